@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * MCS: the queue lock that all the others are measured against.
+ *
+ * From: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory multiprocessors", TOCS'91.
+ * Changed: a waiter may yield or sleep on its node, and leave at a deadline (wait.h).
+ *
+ * Promises: mutual exclusion; first come, first served, but for timed waiters under wait=spin, which poll. Blocking
+ * under wait=park. 8 bytes a lock, a node a waiter and a holder. Atomic read-modify-writes: 2 uncontended (exchange,
+ * compare-exchange), 2 contended (exchange, and the grant; 1 under wait=spin).
+ *
+ *   tail ───────────────────────────────┐
+ *                                       ▼
+ *   [holder] ─next─▶ [waiter] ─next─▶ [waiter] ─next─▶ NULL
+ *
+ *   tail   next of tail's node   means
+ *   NULL   -                     free
+ *   n      NULL                  n holds the lock or is the last waiter
+ *   n      NULL, not reachable   n has entered and not yet linked itself: its predecessor waits for the link
+ */
+#ifndef POUNDLOCK_MCS_H
+#define POUNDLOCK_MCS_H
+
+#include "wait.h"
+
+struct mcs_node {
+	W_ATOMIC(uint32_t) status;
+	W_ATOMIC(struct mcs_node *) next;
+};
+
+struct mcs {
+	W_ATOMIC(struct mcs_node *) tail;
+};
+
+static inline void mcs_node_init(struct mcs_node *node)
+{
+	/* relaxed, both: [M1], [M2] or [M3] publishes them */
+	w_store_relaxed(&node->status, NODE_WAITING);
+	w_store_relaxed(&node->next, NULL);
+}
+
+/* Takes @lock with @node if it is free. */
+static inline bool mcs_try_acquire(struct mcs *lock, struct mcs_node *node)
+{
+	struct mcs_node *seen = NULL;
+
+	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	if (w_load_relaxed(&lock->tail))
+		return false;
+	mcs_node_init(node);
+	/* [M1] acq_rel: acquire pairs with [M5]; the last holder's critical section. Release pairs with [M2]: our node */
+	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
+		return true;
+	node_free(&node->status);
+	return false;
+}
+
+/* Takes @lock by polling until the deadline. */
+static inline bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struct w_deadline *deadline)
+{
+	do {
+		if (mcs_try_acquire(lock, node))
+			return true;
+		/* [M6] acquire: pairs with nothing; mcs_try_acquire reads again */
+		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
+	} while (!w_expired(deadline));
+	return false;
+}
+
+/* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, enum wait wait,
+			       const struct w_deadline *deadline)
+{
+	struct mcs_node *previous;
+
+	if (wait == WAIT_SPIN && deadline)
+		return mcs_poll(lock, node, deadline);
+	mcs_node_init(node);
+	/*
+	 * [M2] acq_rel: acquire pairs with [M1], [M2]: the predecessor's node, which we write; and with [M5]: the last
+	 * holder's critical section. Release pairs with [M2]: our node
+	 */
+	previous = w_exchange_acq_rel(&lock->tail, node);
+	if (!previous)
+		return true;
+	/* [M3] release: pairs with [M4]; our node's fields */
+	w_store_release(&previous->next, node);
+	return node_wait(&node->status, wait, deadline);
+}
+
+/* Releases @lock, held with @node, to the first waiter that is still there. */
+static inline void mcs_release(struct mcs *lock, struct mcs_node *node, enum wait wait)
+{
+	struct mcs_node *next, *last;
+	bool granted;
+
+	do {
+		/* [M4] acquire: pairs with [M3]; the successor's node */
+		next = w_load_acquire(&node->next);
+		if (!next) {
+			last = node;
+			/* [M5] release: pairs with [M1], [M2]; our critical section */
+			if (w_compare_exchange_release(&lock->tail, &last, NULL)) {
+				node_free(&node->status);
+				return;
+			}
+			/* [M7] acquire: pairs with [M3], as [M4] */
+			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
+		}
+		granted = node_grant(&next->status, wait);
+		node_free(&node->status);
+		node = next;
+	} while (!granted);
+}
+
+/* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
+static inline void mcs_drop_waiters(struct mcs *lock, struct mcs_node *node)
+{
+	/* relaxed, both: there is one thread only */
+	w_store_relaxed(&lock->tail, node);
+	w_store_relaxed(&node->next, NULL);
+}
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The non-blocking ShflLock: a test-and-set word that only the head of a shuffled queue competes for.
+ *
+ * From: ShflLock (SOSP'19) section 4.2.1, figure 4.
+ * Changed: the second byte of the lock word, which closes the lock to newcomers while there is a queue, is gone: the
+ * queue itself, tail != NULL, says it. Figure 4 sets and clears the byte apart from the tail (lines 17 and 34-36), and
+ * between the two steps of line 36 a newcomer finds the lock open although a waiter is queued. See shuffle.h for the
+ * rest.
+ *
+ * Promises: mutual exclusion. A queued waiter is passed by newcomers that had found the queue empty before it entered,
+ * each once; and by waiters of the shuffler's domain, at most SHFL_MAX_BATCH of them in a batch. Spins, unless told
+ * otherwise; the head never sleeps. 12 bytes a lock and 4 for the fork generation, a node a waiter (on its stack), none
+ * a holder. Atomic read-modify-writes: 1 uncontended; contended 4: two exchanges (tail, the next head's status) and
+ * two compare-exchanges (locked, tail).
+ *
+ *   tail ─────────────────────────────────────┐
+ *   locked 0/1                                ▼
+ *                   [head] ─next─▶ ... ─▶ [waiter]
+ *
+ *   tail   locked   means
+ *   NULL   0        free: any thread may take it
+ *   NULL   1        held, nobody waits
+ *   n      1        held; the head waits for locked to become 0
+ *   n      0        the head is about to take it (or a newcomer that saw an empty queue)
+ */
+#ifndef POUNDLOCK_SHFL_SPIN_H
+#define POUNDLOCK_SHFL_SPIN_H
+
+#include "generation.h"
+#include "shuffle.h"
+
+struct shfl_spin {
+	shfl_tail tail;
+	W_ATOMIC(uint32_t) locked;
+	W_ATOMIC(uint32_t) generation;
+};
+
+/* Takes the word, whoever waits. */
+static inline bool shfl_spin_take(struct shfl_spin *lock)
+{
+	uint32_t seen = 0;
+
+	/* [P1] acquire: pairs with [P2]; the last holder's critical section */
+	return w_compare_exchange_acquire(&lock->locked, &seen, 1);
+}
+
+/* Takes @lock if it is free. Figure 4, line 6. */
+static inline bool shfl_spin_try_acquire(struct shfl_spin *lock)
+{
+	/* relaxed: a stale NULL lets us pass one waiter, once; [P1] orders what matters */
+	return !w_load_relaxed(&lock->tail) && shfl_spin_take(lock);
+}
+
+/* In a forked child: drops the waiters that do not exist here. */
+static inline void shfl_spin_drop_waiters(struct shfl_spin *lock)
+{
+	if (w_likely(!generation_claim(&lock->generation)))
+		return;
+	/* relaxed: [G4] publishes it, and nobody queues until then */
+	w_store_relaxed(&lock->tail, NULL);
+	generation_settle(&lock->generation);
+}
+
+/* As the head of the queue, takes the word. False if the deadline passed first. Figure 4, lines 20-30. */
+static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_node *node, enum wait wait,
+					  const struct w_deadline *deadline)
+{
+	while (!shfl_spin_take(lock)) {
+		if (shfl_head_shuffles(node))
+			shfl_shuffle(node, &lock->locked, ~0u, 0, wait == WAIT_PARK);
+		/* [P3] acquire: pairs with nothing; [P1] reads again */
+		if (w_wait_acquire(&lock->locked, !VAL, wait_soon(wait), deadline)) {
+			w_event(abandon);
+			return false;
+		}
+	}
+	return true;
+}
+
+static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_node *node, enum wait wait,
+					    const struct w_deadline *deadline)
+{
+	W_ATOMIC(uint32_t) *sleeper;
+	bool taken, slept = false;
+
+	shfl_spin_drop_waiters(lock);
+	if (!shfl_enter(&lock->tail, node) && !shfl_wait_turn(node, wait, deadline, &slept))
+		return false;
+	taken = shfl_spin_take_as_head(lock, node, wait, deadline);
+	sleeper = shfl_leave(&lock->tail, node, wait);
+	if (sleeper) {
+		w_event(wake_in_cs);
+		w_unpark(sleeper);
+	}
+	return taken;
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool shfl_spin_acquire(struct shfl_spin *lock, enum wait wait, const struct w_deadline *deadline)
+{
+	struct shfl_node node;
+
+	if (w_likely(shfl_spin_try_acquire(lock)))
+		return true;
+	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
+	return shfl_spin_acquire_queued(lock, deadline ? w_node_get() : &node, wait, deadline);
+}
+
+/* Releases @lock. False, and nothing is changed, if it was not held. Figure 4, line 53. */
+static inline bool shfl_spin_release(struct shfl_spin *lock)
+{
+	/* relaxed: only the holder can make it 0, so the holder reads its own doing */
+	if (w_unlikely(!w_load_relaxed(&lock->locked)))
+		return false;
+	/* [P2] release: pairs with [P1]; our critical section */
+	w_store_release(&lock->locked, 0);
+	return true;
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * TTAS: test, then test-and-set, on one word.
+ *
+ * From: RON (OSDI'23) section 6, there "plock"; Bueso (CACM'15), there "CCAS": compare before compare-and-swap. With
+ * exponential back-off (Anderson, TPDS'90) as a policy.
+ *
+ * Promises: mutual exclusion, and nothing about order: a waiter may be passed without bound. Blocking under wait=park.
+ * 4 bytes a lock, none a waiter or holder. Atomic read-modify-writes: 1 uncontended (2 under wait=park), unbounded
+ * contended.
+ *
+ *   FREE ──acquire──▶ HELD ──release──▶ FREE
+ *                      │ a waiter is about to sleep              (wait=park only)
+ *                      └──▶ HELD_SLEEPERS ──release, unpark──▶ FREE
+ */
+#ifndef POUNDLOCK_TTAS_H
+#define POUNDLOCK_TTAS_H
+
+#include "wait.h"
+
+struct ttas {
+	W_ATOMIC(uint32_t) word;
+};
+
+enum { TTAS_FREE, TTAS_HELD, TTAS_HELD_SLEEPERS };
+
+struct ttas_policy {
+	enum wait wait;
+	uint32_t backoff; /* the longest pause after a lost race, in pause instructions; 0: none */
+};
+
+/* Takes @lock if it is free. */
+static inline bool ttas_try_acquire(struct ttas *lock)
+{
+	uint32_t seen = TTAS_FREE;
+
+	/* [T1] acquire: pairs with [T4], [T5]; the last holder's critical section */
+	return w_compare_exchange_acquire(&lock->word, &seen, TTAS_HELD);
+}
+
+/* Takes @lock, asleep while it is held. False if the deadline passed first; the word may then claim sleepers that are
+ * not there, which costs a wake-up. */
+static inline bool ttas_park(struct ttas *lock, const struct w_deadline *deadline)
+{
+	/* [T2] acquire: pairs with [T5], as [T1] */
+	while (w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS) != TTAS_FREE) {
+		w_event(park);
+		w_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);
+		if (w_expired(deadline)) {
+			w_event(abandon);
+			return false;
+		}
+	}
+	return true;
+}
+
+static inline bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy policy,
+					  const struct w_deadline *deadline)
+{
+	uint32_t pauses = 1;
+
+	w_event(contended);
+	/* [T3] acquire: pairs with nothing; [T1] reads again */
+	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_turn(policy.wait), deadline) == TTAS_FREE) {
+		if (ttas_try_acquire(lock))
+			return true;
+		if (policy.backoff) {
+			w_pause_for(pauses);
+			pauses = pauses * 2 < policy.backoff ? pauses * 2 : policy.backoff;
+		}
+	}
+	if (policy.wait == WAIT_PARK)
+		return ttas_park(lock, deadline);
+	w_event(abandon);
+	return false;
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool ttas_acquire(struct ttas *lock, struct ttas_policy policy, const struct w_deadline *deadline)
+{
+	return w_likely(ttas_try_acquire(lock)) || ttas_acquire_contended(lock, policy, deadline);
+}
+
+/* Releases @lock. False, and nothing is changed, if it was not held. */
+static inline bool ttas_release(struct ttas *lock, enum wait wait)
+{
+	/* relaxed: only the holder can make it FREE, so the holder reads its own doing */
+	if (w_unlikely(w_load_relaxed(&lock->word) == TTAS_FREE))
+		return false;
+	if (wait != WAIT_PARK) {
+		/* [T4] release: pairs with [T1]; our critical section */
+		w_store_release(&lock->word, TTAS_FREE);
+		/* [T5] release: pairs with [T1], [T2]; our critical section */
+	} else if (w_exchange_release(&lock->word, TTAS_FREE) == TTAS_HELD_SLEEPERS) {
+		w_event(wake_late);
+		w_unpark(&lock->word);
+	}
+	return true;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * How waiters of queue locks wait on their own node, whatever their order. mcs.h, cna.h share it.
+ *
+ *   SPIN   the papers' form: only pauses, and gives way to nobody. A timed wait never queues, since a hand-over by plain
+ *          store could not tell that its waiter has gone.
+ *   YIELD  spins for a bounded time, then gives the CPU up between reads.
+ *   PARK   spins for a bounded time, then sleeps.
+ *
+ * The status of a node:
+ *
+ *   FREE ──acquire──▶ WAITING ──────────────grant──────────▶ GRANTED ──release──▶ FREE
+ *                      │    │ park                              ▲
+ *                      │    └────▶ PARKED ──grant, unpark───────┤
+ *                      │ deadline    │ deadline                 │ (then the releaser passes the lock on
+ *                      └─────────────┴────▶ ABANDONED ──grant───┘  for the waiter that has gone)
+ *
+ *   who may write it: WAITING the waiter, by compare-exchange to PARKED or exchange to ABANDONED; any of WAITING,
+ *   PARKED, ABANDONED its predecessor, to GRANTED; GRANTED whoever releases the lock that came with it, to FREE.
+ */
+#ifndef POUNDLOCK_WAIT_H
+#define POUNDLOCK_WAIT_H
+
+#include "world.h"
+
+enum wait { WAIT_SPIN, WAIT_YIELD, WAIT_PARK };
+
+enum { NODE_FREE, NODE_WAITING, NODE_PARKED, NODE_GRANTED, NODE_ABANDONED };
+
+/* How to wait for something that another running thread is about to do, e.g. to link its node. */
+static inline enum w_how wait_soon(enum wait wait)
+{
+	return wait == WAIT_SPIN ? W_SPIN : W_YIELD;
+}
+
+/* How to wait for one's turn before thinking of sleep. */
+static inline enum w_how wait_turn(enum wait wait)
+{
+	return wait == WAIT_PARK ? W_BRIEF : wait_soon(wait);
+}
+
+/* Sleeps on @status until it is granted (true) or the deadline passes (false). */
+static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline *deadline)
+{
+	uint32_t seen = NODE_WAITING;
+
+	/* relaxed: publishes nothing; the granter learns from it only that there is somebody to wake */
+	if (!w_compare_exchange_relaxed(status, &seen, NODE_PARKED))
+		/* [N1] acquire: pairs with [N4], as in node_wait */
+		return w_load_acquire(status) == NODE_GRANTED;
+	w_event(park);
+	do {
+		w_park(status, NODE_PARKED, deadline);
+		/* [N2] acquire: pairs with [N4], as in node_wait */
+		if (w_load_acquire(status) == NODE_GRANTED)
+			return true;
+	} while (!w_expired(deadline));
+	return false;
+}
+
+/* Waits until the node of @status is granted: true. At the deadline abandons the node to the granter: false. */
+static inline bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
+{
+	w_event(contended);
+	/* [N3] acquire: pairs with [N4]; the last holder's critical section, and what it wrote into our node */
+	if (w_wait_acquire(status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED)
+		return true;
+	if (wait == WAIT_PARK && node_park(status, deadline))
+		return true;
+	/*
+	 * [N5] acq_rel: release pairs with [N4]: whoever passes the lock on for us sees our links;
+	 * acquire pairs with [N4]: the lock may have come in the last moment
+	 */
+	if (w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED)
+		return true;
+	w_event(abandon);
+	return false;
+}
+
+/* Gives the lock to the waiter of @status. False if it has gone: the caller then holds the lock in its place. */
+static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
+{
+	uint32_t seen;
+
+	if (wait == WAIT_SPIN) {
+		/* [N6] release: pairs with [N3]; our critical section */
+		w_store_release(status, NODE_GRANTED);
+		return true;
+	}
+	/*
+	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5]: our critical section;
+	 * acquire pairs with [N5]: the links of the waiter that has gone
+	 */
+	seen = w_exchange_acq_rel(status, NODE_GRANTED);
+	if (seen == NODE_PARKED) {
+		w_event(wake_in_cs);
+		w_unpark(status);
+	}
+	if (seen == NODE_ABANDONED)
+		w_event(skip);
+	return seen != NODE_ABANDONED;
+}
+
+/* Gives a node back to its pool: the last access to it. */
+static inline void node_free(W_ATOMIC(uint32_t) *status)
+{
+	/* [N7] release: pairs with the acquire of w_node_get; our last accesses come before its next use */
+	w_store_release(status, NODE_FREE);
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Any lock of core/locks.def behind one table of functions: what libpoundlock's pound_lock_t and the preload library
+ * choose from at run time.
+ *
+ * A lock's memory here is 32 bytes, aligned to 8, all zero when unlocked. Bytes 16 to 19 are never touched: they are
+ * the embedder's (in a pthread_mutex_t they are __kind). A lock uses bytes 0 to 15 and 20 to 27 at most; bytes 28 to
+ * 31 are the embedder's too.
+ */
+#ifndef POUNDLOCK_ANY_H
+#define POUNDLOCK_ANY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wait.h"
+
+#define ANY_LOCK_SIZE 28
+
+struct any_ops {
+	const char *name;
+	enum wait wait;
+	void (*lock)(void *lock);
+	bool (*trylock)(void *lock);
+	/* False if the deadline passed first. */
+	bool (*timedlock)(void *lock, const struct w_deadline *deadline);
+	/* False, and nothing changed, if the lock was not held. */
+	bool (*unlock)(void *lock);
+};
+
+/*
+ * Finds the lock that @spec names: NAME[,KEY=VALUE...] with the keys that docs/locks.md lists (wait, backoff,
+ * threshold, ...). Sets the process-wide settings of that lock. Returns NULL and writes one line that names what is
+ * wrong into @error (@size bytes) if there is no such lock, key or value. Not thread-safe: call it once, early.
+ */
+const struct any_ops *any_find(const char *spec, char *error, size_t size);
+
+/*
+ * Prepares the process for any lock: learns how many CPUs it has, reads POUNDLOCK_DOMAIN, and has forked children drop
+ * the waiters that the fork left behind. The library's constructor does it; who needs locks before that calls it first.
+ * Calling it again does nothing.
+ */
+void any_start(void);
+
+/* Whether @deadline is on a clock that can be waited for, and its nanoseconds are in range. */
+static inline bool any_deadline_valid(const struct w_deadline *deadline)
+{
+	return (deadline->clock == CLOCK_REALTIME || deadline->clock == CLOCK_MONOTONIC) && deadline->at.tv_nsec >= 0 &&
+	       deadline->at.tv_nsec < 1000000000;
+}
+
+#endif

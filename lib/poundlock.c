@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The part of poundlock.h that is the same for all locks: any lock by name, and the events. The default mutex and what
+ * is known of each lock are in any.c, with the locks.
+ */
+#include <errno.h>
+
+#include "any.h"
+#include "poundlock.h"
+
+/* ---- Any lock ---- */
+
+int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size)
+{
+	*lock = (pound_lock_t){.pound_ops = any_find(spec, error, size)};
+	return lock->pound_ops ? 0 : EINVAL;
+}
+
+static const struct any_ops *ops_of(const pound_lock_t *lock)
+{
+	return lock->pound_ops;
+}
+
+void pound_lock_lock(pound_lock_t *lock)
+{
+	ops_of(lock)->lock(lock->pound_bytes);
+}
+
+bool pound_lock_trylock(pound_lock_t *lock)
+{
+	return ops_of(lock)->trylock(lock->pound_bytes);
+}
+
+int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct timespec *deadline)
+{
+	struct w_deadline until = {.clock = clock, .at = *deadline};
+
+	if (ops_of(lock)->trylock(lock->pound_bytes))
+		return 0;
+	if (!any_deadline_valid(&until))
+		return EINVAL;
+	return ops_of(lock)->timedlock(lock->pound_bytes, &until) ? 0 : ETIMEDOUT;
+}
+
+void pound_lock_unlock(pound_lock_t *lock)
+{
+	(void)ops_of(lock)->unlock(lock->pound_bytes);
+}
+
+/* ---- Events ---- */
+
+static const struct {
+	const char *name, *meaning;
+} events[] = {
+#define EVENT(name, meaning) {#name, meaning},
+#include "events.def"
+#undef EVENT
+};
+
+void pound_events_start(void)
+{
+	w_listening = true;
+}
+
+const char *pound_event_name(size_t index)
+{
+	return index < W_EVENTS ? events[index].name : NULL;
+}
+
+const char *pound_event_meaning(size_t index)
+{
+	return index < W_EVENTS ? events[index].meaning : NULL;
+}
+
+uint64_t pound_event_count(size_t index)
+{
+	return index < W_EVENTS ? w_counted((enum w_event)index) : 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Poundlock: locks that keep their throughput, fairness and size when cores, sockets and threads outnumber what locks
+ * are usually made for.
+ *
+ *   pound_mutex_t  the default: a blocking, NUMA-aware mutex (ShflLock, SOSP'19 section 4.2.2), 32 bytes
+ *   pound_lock_t   any lock by name, for comparing and for programs that let their users choose
+ *
+ * Both are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying, never
+ * allocate through malloc, and may be freed by the next owner as soon as it has locked and unlocked them.
+ * No function here is async-signal-safe or a cancellation point. None changes errno.
+ */
+#ifndef POUNDLOCK_H
+#define POUNDLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* The fields belong to core/shfl_mutex.h; they are here so that an uncontended lock and unlock compile to one atomic
+ * instruction each without a call. */
+typedef struct pound_mutex {
+	void *pound_tail;
+	void *pound_heir;
+	uint32_t embedder; /* yours: never touched by the lock */
+	uint32_t pound_state;
+	uint32_t pound_generation;
+	uint32_t embedder2; /* yours too */
+} pound_mutex_t;
+
+#define POUND_MUTEX_INIT {0, 0, 0, 0, 0, 0}
+
+void pound_mutex_lock_slow(pound_mutex_t *mutex);
+void pound_mutex_unlock_slow(pound_mutex_t *mutex);
+
+/* Takes @mutex if it is free. Returns whether it did. Never waits. */
+static inline bool pound_mutex_trylock(pound_mutex_t *mutex)
+{
+	uint32_t unlocked = 0;
+
+	return __atomic_compare_exchange_n(&mutex->pound_state, &unlocked, 1, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+/* Takes @mutex, waiting for it if need be: spinning for a short while, then asleep. Not recursive. */
+static inline void pound_mutex_lock(pound_mutex_t *mutex)
+{
+	if (__builtin_expect(!pound_mutex_trylock(mutex), 0))
+		pound_mutex_lock_slow(mutex);
+}
+
+/*
+ * Takes @mutex, waiting until @deadline, an absolute time on @clock (CLOCK_REALTIME or CLOCK_MONOTONIC), at most.
+ * Returns 0; ETIMEDOUT if the deadline passed first; EINVAL if the clock or the deadline's nanoseconds are invalid and
+ * the mutex was not free.
+ */
+int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct timespec *deadline);
+
+/* Releases @mutex, which the caller's program must hold; any thread may do it. */
+static inline void pound_mutex_unlock(pound_mutex_t *mutex)
+{
+	uint32_t locked = 1;
+
+	if (__builtin_expect(!__atomic_compare_exchange_n(&mutex->pound_state, &locked, 0, false, __ATOMIC_RELEASE,
+							  __ATOMIC_RELAXED),
+			     0))
+		pound_mutex_unlock_slow(mutex);
+}
+
+/* Any lock by name. */
+typedef struct pound_lock {
+	uint64_t pound_bytes[4];
+	const void *pound_ops;
+} pound_lock_t;
+
+/*
+ * Makes @lock an unlocked lock as @spec says: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin"; `poundlock list` and
+ * pound_lock_info() name them. Settings of one lock are shared by all locks of that name in the process. Returns 0, or
+ * EINVAL with one line in @error (up to @size bytes; may be NULL with 0) that names what is wrong.
+ */
+int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size);
+
+void pound_lock_lock(pound_lock_t *lock);
+bool pound_lock_trylock(pound_lock_t *lock);
+/* As pound_mutex_timedlock(). A lock that cannot leave its queue (ticket) polls instead of queueing. */
+int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct timespec *deadline);
+/* By the thread that locked it, or another one that it handed the ownership to. */
+void pound_lock_unlock(pound_lock_t *lock);
+
+/* What is known of a lock, from core/locks.def and the compiler. Sizes in bytes. */
+struct pound_lock_info {
+	const char *name;
+	const char *wait;    /* the default way of waiting: "spin", "yield" or "park" */
+	const char *promise; /* about the order of waiters */
+	const char *paper;
+	const char *keys; /* the settings it takes, comma-separated */
+	size_t bytes_per_lock;
+	size_t bytes_per_waiter;
+	size_t bytes_per_holder;
+};
+
+/* The @index-th lock, or NULL past the last. */
+const struct pound_lock_info *pound_lock_info(size_t index);
+
+/*
+ * Counts of what the locks did in this process since pound_events_start(), by event of core/events.def: the name and
+ * meaning of the @index-th (NULL past the last), and its count so far.
+ */
+void pound_events_start(void);
+const char *pound_event_name(size_t index);
+const char *pound_event_meaning(size_t index);
+uint64_t pound_event_count(size_t index);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

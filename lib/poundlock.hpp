@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// Poundlock for C++17: pound::mutex, and pound::any_mutex for a lock by name. Both meet Lockable and TimedLockable, so
+// that std::lock_guard, std::unique_lock, std::scoped_lock and std::condition_variable_any take them. pound::mutex is
+// constant-initialised: a static one is ready before any constructor runs.
+#ifndef POUNDLOCK_HPP
+#define POUNDLOCK_HPP
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+#include "poundlock.h"
+
+namespace pound
+{
+
+namespace detail
+{
+
+// The absolute time of a C++ clock as (clock, timespec) for the C functions. steady_clock is CLOCK_MONOTONIC and
+// system_clock CLOCK_REALTIME in libstdc++ and libc++; others are waited for by what is left of them.
+template <class Rep, class Period> timespec to_timespec(const std::chrono::duration<Rep, Period> &since_epoch)
+{
+	auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+	auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch - seconds);
+
+	return {static_cast<time_t>(seconds.count()), static_cast<long>(rest.count())};
+}
+
+template <class Clock> constexpr bool is_system = std::is_same_v<Clock, std::chrono::system_clock>;
+template <class Clock> constexpr bool is_steady = std::is_same_v<Clock, std::chrono::steady_clock>;
+
+// Calls timed(clock, deadline), which returns 0 or ETIMEDOUT, until the time is up by @time's own clock.
+template <class Timed, class Clock, class Duration>
+bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time)
+{
+	if constexpr (is_system<Clock> || is_steady<Clock>) {
+		timespec deadline = to_timespec(time.time_since_epoch());
+		return timed(is_steady<Clock> ? CLOCK_MONOTONIC : CLOCK_REALTIME, &deadline) == 0;
+	} else {
+		do {
+			timespec deadline = to_timespec(
+				(std::chrono::steady_clock::now() + (time - Clock::now())).time_since_epoch());
+			if (timed(CLOCK_MONOTONIC, &deadline) == 0)
+				return true;
+		} while (Clock::now() < time);
+		return false;
+	}
+}
+
+} // namespace detail
+
+// The default mutex (poundlock.h). Not recursive, not copyable.
+class mutex
+{
+      public:
+	constexpr mutex() noexcept = default;
+	mutex(const mutex &) = delete;
+	mutex &operator=(const mutex &) = delete;
+
+	void lock() noexcept
+	{
+		pound_mutex_lock(&native);
+	}
+
+	bool try_lock() noexcept
+	{
+		return pound_mutex_trylock(&native);
+	}
+
+	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	{
+		return try_lock_until(std::chrono::steady_clock::now() + timeout);
+	}
+
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+	{
+		return detail::try_until(
+			[this](clockid_t clock, const timespec *deadline) {
+				return pound_mutex_timedlock(&native, clock, deadline);
+			},
+			time);
+	}
+
+	void unlock() noexcept
+	{
+		pound_mutex_unlock(&native);
+	}
+
+	using native_handle_type = pound_mutex_t *;
+	native_handle_type native_handle() noexcept
+	{
+		return &native;
+	}
+
+      private:
+	pound_mutex_t native = POUND_MUTEX_INIT;
+};
+
+// A lock by name, e.g. pound::any_mutex("mcs,wait=spin"). Throws std::invalid_argument with the line that says why.
+class any_mutex
+{
+      public:
+	explicit any_mutex(const std::string &spec)
+	{
+		char error[256];
+
+		if (pound_lock_init(&native, spec.c_str(), error, sizeof(error)))
+			throw std::invalid_argument(error);
+	}
+	any_mutex(const any_mutex &) = delete;
+	any_mutex &operator=(const any_mutex &) = delete;
+
+	void lock() noexcept
+	{
+		pound_lock_lock(&native);
+	}
+
+	bool try_lock() noexcept
+	{
+		return pound_lock_trylock(&native);
+	}
+
+	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	{
+		return try_lock_until(std::chrono::steady_clock::now() + timeout);
+	}
+
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+	{
+		return detail::try_until(
+			[this](clockid_t clock, const timespec *deadline) {
+				return pound_lock_timedlock(&native, clock, deadline);
+			},
+			time);
+	}
+
+	void unlock() noexcept
+	{
+		pound_lock_unlock(&native);
+	}
+
+      private:
+	pound_lock_t native;
+};
+
+} // namespace pound
+
+#endif

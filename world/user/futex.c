@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Giving the CPU up: yielding, and sleeping on a futex until an absolute deadline. errno stays as it was.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "world.h"
+
+/* How long a bounded spin lasts: about what it takes to sleep and be woken. */
+#define SPIN_NANOSECONDS 5000
+
+uint32_t w_spin_reads = 100;
+
+void w_spin_calibrate(void)
+{
+	uint64_t start, took, best = UINT64_MAX;
+	cpu_set_t allowed;
+	int saved = errno;
+
+	if (!sched_getaffinity(0, sizeof(allowed), &allowed) && CPU_COUNT(&allowed) == 1) {
+		w_spin_reads = 0;
+	} else {
+		for (int i = 0; i < 4; i++) {
+			start = w_now();
+			w_pause_for(32);
+			took = w_now() - start;
+			best = took < best ? took : best;
+		}
+		w_spin_reads = (uint32_t)(SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
+	}
+	errno = saved;
+}
+
+void w_yield(void)
+{
+	int saved = errno;
+
+	sched_yield();
+	errno = saved;
+}
+
+bool w_expired_slow(const struct w_deadline *deadline)
+{
+	struct timespec now;
+
+	if (deadline->at.tv_sec < 0)
+		return true;
+	clock_gettime(deadline->clock, &now);
+	return now.tv_sec != deadline->at.tv_sec ? now.tv_sec > deadline->at.tv_sec
+						 : now.tv_nsec >= deadline->at.tv_nsec;
+}
+
+void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+{
+	int saved = errno, operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+
+	if (deadline && deadline->at.tv_sec < 0)
+		return;
+	if (deadline && deadline->clock == CLOCK_REALTIME)
+		operation |= FUTEX_CLOCK_REALTIME;
+	syscall(SYS_futex, p, operation, expected, deadline ? &deadline->at : NULL, NULL, FUTEX_BITSET_MATCH_ANY);
+	errno = saved;
+}
+
+static void wake(W_ATOMIC(uint32_t) *p, int count)
+{
+	int saved = errno;
+
+	w_event(unpark);
+	syscall(SYS_futex, p, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count);
+	errno = saved;
+}
+
+void w_unpark(W_ATOMIC(uint32_t) *p)
+{
+	wake(p, 1);
+}
+
+void w_unpark_all(W_ATOMIC(uint32_t) *p)
+{
+	wake(p, INT32_MAX);
+}

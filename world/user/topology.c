@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The current CPU, by rseq where glibc has registered it, else by the vDSO; and its domain, from the lists of CPUs in
+ * sysfs. CPU numbers are never divided: sockets are often interleaved, and CPUs missing.
+ *
+ * Files are read by plain system calls: open() and read() of libc are cancellation points, which a lock must not be.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "topology.h"
+#include "world.h"
+
+/* ---- The CPU ---- */
+
+/* glibc's, from 2.35 on: where the thread's struct rseq lies from the thread pointer. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+#define RSEQ_CPU_ID 4 /* offsetof(struct rseq, cpu_id) */
+
+static const char *thread_pointer(void)
+{
+#if defined(__x86_64__)
+	const char *pointer;
+
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+#else
+	return __builtin_thread_pointer();
+#endif
+}
+
+unsigned w_cpu(void)
+{
+	int cpu = -1;
+
+	if (&__rseq_size && __rseq_size)
+		cpu = *(const volatile int *)(thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
+	if (cpu < 0) {
+		int saved = errno;
+
+		cpu = sched_getcpu();
+		errno = saved;
+	}
+	return cpu < 0 ? 0 : (unsigned)cpu;
+}
+
+/* ---- Its domain ---- */
+
+#define MAX_GAP 256 /* CPUs missing in a row after which there are no more */
+
+/* Not on the stack, which may be a small one: whoever waits first for a lock reads the topology. */
+static struct {
+	char list[4096];
+	bool known[W_CPUS];
+} scratch;
+
+static enum w_domain_kind chosen = W_DOMAIN_L3;
+static uint16_t table[W_CPUS];
+W_ATOMIC(const uint16_t *) w_domains;
+
+static const char *const kind_names[] = {
+	[W_DOMAIN_L3] = "l3",		[W_DOMAIN_DIE] = "die",	  [W_DOMAIN_NODE] = "node",
+	[W_DOMAIN_PACKAGE] = "package", [W_DOMAIN_CORE] = "core",
+};
+
+bool w_domain_kind_by_name(const char *name, enum w_domain_kind *kind)
+{
+	for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++) {
+		if (!strcmp(name, kind_names[i])) {
+			*kind = (enum w_domain_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void w_domain_choose(enum w_domain_kind kind)
+{
+	chosen = kind;
+}
+
+/* Reads the file at @path, less its last newline, into @text. False if there is none. */
+static bool read_file(const char *path, char *text, size_t size)
+{
+	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), length;
+
+	if (file < 0)
+		return false;
+	length = syscall(SYS_read, file, text, size - 1);
+	syscall(SYS_close, file);
+	if (length <= 0)
+		return false;
+	text[length] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return true;
+}
+
+/* Gives @domain to the CPUs of @list ("0-3,8,10-11"). */
+static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t cpus)
+{
+	char *end;
+
+	while (*list) {
+		unsigned long first = strtoul(list, &end, 10), last = first;
+
+		if (end == list)
+			return;
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		for (unsigned long cpu = first; cpu <= last && cpu < cpus; cpu++) {
+			domains[cpu] = domain;
+			scratch.known[cpu] = true;
+		}
+		list = *end == ',' ? end + 1 : end;
+	}
+}
+
+/* The list of the CPUs that share @cpu's last-level cache. */
+static bool cache_list(const char *root, size_t cpu, char *list, size_t size)
+{
+	char path[256], text[32];
+	long level, highest = 0;
+
+	for (unsigned index = 0; index < 16; index++) {
+		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/level", root, cpu, index);
+		if (!read_file(path, text, sizeof(text)))
+			break;
+		level = strtol(text, NULL, 10);
+		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/shared_cpu_list", root, cpu,
+			 index);
+		if (level > highest && read_file(path, list, size))
+			highest = level;
+	}
+	return highest > 0;
+}
+
+/* The list of the CPUs of @cpu's domain of @kind. @newer and @older: the names that kernels have given the file. */
+static bool topology_list(const char *root, size_t cpu, const char *newer, const char *older, char *list, size_t size)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/topology/%s", root, cpu, newer);
+	if (read_file(path, list, size))
+		return true;
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/topology/%s", root, cpu, older);
+	return read_file(path, list, size);
+}
+
+static bool cpu_list(const char *root, enum w_domain_kind kind, size_t cpu, char *list, size_t size)
+{
+	switch (kind) {
+	case W_DOMAIN_DIE:
+		return topology_list(root, cpu, "die_cpus_list", "core_siblings_list", list, size);
+	case W_DOMAIN_PACKAGE:
+		return topology_list(root, cpu, "package_cpus_list", "core_siblings_list", list, size);
+	case W_DOMAIN_CORE:
+		return topology_list(root, cpu, "core_cpus_list", "thread_siblings_list", list, size);
+	default:
+		return cache_list(root, cpu, list, size) ||
+		       topology_list(root, cpu, "package_cpus_list", "core_siblings_list", list, size);
+	}
+}
+
+/* NUMA nodes are listed by node, and their numbers may have gaps. */
+static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
+{
+	uint16_t domain = 0;
+	char path[256];
+
+	for (unsigned node = 0; node < 1024; node++) {
+		snprintf(path, sizeof(path), "%s/devices/system/node/node%u/cpulist", root, node);
+		if (read_file(path, scratch.list, sizeof(scratch.list)))
+			assign(scratch.list, domain++, domains, cpus);
+	}
+	return domain;
+}
+
+static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus)
+{
+	size_t missing = 0;
+	uint16_t domain = 0;
+
+	for (size_t cpu = 0; cpu < cpus && missing < MAX_GAP; cpu++) {
+		if (scratch.known[cpu])
+			missing = 0;
+		else if (cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
+			assign(scratch.list, domain++, domains, cpus);
+		else
+			missing++;
+	}
+	return domain;
+}
+
+size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus)
+{
+	size_t count;
+
+	cpus = cpus < W_CPUS ? cpus : W_CPUS;
+	memset(domains, 0, cpus * sizeof(*domains));
+	memset(scratch.known, 0, sizeof(scratch.known));
+	if (kind == W_DOMAIN_NODE)
+		count = read_nodes(root, domains, cpus);
+	else
+		count = read_by_cpu(root, kind, domains, cpus);
+	return count ? count : 1;
+}
+
+const uint16_t *w_domains_load(void)
+{
+	static W_ATOMIC(uint32_t) loading;
+	int saved = errno;
+
+	/* One thread reads; until it is done, to the others all CPUs are as the table has them so far. */
+	if (atomic_exchange(&loading, 1))
+		return table;
+	w_topology_read("/sys", chosen, table, W_CPUS);
+	atomic_store(&w_domains, table);
+	errno = saved;
+	return table;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which CPUs share a domain, from sysfs.
+ */
+#ifndef POUNDLOCK_TOPOLOGY_H
+#define POUNDLOCK_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum w_domain_kind { W_DOMAIN_L3, W_DOMAIN_DIE, W_DOMAIN_NODE, W_DOMAIN_PACKAGE, W_DOMAIN_CORE };
+
+/* The kind called @name ("l3", "die", "node", "package", "core") into @kind; false if there is none. */
+bool w_domain_kind_by_name(const char *name, enum w_domain_kind *kind);
+
+/* Chooses the kind of domain; without effect once a domain has been asked for. The default is the last-level cache. */
+void w_domain_choose(enum w_domain_kind kind);
+
+/*
+ * Fills @domains, by CPU, with the number of each CPU's domain of @kind, counted from 0 in the order of the CPUs, as the
+ * sysfs at @root (usually "/sys") tells; 0 for a CPU of which it tells nothing. Returns how many domains there are. Not
+ * for two threads at once.
+ */
+size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The world of Linux user space: C11 atomics, pause, futex, rseq or the vDSO for the CPU, sysfs for the domain.
+ * world/README.md says what each operation promises; what is said here is only how it is kept.
+ *
+ * Nothing here calls malloc, takes a lock, is a cancellation point or changes errno.
+ */
+#ifndef POUNDLOCK_WORLD_USER_H
+#define POUNDLOCK_WORLD_USER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+/* A stress test's world defines this to give the CPU up at random before an operation. */
+#ifndef W_STEP
+#define W_STEP() ((void)0)
+#endif
+
+#define w_likely(x) __builtin_expect(!!(x), 1)
+#define w_unlikely(x) __builtin_expect(!!(x), 0)
+#define W_HIDDEN __attribute__((visibility("hidden")))
+
+/* ---- Objects ---- */
+
+#define W_ATOMIC(T) _Atomic(T)
+
+#define W_DO(operation) \
+	({              \
+		W_STEP(); \
+		operation; \
+	})
+
+#define w_init(p, v) atomic_init(p, v)
+#define w_load_relaxed(p) W_DO(atomic_load_explicit(p, memory_order_relaxed))
+#define w_load_acquire(p) W_DO(atomic_load_explicit(p, memory_order_acquire))
+#define w_store_relaxed(p, v) W_DO(atomic_store_explicit(p, v, memory_order_relaxed))
+#define w_store_release(p, v) W_DO(atomic_store_explicit(p, v, memory_order_release))
+#define w_exchange_relaxed(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_relaxed))
+#define w_exchange_acquire(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_acquire))
+#define w_exchange_release(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_release))
+#define w_exchange_acq_rel(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_acq_rel))
+#define W_CAS(p, old, new, order) \
+	W_DO(atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed))
+#define w_compare_exchange_relaxed(p, old, new) W_CAS(p, old, new, memory_order_relaxed)
+#define w_compare_exchange_acquire(p, old, new) W_CAS(p, old, new, memory_order_acquire)
+#define w_compare_exchange_release(p, old, new) W_CAS(p, old, new, memory_order_release)
+#define w_compare_exchange_acq_rel(p, old, new) W_CAS(p, old, new, memory_order_acq_rel)
+#define w_fetch_add_relaxed(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_relaxed))
+#define w_fetch_add_acquire(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_acquire))
+#define w_fetch_add_release(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_release))
+#define w_fetch_add_acq_rel(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_acq_rel))
+#define w_fetch_or_relaxed(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_relaxed))
+#define w_fetch_or_acquire(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_acquire))
+#define w_fetch_or_release(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_release))
+#define w_fetch_or_acq_rel(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_acq_rel))
+#define w_fetch_and_relaxed(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_relaxed))
+#define w_fetch_and_acquire(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_acquire))
+#define w_fetch_and_release(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_release))
+#define w_fetch_and_acq_rel(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_acq_rel))
+#define w_fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
+
+/* ---- The thread's record ---- */
+
+enum w_event {
+#define EVENT(name, meaning) W_EVENT_##name,
+#include "events.def"
+#undef EVENT
+	W_EVENTS
+};
+
+/* A waiter's node: one cache line, so that waiters spin apart. A status of 0 says that it is free. */
+struct w_node {
+	_Alignas(64) W_ATOMIC(uint32_t) status;
+	char rest[60];
+};
+
+#define W_NODES 8
+
+/*
+ * What a thread keeps between its lock operations. Records are never unmapped: a node may still be queued when its
+ * thread ends. A thread that ended leaves its record to the next one that looks for one (thread.c).
+ */
+struct w_self {
+	struct w_node nodes[W_NODES];
+	W_ATOMIC(uint32_t) tid; /* the owner's; 0: free */
+	uint32_t random;
+	struct w_self *next; /* in the list of all records */
+	W_ATOMIC(struct w_more_nodes *) more;
+	W_ATOMIC(uint64_t) events[W_EVENTS];
+};
+
+extern W_HIDDEN __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
+W_HIDDEN struct w_self *w_self_attach(void);
+
+static inline struct w_self *w_self(void)
+{
+	struct w_self *self = w_self_or_null;
+
+	return w_likely(self) ? self : w_self_attach();
+}
+
+W_HIDDEN void *w_node_get_slow(struct w_self *self);
+
+static inline void *w_node_get(void)
+{
+	struct w_self *self = w_self();
+
+	/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+	if (w_likely(!atomic_load_explicit(&self->nodes[0].status, memory_order_acquire)))
+		return &self->nodes[0];
+	return w_node_get_slow(self);
+}
+
+/* Calls @visit for each node of the calling thread that is in use. */
+W_HIDDEN void w_nodes_in_use(void (*visit)(void *node));
+
+extern W_HIDDEN uint32_t w_generation;
+
+static inline uint32_t w_fork_generation(void)
+{
+	return w_generation;
+}
+
+/* In a forked child: begins a generation, and frees the records of the threads that do not exist here. */
+W_HIDDEN void w_after_fork_in_child(void);
+
+static inline uint32_t w_random(void)
+{
+	struct w_self *self = w_self();
+	uint32_t x = self->random;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return self->random = x;
+}
+
+extern W_HIDDEN bool w_listening;
+W_HIDDEN void w_count(enum w_event event);
+/* How often, by all threads there have been, since w_listening was set. */
+W_HIDDEN uint64_t w_counted(enum w_event event);
+
+#define w_event(name)                                    \
+	do {                                             \
+		if (w_unlikely(w_listening))             \
+			w_count(W_EVENT_##name);         \
+	} while (0)
+
+/* ---- Where and when ---- */
+
+#define W_CPUS 4096
+
+W_HIDDEN unsigned w_cpu(void);
+extern W_HIDDEN W_ATOMIC(const uint16_t *) w_domains; /* by CPU; NULL until first needed */
+W_HIDDEN const uint16_t *w_domains_load(void);
+
+static inline int32_t w_domain(void)
+{
+	const uint16_t *domains = atomic_load_explicit(&w_domains, memory_order_acquire);
+	unsigned cpu = w_cpu();
+
+	if (w_unlikely(!domains))
+		domains = w_domains_load();
+	return cpu < W_CPUS ? domains[cpu] : 0;
+}
+
+static inline uint64_t w_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Waiting ---- */
+
+/* An absolute time on CLOCK_REALTIME or CLOCK_MONOTONIC. */
+struct w_deadline {
+	clockid_t clock;
+	struct timespec at;
+};
+
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+
+/* How many reads a bounded spin makes: 0 where this process has one CPU only. */
+extern W_HIDDEN uint32_t w_spin_reads;
+/* Sets it, by the CPUs that the process may use and the time that a pause takes. */
+W_HIDDEN void w_spin_calibrate(void);
+
+W_HIDDEN bool w_expired_slow(const struct w_deadline *deadline);
+W_HIDDEN void w_yield(void);
+W_HIDDEN void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
+W_HIDDEN void w_unpark(W_ATOMIC(uint32_t) *p);
+W_HIDDEN void w_unpark_all(W_ATOMIC(uint32_t) *p);
+
+static inline bool w_expired(const struct w_deadline *deadline)
+{
+	return deadline && w_expired_slow(deadline);
+}
+
+static inline void w_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+static inline void w_pause_for(uint32_t pauses)
+{
+	while (pauses--)
+		w_pause();
+}
+
+/*
+ * A pause while *@p, of @size bytes, most likely still is @seen. On arm64 WFE sleeps until the line moves (the exclusive
+ * monitor that LDXR armed is cleared), or until the kernel's event stream wakes it after 0.1 ms at most.
+ */
+static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen)
+{
+#if defined(__aarch64__)
+	uint64_t now;
+
+	if (size == 8)
+		__asm__ __volatile__("ldxr %0, [%1]" : "=r"(now) : "r"(p) : "memory");
+	else
+		__asm__ __volatile__("ldxr %w0, [%1]" : "=r"(now) : "r"(p) : "memory");
+	if (now == seen)
+		__asm__ __volatile__("wfe" ::: "memory");
+#else
+	(void)p, (void)size, (void)seen;
+	w_pause();
+#endif
+}
+
+/* Whether to read again after the @reads-th read of *@p, which gave @seen, did not end the waiting. */
+static inline bool w_read_again(uint32_t *reads, enum w_how how, const struct w_deadline *deadline,
+				const volatile void *p, size_t size, uint64_t seen)
+{
+	if (++*reads < w_spin_reads) {
+		w_pause_for(how == W_POLITE ? *reads : 1);
+		return true;
+	}
+	if (how == W_BRIEF || how == W_POLITE)
+		return false;
+	if (how == W_YIELD)
+		w_yield();
+	else
+		w_pause_on(p, size, seen);
+	return !w_expired(deadline);
+}
+
+#define w_wait_acquire(p, COND, how, deadline)                                        \
+	({                                                                            \
+		__auto_type w_p_ = (p);                                               \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;     \
+		uint32_t w_reads_ = 0;                                                \
+		do                                                                    \
+			VAL = w_load_acquire(w_p_);                                   \
+		while (!(COND) && w_read_again(&w_reads_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)); \
+		VAL;                                                                  \
+	})
+
+#define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
+
+#endif
