@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Load for a memcached server that notices when the server's locks fail.
+
+Connections pipeline their commands in batches, so that the server has more to do than its clients, and most commands
+meet on a few keys, so that its threads contend. Every answer is compared with the one that is due:
+
+  - a connection's own keys hold exactly what it stored last;
+  - a shared value, rewritten by all, is always one whole value that somebody stored, never parts of two;
+  - the shared counters end at exactly the number of increments, the shared log at one mark per append.
+"""
+
+import re
+import socket
+import threading
+import zlib
+
+CONNECTIONS = 8
+ROUNDS = 600
+INCREMENTS = 60  # a round, over COUNTERS counters
+COUNTERS = 2
+OWN_KEYS = 20  # a round, each stored and fetched
+SHARED_KEYS = 4
+SHARED_WRITES = 10  # a round, each stored and fetched
+APPENDS = 100  # of each connection in all
+
+
+class Wrong(Exception):
+    """The server answered something else than was due."""
+
+
+class Connection:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(path)
+        self.answers = self.socket.makefile("rb", buffering=1 << 16)
+
+    def send(self, *commands):
+        self.socket.sendall(b"".join(commands))
+
+    def line(self):
+        return self.answers.readline()
+
+    def expect(self, due):
+        got = self.answers.read(len(due))
+        if got != due:
+            raise Wrong(f"{due[:80]!r} was due, {got[:80]!r} came")
+
+    def value(self, key):
+        """The value that follows, fetched by get_command(key)."""
+        head = self.line()
+        match = re.fullmatch(rb"VALUE %s 0 (\d+)\r\n" % key, head)
+        if not match:
+            raise Wrong(f"the value of {key!r} was due, {head!r} came")
+        data = self.answers.read(int(match[1]))
+        self.expect(b"\r\nEND\r\n")
+        return data
+
+    def close(self):
+        self.answers.close()
+        self.socket.close()
+
+
+def get_command(key):
+    return b"get %s\r\n" % key
+
+
+def set_command(key, data):
+    return b"set %s 0 0 %d\r\n%s\r\n" % (key, len(data), data)
+
+
+def whole_value(writer, number):
+    """A value that says by itself whether it is whole."""
+    body = b"%d-%d," % (writer, number) * 60
+    return b"%08x%s" % (zlib.crc32(body), body)
+
+
+def is_whole(data):
+    return data[:8] == b"%08x" % zlib.crc32(data[8:])
+
+
+def increment(connection):
+    connection.send(*(b"incr counter%d 1\r\n" % (i % COUNTERS) for i in range(INCREMENTS)))
+    for _ in range(INCREMENTS):
+        answer = connection.line()
+        if not answer.rstrip().isdigit():
+            raise Wrong(f"a counter's value was due, {answer!r} came")
+
+
+def use_own_keys(connection, index, number):
+    values = [(b"own%d-%d" % (index, i), b"%d:%d:%d;" % (index, number, i) * 20) for i in range(OWN_KEYS)]
+    connection.send(*(set_command(key, data) + get_command(key) for key, data in values))
+    for key, data in values:
+        connection.expect(b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(data), data))
+
+
+def use_shared_keys(connection, index, number):
+    keys = [b"shared%d" % (i % SHARED_KEYS) for i in range(SHARED_WRITES)]
+    data = whole_value(index, number)
+    connection.send(*(set_command(key, data) + get_command(key) for key in keys))
+    for key in keys:
+        connection.expect(b"STORED\r\n")
+        if not is_whole(connection.value(key)):
+            raise Wrong(f"the value of {key!r} is not one that was stored")
+
+
+def append(connection, index):
+    connection.send(b"append log 0 0 1\r\n%c\r\n" % (ord("a") + index))
+    connection.expect(b"STORED\r\n")
+
+
+def use(path, index, failures):
+    connection = Connection(path)
+    try:
+        for number in range(ROUNDS):
+            increment(connection)
+            use_own_keys(connection, index, number)
+            use_shared_keys(connection, index, number)
+            if number < APPENDS:
+                append(connection, index)
+    except (Wrong, OSError) as failure:
+        failures.append(f"connection {index}: {failure}")
+    finally:
+        connection.close()
+
+
+def prepare(connection):
+    for key, data in [(b"counter%d" % i, b"0") for i in range(COUNTERS)] + [(b"log", b"-")]:
+        connection.send(set_command(key, data))
+        connection.expect(b"STORED\r\n")
+
+
+def check_totals(connection):
+    total = 0
+    for i in range(COUNTERS):
+        connection.send(get_command(b"counter%d" % i))
+        total += int(connection.value(b"counter%d" % i))
+    if total != CONNECTIONS * ROUNDS * INCREMENTS:
+        raise Wrong(f"the counters add up to {total} instead of {CONNECTIONS * ROUNDS * INCREMENTS}")
+    connection.send(get_command(b"log"))
+    log = connection.value(b"log")
+    if sorted(log) != sorted(b"-" + bytes(range(ord("a"), ord("a") + CONNECTIONS)) * APPENDS):
+        raise Wrong("the log has lost or repeated marks")
+
+
+def load(path):
+    """Loads the server at the socket @path. Raises Wrong if an answer was not the one due."""
+    first = Connection(path)
+    prepare(first)
+    failures = []
+    threads = [threading.Thread(target=use, args=(path, index, failures)) for index in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise Wrong(failures[0])
+    check_totals(first)
+    first.close()

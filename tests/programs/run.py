@@ -1,0 +1,319 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs unmodified Debian programs natively and under every lock of core/locks.def.
+
+By default a test: each run must end by itself, successfully, within its time-out, with its own success text and
+a right result, and under a lock the preload library must itself have said that this lock, and no other, was active.
+The last line is `N passed, N failed`.
+
+With --ratio a measurement that never fails for being slow: interleaved repeats, the median of each lock's times over the
+median of the native ones, as a table.
+"""
+
+import argparse
+import json
+import os
+import pwd
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+import memcached_load
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+POUNDLOCK = ROOT / "target/release/poundlock"
+NATIVE = "native"
+DB_BENCH_THREADS, DB_BENCH_OPERATIONS = 8, 20000
+RATIO_GOAL = 3
+
+
+class Failure(Exception):
+    """A run that did not end as it should; the text says how."""
+
+
+@dataclass
+class Outcome:
+    seconds: float
+    output: str
+    errors: str
+
+
+@dataclass
+class Batch:
+    """A program that runs to its own end; @command is given a scratch directory, @check its output."""
+
+    name: str
+    command: Callable[[str], list]
+    check: Callable[[str], None]
+
+    def run(self, prefix, environment, limit):
+        with scratch() as directory:
+            start = time.monotonic()
+            process = spawn(prefix + self.command(directory), environment)
+            output, errors = finish(process, limit)
+            seconds = time.monotonic() - start
+            self.check(output)
+            return Outcome(seconds, output, errors)
+
+
+@dataclass
+class Server:
+    """A server that listens on a socket in a scratch directory until it is told to end; @load is the clients' work."""
+
+    name: str
+    command: Callable[[str], list]
+    load: Callable[[str], None]
+
+    def run(self, prefix, environment, limit):
+        with scratch() as directory:
+            path = os.path.join(directory, "socket")
+            process = spawn(prefix + self.command(path), environment)
+            try:
+                wait_for_socket(process, path)
+                start = time.monotonic()
+                self.load(path)
+                seconds = time.monotonic() - start
+            except (OSError, memcached_load.Wrong) as wrong:
+                raise Failure(str(wrong)) from wrong
+            finally:
+                process.terminate()
+                output, errors = finish(process, limit)
+            return Outcome(seconds, output, errors)
+
+
+def scratch():
+    return tempfile.TemporaryDirectory(prefix="poundlock-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+
+
+def spawn(command, environment):
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+
+def finish(process, limit):
+    """The process's output and errors, once it has ended well."""
+    try:
+        output, errors = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise Failure(f"did not end within {limit:.0f} s") from None
+    if process.returncode != 0:
+        raise Failure(f"ended with {process.returncode}: {last_line(errors) or last_line(output)}")
+    return output, errors
+
+
+def last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def wait_for_socket(process, path):
+    deadline = time.monotonic() + 30
+    while not os.path.exists(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise OSError("the server did not begin to listen")
+        time.sleep(0.01)
+
+
+def check_kyoto(output):
+    if last_line(output) != "ok":
+        raise Failure(f"did not say ok but: {last_line(output)}")
+
+
+def check_db_bench(output):
+    lines = output.replace("\r", "\n").splitlines()
+    for benchmark in ("fillrandom", "readrandom", "readwhilewriting"):
+        report = next((line for line in lines if line.startswith(benchmark)), "")
+        operations = re.search(r" (\d+) operations;", report)
+        if not operations or int(operations[1]) != DB_BENCH_THREADS * DB_BENCH_OPERATIONS:
+            raise Failure(f"{benchmark} did not report its {DB_BENCH_THREADS * DB_BENCH_OPERATIONS} operations: {report}")
+        found = re.search(r"\((\d+) of (\d+) found\)", report)
+        if benchmark != "fillrandom" and not (found and int(found[1]) >= 0.99 * int(found[2]) > 0):
+            raise Failure(f"{benchmark} did not find what was written: {report}")
+    if not re.search(r"^verifychecksum +:", "\n".join(lines), re.MULTILINE):
+        raise Failure("the checksums were not verified")
+
+
+def check_threads64(output):
+    if not output.startswith("checked: "):
+        raise Failure(f"did not check its result: {last_line(output)}")
+
+
+def kccachetest(test, threads, count):
+    command = ["kccachetest", test, "-th", str(threads)] + (["-it", "1"] if test == "wicked" else []) + [str(count)]
+    return Batch(f"kccachetest-{test}-{threads}", lambda _: command, check_kyoto)
+
+
+def db_bench(directory):
+    """One small cache of small blocks for all threads: each read takes the cache's mutex several times."""
+    return [
+        "db_bench",
+        f"--db={directory}",
+        "--benchmarks=fillrandom,readrandom,readwhilewriting,verifychecksum",
+        f"--threads={DB_BENCH_THREADS}",
+        f"--num={DB_BENCH_OPERATIONS}",
+        "--seed=1",
+        "--compression_type=none",
+        "--cache_numshardbits=0",
+        "--cache_size=1000000",
+        "--block_size=512",
+        "--write_buffer_size=1000000",
+    ]
+
+
+def memcached(path):
+    return ["memcached", "-s", path, "-t", "4", "-R", "200", "-u", pwd.getpwuid(os.getuid()).pw_name]
+
+
+PROGRAMS = [
+    kccachetest("wicked", 1, 1500000),
+    kccachetest("wicked", 2, 200000),
+    kccachetest("wicked", 4, 90000),
+    kccachetest("wicked", 8, 60000),
+    kccachetest("order", 8, 150000),
+    Batch("db_bench", db_bench, check_db_bench),
+    Server("memcached", memcached, memcached_load.load),
+    Batch("python-64", lambda _: ["/usr/bin/python3", str(HERE / "threads64.py")], check_threads64),
+]
+
+
+def locks():
+    found = re.findall(r"^LOCK\((\w+),", (ROOT / "core/locks.def").read_text(), re.MULTILINE)
+    if not found:
+        sys.exit("core/locks.def: names no lock")
+    return found
+
+
+def environment(**settings):
+    """This process's environment without any setting of ours, and @settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("POUNDLOCK_")}
+    return {**kept, **settings}
+
+
+def check_active(lock, errors):
+    """The library says itself that @lock is the one in use."""
+    said = re.findall(r"^poundlock: .*\block=(\w+)", errors, re.MULTILINE)
+    if not said:
+        raise Failure("the preload library was not active")
+    if set(said) != {lock}:
+        raise Failure(f"the active lock was {', '.join(said)} instead of {lock}")
+
+
+def run(program, lock, limit, **settings):
+    """One run under @lock, or natively."""
+    if lock == NATIVE:
+        return program.run([], environment(), limit)
+    prefix = [str(POUNDLOCK), "run", "-l", lock, "--"]
+    outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1", **settings), limit)
+    check_active(lock, outcome.errors)
+    return outcome
+
+
+def report(verdict, program, lock, detail):
+    print(f"{verdict:<4} {program:<22} {lock:<12} {detail}", flush=True)
+    return verdict == "ok"
+
+
+def attempt(program, lock, limit, **settings):
+    """Runs and reports. Returns whether it went well, and the seconds."""
+    try:
+        seconds = run(program, lock, limit, **settings).seconds
+    except (Failure, OSError) as failure:
+        return report("FAIL", program.name, lock, failure), None
+    return report("ok", program.name, lock, f"{seconds:.2f} s"), seconds
+
+
+def notices_a_disabled_library(lock):
+    """Whether the check above can fail at all: a run with the library disabled must not count as one under a lock."""
+    try:
+        run(PROGRAMS[0], lock, 120, POUNDLOCK_DISABLE="1")
+    except Failure as failure:
+        return report("ok", "disabled library", lock, failure)
+    return report("FAIL", "disabled library", lock, "was taken for an active one")
+
+
+def test(programs, chosen):
+    results = [notices_a_disabled_library(chosen[0])]
+    for program in programs:
+        went_well, seconds = attempt(program, NATIVE, 600)
+        results.append(went_well)
+        limit = 60 + 20 * (seconds or 2)
+        results += [attempt(program, lock, limit)[0] for lock in chosen]
+    passed = sum(results)
+    print(f"{passed} passed, {len(results) - passed} failed")
+    return 0 if passed == len(results) else 1
+
+
+def measure(program, chosen, repeats):
+    """The median seconds of each variant, repeats interleaved; None where a run failed."""
+    seconds = {variant: [] for variant in [NATIVE] + chosen}
+    for _ in range(repeats):
+        for variant, times in seconds.items():
+            try:
+                times.append(run(program, variant, 300).seconds)
+            except (Failure, OSError) as failure:
+                print(f"{program.name} {variant}: {failure}", file=sys.stderr)
+    return {variant: statistics.median(times) if times else None for variant, times in seconds.items()}
+
+
+def row(name, medians):
+    native = medians[NATIVE]
+    ratios = (f"{medians[lock] / native:>11.2f}" if medians[lock] and native else f"{'-':>11}" for lock in list(medians)[1:])
+    return f"{name:<22}{f'{native:.2f} s' if native else '-':>10}" + "".join(ratios)
+
+
+def ratio(programs, chosen, repeats, file):
+    print(f"Median wall time over the native one, {repeats} interleaved repeats; goal: at most {RATIO_GOAL}")
+    print(f"{'program':<22}{NATIVE:>10}" + "".join(f"{lock:>11}" for lock in chosen))
+    table = {}
+    for program in programs:
+        table[program.name] = measure(program, chosen, repeats)
+        print(row(program.name, table[program.name]), flush=True)
+    if file:
+        content = {"schema": 1, "repeats": repeats, "median_seconds": table}
+        Path(file).write_text(json.dumps(content, indent=1) + "\n")
+    return 0
+
+
+def chosen_of(available, wanted, what):
+    unknown = [name for name in wanted if name not in available]
+    if unknown:
+        sys.exit(f"{unknown[0]}: no such {what}; there are {', '.join(available)}")
+    return wanted or available
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ratio", action="store_true", help="measure instead of testing")
+    parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: 3)")
+    parser.add_argument("--json", metavar="FILE", help="where to write the measured medians")
+    parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
+    parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
+    options = parser.parse_args()
+
+    names = chosen_of([program.name for program in PROGRAMS], options.program, "program")
+    programs = [program for program in PROGRAMS if program.name in names]
+    chosen = chosen_of(locks(), options.lock, "lock")
+    if options.ratio:
+        return ratio(programs, chosen, options.repeats, options.json)
+    return test(programs, chosen)
+
+
+sys.exit(main())
