@@ -111,9 +111,11 @@ def finish(process, limit):
     try:
         output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
         raise Failure(f"did not end within {limit:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     if process.returncode != 0:
         raise Failure(f"ended with {process.returncode}: {last_line(errors) or last_line(output)}")
     return output, errors
@@ -307,6 +309,7 @@ def main():
     parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
     parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))  # so that the running program is ended too
 
     names = chosen_of([program.name for program in PROGRAMS], options.program, "program")
     programs = [program for program in PROGRAMS if program.name in names]
