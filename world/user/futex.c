@@ -14,7 +14,7 @@
 /* How long a bounded spin lasts: about what it takes to sleep and be woken. */
 #define SPIN_NANOSECONDS 5000
 
-uint32_t w_spin_reads = 100;
+uint32_t w_spin_pauses = 100;
 
 void w_spin_calibrate(void)
 {
@@ -23,7 +23,7 @@ void w_spin_calibrate(void)
 	int saved = errno;
 
 	if (!sched_getaffinity(0, sizeof(allowed), &allowed) && CPU_COUNT(&allowed) == 1) {
-		w_spin_reads = 0;
+		w_spin_pauses = 0;
 	} else {
 		for (int i = 0; i < 4; i++) {
 			start = w_now();
@@ -31,7 +31,7 @@ void w_spin_calibrate(void)
 			took = w_now() - start;
 			best = took < best ? took : best;
 		}
-		w_spin_reads = (uint32_t)(SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
+		w_spin_pauses = (uint32_t)(SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
 	}
 	errno = saved;
 }

@@ -185,8 +185,8 @@ struct w_deadline {
 
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
-/* How many reads a bounded spin makes: 0 where this process has one CPU only. */
-extern W_HIDDEN uint32_t w_spin_reads;
+/* How many pauses a bounded spin makes: 0 where this process has one CPU only. */
+extern W_HIDDEN uint32_t w_spin_pauses;
 /* Sets it, by the CPUs that the process may use and the time that a pause takes. */
 W_HIDDEN void w_spin_calibrate(void);
 
@@ -237,12 +237,21 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 #endif
 }
 
-/* Whether to read again after the @reads-th read of *@p, which gave @seen, did not end the waiting. */
-static inline bool w_read_again(uint32_t *reads, enum w_how how, const struct w_deadline *deadline,
+/* A wait so far: how many pauses it has made, and the next one's length. */
+struct w_spin {
+	uint32_t spent;
+	uint32_t next;
+};
+
+/* Whether to read again after a read of *@p, which gave @seen, did not end the waiting. */
+static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struct w_deadline *deadline,
 				const volatile void *p, size_t size, uint64_t seen)
 {
-	if (++*reads < w_spin_reads) {
-		w_pause_for(how == W_POLITE ? *reads : 1);
+	if (spin->spent < w_spin_pauses) {
+		w_pause_for(spin->next);
+		spin->spent += spin->next;
+		if (how == W_POLITE)
+			spin->next += spin->next / 2 + 1;
 		return true;
 	}
 	if (how == W_BRIEF || how == W_POLITE)
@@ -258,10 +267,10 @@ static inline bool w_read_again(uint32_t *reads, enum w_how how, const struct w_
 	({                                                                            \
 		__auto_type w_p_ = (p);                                               \
 		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;     \
-		uint32_t w_reads_ = 0;                                                \
+		struct w_spin w_spin_ = {.next = 1};                                  \
 		do                                                                    \
 			VAL = w_load_acquire(w_p_);                                   \
-		while (!(COND) && w_read_again(&w_reads_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)); \
+		while (!(COND) && w_read_again(&w_spin_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)); \
 		VAL;                                                                  \
 	})
 
