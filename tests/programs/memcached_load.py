@@ -9,6 +9,7 @@ meet on a few keys, so that its threads contend. Every answer is compared with t
   - the shared counters end at exactly the number of increments, the shared log at one mark per append.
 """
 
+import os
 import re
 import socket
 import threading
@@ -28,6 +29,11 @@ class Wrong(Exception):
     """The server answered something else than was due."""
 
 
+def difference(due, got):
+    at = len(os.path.commonprefix([due, got]))
+    return f"{due[at : at + 60]!r} was due, {got[at : at + 60]!r} came"
+
+
 class Connection:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -44,7 +50,7 @@ class Connection:
     def expect(self, due):
         got = self.answers.read(len(due))
         if got != due:
-            raise Wrong(f"{due[:80]!r} was due, {got[:80]!r} came")
+            raise Wrong(difference(due, got))
 
     def value(self, key):
         """The value that follows, fetched by get_command(key)."""
@@ -90,8 +96,8 @@ def increment(connection):
 def use_own_keys(connection, index, number):
     values = [(b"own%d-%d" % (index, i), b"%d:%d:%d;" % (index, number, i) * 20) for i in range(OWN_KEYS)]
     connection.send(*(set_command(key, data) + get_command(key) for key, data in values))
-    for key, data in values:
-        connection.expect(b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(data), data))
+    due = (b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(data), data) for key, data in values)
+    connection.expect(b"".join(due))
 
 
 def use_shared_keys(connection, index, number):
