@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs the driver: one contestant, one measurement, one process; and every contestant in turn, the order rotated."""
+
+import collections
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+
+class BenchError(Exception):
+    """One line for the user."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Contestant:
+    """What a row of a table is called, which lock the driver takes for it and what the process is given besides."""
+
+    name: str
+    lock: str
+    preload: str = ""  # the lock that the preload library puts in place of glibc's
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A heading and the driver's arguments for it."""
+
+    title: str
+    arguments: tuple
+
+
+class Driver:
+    def __init__(self, path, preload, slack):
+        self.path = pathlib.Path(path)
+        self.preload = pathlib.Path(preload)
+        self.slack = slack
+        if not self.path.is_file():
+            raise BenchError(f"no driver at {self.path}: build it first (POUNDLOCK_BENCH)")
+
+    def ask(self, *arguments):
+        """The driver's answer to a question that is no measurement."""
+        return self._run([str(self.path), *arguments], {})
+
+    def measure(self, contestant, arguments):
+        """One measurement, with the number of cores that others kept busy meanwhile."""
+        command = [str(self.path), "--lock", contestant.lock, *arguments]
+        before = time.monotonic(), machine_seconds() - own_seconds()
+        result = self._run(command, self._environment(contestant))
+        after = time.monotonic(), machine_seconds() - own_seconds()
+        disturbed = (after[1] - before[1]) / (after[0] - before[0])
+        return result | {"cores_busy_with_others": round(max(0.0, disturbed), 2)}
+
+    def instructions(self, contestant, arguments):
+        """Instructions of the driver's whole run, counted by callgrind."""
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(self.path)]
+        command += ["--lock", contestant.lock, *arguments]
+        environment = os.environ | self._environment(contestant)
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        except FileNotFoundError:
+            raise BenchError("valgrind is not installed: it counts instructions") from None
+        found = re.search(r"Collected : (\d+)", done.stderr)
+        if done.returncode != 0 or not found:
+            raise BenchError(f"{contestant.name} under valgrind: {last_line(done.stderr)}")
+        return int(found[1])
+
+    def check(self, contestants):
+        """That all of them can be measured, before the first one is."""
+        if any(contestant.preload for contestant in contestants) and not self.preload.is_file():
+            raise BenchError(f"no preload library at {self.preload}: build it first")
+
+    def _environment(self, contestant):
+        if not contestant.preload:
+            return {}
+        return {"LD_PRELOAD": str(self.preload), "POUNDLOCK_LOCK": contestant.preload}
+
+    def _run(self, command, environment):
+        """The driver's JSON; a lock that never ends is a result, one that complains is an error."""
+        try:
+            done = subprocess.run(
+                command, env=os.environ | environment, capture_output=True, text=True, timeout=self.slack
+            )
+        except subprocess.TimeoutExpired:
+            return {"did_not_end_within_seconds": self.slack}
+        if done.returncode != 0 or done.stderr:
+            raise BenchError(f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}")
+        return json.loads(done.stdout)
+
+
+def machine_seconds():
+    """CPU time that all processes have used, and what the hypervisor gave to others."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(
+        int, pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    )
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    return sum(os.times()[:4])
+
+
+def last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+class Progress:
+    """One line on a terminal that says how far a question has come; nothing elsewhere."""
+
+    def __init__(self, title, total):
+        self.title, self.total, self.done = title, total, 0
+        self.start = time.monotonic()
+        self.shown = sys.stderr.isatty()
+
+    def step(self, what):
+        if self.shown:
+            left = (time.monotonic() - self.start) / self.done * (self.total - self.done) if self.done else 0
+            text = f"{self.title} {self.done}/{self.total}, {left:.0f} s left: {what}"
+            print(f"\r\033[K{text[:110]}", end="", file=sys.stderr, flush=True)
+        self.done += 1
+
+    def end(self):
+        if self.shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def interleave(title, cases, contestants, repeats, measure):
+    """measure(contestant, case) of all, interleaved. Returns {(case title, contestant name): [result of each repeat]}."""
+    results = collections.defaultdict(list)
+    progress = Progress(title, len(cases) * len(contestants) * repeats)
+    for repeat in range(repeats):
+        for case in cases:
+            for i in range(len(contestants)):
+                contestant = contestants[(i + repeat) % len(contestants)]
+                progress.step(f"{contestant.name}, {case.title}")
+                results[case.title, contestant.name].append(measure(contestant, case))
+    progress.end()
+    return dict(results)

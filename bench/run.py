@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Measures the locks and prints one table per question; keeps the results with the machine named. See docs/benchmarks.md."""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import tomllib
+
+from measure import BenchError, Driver
+from questions import QUESTIONS, ROOT
+
+SCHEMA = 1
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"bench: {message}\n")
+
+
+def positive(kind):
+    def parse(text):
+        value = kind(text)
+        if value <= 0:
+            raise ValueError
+        return value
+
+    parse.__name__ = f"positive {kind.__name__}"
+    return parse
+
+
+def arguments():
+    parser = Parser(description=__doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
+    parser.add_argument("--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)")
+    parser.add_argument("--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)")
+    parser.add_argument("--locks", type=lambda text: text.split(","), help="only those whose names contain one of these")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build's directory")
+    parser.add_argument("--output", type=pathlib.Path, help="the results' path without .json and .md")
+    options = parser.parse_args()
+    options.fail = parser.error
+    for question in options.questions:
+        if question not in QUESTIONS:
+            parser.error(f"there is no question '{question}': {', '.join(QUESTIONS)}")
+    options.questions = options.questions or list(QUESTIONS)
+    return options
+
+
+def output_path(options):
+    if options.output:
+        return options.output
+    whole = options.questions == list(QUESTIONS)
+    return ROOT / "results" / ("bench" if whole else "-".join(["bench", *options.questions]))
+
+
+def one_line(command):
+    """What @command prints, or None where there is no such thing here."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def cpu_model():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def parking_lot_version():
+    packages = tomllib.loads((ROOT / "bench/parking_lot/Cargo.lock").read_text())["package"]
+    return next(package["version"] for package in packages if package["name"] == "parking_lot")
+
+
+def revision():
+    commit = one_line(["git", "rev-parse", "--short=12", "HEAD"])
+    if commit and one_line(["git", "status", "--porcelain", "--untracked-files=no"]):
+        return commit + " with changes"
+    return commit or "unknown"
+
+
+def conditions(driver, options):
+    """Where, with what and how it was measured."""
+    versions = driver.ask("--versions")
+    command = ["./dev", "bench", *options.questions, "--seconds", f"{options.seconds:g}", "--repeats", str(options.repeats)]
+    if options.locks:
+        command += ["--locks", ",".join(options.locks)]
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "compiler": versions["compiler"],
+        "glibc": versions["glibc"],
+        "absl": versions["absl"],
+        "nsync": one_line(["dpkg-query", "-W", "-f=${Version}", "libnsync-dev"]) or "unknown",
+        "parking_lot": parking_lot_version(),
+        "revision": revision(),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": shlex.join(command),
+    }
+
+
+def markdown(table):
+    """A table that reads well as text too."""
+    widths = [max(len(row[i]) for row in [table.header, *table.rows]) for i in range(len(table.header))]
+
+    def line(cells):
+        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([f"### {table.title}", "", line(table.header), rule, *map(line, table.rows), ""])
+
+
+def report(question, answer):
+    busy = [result["cores_busy_with_others"] for result in answer.measurements if "cores_busy_with_others" in result]
+    lines = [f"## {answer.title} (`{question}`)", ""]
+    lines += [f"Cores that others kept busy meanwhile: {statistics.median(busy):.2f}, at most {max(busy):.2f}.", ""]
+    lines += [markdown(table) for table in answer.tables]
+    lines += [f"Goals met: {answer.met}; missed: {len(answer.missed)}.", ""]
+    lines += [f"- MISSED {miss}" for miss in answer.missed]
+    return "\n".join(lines) + "\n"
+
+
+def preamble(facts):
+    listed = "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in facts.items())
+    return f"# Results of `{facts['command']}`\n\n{listed}\n\nHow to read them: `docs/benchmarks.md`.\n"
+
+
+def main():
+    options = arguments()
+    slack = options.seconds * 10 + 60
+    driver = Driver(options.build / "bench/lockbench", options.build / "preload/libpoundlock-preload.so", slack)
+    facts = conditions(driver, options)
+    text, answers = preamble(facts), {}
+    print(text)
+    for question in options.questions:
+        answer = QUESTIONS[question](driver, options)
+        answers[question] = {"measurements": answer.measurements, "missed": answer.missed, "met": answer.met}
+        section = report(question, answer)
+        print(section, flush=True)
+        text += "\n" + section
+    path = output_path(options)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"schema": SCHEMA, "conditions": facts, "questions": answers}
+    path.with_name(path.name + ".json").write_text(json.dumps(document, indent=1) + "\n")
+    path.with_name(path.name + ".md").write_text(text)
+    print(f"kept in {os.path.relpath(path)}.json and .md")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BenchError as error:
+        sys.exit(f"bench: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
