@@ -11,8 +11,10 @@ median of the native ones, as a table.
 """
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import pwd
 import re
 import signal
@@ -33,6 +35,7 @@ POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
 DB_BENCH_THREADS, DB_BENCH_OPERATIONS = 8, 20000
 RATIO_GOAL = 3
+PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3"]
 
 
 class Failure(Exception):
@@ -218,12 +221,12 @@ def check_active(lock, errors):
         raise Failure(f"the active lock was {', '.join(said)} instead of {lock}")
 
 
-def run(program, lock, limit, **settings):
+def run(program, lock, limit):
     """One run under @lock, or natively."""
     if lock == NATIVE:
         return program.run([], environment(), limit)
     prefix = [str(POUNDLOCK), "run", "-l", lock, "--"]
-    outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1", **settings), limit)
+    outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1"), limit)
     check_active(lock, outcome.errors)
     return outcome
 
@@ -233,26 +236,35 @@ def report(verdict, program, lock, detail):
     return verdict == "ok"
 
 
-def attempt(program, lock, limit, **settings):
+def attempt(program, lock, limit):
     """Runs and reports. Returns whether it went well, and the seconds."""
     try:
-        seconds = run(program, lock, limit, **settings).seconds
+        seconds = run(program, lock, limit).seconds
     except (Failure, OSError) as failure:
         return report("FAIL", program.name, lock, failure), None
     return report("ok", program.name, lock, f"{seconds:.2f} s"), seconds
 
 
-def notices_a_disabled_library(lock):
-    """Whether the check above can fail at all: a run with the library disabled must not count as one under a lock."""
+def refuses(name, lock, errors):
+    """Whether check_active() can fail at all: a run that printed @errors was not one under @lock."""
     try:
-        run(PROGRAMS[0], lock, 120, POUNDLOCK_DISABLE="1")
+        check_active(lock, errors)
     except Failure as failure:
-        return report("ok", "disabled library", lock, failure)
-    return report("FAIL", "disabled library", lock, "was taken for an active one")
+        return report("ok", name, lock, f"noticed: {failure}")
+    return report("FAIL", name, lock, "not noticed")
+
+
+def check_the_check(lock, other):
+    program = PROGRAMS[0]
+    without = program.run([], environment(POUNDLOCK_VERBOSE="1"), 120)
+    return [
+        refuses("no library", lock, without.errors),
+        refuses("another lock", other, run(program, lock, 120).errors),
+    ]
 
 
 def test(programs, chosen):
-    results = [notices_a_disabled_library(chosen[0])]
+    results = check_the_check(*locks()[:2])
     for program in programs:
         went_well, seconds = attempt(program, NATIVE, 600)
         results.append(went_well)
@@ -275,22 +287,52 @@ def measure(program, chosen, repeats):
     return {variant: statistics.median(times) if times else None for variant, times in seconds.items()}
 
 
+def installed_version(package):
+    return subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True).stdout
+
+
+def conditions(repeats):
+    """Where and with what it was measured."""
+    model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    revision = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+    return {
+        "cpu": model[1] if model else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "libc": os.confstr("CS_GNU_LIBC_VERSION"),
+        "packages": {package: installed_version(package) for package in PACKAGES},
+        "revision": revision.stdout.strip() or "unknown",
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "repeats": repeats,
+    }
+
+
 def row(name, medians):
     native = medians[NATIVE]
-    ratios = (f"{medians[lock] / native:>11.2f}" if medians[lock] and native else f"{'-':>11}" for lock in list(medians)[1:])
-    return f"{name:<22}{f'{native:.2f} s' if native else '-':>10}" + "".join(ratios)
+    ratios = [f"{medians[lock] / native:.2f}" if medians[lock] and native else "-" for lock in list(medians)[1:]]
+    return [name, f"{native:.2f} s" if native else "-"] + ratios
 
 
-def ratio(programs, chosen, repeats, file):
-    print(f"Median wall time over the native one, {repeats} interleaved repeats; goal: at most {RATIO_GOAL}")
-    print(f"{'program':<22}{NATIVE:>10}" + "".join(f"{lock:>11}" for lock in chosen))
+def line(cells):
+    return f"| {cells[0]:<20} | " + " | ".join(f"{cell:>10}" for cell in cells[1:]) + " |"
+
+
+def ratio(programs, chosen, repeats, output):
+    where = conditions(repeats)
+    text = ["# Real programs: median wall time under each lock over the native one", ""]
+    text += [f"- {name}: {value}" for name, value in where.items()]
+    text += [f"- goal: at most {RATIO_GOAL}", "", line(["program", NATIVE] + chosen)]
+    text += [line(["---", "---:"] + ["---:"] * len(chosen))]
+    print("\n".join(text), flush=True)
     table = {}
     for program in programs:
         table[program.name] = measure(program, chosen, repeats)
-        print(row(program.name, table[program.name]), flush=True)
-    if file:
-        content = {"schema": 1, "repeats": repeats, "median_seconds": table}
-        Path(file).write_text(json.dumps(content, indent=1) + "\n")
+        text.append(line(row(program.name, table[program.name])))
+        print(text[-1], flush=True)
+    if output:
+        content = {"schema": 1, "conditions": where, "median_seconds": table}
+        Path(output + ".json").write_text(json.dumps(content, indent=1) + "\n")
+        Path(output + ".md").write_text("\n".join(text) + "\n")
     return 0
 
 
@@ -305,7 +347,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ratio", action="store_true", help="measure instead of testing")
     parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: 3)")
-    parser.add_argument("--json", metavar="FILE", help="where to write the measured medians")
+    parser.add_argument("--output", metavar="PATH", help="where to write the measurement, without .json and .md")
     parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
     parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
     options = parser.parse_args()
@@ -315,7 +357,7 @@ def main():
     programs = [program for program in PROGRAMS if program.name in names]
     chosen = chosen_of(locks(), options.lock, "lock")
     if options.ratio:
-        return ratio(programs, chosen, options.repeats, options.json)
+        return ratio(programs, chosen, options.repeats, options.output)
     return test(programs, chosen)
 
 
