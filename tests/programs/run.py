@@ -6,8 +6,8 @@ By default a test: each run must end by itself, successfully, within its time-ou
 a right result, and under a lock the preload library must itself have said that this lock, and no other, was active.
 The last line is `N passed, N failed`.
 
-With --ratio a measurement that never fails for being slow: interleaved repeats, the median of each lock's times over the
-median of the native ones, as a table.
+With --ratio a measurement that never fails for being slow: interleaved repeats, the median of each lock's times over
+the median of the native ones, as a table.
 """
 
 import argparse
@@ -143,12 +143,13 @@ def check_kyoto(output):
 
 
 def check_db_bench(output):
-    lines = output.replace("\r", "\n").splitlines()
+    lines = output.splitlines()
+    due = DB_BENCH_THREADS * DB_BENCH_OPERATIONS
     for benchmark in ("fillrandom", "readrandom", "readwhilewriting"):
         report = next((line for line in lines if line.startswith(benchmark)), "")
         operations = re.search(r" (\d+) operations;", report)
-        if not operations or int(operations[1]) != DB_BENCH_THREADS * DB_BENCH_OPERATIONS:
-            raise Failure(f"{benchmark} did not report its {DB_BENCH_THREADS * DB_BENCH_OPERATIONS} operations: {report}")
+        if not operations or int(operations[1]) != due:
+            raise Failure(f"{benchmark} did not report its {due} operations: {report}")
         found = re.search(r"\((\d+) of (\d+) found\)", report)
         if benchmark != "fillrandom" and not (found and int(found[1]) >= 0.99 * int(found[2]) > 0):
             raise Failure(f"{benchmark} did not find what was written: {report}")
@@ -287,21 +288,21 @@ def measure(program, chosen, repeats):
     return {variant: statistics.median(times) if times else None for variant, times in seconds.items()}
 
 
-def installed_version(package):
-    return subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True).stdout
+def captured(*command):
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def conditions(repeats):
     """Where and with what it was measured."""
     model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    revision = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+    revision = captured("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
     return {
         "cpu": model[1] if model else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "kernel": f"{platform.system()} {platform.release()}",
         "libc": os.confstr("CS_GNU_LIBC_VERSION"),
-        "packages": {package: installed_version(package) for package in PACKAGES},
-        "revision": revision.stdout.strip() or "unknown",
+        "packages": captured("dpkg-query", "-W", "-f=${Package} ${Version}, ", *PACKAGES).rstrip(","),
+        "revision": revision or "unknown",
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "repeats": repeats,
     }

@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What ./dev test believes of a step's log, and how ./dev answers bad input. Ends with `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source ./dev
+set +e
+
+passed=0 failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# same WHAT DUE GOT
+same() {
+	if [ "$2" = "$3" ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAIL $1: '$2' was due, '$3' came"
+	fi
+}
+
+# counted DUE STATUS LOG: the log is printf's format.
+counted() {
+	# shellcheck disable=SC2059
+	printf "$3" >"$scratch/log"
+	same "a log of '$3' and status $2" "$1" "$(count_cases "$scratch/log" "$2")"
+}
+
+# refused DUE ARGUMENT...: one line, and a status that is not 0.
+refused() {
+	local due=$1 got status=0
+	shift
+	got=$(./dev "$@" 2>&1) || status=$?
+	same "./dev $*" "$due" "$got"
+	same "the status of ./dev $*" 1 $status
+}
+
+counted "1 0" 0 'hello\n'
+counted "0 1" 3 'hello\n'
+counted "0 1" 124 ''
+counted "5 2" 1 'x\n5 passed, 2 failed\n'
+counted "5 2" 0 'x\n5 passed, 2 failed\n'
+counted "5 1" 1 '5 passed, 0 failed\n'
+counted "0 1" 0 '0 passed, 0 failed\n'
+counted "1 0" 0 '7 passed, 3 failed\nnot the last line\n'
+counted "8 2" 101 'test result: ok. 5 passed; 0 failed; 1 ignored\ntest result: FAILED. 3 passed; 2 failed; 0 ignored\n'
+counted "0 1" 0 'test result: ok. 0 passed; 0 failed; 0 ignored\n'
+counted "5 1" 101 'test result: ok. 5 passed; 0 failed; 0 ignored\nerror: could not compile\n'
+counted "2 1" 8 '67%% tests passed, 1 tests failed out of 3\n\nTotal Test time (real) = 0.01 sec\n'
+counted "3 0" 0 '100%% tests passed, 0 tests failed out of 3\n\nTotal Test time (real) = 0.01 sec\n'
+
+refused "dev: there is no command 'frobnicate'; ./dev help lists them" frobnicate
+refused "dev: there is no step 'frobnicate'" step frobnicate
+refused "dev: step needs the name of one step" step
+refused "dev: no step's name contains 'frobnicate'" test frobnicate
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
