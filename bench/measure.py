@@ -69,9 +69,16 @@ class Driver:
         return int(found[1])
 
     def check(self, contestants):
-        """That all of them can be measured, before the first one is."""
-        if any(contestant.preload for contestant in contestants) and not self.preload.is_file():
-            raise BenchError(f"no preload library at {self.preload}: build it first")
+        """That the preload library is there and takes over: else native locks would be measured under its name."""
+        for contestant in contestants:
+            if not contestant.preload:
+                continue
+            if not self.preload.is_file():
+                raise BenchError(f"no preload library at {self.preload}: build it first")
+            environment = os.environ | self._environment(contestant) | {"POUNDLOCK_VERBOSE": "1"}
+            said = subprocess.run([self.path, "--list"], env=environment, capture_output=True, text=True).stderr
+            if f"lock={contestant.preload} " not in said:
+                raise BenchError(f"{contestant.name}: the preload library does not say that it took over: '{last_line(said)}'")
 
     def _environment(self, contestant):
         if not contestant.preload:
