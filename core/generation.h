@@ -3,40 +3,38 @@
  * A lock that waiters from before a fork have left in a state that only they could have resolved is repaired in the
  * child by the first thread that meets it there, once: the lock carries the fork generation in which it was last sound.
  *
- *   generation == w_fork_generation()   sound
- *   GENERATION_REPAIR                   one thread repairs, the others that come wait
- *   anything else                       left by a parent
+ *   2 * w_fork_generation()       sound
+ *   2 * w_fork_generation() + 1   one thread repairs, the others that come wait
+ *   anything else                 left by a parent, perhaps in the middle of its own repair
  */
 #ifndef POUNDLOCK_GENERATION_H
 #define POUNDLOCK_GENERATION_H
 
 #include "world.h"
 
-#define GENERATION_REPAIR UINT32_MAX
-
 /* Whether the caller must repair the lock of @generation and then call generation_settle(). Waits for others' repair. */
 static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 {
-	uint32_t now = w_fork_generation();
+	uint32_t sound = 2 * w_fork_generation();
 	/* [G1] acquire: pairs with [G4]; the repaired lock */
 	uint32_t seen = w_load_acquire(generation);
 
-	if (w_likely(seen == now))
+	if (w_likely(seen == sound))
 		return false;
 	/* [G2] acquire: pairs with [G4]: an ancestor's repair; claims are ordered by the object itself */
-	if (seen != GENERATION_REPAIR && w_compare_exchange_acquire(generation, &seen, GENERATION_REPAIR)) {
+	if (seen != sound + 1 && w_compare_exchange_acquire(generation, &seen, sound + 1)) {
 		w_event(fork_repair);
 		return true;
 	}
 	/* [G3] acquire: pairs with [G4]; the repaired lock */
-	(void)w_wait_acquire(generation, VAL == now, W_YIELD, NULL);
+	(void)w_wait_acquire(generation, VAL == sound, W_YIELD, NULL);
 	return false;
 }
 
 static inline void generation_settle(W_ATOMIC(uint32_t) *generation)
 {
 	/* [G4] release: pairs with [G1], [G2], [G3]; the repaired lock */
-	w_store_release(generation, w_fork_generation());
+	w_store_release(generation, 2 * w_fork_generation());
 }
 
 #endif

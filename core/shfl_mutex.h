@@ -56,24 +56,35 @@ struct shfl_mutex_policy {
 	uint32_t patience; /* how often a head tries in vain before it closes the lock to newcomers */
 };
 
-/* Takes @lock if it is free. Figure 4, line 6. */
-static inline bool shfl_mutex_try_acquire(struct shfl_mutex *lock)
-{
-	uint32_t seen = 0;
-
-	/* [X1] acquire: pairs with [X3], [X4]; the last holder's critical section */
-	return w_compare_exchange_acquire(&lock->state, &seen, SHFL_MUTEX_LOCKED);
-}
-
-/* In a forked child: drops the waiters that do not exist here. */
-static inline void shfl_mutex_drop_waiters(struct shfl_mutex *lock)
+/* In a forked child: drops the waiters that do not exist here. Whether it did. */
+static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
-		return;
+		return false;
 	/* relaxed, both: [G4] publishes them, and nobody queues until then */
 	w_store_relaxed(&lock->tail, NULL);
 	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED);
 	generation_settle(&lock->generation);
+	return true;
+}
+
+/* Takes @lock if it is free and open; else *@seen is what it was. */
+static inline bool shfl_mutex_take_free(struct shfl_mutex *lock, uint32_t *seen)
+{
+	*seen = 0;
+	/* [X1] acquire: pairs with [X3], [X4]; the last holder's critical section */
+	return w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED);
+}
+
+/* Takes @lock if it is free. Figure 4, line 6. */
+static inline bool shfl_mutex_try_acquire(struct shfl_mutex *lock)
+{
+	uint32_t seen;
+
+	if (w_likely(shfl_mutex_take_free(lock, &seen)))
+		return true;
+	/* Closed for a head that does not exist in this child? */
+	return !(seen & SHFL_MUTEX_LOCKED) && shfl_mutex_drop_waiters(lock) && shfl_mutex_take_free(lock, &seen);
 }
 
 /* As the head, takes the word once, if it is not held. */
@@ -136,7 +147,7 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
 
-	shfl_mutex_drop_waiters(lock);
+	(void)shfl_mutex_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node) && !shfl_wait_turn(node, policy.wait, deadline, &slept))
 		return false;
 	taken = shfl_mutex_take_as_head(lock, node, policy, deadline, slept);

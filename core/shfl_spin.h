@@ -45,21 +45,24 @@ static inline bool shfl_spin_take(struct shfl_spin *lock)
 	return w_compare_exchange_acquire(&lock->locked, &seen, 1);
 }
 
+/* In a forked child: drops the waiters that do not exist here. Whether it did. */
+static inline bool shfl_spin_drop_waiters(struct shfl_spin *lock)
+{
+	if (w_likely(!generation_claim(&lock->generation)))
+		return false;
+	/* relaxed: [G4] publishes it, and nobody queues until then */
+	w_store_relaxed(&lock->tail, NULL);
+	generation_settle(&lock->generation);
+	return true;
+}
+
 /* Takes @lock if it is free. Figure 4, line 6. */
 static inline bool shfl_spin_try_acquire(struct shfl_spin *lock)
 {
 	/* relaxed: a stale NULL lets us pass one waiter, once; [P1] orders what matters */
-	return !w_load_relaxed(&lock->tail) && shfl_spin_take(lock);
-}
-
-/* In a forked child: drops the waiters that do not exist here. */
-static inline void shfl_spin_drop_waiters(struct shfl_spin *lock)
-{
-	if (w_likely(!generation_claim(&lock->generation)))
-		return;
-	/* relaxed: [G4] publishes it, and nobody queues until then */
-	w_store_relaxed(&lock->tail, NULL);
-	generation_settle(&lock->generation);
+	if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))
+		return false;
+	return shfl_spin_take(lock);
 }
 
 /* As the head of the queue, takes the word. False if the deadline passed first. Figure 4, lines 20-30. */
@@ -84,7 +87,7 @@ static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
 
-	shfl_spin_drop_waiters(lock);
+	(void)shfl_spin_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node) && !shfl_wait_turn(node, wait, deadline, &slept))
 		return false;
 	taken = shfl_spin_take_as_head(lock, node, wait, deadline);

@@ -83,10 +83,10 @@ static inline bool ticket_poll(struct ticket *lock, const struct w_deadline *dea
 	uint32_t seen;
 
 	do {
+		/* relaxed: read before the try, so that a release that the try missed ends the wait below at once */
+		seen = w_load_relaxed(&lock->serving);
 		if (ticket_try_acquire(lock))
 			return true;
-		/* relaxed: a stale value ends the wait below at once */
-		seen = w_load_relaxed(&lock->serving);
 		/* [K6] acquire: pairs with nothing; ticket_try_acquire reads again */
 		(void)w_wait_acquire(&lock->serving, VAL != seen, W_YIELD, deadline);
 	} while (!w_expired(deadline));

@@ -44,12 +44,13 @@ static inline bool ttas_park(struct ttas *lock, const struct w_deadline *deadlin
 {
 	/* [T2] acquire: pairs with [T5], as [T1] */
 	while (w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS) != TTAS_FREE) {
-		w_event(park);
-		w_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);
+		/* Only here may a waiter go: a wake-up that it took is now owed to the sleepers by the holder. */
 		if (w_expired(deadline)) {
 			w_event(abandon);
 			return false;
 		}
+		w_event(park);
+		w_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);
 	}
 	return true;
 }

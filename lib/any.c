@@ -252,20 +252,28 @@ static bool set_wait(const char *value, enum wait *wait, char *error, size_t siz
 	return wrong(error, size, "wait=%s: not one of spin, yield, park", value);
 }
 
-static bool set_number(const struct setting *setting, const char *value, char *error, size_t size)
+static bool parse_number(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
 {
-	char *end;
-	unsigned long long number = strtoull(value, &end, 10);
+	unsigned long long parsed = 0;
+	const char *digit;
 
-	if (*value < '0' || *value > '9' || *end || number < setting->least || number > setting->most)
+	for (digit = value; *digit >= '0' && *digit <= '9' && parsed <= UINT32_MAX; digit++)
+		parsed = parsed * 10 + (unsigned long long)(*digit - '0');
+	if (digit == value || *digit || parsed < setting->least || parsed > setting->most)
 		return wrong(error, size, "%s=%s: not a number from %u to %u", setting->key, value, setting->least,
 			     setting->most);
-	*setting->value = (uint32_t)number;
+	*number = (uint32_t)parsed;
 	return true;
 }
 
-/* Applies one "key=value" of @lock. */
-static bool set(size_t lock, char *pair, enum wait *wait, char *error, size_t size)
+/* What a spec asks for, applied only when all of it is right. */
+struct wish {
+	enum wait wait;
+	uint32_t numbers[SETTINGS];
+};
+
+/* Notes one "key=value" of @lock in @wish. */
+static bool note(size_t lock, char *pair, struct wish *wish, char *error, size_t size)
 {
 	const char *name = all_ops[lock][0].name;
 	char *value = strchr(pair, '=');
@@ -274,18 +282,30 @@ static bool set(size_t lock, char *pair, enum wait *wait, char *error, size_t si
 		return wrong(error, size, "'%s' of lock %s is not key=value", pair, name);
 	*value++ = 0;
 	if (!strcmp(pair, "wait"))
-		return set_wait(value, wait, error, size);
+		return set_wait(value, &wish->wait, error, size);
 	for (size_t i = 0; i < SETTINGS; i++)
 		if (!strcmp(name, number_settings[i].lock) && !strcmp(pair, number_settings[i].key))
-			return set_number(&number_settings[i], value, error, size);
+			return parse_number(&number_settings[i], value, &wish->numbers[i], error, size);
 	return wrong(error, size, "lock %s has no key '%s'", name, pair);
+}
+
+static bool note_all(size_t lock, char *pairs, struct wish *wish, char *error, size_t size)
+{
+	for (char *pair = pairs, *rest; pair; pair = rest) {
+		rest = strchr(pair, ',');
+		if (rest)
+			*rest++ = 0;
+		if (!note(lock, pair, wish, error, size))
+			return false;
+	}
+	return true;
 }
 
 const struct any_ops *any_find(const char *spec, char *error, size_t size)
 {
 	size_t length = strcspn(spec, ","), lock;
-	char copy[256], *pair, *rest;
-	enum wait wait;
+	struct wish wish;
+	char copy[256];
 
 	if (!find_lock(spec, length, &lock)) {
 		wrong(error, size, "there is no lock '%.*s'", (int)length, spec);
@@ -296,15 +316,14 @@ const struct any_ops *any_find(const char *spec, char *error, size_t size)
 		return NULL;
 	}
 	strcpy(copy, spec);
-	wait = facts[lock].wait;
-	for (pair = spec[length] ? copy + length + 1 : NULL; pair; pair = rest) {
-		rest = strchr(pair, ',');
-		if (rest)
-			*rest++ = 0;
-		if (!set(lock, pair, &wait, error, size))
-			return NULL;
-	}
-	return &all_ops[lock][wait];
+	wish.wait = facts[lock].wait;
+	for (size_t i = 0; i < SETTINGS; i++)
+		wish.numbers[i] = *number_settings[i].value;
+	if (!note_all(lock, spec[length] ? copy + length + 1 : NULL, &wish, error, size))
+		return NULL;
+	for (size_t i = 0; i < SETTINGS; i++)
+		*number_settings[i].value = wish.numbers[i];
+	return &all_ops[lock][wish.wait];
 }
 
 /* ---- What is known of them ---- */
@@ -342,15 +361,13 @@ const struct pound_lock_info *pound_lock_info(size_t index)
 
 /* ---- Fork ---- */
 
-/* Frees what the fork left in a node of the calling thread: a holder's keeps its lock, an abandoned one is nobody's. */
+/* Drops the waiters behind a holder's node. An abandoned one stays: its lock, another thread's, still has it. */
 static void after_fork(void *memory)
 {
 	struct any_node *node = memory;
 
 	if (node->holds)
 		node->drop_waiters(node->holds, node);
-	else
-		node_free(&node->status);
 }
 
 static void after_fork_in_child(void)

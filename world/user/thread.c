@@ -33,6 +33,7 @@ static W_ATOMIC(struct w_self *) cursor; /* where the search for a free record g
 static W_ATOMIC(uint32_t) record_count;
 static W_ATOMIC(uint32_t) free_count;
 static W_ATOMIC(uint32_t) scan_at = 32; /* how many records there may be before the dead ones are looked for */
+static W_ATOMIC(uint32_t) scanning;     /* one at a time, so that a record found dead is still the dead thread's */
 static pid_t process;                   /* not getpid(): a vfork child shares our memory, not our threads */
 static struct w_node reserve[RESERVE];  /* for when there is no memory */
 
@@ -91,6 +92,8 @@ static void free_dead(uint32_t caller)
 {
 	uint32_t alive = 0, tid;
 
+	if (atomic_exchange(&scanning, 1))
+		return;
 	for (struct w_self *self = atomic_load(&records); self; self = self->next) {
 		tid = atomic_load(&self->tid);
 		if (!tid)
@@ -101,6 +104,7 @@ static void free_dead(uint32_t caller)
 			atomic_fetch_add(&free_count, 1);
 	}
 	atomic_store(&scan_at, 2 * alive + 32);
+	atomic_store(&scanning, 0);
 }
 
 /* Adds the record @self to the list. */
@@ -213,37 +217,30 @@ static void visit_in_use(struct w_node *nodes, size_t count, void (*visit)(void 
 			visit(&nodes[i]);
 }
 
-static void visit_record(struct w_self *self, void (*visit)(void *node))
+void w_nodes_in_use(void (*visit)(void *node))
 {
+	struct w_self *self = w_self_or_null;
+
+	if (!self)
+		return;
 	visit_in_use(self->nodes, W_NODES, visit);
 	for (struct w_more_nodes *more = atomic_load(&self->more); more; more = more->next)
 		visit_in_use(more->nodes, MORE_NODES, visit);
 }
 
-void w_nodes_in_use(void (*visit)(void *node))
-{
-	if (w_self_or_null)
-		visit_record(w_self_or_null, visit);
-}
-
 /* ---- Fork ---- */
 
-static void free_node(void *node)
-{
-	atomic_store(&((struct w_node *)node)->status, 0);
-}
-
+/* Nodes in use of threads that do not exist in the child stay in use: a lock that such a thread held still has them. */
 void w_after_fork_in_child(void)
 {
 	w_generation++;
 	process = getpid();
+	atomic_store(&scanning, 0);
 	for (struct w_self *self = atomic_load(&records); self; self = self->next) {
-		if (self == w_self_or_null) {
+		if (self == w_self_or_null)
 			atomic_store(&self->tid, thread_id());
-		} else if (atomic_exchange(&self->tid, 0)) {
-			visit_record(self, free_node);
+		else if (atomic_exchange(&self->tid, 0))
 			atomic_fetch_add(&free_count, 1);
-		}
 	}
 }
 

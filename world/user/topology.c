@@ -65,6 +65,7 @@ static struct {
 
 static enum w_domain_kind chosen = W_DOMAIN_L3;
 static uint16_t table[W_CPUS];
+static const uint16_t one_domain[W_CPUS];
 W_ATOMIC(const uint16_t *) w_domains;
 
 static const char *const kind_names[] = {
@@ -170,7 +171,7 @@ static bool cpu_list(const char *root, enum w_domain_kind kind, size_t cpu, char
 	}
 }
 
-/* NUMA nodes are listed by node, and their numbers may have gaps. */
+/* NUMA nodes are listed by node; their numbers may have gaps, and some have memory but no CPUs. */
 static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 {
 	uint16_t domain = 0;
@@ -178,7 +179,7 @@ static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 
 	for (unsigned node = 0; node < 1024; node++) {
 		snprintf(path, sizeof(path), "%s/devices/system/node/node%u/cpulist", root, node);
-		if (read_file(path, scratch.list, sizeof(scratch.list)))
+		if (read_file(path, scratch.list, sizeof(scratch.list)) && *scratch.list)
 			assign(scratch.list, domain++, domains, cpus);
 	}
 	return domain;
@@ -190,12 +191,11 @@ static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *d
 	uint16_t domain = 0;
 
 	for (size_t cpu = 0; cpu < cpus && missing < MAX_GAP; cpu++) {
+		missing++;
+		if (!scratch.known[cpu] && cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
+			assign(scratch.list, domain++, domains, cpus);
 		if (scratch.known[cpu])
 			missing = 0;
-		else if (cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
-			assign(scratch.list, domain++, domains, cpus);
-		else
-			missing++;
 	}
 	return domain;
 }
@@ -219,9 +219,9 @@ const uint16_t *w_domains_load(void)
 	static W_ATOMIC(uint32_t) loading;
 	int saved = errno;
 
-	/* One thread reads; until it is done, to the others all CPUs are as the table has them so far. */
+	/* One thread reads; until it is done, to the others all CPUs are of one domain. */
 	if (atomic_exchange(&loading, 1))
-		return table;
+		return one_domain;
 	w_topology_read("/sys", chosen, table, W_CPUS);
 	atomic_store(&w_domains, table);
 	errno = saved;

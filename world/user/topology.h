@@ -18,8 +18,8 @@ bool w_domain_kind_by_name(const char *name, enum w_domain_kind *kind);
 void w_domain_choose(enum w_domain_kind kind);
 
 /*
- * Fills @domains, by CPU, with the number of each CPU's domain of @kind, counted from 0 in the order of the CPUs, as the
- * sysfs at @root (usually "/sys") tells; 0 for a CPU of which it tells nothing. Returns how many domains there are. Not
+ * Fills @domains, by CPU, with the number of each CPU's domain of @kind, counted from 0 in the order of their first
+ * CPUs (of the nodes, for W_DOMAIN_NODE), as the sysfs at @root (usually "/sys") tells; 0 for a CPU of which it tells nothing. Returns how many domains there are. Not
  * for two threads at once.
  */
 size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus);

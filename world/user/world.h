@@ -124,7 +124,7 @@ static inline uint32_t w_fork_generation(void)
 	return w_generation;
 }
 
-/* In a forked child: begins a generation, and frees the records of the threads that do not exist here. */
+/* In a forked child: begins a generation, and frees the records, but no nodes, of the threads that do not exist here. */
 W_HIDDEN void w_after_fork_in_child(void);
 
 static inline uint32_t w_random(void)
