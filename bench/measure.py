@@ -78,7 +78,7 @@ class Driver:
             environment = os.environ | self._environment(contestant) | {"POUNDLOCK_VERBOSE": "1"}
             said = subprocess.run([self.path, "--list"], env=environment, capture_output=True, text=True).stderr
             if f"lock={contestant.preload} " not in said:
-                raise BenchError(f"{contestant.name}: the preload library does not say that it took over: '{last_line(said)}'")
+                raise BenchError(f"{contestant.name}: the preload library did not take over: '{last_line(said)}'")
 
     def _environment(self, contestant):
         if not contestant.preload:
@@ -136,7 +136,7 @@ class Progress:
 
 
 def interleave(title, cases, contestants, repeats, measure):
-    """measure(contestant, case) of all, interleaved. Returns {(case title, contestant name): [result of each repeat]}."""
+    """measure(contestant, case) of all. Returns {(case title, contestant name): [the result of each repeat]}."""
     results = collections.defaultdict(list)
     progress = Progress(title, len(cases) * len(contestants) * repeats)
     for repeat in range(repeats):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures the locks and prints one table per question; keeps the results with the machine named. See docs/benchmarks.md."""
+"""Measures the locks, prints the tables of each question and keeps the results. See docs/benchmarks.md."""
 
 import argparse
 import datetime
@@ -41,7 +41,7 @@ def arguments():
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
     parser.add_argument("--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)")
     parser.add_argument("--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)")
-    parser.add_argument("--locks", type=lambda text: text.split(","), help="only those whose names contain one of these")
+    parser.add_argument("--locks", type=lambda text: text.split(","), help="whose names contain one of these")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build's directory")
     parser.add_argument("--output", type=pathlib.Path, help="the results' path without .json and .md")
     options = parser.parse_args()
@@ -90,7 +90,8 @@ def revision():
 def conditions(driver, options):
     """Where, with what and how it was measured."""
     versions = driver.ask("--versions")
-    command = ["./dev", "bench", *options.questions, "--seconds", f"{options.seconds:g}", "--repeats", str(options.repeats)]
+    command = ["./dev", "bench", *options.questions]
+    command += ["--seconds", f"{options.seconds:g}", "--repeats", str(options.repeats)]
     if options.locks:
         command += ["--locks", ",".join(options.locks)]
     return {
