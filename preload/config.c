@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The environment. Nothing here allocates: it runs before the first lock, which may be an allocator's. Lines go to
+ * stderr by one plain system call each, since write() is a cancellation point and a lock must not be.
+ */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEFAULT_LOCK "shfl_mutex"
+#define LIBRARY "libpoundlock-preload.so"
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char line[512];
+	va_list arguments;
+	size_t length;
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line) - 1, format, arguments);
+	va_end(arguments);
+	length = strlen(line);
+	line[length++] = '\n';
+	syscall(SYS_write, STDERR_FILENO, line, length);
+}
+
+/* The value of the switch @name: 0, 1, or @unset. With any other value complains, and makes @config native. */
+static bool read_switch(struct config *config, const char *name, bool unset)
+{
+	const char *value = secure_getenv(name);
+
+	if (!value || !*value)
+		return unset;
+	if (!strcmp(value, "0") || !strcmp(value, "1"))
+		return *value == '1';
+	say("poundlock: %s=%s is neither 0 nor 1; using native locks", name, value);
+	config->ops = NULL;
+	return unset;
+}
+
+static const struct any_ops *read_lock(void)
+{
+	const char *spec = secure_getenv("POUNDLOCK_LOCK");
+	const struct any_ops *ops;
+	char error[256];
+
+	ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, sizeof(error));
+	if (!ops)
+		say("poundlock: POUNDLOCK_LOCK: %s; using native locks", error);
+	return ops;
+}
+
+/* Whether the file name at @entry, @length long, is this library's, in whatever directory. */
+static bool is_us(const char *entry, size_t length)
+{
+	size_t name = strlen(LIBRARY);
+
+	return length >= name && !memcmp(entry + length - name, LIBRARY, name) &&
+	       (length == name || entry[length - name - 1] == '/');
+}
+
+/* Removes this library from @list, the value of LD_PRELOAD, in place. */
+static void remove_us(char *list)
+{
+	char *from = list, *to = list;
+
+	while (*from) {
+		size_t length = strcspn(from, ": ");
+
+		if (length && !is_us(from, length)) {
+			if (to != list)
+				*to++ = ':';
+			memmove(to, from, length);
+			to += length;
+		}
+		from += length + (from[length] != 0);
+	}
+	*to = 0;
+}
+
+/* Removes us from the environment that children inherit. */
+static void disinherit(void)
+{
+	char *preload = getenv("LD_PRELOAD");
+
+	if (preload)
+		remove_us(preload);
+	if (preload && !*preload)
+		unsetenv("LD_PRELOAD");
+	for (char **variable = environ; variable && *variable;) {
+		size_t length = strcspn(*variable, "=");
+		char name[64];
+
+		if (strncmp(*variable, "POUNDLOCK_", strlen("POUNDLOCK_")) || length >= sizeof(name)) {
+			variable++;
+			continue;
+		}
+		memcpy(name, *variable, length);
+		name[length] = 0;
+		unsetenv(name); /* and moves the rest of the list here */
+	}
+}
+
+struct config config_read(void)
+{
+	struct config config = {.ops = read_lock()};
+
+	if (read_switch(&config, "POUNDLOCK_DISABLE", false))
+		config.ops = NULL;
+	config.verbose = read_switch(&config, "POUNDLOCK_VERBOSE", false);
+	if (!read_switch(&config, "POUNDLOCK_INHERIT", true))
+		disinherit();
+	return config;
+}
+
+void config_refuse(struct config *config, const char *what, const char *is)
+{
+	say("poundlock: %s %s; using native locks", what, is);
+	config->ops = NULL;
+}
+
+void config_announce(const struct config *config)
+{
+	static const char *const waits[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
+
+	if (!config->verbose)
+		return;
+	if (config->ops)
+		say("poundlock: lock=%s wait=%s pid=%ld", config->ops->name, waits[config->ops->wait],
+		    (long)getpid());
+	else
+		say("poundlock: lock=native pid=%ld", (long)getpid());
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the environment asks of the preload library: POUNDLOCK_LOCK, _VERBOSE, _DISABLE, _INHERIT. docs/preload.md tells
+ * users. A wrong value is one line on stderr, and everything native.
+ */
+#ifndef POUNDLOCK_CONFIG_H
+#define POUNDLOCK_CONFIG_H
+
+#include "any.h"
+
+struct config {
+	const struct any_ops *ops; /* NULL: everything native */
+	bool verbose;
+};
+
+/* Reads the environment, complains of what is wrong in it, and with POUNDLOCK_INHERIT=0 removes us from it. */
+W_HIDDEN struct config config_read(void);
+
+/* Turns @config to native, and says that it is because @what @is. */
+W_HIDDEN void config_refuse(struct config *config, const char *what, const char *is);
+
+/* Says on stderr, if that is wanted, which lock is active. */
+W_HIDDEN void config_announce(const struct config *config);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Finds glibc's word of flags in a pthread_cond_t: the one word that an attribute changes. layout.h says why. */
+#include <string.h>
+
+#include "layout.h"
+#include "real.h"
+
+struct cond_layout cond_layout;
+
+#define WORDS (sizeof(pthread_cond_t) / sizeof(uint32_t))
+
+/* The index of the only non-zero word that glibc's initialisation with @attr leaves, and the word; WORDS if not one. */
+static size_t only_word(const pthread_condattr_t *attr, uint32_t *word)
+{
+	uint32_t words[WORDS];
+	pthread_cond_t cond;
+	size_t i, found = WORDS;
+
+	memset(&cond, 0, sizeof(cond));
+	if (real.pthread_cond_init(&cond, attr))
+		return WORDS;
+	memcpy(words, &cond, sizeof(words));
+	real.pthread_cond_destroy(&cond);
+	for (i = 0; i < WORDS; i++) {
+		if (!words[i])
+			continue;
+		if (found != WORDS)
+			return WORDS;
+		found = i;
+		*word = words[i];
+	}
+	return found;
+}
+
+bool layout_probe(void)
+{
+	uint32_t pshared = 0, monotonic = 0;
+	pthread_condattr_t attr;
+	size_t index, index2;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	index = only_word(&attr, &pshared);
+	pthread_condattr_setpshared(&attr, PTHREAD_PROCESS_PRIVATE);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	index2 = only_word(&attr, &monotonic);
+	pthread_condattr_destroy(&attr);
+	if (index == WORDS || index != index2 || (pshared & monotonic) || index * 4 < sizeof(struct cond))
+		return false;
+	cond_layout = (struct cond_layout){index * 4, pshared, monotonic};
+	return true;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What pthread_mutex_* do, for the other families: calls inside the library do not go through the dynamic linker.
+ */
+#ifndef POUNDLOCK_PRELOAD_MUTEX_H
+#define POUNDLOCK_PRELOAD_MUTEX_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "world.h"
+
+W_HIDDEN int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+W_HIDDEN int mutex_destroy(pthread_mutex_t *mutex);
+W_HIDDEN int mutex_lock(pthread_mutex_t *mutex);
+W_HIDDEN int mutex_trylock(pthread_mutex_t *mutex);
+W_HIDDEN int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at);
+W_HIDDEN int mutex_unlock(pthread_mutex_t *mutex);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Initialisation: once, by the first interposed function that anybody calls, or by our constructor.
+ *
+ * The lock is chosen first, without allocating, because looking glibc's functions up may allocate, and a malloc
+ * replacement that locks in there must already get the lock that it will unlock later.
+ */
+#include "preload.h"
+
+#include <errno.h>
+
+#include "config.h"
+#include "layout.h"
+#include "real.h"
+
+W_ATOMIC(const struct any_ops *) chosen_ops;
+W_ATOMIC(uint32_t) initialised;
+
+static W_ATOMIC(uint32_t) begun;
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+static void initialise_once(void)
+{
+	struct config config = config_read();
+	const char *missing;
+
+	/* release: pairs with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
+	any_start();
+	w_store_release(&chosen_ops, config.ops);
+	missing = real_resolve();
+	if (missing)
+		config_refuse(&config, missing, "is missing from the C library");
+	else if (!layout_probe())
+		config_refuse(&config, "pthread_cond_t", "has an unknown layout in this C library");
+	w_store_release(&chosen_ops, config.ops);
+	config_announce(&config);
+}
+
+__attribute__((constructor)) void initialise_slow(void)
+{
+	int saved = errno;
+	uint32_t none = 0;
+
+	if (inside || w_load_acquire(&initialised))
+		return;
+	if (w_compare_exchange_relaxed(&begun, &none, 1)) {
+		inside = true;
+		initialise_once();
+		inside = false;
+		/* release: pairs with the acquire of initialise() */
+		w_store_release(&initialised, 1);
+	}
+	while (!w_load_acquire(&initialised))
+		w_yield();
+	errno = saved;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * glibc's own functions, behind ours: for native objects, and for what glibc knows best (reading attributes).
+ *
+ * Until real_resolve() has looked them up, which happens once and at the very start, they do nothing and return 0: only
+ * an allocator that locks while the loader allocates for our own look-up can meet them. Fork handlers that come then
+ * are remembered and registered afterwards.
+ */
+#ifndef POUNDLOCK_REAL_H
+#define POUNDLOCK_REAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "world.h"
+
+/*
+ * REAL(name, version, parameters). Where an architecture has two generations of the condition variables' functions,
+ * plain dlsym(RTLD_NEXT) finds the older one, which keeps only a pointer in the caller's memory.
+ */
+#define REAL_COND "GLIBC_2.3.2"
+
+#define REAL_FUNCTIONS(REAL)                                                                                     \
+	REAL(pthread_mutex_init, NULL, (pthread_mutex_t *mutex, const pthread_mutexattr_t *attr))                \
+	REAL(pthread_mutex_destroy, NULL, (pthread_mutex_t *mutex))                                              \
+	REAL(pthread_mutex_lock, NULL, (pthread_mutex_t *mutex))                                                 \
+	REAL(pthread_mutex_trylock, NULL, (pthread_mutex_t *mutex))                                              \
+	REAL(pthread_mutex_clocklock, NULL, (pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)) \
+	REAL(pthread_mutex_unlock, NULL, (pthread_mutex_t *mutex))                                               \
+	REAL(pthread_cond_init, REAL_COND, (pthread_cond_t *cond, const pthread_condattr_t *attr))               \
+	REAL(pthread_cond_destroy, REAL_COND, (pthread_cond_t *cond))                                            \
+	REAL(pthread_cond_wait, REAL_COND, (pthread_cond_t *cond, pthread_mutex_t *mutex))                       \
+	REAL(pthread_cond_timedwait, REAL_COND,                                                                  \
+	     (pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *at))                          \
+	REAL(pthread_cond_clockwait, NULL,                                                                       \
+	     (pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at))         \
+	REAL(pthread_cond_signal, REAL_COND, (pthread_cond_t *cond))                                             \
+	REAL(pthread_cond_broadcast, REAL_COND, (pthread_cond_t *cond))
+
+struct real {
+#define REAL(name, version, parameters) int(*name) parameters;
+	REAL_FUNCTIONS(REAL)
+#undef REAL
+	int (*register_atfork)(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+};
+
+extern W_HIDDEN struct real real;
+
+/* Looks all functions up. Returns NULL, or the name of one that the C library lacks; it then fails with ENOSYS. */
+W_HIDDEN const char *real_resolve(void);
+
+#endif
