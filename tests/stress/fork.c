@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fork: while other threads hold, wait and sleep. The child can unlock what the forking thread held, and it and its new
+ * threads can use that lock and others, trylock included; a lock whose holder does not exist there stays held, and a
+ * timed wait for it ends at its deadline without harm to other locks. The same holds for the child's child. The parent
+ * does not notice.
+ */
+#include <sys/wait.h>
+
+#include "poundlock.h"
+#include "stress.h"
+
+#define CHILD_SECONDS 60
+/* More than the records of threads that one piece of memory has, so that those of the parent's threads are used again. */
+#define CHILD_THREADS 110
+
+static struct {
+	struct stress_lock ours;   /* held by the thread that forks */
+	struct stress_lock theirs; /* held by a thread that the child does not have */
+	struct stress_lock own[CHILD_THREADS];
+	pthread_barrier_t all_hold, all_may_leave, they_hold, they_may_leave;
+} forked;
+
+static uint64_t contended_so_far(void)
+{
+	for (size_t i = 0; pound_event_name(i); i++)
+		if (!strcmp(pound_event_name(i), "contended"))
+			return pound_event_count(i);
+	EXPECT(!"there is no event 'contended'");
+	return 0;
+}
+
+static void waits_for_ours(int number, void *shared)
+{
+	struct w_deadline deadline = after(CLOCK_MONOTONIC, HOUR);
+
+	(void)shared;
+	if (number)
+		EXPECT(ops->timedlock(&forked.ours, &deadline));
+	else
+		ops->lock(&forked.ours);
+	EXPECT(ops->unlock(&forked.ours));
+}
+
+static void holds_theirs(int number, void *shared)
+{
+	(void)number, (void)shared;
+	ops->lock(&forked.theirs);
+	pthread_barrier_wait(&forked.they_hold);
+	pthread_barrier_wait(&forked.they_may_leave);
+	EXPECT(ops->unlock(&forked.theirs));
+}
+
+static void waits_for_theirs(int number, void *shared)
+{
+	(void)number, (void)shared;
+	ops->lock(&forked.theirs);
+	EXPECT(ops->unlock(&forked.theirs));
+}
+
+/* ---- In the child ---- */
+
+static void holds_own(int number, void *shared)
+{
+	(void)shared;
+	ops->lock(&forked.own[number]);
+	pthread_barrier_wait(&forked.all_hold);
+	pthread_barrier_wait(&forked.all_may_leave);
+	EXPECT(ops->unlock(&forked.own[number]));
+	expect_free(&forked.own[number]);
+}
+
+static void expect_theirs_held(void)
+{
+	struct w_deadline deadline = after(CLOCK_MONOTONIC, 2000000);
+	struct crew crew;
+
+	pthread_barrier_init(&forked.all_hold, NULL, CHILD_THREADS + 1);
+	pthread_barrier_init(&forked.all_may_leave, NULL, CHILD_THREADS + 1);
+	crew_start(&crew, CHILD_THREADS, holds_own, NULL);
+	pthread_barrier_wait(&forked.all_hold);
+	EXPECT(!ops->trylock(&forked.theirs), "the child took a lock that was held");
+	EXPECT(!ops->timedlock(&forked.theirs, &deadline), "the child took a lock that was held");
+	pthread_barrier_wait(&forked.all_may_leave);
+	crew_join(&crew);
+}
+
+static void wait_for_child(pid_t child)
+{
+	int status;
+
+	EXPECT(child > 0);
+	EXPECT(waitpid(child, &status, 0) == child);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed");
+}
+
+static void use_ours(void)
+{
+	EXPECT(!ops->trylock(&forked.ours), "the child took a lock that its parent held");
+	EXPECT(ops->unlock(&forked.ours));
+	expect_free(&forked.ours);
+	contend(&forked.ours, rounds(100));
+}
+
+static void child_main(void)
+{
+	pid_t child;
+
+	limit(CHILD_SECONDS);
+	use_ours();
+	expect_theirs_held();
+	ops->lock(&forked.ours);
+	child = fork();
+	if (!child) {
+		limit(CHILD_SECONDS);
+		use_ours();
+		_exit(0);
+	}
+	wait_for_child(child);
+	EXPECT(ops->unlock(&forked.ours));
+	_exit(0);
+}
+
+/* ---- The parent ---- */
+
+static void fork_among_waiters(void)
+{
+	int waiters = only_spins() ? 1 : 3;
+	struct crew holder, for_ours, for_theirs;
+	uint64_t before = contended_so_far();
+	pid_t child;
+
+	ops->lock(&forked.ours);
+	crew_start(&holder, 1, holds_theirs, NULL);
+	pthread_barrier_wait(&forked.they_hold);
+	crew_start(&for_ours, waiters, waits_for_ours, NULL);
+	crew_start(&for_theirs, waiters, waits_for_theirs, NULL);
+	/* Those without a deadline wait by now; the others do or do not, and both are to work. */
+	while (contended_so_far() < before + 1 + (uint64_t)waiters)
+		w_yield();
+	child = fork();
+	if (!child)
+		child_main();
+	wait_for_child(child);
+	EXPECT(ops->unlock(&forked.ours));
+	pthread_barrier_wait(&forked.they_may_leave);
+	crew_join(&for_ours);
+	crew_join(&for_theirs);
+	crew_join(&holder);
+	expect_free(&forked.ours);
+	expect_free(&forked.theirs);
+}
+
+void scenario_fork(void)
+{
+	/* ThreadSanitizer's run time allows no new threads after a fork among threads. */
+	if (STRESS_TSAN)
+		return;
+	pound_events_start();
+	pthread_barrier_init(&forked.they_hold, NULL, 2);
+	pthread_barrier_init(&forked.they_may_leave, NULL, 2);
+	for (int i = 0; i < rounds(10); i++)
+		fork_among_waiters();
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * stress SPEC [SCENARIO]: puts one lock, chosen as any.h chooses it, through all scenarios or one. Silent and 0 when all
+ * holds; else one line on stderr says what did not.
+ */
+#include "stress.h"
+
+#define SECONDS_PER_SCENARIO 60
+
+const struct any_ops *ops;
+
+static const struct scenario {
+	const char *name;
+	void (*run)(void);
+} scenarios[] = {
+	{"exclusion", scenario_exclusion}, {"trylock", scenario_trylock},   {"nesting", scenario_nesting},
+	{"timeout", scenario_timeout},     {"straddle", scenario_straddle}, {"destroy", scenario_destroy},
+	{"threads", scenario_threads},     {"handoff", scenario_handoff},   {"fork", scenario_fork},
+};
+
+static void *member_main(void *argument)
+{
+	struct crew_member *member = argument;
+
+	member->run(member->number, member->shared);
+	return NULL;
+}
+
+void crew_start(struct crew *crew, int count, void (*run)(int number, void *shared), void *shared)
+{
+	crew->count = count;
+	for (int i = 0; i < count; i++) {
+		crew->members[i] = (struct crew_member){.run = run, .number = i, .shared = shared};
+		EXPECT(!pthread_create(&crew->threads[i], NULL, member_main, &crew->members[i]));
+	}
+}
+
+void crew_join(struct crew *crew)
+{
+	for (int i = 0; i < crew->count; i++)
+		EXPECT(!pthread_join(crew->threads[i], NULL));
+}
+
+int main(int count, char **arguments)
+{
+	char error[256];
+	int ran = 0;
+
+	if (count != 2 && count != 3) {
+		fprintf(stderr, "Usage: stress SPEC [SCENARIO]\n");
+		return 2;
+	}
+	ops = any_find(arguments[1], error, sizeof(error));
+	if (!ops) {
+		fprintf(stderr, "stress: %s\n", error);
+		return 2;
+	}
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (count == 3 && strcmp(arguments[2], scenarios[i].name))
+			continue;
+		expect_part = scenarios[i].name;
+		limit(SECONDS_PER_SCENARIO);
+		scenarios[i].run();
+		ran++;
+	}
+	if (!ran)
+		fprintf(stderr, "stress: there is no scenario '%s'\n", arguments[2]);
+	return ran ? 0 : 2;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The scenarios in one process; fork.c has the one with two. Each says what it would catch.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "stress.h"
+
+/* ---- What a lock protects ---- */
+
+/* Words on three cache lines that only ever change together: a second thread inside finds, or leaves, them different. */
+struct guarded {
+	struct stress_lock lock;
+	struct {
+		_Alignas(64) uint64_t word;
+	} lines[3];
+};
+
+static void touch(struct guarded *guarded, uint32_t random)
+{
+	uint64_t before = guarded->lines[0].word;
+
+	for (int i = 0; i < 3; i++) {
+		EXPECT(guarded->lines[i].word == before, "two threads were inside at once");
+		guarded->lines[i].word = before + 1;
+		if (random % 64 == (uint32_t)i)
+			sched_yield();
+	}
+	for (int i = 0; i < 3; i++)
+		EXPECT(guarded->lines[i].word == before + 1, "two threads were inside at once");
+}
+
+static void expect_count(struct guarded *guarded, uint64_t expected)
+{
+	EXPECT(guarded->lines[0].word == expected, "%llu instead of %llu turns",
+	       (unsigned long long)guarded->lines[0].word, (unsigned long long)expected);
+}
+
+void expect_free(struct stress_lock *lock)
+{
+	EXPECT(ops->trylock(lock), "trylock failed on a free lock");
+	EXPECT(!ops->trylock(lock), "trylock took a held lock");
+	EXPECT(ops->unlock(lock));
+	EXPECT(!ops->unlock(lock), "unlock of a free lock said that it was held");
+	EXPECT(ops->trylock(lock), "an unlock of a free lock changed it");
+	EXPECT(ops->unlock(lock));
+}
+
+struct contention {
+	struct stress_lock *lock;
+	struct guarded guarded;
+	int turns;
+};
+
+static void contend_member(int number, void *shared)
+{
+	struct contention *contention = shared;
+	uint32_t random = (uint32_t)number + 1;
+
+	for (int i = 0; i < contention->turns; i++) {
+		ops->lock(contention->lock);
+		touch(&contention->guarded, next_random(&random));
+		EXPECT(ops->unlock(contention->lock));
+	}
+}
+
+void contend(struct stress_lock *lock, int turns)
+{
+	struct contention contention = {.lock = lock, .turns = turns};
+
+	crew_run(contenders(), contend_member, &contention);
+	expect_count(&contention.guarded, (uint64_t)contenders() * (uint64_t)turns);
+	expect_free(lock);
+}
+
+/* ---- exclusion: every way of taking the lock, mixed ---- */
+
+static struct {
+	struct guarded guarded;
+	_Atomic uint64_t taken;
+} exclusion;
+
+static bool take_somehow(struct stress_lock *lock, uint32_t random)
+{
+	clockid_t clock = random & 16 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+	struct w_deadline deadline;
+
+	switch (random % 8) {
+	case 0:
+	case 1:
+		return ops->trylock(lock);
+	case 2:
+		deadline = after(clock, 0);
+		return ops->timedlock(lock, &deadline);
+	case 3:
+		deadline = after(clock, random >> 12);
+		return ops->timedlock(lock, &deadline);
+	case 4:
+		deadline = after(clock, HOUR);
+		EXPECT(ops->timedlock(lock, &deadline), "a timed lock gave up an hour before its deadline");
+		return true;
+	default:
+		ops->lock(lock);
+		return true;
+	}
+}
+
+static void exclusion_member(int number, void *shared)
+{
+	uint32_t random = (uint32_t)number + 7, taken = 0;
+
+	(void)shared;
+	for (int i = 0; i < rounds(6000); i++) {
+		if (!take_somehow(&exclusion.guarded.lock, next_random(&random)))
+			continue;
+		touch(&exclusion.guarded, random >> 8);
+		taken++;
+		EXPECT(ops->unlock(&exclusion.guarded.lock));
+		if (random % 32 == 9)
+			sched_yield();
+	}
+	atomic_fetch_add(&exclusion.taken, taken);
+}
+
+void scenario_exclusion(void)
+{
+	crew_run(contenders(), exclusion_member, NULL);
+	expect_count(&exclusion.guarded, atomic_load(&exclusion.taken));
+	expect_free(&exclusion.guarded.lock);
+}
+
+/* ---- trylock: a free lock can be taken at once, also after hand-overs under contention ---- */
+
+void scenario_trylock(void)
+{
+	struct stress_lock lock = {0};
+
+	expect_free(&lock);
+	for (int i = 0; i < rounds(20); i++)
+		contend(&lock, 50);
+}
+
+/* ---- nesting: more locks at once than a thread has spare nodes, released in any order ---- */
+
+#define NESTED 100
+
+static struct {
+	struct guarded locks[NESTED];
+	int depth;
+} nesting;
+
+static void shuffle_order(int *order, int count, uint32_t *random)
+{
+	for (int i = 0; i < count; i++)
+		order[i] = i;
+	for (int i = count - 1; i > 0; i--) {
+		int j = (int)(next_random(random) % (uint32_t)(i + 1)), swapped = order[i];
+
+		order[i] = order[j];
+		order[j] = swapped;
+	}
+}
+
+static void nesting_member(int number, void *shared)
+{
+	uint32_t random = (uint32_t)number + 3;
+	int order[NESTED];
+
+	(void)shared;
+	for (int round = 0; round < rounds(40); round++) {
+		shuffle_order(order, nesting.depth, &random);
+		for (int i = 0; i < nesting.depth; i++) {
+			ops->lock(&nesting.locks[i].lock);
+			touch(&nesting.locks[i], random);
+		}
+		for (int i = 0; i < nesting.depth; i++)
+			EXPECT(ops->unlock(&nesting.locks[order[i]].lock));
+	}
+}
+
+static void nest(int depth)
+{
+	memset(&nesting, 0, sizeof(nesting));
+	nesting.depth = depth;
+	crew_run(contenders(), nesting_member, NULL);
+	for (int i = 0; i < depth; i++) {
+		expect_count(&nesting.locks[i], (uint64_t)contenders() * (uint64_t)rounds(40));
+		expect_free(&nesting.locks[i].lock);
+	}
+}
+
+void scenario_nesting(void)
+{
+	nest(12);
+	nest(NESTED);
+}
+
+/* ---- timeout: waiters that give up while the lock is held leave the queue intact ---- */
+
+#define PATIENT 2 /* waiters without a deadline, among those with one */
+
+static struct {
+	struct guarded guarded;
+	uint64_t wait_nanoseconds;
+	_Atomic uint64_t taken;
+} timeouts;
+
+static void impatient_member(int number, void *shared)
+{
+	struct w_deadline deadline = after(number % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, timeouts.wait_nanoseconds);
+
+	(void)shared;
+	EXPECT(!ops->timedlock(&timeouts.guarded.lock, &deadline), "two hold the lock");
+}
+
+static void patient_member(int number, void *shared)
+{
+	(void)shared;
+	ops->lock(&timeouts.guarded.lock);
+	touch(&timeouts.guarded, (uint32_t)number);
+	atomic_fetch_add(&timeouts.taken, 1);
+	EXPECT(ops->unlock(&timeouts.guarded.lock));
+}
+
+static int patient_count(void)
+{
+	return only_spins() ? 1 : PATIENT;
+}
+
+void scenario_timeout(void)
+{
+	struct crew early, impatient, late;
+
+	for (int round = 0; round < rounds(40); round++) {
+		timeouts.wait_nanoseconds = 200000 + 100000 * (uint64_t)(round % 8);
+		ops->lock(&timeouts.guarded.lock);
+		crew_start(&early, patient_count(), patient_member, NULL);
+		crew_start(&impatient, contenders(), impatient_member, NULL);
+		crew_start(&late, patient_count(), patient_member, NULL);
+		crew_join(&impatient);
+		EXPECT(ops->unlock(&timeouts.guarded.lock));
+		crew_join(&early);
+		crew_join(&late);
+		expect_free(&timeouts.guarded.lock);
+	}
+	expect_count(&timeouts.guarded, atomic_load(&timeouts.taken));
+}
+
+/* ---- straddle: deadlines that pass while the lock is handed over lose neither the lock nor a wake-up ---- */
+
+static void straddling_member(int number, void *shared)
+{
+	struct w_deadline *deadline = shared;
+
+	if (!ops->timedlock(&timeouts.guarded.lock, deadline))
+		return;
+	touch(&timeouts.guarded, (uint32_t)number);
+	atomic_fetch_add(&timeouts.taken, 1);
+	EXPECT(ops->unlock(&timeouts.guarded.lock));
+}
+
+void scenario_straddle(void)
+{
+	struct crew straddling, patient;
+	struct w_deadline deadline;
+
+	timeouts.taken = timeouts.guarded.lines[0].word;
+	for (int round = 0; round < rounds(100); round++) {
+		deadline = after(CLOCK_MONOTONIC, 300000);
+		ops->lock(&timeouts.guarded.lock);
+		crew_start(&straddling, contenders(), straddling_member, &deadline);
+		crew_start(&patient, patient_count(), patient_member, NULL);
+		while (!w_expired(&deadline))
+			sched_yield();
+		EXPECT(ops->unlock(&timeouts.guarded.lock));
+		crew_join(&straddling);
+		crew_join(&patient);
+		expect_free(&timeouts.guarded.lock);
+	}
+	expect_count(&timeouts.guarded, atomic_load(&timeouts.taken));
+}
+
+/* ---- destroy: the last to leave unmaps the lock at once; whoever still touches it faults ---- */
+
+struct page {
+	struct stress_lock lock;
+	int inside; /* how many have yet to take the lock */
+};
+
+static struct {
+	struct page *page;
+	pthread_barrier_t start, end;
+} destroy;
+
+static struct page *map_page(void)
+{
+	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	EXPECT(page != MAP_FAILED);
+	page->inside = contenders();
+	return page;
+}
+
+static void destroy_member(int number, void *shared)
+{
+	struct page *page;
+	bool last;
+
+	(void)shared;
+	for (int round = 0; round < rounds(1500); round++) {
+		if (!number)
+			destroy.page = map_page();
+		pthread_barrier_wait(&destroy.start);
+		page = destroy.page;
+		ops->lock(&page->lock);
+		last = !--page->inside;
+		EXPECT(ops->unlock(&page->lock));
+		if (last)
+			EXPECT(!munmap(page, sizeof(*page)));
+		pthread_barrier_wait(&destroy.end);
+	}
+}
+
+void scenario_destroy(void)
+{
+	EXPECT(!pthread_barrier_init(&destroy.start, NULL, (unsigned)contenders()));
+	EXPECT(!pthread_barrier_init(&destroy.end, NULL, (unsigned)contenders()));
+	crew_run(contenders(), destroy_member, NULL);
+}
+
+/* ---- threads: they come and go by the thousand ---- */
+
+#define THREADS_FULL 4000
+
+static struct guarded crowd;
+
+static void crowd_member(int number, void *shared)
+{
+	struct w_deadline deadline = after(CLOCK_MONOTONIC, HOUR);
+
+	(void)shared;
+	if (number % 2)
+		ops->lock(&crowd.lock);
+	else
+		EXPECT(ops->timedlock(&crowd.lock, &deadline));
+	touch(&crowd, (uint32_t)number);
+	EXPECT(ops->unlock(&crowd.lock));
+}
+
+void scenario_threads(void)
+{
+	int at_once = only_spins() ? contenders() : 40, batches = rounds(THREADS_FULL) / at_once;
+
+	for (int i = 0; i < batches; i++)
+		crew_run(at_once, crowd_member, NULL);
+	expect_count(&crowd, (uint64_t)batches * (uint64_t)at_once);
+	expect_free(&crowd.lock);
+}
+
+/* ---- handoff: a thread unlocks what another one, which may have ended since, has locked ---- */
+
+static struct {
+	struct guarded guarded;
+	sem_t locked;
+} handoff;
+
+static void handoff_locks(int number, void *shared)
+{
+	(void)number, (void)shared;
+	ops->lock(&handoff.guarded.lock);
+	EXPECT(!sem_post(&handoff.locked));
+}
+
+static void handoff_unlocks(int number, void *shared)
+{
+	(void)shared;
+	EXPECT(!sem_wait(&handoff.locked));
+	touch(&handoff.guarded, (uint32_t)number);
+	EXPECT(ops->unlock(&handoff.guarded.lock));
+}
+
+void scenario_handoff(void)
+{
+	struct crew locking, unlocking;
+	int turns = only_spins() ? 1 : contenders();
+
+	EXPECT(!sem_init(&handoff.locked, 0, 0));
+	for (int round = 0; round < rounds(100); round++) {
+		crew_start(&locking, turns, handoff_locks, NULL);
+		crew_start(&unlocking, turns, handoff_unlocks, NULL);
+		crew_join(&locking);
+		crew_join(&unlocking);
+	}
+	expect_count(&handoff.guarded, (uint64_t)rounds(100) * (uint64_t)turns);
+	expect_free(&handoff.guarded.lock);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the scenarios of the stress client share: the lock under test, threads, and random numbers that are the same in
+ * each run. All sizes are counts; nothing here depends on how fast the machine is.
+ */
+#ifndef POUNDLOCK_STRESS_H
+#define POUNDLOCK_STRESS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../expect.h"
+#include "any.h"
+
+/* Per cent of the full number of rounds; builds whose every operation is slow make fewer. */
+#ifndef STRESS_PERCENT
+#define STRESS_PERCENT 100
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define STRESS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STRESS_TSAN 1
+#endif
+#endif
+#ifndef STRESS_TSAN
+#define STRESS_TSAN 0
+#endif
+
+/* A lock's memory, as any.h wants it. */
+struct stress_lock {
+	_Alignas(8) char bytes[ANY_LOCK_SIZE + 4];
+};
+
+extern const struct any_ops *ops;
+
+/* Whether waiters only spin: then as few threads as make a test, since more of them than CPUs hardly move. */
+static inline int only_spins(void)
+{
+	return ops->wait == WAIT_SPIN;
+}
+
+static inline int rounds(int full)
+{
+	int scaled = full * STRESS_PERCENT / 100;
+
+	scaled = only_spins() ? scaled / 8 : scaled;
+	return scaled > 2 ? scaled : 2;
+}
+
+#define MAX_THREADS 128
+
+/* How many threads contend. */
+static inline int contenders(void)
+{
+	return only_spins() ? 2 : 4;
+}
+
+static inline uint32_t next_random(uint32_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 17;
+	*state ^= *state << 5;
+	return *state;
+}
+
+/* Now and @nanoseconds on @clock. */
+static inline struct w_deadline after(clockid_t clock, uint64_t nanoseconds)
+{
+	struct w_deadline deadline = {.clock = clock};
+
+	clock_gettime(clock, &deadline.at);
+	nanoseconds += (uint64_t)deadline.at.tv_nsec;
+	deadline.at.tv_sec += (time_t)(nanoseconds / 1000000000);
+	deadline.at.tv_nsec = (long)(nanoseconds % 1000000000);
+	return deadline;
+}
+
+#define HOUR UINT64_C(3600000000000)
+
+/* Starts @count threads that each get their number, waits for them. */
+struct crew {
+	pthread_t threads[MAX_THREADS];
+	struct crew_member {
+		void (*run)(int number, void *shared);
+		int number;
+		void *shared;
+	} members[MAX_THREADS];
+	int count;
+};
+
+void crew_start(struct crew *crew, int count, void (*run)(int number, void *shared), void *shared);
+void crew_join(struct crew *crew);
+
+static inline void crew_run(int count, void (*run)(int number, void *shared), void *shared)
+{
+	struct crew crew;
+
+	crew_start(&crew, count, run, shared);
+	crew_join(&crew);
+}
+
+/* The lock is free: it can be taken at once, and only once. */
+void expect_free(struct stress_lock *lock);
+
+/* contenders() threads take @lock @turns times each; afterwards it is free. */
+void contend(struct stress_lock *lock, int turns);
+
+void scenario_exclusion(void);
+void scenario_trylock(void);
+void scenario_nesting(void);
+void scenario_timeout(void);
+void scenario_straddle(void);
+void scenario_destroy(void);
+void scenario_threads(void);
+void scenario_handoff(void);
+void scenario_fork(void);
+
+#endif
