@@ -34,7 +34,7 @@ static W_ATOMIC(uint32_t) record_count;
 static W_ATOMIC(uint32_t) free_count;
 static W_ATOMIC(uint32_t) scan_at = 32; /* how many records there may be before the dead ones are looked for */
 static W_ATOMIC(uint32_t) scanning;     /* one at a time, so that a record found dead is still the dead thread's */
-static pid_t process;                   /* not getpid(): a vfork child shares our memory, not our threads */
+static W_ATOMIC(pid_t) process;         /* not getpid(): a vfork child shares our memory, not our threads */
 static struct w_node reserve[RESERVE];  /* for when there is no memory */
 
 static uint32_t thread_id(void)
@@ -81,7 +81,7 @@ static struct w_self *find_free(uint32_t tid)
 static bool thread_is_dead(uint32_t tid, uint32_t caller)
 {
 	int saved = errno;
-	bool dead = tid == caller || (syscall(SYS_tgkill, process, tid, 0) < 0 && errno == ESRCH);
+	bool dead = tid == caller || (syscall(SYS_tgkill, atomic_load(&process), tid, 0) < 0 && errno == ESRCH);
 
 	errno = saved;
 	return dead;
@@ -146,8 +146,8 @@ struct w_self *w_self_attach(void)
 	uint32_t tid = thread_id();
 	struct w_self *self;
 
-	if (!process)
-		process = getpid();
+	if (!atomic_load(&process))
+		atomic_store(&process, getpid());
 	while (!(self = find_free(tid))) {
 		if (atomic_load(&record_count) >= atomic_load(&scan_at))
 			free_dead(tid);
@@ -234,7 +234,7 @@ void w_nodes_in_use(void (*visit)(void *node))
 void w_after_fork_in_child(void)
 {
 	w_generation++;
-	process = getpid();
+	atomic_store(&process, getpid());
 	atomic_store(&scanning, 0);
 	for (struct w_self *self = atomic_load(&records); self; self = self->next) {
 		if (self == w_self_or_null)
