@@ -33,8 +33,6 @@ EXPORT int mtx_init(mtx_t *mutex, int type)
 	pthread_mutexattr_t attr;
 	int error;
 
-	if (type & ~(mtx_timed | mtx_recursive))
-		return thrd_error;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, type & mtx_recursive ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL);
 	error = mutex_init((pthread_mutex_t *)mutex, &attr);

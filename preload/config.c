@@ -132,8 +132,7 @@ void config_announce(const struct config *config)
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		say("poundlock: lock=%s wait=%s pid=%ld", config->ops->name, waits[config->ops->wait],
-		    (long)getpid());
+		say("poundlock: lock=%s wait=%s pid=%ld", config->ops->name, waits[config->ops->wait], (long)getpid());
 	else
 		say("poundlock: lock=native pid=%ld", (long)getpid());
 }

@@ -241,8 +241,7 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 /* ---- Names that objects linked on glibc 2.33 or older may use for the same functions ---- */
 
-#define ALSO_KNOWN_AS(alias_name, name) \
-	EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
+#define ALSO_KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
 
 ALSO_KNOWN_AS(__pthread_mutex_init, mutex_init);
 ALSO_KNOWN_AS(__pthread_mutex_destroy, mutex_destroy);

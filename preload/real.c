@@ -30,10 +30,10 @@ static int early_register_atfork(void (*prepare)(void), void (*parent)(void), vo
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#define REAL(name, version, parameters)     \
-	static int early_##name parameters  \
-	{                                   \
-		return unresolved;          \
+#define REAL(name, version, parameters)    \
+	static int early_##name parameters \
+	{                                  \
+		return unresolved;         \
 	}
 REAL_FUNCTIONS(REAL)
 #undef REAL
@@ -43,7 +43,7 @@ struct real real = {
 #define REAL(name, version, parameters) .name = early_##name,
 	REAL_FUNCTIONS(REAL)
 #undef REAL
-	.register_atfork = early_register_atfork,
+		.register_atfork = early_register_atfork,
 };
 
 static void *find(const char *name, const char *version)
@@ -60,11 +60,11 @@ const char *real_resolve(void)
 	void *function;
 	size_t i;
 
-#define FIND(field, name, version)              \
-	function = find(name, version);         \
-	if (function)                           \
+#define FIND(field, name, version)                 \
+	function = find(name, version);            \
+	if (function)                              \
 		*(void **)&found.field = function; \
-	else                                    \
+	else                                       \
 		missing = name;
 #define REAL(name, version, parameters) FIND(name, #name, version)
 	REAL_FUNCTIONS(REAL)

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A wait is a cancellation point: of either type, pending or to come, with or without a deadline. The mutex is the
+ * waiter's again when its clean-up handlers run, and a signal that a cancelled waiter has consumed goes to another one.
+ */
+#include "posix.h"
+
+static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static unsigned waiting;
+
+/* Only the owner may unlock an error-checking mutex. */
+static void unlock(void *argument)
+{
+	unsigned *cleaned = argument;
+
+	++*cleaned;
+	waiting--;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+}
+
+struct way {
+	int type;
+	bool timed, pending, disabled;
+	unsigned cleaned;
+};
+
+static int wait_once(bool timed)
+{
+	struct timespec at = from_now(CLOCK_REALTIME, 3600 * 1000);
+
+	return timed ? pthread_cond_timedwait(&cond, &mutex, &at) : pthread_cond_wait(&cond, &mutex);
+}
+
+static void *wait_for_ever(void *argument)
+{
+	struct way *way = argument;
+
+	EXPECT_OK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL));
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	waiting++;
+	pthread_cleanup_push(unlock, &way->cleaned);
+	if (way->pending)
+		EXPECT_OK(pthread_cancel(pthread_self()));
+	EXPECT_OK(pthread_setcanceltype(way->type, NULL));
+	if (!way->disabled)
+		EXPECT_OK(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL));
+	do
+		EXPECT_OK(wait_once(way->timed));
+	while (!way->disabled);
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+static void until_waiting(unsigned count)
+{
+	unsigned seen;
+
+	do {
+		sched_yield();
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		seen = waiting;
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+	} while (seen != count);
+}
+
+static void cancel(struct way way)
+{
+	pthread_t thread = start(wait_for_ever, &way);
+	void *result;
+
+	if (!way.pending) {
+		until_waiting(1);
+		EXPECT_OK(pthread_cancel(thread));
+	}
+	if (way.disabled) {
+		sleep_ms(5);
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		EXPECT(waiting == 1, "cancelled though that is disabled");
+		EXPECT_OK(pthread_cond_signal(&cond));
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+	}
+	result = finish(thread);
+	EXPECT(result == (way.disabled ? NULL : PTHREAD_CANCELED), "ended by %p", result);
+	EXPECT(way.cleaned == 1, "cleaned up %u times", way.cleaned);
+	EXPECT_OK(pthread_mutex_trylock(&mutex));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+}
+
+/* ---- Signals race with cancellation: of two waiters and one signal either gets it, or the cancelled one passes it on ---- */
+
+static unsigned tokens, taken;
+
+static void give_up(void *argument)
+{
+	(void)argument;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+}
+
+static void *take_token(void *argument)
+{
+	(void)argument;
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	pthread_cleanup_push(give_up, NULL);
+	waiting++;
+	while (!tokens)
+		EXPECT_OK(pthread_cond_wait(&cond, &mutex));
+	tokens--;
+	taken++;
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+static void *cancel_it(void *argument)
+{
+	EXPECT_OK(pthread_cancel(*(pthread_t *)argument));
+	return NULL;
+}
+
+static void signal_and_cancel(bool signal_holding)
+{
+	pthread_t threads[2], canceller;
+	void *results[2];
+
+	waiting = taken = 0;
+	for (size_t i = 0; i < 2; i++)
+		threads[i] = start(take_token, NULL);
+	until_waiting(2);
+	canceller = start(cancel_it, &threads[0]);
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	tokens = 1;
+	if (signal_holding)
+		EXPECT_OK(pthread_cond_signal(&cond));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	if (!signal_holding)
+		EXPECT_OK(pthread_cond_signal(&cond));
+	finish(canceller);
+	results[0] = finish(threads[0]);
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	if (results[0] != PTHREAD_CANCELED) {
+		tokens++;
+		EXPECT_OK(pthread_cond_signal(&cond));
+	}
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	results[1] = finish(threads[1]); /* hangs if the signal was lost */
+	EXPECT(!results[1], "the other one was cancelled");
+	EXPECT(!tokens, "%u tokens left", tokens);
+	waiting = 0;
+}
+
+int main(void)
+{
+	static const int types[] = {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS};
+
+	for (unsigned i = 0; i < 8; i++)
+		cancel((struct way){.type = types[i & 1], .timed = i & 2, .pending = i & 4});
+	cancel((struct way){.type = PTHREAD_CANCEL_DEFERRED, .disabled = true});
+	for (unsigned i = 0; i < 300; i++)
+		signal_and_cancel(i & 1);
+	EXPECT_OK(pthread_cond_destroy(&cond)); /* hangs if cancelled waits are still counted */
+	return 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* No signal and no broadcast is lost: to one of several waiters, to many, from outside of the mutex, amid signals. */
+#include <signal.h>
+
+#include "posix.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static unsigned waiting, tokens, done;
+
+static void *take_token(void *argument)
+{
+	(void)argument;
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	waiting++;
+	while (!tokens)
+		EXPECT_OK(pthread_cond_wait(&cond, &mutex));
+	tokens--;
+	waiting--;
+	done++;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return NULL;
+}
+
+static unsigned read_locked(unsigned *value)
+{
+	unsigned result;
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	result = *value;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return result;
+}
+
+static void until(unsigned *value, unsigned expected)
+{
+	while (read_locked(value) != expected)
+		sched_yield();
+}
+
+static void give(unsigned count, int (*wake)(pthread_cond_t *cond), bool holding)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	tokens += count;
+	if (holding)
+		EXPECT_OK(wake(&cond));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	if (!holding)
+		EXPECT_OK(wake(&cond));
+}
+
+static void wake_waiters(unsigned threads, int (*wake)(pthread_cond_t *cond), unsigned each)
+{
+	pthread_t *thread = calloc(threads, sizeof(*thread));
+
+	done = 0;
+	for (unsigned i = 0; i < threads; i++)
+		thread[i] = start(take_token, NULL);
+	until(&waiting, threads);
+	for (unsigned given = 0; given < threads; given += each) {
+		give(each, wake, given % 2);
+		until(&done, given + each);
+	}
+	for (unsigned i = 0; i < threads; i++)
+		finish(thread[i]);
+	free(thread);
+}
+
+/* ---- Producers and consumers over a short ring ---- */
+
+#define RING 4
+#define WORKERS 8
+#define ITEMS 3000
+
+static pthread_cond_t not_empty = PTHREAD_COND_INITIALIZER, not_full = PTHREAD_COND_INITIALIZER;
+static unsigned filled;
+static unsigned long consumed;
+
+static void *produce(void *argument)
+{
+	(void)argument;
+	for (unsigned i = 0; i < ITEMS; i++) {
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		while (filled == RING)
+			EXPECT_OK(pthread_cond_wait(&not_full, &mutex));
+		filled++;
+		if (i % 2)
+			EXPECT_OK(pthread_cond_signal(&not_empty));
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+		if (i % 2 == 0)
+			EXPECT_OK(pthread_cond_signal(&not_empty));
+	}
+	return NULL;
+}
+
+static void *consume(void *argument)
+{
+	(void)argument;
+	for (unsigned i = 0; i < ITEMS; i++) {
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		while (!filled)
+			EXPECT_OK(pthread_cond_wait(&not_empty, &mutex));
+		filled--;
+		consumed++;
+		EXPECT_OK(pthread_cond_signal(&not_full));
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+	}
+	return NULL;
+}
+
+static void ring(void)
+{
+	pthread_t threads[2 * WORKERS];
+
+	for (size_t i = 0; i < 2 * WORKERS; i++)
+		threads[i] = start(i % 2 ? produce : consume, NULL);
+	for (size_t i = 0; i < 2 * WORKERS; i++)
+		finish(threads[i]);
+	EXPECT(consumed == WORKERS * ITEMS, "%lu", consumed);
+}
+
+/* ---- A waiter that is interrupted goes on waiting, without EINTR and with errno as it was ---- */
+
+static void on_signal(int number)
+{
+	(void)number;
+	errno = E2BIG;
+}
+
+static void *wait_interrupted(void *argument)
+{
+	struct timespec at = from_now(CLOCK_REALTIME, 3600 * 1000);
+
+	(void)argument;
+	errno = ENOTTY;
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	waiting++;
+	while (!tokens)
+		EXPECT_OK(waiting % 2 ? pthread_cond_wait(&cond, &mutex) : pthread_cond_timedwait(&cond, &mutex, &at));
+	tokens--;
+	waiting--;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	EXPECT(errno == ENOTTY || errno == E2BIG, "errno became %d", errno);
+	return NULL;
+}
+
+static void interrupted(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	pthread_t threads[2];
+
+	EXPECT(!sigaction(SIGUSR1, &action, NULL), "sigaction");
+	for (size_t i = 0; i < 2; i++)
+		threads[i] = start(wait_interrupted, NULL);
+	until(&waiting, 2);
+	for (size_t i = 0; i < 20; i++) {
+		EXPECT_OK(pthread_kill(threads[i % 2], SIGUSR1));
+		sleep_ms(1);
+	}
+	give(2, pthread_cond_broadcast, true);
+	for (size_t i = 0; i < 2; i++)
+		finish(threads[i]);
+}
+
+int main(void)
+{
+	EXPECT_OK(pthread_cond_signal(&cond));
+	EXPECT_OK(pthread_cond_broadcast(&cond));
+	wake_waiters(1, pthread_cond_signal, 1);
+	wake_waiters(40, pthread_cond_signal, 1);
+	wake_waiters(1000, pthread_cond_broadcast, 1000);
+	wake_waiters(1000, pthread_cond_broadcast, 250);
+	ring();
+	interrupted();
+	EXPECT_OK(pthread_cond_destroy(&cond));
+	return 0;
+}

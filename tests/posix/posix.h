@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the POSIX tests share. They know pthread only: run natively each test is itself tested, run under the preload
+ * library it tests that. None relies on how long anything takes, but for what POSIX says must not end too early.
+ */
+#ifndef POUNDLOCK_TESTS_POSIX_H
+#define POUNDLOCK_TESTS_POSIX_H
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "expect.h"
+
+/* @call returns the error number @number. */
+#define EXPECT_RESULT(call, number)                                                                                \
+	do {                                                                                                       \
+		int result_ = (call);                                                                              \
+		EXPECT(result_ == (number), "%s returned %d (%s), expected %d", #call, result_, strerror(result_), \
+		       (int)(number));                                                                             \
+	} while (0)
+
+#define EXPECT_OK(call) EXPECT_RESULT(call, 0)
+
+static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
+#define EACH_CLOCK(clock) for (const clockid_t *clock = clocks; clock < clocks + 2; clock++)
+
+/* The time on @clock in @milliseconds. */
+static inline struct timespec from_now(clockid_t clock, long milliseconds)
+{
+	struct timespec at;
+
+	clock_gettime(clock, &at);
+	at.tv_sec += milliseconds / 1000;
+	at.tv_nsec += milliseconds % 1000 * 1000000;
+	if (at.tv_nsec >= 1000000000) {
+		at.tv_sec++;
+		at.tv_nsec -= 1000000000;
+	}
+	return at;
+}
+
+static inline bool has_come(clockid_t clock, struct timespec at)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec != at.tv_sec ? now.tv_sec > at.tv_sec : now.tv_nsec >= at.tv_nsec;
+}
+
+static inline void sleep_ms(long milliseconds)
+{
+	struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+
+	while (nanosleep(&time, &time) && errno == EINTR)
+		;
+}
+
+/* Starts a thread with the smallest stack that glibc allows. */
+static inline pthread_t start(void *(*run)(void *), void *argument)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	EXPECT_OK(pthread_attr_init(&attr));
+	EXPECT_OK(pthread_attr_setstacksize(&attr, (size_t)sysconf(_SC_THREAD_STACK_MIN)));
+	EXPECT_OK(pthread_create(&thread, &attr, run, argument));
+	EXPECT_OK(pthread_attr_destroy(&attr));
+	return thread;
+}
+
+static inline void *finish(pthread_t thread)
+{
+	void *result;
+
+	EXPECT_OK(pthread_join(thread, &result));
+	return result;
+}
+
+/* What @call returns for @mutex in another thread. */
+struct elsewhere {
+	int (*call)(pthread_mutex_t *mutex);
+	pthread_mutex_t *mutex;
+	int result;
+};
+
+static inline void *elsewhere_run(void *argument)
+{
+	struct elsewhere *elsewhere = (struct elsewhere *)argument;
+
+	elsewhere->result = elsewhere->call(elsewhere->mutex);
+	return NULL;
+}
+
+static inline int elsewhere(int (*call)(pthread_mutex_t *mutex), pthread_mutex_t *mutex)
+{
+	struct elsewhere elsewhere = {.call = call, .mutex = mutex, .result = -1};
+
+	finish(start(elsewhere_run, &elsewhere));
+	return elsewhere.result;
+}
+
+static inline void init_mutex(pthread_mutex_t *mutex, int type)
+{
+	pthread_mutexattr_t attr;
+
+	EXPECT_OK(pthread_mutexattr_init(&attr));
+	EXPECT_OK(pthread_mutexattr_settype(&attr, type));
+	EXPECT_OK(pthread_mutex_init(mutex, &attr));
+	EXPECT_OK(pthread_mutexattr_destroy(&attr));
+}
+
+#endif
