@@ -85,7 +85,7 @@ static inline bool cna_try_acquire(struct cna *lock, struct cna_node *node)
 }
 
 /* Takes @lock by polling until the deadline. */
-static inline bool cna_poll(struct cna *lock, struct cna_node *node, const struct w_deadline *deadline)
+static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node, const struct w_deadline *deadline)
 {
 	do {
 		if (cna_try_acquire(lock, node))
@@ -183,18 +183,23 @@ static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node
 	return cna_bequeath(next, NULL, 0, policy.reduction ? w_random() % (policy.reduction + 1) : 0);
 }
 
-/* Makes @lock free, or gives the second queue the main one's place: its head is then the successor. NULL with *@freed
- * false if a waiter has come. Figure 4, lines 18-34. */
-static inline struct cna_node *cna_leave(struct cna *lock, struct cna_node *node, bool *freed)
+/* Makes @lock free if nobody is behind @node, which holds it, and its second queue is empty. */
+static inline bool cna_leave(struct cna *lock, struct cna_node *node)
+{
+	struct cna_node *last = node;
+
+	/* [C5] release: pairs with [C1], [C2]; our critical section */
+	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
+		return false;
+	node_free(&node->status);
+	return true;
+}
+
+/* Gives the second queue the main one's place, if nobody is behind @node there: its head, the successor, or NULL. */
+static inline struct cna_node *cna_replace(struct cna *lock, struct cna_node *node)
 {
 	struct cna_node *last = node, *second = node->second;
 
-	if (!second) {
-		/* [C5] release: pairs with [C1], [C2]; our critical section */
-		*freed = w_compare_exchange_release(&lock->tail, &last, NULL);
-		return NULL;
-	}
-	*freed = false;
 	/* [C6] release: pairs with [C2]; the second queue's last link, which the next arrival overwrites */
 	if (!w_compare_exchange_release(&lock->tail, &last, second->second_tail))
 		return NULL;
@@ -203,29 +208,39 @@ static inline struct cna_node *cna_leave(struct cna *lock, struct cna_node *node
 	return cna_bequeath(second, NULL, 0, 0);
 }
 
-/* Releases @lock, held with @node. */
-static inline void cna_release(struct cna *lock, struct cna_node *node, struct cna_policy policy)
+/* Gives @lock to a waiter that is still there, if there is one. Figure 4. */
+static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct cna_policy policy)
 {
 	struct cna_node *next, *successor;
-	bool freed, granted;
+	bool granted;
 
 	do {
 		successor = NULL;
-		freed = false;
 		/* [C4] acquire: pairs with [C3]; the successor's node */
 		next = w_load_acquire(&node->next);
 		if (!next) {
-			successor = cna_leave(lock, node, &freed);
-			if (!successor && !freed)
-				/* [C9] acquire: pairs with [C3], as [C4] */
-				next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait), NULL);
+			if (node->second)
+				successor = cna_replace(lock, node);
+			else if (cna_leave(lock, node))
+				return;
 		}
-		if (next)
+		if (!next && !successor)
+			/* [C9] acquire: pairs with [C3], as [C4] */
+			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait), NULL);
+		if (!successor)
 			successor = cna_choose(node, next, policy);
-		granted = freed || node_grant(&successor->status, policy.wait);
+		granted = node_grant(&successor->status, policy.wait);
 		node_free(&node->status);
 		node = successor;
 	} while (!granted);
+}
+
+/* Releases @lock, held with @node. */
+static inline void cna_release(struct cna *lock, struct cna_node *node, struct cna_policy policy)
+{
+	/* relaxed: cna_hand_over reads again */
+	if (w_unlikely(node->second || w_load_relaxed(&node->next) || !cna_leave(lock, node)))
+		cna_hand_over(lock, node, policy);
 }
 
 /* In a forked child: drops all waiters of @node, which holds @lock; their threads do not exist here. */

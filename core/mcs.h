@@ -56,7 +56,7 @@ static inline bool mcs_try_acquire(struct mcs *lock, struct mcs_node *node)
 }
 
 /* Takes @lock by polling until the deadline. */
-static inline bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struct w_deadline *deadline)
+static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struct w_deadline *deadline)
 {
 	do {
 		if (mcs_try_acquire(lock, node))
@@ -88,22 +88,30 @@ static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, enum wai
 	return node_wait(&node->status, wait, deadline);
 }
 
-/* Releases @lock, held with @node, to the first waiter that is still there. */
-static inline void mcs_release(struct mcs *lock, struct mcs_node *node, enum wait wait)
+/* Makes @lock free if nobody is behind @node, which holds it. */
+static inline bool mcs_leave(struct mcs *lock, struct mcs_node *node)
 {
-	struct mcs_node *next, *last;
+	struct mcs_node *last = node;
+
+	/* [M5] release: pairs with [M1], [M2]; our critical section */
+	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
+		return false;
+	node_free(&node->status);
+	return true;
+}
+
+/* Gives @lock to the first waiter behind @node, or behind it, that is still there. */
+static W_SLOW void mcs_hand_over(struct mcs *lock, struct mcs_node *node, enum wait wait)
+{
+	struct mcs_node *next;
 	bool granted;
 
 	do {
 		/* [M4] acquire: pairs with [M3]; the successor's node */
 		next = w_load_acquire(&node->next);
 		if (!next) {
-			last = node;
-			/* [M5] release: pairs with [M1], [M2]; our critical section */
-			if (w_compare_exchange_release(&lock->tail, &last, NULL)) {
-				node_free(&node->status);
+			if (mcs_leave(lock, node))
 				return;
-			}
 			/* [M7] acquire: pairs with [M3], as [M4] */
 			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 		}
@@ -111,6 +119,14 @@ static inline void mcs_release(struct mcs *lock, struct mcs_node *node, enum wai
 		node_free(&node->status);
 		node = next;
 	} while (!granted);
+}
+
+/* Releases @lock, held with @node. */
+static inline void mcs_release(struct mcs *lock, struct mcs_node *node, enum wait wait)
+{
+	/* relaxed: mcs_hand_over reads again */
+	if (w_unlikely(w_load_relaxed(&node->next) || !mcs_leave(lock, node)))
+		mcs_hand_over(lock, node, wait);
 }
 
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */

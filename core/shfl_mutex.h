@@ -9,13 +9,15 @@
  *    when threads outnumber CPUs, and wastes one when critical sections are long.
  *  - Section 4.2.2 leaves the lock open to newcomers without end. Here a head that has tried `patience` times in vain
  *    (each time after it was woken, or saw the lock free or its spinning over) closes the lock to them (CLOSED) and is the next to hold it.
+ *  - A newcomer that finds nobody spinning on the word, since the head sleeps, spins there for a while before it queues.
+ *    Behind sleepers it would only fall asleep too, and the program would run on fewer CPUs than it has.
  *  - A head that takes the lock with a sleeping successor makes it the head at once, but leaves its wake-up to its own
  *    release (HEIR), after the word is free: nobody ever waits for a wake-up with the lock held. Figure 7's earlier
  *    wake-up is kept where it pays: by a head that has not slept itself, since then there are CPUs to run on.
  *
  * Promises: mutual exclusion. Newcomers pass waiters until the head has tried `patience` times in vain; a head is
- * passed by nobody after that; in the queue the bound is shuffle.h's, SHFL_MAX_BATCH. Blocking. 24 bytes a lock in a
- * frame of 32, of which the embedder has 8; a node a waiter (on its stack), none a holder. Atomic read-modify-writes: 2
+ * passed by nobody after that; in the queue the bound is shuffle.h's, SHFL_MAX_BATCH. Blocking. 28 bytes a lock in a
+ * frame of 32, of which the embedder has 4; a node a waiter (on its stack), none a holder. Atomic read-modify-writes: 2
  * uncontended; contended 5: two exchanges (tail, the next head's status), three compare-exchanges (the word twice,
  * tail).
  *
@@ -48,7 +50,7 @@ struct shfl_mutex {
 	uint32_t embedder;        /* in a pthread_mutex_t __kind is here */
 	W_ATOMIC(uint32_t) state;
 	W_ATOMIC(uint32_t) generation;
-	uint32_t embedder2;
+	W_ATOMIC(uint32_t) spinner; /* whether somebody spins on state, about: the head, or a newcomer in its stead */
 };
 
 struct shfl_mutex_policy {
@@ -61,8 +63,9 @@ static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
-	/* relaxed, both: [G4] publishes them, and nobody queues until then */
+	/* relaxed, all: [G4] publishes them, and nobody queues until then */
 	w_store_relaxed(&lock->tail, NULL);
+	w_store_relaxed(&lock->spinner, 0);
 	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED);
 	generation_settle(&lock->generation);
 	return true;
@@ -76,15 +79,18 @@ static inline bool shfl_mutex_take_free(struct shfl_mutex *lock, uint32_t *seen)
 	return w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED);
 }
 
+/* Takes @lock, last seen as @seen, if it was closed for a head that does not exist in this child. */
+static inline bool shfl_mutex_try_acquire_slow(struct shfl_mutex *lock, uint32_t seen)
+{
+	return !(seen & SHFL_MUTEX_LOCKED) && shfl_mutex_drop_waiters(lock) && shfl_mutex_take_free(lock, &seen);
+}
+
 /* Takes @lock if it is free. Figure 4, line 6. */
 static inline bool shfl_mutex_try_acquire(struct shfl_mutex *lock)
 {
 	uint32_t seen;
 
-	if (w_likely(shfl_mutex_take_free(lock, &seen)))
-		return true;
-	/* Closed for a head that does not exist in this child? */
-	return !(seen & SHFL_MUTEX_LOCKED) && shfl_mutex_drop_waiters(lock) && shfl_mutex_take_free(lock, &seen);
+	return w_likely(shfl_mutex_take_free(lock, &seen)) || shfl_mutex_try_acquire_slow(lock, seen);
 }
 
 /* As the head, takes the word once, if it is not held. */
@@ -110,6 +116,21 @@ static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen, const
 	w_park(&lock->state, seen | SHFL_MUTEX_PARKED, deadline);
 }
 
+/* Waits until the word is not held, or @until of its flags is set: its value. Ends early as @policy waits. */
+static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until, struct shfl_mutex_policy policy,
+					const struct w_deadline *deadline)
+{
+	uint32_t seen;
+
+	/* relaxed, both: a hint to newcomers, which may be wrong */
+	w_store_relaxed(&lock->spinner, 1);
+	/* [X5] acquire: pairs with nothing; [X1] and [X2] read again */
+	seen = w_wait_acquire(&lock->state, !(VAL & SHFL_MUTEX_LOCKED) || (VAL & until),
+			      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait), deadline);
+	w_store_relaxed(&lock->spinner, 0);
+	return seen;
+}
+
 /* As the head of the queue, takes @lock. False if the deadline passed first. */
 static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_node *node,
 					   struct shfl_mutex_policy policy, const struct w_deadline *deadline, bool slept)
@@ -124,9 +145,7 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 			/* relaxed: closes to newcomers, publishes nothing */
 			(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_CLOSED);
 		}
-		/* [X5] acquire: pairs with nothing; [X2] reads again */
-		seen = w_wait_acquire(&lock->state, !(VAL & SHFL_MUTEX_LOCKED),
-				      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait), deadline);
+		seen = shfl_mutex_watch(lock, 0, policy, deadline);
 		if (!(seen & SHFL_MUTEX_LOCKED))
 			continue;
 		if (w_expired(deadline)) {
@@ -164,12 +183,25 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 	return true;
 }
 
+/* As a newcomer, spins for @lock for a while, unless somebody does so already. Whether it got it. */
+static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
+				   const struct w_deadline *deadline)
+{
+	/* relaxed: a hint, which may be wrong */
+	if (policy.wait != WAIT_PARK || w_load_relaxed(&lock->spinner))
+		return false;
+	(void)shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
+	return shfl_mutex_try_acquire(lock);
+}
+
 /* Takes @lock, which was not free a moment ago. False if @deadline (NULL: never) passed first. */
-static inline bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
+static W_SLOW bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 					   const struct w_deadline *deadline)
 {
 	struct shfl_node node;
 
+	if (shfl_mutex_spin(lock, policy, deadline))
+		return true;
 	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
 	return shfl_mutex_acquire_queued(lock, deadline ? w_node_get() : &node, policy, deadline);
 }
@@ -178,11 +210,13 @@ static inline bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_
 static inline bool shfl_mutex_acquire(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 				      const struct w_deadline *deadline)
 {
-	return w_likely(shfl_mutex_try_acquire(lock)) || shfl_mutex_acquire_slow(lock, policy, deadline);
+	uint32_t seen;
+
+	return w_likely(shfl_mutex_take_free(lock, &seen)) || shfl_mutex_acquire_slow(lock, policy, deadline);
 }
 
 /* Releases @lock, which has flags set. False, and nothing is changed, if it was not held. */
-static inline bool shfl_mutex_release_slow(struct shfl_mutex *lock)
+static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 {
 	/* relaxed: only the holder can clear LOCKED, so the holder reads its own doing; the compare-exchange decides */
 	uint32_t seen = w_load_relaxed(&lock->state);

@@ -99,15 +99,19 @@ static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_
 	return taken;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
-static inline bool shfl_spin_acquire(struct shfl_spin *lock, enum wait wait, const struct w_deadline *deadline)
+/* Takes @lock, which was not free a moment ago. */
+static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, enum wait wait, const struct w_deadline *deadline)
 {
 	struct shfl_node node;
 
-	if (w_likely(shfl_spin_try_acquire(lock)))
-		return true;
 	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
 	return shfl_spin_acquire_queued(lock, deadline ? w_node_get() : &node, wait, deadline);
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool shfl_spin_acquire(struct shfl_spin *lock, enum wait wait, const struct w_deadline *deadline)
+{
+	return w_likely(shfl_spin_try_acquire(lock)) || shfl_spin_acquire_slow(lock, wait, deadline);
 }
 
 /* Releases @lock. False, and nothing is changed, if it was not held. Figure 4, line 53. */

@@ -78,7 +78,7 @@ static inline void ticket_park(struct ticket *lock, uint32_t ticket)
 }
 
 /* Takes @lock by polling until the deadline. */
-static inline bool ticket_poll(struct ticket *lock, const struct w_deadline *deadline)
+static W_SLOW bool ticket_poll(struct ticket *lock, const struct w_deadline *deadline)
 {
 	uint32_t seen;
 

@@ -55,7 +55,7 @@ static inline bool ttas_park(struct ttas *lock, const struct w_deadline *deadlin
 	return true;
 }
 
-static inline bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy policy,
+static W_SLOW bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy policy,
 					  const struct w_deadline *deadline)
 {
 	uint32_t pauses = 1;

@@ -59,7 +59,7 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 }
 
 /* Waits until the node of @status is granted: true. At the deadline abandons the node to the granter: false. */
-static inline bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
 {
 	w_event(contended);
 	/* [N3] acquire: pairs with [N4]; the last holder's critical section, and what it wrote into our node */

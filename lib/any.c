@@ -68,9 +68,10 @@ static const struct setting {
 #define RELEASE_shfl_mutex(lock, way) shfl_mutex_release(lock)
 
 #define BARE(name, way, WAY)                                                                \
-	static void name##_##way##_lock(void *lock)                                         \
+	static int name##_##way##_lock(void *lock)                                          \
 	{                                                                                   \
 		name##_acquire(lock, POLICY_##name(WAY), NULL);                             \
+		return 0;                                                                   \
 	}                                                                                   \
 	static bool name##_##way##_trylock(void *lock)                                      \
 	{                                                                                   \
@@ -134,12 +135,13 @@ static inline struct any_node *unkeep(struct kept *kept)
 	{                                                                                               \
 		name##_drop_waiters((struct name *)kept->lock, &node->name);                            \
 	}                                                                                               \
-	static void name##_##way##_lock(void *lock)                                                     \
+	static int name##_##way##_lock(void *lock)                                                      \
 	{                                                                                               \
 		struct any_node *node = w_node_get();                                                   \
                                                                                                         \
 		name##_acquire(lock, &node->name, POLICY_##name(WAY), NULL);                            \
 		keep(lock, node, name##_##way##_drop);                                                  \
+		return 0;                                                                               \
 	}                                                                                               \
 	static bool name##_##way##_trylock(void *lock)                                                  \
 	{                                                                                               \
@@ -207,7 +209,7 @@ enum { KEPT_BARE, KEPT_NODE };
 #define BYTES_mcs sizeof(struct mcs), sizeof(struct mcs_node), sizeof(struct mcs_node)
 #define BYTES_cna sizeof(struct cna), sizeof(struct cna_node), sizeof(struct cna_node)
 #define BYTES_shfl_spin sizeof(struct shfl_spin), sizeof(struct shfl_node), 0
-#define BYTES_shfl_mutex sizeof(struct shfl_mutex) - 2 * sizeof(uint32_t), sizeof(struct shfl_node), 0
+#define BYTES_shfl_mutex sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0
 
 static const struct {
 	const char *promise, *paper;
@@ -412,6 +414,11 @@ __attribute__((constructor)) void any_start(void)
 }
 
 /* ---- The default mutex ---- */
+
+bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen)
+{
+	return shfl_mutex_try_acquire_slow((struct shfl_mutex *)mutex, seen);
+}
 
 void pound_mutex_lock_slow(pound_mutex_t *mutex)
 {

@@ -4,8 +4,7 @@
  * choose from at run time.
  *
  * A lock's memory here is 32 bytes, aligned to 8, all zero when unlocked. Bytes 16 to 19 are never touched: they are
- * the embedder's (in a pthread_mutex_t they are __kind). A lock uses bytes 0 to 15 and 20 to 27 at most; bytes 28 to
- * 31 are the embedder's too.
+ * the embedder's (in a pthread_mutex_t they are __kind).
  */
 #ifndef POUNDLOCK_ANY_H
 #define POUNDLOCK_ANY_H
@@ -15,12 +14,13 @@
 
 #include "wait.h"
 
-#define ANY_LOCK_SIZE 28
+#define ANY_LOCK_SIZE 32
 
 struct any_ops {
 	const char *name;
 	enum wait wait;
-	void (*lock)(void *lock);
+	/* Returns 0, so that pthread_mutex_lock can end in it. */
+	int (*lock)(void *lock);
 	bool (*trylock)(void *lock);
 	/* False if the deadline passed first. */
 	bool (*timedlock)(void *lock, const struct w_deadline *deadline);

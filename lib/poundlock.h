@@ -31,27 +31,34 @@ typedef struct pound_mutex {
 	uint32_t embedder; /* yours: never touched by the lock */
 	uint32_t pound_state;
 	uint32_t pound_generation;
-	uint32_t embedder2; /* yours too */
+	uint32_t pound_spinner;
 } pound_mutex_t;
 
 #define POUND_MUTEX_INIT {0, 0, 0, 0, 0, 0}
 
+bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen);
 void pound_mutex_lock_slow(pound_mutex_t *mutex);
 void pound_mutex_unlock_slow(pound_mutex_t *mutex);
 
 /* Takes @mutex if it is free. Returns whether it did. Never waits. */
 static inline bool pound_mutex_trylock(pound_mutex_t *mutex)
 {
-	uint32_t unlocked = 0;
+	uint32_t seen = 0;
 
-	return __atomic_compare_exchange_n(&mutex->pound_state, &unlocked, 1, false, __ATOMIC_ACQUIRE,
-					   __ATOMIC_RELAXED);
+	return __builtin_expect(__atomic_compare_exchange_n(&mutex->pound_state, &seen, 1, false, __ATOMIC_ACQUIRE,
+							    __ATOMIC_RELAXED),
+				1) ||
+	       pound_mutex_trylock_slow(mutex, seen);
 }
 
 /* Takes @mutex, waiting for it if need be: spinning for a short while, then asleep. Not recursive. */
 static inline void pound_mutex_lock(pound_mutex_t *mutex)
 {
-	if (__builtin_expect(!pound_mutex_trylock(mutex), 0))
+	uint32_t seen = 0;
+
+	if (__builtin_expect(!__atomic_compare_exchange_n(&mutex->pound_state, &seen, 1, false, __ATOMIC_ACQUIRE,
+							  __ATOMIC_RELAXED),
+			     0))
 		pound_mutex_lock_slow(mutex);
 }
 

@@ -4,10 +4,10 @@
  * lie. All-zero memory, but for the kind that a static initialiser names, is an unlocked mutex resp. a condition
  * variable without waiters.
  *
- *   pthread_mutex_t   bytes  0 to 15, 20 to 27  the lock (lib/any.h)
+ *   pthread_mutex_t   bytes  0 to 15, 20 to 31  the lock (lib/any.h)
  *                     bytes 16 to 19            glibc's __kind: part of the ABI, since static initialisers set it
- *                     bytes 28 to 31            holds beyond the first      } recursive and
- *                     bytes 32 to 35            the owner's thread_id()     } error-checking mutexes only
+ *                     bytes 32 to 35            holds beyond the first      } recursive and
+ *                     bytes 36 to 39            the owner's thread_id()     } error-checking mutexes only
  *                     the rest                  unused
  *
  *   pthread_cond_t    bytes  0 to 3             the sequence word, a futex
@@ -26,7 +26,7 @@
 struct mutex {
 	unsigned char lock_head[16];
 	int kind;
-	unsigned char lock_tail[8];
+	unsigned char lock_tail[12];
 	uint32_t holds;
 	W_ATOMIC(uint32_t) owner;
 };

@@ -157,8 +157,7 @@ int mutex_lock(pthread_mutex_t *mutex)
 
 	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
 		return lock_slow(mutex);
-	ops->lock(mutex);
-	return 0;
+	return ops->lock(mutex);
 }
 
 int mutex_trylock(pthread_mutex_t *mutex)
@@ -204,47 +203,23 @@ int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timesp
 	return 0;
 }
 
-EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
-{
-	return mutex_init(mutex, attr);
-}
+/* ---- The names: pthread's, and those that objects linked on glibc 2.33 or older may use for the same functions ---- */
 
-EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
-{
-	return mutex_destroy(mutex);
-}
+#define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
 
-EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-	return mutex_lock(mutex);
-}
-
-EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
-{
-	return mutex_trylock(mutex);
-}
+KNOWN_AS(pthread_mutex_init, mutex_init);
+KNOWN_AS(pthread_mutex_destroy, mutex_destroy);
+KNOWN_AS(pthread_mutex_lock, mutex_lock);
+KNOWN_AS(pthread_mutex_trylock, mutex_trylock);
+KNOWN_AS(pthread_mutex_clocklock, mutex_clocklock);
+KNOWN_AS(pthread_mutex_unlock, mutex_unlock);
+KNOWN_AS(__pthread_mutex_init, mutex_init);
+KNOWN_AS(__pthread_mutex_destroy, mutex_destroy);
+KNOWN_AS(__pthread_mutex_lock, mutex_lock);
+KNOWN_AS(__pthread_mutex_trylock, mutex_trylock);
+KNOWN_AS(__pthread_mutex_unlock, mutex_unlock);
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *at)
 {
 	return mutex_clocklock(mutex, CLOCK_REALTIME, at);
 }
-
-EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
-{
-	return mutex_clocklock(mutex, clock, at);
-}
-
-EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
-{
-	return mutex_unlock(mutex);
-}
-
-/* ---- Names that objects linked on glibc 2.33 or older may use for the same functions ---- */
-
-#define ALSO_KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
-
-ALSO_KNOWN_AS(__pthread_mutex_init, mutex_init);
-ALSO_KNOWN_AS(__pthread_mutex_destroy, mutex_destroy);
-ALSO_KNOWN_AS(__pthread_mutex_lock, mutex_lock);
-ALSO_KNOWN_AS(__pthread_mutex_trylock, mutex_trylock);
-ALSO_KNOWN_AS(__pthread_mutex_unlock, mutex_unlock);

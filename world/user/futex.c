@@ -15,6 +15,8 @@
 #define SPIN_NANOSECONDS 5000
 
 uint32_t w_spin_pauses = 100;
+uint32_t w_spinners_most = 1;
+W_ATOMIC(uint32_t) w_spinners;
 
 void w_spin_calibrate(void)
 {
@@ -22,17 +24,14 @@ void w_spin_calibrate(void)
 	cpu_set_t allowed;
 	int saved = errno;
 
-	if (!sched_getaffinity(0, sizeof(allowed), &allowed) && CPU_COUNT(&allowed) == 1) {
-		w_spin_pauses = 0;
-	} else {
-		for (int i = 0; i < 4; i++) {
-			start = w_now();
-			w_pause_for(32);
-			took = w_now() - start;
-			best = took < best ? took : best;
-		}
-		w_spin_pauses = (uint32_t)(SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
+	w_spinners_most = sched_getaffinity(0, sizeof(allowed), &allowed) ? 1 : (uint32_t)CPU_COUNT(&allowed) - 1;
+	for (int i = 0; i < 4; i++) {
+		start = w_now();
+		w_pause_for(32);
+		took = w_now() - start;
+		best = took < best ? took : best;
 	}
+	w_spin_pauses = (uint32_t)(SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
 	errno = saved;
 }
 

@@ -236,6 +236,7 @@ void w_after_fork_in_child(void)
 	w_generation++;
 	atomic_store(&process, getpid());
 	atomic_store(&scanning, 0);
+	atomic_store(&w_spinners, 0);
 	for (struct w_self *self = atomic_load(&records); self; self = self->next) {
 		if (self == w_self_or_null)
 			atomic_store(&self->tid, thread_id());

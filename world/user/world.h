@@ -22,6 +22,8 @@
 #define w_likely(x) __builtin_expect(!!(x), 1)
 #define w_unlikely(x) __builtin_expect(!!(x), 0)
 #define W_HIDDEN __attribute__((visibility("hidden")))
+/* A path that an uncontended operation does not take: kept out of line, so that the others stay small. */
+#define W_SLOW __attribute__((noinline, cold, unused))
 
 /* ---- Objects ---- */
 
@@ -185,8 +187,13 @@ struct w_deadline {
 
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
-/* How many pauses a bounded spin makes: 0 where this process has one CPU only. */
+/*
+ * How many pauses a bounded spin makes; and how many threads of the process may be in one at a time: one less than it
+ * has CPUs. More would only keep holders from running: they give up at once.
+ */
 extern W_HIDDEN uint32_t w_spin_pauses;
+extern W_HIDDEN uint32_t w_spinners_most;
+extern W_HIDDEN W_ATOMIC(uint32_t) w_spinners;
 /* Sets it, by the CPUs that the process may use and the time that a pause takes. */
 W_HIDDEN void w_spin_calibrate(void);
 
@@ -237,23 +244,46 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 #endif
 }
 
-/* A wait so far: how many pauses it has made, and the next one's length. */
+/* A wait so far: how many pauses it may still make, the next one's length, and whether it counts among the spinners. */
 struct w_spin {
-	uint32_t spent;
+	uint32_t left;
 	uint32_t next;
+	bool counted;
 };
+
+static inline struct w_spin w_spin_begin(enum w_how how)
+{
+	struct w_spin spin = {.left = 0, .next = 1};
+
+	/* relaxed, all here and below: a count that is a little off costs a little time */
+	if (how == W_SPIN || atomic_load_explicit(&w_spinners, memory_order_relaxed) >= w_spinners_most)
+		return spin;
+	atomic_fetch_add_explicit(&w_spinners, 1, memory_order_relaxed);
+	spin.left = w_spin_pauses;
+	spin.counted = true;
+	return spin;
+}
+
+static inline void w_spin_end(struct w_spin *spin)
+{
+	if (spin->counted)
+		atomic_fetch_sub_explicit(&w_spinners, 1, memory_order_relaxed);
+	spin->counted = false;
+	spin->left = 0;
+}
 
 /* Whether to read again after a read of *@p, which gave @seen, did not end the waiting. */
 static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struct w_deadline *deadline,
 				const volatile void *p, size_t size, uint64_t seen)
 {
-	if (spin->spent < w_spin_pauses) {
+	if (spin->left) {
 		w_pause_for(spin->next);
-		spin->spent += spin->next;
+		spin->left -= spin->next < spin->left ? spin->next : spin->left;
 		if (how == W_POLITE)
 			spin->next += spin->next / 2 + 1;
 		return true;
 	}
+	w_spin_end(spin);
 	if (how == W_BRIEF || how == W_POLITE)
 		return false;
 	if (how == W_YIELD)
@@ -263,15 +293,20 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 	return !w_expired(deadline);
 }
 
-#define w_wait_acquire(p, COND, how, deadline)                                        \
-	({                                                                            \
-		__auto_type w_p_ = (p);                                               \
-		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;     \
-		struct w_spin w_spin_ = {.next = 1};                                  \
-		do                                                                    \
-			VAL = w_load_acquire(w_p_);                                   \
-		while (!(COND) && w_read_again(&w_spin_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)); \
-		VAL;                                                                  \
+#define w_wait_acquire(p, COND, how, deadline)                                                              \
+	({                                                                                                  \
+		__auto_type w_p_ = (p);                                                                     \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL = w_load_acquire(w_p_);    \
+		if (!(COND)) {                                                                              \
+			struct w_spin w_spin_ = w_spin_begin(how);                                          \
+			while (w_read_again(&w_spin_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)) { \
+				VAL = w_load_acquire(w_p_);                                                 \
+				if (COND)                                                                   \
+					break;                                                              \
+			}                                                                                   \
+			w_spin_end(&w_spin_);                                                               \
+		}                                                                                           \
+		VAL;                                                                                        \
 	})
 
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
