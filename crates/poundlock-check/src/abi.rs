@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Rust side of world/check/engine.h and world/check/check.h: change both together.
+
+use std::ffi::{CStr, c_char, c_void};
+
+/// An operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+#[allow(dead_code, reason = "the values come from C")]
+pub enum Kind {
+    Load,
+    Store,
+    Exchange,
+    CompareExchange,
+    FetchAdd,
+    FetchOr,
+    FetchAnd,
+    Fence,
+    Wait,
+    Park,
+    Unpark,
+    UnparkAll,
+    Choose,
+    Expired,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+#[allow(dead_code, reason = "the values come from C")]
+pub enum Order {
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
+
+impl Order {
+    pub fn acquires(self) -> bool {
+        matches!(self, Order::Acquire | Order::AcqRel | Order::SeqCst)
+    }
+
+    pub fn releases(self) -> bool {
+        matches!(self, Order::Release | Order::AcqRel | Order::SeqCst)
+    }
+}
+
+/// A place in the C source that does an operation.
+#[repr(C)]
+pub struct Site {
+    pub file: *const c_char,
+    pub operation: *const c_char,
+    pub object: *const c_char,
+    pub line: i32,
+    pub kind: Kind,
+    pub order: Order,
+    pub size: u32,
+}
+
+/// What a wait goes on with.
+#[repr(C)]
+pub struct Wait {
+    pub value: u64,
+    pub more: u64,
+}
+
+/// `struct check_engine`.
+#[repr(C)]
+pub struct Engine {
+    pub operate: extern "C" fn(*const Site, *mut c_void, u64, u64) -> u64,
+    pub wait: extern "C" fn(*const Site, *mut c_void, bool, *const c_void, bool) -> Wait,
+    pub plain: extern "C" fn(*const c_void, usize, bool, *const c_void),
+    pub event: extern "C" fn(u32),
+    pub yield_: extern "C" fn(),
+    pub this: extern "C" fn() -> u32,
+    pub returned: extern "C" fn(*const c_void),
+    pub ended: extern "C" fn(*const c_void, usize),
+    pub renewed: extern "C" fn(),
+    pub fail: extern "C" fn(*const c_char, i32, *const c_char),
+    pub outcome: extern "C" fn(u32, u64),
+    pub node: extern "C" fn(u32) -> *mut c_void,
+    pub domain: extern "C" fn() -> u32,
+}
+
+/// `struct check_client`.
+#[repr(C)]
+pub struct Client {
+    pub name: *const c_char,
+    pub shared: usize,
+    pub ghost: usize,
+    pub threads: u32,
+    pub flags: u32,
+    pub setup: Option<extern "C" fn()>,
+    pub thread: extern "C" fn(u32),
+    pub finish: Option<extern "C" fn()>,
+    pub demands: *const c_char,
+    pub allowed: *const c_char,
+    pub forbidden: *const c_char,
+    pub fails: *const c_char,
+}
+
+/// Accesses to atomic objects are remembered, so that the end of one's life is checked against them.
+pub const CLIENT_FREES: u32 = 1;
+
+/// The text at `text`, or "" for NULL.
+pub fn text(text: *const c_char) -> &'static str {
+    if text.is_null() {
+        return "";
+    }
+    // SAFETY: the clients' texts are literals, and their libraries stay loaded.
+    unsafe { CStr::from_ptr(text) }.to_str().expect("the clients' texts are ASCII")
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory that clients and their threads live in: at the same address in each run, so that each run is the same.
+
+use std::io;
+
+use anyhow::{Context, Result};
+
+use crate::memory::THREADS;
+
+const BASE: usize = 0x1000_0000_0000;
+/// Objects that the client's threads share.
+pub const SHARED: usize = BASE;
+const SHARED_SIZE: usize = 0x8000;
+/// What the client notes about its threads; no accesses of theirs, so no races.
+pub const GHOST: usize = BASE + SHARED_SIZE;
+const GHOST_SIZE: usize = 0x8000;
+/// The waiters' nodes, by thread.
+pub const NODES: usize = BASE + SHARED_SIZE + GHOST_SIZE;
+/// The nodes of a thread.
+pub const NODES_EACH: usize = 3;
+/// The size of a node.
+pub const NODE_SIZE: usize = 64;
+const STACKS: usize = NODES + 0x1000;
+const STACK_SIZE: usize = 0x8000;
+const END: usize = STACKS + THREADS * STACK_SIZE;
+/// The number of addresses of atomic objects.
+pub const GRANULES: usize = (END - BASE) / 4;
+
+/// Maps the memory.
+pub fn map() -> Result<()> {
+    // SAFETY: a new mapping that replaces none.
+    let got = unsafe {
+        libc::mmap(
+            BASE as *mut _,
+            END - BASE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        )
+    };
+    if got as usize == BASE {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error()).with_context(|| format!("cannot map {} bytes at {BASE:#x}", END - BASE))
+}
+
+/// Whether the bytes from `address` on lie in this memory.
+pub fn holds(address: usize, size: usize) -> bool {
+    (BASE..END).contains(&address) && size <= END - address
+}
+
+/// Whether `address` is the client's notes.
+pub fn is_ghost(address: usize) -> bool {
+    (GHOST..GHOST + GHOST_SIZE).contains(&address)
+}
+
+/// The number of the 4 bytes at `address`, which lies in this memory.
+pub fn granule(address: usize) -> usize {
+    (address - BASE) / 4
+}
+
+/// The lowest address of the thread's stack.
+pub fn stack_base(thread: usize) -> usize {
+    STACKS + thread * STACK_SIZE
+}
+
+/// The end of the thread's stack.
+pub fn stack_top(thread: usize) -> usize {
+    stack_base(thread) + STACK_SIZE
+}
+
+/// The thread whose stack `address` lies in.
+pub fn stack_owner(address: usize) -> Option<usize> {
+    (STACKS..END).contains(&address).then(|| (address - STACKS) / STACK_SIZE)
+}
+
+/// The thread's node.
+pub fn node(thread: usize, index: usize) -> usize {
+    NODES + (thread * NODES_EACH + index) * NODE_SIZE
+}
+
+/// The bytes from `address` on.
+///
+/// # Safety
+/// They lie in the mapped memory, and nothing writes them while the slice is used.
+pub unsafe fn bytes<'a>(address: usize, size: usize) -> &'a [u8] {
+    debug_assert!(holds(address, size));
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(address as *const u8, size) }
+}
+
+/// A name for `address` that a person can follow.
+pub fn name(address: usize) -> String {
+    match address {
+        0 => "NULL".into(),
+        _ if !holds(address, 1) => format!("{address:#x}"),
+        _ if address < GHOST => offset("shared", address - SHARED),
+        _ if address < NODES => offset("ghost", address - GHOST),
+        _ if address < STACKS => {
+            let index = (address - NODES) / NODE_SIZE;
+            let node = format!("T{}.node{}", index / NODES_EACH, index % NODES_EACH);
+            offset(&node, (address - NODES) % NODE_SIZE)
+        }
+        _ => {
+            let thread = (address - STACKS) / STACK_SIZE;
+            format!("T{thread}.stack-{:#x}", stack_top(thread) - address)
+        }
+    }
+}
+
+fn offset(object: &str, offset: usize) -> String {
+    if offset == 0 { object.into() } else { format!("{object}+{offset}") }
+}
+
+/// A value as a person reads it: an address by its name.
+pub fn value(value: u64) -> String {
+    if holds(value as usize, 1) { format!("&{}", name(value as usize)) } else { format!("{value}") }
+}
+
+/// Reads the object of `size` bytes, 4 or 8, at `address`, which lies in this memory.
+pub fn load(address: usize, size: usize) -> u64 {
+    // SAFETY: the memory is mapped and belongs to the running coroutine or the engine, which are one thread.
+    unsafe {
+        match size {
+            4 => (address as *const u32).read() as u64,
+            _ => (address as *const u64).read(),
+        }
+    }
+}
+
+/// Writes the object of `size` bytes, 4 or 8, at `address`, which lies in this memory.
+pub fn store(address: usize, size: usize, value: u64) {
+    // SAFETY: as in `load`.
+    unsafe {
+        match size {
+            4 => (address as *mut u32).write(value as u32),
+            _ => (address as *mut u64).write(value),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Coroutine switching on stacks that the caller owns.
+//!
+//! Promises: a suspended coroutine is its stack from the returned stack pointer up, and nothing else. That is what
+//! lets the explorer hash a thread, keep a copy of it and bring it back, and why this is not done with a library:
+//! those keep the stack pointer to themselves.
+
+use std::arch::global_asm;
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("poundlock-check switches stacks on x86-64 only");
+
+// Callee-saved registers go onto the old stack and come from the new one.
+global_asm!(
+    ".global poundlock_check_switch",
+    "poundlock_check_switch:",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "mov [rdi], rsp",
+    "mov rsp, rsi",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn poundlock_check_switch(from: *mut usize, to: usize);
+}
+
+/// The registers that a switch keeps on the stack, below the return address.
+const SAVED: usize = 6;
+
+/// Prepares the stack that ends at `top` so that the first switch to it calls `entry`, which must not return.
+/// Returns its stack pointer.
+///
+/// # Safety
+/// The memory below `top` is writable, aligned to 16 and used by nothing else.
+pub unsafe fn prepare(top: usize, entry: extern "C" fn() -> !) -> usize {
+    // As after a call, the stack pointer is 8 off a multiple of 16 at the function's entry: one word is left on top.
+    let start = top - (SAVED + 2) * size_of::<usize>();
+    let words = start as *mut usize;
+    // SAFETY: the words lie below `top`.
+    unsafe {
+        for i in 0..SAVED {
+            words.add(i).write(0);
+        }
+        words.add(SAVED).write(entry as usize);
+        words.add(SAVED + 1).write(0);
+    }
+    start
+}
+
+/// Leaves the running stack, whose pointer goes to `*from`, and continues the one suspended at `to`.
+///
+/// # Safety
+/// `to` is the stack pointer of a suspended coroutine.
+pub unsafe fn switch(from: *mut usize, to: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { poundlock_check_switch(from, to) }
+}

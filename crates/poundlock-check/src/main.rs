@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The model checker's command line.
+
+mod abi;
+mod arena;
+mod client;
+mod context;
+mod explore;
+mod machine;
+mod memory;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match run::run(&run::Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("poundlock-check: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Litmus tests: the model checker's memory against RC11. Each states all outcomes that it allows (r0 r1 ..., a digit
+ * for each) and those that it forbids; both must be met exactly. Where this memory differs from RC11, the test says so.
+ */
+#include <stddef.h>
+
+#include "check.h"
+
+struct memory {
+	W_ATOMIC(uint32_t) x, y, z;
+	uint32_t plain;
+};
+
+#define m check_shared(struct memory)
+#define X (&m->x)
+#define Y (&m->y)
+#define Z (&m->z)
+
+#define WRITE(p, v) w_store_relaxed(p, v)
+#define PUBLISH(p, v) w_store_release(p, v)
+#define READ(slot, p) check_outcome(slot, w_load_relaxed(p))
+#define ACQUIRE(slot, p) check_outcome(slot, w_load_acquire(p))
+#define FINALLY(slot, p) check_outcome(slot, w_load_relaxed(p))
+#define FENCE w_fence_seq_cst()
+
+/* TEST(name, statements of up to four threads; empty: no such thread) defines its function; ENTRY its client. */
+#define TEST(test, t0, t1, t2, t3)      \
+	static void test(uint32_t self) \
+	{                               \
+		switch (self) {         \
+		case 0: {               \
+			t0;             \
+		} break;                \
+		case 1: {               \
+			t1;             \
+		} break;                \
+		case 2: {               \
+			t2;             \
+		} break;                \
+		case 3: {               \
+			t3;             \
+		} break;                \
+		}                       \
+	}
+#define ENTRY(test, count, allows, forbids)                                                                          \
+	{                                                                                                            \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, .allowed = allows, \
+		.forbidden = forbids                                                                                 \
+	}
+#define ENTRY_END(test, count, last, allows, forbids)                                                             \
+	{                                                                                                         \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, .finish = last, \
+		.allowed = allows, .forbidden = forbids                                                           \
+	}
+#define ENTRY_FAILS(test, count, what)                                                                          \
+	{                                                                                                       \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, .fails = what \
+	}
+
+/* Store buffering. */
+TEST(sb, WRITE(X, 1); READ(0, Y), WRITE(Y, 1); READ(1, X), , )
+TEST(sb_release_acquire, PUBLISH(X, 1); ACQUIRE(0, Y), PUBLISH(Y, 1); ACQUIRE(1, X), , )
+TEST(sb_fences, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); FENCE; READ(1, X), , )
+TEST(sb_one_fence, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); READ(1, X), , )
+/* Read-modify-writes are no fences: as with fences of acquire and release only. */
+TEST(sb_updates, (void)w_exchange_acq_rel(X, 1); READ(0, Y), (void)w_exchange_acq_rel(Y, 1); READ(1, X), , )
+
+/* Message passing. */
+TEST(mp, WRITE(X, 1); WRITE(Y, 1), READ(0, Y); READ(1, X), , )
+TEST(mp_release_only, WRITE(X, 1); PUBLISH(Y, 1), READ(0, Y); READ(1, X), , )
+TEST(mp_acquire_only, WRITE(X, 1); WRITE(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
+TEST(mp_release_acquire, WRITE(X, 1); PUBLISH(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
+TEST(mp_fences, WRITE(X, 1); check_fence_release(); WRITE(Y, 1), READ(0, Y); check_fence_acquire(); READ(1, X), , )
+TEST(mp_release_fence_acquire, WRITE(X, 1); check_fence_release(); WRITE(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
+TEST(mp_release_acquire_fence, WRITE(X, 1); PUBLISH(Y, 1), READ(0, Y); check_fence_acquire(); READ(1, X), , )
+TEST(mp_sc_fences, WRITE(X, 1); FENCE; WRITE(Y, 1), READ(0, Y); FENCE; READ(1, X), , )
+TEST(mp_fence_too_early, check_fence_release(); WRITE(X, 1); WRITE(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
+
+/* Load buffering. RC11 and C++ differ: RC11 forbids 11 by its acyclicity of program order and reads-from. */
+TEST(lb, READ(0, Y); WRITE(X, 1), READ(1, X); WRITE(Y, 1), , )
+
+/* Coherence. */
+TEST(corr, WRITE(X, 1), WRITE(X, 2), READ(0, X); READ(1, X), READ(2, X); READ(3, X))
+TEST(corr_one, WRITE(X, 1); WRITE(X, 2), READ(0, X); READ(1, X), , )
+TEST(cowr, WRITE(X, 1); READ(0, X), WRITE(X, 2), , )
+TEST(corw, READ(0, X); WRITE(X, 1), WRITE(X, 2), , )
+TEST(coww, WRITE(X, 1); WRITE(X, 2), , , )
+/* A store that goes before one already there. */
+TEST(two_plus_two_w, WRITE(X, 1); WRITE(Y, 2), WRITE(Y, 1); WRITE(X, 2), , )
+TEST(two_plus_two_w_release, PUBLISH(X, 1); PUBLISH(Y, 2), PUBLISH(Y, 1); PUBLISH(X, 2), , )
+TEST(two_plus_two_w_fences, WRITE(X, 1); FENCE; WRITE(Y, 2), WRITE(Y, 1); FENCE; WRITE(X, 2), , )
+
+/* Independent reads of independent writes. */
+TEST(iriw, WRITE(X, 1), WRITE(Y, 1), ACQUIRE(0, X); READ(1, Y), ACQUIRE(2, Y); READ(3, X))
+TEST(iriw_release, PUBLISH(X, 1), PUBLISH(Y, 1), ACQUIRE(0, X); ACQUIRE(1, Y), ACQUIRE(2, Y); ACQUIRE(3, X))
+TEST(iriw_fences, WRITE(X, 1), WRITE(Y, 1), READ(0, X); FENCE; READ(1, Y), READ(2, Y); FENCE; READ(3, X))
+
+/* Write-to-read causality, and ISA2: release and acquire are transitive. In the first, coherence does it alone. */
+TEST(wrc, WRITE(X, 1), READ(0, X); PUBLISH(Y, 1), ACQUIRE(1, Y); READ(2, X), )
+TEST(wrc_release, PUBLISH(X, 1), ACQUIRE(0, X); PUBLISH(Y, 1), ACQUIRE(1, Y); READ(2, X), )
+TEST(wrc_relaxed, WRITE(X, 1), READ(0, X); WRITE(Y, 1), READ(1, Y); READ(2, X), )
+TEST(isa2, WRITE(X, 1); PUBLISH(Y, 1), ACQUIRE(0, Y); PUBLISH(Z, 1), ACQUIRE(1, Z); READ(2, X), )
+TEST(isa2_relaxed, WRITE(X, 1); PUBLISH(Y, 1), ACQUIRE(0, Y); WRITE(Z, 1), ACQUIRE(1, Z); READ(2, X), )
+/* R and S: a store against a fence, and against an acquire. */
+TEST(r_fences, WRITE(X, 1); FENCE; WRITE(Y, 1), WRITE(Y, 2); FENCE; READ(0, X), , )
+TEST(s_release_acquire, WRITE(X, 2); PUBLISH(Y, 1), ACQUIRE(0, Y); WRITE(X, 1), , )
+TEST(s_relaxed, WRITE(X, 2); WRITE(Y, 1), READ(0, Y); WRITE(X, 1), , )
+
+/* Release sequences: continued by a read-modify-write of any order and thread. */
+TEST(sequence_update, WRITE(X, 1); PUBLISH(Y, 1), (void)w_fetch_add_relaxed(Y, 1), ACQUIRE(0, Y); READ(1, X), )
+/* By a store of the same thread in C11 and RC11, but not in C++20, C23 and here: 20 is allowed. */
+TEST(sequence_store, WRITE(X, 1); PUBLISH(Y, 1); WRITE(Y, 2), ACQUIRE(0, Y); READ(1, X), , )
+/* Broken by a store of another thread. */
+TEST(sequence_broken, WRITE(X, 1); PUBLISH(Y, 1), WRITE(Y, 2), ACQUIRE(0, Y); READ(1, X), )
+/* Two updates, the chain of both releases: who reads the second learns of both. */
+TEST(sequence_two, WRITE(X, 1); (void)w_fetch_add_release(Y, 1), WRITE(Z, 1);
+     (void)w_fetch_add_release(Y, 1), ACQUIRE(0, Y); READ(1, X); READ(2, Z), )
+
+/* Read-modify-writes. */
+TEST(updates, (void)w_fetch_add_relaxed(X, 1), (void)w_fetch_add_relaxed(X, 1), (void)w_fetch_add_relaxed(X, 1), )
+TEST(updates_read, check_outcome(0, w_fetch_add_relaxed(X, 1)), check_outcome(1, w_fetch_add_relaxed(X, 1)), , )
+/* No store comes between an update and what it read. */
+TEST(update_atomic, check_outcome(0, w_exchange_relaxed(X, 1)), WRITE(X, 2); READ(1, X), , )
+static void compare_exchange(uint32_t self)
+{
+	uint32_t seen = 0;
+
+	check_outcome(2 * self, w_compare_exchange_acq_rel(X, &seen, self + 1));
+	check_outcome(2 * self + 1, seen);
+}
+/* A compare-exchange that fails is a relaxed load: it learns nothing. */
+static void compare_exchange_failed(uint32_t self)
+{
+	uint32_t seen = 0;
+
+	if (self == 0) {
+		WRITE(X, 1);
+		PUBLISH(Y, 1);
+	} else {
+		check_outcome(0, w_compare_exchange_acquire(Y, &seen, 2));
+		READ(1, X);
+	}
+}
+TEST(bits, (void)w_fetch_or_relaxed(X, 1), (void)w_fetch_or_relaxed(X, 2), (void)w_fetch_and_relaxed(X, ~1u), )
+
+/* Waiting: a wait ends when it can, reads past what others overwrite, and blocks for good where nothing can end it. */
+TEST(wait_acquires, WRITE(X, 1); PUBLISH(Y, 1), check_outcome(0, w_await_acquire(Y, VAL != 0)); READ(1, X), , )
+TEST(wait_misses, WRITE(X, 1); WRITE(X, 2), (void)w_await_acquire(X, VAL == 1), , )
+TEST(wait_for_nothing, WRITE(X, 1), (void)w_await_acquire(X, VAL == 2), , )
+TEST(wait_brief, WRITE(X, 1), check_outcome(0, w_wait_acquire(X, VAL == 1, W_BRIEF, NULL)), , )
+TEST(livelock, WRITE(X, 1), while (!w_load_relaxed(Y)) w_yield(), , )
+TEST(yielding, WRITE(X, 1), while (!w_load_relaxed(X)) w_yield(), , )
+static struct w_deadline deadline;
+TEST(wait_deadline, WRITE(X, 1), check_outcome(0, w_wait_acquire(X, VAL == 2, W_SPIN, &deadline));
+     check_outcome(1, w_expired(&deadline)), , )
+
+/* Sleeping. */
+TEST(park, WRITE(X, 1); w_unpark(X), while (!w_load_relaxed(X)) w_park(X, 0, NULL), , )
+TEST(park_not_woken, WRITE(X, 1), while (!w_load_relaxed(X)) w_park(X, 0, NULL), , )
+TEST(park_one_of_two, WRITE(X, 1);
+     w_unpark(X), while (!w_load_relaxed(X)) w_park(X, 0, NULL), while (!w_load_relaxed(X)) w_park(X, 0, NULL), )
+TEST(park_all, WRITE(X, 1);
+     w_unpark_all(X), while (!w_load_relaxed(X)) w_park(X, 0, NULL), while (!w_load_relaxed(X)) w_park(X, 0, NULL), )
+/* Who wakes only when it has seen a sleeper needs a fence between its store and that look. */
+TEST(park_announced, WRITE(X, 1); FENCE; if (w_load_relaxed(Y)) w_unpark(X), WRITE(Y, 1); FENCE;
+     while (!w_load_relaxed(X)) w_park(X, 0, NULL), , )
+TEST(park_announced_unfenced, WRITE(X, 1); if (w_load_relaxed(Y)) w_unpark(X), WRITE(Y, 1); FENCE;
+     while (!w_load_relaxed(X)) w_park(X, 0, NULL), , )
+TEST(park_deadline, WRITE(Y, 1), w_park(X, 0, &deadline), , )
+
+/* Plain objects. */
+TEST(plain_ordered, m->plain = 1; PUBLISH(X, 1), if (w_load_acquire(X)) check_outcome(0, m->plain), , )
+TEST(plain_race, m->plain = 1; WRITE(X, 1), if (w_load_acquire(X)) check_outcome(0, m->plain), , )
+TEST(plain_race_after, if (w_load_acquire(X)) m->plain = 1, check_outcome(0, m->plain); WRITE(X, 1), , )
+TEST(plain_after_read, if (w_load_acquire(X)) m->plain = 1, check_outcome(0, m->plain); PUBLISH(X, 1), , )
+TEST(initialised, w_init(X, 1); PUBLISH(Y, 1), if (w_load_acquire(Y)) READ(0, X), , )
+TEST(initialised_race, w_init(X, 1); WRITE(Y, 1), if (w_load_acquire(Y)) READ(0, X), , )
+TEST(mixed_sizes, WRITE(X, 1), w_store_relaxed((uint64_t *)X, 1), , )
+__attribute__((no_sanitize("thread"))) static void crash(uint32_t self)
+{
+	WRITE(X, 1);
+	*(volatile uint32_t *)(uintptr_t)(self * 4) = 1;
+}
+
+static void final_x(void)
+{
+	FINALLY(0, X);
+}
+
+static void final_x_second(void)
+{
+	FINALLY(1, X);
+}
+
+static void final_y_second(void)
+{
+	FINALLY(1, Y);
+}
+
+static void final_xy(void)
+{
+	FINALLY(0, X);
+	FINALLY(1, Y);
+}
+
+/* Outcomes of IRIW: all but those in which both readers see one write and not the other, in opposite orders. */
+#define ALL_OF_3 "000 001 010 011 100 101 110 111"
+#define ALL_OF_4 "0000 0001 0010 0011 0100 0101 0110 0111 1000 1001 1010 1011 1100 1101 1110 1111"
+#define IRIW_BUT_OPPOSITE "0000 0001 0010 0011 0100 0101 0110 0111 1000 1001 1011 1100 1101 1110 1111"
+
+/* Each reader's two values in one order of the stores, the same for both readers: of 81. */
+#define COHERENT                                                                                     \
+	"0000 0001 0002 0011 0012 0021 0022 0100 0101 0102 0111 0112 0121 0122 0200 0201 0202 0211 " \
+	"0212 0221 0222 1100 1101 1102 1111 1112 1121 1122 1200 1201 1202 1211 1212 1222 2100 2101 " \
+	"2102 2111 2121 2122 2200 2201 2202 2211 2212 2221 2222"
+
+const struct check_client check_clients[] = {
+	ENTRY(sb, 2, "00 01 10 11", NULL),
+	ENTRY(sb_release_acquire, 2, "00 01 10 11", NULL),
+	ENTRY(sb_fences, 2, "01 10 11", "00"),
+	ENTRY(sb_one_fence, 2, "00 01 10 11", NULL),
+	ENTRY(sb_updates, 2, "00 01 10 11", NULL),
+	ENTRY(mp, 2, "00 01 10 11", NULL),
+	ENTRY(mp_release_only, 2, "00 01 10 11", NULL),
+	ENTRY(mp_acquire_only, 2, "00 01 10 11", NULL),
+	ENTRY(mp_release_acquire, 2, "00 01 11", "10"),
+	ENTRY(mp_fences, 2, "00 01 11", "10"),
+	ENTRY(mp_release_fence_acquire, 2, "00 01 11", "10"),
+	ENTRY(mp_release_acquire_fence, 2, "00 01 11", "10"),
+	ENTRY(mp_sc_fences, 2, "00 01 11", "10"),
+	ENTRY(mp_fence_too_early, 2, "00 01 10 11", NULL),
+	ENTRY(lb, 2, "00 01 10", "11"),
+	ENTRY(corr_one, 2, "00 01 02 11 12 22", "10 20 21"),
+	ENTRY(corr, 4, COHERENT, "1221 2112"),
+	ENTRY_END(cowr, 2, final_x_second, "11 12 22", "21"),
+	ENTRY_END(corw, 2, final_x_second, "01 02 21", "22"),
+	ENTRY_END(coww, 1, final_x, "2", "1"),
+	ENTRY_END(two_plus_two_w, 2, final_xy, "11 12 21 22", NULL),
+	ENTRY_END(two_plus_two_w_release, 2, final_xy, "11 12 21 22", NULL),
+	ENTRY_END(two_plus_two_w_fences, 2, final_xy, "12 21 22", "11"),
+	ENTRY(iriw, 4, ALL_OF_4, NULL),
+	ENTRY(iriw_release, 4, ALL_OF_4, NULL),
+	ENTRY(iriw_fences, 4, IRIW_BUT_OPPOSITE, "1010"),
+	ENTRY(wrc, 3, "000 001 010 011 100 101 111", "110"),
+	ENTRY(wrc_release, 3, "000 001 010 011 100 101 111", "110"),
+	ENTRY(wrc_relaxed, 3, ALL_OF_3, NULL),
+	ENTRY(isa2, 3, "000 001 010 011 100 101 111", "110"),
+	ENTRY(isa2_relaxed, 3, ALL_OF_3, NULL),
+	ENTRY_END(r_fences, 2, final_y_second, "01 11 12", "02"),
+	ENTRY_END(s_release_acquire, 2, final_x_second, "01 02 11", "12"),
+	ENTRY_END(s_relaxed, 2, final_x_second, "01 02 11 12", NULL),
+	ENTRY(sequence_update, 3, "00 01 10 11 21", "20"),
+	ENTRY(sequence_store, 2, "00 01 11 20 21", "10"),
+	ENTRY(sequence_broken, 3, "00 01 11 20 21", "10"),
+	ENTRY(sequence_two, 3, "000 001 010 011 101 110 111 211", "100 200 201 210"),
+	ENTRY_END(updates, 3, final_x, "3", "1 2"),
+	ENTRY(updates_read, 2, "01 10", "00 11"),
+	ENTRY(update_atomic, 2, "02 21 22", "01"),
+	ENTRY(compare_exchange, 2, "1001 0210", "1010"),
+	ENTRY(compare_exchange_failed, 2, "00 01 10 11", NULL),
+	ENTRY_END(bits, 3, final_x, "2 3", "0 1"),
+	ENTRY(wait_acquires, 2, "11", "10 00 01"),
+	ENTRY_FAILS(wait_misses, 2, "deadlock"),
+	ENTRY_FAILS(wait_for_nothing, 2, "deadlock"),
+	ENTRY(wait_brief, 2, "0 1", NULL),
+	ENTRY_FAILS(livelock, 2, "go on for ever"),
+	ENTRY_END(yielding, 2, final_x, "1", "0"),
+	ENTRY(wait_deadline, 2, "01 11", "00 10"),
+	ENTRY_END(park, 2, final_x, "1", "0"),
+	ENTRY_FAILS(park_not_woken, 2, "asleep for good"),
+	ENTRY_FAILS(park_one_of_two, 3, "asleep for good"),
+	ENTRY_END(park_all, 3, final_x, "1", "0"),
+	ENTRY_END(park_announced, 2, final_x, "1", "0"),
+	ENTRY_FAILS(park_announced_unfenced, 2, "asleep for good"),
+	ENTRY_END(park_deadline, 2, final_y_second, "01", "00"),
+	ENTRY(plain_ordered, 2, "0 1", NULL),
+	ENTRY_FAILS(plain_race, 2, "data race"),
+	ENTRY_FAILS(plain_race_after, 2, "data race"),
+	ENTRY(plain_after_read, 2, "0", "1"),
+	ENTRY(initialised, 2, "0 1", NULL),
+	ENTRY_FAILS(initialised_race, 2, "data race"),
+	ENTRY_FAILS(mixed_sizes, 2, "mixed sizes"),
+	ENTRY_FAILS(crash, 1, "crash"),
+	{.name = NULL},
+};

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The clients of one lock of core/locks.def, the same for all of them (adapter.h).
+ *
+ * The protected object is a plain cell: two threads in the critical section at once are a race, whatever they count.
+ * That no thread waits for ever, and that nothing is used after its life, the checker sees by itself.
+ */
+#include "adapter.h"
+
+struct memory {
+	struct LOCK lock;
+	uint32_t cell;
+};
+
+/* What the threads did: the client's own. */
+struct notes {
+	uint32_t count;
+};
+
+#define M check_shared(struct memory)
+#define NOTES check_ghost(struct notes)
+
+static void critical_section(void)
+{
+	M->cell++;
+	NOTES->count++;
+}
+
+static void lock_and_unlock(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	critical_section();
+	release(&M->lock, kept, wait);
+	check_returned();
+}
+
+static void try_and_unlock(enum wait wait)
+{
+	holding kept;
+
+	if (!try_acquire(&M->lock, &kept))
+		return;
+	check_returned();
+	critical_section();
+	release(&M->lock, kept, wait);
+	check_returned();
+}
+
+static void lock_timed_and_unlock(enum wait wait)
+{
+	static const struct w_deadline deadline;
+	holding kept;
+	bool locked;
+
+	check_renew_deadline();
+	locked = acquire(&M->lock, &kept, wait, &deadline);
+	check_returned();
+	if (!locked)
+		return;
+	critical_section();
+	release(&M->lock, kept, wait);
+	check_returned();
+}
+
+/* Locks, and frees the lock right after its unlock if it was the last of its users. */
+static void lock_and_free(enum wait wait)
+{
+	holding kept;
+	uint32_t users;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	users = ++M->cell;
+	NOTES->count++;
+	release(&M->lock, kept, wait);
+	check_returned();
+	if (users == 2)
+		check_ended(&M->lock);
+}
+
+/* After all threads: as many sections as were counted, and the lock is free. */
+static void finish(void)
+{
+	holding kept;
+
+	check_outcome(0, NOTES->count);
+	check_assert(M->cell == NOTES->count);
+	check_assert(try_acquire(&M->lock, &kept));
+}
+
+static void finish_freed(void)
+{
+	check_outcome(0, M->cell);
+}
+
+#define TWICE(what) \
+	what;       \
+	what
+
+#define WAYS(name, body)                           \
+	static void name##_spin(uint32_t self)     \
+	{                                          \
+		const enum wait wait = WAIT_SPIN;  \
+		(void)self;                        \
+		body;                              \
+	}                                          \
+	static void name##_yield(uint32_t self)    \
+	{                                          \
+		const enum wait wait = WAIT_YIELD; \
+		(void)self;                        \
+		body;                              \
+	}                                          \
+	static void name##_park(uint32_t self)     \
+	{                                          \
+		const enum wait wait = WAIT_PARK;  \
+		(void)self;                        \
+		body;                              \
+	}
+
+WAYS(lock_1, lock_and_unlock(wait))
+WAYS(lock_2, TWICE(lock_and_unlock(wait)))
+WAYS(try, if (self == 0) lock_and_unlock(wait); else try_and_unlock(wait))
+WAYS(timed, if (self == 0) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
+WAYS(timed_both, if (self < 2) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
+WAYS(freed, lock_and_free(wait))
+
+/* The events that a lock is about, and that three threads, the second of another domain, must bring about. */
+#define WHEN_3_ttas ""
+#define WHEN_3_ticket ""
+#define WHEN_3_mcs ""
+#define WHEN_3_cna "secondary flush"
+#define WHEN_3_shfl_spin "shuffle"
+#define WHEN_3_shfl_mutex "shuffle"
+#define WHEN_3 PASTE(WHEN_3_, LOCK)
+
+/* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
+#define ENTRY(title, body, count, wanted, outcomes, last, how)                                                   \
+	{                                                                                                        \
+		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), .threads = count, \
+		.thread = body, .finish = last, .demands = wanted, .allowed = outcomes, .flags = how             \
+	}
+#define ENTRIES(title, body, count, wanted, outcomes, last, how)                         \
+	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, last, how),           \
+		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, last, how), \
+		ENTRY(title "/park", body##_park, count, wanted, outcomes, last, how)
+
+const struct check_client check_clients[] = {
+	ENTRIES("2x1", lock_1, 2, "contended", "2", finish, 0),
+	ENTRIES("2x2", lock_2, 2, "contended", "4", finish, 0),
+	ENTRIES("3x1", lock_1, 3, "contended " WHEN_3, "3", finish, 0),
+	ENTRIES("trylock/2", try, 2, "", "1 2", finish, 0),
+	ENTRIES("trylock/3", try, 3, "", "1 2 3", finish, 0),
+	ENTRIES("timed/2", timed, 2, "", "1 2", finish, 0),
+	ENTRIES("timed/3", timed, 3, "", "2 3", finish, 0),
+	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", finish, 0),
+	ENTRIES("freed/2", freed, 2, "contended", "2", finish_freed, CHECK_CLIENT_FREES),
+	{.name = NULL},
+};

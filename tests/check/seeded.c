@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Small locks with and without a seeded bug: the checker must find each, and nothing in those without.
+ */
+#include "check.h"
+
+struct node {
+	W_ATOMIC(struct node *) next;
+	W_ATOMIC(uint32_t) locked;
+};
+
+struct memory {
+	W_ATOMIC(struct node *) tail;
+	W_ATOMIC(uint32_t) word[2];
+	uint32_t cell;
+	struct node nodes[3];
+};
+
+#define M check_shared(struct memory)
+
+/* What a seeded bug changes. */
+enum bug {
+	NONE,
+	RELAXED_HANDOVER,
+	RELAXED_LINK,
+	NODE_AFTER_HANDOVER,
+	NO_FENCE,
+	WAKE_WITHOUT_LOOK,
+	WORD_AFTER_RELEASE,
+	PLAIN_RELEASE,
+};
+
+static void mcs_acquire(struct node *node, enum bug bug)
+{
+	struct node *previous;
+
+	w_store_relaxed(&node->next, NULL);
+	w_store_relaxed(&node->locked, 1);
+	previous = w_exchange_acq_rel(&M->tail, node);
+	if (!previous)
+		return;
+	if (bug == RELAXED_LINK)
+		w_store_relaxed(&previous->next, node);
+	else
+		w_store_release(&previous->next, node);
+	(void)w_await_acquire(&node->locked, !VAL);
+}
+
+static void mcs_release(struct node *node, enum bug bug)
+{
+	struct node *next = w_load_acquire(&node->next), *last = node;
+
+	if (!next) {
+		if (w_compare_exchange_release(&M->tail, &last, NULL))
+			return;
+		next = w_await_acquire(&node->next, VAL != NULL);
+	}
+	if (bug == RELAXED_HANDOVER)
+		w_store_relaxed(&next->locked, 0);
+	else
+		w_store_release(&next->locked, 0);
+	if (bug == NODE_AFTER_HANDOVER)
+		(void)w_load_relaxed(&next->next);
+}
+
+static __attribute__((noinline)) void mcs_on_stack(enum bug bug)
+{
+	struct node node = {0};
+
+	mcs_acquire(&node, bug);
+	M->cell++;
+	mcs_release(&node, bug);
+}
+
+static void mcs(uint32_t self, enum bug bug)
+{
+	(void)self;
+	mcs_on_stack(bug);
+	check_returned();
+}
+
+/* Its node is not initialised plainly, so that a hand-over which is lost shows as such. */
+static void mcs_static(uint32_t self, enum bug bug)
+{
+	mcs_acquire(&M->nodes[self], bug);
+	mcs_release(&M->nodes[self], bug);
+}
+
+/* Two threads that raise their flags and look at the other's: at most one finds it down. */
+static void dekker(uint32_t self, enum bug bug)
+{
+	w_store_relaxed(&M->word[self], 1);
+	if (bug != NO_FENCE)
+		w_fence_seq_cst();
+	if (!w_load_acquire(&M->word[1 - self]))
+		M->cell++;
+}
+
+/* The futex mutex: 0 free, 1 held, 2 held and perhaps slept on. */
+static void futex_lock(void)
+{
+	uint32_t seen = 0;
+
+	if (w_compare_exchange_acquire(&M->word[0], &seen, 1))
+		return;
+	while (w_exchange_acquire(&M->word[0], 2))
+		w_park(&M->word[0], 2, NULL);
+}
+
+static void futex_unlock(enum bug bug)
+{
+	uint32_t seen;
+
+	if (bug == WAKE_WITHOUT_LOOK) {
+		seen = w_load_relaxed(&M->word[0]);
+		w_store_release(&M->word[0], 0);
+	} else {
+		seen = w_exchange_release(&M->word[0], 0);
+	}
+	if (seen == 2)
+		w_unpark(&M->word[0]);
+}
+
+static void futex(uint32_t self, enum bug bug)
+{
+	(void)self;
+	futex_lock();
+	M->cell++;
+	futex_unlock(bug);
+}
+
+/* The last of two users frees the word right after its unlock. */
+static void freed(uint32_t self, enum bug bug)
+{
+	uint32_t users;
+
+	(void)self;
+	while (w_exchange_acquire(&M->word[0], 1))
+		(void)w_await_acquire(&M->word[0], !VAL);
+	users = ++M->cell;
+	w_store_release(&M->word[0], 0);
+	if (bug == WORD_AFTER_RELEASE)
+		(void)w_load_relaxed(&M->word[0]);
+	if (users == 2)
+		check_ended(&M->word[0]);
+}
+
+/* A lock whose release is an ordinary assignment. */
+static void plain_release(uint32_t self, enum bug bug)
+{
+	(void)self;
+	while (w_exchange_acquire(&M->word[0], 1))
+		(void)w_await_acquire(&M->word[0], !VAL);
+	M->cell++;
+	if (bug == PLAIN_RELEASE)
+		*(volatile uint32_t *)&M->word[0] = 0;
+	else
+		w_store_release(&M->word[0], 0);
+}
+
+#define THREAD(name, body, bug)         \
+	static void name(uint32_t self) \
+	{                               \
+		body(self, bug);        \
+	}
+
+THREAD(mcs_right, mcs, NONE)
+THREAD(mcs_relaxed_handover, mcs, RELAXED_HANDOVER)
+THREAD(mcs_relaxed_link, mcs, RELAXED_LINK)
+THREAD(mcs_static_relaxed_link, mcs_static, RELAXED_LINK)
+THREAD(mcs_node_after_handover, mcs, NODE_AFTER_HANDOVER)
+THREAD(dekker_right, dekker, NONE)
+THREAD(dekker_no_fence, dekker, NO_FENCE)
+THREAD(futex_right, futex, NONE)
+THREAD(futex_wake_without_look, futex, WAKE_WITHOUT_LOOK)
+THREAD(freed_right, freed, NONE)
+THREAD(freed_word_after_release, freed, WORD_AFTER_RELEASE)
+THREAD(release_right, plain_release, NONE)
+THREAD(release_plain, plain_release, PLAIN_RELEASE)
+
+#define ENTRY(body, count, how, what)                                                                           \
+	{                                                                                                       \
+		.name = #body, .shared = sizeof(struct memory), .threads = count, .thread = body, .flags = how, \
+		.fails = what                                                                                   \
+	}
+
+const struct check_client check_clients[] = {
+	ENTRY(mcs_right, 3, 0, NULL),
+	ENTRY(mcs_relaxed_handover, 2, 0, "data race"),
+	ENTRY(mcs_relaxed_link, 2, 0, "data race"),
+	ENTRY(mcs_static_relaxed_link, 2, 0, "deadlock"),
+	ENTRY(mcs_node_after_handover, 2, 0, "life is over"),
+	ENTRY(dekker_right, 2, 0, NULL),
+	ENTRY(dekker_no_fence, 2, 0, "data race"),
+	ENTRY(futex_right, 3, 0, NULL),
+	ENTRY(futex_wake_without_look, 2, 0, "asleep for good"),
+	ENTRY(freed_right, 2, CHECK_CLIENT_FREES, NULL),
+	ENTRY(freed_word_after_release, 2, CHECK_CLIENT_FREES, "the end of its life"),
+	ENTRY(release_right, 2, 0, NULL),
+	ENTRY(release_plain, 2, 0, "data race"),
+	{.name = NULL},
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What a client of the model checker is made of. A client is a small program of 1 to 8 threads; the checker runs it in
+ * all ways that the memory model allows, and reports the first one in which something fails, a thread races, memory
+ * is used after its life, or a thread can never come to its end.
+ */
+#ifndef POUNDLOCK_CHECK_H
+#define POUNDLOCK_CHECK_H
+
+#include "world.h"
+
+struct check_client {
+	const char *name;
+	size_t shared; /* bytes at check_shared: zero at the start, and checked for races */
+	size_t ghost;  /* bytes at check_ghost: zero at the start, the client's own notes, no memory of the threads */
+	uint32_t threads;
+	uint32_t flags;
+	void (*setup)(void); /* before the threads, may be NULL */
+	void (*thread)(uint32_t self);
+	void (*finish)(void);  /* after them, sees all they did; may be NULL */
+	const char *demands;   /* events that must have happened, separated by spaces */
+	const char *allowed;   /* all outcomes that must be found, a digit for each; NULL where none are noted */
+	const char *forbidden; /* those of interest that must not be */
+	const char *fails;     /* a piece of the message that this client must fail with; NULL: it must not fail */
+};
+
+/* Each access to an atomic object is remembered, and check_ended() must be ordered after it. */
+#define CHECK_CLIENT_FREES 1u
+
+/* The clients of a file, up to one without a name. */
+extern const struct check_client check_clients[];
+
+#define check_shared(T) ((T *)0x100000000000)
+#define check_ghost(T) ((T *)0x100000008000)
+
+#define check_assert(condition) \
+	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "does not hold: " #condition))
+
+/* To be called once a function whose frame was visible to other threads has returned. */
+__attribute__((noinline)) void check_returned(void);
+
+/* Ends the life of the object: who accesses it later, or has not been seen to be done with it, is at fault. */
+#define check_ended(p) check_engine->ended(p, sizeof(*(p)))
+#define check_renew_deadline() check_engine->renewed()
+#define check_outcome(slot, value) check_engine->outcome(slot, value)
+
+/* Fences that locks do not use but litmus tests do. */
+#define check_fence_acquire() ((void)CHECK_DO("fence_acquire", CHECK_FENCE, CHECK_ACQUIRE, NULL, 0, 0))
+#define check_fence_release() ((void)CHECK_DO("fence_release", CHECK_FENCE, CHECK_RELEASE, NULL, 0, 0))
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the model checker (crates/poundlock-check) offers to the C code that it runs, mirrored in the crate's abi.rs:
+ * change both together.
+ */
+#ifndef POUNDLOCK_CHECK_ENGINE_H
+#define POUNDLOCK_CHECK_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum check_kind {
+	CHECK_LOAD,
+	CHECK_STORE,
+	CHECK_EXCHANGE,
+	CHECK_COMPARE_EXCHANGE,
+	CHECK_FETCH_ADD,
+	CHECK_FETCH_OR,
+	CHECK_FETCH_AND,
+	CHECK_FENCE,
+	CHECK_WAIT,
+	CHECK_PARK,
+	CHECK_UNPARK,
+	CHECK_UNPARK_ALL,
+	CHECK_CHOOSE,
+	CHECK_EXPIRED,
+};
+
+enum check_order { CHECK_RELAXED, CHECK_ACQUIRE, CHECK_RELEASE, CHECK_ACQ_REL, CHECK_SEQ_CST };
+
+/* A place in the source that does an operation. */
+struct check_site {
+	const char *file;
+	const char *operation;
+	const char *object;
+	int32_t line;
+	uint32_t kind;
+	uint32_t order;
+	uint32_t size; /* of the object; 0 where there is none, or only its address matters */
+};
+
+/* What a wait goes on with: a value to test (more), or the value that ends it. */
+struct check_wait {
+	uint64_t value;
+	uint64_t more;
+};
+
+struct check_engine {
+	/* An operation; returns what it read. Expected is a compare-exchange's, or the deadline of a park. */
+	uint64_t (*operate)(const struct check_site *site, void *object, uint64_t operand, uint64_t expected);
+	/* Holds says whether the value of the last call ends the wait. */
+	struct check_wait (*wait)(const struct check_site *site, void *object, bool brief, const void *deadline,
+				  bool holds);
+	/* A plain access by the code at pc. */
+	void (*plain)(const void *object, size_t size, bool write, const void *pc);
+	void (*event)(uint32_t event);
+	void (*yield)(void);
+	uint32_t (*self)(void);
+	/* The calls from frame have returned: what lay on the stack below it is no more. */
+	void (*returned)(const void *frame);
+	/* The object is freed. */
+	void (*ended)(const void *object, size_t size);
+	/* The thread's deadline lies in the future again. */
+	void (*renewed)(void);
+	void (*fail)(const char *file, int32_t line, const char *what);
+	/* Notes a figure of the execution's outcome. */
+	void (*outcome)(uint32_t slot, uint64_t value);
+	/* The thread's index-th node, or NULL. */
+	void *(*node)(uint32_t index);
+	/* The domain of the thread. */
+	uint32_t (*domain)(void);
+};
+
+extern const struct check_engine *check_engine;
+
+#endif

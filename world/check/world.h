@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The world of the model checker: every operation is a choice of the explorer. world/README.md says what each promises;
+ * here each promises just that and no more. Plain accesses reach the engine by the compiler's -fsanitize=thread.
+ */
+#ifndef POUNDLOCK_WORLD_CHECK_H
+#define POUNDLOCK_WORLD_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine.h"
+
+#define w_likely(x) (x)
+#define w_unlikely(x) (x)
+#define W_SLOW __attribute__((unused))
+
+/* ---- Objects ---- */
+
+#define W_ATOMIC(T) __typeof__(T)
+
+#define CHECK_SITE(text, name, kind_, order_, size_)               \
+	static const struct check_site site_ = {.file = __FILE__,  \
+						.operation = name, \
+						.object = text,    \
+						.line = __LINE__,  \
+						.kind = kind_,     \
+						.order = order_,   \
+						.size = size_}
+
+#define CHECK_OPERATE(text, name, kind, order, p, operand, expected)                                                   \
+	({                                                                                                             \
+		__auto_type p_ = (p);                                                                                  \
+		CHECK_SITE(text, name, kind, order, sizeof(*p_));                                                      \
+		(__typeof__(*p_))check_engine->operate(&site_, (void *)p_, (uint64_t)(operand), (uint64_t)(expected)); \
+	})
+
+/* A compare-exchange; a failure is a relaxed load. */
+#define CHECK_CAS(text, name, order, p, old, new)                                                                  \
+	({                                                                                                         \
+		__auto_type old_ = (old);                                                                          \
+		__typeof__(*old_) seen_ = CHECK_OPERATE(text, name, CHECK_COMPARE_EXCHANGE, order, p, new, *old_); \
+		bool done_ = seen_ == *old_;                                                                       \
+		*old_ = seen_;                                                                                     \
+		done_;                                                                                             \
+	})
+
+#define w_init(p, v) ((void)(*(p) = (v)))
+#define w_load_relaxed(p) CHECK_OPERATE(#p, "load_relaxed", CHECK_LOAD, CHECK_RELAXED, p, 0, 0)
+#define w_load_acquire(p) CHECK_OPERATE(#p, "load_acquire", CHECK_LOAD, CHECK_ACQUIRE, p, 0, 0)
+#define w_store_relaxed(p, v) ((void)CHECK_OPERATE(#p, "store_relaxed", CHECK_STORE, CHECK_RELAXED, p, v, 0))
+#define w_store_release(p, v) ((void)CHECK_OPERATE(#p, "store_release", CHECK_STORE, CHECK_RELEASE, p, v, 0))
+#define w_exchange_relaxed(p, v) CHECK_OPERATE(#p, "exchange_relaxed", CHECK_EXCHANGE, CHECK_RELAXED, p, v, 0)
+#define w_exchange_acquire(p, v) CHECK_OPERATE(#p, "exchange_acquire", CHECK_EXCHANGE, CHECK_ACQUIRE, p, v, 0)
+#define w_exchange_release(p, v) CHECK_OPERATE(#p, "exchange_release", CHECK_EXCHANGE, CHECK_RELEASE, p, v, 0)
+#define w_exchange_acq_rel(p, v) CHECK_OPERATE(#p, "exchange_acq_rel", CHECK_EXCHANGE, CHECK_ACQ_REL, p, v, 0)
+#define w_compare_exchange_relaxed(p, old, new) CHECK_CAS(#p, "compare_exchange_relaxed", CHECK_RELAXED, p, old, new)
+#define w_compare_exchange_acquire(p, old, new) CHECK_CAS(#p, "compare_exchange_acquire", CHECK_ACQUIRE, p, old, new)
+#define w_compare_exchange_release(p, old, new) CHECK_CAS(#p, "compare_exchange_release", CHECK_RELEASE, p, old, new)
+#define w_compare_exchange_acq_rel(p, old, new) CHECK_CAS(#p, "compare_exchange_acq_rel", CHECK_ACQ_REL, p, old, new)
+#define w_fetch_add_relaxed(p, v) CHECK_OPERATE(#p, "fetch_add_relaxed", CHECK_FETCH_ADD, CHECK_RELAXED, p, v, 0)
+#define w_fetch_add_acquire(p, v) CHECK_OPERATE(#p, "fetch_add_acquire", CHECK_FETCH_ADD, CHECK_ACQUIRE, p, v, 0)
+#define w_fetch_add_release(p, v) CHECK_OPERATE(#p, "fetch_add_release", CHECK_FETCH_ADD, CHECK_RELEASE, p, v, 0)
+#define w_fetch_add_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_add_acq_rel", CHECK_FETCH_ADD, CHECK_ACQ_REL, p, v, 0)
+#define w_fetch_or_relaxed(p, v) CHECK_OPERATE(#p, "fetch_or_relaxed", CHECK_FETCH_OR, CHECK_RELAXED, p, v, 0)
+#define w_fetch_or_acquire(p, v) CHECK_OPERATE(#p, "fetch_or_acquire", CHECK_FETCH_OR, CHECK_ACQUIRE, p, v, 0)
+#define w_fetch_or_release(p, v) CHECK_OPERATE(#p, "fetch_or_release", CHECK_FETCH_OR, CHECK_RELEASE, p, v, 0)
+#define w_fetch_or_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_or_acq_rel", CHECK_FETCH_OR, CHECK_ACQ_REL, p, v, 0)
+#define w_fetch_and_relaxed(p, v) CHECK_OPERATE(#p, "fetch_and_relaxed", CHECK_FETCH_AND, CHECK_RELAXED, p, v, 0)
+#define w_fetch_and_acquire(p, v) CHECK_OPERATE(#p, "fetch_and_acquire", CHECK_FETCH_AND, CHECK_ACQUIRE, p, v, 0)
+#define w_fetch_and_release(p, v) CHECK_OPERATE(#p, "fetch_and_release", CHECK_FETCH_AND, CHECK_RELEASE, p, v, 0)
+#define w_fetch_and_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_and_acq_rel", CHECK_FETCH_AND, CHECK_ACQ_REL, p, v, 0)
+
+/* What has no object, or one that is not read. */
+#define CHECK_DO(name, kind, order, object, operand, expected)                                              \
+	({                                                                                                  \
+		CHECK_SITE(#object, name, kind, order, 0);                                                  \
+		check_engine->operate(&site_, (void *)(object), (uint64_t)(operand), (uint64_t)(expected)); \
+	})
+
+#define w_fence_seq_cst() ((void)CHECK_DO("fence_seq_cst", CHECK_FENCE, CHECK_SEQ_CST, NULL, 0, 0))
+
+/* ---- Waiting ---- */
+
+/* Passes when the explorer says so, and stays so until check_renew_deadline(). */
+struct w_deadline {
+	char unused;
+};
+
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+
+/*
+ * The engine offers the values that the thread could read, to be tested, and then chooses one that ends the wait. So a
+ * wait is one step, and blocks while nothing that it could read ends it.
+ */
+#define CHECK_WAIT_SITE(text, name, p, COND, how, deadline)                                                 \
+	({                                                                                                  \
+		__auto_type p_ = (p);                                                                       \
+		CHECK_SITE(text, name, CHECK_WAIT, CHECK_ACQUIRE, sizeof(*p_));                             \
+		const enum w_how how_ = (how);                                                              \
+		const bool brief_ = how_ == W_BRIEF || how_ == W_POLITE;                                    \
+		const struct w_deadline *deadline_ = (deadline);                                            \
+		struct check_wait wait_ = check_engine->wait(&site_, (void *)p_, brief_, deadline_, false); \
+		__typeof__(*p_) VAL = (__typeof__(*p_))wait_.value;                                         \
+		while (wait_.more) {                                                                        \
+			wait_ = check_engine->wait(&site_, (void *)p_, brief_, deadline_, (COND));          \
+			VAL = (__typeof__(*p_))wait_.value;                                                 \
+		}                                                                                           \
+		VAL;                                                                                        \
+	})
+
+#define w_wait_acquire(p, COND, how, deadline) CHECK_WAIT_SITE(#p, "wait_acquire (" #COND ")", p, COND, how, deadline)
+#define w_await_acquire(p, COND) CHECK_WAIT_SITE(#p, "await_acquire (" #COND ")", p, COND, W_SPIN, NULL)
+
+#define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
+#define w_yield() check_engine->yield()
+#define w_expired(deadline) ((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
+#define w_park(p, expected, deadline) \
+	((void)CHECK_OPERATE(#p, "park", CHECK_PARK, CHECK_RELAXED, p, expected, (uintptr_t)(deadline)))
+#define w_unpark(p) ((void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
+#define w_unpark_all(p) ((void)CHECK_DO("unpark_all", CHECK_UNPARK_ALL, CHECK_RELAXED, p, 0, 0))
+
+/* ---- Where, when and who ---- */
+
+enum w_event {
+#define EVENT(name, meaning) W_EVENT_##name,
+#include "events.def"
+#undef EVENT
+	W_EVENTS
+};
+
+#define w_event(name) check_engine->event(W_EVENT_##name)
+
+#define w_domain() ((int32_t)check_engine->domain())
+#define w_cpu() ((unsigned)check_engine->self())
+/* The extremes stand for all draws. */
+#define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
+#define w_fork_generation() 0u
+
+/* A waiter's node: a status of 0 says that it is free. */
+struct w_node {
+	_Alignas(64) W_ATOMIC(uint32_t) status;
+	char rest[60];
+};
+
+#define W_NODES 3
+
+void *w_node_get(void);
+
+#endif
