@@ -1,0 +1,144 @@
+//! A comparison as a picture: a bar for each lock's median, a whisker for its spread, native as the line to beat.
+
+use super::summary::{Comparison, Spread};
+use super::table::{heading, number};
+use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::error::Error;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Result = std::result::Result<(), Box<dyn Error>>;
+
+const WIDTH: i32 = 900;
+const ROW: i32 = 44;
+const TOP: i32 = 88;
+const BOTTOM: i32 = 64;
+/// Where the bars begin and the longest may end; names are left of them, figures right.
+const LEFT: i32 = 220;
+const RIGHT: i32 = WIDTH - 190;
+
+const INK: RGBColor = RGBColor(34, 40, 49);
+const FAINT: RGBColor = RGBColor(120, 128, 138);
+const GRID: RGBColor = RGBColor(228, 231, 235);
+const BAR: RGBColor = RGBColor(86, 140, 190);
+const NATIVE_BAR: RGBColor = RGBColor(160, 168, 178);
+const REFERENCE: RGBColor = RGBColor(196, 78, 54);
+const FAILED: RGBColor = RGBColor(196, 30, 58);
+
+/// The picture as SVG. `native` names the lock that is the reference.
+pub fn svg(comparison: &Comparison, native: &str) -> std::result::Result<String, Box<dyn Error>> {
+    let height = TOP + ROW * i32::try_from(comparison.locks.len())? + BOTTOM;
+    let mut text = String::new();
+    {
+        let area =
+            SVGBackend::with_string(&mut text, (WIDTH.unsigned_abs(), height.unsigned_abs())).into_drawing_area();
+        area.fill(&WHITE)?;
+        let scale = Scale::of(comparison);
+        head(&area, comparison)?;
+        grid(&area, &scale, height - BOTTOM)?;
+        label(&area, &heading(comparison), (i32::midpoint(LEFT, RIGHT), height - 26), 14, &INK, HPos::Center)?;
+        for (index, lock) in comparison.locks.iter().enumerate() {
+            let middle = TOP + ROW * i32::try_from(index)? + ROW / 2;
+            label(&area, &lock.lock, (LEFT - 12, middle), 15, &INK, HPos::Right)?;
+            match lock.figure {
+                Some(figure) => bar(&area, &scale, figure, middle, if lock.lock == native { NATIVE_BAR } else { BAR })?,
+                None => label(&area, "no run succeeded", (LEFT + 8, middle), 14, &FAILED, HPos::Left)?,
+            }
+            let ratio = lock.ratio.map_or(String::new(), |ratio| format!("× {}", number(ratio.median)));
+            let failed = if lock.failed == 0 { String::new() } else { format!("{} failed", lock.failed) };
+            label(
+                &area,
+                &lock.figure.map_or(String::new(), |figure| number(figure.median)),
+                (RIGHT + 14, middle - 8),
+                14,
+                &INK,
+                HPos::Left,
+            )?;
+            label(&area, &ratio, (RIGHT + 14, middle + 9), 12, &FAINT, HPos::Left)?;
+            label(&area, &failed, (RIGHT + 90, middle), 14, &FAILED, HPos::Left)?;
+        }
+        reference(&area, &scale, comparison, native, height - BOTTOM)?;
+        area.present()?;
+    }
+    Ok(text)
+}
+
+/// From figures to the bars' pixels.
+struct Scale {
+    step: f64,
+    end: f64,
+}
+
+impl Scale {
+    fn of(comparison: &Comparison) -> Scale {
+        let largest =
+            comparison.locks.iter().filter_map(|lock| lock.figure).map(|figure| figure.max).fold(0.0, f64::max);
+        let largest = if largest > 0.0 { largest } else { 1.0 };
+        let magnitude = 10f64.powf((largest / 5.0).log10().floor());
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|factor| factor * magnitude).into_iter().find(|step| largest / step <= 6.0);
+        let step = step.unwrap_or(largest);
+        Scale { step, end: (largest / step).ceil() * step }
+    }
+
+    fn x(&self, figure: f64) -> i32 {
+        LEFT + (f64::from(RIGHT - LEFT) * figure.max(0.0) / self.end).round() as i32
+    }
+}
+
+fn label(area: &Area, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Result {
+    let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Center));
+    Ok(area.draw(&Text::new(text.to_owned(), at, style))?)
+}
+
+fn head(area: &Area, comparison: &Comparison) -> Result {
+    let command = shorten(&comparison.command.join(" "), 90);
+    label(area, &command, (24, 26), 18, &INK, HPos::Left)?;
+    let better = comparison.figure.better;
+    let line = format!(
+        "{}; median and spread of {} runs, {better} is better",
+        comparison.provenance.machine_line(),
+        comparison.settings.repeats
+    );
+    label(area, &shorten(&line, 130), (24, 50), 12, &FAINT, HPos::Left)
+}
+
+fn shorten(text: &str, length: usize) -> String {
+    if text.chars().count() <= length {
+        text.to_owned()
+    } else {
+        text.chars().take(length - 1).chain(['…']).collect()
+    }
+}
+
+fn grid(area: &Area, scale: &Scale, bottom: i32) -> Result {
+    let lines = (scale.end / scale.step).round() as i32;
+    for line in 0..=lines {
+        let figure = f64::from(line) * scale.step;
+        let x = scale.x(figure);
+        area.draw(&PathElement::new([(x, TOP), (x, bottom)], GRID))?;
+        label(area, &number(figure), (x, bottom + 14), 12, &FAINT, HPos::Center)?;
+    }
+    Ok(())
+}
+
+fn bar(area: &Area, scale: &Scale, figure: Spread, middle: i32, colour: RGBColor) -> Result {
+    let (min, median, max) = (scale.x(figure.min), scale.x(figure.median), scale.x(figure.max));
+    area.draw(&Rectangle::new([(LEFT, middle - 13), (median, middle + 13)], colour.filled()))?;
+    area.draw(&PathElement::new([(min, middle), (max, middle)], INK.stroke_width(2)))?;
+    for end in [min, max] {
+        area.draw(&PathElement::new([(end, middle - 6), (end, middle + 6)], INK.stroke_width(2)))?;
+    }
+    Ok(())
+}
+
+fn reference(area: &Area, scale: &Scale, comparison: &Comparison, native: &str, bottom: i32) -> Result {
+    let Some(figure) = comparison.locks.iter().find(|lock| lock.lock == native).and_then(|lock| lock.figure) else {
+        return Ok(());
+    };
+    let x = scale.x(figure.median);
+    area.draw(&DashedPathElement::new([(x, TOP), (x, bottom)], 6, 4, REFERENCE.stroke_width(2)))?;
+    label(area, native, (x, TOP - 10), 12, &REFERENCE, HPos::Center)
+}

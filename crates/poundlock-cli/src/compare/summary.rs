@@ -1,0 +1,193 @@
+//! Runs and what they amount to: the structures of compare's JSON.
+
+use crate::provenance::Provenance;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything that a comparison found. Seconds and bytes.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    pub schema: &'static str,
+    #[serde(flatten)]
+    pub provenance: Provenance,
+    /// Seconds since 1970.
+    pub started: u64,
+    pub command: Vec<String>,
+    /// The POUNDLOCK_ variables that the runs inherited.
+    pub environment: BTreeMap<String, String>,
+    pub preload: String,
+    pub settings: Settings,
+    pub figure: Figure,
+    pub peak_rss_floor_bytes: u64,
+    /// Whether it was stopped before its last run.
+    pub interrupted: bool,
+    pub locks: Vec<Summary>,
+    pub runs: Vec<Run>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Settings {
+    pub repeats: u32,
+    pub warmup: u32,
+    pub timeout: Option<f64>,
+    pub metric: Option<String>,
+}
+
+/// What is compared.
+#[derive(Debug, Serialize)]
+pub struct Figure {
+    pub name: &'static str,
+    pub unit: &'static str,
+    /// "lower" or "higher".
+    pub better: &'static str,
+}
+
+/// One run of the program.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    pub lock: String,
+    /// From 1; a warm-up has none.
+    pub repeat: Option<u32>,
+    pub outcome: Outcome,
+    /// What is compared, if the run succeeded.
+    pub figure: Option<f64>,
+    pub wall: f64,
+    pub cpu_user: f64,
+    pub cpu_system: f64,
+    pub peak_rss_bytes: u64,
+    /// The end of what a run that failed wrote.
+    pub output_tail: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    Ok,
+    Exit { status: i32 },
+    Signal { number: i32, name: String },
+    Timeout,
+    NoFigure { reason: String },
+    NotStarted { reason: String },
+}
+
+impl Outcome {
+    /// In a few words.
+    pub fn describe(&self) -> String {
+        match self {
+            Outcome::Ok => "ok".to_owned(),
+            Outcome::Exit { status } => format!("exit status {status}"),
+            Outcome::Signal { name, .. } => format!("killed by {name}"),
+            Outcome::Timeout => "timed out".to_owned(),
+            Outcome::NoFigure { reason } | Outcome::NotStarted { reason } => reason.clone(),
+        }
+    }
+}
+
+/// What a lock's runs amount to. Its spreads are of the runs that succeeded, and none if none did.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    pub lock: String,
+    pub succeeded: usize,
+    pub failed: usize,
+    pub figure: Option<Spread>,
+    pub wall: Option<Spread>,
+    pub cpu: Option<Spread>,
+    pub peak_rss_bytes: Option<Spread>,
+    /// The figure divided by native's of the same repeat.
+    pub ratio: Option<Spread>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    fn of(figures: impl Iterator<Item = f64>) -> Option<Spread> {
+        let mut figures: Vec<f64> = figures.collect();
+        figures.sort_by(f64::total_cmp);
+        let (min, max) = (*figures.first()?, *figures.last()?);
+        let middle = figures.len() / 2;
+        let median = if figures.len().is_multiple_of(2) {
+            f64::midpoint(figures[middle - 1], figures[middle])
+        } else {
+            figures[middle]
+        };
+        Some(Spread { median, min, max })
+    }
+}
+
+impl Summary {
+    /// Of the runs under `lock`, with ratios to those under `native`. Warm-ups count only if they failed.
+    pub fn of(lock: &str, native: &str, runs: &[Run]) -> Summary {
+        let mine: Vec<&Run> = runs.iter().filter(|run| run.lock == lock).collect();
+        let good: Vec<&Run> = mine.iter().copied().filter(|run| run.repeat.is_some() && run.figure.is_some()).collect();
+        let spread = |figure: fn(&Run) -> f64| Spread::of(good.iter().map(|run| figure(run)));
+        let ratio = |run: &&Run| {
+            let same = |other: &&Run| other.lock == native && other.repeat == run.repeat;
+            Some(run.figure? / runs.iter().find(same)?.figure.filter(|figure| *figure != 0.0)?)
+        };
+        Summary {
+            lock: lock.to_owned(),
+            succeeded: good.len(),
+            failed: mine.iter().filter(|run| run.outcome != Outcome::Ok).count(),
+            figure: Spread::of(good.iter().filter_map(|run| run.figure)),
+            wall: spread(|run| run.wall),
+            cpu: spread(|run| run.cpu_user + run.cpu_system),
+            peak_rss_bytes: spread(|run| run.peak_rss_bytes as f64),
+            ratio: Spread::of(good.iter().filter_map(ratio)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, Run, Spread, Summary};
+
+    fn run(lock: &str, repeat: u32, figure: Option<f64>) -> Run {
+        let outcome = if figure.is_some() { Outcome::Ok } else { Outcome::Timeout };
+        Run {
+            lock: lock.to_owned(),
+            repeat: Some(repeat),
+            outcome,
+            figure,
+            wall: 1.0,
+            cpu_user: 2.0,
+            cpu_system: 1.0,
+            peak_rss_bytes: 4096,
+            output_tail: None,
+        }
+    }
+
+    #[test]
+    fn medians_of_odd_and_even_counts() {
+        let of = |figures: &[f64]| Spread::of(figures.iter().copied());
+        assert_eq!(of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 3.0]), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn ratios_are_within_a_repeat() {
+        // Each repeat is slower than the one before; the lock is always twice as slow as native beside it.
+        let runs: Vec<Run> = (1..=3)
+            .flat_map(|repeat| {
+                [run("native", repeat, Some(repeat.into())), run("mcs", repeat, Some((2 * repeat).into()))]
+            })
+            .collect();
+        let summary = Summary::of("mcs", "native", &runs);
+        assert_eq!(summary.ratio, Some(Spread { median: 2.0, min: 2.0, max: 2.0 }));
+        assert_eq!(summary.cpu, Some(Spread { median: 3.0, min: 3.0, max: 3.0 }));
+    }
+
+    #[test]
+    fn a_failed_run_is_counted_and_has_no_figure() {
+        let runs = [run("native", 1, None), run("mcs", 1, Some(5.0)), run("native", 2, Some(2.0)), run("mcs", 2, None)];
+        let summary = Summary::of("mcs", "native", &runs);
+        assert_eq!((summary.succeeded, summary.failed), (1, 1));
+        assert_eq!(summary.ratio, None, "no repeat has both");
+        assert_eq!(summary.figure.map(|figure| figure.median), Some(5.0));
+    }
+}

@@ -1,0 +1,49 @@
+//! The command `poundlock`: runs programs under Poundlock's locks, compares them, lists the locks, and tells whether a
+//! program can be interposed.
+//!
+//! What goes wrong is one line on stderr, `poundlock: ...`, and an exit status: 125 for what poundlock itself could not
+//! do, 126 and 127 for a program that cannot be run or found.
+
+pub mod args;
+mod compare;
+mod doctor;
+mod elf;
+mod failure;
+mod list;
+mod preload;
+mod program;
+mod provenance;
+mod run;
+mod spec;
+mod text_table;
+
+use args::{Cli, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Does what the process's arguments say. Returns the exit status.
+pub fn main() -> ExitCode {
+    let result = match Cli::try_parse() {
+        Ok(cli) => dispatch(cli.command),
+        Err(error) if error.use_stderr() => Err(failure::usage(&error)),
+        Err(help) => {
+            // Nobody is left to be told that the help could not be printed.
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    result.unwrap_or_else(|failure| {
+        eprintln!("poundlock: {}", failure.message);
+        ExitCode::from(failure.status)
+    })
+}
+
+fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(args) => Err(run::run(&args)),
+        Command::Compare(args) => compare::compare(&args),
+        Command::List(args) => list::list(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+    }
+}

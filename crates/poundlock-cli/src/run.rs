@@ -1,0 +1,68 @@
+//! `poundlock run`: becomes the program, with its locks replaced.
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::preload::{self, Changes, Library};
+use crate::spec::Choice;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+/// Runs the program in place of this process. Returns only if it could not.
+pub fn run(args: &RunArgs) -> Failure {
+    match environment(args) {
+        Ok(changes) => exec(&args.program, changes),
+        Err(failure) => failure,
+    }
+}
+
+fn environment(args: &RunArgs) -> Result<Changes, Failure> {
+    let choice = Choice::parse(&args.lock)?;
+    let library = match choice {
+        Choice::Native => None,
+        Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
+    };
+    let mut changes = preload::changes(&choice, library.as_ref());
+    if let Some(file) = &args.stats {
+        changes.push(("POUNDLOCK_STATS", Some(stats(file)?)));
+    }
+    if args.verbose {
+        changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
+    }
+    Ok(changes)
+}
+
+/// The library's word for where counts go. The path is absolute: the program may change its directory.
+fn stats(file: &Path) -> Result<OsString, Failure> {
+    if file == Path::new("-") {
+        return Ok("1".into());
+    }
+    let path = std::path::absolute(file);
+    path.map(Into::into).map_err(|error| Failure::ours(format!("--stats '{}': {error}", file.display())))
+}
+
+/// Becomes `program`. Unlike [`std::os::unix::process::CommandExt::exec`] it leaves the signal mask as it was found.
+fn exec(program: &[OsString], changes: Changes) -> Failure {
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in changes {
+        match value {
+            Some(value) => variables.insert(name.into(), value),
+            None => variables.remove(OsStr::new(name)),
+        };
+    }
+    let variables = variables.into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    let arguments: Vec<CString> = program.iter().cloned().map(c_string).collect();
+    let variables: Vec<CString> = variables.map(c_string).collect();
+    let Err(error) = nix::unistd::execvpe(&arguments[0], &arguments, &variables);
+    Failure::of_program(&program[0], &io::Error::from(error))
+}
+
+fn c_string(string: OsString) -> CString {
+    CString::new(string.into_vec()).expect("what came as an argument or a variable has no NUL")
+}

@@ -1,0 +1,94 @@
+//! Which locks the command line names.
+
+use crate::failure::Failure;
+use poundlock::check_spec;
+use std::fmt;
+
+const NATIVE: &str = "native";
+
+/// What a program's locks are to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Its own.
+    Native,
+    /// What a checked spec, NAME[,KEY=VALUE...], names.
+    Lock(String),
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Choice::Native => NATIVE,
+            Choice::Lock(spec) => spec,
+        })
+    }
+}
+
+impl Choice {
+    /// The one choice that `spec` names.
+    pub fn parse(spec: &str) -> Result<Choice, Failure> {
+        if spec == NATIVE {
+            return Ok(Choice::Native);
+        }
+        check_spec(spec).map_err(Failure::ours)?;
+        Ok(Choice::Lock(spec.to_owned()))
+    }
+}
+
+/// The locks that `lists` name: each is comma-separated, and KEY=VALUE belongs to the lock before it. All locks if there
+/// are no lists.
+pub fn parse_lists(lists: &[String]) -> Result<Vec<Choice>, Failure> {
+    if lists.is_empty() {
+        return Ok(poundlock::locks().map(|info| Choice::Lock(info.name.to_owned())).collect());
+    }
+    let mut choices = Vec::new();
+    for spec in lists.iter().map(|list| split(list)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+        let choice = Choice::parse(&spec)?;
+        if choice == Choice::Native {
+            return Err(Failure::ours("native is compared anyway: it needs no naming among the locks"));
+        }
+        if choices.contains(&choice) {
+            return Err(Failure::ours(format!("lock '{spec}' is named twice")));
+        }
+        choices.push(choice);
+    }
+    Ok(choices)
+}
+
+fn split(list: &str) -> Result<Vec<String>, Failure> {
+    let mut specs: Vec<String> = Vec::new();
+    for token in list.split(',') {
+        match specs.last_mut() {
+            Some(spec) if token.contains('=') => {
+                spec.push(',');
+                spec.push_str(token);
+            }
+            None if token.contains('=') => {
+                return Err(Failure::ours(format!("setting '{token}' has no lock before it in '{list}'")));
+            }
+            _ if token.is_empty() => return Err(Failure::ours(format!("a lock's name is empty in '{list}'"))),
+            _ => specs.push(token.to_owned()),
+        }
+    }
+    Ok(specs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn settings_belong_to_the_lock_before_them() {
+        assert_eq!(
+            split("mcs,wait=spin,cna,threshold=8,wait=park,ttas").expect("a list"),
+            ["mcs,wait=spin", "cna,threshold=8,wait=park", "ttas"]
+        );
+    }
+
+    #[test]
+    fn a_setting_without_a_lock_is_named() {
+        assert!(split("wait=spin,mcs").expect_err("no lock").message.contains("'wait=spin'"));
+        assert!(split("mcs,,cna").expect_err("no name").message.contains("empty"));
+        assert!(split("").expect_err("no name").message.contains("empty"));
+    }
+}

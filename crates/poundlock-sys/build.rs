@@ -1,0 +1,44 @@
+//! Compiles the locks and libpoundlock for the user world into a static library, and tells the crate which compiler
+//! did.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The C library's parts, in the workspace.
+const SOURCES: [&str; 2] = ["lib", "world/user"];
+const INCLUDES: [&str; 3] = ["world/user", "core", "lib"];
+
+fn main() {
+    let root = Path::new("../..");
+    for directory in INCLUDES {
+        println!("cargo::rerun-if-changed={}", root.join(directory).display());
+    }
+    println!("cargo::rerun-if-changed=src/layout.c");
+
+    let mut build = cc::Build::new();
+    build.std("gnu11").warnings(true).extra_warnings(true).warnings_into_errors(true);
+    // A lock is part of what its user measures: it is optimised in debug builds too.
+    build.opt_level(2);
+    build.includes(INCLUDES.map(|directory| root.join(directory)));
+    build.files(SOURCES.iter().flat_map(|directory| c_files(&root.join(directory))));
+    build.file("src/layout.c");
+    println!("cargo::rustc-env=POUNDLOCK_SYS_COMPILER={}", version(&build.get_compiler()));
+    build.compile("poundlock");
+}
+
+fn c_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a readable directory").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The first line that the compiler says about itself.
+fn version(compiler: &cc::Tool) -> String {
+    let output = Command::new(compiler.path()).arg("--version").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().unwrap_or("unknown").to_owned()
+}

@@ -1,0 +1,178 @@
+//! `lib/poundlock.h` for Rust, by hand: the header says what each function promises. The crate brings the C library
+//! with it, compiled for user space. Rust programs want the `poundlock` crate instead.
+#![allow(non_camel_case_types)]
+
+use libc::{c_char, c_int, c_void, clockid_t, size_t, timespec};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The C compiler that compiled the locks of this crate.
+pub const C_COMPILER: &str = env!("POUNDLOCK_SYS_COMPILER");
+
+/// The blocking, NUMA-aware mutex. All bytes zero is an unlocked one.
+#[repr(C)]
+pub struct pound_mutex_t {
+    pound_tail: *mut c_void,
+    pound_heir: *mut c_void,
+    /// The embedder's: never touched by the lock.
+    pub embedder: u32,
+    pound_state: u32,
+    pound_generation: u32,
+    /// The embedder's too.
+    pub embedder2: u32,
+}
+
+/// An unlocked mutex.
+pub const POUND_MUTEX_INIT: pound_mutex_t = pound_mutex_t {
+    pound_tail: std::ptr::null_mut(),
+    pound_heir: std::ptr::null_mut(),
+    embedder: 0,
+    pound_state: 0,
+    pound_generation: 0,
+    embedder2: 0,
+};
+
+/// Any lock by name. To be initialised by [`pound_lock_init`].
+#[repr(C)]
+pub struct pound_lock_t {
+    pound_bytes: [u64; 4],
+    pound_ops: *const c_void,
+}
+
+/// What is known of a lock. The keys are the calling thread's until it asks for another lock; the other strings stay.
+#[repr(C)]
+pub struct pound_lock_info {
+    /// Its name.
+    pub name: *const c_char,
+    /// The default way of waiting: spin, yield or park.
+    pub wait: *const c_char,
+    /// What it promises about the order of waiters.
+    pub promise: *const c_char,
+    /// The paper that it is from.
+    pub paper: *const c_char,
+    /// The settings that it takes, comma-separated.
+    pub keys: *const c_char,
+    /// The bytes that a lock takes.
+    pub bytes_per_lock: size_t,
+    /// The bytes that each waiter adds.
+    pub bytes_per_waiter: size_t,
+    /// The bytes that a holder keeps.
+    pub bytes_per_holder: size_t,
+}
+
+unsafe extern "C" {
+    /// The contended part of [`pound_mutex_lock`].
+    pub fn pound_mutex_lock_slow(mutex: *mut pound_mutex_t);
+    /// The contended part of [`pound_mutex_unlock`].
+    pub fn pound_mutex_unlock_slow(mutex: *mut pound_mutex_t);
+    /// Takes the mutex; gives up at an absolute deadline on a clock.
+    pub fn pound_mutex_timedlock(mutex: *mut pound_mutex_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+
+    /// Makes an unlocked lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
+    pub fn pound_lock_init(lock: *mut pound_lock_t, spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
+    /// Takes the lock.
+    pub fn pound_lock_lock(lock: *mut pound_lock_t);
+    /// Takes the lock if it is free.
+    pub fn pound_lock_trylock(lock: *mut pound_lock_t) -> bool;
+    /// Takes the lock; gives up at an absolute deadline on a clock.
+    pub fn pound_lock_timedlock(lock: *mut pound_lock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+    /// Releases the lock.
+    pub fn pound_lock_unlock(lock: *mut pound_lock_t);
+
+    /// The index-th lock, or null past the last. Valid until the calling thread asks again.
+    pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;
+
+    /// Starts counting events.
+    pub fn pound_events_start();
+    /// The name of the index-th event, or null past the last.
+    pub fn pound_event_name(index: size_t) -> *const c_char;
+    /// What the index-th event means.
+    pub fn pound_event_meaning(index: size_t) -> *const c_char;
+    /// How often the index-th event has happened.
+    pub fn pound_event_count(index: size_t) -> u64;
+}
+
+/// The state of a mutex that is held and has nothing to do on release; its one bit is set in every state with a holder.
+const LOCKED: u32 = 1;
+
+/// The mutex's word, which the header's inline functions access in the same two ways.
+///
+/// # Safety
+/// `mutex` points to a valid mutex for the lifetime of the result.
+#[inline]
+unsafe fn state<'a>(mutex: *mut pound_mutex_t) -> &'a AtomicU32 {
+    // SAFETY: the caller vouches for the pointer; all accesses to the word, in C and here, are atomic.
+    unsafe { AtomicU32::from_ptr(&raw mut (*mutex).pound_state) }
+}
+
+/// Takes the mutex if it is free. Returns whether it did. Never waits.
+///
+/// # Safety
+/// `mutex` points to a valid mutex.
+#[inline]
+pub unsafe fn pound_mutex_trylock(mutex: *mut pound_mutex_t) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { state(mutex) }.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+}
+
+/// Whether somebody holds the mutex, at the moment of asking.
+///
+/// # Safety
+/// `mutex` points to a valid mutex.
+#[inline]
+pub unsafe fn pound_mutex_is_locked(mutex: *mut pound_mutex_t) -> bool {
+    // SAFETY: as the caller promises. Relaxed: the answer may be stale at once and orders nothing.
+    unsafe { state(mutex) }.load(Ordering::Relaxed) & LOCKED != 0
+}
+
+/// Takes the mutex, waiting for it if need be. Not recursive.
+///
+/// # Safety
+/// `mutex` points to a valid mutex that does not move while anybody holds or awaits it.
+#[inline]
+pub unsafe fn pound_mutex_lock(mutex: *mut pound_mutex_t) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if !pound_mutex_trylock(mutex) {
+            pound_mutex_lock_slow(mutex);
+        }
+    }
+}
+
+/// Releases the mutex.
+///
+/// # Safety
+/// `mutex` points to a valid mutex that the caller's program holds.
+#[inline]
+pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if state(mutex).compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            pound_mutex_unlock_slow(mutex);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{align_of, offset_of, size_of};
+
+    unsafe extern "C" {
+        static poundlock_sys_layout: [size_t; 7];
+    }
+
+    #[test]
+    fn structures_are_laid_out_as_in_the_header() {
+        let here = [
+            size_of::<pound_mutex_t>(),
+            align_of::<pound_mutex_t>(),
+            offset_of!(pound_mutex_t, pound_state),
+            size_of::<pound_lock_t>(),
+            align_of::<pound_lock_t>(),
+            size_of::<pound_lock_info>(),
+            offset_of!(pound_lock_info, bytes_per_holder),
+        ];
+        // SAFETY: layout.c defines it with this type and number of elements, and nothing writes to it.
+        assert_eq!(here, unsafe { poundlock_sys_layout });
+    }
+}

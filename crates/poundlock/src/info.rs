@@ -1,0 +1,54 @@
+//! What is known of the locks, from the C library.
+
+use std::ffi::{CStr, c_char};
+
+/// A lock of `core/locks.def`. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockInfo {
+    /// The name that a spec begins with.
+    pub name: &'static str,
+    /// The default way of waiting: spin, yield or park.
+    pub wait: &'static str,
+    /// What it promises about the order of waiters.
+    pub promise: &'static str,
+    /// The paper that it is from.
+    pub paper: &'static str,
+    /// The settings that a spec may give, comma-separated.
+    pub keys: String,
+    /// What a lock takes.
+    pub bytes_per_lock: usize,
+    /// What each waiter adds.
+    pub bytes_per_waiter: usize,
+    /// What a holder keeps.
+    pub bytes_per_holder: usize,
+}
+
+/// Every lock that there is, in the list's order.
+pub fn locks() -> impl Iterator<Item = LockInfo> {
+    (0..).map_while(|index| {
+        // SAFETY: any index may be asked for; the result is null or valid until this thread asks again.
+        let info = unsafe { poundlock_sys::pound_lock_info(index).as_ref() }?;
+        Some(LockInfo {
+            // SAFETY: these are literals of the C library.
+            name: unsafe { text(info.name) },
+            // SAFETY: as above.
+            wait: unsafe { text(info.wait) },
+            // SAFETY: as above.
+            promise: unsafe { text(info.promise) },
+            // SAFETY: as above.
+            paper: unsafe { text(info.paper) },
+            // SAFETY: the keys are valid as long as the structure is; they are copied here.
+            keys: unsafe { text(info.keys) }.to_owned(),
+            bytes_per_lock: info.bytes_per_lock,
+            bytes_per_waiter: info.bytes_per_waiter,
+            bytes_per_holder: info.bytes_per_holder,
+        })
+    })
+}
+
+/// # Safety
+/// `string` is a C string that stays as it is for as long as the result is used.
+unsafe fn text<'a>(string: *const c_char) -> &'a str {
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(string) }.to_str().expect("locks.def is UTF-8")
+}

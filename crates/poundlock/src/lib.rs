@@ -1,0 +1,59 @@
+//! Poundlock for Rust.
+//!
+//! - [`Mutex`]: a blocking, NUMA-aware mutex (ShflLock, SOSP'19) behind the interface of [`lock_api`], const-constructible.
+//! - [`AnyLock`]: a lock chosen by name at run time, for comparing locks and for programs that let their users choose.
+//! - [`locks()`]: what there is to choose from.
+//!
+//! No lock here poisons itself when its holder panics, and none is recursive. A lock may be freed by the next owner as
+//! soon as it has locked and unlocked it.
+//!
+//! ```
+//! static COUNT: poundlock::Mutex<u64> = poundlock::Mutex::new(0);
+//!
+//! *COUNT.lock() += 1;
+//! assert_eq!(*COUNT.lock(), 1);
+//! ```
+
+mod any;
+mod info;
+mod mutex;
+
+pub use any::{AnyLock, AnyLockGuard, SpecError, check_spec};
+pub use info::{LockInfo, locks};
+pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
+
+pub use poundlock_sys::C_COMPILER;
+
+use std::time::{Duration, Instant};
+
+/// An absolute time on CLOCK_MONOTONIC, the clock of [`Instant`], or `None` if it is beyond what the clock can say.
+fn monotonic_in(duration: Duration) -> Option<libc::timespec> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: now is a timespec to write to.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    assert_eq!(failed, 0, "CLOCK_MONOTONIC is always there");
+    let nanoseconds = now.tv_nsec + libc::c_long::from(duration.subsec_nanos());
+    let seconds = libc::time_t::try_from(duration.as_secs()).ok()?.checked_add(now.tv_sec)?;
+    Some(libc::timespec { tv_sec: seconds.checked_add(nanoseconds / NANOSECONDS)?, tv_nsec: nanoseconds % NANOSECONDS })
+}
+
+const NANOSECONDS: libc::c_long = 1_000_000_000;
+
+/// How long it is until `deadline`: nothing if it has passed.
+fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_has_valid_nanoseconds_and_does_not_overflow() {
+        let deadline = monotonic_in(Duration::new(1, 999_999_999)).expect("two seconds from now can be said");
+        assert!((0..NANOSECONDS).contains(&deadline.tv_nsec));
+        let now = monotonic_in(Duration::ZERO).expect("now can be said");
+        assert!((1..=3).contains(&(deadline.tv_sec - now.tv_sec)));
+        assert!(monotonic_in(Duration::MAX).is_none());
+    }
+}
