@@ -31,7 +31,7 @@
 
 /* A lock's memory, as any.h wants it. */
 struct stress_lock {
-	_Alignas(8) char bytes[ANY_LOCK_SIZE + 4];
+	_Alignas(8) char bytes[ANY_LOCK_SIZE];
 };
 
 extern const struct any_ops *ops;

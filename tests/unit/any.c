@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What a lock's specification may say, and the one line that names what is wrong with it.
+ */
+#include "any.h"
+
+#include <errno.h>
+
+#include "poundlock.h"
+#include "unit.h"
+
+static const struct {
+	const char *spec, *error;
+} wrong[] = {
+	{"", "there is no lock ''"},
+	{"pthread", "there is no lock 'pthread'"},
+	{"mc", "there is no lock 'mc'"},
+	{"mcsx,wait=park", "there is no lock 'mcsx'"},
+	{"mcs,", "'' of lock mcs is not key=value"},
+	{"mcs,wait", "'wait' of lock mcs is not key=value"},
+	{"mcs,wait=sleep", "wait=sleep: not one of spin, yield, park"},
+	{"mcs,wait=", "wait=: not one of spin, yield, park"},
+	{"mcs,threshold=1", "lock mcs has no key 'threshold'"},
+	{"ttas,wait=park,color=red", "lock ttas has no key 'color'"},
+	{"cna,threshold=0", "threshold=0: not a number from 1 to 4294967294"},
+	{"cna,threshold=4294967295", "threshold=4294967295: not a number from 1 to 4294967294"},
+	{"cna,threshold=99999999999999999999999",
+	 "threshold=99999999999999999999999: not a number from 1 to 4294967294"},
+	{"cna,threshold=1x", "threshold=1x: not a number from 1 to 4294967294"},
+	{"cna,reduction=-1", "reduction=-1: not a number from 0 to 4294967294"},
+	{"ttas,backoff= 5", "backoff= 5: not a number from 0 to 1000000"},
+	{"shfl_mutex,patience=", "patience=: not a number from 0 to 1000000000"},
+};
+
+static void wrong_specs(void)
+{
+	char error[128];
+
+	for (int i = 0; i < COUNT(wrong); i++) {
+		errno = 77;
+		EXPECT(!any_find(wrong[i].spec, error, sizeof(error)), "'%s'", wrong[i].spec);
+		EXPECT(!strcmp(error, wrong[i].error), "'%s' gives: %s", wrong[i].spec, error);
+		EXPECT(errno == 77, "'%s' changes errno", wrong[i].spec);
+		EXPECT(!any_find(wrong[i].spec, NULL, 0));
+		EXPECT(!any_find(wrong[i].spec, error, 8) && strlen(error) == 7);
+	}
+}
+
+static void long_spec(void)
+{
+	char spec[2000], error[64];
+
+	memset(spec, 'x', sizeof(spec) - 1);
+	spec[sizeof(spec) - 1] = 0;
+	EXPECT(!any_find(spec, error, sizeof(error)) && !strncmp(error, "there is no lock 'xxx", 21));
+	memcpy(spec, "mcs,", 4);
+	EXPECT(!any_find(spec, error, sizeof(error)) && strstr(error, "too long"), "%s", error);
+}
+
+/* A spec that is wrong in its second half has changed nothing by its first. */
+static void wrong_specs_change_nothing(void)
+{
+	pound_lock_t lock;
+
+	EXPECT(pound_lock_init(&lock, "cna,threshold=5,foo=1", NULL, 0) == EINVAL);
+	EXPECT(pound_lock_init(&lock, "cna,threshold=7,wait=no", NULL, 0) == EINVAL);
+	EXPECT(any_find("cna", NULL, 0));
+}
+
+static void every_lock_every_way(void)
+{
+	static const char *const ways[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
+	const struct pound_lock_info *info;
+	char spec[64];
+	size_t count;
+
+	for (count = 0; (info = pound_lock_info(count)); count++) {
+		const struct any_ops *ops = any_find(info->name, NULL, 0);
+
+		EXPECT(ops && !strcmp(ops->name, info->name), "%s", info->name);
+		EXPECT(!strcmp(ways[ops->wait], info->wait), "%s", info->name);
+		EXPECT(*info->promise && *info->paper && info->bytes_per_lock, "%s", info->name);
+		for (enum wait way = WAIT_SPIN; way <= WAIT_PARK; way++) {
+			snprintf(spec, sizeof(spec), "%s,wait=%s", info->name, ways[way]);
+			ops = any_find(spec, NULL, 0);
+			EXPECT(ops && ops->wait == way && !strcmp(ops->name, info->name), "%s", spec);
+		}
+	}
+	EXPECT(count > 0);
+}
+
+static void every_key(void)
+{
+	char keys[64], spec[128];
+
+	for (size_t i = 0; pound_lock_info(i); i++) {
+		strcpy(keys, pound_lock_info(i)->keys);
+		for (char *key = strtok(keys, ","); key; key = strtok(NULL, ",")) {
+			snprintf(spec, sizeof(spec), "%s,%s=%s", pound_lock_info(i)->name, key,
+				 strcmp(key, "wait") ? "100" : "park");
+			EXPECT(any_find(spec, NULL, 0), "%s", spec);
+		}
+	}
+}
+
+/* A lock leaves the bytes alone that any.h says are the embedder's. */
+static void embedders_bytes(void)
+{
+	struct {
+		_Alignas(8) unsigned char bytes[ANY_LOCK_SIZE];
+	} lock;
+
+	for (size_t i = 0; pound_lock_info(i); i++) {
+		const struct any_ops *ops = any_find(pound_lock_info(i)->name, NULL, 0);
+		struct w_deadline past = {.clock = CLOCK_MONOTONIC};
+
+		memset(&lock, 0, sizeof(lock));
+		memset(lock.bytes + 16, 0xa5, 4);
+		EXPECT(!ops->lock(&lock));
+		EXPECT(!ops->trylock(&lock) && !ops->timedlock(&lock, &past));
+		EXPECT(ops->unlock(&lock) && !ops->unlock(&lock));
+		for (size_t byte = 16; byte < 20; byte++)
+			EXPECT(lock.bytes[byte] == 0xa5, "%s, byte %zu", ops->name, byte);
+	}
+}
+
+int main(void)
+{
+	RUN(wrong_specs);
+	RUN(long_spec);
+	RUN(wrong_specs_change_nothing);
+	RUN(every_lock_every_way);
+	RUN(every_key);
+	RUN(embedders_bytes);
+	return 0;
+}

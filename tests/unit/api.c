@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * poundlock.h as a C program uses it: both kinds of lock, deadlines, errors, events; errno is never changed.
+ */
+#include "poundlock.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "../expect.h"
+
+static pound_mutex_t mutex = POUND_MUTEX_INIT;
+
+static const struct timespec past = {0, 0}, invalid = {0, 1000000000};
+
+static void *in_thread(void *run)
+{
+	((void (*)(void))run)();
+	return NULL;
+}
+
+static void elsewhere(void (*run)(void))
+{
+	pthread_t thread;
+
+	EXPECT(!pthread_create(&thread, NULL, in_thread, (void *)run));
+	EXPECT(!pthread_join(thread, NULL));
+}
+
+static void mutex_is_held(void)
+{
+	errno = 77;
+	EXPECT(!pound_mutex_trylock(&mutex));
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_REALTIME, &past) == ETIMEDOUT);
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_MONOTONIC, &invalid) == EINVAL);
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_PROCESS_CPUTIME_ID, &past) == EINVAL);
+	EXPECT(errno == 77);
+}
+
+static void mutex_is_free(void)
+{
+	errno = 77;
+	pound_mutex_lock(&mutex);
+	pound_mutex_unlock(&mutex);
+	EXPECT(pound_mutex_trylock(&mutex));
+	pound_mutex_unlock(&mutex);
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_MONOTONIC, &past) == 0,
+	       "a free mutex is taken past the deadline, too");
+	pound_mutex_unlock(&mutex);
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_MONOTONIC, &invalid) == 0);
+	pound_mutex_unlock(&mutex);
+	EXPECT(errno == 77);
+}
+
+static void mutexes(void)
+{
+	mutex_is_free();
+	mutex.embedder = 5;
+	pound_mutex_lock(&mutex);
+	elsewhere(mutex_is_held);
+	pound_mutex_unlock(&mutex);
+	elsewhere(mutex_is_free);
+	EXPECT(mutex.embedder == 5);
+}
+
+static pound_lock_t lock;
+
+static void lock_is_held(void)
+{
+	errno = 77;
+	EXPECT(!pound_lock_trylock(&lock));
+	EXPECT(pound_lock_timedlock(&lock, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	EXPECT(pound_lock_timedlock(&lock, CLOCK_REALTIME, &invalid) == EINVAL);
+	EXPECT(errno == 77);
+}
+
+static void lock_is_free(void)
+{
+	errno = 77;
+	pound_lock_lock(&lock);
+	pound_lock_unlock(&lock);
+	EXPECT(pound_lock_trylock(&lock));
+	pound_lock_unlock(&lock);
+	EXPECT(pound_lock_timedlock(&lock, CLOCK_REALTIME, &past) == 0);
+	pound_lock_unlock(&lock);
+	EXPECT(errno == 77);
+}
+
+static void locks(void)
+{
+	char error[128];
+
+	for (size_t i = 0; pound_lock_info(i); i++) {
+		EXPECT(!pound_lock_init(&lock, pound_lock_info(i)->name, error, sizeof(error)));
+		lock_is_free();
+		pound_lock_lock(&lock);
+		elsewhere(lock_is_held);
+		pound_lock_unlock(&lock);
+		elsewhere(lock_is_free);
+	}
+	EXPECT(pound_lock_init(&lock, "nosuch", error, sizeof(error)) == EINVAL);
+	EXPECT(!strcmp(error, "there is no lock 'nosuch'"));
+	EXPECT(pound_lock_init(&lock, "nosuch", NULL, 0) == EINVAL);
+}
+
+static uint64_t count_of(const char *event)
+{
+	for (size_t i = 0; pound_event_name(i); i++) {
+		EXPECT(*pound_event_meaning(i));
+		if (!strcmp(pound_event_name(i), event))
+			return pound_event_count(i);
+	}
+	EXPECT(!"no such event", "%s", event);
+	return 0;
+}
+
+static void events(void)
+{
+	EXPECT(count_of("abandon") == 0, "counted before anybody listened");
+	pound_events_start();
+	pound_mutex_lock(&mutex);
+	elsewhere(mutex_is_held);
+	pound_mutex_unlock(&mutex);
+	EXPECT(count_of("abandon") == 2 && count_of("contended") == 2);
+}
+
+int main(void)
+{
+	limit(60);
+	expect_part = "api";
+	mutexes();
+	locks();
+	events();
+	return 0;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// poundlock.hpp as a C++17 program uses it: the standard library's locks, timed functions, condition variables, and a
+// static mutex that is ready before any constructor runs.
+#include "poundlock.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+
+#include "../expect.h"
+
+using namespace std::chrono_literals;
+
+extern pound::mutex ready_early;
+
+// Runs before the initialisers further down in this file; a mutex that had one would be locked before it.
+static const bool locked_early = [] {
+	ready_early.lock();
+	return true;
+}();
+
+#if defined(__clang__)
+[[clang::require_constant_initialization]]
+#endif
+pound::mutex ready_early;
+
+static constexpr bool constant = (pound::mutex(), true);
+static_assert(constant);
+static_assert(!std::is_copy_constructible_v<pound::mutex> && !std::is_copy_assignable_v<pound::mutex>);
+static_assert(std::is_same_v<pound::mutex::native_handle_type, pound_mutex_t *>);
+
+template <class Mutex> static bool elsewhere(Mutex &mutex, bool (*take)(Mutex &))
+{
+	bool taken = false;
+
+	std::thread([&] {
+		taken = take(mutex);
+		if (taken)
+			mutex.unlock();
+	}).join();
+	return taken;
+}
+
+template <class Mutex> static bool take_by_try(Mutex &mutex)
+{
+	return mutex.try_lock();
+}
+
+template <class Mutex> static bool take_for(Mutex &mutex)
+{
+	return mutex.try_lock_for(1ms);
+}
+
+// A clock that is neither of the system's.
+struct odd_clock {
+	using duration = std::chrono::milliseconds;
+	using rep = duration::rep;
+	using period = duration::period;
+	using time_point = std::chrono::time_point<odd_clock>;
+	static constexpr bool is_steady = true;
+	static time_point now()
+	{
+		return time_point(
+			std::chrono::duration_cast<duration>(std::chrono::steady_clock::now().time_since_epoch() + 1h));
+	}
+};
+
+template <class Clock, class Mutex> static bool take_until(Mutex &mutex)
+{
+	return mutex.try_lock_until(Clock::now() + 1ms);
+}
+
+template <class Mutex> static void expect_each_way(Mutex &mutex, bool free)
+{
+	EXPECT(elsewhere(mutex, take_by_try<Mutex>) == free);
+	EXPECT(elsewhere(mutex, take_for<Mutex>) == free);
+	EXPECT((elsewhere(mutex, take_until<std::chrono::steady_clock, Mutex>)) == free);
+	EXPECT((elsewhere(mutex, take_until<std::chrono::system_clock, Mutex>)) == free);
+	EXPECT((elsewhere(mutex, take_until<odd_clock, Mutex>)) == free);
+}
+
+template <class Mutex> static void lockable(Mutex &mutex)
+{
+	expect_each_way(mutex, true);
+	{
+		std::lock_guard guard(mutex);
+		expect_each_way(mutex, false);
+	}
+	expect_each_way(mutex, true);
+	std::unique_lock lock(mutex, 1ms);
+	EXPECT(lock.owns_lock());
+}
+
+template <class Mutex> static void condition(Mutex &mutex)
+{
+	std::condition_variable_any changed;
+	int turn = 0;
+	std::thread other([&] {
+		std::unique_lock lock(mutex);
+		changed.wait(lock, [&] { return turn == 1; });
+		turn = 2;
+		changed.notify_all();
+	});
+	{
+		std::unique_lock lock(mutex);
+		turn = 1;
+		changed.notify_all();
+		changed.wait(lock, [&] { return turn == 2; });
+	}
+	other.join();
+}
+
+template <class One, class Two> static void both(One &one, Two &two)
+{
+	int count = 0;
+	auto count_up = [&](bool swapped) {
+		for (int i = 0; i < 1000; i++) {
+			if (swapped) {
+				std::scoped_lock lock(two, one);
+				count++;
+			} else {
+				std::scoped_lock lock(one, two);
+				count++;
+			}
+		}
+	};
+	std::thread other(count_up, true);
+	count_up(false);
+	other.join();
+	EXPECT(count == 2000, "%d", count);
+}
+
+int main()
+{
+	pound::mutex mutex;
+
+	expect_part = "api";
+	limit(60);
+	EXPECT(locked_early && !ready_early.try_lock(), "a static mutex lost its state to a constructor");
+	ready_early.unlock();
+	lockable(mutex);
+	condition(mutex);
+	for (size_t i = 0; pound_lock_info(i); i++) {
+		pound::any_mutex any(pound_lock_info(i)->name);
+
+		lockable(any);
+		condition(any);
+		both(mutex, any);
+	}
+	try {
+		pound::any_mutex any("nosuch");
+		EXPECT(!"an unknown lock was made");
+	} catch (const std::invalid_argument &error) {
+		EXPECT(!strcmp(error.what(), "there is no lock 'nosuch'"));
+	}
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Forked children, played by one thread: a lock that a parent's waiters left is repaired once, by whoever meets it
+ * first; what the parent's thread held stays held; a parent's unfinished repair holds up nobody.
+ */
+#include "generation.h"
+#include "shfl_mutex.h"
+#include "shfl_spin.h"
+#include "ticket.h"
+#include "unit.h"
+
+static struct shfl_node gone; /* a waiter that does not exist in the child */
+
+/* A child's child's generation counts on from its parent's. */
+static void fork_here(void)
+{
+	w_generation++;
+	script_clear();
+}
+
+static bool settles(void *generation)
+{
+	generation_settle(generation);
+	return true;
+}
+
+static void claimed_once(void)
+{
+	W_ATOMIC(uint32_t) generation = 0;
+
+	w_generation = 0;
+	script_clear();
+	EXPECT(!generation_claim(&generation), "a lock without a fork was repaired");
+	for (int child = 0; child < 3; child++) {
+		fork_here();
+		EXPECT(generation_claim(&generation));
+		script_clear();
+		script_at(3, settles, &generation);
+		EXPECT(!generation_claim(&generation), "two repaired at once");
+		EXPECT(!generation_claim(&generation), "repaired twice");
+	}
+}
+
+static void unfinished_repair_is_taken_over(void)
+{
+	W_ATOMIC(uint32_t) generation = 0;
+
+	w_generation = 0;
+	fork_here();
+	EXPECT(generation_claim(&generation));
+	fork_here();
+	EXPECT(generation_claim(&generation), "a repair that a parent began holds up its child");
+	generation_settle(&generation);
+	EXPECT(!generation_claim(&generation));
+}
+
+static void shfl_spin_in_a_child(void)
+{
+	for (int held = 0; held < 2; held++) {
+		for (int tries = 0; tries < 2; tries++) {
+			struct shfl_spin lock = {0};
+
+			w_generation = 0;
+			EXPECT(shfl_enter(&lock.tail, &gone));
+			atomic_store(&lock.locked, (uint32_t)held);
+			fork_here();
+			if (held)
+				EXPECT(!shfl_spin_try_acquire(&lock));
+			if (held)
+				EXPECT(shfl_spin_release(&lock));
+			if (tries)
+				EXPECT(shfl_spin_try_acquire(&lock), "trylock failed on a free lock");
+			else
+				EXPECT(shfl_spin_acquire(&lock, WAIT_YIELD, NULL));
+			EXPECT(shfl_spin_release(&lock));
+		}
+	}
+}
+
+static void shfl_mutex_in_a_child(void)
+{
+	struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 4};
+
+	for (uint32_t state = 0; state < 16; state++) {
+		for (int tries = 0; tries < 2; tries++) {
+			struct shfl_mutex lock = {.heir = &gone.status};
+
+			w_generation = 0;
+			EXPECT(shfl_enter(&lock.tail, &gone));
+			atomic_store(&lock.state, state);
+			fork_here();
+			if (state & SHFL_MUTEX_LOCKED) {
+				EXPECT(!shfl_mutex_try_acquire(&lock));
+				EXPECT(shfl_mutex_release(&lock));
+			}
+			if (tries)
+				EXPECT(shfl_mutex_try_acquire(&lock), "trylock failed on a free lock: %u", state);
+			else
+				EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
+			EXPECT(shfl_mutex_release(&lock));
+			EXPECT(!atomic_load(&lock.state), "state %u is left behind", atomic_load(&lock.state));
+		}
+	}
+}
+
+/* A held lock had @waiters more numbers given out: they are taken back, over the wrap-around too. */
+static void ticket_in_a_child(void)
+{
+	for (uint32_t given = 0; given < 4; given++) {
+		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKET_SLEEPERS : 0); sleepers++) {
+			struct ticket lock = {.serving = UINT32_MAX - 1};
+
+			w_generation = 0;
+			atomic_store(&lock.next, UINT32_MAX - 1 + given * TICKET_STEP);
+			atomic_store(&lock.serving, (UINT32_MAX - 1) | sleepers);
+			fork_here();
+			EXPECT(ticket_try_acquire(&lock) == !given);
+			EXPECT(ticket_release(&lock, WAIT_PARK));
+			EXPECT(!ticket_release(&lock, WAIT_PARK), "numbers of waiters that have gone are still out");
+			EXPECT(ticket_try_acquire(&lock));
+		}
+	}
+}
+
+int main(void)
+{
+	RUN(claimed_once);
+	RUN(unfinished_repair_is_taken_over);
+	RUN(shfl_spin_in_a_child);
+	RUN(shfl_mutex_in_a_child);
+	RUN(ticket_in_a_child);
+	return 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * shfl_mutex.h: every value of the state word against newcomers, the head and the release; patience; whom a release
+ * wakes; waiters whose deadline, wake-ups and releases fall together.
+ */
+#include "shfl_mutex.h"
+#include "unit.h"
+
+#define FLAGS (SHFL_MUTEX_LOCKED | SHFL_MUTEX_PARKED | SHFL_MUTEX_HEIR | SHFL_MUTEX_CLOSED)
+
+static struct shfl_mutex lock;
+static struct shfl_node head, second;
+
+static void begin(uint32_t state)
+{
+	memset((void *)&lock, 0, sizeof(lock));
+	atomic_store(&lock.generation, 2 * w_fork_generation());
+	atomic_store(&lock.state, state);
+	lock.heir = &second.status;
+	script_clear();
+}
+
+static uint32_t state(void)
+{
+	return atomic_load(&lock.state);
+}
+
+static void newcomers_by_state(void)
+{
+	for (uint32_t before = 0; before <= FLAGS; before++) {
+		begin(before);
+		EXPECT(shfl_mutex_try_acquire(&lock) == (before == 0), "state %u", before);
+		EXPECT(state() == (before ? before : SHFL_MUTEX_LOCKED), "state %u", before);
+	}
+}
+
+static void head_by_state(void)
+{
+	uint32_t seen;
+
+	for (uint32_t before = 0; before <= FLAGS; before++) {
+		begin(before);
+		EXPECT(shfl_mutex_take(&lock, &seen) == !(before & SHFL_MUTEX_LOCKED), "state %u", before);
+		EXPECT(state() == (before & SHFL_MUTEX_LOCKED ? before : SHFL_MUTEX_LOCKED), "state %u", before);
+	}
+}
+
+static void releases_by_state(void)
+{
+	for (uint32_t before = 0; before <= FLAGS; before++) {
+		bool held = before & SHFL_MUTEX_LOCKED;
+
+		begin(before);
+		EXPECT(shfl_mutex_release(&lock) == held, "state %u", before);
+		EXPECT(state() == (held ? before & SHFL_MUTEX_CLOSED : before), "state %u", before);
+		EXPECT(script_unparks(&lock.state) == (held && before & SHFL_MUTEX_PARKED), "state %u", before);
+		EXPECT(script_unparks(&second.status) == (held && before & SHFL_MUTEX_HEIR), "state %u", before);
+	}
+}
+
+static bool release(void *unused)
+{
+	(void)unused;
+	EXPECT(shfl_mutex_release(&lock));
+	return true;
+}
+
+/* A newcomer takes the lock whenever it may, which puts the head off, until the head closes the lock. */
+static bool release_and_steal(void *stolen)
+{
+	EXPECT(shfl_mutex_release(&lock));
+	if (shfl_mutex_try_acquire(&lock))
+		++*(uint32_t *)stolen;
+	return true;
+}
+
+/* With @patience, the head is passed by at most this many newcomers, each after one of its tries. */
+static void closes_after_patience(void)
+{
+	for (uint32_t patience = 0; patience < 4; patience++) {
+		struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = patience};
+		uint32_t stolen = 0;
+
+		begin(SHFL_MUTEX_LOCKED);
+		for (uint32_t i = 0; i <= patience + 1; i++)
+			script_at(100 * (i + 1), release_and_steal, &stolen);
+		EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
+		EXPECT(stolen == patience, "%u passed instead of %u", stolen, patience);
+		EXPECT(state() == SHFL_MUTEX_LOCKED);
+	}
+}
+
+static void expect_settled(bool taken)
+{
+	script_finish();
+	if (taken)
+		EXPECT(shfl_mutex_release(&lock));
+	EXPECT(!atomic_load(&lock.tail));
+	EXPECT(!(state() & ~SHFL_MUTEX_PARKED), "state %u is left behind", state());
+}
+
+static void head_against_release(void)
+{
+	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++) {
+		for (uint32_t patience = 0; patience < 3; patience++) {
+			for (long step = 1; step < 40; step++) {
+				struct shfl_mutex_policy policy = {.wait = wait, .patience = patience};
+
+				begin(SHFL_MUTEX_LOCKED);
+				script_at(step, release, NULL);
+				EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
+				expect_settled(true);
+			}
+		}
+	}
+}
+
+static void timed_head_against_release(void)
+{
+	for (uint32_t patience = 0; patience < 3; patience++) {
+		for (long step = 1; step < 40; step++) {
+			for (long end = 1; end < 40; end++) {
+				struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = patience};
+				struct w_deadline deadline = script_deadline(end);
+
+				begin(SHFL_MUTEX_LOCKED);
+				script_at(step, release, NULL);
+				expect_settled(shfl_mutex_acquire(&lock, policy, &deadline));
+				EXPECT(!state(), "state %u is left behind", state());
+			}
+		}
+	}
+}
+
+/* The head ahead of us becomes the holder, and its release wakes us; not between our entering and our linking. */
+static bool head_takes_and_leaves(void *unused)
+{
+	W_ATOMIC(uint32_t) *sleeper;
+	uint32_t seen;
+
+	(void)unused;
+	if (atomic_load(&lock.tail) != &head && !atomic_load(&head.next))
+		return false;
+	EXPECT(shfl_mutex_take(&lock, &seen));
+	sleeper = shfl_leave(&lock.tail, &head, WAIT_PARK);
+	if (!sleeper)
+		return true;
+	lock.heir = sleeper;
+	atomic_fetch_or(&lock.state, SHFL_MUTEX_HEIR);
+	return true;
+}
+
+static void timed_waiter_against_head(void)
+{
+	for (long taken = 1; taken < 40; taken += 3) {
+		for (long released = taken; released < 60; released++) {
+			for (long end = 1; end < 60; end += 2) {
+				struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 1};
+				struct w_deadline deadline = script_deadline(end);
+
+				begin(SHFL_MUTEX_CLOSED);
+				EXPECT(shfl_enter(&lock.tail, &head));
+				script_clear();
+				script_at(taken, head_takes_and_leaves, NULL);
+				script_at(released, release, NULL);
+				expect_settled(shfl_mutex_acquire(&lock, policy, end > 50 ? NULL : &deadline));
+			}
+		}
+	}
+}
+
+static bool second_enters_and_sleeps(void *unused)
+{
+	(void)unused;
+	if (!atomic_load(&lock.tail))
+		return false;
+	EXPECT(!shfl_enter(&lock.tail, &second));
+	atomic_store(&second.status, SHFL_PARKED);
+	return true;
+}
+
+/* The next in line, asleep, is woken by a head that has time for it or by the release, but never with the lock held by
+ * the one who wakes it. */
+static void next_in_line_is_woken(void)
+{
+	int heirs = 0, early = 0;
+
+	for (long entered = 1; entered < 20; entered++) {
+		for (long step = entered; step < 60; step++) {
+			struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 100};
+			bool heir;
+
+			begin(SHFL_MUTEX_LOCKED);
+			script_at(entered, second_enters_and_sleeps, NULL);
+			script_at(step, release, NULL);
+			EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
+			if (!atomic_load(&lock.tail))
+				continue;
+			heir = state() & SHFL_MUTEX_HEIR;
+			heirs += heir;
+			early += !heir;
+			EXPECT(script_unparks(&second.status) == !heir);
+			EXPECT(!heir || lock.heir == &second.status);
+			EXPECT(shfl_mutex_release(&lock));
+			EXPECT(script_unparks(&second.status) == 1, "the next in line sleeps on");
+			EXPECT(atomic_load(&second.status) == SHFL_READY);
+		}
+	}
+	EXPECT(heirs && early, "only one of the two ways was taken");
+}
+
+int main(void)
+{
+	RUN(newcomers_by_state);
+	RUN(head_by_state);
+	RUN(releases_by_state);
+	RUN(closes_after_patience);
+	RUN(head_against_release);
+	RUN(timed_head_against_release);
+	RUN(timed_waiter_against_head);
+	RUN(next_in_line_is_woken);
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * shfl_spin.h: who may take the word and when, and waiters whose deadline, wake-ups and releases fall together.
+ */
+#include "shfl_spin.h"
+#include "unit.h"
+
+static struct shfl_spin lock;
+static struct shfl_node ahead;
+
+static void begin(void)
+{
+	memset((void *)&lock, 0, sizeof(lock));
+	atomic_store(&lock.generation, 2 * w_fork_generation());
+	script_clear();
+}
+
+static void newcomer_waits_for_the_queue(void)
+{
+	begin();
+	EXPECT(shfl_enter(&lock.tail, &ahead));
+	EXPECT(!atomic_load(&lock.locked));
+	EXPECT(!shfl_spin_try_acquire(&lock), "a newcomer stole the lock although a waiter is queued");
+	EXPECT(shfl_spin_take_as_head(&lock, &ahead, WAIT_YIELD, NULL));
+	EXPECT(!shfl_leave(&lock.tail, &ahead, WAIT_YIELD));
+	EXPECT(!shfl_spin_try_acquire(&lock));
+	EXPECT(shfl_spin_release(&lock));
+	EXPECT(shfl_spin_try_acquire(&lock), "stealing stayed off after the queue was gone");
+	EXPECT(shfl_spin_release(&lock));
+	EXPECT(!shfl_spin_release(&lock), "a free lock was released");
+}
+
+static bool release(void *unused)
+{
+	(void)unused;
+	EXPECT(shfl_spin_release(&lock));
+	return true;
+}
+
+/* The head ahead of us takes the lock, leaves the queue and releases; not between our entering and our linking. */
+static bool head_passes(void *unused)
+{
+	W_ATOMIC(uint32_t) *sleeper;
+
+	(void)unused;
+	if (atomic_load(&lock.tail) != &ahead && !atomic_load(&ahead.next))
+		return false;
+	EXPECT(shfl_spin_take(&lock));
+	sleeper = shfl_leave(&lock.tail, &ahead, WAIT_PARK);
+	if (sleeper)
+		w_unpark(sleeper);
+	EXPECT(shfl_spin_release(&lock));
+	return true;
+}
+
+static void expect_settled(bool taken)
+{
+	script_finish();
+	if (taken)
+		EXPECT(shfl_spin_release(&lock));
+	EXPECT(!atomic_load(&lock.tail) && !atomic_load(&lock.locked));
+	EXPECT(shfl_spin_try_acquire(&lock));
+}
+
+static void head_against_release(void)
+{
+	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++) {
+		for (long step = 1; step < 20; step++) {
+			begin();
+			EXPECT(shfl_spin_try_acquire(&lock));
+			script_clear();
+			script_at(step, release, NULL);
+			EXPECT(shfl_spin_acquire(&lock, wait, NULL));
+			expect_settled(true);
+		}
+	}
+}
+
+static void timed_head_against_release(void)
+{
+	for (long step = 1; step < 30; step++) {
+		for (long end = 1; end < 30; end++) {
+			struct w_deadline deadline = script_deadline(end);
+
+			begin();
+			EXPECT(shfl_spin_try_acquire(&lock));
+			script_clear();
+			script_at(step, release, NULL);
+			expect_settled(shfl_spin_acquire(&lock, WAIT_PARK, &deadline));
+		}
+	}
+}
+
+/* Behind another head, that has entered already. */
+static void timed_waiter_against_head(void)
+{
+	for (long step = 1; step < 40; step++) {
+		for (long end = 1; end < 40; end++) {
+			struct w_deadline deadline = script_deadline(end);
+
+			begin();
+			EXPECT(shfl_enter(&lock.tail, &ahead));
+			script_clear();
+			script_at(step, head_passes, NULL);
+			expect_settled(shfl_spin_acquire(&lock, WAIT_PARK, &deadline));
+		}
+	}
+}
+
+int main(void)
+{
+	RUN(newcomer_waits_for_the_queue);
+	RUN(head_against_release);
+	RUN(timed_head_against_release);
+	RUN(timed_waiter_against_head);
+	return 0;
+}

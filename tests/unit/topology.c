@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * topology.h on machines made of files: interleaved sockets, missing CPUs and files, many CPUs, nodes without CPUs. A
+ * domain that came from dividing CPU numbers is wrong on most of them.
+ */
+#define _GNU_SOURCE
+#include "topology.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "unit.h"
+
+#define CPUS 2048
+
+static char root[] = "/tmp/poundlock-topology-XXXXXX";
+static uint16_t domains[CPUS];
+
+/* ---- Machines ---- */
+
+static void make_folders(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		EXPECT(!mkdir(path, 0700) || errno == EEXIST, "%s", path);
+		*slash = '/';
+	}
+}
+
+/* Writes @text into the file named by the rest, under the root. */
+__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
+{
+	char name[128], path[256];
+	va_list arguments;
+	FILE *file;
+
+	va_start(arguments, format);
+	vsnprintf(name, sizeof(name), format, arguments);
+	va_end(arguments);
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	make_folders(path);
+	file = fopen(path, "w");
+	EXPECT(file, "%s", path);
+	fprintf(file, "%s\n", text);
+	EXPECT(!fclose(file));
+}
+
+static int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
+{
+	(void)status, (void)flag, (void)walk;
+	return remove(path);
+}
+
+static void begin(void)
+{
+	strcpy(root + strlen(root) - 6, "XXXXXX");
+	EXPECT(mkdtemp(root));
+}
+
+static void end(void)
+{
+	EXPECT(!nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS));
+}
+
+/* The CPUs of @list share their @file of the topology. */
+static void share(const char *list, const char *file, const int *cpus, int count)
+{
+	for (int i = 0; i < count; i++)
+		put(list, "devices/system/cpu/cpu%d/topology/%s", cpus[i], file);
+}
+
+static void cache(int cpu, int index, const char *level, const char *list)
+{
+	put(level, "devices/system/cpu/cpu%d/cache/index%d/level", cpu, index);
+	put(list, "devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, index);
+}
+
+static size_t read_domains(enum w_domain_kind kind)
+{
+	memset(domains, 0xff, sizeof(domains));
+	return w_topology_read(root, kind, domains, CPUS);
+}
+
+/* ---- Tests ---- */
+
+static const int even[] = {0, 2, 4, 6}, odd[] = {1, 3, 5, 7};
+
+static void interleaved_sockets(void)
+{
+	static const char *const files[][2] = {{"package_cpus_list", "die_cpus_list"},
+					       {"core_siblings_list", "core_siblings_list"}};
+
+	for (int names = 0; names < 2; names++) {
+		begin();
+		for (int file = 0; file < 2; file++) {
+			share("0,2,4,6", files[names][file], even, 4);
+			share("1,3,5,7", files[names][file], odd, 4);
+		}
+		for (enum w_domain_kind kind = W_DOMAIN_L3; kind <= W_DOMAIN_PACKAGE; kind++) {
+			if (kind == W_DOMAIN_NODE)
+				continue;
+			EXPECT(read_domains(kind) == 2, "kind %d", kind);
+			for (int cpu = 0; cpu < 8; cpu++)
+				EXPECT(domains[cpu] == cpu % 2, "kind %d, CPU %d", kind, cpu);
+		}
+		end();
+	}
+}
+
+static void interleaved_nodes(void)
+{
+	begin();
+	put("0-1,4-5", "devices/system/node/node0/cpulist");
+	put("", "devices/system/node/node1/cpulist"); /* memory only */
+	put("2-3,6-7", "devices/system/node/node4/cpulist");
+	EXPECT(read_domains(W_DOMAIN_NODE) == 2);
+	for (int cpu = 0; cpu < 8; cpu++)
+		EXPECT(domains[cpu] == cpu / 2 % 2, "CPU %d", cpu);
+	end();
+}
+
+/* The last level counts, whatever the order of the files; and a machine may have no third level. */
+static void last_level_cache(void)
+{
+	static const char *const lists[] = {"0-1", "0-1", "2,5", "3-4", "3-4", "2,5"};
+	static const int expected[] = {0, 0, 1, 2, 2, 1};
+
+	begin();
+	for (int cpu = 0; cpu < COUNT(lists); cpu++) {
+		cache(cpu, 0, "1", "0-5");
+		cache(cpu, 1, "3", lists[cpu]);
+		cache(cpu, 2, "2", "0-5");
+	}
+	EXPECT(read_domains(W_DOMAIN_L3) == 3);
+	for (int cpu = 0; cpu < COUNT(lists); cpu++)
+		EXPECT(domains[cpu] == expected[cpu], "CPU %d", cpu);
+	end();
+}
+
+static void cores(void)
+{
+	static const char *const names[] = {"core_cpus_list", "thread_siblings_list"};
+
+	for (int name = 0; name < COUNT(names); name++) {
+		begin();
+		for (int cpu = 0; cpu < 8; cpu++) {
+			char list[16];
+
+			snprintf(list, sizeof(list), "%d,%d", cpu % 4, cpu % 4 + 4);
+			share(list, names[name], &cpu, 1);
+		}
+		EXPECT(read_domains(W_DOMAIN_CORE) == 4);
+		for (int cpu = 0; cpu < 8; cpu++)
+			EXPECT(domains[cpu] == cpu % 4, "CPU %d", cpu);
+		end();
+	}
+}
+
+/* CPUs that are missing, in short and long rows and more than 256 in all, do not hide those behind them. */
+static void holes(void)
+{
+	static const int present[] = {3, 10, 200, 390, 580};
+
+	begin();
+	for (int i = 0; i < COUNT(present); i++) {
+		char list[16];
+
+		snprintf(list, sizeof(list), "%d", present[i]);
+		share(list, "core_cpus_list", &present[i], 1);
+	}
+	EXPECT(read_domains(W_DOMAIN_CORE) == (size_t)COUNT(present));
+	for (int i = 0; i < COUNT(present); i++)
+		EXPECT(domains[present[i]] == i, "CPU %d", present[i]);
+	EXPECT(domains[0] == 0 && domains[100] == 0);
+	end();
+}
+
+static void many_cpus(void)
+{
+	begin();
+	for (int cpu = 0; cpu < 512; cpu++)
+		share(cpu % 2 ? "64-127,192-255,320-383,448-511" : "0-63,128-191,256-319,384-447", "package_cpus_list",
+		      (int[]){cpu / 64 % 2 == cpu % 2 ? cpu : cpu ^ 64}, 1);
+	EXPECT(read_domains(W_DOMAIN_PACKAGE) == 2);
+	for (int cpu = 0; cpu < 512; cpu++)
+		EXPECT(domains[cpu] == cpu / 64 % 2, "CPU %d", cpu);
+	end();
+}
+
+/* A tree that says nothing, or nonsense, gives one domain; a list never reaches beyond the CPUs asked for. */
+static void no_sense(void)
+{
+	static const char *const lists[] = {"", ",", "x", "0-", "-", "7-3", "0-18446744073709551615", "0,,1"};
+
+	begin();
+	for (enum w_domain_kind kind = W_DOMAIN_L3; kind <= W_DOMAIN_CORE; kind++) {
+		EXPECT(read_domains(kind) == 1, "kind %d", kind);
+		for (int cpu = 0; cpu < CPUS; cpu++)
+			EXPECT(domains[cpu] == 0, "CPU %d", cpu);
+	}
+	for (int i = 0; i < COUNT(lists); i++) {
+		put(lists[i], "devices/system/cpu/cpu0/topology/package_cpus_list");
+		domains[4] = 77;
+		EXPECT(w_topology_read(root, W_DOMAIN_PACKAGE, domains, 4) == 1, "list '%s'", lists[i]);
+		EXPECT(domains[0] == 0 && domains[3] == 0 && domains[4] == 77, "list '%s'", lists[i]);
+	}
+	end();
+}
+
+static void names(void)
+{
+	static const char *const expected[] = {"l3", "die", "node", "package", "core"};
+	enum w_domain_kind kind;
+
+	for (int i = 0; i < COUNT(expected); i++)
+		EXPECT(w_domain_kind_by_name(expected[i], &kind) && kind == (enum w_domain_kind)i);
+	EXPECT(!w_domain_kind_by_name("socket", &kind) && !w_domain_kind_by_name("", &kind));
+}
+
+int main(void)
+{
+	RUN(interleaved_sockets);
+	RUN(interleaved_nodes);
+	RUN(last_level_cache);
+	RUN(cores);
+	RUN(holes);
+	RUN(many_cpus);
+	RUN(no_sense);
+	RUN(names);
+	return 0;
+}

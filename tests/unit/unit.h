@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the white-box tests share.
+ */
+#ifndef POUNDLOCK_UNIT_H
+#define POUNDLOCK_UNIT_H
+
+#include "../expect.h"
+#include "world.h"
+
+#define UNIT_SECONDS 60
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* Runs the test @function, which a hang is blamed on. */
+#define RUN(function)                    \
+	do {                             \
+		expect_part = #function; \
+		limit(UNIT_SECONDS);     \
+		function();              \
+	} while (0)
+
+/* @base to the power of @exponent: how many patterns there are. */
+static inline int power(int base, int exponent)
+{
+	return exponent ? base * power(base, exponent - 1) : 1;
+}
+
+/* The @index-th digit of @pattern to @base. */
+static inline int digit(int pattern, int base, int index)
+{
+	return pattern / power(base, index) % base;
+}
+
+#endif

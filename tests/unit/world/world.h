@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A world of one thread that plays all the others: a script of actions, each done right before the n-th operation that a
+ * lock makes on a shared object. Time is the count of those operations. Waiting ends by an action or a deadline; where
+ * neither can come any more the test fails, as the real thread would wait for ever.
+ *
+ * Objects, the thread's record and the events are those of the world of user space.
+ */
+#ifndef POUNDLOCK_UNIT_WORLD_H
+#define POUNDLOCK_UNIT_WORLD_H
+
+void script_step(void);
+
+#define W_STEP() script_step()
+
+#include "../../../world/user/world.h"
+
+extern int32_t script_domain;
+extern long script_time;
+
+#define w_domain() script_domain
+
+/* Forgets the script and starts the time again. */
+void script_clear(void);
+
+/*
+ * Does @action before operation @step (from 1 on; in that order), or when time has come to it in a sleep. It returns
+ * whether it could be done; if not, it comes before the next operation again.
+ */
+void script_at(long step, bool (*action)(void *argument), void *argument);
+
+/* Does what is left of the script. */
+void script_finish(void);
+
+/* How often @status was unparked since script_clear(). */
+int script_unparks(const void *status);
+
+/* A deadline at operation @step. */
+struct w_deadline script_deadline(long step);
+
+bool script_expired(const struct w_deadline *deadline);
+bool script_read_again(uint32_t *reads, enum w_how how, const struct w_deadline *deadline);
+void script_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
+void script_unpark(W_ATOMIC(uint32_t) *p);
+
+#define w_expired(deadline) script_expired(deadline)
+#define w_park(p, expected, deadline) script_park(p, expected, deadline)
+#define w_unpark(p) script_unpark(p)
+#define w_unpark_all(p) script_unpark(p)
+
+#undef w_wait_acquire
+#define w_wait_acquire(p, COND, how, deadline)                                      \
+	({                                                                          \
+		__auto_type w_p_ = (p);                                             \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;   \
+		uint32_t w_reads_ = 0;                                              \
+		do                                                                  \
+			VAL = w_load_acquire(w_p_);                                 \
+		while (!(COND) && script_read_again(&w_reads_, (how), (deadline))); \
+		VAL;                                                                \
+	})
+
+#endif
