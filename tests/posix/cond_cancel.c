@@ -35,6 +35,7 @@ static int wait_once(bool timed)
 static void *wait_for_ever(void *argument)
 {
 	struct way *way = argument;
+	int type;
 
 	EXPECT_OK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL));
 	EXPECT_OK(pthread_mutex_lock(&mutex));
@@ -48,6 +49,8 @@ static void *wait_for_ever(void *argument)
 	do
 		EXPECT_OK(wait_once(way->timed));
 	while (!way->disabled);
+	EXPECT_OK(pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type));
+	EXPECT(type == way->type, "the type became %d", type);
 	pthread_cleanup_pop(1);
 	return NULL;
 }
@@ -154,7 +157,8 @@ int main(void)
 
 	for (unsigned i = 0; i < 8; i++)
 		cancel((struct way){.type = types[i & 1], .timed = i & 2, .pending = i & 4});
-	cancel((struct way){.type = PTHREAD_CANCEL_DEFERRED, .disabled = true});
+	for (unsigned i = 0; i < 2; i++)
+		cancel((struct way){.type = types[i], .disabled = true});
 	for (unsigned i = 0; i < 300; i++)
 		signal_and_cancel(i & 1);
 	EXPECT_OK(pthread_cond_destroy(&cond)); /* hangs if cancelled waits are still counted */

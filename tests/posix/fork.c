@@ -23,6 +23,8 @@ static bool ready;
 static void lock_first(void)
 {
 	EXPECT_OK(pthread_mutex_lock(&first));
+	if (!atomic_load(&stop))
+		sleep_ms(1); /* so that others queue for it */
 }
 
 static void unlock_first(void)
@@ -71,8 +73,6 @@ static void *contend(void *argument)
 
 	while (!atomic_load(&stop)) {
 		at = from_now(CLOCK_MONOTONIC, 1);
-		EXPECT_OK(pthread_mutex_lock(&first));
-		EXPECT_OK(pthread_mutex_unlock(&first));
 		if (!argument)
 			EXPECT_OK(pthread_mutex_lock(&mutex));
 		else if (pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &at))
@@ -83,6 +83,16 @@ static void *contend(void *argument)
 		EXPECT_OK(pthread_mutex_unlock(&mutex));
 	}
 	return NULL;
+}
+
+static void *contend_for_first(void *argument)
+{
+	while (!atomic_load(&stop)) {
+		EXPECT_OK(pthread_mutex_lock(&first));
+		EXPECT_OK(pthread_mutex_unlock(&first));
+		sched_yield();
+	}
+	return argument;
 }
 
 static void *wait_for_ready(void *argument)
@@ -183,7 +193,7 @@ int main(void)
 	waiter = start(wait_for_ready, NULL);
 	until_waits(1);
 	for (uintptr_t i = 0; i < THREADS; i++)
-		threads[i] = start(contend, (void *)(i % 2));
+		threads[i] = start(i % 3 ? contend : contend_for_first, (void *)(i % 2));
 	for (unsigned round = 0; round < 20; round++) {
 		child = fork();
 		if (!child)
