@@ -209,6 +209,30 @@ static void next_in_line_is_woken(void)
 	EXPECT(heirs && early, "only one of the two ways was taken");
 }
 
+/* A head that gives up makes a sleeper behind it the head at once. */
+static void timed_head_wakes_the_next(void)
+{
+	int entered = 0;
+
+	for (long step = 1; step < 40; step++) {
+		for (long end = step; end < 60; end++) {
+			struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 1};
+			struct w_deadline deadline = script_deadline(end);
+
+			begin(SHFL_MUTEX_LOCKED);
+			script_at(step, second_enters_and_sleeps, NULL);
+			EXPECT(!shfl_mutex_acquire(&lock, policy, &deadline));
+			EXPECT(!(state() & SHFL_MUTEX_CLOSED));
+			if (!atomic_load(&lock.tail))
+				continue;
+			entered++;
+			EXPECT(script_unparks(&second.status) == 1, "the next in line sleeps on");
+			EXPECT(atomic_load(&second.status) == SHFL_READY);
+		}
+	}
+	EXPECT(entered);
+}
+
 int main(void)
 {
 	RUN(newcomers_by_state);
@@ -219,5 +243,6 @@ int main(void)
 	RUN(timed_head_against_release);
 	RUN(timed_waiter_against_head);
 	RUN(next_in_line_is_woken);
+	RUN(timed_head_wakes_the_next);
 	return 0;
 }

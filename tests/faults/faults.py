@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Builds known faults, one at a time, into copies of the sources, and expects a test to fail on each.
+
+The faults are those of earlier implementations that the design lists, and what reviews of this one have found. Each
+names the test that has to notice it; that test first has to pass on the sources as they are.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+from typing import NamedTuple
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
+COPIED = ["core", "lib", "world/user", "tests/expect.h", "tests/unit", "tests/stress"]
+WORLD = ["world/user/futex.c", "world/user/thread.c", "world/user/topology.c"]
+STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "lib/any.c", "lib/poundlock.c"]
+INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
+
+# A faulty build that hangs is caught as well. The sound one has as long as its own alarm gives it.
+FAULTY_SECONDS = 20
+SOUND_SECONDS = 600
+
+
+class Test(NamedTuple):
+    """A program, by its sources and flags, and the arguments to run it with."""
+
+    sources: list
+    flags: list = []
+    arguments: list = []
+
+
+def scripted(name):
+    return Test([f"tests/unit/{name}.c", "tests/unit/script.c", *WORLD], ["-Itests/unit/world"])
+
+
+def stress(spec, scenario, flags=()):
+    """With yields at the locks' operations, which puts threads where a fault shows."""
+    return Test([*STRESS, *WORLD], ["-Itests/stress/world", "-DSTRESS_PERCENT=40", *flags], [spec, scenario])
+
+
+TESTS = {
+    **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation"]},
+    "topology": Test(["tests/unit/topology.c", *WORLD]),
+    "records": Test(["tests/unit/records.c", "world/user/futex.c"]),
+    "destroy ttas": stress("ttas,wait=park", "destroy"),
+    "destroy mcs": stress("mcs,wait=park", "destroy"),
+    "trylock shfl_mutex": stress("shfl_mutex,patience=0", "trylock"),
+    "exclusion mcs": stress("mcs,wait=yield", "exclusion"),
+    "fork mcs": stress("mcs", "fork"),
+    "races ttas": stress("ttas,wait=yield", "exclusion", ["-fsanitize=thread"]),
+    "races shfl_mutex": stress("shfl_mutex", "exclusion", ["-fsanitize=thread"]),
+}
+
+
+class Fault(NamedTuple):
+    name: str
+    why: str
+    test: str
+    file: str
+    old: str
+    new: str
+
+
+FAULTS = [
+    # ---- Stealing ----
+    *[Fault(name, why, test, "core/shfl_mutex.h",
+            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED))\n\t\t\treturn true;",
+            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED | (*seen & SHFL_MUTEX_CLOSED)))\n"
+            "\t\t\treturn true;")
+      for name, why, test in [
+          ("stealing-off-for-good", "stealing is off for good after one contended hand-over", "shfl_mutex"),
+          ("trylock-fails-when-free", "trylock then fails on a free lock", "trylock shfl_mutex"),
+      ]],
+    Fault("stealing-from-the-queue", "figure 4's lines 35-37 leave stealing on while a waiter is queued", "shfl_spin",
+          "core/shfl_spin.h",
+          "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
+          "if (!lock)"),
+    Fault("never-closed", "newcomers pass the head without bound", "shfl_mutex",
+          "core/shfl_mutex.h", "if (in_vain++ == policy.patience) {", "if (in_vain++ == UINT32_MAX) {"),
+    Fault("closed-by-release", "the release opens the lock that the head has closed", "shfl_mutex",
+          "core/shfl_mutex.h", "&seen, seen & SHFL_MUTEX_CLOSED));", "&seen, 0));"),
+
+    # ---- Sleeping and waking ----
+    Fault("wrong-waiter-woken", "the wrong waiter is parked or woken", "shuffle",
+          "core/shuffle.h", "shfl_wake_early(current);", "shfl_wake_early(previous);"),
+    Fault("wake-overwrites-ready", "a wake-up by a plain store overwrites what a predecessor has written", "shuffle",
+          "core/shuffle.h",
+          "if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE) || seen != SHFL_PARKED)\n\t\treturn;",
+          "seen = w_exchange_relaxed(&node->status, SHFL_AWAKE);\n\tif (seen != SHFL_PARKED)\n\t\treturn;\n"
+          "\tseen = SHFL_AWAKE;"),
+    Fault("park-overwrites-ready", "going to sleep by a plain store loses the hand-over", "shuffle",
+          "core/shuffle.h",
+          "if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))",
+          "w_store_relaxed(&node->status, SHFL_PARKED);\n\tif (!node)"),
+    Fault("awake-but-asleep", "PARKED to AWAKE without a wake-up", "shuffle",
+          "core/shuffle.h", "\t\tw_unpark(&node->status);\n", ""),
+    Fault("heir-forgotten", "the release does not wake the next head, which sleeps on its own status", "shfl_mutex",
+          "core/shfl_mutex.h", "\t\tw_unpark(heir);\n", ""),
+    Fault("head-forgotten", "the release does not wake the head, which sleeps on the word", "shfl_mutex",
+          "core/shfl_mutex.h", "\t\tw_unpark(&lock->state);\n", ""),
+    Fault("timed-head-forgets-heir", "a head that gives up does not wake its successor", "shfl_mutex",
+          "core/shfl_mutex.h", "\t\tw_unpark(sleeper);\n", ""),
+    Fault("flags-survive-release", "flags of one holder outlive its release", "shfl_mutex",
+          "core/shfl_mutex.h", "&seen, seen & SHFL_MUTEX_CLOSED));", "&seen, seen & ~SHFL_MUTEX_LOCKED));"),
+    Fault("ttas-wake-up-swallowed", "a timed sleeper takes the one wake-up along when it gives up", "waits",
+          "core/ttas.h",
+          "\t\tif (w_expired(deadline)) {\n\t\t\tw_event(abandon);\n\t\t\treturn false;\n\t\t}\n"
+          "\t\tw_event(park);\n\t\tw_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);\n",
+          "\t\tw_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);\n"
+          "\t\tif (w_expired(deadline))\n\t\t\treturn false;\n"),
+    Fault("ttas-sleepers-forgotten", "a woken waiter forgets those that sleep on", "waits",
+          "core/ttas.h", "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
+          "w_exchange_acquire(&lock->word, TTAS_HELD)"),
+    Fault("ticket-sleepers-forgotten", "a release does not wake the sleepers", "waits",
+          "core/ticket.h", "\t\tw_unpark_all(&lock->serving);\n", ""),
+    Fault("granted-but-asleep", "a grant does not wake the waiter that sleeps", "waits",
+          "core/wait.h", "\t\tw_unpark(status);\n", ""),
+
+    # ---- Deadlines ----
+    Fault("ticket-misses-release", "a polling waiter misses the release between its try and its look", "waits",
+          "core/ticket.h",
+          "\t\tseen = w_load_relaxed(&lock->serving);\n\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n",
+          "\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n\t\tseen = w_load_relaxed(&lock->serving);\n"),
+    Fault("granted-to-the-gone", "the lock is given to a waiter that has gone", "waits",
+          "core/wait.h", "return seen != NODE_ABANDONED;", "return true;"),
+    Fault("head-has-gone", "a waiter that has gone is made the head", "shuffle",
+          "core/shuffle.h", "} while (seen == SHFL_ABANDONED);", "} while (seen == SHFL_FREE);"),
+    Fault("last-moment-grant-lost", "a waiter gives up although the lock has come in the last moment", "waits",
+          "core/wait.h",
+          "if (w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED)",
+          "if (w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_FREE)"),
+
+    # ---- The queue ----
+    Fault("role-lost", "the shuffler's role is lost", "shuffle",
+          "core/shuffle.h", "\tw_store_release(&node->shuffler, 1);\n", ""),
+    Fault("batch-without-end", "shuffling passes waiters without bound", "shuffle",
+          "core/shuffle.h", "while (last->batch < SHFL_MAX_BATCH && (", "while (("),
+    Fault("last-waiter-moved", "the shuffler moves the last waiter, behind which others link themselves", "shuffle",
+          "core/shuffle.h", "if (!next)\n\t\treturn false;\n\t/* [S4]", "/* [S4]"),
+    Fault("second-queue-dropped", "the second queue is forgotten when it is to come back", "cna",
+          "core/cna.h", "\t\tnext = second;\n", ""),
+    Fault("second-queue-overwritten", "waiters sent to the second queue replace those that are there", "cna",
+          "core/cna.h", "if (node->second) {\n\t\tw_store_relaxed(&node->second->second_tail->next, first);",
+          "if (node->second && first == last) {\n\t\tw_store_relaxed(&node->second->second_tail->next, first);"),
+    Fault("threshold-ignored", "local hand-overs without bound", "cna",
+          "core/cna.h", "if (!node->second || node->left) {", "if (node) {"),
+    Fault("threshold-off-by-one", "one local hand-over more than the bound", "cna",
+          "core/cna.h", "1 + w_random() % threshold", "1 + w_random() % (threshold + 1)"),
+
+    # ---- Where ----
+    Fault("domain-by-division", "the node is computed as cpu / (cpus / nodes)", "topology",
+          "world/user/topology.c", "domains[cpu] = domain;", "domains[cpu] = (uint16_t)(cpu / ((last + 2) / 2));"),
+    Fault("hidden-behind-holes", "missing CPUs hide those behind them", "topology",
+          "world/user/topology.c", "if (scratch.known[cpu])\n\t\t\tmissing = 0;", ""),
+
+    # ---- Memory ----
+    Fault("touched-after-release", "an unlock touches the lock after the access that frees it", "destroy ttas",
+          "core/ttas.h", "w_event(wake_late);\n\t\tw_unpark(&lock->word);\n\t}\n",
+          "w_event(wake_late);\n\t\tw_unpark(&lock->word);\n\t}\n\t(void)w_load_acquire(&lock->word);\n"),
+    Fault("touched-after-hand-over", "a hand-over touches the lock afterwards", "destroy mcs",
+          "core/mcs.h", "\t\tnode_free(&node->status);\n\t\tnode = next;\n",
+          "\t\tnode_free(&node->status);\n\t\t(void)w_load_acquire(&lock->tail);\n\t\tnode = next;\n"),
+    Fault("node-shared", "two threads share a node (several CPUs in one slot)", "exclusion mcs",
+          "world/user/thread.c",
+          "if (!atomic_load(&self->tid) && claim(self, 0, tid)) {\n\t\t\tatomic_fetch_sub(&free_count, 1);\n"
+          "\t\t\tatomic_store(&cursor, self->next);\n\t\t\treturn self;\n\t\t}",
+          "if (self) {\n\t\t\tatomic_store(&self->tid, tid);\n\t\t\treturn self;\n\t\t}"),
+    Fault("records-without-bound", "every thread that ends leaves its record behind", "records",
+          "world/user/thread.c", "atomic_store(&scan_at, 2 * alive + 32);", "atomic_store(&scan_at, UINT32_MAX);"),
+    Fault("assumes-tso", "a release that only a strongly ordered machine makes one", "races ttas",
+          "core/ttas.h", "w_store_release(&lock->word, TTAS_FREE);", "w_store_relaxed(&lock->word, TTAS_FREE);"),
+    Fault("assumes-tso-mutex", "a release that only a strongly ordered machine makes one", "races shfl_mutex",
+          "core/shfl_mutex.h", "w_likely(w_compare_exchange_release(&lock->state, &seen, 0))",
+          "w_likely(w_compare_exchange_relaxed(&lock->state, &seen, 0))"),
+
+    # ---- Fork ----
+    Fault("generation-ignored", "a child waits for waiters that it does not have", "generation",
+          "core/generation.h", "if (w_likely(seen == sound))", "if (sound || !sound)"),
+    Fault("repair-of-a-parent", "a parent's unfinished repair holds up its child", "generation",
+          "core/generation.h", "if (seen != sound + 1 && ", "if (!(seen & 1) && "),
+    Fault("trylock-in-a-child", "trylock in a child fails for a queue that is not there", "generation",
+          "core/shfl_spin.h", "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
+          "if (w_load_relaxed(&lock->tail))"),
+    Fault("holder-keeps-the-gone", "a holder's waiters that a child does not have stay in its queue", "fork mcs",
+          "lib/any.c", "\t\tnode->drop_waiters(node->holds, node);\n", "\t\treturn;\n"),
+    Fault("nodes-freed-in-a-child", "a child uses nodes again that locks still lead to", "records",
+          "world/user/thread.c", "else if (atomic_exchange(&self->tid, 0))\n",
+          "else if (atomic_store(&self->nodes[0].status, 0), atomic_exchange(&self->tid, 0))\n"),
+]
+
+
+class Problem(Exception):
+    """What is wrong, in one line."""
+
+
+def copy(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in COPIED:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (SOURCES / name).is_dir():
+            shutil.copytree(SOURCES / name, target)
+        else:
+            shutil.copy(SOURCES / name, target)
+
+
+def apply(fault, folder):
+    path = folder / fault.file
+    text = path.read_text()
+    if text.count(fault.old) != 1:
+        raise Problem(f"{fault.name}: {fault.file} has {text.count(fault.old)} places to put the fault in, not 1")
+    path.write_text(text.replace(fault.old, fault.new))
+
+
+def compile_test(test, folder, compiler):
+    command = [compiler, "-std=gnu11", "-O1", "-g", "-w", "-pthread", "-fno-strict-aliasing", "-fvisibility=hidden",
+               *test.flags, *INCLUDES, *test.sources, "-o", "program"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Problem(f"{folder.name} does not compile: {done.stderr.strip().splitlines()[0]}")
+
+
+def run(test, folder, seconds):
+    """Whether it passed, and what it said last."""
+    process = subprocess.Popen(["./program", *test.arguments], cwd=folder, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        # Its children, too: this is the group that start_new_session made.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return False, f"did not end within {seconds} s"
+    lines = output.strip().splitlines() or [f"status {process.returncode}"]
+    return process.returncode == 0, lines[0] if "WARNING" not in output else lines[1]
+
+
+def expect_sound(name, folder, compiler):
+    copy(folder)
+    compile_test(TESTS[name], folder, compiler)
+    passed, said = run(TESTS[name], folder, SOUND_SECONDS)
+    if not passed:
+        raise Problem(f"test '{name}' fails without a fault: {said}")
+    return f"sound     {name}"
+
+
+def expect_caught(fault, folder, compiler):
+    copy(folder)
+    apply(fault, folder)
+    compile_test(TESTS[fault.test], folder, compiler)
+    passed, said = run(TESTS[fault.test], folder, FAULTY_SECONDS)
+    if passed:
+        raise Problem(f"{fault.name}: test '{fault.test}' does not notice that {fault.why}")
+    shutil.rmtree(folder)
+    return f"caught    {fault.name}: {said}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder for the copies")
+    parser.add_argument("--compiler", default="cc")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("names", nargs="*", metavar="FAULT", help="only these")
+    arguments = parser.parse_args()
+
+    unknown = set(arguments.names) - {fault.name for fault in FAULTS}
+    if unknown:
+        sys.exit(f"faults: there is no fault '{sorted(unknown)[0]}'")
+    faults = [fault for fault in FAULTS if not arguments.names or fault.name in arguments.names]
+    work = arguments.work.resolve()
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        jobs = [pool.submit(expect_sound, name, work / f"sound-{name.replace(' ', '-')}", arguments.compiler)
+                for name in dict.fromkeys(fault.test for fault in faults)]
+        jobs += [pool.submit(expect_caught, fault, work / fault.name, arguments.compiler) for fault in faults]
+        for job in jobs:
+            try:
+                print(job.result(), flush=True)
+            except Problem as problem:
+                failed += 1
+                print(f"MISSED    {problem}", flush=True)
+    print(f"{len(jobs) - failed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
