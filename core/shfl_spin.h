@@ -9,8 +9,8 @@
  * rest.
  *
  * Promises: mutual exclusion. A queued waiter is passed by newcomers that had found the queue empty before it entered,
- * each once; and by waiters of the shuffler's domain, at most SHFL_MAX_BATCH of them in a batch. Spins, unless told
- * otherwise; the head never sleeps. 12 bytes a lock and 4 for the fork generation, a node a waiter (on its stack), none
+ * each once; and by waiters of the shuffler's domain, at most SHFL_MAX_BATCH of them in a batch. The head never
+ * sleeps; those behind it do under wait=park. 12 bytes a lock and 4 for the fork generation, a node a waiter (on its stack), none
  * a holder. Atomic read-modify-writes: 1 uncontended; contended 4: two exchanges (tail, the next head's status) and
  * two compare-exchanges (locked, tail).
  *
