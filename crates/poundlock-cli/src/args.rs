@@ -51,9 +51,6 @@ pub(crate) struct RunArgs {
     /// The lock, NAME[,KEY=VALUE...], see `poundlock list`; or native
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
-    /// Write what the locks did to FILE at exit (-: to stderr)
-    #[arg(long, value_name = "FILE")]
-    pub stats: Option<PathBuf>,
     /// Say on stderr which lock is used
     #[arg(short, long)]
     pub verbose: bool,

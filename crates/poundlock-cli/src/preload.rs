@@ -39,8 +39,8 @@ fn unusable(path: &Path, why: &str) -> Failure {
     Failure::ours(format!("preload library '{}' cannot be used: {why}", path.display()))
 }
 
-/// As [`Elf::machine`] has it.
-fn own_machine() -> &'static str {
+/// The machine that we run on, as [`Elf::machine`] has it.
+pub fn own_machine() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "64-bit X86_64",
         "aarch64" => "64-bit Aarch64",

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 
 /// Runs the program in place of this process. Returns only if it could not.
 pub fn run(args: &RunArgs) -> Failure {
@@ -25,22 +24,10 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
         Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
     };
     let mut changes = preload::changes(&choice, library.as_ref());
-    if let Some(file) = &args.stats {
-        changes.push(("POUNDLOCK_STATS", Some(stats(file)?)));
-    }
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }
     Ok(changes)
-}
-
-/// The library's word for where counts go. The path is absolute: the program may change its directory.
-fn stats(file: &Path) -> Result<OsString, Failure> {
-    if file == Path::new("-") {
-        return Ok("1".into());
-    }
-    let path = std::path::absolute(file);
-    path.map(Into::into).map_err(|error| Failure::ours(format!("--stats '{}': {error}", file.display())))
 }
 
 /// Becomes `program`. Unlike [`std::os::unix::process::CommandExt::exec`] it leaves the signal mask as it was found.

@@ -33,7 +33,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(args)?;
     let interrupted = interrupts().map_err(|error| Failure::ours(format!("cannot catch interrupts: {error}")))?;
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let runs = plan.run_all(&interrupted)?;
+    let runs = plan.run_all(&interrupted);
     let comparison = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
     publish(args, &comparison)?;
     let failed = comparison.runs.iter().any(|run| run.outcome != Outcome::Ok);
@@ -72,33 +72,42 @@ impl Plan<'_> {
         Ok(Plan { args, choices, library, metric })
     }
 
-    /// Every run, in the order of measuring: each round begins with another lock, so that none always follows the same.
-    fn run_all(&self, interrupted: &AtomicBool) -> Result<Vec<Run>, Failure> {
-        let rounds = self.args.warmup + self.args.repeats;
-        let progress = progress(u64::from(rounds) * self.choices.len() as u64);
+    /// Every run, in the order of measuring, up to an interrupt.
+    fn run_all(&self, interrupted: &AtomicBool) -> Vec<Run> {
+        let order = self.order();
+        let progress = progress(order.len() as u64);
         let mut runs = Vec::new();
-        for round in 0..rounds {
-            let repeat = (round >= self.args.warmup).then(|| round - self.args.warmup + 1);
-            let mut order: Vec<&Choice> = self.choices.iter().collect();
-            order.rotate_left(repeat.map_or(0, |repeat| repeat - 1) as usize % self.choices.len());
-            for choice in order {
-                progress.set_message(choice.to_string());
-                let Some(run) = self.run_once(choice, repeat, interrupted) else {
-                    return Ok(runs);
-                };
-                if run.outcome != Outcome::Ok {
-                    progress.suspend(|| complain(&run));
-                }
-                runs.push(run);
-                progress.inc(1);
+        for (choice, repeat) in order {
+            progress.set_message(choice.to_string());
+            let Some(run) = self.run_once(choice, repeat, interrupted) else {
+                break;
+            };
+            if run.outcome != Outcome::Ok {
+                progress.suspend(|| complain(&run));
             }
+            runs.push(run);
+            progress.inc(1);
         }
         progress.finish_and_clear();
-        Ok(runs)
+        runs
+    }
+
+    /// Locks and repeats (none: a warm-up). Each repeat begins with another lock, so that none always follows the same.
+    fn order(&self) -> Vec<(&Choice, Option<u32>)> {
+        let warmup = (0..self.args.warmup).flat_map(|_| self.choices.iter().map(|choice| (choice, None)));
+        let repeats = (0..self.args.repeats).flat_map(|repeat| {
+            let mut order: Vec<_> = self.choices.iter().map(|choice| (choice, Some(repeat + 1))).collect();
+            order.rotate_left(repeat as usize % self.choices.len());
+            order
+        });
+        warmup.chain(repeats).collect()
     }
 
     /// One run, or nothing if it was interrupted.
     fn run_once(&self, choice: &Choice, repeat: Option<u32>, interrupted: &AtomicBool) -> Option<Run> {
+        if interrupted.load(Ordering::Relaxed) {
+            return None;
+        }
         let changes = preload::changes(choice, Some(&self.library));
         let measured = match measure(&self.args.program, &changes, self.args.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => return None,

@@ -41,7 +41,7 @@ pub fn svg(comparison: &Comparison, native: &str) -> std::result::Result<String,
         label(&area, &heading(comparison), (i32::midpoint(LEFT, RIGHT), height - 26), 14, &INK, HPos::Center)?;
         for (index, lock) in comparison.locks.iter().enumerate() {
             let middle = TOP + ROW * i32::try_from(index)? + ROW / 2;
-            label(&area, &lock.lock, (LEFT - 12, middle), 15, &INK, HPos::Right)?;
+            label(&area, &shorten(&lock.lock, 27), (LEFT - 12, middle), 15, &INK, HPos::Right)?;
             match lock.figure {
                 Some(figure) => bar(&area, &scale, figure, middle, if lock.lock == native { NATIVE_BAR } else { BAR })?,
                 None => label(&area, "no run succeeded", (LEFT + 8, middle), 14, &FAILED, HPos::Left)?,
@@ -119,9 +119,15 @@ fn grid(area: &Area, scale: &Scale, bottom: i32) -> Result {
         let figure = f64::from(line) * scale.step;
         let x = scale.x(figure);
         area.draw(&PathElement::new([(x, TOP), (x, bottom)], GRID))?;
-        label(area, &number(figure), (x, bottom + 14), 12, &FAINT, HPos::Center)?;
+        label(area, &tick(figure), (x, bottom + 14), 12, &FAINT, HPos::Center)?;
     }
     Ok(())
+}
+
+/// A round number without the zeros that its arithmetic leaves.
+fn tick(figure: f64) -> String {
+    let text = number(figure);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn bar(area: &Area, scale: &Scale, figure: Spread, middle: i32, colour: RGBColor) -> Result {

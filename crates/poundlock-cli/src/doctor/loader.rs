@@ -3,7 +3,6 @@
 
 use crate::elf::Elf;
 use crate::failure::Failure;
-use crate::preload::Library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,8 +13,6 @@ pub struct Loaded {
     pub libraries: Vec<PathBuf>,
     /// What keeps the program from starting.
     pub faults: Vec<String>,
-    /// Why the preload library would not be loaded.
-    pub preload_fault: Option<String>,
 }
 
 /// Whether `loader` is this system's own, which this process itself was loaded by. Another one is whatever the program's
@@ -27,26 +24,31 @@ pub fn is_ours(loader: &Path) -> Result<bool, Failure> {
     Ok(own.loader.as_deref().and_then(real).is_some_and(|own| real(loader) == Some(own)))
 }
 
-/// Asks `loader`, which must be ours, what it would load for `program`.
-pub fn list(loader: &Path, program: &Path, preload: Option<&Library>) -> Result<Loaded, Failure> {
+/// Asks `loader`, which must be ours, what it would load for `program`, with `preload` or without.
+pub fn list(loader: &Path, program: &Path, preload: Option<&Path>) -> Result<Loaded, Failure> {
     let mut command = Command::new(loader);
     command.arg("--list").arg(program);
     for variable in ["LD_PRELOAD", "LD_AUDIT", "LD_DEBUG"] {
         command.env_remove(variable);
     }
     if let Some(library) = preload {
-        command.env("LD_PRELOAD", &library.path);
+        command.env("LD_PRELOAD", library);
     }
     let output = command.output().map_err(|error| Failure::of_program(loader.as_os_str(), &error))?;
     let mut loaded = Loaded::default();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         sort_line(line.trim(), &mut loaded);
     }
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-    let about_preload = |line: &&str| line.contains("cannot be preloaded");
-    loaded.preload_fault = complaints.lines().find(about_preload).map(str::to_owned);
-    loaded.faults.extend(complaints.lines().filter(|line| !about_preload(line)).map(str::to_owned));
+    loaded.faults.extend(String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned));
     Ok(loaded)
+}
+
+/// Why `loader` would not load `library` into `program`, which is fine by itself.
+pub fn preload_fault(loader: &Path, program: &Path, library: &Path) -> Result<Option<String>, Failure> {
+    let loaded = list(loader, program, Some(library))?;
+    let absent = || (!loaded.libraries.iter().any(|path| path == library)).then(|| "it is not loaded".to_owned());
+    let fault = loaded.faults.first().cloned().or_else(absent);
+    Ok(fault.map(|fault| format!("preload library '{}' cannot be used: {fault}", library.display())))
 }
 
 /// A line is `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)` or `NAME => not found`.

@@ -7,7 +7,7 @@ mod script;
 use crate::args::DoctorArgs;
 use crate::elf::{Elf, Language};
 use crate::failure::Failure;
-use crate::preload::Library;
+use crate::preload::{Library, own_machine};
 use crate::program;
 use crate::provenance::Provenance;
 use crate::text_table;
@@ -29,7 +29,7 @@ struct Report {
     command: Vec<String>,
     scripts: Vec<PathBuf>,
     program: PathBuf,
-    machine: String,
+    machine_type: String,
     loader: Option<PathBuf>,
     needed: Vec<String>,
     preload: Option<PathBuf>,
@@ -47,6 +47,7 @@ struct Patient {
     preload: Result<Library, String>,
     /// `None` if the program has no loader that may be asked.
     loaded: Option<Loaded>,
+    preload_fault: Option<String>,
     imports: Vec<Imports>,
 }
 
@@ -78,7 +79,7 @@ fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
         scripts,
         works: obstacle.is_none(),
         verdict: obstacle.unwrap_or_else(|| "its locks can be replaced".to_owned()),
-        machine: patient.elf.machine,
+        machine_type: patient.elf.machine,
         loader: patient.elf.loader,
         needed: patient.elf.needed,
         preload: patient.preload.ok().map(|library| library.path),
@@ -89,25 +90,25 @@ fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
 
 impl Patient {
     fn admit(path: PathBuf, preload: Option<&Path>) -> Result<Patient, Failure> {
-        let elf = Elf::read(&path).map_err(|why| Failure::ours(format!("'{}': {why}", path.display())))?;
+        let elf = Elf::read(&path).map_err(|why| unreadable(&path, &why))?;
         let preload = Library::find(preload).map_err(|failure| failure.message);
-        let same_machine = preload.as_ref().is_ok_and(|library| library.elf.machine == elf.machine);
-        let loaded = match &elf.loader {
-            Some(loader) if loader::is_ours(loader)? => {
-                Some(loader::list(loader, &path, preload.as_ref().ok().filter(|_| same_machine))?)
-            }
-            _ => None,
-        };
         let exports = preload.as_ref().ok().map(|library| &library.elf);
         let mut imports = vec![Imports::of(&path, &elf, exports)];
-        for library in loaded.iter().flat_map(|loaded| &loaded.libraries) {
-            if preload.as_ref().is_ok_and(|preload| preload.path == *library) {
-                continue;
+        let (mut loaded, mut preload_fault) = (None, None);
+        if let Some(loader) = elf.loader.as_deref().filter(|_| elf.machine == own_machine())
+            && loader::is_ours(loader)?
+        {
+            let found = loader::list(loader, &path, None)?;
+            for library in &found.libraries {
+                let elf = Elf::read(library).map_err(|why| unreadable(library, &why))?;
+                imports.push(Imports::of(library, &elf, exports));
             }
-            let elf = Elf::read(library).map_err(|why| Failure::ours(format!("'{}': {why}", library.display())))?;
-            imports.push(Imports::of(library, &elf, exports));
+            if let Ok(library) = &preload {
+                preload_fault = loader::preload_fault(loader, &path, &library.path)?;
+            }
+            loaded = Some(found);
         }
-        Ok(Patient { path, elf, preload, loaded, imports })
+        Ok(Patient { path, elf, preload, loaded, preload_fault, imports })
     }
 
     /// The first reason why the program's locks cannot be replaced.
@@ -117,6 +118,9 @@ impl Patient {
 
     /// Why the program would load no library of ours, whatever is in it.
     fn not_loadable(&self) -> Option<String> {
+        if self.elf.machine != own_machine() {
+            return Some(format!("a {} program: the preload library is {}", self.elf.machine, own_machine()));
+        }
         let Some(loader) = &self.elf.loader else {
             return Some(match self.elf.language {
                 Language::Go => "a static Go program: its locks are the Go runtime's: nothing to interpose".to_owned(),
@@ -133,19 +137,9 @@ impl Patient {
     }
 
     fn preload_obstacle(&self) -> Option<String> {
-        let library = match &self.preload {
-            Ok(library) => library,
-            Err(why) => return Some(why.clone()),
-        };
-        if library.elf.machine != self.elf.machine {
-            return Some(format!("a {} program: the preload library is {}", self.elf.machine, library.elf.machine));
-        }
-        let loaded = self.loaded.as_ref()?;
-        let fault = loaded.faults.first().map(|fault| format!("the program itself cannot start: {fault}"));
-        fault.or_else(|| loaded.preload_fault.clone()).or_else(|| {
-            let there = loaded.libraries.contains(&library.path);
-            (!there).then(|| format!("the loader does not load {}", library.path.display()))
-        })
+        let fault = self.loaded.as_ref().and_then(|loaded| loaded.faults.first());
+        let fault = fault.map(|fault| format!("the program itself cannot start: {fault}"));
+        fault.or_else(|| self.preload.as_ref().err().cloned()).or_else(|| self.preload_fault.clone())
     }
 
     fn nothing_to_interpose(&self) -> Option<String> {
@@ -197,6 +191,10 @@ impl Patient {
     }
 }
 
+fn unreadable(path: &Path, why: &str) -> Failure {
+    Failure::ours(format!("'{}': {why}", path.display()))
+}
+
 /// Whether the kernel gives the program other rights than its caller's, so that the loader distrusts the environment.
 fn is_privileged(path: &Path) -> bool {
     let (user, group) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
@@ -220,7 +218,7 @@ fn print_report(report: &Report) {
         println!("script    {}", script.display());
     }
     let linking = if report.loader.is_some() { "dynamic" } else { "static" };
-    println!("program   {} ({}, {linking})", report.program.display(), report.machine);
+    println!("program   {} ({}, {linking})", report.program.display(), report.machine_type);
     if let Some(preload) = &report.preload {
         println!("preload   {}", preload.display());
     }

@@ -1,0 +1,213 @@
+//! `poundlock compare` measures every run of every lock, loses none, and says what it could not do.
+
+mod common;
+
+use common::{assert_refused, output, poundlock, scratch, stderr, stdout};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn json(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).expect("compare wrote it");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// Runs compare with `options` on a shell script. Returns its exit status and its JSON.
+fn compare(options: &[&str], script: &str) -> (Option<i32>, Value) {
+    let directory = scratch();
+    let file = directory.path().join("comparison.json");
+    let mut command = poundlock(["compare", "--json"]);
+    let output = output(command.arg(&file).args(options).args(["--", "sh", "-c", script]));
+    (output.status.code(), json(&file))
+}
+
+/// The runs' member `name`, in order.
+fn each_run<'a>(comparison: &'a Value, name: &str) -> Vec<&'a Value> {
+    comparison["runs"].as_array().expect("runs").iter().map(|run| &run[name]).collect()
+}
+
+fn lock<'a>(comparison: &'a Value, name: &str) -> &'a Value {
+    let locks = comparison["locks"].as_array().expect("locks");
+    locks.iter().find(|lock| lock["lock"] == name).unwrap_or_else(|| panic!("no {name} in {locks:?}"))
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    for (options, words) in [
+        (&["--metric", "rate: ("][..], &["rate: (", "unclosed group"][..]),
+        (&["--metric", "rate"], &["rate", "no group"]),
+        (&["-l", "mcs,nosuch"], &["nosuch"]),
+        (&["-l", "wait=spin,mcs"], &["'wait=spin'", "no lock before it"]),
+        (&["-l", "mcs", "-l", "ttas,mcs"], &["'mcs'", "twice"]),
+        (&["-l", "native"], &["native"]),
+        (&["--json", "/no/such/directory/file"], &["/no/such/directory/file"]),
+        (&["--svg", "/no/such/directory/file"], &["/no/such/directory/file"]),
+        (&["--preload", "/no/such.so"], &["/no/such.so"]),
+    ] {
+        assert_refused(poundlock(["compare"]).args(options).args(["--", "true"]), 125, words);
+    }
+    assert_refused(&mut poundlock(["compare", "no-such-program"]), 127, &["'no-such-program'"]);
+    assert_refused(&mut poundlock(["compare", "/"]), 126, &["'/'"]);
+}
+
+#[test]
+fn the_json_says_what_was_measured_and_where() {
+    let options =
+        ["-l", "mcs,wait=park,ttas", "-n", "2", "--warmup", "1", "--metric", r"^rate: (\d+)", "--timeout", "60"];
+    let script = "sleep 0.05; if [ -n \"$POUNDLOCK_LOCK\" ]; then echo rate: 30; else echo rate: 10; fi";
+    let (status, comparison) = compare(&options, script);
+    assert_eq!(status, Some(0), "{comparison:#}");
+    assert_eq!(comparison["schema"], "poundlock.compare/1");
+    for name in ["/poundlock/version", "/poundlock/revision", "/machine/cpu", "/kernel", "/compiler/locks", "/preload"]
+    {
+        assert!(comparison.pointer(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()), "{name}");
+    }
+    assert!(comparison["machine"]["cores_online"].as_u64() >= Some(1));
+    assert_eq!(comparison["command"], serde_json::json!(["sh", "-c", script]));
+    assert_eq!(comparison["settings"]["repeats"], 2);
+    assert_eq!(comparison["settings"]["metric"], options[7]);
+    assert_eq!(comparison["figure"]["better"], "higher");
+    assert_eq!(comparison["interrupted"], false);
+
+    assert_eq!(comparison["runs"].as_array().map(Vec::len), Some(9), "three of the warm-up and two of each lock");
+    assert_eq!(each_run(&comparison, "repeat").iter().filter(|repeat| repeat.is_null()).count(), 3);
+    for run in comparison["runs"].as_array().expect("runs") {
+        assert_eq!(run["outcome"]["kind"], "ok", "{run}");
+        assert!(run["wall"].as_f64() >= Some(0.05), "it slept: {run}");
+        assert!(run["peak_rss_bytes"].as_u64() > Some(0), "{run}");
+    }
+    for (name, figure, ratio) in [("native", 10.0, 1.0), ("mcs,wait=park", 30.0, 3.0), ("ttas", 30.0, 3.0)] {
+        let lock = lock(&comparison, name);
+        assert_eq!(lock["figure"]["median"], figure, "{lock}");
+        assert_eq!(lock["ratio"]["median"], ratio, "{lock}");
+        assert_eq!((&lock["succeeded"], &lock["failed"]), (&2.into(), &0.into()), "{lock}");
+    }
+}
+
+#[test]
+fn each_repeat_begins_with_another_lock() {
+    let (_, comparison) = compare(&["-l", "mcs,ttas", "-n", "4"], "true");
+    let order = ["native", "mcs", "ttas", "mcs", "ttas", "native", "ttas", "native", "mcs", "native", "mcs", "ttas"];
+    assert_eq!(each_run(&comparison, "lock"), order);
+}
+
+#[test]
+fn every_lock_is_compared_unless_told() {
+    let (_, comparison) = compare(&["-n", "1", "--no-native"], "true");
+    let names: Vec<&str> = poundlock::locks().map(|lock| lock.name).collect();
+    assert_eq!(each_run(&comparison, "lock"), names);
+    assert!(lock(&comparison, names[0])["ratio"].is_null(), "there is nothing to relate to");
+}
+
+#[test]
+fn a_failed_run_is_shown_and_the_others_count() {
+    let directory = scratch();
+    let file = directory.path().join("comparison.json");
+    let script = r#"case "$POUNDLOCK_LOCK" in ttas) echo went wrong; exit 3;; mcs) kill -SEGV $$;; esac"#;
+    let mut command = poundlock(["compare", "-l", "ttas,mcs,cna", "-n", "2", "--json"]);
+    let output = output(command.arg(&file).args(["--", "sh", "-c", script]));
+    assert_eq!(output.status.code(), Some(1));
+    let row = |name: &str| {
+        let table = stdout(&output);
+        table.lines().find(|line| line.trim_start().starts_with(name)).expect("a row for each lock").to_owned()
+    };
+    assert!(row("ttas").contains("2 of 2 FAILED"), "{}", row("ttas"));
+    assert!(!row("cna").contains("FAILED"), "{}", row("cna"));
+    assert!(stderr(&output).contains("ttas, repeat 1: exit status 3\n  | went wrong"), "{}", stderr(&output));
+    let comparison = json(&file);
+    assert_eq!(comparison["runs"].as_array().map(Vec::len), Some(8));
+    assert!(lock(&comparison, "ttas")["figure"].is_null());
+    assert_eq!(lock(&comparison, "cna")["succeeded"], 2);
+    let outcome = |name: &str| {
+        let runs = comparison["runs"].as_array().expect("runs");
+        runs.iter().find(|run| run["lock"] == name).expect("a run of each lock")["outcome"].clone()
+    };
+    assert_eq!(outcome("ttas"), serde_json::json!({"kind": "exit", "status": 3}));
+    assert_eq!(outcome("mcs"), serde_json::json!({"kind": "signal", "number": libc::SIGSEGV, "name": "SIGSEGV"}));
+}
+
+#[test]
+fn a_run_that_hangs_is_killed_with_its_children() {
+    let (status, comparison) = compare(&["-l", "mcs", "-n", "1", "--timeout", "0.3"], "sleep 1000 & sleep 1000");
+    assert_eq!(status, Some(1));
+    for outcome in each_run(&comparison, "outcome") {
+        assert_eq!(outcome["kind"], "timeout");
+    }
+}
+
+#[test]
+fn what_a_run_leaves_behind_is_killed() {
+    let directory = scratch();
+    let file = directory.path().join("pid");
+    let script = format!("sleep 1000 & echo $! > {}", file.display());
+    let (status, _) = compare(&["-l", "mcs", "-n", "1", "--no-native"], &script);
+    assert_eq!(status, Some(0));
+    let pid = std::fs::read_to_string(file).expect("the run wrote it");
+    let command_line = format!("/proc/{}/cmdline", pid.trim());
+    // A process that was killed may take its time to end; a zombie has no command line.
+    while std::fs::read(&command_line).is_ok_and(|line| line.starts_with(b"sleep")) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_figure_that_is_not_there_is_a_failure() {
+    for (script, reason) in [("echo nothing", "matches nothing"), ("echo rate: none", "'none'")] {
+        let (status, comparison) = compare(&["-l", "mcs", "-n", "1", "--metric", r"rate: (\w+)"], script);
+        assert_eq!(status, Some(1));
+        for outcome in each_run(&comparison, "outcome") {
+            assert_eq!(outcome["kind"], "no-figure");
+            assert!(outcome["reason"].as_str().is_some_and(|text| text.contains(reason)), "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn memory_and_cpu_time_are_the_programs_own() {
+    let script =
+        "exec /usr/bin/python3 -c 'x = bytearray(200 << 20)\nwhile __import__(\"time\").process_time() < 0.2: pass'";
+    let (_, comparison) = compare(&["-l", "mcs", "-n", "1"], script);
+    for run in comparison["runs"].as_array().expect("runs") {
+        let mebibytes = run["peak_rss_bytes"].as_f64().expect("a number") / f64::from(1 << 20);
+        assert!((200.0..300.0).contains(&mebibytes), "{run}");
+        let cpu = run["cpu_user"].as_f64().expect("a number") + run["cpu_system"].as_f64().expect("a number");
+        assert!(cpu >= 0.2, "{run}");
+    }
+}
+
+#[test]
+fn json_goes_to_stdout_and_the_plot_to_its_file() {
+    let directory = scratch();
+    let file = directory.path().join("plot.svg");
+    let mut command = poundlock(["compare", "-l", "mcs,ticket", "-n", "1", "--json", "-", "--svg"]);
+    let output = output(command.arg(&file).args(["--", "echo", "<&>"]));
+    let comparison: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
+    assert_eq!(comparison["command"], serde_json::json!(["echo", "<&>"]));
+    assert!(stderr(&output).contains("ratio"), "the table: {}", stderr(&output));
+    let plot = std::fs::read_to_string(file).expect("compare wrote it");
+    assert!(plot.starts_with("<svg") && plot.trim_end().ends_with("</svg>"), "{plot}");
+    for text in ["native", "mcs", "ticket", "wall time s", "&lt;&amp;&gt;"] {
+        assert!(plot.contains(text), "no {text} in {plot}");
+    }
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let directory = scratch();
+    let (file, started) = (directory.path().join("comparison.json"), directory.path().join("started"));
+    let script = format!("[ -z \"$POUNDLOCK_LOCK\" ] || {{ touch {}; exec sleep 1000; }}", started.display());
+    let mut command: Command = poundlock(["compare", "-l", "mcs", "-n", "5", "--json"]);
+    command.arg(&file).args(["--", "sh", "-c", &script]).stdout(Stdio::null());
+    let mut child = command.spawn().expect("the command runs");
+    while !started.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    assert_eq!(child.wait().expect("it is our child").code(), Some(130));
+    let comparison = json(&file);
+    assert_eq!(comparison["interrupted"], true);
+    assert_eq!(each_run(&comparison, "lock"), ["native"]);
+}

@@ -1,0 +1,35 @@
+//! `poundlock list` shows what the library knows of the locks.
+
+mod common;
+
+use common::{output, poundlock, stdout};
+use serde_json::Value;
+
+#[test]
+fn every_lock_is_listed() {
+    let text = stdout(&output(&mut poundlock(["list"])));
+    let json = output(&mut poundlock(["list", "--json"]));
+    let listing: Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
+    assert_eq!(listing["schema"], "poundlock.list/1");
+    assert!(listing["machine"]["cpu"].is_string() && listing["compiler"]["locks"].is_string(), "{listing:#}");
+    let locks = listing["locks"].as_array().expect("locks");
+    assert_eq!(locks.len(), poundlock::locks().count());
+    for (listed, info) in locks.iter().zip(poundlock::locks()) {
+        assert_eq!(listed["name"], info.name);
+        assert_eq!(listed["bytes_per_lock"], info.bytes_per_lock);
+        assert_eq!(listed["bytes_per_waiter"], info.bytes_per_waiter);
+        assert_eq!(listed["bytes_per_holder"], info.bytes_per_holder);
+        assert_eq!(listed["wait"], info.wait);
+        assert!(listed["keys"].as_array().is_some_and(|keys| keys.contains(&"wait".into())), "{listed}");
+        for words in [info.promise, info.paper, &info.keys] {
+            assert!(text.contains(words), "no {words:?} in {text}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_gets_no_complaint() {
+    let command = format!("{} list | head -n 1", env!("CARGO_BIN_EXE_poundlock"));
+    let output = output(std::process::Command::new("sh").args(["-c", &command]));
+    assert_eq!(common::stderr(&output), "");
+}

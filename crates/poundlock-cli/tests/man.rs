@@ -1,0 +1,41 @@
+//! The manual pages in docs/man are those of the command line. POUNDLOCK_WRITE_MAN=1 writes them.
+
+use clap::{Command, CommandFactory};
+use poundlock_cli::args::Cli;
+use std::path::{Path, PathBuf};
+
+/// Every page with its name: the command's own, and one for each subcommand.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let subcommands: Vec<Command> = command.get_subcommands().cloned().collect();
+    std::iter::once(page(command, "poundlock".to_owned()))
+        .chain(subcommands.into_iter().map(|subcommand| {
+            let name = format!("poundlock-{}", subcommand.get_name());
+            page(subcommand, name)
+        }))
+        .collect()
+}
+
+fn page(command: Command, name: String) -> (PathBuf, String) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man").join(format!("{name}.1"));
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).title(name).render(&mut text).expect("a page");
+    (file, String::from_utf8(text).expect("UTF-8"))
+}
+
+#[test]
+fn the_manual_pages_are_those_of_the_command_line() {
+    let write = std::env::var_os("POUNDLOCK_WRITE_MAN").is_some();
+    for (file, text) in pages() {
+        if write {
+            std::fs::write(&file, &text).expect("docs/man takes files");
+        }
+        let found = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            found == text,
+            "{} is out of date: write it with POUNDLOCK_WRITE_MAN=1 cargo test --test man",
+            file.display()
+        );
+    }
+}

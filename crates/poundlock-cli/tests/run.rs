@@ -1,0 +1,155 @@
+//! `poundlock run` becomes the program and changes nothing but its locks; what it cannot run it says in one line.
+
+mod common;
+
+use common::{assert_refused, output, poundlock, preload, scratch, stderr, stdout};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+#[test]
+fn wrong_locks_are_named() {
+    assert_refused(&mut poundlock(["run", "-l", "mutexx", "--", "true"]), 125, &["mutexx"]);
+    assert_refused(&mut poundlock(["run", "-l", "mcs,colour=red", "--", "true"]), 125, &["colour"]);
+    assert_refused(&mut poundlock(["run", "-l", "mcs,wait=never", "--", "true"]), 125, &["never"]);
+    assert_refused(&mut poundlock(["run", "-l", "", "--", "true"]), 125, &[]);
+}
+
+#[test]
+fn wrong_usage_is_one_line() {
+    assert_refused(&mut poundlock(["run", "--lok", "mcs", "--", "true"]), 125, &["--lok"]);
+    assert_refused(&mut poundlock(["run", "-l", "mcs"]), 125, &["COMMAND"]);
+    assert_refused(&mut poundlock(["rum"]), 125, &["rum"]);
+    assert_refused(&mut poundlock(["compare", "-n", "0", "true"]), 125, &["0"]);
+    assert_refused(&mut poundlock(["compare", "--timeout", "soon", "true"]), 125, &["soon"]);
+    assert_refused(&mut poundlock(["compare", "--lower-is-better", "true"]), 125, &["--metric"]);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_127() {
+    for lock in ["mcs", "native"] {
+        assert_refused(&mut poundlock(["run", "-l", lock, "--", "no-such-program"]), 127, &["'no-such-program'"]);
+        assert_refused(&mut poundlock(["run", "-l", lock, "--", "/no/such/program"]), 127, &["/no/such/program"]);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_126() {
+    let directory = scratch();
+    let file = directory.path().join("plain");
+    std::fs::write(&file, "#!/bin/sh\n").expect("a file");
+    for path in [file.as_os_str(), directory.path().as_os_str()] {
+        let mut command = poundlock(["run", "-l", "mcs", "--"]);
+        assert_refused(command.arg(path), 126, &[&path.to_string_lossy()]);
+    }
+}
+
+#[test]
+fn a_preload_library_that_is_missing_or_none_is_named() {
+    let directory = scratch();
+    let text = directory.path().join("text.so");
+    std::fs::write(&text, "no library").expect("a file");
+    let blank = directory.path().join("a b.so");
+    std::fs::copy(preload(), &blank).expect("a copy");
+    for (path, why) in
+        [("/no/such.so".as_ref(), "No such file"), (text.as_os_str(), "not an ELF"), (blank.as_os_str(), "blank")]
+    {
+        let mut command = poundlock(["run", "-l", "mcs", "--preload"]);
+        assert_refused(command.arg(path).args(["--", "true"]), 125, &[&path.to_string_lossy(), why]);
+    }
+    assert_refused(poundlock(["run", "true"]).env("POUNDLOCK_PRELOAD", "/no/such.so"), 125, &["/no/such.so"]);
+}
+
+#[test]
+fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
+    let directory = scratch();
+    let binary = directory.path().join("bin/poundlock");
+    std::fs::create_dir_all(directory.path().join("bin")).expect("a directory");
+    std::fs::create_dir_all(directory.path().join("lib/poundlock")).expect("a directory");
+    std::fs::copy(env!("CARGO_BIN_EXE_poundlock"), &binary).expect("a copy");
+    let run = || {
+        let mut command = Command::new(&binary);
+        command.env_remove("POUNDLOCK_PRELOAD").env_remove("LD_PRELOAD").args(["run", "-l", "mcs", "--", "env"]);
+        command
+    };
+    assert_refused(&mut run(), 125, &["libpoundlock-preload.so", "--preload"]);
+    for place in ["lib/poundlock", "lib", "bin"] {
+        let library = directory.path().join(place).join("libpoundlock-preload.so");
+        std::fs::copy(preload(), &library).expect("a copy");
+        let line = format!("LD_PRELOAD={}", library.canonicalize().expect("it is there").display());
+        let output = output(&mut run());
+        assert!(stdout(&output).lines().any(|found| found == line), "{place}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn exit_status_passes_through() {
+    for lock in ["mcs", "native"] {
+        for status in [0, 1, 42, 125, 255] {
+            let output = output(&mut poundlock(["run", "-l", lock, "--", "sh", "-c", &format!("exit {status}")]));
+            assert_eq!(output.status.code(), Some(status), "{lock}");
+            assert_eq!(stderr(&output), "", "{lock}");
+        }
+    }
+}
+
+#[test]
+fn signals_pass_through() {
+    for lock in ["mcs", "native"] {
+        for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGPIPE] {
+            let output = output(&mut poundlock(["run", "-l", lock, "--", "sh", "-c", &format!("kill -{signal} $$")]));
+            assert_eq!(output.status.signal(), Some(signal), "{lock}");
+        }
+    }
+}
+
+/// Blocks a signal, undoes what Python does to SIGPIPE, and becomes the program in its arguments.
+const BLOCK_AND_EXEC: &str = "
+import os, signal, sys
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.execvp(sys.argv[1], sys.argv[1:])
+";
+
+/// The program sees the signal mask and dispositions that poundlock was started with.
+#[test]
+fn signal_state_passes_through() {
+    let state = |setup: &str, prefix: &str| {
+        let script = format!("{setup} exec {prefix} grep -E '^Sig(Blk|Ign)' /proc/self/status");
+        let output = output(Command::new("/usr/bin/python3").args(["-c", BLOCK_AND_EXEC, "sh", "-c", &script]));
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let prefix = format!("{} run -l native --", env!("CARGO_BIN_EXE_poundlock"));
+    for setup in ["", "trap '' PIPE HUP;"] {
+        assert_eq!(state(setup, ""), state(setup, &prefix), "after {setup:?}");
+    }
+    assert_ne!(state("", ""), state("trap '' PIPE;", ""), "the test sees the difference");
+}
+
+#[test]
+fn the_environment_names_library_and_lock() {
+    let ours = preload();
+    let variables = |lock: &str, inherited: &str| {
+        let output = output(poundlock(["run", "-l", lock, "--", "env"]).env("LD_PRELOAD", inherited));
+        let relevant = |line: &&str| line.starts_with("LD_PRELOAD=") || line.starts_with("POUNDLOCK_LOCK=");
+        let mut lines: Vec<String> = stdout(&output).lines().filter(relevant).map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let ours = ours.display();
+    assert_eq!(
+        variables("mcs,wait=spin", ""),
+        [format!("LD_PRELOAD={ours}"), "POUNDLOCK_LOCK=mcs,wait=spin".to_owned()]
+    );
+    assert_eq!(variables("ttas", "libm.so.6")[0], format!("LD_PRELOAD={ours}:libm.so.6"), "prepended");
+    assert_eq!(variables("ttas", &format!("libm.so.6 {ours}"))[0], format!("LD_PRELOAD={ours}:libm.so.6"), "once");
+    assert_eq!(variables("native", &format!("{ours}:libm.so.6")), ["LD_PRELOAD=libm.so.6"]);
+    assert_eq!(variables("native", ""), [""; 0]);
+}
+
+#[test]
+fn the_lock_is_in_use() {
+    let output = output(&mut poundlock(["run", "-v", "-l", "cna", "--", "/usr/bin/python3", "-c", "print('done')"]));
+    assert!(stderr(&output).contains("lock=cna"), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "done\n");
+}
