@@ -113,7 +113,7 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 	if (!previous)
 		return true;
 	node->domain = w_domain();
-	/* [C3] release: pairs with [C4]; our node's domain */
+	/* [C3] release: pairs with [C4], [C7], [C9]; our node's domain */
 	w_store_release(&previous->next, node);
 	return node_wait(&node->status, policy.wait, deadline);
 }

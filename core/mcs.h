@@ -83,7 +83,7 @@ static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, enum wai
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [M3] release: pairs with [M4]; our node's fields */
+	/* [M3] release: pairs with [M4], [M7]; our node's fields */
 	w_store_release(&previous->next, node);
 	return node_wait(&node->status, wait, deadline);
 }

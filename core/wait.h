@@ -62,7 +62,7 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
 {
 	w_event(contended);
-	/* [N3] acquire: pairs with [N4]; the last holder's critical section, and what it wrote into our node */
+	/* [N3] acquire: pairs with [N4], [N6]; the last holder's critical section, and what it wrote into our node */
 	if (w_wait_acquire(status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED)
 		return true;
 	if (wait == WAIT_PARK && node_park(status, deadline))

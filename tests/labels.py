@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Checks that the memory orders of the locks' sources are labelled, and that the labels pair up.
+
+An ordered operation has `[X1] ORDER: pairs with [X2], ...` in the comment right before it (`[X1] acq_rel: acquire pairs
+with ...; release pairs with ...`). Labels are unique; a partner exists, has the other order and names the label back.
+An acquire may pair with `nothing`; either may pair with `the release of w_NAME` or `the acquire of w_NAME` of
+world/README.md. A relaxed operation has `relaxed: REASON` right before it; `relaxed, both:` stands for two operations of
+a function, `relaxed, all:` for three or more.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+from typing import NamedTuple
+
+SOURCES = pathlib.Path(__file__).resolve().parents[1]
+
+# How many lines of code may be between the end of a comment and its operation.
+REACH = 3
+
+OPERATION = re.compile(r"\bw_(?:load|store|exchange|compare_exchange|fetch_[a-z]+|await|wait)_"
+                       r"(relaxed|acquire|release|acq_rel)\(|\bw_(fence)_seq_cst\(")
+LABEL = re.compile(r"\[([A-Z][0-9]+)\] (acquire|release|acq_rel|fence):")
+RELAXED = re.compile(r"(?:^|[.;:)] )relaxed(, both|, all)?:")
+LIST = r"((?:\[[A-Z][0-9]+\](?:, (?=\[)| and (?=\[))?)+|nothing\b|the (?:acquire|release) of w_[a-z_]+)"
+PARTNERS = re.compile(rf"(?:(acquire and release|acquire|release) )?(?:pairs?|and) with {LIST}", re.IGNORECASE)
+OTHER = {"acquire": "release", "release": "acquire"}
+
+
+class Label(NamedTuple):
+    where: str
+    order: str
+    pairs: dict  # "acquire" and "release" to the partners
+
+
+def lines_without_comments(text):
+    """The code, line by line, and the comments, by the line they end at."""
+    comments = {}
+
+    def blank(match):
+        words = re.sub(r"\s*\n\s*\*?\s*", " ", match.group()[2:-2]).strip(" *")
+        last = text.count("\n", 0, match.end()) + 1
+        comments[last] = words
+        return re.sub(r"[^\n]", " ", match.group())
+
+    return re.sub(r"/\*.*?\*/", blank, text, flags=re.DOTALL).split("\n"), comments
+
+
+def pairs_of(order, text):
+    """The partners that a label's text names, by the side that they pair with."""
+    pairs = {side: set() for side in OTHER}
+    side = order if order in OTHER else None
+    for match in PARTNERS.finditer(text):
+        if match.group(1):
+            side = match.group(1).lower()
+        named = re.findall(r"\[([A-Z][0-9]+)\]", match.group(2)) or [match.group(2).lower()]
+        for one in side.split(" and ") if side else []:
+            pairs[one].update(named)
+    return {one: partners for one, partners in pairs.items() if partners}
+
+
+def labels_of(text, where):
+    """The labels that a comment defines."""
+    found = list(LABEL.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return {match.group(1): Label(where, match.group(2), pairs_of(match.group(2), text[match.end():end]))
+            for match, end in zip(found, ends)}
+
+
+class File:
+    """One header: its labels, and what is wrong with its operations."""
+
+    def __init__(self, path, root):
+        self.name = str(path.relative_to(root))
+        self.code, self.comments = lines_without_comments(path.read_text())
+        self.labels, self.wrong = {}, []
+        self.used = set()
+        self.relaxed_group = None  # [line, kind, how many operations so far]
+        for line, text in self.comments.items():
+            for name, label in labels_of(text, f"{self.name}:{line}").items():
+                if name in self.labels:
+                    self.wrong.append(f"{label.where}: [{name}] is there twice")
+                self.labels[name] = label
+        for line, code in enumerate(self.code, 1):
+            self.check_line(line, code)
+        self.end_group()
+        self.wrong += [f"{label.where}: [{name}] belongs to no {label.order} operation"
+                       for name, label in self.labels.items() if name not in self.used]
+
+    def check_line(self, line, code):
+        if code.startswith("}"):
+            self.end_group()
+        if line in self.comments and RELAXED.search(self.comments[line]):
+            self.end_group()
+            self.relaxed_group = [line, RELAXED.search(self.comments[line]).group(1), 0]
+        for match in OPERATION.finditer(code):
+            order = match.group(1) or match.group(2)
+            if order == "relaxed":
+                self.check_relaxed(line)
+            else:
+                self.check_ordered(line, order)
+
+    def comments_before(self, line):
+        """Those that end at most REACH lines of code before @line, nearest first; a blank line is a border."""
+        between = 0
+        for above in range(line, 0, -1):
+            if above in self.comments:
+                yield self.comments[above]
+            if above == line:
+                continue
+            if not self.code[above - 1].strip():
+                if above not in self.comments and not self.inside_comment(above):
+                    return
+                continue
+            between += 1
+            if between > REACH:
+                return
+
+    def inside_comment(self, line):
+        """Whether the blank code of @line is a line of a comment."""
+        following = line
+        while following not in self.comments:
+            following += 1
+            if following > len(self.code) or self.code[following - 1].strip():
+                return False
+        return True
+
+    def check_ordered(self, line, order):
+        for text in self.comments_before(line):
+            for name, label in labels_of(text, "").items():
+                if label.order == order:
+                    self.used.add(name)
+                    return
+            if LABEL.search(text):
+                break
+        self.wrong.append(f"{self.name}:{line}: this {order} has no label")
+
+    def check_relaxed(self, line):
+        group = self.relaxed_group
+        if group and group[2] == 0 and line - group[0] > REACH:
+            group = None
+        if not group or (group[1] is None and group[2] == 1) or (group[1] == ", both" and group[2] == 2):
+            self.wrong.append(f"{self.name}:{line}: no comment says why this is relaxed")
+        else:
+            group[2] += 1
+
+    def end_group(self):
+        if self.relaxed_group:
+            line, kind, count = self.relaxed_group
+            enough = {None: count == 1, ", both": count == 2, ", all": count >= 3}
+            if not enough[kind]:
+                self.wrong.append(f"{self.name}:{line}: 'relaxed{kind or ''}:' stands before {count} operations")
+        self.relaxed_group = None
+
+
+def check_pairs(labels, world):
+    """What is wrong between the labels of all files."""
+    wrong = []
+    for name, label in labels.items():
+        sides = list(OTHER) if label.order == "acq_rel" else [label.order]
+        for side in sides if label.order != "fence" else []:
+            if side not in label.pairs:
+                wrong.append(f"{label.where}: [{name}] does not say what its {side} pairs with")
+        for side, partners in label.pairs.items():
+            for partner in sorted(partners):
+                wrong += check_pair(labels, world, name, side, partner)
+    return wrong
+
+
+def check_pair(labels, world, name, side, partner):
+    where = labels[name].where
+    if partner == "nothing":
+        return [] if side == "acquire" else [f"{where}: [{name}] is a release that pairs with nothing"]
+    outside = re.fullmatch(r"the (acquire|release) of (w_[a-z_]+)", partner)
+    if outside:
+        known = outside.group(1) == OTHER[side] and re.search(rf"\b{outside.group(2)}\b", world)
+        return [] if known else [f"{where}: [{name}] pairs with {partner}, which world/README.md does not have"]
+    if partner not in labels:
+        return [f"{where}: [{name}] pairs with [{partner}], which is not there"]
+    if name not in labels[partner].pairs.get(OTHER[side], ()):
+        return [f"{where}: the {side} of [{name}] pairs with [{partner}], whose {OTHER[side]} does not name it"]
+    return []
+
+
+def check(core):
+    """All that is wrong with the headers under @core, one line each."""
+    labels, wrong = {}, []
+    world = (SOURCES / "world/README.md").read_text()
+    for path in sorted(core.rglob("*.h")):
+        file = File(path, core.parent)
+        wrong += file.wrong
+        for name, label in file.labels.items():
+            if name in labels:
+                wrong.append(f"{label.where}: [{name}] is at {labels[name].where} too")
+            labels[name] = label
+    if not labels:
+        wrong.append(f"{core}: there are no labels")
+    return wrong + check_pairs(labels, world)
+
+
+# A file, a text in it, what to put in its place, and a part of the line that has to say so.
+BROKEN = [
+    ("ttas.h", "/* [T1] acquire: pairs with [T4], [T5]", "/* acquire: pairs with [T4], [T5]", "this acquire has no label"),
+    ("ttas.h", "[T4] release: pairs with [T1]", "[T4] release: pairs with [T9]", "[T9], which is not there"),
+    ("ttas.h", "[T4] release: pairs with [T1]", "[T4] release: pairs with [T2]", "whose acquire does not name it"),
+    ("ttas.h", "[T4] release: pairs with [T1]", "[T4] release: pairs with nothing", "pairs with nothing"),
+    ("ttas.h", "[T4] release: pairs with [T1];", "[T4] release:", "does not say what its release pairs with"),
+    ("ttas.h", "[T4] release", "[T5] release", "is there twice"),
+    ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word", "no comment says why this is relaxed"),
+    ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word", "[T4] belongs to no release operation"),
+    ("ttas.h", "/* relaxed: only", "/* only", "no comment says why this is relaxed"),
+    ("mcs.h", "relaxed, both: [M1]", "relaxed: [M1]", "no comment says why this is relaxed"),
+    ("mcs.h", "relaxed, both: [M1]", "relaxed, all: [M1]", "stands before 2 operations"),
+    ("mcs.h", "[M2] acq_rel: acquire pairs", "[M2] acq_rel: release pairs", "[M2]"),
+    ("mcs.h", "[M3] release", "[T4] release", "is at core/"),
+    ("wait.h", "the acquire of w_node_get", "the acquire of w_nobody", "world/README.md does not have"),
+    ("ticket.h", "\tserving = w_load_acquire(", "\tw_fence_seq_cst();\n\tserving = w_load_acquire(", "this fence has no label"),
+]
+
+
+def self_test():
+    """Breaks copies of the sources and expects each to be complained of."""
+    failed = 0
+    for name, old, new, expected in BROKEN:
+        with tempfile.TemporaryDirectory() as folder:
+            core = pathlib.Path(folder) / "core"
+            core.mkdir()
+            for path in (SOURCES / "core").glob("*.h"):
+                text = path.read_text()
+                if path.name == name:
+                    assert old in text, f"{name} has no '{old}' to break"
+                    text = text.replace(old, new, 1)
+                (core / path.name).write_text(text)
+            wrong = check(core)
+        if not any(expected in line for line in wrong):
+            print(f"{name} with '{new}': nothing says '{expected}', but {wrong}", file=sys.stderr)
+            failed += 1
+    return failed
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test() > 0
+    if sys.argv[1:]:
+        sys.exit("Usage: labels.py [--self-test]")
+    wrong = check(SOURCES / "core")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return len(wrong) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
