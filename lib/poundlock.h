@@ -112,7 +112,7 @@ struct pound_lock_info {
 	size_t bytes_per_holder;
 };
 
-/* The @index-th lock, or NULL past the last. */
+/* The @index-th lock, or NULL past the last. What it returns is the calling thread's, until its next call. */
 const struct pound_lock_info *pound_lock_info(size_t index);
 
 /*
