@@ -153,8 +153,7 @@ static void fork_among_waiters(void)
 
 void scenario_fork(void)
 {
-	/* ThreadSanitizer's run time allows no new threads after a fork among threads. */
-	if (STRESS_TSAN)
+	if (!STRESS_FORK)
 		return;
 	pound_events_start();
 	pthread_barrier_init(&forked.they_hold, NULL, 2);

@@ -18,15 +18,9 @@
 #define STRESS_PERCENT 100
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#define STRESS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define STRESS_TSAN 1
-#endif
-#endif
-#ifndef STRESS_TSAN
-#define STRESS_TSAN 0
+/* Whether the platform lets the child of a process with threads start threads of its own. */
+#ifndef STRESS_FORK
+#define STRESS_FORK 1
 #endif
 
 /* A lock's memory, as any.h wants it. */
