@@ -58,7 +58,7 @@ static void shfl_spin_in_a_child(void)
 {
 	for (int held = 0; held < 2; held++) {
 		for (int tries = 0; tries < 2; tries++) {
-			struct shfl_spin lock = {0};
+			struct shfl_spin lock = {.tail = NULL};
 
 			w_generation = 0;
 			EXPECT(shfl_enter(&lock.tail, &gone));
