@@ -81,7 +81,7 @@ static void lock_and_free(enum wait wait)
 		check_ended(&M->lock);
 }
 
-/* After all threads: as many sections as were counted, and the lock is free. */
+/* After all threads: as many sections as were counted, the lock is free, and so are all nodes. */
 static void finish(void)
 {
 	holding kept;
@@ -89,11 +89,14 @@ static void finish(void)
 	check_outcome(0, NOTES->count);
 	check_assert(M->cell == NOTES->count);
 	check_assert(try_acquire(&M->lock, &kept));
+	release(&M->lock, kept, WAIT_YIELD);
+	check_assert(check_busy_nodes() == 0);
 }
 
 static void finish_freed(void)
 {
 	check_outcome(0, M->cell);
+	check_assert(check_busy_nodes() == 0);
 }
 
 #define TWICE(what) \

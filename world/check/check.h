@@ -42,6 +42,8 @@ __attribute__((noinline)) void check_returned(void);
 /* Ends the life of the object: who accesses it later, or has not been seen to be done with it, is at fault. */
 #define check_ended(p) check_engine->ended(p, sizeof(*(p)))
 #define check_renew_deadline() check_engine->renewed()
+/* How many nodes of all threads are in use. */
+#define check_busy_nodes() check_engine->busy_nodes()
 #define check_outcome(slot, value) check_engine->outcome(slot, value)
 
 /* Fences that locks do not use but litmus tests do. */

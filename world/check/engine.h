@@ -25,6 +25,7 @@ enum check_kind {
 	CHECK_UNPARK_ALL,
 	CHECK_CHOOSE,
 	CHECK_EXPIRED,
+	CHECK_CROWDED,
 };
 
 enum check_order { CHECK_RELAXED, CHECK_ACQUIRE, CHECK_RELEASE, CHECK_ACQ_REL, CHECK_SEQ_CST };
@@ -68,6 +69,8 @@ struct check_engine {
 	void (*outcome)(uint32_t slot, uint64_t value);
 	/* The thread's index-th node, or NULL. */
 	void *(*node)(uint32_t index);
+	/* How many nodes of all threads are in use. */
+	uint32_t (*busy_nodes)(void);
 	/* The domain of the thread. */
 	uint32_t (*domain)(void);
 };

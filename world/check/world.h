@@ -94,10 +94,10 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
  * The engine offers the values that the thread could read, to be tested, and then chooses one that ends the wait. So a
  * wait is one step, and blocks while nothing that it could read ends it.
  */
-#define CHECK_WAIT_SITE(text, name, p, COND, how, deadline)                                                 \
+#define CHECK_WAIT_SITE(text, name, order_, p, COND, how, deadline)                                         \
 	({                                                                                                  \
 		__auto_type p_ = (p);                                                                       \
-		CHECK_SITE(text, name, CHECK_WAIT, CHECK_ACQUIRE, sizeof(*p_));                             \
+		CHECK_SITE(text, name, CHECK_WAIT, order_, sizeof(*p_));                                    \
 		const enum w_how how_ = (how);                                                              \
 		const bool brief_ = how_ == W_BRIEF || how_ == W_POLITE;                                    \
 		const struct w_deadline *deadline_ = (deadline);                                            \
@@ -110,12 +110,19 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 		VAL;                                                                                        \
 	})
 
-#define w_wait_acquire(p, COND, how, deadline) CHECK_WAIT_SITE(#p, "wait_acquire (" #COND ")", p, COND, how, deadline)
-#define w_await_acquire(p, COND) CHECK_WAIT_SITE(#p, "await_acquire (" #COND ")", p, COND, W_SPIN, NULL)
+#define w_wait_acquire(p, COND, how, deadline) \
+	CHECK_WAIT_SITE(#p, "wait_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, how, deadline)
+#define w_await_acquire(p, COND) CHECK_WAIT_SITE(#p, "await_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, W_SPIN, NULL)
+/* In mutants of a lock only. */
+#define w_wait_relaxed(p, COND, how, deadline) \
+	CHECK_WAIT_SITE(#p, "wait_relaxed (" #COND ")", CHECK_RELAXED, p, COND, how, deadline)
+#define w_await_relaxed(p, COND) CHECK_WAIT_SITE(#p, "await_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, NULL)
 
 #define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
 #define w_yield() check_engine->yield()
 #define w_expired(deadline) ((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
+/* The first to ask in an execution decides for all. */
+#define w_crowded() ((bool)CHECK_DO("crowded", CHECK_CROWDED, CHECK_RELAXED, NULL, 0, 0))
 #define w_park(p, expected, deadline) \
 	((void)CHECK_OPERATE(#p, "park", CHECK_PARK, CHECK_RELAXED, p, expected, (uintptr_t)(deadline)))
 #define w_unpark(p) ((void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))

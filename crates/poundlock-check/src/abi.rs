@@ -22,6 +22,7 @@ pub enum Kind {
     UnparkAll,
     Choose,
     Expired,
+    Crowded,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +80,7 @@ pub struct Engine {
     pub fail: extern "C" fn(*const c_char, i32, *const c_char),
     pub outcome: extern "C" fn(u32, u64),
     pub node: extern "C" fn(u32) -> *mut c_void,
+    pub busy_nodes: extern "C" fn() -> u32,
     pub domain: extern "C" fn() -> u32,
 }
 

@@ -90,6 +90,9 @@ fn load(path: &Path) -> Result<Vec<&'static Client>> {
     // SAFETY: the library is ours: it has no constructors, and its symbols have the types of world/check/check.h.
     unsafe {
         let library: &'static Library = Box::leak(Box::new(Library::new(path)?));
+        if **library.get::<*const usize>(c"check_engine_size")? != size_of::<Engine>() {
+            bail!("world/check/engine.h and abi.rs differ");
+        }
         let bind: Symbol<extern "C" fn(*const Engine)> = library.get(c"check_bind")?;
         bind(&HOOKS);
         let mut client: *const Client = *library.get::<*const Client>(c"check_clients")?;

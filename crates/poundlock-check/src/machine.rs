@@ -50,8 +50,6 @@ struct Thread {
     holds: u64,
     expired: bool,
     yielded: bool,
-    /// How often a park may still return for no reason.
-    spurious: u8,
     stack: u128,
 }
 
@@ -94,6 +92,10 @@ pub struct Moment {
     step: u32,
     last: u8,
     preemptions: u32,
+    /// How often a park may still return for no reason.
+    spurious: u8,
+    /// Whether the machine is crowded, once somebody has asked.
+    crowded: Option<bool>,
     image: Vec<u8>,
 }
 
@@ -107,7 +109,8 @@ impl Clone for Moment {
         self.threads.clone_from(&source.threads);
         self.image.clone_from(&source.image);
         (self.outcomes, self.step) = (source.outcomes, source.step);
-        (self.last, self.preemptions) = (source.last, source.preemptions);
+        (self.last, self.preemptions, self.spurious) = (source.last, source.preemptions, source.spurious);
+        self.crowded = source.crowded;
     }
 }
 
@@ -116,6 +119,7 @@ impl Clone for Moment {
 pub struct Settings {
     /// By thread, its locality domain.
     pub domains: [u8; THREADS],
+    /// How often a park may return for no reason, in an execution.
     pub spurious: u8,
     /// The most switches away from a thread that could have gone on; None: any number.
     pub bound: Option<u32>,
@@ -202,16 +206,8 @@ impl Machine {
         let threads = client.threads as usize;
         assert!((1..=THREADS).contains(&threads), "a client has 1 to {THREADS} threads");
         let request = Request { site: ptr::null(), address: 0, operand: 0, expected: 0, brief: false, deadline: 0 };
-        let thread = Thread {
-            sp: 0,
-            status: Status::Ready,
-            request,
-            holds: 0,
-            expired: false,
-            yielded: false,
-            spurious: settings.spurious,
-            stack: 0,
-        };
+        let thread =
+            Thread { sp: 0, status: Status::Ready, request, holds: 0, expired: false, yielded: false, stack: 0 };
         let now = Moment {
             memory: Memory::new(threads, client.flags & abi::CLIENT_FREES != 0),
             threads: vec![thread; threads],
@@ -219,6 +215,8 @@ impl Machine {
             step: 0,
             last: NOBODY,
             preemptions: 0,
+            spurious: settings.spurious,
+            crowded: None,
             image: Vec::new(),
         };
         let mut machine = Box::new(Machine {
@@ -476,7 +474,7 @@ impl Machine {
     /// The alternatives of `thread` into `self.options`.
     fn alternatives(&mut self, thread: usize) {
         self.options.clear();
-        let Thread { status, request, expired, spurious, .. } = self.now.threads[thread];
+        let Thread { status, request, expired, .. } = self.now.threads[thread];
         let go = Alternative { message: 0, act: Act::Go };
         match status {
             Status::Ended => return,
@@ -490,8 +488,8 @@ impl Machine {
         }
         match self.site(thread).kind {
             Kind::Fence | Kind::UnparkAll => self.options.push(go),
-            Kind::Choose | Kind::Expired => {
-                let count = if self.site(thread).kind == Kind::Expired { 2 } else { request.operand as u32 };
+            kind @ (Kind::Choose | Kind::Expired | Kind::Crowded) => {
+                let count = if kind == Kind::Choose { request.operand as u32 } else { 2 };
                 let values = (0..count).map(|value| Alternative { act: Act::Choose(value), ..go });
                 self.options.extend(values);
             }
@@ -514,7 +512,7 @@ impl Machine {
                     return;
                 }
                 self.options.push(Alternative { act: Act::Sleep, ..go });
-                if spurious > 0 {
+                if self.now.spurious > 0 {
                     self.options.push(Alternative { act: Act::Stir, ..go });
                 }
             }
@@ -577,7 +575,7 @@ impl Machine {
     /// Whether the pending operation of `thread` concerns no other thread.
     fn is_private(&self, thread: usize) -> bool {
         let t = &self.now.threads[thread];
-        t.status == Status::Ready && matches!(self.site(thread).kind, Kind::Choose | Kind::Expired)
+        t.status == Status::Ready && matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Crowded)
     }
 
     /// What can happen next, into `into`. The first is to go on with the last thread, where it can.
@@ -710,6 +708,9 @@ impl Machine {
             (Act::Choose(value), kind) => {
                 self.reply = value as u64;
                 self.now.threads[thread].expired |= kind == Kind::Expired && value == 1;
+                if kind == Kind::Crowded {
+                    self.now.crowded = Some(value == 1);
+                }
                 self.tell(|_| format!(" chosen: {value}"));
             }
             (Act::TimeOut, _) => {
@@ -748,10 +749,9 @@ impl Machine {
         self.now.memory.readable(thread, location, &mut self.readable);
         let newest = *self.readable.last().expect("a location has a message");
         let value = self.now.memory.read(thread, location, newest, false);
-        let t = &mut self.now.threads[thread];
         match act {
-            Act::Sleep => t.status = Status::Parked,
-            Act::Stir => t.spurious -= 1,
+            Act::Sleep => self.now.threads[thread].status = Status::Parked,
+            Act::Stir => self.now.spurious -= 1,
             _ => {}
         }
         self.tell(|_| {
@@ -833,7 +833,8 @@ impl Machine {
             };
             source(memory, message) + end
         });
-        self.reply = self.now.memory.read(thread, location, message, act == Act::Go);
+        let acquire = act == Act::Go && self.site(thread).order.acquires();
+        self.reply = self.now.memory.read(thread, location, message, acquire);
         let t = &mut self.now.threads[thread];
         t.expired |= act == Act::GiveUp && !t.request.brief;
         if act == Act::Skip {
@@ -850,6 +851,7 @@ impl Machine {
             self.encode_thread(thread, &mut code);
         }
         code.extend(self.now.outcomes);
+        code.push((self.now.spurious as u64) << 8 | self.now.crowded.map_or(2, u64::from));
         if self.settings.bound.is_some() {
             code.push((self.now.preemptions as u64) << 8 | self.now.last as u64);
         }
@@ -870,7 +872,7 @@ impl Machine {
         let t = &self.now.threads[thread];
         let flags = [t.expired, t.yielded && self.settings.bound.is_some(), t.request.brief];
         let flags = flags.iter().fold(0, |flags, &flag| flags << 1 | flag as u64);
-        code.push((t.status as u64) << 32 | (t.spurious as u64) << 16 | flags);
+        code.push((t.status as u64) << 32 | flags);
         if t.status == Status::Ended {
             return;
         }
@@ -970,8 +972,22 @@ extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
 }
 
 /// The table of hooks for world/check.
-pub static HOOKS: abi::Engine =
-    abi::Engine { operate, wait, plain, event, yield_, this, returned, ended, renewed, fail, outcome, node, domain };
+pub static HOOKS: abi::Engine = abi::Engine {
+    operate,
+    wait,
+    plain,
+    event,
+    yield_,
+    this,
+    returned,
+    ended,
+    renewed,
+    fail,
+    outcome,
+    node,
+    busy_nodes,
+    domain,
+};
 
 extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64 {
     let machine = machine();
@@ -985,6 +1001,9 @@ extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expe
     let t = &mut machine.now.threads[thread];
     if place.kind == Kind::Expired && (address == 0 || t.expired) {
         return (address != 0) as u64;
+    }
+    if let (Kind::Crowded, Some(crowded)) = (place.kind, machine.now.crowded) {
+        return crowded as u64;
     }
     let deadline = if place.kind == Kind::Park { expected as usize } else { 0 };
     let mask = if place.size == 4 { u32::MAX as u64 } else { u64::MAX };
@@ -1069,6 +1088,12 @@ extern "C" fn node(index: u32) -> *mut c_void {
         return ptr::null_mut();
     }
     arena::node(machine().running, index as usize) as *mut c_void
+}
+
+extern "C" fn busy_nodes() -> u32 {
+    let threads = machine().now.threads.len();
+    let nodes = (0..threads).flat_map(|thread| (0..arena::NODES_EACH).map(move |index| arena::node(thread, index)));
+    nodes.filter(|&node| arena::load(node, 4) != 0).count() as u32
 }
 
 extern "C" fn domain() -> u32 {

@@ -41,6 +41,9 @@ pub struct Arguments {
     /// Sequential consistency: only the newest message is read
     #[arg(long)]
     sc: bool,
+    /// How often a sleep may end for no reason, in an execution
+    #[arg(long, default_value_t = 1)]
+    spurious: u8,
     /// Replays one execution of the one client that the filters leave
     #[arg(long, value_name = "CHOICES")]
     replay: Option<String>,
@@ -90,7 +93,7 @@ fn files(sources: &Sources) -> Result<Vec<(&'static str, Vec<String>)>> {
 fn settings(arguments: &Arguments) -> Settings {
     let mut domains = [0; THREADS];
     (0..THREADS).for_each(|thread| domains[thread] = thread as u8 % 2);
-    Settings { domains, spurious: 1, bound: arguments.bound, weak: !arguments.sc }
+    Settings { domains, spurious: arguments.spurious, bound: arguments.bound, weak: !arguments.sc }
 }
 
 fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[String]) -> Result<bool> {
