@@ -15,6 +15,8 @@ struct check_client {
 	size_t ghost;  /* bytes at check_ghost: zero at the start, the client's own notes, no memory of the threads */
 	uint32_t threads;
 	uint32_t flags;
+	uint32_t bound;      /* the most switches away from a thread that could have gone on; 0: any number */
+	uint32_t spurious;   /* how often a sleep may end for no reason, in an execution */
 	void (*setup)(void); /* before the threads, may be NULL */
 	void (*thread)(uint32_t self);
 	void (*finish)(void);  /* after them, sees all they did; may be NULL */

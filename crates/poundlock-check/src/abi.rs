@@ -92,6 +92,8 @@ pub struct Client {
     pub ghost: usize,
     pub threads: u32,
     pub flags: u32,
+    pub bound: u32,
+    pub spurious: u32,
     pub setup: Option<extern "C" fn()>,
     pub thread: extern "C" fn(u32),
     pub finish: Option<extern "C" fn()>,

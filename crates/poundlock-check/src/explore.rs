@@ -38,6 +38,20 @@ pub struct Report {
     pub events: [u64; EVENTS],
 }
 
+impl Report {
+    /// Takes in what another exploration of the same client has found.
+    pub fn add(&mut self, other: Report) {
+        self.verdict = other.verdict;
+        self.states += other.states;
+        self.steps += other.steps;
+        self.ends += other.ends;
+        self.outcomes.extend(other.outcomes);
+        for (mine, theirs) in self.events.iter_mut().zip(other.events) {
+            *mine += theirs;
+        }
+    }
+}
+
 /// The codes are hashes already.
 #[derive(Default)]
 struct AsIs(u64);

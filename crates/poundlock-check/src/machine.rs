@@ -93,7 +93,7 @@ pub struct Moment {
     last: u8,
     preemptions: u32,
     /// How often a park may still return for no reason.
-    spurious: u8,
+    spurious: u32,
     /// Whether the machine is crowded, once somebody has asked.
     crowded: Option<bool>,
     image: Vec<u8>,
@@ -120,7 +120,7 @@ pub struct Settings {
     /// By thread, its locality domain.
     pub domains: [u8; THREADS],
     /// How often a park may return for no reason, in an execution.
-    pub spurious: u8,
+    pub spurious: u32,
     /// The most switches away from a thread that could have gone on; None: any number.
     pub bound: Option<u32>,
     /// Whether reads may be of old messages and stores may go before others.

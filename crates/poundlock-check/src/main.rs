@@ -8,6 +8,7 @@ mod context;
 mod explore;
 mod machine;
 mod memory;
+mod mutate;
 mod run;
 
 use std::process::ExitCode;

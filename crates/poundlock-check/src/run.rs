@@ -13,6 +13,7 @@ use crate::client::{Sources, words};
 use crate::explore::{self, Report, Verdict, Walk};
 use crate::machine::{self, Choice, Settings};
 use crate::memory::THREADS;
+use crate::mutate::{self, Mutant, Survivors};
 
 /// Explores the locks' clients in all ways that the C11 memory model allows, after the tests of the checker itself.
 #[derive(Parser)]
@@ -27,7 +28,7 @@ pub struct Arguments {
     #[arg(long)]
     core: Option<PathBuf>,
     /// The most states of a client to visit
-    #[arg(long, default_value_t = 3_000_000)]
+    #[arg(long, default_value_t = 10_000_000)]
     states: u64,
     /// Bounds the switches away from a thread that could have gone on
     #[arg(long)]
@@ -42,8 +43,11 @@ pub struct Arguments {
     #[arg(long)]
     sc: bool,
     /// How often a sleep may end for no reason, in an execution
-    #[arg(long, default_value_t = 1)]
-    spurious: u8,
+    #[arg(long)]
+    spurious: Option<u32>,
+    /// The mutation run: weakens the locks in each place, and expects the clients to object
+    #[arg(long)]
+    mutants: bool,
     /// Replays one execution of the one client that the filters leave
     #[arg(long, value_name = "CHOICES")]
     replay: Option<String>,
@@ -54,23 +58,18 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     arena::map()?;
     machine::catch_crashes();
     let core = arguments.core.clone().unwrap_or_else(|| arguments.root.join("core"));
-    let sources = Sources { root: arguments.root.clone(), core };
+    let sources = Sources { root: arguments.root.clone(), core, strict: true };
+    if arguments.mutants {
+        return run_mutants(&sources, arguments);
+    }
     let events = sources.events()?;
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut good = true;
     let mut any = false;
-    for (file, defines) in files(&sources)? {
-        let name = defines.first().map_or(file, |define| define.split_once('=').expect("NAME=VALUE").1);
-        let name = name.trim_end_matches(".c");
-        let can_match = |filter: &String| filter.split('/').next().is_some_and(|first| name.contains(first));
-        if !arguments.filters.is_empty() && !arguments.filters.iter().any(can_match) {
-            continue;
-        }
-        for client in sources.clients(file, &defines, folder.path())? {
-            let full = format!("{name}/{}", abi::text(client.name));
-            if arguments.filters.is_empty() || arguments.filters.iter().any(|filter| full.contains(filter)) {
+    for file in files(&sources)?.iter().filter(|file| arguments.can_match(&file.name)) {
+        for (name, client) in file.clients(&sources)? {
+            if arguments.matches(&name) {
                 any = true;
-                good &= one(&full, client, arguments, &events)?;
+                good &= one(&name, client, arguments, &events)?;
             }
         }
     }
@@ -80,24 +79,73 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// The files of clients, and what each is compiled with.
-fn files(sources: &Sources) -> Result<Vec<(&'static str, Vec<String>)>> {
-    let mut files = vec![("litmus.c", vec![]), ("seeded.c", vec![])];
+impl Arguments {
+    /// Whether clients of a file of that name can be asked for.
+    fn can_match(&self, name: &str) -> bool {
+        let can_match = |filter: &String| filter.split('/').next().is_some_and(|first| name.contains(first));
+        self.filters.is_empty() || self.filters.iter().any(can_match)
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter))
+    }
+}
+
+/// A file of clients, and what it is compiled with.
+struct File {
+    name: String,
+    path: &'static str,
+    defines: Vec<String>,
+    /// The header of the lock that it is about.
+    header: Option<String>,
+}
+
+fn files(sources: &Sources) -> Result<Vec<File>> {
+    let own = |name: &str, path| File { name: name.into(), path, defines: Vec::new(), header: None };
+    let mut files = vec![own("litmus", "litmus.c"), own("seeded", "seeded.c")];
     for lock in sources.locks()? {
-        let include = format!("LOCK_HEADER=\"{}.h\"", lock.name);
-        files.push(("lock.c", vec![format!("LOCK={}", lock.name), include, format!("LOCK_{}", lock.kind)]));
+        let header = format!("{}.h", lock.name);
+        let include = format!("LOCK_HEADER=\"{header}\"");
+        let defines = vec![format!("LOCK={}", lock.name), include, format!("LOCK_{}", lock.kind)];
+        files.push(File { name: lock.name, path: "lock.c", defines, header: Some(header) });
     }
     Ok(files)
 }
 
-fn settings(arguments: &Arguments) -> Settings {
+impl File {
+    /// Its clients, each with its full name.
+    fn clients(&self, sources: &Sources) -> Result<Vec<(String, &'static Client)>> {
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let clients = sources.clients(self.path, &self.defines, folder.path())?;
+        let named = |client: &'static Client| (format!("{}/{}", self.name, abi::text(client.name)), client);
+        Ok(clients.into_iter().map(named).collect())
+    }
+}
+
+fn settings(client: &Client, arguments: &Arguments) -> Settings {
     let mut domains = [0; THREADS];
     (0..THREADS).for_each(|thread| domains[thread] = thread as u8 % 2);
-    Settings { domains, spurious: arguments.spurious, bound: arguments.bound, weak: !arguments.sc }
+    let bound = arguments.bound.or((client.bound > 0).then_some(client.bound));
+    let spurious = arguments.spurious.unwrap_or(client.spurious);
+    Settings { domains, spurious, bound, weak: !arguments.sc }
+}
+
+/// Explores `client` as `arguments` ask, or as it asks itself.
+fn explore(client: &'static Client, settings: Settings, arguments: &Arguments) -> Report {
+    let width = words(client.allowed).iter().map(|outcome| outcome.len()).max().unwrap_or(0);
+    let Some(count) = arguments.walks else {
+        return explore::all(client, settings, arguments.states, width);
+    };
+    let mut report = explore::walks(client, settings, Walk::Random, count, arguments.seed);
+    if report.verdict == Verdict::Holds {
+        let more = explore::walks(client, settings, Walk::Priorities, count, arguments.seed);
+        report.add(more);
+    }
+    report
 }
 
 fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[String]) -> Result<bool> {
-    let settings = settings(arguments);
+    let settings = settings(client, arguments);
     if let Some(path) = &arguments.replay {
         let (story, fault) = explore::replay(client, settings, &parse(path)?);
         story.iter().for_each(|line| println!("{line}"));
@@ -105,28 +153,77 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
         return Ok(fault.is_none());
     }
     let start = Instant::now();
-    let width = words(client.allowed).iter().map(|outcome| outcome.len()).max().unwrap_or(0);
-    let report = match arguments.walks {
-        None => explore::all(client, settings, arguments.states, width),
-        Some(count) => {
-            let report = explore::walks(client, settings, Walk::Random, count, arguments.seed);
-            match report.verdict {
-                Verdict::Holds => explore::walks(client, settings, Walk::Priorities, count, arguments.seed),
-                _ => report,
-            }
-        }
-    };
+    let report = explore(client, settings, arguments);
     let seconds = start.elapsed().as_secs_f64();
     let judged = judge(client, &report, events, arguments.walks.is_none());
     let Report { states, steps, ends, .. } = report;
     let verdict = judged.as_ref().err().map_or("holds", String::as_str);
-    println!("{name:32} {states:>9} states {steps:>9} steps {ends:>7} ends {seconds:6.2} s  {verdict}");
+    let bound = settings.bound.map_or("complete".into(), |bound| format!("bound {bound}"));
+    println!("{name:32} {bound:8} {states:>9} states {steps:>9} steps {ends:>7} ends {seconds:6.2} s  {verdict}");
     if let (Err(_), Verdict::Fails(_, path)) = (&judged, &report.verdict) {
         let (story, _) = explore::replay(client, settings, path);
         story.iter().for_each(|line| println!("{line}"));
         println!("replay: --replay {} {name}", format(path));
     }
     Ok(judged.is_ok())
+}
+
+/// The most states of a client that a mutant is shown to.
+const MUTANT_STATES: u64 = 300_000;
+
+/// Runs each mutant against the clients of the locks that it concerns. Whether all that survive are known to.
+fn run_mutants(sources: &Sources, arguments: &Arguments) -> Result<bool> {
+    let survivors = Survivors::read(&sources.root)?;
+    let mutants: Vec<Mutant> = mutate::all(sources)?.into_iter().filter(|m| arguments.matches(&m.name)).collect();
+    if mutants.is_empty() {
+        bail!("no mutant of that name: {}", arguments.filters.join(" "));
+    }
+    let mut survived = Vec::new();
+    let mut unknown = 0;
+    for mutant in &mutants {
+        if let Some(killer) = killer(mutant, sources, arguments)? {
+            println!("killed    {:4} {}  by {killer}", mutant.line, mutant.name);
+            continue;
+        }
+        let reason = survivors.reason(&mutant.name);
+        println!("SURVIVES  {:4} {}  {}", mutant.line, mutant.name, reason.unwrap_or("unknown"));
+        unknown += usize::from(reason.is_none());
+        survived.push(mutant.name.clone());
+    }
+    let mut files: Vec<String> = mutants.iter().map(|mutant| mutant.file.clone()).collect();
+    files.dedup();
+    let stale: Vec<&str> =
+        if arguments.filters.is_empty() { survivors.stale(&files, &survived).collect() } else { Vec::new() };
+    stale.iter().for_each(|name| println!("listed in {}, but killed or gone: {name}", survivors.path().display()));
+    let killed = mutants.len() - survived.len();
+    println!(
+        "{} mutants, {killed} killed, {} survive for a known reason, {unknown} for none",
+        mutants.len(),
+        survived.len() - unknown
+    );
+    Ok(unknown == 0 && stale.is_empty())
+}
+
+/// The client that objects to `mutant`, and to what.
+fn killer(mutant: &Mutant, sources: &Sources, arguments: &Arguments) -> Result<Option<String>> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let mutated = mutant.core(sources, folder.path())?;
+    let events = sources.events()?;
+    for file in files(sources)? {
+        if !file.header.as_ref().is_some_and(|header| mutate::includes(&sources.core, header, &mutant.file)) {
+            continue;
+        }
+        for (name, client) in file.clients(&mutated)? {
+            let report = explore::all(client, settings(client, arguments), MUTANT_STATES, 1);
+            if report.verdict == Verdict::Unfinished {
+                continue;
+            }
+            if let Err(what) = judge(client, &report, &events, true) {
+                return Ok(Some(format!("{name}: {}", what.split(':').next().unwrap_or_default())));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the report is what the client asks for; if not, why.
