@@ -155,6 +155,10 @@ static void cancelled(void *argument)
 /*
  * Sleeps once; a cancellation point. The system call has no wrapper that is one, so that cancellation is asynchronous
  * around it: the handler is right wherever it strikes. The deferred type is the caller's to restore.
+ *
+ * glibc's own waits wait for a cancellation that is on its way when they return; we cannot see that. It then strikes
+ * later, harmlessly, but for a thread that is ending just then: it has run to its end, and pthread_join says
+ * PTHREAD_CANCELED.
  */
 static int sleep_cancellably(struct waiter *waiter, const struct w_deadline *deadline)
 {

@@ -17,7 +17,7 @@
 
 /*
  * REAL(name, version, parameters). Where an architecture has two generations of the condition variables' functions,
- * plain dlsym(RTLD_NEXT) finds the older one, which keeps only a pointer in the caller's memory.
+ * plain dlsym(RTLD_NEXT) may find the older one, which keeps only a pointer in the caller's memory.
  */
 #define REAL_COND "GLIBC_2.3.2"
 

@@ -92,7 +92,8 @@ static void cancel(struct way way)
 
 /* ---- Signals race with cancellation: of two waiters and one signal either gets it, or the cancelled one passes it on ---- */
 
-static unsigned tokens, taken;
+static unsigned tokens;
+static bool taken[2];
 
 static void give_up(void *argument)
 {
@@ -102,14 +103,15 @@ static void give_up(void *argument)
 
 static void *take_token(void *argument)
 {
-	(void)argument;
+	bool *took = argument;
+
 	EXPECT_OK(pthread_mutex_lock(&mutex));
 	pthread_cleanup_push(give_up, NULL);
 	waiting++;
 	while (!tokens)
 		EXPECT_OK(pthread_cond_wait(&cond, &mutex));
 	tokens--;
-	taken++;
+	*took = true;
 	pthread_cleanup_pop(1);
 	return NULL;
 }
@@ -120,33 +122,34 @@ static void *cancel_it(void *argument)
 	return NULL;
 }
 
-static void signal_and_cancel(bool signal_holding)
+static void give_token(bool holding)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	tokens++;
+	if (holding)
+		EXPECT_OK(pthread_cond_signal(&cond));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	if (!holding)
+		EXPECT_OK(pthread_cond_signal(&cond));
+}
+
+static void signal_and_cancel(bool holding)
 {
 	pthread_t threads[2], canceller;
-	void *results[2];
 
-	waiting = taken = 0;
+	waiting = 0;
+	taken[0] = taken[1] = false;
 	for (size_t i = 0; i < 2; i++)
-		threads[i] = start(take_token, NULL);
+		threads[i] = start(take_token, &taken[i]);
 	until_waiting(2);
 	canceller = start(cancel_it, &threads[0]);
-	EXPECT_OK(pthread_mutex_lock(&mutex));
-	tokens = 1;
-	if (signal_holding)
-		EXPECT_OK(pthread_cond_signal(&cond));
-	EXPECT_OK(pthread_mutex_unlock(&mutex));
-	if (!signal_holding)
-		EXPECT_OK(pthread_cond_signal(&cond));
+	give_token(holding);
 	finish(canceller);
-	results[0] = finish(threads[0]);
-	EXPECT_OK(pthread_mutex_lock(&mutex));
-	if (results[0] != PTHREAD_CANCELED) {
-		tokens++;
-		EXPECT_OK(pthread_cond_signal(&cond));
-	}
-	EXPECT_OK(pthread_mutex_unlock(&mutex));
-	results[1] = finish(threads[1]); /* hangs if the signal was lost */
-	EXPECT(!results[1], "the other one was cancelled");
+	finish(threads[0]);
+	if (taken[0])
+		give_token(holding);
+	finish(threads[1]); /* hangs if the signal was lost */
+	EXPECT(taken[1], "the other one was cancelled");
 	EXPECT(!tokens, "%u tokens left", tokens);
 	waiting = 0;
 }

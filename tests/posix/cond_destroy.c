@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A condition variable is destroyed, and its memory unmapped, as soon as the threads that wait for it have been woken:
- * at once after the broadcast, while they may not have run yet; and by a waiter, at once after it was signalled.
+ * at once after the broadcast, while they may not have run yet; and by a waiter, at once after it was signalled. In a
+ * forked child, too.
  */
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "posix.h"
 
@@ -100,11 +102,26 @@ static void by_the_waiter(void)
 	finish(thread);
 }
 
-int main(void)
+static void destroy_often(void)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		after_broadcast(round % 2);
 		by_the_waiter();
 	}
+}
+
+int main(void)
+{
+	int status;
+	pid_t child;
+
+	destroy_often();
+	child = fork();
+	EXPECT(child >= 0, "fork");
+	if (!child) {
+		destroy_often();
+		_exit(0);
+	}
+	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %x", status);
 	return 0;
 }

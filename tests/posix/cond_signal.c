@@ -119,6 +119,38 @@ static void ring(void)
 	EXPECT(consumed == WORKERS * ITEMS, "%lu", consumed);
 }
 
+/* ---- Two that take turns: each is signalled while it is about to fall asleep ---- */
+
+#define TURNS 20000
+
+static pthread_cond_t yours[2] = {PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER};
+static uintptr_t turn;
+
+static void *take_turns(void *argument)
+{
+	uintptr_t me = (uintptr_t)argument;
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		while (turn != me)
+			EXPECT_OK(pthread_cond_wait(&yours[me], &mutex));
+		turn = !me;
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+		EXPECT_OK(pthread_cond_signal(&yours[!me]));
+	}
+	return NULL;
+}
+
+static void ping_pong(void)
+{
+	pthread_t threads[2];
+
+	for (uintptr_t i = 0; i < 2; i++)
+		threads[i] = start(take_turns, (void *)i);
+	for (size_t i = 0; i < 2; i++)
+		finish(threads[i]);
+}
+
 /* ---- A waiter that is interrupted goes on waiting, without EINTR and with errno as it was ---- */
 
 static void on_signal(int number)
@@ -171,6 +203,7 @@ int main(void)
 	wake_waiters(1000, pthread_cond_broadcast, 1000);
 	wake_waiters(1000, pthread_cond_broadcast, 250);
 	ring();
+	ping_pong();
 	interrupted();
 	EXPECT_OK(pthread_cond_destroy(&cond));
 	return 0;
