@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
-DB_BENCH_THREADS, DB_BENCH_OPERATIONS = 8, 20000
+DB_BENCH_THREADS, DB_BENCH_OPERATIONS = 8, 5000
 RATIO_GOAL = 3
 PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3"]
 
@@ -193,7 +193,7 @@ PROGRAMS = [
     kccachetest("wicked", 2, 200000),
     kccachetest("wicked", 4, 90000),
     kccachetest("wicked", 8, 60000),
-    kccachetest("order", 8, 150000),
+    kccachetest("order", 8, 60000),
     Batch("db_bench", db_bench, check_db_bench),
     Server("memcached", memcached, memcached_load.load),
     Batch("python-64", lambda _: ["/usr/bin/python3", str(HERE / "threads64.py")], check_threads64),
