@@ -150,7 +150,8 @@ static inline struct cna_node *cna_find_local(struct cna_node *node, struct cna_
 }
 
 /* Tells @next, the successor-to-be, what travels with the lock. */
-static inline struct cna_node *cna_bequeath(struct cna_node *next, struct cna_node *second, uint32_t left, uint32_t skip)
+static inline struct cna_node *cna_bequeath(struct cna_node *next, struct cna_node *second, uint32_t left,
+					    uint32_t skip)
 {
 	next->second = second;
 	next->left = left;

@@ -109,8 +109,7 @@ static inline bool shfl_mutex_take(struct shfl_mutex *lock, uint32_t *seen)
 static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen, const struct w_deadline *deadline)
 {
 	/* relaxed: publishes nothing; the releaser learns only that there is somebody to wake */
-	if (!(seen & SHFL_MUTEX_PARKED) &&
-	    !w_compare_exchange_relaxed(&lock->state, &seen, seen | SHFL_MUTEX_PARKED))
+	if (!(seen & SHFL_MUTEX_PARKED) && !w_compare_exchange_relaxed(&lock->state, &seen, seen | SHFL_MUTEX_PARKED))
 		return;
 	w_event(park);
 	w_park(&lock->state, seen | SHFL_MUTEX_PARKED, deadline);
@@ -133,7 +132,8 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 
 /* As the head of the queue, takes @lock. False if the deadline passed first. */
 static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_node *node,
-					   struct shfl_mutex_policy policy, const struct w_deadline *deadline, bool slept)
+					   struct shfl_mutex_policy policy, const struct w_deadline *deadline,
+					   bool slept)
 {
 	uint32_t seen, in_vain = 0;
 

@@ -122,7 +122,8 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
  * @node, in a batch; ends at the end of the queue, or as soon as *@word, less the bits outside @mask, equals @stop; then
  * passes the role to the last of the batch. @wake: wake the waiter that comes right behind @node, too.
  */
-static inline void shfl_shuffle(struct shfl_node *node, W_ATOMIC(uint32_t) *word, uint32_t mask, uint32_t stop, bool wake)
+static inline void shfl_shuffle(struct shfl_node *node, W_ATOMIC(uint32_t) *word, uint32_t mask, uint32_t stop,
+				bool wake)
 {
 	struct shfl_node *last = node, *previous = node->seen ? node->seen : node, *current;
 
@@ -211,7 +212,8 @@ static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen, const st
  * Waits until @node is the head: true. At the deadline leaves it to its predecessor to remove: false. *@slept: whether
  * the waiter ever slept. Figure 4, line 44; figure 6, line 13.
  */
-static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const struct w_deadline *deadline, bool *slept)
+static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const struct w_deadline *deadline,
+				  bool *slept)
 {
 	uint32_t now, seen = SHFL_WAITING;
 

@@ -130,44 +130,44 @@ static inline struct any_node *unkeep(struct kept *kept)
 	return node;
 }
 
-#define NODE(name, way, WAY)                                                                            \
-	static void name##_##way##_drop(struct kept *kept, struct any_node *node)                       \
-	{                                                                                               \
-		name##_drop_waiters((struct name *)kept->lock, &node->name);                            \
-	}                                                                                               \
-	static int name##_##way##_lock(void *lock)                                                      \
-	{                                                                                               \
-		struct any_node *node = w_node_get();                                                   \
-                                                                                                        \
-		name##_acquire(lock, &node->name, POLICY_##name(WAY), NULL);                            \
-		keep(lock, node, name##_##way##_drop);                                                  \
-		return 0;                                                                               \
-	}                                                                                               \
-	static bool name##_##way##_trylock(void *lock)                                                  \
-	{                                                                                               \
-		struct any_node *node = w_node_get();                                                   \
-                                                                                                        \
-		if (!name##_try_acquire(lock, &node->name))                                             \
-			return false;                                                                   \
-		keep(lock, node, name##_##way##_drop);                                                  \
-		return true;                                                                            \
-	}                                                                                               \
-	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)             \
-	{                                                                                               \
-		struct any_node *node = w_node_get();                                                   \
-                                                                                                        \
-		if (!name##_acquire(lock, &node->name, POLICY_##name(WAY), deadline))                   \
-			return false;                                                                   \
-		keep(lock, node, name##_##way##_drop);                                                  \
-		return true;                                                                            \
-	}                                                                                               \
-	static bool name##_##way##_unlock(void *lock)                                                   \
-	{                                                                                               \
-		struct any_node *node = unkeep(lock);                                                   \
-                                                                                                        \
-		if (node)                                                                               \
-			name##_release(lock, &node->name, POLICY_##name(WAY));                          \
-		return node;                                                                            \
+#define NODE(name, way, WAY)                                                                \
+	static void name##_##way##_drop(struct kept *kept, struct any_node *node)           \
+	{                                                                                   \
+		name##_drop_waiters((struct name *)kept->lock, &node->name);                \
+	}                                                                                   \
+	static int name##_##way##_lock(void *lock)                                          \
+	{                                                                                   \
+		struct any_node *node = w_node_get();                                       \
+                                                                                            \
+		name##_acquire(lock, &node->name, POLICY_##name(WAY), NULL);                \
+		keep(lock, node, name##_##way##_drop);                                      \
+		return 0;                                                                   \
+	}                                                                                   \
+	static bool name##_##way##_trylock(void *lock)                                      \
+	{                                                                                   \
+		struct any_node *node = w_node_get();                                       \
+                                                                                            \
+		if (!name##_try_acquire(lock, &node->name))                                 \
+			return false;                                                       \
+		keep(lock, node, name##_##way##_drop);                                      \
+		return true;                                                                \
+	}                                                                                   \
+	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline) \
+	{                                                                                   \
+		struct any_node *node = w_node_get();                                       \
+                                                                                            \
+		if (!name##_acquire(lock, &node->name, POLICY_##name(WAY), deadline))       \
+			return false;                                                       \
+		keep(lock, node, name##_##way##_drop);                                      \
+		return true;                                                                \
+	}                                                                                   \
+	static bool name##_##way##_unlock(void *lock)                                       \
+	{                                                                                   \
+		struct any_node *node = unkeep(lock);                                       \
+                                                                                            \
+		if (node)                                                                   \
+			name##_release(lock, &node->name, POLICY_##name(WAY));              \
+		return node;                                                                \
 	}
 
 /* ---- The tables ---- */
@@ -176,20 +176,20 @@ static const char *const way_names[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yi
 
 #define WAYS (sizeof(way_names) / sizeof(way_names[0]))
 
-#define LOCK(name, kind, wait, promise, paper)                                             \
-	_Static_assert(sizeof(struct name) <= 32 && _Alignof(struct name) <= 8, #name);    \
+#define LOCK(name, kind, wait, promise, paper)                                          \
+	_Static_assert(sizeof(struct name) <= 32 && _Alignof(struct name) <= 8, #name); \
 	kind(name, spin, WAIT_SPIN) kind(name, yield, WAIT_YIELD) kind(name, park, WAIT_PARK)
 #include "locks.def"
 #undef LOCK
 
-#define OPS(lock_name, way, WAY)                               \
-	[WAY] = {                                              \
-		.name = #lock_name,                            \
-		.wait = (WAY),                                 \
-		.lock = lock_name##_##way##_lock,              \
-		.trylock = lock_name##_##way##_trylock,        \
-		.timedlock = lock_name##_##way##_timedlock,    \
-		.unlock = lock_name##_##way##_unlock,          \
+#define OPS(lock_name, way, WAY)                            \
+	[WAY] = {                                           \
+		.name = #lock_name,                         \
+		.wait = (WAY),                              \
+		.lock = lock_name##_##way##_lock,           \
+		.trylock = lock_name##_##way##_trylock,     \
+		.timedlock = lock_name##_##way##_timedlock, \
+		.unlock = lock_name##_##way##_unlock,       \
 	}
 
 static const struct any_ops all_ops[][WAYS] = {
@@ -439,7 +439,7 @@ int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct ti
 	if (!any_deadline_valid(&until))
 		return EINVAL;
 	return shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY_shfl_mutex(WAIT_PARK), &until) ? 0
-													  : ETIMEDOUT;
+													 : ETIMEDOUT;
 }
 
 _Static_assert(sizeof(pound_mutex_t) == sizeof(struct shfl_mutex), "one and the same");

@@ -34,7 +34,10 @@ typedef struct pound_mutex {
 	uint32_t pound_spinner;
 } pound_mutex_t;
 
-#define POUND_MUTEX_INIT {0, 0, 0, 0, 0, 0}
+#define POUND_MUTEX_INIT         \
+	{                        \
+		0, 0, 0, 0, 0, 0 \
+	}
 
 bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen);
 void pound_mutex_lock_slow(pound_mutex_t *mutex);

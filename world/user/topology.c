@@ -69,7 +69,7 @@ static const uint16_t one_domain[W_CPUS];
 W_ATOMIC(const uint16_t *) w_domains;
 
 static const char *const kind_names[] = {
-	[W_DOMAIN_L3] = "l3",		[W_DOMAIN_DIE] = "die",	  [W_DOMAIN_NODE] = "node",
+	[W_DOMAIN_L3] = "l3",           [W_DOMAIN_DIE] = "die",   [W_DOMAIN_NODE] = "node",
 	[W_DOMAIN_PACKAGE] = "package", [W_DOMAIN_CORE] = "core",
 };
 

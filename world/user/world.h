@@ -29,9 +29,9 @@
 
 #define W_ATOMIC(T) _Atomic(T)
 
-#define W_DO(operation) \
-	({              \
-		W_STEP(); \
+#define W_DO(operation)    \
+	({                 \
+		W_STEP();  \
 		operation; \
 	})
 
@@ -145,10 +145,10 @@ W_HIDDEN void w_count(enum w_event event);
 /* How often, by all threads there have been, since w_listening was set. */
 W_HIDDEN uint64_t w_counted(enum w_event event);
 
-#define w_event(name)                                    \
-	do {                                             \
-		if (w_unlikely(w_listening))             \
-			w_count(W_EVENT_##name);         \
+#define w_event(name)                            \
+	do {                                     \
+		if (w_unlikely(w_listening))     \
+			w_count(W_EVENT_##name); \
 	} while (0)
 
 /* ---- Where and when ---- */
@@ -293,20 +293,20 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 	return !w_expired(deadline);
 }
 
-#define w_wait_acquire(p, COND, how, deadline)                                                              \
-	({                                                                                                  \
-		__auto_type w_p_ = (p);                                                                     \
-		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL = w_load_acquire(w_p_);    \
-		if (!(COND)) {                                                                              \
-			struct w_spin w_spin_ = w_spin_begin(how);                                          \
+#define w_wait_acquire(p, COND, how, deadline)                                                                \
+	({                                                                                                    \
+		__auto_type w_p_ = (p);                                                                       \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL = w_load_acquire(w_p_);      \
+		if (!(COND)) {                                                                                \
+			struct w_spin w_spin_ = w_spin_begin(how);                                            \
 			while (w_read_again(&w_spin_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)) { \
-				VAL = w_load_acquire(w_p_);                                                 \
-				if (COND)                                                                   \
-					break;                                                              \
-			}                                                                                   \
-			w_spin_end(&w_spin_);                                                               \
-		}                                                                                           \
-		VAL;                                                                                        \
+				VAL = w_load_acquire(w_p_);                                                   \
+				if (COND)                                                                     \
+					break;                                                                \
+			}                                                                                     \
+			w_spin_end(&w_spin_);                                                                 \
+		}                                                                                             \
+		VAL;                                                                                          \
 	})
 
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
