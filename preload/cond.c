@@ -65,11 +65,14 @@ static void futex_wake(const void *word, int count)
 
 static void advance_and_wake(struct cond *c, int count)
 {
-	if (syscall(SYS_futex, &c->sequence, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, count, 0, &c->sequence, ADVANCE) >= 0)
-		return;
-	/* The kernel lacks the operation. Two steps: a waiter with real-time priority might slip in between. */
-	(void)w_fetch_add_relaxed(&c->sequence, SEQUENCE_STEP);
-	futex_wake(&c->sequence, count);
+	int saved = errno;
+
+	if (syscall(SYS_futex, &c->sequence, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, count, 0, &c->sequence, ADVANCE) < 0) {
+		/* The kernel lacks it. Two steps: a waiter of real-time priority might slip in between. */
+		(void)w_fetch_add_relaxed(&c->sequence, SEQUENCE_STEP);
+		futex_wake(&c->sequence, count);
+	}
+	errno = saved;
 }
 
 /* ---- Whose it is ---- */
@@ -274,13 +277,10 @@ int cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct ti
 static int wake(pthread_cond_t *cond, int count)
 {
 	struct cond *c = cond_of(cond);
-	int saved = errno;
 
 	/* relaxed: as in enter(). Waiters of another generation are counted too: a wake-up for nobody is harmless */
-	if (!((uint32_t)w_load_relaxed(&c->waiters) & ~COND_DESTROYING))
-		return 0;
-	advance_and_wake(c, count);
-	errno = saved;
+	if ((uint32_t)w_load_relaxed(&c->waiters) & ~COND_DESTROYING)
+		advance_and_wake(c, count);
 	return 0;
 }
 
