@@ -15,6 +15,7 @@ struct memory {
 /* What the threads did: the client's own. */
 struct notes {
 	uint32_t count;
+	holding kept; /* of the thread that holds the lock from the start */
 };
 
 #define M check_shared(struct memory)
@@ -81,6 +82,22 @@ static void lock_and_free(enum wait wait)
 		check_ended(&M->lock);
 }
 
+/* The lock is held from the start, by thread 0, so that the others all queue. */
+static void hold(void)
+{
+	holding kept;
+
+	check_assert(try_acquire(&M->lock, &kept));
+	NOTES->kept = kept;
+}
+
+static void unlock_held(enum wait wait)
+{
+	critical_section();
+	release(&M->lock, NOTES->kept, wait);
+	check_returned();
+}
+
 /* After all threads: as many sections as were counted, the lock is free, and so are all nodes. */
 static void finish(void)
 {
@@ -128,6 +145,7 @@ WAYS(lock_2, TWICE(lock_and_unlock(wait)))
 WAYS(try, if (self == 0) lock_and_unlock(wait); else try_and_unlock(wait))
 WAYS(timed, if (self == 0) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
 WAYS(timed_both, if (self < 2) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
+WAYS(held, if (self == 0) unlock_held(wait); else lock_and_unlock(wait))
 WAYS(freed, lock_and_free(wait))
 
 /* The events that a lock is about, and that three threads, the second of another domain, must bring about. */
@@ -138,6 +156,13 @@ WAYS(freed, lock_and_free(wait))
 #define WHEN_3_shfl_spin "shuffle"
 #define WHEN_3_shfl_mutex "shuffle"
 #define WHEN_3 PASTE(WHEN_3_, LOCK)
+#define WHEN_5_ttas ""
+#define WHEN_5_ticket ""
+#define WHEN_5_mcs ""
+#define WHEN_5_cna "secondary flush handover_local handover_remote"
+#define WHEN_5_shfl_spin "shuffle shuffle_move shuffle_pass"
+#define WHEN_5_shfl_mutex "shuffle shuffle_move shuffle_pass"
+#define WHEN_5 PASTE(WHEN_5_, LOCK)
 
 /* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
 #define ENTRY(title, body, count, wanted, outcomes, last, ...)                                                   \
@@ -163,5 +188,11 @@ const struct check_client check_clients[] = {
 	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", finish, .spurious = 0),
 	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended park", "3", finish, .spurious = 1, .bound = 3),
 	ENTRY("timed/3/park/stirred", timed_park, 3, "park", "2 3", finish, .spurious = 1, .bound = 2),
+	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
+	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
+	ENTRY("4x1/park", lock_1_park, 4, "contended park", NULL, finish, .walks = 50000, .spurious = 1),
+	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", finish, .setup = hold, .bound = 1),
+	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, finish, .setup = hold, .walks = 50000),
+	ENTRY("held/5/park", held_park, 5, WHEN_5 " park", NULL, finish, .setup = hold, .walks = 50000, .spurious = 1),
 	{.name = NULL},
 };

@@ -94,6 +94,7 @@ pub struct Client {
     pub flags: u32,
     pub bound: u32,
     pub spurious: u32,
+    pub walks: u32,
     pub setup: Option<extern "C" fn()>,
     pub thread: extern "C" fn(u32),
     pub finish: Option<extern "C" fn()>,

@@ -65,7 +65,9 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let events = sources.events()?;
     let mut good = true;
     let mut any = false;
-    for file in files(&sources)?.iter().filter(|file| arguments.can_match(&file.name)) {
+    let files = files(&sources)?;
+    let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+    for file in files.iter().filter(|file| arguments.can_match(&file.name, &names)) {
         for (name, client) in file.clients(&sources)? {
             if arguments.matches(&name) {
                 any = true;
@@ -80,9 +82,12 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 impl Arguments {
-    /// Whether clients of a file of that name can be asked for.
-    fn can_match(&self, name: &str) -> bool {
-        let can_match = |filter: &String| filter.split('/').next().is_some_and(|first| name.contains(first));
+    /// Whether clients of a file of that name, one of `names`, can be asked for.
+    fn can_match(&self, name: &str, names: &[String]) -> bool {
+        let can_match = |filter: &String| {
+            let first = filter.split('/').next().unwrap_or_default();
+            name.contains(first) || !names.iter().any(|name| name.contains(first))
+        };
         self.filters.is_empty() || self.filters.iter().any(can_match)
     }
 
@@ -130,11 +135,16 @@ fn settings(client: &Client, arguments: &Arguments) -> Settings {
     Settings { domains, spurious, bound, weak: !arguments.sc }
 }
 
+/// How many random walks of each kind to make; None: to visit all states.
+fn walks(client: &Client, arguments: &Arguments) -> Option<u64> {
+    arguments.walks.or((client.walks > 0).then_some(client.walks.into()))
+}
+
 /// Explores `client` as `arguments` ask, or as it asks itself.
-fn explore(client: &'static Client, settings: Settings, arguments: &Arguments) -> Report {
+fn explore(client: &'static Client, settings: Settings, arguments: &Arguments, states: u64) -> Report {
     let width = words(client.allowed).iter().map(|outcome| outcome.len()).max().unwrap_or(0);
-    let Some(count) = arguments.walks else {
-        return explore::all(client, settings, arguments.states, width);
+    let Some(count) = walks(client, arguments) else {
+        return explore::all(client, settings, states, width);
     };
     let mut report = explore::walks(client, settings, Walk::Random, count, arguments.seed);
     if report.verdict == Verdict::Holds {
@@ -153,12 +163,17 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
         return Ok(fault.is_none());
     }
     let start = Instant::now();
-    let report = explore(client, settings, arguments);
+    let report = explore(client, settings, arguments, arguments.states);
     let seconds = start.elapsed().as_secs_f64();
-    let judged = judge(client, &report, events, arguments.walks.is_none());
+    let walks = walks(client, arguments);
+    let judged = judge(client, &report, events, walks.is_none());
     let Report { states, steps, ends, .. } = report;
     let verdict = judged.as_ref().err().map_or("holds", String::as_str);
-    let bound = settings.bound.map_or("complete".into(), |bound| format!("bound {bound}"));
+    let bound = match (walks, settings.bound) {
+        (Some(_), _) => "walks".into(),
+        (None, Some(bound)) => format!("bound {bound}"),
+        (None, None) => "complete".into(),
+    };
     println!("{name:32} {bound:8} {states:>9} states {steps:>9} steps {ends:>7} ends {seconds:6.2} s  {verdict}");
     if let (Err(_), Verdict::Fails(_, path)) = (&judged, &report.verdict) {
         let (story, _) = explore::replay(client, settings, path);
@@ -169,7 +184,7 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
 }
 
 /// The most states of a client that a mutant is shown to.
-const MUTANT_STATES: u64 = 300_000;
+const MUTANT_STATES: u64 = 400_000;
 
 /// Runs each mutant against the clients of the locks that it concerns. Whether all that survive are known to.
 fn run_mutants(sources: &Sources, arguments: &Arguments) -> Result<bool> {
@@ -214,11 +229,12 @@ fn killer(mutant: &Mutant, sources: &Sources, arguments: &Arguments) -> Result<O
             continue;
         }
         for (name, client) in file.clients(&mutated)? {
-            let report = explore::all(client, settings(client, arguments), MUTANT_STATES, 1);
+            let complete = walks(client, arguments).is_none();
+            let report = explore(client, settings(client, arguments), arguments, MUTANT_STATES);
             if report.verdict == Verdict::Unfinished {
                 continue;
             }
-            if let Err(what) = judge(client, &report, &events, true) {
+            if let Err(what) = judge(client, &report, &events, complete) {
                 return Ok(Some(format!("{name}: {}", what.split(':').next().unwrap_or_default())));
             }
         }
