@@ -178,9 +178,9 @@ def db_bench(directory):
         "--seed=1",
         "--compression_type=none",
         "--cache_numshardbits=0",
-        "--cache_size=1000000",
+        "--cache_size=250000",
         "--block_size=512",
-        "--write_buffer_size=1000000",
+        "--write_buffer_size=250000",
     ]
 
 
