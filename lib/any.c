@@ -174,6 +174,11 @@ static inline struct any_node *unkeep(struct kept *kept)
 
 static const char *const way_names[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
 
+const char *any_wait_name(enum wait wait)
+{
+	return way_names[wait];
+}
+
 #define WAYS (sizeof(way_names) / sizeof(way_names[0]))
 
 #define LOCK(name, kind, wait, promise, paper)                                          \
@@ -389,28 +394,38 @@ static void complain(const char *variable, const char *value, const char *expect
 	syscall(SYS_write, STDERR_FILENO, line, (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
 }
 
-static void choose_domain(void)
+/* Whether the environment names a kind of domain, or none. */
+static bool choose_domain(void)
 {
-	const char *name = getenv("POUNDLOCK_DOMAIN");
+	const char *name = secure_getenv("POUNDLOCK_DOMAIN");
 	enum w_domain_kind kind;
 
 	if (!name || !*name)
-		return;
-	if (w_domain_kind_by_name(name, &kind))
-		w_domain_choose(kind);
-	else
+		return true;
+	if (!w_domain_kind_by_name(name, &kind)) {
 		complain("POUNDLOCK_DOMAIN", name, "l3, die, node, package, core");
+		return false;
+	}
+	w_domain_choose(kind);
+	return true;
 }
 
-__attribute__((constructor)) void any_start(void)
+bool any_start(void)
 {
 	static W_ATOMIC(uint32_t) started;
+	static bool sound = true;
 
 	if (atomic_exchange(&started, 1))
-		return;
+		return sound;
 	w_spin_calibrate();
-	choose_domain();
+	sound = choose_domain();
 	pthread_atfork(NULL, NULL, after_fork_in_child);
+	return sound;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	(void)any_start();
 }
 
 /* ---- The default mutex ---- */

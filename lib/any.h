@@ -35,12 +35,16 @@ struct any_ops {
  */
 const struct any_ops *any_find(const char *spec, char *error, size_t size);
 
+/* "spin", "yield" or "park". */
+const char *any_wait_name(enum wait wait);
+
 /*
  * Prepares the process for any lock: learns how many CPUs it has, reads POUNDLOCK_DOMAIN, and has forked children drop
  * the waiters that the fork left behind. The library's constructor does it; who needs locks before that calls it first.
- * Calling it again does nothing.
+ * Calling it again does nothing. False, after one line on stderr, if POUNDLOCK_DOMAIN is wrong: the library then uses
+ * the default.
  */
-void any_start(void);
+bool any_start(void);
 
 /* Whether @deadline is on a clock that can be waited for, and its nanoseconds are in range. */
 static inline bool any_deadline_valid(const struct w_deadline *deadline)

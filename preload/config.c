@@ -127,12 +127,11 @@ void config_refuse(struct config *config, const char *what, const char *is)
 
 void config_announce(const struct config *config)
 {
-	static const char *const waits[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
-
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		say("poundlock: lock=%s wait=%s pid=%ld", config->ops->name, waits[config->ops->wait], (long)getpid());
+		say("poundlock: lock=%s wait=%s pid=%ld", config->ops->name, any_wait_name(config->ops->wait),
+		    (long)getpid());
 	else
 		say("poundlock: lock=native pid=%ld", (long)getpid());
 }

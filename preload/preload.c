@@ -25,7 +25,8 @@ static void initialise_once(void)
 	const char *missing;
 
 	/* release: pairs with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
-	any_start();
+	if (!any_start())
+		config.ops = NULL;
 	w_store_release(&chosen_ops, config.ops);
 	missing = real_resolve();
 	if (missing)

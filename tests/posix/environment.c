@@ -113,6 +113,7 @@ static void wrong_values(void)
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=nosuch"), "nosuch");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=never"), "never");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DOMAIN=village"), "village");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"), "POUNDLOCK_DISABLE=yes");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_INHERIT=2"), "POUNDLOCK_INHERIT=2");
 }
