@@ -65,4 +65,13 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 #endif
 }
 
+/* In the forked child, by a thread that holds the lock: what the library does after a fork. */
+static __attribute__((noinline)) void repair(struct LOCK *lock, holding kept)
+{
+	(void)lock, (void)kept;
+#ifdef LOCK_NODE
+	LOCK_FUNCTION(drop_waiters)(lock, kept);
+#endif
+}
+
 #endif

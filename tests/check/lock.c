@@ -82,6 +82,28 @@ static void lock_and_free(enum wait wait)
 		check_ended(&M->lock);
 }
 
+/* Forks as the holder; the lock must serve the child, whoever waited for it in the parent. */
+static void lock_and_fork(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	critical_section();
+	check_fork();
+	repair(&M->lock, kept);
+	check_create_threads();
+	release(&M->lock, kept, wait);
+	check_returned();
+	lock_and_unlock(wait);
+}
+
+static void lock_in_child(enum wait wait)
+{
+	check_wait_to_be_created();
+	lock_and_unlock(wait);
+}
+
 /* The lock is held from the start, by thread 0, so that the others all queue. */
 static void hold(void)
 {
@@ -146,6 +168,7 @@ WAYS(try, if (self == 0) lock_and_unlock(wait); else try_and_unlock(wait))
 WAYS(timed, if (self == 0) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
 WAYS(timed_both, if (self < 2) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
 WAYS(held, if (self == 0) unlock_held(wait); else lock_and_unlock(wait))
+WAYS(fork, if (self == 0) lock_and_fork(wait); else if (self == 1) lock_and_unlock(wait); else lock_in_child(wait))
 WAYS(freed, lock_and_free(wait))
 
 /* The events that a lock is about, and that three threads, the second of another domain, must bring about. */
@@ -156,6 +179,13 @@ WAYS(freed, lock_and_free(wait))
 #define WHEN_3_shfl_spin "shuffle"
 #define WHEN_3_shfl_mutex "shuffle"
 #define WHEN_3 PASTE(WHEN_3_, LOCK)
+#define WHEN_FORKED_ttas ""
+#define WHEN_FORKED_ticket "fork_repair"
+#define WHEN_FORKED_mcs ""
+#define WHEN_FORKED_cna ""
+#define WHEN_FORKED_shfl_spin "fork_repair"
+#define WHEN_FORKED_shfl_mutex "fork_repair"
+#define WHEN_FORKED PASTE(WHEN_FORKED_, LOCK)
 #define WHEN_5_ttas ""
 #define WHEN_5_ticket ""
 #define WHEN_5_mcs ""
@@ -188,6 +218,7 @@ const struct check_client check_clients[] = {
 	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", finish, .spurious = 0),
 	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended park", "3", finish, .spurious = 1, .bound = 3),
 	ENTRY("timed/3/park/stirred", timed_park, 3, "park", "2 3", finish, .spurious = 1, .bound = 2),
+	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", finish, .spurious = 0),
 	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
 	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
 	ENTRY("4x1/park", lock_1_park, 4, "contended park", NULL, finish, .walks = 50000, .spurious = 1),

@@ -49,6 +49,11 @@ __attribute__((noinline)) void check_returned(void);
 #define check_busy_nodes() check_engine->busy_nodes()
 #define check_outcome(slot, value) check_engine->outcome(slot, value)
 
+/* Forks: goes on as the child's one thread. The others are gone, but for those that wait to be created. */
+#define check_fork() ((void)CHECK_DO("fork", CHECK_FORK, CHECK_RELAXED, NULL, 0, 0))
+#define check_create_threads() ((void)CHECK_DO("create threads", CHECK_CREATE, CHECK_RELAXED, NULL, 0, 0))
+#define check_wait_to_be_created() ((void)CHECK_DO("begin", CHECK_CREATED, CHECK_RELAXED, NULL, 0, 0))
+
 /* Fences that locks do not use but litmus tests do. */
 #define check_fence_acquire() ((void)CHECK_DO("fence_acquire", CHECK_FENCE, CHECK_ACQUIRE, NULL, 0, 0))
 #define check_fence_release() ((void)CHECK_DO("fence_release", CHECK_FENCE, CHECK_RELEASE, NULL, 0, 0))

@@ -26,6 +26,9 @@ enum check_kind {
 	CHECK_CHOOSE,
 	CHECK_EXPIRED,
 	CHECK_CROWDED,
+	CHECK_FORK,
+	CHECK_CREATE,
+	CHECK_CREATED,
 };
 
 enum check_order { CHECK_RELAXED, CHECK_ACQUIRE, CHECK_RELEASE, CHECK_ACQ_REL, CHECK_SEQ_CST };
@@ -69,6 +72,7 @@ struct check_engine {
 	void (*outcome)(uint32_t slot, uint64_t value);
 	/* The thread's index-th node, or NULL. */
 	void *(*node)(uint32_t index);
+	uint32_t (*generation)(void);
 	/* How many nodes of all threads are in use. */
 	uint32_t (*busy_nodes)(void);
 	/* The domain of the thread. */

@@ -143,7 +143,7 @@ enum w_event {
 #define w_cpu() ((unsigned)check_engine->self())
 /* The extremes stand for all draws. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
-#define w_fork_generation() 0u
+#define w_fork_generation() check_engine->generation()
 
 /* A waiter's node: a status of 0 says that it is free. */
 struct w_node {

@@ -23,6 +23,9 @@ pub enum Kind {
     Choose,
     Expired,
     Crowded,
+    Fork,
+    Create,
+    Created,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +83,7 @@ pub struct Engine {
     pub fail: extern "C" fn(*const c_char, i32, *const c_char),
     pub outcome: extern "C" fn(u32, u64),
     pub node: extern "C" fn(u32) -> *mut c_void,
+    pub generation: extern "C" fn() -> u32,
     pub busy_nodes: extern "C" fn() -> u32,
     pub domain: extern "C" fn() -> u32,
 }

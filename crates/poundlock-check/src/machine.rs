@@ -96,6 +96,10 @@ pub struct Moment {
     spurious: u32,
     /// Whether the machine is crowded, once somebody has asked.
     crowded: Option<bool>,
+    /// How often the process has forked.
+    generation: u32,
+    /// Whether the threads that wait to be created have been.
+    created: bool,
     image: Vec<u8>,
 }
 
@@ -110,7 +114,7 @@ impl Clone for Moment {
         self.image.clone_from(&source.image);
         (self.outcomes, self.step) = (source.outcomes, source.step);
         (self.last, self.preemptions, self.spurious) = (source.last, source.preemptions, source.spurious);
-        self.crowded = source.crowded;
+        (self.crowded, self.generation, self.created) = (source.crowded, source.generation, source.created);
     }
 }
 
@@ -217,6 +221,8 @@ impl Machine {
             preemptions: 0,
             spurious: settings.spurious,
             crowded: None,
+            generation: 0,
+            created: false,
             image: Vec::new(),
         };
         let mut machine = Box::new(Machine {
@@ -487,7 +493,8 @@ impl Machine {
             Status::Ready => {}
         }
         match self.site(thread).kind {
-            Kind::Fence | Kind::UnparkAll => self.options.push(go),
+            Kind::Created if !self.now.created => {}
+            Kind::Fence | Kind::UnparkAll | Kind::Fork | Kind::Create | Kind::Created => self.options.push(go),
             kind @ (Kind::Choose | Kind::Expired | Kind::Crowded) => {
                 let count = if kind == Kind::Choose { request.operand as u32 } else { 2 };
                 let values = (0..count).map(|value| Alternative { act: Act::Choose(value), ..go });
@@ -726,6 +733,12 @@ impl Machine {
                 Order::Release => self.now.memory.fence_release(thread),
                 _ => self.now.memory.fence(thread),
             },
+            (_, Kind::Fork) => self.fork(thread),
+            (_, Kind::Create) => {
+                self.now.created = true;
+                self.now.memory.share_all();
+            }
+            (_, Kind::Created) => {}
             (_, Kind::Park) => self.park(thread, alternative.act),
             _ => return self.access(thread, alternative),
         }
@@ -739,6 +752,27 @@ impl Machine {
         self.resume(sleeper);
         self.running = running;
         self.reply = 0;
+    }
+
+    fn fork(&mut self, thread: usize) {
+        self.now.generation += 1;
+        self.now.memory.share_all();
+        for other in (0..self.now.threads.len()).filter(|&other| other != thread) {
+            let stays = self.now.threads[other].status == Status::Ready && self.site(other).kind == Kind::Created;
+            if !stays && self.now.threads[other].status != Status::Ended {
+                self.now.threads[other].status = Status::Ended;
+                self.free_nodes(other);
+            }
+        }
+    }
+
+    /// The child's world takes back the nodes of a thread that does not exist there.
+    fn free_nodes(&mut self, thread: usize) {
+        for node in (0..arena::NODES_EACH).map(|index| arena::node(thread, index)) {
+            let location = self.places.number(node, 4);
+            self.now.memory.kill(location);
+            arena::store(node, 4, 0);
+        }
     }
 
     fn park(&mut self, thread: usize, act: Act) {
@@ -851,7 +885,12 @@ impl Machine {
             self.encode_thread(thread, &mut code);
         }
         code.extend(self.now.outcomes);
-        code.push((self.now.spurious as u64) << 8 | self.now.crowded.map_or(2, u64::from));
+        code.push(
+            (self.now.generation as u64) << 32
+                | (self.now.created as u64) << 48
+                | (self.now.spurious as u64) << 8
+                | self.now.crowded.map_or(2, u64::from),
+        );
         if self.settings.bound.is_some() {
             code.push((self.now.preemptions as u64) << 8 | self.now.last as u64);
         }
@@ -985,6 +1024,7 @@ pub static HOOKS: abi::Engine = abi::Engine {
     fail,
     outcome,
     node,
+    generation,
     busy_nodes,
     domain,
 };
@@ -1088,6 +1128,10 @@ extern "C" fn node(index: u32) -> *mut c_void {
         return ptr::null_mut();
     }
     arena::node(machine().running, index as usize) as *mut c_void
+}
+
+extern "C" fn generation() -> u32 {
+    machine().now.generation
 }
 
 extern "C" fn busy_nodes() -> u32 {

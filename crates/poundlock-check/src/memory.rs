@@ -460,6 +460,23 @@ impl Memory {
         self.fence_release(thread);
     }
 
+    /// Lets all threads know all that has been done: in a forked child memory is what it is, and a thread that is
+    /// created knows what its creator does.
+    pub fn share_all(&mut self) {
+        let used = self.used();
+        let mut all = View::EMPTY;
+        self.threads.iter().for_each(|views| all.join(&views.now, used));
+        for (location, place) in self.locations.iter().enumerate() {
+            all.0[THREADS + location] = place.last_time;
+        }
+        for (thread, views) in self.threads.iter_mut().enumerate() {
+            let own = views.now.0[thread];
+            views.now = all;
+            views.now.0[thread] = own;
+            views.acquired = views.now;
+        }
+    }
+
     /// `thread` writes the atomic `location` plainly, or begins its new life.
     fn rewrite(&mut self, thread: usize, location: usize, value: u64) {
         let old: Vec<u16> = self.messages_of(location).collect();

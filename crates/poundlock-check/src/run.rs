@@ -140,16 +140,15 @@ fn walks(client: &Client, arguments: &Arguments) -> Option<u64> {
     arguments.walks.or((client.walks > 0).then_some(client.walks.into()))
 }
 
-/// Explores `client` as `arguments` ask, or as it asks itself.
-fn explore(client: &'static Client, settings: Settings, arguments: &Arguments, states: u64) -> Report {
+/// Explores `client` by `walks` of each kind, or else all of its states up to `states`.
+fn explore(client: &'static Client, settings: Settings, walks: Option<u64>, states: u64, seed: u64) -> Report {
     let width = words(client.allowed).iter().map(|outcome| outcome.len()).max().unwrap_or(0);
-    let Some(count) = walks(client, arguments) else {
+    let Some(count) = walks else {
         return explore::all(client, settings, states, width);
     };
-    let mut report = explore::walks(client, settings, Walk::Random, count, arguments.seed);
+    let mut report = explore::walks(client, settings, Walk::Random, count, seed);
     if report.verdict == Verdict::Holds {
-        let more = explore::walks(client, settings, Walk::Priorities, count, arguments.seed);
-        report.add(more);
+        report.add(explore::walks(client, settings, Walk::Priorities, count, seed));
     }
     report
 }
@@ -162,10 +161,10 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
         println!("{}", fault.as_deref().unwrap_or("(nothing is wrong so far)"));
         return Ok(fault.is_none());
     }
-    let start = Instant::now();
-    let report = explore(client, settings, arguments, arguments.states);
-    let seconds = start.elapsed().as_secs_f64();
     let walks = walks(client, arguments);
+    let start = Instant::now();
+    let report = explore(client, settings, walks, arguments.states, arguments.seed);
+    let seconds = start.elapsed().as_secs_f64();
     let judged = judge(client, &report, events, walks.is_none());
     let Report { states, steps, ends, .. } = report;
     let verdict = judged.as_ref().err().map_or("holds", String::as_str);
@@ -184,7 +183,9 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
 }
 
 /// The most states of a client that a mutant is shown to.
-const MUTANT_STATES: u64 = 400_000;
+const MUTANT_STATES: u64 = 200_000;
+/// The most random walks of each kind.
+const MUTANT_WALKS: u64 = 3_000;
 
 /// Runs each mutant against the clients of the locks that it concerns. Whether all that survive are known to.
 fn run_mutants(sources: &Sources, arguments: &Arguments) -> Result<bool> {
@@ -229,12 +230,12 @@ fn killer(mutant: &Mutant, sources: &Sources, arguments: &Arguments) -> Result<O
             continue;
         }
         for (name, client) in file.clients(&mutated)? {
-            let complete = walks(client, arguments).is_none();
-            let report = explore(client, settings(client, arguments), arguments, MUTANT_STATES);
+            let walks = walks(client, arguments).map(|walks| walks.min(MUTANT_WALKS));
+            let report = explore(client, settings(client, arguments), walks, MUTANT_STATES, arguments.seed);
             if report.verdict == Verdict::Unfinished {
                 continue;
             }
-            if let Err(what) = judge(client, &report, &events, complete) {
+            if let Err(what) = judge(client, &report, &events, walks.is_none()) {
                 return Ok(Some(format!("{name}: {}", what.split(':').next().unwrap_or_default())));
             }
         }
