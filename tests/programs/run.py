@@ -120,7 +120,8 @@ def finish(process, limit):
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     if process.returncode != 0:
-        raise Failure(f"ended with {process.returncode}: {last_line(errors) or last_line(output)}")
+        own = re.sub(r"^poundlock: lock=.*\n", "", errors, flags=re.MULTILINE)
+        raise Failure(f"ended with {process.returncode}: {last_line(own) or last_line(output)}")
     return output, errors
 
 
