@@ -98,6 +98,23 @@ static void lock_and_fork(enum wait wait)
 	lock_and_unlock(wait);
 }
 
+/* Once the child's one thread has unlocked, the lock is free, whatever its waiters in the parent had done to it. */
+static void fork_and_try(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	critical_section();
+	check_fork();
+	repair(&M->lock, kept);
+	release(&M->lock, kept, wait);
+	check_returned();
+	check_assert(try_acquire(&M->lock, &kept));
+	critical_section();
+	release(&M->lock, kept, wait);
+}
+
 static void lock_in_child(enum wait wait)
 {
 	check_wait_to_be_created();
@@ -169,6 +186,9 @@ WAYS(timed, if (self == 0) lock_timed_and_unlock(wait); else lock_and_unlock(wai
 WAYS(timed_both, if (self < 2) lock_timed_and_unlock(wait); else lock_and_unlock(wait))
 WAYS(held, if (self == 0) unlock_held(wait); else lock_and_unlock(wait))
 WAYS(fork, if (self == 0) lock_and_fork(wait); else if (self == 1) lock_and_unlock(wait); else lock_in_child(wait))
+WAYS(held_timed, if (self == 0) unlock_held(wait); else if (self % 2) lock_timed_and_unlock(wait);
+     else lock_and_unlock(wait))
+WAYS(fork_try, if (self == 0) fork_and_try(wait); else lock_and_unlock(wait))
 WAYS(freed, lock_and_free(wait))
 
 /* The events that a lock is about, and that three threads, the second of another domain, must bring about. */
@@ -219,6 +239,11 @@ const struct check_client check_clients[] = {
 	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended park", "3", finish, .spurious = 1, .bound = 3),
 	ENTRY("timed/3/park/stirred", timed_park, 3, "park", "2 3", finish, .spurious = 1, .bound = 2),
 	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", finish, .spurious = 0),
+	ENTRIES("fork/2", fork_try, 2, "", "2 3", finish, .spurious = 0),
+	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, finish, .setup = hold, .domains = 1),
+	ENTRY("held_timed/4/yield", held_timed_yield, 4, "", NULL, finish, .setup = hold, .domains = 1),
+	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, finish, .setup = hold, .walks = 50000, .domains = 1),
+	ENTRIES("held_timed/6", held_timed, 6, "", NULL, finish, .setup = hold, .walks = 50000),
 	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
 	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
 	ENTRY("4x1/park", lock_1_park, 4, "contended park", NULL, finish, .walks = 50000, .spurious = 1),

@@ -17,6 +17,7 @@ struct check_client {
 	uint32_t flags;
 	uint32_t bound;      /* the most switches away from a thread that could have gone on; 0: any number */
 	uint32_t spurious;   /* how often a sleep may end for no reason, in an execution */
+	uint32_t domains;    /* the threads' locality domains go round so many; 0: 2 */
 	uint32_t walks;      /* so many random walks of each kind, instead of all states; 0: all states */
 	void (*setup)(void); /* before the threads, may be NULL */
 	void (*thread)(uint32_t self);

@@ -98,6 +98,7 @@ pub struct Client {
     pub flags: u32,
     pub bound: u32,
     pub spurious: u32,
+    pub domains: u32,
     pub walks: u32,
     pub setup: Option<extern "C" fn()>,
     pub thread: extern "C" fn(u32),

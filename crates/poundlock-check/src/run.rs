@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which clients are explored how, and what is said about it.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -63,12 +64,13 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         return run_mutants(&sources, arguments);
     }
     let events = sources.events()?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut good = true;
     let mut any = false;
     let files = files(&sources)?;
     let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
     for file in files.iter().filter(|file| arguments.can_match(&file.name, &names)) {
-        for (name, client) in file.clients(&sources)? {
+        for (name, client) in file.clients(&sources, folder.path())? {
             if arguments.matches(&name) {
                 any = true;
                 good &= one(&name, client, arguments, &events)?;
@@ -118,10 +120,9 @@ fn files(sources: &Sources) -> Result<Vec<File>> {
 }
 
 impl File {
-    /// Its clients, each with its full name.
-    fn clients(&self, sources: &Sources) -> Result<Vec<(String, &'static Client)>> {
-        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let clients = sources.clients(self.path, &self.defines, folder.path())?;
+    /// Its clients, each with its full name. What the compiler makes stays in `folder` while they are used.
+    fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<(String, &'static Client)>> {
+        let clients = sources.clients(self.path, &self.defines, folder)?;
         let named = |client: &'static Client| (format!("{}/{}", self.name, abi::text(client.name)), client);
         Ok(clients.into_iter().map(named).collect())
     }
@@ -129,7 +130,8 @@ impl File {
 
 fn settings(client: &Client, arguments: &Arguments) -> Settings {
     let mut domains = [0; THREADS];
-    (0..THREADS).for_each(|thread| domains[thread] = thread as u8 % 2);
+    let count = if client.domains == 0 { 2 } else { client.domains };
+    (0..THREADS).for_each(|thread| domains[thread] = (thread as u32 % count) as u8);
     let bound = arguments.bound.or((client.bound > 0).then_some(client.bound));
     let spurious = arguments.spurious.unwrap_or(client.spurious);
     Settings { domains, spurious, bound, weak: !arguments.sc }
@@ -183,9 +185,9 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
 }
 
 /// The most states of a client that a mutant is shown to.
-const MUTANT_STATES: u64 = 200_000;
+const MUTANT_STATES: u64 = 300_000;
 /// The most random walks of each kind.
-const MUTANT_WALKS: u64 = 3_000;
+const MUTANT_WALKS: u64 = 5_000;
 
 /// Runs each mutant against the clients of the locks that it concerns. Whether all that survive are known to.
 fn run_mutants(sources: &Sources, arguments: &Arguments) -> Result<bool> {
@@ -194,10 +196,11 @@ fn run_mutants(sources: &Sources, arguments: &Arguments) -> Result<bool> {
     if mutants.is_empty() {
         bail!("no mutant of that name: {}", arguments.filters.join(" "));
     }
+    let fit = fit_clients(sources, arguments)?;
     let mut survived = Vec::new();
     let mut unknown = 0;
     for mutant in &mutants {
-        if let Some(killer) = killer(mutant, sources, arguments)? {
+        if let Some(killer) = killer(mutant, sources, arguments, &fit)? {
             println!("killed    {:4} {}  by {killer}", mutant.line, mutant.name);
             continue;
         }
@@ -220,8 +223,34 @@ fn run_mutants(sources: &Sources, arguments: &Arguments) -> Result<bool> {
     Ok(unknown == 0 && stale.is_empty())
 }
 
-/// The client that objects to `mutant`, and to what.
-fn killer(mutant: &Mutant, sources: &Sources, arguments: &Arguments) -> Result<Option<String>> {
+/// The clients that can be asked about mutants: those that do not object to the unchanged core within the same limits,
+/// which are too narrow for some events.
+fn fit_clients(sources: &Sources, arguments: &Arguments) -> Result<HashSet<String>> {
+    let events = sources.events()?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let mut fit = HashSet::new();
+    for file in files(sources)?.iter().filter(|file| file.header.is_some()) {
+        for (name, client) in file.clients(sources, folder.path())? {
+            if objection(client, arguments, &events).is_none() {
+                fit.insert(name);
+            }
+        }
+    }
+    Ok(fit)
+}
+
+/// What `client` objects to, if it does within a mutant's limits.
+fn objection(client: &'static Client, arguments: &Arguments, events: &[String]) -> Option<String> {
+    let walks = walks(client, arguments).map(|walks| walks.min(MUTANT_WALKS));
+    let report = explore(client, settings(client, arguments), walks, MUTANT_STATES, arguments.seed);
+    if report.verdict == Verdict::Unfinished {
+        return None;
+    }
+    judge(client, &report, events, walks.is_none()).err()
+}
+
+/// The client, one of `fit`, that objects to `mutant`, and to what.
+fn killer(mutant: &Mutant, sources: &Sources, arguments: &Arguments, fit: &HashSet<String>) -> Result<Option<String>> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mutated = mutant.core(sources, folder.path())?;
     let events = sources.events()?;
@@ -229,13 +258,9 @@ fn killer(mutant: &Mutant, sources: &Sources, arguments: &Arguments) -> Result<O
         if !file.header.as_ref().is_some_and(|header| mutate::includes(&sources.core, header, &mutant.file)) {
             continue;
         }
-        for (name, client) in file.clients(&mutated)? {
-            let walks = walks(client, arguments).map(|walks| walks.min(MUTANT_WALKS));
-            let report = explore(client, settings(client, arguments), walks, MUTANT_STATES, arguments.seed);
-            if report.verdict == Verdict::Unfinished {
-                continue;
-            }
-            if let Err(what) = judge(client, &report, &events, walks.is_none()) {
+        for (name, client) in file.clients(&mutated, folder.path())?.into_iter().filter(|(name, _)| fit.contains(name))
+        {
+            if let Some(what) = objection(client, arguments, &events) {
                 return Ok(Some(format!("{name}: {}", what.split(':').next().unwrap_or_default())));
             }
         }
