@@ -5,6 +5,7 @@ mod abi;
 mod arena;
 mod client;
 mod context;
+mod expected;
 mod explore;
 mod machine;
 mod memory;

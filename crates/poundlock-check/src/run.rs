@@ -11,6 +11,7 @@ use clap::Parser;
 use crate::abi::{self, Client};
 use crate::arena;
 use crate::client::{Sources, words};
+use crate::expected::Expected;
 use crate::explore::{self, Report, Verdict, Walk};
 use crate::machine::{self, Choice, Settings};
 use crate::memory::THREADS;
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// The mutation run: weakens the locks in each place, and expects the clients to object
     #[arg(long)]
     mutants: bool,
+    /// Takes the numbers of states for what is to be expected from now on
+    #[arg(long)]
+    accept: bool,
     /// Replays one execution of the one client that the filters leave
     #[arg(long, value_name = "CHOICES")]
     replay: Option<String>,
@@ -65,6 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     }
     let events = sources.events()?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let mut expected = Expected::read(&sources.root)?;
     let mut good = true;
     let mut any = false;
     let files = files(&sources)?;
@@ -73,17 +78,25 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         for (name, client) in file.clients(&sources, folder.path())? {
             if arguments.matches(&name) {
                 any = true;
-                good &= one(&name, client, arguments, &events)?;
+                good &= one(&name, client, arguments, &events, &mut expected)?;
             }
         }
     }
     if !any {
         bail!("no client of that name: {}", arguments.filters.join(" "));
     }
+    if arguments.accept {
+        expected.write()?;
+    }
     Ok(good)
 }
 
 impl Arguments {
+    /// Whether the clients are explored as they ask for themselves.
+    fn is_usual(&self) -> bool {
+        self.bound.is_none() && self.walks.is_none() && self.spurious.is_none() && !self.sc
+    }
+
     /// Whether clients of a file of that name, one of `names`, can be asked for.
     fn can_match(&self, name: &str, names: &[String]) -> bool {
         let can_match = |filter: &String| {
@@ -155,7 +168,14 @@ fn explore(client: &'static Client, settings: Settings, walks: Option<u64>, stat
     report
 }
 
-fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[String]) -> Result<bool> {
+/// Explores `client` and says what came of it. Whether that is as it must be.
+fn one(
+    name: &str,
+    client: &'static Client,
+    arguments: &Arguments,
+    events: &[String],
+    expected: &mut Expected,
+) -> Result<bool> {
     let settings = settings(client, arguments);
     if let Some(path) = &arguments.replay {
         let (story, fault) = explore::replay(client, settings, &parse(path)?);
@@ -167,15 +187,20 @@ fn one(name: &str, client: &'static Client, arguments: &Arguments, events: &[Str
     let start = Instant::now();
     let report = explore(client, settings, walks, arguments.states, arguments.seed);
     let seconds = start.elapsed().as_secs_f64();
-    let judged = judge(client, &report, events, walks.is_none());
+    let mut judged = judge(client, &report, events, walks.is_none());
+    if arguments.accept {
+        expected.accept(name, report.states);
+    } else if arguments.is_usual() {
+        judged = judged.and_then(|()| expected.check(name, report.states));
+    }
     let Report { states, steps, ends, .. } = report;
-    let verdict = judged.as_ref().err().map_or("holds", String::as_str);
-    let bound = match (walks, settings.bound) {
-        (Some(_), _) => "walks".into(),
-        (None, Some(bound)) => format!("bound {bound}"),
-        (None, None) => "complete".into(),
+    let (how, counts) = match (walks, settings.bound) {
+        (Some(_), _) => ("walks".into(), format!("{ends:>9} walks  {steps:>9} steps")),
+        (None, None) => ("complete".into(), format!("{states:>9} states {steps:>9} steps")),
+        (None, Some(bound)) => (format!("bound {bound}"), format!("{states:>9} states {steps:>9} steps")),
     };
-    println!("{name:32} {bound:8} {states:>9} states {steps:>9} steps {ends:>7} ends {seconds:6.2} s  {verdict}");
+    let verdict = judged.as_ref().err().map_or("holds", String::as_str);
+    println!("{name:32} {how:8} {counts} {ends:>7} ends {seconds:6.2} s  {verdict}");
     if let (Err(_), Verdict::Fails(_, path)) = (&judged, &report.verdict) {
         let (story, _) = explore::replay(client, settings, path);
         story.iter().for_each(|line| println!("{line}"));

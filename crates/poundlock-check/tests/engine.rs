@@ -1,0 +1,57 @@
+//! The checker is checked first: litmus tests against RC11, and small locks with seeded bugs.
+
+use std::process::{Command, Output};
+
+fn check(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_poundlock-check")).args(arguments).output().expect("the checker runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn litmus_tests_have_the_outcomes_of_the_model() {
+    let output = check(&["litmus/"]);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn seeded_bugs_are_found() {
+    let output = check(&["seeded/"]);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn runs_are_alike() {
+    let without_time = |output: Output| -> Vec<String> {
+        let lines = text(&output);
+        lines.lines().map(|line| line.split(" ends ").next().unwrap_or_default().to_string()).collect()
+    };
+    let runs = || without_time(check(&["mcs/2x2", "mcs/4x1/park"]));
+    assert_eq!(runs(), runs());
+}
+
+#[test]
+fn sequential_consistency_forbids_what_weak_memory_allows() {
+    let output = check(&["--sc", "litmus/sb"]);
+    assert!(!output.status.success() && text(&output).contains("found the outcomes 01 10 11, not 00 01 10 11"));
+}
+
+#[test]
+fn an_execution_is_replayed() {
+    let output = check(&["--replay", "0011", "seeded/dekker_no_fence"]);
+    assert!(text(&output).contains("T0 store_relaxed &M->word[self]"), "{}", text(&output));
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    for (arguments, line) in [
+        (&["no such"][..], "poundlock-check: no client of that name: no such\n"),
+        (&["--replay", "x", "litmus/sb"], "poundlock-check: no choices to replay: x\n"),
+        (&["--mutants", "no such"], "poundlock-check: no mutant of that name: no such\n"),
+    ] {
+        let output = check(arguments);
+        assert_eq!((output.status.code(), text(&output).as_str()), (Some(2), line));
+    }
+}
