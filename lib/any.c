@@ -17,6 +17,7 @@
 #include "cna.h"
 #include "mcs.h"
 #include "poundlock.h"
+#include "route.h"
 #include "shfl_mutex.h"
 #include "shfl_spin.h"
 #include "ticket.h"
@@ -417,6 +418,7 @@ bool any_start(void)
 
 	if (atomic_exchange(&started, 1))
 		return sound;
+	w_route_start();
 	w_spin_calibrate();
 	sound = choose_domain();
 	pthread_atfork(NULL, NULL, after_fork_in_child);

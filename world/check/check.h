@@ -15,10 +15,11 @@ struct check_client {
 	size_t ghost;  /* bytes at check_ghost: zero at the start, the client's own notes, no memory of the threads */
 	uint32_t threads;
 	uint32_t flags;
-	uint32_t bound;      /* the most switches away from a thread that could have gone on; 0: any number */
-	uint32_t spurious;   /* how often a sleep may end for no reason, in an execution */
-	uint32_t domains;    /* the threads' locality domains go round so many; 0: 2 */
-	uint32_t walks;      /* so many random walks of each kind, instead of all states; 0: all states */
+	uint32_t bound;    /* the most switches away from a thread that could have gone on; 0: any number */
+	uint32_t spurious; /* how often a sleep may end for no reason, in an execution */
+	uint32_t domains;  /* the threads' locality domains go round so many; 0: 2 */
+	uint32_t cpus;  /* w_cpu_count(): the threads' positions on the route go round so many; 0: as many as threads */
+	uint32_t walks; /* so many random walks of each kind, instead of all states; 0: all states */
 	void (*setup)(void); /* before the threads, may be NULL */
 	void (*thread)(uint32_t self);
 	void (*finish)(void);  /* after them, sees all they did; may be NULL */

@@ -77,6 +77,9 @@ struct check_engine {
 	uint32_t (*busy_nodes)(void);
 	/* The domain of the thread. */
 	uint32_t (*domain)(void);
+	/* The CPUs of the client, and the thread's position on the route over them. */
+	uint32_t (*cpu_count)(void);
+	uint32_t (*route_position)(void);
 };
 
 extern const struct check_engine *check_engine;

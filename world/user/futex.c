@@ -21,10 +21,9 @@ W_ATOMIC(uint32_t) w_spinners;
 void w_spin_calibrate(void)
 {
 	uint64_t start, took, best = UINT64_MAX;
-	cpu_set_t allowed;
 	int saved = errno;
 
-	w_spinners_most = sched_getaffinity(0, sizeof(allowed), &allowed) ? 1 : (uint32_t)CPU_COUNT(&allowed) - 1;
+	w_spinners_most = w_cpu_count() - 1;
 	for (int i = 0; i < 4; i++) {
 		start = w_now();
 		w_pause_for(32);

@@ -89,8 +89,7 @@ void w_domain_choose(enum w_domain_kind kind)
 	chosen = kind;
 }
 
-/* Reads the file at @path, less its last newline, into @text. False if there is none. */
-static bool read_file(const char *path, char *text, size_t size)
+bool w_topology_text(const char *path, char *text, size_t size)
 {
 	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), length;
 
@@ -105,23 +104,29 @@ static bool read_file(const char *path, char *text, size_t size)
 	return true;
 }
 
-/* Gives @domain to the CPUs of @list ("0-3,8,10-11"). */
-static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t cpus)
+bool w_topology_range(const char **list, size_t *first, size_t *last)
 {
 	char *end;
 
-	while (*list) {
-		unsigned long first = strtoul(list, &end, 10), last = first;
+	*first = *last = strtoul(*list, &end, 10);
+	if (end == *list)
+		return false;
+	if (*end == '-')
+		*last = strtoul(end + 1, &end, 10);
+	*list = *end == ',' ? end + 1 : end;
+	return true;
+}
 
-		if (end == list)
-			return;
-		if (*end == '-')
-			last = strtoul(end + 1, &end, 10);
-		for (unsigned long cpu = first; cpu <= last && cpu < cpus; cpu++) {
+/* Gives @domain to the CPUs of @list. */
+static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t cpus)
+{
+	size_t first, last;
+
+	while (w_topology_range(&list, &first, &last)) {
+		for (size_t cpu = first; cpu <= last && cpu < cpus; cpu++) {
 			domains[cpu] = domain;
 			scratch.known[cpu] = true;
 		}
-		list = *end == ',' ? end + 1 : end;
 	}
 }
 
@@ -133,12 +138,12 @@ static bool cache_list(const char *root, size_t cpu, char *list, size_t size)
 
 	for (unsigned index = 0; index < 16; index++) {
 		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/level", root, cpu, index);
-		if (!read_file(path, text, sizeof(text)))
+		if (!w_topology_text(path, text, sizeof(text)))
 			break;
 		level = strtol(text, NULL, 10);
 		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/shared_cpu_list", root, cpu,
 			 index);
-		if (level > highest && read_file(path, list, size))
+		if (level > highest && w_topology_text(path, list, size))
 			highest = level;
 	}
 	return highest > 0;
@@ -150,10 +155,10 @@ static bool topology_list(const char *root, size_t cpu, const char *newer, const
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/topology/%s", root, cpu, newer);
-	if (read_file(path, list, size))
+	if (w_topology_text(path, list, size))
 		return true;
 	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/topology/%s", root, cpu, older);
-	return read_file(path, list, size);
+	return w_topology_text(path, list, size);
 }
 
 static bool cpu_list(const char *root, enum w_domain_kind kind, size_t cpu, char *list, size_t size)
@@ -179,7 +184,7 @@ static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 
 	for (unsigned node = 0; node < 1024; node++) {
 		snprintf(path, sizeof(path), "%s/devices/system/node/node%u/cpulist", root, node);
-		if (read_file(path, scratch.list, sizeof(scratch.list)) && *scratch.list)
+		if (w_topology_text(path, scratch.list, sizeof(scratch.list)) && *scratch.list)
 			assign(scratch.list, domain++, domains, cpus);
 	}
 	return domain;
@@ -214,16 +219,38 @@ size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *doma
 	return count ? count : 1;
 }
 
+/* ---- One reader at a time ---- */
+
+/* 0, or one more than the fork generation of the reader: one that did not get into a forked child is not waited for. */
+static W_ATOMIC(uint32_t) reader;
+
+bool w_topology_claim(void)
+{
+	uint32_t own = w_fork_generation() + 1, seen = atomic_load(&reader);
+
+	return seen != own && atomic_compare_exchange_strong(&reader, &seen, own);
+}
+
+void w_topology_release(void)
+{
+	atomic_store(&reader, 0);
+}
+
+/* Until the one that reads is done, to the other threads all CPUs are of one domain. */
 const uint16_t *w_domains_load(void)
 {
-	static W_ATOMIC(uint32_t) loading;
+	const uint16_t *domains = one_domain;
 	int saved = errno;
 
-	/* One thread reads; until it is done, to the others all CPUs are of one domain. */
-	if (atomic_exchange(&loading, 1))
-		return one_domain;
-	w_topology_read("/sys", chosen, table, W_CPUS);
-	atomic_store(&w_domains, table);
+	if (w_topology_claim()) {
+		domains = atomic_load(&w_domains);
+		if (!domains) {
+			w_topology_read("/sys", chosen, table, W_CPUS);
+			domains = table;
+			atomic_store(&w_domains, domains);
+		}
+		w_topology_release();
+	}
 	errno = saved;
-	return table;
+	return domains;
 }

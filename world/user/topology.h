@@ -19,9 +19,19 @@ void w_domain_choose(enum w_domain_kind kind);
 
 /*
  * Fills @domains, by CPU, with the number of each CPU's domain of @kind, counted from 0 in the order of their first
- * CPUs (of the nodes, for W_DOMAIN_NODE), as the sysfs at @root (usually "/sys") tells; 0 for a CPU of which it tells nothing. Returns how many domains there are. Not
- * for two threads at once.
+ * CPUs (of the nodes, for W_DOMAIN_NODE), as the sysfs at @root (usually "/sys") tells; 0 for a CPU of which it tells
+ * nothing. Returns how many domains there are. Not for two threads at once.
  */
 size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus);
+
+/* Makes the caller the one thread that reads the topology; false if another is at it. To be released. */
+bool w_topology_claim(void);
+void w_topology_release(void);
+
+/* Reads the file at @path, less its first line's end and what follows, into @text. False if there is none. */
+bool w_topology_text(const char *path, char *text, size_t size);
+
+/* Takes the next range off @list ("0-3,8,10-11"); false at its end, or where it makes no sense. */
+bool w_topology_range(const char **list, size_t *first, size_t *last);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of Linux user space: C11 atomics, pause, futex, rseq or the vDSO for the CPU, sysfs for the domain.
+ * The world of Linux user space: C11 atomics, pause, futex, rseq or the vDSO for the CPU, sysfs for the domain
+ * and, where no file has one, for the route.
  * world/README.md says what each operation promises; what is said here is only how it is kept.
  *
  * Nothing here calls malloc, takes a lock, is a cancellation point or changes errno.
@@ -167,6 +168,29 @@ static inline int32_t w_domain(void)
 	if (w_unlikely(!domains))
 		domains = w_domains_load();
 	return cpu < W_CPUS ? domains[cpu] : 0;
+}
+
+extern W_HIDDEN W_ATOMIC(uint32_t) w_cpus_usable;   /* 0 until first needed */
+extern W_HIDDEN W_ATOMIC(const uint16_t *) w_route; /* by CPU, its position; NULL until first needed */
+W_HIDDEN uint32_t w_cpu_count_slow(void);
+W_HIDDEN const uint16_t *w_route_load(void);
+
+static inline uint32_t w_cpu_count(void)
+{
+	/* relaxed: a number that never changes again */
+	uint32_t count = atomic_load_explicit(&w_cpus_usable, memory_order_relaxed);
+
+	return w_likely(count) ? count : w_cpu_count_slow();
+}
+
+static inline uint32_t w_route_position(void)
+{
+	const uint16_t *positions = atomic_load_explicit(&w_route, memory_order_acquire);
+	unsigned cpu = w_cpu();
+
+	if (w_unlikely(!positions))
+		positions = w_route_load();
+	return cpu < W_CPUS ? positions[cpu] : 0;
 }
 
 static inline uint64_t w_now(void)

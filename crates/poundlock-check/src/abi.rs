@@ -86,6 +86,8 @@ pub struct Engine {
     pub generation: extern "C" fn() -> u32,
     pub busy_nodes: extern "C" fn() -> u32,
     pub domain: extern "C" fn() -> u32,
+    pub cpu_count: extern "C" fn() -> u32,
+    pub route_position: extern "C" fn() -> u32,
 }
 
 /// `struct check_client`.
@@ -99,6 +101,7 @@ pub struct Client {
     pub bound: u32,
     pub spurious: u32,
     pub domains: u32,
+    pub cpus: u32,
     pub walks: u32,
     pub setup: Option<extern "C" fn()>,
     pub thread: extern "C" fn(u32),

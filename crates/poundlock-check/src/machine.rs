@@ -123,6 +123,8 @@ impl Clone for Moment {
 pub struct Settings {
     /// By thread, its locality domain.
     pub domains: [u8; THREADS],
+    /// How many CPUs there are: the threads' positions on the route go round so many.
+    pub cpus: u32,
     /// How often a park may return for no reason, in an execution.
     pub spurious: u32,
     /// The most switches away from a thread that could have gone on; None: any number.
@@ -1027,6 +1029,8 @@ pub static HOOKS: abi::Engine = abi::Engine {
     generation,
     busy_nodes,
     domain,
+    cpu_count,
+    route_position,
 };
 
 extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64 {
@@ -1143,6 +1147,15 @@ extern "C" fn busy_nodes() -> u32 {
 extern "C" fn domain() -> u32 {
     let machine = machine();
     machine.settings.domains[machine.running] as u32
+}
+
+extern "C" fn cpu_count() -> u32 {
+    machine().settings.cpus
+}
+
+extern "C" fn route_position() -> u32 {
+    let machine = machine();
+    machine.running as u32 % machine.settings.cpus
 }
 
 impl Machine {

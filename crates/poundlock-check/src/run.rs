@@ -147,7 +147,8 @@ fn settings(client: &Client, arguments: &Arguments) -> Settings {
     (0..THREADS).for_each(|thread| domains[thread] = (thread as u32 % count) as u8);
     let bound = arguments.bound.or((client.bound > 0).then_some(client.bound));
     let spurious = arguments.spurious.unwrap_or(client.spurious);
-    Settings { domains, spurious, bound, weak: !arguments.sc }
+    let cpus = if client.cpus == 0 { client.threads } else { client.cpus };
+    Settings { domains, cpus, spurious, bound, weak: !arguments.sc }
 }
 
 /// How many random walks of each kind to make; None: to visit all states.

@@ -16,9 +16,13 @@ void script_step(void);
 #include "../../../world/user/world.h"
 
 extern int32_t script_domain;
+extern uint32_t script_position;
+extern uint32_t script_cpus;
 extern long script_time;
 
 #define w_domain() script_domain
+#define w_route_position() script_position
+#define w_cpu_count() script_cpus
 
 /* Forgets the script and starts the time again. */
 void script_clear(void);
