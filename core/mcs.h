@@ -32,6 +32,13 @@ struct mcs {
 	W_ATOMIC(struct mcs_node *) tail;
 };
 
+struct mcs_policy {
+	enum wait wait;
+};
+
+#define mcs_settings(S)
+#define mcs_bytes sizeof(struct mcs), sizeof(struct mcs_node), sizeof(struct mcs_node)
+
 static inline void mcs_node_init(struct mcs_node *node)
 {
 	/* relaxed, both: [M1], [M2] or [M3] publishes them */
@@ -68,12 +75,12 @@ static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struc
 }
 
 /* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
-static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, enum wait wait,
+static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy,
 			       const struct w_deadline *deadline)
 {
 	struct mcs_node *previous;
 
-	if (wait == WAIT_SPIN && deadline)
+	if (policy.wait == WAIT_SPIN && deadline)
 		return mcs_poll(lock, node, deadline);
 	mcs_node_init(node);
 	/*
@@ -85,7 +92,7 @@ static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, enum wai
 		return true;
 	/* [M3] release: pairs with [M4], [M7]; our node's fields */
 	w_store_release(&previous->next, node);
-	return node_wait(&node->status, wait, deadline);
+	return node_wait(&node->status, policy.wait, deadline);
 }
 
 /* Makes @lock free if nobody is behind @node, which holds it. */
@@ -122,11 +129,11 @@ static W_SLOW void mcs_hand_over(struct mcs *lock, struct mcs_node *node, enum w
 }
 
 /* Releases @lock, held with @node. */
-static inline void mcs_release(struct mcs *lock, struct mcs_node *node, enum wait wait)
+static inline void mcs_release(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy)
 {
 	/* relaxed: mcs_hand_over reads again */
 	if (w_unlikely(w_load_relaxed(&node->next) || !mcs_leave(lock, node)))
-		mcs_hand_over(lock, node, wait);
+		mcs_hand_over(lock, node, policy.wait);
 }
 
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */

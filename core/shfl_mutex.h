@@ -58,6 +58,10 @@ struct shfl_mutex_policy {
 	uint32_t patience; /* how often a head tries in vain before it closes the lock to newcomers */
 };
 
+#define shfl_mutex_settings(S) S(shfl_mutex, patience, 4, 0, 1000000000, 1)
+/* Without the embedder's. */
+#define shfl_mutex_bytes sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0
+
 /* In a forked child: drops the waiters that do not exist here. Whether it did. */
 static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 {
@@ -241,10 +245,11 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 }
 
 /* Releases @lock. False, and nothing is changed, if it was not held. */
-static inline bool shfl_mutex_release(struct shfl_mutex *lock)
+static inline bool shfl_mutex_release(struct shfl_mutex *lock, struct shfl_mutex_policy policy)
 {
 	uint32_t seen = SHFL_MUTEX_LOCKED;
 
+	(void)policy;
 	/* [X3] release: pairs with [X1], [X2]; our critical section */
 	return w_likely(w_compare_exchange_release(&lock->state, &seen, 0)) || shfl_mutex_release_slow(lock);
 }

@@ -36,6 +36,13 @@ struct shfl_spin {
 	W_ATOMIC(uint32_t) generation;
 };
 
+struct shfl_spin_policy {
+	enum wait wait;
+};
+
+#define shfl_spin_settings(S)
+#define shfl_spin_bytes sizeof(struct shfl_spin), sizeof(struct shfl_node), 0
+
 /* Takes the word, whoever waits. */
 static inline bool shfl_spin_take(struct shfl_spin *lock)
 {
@@ -109,14 +116,16 @@ static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, enum wait wait
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */
-static inline bool shfl_spin_acquire(struct shfl_spin *lock, enum wait wait, const struct w_deadline *deadline)
+static inline bool shfl_spin_acquire(struct shfl_spin *lock, struct shfl_spin_policy policy,
+				     const struct w_deadline *deadline)
 {
-	return w_likely(shfl_spin_try_acquire(lock)) || shfl_spin_acquire_slow(lock, wait, deadline);
+	return w_likely(shfl_spin_try_acquire(lock)) || shfl_spin_acquire_slow(lock, policy.wait, deadline);
 }
 
 /* Releases @lock. False, and nothing is changed, if it was not held. Figure 4, line 53. */
-static inline bool shfl_spin_release(struct shfl_spin *lock)
+static inline bool shfl_spin_release(struct shfl_spin *lock, struct shfl_spin_policy policy)
 {
+	(void)policy;
 	/* relaxed: only the holder can make it 0, so the holder reads its own doing */
 	if (w_unlikely(!w_load_relaxed(&lock->locked)))
 		return false;

@@ -30,6 +30,13 @@ struct ticket {
 	W_ATOMIC(uint32_t) generation;
 };
 
+struct ticket_policy {
+	enum wait wait;
+};
+
+#define ticket_settings(S)
+#define ticket_bytes sizeof(struct ticket), 0, 0
+
 #define TICKET_STEP 2u
 #define TICKET_SLEEPERS 1u
 
@@ -95,7 +102,7 @@ static W_SLOW bool ticket_poll(struct ticket *lock, const struct w_deadline *dea
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */
-static inline bool ticket_acquire(struct ticket *lock, enum wait wait, const struct w_deadline *deadline)
+static inline bool ticket_acquire(struct ticket *lock, struct ticket_policy policy, const struct w_deadline *deadline)
 {
 	uint32_t ticket;
 
@@ -109,14 +116,14 @@ static inline bool ticket_acquire(struct ticket *lock, enum wait wait, const str
 		return true;
 	w_event(contended);
 	/* [K7] acquire: pairs with [K4], [K5], as [K1] */
-	if ((w_wait_acquire(&lock->serving, (VAL & ~TICKET_SLEEPERS) == ticket, wait_turn(wait), NULL) &
+	if ((w_wait_acquire(&lock->serving, (VAL & ~TICKET_SLEEPERS) == ticket, wait_turn(policy.wait), NULL) &
 	     ~TICKET_SLEEPERS) != ticket)
 		ticket_park(lock, ticket);
 	return true;
 }
 
 /* Releases @lock. False, and nothing is changed, if it was not held. */
-static inline bool ticket_release(struct ticket *lock, enum wait wait)
+static inline bool ticket_release(struct ticket *lock, struct ticket_policy policy)
 {
 	uint32_t serving;
 
@@ -125,7 +132,7 @@ static inline bool ticket_release(struct ticket *lock, enum wait wait)
 	serving = w_load_relaxed(&lock->serving) & ~TICKET_SLEEPERS;
 	if (w_unlikely(w_load_relaxed(&lock->next) == serving))
 		return false;
-	if (wait != WAIT_PARK) {
+	if (policy.wait != WAIT_PARK) {
 		/* [K4] release: pairs with [K1], [K3], [K7]; our critical section */
 		w_store_release(&lock->serving, serving + TICKET_STEP);
 		/* [K5] release: pairs with [K1], [K2], [K3], [K7]; our critical section */

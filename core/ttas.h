@@ -29,6 +29,9 @@ struct ttas_policy {
 	uint32_t backoff; /* the longest pause after a lost race, in pause instructions; 0: none */
 };
 
+#define ttas_settings(S) S(ttas, backoff, 0, 0, 1000000, 2)
+#define ttas_bytes sizeof(struct ttas), 0, 0
+
 /* Takes @lock if it is free. */
 static inline bool ttas_try_acquire(struct ttas *lock)
 {
@@ -83,12 +86,12 @@ static inline bool ttas_acquire(struct ttas *lock, struct ttas_policy policy, co
 }
 
 /* Releases @lock. False, and nothing is changed, if it was not held. */
-static inline bool ttas_release(struct ttas *lock, enum wait wait)
+static inline bool ttas_release(struct ttas *lock, struct ttas_policy policy)
 {
 	/* relaxed: only the holder can make it FREE, so the holder reads its own doing */
 	if (w_unlikely(w_load_relaxed(&lock->word) == TTAS_FREE))
 		return false;
-	if (wait != WAIT_PARK) {
+	if (policy.wait != WAIT_PARK) {
 		/* [T4] release: pairs with [T1]; our critical section */
 		w_store_release(&lock->word, TTAS_FREE);
 		/* [T5] release: pairs with [T1], [T2]; our critical section */

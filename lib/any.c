@@ -13,29 +13,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "all.h"
 #include "any.h"
-#include "cna.h"
-#include "mcs.h"
+#include "box.h"
 #include "poundlock.h"
 #include "route.h"
-#include "shfl_mutex.h"
-#include "shfl_spin.h"
-#include "ticket.h"
 #include "topology.h"
-#include "ttas.h"
 
 /* ---- Settings ---- */
 
 static struct {
-	uint32_t backoff;
-	uint32_t threshold;
-	uint32_t reduction;
-	uint32_t patience;
+#define VALUE(lock, key, otherwise, least, most, small) uint32_t lock##_##key;
+#define LOCK(name, kind, wait, promise, paper) name##_settings(VALUE)
+#include "locks.def"
 } settings = {
-	.backoff = 0,
-	.threshold = 65535,
-	.reduction = 127,
-	.patience = 4,
+#define OTHERWISE(lock, key, otherwise, least, most, small) .lock##_##key = (otherwise),
+#define LOCK(name, kind, wait, promise, paper) name##_settings(OTHERWISE)
+#include "locks.def"
 };
 
 static const struct setting {
@@ -44,47 +38,87 @@ static const struct setting {
 	uint32_t *value;
 	uint32_t least, most;
 } number_settings[] = {
-	{"ttas", "backoff", &settings.backoff, 0, 1000000},
-	{"cna", "threshold", &settings.threshold, 1, UINT32_MAX - 1},
-	{"cna", "reduction", &settings.reduction, 0, UINT32_MAX - 1},
-	{"shfl_mutex", "patience", &settings.patience, 0, 1000000000},
+#define SETTING(lock, key, otherwise, least, most, small) {#lock, #key, &settings.lock##_##key, least, most},
+#define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING)
+#include "locks.def"
 };
 
 #define SETTINGS (sizeof(number_settings) / sizeof(number_settings[0]))
 
-/* What a lock's functions take as their policy, for a way of waiting. */
-#define POLICY_ttas(way) ((struct ttas_policy){.wait = (way), .backoff = settings.backoff})
-#define POLICY_ticket(way) (way)
-#define POLICY_mcs(way) (way)
-#define POLICY_cna(way) \
-	((struct cna_policy){.wait = (way), .threshold = settings.threshold, .reduction = settings.reduction})
-#define POLICY_shfl_spin(way) (way)
-#define POLICY_shfl_mutex(way) ((struct shfl_mutex_policy){.wait = (way), .patience = settings.patience})
+/* What the functions of lock @name take as their policy, for a way of waiting. */
+#define SET(lock, key, otherwise, least, most, small) .key = settings.lock##_##key,
+#define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
+
+#define BOX_HEADER 64 /* a cache line, with the size of the whole */
+
+/* ---- Locks that do not fit: in a box of their own, from their first use to their destruction ---- */
+
+/* The lock in the box of @lock, made if there is none yet. */
+static inline void *in_box(void *lock, size_t (*size)(void), void (*init)(void *lock, size_t size))
+{
+	W_ATOMIC(void *) *box = lock;
+	void *made, *seen;
+	size_t bytes;
+
+	/* acquire: pairs with the release below; the lock as init() made it */
+	seen = w_load_acquire(box);
+	if (w_likely(seen))
+		return seen;
+	bytes = size();
+	made = box_get(BOX_HEADER + bytes);
+	*(size_t *)made = BOX_HEADER + bytes;
+	init((char *)made + BOX_HEADER, bytes);
+	/* acq_rel: release pairs with the acquire of the others; acquire with the release of who was faster */
+	if (w_compare_exchange_acq_rel(box, &seen, (void *)((char *)made + BOX_HEADER)))
+		return (char *)made + BOX_HEADER;
+	box_put(made, BOX_HEADER + bytes);
+	return seen;
+}
+
+static inline void unbox(void *lock)
+{
+	W_ATOMIC(void *) *box = lock;
+	/* relaxed, both: nobody else uses a lock that is being destroyed */
+	char *memory = w_load_relaxed(box);
+
+	if (!memory)
+		return;
+	w_store_relaxed(box, NULL);
+	box_put(memory - BOX_HEADER, *(size_t *)(memory - BOX_HEADER));
+}
+
+#define IN_BOX(name, lock) name##_in_box(lock)
+#define IN_PLACE(name, lock) ((struct name *)(lock))
+
+#define BOX(name)                                                     \
+	static void name##_init_in_box(void *lock, size_t size)       \
+	{                                                             \
+		name##_init(lock, size);                              \
+	}                                                             \
+	static inline struct name *name##_in_box(void *lock)          \
+	{                                                             \
+		return in_box(lock, name##_size, name##_init_in_box); \
+	}
 
 /* ---- Locks whose holders keep nothing ---- */
 
-#define RELEASE_ttas(lock, way) ttas_release(lock, way)
-#define RELEASE_ticket(lock, way) ticket_release(lock, way)
-#define RELEASE_shfl_spin(lock, way) shfl_spin_release(lock)
-#define RELEASE_shfl_mutex(lock, way) shfl_mutex_release(lock)
-
-#define BARE(name, way, WAY)                                                                \
+#define HOLDS_NOTHING(name, way, WAY, WHERE)                                                \
 	static int name##_##way##_lock(void *lock)                                          \
 	{                                                                                   \
-		name##_acquire(lock, POLICY_##name(WAY), NULL);                             \
+		name##_acquire(WHERE(name, lock), POLICY(name, WAY), NULL);                 \
 		return 0;                                                                   \
 	}                                                                                   \
 	static bool name##_##way##_trylock(void *lock)                                      \
 	{                                                                                   \
-		return name##_try_acquire(lock);                                            \
+		return name##_try_acquire(WHERE(name, lock));                               \
 	}                                                                                   \
 	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline) \
 	{                                                                                   \
-		return name##_acquire(lock, POLICY_##name(WAY), deadline);                  \
+		return name##_acquire(WHERE(name, lock), POLICY(name, WAY), deadline);      \
 	}                                                                                   \
 	static bool name##_##way##_unlock(void *lock)                                       \
 	{                                                                                   \
-		return RELEASE_##name(lock, WAY);                                           \
+		return name##_release(WHERE(name, lock), POLICY(name, WAY));                \
 	}
 
 /* ---- Locks whose holders keep their node ---- */
@@ -131,45 +165,74 @@ static inline struct any_node *unkeep(struct kept *kept)
 	return node;
 }
 
-#define NODE(name, way, WAY)                                                                \
-	static void name##_##way##_drop(struct kept *kept, struct any_node *node)           \
-	{                                                                                   \
-		name##_drop_waiters((struct name *)kept->lock, &node->name);                \
-	}                                                                                   \
-	static int name##_##way##_lock(void *lock)                                          \
-	{                                                                                   \
-		struct any_node *node = w_node_get();                                       \
-                                                                                            \
-		name##_acquire(lock, &node->name, POLICY_##name(WAY), NULL);                \
-		keep(lock, node, name##_##way##_drop);                                      \
-		return 0;                                                                   \
-	}                                                                                   \
-	static bool name##_##way##_trylock(void *lock)                                      \
-	{                                                                                   \
-		struct any_node *node = w_node_get();                                       \
-                                                                                            \
-		if (!name##_try_acquire(lock, &node->name))                                 \
-			return false;                                                       \
-		keep(lock, node, name##_##way##_drop);                                      \
-		return true;                                                                \
-	}                                                                                   \
-	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline) \
-	{                                                                                   \
-		struct any_node *node = w_node_get();                                       \
-                                                                                            \
-		if (!name##_acquire(lock, &node->name, POLICY_##name(WAY), deadline))       \
-			return false;                                                       \
-		keep(lock, node, name##_##way##_drop);                                      \
-		return true;                                                                \
-	}                                                                                   \
-	static bool name##_##way##_unlock(void *lock)                                       \
-	{                                                                                   \
-		struct any_node *node = unkeep(lock);                                       \
-                                                                                            \
-		if (node)                                                                   \
-			name##_release(lock, &node->name, POLICY_##name(WAY));              \
-		return node;                                                                \
+#define HOLDS_NODE(name, way, WAY, WHERE)                                                         \
+	static void name##_##way##_drop(struct kept *kept, struct any_node *node)                 \
+	{                                                                                         \
+		name##_drop_waiters(WHERE(name, kept), &node->name);                              \
+	}                                                                                         \
+	static int name##_##way##_lock(void *lock)                                                \
+	{                                                                                         \
+		struct any_node *node = w_node_get();                                             \
+                                                                                                  \
+		name##_acquire(WHERE(name, lock), &node->name, POLICY(name, WAY), NULL);          \
+		keep(lock, node, name##_##way##_drop);                                            \
+		return 0;                                                                         \
+	}                                                                                         \
+	static bool name##_##way##_trylock(void *lock)                                            \
+	{                                                                                         \
+		struct any_node *node = w_node_get();                                             \
+                                                                                                  \
+		if (!name##_try_acquire(WHERE(name, lock), &node->name))                          \
+			return false;                                                             \
+		keep(lock, node, name##_##way##_drop);                                            \
+		return true;                                                                      \
+	}                                                                                         \
+	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)       \
+	{                                                                                         \
+		struct any_node *node = w_node_get();                                             \
+                                                                                                  \
+		if (!name##_acquire(WHERE(name, lock), &node->name, POLICY(name, WAY), deadline)) \
+			return false;                                                             \
+		keep(lock, node, name##_##way##_drop);                                            \
+		return true;                                                                      \
+	}                                                                                         \
+	static bool name##_##way##_unlock(void *lock)                                             \
+	{                                                                                         \
+		struct any_node *node = unkeep(lock);                                             \
+                                                                                                  \
+		if (node)                                                                         \
+			name##_release(WHERE(name, lock), &node->name, POLICY(name, WAY));        \
+		return node;                                                                      \
 	}
+
+/* ---- The kinds of locks.def ---- */
+
+#define BARE(name)                                                                                                \
+	_Static_assert(sizeof(struct name) <= ANY_LOCK_SIZE && _Alignof(struct name) <= 8, #name " needs a box"); \
+	HOLDS_NOTHING(name, spin, WAIT_SPIN, IN_PLACE)                                                            \
+	HOLDS_NOTHING(name, yield, WAIT_YIELD, IN_PLACE)                                                          \
+	HOLDS_NOTHING(name, park, WAIT_PARK, IN_PLACE)
+
+#define NODE(name)                                                                   \
+	_Static_assert(sizeof(struct name) <= sizeof(void *), #name " needs a box"); \
+	HOLDS_NODE(name, spin, WAIT_SPIN, IN_PLACE)                                  \
+	HOLDS_NODE(name, yield, WAIT_YIELD, IN_PLACE)                                \
+	HOLDS_NODE(name, park, WAIT_PARK, IN_PLACE)
+
+#define BOXED_BARE(name)                               \
+	BOX(name)                                      \
+	HOLDS_NOTHING(name, spin, WAIT_SPIN, IN_BOX)   \
+	HOLDS_NOTHING(name, yield, WAIT_YIELD, IN_BOX) \
+	HOLDS_NOTHING(name, park, WAIT_PARK, IN_BOX)
+
+#define BOXED_NODE(name)                            \
+	BOX(name)                                   \
+	HOLDS_NODE(name, spin, WAIT_SPIN, IN_BOX)   \
+	HOLDS_NODE(name, yield, WAIT_YIELD, IN_BOX) \
+	HOLDS_NODE(name, park, WAIT_PARK, IN_BOX)
+
+#define LOCK(name, kind, wait, promise, paper) kind(name)
+#include "locks.def"
 
 /* ---- The tables ---- */
 
@@ -182,13 +245,12 @@ const char *any_wait_name(enum wait wait)
 
 #define WAYS (sizeof(way_names) / sizeof(way_names[0]))
 
-#define LOCK(name, kind, wait, promise, paper)                                          \
-	_Static_assert(sizeof(struct name) <= 32 && _Alignof(struct name) <= 8, #name); \
-	kind(name, spin, WAIT_SPIN) kind(name, yield, WAIT_YIELD) kind(name, park, WAIT_PARK)
-#include "locks.def"
-#undef LOCK
+#define DESTROY_BARE NULL
+#define DESTROY_NODE NULL
+#define DESTROY_BOXED_BARE unbox
+#define DESTROY_BOXED_NODE unbox
 
-#define OPS(lock_name, way, WAY)                            \
+#define OPS(lock_name, kind, way, WAY)                      \
 	[WAY] = {                                           \
 		.name = #lock_name,                         \
 		.wait = (WAY),                              \
@@ -196,35 +258,30 @@ const char *any_wait_name(enum wait wait)
 		.trylock = lock_name##_##way##_trylock,     \
 		.timedlock = lock_name##_##way##_timedlock, \
 		.unlock = lock_name##_##way##_unlock,       \
+		.destroy = DESTROY_##kind,                  \
 	}
 
 static const struct any_ops all_ops[][WAYS] = {
 #define LOCK(name, kind, wait, promise, paper) \
-	{OPS(name, spin, WAIT_SPIN), OPS(name, yield, WAIT_YIELD), OPS(name, park, WAIT_PARK)},
+	{OPS(name, kind, spin, WAIT_SPIN), OPS(name, kind, yield, WAIT_YIELD), OPS(name, kind, park, WAIT_PARK)},
 #include "locks.def"
-#undef LOCK
 };
 
 #define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
 
-enum { KEPT_BARE, KEPT_NODE };
-
-/* Bytes that the lock itself needs (the embedder's, which some carry along, are not its own), a waiter and a holder. */
-#define BYTES_ttas sizeof(struct ttas), 0, 0
-#define BYTES_ticket sizeof(struct ticket), 0, 0
-#define BYTES_mcs sizeof(struct mcs), sizeof(struct mcs_node), sizeof(struct mcs_node)
-#define BYTES_cna sizeof(struct cna), sizeof(struct cna_node), sizeof(struct cna_node)
-#define BYTES_shfl_spin sizeof(struct shfl_spin), sizeof(struct shfl_node), 0
-#define BYTES_shfl_mutex sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0
+#define BOX_SIZE_BARE(name) NULL
+#define BOX_SIZE_NODE(name) NULL
+#define BOX_SIZE_BOXED_BARE(name) name##_size
+#define BOX_SIZE_BOXED_NODE(name) name##_size
 
 static const struct {
 	const char *promise, *paper;
 	enum wait wait;
+	size_t (*box)(void); /* the bytes of its box; NULL: it has none */
 	size_t bytes_lock, bytes_waiter, bytes_holder;
 } facts[LOCKS] = {
-#define LOCK(name, kind, wait, promise, paper) {promise, paper, WAIT_##wait, BYTES_##name},
+#define LOCK(name, kind, wait, promise, paper) {promise, paper, WAIT_##wait, BOX_SIZE_##kind(name), name##_bytes},
 #include "locks.def"
-#undef LOCK
 };
 
 /* ---- Choosing one ---- */
@@ -241,8 +298,18 @@ __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size
 	return false;
 }
 
+static const struct {
+	const char *name, *lock;
+} aliases[] = {
+#define ALIAS(name, lock) {#name, #lock},
+#include "locks.def"
+};
+
 static bool find_lock(const char *name, size_t length, size_t *lock)
 {
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+		if (strlen(aliases[i].name) == length && !memcmp(aliases[i].name, name, length))
+			return find_lock(aliases[i].lock, strlen(aliases[i].lock), lock);
 	for (*lock = 0; *lock < LOCKS; ++*lock)
 		if (strlen(all_ops[*lock][0].name) == length && !memcmp(all_ops[*lock][0].name, name, length))
 			return true;
@@ -360,7 +427,8 @@ const struct pound_lock_info *pound_lock_info(size_t index)
 		.promise = facts[index].promise,
 		.paper = facts[index].paper,
 		.keys = keys,
-		.bytes_per_lock = facts[index].bytes_lock,
+		.bytes_per_lock = facts[index].bytes_lock + (facts[index].box ? facts[index].box() : 0),
+		.boxed = facts[index].box,
 		.bytes_per_waiter = facts[index].bytes_waiter,
 		.bytes_per_holder = facts[index].bytes_holder,
 	};
@@ -439,12 +507,12 @@ bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen)
 
 void pound_mutex_lock_slow(pound_mutex_t *mutex)
 {
-	(void)shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY_shfl_mutex(WAIT_PARK), NULL);
+	(void)shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY(shfl_mutex, WAIT_PARK), NULL);
 }
 
 void pound_mutex_unlock_slow(pound_mutex_t *mutex)
 {
-	(void)shfl_mutex_release((struct shfl_mutex *)mutex);
+	(void)shfl_mutex_release((struct shfl_mutex *)mutex, POLICY(shfl_mutex, WAIT_PARK));
 }
 
 int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
@@ -455,8 +523,8 @@ int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct ti
 		return 0;
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	return shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY_shfl_mutex(WAIT_PARK), &until) ? 0
-													 : ETIMEDOUT;
+	return shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY(shfl_mutex, WAIT_PARK), &until) ? 0
+													  : ETIMEDOUT;
 }
 
 _Static_assert(sizeof(pound_mutex_t) == sizeof(struct shfl_mutex), "one and the same");

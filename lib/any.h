@@ -3,7 +3,7 @@
  * Any lock of core/locks.def behind one table of functions: what libpoundlock's pound_lock_t and the preload library
  * choose from at run time.
  *
- * A lock's memory here is 32 bytes, aligned to 8, all zero when unlocked. Bytes 16 to 19 are never touched: they are
+ * A lock's memory here is 32 bytes (a larger lock lies in a box that the first use makes), aligned to 8, all zero when unlocked. Bytes 16 to 19 are never touched: they are
  * the embedder's (in a pthread_mutex_t they are __kind).
  */
 #ifndef POUNDLOCK_ANY_H
@@ -26,6 +26,8 @@ struct any_ops {
 	bool (*timedlock)(void *lock, const struct w_deadline *deadline);
 	/* False, and nothing changed, if the lock was not held. */
 	bool (*unlock)(void *lock);
+	/* Gives back what the lock, free and unused, has outside its memory, which is all zero then. NULL: nothing. */
+	void (*destroy)(void *lock);
 };
 
 /*

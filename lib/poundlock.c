@@ -16,6 +16,14 @@ int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t si
 	return lock->pound_ops ? 0 : EINVAL;
 }
 
+void pound_lock_destroy(pound_lock_t *lock)
+{
+	const struct any_ops *ops = lock->pound_ops;
+
+	if (ops->destroy)
+		ops->destroy(lock->pound_bytes);
+}
+
 static const struct any_ops *ops_of(const pound_lock_t *lock)
 {
 	return lock->pound_ops;

@@ -6,8 +6,8 @@
  *   pound_mutex_t  the default: a blocking, NUMA-aware mutex (ShflLock, SOSP'19 section 4.2.2), 32 bytes
  *   pound_lock_t   any lock by name, for comparing and for programs that let their users choose
  *
- * Both are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying, never
- * allocate through malloc, and may be freed by the next owner as soon as it has locked and unlocked them.
+ * Both are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying (but see
+ * pound_lock_destroy()), never allocate through malloc, and may be freed by the next owner as soon as it has locked and unlocked them.
  * No function here is async-signal-safe or a cancellation point. None changes errno.
  */
 #ifndef POUNDLOCK_H
@@ -96,6 +96,9 @@ typedef struct pound_lock {
  */
 int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size);
 
+/* Gives back what @lock, which is free and used by nobody, has outside its own memory: something only where
+ * pound_lock_info() says boxed. It may be initialised again. */
+void pound_lock_destroy(pound_lock_t *lock);
 void pound_lock_lock(pound_lock_t *lock);
 bool pound_lock_trylock(pound_lock_t *lock);
 /* As pound_mutex_timedlock(). A lock that cannot leave its queue (ticket) polls instead of queueing. */
@@ -110,6 +113,7 @@ struct pound_lock_info {
 	const char *promise; /* about the order of waiters */
 	const char *paper;
 	const char *keys; /* the settings it takes, comma-separated */
+	bool boxed;       /* too large for a pound_lock_t or pthread_mutex_t: lies behind a pointer there */
 	size_t bytes_per_lock;
 	size_t bytes_per_waiter;
 	size_t bytes_per_holder;

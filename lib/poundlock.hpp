@@ -113,6 +113,11 @@ class any_mutex
 	any_mutex(const any_mutex &) = delete;
 	any_mutex &operator=(const any_mutex &) = delete;
 
+	~any_mutex()
+	{
+		pound_lock_destroy(&native);
+	}
+
 	void lock() noexcept
 	{
 		pound_lock_lock(&native);

@@ -146,6 +146,8 @@ int mutex_destroy(pthread_mutex_t *mutex)
 	if (!ops->trylock(m))
 		return EBUSY;
 	ops->unlock(m);
+	if (ops->destroy)
+		ops->destroy(m);
 	m->kind = KIND_DESTROYED;
 	return 0;
 }

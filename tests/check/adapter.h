@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * One interface to every lock of core/locks.def, for a client that is compiled once a lock (LOCK, LOCK_HEADER, and
- * LOCK_BARE or LOCK_NODE are defined). The calls are not inlined: their frames, and what lies there, end with them.
+ * LOCK_BARE, LOCK_NODE, LOCK_BOXED_BARE or LOCK_BOXED_NODE are defined). The calls are not inlined: their frames, and
+ * what lies there, end with them.
  */
 #ifndef POUNDLOCK_CHECK_ADAPTER_H
 #define POUNDLOCK_CHECK_ADAPTER_H
@@ -10,24 +11,24 @@
 
 #include "check.h"
 
+#if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)
+#define KEEPS_NODE 1
+#else
+#define KEEPS_NODE 0
+#endif
+#if defined(LOCK_BOXED_BARE) || defined(LOCK_BOXED_NODE)
+#define BOXED 1
+#else
+#define BOXED 0
+#endif
+
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 #define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
 
 /* Bounds are as small as they can be while what they bound still happens. */
-#define POLICY_ttas(way) ((struct ttas_policy){.wait = (way), .backoff = 2})
-#define POLICY_ticket(way) (way)
-#define POLICY_mcs(way) (way)
-#define POLICY_cna(way) ((struct cna_policy){.wait = (way), .threshold = 2, .reduction = 1})
-#define POLICY_shfl_spin(way) (way)
-#define POLICY_shfl_mutex(way) ((struct shfl_mutex_policy){.wait = (way), .patience = 1})
-
-#define RELEASE_ttas(lock, way) ttas_release(lock, way)
-#define RELEASE_ticket(lock, way) ticket_release(lock, way)
-#define RELEASE_shfl_spin(lock, way) shfl_spin_release(lock)
-#define RELEASE_shfl_mutex(lock, way) shfl_mutex_release(lock)
-
-#define POLICY(way) PASTE(POLICY_, LOCK)(way)
+#define SMALL(lock, key, default_, least, most, small) .key = small,
+#define POLICY(way) ((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
 
 /* The node that a holder keeps, or NULL where it keeps none. */
 typedef void *holding;
@@ -35,7 +36,7 @@ typedef void *holding;
 static __attribute__((noinline)) bool acquire(struct LOCK *lock, holding *kept, enum wait wait,
 					      const struct w_deadline *deadline)
 {
-#ifdef LOCK_NODE
+#if KEEPS_NODE
 	*kept = w_node_get();
 	return LOCK_FUNCTION(acquire)(lock, *kept, POLICY(wait), deadline);
 #else
@@ -46,7 +47,7 @@ static __attribute__((noinline)) bool acquire(struct LOCK *lock, holding *kept, 
 
 static __attribute__((noinline)) bool try_acquire(struct LOCK *lock, holding *kept)
 {
-#ifdef LOCK_NODE
+#if KEEPS_NODE
 	*kept = w_node_get();
 	return LOCK_FUNCTION(try_acquire)(lock, *kept);
 #else
@@ -58,10 +59,23 @@ static __attribute__((noinline)) bool try_acquire(struct LOCK *lock, holding *ke
 static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, enum wait wait)
 {
 	(void)kept, (void)wait;
-#ifdef LOCK_NODE
+#if KEEPS_NODE
 	LOCK_FUNCTION(release)(lock, kept, POLICY(wait));
 #else
-	check_assert(PASTE(RELEASE_, LOCK)(lock, wait));
+	check_assert(LOCK_FUNCTION(release)(lock, POLICY(wait)));
+#endif
+}
+
+/* The most bytes that a boxed lock may need behind its struct. */
+#define BOX_ROOM (BOXED * 1024)
+
+/* Makes the lock of zeroed memory. */
+static void make(struct LOCK *lock)
+{
+	(void)lock;
+#if BOXED
+	check_assert(LOCK_FUNCTION(size)() <= sizeof(struct LOCK) + BOX_ROOM);
+	LOCK_FUNCTION(init)(lock, LOCK_FUNCTION(size)());
 #endif
 }
 
@@ -69,7 +83,7 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 static __attribute__((noinline)) void repair(struct LOCK *lock, holding kept)
 {
 	(void)lock, (void)kept;
-#ifdef LOCK_NODE
+#if KEEPS_NODE
 	LOCK_FUNCTION(drop_waiters)(lock, kept);
 #endif
 }

@@ -8,8 +8,8 @@
 #include "adapter.h"
 
 struct memory {
-	struct LOCK lock;
 	uint32_t cell;
+	struct LOCK lock; /* last: a boxed one goes on behind its struct */
 };
 
 /* What the threads did: the client's own. */
@@ -121,11 +121,17 @@ static void lock_in_child(enum wait wait)
 	lock_and_unlock(wait);
 }
 
+static void prepare(void)
+{
+	make(&M->lock);
+}
+
 /* The lock is held from the start, by thread 0, so that the others all queue. */
 static void hold(void)
 {
 	holding kept;
 
+	make(&M->lock);
 	check_assert(try_acquire(&M->lock, &kept));
 	NOTES->kept = kept;
 }
@@ -215,40 +221,42 @@ WAYS(freed, lock_and_free(wait))
 #define WHEN_5 PASTE(WHEN_5_, LOCK)
 
 /* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
-#define ENTRY(title, body, count, wanted, outcomes, last, ...)                                                   \
-	{                                                                                                        \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), .threads = count, \
-		.thread = body, .finish = last, .demands = wanted, .allowed = outcomes, __VA_ARGS__              \
+#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                     \
+	{                                                                                                 \
+		.name = title, .shared = sizeof(struct memory) + BOX_ROOM, .ghost = sizeof(struct notes), \
+		.threads = count, .setup = first, .thread = body, .finish = last, .demands = wanted,      \
+		.allowed = outcomes, __VA_ARGS__                                                          \
 	}
-#define ENTRIES(title, body, count, wanted, outcomes, last, ...)                                 \
-	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, last, __VA_ARGS__),           \
-		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, last, __VA_ARGS__), \
-		ENTRY(title "/park", body##_park, count, wanted, outcomes, last, __VA_ARGS__)
+#define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                                 \
+	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__),           \
+		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
+		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
 
 /* Sleeps that end for no reason multiply the states: all of them with two threads, under a bound with three. */
 const struct check_client check_clients[] = {
-	ENTRIES("2x1", lock_1, 2, "contended", "2", finish, .spurious = 1),
-	ENTRIES("2x2", lock_2, 2, "contended", "4", finish, .spurious = 1),
-	ENTRIES("trylock/2", try, 2, "", "1 2", finish, .spurious = 1),
-	ENTRIES("timed/2", timed, 2, "", "1 2", finish, .spurious = 1),
-	ENTRIES("freed/2", freed, 2, "contended", "2", finish_freed, .spurious = 1, .flags = CHECK_CLIENT_FREES),
-	ENTRIES("3x1", lock_1, 3, "contended " WHEN_3, "3", finish, .spurious = 0),
-	ENTRIES("trylock/3", try, 3, "", "1 2 3", finish, .spurious = 0),
-	ENTRIES("timed/3", timed, 3, "", "2 3", finish, .spurious = 0),
-	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", finish, .spurious = 0),
-	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended park", "3", finish, .spurious = 1, .bound = 3),
-	ENTRY("timed/3/park/stirred", timed_park, 3, "park", "2 3", finish, .spurious = 1, .bound = 2),
-	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", finish, .spurious = 0),
-	ENTRIES("fork/2", fork_try, 2, "", "2 3", finish, .spurious = 0),
-	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, finish, .setup = hold, .domains = 1),
-	ENTRY("held_timed/4/yield", held_timed_yield, 4, "", NULL, finish, .setup = hold, .domains = 1),
-	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, finish, .setup = hold, .walks = 50000, .domains = 1),
-	ENTRIES("held_timed/6", held_timed, 6, "", NULL, finish, .setup = hold, .walks = 50000),
-	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
-	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", finish, .spurious = 0),
-	ENTRY("4x1/park", lock_1_park, 4, "contended park", NULL, finish, .walks = 50000, .spurious = 1),
-	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", finish, .setup = hold, .bound = 1),
-	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, finish, .setup = hold, .walks = 50000),
-	ENTRY("held/5/park", held_park, 5, WHEN_5 " park", NULL, finish, .setup = hold, .walks = 50000, .spurious = 1),
+	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),
+	ENTRIES("2x2", lock_2, 2, "contended", "4", prepare, finish, .spurious = 1),
+	ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),
+	ENTRIES("timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),
+	ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1,
+		.flags = CHECK_CLIENT_FREES),
+	ENTRIES("3x1", lock_1, 3, "contended " WHEN_3, "3", prepare, finish, .spurious = 0),
+	ENTRIES("trylock/3", try, 3, "", "1 2 3", prepare, finish, .spurious = 0),
+	ENTRIES("timed/3", timed, 3, "", "2 3", prepare, finish, .spurious = 0),
+	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0),
+	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended park", "3", prepare, finish, .spurious = 1, .bound = 3),
+	ENTRY("timed/3/park/stirred", timed_park, 3, "park", "2 3", prepare, finish, .spurious = 1, .bound = 2),
+	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .spurious = 0),
+	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .spurious = 0),
+	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, hold, finish, .domains = 1),
+	ENTRY("held_timed/4/yield", held_timed_yield, 4, "", NULL, hold, finish, .domains = 1),
+	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, hold, finish, .walks = 50000, .domains = 1),
+	ENTRIES("held_timed/6", held_timed, 6, "", NULL, hold, finish, .walks = 50000),
+	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0),
+	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0),
+	ENTRY("4x1/park", lock_1_park, 4, "contended park", NULL, prepare, finish, .walks = 50000, .spurious = 1),
+	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", hold, finish, .bound = 1),
+	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 50000),
+	ENTRY("held/5/park", held_park, 5, WHEN_5 " park", NULL, hold, finish, .walks = 50000, .spurious = 1),
 	{.name = NULL},
 };

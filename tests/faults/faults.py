@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["core", "lib", "world/user", "tests/expect.h", "tests/unit", "tests/stress"]
-WORLD = ["world/user/futex.c", "world/user/thread.c", "world/user/topology.c"]
-STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "lib/any.c", "lib/poundlock.c"]
+WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "thread", "topology"]]
+STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "lib/any.c",
+          "lib/box.c", "lib/poundlock.c"]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
 
 # A faulty build that hangs is caught as well. The sound one has as long as its own alarm gives it.

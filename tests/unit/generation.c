@@ -56,6 +56,8 @@ static void unfinished_repair_is_taken_over(void)
 
 static void shfl_spin_in_a_child(void)
 {
+	struct shfl_spin_policy policy = {.wait = WAIT_YIELD};
+
 	for (int held = 0; held < 2; held++) {
 		for (int tries = 0; tries < 2; tries++) {
 			struct shfl_spin lock = {.tail = NULL};
@@ -67,12 +69,12 @@ static void shfl_spin_in_a_child(void)
 			if (held)
 				EXPECT(!shfl_spin_try_acquire(&lock));
 			if (held)
-				EXPECT(shfl_spin_release(&lock));
+				EXPECT(shfl_spin_release(&lock, policy));
 			if (tries)
 				EXPECT(shfl_spin_try_acquire(&lock), "trylock failed on a free lock");
 			else
-				EXPECT(shfl_spin_acquire(&lock, WAIT_YIELD, NULL));
-			EXPECT(shfl_spin_release(&lock));
+				EXPECT(shfl_spin_acquire(&lock, policy, NULL));
+			EXPECT(shfl_spin_release(&lock, policy));
 		}
 	}
 }
@@ -91,13 +93,13 @@ static void shfl_mutex_in_a_child(void)
 			fork_here();
 			if (state & SHFL_MUTEX_LOCKED) {
 				EXPECT(!shfl_mutex_try_acquire(&lock));
-				EXPECT(shfl_mutex_release(&lock));
+				EXPECT(shfl_mutex_release(&lock, policy));
 			}
 			if (tries)
 				EXPECT(shfl_mutex_try_acquire(&lock), "trylock failed on a free lock: %u", state);
 			else
 				EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
-			EXPECT(shfl_mutex_release(&lock));
+			EXPECT(shfl_mutex_release(&lock, policy));
 			EXPECT(!atomic_load(&lock.state), "state %u is left behind", atomic_load(&lock.state));
 		}
 	}
@@ -106,6 +108,8 @@ static void shfl_mutex_in_a_child(void)
 /* A held lock had @waiters more numbers given out: they are taken back, over the wrap-around too. */
 static void ticket_in_a_child(void)
 {
+	struct ticket_policy policy = {.wait = WAIT_PARK};
+
 	for (uint32_t given = 0; given < 4; given++) {
 		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKET_SLEEPERS : 0); sleepers++) {
 			struct ticket lock = {.serving = UINT32_MAX - 1};
@@ -115,8 +119,8 @@ static void ticket_in_a_child(void)
 			atomic_store(&lock.serving, (UINT32_MAX - 1) | sleepers);
 			fork_here();
 			EXPECT(ticket_try_acquire(&lock) == !given);
-			EXPECT(ticket_release(&lock, WAIT_PARK));
-			EXPECT(!ticket_release(&lock, WAIT_PARK), "numbers of waiters that have gone are still out");
+			EXPECT(ticket_release(&lock, policy));
+			EXPECT(!ticket_release(&lock, policy), "numbers of waiters that have gone are still out");
 			EXPECT(ticket_try_acquire(&lock));
 		}
 	}

@@ -8,6 +8,7 @@
 
 #define FLAGS (SHFL_MUTEX_LOCKED | SHFL_MUTEX_PARKED | SHFL_MUTEX_HEIR | SHFL_MUTEX_CLOSED)
 
+static const struct shfl_mutex_policy parks = {.wait = WAIT_PARK, .patience = 1};
 static struct shfl_mutex lock;
 static struct shfl_node head, second;
 
@@ -51,7 +52,7 @@ static void releases_by_state(void)
 		bool held = before & SHFL_MUTEX_LOCKED;
 
 		begin(before);
-		EXPECT(shfl_mutex_release(&lock) == held, "state %u", before);
+		EXPECT(shfl_mutex_release(&lock, parks) == held, "state %u", before);
 		EXPECT(state() == (held ? before & SHFL_MUTEX_CLOSED : before), "state %u", before);
 		EXPECT(script_unparks(&lock.state) == (held && before & SHFL_MUTEX_PARKED), "state %u", before);
 		EXPECT(script_unparks(&second.status) == (held && before & SHFL_MUTEX_HEIR), "state %u", before);
@@ -61,14 +62,14 @@ static void releases_by_state(void)
 static bool release(void *unused)
 {
 	(void)unused;
-	EXPECT(shfl_mutex_release(&lock));
+	EXPECT(shfl_mutex_release(&lock, parks));
 	return true;
 }
 
 /* A newcomer takes the lock whenever it may, which puts the head off, until the head closes the lock. */
 static bool release_and_steal(void *stolen)
 {
-	EXPECT(shfl_mutex_release(&lock));
+	EXPECT(shfl_mutex_release(&lock, parks));
 	if (shfl_mutex_try_acquire(&lock))
 		++*(uint32_t *)stolen;
 	return true;
@@ -94,7 +95,7 @@ static void expect_settled(bool taken)
 {
 	script_finish();
 	if (taken)
-		EXPECT(shfl_mutex_release(&lock));
+		EXPECT(shfl_mutex_release(&lock, parks));
 	EXPECT(!atomic_load(&lock.tail));
 	EXPECT(!(state() & ~SHFL_MUTEX_PARKED), "state %u is left behind", state());
 }
@@ -201,7 +202,7 @@ static void next_in_line_is_woken(void)
 			early += !heir;
 			EXPECT(script_unparks(&second.status) == !heir);
 			EXPECT(!heir || lock.heir == &second.status);
-			EXPECT(shfl_mutex_release(&lock));
+			EXPECT(shfl_mutex_release(&lock, parks));
 			EXPECT(script_unparks(&second.status) == 1, "the next in line sleeps on");
 			EXPECT(atomic_load(&second.status) == SHFL_READY);
 		}

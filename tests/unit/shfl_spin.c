@@ -5,6 +5,7 @@
 #include "shfl_spin.h"
 #include "unit.h"
 
+static const struct shfl_spin_policy parks = {.wait = WAIT_PARK};
 static struct shfl_spin lock;
 static struct shfl_node ahead;
 
@@ -24,16 +25,16 @@ static void newcomer_waits_for_the_queue(void)
 	EXPECT(shfl_spin_take_as_head(&lock, &ahead, WAIT_YIELD, NULL));
 	EXPECT(!shfl_leave(&lock.tail, &ahead, WAIT_YIELD));
 	EXPECT(!shfl_spin_try_acquire(&lock));
-	EXPECT(shfl_spin_release(&lock));
+	EXPECT(shfl_spin_release(&lock, parks));
 	EXPECT(shfl_spin_try_acquire(&lock), "stealing stayed off after the queue was gone");
-	EXPECT(shfl_spin_release(&lock));
-	EXPECT(!shfl_spin_release(&lock), "a free lock was released");
+	EXPECT(shfl_spin_release(&lock, parks));
+	EXPECT(!shfl_spin_release(&lock, parks), "a free lock was released");
 }
 
 static bool release(void *unused)
 {
 	(void)unused;
-	EXPECT(shfl_spin_release(&lock));
+	EXPECT(shfl_spin_release(&lock, parks));
 	return true;
 }
 
@@ -49,7 +50,7 @@ static bool head_passes(void *unused)
 	sleeper = shfl_leave(&lock.tail, &ahead, WAIT_PARK);
 	if (sleeper)
 		w_unpark(sleeper);
-	EXPECT(shfl_spin_release(&lock));
+	EXPECT(shfl_spin_release(&lock, parks));
 	return true;
 }
 
@@ -57,7 +58,7 @@ static void expect_settled(bool taken)
 {
 	script_finish();
 	if (taken)
-		EXPECT(shfl_spin_release(&lock));
+		EXPECT(shfl_spin_release(&lock, parks));
 	EXPECT(!atomic_load(&lock.tail) && !atomic_load(&lock.locked));
 	EXPECT(shfl_spin_try_acquire(&lock));
 }
@@ -70,7 +71,7 @@ static void head_against_release(void)
 			EXPECT(shfl_spin_try_acquire(&lock));
 			script_clear();
 			script_at(step, release, NULL);
-			EXPECT(shfl_spin_acquire(&lock, wait, NULL));
+			EXPECT(shfl_spin_acquire(&lock, (struct shfl_spin_policy){.wait = wait}, NULL));
 			expect_settled(true);
 		}
 	}
@@ -86,7 +87,7 @@ static void timed_head_against_release(void)
 			EXPECT(shfl_spin_try_acquire(&lock));
 			script_clear();
 			script_at(step, release, NULL);
-			expect_settled(shfl_spin_acquire(&lock, WAIT_PARK, &deadline));
+			expect_settled(shfl_spin_acquire(&lock, parks, &deadline));
 		}
 	}
 }
@@ -102,7 +103,7 @@ static void timed_waiter_against_head(void)
 			EXPECT(shfl_enter(&lock.tail, &ahead));
 			script_clear();
 			script_at(step, head_passes, NULL);
-			expect_settled(shfl_spin_acquire(&lock, WAIT_PARK, &deadline));
+			expect_settled(shfl_spin_acquire(&lock, parks, &deadline));
 		}
 	}
 }

@@ -18,7 +18,7 @@ static struct ttas ttas;
 static bool ttas_releases(void *unused)
 {
 	(void)unused;
-	EXPECT(ttas_release(&ttas, WAIT_PARK));
+	EXPECT(ttas_release(&ttas, (struct ttas_policy){.wait = WAIT_PARK}));
 	return true;
 }
 
@@ -59,8 +59,8 @@ static void ttas_anyhow(void)
 				script_at(step, ttas_releases, NULL);
 				EXPECT(ttas_acquire(&ttas, policy, NULL));
 				EXPECT(!ttas_try_acquire(&ttas));
-				EXPECT(ttas_release(&ttas, wait));
-				EXPECT(!ttas_release(&ttas, wait), "a free lock was released");
+				EXPECT(ttas_release(&ttas, policy));
+				EXPECT(!ttas_release(&ttas, policy), "a free lock was released");
 				EXPECT(ttas_try_acquire(&ttas));
 			}
 		}
@@ -71,9 +71,9 @@ static void ttas_anyhow(void)
 
 static struct ticket ticket;
 
-static bool ticket_releases(void *wait)
+static bool ticket_releases(void *policy)
 {
-	EXPECT(ticket_release(&ticket, *(enum wait *)wait));
+	EXPECT(ticket_release(&ticket, *(struct ticket_policy *)policy));
 	return true;
 }
 
@@ -90,17 +90,19 @@ static const uint32_t starts[] = {0, UINT32_MAX - 1, UINT32_MAX - 3, UINT32_MAX 
 
 static void ticket_wraps_around(void)
 {
-	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++) {
+	struct ticket_policy policy;
+
+	for (policy.wait = WAIT_SPIN; policy.wait <= WAIT_PARK; policy.wait++) {
 		for (int start = 0; start < COUNT(starts); start++) {
 			for (long step = 1; step < STEPS; step++) {
 				ticket_begin(starts[start]);
 				EXPECT(ticket_try_acquire(&ticket));
 				EXPECT(!ticket_try_acquire(&ticket));
 				script_clear();
-				script_at(step, ticket_releases, &wait);
-				EXPECT(ticket_acquire(&ticket, wait, NULL));
-				EXPECT(ticket_release(&ticket, wait));
-				EXPECT(!ticket_release(&ticket, wait), "a free lock was released");
+				script_at(step, ticket_releases, &policy);
+				EXPECT(ticket_acquire(&ticket, policy, NULL));
+				EXPECT(ticket_release(&ticket, policy));
+				EXPECT(!ticket_release(&ticket, policy), "a free lock was released");
 				EXPECT(atomic_load(&ticket.next) == starts[start] + 2 * TICKET_STEP);
 				EXPECT(ticket_try_acquire(&ticket));
 			}
@@ -111,18 +113,20 @@ static void ticket_wraps_around(void)
 /* The lock becomes free at any moment of a timed wait: it is not missed, and numbers are not lost. */
 static void ticket_polls(void)
 {
-	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++) {
+	struct ticket_policy policy;
+
+	for (policy.wait = WAIT_SPIN; policy.wait <= WAIT_PARK; policy.wait++) {
 		for (long step = 1; step < STEPS; step++) {
 			struct w_deadline late = script_deadline(NEVER), soon = script_deadline(step / 2);
 
 			ticket_begin(UINT32_MAX - 1);
 			EXPECT(ticket_try_acquire(&ticket));
 			script_clear();
-			EXPECT(!ticket_acquire(&ticket, wait, &soon));
+			EXPECT(!ticket_acquire(&ticket, policy, &soon));
 			script_clear();
-			script_at(step, ticket_releases, &wait);
-			EXPECT(ticket_acquire(&ticket, wait, &late), "a free lock was missed");
-			EXPECT(ticket_release(&ticket, wait));
+			script_at(step, ticket_releases, &policy);
+			EXPECT(ticket_acquire(&ticket, policy, &late), "a free lock was missed");
+			EXPECT(ticket_release(&ticket, policy));
 			EXPECT(ticket_try_acquire(&ticket));
 		}
 	}
@@ -133,15 +137,15 @@ static void ticket_polls(void)
 static struct mcs mcs;
 static struct mcs_node held, waits;
 
-static bool mcs_releases(void *wait)
+static bool mcs_releases(void *policy)
 {
 	if (atomic_load(&mcs.tail) != &held && !atomic_load(&held.next))
 		return false;
-	mcs_release(&mcs, &held, *(enum wait *)wait);
+	mcs_release(&mcs, &held, *(struct mcs_policy *)policy);
 	return true;
 }
 
-static void mcs_against_release(enum wait wait, long step, long end)
+static void mcs_against_release(struct mcs_policy policy, long step, long end)
 {
 	struct w_deadline deadline = script_deadline(end);
 	bool taken;
@@ -150,12 +154,12 @@ static void mcs_against_release(enum wait wait, long step, long end)
 	script_clear();
 	EXPECT(mcs_try_acquire(&mcs, &held));
 	script_clear();
-	script_at(step, mcs_releases, &wait);
-	taken = mcs_acquire(&mcs, &waits, wait, end == NEVER ? NULL : &deadline);
+	script_at(step, mcs_releases, &policy);
+	taken = mcs_acquire(&mcs, &waits, policy, end == NEVER ? NULL : &deadline);
 	EXPECT(taken || script_time >= end, "gave up before its deadline");
 	script_finish();
 	if (taken)
-		mcs_release(&mcs, &waits, wait);
+		mcs_release(&mcs, &waits, policy);
 	EXPECT(!atomic_load(&mcs.tail), "the lock is not free in the end");
 	EXPECT(atomic_load(&held.status) == NODE_FREE && atomic_load(&waits.status) == NODE_FREE);
 }
@@ -165,7 +169,8 @@ static void mcs_anyhow(void)
 	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++)
 		for (long step = 1; step < STEPS; step++)
 			for (long end = 1; end <= STEPS; end++)
-				mcs_against_release(wait, step, end == STEPS ? NEVER : end);
+				mcs_against_release((struct mcs_policy){.wait = wait}, step,
+						    end == STEPS ? NEVER : end);
 }
 
 /* The status of a node against a grant: only a waiter that sleeps is woken, only one that has gone refuses. */

@@ -142,6 +142,8 @@ enum w_event {
 #define w_domain() ((int32_t)check_engine->domain())
 #define w_cpu_count() check_engine->cpu_count()
 #define w_route_position() check_engine->route_position()
+/* Clients have two at most. */
+#define w_domain_count() 2u
 #define w_cpu() ((unsigned)check_engine->self())
 /* The extremes stand for all draws. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)

@@ -67,6 +67,7 @@ static enum w_domain_kind chosen = W_DOMAIN_L3;
 static uint16_t table[W_CPUS];
 static const uint16_t one_domain[W_CPUS];
 W_ATOMIC(const uint16_t *) w_domains;
+W_ATOMIC(uint32_t) w_domains_known = 1;
 
 static const char *const kind_names[] = {
 	[W_DOMAIN_L3] = "l3",           [W_DOMAIN_DIE] = "die",   [W_DOMAIN_NODE] = "node",
@@ -245,7 +246,7 @@ const uint16_t *w_domains_load(void)
 	if (w_topology_claim()) {
 		domains = atomic_load(&w_domains);
 		if (!domains) {
-			w_topology_read("/sys", chosen, table, W_CPUS);
+			atomic_store(&w_domains_known, (uint32_t)w_topology_read("/sys", chosen, table, W_CPUS));
 			domains = table;
 			atomic_store(&w_domains, domains);
 		}

@@ -193,6 +193,16 @@ static inline uint32_t w_route_position(void)
 	return cpu < W_CPUS ? positions[cpu] : 0;
 }
 
+/* 1 until a thread that looks has read how many there are. */
+extern W_HIDDEN W_ATOMIC(uint32_t) w_domains_known;
+
+static inline uint32_t w_domain_count(void)
+{
+	if (w_unlikely(!atomic_load_explicit(&w_domains, memory_order_acquire)))
+		w_domains_load();
+	return atomic_load_explicit(&w_domains_known, memory_order_relaxed);
+}
+
 static inline uint64_t w_now(void)
 {
 	struct timespec now;

@@ -20,6 +20,7 @@ struct Listing {
 #[derive(Serialize)]
 struct Lock {
     name: &'static str,
+    boxed: bool,
     bytes_per_lock: usize,
     bytes_per_waiter: usize,
     bytes_per_holder: usize,
@@ -33,6 +34,7 @@ impl From<LockInfo> for Lock {
     fn from(info: LockInfo) -> Lock {
         Lock {
             name: info.name,
+            boxed: info.boxed,
             bytes_per_lock: info.bytes_per_lock,
             bytes_per_waiter: info.bytes_per_waiter,
             bytes_per_holder: info.bytes_per_holder,
@@ -58,11 +60,12 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 }
 
 fn table(locks: &[Lock]) -> Table {
-    let header = ["lock", "bytes", "+ waiter", "+ holder", "wait", "keys", "promise", "paper"];
-    let mut table = text_table::with_header(&header, 1..4);
+    let header = ["lock", "boxed", "bytes", "+ waiter", "+ holder", "wait", "keys", "promise", "paper"];
+    let mut table = text_table::with_header(&header, 2..5);
     for lock in locks {
         table.add_row([
             lock.name,
+            if lock.boxed { "yes" } else { "" },
             &lock.bytes_per_lock.to_string(),
             &lock.bytes_per_waiter.to_string(),
             &lock.bytes_per_holder.to_string(),

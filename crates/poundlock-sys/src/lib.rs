@@ -51,7 +51,9 @@ pub struct pound_lock_info {
     pub paper: *const c_char,
     /// The settings that it takes, comma-separated.
     pub keys: *const c_char,
-    /// The bytes that a lock takes.
+    /// Whether the lock lies in a box behind a pointer, since it is too large for a `pthread_mutex_t`.
+    pub boxed: bool,
+    /// The bytes that a lock takes, its box included.
     pub bytes_per_lock: size_t,
     /// The bytes that each waiter adds.
     pub bytes_per_waiter: size_t,
@@ -69,6 +71,8 @@ unsafe extern "C" {
 
     /// Makes an unlocked lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
     pub fn pound_lock_init(lock: *mut pound_lock_t, spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
+    /// Gives back what a lock that nobody uses has outside its own memory.
+    pub fn pound_lock_destroy(lock: *mut pound_lock_t);
     /// Takes the lock.
     pub fn pound_lock_lock(lock: *mut pound_lock_t);
     /// Takes the lock if it is free.

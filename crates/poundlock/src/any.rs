@@ -2,7 +2,8 @@
 
 use crate::{monotonic_in, until};
 use poundlock_sys::{
-    pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_timedlock, pound_lock_trylock, pound_lock_unlock,
+    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_timedlock, pound_lock_trylock,
+    pound_lock_unlock,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char};
@@ -80,6 +81,7 @@ impl Drop for Raw {
         unsafe {
             let _ = pound_lock_trylock(self.get());
             pound_lock_unlock(self.get());
+            pound_lock_destroy(self.get());
         }
     }
 }

@@ -15,7 +15,9 @@ pub struct LockInfo {
     pub paper: &'static str,
     /// The settings that a spec may give, comma-separated.
     pub keys: String,
-    /// What a lock takes.
+    /// Whether it lies in a box behind a pointer, since it is too large for a `pthread_mutex_t`.
+    pub boxed: bool,
+    /// What a lock takes, its box included.
     pub bytes_per_lock: usize,
     /// What each waiter adds.
     pub bytes_per_waiter: usize,
@@ -39,6 +41,7 @@ pub fn locks() -> impl Iterator<Item = LockInfo> {
             paper: unsafe { text(info.paper) },
             // SAFETY: the keys are valid as long as the structure is; they are copied here.
             keys: unsafe { text(info.keys) }.to_owned(),
+            boxed: info.boxed,
             bytes_per_lock: info.bytes_per_lock,
             bytes_per_waiter: info.bytes_per_waiter,
             bytes_per_holder: info.bytes_per_holder,

@@ -23,6 +23,7 @@ extern long script_time;
 #define w_domain() script_domain
 #define w_route_position() script_position
 #define w_cpu_count() script_cpus
+#define w_domain_count() 2u
 
 /* Forgets the script and starts the time again. */
 void script_clear(void);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Every lock of locks.def, for those who take all of them at once. The preprocessor cannot include by that list: this is
+ * the second line that a new lock needs.
+ */
+#ifndef POUNDLOCK_ALL_H
+#define POUNDLOCK_ALL_H
+
+#include "cna.h"
+#include "mcs.h"
+#include "shfl_mutex.h"
+#include "shfl_spin.h"
+#include "ticket.h"
+#include "ttas.h"
+
+#endif
