@@ -48,7 +48,7 @@ def stress(spec, scenario, flags=()):
 TESTS = {
     **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation"]},
     "topology": Test(["tests/unit/topology.c", *WORLD]),
-    "records": Test(["tests/unit/records.c", "world/user/futex.c"]),
+    "records": Test(["tests/unit/records.c", *(source for source in WORLD if "thread" not in source)]),
     "destroy ttas": stress("ttas,wait=park", "destroy"),
     "destroy mcs": stress("mcs,wait=park", "destroy"),
     "trylock shfl_mutex": stress("shfl_mutex,patience=0", "trylock"),
