@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One interface to every lock of core/locks.def, for a client that is compiled once a lock (LOCK, LOCK_HEADER, and
- * LOCK_BARE, LOCK_NODE, LOCK_BOXED_BARE or LOCK_BOXED_NODE are defined). The calls are not inlined: their frames, and
- * what lies there, end with them.
+ * One interface to every lock of core/locks.def, for a client that is compiled once a lock (LOCK, LOCK_HEADER,
+ * LOCK_TRAITS, and LOCK_BARE, LOCK_NODE, LOCK_BOXED_BARE or LOCK_BOXED_NODE are defined). The calls are not inlined:
+ * their frames, and what lies there, end with them.
+ *
+ * A new lock gets its clients by its line in core/locks.def, and its counts by `./dev check --accept NAME/`. What the
+ * checker is to ask of it beyond what it asks of all locks is said in tests/check/locks/NAME.h, which may define
+ *
+ *   WHEN_3        events that three threads which lock once, the second of another domain, must bring about: "shuffle"
+ *   WHEN_5        the same of four waiters for a held lock, domains going round
+ *   WHEN_FORKED   the same of a fork by the holder while another waits
+ *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
+ *
+ * Below is what holds if it does not; a lock that has nothing to add needs no such file.
  */
 #ifndef POUNDLOCK_CHECK_ADAPTER_H
 #define POUNDLOCK_CHECK_ADAPTER_H
@@ -10,6 +20,34 @@
 #include LOCK_HEADER
 
 #include "check.h"
+
+#if __has_include(LOCK_TRAITS)
+#include LOCK_TRAITS
+#endif
+
+#ifdef POUNDLOCK_SHUFFLE_H
+#define SHUFFLES "shuffle"
+#define SHUFFLES_FULLY "shuffle shuffle_move shuffle_pass"
+#else
+#define SHUFFLES ""
+#define SHUFFLES_FULLY ""
+#endif
+#ifndef WHEN_3
+#define WHEN_3 SHUFFLES
+#endif
+#ifndef WHEN_5
+#define WHEN_5 SHUFFLES_FULLY
+#endif
+#ifndef WHEN_FORKED
+#ifdef POUNDLOCK_GENERATION_H
+#define WHEN_FORKED "fork_repair"
+#else
+#define WHEN_FORKED ""
+#endif
+#endif
+#ifndef WHEN_PARKED
+#define WHEN_PARKED "park"
+#endif
 
 #if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)
 #define KEEPS_NODE 1

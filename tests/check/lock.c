@@ -197,29 +197,6 @@ WAYS(held_timed, if (self == 0) unlock_held(wait); else if (self % 2) lock_timed
 WAYS(fork_try, if (self == 0) fork_and_try(wait); else lock_and_unlock(wait))
 WAYS(freed, lock_and_free(wait))
 
-/* The events that a lock is about, and that three threads, the second of another domain, must bring about. */
-#define WHEN_3_ttas ""
-#define WHEN_3_ticket ""
-#define WHEN_3_mcs ""
-#define WHEN_3_cna "secondary flush"
-#define WHEN_3_shfl_spin "shuffle"
-#define WHEN_3_shfl_mutex "shuffle"
-#define WHEN_3 PASTE(WHEN_3_, LOCK)
-#define WHEN_FORKED_ttas ""
-#define WHEN_FORKED_ticket "fork_repair"
-#define WHEN_FORKED_mcs ""
-#define WHEN_FORKED_cna ""
-#define WHEN_FORKED_shfl_spin "fork_repair"
-#define WHEN_FORKED_shfl_mutex "fork_repair"
-#define WHEN_FORKED PASTE(WHEN_FORKED_, LOCK)
-#define WHEN_5_ttas ""
-#define WHEN_5_ticket ""
-#define WHEN_5_mcs ""
-#define WHEN_5_cna "secondary flush handover_local handover_remote"
-#define WHEN_5_shfl_spin "shuffle shuffle_move shuffle_pass"
-#define WHEN_5_shfl_mutex "shuffle shuffle_move shuffle_pass"
-#define WHEN_5 PASTE(WHEN_5_, LOCK)
-
 /* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
 #define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                     \
 	{                                                                                                 \
@@ -244,8 +221,9 @@ const struct check_client check_clients[] = {
 	ENTRIES("trylock/3", try, 3, "", "1 2 3", prepare, finish, .spurious = 0),
 	ENTRIES("timed/3", timed, 3, "", "2 3", prepare, finish, .spurious = 0),
 	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0),
-	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended park", "3", prepare, finish, .spurious = 1, .bound = 3),
-	ENTRY("timed/3/park/stirred", timed_park, 3, "park", "2 3", prepare, finish, .spurious = 1, .bound = 2),
+	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended " WHEN_PARKED, "3", prepare, finish, .spurious = 1,
+	      .bound = 3),
+	ENTRY("timed/3/park/stirred", timed_park, 3, WHEN_PARKED, "2 3", prepare, finish, .spurious = 1, .bound = 2),
 	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .spurious = 0),
 	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .spurious = 0),
 	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, hold, finish, .domains = 1),
@@ -254,9 +232,10 @@ const struct check_client check_clients[] = {
 	ENTRIES("held_timed/6", held_timed, 6, "", NULL, hold, finish, .walks = 50000),
 	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0),
 	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0),
-	ENTRY("4x1/park", lock_1_park, 4, "contended park", NULL, prepare, finish, .walks = 50000, .spurious = 1),
+	ENTRY("4x1/park", lock_1_park, 4, "contended " WHEN_PARKED, NULL, prepare, finish, .walks = 50000,
+	      .spurious = 1),
 	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", hold, finish, .bound = 1),
 	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 50000),
-	ENTRY("held/5/park", held_park, 5, WHEN_5 " park", NULL, hold, finish, .walks = 50000, .spurious = 1),
+	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 50000, .spurious = 1),
 	{.name = NULL},
 };

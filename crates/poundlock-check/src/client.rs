@@ -51,9 +51,9 @@ impl Sources {
         Ok(self.definitions("events.def", r"(?m)^EVENT\((\w+),")?.into_iter().map(|line| line[0].clone()).collect())
     }
 
-    /// Compiles tests/check/`file` with `defines` and returns its clients. `folder` is for what the compiler makes.
-    pub fn clients(&self, file: &str, defines: &[String], folder: &Path) -> Result<Vec<&'static Client>> {
-        let name = format!("{}{}", file.replace(['/', '.'], "_"), defines.concat().replace(['=', '"'], "_"));
+    /// Compiles tests/check/`file` with `defines` and returns its clients. `folder` is for what the compiler makes, under
+    /// `name`.
+    pub fn clients(&self, name: &str, file: &str, defines: &[String], folder: &Path) -> Result<Vec<&'static Client>> {
         let library = folder.join(format!("{name}.so"));
         let object = folder.join(format!("{name}.o"));
         let glue = folder.join("glue.o");

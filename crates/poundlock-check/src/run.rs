@@ -126,7 +126,8 @@ fn files(sources: &Sources) -> Result<Vec<File>> {
     for lock in sources.locks()? {
         let header = format!("{}.h", lock.name);
         let include = format!("LOCK_HEADER=\"{header}\"");
-        let defines = vec![format!("LOCK={}", lock.name), include, format!("LOCK_{}", lock.kind)];
+        let traits = format!("LOCK_TRAITS=\"locks/{header}\"");
+        let defines = vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
         files.push(File { name: lock.name, path: "lock.c", defines, header: Some(header) });
     }
     Ok(files)
@@ -135,7 +136,7 @@ fn files(sources: &Sources) -> Result<Vec<File>> {
 impl File {
     /// Its clients, each with its full name. What the compiler makes stays in `folder` while they are used.
     fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<(String, &'static Client)>> {
-        let clients = sources.clients(self.path, &self.defines, folder)?;
+        let clients = sources.clients(&self.name, self.path, &self.defines, folder)?;
         let named = |client: &'static Client| (format!("{}/{}", self.name, abi::text(client.name)), client);
         Ok(clients.into_iter().map(named).collect())
     }
