@@ -6,76 +6,12 @@
 #define _GNU_SOURCE
 #include "topology.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-
+#include "machine.h"
 #include "unit.h"
 
 #define CPUS 2048
 
-static char root[] = "/tmp/poundlock-topology-XXXXXX";
 static uint16_t domains[CPUS];
-
-/* ---- Machines ---- */
-
-static void make_folders(char *path)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		EXPECT(!mkdir(path, 0700) || errno == EEXIST, "%s", path);
-		*slash = '/';
-	}
-}
-
-/* Writes @text into the file named by the rest, under the root. */
-__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
-{
-	char name[128], path[256];
-	va_list arguments;
-	FILE *file;
-
-	va_start(arguments, format);
-	vsnprintf(name, sizeof(name), format, arguments);
-	va_end(arguments);
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	make_folders(path);
-	file = fopen(path, "w");
-	EXPECT(file, "%s", path);
-	fprintf(file, "%s\n", text);
-	EXPECT(!fclose(file));
-}
-
-static int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
-{
-	(void)status, (void)flag, (void)walk;
-	return remove(path);
-}
-
-static void begin(void)
-{
-	strcpy(root + strlen(root) - 6, "XXXXXX");
-	EXPECT(mkdtemp(root));
-}
-
-static void end(void)
-{
-	EXPECT(!nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS));
-}
-
-/* The CPUs of @list share their @file of the topology. */
-static void share(const char *list, const char *file, const int *cpus, int count)
-{
-	for (int i = 0; i < count; i++)
-		put(list, "devices/system/cpu/cpu%d/topology/%s", cpus[i], file);
-}
-
-static void cache(int cpu, int index, const char *level, const char *list)
-{
-	put(level, "devices/system/cpu/cpu%d/cache/index%d/level", cpu, index);
-	put(list, "devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, index);
-}
 
 static size_t read_domains(enum w_domain_kind kind)
 {
