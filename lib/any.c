@@ -413,6 +413,22 @@ static void list_keys(size_t lock, char *keys, size_t size)
 			used += (size_t)snprintf(keys + used, size - used, ",%s", number_settings[i].key);
 }
 
+static const struct atomics {
+	const char *lock;
+	double alone, contended;
+} atomics[] = {
+#define ATOMICS(lock, alone, contended) {#lock, alone, contended},
+#include "atomics.def"
+};
+
+static struct atomics atomics_of(const char *lock)
+{
+	for (size_t i = 0; i < sizeof(atomics) / sizeof(atomics[0]); i++)
+		if (!strcmp(atomics[i].lock, lock))
+			return atomics[i];
+	return (struct atomics){lock, __builtin_nan(""), __builtin_nan("")};
+}
+
 const struct pound_lock_info *pound_lock_info(size_t index)
 {
 	static _Thread_local struct pound_lock_info info;
@@ -431,6 +447,8 @@ const struct pound_lock_info *pound_lock_info(size_t index)
 		.boxed = facts[index].box,
 		.bytes_per_waiter = facts[index].bytes_waiter,
 		.bytes_per_holder = facts[index].bytes_holder,
+		.atomics_alone = atomics_of(all_ops[index][0].name).alone,
+		.atomics_contended = atomics_of(all_ops[index][0].name).contended,
 	};
 	return &info;
 }

@@ -117,6 +117,10 @@ struct pound_lock_info {
 	size_t bytes_per_lock;
 	size_t bytes_per_waiter;
 	size_t bytes_per_holder;
+	/* Atomic read-modify-writes of an acquisition and release, as counted by tests/count: alone, and the mean of four
+	 * threads that all want the lock all the time. NaN where that was not counted. */
+	double atomics_alone;
+	double atomics_contended;
 };
 
 /* The @index-th lock, or NULL past the last. What it returns is the calling thread's, until its next call. */

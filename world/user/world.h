@@ -19,6 +19,10 @@
 #ifndef W_STEP
 #define W_STEP() ((void)0)
 #endif
+/* One that counts defines this for what it does before a read-modify-write. */
+#ifndef W_UPDATE
+#define W_UPDATE() W_STEP()
+#endif
 
 #define w_likely(x) __builtin_expect(!!(x), 1)
 #define w_unlikely(x) __builtin_expect(!!(x), 0)
@@ -30,39 +34,41 @@
 
 #define W_ATOMIC(T) _Atomic(T)
 
-#define W_DO(operation)    \
-	({                 \
-		W_STEP();  \
-		operation; \
+#define W_AFTER(step, operation) \
+	({                       \
+		step();          \
+		operation;       \
 	})
+#define W_DO(operation) W_AFTER(W_STEP, operation)
+#define W_MODIFY(operation) W_AFTER(W_UPDATE, operation)
 
 #define w_init(p, v) atomic_init(p, v)
 #define w_load_relaxed(p) W_DO(atomic_load_explicit(p, memory_order_relaxed))
 #define w_load_acquire(p) W_DO(atomic_load_explicit(p, memory_order_acquire))
 #define w_store_relaxed(p, v) W_DO(atomic_store_explicit(p, v, memory_order_relaxed))
 #define w_store_release(p, v) W_DO(atomic_store_explicit(p, v, memory_order_release))
-#define w_exchange_relaxed(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_relaxed))
-#define w_exchange_acquire(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_acquire))
-#define w_exchange_release(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_release))
-#define w_exchange_acq_rel(p, v) W_DO(atomic_exchange_explicit(p, v, memory_order_acq_rel))
+#define w_exchange_relaxed(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_relaxed))
+#define w_exchange_acquire(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_acquire))
+#define w_exchange_release(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_release))
+#define w_exchange_acq_rel(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_acq_rel))
 #define W_CAS(p, old, new, order) \
-	W_DO(atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed))
+	W_MODIFY(atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed))
 #define w_compare_exchange_relaxed(p, old, new) W_CAS(p, old, new, memory_order_relaxed)
 #define w_compare_exchange_acquire(p, old, new) W_CAS(p, old, new, memory_order_acquire)
 #define w_compare_exchange_release(p, old, new) W_CAS(p, old, new, memory_order_release)
 #define w_compare_exchange_acq_rel(p, old, new) W_CAS(p, old, new, memory_order_acq_rel)
-#define w_fetch_add_relaxed(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_relaxed))
-#define w_fetch_add_acquire(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_acquire))
-#define w_fetch_add_release(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_release))
-#define w_fetch_add_acq_rel(p, v) W_DO(atomic_fetch_add_explicit(p, v, memory_order_acq_rel))
-#define w_fetch_or_relaxed(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_relaxed))
-#define w_fetch_or_acquire(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_acquire))
-#define w_fetch_or_release(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_release))
-#define w_fetch_or_acq_rel(p, v) W_DO(atomic_fetch_or_explicit(p, v, memory_order_acq_rel))
-#define w_fetch_and_relaxed(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_relaxed))
-#define w_fetch_and_acquire(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_acquire))
-#define w_fetch_and_release(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_release))
-#define w_fetch_and_acq_rel(p, v) W_DO(atomic_fetch_and_explicit(p, v, memory_order_acq_rel))
+#define w_fetch_add_relaxed(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_relaxed))
+#define w_fetch_add_acquire(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_acquire))
+#define w_fetch_add_release(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_release))
+#define w_fetch_add_acq_rel(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_acq_rel))
+#define w_fetch_or_relaxed(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_relaxed))
+#define w_fetch_or_acquire(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_acquire))
+#define w_fetch_or_release(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_release))
+#define w_fetch_or_acq_rel(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_acq_rel))
+#define w_fetch_and_relaxed(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_relaxed))
+#define w_fetch_and_acquire(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_acquire))
+#define w_fetch_and_release(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_release))
+#define w_fetch_and_acq_rel(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_acq_rel))
 #define w_fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
 
 /* ---- The thread's record ---- */

@@ -24,6 +24,8 @@ struct Lock {
     bytes_per_lock: usize,
     bytes_per_waiter: usize,
     bytes_per_holder: usize,
+    atomics_alone: f64,
+    atomics_contended: f64,
     wait: &'static str,
     keys: Vec<String>,
     promise: &'static str,
@@ -38,6 +40,8 @@ impl From<LockInfo> for Lock {
             bytes_per_lock: info.bytes_per_lock,
             bytes_per_waiter: info.bytes_per_waiter,
             bytes_per_holder: info.bytes_per_holder,
+            atomics_alone: info.atomics_alone,
+            atomics_contended: info.atomics_contended,
             wait: info.wait,
             keys: info.keys.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
             promise: info.promise,
@@ -60,8 +64,8 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 }
 
 fn table(locks: &[Lock]) -> Table {
-    let header = ["lock", "boxed", "bytes", "+ waiter", "+ holder", "wait", "keys", "promise", "paper"];
-    let mut table = text_table::with_header(&header, 2..5);
+    let header = ["lock", "boxed", "bytes", "+ waiter", "+ holder", "atomics", "contended", "wait", "keys", "promise", "paper"];
+    let mut table = text_table::with_header(&header, 2..7);
     for lock in locks {
         table.add_row([
             lock.name,
@@ -69,6 +73,8 @@ fn table(locks: &[Lock]) -> Table {
             &lock.bytes_per_lock.to_string(),
             &lock.bytes_per_waiter.to_string(),
             &lock.bytes_per_holder.to_string(),
+            &format!("{:.0}", lock.atomics_alone),
+            &format!("{:.1}", lock.atomics_contended),
             lock.wait,
             &lock.keys.join(","),
             lock.promise,

@@ -59,6 +59,10 @@ pub struct pound_lock_info {
     pub bytes_per_waiter: size_t,
     /// The bytes that a holder keeps.
     pub bytes_per_holder: size_t,
+    /// Atomic read-modify-writes of an acquisition and release, as counted; NaN where that was not done.
+    pub atomics_alone: f64,
+    /// The same as the mean of four threads that all want the lock all the time.
+    pub atomics_contended: f64,
 }
 
 unsafe extern "C" {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 
 /// A lock of `core/locks.def`. Sizes are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LockInfo {
     /// The name that a spec begins with.
     pub name: &'static str,
@@ -23,6 +23,10 @@ pub struct LockInfo {
     pub bytes_per_waiter: usize,
     /// What a holder keeps.
     pub bytes_per_holder: usize,
+    /// Atomic read-modify-writes of an acquisition and release, as counted; NaN where that was not done.
+    pub atomics_alone: f64,
+    /// The same as the mean of four threads that all want the lock all the time.
+    pub atomics_contended: f64,
 }
 
 /// Every lock that there is, in the list's order.
@@ -45,6 +49,8 @@ pub fn locks() -> impl Iterator<Item = LockInfo> {
             bytes_per_lock: info.bytes_per_lock,
             bytes_per_waiter: info.bytes_per_waiter,
             bytes_per_holder: info.bytes_per_holder,
+            atomics_alone: info.atomics_alone,
+            atomics_contended: info.atomics_contended,
         })
     })
 }

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * count [FILE]: how many atomic read-modify-writes each lock makes for one acquisition and release, in its default way
+ * of waiting: alone, and as the mean of threads that all want it all the time (ShflLock, Table 1). Prints them in the
+ * form of lib/atomics.def. With that file's name compares instead, and fails where they differ.
+ *
+ * Nothing here depends on time: world/world.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "../expect.h"
+#include "any.h"
+#include "poundlock.h"
+
+#define ROUNDS 2000      /* acquisitions by each thread */
+#define SECTION 12       /* steps in the critical section */
+#define BETWEEN 3        /* steps between two of them */
+#define BRIEF_READS 4000 /* a brief wait is long enough for a hand-over to every other thread: nobody sleeps */
+#define STACK 65536
+#define SECONDS 120
+
+static struct {
+	ucontext_t main, threads[COUNT_THREADS];
+	struct w_self *records[COUNT_THREADS];
+	bool alive[COUNT_THREADS];
+	uint32_t self;
+	uint64_t updates, steps;
+	uint32_t random;
+} run;
+
+static char stacks[COUNT_THREADS][STACK];
+static const struct any_ops *ops;
+static _Alignas(8) char lock[ANY_LOCK_SIZE];
+
+/* ---- The world ---- */
+
+/* The next thread's turn, if there are others. */
+static void pass_turn(void)
+{
+	uint32_t before = run.self, next = before;
+
+	do
+		next = (next + 1) % COUNT_THREADS;
+	while (!run.alive[next] && next != before);
+	if (next == before)
+		return;
+	run.records[before] = w_self_or_null;
+	run.self = next;
+	w_self_or_null = run.records[next];
+	swapcontext(&run.threads[before], &run.threads[next]);
+}
+
+void count_step(void)
+{
+	run.steps++;
+	pass_turn();
+}
+
+void count_update(void)
+{
+	count_step();
+	run.updates++;
+}
+
+uint32_t count_random(void)
+{
+	run.random ^= run.random << 13;
+	run.random ^= run.random >> 17;
+	run.random ^= run.random << 5;
+	return run.random;
+}
+
+uint64_t count_now(void)
+{
+	return run.steps;
+}
+
+uint32_t count_self(void)
+{
+	return run.self;
+}
+
+bool count_read_again(uint32_t *reads, enum w_how how)
+{
+	++*reads;
+	return (how != W_BRIEF && how != W_POLITE) || *reads < BRIEF_READS;
+}
+
+void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected)
+{
+	while (atomic_load(p) == expected)
+		count_step();
+}
+
+void count_unpark(W_ATOMIC(uint32_t) *p)
+{
+	(void)p;
+}
+
+/* ---- Threads ---- */
+
+static void pass(int steps)
+{
+	while (steps--)
+		count_step();
+}
+
+static void acquire_and_release(void)
+{
+	ops->lock(lock);
+	pass(SECTION);
+	EXPECT(ops->unlock(lock));
+	pass(BETWEEN);
+}
+
+static void thread_main(void)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		acquire_and_release();
+	run.alive[run.self] = false;
+	pass_turn();
+	setcontext(&run.main);
+}
+
+static void create(uint32_t thread)
+{
+	ucontext_t *context = &run.threads[thread];
+
+	EXPECT(!getcontext(context));
+	context->uc_stack.ss_sp = stacks[thread];
+	context->uc_stack.ss_size = STACK;
+	makecontext(context, thread_main, 0);
+	run.alive[thread] = true;
+}
+
+static void begin(void)
+{
+	memset(lock, 0, sizeof(lock));
+	run.random = 1;
+	run.steps = run.updates = 0;
+}
+
+static double alone(void)
+{
+	uint64_t before;
+
+	begin();
+	acquire_and_release();
+	before = run.updates;
+	for (int i = 0; i < ROUNDS; i++)
+		acquire_and_release();
+	return (double)(run.updates - before) / ROUNDS;
+}
+
+static double together(void)
+{
+	begin();
+	for (uint32_t i = 0; i < COUNT_THREADS; i++)
+		create(i);
+	run.self = 0;
+	w_self_or_null = run.records[0];
+	EXPECT(!swapcontext(&run.main, &run.threads[0]));
+	return (double)run.updates / (ROUNDS * COUNT_THREADS);
+}
+
+/* ---- What is said of it ---- */
+
+static void describe(char *text, size_t size)
+{
+	const struct pound_lock_info *info;
+	size_t used = 0;
+	char error[256];
+
+	for (size_t i = 0; (info = pound_lock_info(i)); i++) {
+		expect_part = info->name;
+		limit(SECONDS);
+		ops = any_find(info->name, error, sizeof(error));
+		EXPECT(ops, "%s", error);
+		used += (size_t)snprintf(text + used, size - used, "ATOMICS(%s, %.1f, %.1f)\n", ops->name, alone(),
+					 together());
+		EXPECT(used < size);
+	}
+}
+
+/* Whether the lines of @path that begin as ours do are @text. */
+static bool file_says(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "r");
+	char line[256];
+
+	EXPECT(file, "cannot read %s", path);
+	while (fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "ATOMICS(", 8))
+			continue;
+		if (strncmp(text, line, strlen(line))) {
+			fprintf(stderr, "count: %s has %snow counted: %.*s\n", path, line, (int)strcspn(text, "\n"),
+				text);
+			return false;
+		}
+		text += strlen(line);
+	}
+	if (*text)
+		fprintf(stderr, "count: %s lacks %.*s\n", path, (int)strcspn(text, "\n"), text);
+	return !*text;
+}
+
+int main(int count, char **arguments)
+{
+	static char text[65536];
+
+	describe(text, sizeof(text));
+	if (count > 1)
+		return !file_says(arguments[1], text);
+	fputs(text, stdout);
+	return 0;
+}
