@@ -64,7 +64,8 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 }
 
 fn table(locks: &[Lock]) -> Table {
-    let header = ["lock", "boxed", "bytes", "+ waiter", "+ holder", "atomics", "contended", "wait", "keys", "promise", "paper"];
+    let header =
+        ["lock", "boxed", "bytes", "+ waiter", "+ holder", "atomics", "contended", "wait", "keys", "promise", "paper"];
     let mut table = text_table::with_header(&header, 2..7);
     for lock in locks {
         table.add_row([

@@ -65,7 +65,9 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
     let binary = directory.path().join("bin/poundlock");
     std::fs::create_dir_all(directory.path().join("bin")).expect("a directory");
     std::fs::create_dir_all(directory.path().join("lib/poundlock")).expect("a directory");
-    std::fs::copy(env!("CARGO_BIN_EXE_poundlock"), &binary).expect("a copy");
+    // By another process: a test that forked meanwhile would hold a file of ours open for writing, and keep it from running.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_poundlock")).arg(&binary).status();
+    assert!(copied.is_ok_and(|status| status.success()));
     let run = || {
         let mut command = Command::new(&binary);
         command.env_remove("POUNDLOCK_PRELOAD").env_remove("LD_PRELOAD").args(["run", "-l", "mcs", "--", "env"]);
