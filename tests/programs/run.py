@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
-DB_BENCH_THREADS, DB_BENCH_OPERATIONS = 8, 5000
+DB_BENCH_THREADS = 8
 RATIO_GOAL = 3
 PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3"]
 
@@ -143,13 +143,13 @@ def check_kyoto(output):
         raise Failure(f"did not say ok but: {last_line(output)}")
 
 
-def check_db_bench(output):
+def check_db_bench(output, operations):
     lines = output.splitlines()
-    due = DB_BENCH_THREADS * DB_BENCH_OPERATIONS
+    due = DB_BENCH_THREADS * operations
     for benchmark in ("fillrandom", "readrandom", "readwhilewriting"):
         report = next((line for line in lines if line.startswith(benchmark)), "")
-        operations = re.search(r" (\d+) operations;", report)
-        if not operations or int(operations[1]) != due:
+        reported = re.search(r" (\d+) operations;", report)
+        if not reported or int(reported[1]) != due:
             raise Failure(f"{benchmark} did not report its {due} operations: {report}")
         found = re.search(r"\((\d+) of (\d+) found\)", report)
         if benchmark != "fillrandom" and not (found and int(found[1]) >= 0.99 * int(found[2]) > 0):
@@ -168,14 +168,12 @@ def kccachetest(test, threads, count):
     return Batch(f"kccachetest-{test}-{threads}", lambda _: command, check_kyoto)
 
 
-def db_bench(directory):
+def db_bench(operations):
     """One small cache of small blocks for all threads: each read takes the cache's mutex several times."""
-    return [
-        "db_bench",
-        f"--db={directory}",
+    options = [
         "--benchmarks=fillrandom,readrandom,readwhilewriting,verifychecksum",
         f"--threads={DB_BENCH_THREADS}",
-        f"--num={DB_BENCH_OPERATIONS}",
+        f"--num={operations}",
         "--seed=1",
         "--compression_type=none",
         "--cache_numshardbits=0",
@@ -183,22 +181,35 @@ def db_bench(directory):
         "--block_size=512",
         "--write_buffer_size=250000",
     ]
+    command = lambda directory: ["db_bench", f"--db={directory}", *options]
+    return Batch("db_bench", command, lambda output: check_db_bench(output, operations))
 
 
 def memcached(path):
     return ["memcached", "-s", path, "-t", "4", "-R", "200", "-u", pwd.getpwuid(os.getuid()).pw_name]
 
 
-PROGRAMS = [
-    kccachetest("wicked", 1, 1500000),
-    kccachetest("wicked", 2, 200000),
-    kccachetest("wicked", 4, 90000),
-    kccachetest("wicked", 8, 60000),
-    kccachetest("order", 8, 60000),
-    Batch("db_bench", db_bench, check_db_bench),
-    Server("memcached", memcached, memcached_load.load),
-    Batch("python-64", lambda _: ["/usr/bin/python3", str(HERE / "threads64.py")], check_threads64),
-]
+def threads64(percent):
+    command = ["/usr/bin/python3", str(HERE / "threads64.py"), str(percent)]
+    return Batch("python-64", lambda _: command, check_threads64)
+
+
+def programs_of(percent):
+    """The programs, doing @percent of their full work."""
+
+    def part(count):
+        return count * percent // 100
+
+    return [
+        kccachetest("wicked", 1, part(1500000)),
+        kccachetest("wicked", 2, part(200000)),
+        kccachetest("wicked", 4, part(90000)),
+        kccachetest("wicked", 8, part(60000)),
+        kccachetest("order", 8, part(60000)),
+        db_bench(part(5000)),
+        Server("memcached", memcached, lambda path: memcached_load.load(path, part(memcached_load.ROUNDS))),
+        threads64(percent),
+    ]
 
 
 def locks():
@@ -256,8 +267,7 @@ def refuses(name, lock, errors):
     return report("FAIL", name, lock, "not noticed")
 
 
-def check_the_check(lock, other):
-    program = PROGRAMS[0]
+def check_the_check(program, lock, other):
     without = program.run([], environment(POUNDLOCK_VERBOSE="1"), 120)
     return [
         refuses("no library", lock, without.errors),
@@ -266,7 +276,7 @@ def check_the_check(lock, other):
 
 
 def test(programs, chosen):
-    results = check_the_check(*locks()[:2])
+    results = check_the_check(programs[0], *locks()[:2])
     for program in programs:
         went_well, seconds = attempt(program, NATIVE, 600)
         results.append(went_well)
@@ -352,11 +362,15 @@ def main():
     parser.add_argument("--output", metavar="PATH", help="where to write the measurement, without .json and .md")
     parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
     parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
+    parser.add_argument("--percent", type=int, default=100, help="of their full work that the programs do (default: 100)")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))  # so that the running program is ended too
 
-    names = chosen_of([program.name for program in PROGRAMS], options.program, "program")
-    programs = [program for program in PROGRAMS if program.name in names]
+    if not 10 <= options.percent <= 100:
+        sys.exit(f"--percent {options.percent}: not from 10 to 100")
+    available = programs_of(options.percent)
+    names = chosen_of([program.name for program in available], options.program, "program")
+    programs = [program for program in available if program.name in names]
     chosen = chosen_of(locks(), options.lock, "lock")
     if options.ratio:
         return ratio(programs, chosen, options.repeats, options.output)

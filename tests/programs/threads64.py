@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A program of 64 threads that use Python's queues, locks and conditions, and checks what they did.
+"""threads64.py [PERCENT]: a program of 64 threads that use Python's queues, locks and conditions, and checks what they did.
 
 Prints one line, `checked: ...`, and ends with 0 if and only if every item arrived once, no update of a shared counter
 was lost and every thread had its turns in order. The contended lock below all of it is the interpreter's own.
@@ -10,10 +10,11 @@ import queue
 import sys
 import threading
 
+PERCENT = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 PAIRS = 32
-ITEMS = 3000  # that each producer sends
-ADDITIONS = 600  # of each thread to the counter
-TURNS = 12  # of each thread
+ITEMS = 3000 * PERCENT // 100  # that each producer sends
+ADDITIONS = 600 * PERCENT // 100  # of each thread to the counter
+TURNS = max(1, 12 * PERCENT // 100)  # of each thread
 
 
 class Counter:
