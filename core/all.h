@@ -7,6 +7,7 @@
 #define POUNDLOCK_ALL_H
 
 #include "cna.h"
+#include "malthusian.h"
 #include "mcs.h"
 #include "shfl_mutex.h"
 #include "shfl_spin.h"

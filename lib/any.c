@@ -135,6 +135,7 @@ struct any_node {
 		W_ATOMIC(uint32_t) status;
 		struct mcs_node mcs;
 		struct cna_node cna;
+		struct malthusian_node malthusian;
 		struct shfl_node shfl; /* a timed waiter's */
 	};
 	struct kept *holds;
