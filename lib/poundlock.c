@@ -84,3 +84,10 @@ uint64_t pound_event_count(size_t index)
 {
 	return index < W_EVENTS ? w_counted((enum w_event)index) : 0;
 }
+
+/* ---- Where a thread is ---- */
+
+unsigned pound_domain(void)
+{
+	return (unsigned)w_domain();
+}

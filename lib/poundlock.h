@@ -135,6 +135,12 @@ const char *pound_event_name(size_t index);
 const char *pound_event_meaning(size_t index);
 uint64_t pound_event_count(size_t index);
 
+/*
+ * The locality domain that the calling thread runs in, as the NUMA-aware locks see it (POUNDLOCK_DOMAIN): a number from
+ * 0. It may be another one at once, since threads move.
+ */
+unsigned pound_domain(void);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "../expect.h"
 
@@ -125,6 +126,12 @@ static void events(void)
 	EXPECT(count_of("abandon") == 2 && count_of("contended") == 2);
 }
 
+static void domain(void)
+{
+	/* As many domains as CPUs, and no more. */
+	EXPECT(pound_domain() < (unsigned)sysconf(_SC_NPROCESSORS_CONF));
+}
+
 int main(void)
 {
 	limit(60);
@@ -132,5 +139,6 @@ int main(void)
 	mutexes();
 	locks();
 	events();
+	domain();
 	return 0;
 }

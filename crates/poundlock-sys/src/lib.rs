@@ -2,7 +2,7 @@
 //! with it, compiled for user space. Rust programs want the `poundlock` crate instead.
 #![allow(non_camel_case_types)]
 
-use libc::{c_char, c_int, c_void, clockid_t, size_t, timespec};
+use libc::{c_char, c_int, c_uint, c_void, clockid_t, size_t, timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The C compiler that compiled the locks of this crate.
@@ -97,6 +97,9 @@ unsafe extern "C" {
     pub fn pound_event_meaning(index: size_t) -> *const c_char;
     /// How often the index-th event has happened.
     pub fn pound_event_count(index: size_t) -> u64;
+
+    /// The locality domain that the calling thread runs in.
+    pub fn pound_domain() -> c_uint;
 }
 
 /// The state of a mutex that is held and has nothing to do on release; its one bit is set in every state with a holder.

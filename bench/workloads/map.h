@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * CNA's key-value map (EuroSys'19 section 7.1.1): an AVL tree of 4-byte keys with 8-byte values. Every node is a cache
+ * line of an array with a node for each key that can be drawn, so that nothing is allocated under the lock: free nodes
+ * are chained, the last one given back is taken first.
+ */
+#ifndef BENCH_MAP_H
+#define BENCH_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map_node {
+	_Alignas(64) struct map_node *child[2]; /* smaller keys, larger keys; of a free node: the next free one, - */
+	uint64_t value;
+	uint32_t key;
+	int32_t height; /* of the tree that it is the root of: 1 for a leaf */
+};
+
+struct map {
+	_Alignas(64) struct map_node *root;
+	struct map_node *free;
+	struct map_node nodes[];
+};
+
+/* An AVL tree of 2^32 nodes is at most 46 high. */
+#define MAP_HEIGHT 48
+
+size_t map_size(uint32_t keys);
+void map_init(struct map *map, uint32_t keys);
+
+/* The value of @key into @value. False if it is not there. */
+bool map_look(const struct map *map, uint32_t key, uint64_t *value);
+
+/* Adds @key with @value, or gives the one that is there the value. Returns whether it was added. */
+bool map_insert(struct map *map, uint32_t key, uint64_t value);
+
+/* Takes @key out. Returns whether it was there. */
+bool map_remove(struct map *map, uint32_t key);
+
+/* What is wrong with a map of @keys keys of which @entries should be there; NULL if nothing is. */
+const char *map_check(const struct map *map, uint32_t keys, uint64_t entries);
+
+#endif

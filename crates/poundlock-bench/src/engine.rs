@@ -1,0 +1,482 @@
+//! Runs a workload: threads that take one lock again and again, and what they count.
+//!
+//! Everything is made before the threads start, each thread counts on lines of its own, and what holders must tell each
+//! other (who was last, how many there were) is on one line that only a holder touches: part of every critical section.
+
+use crate::lock::{Lock, NATIVE, Native, Pound};
+use crate::placement::{self, bind};
+use crate::section::{Data, vary};
+use crate::workload::{BenchError, Class, Unit, Work, Workload, error};
+use crossbeam_utils::CachePadded;
+use poundlock_sys::{pound_domain, pound_event_count, pound_event_name, pound_events_start};
+use quanta::Clock;
+use serde::{Deserialize, Serialize};
+use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::hint::black_box;
+use std::mem;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+/// One measurement: a workload, by so many threads, under a lock, for as long as the limit says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// What the threads do.
+    pub workload: Workload,
+    /// The lock's spec, or [`NATIVE`].
+    pub lock: String,
+    /// How many there are.
+    pub threads: usize,
+    /// How long they do it.
+    pub limit: Limit,
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// After so much time, of which nothing is counted first for `warmup`.
+    Seconds {
+        /// What is not counted.
+        warmup: f64,
+        /// What is.
+        measured: f64,
+    },
+    /// After so many acquisitions by all threads together: who takes them is up to the lock.
+    Acquisitions(u64),
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// From the start, or from the end of the warm-up, to the end.
+    pub elapsed_ns: u64,
+    /// Each thread's.
+    pub threads: Vec<ThreadCounts>,
+    /// The library's counts of what its locks did meanwhile; none for the native mutex.
+    pub events: Option<BTreeMap<String, u64>>,
+    /// How often a thread gave the CPU up to wait, from the start of the process.
+    pub sleeps: u64,
+    /// How often a thread was made to give the CPU up.
+    pub preemptions: u64,
+}
+
+/// What a thread did. Times are sums over the acquisitions that were timed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadCounts {
+    /// The class, of the workload's.
+    pub class: usize,
+    /// The CPU that it was bound to.
+    pub cpu: Option<usize>,
+    /// How often it took the lock.
+    pub acquisitions: u64,
+    /// ... after another thread had it last.
+    pub handovers: u64,
+    /// ... in another domain.
+    pub handovers_remote: u64,
+    /// How many acquisitions were timed.
+    pub timed: u64,
+    /// From asking for the lock to having it.
+    pub wait_ns: u64,
+    /// The longest of these.
+    pub longest_wait_ns: u64,
+    /// From having the lock to releasing it.
+    pub hold_ns: u64,
+    /// How many of them found a thread that was to release it to them, and both sides were timed.
+    pub timed_handovers: u64,
+    /// From its release to having it.
+    pub handover_ns: u64,
+    /// When it began and ended, by the clock that all threads share.
+    #[serde(skip)]
+    began: u64,
+    #[serde(skip)]
+    ended: u64,
+    /// Sections done, and by how much they changed the number of entries, warm-up included.
+    #[serde(skip)]
+    sections: u64,
+    #[serde(skip)]
+    net: i64,
+}
+
+/// Of a thread: enough for any lock, so that thousands fit.
+const STACK: usize = 256 << 10;
+
+const WARMUP: u32 = 0;
+const MEASURED: u32 = 1;
+const ENDED: u32 = 2;
+
+/// What holders tell each other. 0 is nobody, and no time.
+#[derive(Default)]
+struct Record {
+    /// Sections done. Read at a section's beginning and written at its end, so that holders who overlap lose some.
+    sections: u64,
+    holder: usize,
+    domain: u32,
+    released: u64,
+}
+
+/// What the threads share, each on lines of its own.
+struct Arena<'a, L> {
+    workload: &'a Workload,
+    clock: Clock,
+    cpus: Vec<usize>,
+    /// No section begins after so many.
+    limit: u64,
+    data: Data,
+    /// Held by who keeps the threads from starting.
+    gate: RwLock<()>,
+    ready: AtomicUsize,
+    lock: CachePadded<L>,
+    record: CachePadded<UnsafeCell<Record>>,
+    phase: CachePadded<AtomicU32>,
+}
+
+// SAFETY: the record is accessed by holders of the lock only, and by the one thread that is left at the end.
+unsafe impl<L: Lock> Sync for Arena<'_, L> {}
+
+/// Runs a job in this process. The settings of the lock become those of its spec, and the library counts events from
+/// now on; so it is meant for a process of its own, which a lock that hangs takes along.
+pub fn run(job: &Job) -> Result<Counts, BenchError> {
+    job.workload.check()?;
+    if job.threads == 0 {
+        return error("a workload needs at least one thread");
+    }
+    if job.lock == NATIVE {
+        return run_under(job, Native::new(), false);
+    }
+    let lock = Pound::new(&job.lock)?;
+    // SAFETY: it may be called at any time.
+    unsafe { pound_events_start() };
+    run_under(job, lock, true)
+}
+
+fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, BenchError> {
+    let mut arena = Arena {
+        workload: &job.workload,
+        clock: Clock::new(),
+        cpus: placement::order(job.workload.placement)?,
+        limit: if let Limit::Acquisitions(limit) = job.limit { limit } else { u64::MAX },
+        data: Data::new(job.workload.section, job.workload.seed),
+        gate: RwLock::new(()),
+        ready: AtomicUsize::new(0),
+        lock: CachePadded::new(lock),
+        record: CachePadded::default(),
+        phase: CachePadded::new(AtomicU32::new(WARMUP)),
+    };
+    let (measured, threads) = thread::scope(|scope| arena.conduct(scope, job))?;
+    arena.verify(&threads)?;
+    let (sleeps, preemptions) = switches();
+    let elapsed_ns = measured.elapsed_ns.unwrap_or_else(|| arena.span(&threads));
+    Ok(Counts { elapsed_ns, threads, events: has_events.then_some(measured.events), sleeps, preemptions })
+}
+
+/// What the conducting thread sees.
+struct Measured {
+    /// If it is this thread that says when the run ends.
+    elapsed_ns: Option<u64>,
+    events: BTreeMap<String, u64>,
+}
+
+impl<L: Lock> Arena<'_, L> {
+    /// Starts the threads, tells them when to count and when to end, and collects what they counted.
+    fn conduct<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        job: &Job,
+    ) -> Result<(Measured, Vec<ThreadCounts>), BenchError> {
+        let closed = self.gate.write().expect("nobody panics");
+        if !matches!(job.limit, Limit::Seconds { warmup, .. } if warmup > 0.0) {
+            self.enter(WARMUP, MEASURED);
+        }
+        let mut threads = Vec::new();
+        let mut spawned = Ok(());
+        while spawned.is_ok() && threads.len() < job.threads {
+            spawned = self.spawn(scope, threads.len()).map(|thread| threads.push(thread));
+        }
+        if spawned.is_err() {
+            self.phase.store(ENDED, Ordering::Relaxed);
+        }
+        while self.ready.load(Ordering::Relaxed) < threads.len() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(closed);
+        let measured = self.measure(job.limit, || join(threads));
+        spawned.and(measured)
+    }
+
+    fn spawn<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        index: usize,
+    ) -> Result<ScopedJoinHandle<'scope, Result<ThreadCounts, BenchError>>, BenchError> {
+        let builder = thread::Builder::new().name(format!("bench-{index}")).stack_size(STACK);
+        let spawned = builder.spawn_scoped(scope, move || self.thread(index));
+        spawned.map_err(|wrong| BenchError(format!("cannot start thread {}: {wrong}", index + 1)))
+    }
+
+    /// Sees to the time, from the opened gate on.
+    fn measure(
+        &self,
+        limit: Limit,
+        join: impl FnOnce() -> Result<Vec<ThreadCounts>, BenchError>,
+    ) -> Result<(Measured, Vec<ThreadCounts>), BenchError> {
+        let Limit::Seconds { warmup, measured } = limit else {
+            let before = events();
+            let threads = join()?;
+            return Ok((Measured { elapsed_ns: None, events: since(&before) }, threads));
+        };
+        thread::sleep(Duration::from_secs_f64(warmup));
+        self.enter(WARMUP, MEASURED);
+        let (before, start) = (events(), self.clock.raw());
+        thread::sleep(Duration::from_secs_f64(measured));
+        self.enter(MEASURED, ENDED);
+        let elapsed = self.clock.delta_as_nanos(start, self.clock.raw());
+        let events = since(&before);
+        Ok((Measured { elapsed_ns: Some(elapsed), events }, join()?))
+    }
+
+    /// Goes on to the next phase, unless a thread that could not do its work has ended the run.
+    fn enter(&self, from: u32, to: u32) {
+        // Relaxed: threads need not see it at once, and nothing else is told by it. A failure has left ENDED there.
+        let _ = self.phase.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn thread(&self, index: usize) -> Result<ThreadCounts, BenchError> {
+        let class = self.workload.class_of(index);
+        let cpu = (!self.cpus.is_empty()).then(|| self.cpus[index % self.cpus.len()]);
+        let prepared = cpu.map_or(Ok(()), bind).and_then(|()| renice(self.workload.classes[class].nice));
+        if prepared.is_err() {
+            self.phase.store(ENDED, Ordering::Relaxed);
+        }
+        self.ready.fetch_add(1, Ordering::Relaxed);
+        drop(self.gate.read().expect("nobody panics"));
+        prepared.map(|()| Worker::new(self, index, ThreadCounts { class, cpu, ..ThreadCounts::default() }).work())
+    }
+
+    /// From the start to the last acquisition, when it is their number that ends the run: every thread leaves after it.
+    fn span(&self, threads: &[ThreadCounts]) -> u64 {
+        let began = threads.iter().map(|thread| thread.began).min().unwrap_or(0);
+        let ended = threads.iter().map(|thread| thread.ended).min().unwrap_or(0);
+        self.clock.delta_as_nanos(began, ended)
+    }
+
+    /// Whether the lock kept the threads apart, as far as their data can tell.
+    fn verify(&mut self, threads: &[ThreadCounts]) -> Result<(), BenchError> {
+        let sections: u64 = threads.iter().map(|thread| thread.sections).sum();
+        let seen = self.record.get_mut().sections;
+        if seen != sections {
+            return error(format!("the lock does not exclude: of {sections} critical sections, {seen} were seen"));
+        }
+        let net = threads.iter().map(|thread| thread.net).sum();
+        self.data.check(sections, net).map_err(|wrong| BenchError(format!("the lock does not exclude: {wrong}")))
+    }
+}
+
+/// A thread at work.
+struct Worker<'a, L> {
+    arena: &'a Arena<'a, L>,
+    class: &'a Class,
+    /// From 1: nobody is 0.
+    name: usize,
+    random: u64,
+    /// Acquisitions until the next one that is timed.
+    untimed: u32,
+    counts: ThreadCounts,
+}
+
+impl<'a, L: Lock> Worker<'a, L> {
+    fn new(arena: &'a Arena<'a, L>, index: usize, counts: ThreadCounts) -> Worker<'a, L> {
+        let name = index + 1;
+        // Odd, and so never 0; far apart for neighbours.
+        let random = (arena.workload.seed ^ (name as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1;
+        Worker { arena, class: &arena.workload.classes[counts.class], name, random, untimed: 0, counts }
+    }
+
+    fn work(mut self) -> ThreadCounts {
+        self.counts.began = self.arena.clock.raw();
+        while self.arena.phase.load(Ordering::Relaxed) != ENDED && self.turn() {
+            self.compute(self.class.outside);
+        }
+        self.counts.ended = self.arena.clock.raw();
+        self.counts
+    }
+
+    /// Takes the lock, does an operation and releases it. False, and nothing done, if the run is over.
+    fn turn(&mut self) -> bool {
+        let arena = self.arena;
+        let operation = arena.data.draw(&mut self.random);
+        let timed = self.untimed == 0;
+        let asked = self.time_if(timed);
+        arena.lock.lock();
+        // SAFETY: the lock is held until the end of this function, and only holders access the record.
+        let record = unsafe { &mut *arena.record.get() };
+        let phase = arena.phase.load(Ordering::Relaxed);
+        let goes_on = phase != ENDED && record.sections < arena.limit;
+        if goes_on {
+            let acquired = self.time_if(timed);
+            let (before, domain) = self.enter(record);
+            self.compute(self.class.inside);
+            // SAFETY: the lock is held.
+            let change = unsafe { arena.data.perform(operation) };
+            let released = self.time_if(timed);
+            record.released = released;
+            // SAFETY: it is a valid field. Volatile: it must not be moved to where it was read.
+            unsafe { (&raw mut record.sections).write_volatile(before.sections + 1) };
+            // SAFETY: this thread holds the lock.
+            unsafe { arena.lock.unlock() };
+            self.counts.net += i64::from(change);
+            self.note(phase == MEASURED, &before, domain, [asked, acquired, released]);
+        } else {
+            // SAFETY: this thread holds the lock.
+            unsafe { arena.lock.unlock() };
+        }
+        goes_on
+    }
+
+    fn time_if(&self, timed: bool) -> u64 {
+        if timed { self.arena.clock.raw() } else { 0 }
+    }
+
+    /// Signs the record. Returns what the holder before left there, and the domain.
+    fn enter(&self, record: &mut Record) -> (Record, u32) {
+        // SAFETY: it may be called at any time.
+        let domain = unsafe { pound_domain() };
+        // SAFETY: it is a valid field. Volatile: it must be read now, and not where it is written.
+        let sections = unsafe { (&raw const record.sections).read_volatile() };
+        let before = Record {
+            sections,
+            holder: mem::replace(&mut record.holder, self.name),
+            domain: mem::replace(&mut record.domain, domain),
+            released: record.released,
+        };
+        (before, domain)
+    }
+
+    /// Counts a turn, after it.
+    fn note(&mut self, measured: bool, before: &Record, domain: u32, [asked, acquired, released]: [u64; 3]) {
+        let (counts, clock) = (&mut self.counts, &self.arena.clock);
+        let timed = self.untimed == 0;
+        self.untimed = if timed { self.arena.workload.timed } else { self.untimed } - 1;
+        counts.sections += 1;
+        if !measured {
+            return;
+        }
+        counts.acquisitions += 1;
+        let handover = before.holder != 0 && before.holder != self.name;
+        counts.handovers += u64::from(handover);
+        counts.handovers_remote += u64::from(handover && before.domain != domain);
+        if !timed {
+            return;
+        }
+        let wait = clock.delta_as_nanos(asked, acquired);
+        counts.timed += 1;
+        counts.wait_ns += wait;
+        counts.longest_wait_ns = counts.longest_wait_ns.max(wait);
+        counts.hold_ns += clock.delta_as_nanos(acquired, released);
+        // Only if this thread was there when the lock became free: else the time is what it took to come.
+        if handover && asked <= before.released {
+            counts.timed_handovers += 1;
+            counts.handover_ns += clock.delta_as_nanos(before.released, acquired);
+        }
+    }
+
+    fn compute(&mut self, work: Work) {
+        if work.length == 0 {
+            return;
+        }
+        let length = vary(work.length, work.spread, &mut self.random);
+        match work.unit {
+            Unit::Steps => steps(length),
+            Unit::Nanoseconds => {
+                let (clock, start) = (&self.arena.clock, self.arena.clock.raw());
+                while clock.delta_as_nanos(start, clock.raw()) < length {}
+            }
+        }
+    }
+}
+
+/// Steps that depend on each other and touch no memory.
+fn steps(count: u64) {
+    let mut x = count;
+    for _ in 0..count {
+        x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    }
+}
+
+/// The counts of all threads, or the first that there is none of.
+fn join(threads: Vec<ScopedJoinHandle<'_, Result<ThreadCounts, BenchError>>>) -> Result<Vec<ThreadCounts>, BenchError> {
+    let counts = threads.into_iter().map(|thread| thread.join().expect("a benchmark's thread does not panic"));
+    // All are joined before the first error counts.
+    counts.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// Gives the calling thread a nice value.
+fn renice(nice: i32) -> Result<(), BenchError> {
+    if nice == 0 {
+        return Ok(());
+    }
+    // SAFETY: setpriority touches no memory. On Linux 0 is the calling thread.
+    let failed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    if failed == 0 { Ok(()) } else { error(format!("nice {nice} cannot be had: {}", std::io::Error::last_os_error())) }
+}
+
+/// The library's events with their counts.
+fn events() -> BTreeMap<String, u64> {
+    // SAFETY: any index may be asked for; a name is a literal of the library, or null past the last.
+    let name = |index| unsafe {
+        let name = pound_event_name(index);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    };
+    // SAFETY: as above.
+    (0..).map_while(|index| Some((name(index)?, unsafe { pound_event_count(index) }))).collect()
+}
+
+fn since(before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    events().into_iter().map(|(name, count)| (name.clone(), count - before[&name])).collect()
+}
+
+/// How often the process's threads slept and were preempted.
+fn switches() -> (u64, u64) {
+    // SAFETY: an rusage may be zero, and getrusage writes to nothing else.
+    let usage = unsafe {
+        let mut usage: libc::rusage = mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    (usage.ru_nvcsw.unsigned_abs(), usage.ru_nivcsw.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Excludes nobody.
+    struct Nothing;
+
+    // SAFETY: it does not; the test wants to see that this is noticed, and its section touches nothing but the record's
+    // words.
+    unsafe impl Lock for Nothing {
+        fn lock(&self) {}
+        unsafe fn unlock(&self) {}
+    }
+
+    #[test]
+    fn a_lock_that_does_not_exclude_is_noticed() {
+        let inside = Work { length: 1_000_000, unit: Unit::Nanoseconds, spread: 0.0 };
+        let workload = Workload {
+            name: "none".to_owned(),
+            source: String::new(),
+            section: crate::workload::Section::None,
+            classes: vec![Class { inside, ..Class::default() }],
+            placement: crate::workload::Placement::Free,
+            timed: 1,
+            seed: 1,
+        };
+        let job = Job { workload, lock: "nothing".to_owned(), threads: 8, limit: Limit::Acquisitions(200) };
+        let wrong = run_under(&job, Nothing, false).expect_err("sections overlapped").to_string();
+        assert!(wrong.contains("does not exclude"), "{wrong}");
+    }
+}

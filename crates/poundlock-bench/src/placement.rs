@@ -1,0 +1,136 @@
+//! Which CPU each thread runs on.
+
+use crate::workload::{BenchError, Placement, error};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// A CPU that the process may use, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cpu {
+    number: usize,
+    socket: usize,
+    /// Which of its core's hardware threads it is.
+    sibling: usize,
+}
+
+/// The CPUs in the order in which `placement` gives them to threads. Empty if it leaves that to the system.
+pub(crate) fn order(placement: Placement) -> Result<Vec<usize>, BenchError> {
+    if placement == Placement::Free {
+        return Ok(Vec::new());
+    }
+    let usable = usable()?;
+    Ok(arrange(placement, places(Path::new("/sys/devices/system/cpu"), &usable)))
+}
+
+fn arrange(placement: Placement, mut cpus: Vec<Cpu>) -> Vec<usize> {
+    // A core's second hardware thread is used when every core of the socket has its first one used.
+    cpus.sort_by_key(|cpu| (cpu.socket, cpu.sibling, cpu.number));
+    if placement == Placement::RoundRobin {
+        let mut turns = BTreeMap::new();
+        let mut dealt: Vec<(usize, Cpu)> = cpus.into_iter().map(|cpu| (next(&mut turns, cpu.socket), cpu)).collect();
+        dealt.sort_by_key(|(turn, cpu)| (*turn, cpu.socket));
+        cpus = dealt.into_iter().map(|(_, cpu)| cpu).collect();
+    }
+    cpus.into_iter().map(|cpu| cpu.number).collect()
+}
+
+/// Counts how often there was such a `key` before.
+fn next<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) -> usize {
+    let count = counts.entry(key).or_insert(0);
+    *count += 1;
+    *count - 1
+}
+
+/// Where the CPUs are, as sysfs tells; a machine that tells nothing has one socket of single cores.
+fn places(root: &Path, usable: &[usize]) -> Vec<Cpu> {
+    let number = |cpu: usize, name: &str| -> Option<usize> {
+        fs::read_to_string(root.join(format!("cpu{cpu}/topology/{name}"))).ok()?.trim().parse().ok()
+    };
+    let mut cores = BTreeMap::new();
+    usable
+        .iter()
+        .map(|&cpu| {
+            let socket = number(cpu, "physical_package_id").unwrap_or(0);
+            let core = number(cpu, "core_id").map_or((socket, None, cpu), |core| (socket, number(cpu, "die_id"), core));
+            Cpu { number: cpu, socket, sibling: next(&mut cores, core) }
+        })
+        .collect()
+}
+
+/// The CPUs that the calling thread may use, in order.
+fn usable() -> Result<Vec<usize>, BenchError> {
+    // SAFETY: a cpu_set_t may be all zero, and the call writes to it alone.
+    let (failed, set) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set), set)
+    };
+    if failed != 0 {
+        return error(format!("cannot tell which CPUs may be used: {}", std::io::Error::last_os_error()));
+    }
+    // SAFETY: the numbers are within the set.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+/// Binds the calling thread to `cpu`.
+pub(crate) fn bind(cpu: usize) -> Result<(), BenchError> {
+    // SAFETY: the set is zeroed and the CPU's number came from such a set; the call reads it alone.
+    let failed = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if failed == 0 {
+        Ok(())
+    } else {
+        error(format!("cannot bind a thread to CPU {cpu}: {}", std::io::Error::last_os_error()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sockets of two cores of two hardware threads, numbered as Linux does: first threads, then second ones.
+    fn machine() -> Vec<Cpu> {
+        let place = |number: usize| Cpu { number, socket: number / 2 % 2, sibling: number / 4 };
+        (0..8).map(place).collect()
+    }
+
+    #[test]
+    fn first_fill_uses_a_socket_up_and_its_cores_before_their_siblings() {
+        assert_eq!(arrange(Placement::FirstFill, machine()), [0, 1, 4, 5, 2, 3, 6, 7]);
+    }
+
+    #[test]
+    fn round_robin_takes_the_sockets_in_turn() {
+        assert_eq!(arrange(Placement::RoundRobin, machine()), [0, 2, 1, 3, 4, 6, 5, 7]);
+        let uneven: Vec<Cpu> = machine().into_iter().filter(|cpu| ![2, 3, 6].contains(&cpu.number)).collect();
+        assert_eq!(arrange(Placement::RoundRobin, uneven), [0, 7, 1, 4, 5], "the sockets that still have one");
+    }
+
+    #[test]
+    fn places_come_from_sysfs() {
+        let directory = std::env::temp_dir().join(format!("poundlock-bench-{}", std::process::id()));
+        for (cpu, socket, core) in [(0, 0, 0), (1, 1, 0), (2, 0, 0), (3, 1, 7)] {
+            let topology = directory.join(format!("cpu{cpu}/topology"));
+            fs::create_dir_all(&topology).expect("a directory");
+            fs::write(topology.join("physical_package_id"), format!("{socket}\n")).expect("a file");
+            fs::write(topology.join("core_id"), format!("{core}\n")).expect("a file");
+        }
+        let found = places(&directory, &[0, 1, 2, 3, 9]);
+        fs::remove_dir_all(&directory).expect("it is ours");
+        let place = |number, socket, sibling| Cpu { number, socket, sibling };
+        assert_eq!(found, [place(0, 0, 0), place(1, 1, 0), place(2, 0, 1), place(3, 1, 0), place(9, 0, 0)]);
+    }
+
+    #[test]
+    fn this_machine_has_cpus() {
+        assert_eq!(order(Placement::Free), Ok(vec![]));
+        let order = order(Placement::FirstFill).expect("an order");
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(Ok(sorted), usable());
+        bind(order[0]).expect("the first one can be bound to");
+    }
+}

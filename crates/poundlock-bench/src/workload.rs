@@ -1,0 +1,292 @@
+//! What a benchmark does, as data: the one description that the native benchmark runs, prints with its figures, and
+//! that the simulator can run as well.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is wrong with a workload or with running it. Displays as one line that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BenchError(pub String);
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+pub(crate) fn error<T>(message: impl fmt::Display) -> Result<T, BenchError> {
+    Err(BenchError(message.to_string()))
+}
+
+/// One benchmark: threads that take one lock again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// What it is called.
+    pub name: String,
+    /// The paper and section that it is from.
+    pub source: String,
+    /// The data that holders access.
+    pub section: Section,
+    /// What sets of threads there are; threads are dealt to them by their shares.
+    pub classes: Vec<Class>,
+    /// Where the threads run.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Each thread's acquisitions of which the times are taken: every one (1), every second (2), ...
+    pub timed: u32,
+    /// What all that is drawn is drawn from.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+/// The accesses of the critical section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Section {
+    /// None.
+    None,
+    /// Increments each of an array of 4-byte integers.
+    Words {
+        /// How many there are.
+        words: u32,
+    },
+    /// Looks a key up in an AVL tree, inserts it or removes it.
+    Map {
+        /// Keys are drawn below this; half of them are there at first.
+        keys: u32,
+        /// Of 10,000 operations, how many insert or remove.
+        writes: u32,
+    },
+    /// Looks a key up in a hash table with chains, or moves an entry to another key.
+    Hash {
+        /// Keys are drawn below this; half of them are there at first.
+        keys: u32,
+        /// The number of chains.
+        buckets: u32,
+        /// Of 10,000 operations, how many move.
+        writes: u32,
+    },
+}
+
+/// A set of threads that do the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// How many threads of a round of dealing are of this class.
+    #[serde(default = "one")]
+    pub share: u32,
+    /// What is computed under the lock, besides the section's accesses.
+    #[serde(default)]
+    pub inside: Work,
+    /// What is computed between an unlock and the next lock.
+    #[serde(default)]
+    pub outside: Work,
+    /// The threads' nice value.
+    #[serde(default)]
+    pub nice: i32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Default for Class {
+    fn default() -> Class {
+        Class { share: 1, inside: Work::default(), outside: Work::default(), nice: 0 }
+    }
+}
+
+/// Computing that touches no shared memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// How much; 0 is none.
+    pub length: u64,
+    /// Of what.
+    pub unit: Unit,
+    /// Each time is drawn evenly from `length` less this part of it to `length` and this part more. From 0 to 1.
+    #[serde(default)]
+    pub spread: f64,
+}
+
+/// What work is measured in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Steps of a pseudo-random number generator, each a multiplication that depends on the one before.
+    #[default]
+    Steps,
+    /// Time, by the clock: a thread that is not running meanwhile does less.
+    Nanoseconds,
+}
+
+/// Where threads run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Where the operating system likes.
+    #[default]
+    Free,
+    /// Each on a CPU of its own: all of a socket's cores first, then the next socket's; then begin again.
+    FirstFill,
+    /// Each on a CPU of its own, the next one on the next socket; then begin again.
+    RoundRobin,
+}
+
+const PARTS: u32 = 10_000;
+/// Of keys, buckets and words, so that the data stay below a few gibibytes.
+const MOST: u32 = 1 << 24;
+const LONGEST_NS: u64 = 10_000_000_000;
+
+impl Workload {
+    /// Reads a description.
+    pub fn from_toml(text: &str) -> Result<Workload, BenchError> {
+        let workload: Workload = toml::from_str(text).map_err(|wrong| BenchError(one_line(text, &wrong)))?;
+        workload.check()?;
+        Ok(workload)
+    }
+
+    /// Whether it can be run.
+    pub fn check(&self) -> Result<(), BenchError> {
+        self.section.check()?;
+        if self.classes.is_empty() {
+            return error("classes: a workload needs at least one");
+        }
+        if self.classes.iter().any(|class| class.share == 0 || class.share > 1024) {
+            return error("share: not a number from 1 to 1024");
+        }
+        if self.timed == 0 {
+            return error("timed: not a number of at least 1");
+        }
+        self.classes.iter().try_for_each(Class::check)
+    }
+
+    /// The class of thread `index`: each round deals as many to a class as its share says.
+    pub fn class_of(&self, index: usize) -> usize {
+        let round: u64 = self.classes.iter().map(|class| u64::from(class.share)).sum();
+        let mut place = index as u64 % round;
+        for (number, class) in self.classes.iter().enumerate() {
+            match place.checked_sub(class.share.into()) {
+                Some(rest) => place = rest,
+                None => return number,
+            }
+        }
+        unreachable!("the place is within the round")
+    }
+}
+
+/// toml's explanation with its place, without its drawing.
+fn one_line(text: &str, wrong: &toml::de::Error) -> String {
+    let line = wrong.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let what = wrong.message().lines().collect::<Vec<_>>().join(" ");
+    line.map_or(what.clone(), |line| format!("line {line}: {what}"))
+}
+
+impl Section {
+    fn check(&self) -> Result<(), BenchError> {
+        let (sizes, writes) = match *self {
+            Section::None => (vec![], 0),
+            Section::Words { words } => (vec![("words", words, 1)], 0),
+            Section::Map { keys, writes } => (vec![("keys", keys, 2)], writes),
+            Section::Hash { keys, buckets, writes } => (vec![("keys", keys, 2), ("buckets", buckets, 1)], writes),
+        };
+        for (name, size, least) in sizes {
+            if !(least..=MOST).contains(&size) {
+                return error(format!("{name}: {size} is not a number from {least} to {MOST}"));
+            }
+        }
+        if writes > PARTS { error(format!("writes: {writes} of {PARTS} operations are too many")) } else { Ok(()) }
+    }
+}
+
+impl Class {
+    fn check(&self) -> Result<(), BenchError> {
+        for (name, work) in [("inside", self.inside), ("outside", self.outside)] {
+            if !(0.0..=1.0).contains(&work.spread) {
+                return error(format!("{name}: a spread of {} is not from 0 to 1", work.spread));
+            }
+            if work.length > LONGEST_NS {
+                return error(format!("{name}: {} is longer than {LONGEST_NS}", work.length));
+            }
+        }
+        if (-20..=19).contains(&self.nice) {
+            Ok(())
+        } else {
+            error(format!("nice: {} is not a number from -20 to 19", self.nice))
+        }
+    }
+
+    /// What CFS gives a thread of this nice value, relative to nice 0 as 1024 (its table rounds this formula).
+    pub fn weight(&self) -> f64 {
+        1024.0 / 1.25f64.powi(self.nice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CFL: &str = r#"
+        name = "cfl"
+        source = "CFL (PPoPP'24) section 4.6"
+        timed = 1
+        section = { kind = "none" }
+
+        [[classes]]
+        share = 2
+        inside = { length = 1000, unit = "nanoseconds" }
+
+        [[classes]]
+        inside = { length = 10000, unit = "nanoseconds", spread = 0.15 }
+        nice = -5
+    "#;
+
+    #[test]
+    fn a_description_survives_being_written() {
+        let workload = Workload::from_toml(CFL).expect("a workload");
+        let text = toml::to_string(&workload).expect("it can be written");
+        assert_eq!(Workload::from_toml(&text), Ok(workload));
+    }
+
+    #[test]
+    fn threads_are_dealt_by_shares() {
+        let workload = Workload::from_toml(CFL).expect("a workload");
+        let classes: Vec<usize> = (0..7).map(|index| workload.class_of(index)).collect();
+        assert_eq!(classes, [0, 0, 1, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_in_one_line() {
+        for (from, to, words) in [
+            ("share = 2", "share = 0", "share"),
+            ("share = 2", "shares = 2", "line 8: unknown field `shares`"),
+            ("timed = 1", "timed = 0", "timed"),
+            ("\"none\"", "\"tree\"", "`tree`"),
+            ("kind = \"none\"", "kind = \"map\", keys = 1, writes = 0", "keys: 1"),
+            ("kind = \"none\"", "kind = \"hash\", keys = 8, buckets = 0, writes = 0", "buckets: 0"),
+            ("kind = \"none\"", "kind = \"map\", keys = 8, writes = 10001", "writes: 10001"),
+            ("0.15", "1.5", "spread of 1.5"),
+            ("nice = -5", "nice = -21", "nice: -21"),
+            ("length = 1000,", "length = 10000000001,", "inside: 10000000001"),
+        ] {
+            let message = Workload::from_toml(&CFL.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(message.contains(words) && message.lines().count() == 1, "{to}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_weight_is_that_of_the_scheduler() {
+        let weight = |nice| Class { nice, ..Class::default() }.weight();
+        // The kernel's table, at its ends and around its middle.
+        for (nice, table) in [(-20, 88761.0), (-5, 3121.0), (0, 1024.0), (5, 335.0), (19, 15.0)] {
+            assert!((weight(nice) / table - 1.0).abs() < 0.08, "nice {nice}: {}", weight(nice));
+        }
+    }
+}
