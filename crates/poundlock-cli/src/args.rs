@@ -46,6 +46,17 @@ pub(crate) struct PreloadArgs {
     pub preload: Option<PathBuf>,
 }
 
+/// Where figures go, for the commands that measure.
+#[derive(Args, Debug)]
+pub(crate) struct OutputArgs {
+    /// Write every run and the summary to FILE as JSON (-: to stdout, with the table on stderr)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw medians and spreads into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     /// The lock, NAME[,KEY=VALUE...], see `poundlock list`; or native
@@ -83,12 +94,8 @@ pub(crate) struct CompareArgs {
     /// Kill a run that takes longer, and count it as failed
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Write every run and the summary to FILE as JSON (-: to stdout, with the table on stderr)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Draw medians and spreads into FILE as SVG
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Leave out the runs without a replaced lock, and with them the ratios
     #[arg(long)]
     pub no_native: bool,

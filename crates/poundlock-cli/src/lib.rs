@@ -10,10 +10,13 @@ mod doctor;
 mod elf;
 mod failure;
 mod list;
+mod measure;
+mod output;
 mod preload;
 mod program;
 mod provenance;
 mod run;
+mod runs;
 mod spec;
 mod text_table;
 

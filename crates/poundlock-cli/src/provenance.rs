@@ -1,7 +1,9 @@
 //! Where figures come from: every `--json` output carries it.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine, kernel, compilers and revision behind a command's figures.
 #[derive(Debug, Serialize)]
@@ -48,6 +50,16 @@ impl Provenance {
     pub fn machine_line(&self) -> String {
         format!("{}, {} cores, {}", self.machine.cpu, self.machine.cores_usable, self.kernel)
     }
+}
+
+/// The time now, in seconds.
+pub fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The variables that steer the locks, as they are inherited.
+pub fn environment() -> BTreeMap<String, String> {
+    std::env::vars().filter(|(name, _)| name.starts_with("POUNDLOCK_")).collect()
 }
 
 impl Machine {

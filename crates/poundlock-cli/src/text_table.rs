@@ -1,7 +1,11 @@
 //! Tables as every command prints them: a line under the header, figures to the right.
 
+use crate::runs::Spread;
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::ops::Range;
+
+/// Where there is no figure.
+pub const ABSENT: &str = "-";
 
 /// An empty table with this header, whose columns `figures` are aligned to the right.
 pub fn with_header(header: &[&str], figures: Range<usize>) -> Table {
@@ -12,4 +16,32 @@ pub fn with_header(header: &[&str], figures: Range<usize>) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// The median as a cell.
+pub fn median(spread: Option<Spread>) -> String {
+    spread.map_or(ABSENT.to_owned(), |spread| number(spread.median))
+}
+
+/// The lowest and the highest as a cell.
+pub fn range(spread: Option<Spread>) -> String {
+    spread.map_or(ABSENT.to_owned(), |spread| format!("{} - {}", number(spread.min), number(spread.max)))
+}
+
+/// Four significant digits, and all of those before the point.
+pub fn number(value: f64) -> String {
+    let before_point = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
+    let decimals = usize::try_from(4 - before_point).unwrap_or(0).min(9);
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_have_four_significant_digits() {
+        let texts = [0.0, 0.001_234_5, 0.98, 1.0, 12.345, 1_234.5, 123_456.7].map(number);
+        assert_eq!(texts, ["0.000", "0.001234", "0.9800", "1.000", "12.35", "1234", "123457"]);
+    }
 }

@@ -1,6 +1,5 @@
 //! `poundlock compare`: a program under each lock in turn.
 
-mod measure;
 mod metric;
 mod plot;
 mod summary;
@@ -8,40 +7,28 @@ mod table;
 
 use crate::args::CompareArgs;
 use crate::failure::{Failure, reason};
+use crate::measure::{self, End, Measured, measure};
 use crate::preload::{self, Library};
 use crate::program;
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, environment, seconds_since_1970};
+use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
 use crate::spec::{self, Choice};
-use indicatif::{ProgressBar, ProgressStyle};
-use measure::{End, Measured, measure};
 use metric::Metric;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
-use summary::{Comparison, Figure, Outcome, Run, Settings, Summary};
-
-const INTERRUPTED: u8 = 130;
-/// How much of a failed run's output is kept.
-const TAIL: usize = 2000;
+use summary::{Comparison, Figure, Run, Settings, Summary};
 
 /// Runs, measures, and tells.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(args)?;
-    let interrupted = interrupts().map_err(|error| Failure::ours(format!("cannot catch interrupts: {error}")))?;
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let interrupted = interrupts()?;
+    let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let comparison = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
-    publish(args, &comparison)?;
-    let failed = comparison.runs.iter().any(|run| run.outcome != Outcome::Ok);
-    Ok(match (comparison.interrupted, failed) {
-        (true, _) => ExitCode::from(INTERRUPTED),
-        (false, true) => ExitCode::FAILURE,
-        (false, false) => ExitCode::SUCCESS,
-    })
+    let svg = || plot::svg(&comparison, &Choice::Native.to_string());
+    args.output.publish(&table::render(&comparison), &comparison, svg)?;
+    Ok(exit_code(comparison.interrupted, comparison.runs.iter().map(|run| &run.outcome)))
 }
 
 /// What is to be run, all of it checked.
@@ -61,14 +48,7 @@ impl Plan<'_> {
         let metric = args.metric.as_deref().map(Metric::parse).transpose()?;
         let library = Library::find(args.preload.preload.as_deref())?;
         program::find(&args.program[0])?;
-        // Hours of runs must not end in a file that cannot be written.
-        for file in [&args.json, &args.svg].into_iter().flatten().filter(|file| *file != Path::new("-")) {
-            std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(file)
-                .map_err(|error| unwritable(file, &error))?;
-        }
+        args.output.check()?;
         Ok(Plan { args, choices, library, metric })
     }
 
@@ -83,7 +63,9 @@ impl Plan<'_> {
                 break;
             };
             if run.outcome != Outcome::Ok {
-                progress.suspend(|| complain(&run));
+                let when = run.repeat.map_or("warm-up".to_owned(), |repeat| format!("repeat {repeat}"));
+                let what = format!("{}, {when}", run.lock);
+                progress.suspend(|| complain(&what, &run.outcome, run.output_tail.as_deref()));
             }
             runs.push(run);
             progress.inc(1);
@@ -92,14 +74,11 @@ impl Plan<'_> {
         runs
     }
 
-    /// Locks and repeats (none: a warm-up). Each repeat begins with another lock, so that none always follows the same.
+    /// Locks and repeats (none: a warm-up).
     fn order(&self) -> Vec<(&Choice, Option<u32>)> {
         let warmup = (0..self.args.warmup).flat_map(|_| self.choices.iter().map(|choice| (choice, None)));
-        let repeats = (0..self.args.repeats).flat_map(|repeat| {
-            let mut order: Vec<_> = self.choices.iter().map(|choice| (choice, Some(repeat + 1))).collect();
-            order.rotate_left(repeat as usize % self.choices.len());
-            order
-        });
+        let repeats = (0..self.args.repeats)
+            .flat_map(|repeat| rotated(&self.choices, repeat).map(move |choice| (choice, Some(repeat + 1))));
         warmup.chain(repeats).collect()
     }
 
@@ -129,13 +108,7 @@ impl Plan<'_> {
     }
 
     fn judge(&self, measured: &Measured) -> (Outcome, Option<f64>) {
-        let outcome = match measured.end {
-            End::Exited(0) => Outcome::Ok,
-            End::Exited(status) => Outcome::Exit { status },
-            End::Killed(number) => Outcome::Signal { number, name: signal_name(number) },
-            End::TimedOut | End::Interrupted => Outcome::Timeout,
-        };
-        match (&self.metric, outcome) {
+        match (&self.metric, Outcome::from(measured.end)) {
             (None, Outcome::Ok) => (Outcome::Ok, Some(measured.wall.as_secs_f64())),
             (Some(metric), Outcome::Ok) => match metric.figure(&measured.output) {
                 Ok(figure) => (Outcome::Ok, Some(figure)),
@@ -149,13 +122,12 @@ impl Plan<'_> {
         let args = self.args;
         let native = Choice::Native.to_string();
         let compiler = self.library.elf.compiler.clone().unwrap_or_else(|| "unknown".to_owned());
-        let ours = std::env::vars().filter(|(name, _)| name.starts_with("POUNDLOCK_"));
         Comparison {
             schema: "poundlock.compare/1",
             provenance: Provenance::new(compiler),
             started,
             command: args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            environment: ours.collect(),
+            environment: environment(),
             preload: self.library.path.display().to_string(),
             settings: Settings {
                 repeats: args.repeats,
@@ -180,24 +152,6 @@ fn figure(args: &CompareArgs) -> Figure {
     }
 }
 
-/// Set by the first interrupt, which ends the comparison with what there is. The second ends it at once.
-fn interrupts() -> io::Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&interrupted))?;
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
-    Ok(interrupted)
-}
-
-/// On a terminal only.
-fn progress(runs: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} [{elapsed}, about {eta} left]");
-    let bar = ProgressBar::new(runs).with_style(style.expect("a fixed template"));
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    bar
-}
-
 fn not_started(choice: &Choice, repeat: Option<u32>, error: &io::Error) -> Run {
     Run {
         lock: choice.to_string(),
@@ -210,49 +164,4 @@ fn not_started(choice: &Choice, repeat: Option<u32>, error: &io::Error) -> Run {
         peak_rss_bytes: 0,
         output_tail: None,
     }
-}
-
-fn signal_name(number: i32) -> String {
-    nix::sys::signal::Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
-}
-
-fn tail(output: &[u8]) -> String {
-    String::from_utf8_lossy(&output[output.len().saturating_sub(TAIL)..]).into_owned()
-}
-
-/// Says what failed, and what the program said last.
-fn complain(run: &Run) {
-    let when = run.repeat.map_or("warm-up".to_owned(), |repeat| format!("repeat {repeat}"));
-    eprintln!("poundlock: {}, {when}: {}", run.lock, run.outcome.describe());
-    for line in run.output_tail.iter().flat_map(|tail| tail.lines().rev().take(3).collect::<Vec<_>>().into_iter().rev())
-    {
-        eprintln!("  | {line}");
-    }
-}
-
-fn publish(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
-    let json_to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    if json_to_stdout {
-        eprintln!("{}", table::render(comparison));
-    } else {
-        println!("{}", table::render(comparison));
-    }
-    if let Some(file) = &args.json {
-        let json = serde_json::to_string_pretty(comparison).map_err(Failure::ours)? + "\n";
-        if json_to_stdout {
-            print!("{json}");
-        } else {
-            std::fs::write(file, json).map_err(|error| unwritable(file, &error))?;
-        }
-    }
-    if let Some(file) = &args.svg {
-        let native = Choice::Native.to_string();
-        let svg = plot::svg(comparison, &native).map_err(|error| Failure::ours(format!("cannot draw: {error}")))?;
-        std::fs::write(file, svg).map_err(|error| unwritable(file, &error))?;
-    }
-    Ok(())
-}
-
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::ours(format!("cannot write '{}': {}", file.display(), reason(error)))
 }

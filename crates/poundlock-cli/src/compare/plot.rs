@@ -1,7 +1,9 @@
 //! A comparison as a picture: a bar for each lock's median, a whisker for its spread, native as the line to beat.
 
-use super::summary::{Comparison, Spread};
-use super::table::{heading, number};
+use super::summary::Comparison;
+use super::table::heading;
+use crate::runs::Spread;
+use crate::text_table::number;
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;

@@ -1,6 +1,7 @@
 //! Runs and what they amount to: the structures of compare's JSON.
 
 use crate::provenance::Provenance;
+use crate::runs::{Outcome, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -59,30 +60,6 @@ pub struct Run {
     pub output_tail: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Outcome {
-    Ok,
-    Exit { status: i32 },
-    Signal { number: i32, name: String },
-    Timeout,
-    NoFigure { reason: String },
-    NotStarted { reason: String },
-}
-
-impl Outcome {
-    /// In a few words.
-    pub fn describe(&self) -> String {
-        match self {
-            Outcome::Ok => "ok".to_owned(),
-            Outcome::Exit { status } => format!("exit status {status}"),
-            Outcome::Signal { name, .. } => format!("killed by {name}"),
-            Outcome::Timeout => "timed out".to_owned(),
-            Outcome::NoFigure { reason } | Outcome::NotStarted { reason } => reason.clone(),
-        }
-    }
-}
-
 /// What a lock's runs amount to. Its spreads are of the runs that succeeded, and none if none did.
 #[derive(Debug, Serialize)]
 pub struct Summary {
@@ -95,28 +72,6 @@ pub struct Summary {
     pub peak_rss_bytes: Option<Spread>,
     /// The figure divided by native's of the same repeat.
     pub ratio: Option<Spread>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
-}
-
-impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Option<Spread> {
-        let mut figures: Vec<f64> = figures.collect();
-        figures.sort_by(f64::total_cmp);
-        let (min, max) = (*figures.first()?, *figures.last()?);
-        let middle = figures.len() / 2;
-        let median = if figures.len().is_multiple_of(2) {
-            f64::midpoint(figures[middle - 1], figures[middle])
-        } else {
-            figures[middle]
-        };
-        Some(Spread { median, min, max })
-    }
 }
 
 impl Summary {
@@ -144,7 +99,8 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Run, Spread, Summary};
+    use super::{Run, Summary};
+    use crate::runs::{Outcome, Spread};
 
     fn run(lock: &str, repeat: u32, figure: Option<f64>) -> Run {
         let outcome = if figure.is_some() { Outcome::Ok } else { Outcome::Timeout };
@@ -159,14 +115,6 @@ mod tests {
             peak_rss_bytes: 4096,
             output_tail: None,
         }
-    }
-
-    #[test]
-    fn medians_of_odd_and_even_counts() {
-        let of = |figures: &[f64]| Spread::of(figures.iter().copied());
-        assert_eq!(of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
-        assert_eq!(of(&[4.0, 1.0, 2.0, 3.0]), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
-        assert_eq!(of(&[]), None);
     }
 
     #[test]

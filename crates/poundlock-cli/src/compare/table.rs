@@ -1,10 +1,9 @@
 //! A comparison as a table, for a person.
 
-use super::summary::{Comparison, Spread, Summary};
-use crate::text_table;
+use super::summary::{Comparison, Summary};
+use crate::text_table::{self, ABSENT, median, range};
 
 const MIB: f64 = 1024.0 * 1024.0;
-const ABSENT: &str = "-";
 
 /// The table with its caption.
 pub fn render(comparison: &Comparison) -> String {
@@ -47,34 +46,8 @@ fn row(lock: &Summary, floor: u64) -> [String; 8] {
     ]
 }
 
-fn median(spread: Option<Spread>) -> String {
-    spread.map_or(ABSENT.to_owned(), |spread| number(spread.median))
-}
-
-fn range(spread: Option<Spread>) -> String {
-    spread.map_or(ABSENT.to_owned(), |spread| format!("{} - {}", number(spread.min), number(spread.max)))
-}
-
 /// A program smaller than what it inherits from us could be any size below that.
 fn memory(bytes: f64, floor: u64) -> String {
     let bound = if bytes <= floor as f64 { "< " } else { "" };
     format!("{bound}{:.1}", bytes / MIB)
-}
-
-/// Four significant digits, and all of those before the point.
-pub fn number(value: f64) -> String {
-    let before_point = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
-    let decimals = usize::try_from(4 - before_point).unwrap_or(0).min(9);
-    format!("{value:.decimals$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn numbers_have_four_significant_digits() {
-        let texts = [0.0, 0.001_234_5, 0.98, 1.0, 12.345, 1_234.5, 123_456.7].map(number);
-        assert_eq!(texts, ["0.000", "0.001234", "0.9800", "1.000", "12.35", "1234", "123457"]);
-    }
 }
