@@ -6,11 +6,14 @@
 #ifndef POUNDLOCK_ALL_H
 #define POUNDLOCK_ALL_H
 
+#include "clh.h"
 #include "cna.h"
+#include "hbo.h"
 #include "malthusian.h"
 #include "mcs.h"
 #include "shfl_mutex.h"
 #include "shfl_spin.h"
+#include "tas.h"
 #include "ticket.h"
 #include "ttas.h"
 

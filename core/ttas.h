@@ -16,6 +16,7 @@
 #ifndef POUNDLOCK_TTAS_H
 #define POUNDLOCK_TTAS_H
 
+#include "backoff.h"
 #include "wait.h"
 
 struct ttas {
@@ -68,10 +69,7 @@ static W_SLOW bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy 
 	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_turn(policy.wait), deadline) == TTAS_FREE) {
 		if (ttas_try_acquire(lock))
 			return true;
-		if (policy.backoff) {
-			w_pause_for(pauses);
-			pauses = pauses * 2 < policy.backoff ? pauses * 2 : policy.backoff;
-		}
+		pauses = backoff_pause(pauses, policy.backoff);
 	}
 	if (policy.wait == WAIT_PARK)
 		return ttas_park(lock, deadline);

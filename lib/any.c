@@ -134,6 +134,7 @@ struct any_node {
 	union {
 		W_ATOMIC(uint32_t) status;
 		struct mcs_node mcs;
+		struct clh_node clh;
 		struct cna_node cna;
 		struct malthusian_node malthusian;
 		struct shfl_node shfl; /* a timed waiter's */

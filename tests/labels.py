@@ -216,7 +216,8 @@ BROKEN = [
     ("mcs.h", "[M2] acq_rel: acquire pairs", "[M2] acq_rel: release pairs", "[M2]"),
     ("mcs.h", "[M3] release", "[T4] release", "is at core/"),
     ("wait.h", "the acquire of w_node_get", "the acquire of w_nobody", "world/README.md does not have"),
-    ("ticket.h", "\tserving = w_load_acquire(", "\tw_fence_seq_cst();\n\tserving = w_load_acquire(", "this fence has no label"),
+    ("tickets.h", "\tuint32_t serving = w_load_acquire(",
+     "\tw_fence_seq_cst();\n\tuint32_t serving = w_load_acquire(", "this fence has no label"),
 ]
 
 

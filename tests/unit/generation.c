@@ -111,12 +111,12 @@ static void ticket_in_a_child(void)
 	struct ticket_policy policy = {.wait = WAIT_PARK};
 
 	for (uint32_t given = 0; given < 4; given++) {
-		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKET_SLEEPERS : 0); sleepers++) {
-			struct ticket lock = {.serving = UINT32_MAX - 1};
+		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKETS_SLEEPERS : 0); sleepers++) {
+			struct ticket lock = {0};
 
 			w_generation = 0;
-			atomic_store(&lock.next, UINT32_MAX - 1 + given * TICKET_STEP);
-			atomic_store(&lock.serving, (UINT32_MAX - 1) | sleepers);
+			atomic_store(&lock.tickets.next, UINT32_MAX - 1 + given * TICKETS_STEP);
+			atomic_store(&lock.tickets.serving, (UINT32_MAX - 1) | sleepers);
 			fork_here();
 			EXPECT(ticket_try_acquire(&lock) == !given);
 			EXPECT(ticket_release(&lock, policy));

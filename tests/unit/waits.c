@@ -82,8 +82,8 @@ static void ticket_begin(uint32_t number)
 	script_clear();
 	memset((void *)&ticket, 0, sizeof(ticket));
 	atomic_store(&ticket.generation, 2 * w_fork_generation());
-	atomic_store(&ticket.next, number);
-	atomic_store(&ticket.serving, number);
+	atomic_store(&ticket.tickets.next, number);
+	atomic_store(&ticket.tickets.serving, number);
 }
 
 static const uint32_t starts[] = {0, UINT32_MAX - 1, UINT32_MAX - 3, UINT32_MAX / 2 - 1};
@@ -95,6 +95,7 @@ static void ticket_wraps_around(void)
 	for (policy.wait = WAIT_SPIN; policy.wait <= WAIT_PARK; policy.wait++) {
 		for (int start = 0; start < COUNT(starts); start++) {
 			for (long step = 1; step < STEPS; step++) {
+				policy.backoff = (uint32_t)step % 2;
 				ticket_begin(starts[start]);
 				EXPECT(ticket_try_acquire(&ticket));
 				EXPECT(!ticket_try_acquire(&ticket));
@@ -103,7 +104,7 @@ static void ticket_wraps_around(void)
 				EXPECT(ticket_acquire(&ticket, policy, NULL));
 				EXPECT(ticket_release(&ticket, policy));
 				EXPECT(!ticket_release(&ticket, policy), "a free lock was released");
-				EXPECT(atomic_load(&ticket.next) == starts[start] + 2 * TICKET_STEP);
+				EXPECT(atomic_load(&ticket.tickets.next) == starts[start] + 2 * TICKETS_STEP);
 				EXPECT(ticket_try_acquire(&ticket));
 			}
 		}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * CLH: a queue lock whose waiters watch the node of the one before them, so that no waiter has to know its successor.
+ *
+ * From: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", 1993; Landin and Hagersten, "Queue locks
+ * on cache coherent multiprocessors", and Magnusson, Landin and Hagersten, IPPS'94.
+ * Changed: a free lock has no node. In the papers the last holder's node stays in the lock, and each thread goes on with
+ * the node of the one before it; here a holder with nobody behind it takes its node out (a compare-exchange, as MCS has
+ * it), and a waiter gives the node that it waited on back to the pool that it came from. So zeroed memory is a free lock,
+ * a lock that is not in use keeps nobody's memory, and an unlock ends with the access that frees the lock. A waiter may
+ * yield or sleep. As CLH waiters cannot leave, a timed one polls for a free lock.
+ *
+ * Promises: mutual exclusion; first come, first served, but for timed waiters. Blocking under wait=park. 8 bytes a lock,
+ * a node a waiter and a holder. Atomic read-modify-writes: 2 uncontended (exchange, compare-exchange), 2 contended
+ * (exchange, and the grant; 1 under wait=spin).
+ *
+ *   [holder] ◀─waits on─ [waiter] ◀─waits on─ [waiter] ◀─ tail
+ *
+ *   tail   status of tail's node   means
+ *   NULL   -                       free
+ *   n      WAITING, PARKED         n holds the lock, or is the last waiter; PARKED: somebody behind it sleeps
+ *   n      GRANTED                 never: only who has a successor grants
+ *
+ * A node's status is that of wait.h, one place further: WAITING until its thread releases the lock, PARKED by the waiter
+ * behind it, GRANTED by its thread, FREE by the waiter behind it; or, with nobody behind it, FREE by its thread.
+ */
+#ifndef POUNDLOCK_CLH_H
+#define POUNDLOCK_CLH_H
+
+#include "wait.h"
+
+struct clh_node {
+	W_ATOMIC(uint32_t) status;
+};
+
+struct clh {
+	W_ATOMIC(struct clh_node *) tail;
+};
+
+struct clh_policy {
+	enum wait wait;
+};
+
+#define clh_settings(S)
+#define clh_bytes sizeof(struct clh), sizeof(struct clh_node), sizeof(struct clh_node)
+
+/* Takes @lock with @node if it is free. */
+static inline bool clh_try_acquire(struct clh *lock, struct clh_node *node)
+{
+	struct clh_node *seen = NULL;
+
+	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	if (w_load_relaxed(&lock->tail))
+		return false;
+	/* relaxed: [L1] publishes it */
+	w_store_relaxed(&node->status, NODE_WAITING);
+	/* [L1] acq_rel: acquire pairs with [L3]; the last holder's critical section. Release pairs with [L2]: our node */
+	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
+		return true;
+	node_free(&node->status);
+	return false;
+}
+
+/* Takes @lock by polling until the deadline. */
+static W_SLOW bool clh_poll(struct clh *lock, struct clh_node *node, const struct w_deadline *deadline)
+{
+	do {
+		if (clh_try_acquire(lock, node))
+			return true;
+		/* [L4] acquire: pairs with nothing; clh_try_acquire reads again */
+		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
+	} while (!w_expired(deadline));
+	w_event(abandon);
+	return false;
+}
+
+/* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+static inline bool clh_acquire(struct clh *lock, struct clh_node *node, struct clh_policy policy,
+			       const struct w_deadline *deadline)
+{
+	struct clh_node *previous;
+
+	if (deadline)
+		return clh_poll(lock, node, deadline);
+	/* relaxed: [L2] publishes it */
+	w_store_relaxed(&node->status, NODE_WAITING);
+	/*
+	 * [L2] acq_rel: acquire pairs with [L1], [L2]: the predecessor's node, which we write; and with [L3]: the last
+	 * holder's critical section. Release pairs with [L2]: our node
+	 */
+	previous = w_exchange_acq_rel(&lock->tail, node);
+	if (!previous)
+		return true;
+	(void)node_wait(&previous->status, policy.wait, NULL);
+	node_free(&previous->status);
+	return true;
+}
+
+/* Releases @lock, held with @node. */
+static inline void clh_release(struct clh *lock, struct clh_node *node, struct clh_policy policy)
+{
+	struct clh_node *last = node;
+
+	/* relaxed: spares the line where somebody is behind us, who stays; the compare-exchange decides */
+	if (w_load_relaxed(&lock->tail) == node &&
+	    /* [L3] release: pairs with [L1], [L2]; our critical section */
+	    w_compare_exchange_release(&lock->tail, &last, NULL))
+		node_free(&node->status);
+	else
+		(void)node_grant(&node->status, policy.wait);
+}
+
+/* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
+static inline void clh_drop_waiters(struct clh *lock, struct clh_node *node)
+{
+	/* relaxed, both: there is one thread only */
+	w_store_relaxed(&lock->tail, node);
+	w_store_relaxed(&node->status, NODE_WAITING);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Numbers that are given out and served in order: the ticket lock itself (ticket.h), and as a part of cohort locks.
+ *
+ *   next      the next number to give out, in steps of 2
+ *   serving   the number served, in steps of 2, + 1 if somebody sleeps until it changes (wait=park only)
+ *
+ *   next == serving      free
+ *   next == serving + 2k held, k - 1 waiters
+ *
+ * Only the holder moves serving on; a waiter may set its lowest bit.
+ */
+#ifndef POUNDLOCK_TICKETS_H
+#define POUNDLOCK_TICKETS_H
+
+#include "wait.h"
+
+struct tickets {
+	W_ATOMIC(uint32_t) next;
+	W_ATOMIC(uint32_t) serving;
+};
+
+#define TICKETS_STEP 2u
+#define TICKETS_SLEEPERS 1u
+
+/* Takes a number if it is served at once. */
+static inline bool tickets_try_acquire(struct tickets *tickets)
+{
+	/* [K1] acquire: pairs with [K4], [K5]; the last holder's critical section. Free, it has no sleepers: the bit is 0 */
+	uint32_t serving = w_load_acquire(&tickets->serving);
+
+	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */
+	return w_compare_exchange_relaxed(&tickets->next, &serving, serving + TICKETS_STEP);
+}
+
+/* Sleeps until @number is served. */
+static inline void tickets_park(struct tickets *tickets, uint32_t number)
+{
+	uint32_t seen;
+
+	/* [K2] acquire: pairs with [K5], as [K1] */
+	while (((seen = w_load_acquire(&tickets->serving)) & ~TICKETS_SLEEPERS) != number) {
+		/* relaxed: the bit says only that there is somebody to wake */
+		if (!(seen & TICKETS_SLEEPERS) &&
+		    !w_compare_exchange_relaxed(&tickets->serving, &seen, seen | TICKETS_SLEEPERS))
+			continue;
+		w_event(park);
+		w_park(&tickets->serving, seen | TICKETS_SLEEPERS, NULL);
+	}
+}
+
+/*
+ * Proportional back-off: stays away from @serving for @pauses pauses for each number that is before ours, looks, and
+ * again. Returns when ours is served, or when waiting in @how is over; the caller looks again.
+ */
+static inline void tickets_stay_away(struct tickets *tickets, uint32_t number, uint32_t pauses, enum w_how how)
+{
+	/* relaxed: how far we are from our turn */
+	uint32_t seen = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS, before = ~seen;
+
+	while (seen != number && seen != before) {
+		w_pause_for((number - seen) / TICKETS_STEP * pauses);
+		before = seen;
+		/* [K8] acquire: pairs with nothing; the caller reads again */
+		seen = w_wait_acquire(&tickets->serving, (VAL & ~TICKETS_SLEEPERS) != before, how, NULL) &
+		       ~TICKETS_SLEEPERS;
+	}
+}
+
+/* Waits until @number is served. */
+static W_SLOW void tickets_wait(struct tickets *tickets, uint32_t number, enum wait wait, uint32_t backoff)
+{
+	w_event(contended);
+	if (backoff)
+		tickets_stay_away(tickets, number, backoff, wait_turn(wait));
+	/* [K7] acquire: pairs with [K4], [K5], as [K1] */
+	if ((w_wait_acquire(&tickets->serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) &
+	     ~TICKETS_SLEEPERS) != number)
+		tickets_park(tickets, number);
+}
+
+/* Takes a number and waits until it is served; @backoff: pauses for each number before it, between two looks. */
+static inline void tickets_acquire(struct tickets *tickets, enum wait wait, uint32_t backoff)
+{
+	/* relaxed: order comes from serving */
+	uint32_t number = w_fetch_add_relaxed(&tickets->next, TICKETS_STEP);
+
+	/* [K3] acquire: pairs with [K4], [K5], as [K1] */
+	if (w_unlikely((w_load_acquire(&tickets->serving) & ~TICKETS_SLEEPERS) != number))
+		tickets_wait(tickets, number, wait, backoff);
+}
+
+/* How many numbers have been given out and not served, the holder's among them: exact to the holder but for arrivals. */
+static inline uint32_t tickets_count(struct tickets *tickets)
+{
+	/* relaxed, both: only the holder moves serving on, and its own next is before it */
+	uint32_t serving = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS;
+
+	return (w_load_relaxed(&tickets->next) - serving) / TICKETS_STEP;
+}
+
+/* Serves the next number, as the holder. */
+static inline void tickets_release(struct tickets *tickets, enum wait wait)
+{
+	/* relaxed: as in tickets_count */
+	uint32_t next = (w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS) + TICKETS_STEP;
+
+	if (wait != WAIT_PARK) {
+		/* [K4] release: pairs with [K1], [K3], [K7]; our critical section */
+		w_store_release(&tickets->serving, next);
+		/* [K5] release: pairs with [K1], [K2], [K3], [K7]; our critical section */
+	} else if (w_exchange_release(&tickets->serving, next) & TICKETS_SLEEPERS) {
+		w_event(wake_in_cs);
+		w_unpark_all(&tickets->serving);
+	}
+}
+
+/* In a forked child, before anybody else uses @tickets: takes back all numbers but, if it is @held, the holder's. */
+static inline void tickets_drop_waiters(struct tickets *tickets, bool held)
+{
+	/* relaxed, all: who repairs publishes them, and nobody else writes until then */
+	uint32_t serving = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS;
+
+	w_store_relaxed(&tickets->serving, serving);
+	w_store_relaxed(&tickets->next, held ? serving + TICKETS_STEP : serving);
+}
+
+#endif
