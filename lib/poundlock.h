@@ -8,6 +8,7 @@
  *
  * Both are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying (but see
  * pound_lock_destroy()), never allocate through malloc, and may be freed by the next owner as soon as it has locked and unlocked them.
+ * They are for the threads of one process, also where its memory is shared with others.
  * No function here is async-signal-safe or a cancellation point. None changes errno.
  */
 #ifndef POUNDLOCK_H
@@ -17,6 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
+
+#if defined(__has_include) && __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define POUND_ALONE __libc_single_threaded
+#else
+#define POUND_ALONE 0
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,14 +51,29 @@ bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen);
 void pound_mutex_lock_slow(pound_mutex_t *mutex);
 void pound_mutex_unlock_slow(pound_mutex_t *mutex);
 
+/* Whether the mutex's state was *@seen, and is @state now; else *@seen is what it was. Not atomic in a process of one
+ * thread, where it need not be: as in glibc. */
+static inline bool pound_mutex_change(pound_mutex_t *mutex, uint32_t *seen, uint32_t state, int order)
+{
+	uint32_t was;
+
+	if (!POUND_ALONE)
+		return __atomic_compare_exchange_n(&mutex->pound_state, seen, state, false, order, __ATOMIC_RELAXED);
+	was = __atomic_load_n(&mutex->pound_state, __ATOMIC_RELAXED);
+	if (was != *seen) {
+		*seen = was;
+		return false;
+	}
+	__atomic_store_n(&mutex->pound_state, state, __ATOMIC_RELAXED);
+	return true;
+}
+
 /* Takes @mutex if it is free. Returns whether it did. Never waits. */
 static inline bool pound_mutex_trylock(pound_mutex_t *mutex)
 {
 	uint32_t seen = 0;
 
-	return __builtin_expect(__atomic_compare_exchange_n(&mutex->pound_state, &seen, 1, false, __ATOMIC_ACQUIRE,
-							    __ATOMIC_RELAXED),
-				1) ||
+	return __builtin_expect(pound_mutex_change(mutex, &seen, 1, __ATOMIC_ACQUIRE), 1) ||
 	       pound_mutex_trylock_slow(mutex, seen);
 }
 
@@ -59,9 +82,7 @@ static inline void pound_mutex_lock(pound_mutex_t *mutex)
 {
 	uint32_t seen = 0;
 
-	if (__builtin_expect(!__atomic_compare_exchange_n(&mutex->pound_state, &seen, 1, false, __ATOMIC_ACQUIRE,
-							  __ATOMIC_RELAXED),
-			     0))
+	if (__builtin_expect(!pound_mutex_change(mutex, &seen, 1, __ATOMIC_ACQUIRE), 0))
 		pound_mutex_lock_slow(mutex);
 }
 
@@ -77,9 +98,7 @@ static inline void pound_mutex_unlock(pound_mutex_t *mutex)
 {
 	uint32_t locked = 1;
 
-	if (__builtin_expect(!__atomic_compare_exchange_n(&mutex->pound_state, &locked, 0, false, __ATOMIC_RELEASE,
-							  __ATOMIC_RELAXED),
-			     0))
+	if (__builtin_expect(!pound_mutex_change(mutex, &locked, 0, __ATOMIC_RELEASE), 0))
 		pound_mutex_unlock_slow(mutex);
 }
 

@@ -34,41 +34,81 @@
 
 #define W_ATOMIC(T) _Atomic(T)
 
+/* glibc's, from 2.32 on. */
+extern char __libc_single_threaded __attribute__((weak));
+
+/* Whether this is the process's one thread. */
+static inline bool w_alone(void)
+{
+	return &__libc_single_threaded && __libc_single_threaded;
+}
+
 #define W_AFTER(step, operation) \
 	({                       \
 		step();          \
 		operation;       \
 	})
 #define W_DO(operation) W_AFTER(W_STEP, operation)
-#define W_MODIFY(operation) W_AFTER(W_UPDATE, operation)
 
 #define w_init(p, v) atomic_init(p, v)
 #define w_load_relaxed(p) W_DO(atomic_load_explicit(p, memory_order_relaxed))
 #define w_load_acquire(p) W_DO(atomic_load_explicit(p, memory_order_acquire))
 #define w_store_relaxed(p, v) W_DO(atomic_store_explicit(p, v, memory_order_relaxed))
 #define w_store_release(p, v) W_DO(atomic_store_explicit(p, v, memory_order_release))
-#define w_exchange_relaxed(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_relaxed))
-#define w_exchange_acquire(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_acquire))
-#define w_exchange_release(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_release))
-#define w_exchange_acq_rel(p, v) W_MODIFY(atomic_exchange_explicit(p, v, memory_order_acq_rel))
-#define W_CAS(p, old, new, order) \
-	W_MODIFY(atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed))
+/*
+ * With one thread in the process nothing has to be atomic: as in glibc, a read and a write do, at a third of the cost.
+ * The next thread's creation orders them.
+ */
+#define W_READ(p) atomic_load_explicit(p, memory_order_relaxed)
+#define W_WRITE(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
+#define W_ALONE_BECOMES(p, value)                               \
+	({                                                      \
+		__auto_type w_p_ = (p);                         \
+		__typeof__(W_READ(w_p_)) w_was_ = W_READ(w_p_); \
+		W_WRITE(w_p_, value);                           \
+		w_was_;                                         \
+	})
+#define W_ALONE_CAS(p, old, new)                                \
+	({                                                      \
+		__auto_type w_p_ = (p);                         \
+		__auto_type w_old_ = (old);                     \
+		__typeof__(W_READ(w_p_)) w_was_ = W_READ(w_p_); \
+		bool w_same_ = w_was_ == *w_old_;               \
+		if (w_same_)                                    \
+			W_WRITE(w_p_, new);                     \
+		else                                            \
+			*w_old_ = w_was_;                       \
+		w_same_;                                        \
+	})
+#define W_EITHER(alone, atomic) W_AFTER(W_UPDATE, w_alone() ? (alone) : (atomic))
+
+#define W_EXCHANGE(p, v, order) W_EITHER(W_ALONE_BECOMES(p, v), atomic_exchange_explicit(p, v, order))
+#define W_FETCH_ADD(p, v, order) W_EITHER(W_ALONE_BECOMES(p, w_was_ + (v)), atomic_fetch_add_explicit(p, v, order))
+#define W_FETCH_OR(p, v, order) W_EITHER(W_ALONE_BECOMES(p, w_was_ | (v)), atomic_fetch_or_explicit(p, v, order))
+#define W_FETCH_AND(p, v, order) W_EITHER(W_ALONE_BECOMES(p, w_was_ &(v)), atomic_fetch_and_explicit(p, v, order))
+#define W_CAS(p, old, new, order)          \
+	W_EITHER(W_ALONE_CAS(p, old, new), \
+		 atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed))
+#define w_exchange_relaxed(p, v) W_EXCHANGE(p, v, memory_order_relaxed)
+#define w_exchange_acquire(p, v) W_EXCHANGE(p, v, memory_order_acquire)
+#define w_exchange_release(p, v) W_EXCHANGE(p, v, memory_order_release)
+#define w_exchange_acq_rel(p, v) W_EXCHANGE(p, v, memory_order_acq_rel)
 #define w_compare_exchange_relaxed(p, old, new) W_CAS(p, old, new, memory_order_relaxed)
 #define w_compare_exchange_acquire(p, old, new) W_CAS(p, old, new, memory_order_acquire)
 #define w_compare_exchange_release(p, old, new) W_CAS(p, old, new, memory_order_release)
 #define w_compare_exchange_acq_rel(p, old, new) W_CAS(p, old, new, memory_order_acq_rel)
-#define w_fetch_add_relaxed(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_relaxed))
-#define w_fetch_add_acquire(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_acquire))
-#define w_fetch_add_release(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_release))
-#define w_fetch_add_acq_rel(p, v) W_MODIFY(atomic_fetch_add_explicit(p, v, memory_order_acq_rel))
-#define w_fetch_or_relaxed(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_relaxed))
-#define w_fetch_or_acquire(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_acquire))
-#define w_fetch_or_release(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_release))
-#define w_fetch_or_acq_rel(p, v) W_MODIFY(atomic_fetch_or_explicit(p, v, memory_order_acq_rel))
-#define w_fetch_and_relaxed(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_relaxed))
-#define w_fetch_and_acquire(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_acquire))
-#define w_fetch_and_release(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_release))
-#define w_fetch_and_acq_rel(p, v) W_MODIFY(atomic_fetch_and_explicit(p, v, memory_order_acq_rel))
+#define w_fetch_add_relaxed(p, v) W_FETCH_ADD(p, v, memory_order_relaxed)
+#define w_fetch_add_acquire(p, v) W_FETCH_ADD(p, v, memory_order_acquire)
+#define w_fetch_add_release(p, v) W_FETCH_ADD(p, v, memory_order_release)
+#define w_fetch_add_acq_rel(p, v) W_FETCH_ADD(p, v, memory_order_acq_rel)
+#define w_fetch_or_relaxed(p, v) W_FETCH_OR(p, v, memory_order_relaxed)
+#define w_fetch_or_acquire(p, v) W_FETCH_OR(p, v, memory_order_acquire)
+#define w_fetch_or_release(p, v) W_FETCH_OR(p, v, memory_order_release)
+#define w_fetch_or_acq_rel(p, v) W_FETCH_OR(p, v, memory_order_acq_rel)
+#define w_fetch_and_relaxed(p, v) W_FETCH_AND(p, v, memory_order_relaxed)
+#define w_fetch_and_acquire(p, v) W_FETCH_AND(p, v, memory_order_acquire)
+#define w_fetch_and_release(p, v) W_FETCH_AND(p, v, memory_order_release)
+#define w_fetch_and_acq_rel(p, v) W_FETCH_AND(p, v, memory_order_acq_rel)
 #define w_fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
 
 /* ---- The thread's record ---- */
