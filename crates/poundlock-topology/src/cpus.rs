@@ -1,0 +1,62 @@
+//! Lists of CPUs as the kernel writes them: `0-3,8,10-11`.
+
+use crate::{Error, MOST_CPUS};
+use std::fmt::Write;
+
+/// The CPUs of `list`, in order, each once.
+///
+/// # Errors
+///
+/// If it is not such a list.
+pub fn parse(list: &str) -> Result<Vec<usize>, Error> {
+    let wrong = || Error::new(format!("'{list}' is not a list of CPUs such as 0-3,8"));
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|&cpu: &usize| digits && cpu < MOST_CPUS).ok_or_else(wrong)
+    };
+    let mut cpus = Vec::new();
+    for range in list.trim().split(',').filter(|_| !list.trim().is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// The list of `cpus`, which are in order.
+pub fn format(cpus: &[usize]) -> String {
+    let mut list = String::new();
+    for range in cpus.chunk_by(|before, after| before + 1 == *after) {
+        let comma = if list.is_empty() { "" } else { "," };
+        let (first, last) = (range[0], range[range.len() - 1]);
+        let written =
+            if first == last { write!(list, "{comma}{first}") } else { write!(list, "{comma}{first}-{last}") };
+        written.expect("a string takes all");
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written() {
+        for list in ["", "0", "0-3,8,10-11", "4095"] {
+            assert_eq!(format(&parse(list).expect(list)), list);
+        }
+        assert_eq!(parse("3,1-2,2\n").expect("a list"), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_no_list_is_named() {
+        for list in ["x", "1,", ",", "3-1", "-1", "1-", "+1", "4096", "99999999999999999999", "1 2"] {
+            assert!(parse(list).expect_err(list).to_string().contains(list), "{list}");
+        }
+    }
+}

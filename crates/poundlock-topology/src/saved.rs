@@ -1,0 +1,71 @@
+//! The file of a saved route, which world/user/route.c reads; docs/route.md describes it.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// How many CPUs a line has.
+const LINE: usize = 16;
+/// Where the library looks for every user's route.
+pub const COMMON: &str = "/etc/poundlock/route";
+
+/// A route, with what is known of it.
+#[derive(Debug)]
+pub struct Route<'a> {
+    /// The CPUs' numbers, in order.
+    pub cpus: &'a [usize],
+    /// The kernel's list of the CPUs that are plugged into the machine: the library refuses the route on others.
+    pub present: &'a str,
+    /// The machine in a few words, for people.
+    pub machine: &'a str,
+    /// The tour's length in nanoseconds, for people.
+    pub length: f64,
+}
+
+/// The text of the file.
+pub fn text(route: &Route) -> String {
+    let mut text = String::from("poundlock-route 1\n");
+    let machine: String = route.machine.chars().filter(|character| !character.is_control()).collect();
+    let mut line = |kind: &str, content: &str| writeln!(text, "{kind} {content}").expect("a string takes all");
+    if !machine.is_empty() {
+        line("machine", &machine);
+    }
+    line("length", &format!("{:.1} ns", route.length));
+    line("present", route.present);
+    line("cpus", &route.cpus.len().to_string());
+    for part in route.cpus.chunks(LINE) {
+        let numbers: Vec<String> = part.iter().map(usize::to_string).collect();
+        line("route", &numbers.join(" "));
+    }
+    text
+}
+
+/// Where the library looks for the user's route, by the values of `XDG_CONFIG_HOME` and `HOME`.
+pub fn own_file(config: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
+    let config = config.filter(|path| path.is_absolute()).map(Path::to_owned);
+    let in_home = || home.filter(|path| path.is_absolute()).map(|path| path.join(".config"));
+    Some(config.or_else(in_home)?.join("poundlock/route"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_as_documented() {
+        let cpus: Vec<usize> = (0..18).rev().collect();
+        let route = Route { cpus: &cpus, present: "0-17", machine: "A\nmachine", length: 12.34 };
+        let expected = "poundlock-route 1\nmachine Amachine\nlength 12.3 ns\npresent 0-17\ncpus 18\n\
+                        route 17 16 15 14 13 12 11 10 9 8 7 6 5 4 3 2\nroute 1 0\n";
+        assert_eq!(text(&route), expected);
+    }
+
+    #[test]
+    fn the_own_file_is_where_the_library_looks() {
+        let path = |text: &'static str| Some(Path::new(text));
+        assert_eq!(own_file(path("/c"), path("/h")), Some("/c/poundlock/route".into()));
+        assert_eq!(own_file(path("c"), path("/h")), Some("/h/.config/poundlock/route".into()));
+        assert_eq!(own_file(None, path("/h")), Some("/h/.config/poundlock/route".into()));
+        assert_eq!(own_file(None, path("h")), None);
+        assert_eq!(own_file(None, None), None);
+    }
+}
