@@ -8,10 +8,12 @@
 
 #include "clh.h"
 #include "cna.h"
+#include "fair_rw.h"
 #include "hbo.h"
 #include "malthusian.h"
 #include "mcs.h"
 #include "shfl_mutex.h"
+#include "shfl_rw.h"
 #include "shfl_spin.h"
 #include "tas.h"
 #include "ticket.h"

@@ -169,14 +169,14 @@ static inline bool shfl_head_shuffles(struct shfl_node *node)
 
 /* ---- The queue ---- */
 
-/* Enters the queue with @node. True if it is the head. Figure 4, lines 10-14 and 45. */
-static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node)
+/* Enters the queue with @node, to be shuffled as of @domain. True if it is the head. Figure 4, lines 10-14 and 45. */
+static inline bool shfl_enter_as(shfl_tail *tail, struct shfl_node *node, int32_t domain)
 {
 	struct shfl_node *previous;
 
 	node->seen = NULL;
 	node->batch = 0;
-	node->domain = w_domain();
+	node->domain = domain;
 	/* relaxed, all: [S6] and [S8] publish them */
 	w_store_relaxed(&node->status, SHFL_WAITING);
 	w_store_relaxed(&node->shuffler, 0);
@@ -190,6 +190,11 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node)
 	/* [S8] release: pairs with [S3], [S5], [S9], [S12]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
+}
+
+static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node)
+{
+	return shfl_enter_as(tail, node, w_domain());
 }
 
 /* Sleeps on @node, last seen with status @seen, until that changes: the new status; or to the deadline: PARKED. */

@@ -46,6 +46,11 @@ impl Sources {
         Ok(lines.into_iter().map(|line| Lock { name: line[0].clone(), kind: line[1].clone() }).collect())
     }
 
+    /// The names of the readers-writer locks of core/locks.def.
+    pub fn rw_locks(&self) -> Result<Vec<String>> {
+        Ok(self.definitions("locks.def", r"(?m)^RWLOCK\((\w+),")?.into_iter().map(|line| line[0].clone()).collect())
+    }
+
     /// The names of core/events.def, in order.
     pub fn events(&self) -> Result<Vec<String>> {
         Ok(self.definitions("events.def", r"(?m)^EVENT\((\w+),")?.into_iter().map(|line| line[0].clone()).collect())

@@ -130,6 +130,11 @@ fn files(sources: &Sources) -> Result<Vec<File>> {
         let defines = vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
         files.push(File { name: lock.name, path: "lock.c", defines, header: Some(header) });
     }
+    for name in sources.rw_locks()? {
+        let header = format!("{name}.h");
+        let defines = vec![format!("LOCK={name}"), format!("LOCK_HEADER=\"{header}\"")];
+        files.push(File { name, path: "rw.c", defines, header: Some(header) });
+    }
     Ok(files)
 }
 
