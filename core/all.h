@@ -12,6 +12,7 @@
 #include "hbo.h"
 #include "malthusian.h"
 #include "mcs.h"
+#include "mcstp.h"
 #include "shfl_mutex.h"
 #include "shfl_rw.h"
 #include "shfl_spin.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How waiters of queue locks wait on their own node, whatever their order. mcs.h, cna.h share it.
+ * How waiters of queue locks wait on their own node, whatever their order. mcs.h, cna.h and others share it.
  *
  *   SPIN   the papers' form: only pauses, and gives way to nobody. A timed wait never queues, since a hand-over by plain
  *          store could not tell that its waiter has gone.
@@ -83,13 +83,13 @@ static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
 	uint32_t seen;
 
 	if (wait == WAIT_SPIN) {
-		/* [N6] release: pairs with [N3]; our critical section */
+		/* [N6] release: pairs with [N3], [U19]; our critical section */
 		w_store_release(status, NODE_GRANTED);
 		return true;
 	}
 	/*
-	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5]: our critical section;
-	 * acquire pairs with [N5]: the links of the waiter that has gone
+	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5], [U17], [U19], [U20]: our critical section;
+	 * acquire pairs with [N5], [U20]: the links of the waiter that has gone
 	 */
 	seen = w_exchange_acq_rel(status, NODE_GRANTED);
 	if (seen == NODE_PARKED) {

@@ -137,6 +137,7 @@ struct any_node {
 		struct clh_node clh;
 		struct cna_node cna;
 		struct malthusian_node malthusian;
+		struct mcstp_node mcstp;
 		struct shfl_node shfl; /* a timed waiter's */
 	};
 	struct kept *holds;

@@ -11,6 +11,7 @@
  *   WHEN_5        the same of four waiters for a held lock, domains going round
  *   WHEN_FORKED   the same of a fork by the holder while another waits
  *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
+ *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
  *
  * Below is what holds if it does not; a lock that has nothing to add needs no such file.
  */
@@ -47,6 +48,13 @@
 #endif
 #ifndef WHEN_PARKED
 #define WHEN_PARKED "park"
+#endif
+
+/* How many random walks of each kind stand for all states, with three and four threads; 0: all states. */
+#ifdef LARGE
+#define WALKS 20000
+#else
+#define WALKS 0
 #endif
 
 #if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)
