@@ -89,17 +89,20 @@ pub struct ThreadCounts {
     pub timed_handovers: u64,
     /// From its release to having it.
     pub handover_ns: u64,
-    /// When it began and ended, by the clock that all threads share.
-    #[serde(skip)]
+}
+
+/// What else a thread knows, for the end of the run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trace {
+    /// By the clock that all threads share.
     began: u64,
-    #[serde(skip)]
     ended: u64,
     /// Sections done, and by how much they changed the number of entries, warm-up included.
-    #[serde(skip)]
     sections: u64,
-    #[serde(skip)]
     net: i64,
 }
+
+type Worked = Result<(ThreadCounts, Trace), BenchError>;
 
 /// Of a thread: enough for any lock, so that thousands fit.
 const STACK: usize = 256 << 10;
@@ -166,10 +169,11 @@ fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, Be
         record: CachePadded::default(),
         phase: CachePadded::new(AtomicU32::new(WARMUP)),
     };
-    let (measured, threads) = thread::scope(|scope| arena.conduct(scope, job))?;
-    arena.verify(&threads)?;
+    let (measured, worked) = thread::scope(|scope| arena.conduct(scope, job))?;
+    let (threads, traces): (Vec<_>, Vec<_>) = worked.into_iter().unzip();
+    arena.verify(&traces)?;
     let (sleeps, preemptions) = switches();
-    let elapsed_ns = measured.elapsed_ns.unwrap_or_else(|| arena.span(&threads));
+    let elapsed_ns = measured.elapsed_ns.unwrap_or_else(|| arena.span(&traces));
     Ok(Counts { elapsed_ns, threads, events: has_events.then_some(measured.events), sleeps, preemptions })
 }
 
@@ -186,7 +190,7 @@ impl<L: Lock> Arena<'_, L> {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         job: &Job,
-    ) -> Result<(Measured, Vec<ThreadCounts>), BenchError> {
+    ) -> Result<(Measured, Vec<(ThreadCounts, Trace)>), BenchError> {
         let closed = self.gate.write().expect("nobody panics");
         if !matches!(job.limit, Limit::Seconds { warmup, .. } if warmup > 0.0) {
             self.enter(WARMUP, MEASURED);
@@ -211,7 +215,7 @@ impl<L: Lock> Arena<'_, L> {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         index: usize,
-    ) -> Result<ScopedJoinHandle<'scope, Result<ThreadCounts, BenchError>>, BenchError> {
+    ) -> Result<ScopedJoinHandle<'scope, Worked>, BenchError> {
         let builder = thread::Builder::new().name(format!("bench-{index}")).stack_size(STACK);
         let spawned = builder.spawn_scoped(scope, move || self.thread(index));
         spawned.map_err(|wrong| BenchError(format!("cannot start thread {}: {wrong}", index + 1)))
@@ -221,8 +225,8 @@ impl<L: Lock> Arena<'_, L> {
     fn measure(
         &self,
         limit: Limit,
-        join: impl FnOnce() -> Result<Vec<ThreadCounts>, BenchError>,
-    ) -> Result<(Measured, Vec<ThreadCounts>), BenchError> {
+        join: impl FnOnce() -> Result<Vec<(ThreadCounts, Trace)>, BenchError>,
+    ) -> Result<(Measured, Vec<(ThreadCounts, Trace)>), BenchError> {
         let Limit::Seconds { warmup, measured } = limit else {
             let before = events();
             let threads = join()?;
@@ -244,7 +248,7 @@ impl<L: Lock> Arena<'_, L> {
         let _ = self.phase.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn thread(&self, index: usize) -> Result<ThreadCounts, BenchError> {
+    fn thread(&self, index: usize) -> Worked {
         let class = self.workload.class_of(index);
         let cpu = (!self.cpus.is_empty()).then(|| self.cpus[index % self.cpus.len()]);
         let prepared = cpu.map_or(Ok(()), bind).and_then(|()| renice(self.workload.classes[class].nice));
@@ -257,14 +261,14 @@ impl<L: Lock> Arena<'_, L> {
     }
 
     /// From the start to the last acquisition, when it is their number that ends the run: every thread leaves after it.
-    fn span(&self, threads: &[ThreadCounts]) -> u64 {
+    fn span(&self, threads: &[Trace]) -> u64 {
         let began = threads.iter().map(|thread| thread.began).min().unwrap_or(0);
         let ended = threads.iter().map(|thread| thread.ended).min().unwrap_or(0);
         self.clock.delta_as_nanos(began, ended)
     }
 
     /// Whether the lock kept the threads apart, as far as their data can tell.
-    fn verify(&mut self, threads: &[ThreadCounts]) -> Result<(), BenchError> {
+    fn verify(&mut self, threads: &[Trace]) -> Result<(), BenchError> {
         let sections: u64 = threads.iter().map(|thread| thread.sections).sum();
         let seen = self.record.get_mut().sections;
         if seen != sections {
@@ -285,6 +289,7 @@ struct Worker<'a, L> {
     /// Acquisitions until the next one that is timed.
     untimed: u32,
     counts: ThreadCounts,
+    trace: Trace,
 }
 
 impl<'a, L: Lock> Worker<'a, L> {
@@ -292,16 +297,24 @@ impl<'a, L: Lock> Worker<'a, L> {
         let name = index + 1;
         // Odd, and so never 0; far apart for neighbours.
         let random = (arena.workload.seed ^ (name as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1;
-        Worker { arena, class: &arena.workload.classes[counts.class], name, random, untimed: 0, counts }
+        Worker {
+            arena,
+            class: &arena.workload.classes[counts.class],
+            name,
+            random,
+            untimed: 0,
+            counts,
+            trace: Trace::default(),
+        }
     }
 
-    fn work(mut self) -> ThreadCounts {
-        self.counts.began = self.arena.clock.raw();
+    fn work(mut self) -> (ThreadCounts, Trace) {
+        self.trace.began = self.arena.clock.raw();
         while self.arena.phase.load(Ordering::Relaxed) != ENDED && self.turn() {
             self.compute(self.class.outside);
         }
-        self.counts.ended = self.arena.clock.raw();
-        self.counts
+        self.trace.ended = self.arena.clock.raw();
+        (self.counts, self.trace)
     }
 
     /// Takes the lock, does an operation and releases it. False, and nothing done, if the run is over.
@@ -327,7 +340,7 @@ impl<'a, L: Lock> Worker<'a, L> {
             unsafe { (&raw mut record.sections).write_volatile(before.sections + 1) };
             // SAFETY: this thread holds the lock.
             unsafe { arena.lock.unlock() };
-            self.counts.net += i64::from(change);
+            self.trace.net += i64::from(change);
             self.note(phase == MEASURED, &before, domain, [asked, acquired, released]);
         } else {
             // SAFETY: this thread holds the lock.
@@ -360,7 +373,7 @@ impl<'a, L: Lock> Worker<'a, L> {
         let (counts, clock) = (&mut self.counts, &self.arena.clock);
         let timed = self.untimed == 0;
         self.untimed = if timed { self.arena.workload.timed } else { self.untimed } - 1;
-        counts.sections += 1;
+        self.trace.sections += 1;
         if !measured {
             return;
         }
@@ -407,7 +420,7 @@ fn steps(count: u64) {
 }
 
 /// The counts of all threads, or the first that there is none of.
-fn join(threads: Vec<ScopedJoinHandle<'_, Result<ThreadCounts, BenchError>>>) -> Result<Vec<ThreadCounts>, BenchError> {
+fn join(threads: Vec<ScopedJoinHandle<'_, Worked>>) -> Result<Vec<(ThreadCounts, Trace)>, BenchError> {
     let counts = threads.into_iter().map(|thread| thread.join().expect("a benchmark's thread does not panic"));
     // All are joined before the first error counts.
     counts.collect::<Vec<_>>().into_iter().collect()

@@ -6,6 +6,7 @@
 //! same; threads, time and counting are here.
 
 mod engine;
+pub mod figures;
 mod lock;
 pub mod metrics;
 mod placement;

@@ -1,5 +1,6 @@
 //! The command line's words. The manual pages are generated from here.
 
+use crate::bench::args::BenchArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,6 +37,18 @@ pub(crate) enum Command {
     /// Reads the program and the libraries that it is linked with; runs neither. The exit status is 0 if its locks can
     /// be replaced, 1 if not, 125 if that cannot be told.
     Doctor(DoctorArgs),
+    /// Measure locks by the workloads of the papers that they are from
+    ///
+    /// Threads take one lock again and again, as the workload has it. Every run is a process of its own; each repeat runs
+    /// every lock with every number of threads once, and begins with another lock than the one before. Prints medians of
+    /// the throughput, its ratio to the C library's mutex in the same repeat, how evenly the lock was shared out, and
+    /// what hand-overs cost; docs/benchmarks.md says how each figure is got.
+    ///
+    /// The exit status is 1 if any run failed or timed out, or if a lock let two threads in at once.
+    Bench(BenchArgs),
+    /// Do one run of a benchmark: bench calls it
+    #[command(hide = true)]
+    BenchWorker { job: String },
 }
 
 /// The preload library's place, for the commands that need it.
@@ -125,7 +138,7 @@ pub(crate) struct DoctorArgs {
     pub program: Vec<OsString>,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let positive = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
     positive.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or("not a time in seconds".to_owned())
 }

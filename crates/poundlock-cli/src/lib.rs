@@ -1,12 +1,14 @@
-//! The command `poundlock`: runs programs under Poundlock's locks, compares them, lists the locks, and tells whether a
-//! program can be interposed.
+//! The command `poundlock`: runs programs under Poundlock's locks, compares them, lists the locks, measures them by the
+//! papers' workloads, and tells whether a program can be interposed.
 //!
 //! What goes wrong is one line on stderr, `poundlock: ...`, and an exit status: 125 for what poundlock itself could not
 //! do, 126 and 127 for a program that cannot be run or found.
 
 pub mod args;
+mod bench;
 mod compare;
 mod doctor;
+mod drawing;
 mod elf;
 mod failure;
 mod list;
@@ -48,5 +50,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Compare(args) => compare::compare(&args),
         Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::BenchWorker { job } => bench::worker(&job),
     }
 }

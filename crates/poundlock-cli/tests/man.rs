@@ -4,17 +4,22 @@ use clap::{Command, CommandFactory};
 use poundlock_cli::args::Cli;
 use std::path::{Path, PathBuf};
 
-/// Every page with its name: the command's own, and one for each subcommand.
+/// Every page with its name: the command's own, and one for each subcommand that is meant for people, however deep.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    let subcommands: Vec<Command> = command.get_subcommands().cloned().collect();
-    std::iter::once(page(command, "poundlock".to_owned()))
-        .chain(subcommands.into_iter().map(|subcommand| {
-            let name = format!("poundlock-{}", subcommand.get_name());
-            page(subcommand, name)
-        }))
-        .collect()
+    let mut pages = Vec::new();
+    add_pages(command, "poundlock".to_owned(), &mut pages);
+    pages
+}
+
+fn add_pages(command: Command, name: String, pages: &mut Vec<(PathBuf, String)>) {
+    let subcommands: Vec<Command> = command.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned().collect();
+    pages.push(page(command, name.clone()));
+    for subcommand in subcommands {
+        let name = format!("{name}-{}", subcommand.get_name());
+        add_pages(subcommand, name, pages);
+    }
 }
 
 fn page(command: Command, name: String) -> (PathBuf, String) {

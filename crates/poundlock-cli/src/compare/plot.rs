@@ -2,16 +2,13 @@
 
 use super::summary::Comparison;
 use super::table::heading;
+use crate::drawing::{Area, FAILED, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
 use crate::runs::Spread;
 use crate::text_table::number;
-use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 use std::error::Error;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Result = std::result::Result<(), Box<dyn Error>>;
 
 const WIDTH: i32 = 900;
 const ROW: i32 = 44;
@@ -21,14 +18,9 @@ const BOTTOM: i32 = 64;
 const LEFT: i32 = 220;
 const RIGHT: i32 = WIDTH - 190;
 
-const INK: RGBColor = RGBColor(34, 40, 49);
-const FAINT: RGBColor = RGBColor(120, 128, 138);
-const GRID: RGBColor = RGBColor(228, 231, 235);
 const BAR: RGBColor = RGBColor(86, 140, 190);
 const NATIVE_BAR: RGBColor = RGBColor(160, 168, 178);
 const REFERENCE: RGBColor = RGBColor(196, 78, 54);
-const FAILED: RGBColor = RGBColor(196, 30, 58);
-
 /// The picture as SVG. `native` names the lock that is the reference.
 pub fn svg(comparison: &Comparison, native: &str) -> std::result::Result<String, Box<dyn Error>> {
     let height = TOP + ROW * i32::try_from(comparison.locks.len())? + BOTTOM;
@@ -77,22 +69,13 @@ impl Scale {
     fn of(comparison: &Comparison) -> Scale {
         let largest =
             comparison.locks.iter().filter_map(|lock| lock.figure).map(|figure| figure.max).fold(0.0, f64::max);
-        let largest = if largest > 0.0 { largest } else { 1.0 };
-        let magnitude = 10f64.powf((largest / 5.0).log10().floor());
-        let step =
-            [1.0, 2.0, 5.0, 10.0].map(|factor| factor * magnitude).into_iter().find(|step| largest / step <= 6.0);
-        let step = step.unwrap_or(largest);
+        let step = round_step(largest, 6.0);
         Scale { step, end: (largest / step).ceil() * step }
     }
 
     fn x(&self, figure: f64) -> i32 {
         LEFT + (f64::from(RIGHT - LEFT) * figure.max(0.0) / self.end).round() as i32
     }
-}
-
-fn label(area: &Area, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Result {
-    let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Center));
-    Ok(area.draw(&Text::new(text.to_owned(), at, style))?)
 }
 
 fn head(area: &Area, comparison: &Comparison) -> Result {
@@ -107,14 +90,6 @@ fn head(area: &Area, comparison: &Comparison) -> Result {
     label(area, &shorten(&line, 130), (24, 50), 12, &FAINT, HPos::Left)
 }
 
-fn shorten(text: &str, length: usize) -> String {
-    if text.chars().count() <= length {
-        text.to_owned()
-    } else {
-        text.chars().take(length - 1).chain(['…']).collect()
-    }
-}
-
 fn grid(area: &Area, scale: &Scale, bottom: i32) -> Result {
     let lines = (scale.end / scale.step).round() as i32;
     for line in 0..=lines {
@@ -124,12 +99,6 @@ fn grid(area: &Area, scale: &Scale, bottom: i32) -> Result {
         label(area, &tick(figure), (x, bottom + 14), 12, &FAINT, HPos::Center)?;
     }
     Ok(())
-}
-
-/// A round number without the zeros that its arithmetic leaves.
-fn tick(figure: f64) -> String {
-    let text = number(figure);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn bar(area: &Area, scale: &Scale, figure: Spread, middle: i32, colour: RGBColor) -> Result {
