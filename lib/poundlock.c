@@ -7,6 +7,7 @@
 
 #include "any.h"
 #include "poundlock.h"
+#include "route.h"
 
 /* ---- Any lock ---- */
 
@@ -90,4 +91,15 @@ uint64_t pound_event_count(size_t index)
 unsigned pound_domain(void)
 {
 	return (unsigned)w_domain();
+}
+
+size_t pound_route(unsigned *cpus, size_t size)
+{
+	return w_route_list(cpus, size);
+}
+
+const char *pound_route_file(void)
+{
+	(void)w_route_list(NULL, 0);
+	return w_route_file();
 }

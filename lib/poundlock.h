@@ -160,6 +160,14 @@ uint64_t pound_event_count(size_t index);
  */
 unsigned pound_domain(void);
 
+/*
+ * The route: the CPUs that the process could use when it began, in the order in which the locks that have a route hand
+ * over. Writes up to @size of them into @cpus and returns how many there are. pound_route_file() is the file that it was
+ * read from, or NULL if it follows from the topology.
+ */
+size_t pound_route(unsigned *cpus, size_t size);
+const char *pound_route_file(void);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

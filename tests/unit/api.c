@@ -2,10 +2,12 @@
 /*
  * poundlock.h as a C program uses it: both kinds of lock, deadlines, errors, events; errno is never changed.
  */
+#define _GNU_SOURCE
 #include "poundlock.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "../expect.h"
@@ -132,6 +134,23 @@ static void domain(void)
 	EXPECT(pound_domain() < (unsigned)sysconf(_SC_NPROCESSORS_CONF));
 }
 
+/* All CPUs that the process may use, each once. */
+static void route(void)
+{
+	unsigned cpus[1024];
+	cpu_set_t usable;
+	size_t count = pound_route(cpus, sizeof(cpus) / sizeof(cpus[0]));
+
+	EXPECT(!sched_getaffinity(0, sizeof(usable), &usable) && count == (size_t)CPU_COUNT(&usable));
+	for (size_t i = 0; i < count; i++) {
+		EXPECT(CPU_ISSET(cpus[i], &usable), "CPU %u", cpus[i]);
+		CPU_CLR(cpus[i], &usable);
+	}
+	cpus[1] = 4711;
+	EXPECT(pound_route(cpus, 1) == count && cpus[1] == 4711);
+	(void)pound_route_file();
+}
+
 int main(void)
 {
 	limit(60);
@@ -140,5 +159,6 @@ int main(void)
 	locks();
 	events();
 	domain();
+	route();
 	return 0;
 }

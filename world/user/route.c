@@ -33,6 +33,7 @@ static char named[PATH_MAX + 1]; /* by POUNDLOCK_ROUTE; or empty */
 static char own[PATH_MAX];       /* the user's; or empty */
 
 static uint16_t table[W_CPUS];
+static const char *source; /* the file that the table is from; NULL: none */
 static const uint16_t one_place[W_CPUS];
 
 /* Not on the stack, which may be a small one. */
@@ -93,6 +94,8 @@ static void find_cpus(void)
 			count++;
 		}
 	}
+	if (!count)
+		w_cpus_add(&usable, 0);
 	/* relaxed: who uses the set goes through w_route_start() */
 	atomic_store_explicit(&w_cpus_usable, count ? count : 1, memory_order_relaxed);
 }
@@ -402,6 +405,8 @@ static bool find_saved(const char *root)
 			result = w_route_read(places[i], root, &usable, table, error, sizeof(error));
 	if (result == W_ROUTE_REFUSED || (result == W_ROUTE_MISSING && *named))
 		complain(*named ? named : places[i - 1], error);
+	if (result == W_ROUTE_READ)
+		source = places[i - 1];
 	return result == W_ROUTE_READ;
 }
 
@@ -423,4 +428,22 @@ const uint16_t *w_route_load(void)
 	}
 	errno = saved;
 	return route;
+}
+
+size_t w_route_list(unsigned *list, size_t size)
+{
+	const uint16_t *positions;
+
+	while (!(positions = atomic_load(&w_route)))
+		if (w_route_load() == one_place)
+			w_yield();
+	for (size_t cpu = 0; cpu < W_CPUS; cpu++)
+		if (w_cpus_has(&usable, cpu) && positions[cpu] < size)
+			list[positions[cpu]] = (unsigned)cpu;
+	return w_cpu_count();
+}
+
+const char *w_route_file(void)
+{
+	return source;
 }

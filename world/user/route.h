@@ -50,4 +50,10 @@ enum w_route_file { W_ROUTE_MISSING, W_ROUTE_REFUSED, W_ROUTE_READ };
 W_HIDDEN enum w_route_file w_route_read(const char *path, const char *root, const struct w_cpus *usable,
 					uint16_t positions[W_CPUS], char *error, size_t size);
 
+/* The process's route: up to @size of its CPUs in order, into @list. Returns how many there are. Waits for who reads it. */
+W_HIDDEN size_t w_route_list(unsigned *list, size_t size);
+
+/* The file that the process's route, once w_route_list() has been called, comes from; NULL if from the topology. */
+W_HIDDEN const char *w_route_file(void);
+
 #endif

@@ -100,6 +100,10 @@ unsafe extern "C" {
 
     /// The locality domain that the calling thread runs in.
     pub fn pound_domain() -> c_uint;
+    /// Writes up to so many of the route's CPUs, in order, and returns how many there are.
+    pub fn pound_route(cpus: *mut c_uint, size: size_t) -> size_t;
+    /// The file that the route was read from, or null. It stays as it is.
+    pub fn pound_route_file() -> *const c_char;
 }
 
 /// The state of a mutex that is held and has nothing to do on release; its one bit is set in every state with a holder.

@@ -3,6 +3,7 @@
 //! - [`Mutex`]: a blocking, NUMA-aware mutex (ShflLock, SOSP'19) behind the interface of [`lock_api`], const-constructible.
 //! - [`AnyLock`]: a lock chosen by name at run time, for comparing locks and for programs that let their users choose.
 //! - [`locks()`]: what there is to choose from.
+//! - [`route()`]: the order of CPUs in which the locks that have a route hand over.
 //!
 //! No lock here poisons itself when its holder panics, and none is recursive. A lock may be freed by the next owner as
 //! soon as it has locked and unlocked it.
@@ -17,10 +18,12 @@
 mod any;
 mod info;
 mod mutex;
+mod route;
 
 pub use any::{AnyLock, AnyLockGuard, SpecError, check_spec};
 pub use info::{LockInfo, locks};
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
+pub use route::{Route, route};
 
 pub use poundlock_sys::C_COMPILER;
 
