@@ -16,7 +16,7 @@
  *    wake-up is kept where it pays: by a head that has not slept itself, since then there are CPUs to run on.
  *
  * Promises: mutual exclusion. Newcomers pass waiters until the head has tried `patience` times in vain; a head is
- * passed by nobody after that; in the queue the bound is shuffle.h's, SHFL_MAX_BATCH. Blocking. 28 bytes a lock in a
+ * passed by nobody after that; in the queue the bound is shuffle.h's, `batch`. Blocking. 28 bytes a lock in a
  * frame of 32, of which the embedder has 4; a node a waiter (on its stack), none a holder. Atomic read-modify-writes: 2
  * uncontended; contended 5: two exchanges (tail, the next head's status), three compare-exchanges (the word twice,
  * tail).
@@ -55,10 +55,15 @@ struct shfl_mutex {
 
 struct shfl_mutex_policy {
 	enum wait wait;
-	uint32_t patience; /* how often a head tries in vain before it closes the lock to newcomers */
+	uint32_t patience;  /* how often a head tries in vain before it closes the lock to newcomers */
+	enum policy policy; /* what orders the waiters in the queue */
+	uint32_t batch;     /* how many may follow one another, and pass another, because of it */
 };
 
-#define shfl_mutex_settings(S) S(shfl_mutex, patience, 4, 0, 1000000000, 1)
+#define shfl_mutex_settings(S)                                                       \
+	S(shfl_mutex, patience, 4, 0, 1000000000, 1)                                 \
+	S(shfl_mutex, policy, POLICY_NUMA, 0, POLICY_OWN, POLICY_NUMA, POLICY_NAMES) \
+	S(shfl_mutex, batch, SHFL_MAX_BATCH, 1, 1000000, 4)
 /* Without the embedder's. */
 #define shfl_mutex_bytes sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0
 
@@ -143,7 +148,8 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 
 	while (!shfl_mutex_take(lock, &seen)) {
 		if (shfl_head_shuffles(node))
-			shfl_shuffle(node, &lock->state, SHFL_MUTEX_LOCKED, 0, !slept);
+			shfl_shuffle(node, (struct shfl_stop){&lock->state, SHFL_MUTEX_LOCKED, 0}, !slept,
+				     shfl_by(&policy.policy, policy.batch));
 		if (in_vain++ == policy.patience) {
 			w_event(close);
 			/* relaxed: closes to newcomers, publishes nothing */
@@ -171,7 +177,8 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 	bool taken, slept = false;
 
 	(void)shfl_mutex_drop_waiters(lock);
-	if (!shfl_enter(&lock->tail, node) && !shfl_wait_turn(node, policy.wait, deadline, &slept))
+	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
+	    !shfl_wait_turn(node, policy.wait, deadline, &slept, shfl_by(&policy.policy, policy.batch)))
 		return false;
 	taken = shfl_mutex_take_as_head(lock, node, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);

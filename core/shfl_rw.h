@@ -45,7 +45,14 @@ struct shfl_rw_policy {
 #define shfl_rw_bytes sizeof(struct shfl_rw), sizeof(struct shfl_node), 0
 
 /* What shuffling takes for the domain of all readers. */
-#define SHFL_RW_READERS (-1)
+#define SHFL_RW_READERS UINT32_MAX
+
+static inline struct shfl_order shfl_rw_order(void)
+{
+	static const enum policy numa = POLICY_NUMA;
+
+	return shfl_by(&numa, SHFL_MAX_BATCH);
+}
 
 /* In a forked child: drops the waiters that do not exist here. Whether it did. */
 static inline bool shfl_rw_drop_waiters(struct shfl_rw *lock)
@@ -96,7 +103,7 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 
 	while (!rw_enter(&lock->word, writes, against, RW_CLOSED | RW_PARKED, &seen)) {
 		if (shfl_head_shuffles(node))
-			shfl_shuffle(node, &lock->word, against, 0, !slept);
+			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept, shfl_rw_order());
 		shfl_rw_close(lock, seen, in_vain++ >= policy.patience);
 		/* [W4] acquire: pairs with nothing; [W1] reads again. Readers that are inside an open lock: close it */
 		seen = w_wait_acquire(&lock->word, !(VAL & against) || ((VAL & RW_READERS) && !(VAL & RW_CLOSED)),
@@ -122,8 +129,8 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 	bool entered, slept = false;
 
 	(void)shfl_rw_drop_waiters(lock);
-	if (!shfl_enter_as(&lock->tail, node, writes ? w_domain() : SHFL_RW_READERS) &&
-	    !shfl_wait_turn(node, policy.wait, deadline, &slept))
+	if (!shfl_enter(&lock->tail, node, writes ? policy_numa_note() : SHFL_RW_READERS) &&
+	    !shfl_wait_turn(node, policy.wait, deadline, &slept, shfl_rw_order()))
 		return false;
 	entered = shfl_rw_enter_as_head(lock, node, writes, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);

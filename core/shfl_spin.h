@@ -9,7 +9,7 @@
  * rest.
  *
  * Promises: mutual exclusion. A queued waiter is passed by newcomers that had found the queue empty before it entered,
- * each once; and by waiters of the shuffler's domain, at most SHFL_MAX_BATCH of them in a batch. The head never
+ * each once; and as often as shuffle.h's bound, `batch`, allows. The head never
  * sleeps; those behind it do under wait=park. 12 bytes a lock and 4 for the fork generation, a node a waiter (on its stack), none
  * a holder. Atomic read-modify-writes: 1 uncontended; contended 4: two exchanges (tail, the next head's status) and
  * two compare-exchanges (locked, tail).
@@ -38,9 +38,13 @@ struct shfl_spin {
 
 struct shfl_spin_policy {
 	enum wait wait;
+	enum policy policy; /* what orders the waiters */
+	uint32_t batch;     /* how many may follow one another, and pass another, because of it */
 };
 
-#define shfl_spin_settings(S)
+#define shfl_spin_settings(S)                                                       \
+	S(shfl_spin, policy, POLICY_NUMA, 0, POLICY_OWN, POLICY_NUMA, POLICY_NAMES) \
+	S(shfl_spin, batch, SHFL_MAX_BATCH, 1, 1000000, 4)
 #define shfl_spin_bytes sizeof(struct shfl_spin), sizeof(struct shfl_node), 0
 
 /* Takes the word, whoever waits. */
@@ -73,14 +77,15 @@ static inline bool shfl_spin_try_acquire(struct shfl_spin *lock)
 }
 
 /* As the head of the queue, takes the word. False if the deadline passed first. Figure 4, lines 20-30. */
-static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_node *node, enum wait wait,
-					  const struct w_deadline *deadline)
+static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_node *node,
+					  struct shfl_spin_policy policy, const struct w_deadline *deadline)
 {
 	while (!shfl_spin_take(lock)) {
 		if (shfl_head_shuffles(node))
-			shfl_shuffle(node, &lock->locked, ~0u, 0, wait == WAIT_PARK);
+			shfl_shuffle(node, (struct shfl_stop){&lock->locked, ~0u, 0}, policy.wait == WAIT_PARK,
+				     shfl_by(&policy.policy, policy.batch));
 		/* [P3] acquire: pairs with nothing; [P1] reads again */
-		if (w_wait_acquire(&lock->locked, !VAL, wait_soon(wait), deadline)) {
+		if (w_wait_acquire(&lock->locked, !VAL, wait_soon(policy.wait), deadline)) {
 			w_event(abandon);
 			return false;
 		}
@@ -88,17 +93,18 @@ static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_no
 	return true;
 }
 
-static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_node *node, enum wait wait,
-					    const struct w_deadline *deadline)
+static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_node *node,
+					    struct shfl_spin_policy policy, const struct w_deadline *deadline)
 {
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
 
 	(void)shfl_spin_drop_waiters(lock);
-	if (!shfl_enter(&lock->tail, node) && !shfl_wait_turn(node, wait, deadline, &slept))
+	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
+	    !shfl_wait_turn(node, policy.wait, deadline, &slept, shfl_by(&policy.policy, policy.batch)))
 		return false;
-	taken = shfl_spin_take_as_head(lock, node, wait, deadline);
-	sleeper = shfl_leave(&lock->tail, node, wait);
+	taken = shfl_spin_take_as_head(lock, node, policy, deadline);
+	sleeper = shfl_leave(&lock->tail, node, policy.wait);
 	if (sleeper) {
 		w_event(wake_in_cs);
 		w_unpark(sleeper);
@@ -107,19 +113,20 @@ static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_
 }
 
 /* Takes @lock, which was not free a moment ago. */
-static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, struct shfl_spin_policy policy,
+					  const struct w_deadline *deadline)
 {
 	struct shfl_node node;
 
 	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
-	return shfl_spin_acquire_queued(lock, deadline ? w_node_get() : &node, wait, deadline);
+	return shfl_spin_acquire_queued(lock, deadline ? w_node_get() : &node, policy, deadline);
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */
 static inline bool shfl_spin_acquire(struct shfl_spin *lock, struct shfl_spin_policy policy,
 				     const struct w_deadline *deadline)
 {
-	return w_likely(shfl_spin_try_acquire(lock)) || shfl_spin_acquire_slow(lock, policy.wait, deadline);
+	return w_likely(shfl_spin_try_acquire(lock)) || shfl_spin_acquire_slow(lock, policy, deadline);
 }
 
 /* Releases @lock. False, and nothing is changed, if it was not held. Figure 4, line 53. */

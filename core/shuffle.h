@@ -15,6 +15,9 @@
  *  - A shuffler in the middle of the queue that finds nobody to move keeps the role until it is the head, instead of
  *    walking again and again.
  *  - Waiters can leave at a deadline.
+ *  - The order is an argument (shfl_order): a policy of policy/policy.h, or CFL's. Those brought forward are sorted by rank,
+ *    not only gathered.
+ *  - How often a waiter is passed is counted for each, not only how long a batch is.
  *
  * The queue is MCS's: tail names the last waiter, next links lead to it. The invariants (section 4.2.1): a head keeps
  * its place; there is one shuffler at a time; only a head starts shuffling; the role goes only to waiters behind. The
@@ -32,15 +35,21 @@
  *   any ──waiter, or who acts for it, when it leaves the queue──▶ FREE
  *
  * Who may write a node's fields: next its thread's successor once (from NULL), then the shuffler; batch and seen the
- * shuffler; domain its thread, before it is linked.
+ * shuffler; moves the shuffler, and a head that leaves the next one to begin; note its thread, before it is linked.
+ *
+ * The bound. Waiters are brought forward over those that stay behind the batch. The moves are counted for as long as there
+ * is a queue, and each waiter that stays remembers the count when it was first walked past; the one in front of them has
+ * been passed most. Once that one has been passed `bound` times, the batch is over, and nobody passes it any more. In the
+ * batch, the last is passed by those of the same walk that rank before it, and a batch has `bound` waiters at most. So a
+ * waiter is passed at most twice `bound` times, whatever the policy says; once `bound` times if equals are all it knows.
  */
 #ifndef POUNDLOCK_SHUFFLE_H
 #define POUNDLOCK_SHUFFLE_H
 
-#include "policy/numa.h"
+#include "policy/policy.h"
 #include "wait.h"
 
-/* How many waiters of a domain may follow one another because of shuffling. Figure 4, line 55. */
+/* How many waiters may follow one another because of shuffling, and pass another one. Figure 4, line 55. */
 #define SHFL_MAX_BATCH 1024
 
 enum {
@@ -58,11 +67,37 @@ struct shfl_node {
 	W_ATOMIC(uint32_t) shuffler; /* whether this waiter has the role */
 	W_ATOMIC(struct shfl_node *) next;
 	struct shfl_node *seen; /* how far the role's holders have walked; NULL: to this node */
-	uint32_t batch;         /* its place in a batch of its domain; 0: in none */
-	int32_t domain;
+	uint32_t batch;         /* how many its batch had when it was placed; 0: in none */
+	uint32_t note;          /* what the policy wants to know */
+	uint32_t moves; /* of a batch's last: how many there have been; of one in none: when it was passed by, or 0 */
 };
 
 typedef W_ATOMIC(struct shfl_node *) shfl_tail;
+
+/* What orders the waiters. */
+struct shfl_order {
+	/* As a policy's rank() (policy/policy.h), of @waiter, as @shuffler sees it. */
+	uint32_t (*rank)(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter);
+	const void *context;
+	uint32_t bound;
+};
+
+/* When a shuffler has better things to do: when *@word, less the bits outside @mask, is @value. */
+struct shfl_stop {
+	W_ATOMIC(uint32_t) *word;
+	uint32_t mask, value;
+};
+
+static inline uint32_t shfl_rank(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter)
+{
+	return policy_rank(*(const enum policy *)context, shuffler->note, waiter->note);
+}
+
+/* The order of @policy. */
+static inline struct shfl_order shfl_by(const enum policy *policy, uint32_t bound)
+{
+	return (struct shfl_order){.rank = shfl_rank, .context = policy, .bound = bound};
+}
 
 /* ---- The shuffler ---- */
 
@@ -117,48 +152,120 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 	return true;
 }
 
-/*
- * As the shuffler, walks the queue from where the last one stopped and brings the waiters that the policy wants behind
- * @node, in a batch; ends at the end of the queue, or as soon as *@word, less the bits outside @mask, equals @stop; then
- * passes the role to the last of the batch. @wake: wake the waiter that comes right behind @node, too.
- */
-static inline void shfl_shuffle(struct shfl_node *node, W_ATOMIC(uint32_t) *word, uint32_t mask, uint32_t stop,
-				bool wake)
+/* Behind which of the batch from @node to @last a waiter of @rank goes: behind those that rank with it or before it. */
+static inline struct shfl_node *shfl_place(struct shfl_order order, struct shfl_node *node, struct shfl_node *last,
+					   uint32_t rank)
 {
-	struct shfl_node *last = node, *previous = node->seen ? node->seen : node, *current;
+	struct shfl_node *place = node, *next;
 
-	/* relaxed: the role is ours; [S1] passes it on */
-	w_store_relaxed(&node->shuffler, 0);
-	if (!node->batch)
-		node->batch = 1;
-	w_event(shuffle);
+	if (last == node || order.rank(order.context, node, last) <= rank)
+		return last;
+	while (place != last) {
+		/* relaxed: a link of the batch, which only we change */
+		next = w_load_relaxed(&place->next);
+		if (order.rank(order.context, node, next) > rank)
+			break;
+		place = next;
+	}
+	return place;
+}
+
+/* Whether somebody may be brought forward to behind @last over those that stay there, if @passes any. */
+static inline bool shfl_may_pass(struct shfl_node *last, bool passes, uint32_t bound)
+{
+	/* relaxed: the one in front, which we have walked past: we see it, and when that was */
+	return !passes || last->moves - w_load_relaxed(&last->next)->moves < bound;
+}
+
+/* Notes that @current was placed behind @place in the batch that ends at @last, after so many @moves: the new last. */
+static inline struct shfl_node *shfl_placed(struct shfl_node *last, struct shfl_node *place, struct shfl_node *current,
+					    uint32_t moves)
+{
+	uint32_t batch = last->batch + 1;
+
+	current->batch = batch;
+	current->moves = moves;
+	if (place == last)
+		return current;
+	last->batch = batch;
+	last->moves = moves;
+	return last;
+}
+
+/* Whether the batch that ends at @last may grow, and its shuffler has the time. */
+static inline bool shfl_goes_on(struct shfl_node *last, struct shfl_stop stop, struct shfl_order order)
+{
 	/* relaxed: only a hint that walking has become a delay */
-	while (last->batch < SHFL_MAX_BATCH && (w_load_relaxed(word) & mask) != stop) {
+	return last->batch < order.bound && (w_load_relaxed(stop.word) & stop.mask) != stop.value;
+}
+
+/*
+ * As the shuffler, walks the queue from where the last one stopped and brings the waiters that the order wants behind
+ * @node, in a batch; ends at the end of the queue, or when it is told to stop. Returns the last of the batch, which knows
+ * how far the walk went. @wake: wake the waiter that is placed right behind @node while there is none, too.
+ */
+static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_stop stop, bool wake,
+					  struct shfl_order order)
+{
+	struct shfl_node *last = node, *previous = node->seen ? node->seen : node, *current, *place;
+	uint32_t rank;
+	bool moves;
+
+	while (shfl_goes_on(last, stop, order)) {
 		/* [S5] acquire: pairs with [S8], [S4]; the node there */
 		current = w_load_acquire(&previous->next);
 		if (!current)
 			break;
-		if (!policy_numa(node->domain, current->domain)) {
+		rank = order.rank(order.context, node, current);
+		if (rank == POLICY_STAY) {
+			if (!current->moves)
+				current->moves = last->moves;
 			previous = current;
 			continue;
 		}
-		if (previous == last)
+		place = shfl_place(order, node, last, rank);
+		moves = place != previous;
+		if (!moves)
 			previous = current;
-		else if (!shfl_move(last, previous, current))
+		else if (!shfl_may_pass(last, previous != last, order.bound) || !shfl_move(place, previous, current))
 			break;
-		current->batch = last->batch + 1;
 		if (wake && last == node)
 			shfl_wake_early(current);
-		last = current;
+		last = shfl_placed(last, place, current, last->moves + moves);
 	}
-	if (last->batch >= SHFL_MAX_BATCH)
-		return;
 	last->seen = previous == last ? NULL : previous;
+	return last;
+}
+
+/* As the shuffler, begins. */
+static inline void shfl_begin(struct shfl_node *node)
+{
+	/* relaxed: the role is ours; [S1] passes it on */
+	w_store_relaxed(&node->shuffler, 0);
+	if (!node->batch)
+		node->batch = 1;
+	if (!node->moves)
+		node->moves = 1;
+	w_event(shuffle);
+}
+
+/* As the shuffler, ends: passes the role to the last of the batch, unless that is over. */
+static inline void shfl_end(struct shfl_node *node, struct shfl_node *last, struct shfl_order order)
+{
+	if (last->batch >= order.bound)
+		return;
 	if (last != node)
 		shfl_pass_role(last);
 	else
 		/* relaxed: kept, not passed */
 		w_store_relaxed(&node->shuffler, 1);
+}
+
+/* As the shuffler, does all of its work. */
+static inline void shfl_shuffle(struct shfl_node *node, struct shfl_stop stop, bool wake, struct shfl_order order)
+{
+	shfl_begin(node);
+	shfl_end(node, shfl_walk(node, stop, wake, order), order);
 }
 
 /* Whether @node, the head, is to shuffle: it has the role, or nobody has batched it yet. Figure 4, line 23. */
@@ -169,14 +276,15 @@ static inline bool shfl_head_shuffles(struct shfl_node *node)
 
 /* ---- The queue ---- */
 
-/* Enters the queue with @node, to be shuffled as of @domain. True if it is the head. Figure 4, lines 10-14 and 45. */
-static inline bool shfl_enter_as(shfl_tail *tail, struct shfl_node *node, int32_t domain)
+/* Enters the queue with @node, of which the policy wants to know @note. True if it is the head. Figure 4, lines 10-14, 45. */
+static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t note)
 {
 	struct shfl_node *previous;
 
 	node->seen = NULL;
 	node->batch = 0;
-	node->domain = domain;
+	node->note = note;
+	node->moves = 0;
 	/* relaxed, all: [S6] and [S8] publish them */
 	w_store_relaxed(&node->status, SHFL_WAITING);
 	w_store_relaxed(&node->shuffler, 0);
@@ -190,11 +298,6 @@ static inline bool shfl_enter_as(shfl_tail *tail, struct shfl_node *node, int32_
 	/* [S8] release: pairs with [S3], [S5], [S9], [S12]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
-}
-
-static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node)
-{
-	return shfl_enter_as(tail, node, w_domain());
 }
 
 /* Sleeps on @node, last seen with status @seen, until that changes: the new status; or to the deadline: PARKED. */
@@ -213,36 +316,52 @@ static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen, const st
 	return seen;
 }
 
+/* What a waiter is told. */
+enum shfl_turn { SHFL_TURN_HEAD, SHFL_TURN_SHUFFLER, SHFL_TURN_GONE };
+
 /*
- * Waits until @node is the head: true. At the deadline leaves it to its predecessor to remove: false. *@slept: whether
- * the waiter ever slept. Figure 4, line 44; figure 6, line 13.
+ * Waits until @node is the head or is to shuffle, its status having been *@seen before; at the deadline leaves it to its
+ * predecessor to remove (SHFL_TURN_GONE). *@slept: whether the waiter ever slept. Figure 4, line 44; figure 6, line 13.
  */
-static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const struct w_deadline *deadline,
-				  bool *slept)
+static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, enum wait wait,
+				       const struct w_deadline *deadline, bool *slept)
 {
-	uint32_t now, seen = SHFL_WAITING;
+	uint32_t now;
 
 	for (;;) {
 		/* [S11] acquire: pairs with [S13]; the order of the queue, and batch and role given to us */
-		now = w_wait_acquire(&node->status, VAL != seen, wait_turn(wait), deadline);
-		if (now == seen && wait == WAIT_PARK && !w_expired(deadline)) {
+		now = w_wait_acquire(&node->status, VAL != *seen, wait_turn(wait), deadline);
+		if (now == *seen && wait == WAIT_PARK && !w_expired(deadline)) {
 			*slept = true;
-			now = shfl_park(node, seen, deadline);
+			now = shfl_park(node, *seen, deadline);
 		}
 		if (now == SHFL_READY)
-			return true;
+			return SHFL_TURN_HEAD;
 		if (w_expired(deadline))
 			break;
-		seen = now;
+		*seen = now;
 		if (shfl_has_role(node))
-			shfl_shuffle(node, &node->status, ~0u, SHFL_READY, false);
+			return SHFL_TURN_SHUFFLER;
 	}
 	/* [S15] acq_rel: release pairs with [S13]: our links, for whoever acts for us; acquire pairs with [S13]: we may have
 	 * become the head in the last moment */
 	if (w_exchange_acq_rel(&node->status, SHFL_ABANDONED) == SHFL_READY)
-		return true;
+		return SHFL_TURN_HEAD;
 	w_event(abandon);
-	return false;
+	return SHFL_TURN_GONE;
+}
+
+/* Waits until @node is the head, shuffling when it is to: true. False at the deadline. As shfl_wait. */
+static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const struct w_deadline *deadline,
+				  bool *slept, struct shfl_order order)
+{
+	struct shfl_stop stop = {.word = &node->status, .mask = ~0u, .value = SHFL_READY};
+	uint32_t seen = SHFL_WAITING;
+	enum shfl_turn turn;
+
+	while ((turn = shfl_wait(node, &seen, wait, deadline, slept)) == SHFL_TURN_SHUFFLER)
+		shfl_shuffle(node, stop, false, order);
+	return turn == SHFL_TURN_HEAD;
 }
 
 /*
@@ -267,6 +386,9 @@ static inline W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *
 			/* [S12] acquire: pairs with [S8], as [S9] */
 			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 		}
+		/* Nobody shuffles now: the batch, if there is one, ends with us. */
+		if (!next->batch)
+			next->moves = node->moves;
 		/* [S13] acq_rel: release pairs with [S10], [S11], [S14], [S15]: the queue's order so far. Acquire pairs
 		 * with [S15]: the links of one that has gone */
 		seen = w_exchange_acq_rel(&next->status, SHFL_READY);

@@ -16,6 +16,7 @@
 #include "all.h"
 #include "any.h"
 #include "box.h"
+#include "hold.h"
 #include "poundlock.h"
 #include "route.h"
 #include "topology.h"
@@ -23,11 +24,11 @@
 /* ---- Settings ---- */
 
 static struct {
-#define VALUE(lock, key, otherwise, least, most, small) uint32_t lock##_##key;
+#define VALUE(lock, key, ...) uint32_t lock##_##key;
 #define LOCK(name, kind, wait, promise, paper) name##_settings(VALUE)
 #include "locks.def"
 } settings = {
-#define OTHERWISE(lock, key, otherwise, least, most, small) .lock##_##key = (otherwise),
+#define OTHERWISE(lock, key, otherwise, ...) .lock##_##key = (otherwise),
 #define LOCK(name, kind, wait, promise, paper) name##_settings(OTHERWISE)
 #include "locks.def"
 };
@@ -37,16 +38,18 @@ static const struct setting {
 	const char *key;
 	uint32_t *value;
 	uint32_t least, most;
-} number_settings[] = {
-#define SETTING(lock, key, otherwise, least, most, small) {#lock, #key, &settings.lock##_##key, least, most},
+	const char *choices; /* the names of the values from 0 on; "": they are numbers */
+} all_settings[] = {
+#define SETTING(lock, key, otherwise, least, most, small, ...) \
+	{#lock, #key, &settings.lock##_##key, least, most, "" __VA_ARGS__},
 #define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING)
 #include "locks.def"
 };
 
-#define SETTINGS (sizeof(number_settings) / sizeof(number_settings[0]))
+#define SETTINGS (sizeof(all_settings) / sizeof(all_settings[0]))
 
 /* What the functions of lock @name take as their policy, for a way of waiting. */
-#define SET(lock, key, otherwise, least, most, small) .key = settings.lock##_##key,
+#define SET(lock, key, ...) .key = settings.lock##_##key,
 #define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
 
 #define BOX_HEADER 64 /* a cache line, with the size of the whole */
@@ -237,6 +240,45 @@ static inline struct any_node *unkeep(struct kept *kept)
 #define LOCK(name, kind, wait, promise, paper) kind(name)
 #include "locks.def"
 
+/* ---- Locks whose policy may want hold times: they are measured around the lock, which knows nothing of it ---- */
+
+#define MEASURED(name, way)                                                                          \
+	static int name##_##way##_measured_lock(void *lock)                                          \
+	{                                                                                            \
+		(void)name##_##way##_lock(lock);                                                     \
+		hold_begin(lock);                                                                    \
+		return 0;                                                                            \
+	}                                                                                            \
+	static bool name##_##way##_measured_trylock(void *lock)                                      \
+	{                                                                                            \
+		bool taken = name##_##way##_trylock(lock);                                           \
+                                                                                                     \
+		if (taken)                                                                           \
+			hold_begin(lock);                                                            \
+		return taken;                                                                        \
+	}                                                                                            \
+	static bool name##_##way##_measured_timedlock(void *lock, const struct w_deadline *deadline) \
+	{                                                                                            \
+		bool taken = name##_##way##_timedlock(lock, deadline);                               \
+                                                                                                     \
+		if (taken)                                                                           \
+			hold_begin(lock);                                                            \
+		return taken;                                                                        \
+	}                                                                                            \
+	static bool name##_##way##_measured_unlock(void *lock)                                       \
+	{                                                                                            \
+		hold_end(lock);                                                                      \
+		return name##_##way##_unlock(lock);                                                  \
+	}
+
+#define MEASURED_WAYS(name)   \
+	MEASURED(name, spin)  \
+	MEASURED(name, yield) \
+	MEASURED(name, park)
+
+MEASURED_WAYS(shfl_spin)
+MEASURED_WAYS(shfl_mutex)
+
 /* ---- The tables ---- */
 
 static const char *const way_names[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
@@ -271,6 +313,18 @@ static const struct any_ops all_ops[][WAYS] = {
 };
 
 #define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
+
+#define MEASURED_OPS(lock, way, WAY) OPS(lock, BARE, way##_measured, WAY)
+
+static const struct {
+	const uint32_t *policy;
+	struct any_ops ops[WAYS];
+} measured[] = {
+#define MEASURED_TABLE(lock)                                                          \
+	{&settings.lock##_policy,                                                     \
+	 {MEASURED_OPS(lock, spin, WAIT_SPIN), MEASURED_OPS(lock, yield, WAIT_YIELD), \
+	  MEASURED_OPS(lock, park, WAIT_PARK)}},
+	MEASURED_TABLE(shfl_spin) MEASURED_TABLE(shfl_mutex)};
 
 #define BOX_SIZE_BARE(name) NULL
 #define BOX_SIZE_NODE(name) NULL
@@ -319,15 +373,23 @@ static bool find_lock(const char *name, size_t length, size_t *lock)
 	return false;
 }
 
-static bool set_wait(const char *value, enum wait *wait, char *error, size_t size)
+/* Which of the space-separated @choices @value of @key is. */
+static bool parse_choice(const char *key, const char *value, const char *choices, uint32_t *number, char *error,
+			 size_t size)
 {
-	for (size_t way = 0; way < WAYS; way++) {
-		if (!strcmp(value, way_names[way])) {
-			*wait = (enum wait)way;
+	char list[128];
+	size_t length = strlen(value), used = 0;
+
+	*number = 0;
+	for (const char *choice = choices; *choice; choice += strcspn(choice, " "), choice += *choice == ' ', ++*number)
+		if (length && strcspn(choice, " ") == length && !memcmp(choice, value, length))
 			return true;
-		}
+	for (const char *c = choices; *c && used < sizeof(list) - 2; c++) {
+		if (*c == ' ')
+			list[used++] = ',';
+		list[used++] = *c;
 	}
-	return wrong(error, size, "wait=%s: not one of spin, yield, park", value);
+	return wrong(error, size, "%s=%s: not one of %.*s", key, value, (int)used, list);
 }
 
 static bool parse_number(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
@@ -344,9 +406,16 @@ static bool parse_number(const struct setting *setting, const char *value, uint3
 	return true;
 }
 
+static bool parse(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
+{
+	if (*setting->choices)
+		return parse_choice(setting->key, value, setting->choices, number, error, size);
+	return parse_number(setting, value, number, error, size);
+}
+
 /* What a spec asks for, applied only when all of it is right. */
 struct wish {
-	enum wait wait;
+	uint32_t wait;
 	uint32_t numbers[SETTINGS];
 };
 
@@ -360,10 +429,10 @@ static bool note(size_t lock, char *pair, struct wish *wish, char *error, size_t
 		return wrong(error, size, "'%s' of lock %s is not key=value", pair, name);
 	*value++ = 0;
 	if (!strcmp(pair, "wait"))
-		return set_wait(value, &wish->wait, error, size);
+		return parse_choice(pair, value, "spin yield park", &wish->wait, error, size);
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(name, number_settings[i].lock) && !strcmp(pair, number_settings[i].key))
-			return parse_number(&number_settings[i], value, &wish->numbers[i], error, size);
+		if (!strcmp(name, all_settings[i].lock) && !strcmp(pair, all_settings[i].key))
+			return parse(&all_settings[i], value, &wish->numbers[i], error, size);
 	return wrong(error, size, "lock %s has no key '%s'", name, pair);
 }
 
@@ -377,6 +446,25 @@ static bool note_all(size_t lock, char *pairs, struct wish *wish, char *error, s
 			return false;
 	}
 	return true;
+}
+
+/* Whether @wish asks for no policy that the program has not brought. */
+static bool own_policy_is_there(const struct wish *wish)
+{
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!strcmp(all_settings[i].key, "policy") && wish->numbers[i] == POLICY_OWN)
+			return atomic_load(&w_own_policy);
+	return true;
+}
+
+/* The functions of @lock as it is set. */
+static const struct any_ops *ops_for(size_t lock, enum wait wait)
+{
+	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
+		if (!strcmp(measured[i].ops[wait].name, all_ops[lock][wait].name) &&
+		    policy_measures((enum policy) * measured[i].policy))
+			return &measured[i].ops[wait];
+	return &all_ops[lock][wait];
 }
 
 const struct any_ops *any_find(const char *spec, char *error, size_t size)
@@ -396,12 +484,16 @@ const struct any_ops *any_find(const char *spec, char *error, size_t size)
 	strcpy(copy, spec);
 	wish.wait = facts[lock].wait;
 	for (size_t i = 0; i < SETTINGS; i++)
-		wish.numbers[i] = *number_settings[i].value;
+		wish.numbers[i] = *all_settings[i].value;
 	if (!note_all(lock, spec[length] ? copy + length + 1 : NULL, &wish, error, size))
 		return NULL;
+	if (!own_policy_is_there(&wish)) {
+		wrong(error, size, "policy=own: the program has brought none (pound_policy_use)");
+		return NULL;
+	}
 	for (size_t i = 0; i < SETTINGS; i++)
-		*number_settings[i].value = wish.numbers[i];
-	return &all_ops[lock][wish.wait];
+		*all_settings[i].value = wish.numbers[i];
+	return ops_for(lock, (enum wait)wish.wait);
 }
 
 /* ---- What is known of them ---- */
@@ -412,8 +504,8 @@ static void list_keys(size_t lock, char *keys, size_t size)
 	size_t used = (size_t)snprintf(keys, size, "wait");
 
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_ops[lock][0].name, number_settings[i].lock))
-			used += (size_t)snprintf(keys + used, size - used, ",%s", number_settings[i].key);
+		if (!strcmp(all_ops[lock][0].name, all_settings[i].lock))
+			used += (size_t)snprintf(keys + used, size - used, ",%s", all_settings[i].key);
 }
 
 static const struct atomics {

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "any.h"
+#include "policy/stay.h"
 #include "poundlock.h"
 #include "route.h"
 
@@ -54,6 +55,42 @@ int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct times
 void pound_lock_unlock(pound_lock_t *lock)
 {
 	(void)ops_of(lock)->unlock(lock->pound_bytes);
+}
+
+/* ---- Shares ---- */
+
+void pound_thread_weight(uint32_t weight)
+{
+	w_weight_set(weight);
+}
+
+int pound_thread_tenant(uint64_t id, uint32_t weight)
+{
+	if (!weight)
+		return EINVAL;
+	return w_tenant_set(id, weight) ? 0 : ENOSPC;
+}
+
+void pound_thread_leave_tenant(void)
+{
+	w_tenant_clear();
+}
+
+/* ---- The program's policy ---- */
+
+_Static_assert(POUND_STAY == POLICY_STAY, "one and the same");
+
+int pound_policy_use(const struct pound_policy *policy)
+{
+	static W_ATOMIC(uint32_t) used;
+	static struct w_own_policy own;
+
+	if (atomic_exchange(&used, 1))
+		return EBUSY;
+	own = (struct w_own_policy){.note = policy->note, .rank = policy->rank, .context = policy->context};
+	/* release: pairs with the acquire of those that ask it */
+	atomic_store_explicit(&w_own_policy, &own, memory_order_release);
+	return 0;
 }
 
 /* ---- Events ---- */

@@ -125,6 +125,51 @@ int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct times
 /* By the thread that locked it, or another one that it handed the ownership to. */
 void pound_lock_unlock(pound_lock_t *lock);
 
+/*
+ * Shares of a lock's time, for the locks and policies that keep them (cfl_spin, cfl_mutex; policy=fair, policy=group).
+ *
+ * A thread's weight is that of its nice value, 1024 at nice 0 (the kernel's table, a quarter more or less a level), read
+ * at its first wait. pound_thread_weight() says another, from 1 on; 0: that of its nice value, read again.
+ *
+ * Its group is its cgroup, read at its first wait, with the weight of cpu.weight or cpu.shares. pound_thread_tenant() says
+ * another: tenant @id of @weight, from 1 on (1024: as a cgroup that was told nothing), shared by all threads that name
+ * the id; the weight is the one said last. It returns 0; EINVAL if the weight is 0; ENOSPC if the process has had 63 groups
+ * already, in which case the thread is in none. pound_thread_leave_tenant() returns the thread to its cgroup.
+ *
+ * All are about the calling thread.
+ */
+void pound_thread_weight(uint32_t weight);
+int pound_thread_tenant(uint64_t id, uint32_t weight);
+void pound_thread_leave_tenant(void);
+
+/*
+ * A policy of your own for the order of a shuffled lock's waiters: what "shfl,policy=own" and "shfl_spin,policy=own" mean.
+ *
+ *   note(context, lock)                by each thread that has to wait, once, before it is in the queue: what is to be known
+ *                                      of it. @lock: the address of the lock (of its bytes), not to be used as one
+ *   rank(context, shuffler, waiter)    by one waiter at a time for each lock, the shuffler, while the lock is held, of its
+ *                                      own note and that of a waiter behind it: POUND_STAY, which leaves the waiter where
+ *                                      it is, or a smaller number, which brings it forward behind the shuffler: smaller
+ *                                      ones first, equals in the order of arrival
+ *
+ * Both may be called by any number of threads at once (of different locks). They must return, soon: the time is that of
+ * a waiter, but one that is about to get the lock. They must not lock or unlock anything that the lock's holder may wait
+ * for, wait, call into this library, fork, end the thread, or jump out. They may read and write what @context leads to,
+ * with atomic operations where that is shared.
+ *
+ * Whatever they answer, the same or another each time, nobody holds the lock together with another, no waiter is lost,
+ * and none is passed more often than twice the lock's key `batch`.
+ *
+ * Returns 0, or EBUSY if the process has one already: it stays for good.
+ */
+#define POUND_STAY UINT32_MAX
+struct pound_policy {
+	uint32_t (*note)(void *context, const void *lock);
+	uint32_t (*rank)(void *context, uint32_t shuffler, uint32_t waiter);
+	void *context;
+};
+int pound_policy_use(const struct pound_policy *policy);
+
 /* What is known of a lock, from core/locks.def and the compiler. Sizes in bytes. */
 struct pound_lock_info {
 	const char *name;

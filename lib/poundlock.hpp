@@ -6,7 +6,9 @@
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
 
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -150,6 +152,29 @@ class any_mutex
 
       private:
 	pound_lock_t native;
+};
+
+// Makes the calling thread one of tenant @id, of @weight, for as long as this lives (poundlock.h). Throws
+// std::invalid_argument if the weight is 0, std::length_error if there are too many groups.
+class tenant
+{
+      public:
+	explicit tenant(std::uint64_t id, std::uint32_t weight = 1024)
+	{
+		int error = pound_thread_tenant(id, weight);
+
+		if (error == EINVAL)
+			throw std::invalid_argument("a tenant's weight is at least 1");
+		if (error)
+			throw std::length_error("there are too many tenants and cgroups");
+	}
+	tenant(const tenant &) = delete;
+	tenant &operator=(const tenant &) = delete;
+
+	~tenant()
+	{
+		pound_thread_leave_tenant();
+	}
 };
 
 } // namespace pound

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The NUMA policy: waiters of the shuffler's domain belong together (ShflLock section 4.1, Figure 4 line 84).
+ * Waiters of the shuffler's domain belong together (ShflLock section 4.1, figure 4 line 84).
  */
 #ifndef POUNDLOCK_POLICY_NUMA_H
 #define POUNDLOCK_POLICY_NUMA_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "stay.h"
+#include "world.h"
 
-static inline bool policy_numa(int32_t shuffler_domain, int32_t waiter_domain)
+static inline uint32_t policy_numa_note(void)
 {
-	return shuffler_domain == waiter_domain;
+	return (uint32_t)w_domain();
+}
+
+static inline uint32_t policy_numa_rank(uint32_t shuffler, uint32_t waiter)
+{
+	return shuffler == waiter ? 0 : POLICY_STAY;
 }
 
 #endif

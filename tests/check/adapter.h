@@ -7,6 +7,9 @@
  * A new lock gets its clients by its line in core/locks.def, and its counts by `./dev check --accept NAME/`. What the
  * checker is to ask of it beyond what it asks of all locks is said in tests/check/locks/NAME.h, which may define
  *
+ * What only this lock is asked is in tests/check/locks/NAME.c, if there is one: its clients are NAME+/...; it may define
+ * ADJUST(policy), a statement about the settings that its clients run with, and CLIENTS, and include ../lock.c.
+ *
  *   WHEN_3        events that three threads which lock once, the second of another domain, must bring about: "shuffle"
  *   WHEN_5        the same of four waiters for a held lock, domains going round
  *   WHEN_FORKED   the same of a fork by the holder while another waits
@@ -73,8 +76,16 @@
 #define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
 
 /* Bounds are as small as they can be while what they bound still happens. */
-#define SMALL(lock, key, default_, least, most, small) .key = small,
-#define POLICY(way) ((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
+#define SMALL(lock, key, default_, least, most, small, ...) .key = small,
+#define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
+
+static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)
+{
+#ifdef ADJUST
+	ADJUST(policy);
+#endif
+	return policy;
+}
 
 /* The node that a holder keeps, or NULL where it keeps none. */
 typedef void *holding;

@@ -209,6 +209,9 @@ WAYS(freed, lock_and_free(wait))
 		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
 		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
 
+#ifdef CLIENTS
+const struct check_client check_clients[] = {CLIENTS{.name = NULL}};
+#else
 /* Sleeps that end for no reason multiply the states: all of them with two threads, under a bound with three. */
 const struct check_client check_clients[] = {
 	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),
@@ -239,3 +242,4 @@ const struct check_client check_clients[] = {
 	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 50000, .spurious = 1),
 	{.name = NULL},
 };
+#endif

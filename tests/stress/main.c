@@ -3,6 +3,7 @@
  * stress SPEC [SCENARIO]: puts one lock, chosen as any.h chooses it, through all scenarios or one. Silent and 0 when all
  * holds; else one line on stderr says what did not.
  */
+#include "poundlock.h"
 #include "stress.h"
 
 #define SECONDS_PER_SCENARIO 60
@@ -41,8 +42,29 @@ void crew_join(struct crew *crew)
 		EXPECT(!pthread_join(crew->threads[i], NULL));
 }
 
+/* The program's own policy, a hostile one: whatever comes to its mind. */
+static uint32_t any_answer(void)
+{
+	static _Thread_local uint32_t random = 1;
+
+	return next_random(&random) % 4 ? random : random % 2 ? POUND_STAY : 0;
+}
+
+static uint32_t any_note(void *context, const void *lock)
+{
+	(void)context, (void)lock;
+	return any_answer();
+}
+
+static uint32_t any_rank(void *context, uint32_t shuffler, uint32_t waiter)
+{
+	(void)context, (void)shuffler, (void)waiter;
+	return any_answer();
+}
+
 int main(int count, char **arguments)
 {
+	static const struct pound_policy hostile = {.note = any_note, .rank = any_rank};
 	char error[256];
 	int ran = 0;
 
@@ -50,6 +72,7 @@ int main(int count, char **arguments)
 		fprintf(stderr, "Usage: stress SPEC [SCENARIO]\n");
 		return 2;
 	}
+	EXPECT(!pound_policy_use(&hostile));
 	ops = any_find(arguments[1], error, sizeof(error));
 	if (!ops) {
 		fprintf(stderr, "stress: %s\n", error);

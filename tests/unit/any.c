@@ -30,6 +30,12 @@ static const struct {
 	{"cna,reduction=-1", "reduction=-1: not a number from 0 to 4294967294"},
 	{"ttas,backoff= 5", "backoff= 5: not a number from 0 to 1000000"},
 	{"shfl_mutex,patience=", "patience=: not a number from 0 to 1000000000"},
+	{"shfl,policy=", "policy=: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl_spin,policy=rout", "policy=rout: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl_spin,policy=routes", "policy=routes: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl_spin,policy=fifo numa", "policy=fifo numa: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl,policy=own", "policy=own: the program has brought none (pound_policy_use)"},
+	{"shfl,batch=0", "batch=0: not a number from 1 to 1000000"},
 };
 
 static void wrong_specs(void)
@@ -89,17 +95,30 @@ static void every_lock_every_way(void)
 	EXPECT(count > 0);
 }
 
+/* Each key takes a number, or each of the names that the line about a wrong one lists. */
+static void every_value(const char *lock, const char *key)
+{
+	char error[256], spec[128], *names, *rest;
+
+	snprintf(spec, sizeof(spec), "%s,%s=100", lock, key);
+	if (any_find(spec, error, sizeof(error)))
+		return;
+	names = strstr(error, "not one of ");
+	EXPECT(names, "%s", error);
+	for (char *name = strtok_r(names + 11, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+		snprintf(spec, sizeof(spec), "%s,%s=%s", lock, key, name);
+		EXPECT(any_find(spec, error, sizeof(error)) || !strcmp(name, "own"), "%s", spec);
+	}
+}
+
 static void every_key(void)
 {
-	char keys[64], spec[128];
+	char keys[64];
 
 	for (size_t i = 0; pound_lock_info(i); i++) {
 		strcpy(keys, pound_lock_info(i)->keys);
-		for (char *key = strtok(keys, ","); key; key = strtok(NULL, ",")) {
-			snprintf(spec, sizeof(spec), "%s,%s=%s", pound_lock_info(i)->name, key,
-				 strcmp(key, "wait") ? "100" : "park");
-			EXPECT(any_find(spec, NULL, 0), "%s", spec);
-		}
+		for (char *key = strtok(keys, ","); key; key = strtok(NULL, ","))
+			every_value(pound_lock_info(i)->name, key);
 	}
 }
 

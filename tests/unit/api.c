@@ -128,6 +128,51 @@ static void events(void)
 	EXPECT(count_of("abandon") == 2 && count_of("contended") == 2);
 }
 
+/* A policy of the program's: youngest first, by a count of the arrivals. */
+static uint32_t count_up(void *context, const void *lock_bytes)
+{
+	(void)lock_bytes;
+	return __atomic_fetch_add((uint32_t *)context, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t youngest_first(void *context, uint32_t shuffler, uint32_t waiter)
+{
+	(void)context, (void)shuffler;
+	return UINT32_MAX - 1 - waiter;
+}
+
+static void own_policy(void)
+{
+	static uint32_t arrivals;
+	static const struct pound_policy policy = {count_up, youngest_first, &arrivals};
+	char error[128];
+
+	EXPECT(pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)) == EINVAL);
+	EXPECT(!strcmp(error, "policy=own: the program has brought none (pound_policy_use)"), "%s", error);
+	EXPECT(pound_policy_use(&policy) == 0 && pound_policy_use(&policy) == EBUSY);
+	EXPECT(!pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)));
+	pound_lock_lock(&lock);
+	elsewhere(lock_is_held);
+	pound_lock_unlock(&lock);
+	elsewhere(lock_is_free);
+	EXPECT(arrivals, "the policy was not asked");
+	EXPECT(!pound_lock_init(&lock, "shfl,policy=numa", NULL, 0));
+}
+
+static void shares(void)
+{
+	errno = 77;
+	EXPECT(pound_thread_tenant(1, 0) == EINVAL);
+	for (uint64_t id = 0; id < 62; id++)
+		EXPECT(!pound_thread_tenant(id, 1 + (uint32_t)id) && !pound_thread_tenant(id, 1024));
+	while (!pound_thread_tenant(UINT64_MAX, 1) && !pound_thread_tenant(UINT64_MAX - 1, 1))
+		EXPECT(!pound_thread_tenant(1u << 20, 1), "tenants have no end");
+	pound_thread_leave_tenant();
+	pound_thread_weight(1);
+	pound_thread_weight(0);
+	EXPECT(errno == 77);
+}
+
 static void domain(void)
 {
 	/* As many domains as CPUs, and no more. */
@@ -158,6 +203,8 @@ int main(void)
 	mutexes();
 	locks();
 	events();
+	own_policy();
+	shares();
 	domain();
 	route();
 	return 0;

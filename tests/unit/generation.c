@@ -56,14 +56,14 @@ static void unfinished_repair_is_taken_over(void)
 
 static void shfl_spin_in_a_child(void)
 {
-	struct shfl_spin_policy policy = {.wait = WAIT_YIELD};
+	struct shfl_spin_policy policy = {.wait = WAIT_YIELD, .batch = 2};
 
 	for (int held = 0; held < 2; held++) {
 		for (int tries = 0; tries < 2; tries++) {
 			struct shfl_spin lock = {.tail = NULL};
 
 			w_generation = 0;
-			EXPECT(shfl_enter(&lock.tail, &gone));
+			EXPECT(shfl_enter(&lock.tail, &gone, 0));
 			atomic_store(&lock.locked, (uint32_t)held);
 			fork_here();
 			if (held)
@@ -81,14 +81,14 @@ static void shfl_spin_in_a_child(void)
 
 static void shfl_mutex_in_a_child(void)
 {
-	struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 4};
+	struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 4, .batch = 2};
 
 	for (uint32_t state = 0; state < 16; state++) {
 		for (int tries = 0; tries < 2; tries++) {
 			struct shfl_mutex lock = {.heir = &gone.status};
 
 			w_generation = 0;
-			EXPECT(shfl_enter(&lock.tail, &gone));
+			EXPECT(shfl_enter(&lock.tail, &gone, 0));
 			atomic_store(&lock.state, state);
 			fork_here();
 			if (state & SHFL_MUTEX_LOCKED) {

@@ -8,7 +8,7 @@
 
 #define FLAGS (SHFL_MUTEX_LOCKED | SHFL_MUTEX_PARKED | SHFL_MUTEX_HEIR | SHFL_MUTEX_CLOSED)
 
-static const struct shfl_mutex_policy parks = {.wait = WAIT_PARK, .patience = 1};
+static const struct shfl_mutex_policy parks = {.wait = WAIT_PARK, .patience = 1, .policy = POLICY_NUMA, .batch = 2};
 static struct shfl_mutex lock;
 static struct shfl_node head, second;
 
@@ -79,7 +79,10 @@ static bool release_and_steal(void *stolen)
 static void closes_after_patience(void)
 {
 	for (uint32_t patience = 0; patience < 4; patience++) {
-		struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = patience};
+		struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+						   .patience = patience,
+						   .policy = POLICY_NUMA,
+						   .batch = 2};
 		uint32_t stolen = 0;
 
 		begin(SHFL_MUTEX_LOCKED);
@@ -105,7 +108,10 @@ static void head_against_release(void)
 	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++) {
 		for (uint32_t patience = 0; patience < 3; patience++) {
 			for (long step = 1; step < 40; step++) {
-				struct shfl_mutex_policy policy = {.wait = wait, .patience = patience};
+				struct shfl_mutex_policy policy = {.wait = wait,
+								   .patience = patience,
+								   .policy = POLICY_NUMA,
+								   .batch = 2};
 
 				begin(SHFL_MUTEX_LOCKED);
 				script_at(step, release, NULL);
@@ -121,7 +127,10 @@ static void timed_head_against_release(void)
 	for (uint32_t patience = 0; patience < 3; patience++) {
 		for (long step = 1; step < 40; step++) {
 			for (long end = 1; end < 40; end++) {
-				struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = patience};
+				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+								   .patience = patience,
+								   .policy = POLICY_NUMA,
+								   .batch = 2};
 				struct w_deadline deadline = script_deadline(end);
 
 				begin(SHFL_MUTEX_LOCKED);
@@ -156,11 +165,14 @@ static void timed_waiter_against_head(void)
 	for (long taken = 1; taken < 40; taken += 3) {
 		for (long released = taken; released < 60; released++) {
 			for (long end = 1; end < 60; end += 2) {
-				struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 1};
+				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+								   .patience = 1,
+								   .policy = POLICY_NUMA,
+								   .batch = 2};
 				struct w_deadline deadline = script_deadline(end);
 
 				begin(SHFL_MUTEX_CLOSED);
-				EXPECT(shfl_enter(&lock.tail, &head));
+				EXPECT(shfl_enter(&lock.tail, &head, 0));
 				script_clear();
 				script_at(taken, head_takes_and_leaves, NULL);
 				script_at(released, release, NULL);
@@ -175,7 +187,7 @@ static bool second_enters_and_sleeps(void *unused)
 	(void)unused;
 	if (!atomic_load(&lock.tail))
 		return false;
-	EXPECT(!shfl_enter(&lock.tail, &second));
+	EXPECT(!shfl_enter(&lock.tail, &second, 0));
 	atomic_store(&second.status, SHFL_PARKED);
 	return true;
 }
@@ -188,7 +200,10 @@ static void next_in_line_is_woken(void)
 
 	for (long entered = 1; entered < 20; entered++) {
 		for (long step = entered; step < 60; step++) {
-			struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 100};
+			struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+							   .patience = 100,
+							   .policy = POLICY_NUMA,
+							   .batch = 2};
 			bool heir;
 
 			begin(SHFL_MUTEX_LOCKED);
@@ -217,7 +232,10 @@ static void timed_head_wakes_the_next(void)
 
 	for (long step = 1; step < 40; step++) {
 		for (long end = step; end < 60; end++) {
-			struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 1};
+			struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+							   .patience = 1,
+							   .policy = POLICY_NUMA,
+							   .batch = 2};
 			struct w_deadline deadline = script_deadline(end);
 
 			begin(SHFL_MUTEX_LOCKED);

@@ -5,7 +5,7 @@
 #include "shfl_spin.h"
 #include "unit.h"
 
-static const struct shfl_spin_policy parks = {.wait = WAIT_PARK};
+static const struct shfl_spin_policy parks = {.wait = WAIT_PARK, .policy = POLICY_NUMA, .batch = 2};
 static struct shfl_spin lock;
 static struct shfl_node ahead;
 
@@ -19,10 +19,10 @@ static void begin(void)
 static void newcomer_waits_for_the_queue(void)
 {
 	begin();
-	EXPECT(shfl_enter(&lock.tail, &ahead));
+	EXPECT(shfl_enter(&lock.tail, &ahead, 0));
 	EXPECT(!atomic_load(&lock.locked));
 	EXPECT(!shfl_spin_try_acquire(&lock), "a newcomer stole the lock although a waiter is queued");
-	EXPECT(shfl_spin_take_as_head(&lock, &ahead, WAIT_YIELD, NULL));
+	EXPECT(shfl_spin_take_as_head(&lock, &ahead, parks, NULL));
 	EXPECT(!shfl_leave(&lock.tail, &ahead, WAIT_YIELD));
 	EXPECT(!shfl_spin_try_acquire(&lock));
 	EXPECT(shfl_spin_release(&lock, parks));
@@ -71,7 +71,9 @@ static void head_against_release(void)
 			EXPECT(shfl_spin_try_acquire(&lock));
 			script_clear();
 			script_at(step, release, NULL);
-			EXPECT(shfl_spin_acquire(&lock, (struct shfl_spin_policy){.wait = wait}, NULL));
+			EXPECT(shfl_spin_acquire(
+				&lock, (struct shfl_spin_policy){.wait = wait, .policy = POLICY_NUMA, .batch = 2},
+				NULL));
 			expect_settled(true);
 		}
 	}
@@ -100,7 +102,7 @@ static void timed_waiter_against_head(void)
 			struct w_deadline deadline = script_deadline(end);
 
 			begin();
-			EXPECT(shfl_enter(&lock.tail, &ahead));
+			EXPECT(shfl_enter(&lock.tail, &ahead, 0));
 			script_clear();
 			script_at(step, head_passes, NULL);
 			expect_settled(shfl_spin_acquire(&lock, parks, &deadline));

@@ -17,8 +17,7 @@ static W_ATOMIC(uint32_t) word; /* 1: shuffle on; 0: stop */
 static void enter(int first, int last)
 {
 	for (int i = first; i < last; i++) {
-		script_domain = domains[i];
-		EXPECT(shfl_enter(&tail, &nodes[i]) == (i == 0));
+		EXPECT(shfl_enter(&tail, &nodes[i], (uint32_t)domains[i]) == (i == 0));
 	}
 }
 
@@ -31,9 +30,13 @@ static void begin(int count, int pattern)
 		domains[i] = digit(pattern, DOMAINS, i);
 }
 
+static const enum policy numa = POLICY_NUMA;
+static const struct shfl_stop when_free = {.word = &word, .mask = ~0u, .value = 0};
+
 static void shuffle(struct shfl_node *node)
 {
-	shfl_shuffle(node, &word, ~0u, 0, false);
+	EXPECT(node, "nobody has the role");
+	shfl_shuffle(node, when_free, false, shfl_by(&numa, SHFL_MAX_BATCH));
 }
 
 /* What the order is to be, and how many belong to the batch: those of the head's domain first, but the last stays. */
@@ -151,7 +154,7 @@ static void batch_ends(void)
 	enter(0, count);
 	shuffle(&nodes[0]);
 	EXPECT(!role_holder(count), "the role outlived the batch");
-	for (node = &nodes[0]; node->domain == domains[0]; node = atomic_load(&node->next))
+	for (node = &nodes[0]; node->note == (uint32_t)domains[0]; node = atomic_load(&node->next))
 		EXPECT(node->batch == (uint32_t)++place);
 	EXPECT(place == SHFL_MAX_BATCH, "%d waiters passed", place - 1);
 	EXPECT(node == &nodes[1]);
@@ -168,7 +171,8 @@ static void stops_at_once_when_the_lock_is_free(void)
 	EXPECT(nodes[0].batch == 1 && !nodes[1].batch);
 	EXPECT(role_holder(3) == &nodes[0]);
 	atomic_store(&word, 5);
-	shfl_shuffle(&nodes[0], &word, 2, 0, false);
+	shfl_shuffle(&nodes[0], (struct shfl_stop){.word = &word, .mask = 2, .value = 0}, false,
+		     shfl_by(&numa, SHFL_MAX_BATCH));
 	EXPECT(!nodes[1].batch, "bits outside the mask were looked at");
 }
 
@@ -200,6 +204,168 @@ static void stops_anywhere(void)
 	}
 }
 
+/* ---- Policies ---- */
+
+/* As the heads come and go, those behind shuffling where they are to, in which order the waiters are served. */
+static void drain(int count, struct shfl_order order, int *served)
+{
+	struct shfl_node *head = &nodes[0], *shuffler;
+	int heads = 0;
+
+	for (; head; heads++) {
+		served[heads] = (int)(head - nodes);
+		if (shfl_head_shuffles(head))
+			shfl_shuffle(head, when_free, false, order);
+		for (int walks = 0; walks < 2 && (shuffler = role_holder(count)) && shuffler != head; walks++)
+			shfl_shuffle(shuffler, when_free, false, order);
+		struct shfl_node *next = atomic_load(&head->next);
+
+		EXPECT(!shfl_leave(&tail, head, WAIT_YIELD));
+		atomic_store(&head->shuffler, 0);
+		head = next;
+	}
+	EXPECT(heads == count, "%d of %d waiters were served", heads, count);
+	EXPECT(!atomic_load(&tail));
+}
+
+/* How often @waiter was passed, and that it was not more often than may be. */
+static void expect_bound(int count, const int *served, uint32_t bound)
+{
+	for (int place = 0; place < count; place++) {
+		uint32_t passed = 0;
+
+		for (int before = 0; before < place; before++)
+			passed += served[before] > served[place];
+		EXPECT(passed <= bound, "waiter %d was passed by %u", served[place], passed);
+	}
+}
+
+/* Waiters at all positions: the tour from the head's on, each once, but for the last, which others link to. */
+static void route_is_a_tour(void)
+{
+	static const enum policy route = POLICY_ROUTE;
+	static const int positions[] = {5, 2, 7, 0, 6, 1, 4, 3, 5};
+	static const int tour[] = {5, 6, 7, 0, 1, 2, 3, 4, 5};
+	int served[COUNT(positions)];
+
+	begin(COUNT(positions), 0);
+	script_cpus = 8;
+	for (int i = 0; i < COUNT(positions); i++)
+		domains[i] = positions[i];
+	enter(0, COUNT(positions));
+	drain(COUNT(positions), shfl_by(&route, SHFL_MAX_BATCH), served);
+	for (int i = 0; i < COUNT(positions); i++)
+		EXPECT(positions[served[i]] == tour[i], "stop %d is at %d", i, positions[served[i]]);
+	script_cpus = 1;
+}
+
+static void fifo_moves_nobody(void)
+{
+	static const enum policy fifo = POLICY_FIFO;
+	int served[MOST];
+
+	for (int pattern = 0; pattern < power(DOMAINS, MOST); pattern += 7) {
+		begin(MOST, pattern);
+		enter(0, MOST);
+		drain(MOST, shfl_by(&fifo, SHFL_MAX_BATCH), served);
+		for (int i = 0; i < MOST; i++)
+			EXPECT(served[i] == i);
+	}
+}
+
+/* Those that have less than the head come first, the least first; times that wrap compare all the same. */
+static void least_first(void)
+{
+	static const enum policy policies[] = {POLICY_FAIR, POLICY_OCCUPANCY};
+	static const int times[] = {50, 70, 40, 60, 20, 50, 10, 90};
+	static const int order[] = {0, 6, 4, 2, 5, 1, 3, 7};
+
+	for (int policy = 0; policy < COUNT(policies); policy++) {
+		for (int base = 0; base <= 55 && !(base && policies[policy] == POLICY_OCCUPANCY); base += 55) {
+			begin(COUNT(times), 0);
+			for (int i = 0; i < COUNT(times); i++)
+				domains[i] = times[i] - base;
+			enter(0, COUNT(times));
+			shfl_shuffle(&nodes[0], when_free, false, shfl_by(&policies[policy], SHFL_MAX_BATCH));
+			struct shfl_node *node = &nodes[0];
+
+			for (int i = 0; i < COUNT(times); i++, node = atomic_load(&node->next))
+				EXPECT(node == &nodes[order[i]], "place %d, policy %d", i, policies[policy]);
+		}
+	}
+}
+
+/* For each policy, the program's own with answers at random among them, nobody is lost or passed too often. */
+static uint32_t any_note(void *context, const void *anything)
+{
+	(void)context, (void)anything;
+	return w_random();
+}
+
+static uint32_t any_rank(void *context, uint32_t shuffler, uint32_t waiter)
+{
+	static const uint32_t extremes[] = {0, 1, POLICY_STAY - 1, POLICY_STAY};
+	uint32_t random = w_random();
+
+	(void)context, (void)shuffler, (void)waiter;
+	return random % 2 ? extremes[random / 2 % 4] : random;
+}
+
+static const struct w_own_policy hostile = {.note = any_note, .rank = any_rank};
+
+/* More waiters come whenever there are few, so that the queue never ends, until all have come. */
+static void expect_all_served(enum policy policy, uint32_t bound, int most)
+{
+	static int served[COUNT(nodes)];
+	struct shfl_order order = shfl_by(&policy, bound);
+	struct shfl_node *head = &nodes[0], *shuffler;
+	int entered = 0, heads = 0;
+
+	while (heads < most) {
+		int more = entered + (int)(w_random() % 24);
+
+		for (; entered < (more < most ? more : most) && (entered - heads < 40 || entered == heads); entered++) {
+			uint32_t note = w_random() % 4;
+
+			if (shfl_enter(&tail, &nodes[entered], note))
+				head = &nodes[entered];
+		}
+		if (entered == heads)
+			continue;
+		EXPECT(head, "the queue has lost %d waiters", entered - heads);
+		served[heads++] = (int)(head - nodes);
+		if (shfl_head_shuffles(head))
+			shfl_shuffle(head, when_free, w_random() % 2, order);
+		shuffler = NULL;
+		for (struct shfl_node *node = head; node; node = atomic_load(&node->next))
+			if (atomic_load(&node->shuffler))
+				shuffler = node;
+		if (shuffler && shuffler != head && w_random() % 2)
+			shfl_shuffle(shuffler, when_free, false, order);
+		struct shfl_node *next = atomic_load(&head->next);
+
+		(void)shfl_leave(&tail, head, WAIT_YIELD);
+		head = next;
+	}
+	EXPECT(!atomic_load(&tail));
+	expect_bound(most, served, 2 * bound);
+}
+
+static void every_policy_has_its_bound(void)
+{
+	atomic_store(&w_own_policy, &hostile);
+	script_cpus = 4;
+	for (enum policy policy = POLICY_FIFO; policy <= POLICY_OWN; policy++) {
+		for (uint32_t bound = 1; bound <= 16; bound *= 2) {
+			for (int round = 0; round < 8; round++) {
+				begin(0, 0);
+				expect_all_served(policy, bound, 500);
+			}
+		}
+	}
+	script_cpus = 1;
+}
+
 /* ---- Statuses ---- */
 
 static void set_status(struct shfl_node *node, uint32_t status)
@@ -229,7 +395,7 @@ static void wakes_only_the_next_in_line(void)
 		enter(0, 4);
 		for (int i = 1; i < 4; i++)
 			atomic_store(&nodes[i].status, status);
-		shfl_shuffle(&nodes[0], &word, ~0u, 0, true);
+		shfl_shuffle(&nodes[0], when_free, true, shfl_by(&numa, SHFL_MAX_BATCH));
 		EXPECT(atomic_load(&nodes[2].status) != status, "the next in line was not woken");
 		EXPECT(script_unparks(&nodes[2].status) == (status == SHFL_PARKED));
 		EXPECT(atomic_load(&nodes[1].status) == status && !script_unparks(&nodes[1].status));
@@ -314,7 +480,8 @@ static void wait_between(enum wait wait, bool (*first)(void *), long first_step,
 	script_clear();
 	script_at(first_step, first, NULL);
 	script_at(leave_step, head_leaves, NULL);
-	head = shfl_wait_turn(&nodes[1], wait, deadline_step == NEVER ? NULL : &deadline, &slept);
+	head = shfl_wait_turn(&nodes[1], wait, deadline_step == NEVER ? NULL : &deadline, &slept,
+			      shfl_by(&numa, SHFL_MAX_BATCH));
 	EXPECT(head || script_time >= deadline_step, "gave up before its deadline");
 	script_finish();
 	if (head)
@@ -344,6 +511,10 @@ int main(void)
 	RUN(batch_ends);
 	RUN(stops_at_once_when_the_lock_is_free);
 	RUN(stops_anywhere);
+	RUN(route_is_a_tour);
+	RUN(fifo_moves_nobody);
+	RUN(least_first);
+	RUN(every_policy_has_its_bound);
 	RUN(wake_early_by_status);
 	RUN(wakes_only_the_next_in_line);
 	RUN(pass_role_by_status);

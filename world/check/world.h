@@ -151,6 +151,31 @@ enum w_event {
 #define w_now() (CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 60 : UINT64_C(0))
 #define w_fork_generation() check_engine->generation()
 
+/* What a thread knows of its use of a lock is the same each time: by the thread, so that they differ. */
+struct w_account {
+	const void *lock;
+	uint64_t held, until, since;
+	uint32_t recent;
+};
+
+#define w_account(lock)                                                   \
+	(&(struct w_account){.lock = (lock),                              \
+			     .held = (uint64_t)check_engine->self() << 8, \
+			     .recent = check_engine->self()})
+#define w_weight() 1024u
+#define W_GROUPS 2
+#define w_group() (check_engine->self() % 2)
+#define w_group_weight(group) ((void)(group), 1024u)
+
+/* A policy of the program may answer anything: first, behind the first, or none. */
+#define w_own_policy_note(lock) ((void)(lock), 0u)
+#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), check_any_rank())
+#define check_any_rank()                                                                    \
+	({                                                                                  \
+		uint64_t rank_ = CHECK_DO("rank", CHECK_CHOOSE, CHECK_RELAXED, NULL, 3, 0); \
+		rank_ == 2 ? UINT32_MAX : (uint32_t)rank_;                                  \
+	})
+
 /* A waiter's node: a status of 0 says that it is free. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -156,6 +157,10 @@ struct w_self *w_self_attach(void)
 		else
 			wait_for_memory(tid);
 	}
+	/* They were another thread's. */
+	memset(self->accounts, 0, sizeof(self->accounts));
+	self->weight = 0;
+	self->group = 0;
 	if (!self->random)
 		self->random = (uint32_t)w_now() * 2654435761u ^ tid;
 	if (!self->random)

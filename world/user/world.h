@@ -128,6 +128,18 @@ struct w_node {
 
 #define W_NODES 8
 
+/* What a thread knows of its use of a lock. Its own: no other thread reads or writes it. */
+struct w_account {
+	const void *lock; /* NULL: none */
+	uint64_t held;    /* for how long, by weight (core/hold.h) */
+	uint64_t until;   /* when it last was released after somebody had waited; 0: never */
+	uint64_t since;   /* when it was taken, while it is held; 0: not known */
+	uint32_t recent;  /* the mean of the hold times lately */
+	uint32_t used;    /* the later, the larger */
+};
+
+#define W_ACCOUNTS 8
+
 /*
  * What a thread keeps between its lock operations. Records are never unmapped: a node may still be queued when its
  * thread ends. A thread that ended leaves its record to the next one that looks for one (thread.c).
@@ -138,6 +150,10 @@ struct w_self {
 	uint32_t random;
 	struct w_self *next; /* in the list of all records */
 	W_ATOMIC(struct w_more_nodes *) more;
+	struct w_account accounts[W_ACCOUNTS];
+	uint32_t account_uses;
+	uint32_t weight; /* 0: not known yet */
+	uint32_t group;  /* one more than its number; 0: not known yet */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
 
@@ -197,6 +213,81 @@ W_HIDDEN uint64_t w_counted(enum w_event event);
 		if (w_unlikely(w_listening))     \
 			w_count(W_EVENT_##name); \
 	} while (0)
+
+/* ---- Shares (shares.c) ---- */
+
+W_HIDDEN struct w_account *w_account_open(struct w_self *self, const void *lock);
+
+static inline struct w_account *w_account(const void *lock)
+{
+	struct w_self *self = w_self();
+
+	for (int i = 0; i < W_ACCOUNTS; i++) {
+		if (self->accounts[i].lock == lock) {
+			self->accounts[i].used = ++self->account_uses;
+			return &self->accounts[i];
+		}
+	}
+	return w_account_open(self, lock);
+}
+
+W_HIDDEN uint32_t w_weight_read(struct w_self *self);
+W_HIDDEN uint32_t w_group_read(struct w_self *self);
+
+static inline uint32_t w_weight(void)
+{
+	struct w_self *self = w_self();
+
+	return w_likely(self->weight) ? self->weight : w_weight_read(self);
+}
+
+static inline uint32_t w_group(void)
+{
+	struct w_self *self = w_self();
+
+	return w_likely(self->group) ? self->group - 1 : w_group_read(self);
+}
+
+#define W_GROUPS 64
+
+/* By group, once that is known to some thread. */
+extern W_HIDDEN W_ATOMIC(uint32_t) w_group_weights[W_GROUPS];
+
+static inline uint32_t w_group_weight(uint32_t group)
+{
+	/* relaxed: a number that is set before any thread is of the group, and may be set anew */
+	return atomic_load_explicit(&w_group_weights[group], memory_order_relaxed);
+}
+
+/* The thread's weight from now on; 0: that of its nice value, read again. */
+W_HIDDEN void w_weight_set(uint32_t weight);
+/* The thread's group from now on: the tenant @id, of @weight, or its cgroup again. False if there are too many. */
+W_HIDDEN bool w_tenant_set(uint64_t id, uint32_t weight);
+W_HIDDEN void w_tenant_clear(void);
+
+/* A policy that the program brings: as those of core/policy/policy.h. */
+struct w_own_policy {
+	uint32_t (*note)(void *context, const void *lock);
+	uint32_t (*rank)(void *context, uint32_t shuffler, uint32_t waiter);
+	void *context;
+};
+
+/* NULL: none. Set at most once. */
+extern W_HIDDEN W_ATOMIC(const struct w_own_policy *) w_own_policy;
+
+static inline uint32_t w_own_policy_note(const void *lock)
+{
+	const struct w_own_policy *own = atomic_load_explicit(&w_own_policy, memory_order_acquire);
+
+	return own->note(own->context, lock);
+}
+
+static inline uint32_t w_own_policy_rank(uint32_t shuffler, uint32_t waiter)
+{
+	const struct w_own_policy *own = atomic_load_explicit(&w_own_policy, memory_order_acquire);
+
+	return own->rank(own->context, shuffler, waiter);
+}
 
 /* ---- Where and when ---- */
 

@@ -114,26 +114,31 @@ impl Arguments {
 /// A file of clients, and what it is compiled with.
 struct File {
     name: String,
-    path: &'static str,
+    path: String,
     defines: Vec<String>,
     /// The header of the lock that it is about.
     header: Option<String>,
 }
 
 fn files(sources: &Sources) -> Result<Vec<File>> {
-    let own = |name: &str, path| File { name: name.into(), path, defines: Vec::new(), header: None };
+    let own = |name: &str, path: &str| File { name: name.into(), path: path.into(), defines: Vec::new(), header: None };
     let mut files = vec![own("litmus", "litmus.c"), own("seeded", "seeded.c")];
     for lock in sources.locks()? {
         let header = format!("{}.h", lock.name);
         let include = format!("LOCK_HEADER=\"{header}\"");
         let traits = format!("LOCK_TRAITS=\"locks/{header}\"");
         let defines = vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
-        files.push(File { name: lock.name, path: "lock.c", defines, header: Some(header) });
+        let extra = format!("locks/{}.c", lock.name);
+        if sources.root.join("tests/check").join(&extra).exists() {
+            let name = format!("{}+", lock.name);
+            files.push(File { name, path: extra, defines: defines.clone(), header: Some(header.clone()) });
+        }
+        files.push(File { name: lock.name, path: "lock.c".into(), defines, header: Some(header) });
     }
     for name in sources.rw_locks()? {
         let header = format!("{name}.h");
         let defines = vec![format!("LOCK={name}"), format!("LOCK_HEADER=\"{header}\"")];
-        files.push(File { name, path: "rw.c", defines, header: Some(header) });
+        files.push(File { name, path: "rw.c".into(), defines, header: Some(header) });
     }
     Ok(files)
 }
@@ -141,7 +146,7 @@ fn files(sources: &Sources) -> Result<Vec<File>> {
 impl File {
     /// Its clients, each with its full name. What the compiler makes stays in `folder` while they are used.
     fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<(String, &'static Client)>> {
-        let clients = sources.clients(&self.name, self.path, &self.defines, folder)?;
+        let clients = sources.clients(&self.name, &self.path, &self.defines, folder)?;
         let named = |client: &'static Client| (format!("{}/{}", self.name, abi::text(client.name)), client);
         Ok(clients.into_iter().map(named).collect())
     }

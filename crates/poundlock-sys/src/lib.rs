@@ -65,6 +65,17 @@ pub struct pound_lock_info {
     pub atomics_contended: f64,
 }
 
+/// A policy of the program's own for the order of waiters.
+#[repr(C)]
+pub struct pound_policy {
+    /// What is to be known of a waiter.
+    pub note: Option<unsafe extern "C" fn(context: *mut c_void, lock: *const c_void) -> u32>,
+    /// Where a waiter goes, as the shuffler sees it.
+    pub rank: Option<unsafe extern "C" fn(context: *mut c_void, shuffler: u32, waiter: u32) -> u32>,
+    /// What both are given.
+    pub context: *mut c_void,
+}
+
 unsafe extern "C" {
     /// The contended part of [`pound_mutex_lock`].
     pub fn pound_mutex_lock_slow(mutex: *mut pound_mutex_t);
@@ -85,6 +96,15 @@ unsafe extern "C" {
     pub fn pound_lock_timedlock(lock: *mut pound_lock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
     /// Releases the lock.
     pub fn pound_lock_unlock(lock: *mut pound_lock_t);
+
+    /// The calling thread's weight from now on; 0: that of its nice value.
+    pub fn pound_thread_weight(weight: u32);
+    /// Makes the calling thread one of a tenant's; 0, EINVAL or ENOSPC.
+    pub fn pound_thread_tenant(id: u64, weight: u32) -> c_int;
+    /// Returns the calling thread to its cgroup.
+    pub fn pound_thread_leave_tenant();
+    /// Makes `policy=own` mean this policy, for good; 0 or EBUSY.
+    pub fn pound_policy_use(policy: *const pound_policy) -> c_int;
 
     /// The index-th lock, or null past the last. Valid until the calling thread asks again.
     pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;

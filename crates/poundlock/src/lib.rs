@@ -19,11 +19,14 @@ mod any;
 mod info;
 mod mutex;
 mod route;
+mod shares;
 
 pub use any::{AnyLock, AnyLockGuard, SpecError, check_spec};
 pub use info::{LockInfo, locks};
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 pub use route::{Route, route};
+
+pub use shares::{Tenant, TooManyTenants, set_thread_weight};
 
 pub use poundlock_sys::C_COMPILER;
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * How long a thread has held a lock: its account with it, w_account(lock), which only its thread reads and writes.
+ *
+ * From: CFL (PPoPP'24) section 3.1. Time is virtual: real nanoseconds over the thread's weight, 1,024 being the weight of
+ * nice 0. `recent` is the mean of the real hold times lately, each new one counting an eighth.
+ */
+#ifndef POUNDLOCK_HOLD_H
+#define POUNDLOCK_HOLD_H
+
+#include "world.h"
+
+#define HOLD_WEIGHT 1024
+
+static inline uint64_t hold_virtual(uint64_t nanoseconds, uint32_t weight)
+{
+	return nanoseconds * HOLD_WEIGHT / weight;
+}
+
+/* Notes that @account's thread has held the lock for so long. */
+static inline void hold_charge(struct w_account *account, uint64_t nanoseconds)
+{
+	uint32_t part = nanoseconds < UINT32_MAX ? (uint32_t)nanoseconds : UINT32_MAX;
+
+	account->held += hold_virtual(nanoseconds, w_weight());
+	account->recent = account->recent ? account->recent - account->recent / 8 + part / 8 : part;
+}
+
+/* Around a hold of a lock that does not measure by itself, by its thread: the time begins, or ends. */
+static inline void hold_begin(const void *lock)
+{
+	w_account(lock)->since = w_now();
+}
+
+static inline void hold_end(const void *lock)
+{
+	struct w_account *account = w_account(lock);
+
+	if (account->since)
+		hold_charge(account, w_now() - account->since);
+	account->since = 0;
+}
+
+#endif

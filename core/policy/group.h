@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Waiters of the shuffler's group, its cgroup or tenant, belong together: what a tenant works on stays in the caches for a
+ * while, and tenants take turns in batches. Shares of the time by weight are CFL's (cfl.h).
+ */
+#ifndef POUNDLOCK_POLICY_GROUP_H
+#define POUNDLOCK_POLICY_GROUP_H
+
+#include "stay.h"
+#include "world.h"
+
+static inline uint32_t policy_group_note(void)
+{
+	return w_group();
+}
+
+static inline uint32_t policy_group_rank(uint32_t shuffler, uint32_t waiter)
+{
+	return shuffler == waiter ? 0 : POLICY_STAY;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Whose share of a lock's time is how large: a thread's accounts with the locks that it uses, its weight by its nice value,
+ * and its group by its cgroup, or what the program says instead.
+ *
+ * Accounts. A thread has W_ACCOUNTS of them. One that uses more locks at a time than that forgets the one that it has not
+ * used for longest, and with it what it owes or is owed there: it comes back as a newcomer.
+ *
+ * Groups. The first W_GROUPS - 1 different ones of a process have a number; threads of any more are all of group 0, as are
+ * those whose group is not known. A cgroup is read once a thread, at its first wait; what changes later is not seen.
+ *
+ * Nothing here calls malloc or changes errno.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shares.h"
+#include "world.h"
+
+W_ATOMIC(const struct w_own_policy *) w_own_policy;
+
+/* ---- Accounts ---- */
+
+struct w_account *w_account_open(struct w_self *self, const void *lock)
+{
+	struct w_account *oldest = &self->accounts[0];
+
+	for (int i = 1; i < W_ACCOUNTS; i++)
+		if ((int32_t)(self->accounts[i].used - oldest->used) < 0)
+			oldest = &self->accounts[i];
+	*oldest = (struct w_account){.lock = lock, .used = ++self->account_uses};
+	return oldest;
+}
+
+/* ---- Weights ---- */
+
+#define NICE_LEAST (-20)
+#define NICE_0_WEIGHT 1024
+
+/* The kernel's (CFS): a nice level more is a quarter of CPU time less, beside a thread that has stayed. */
+static const uint32_t nice_weights[40] = {
+	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+	3906,  3121,  2501,  1991,  1586,  1277,  1024,  820,   655,   526,   423,  335,  272,  215,
+	172,   137,   110,   87,    70,    56,    45,    36,    29,    23,    18,   15,
+};
+
+uint32_t w_weight_of_nice(int nice)
+{
+	int index = nice - NICE_LEAST, last = (int)(sizeof(nice_weights) / sizeof(nice_weights[0])) - 1;
+
+	return nice_weights[index < 0 ? 0 : index > last ? last : index];
+}
+
+uint32_t w_weight_read(struct w_self *self)
+{
+	int saved = errno;
+
+	errno = 0;
+	self->weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0)); /* Linux: the thread's; of an error, -1 */
+	if (errno)
+		self->weight = NICE_0_WEIGHT;
+	errno = saved;
+	return self->weight;
+}
+
+void w_weight_set(uint32_t weight)
+{
+	w_self()->weight = weight;
+}
+
+/* ---- Groups ---- */
+
+#define CGROUP_WEIGHT 100 /* cpu.weight of a cgroup that has not been told another */
+
+W_ATOMIC(uint32_t) w_group_weights[W_GROUPS] = {NICE_0_WEIGHT};
+static W_ATOMIC(uint64_t) ids[W_GROUPS]; /* 0: not taken; number 0 is never */
+
+/* The number of the group @id, which is not 0; 0 if there are too many. */
+static uint32_t number_of(uint64_t id)
+{
+	uint64_t seen;
+
+	for (uint32_t number = 1; number < W_GROUPS; number++) {
+		seen = 0;
+		if (atomic_compare_exchange_strong(&ids[number], &seen, id) || seen == id)
+			return number;
+	}
+	return 0;
+}
+
+static uint32_t join(struct w_self *self, uint64_t id, uint32_t weight)
+{
+	uint32_t number = number_of(id);
+
+	if (number)
+		atomic_store_explicit(&w_group_weights[number], weight, memory_order_relaxed);
+	self->group = number + 1;
+	return number;
+}
+
+bool w_tenant_set(uint64_t id, uint32_t weight)
+{
+	return join(w_self(), id << 1 | 1, weight); /* odd: no cgroup's */
+}
+
+void w_tenant_clear(void)
+{
+	w_self()->group = 0;
+}
+
+/* FNV-1a. */
+static uint64_t hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+	return hash << 1 ? hash << 1 : 2; /* even: no tenant's */
+}
+
+/* Reads the beginning of the file at @path into @text, as a string. Raw system calls: no cancellation point. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), got, length = 0;
+
+	if (file < 0)
+		return false;
+	while ((size_t)length < size - 1 &&
+	       (got = syscall(SYS_read, file, text + length, size - 1 - (size_t)length)) > 0)
+		length += got;
+	syscall(SYS_close, file);
+	text[length] = 0;
+	return length > 0;
+}
+
+/* Whether the comma-separated @list has @name. */
+static bool lists(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *list; list += strcspn(list, ","), list += *list == ',')
+		if (!strncmp(list, name, length) && (!list[length] || list[length] == ','))
+			return true;
+	return false;
+}
+
+bool w_cgroup_parse(char *text, struct w_cgroup *found)
+{
+	char *next, *controllers, *path;
+
+	*found = (struct w_cgroup){0};
+	for (char *line = text; line && *line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = 0;
+		controllers = strchr(line, ':');
+		path = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!path)
+			continue;
+		*path++ = 0;
+		controllers++;
+		if (!*controllers)
+			found->path = found->path ? found->path : path; /* 0::PATH: version 2 */
+		else if (lists(controllers, "cpu"))
+			*found = (struct w_cgroup){.path = path, .v1_controllers = controllers};
+		if (found->v1_controllers)
+			break;
+	}
+	return found->path;
+}
+
+/* A number up to 2^20 that @text begins with, or @otherwise. */
+static uint32_t number_in(const char *text, uint32_t otherwise)
+{
+	uint32_t number = 0;
+
+	for (; *text >= '0' && *text <= '9' && number < 1u << 20; text++)
+		number = number * 10 + (uint32_t)(*text - '0');
+	return number ? number : otherwise;
+}
+
+static uint32_t cgroup_weight(const struct w_cgroup *cgroup)
+{
+	char path[4096 + 64], text[32];
+	const char *root = "/sys/fs/cgroup";
+
+	if (cgroup->v1_controllers) {
+		snprintf(path, sizeof(path), "%s/%s%s/cpu.shares", root, cgroup->v1_controllers, cgroup->path);
+		return read_text(path, text, sizeof(text)) ? number_in(text, NICE_0_WEIGHT) : NICE_0_WEIGHT;
+	}
+	snprintf(path, sizeof(path), "%s%s/cpu.weight", root, cgroup->path);
+	if (!read_text(path, text, sizeof(text)))
+		return NICE_0_WEIGHT;
+	return (number_in(text, CGROUP_WEIGHT) * NICE_0_WEIGHT + CGROUP_WEIGHT - 1) / CGROUP_WEIGHT;
+}
+
+uint32_t w_group_read(struct w_self *self)
+{
+	int saved = errno;
+	struct w_cgroup cgroup;
+	char text[4096];
+	uint32_t number = 0;
+
+	self->group = 1;
+	if (read_text("/proc/thread-self/cgroup", text, sizeof(text)) && w_cgroup_parse(text, &cgroup))
+		number = join(self, hash(cgroup.path), cgroup_weight(&cgroup));
+	errno = saved;
+	return number;
+}
