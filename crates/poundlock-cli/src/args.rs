@@ -49,6 +49,18 @@ pub(crate) enum Command {
     /// Do one run of a benchmark: bench calls it
     #[command(hide = true)]
     BenchWorker { job: String },
+    /// Show which CPUs share a core, an L3, a die, a socket
+    Topo(TopoArgs),
+    /// Measure how long a cache line takes from each CPU to each other
+    ///
+    /// Two threads on two CPUs pass a word to and fro by compare-and-swap; a latency is half of a round trip. With --json
+    /// what has been measured is kept in the file, and the same command goes on where it was interrupted: the exit status
+    /// is then 130. The machine should have nothing else to do.
+    Latency(LatencyArgs),
+    /// Find the shortest closed tour over CPUs, along which locks hand over
+    ///
+    /// Without a matrix, shows the route that locks use here and now: a saved one, or one that follows from the topology.
+    Route(RouteArgs),
 }
 
 /// The preload library's place, for the commands that need it.
@@ -136,6 +148,60 @@ pub(crate) struct DoctorArgs {
     /// The program, and arguments, which are not looked at
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub program: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TopoArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the machine into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Read the machine from a copy of its /sys
+    #[arg(long, value_name = "FOLDER")]
+    pub sysfs: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LatencyArgs {
+    /// The CPUs, such as 0-3,8. All that the process may use unless given
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// How many samples to take of each two CPUs
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub samples: u32,
+    /// How many round trips make a sample
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub round_trips: u32,
+    /// Keep the measurements in FILE as JSON, and go on with those that are there (-: to stdout at the end)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Measure all anew, whatever the JSON file has
+    #[arg(long, requires = "json")]
+    pub restart: bool,
+    /// Write the medians to FILE as a table: row and column are the CPUs' numbers, the lower triangle is filled
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw a heat map into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RouteArgs {
+    /// The latencies: what `poundlock latency` wrote as JSON or CSV, or another such table
+    #[arg(short, long, value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+    /// Only these of its CPUs, such as 0-3,8
+    #[arg(long, value_name = "LIST", requires = "matrix")]
+    pub cpus: Option<String>,
+    /// Save the route: in FILE, or where the library finds it for this user's programs
+    #[arg(long, value_name = "FILE", requires = "matrix", num_args = 0..=1, require_equals = true)]
+    pub save: Option<Option<PathBuf>>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {

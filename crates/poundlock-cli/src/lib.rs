@@ -1,5 +1,5 @@
 //! The command `poundlock`: runs programs under Poundlock's locks, compares them, lists the locks, measures them by the
-//! papers' workloads, and tells whether a program can be interposed.
+//! papers' workloads, tells whether a program can be interposed, and knows how far the machine's CPUs are from each other.
 //!
 //! What goes wrong is one line on stderr, `poundlock: ...`, and an exit status: 125 for what poundlock itself could not
 //! do, 126 and 127 for a program that cannot be run or found.
@@ -11,16 +11,19 @@ mod doctor;
 mod drawing;
 mod elf;
 mod failure;
+mod latency;
 mod list;
 mod measure;
 mod output;
 mod preload;
 mod program;
 mod provenance;
+mod route;
 mod run;
 mod runs;
 mod spec;
 mod text_table;
+mod topo;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -52,5 +55,8 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::BenchWorker { job } => bench::worker(&job),
+        Command::Topo(args) => topo::topo(&args),
+        Command::Latency(args) => latency::latency(&args),
+        Command::Route(args) => route::route(&args),
     }
 }

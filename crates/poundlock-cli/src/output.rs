@@ -4,7 +4,8 @@ use crate::args::OutputArgs;
 use crate::failure::{Failure, reason};
 use serde::Serialize;
 use std::error::Error;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 impl OutputArgs {
@@ -49,6 +50,24 @@ impl OutputArgs {
     }
 }
 
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
+/// Writes a file that others may read, so that it is always whole: the old one or the new one.
+pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(text.as_bytes())?;
+        new.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        new.persist(file).map_err(|error| error.error)
+    };
+    write().map(|_| ()).map_err(|error| unwritable(file, &error))
+}
+
+/// That a file cannot be read.
+pub fn unreadable(file: &Path, error: &io::Error) -> Failure {
+    Failure::ours(format!("cannot read '{}': {}", file.display(), reason(error)))
+}
+
+/// That a file cannot be written.
+pub fn unwritable(file: &Path, error: &io::Error) -> Failure {
     Failure::ours(format!("cannot write '{}': {}", file.display(), reason(error)))
 }

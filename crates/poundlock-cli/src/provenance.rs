@@ -46,6 +46,11 @@ impl Provenance {
         }
     }
 
+    /// The processor's name.
+    pub fn cpu(&self) -> &str {
+        &self.machine.cpu
+    }
+
     /// The machine in a few words, for a plot's caption.
     pub fn machine_line(&self) -> String {
         format!("{}, {} cores, {}", self.machine.cpu, self.machine.cores_usable, self.kernel)

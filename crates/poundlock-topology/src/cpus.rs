@@ -41,6 +41,15 @@ pub fn format(cpus: &[usize]) -> String {
     list
 }
 
+/// The CPUs that the calling thread may use, in order. All that could be, if the system does not say.
+pub fn usable() -> Vec<usize> {
+    // The kernel wants room for all CPUs that it was made for.
+    let mut mask = [0u8; 8192 / 8];
+    // SAFETY: the mask has the size that is told.
+    let failed = unsafe { libc::sched_getaffinity(0, mask.len(), mask.as_mut_ptr().cast()) } != 0;
+    (0..MOST_CPUS).filter(|&cpu| failed || mask[cpu / 8] >> (cpu % 8) & 1 == 1).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,27 +59,26 @@ pub struct Tour {
 /// The largest number of points for which all tours are considered.
 pub const EXACT: usize = 12;
 
-/// A tour that exceeds the bound by one part in so many is not improved further.
-const CLOSE: i64 = 10_000;
-
 /// How much work to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// How often the search is disturbed and goes on, for each point.
     pub kicks_per_point: usize,
+    /// A tour that exceeds the bound by so many parts of a million is not improved further.
+    pub tolerance: i64,
     /// Where the random choices begin.
     pub seed: u64,
 }
 
 impl Effort {
     /// What it takes to be near the shortest tour: it makes the bound's steps the right size.
-    const BRIEF: Effort = Effort { kicks_per_point: 10, seed: 1 };
+    const BRIEF: Effort = Effort { kicks_per_point: 10, tolerance: 0, seed: 1 };
 }
 
 impl Default for Effort {
     /// Seconds for 256 points.
     fn default() -> Effort {
-        Effort { kicks_per_point: 40, seed: 1 }
+        Effort { kicks_per_point: 40, tolerance: 100, seed: 1 }
     }
 }
 
@@ -91,7 +90,7 @@ pub fn shortest(distances: &Distances, effort: Effort) -> Tour {
     let (first, nearest) = (search::greedy(distances), search::nearest(distances));
     let short = search::improve(distances, &nearest, first, Effort::BRIEF, 0);
     let ascent = bound::ascend(distances, distances.length(&short));
-    let enough = ascent.bound + ascent.bound / CLOSE;
+    let enough = ascent.bound + ascent.bound * effort.tolerance / 1_000_000;
     let order = search::improve(distances, &ascent.candidates(distances), short, effort, enough);
     Tour { length: distances.length(&order), order, bound: ascent.bound }
 }
