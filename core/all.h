@@ -6,6 +6,9 @@
 #ifndef POUNDLOCK_ALL_H
 #define POUNDLOCK_ALL_H
 
+#include "c_bo_mcs.h"
+#include "c_ptl_tkt.h"
+#include "c_tkt_tkt.h"
 #include "clh.h"
 #include "cna.h"
 #include "fair_rw.h"

@@ -33,19 +33,18 @@ static inline bool tickets_try_acquire(struct tickets *tickets)
 	return w_compare_exchange_relaxed(&tickets->next, &serving, serving + TICKETS_STEP);
 }
 
-/* Sleeps until @number is served. */
-static inline void tickets_park(struct tickets *tickets, uint32_t number)
+/* Sleeps until @serving is @number. */
+static inline void tickets_park(W_ATOMIC(uint32_t) *serving, uint32_t number)
 {
 	uint32_t seen;
 
 	/* [K2] acquire: pairs with [K5], as [K1] */
-	while (((seen = w_load_acquire(&tickets->serving)) & ~TICKETS_SLEEPERS) != number) {
+	while (((seen = w_load_acquire(serving)) & ~TICKETS_SLEEPERS) != number) {
 		/* relaxed: the bit says only that there is somebody to wake */
-		if (!(seen & TICKETS_SLEEPERS) &&
-		    !w_compare_exchange_relaxed(&tickets->serving, &seen, seen | TICKETS_SLEEPERS))
+		if (!(seen & TICKETS_SLEEPERS) && !w_compare_exchange_relaxed(serving, &seen, seen | TICKETS_SLEEPERS))
 			continue;
 		w_event(park);
-		w_park(&tickets->serving, seen | TICKETS_SLEEPERS, NULL);
+		w_park(serving, seen | TICKETS_SLEEPERS, NULL);
 	}
 }
 
@@ -53,30 +52,37 @@ static inline void tickets_park(struct tickets *tickets, uint32_t number)
  * Proportional back-off: stays away from @serving for @pauses pauses for each number that is before ours, looks, and
  * again. Returns when ours is served, or when waiting in @how is over; the caller looks again.
  */
-static inline void tickets_stay_away(struct tickets *tickets, uint32_t number, uint32_t pauses, enum w_how how)
+static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t number, uint32_t pauses, enum w_how how)
 {
 	/* relaxed: how far we are from our turn */
-	uint32_t seen = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS, before = ~seen;
+	uint32_t seen = w_load_relaxed(serving) & ~TICKETS_SLEEPERS, before = ~seen;
 
 	while (seen != number && seen != before) {
 		w_pause_for((number - seen) / TICKETS_STEP * pauses);
 		before = seen;
 		/* [K8] acquire: pairs with nothing; the caller reads again */
-		seen = w_wait_acquire(&tickets->serving, (VAL & ~TICKETS_SLEEPERS) != before, how, NULL) &
-		       ~TICKETS_SLEEPERS;
+		seen = w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) != before, how, NULL) & ~TICKETS_SLEEPERS;
 	}
 }
 
-/* Waits until @number is served. */
-static W_SLOW void tickets_wait(struct tickets *tickets, uint32_t number, enum wait wait, uint32_t backoff)
+/* Waits until @serving is @number; @backoff as in tickets_acquire(). */
+static W_SLOW void tickets_wait(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait, uint32_t backoff)
 {
 	w_event(contended);
 	if (backoff)
-		tickets_stay_away(tickets, number, backoff, wait_turn(wait));
+		tickets_stay_away(serving, number, backoff, wait_turn(wait));
 	/* [K7] acquire: pairs with [K4], [K5], as [K1] */
-	if ((w_wait_acquire(&tickets->serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) &
-	     ~TICKETS_SLEEPERS) != number)
-		tickets_park(tickets, number);
+	if ((w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) & ~TICKETS_SLEEPERS) !=
+	    number)
+		tickets_park(serving, number);
+}
+
+/* Waits until @serving is @number, if it is not. */
+static inline void tickets_await(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait, uint32_t backoff)
+{
+	/* [K3] acquire: pairs with [K4], [K5], as [K1] */
+	if (w_unlikely((w_load_acquire(serving) & ~TICKETS_SLEEPERS) != number))
+		tickets_wait(serving, number, wait, backoff);
 }
 
 /* Takes a number and waits until it is served; @backoff: pauses for each number before it, between two looks. */
@@ -85,9 +91,7 @@ static inline void tickets_acquire(struct tickets *tickets, enum wait wait, uint
 	/* relaxed: order comes from serving */
 	uint32_t number = w_fetch_add_relaxed(&tickets->next, TICKETS_STEP);
 
-	/* [K3] acquire: pairs with [K4], [K5], as [K1] */
-	if (w_unlikely((w_load_acquire(&tickets->serving) & ~TICKETS_SLEEPERS) != number))
-		tickets_wait(tickets, number, wait, backoff);
+	tickets_await(&tickets->serving, number, wait, backoff);
 }
 
 /* How many numbers have been given out and not served, the holder's among them: exact to the holder but for arrivals. */
@@ -99,20 +103,26 @@ static inline uint32_t tickets_count(struct tickets *tickets)
 	return (w_load_relaxed(&tickets->next) - serving) / TICKETS_STEP;
 }
 
+/* Makes @serving @number. */
+static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait)
+{
+	if (wait != WAIT_PARK) {
+		/* [K4] release: pairs with [K1], [K3], [K7], [K9]; our critical section */
+		w_store_release(serving, number);
+		/* [K5] release: pairs with [K1], [K2], [K3], [K7], [K9]; our critical section */
+	} else if (w_exchange_release(serving, number) & TICKETS_SLEEPERS) {
+		w_event(wake_in_cs);
+		w_unpark_all(serving);
+	}
+}
+
 /* Serves the next number, as the holder. */
 static inline void tickets_release(struct tickets *tickets, enum wait wait)
 {
 	/* relaxed: as in tickets_count */
-	uint32_t next = (w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS) + TICKETS_STEP;
+	uint32_t own = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS;
 
-	if (wait != WAIT_PARK) {
-		/* [K4] release: pairs with [K1], [K3], [K7]; our critical section */
-		w_store_release(&tickets->serving, next);
-		/* [K5] release: pairs with [K1], [K2], [K3], [K7]; our critical section */
-	} else if (w_exchange_release(&tickets->serving, next) & TICKETS_SLEEPERS) {
-		w_event(wake_in_cs);
-		w_unpark_all(&tickets->serving);
-	}
+	tickets_serve(&tickets->serving, own + TICKETS_STEP, wait);
 }
 
 /* In a forked child, before anybody else uses @tickets: takes back all numbers but, if it is @held, the holder's. */

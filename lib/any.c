@@ -138,6 +138,7 @@ struct any_node {
 		W_ATOMIC(uint32_t) status;
 		struct mcs_node mcs;
 		struct clh_node clh;
+		struct c_bo_mcs_node c_bo_mcs;
 		struct cna_node cna;
 		struct malthusian_node malthusian;
 		struct mcstp_node mcstp;

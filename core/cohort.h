@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Lock cohorting: a lock for each domain and one between the domains. Who has the domain's lock and finds somebody
+ * behind it there leaves the global lock to that one, for a bounded number of times.
+ *
+ * From: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA locks", PPoPP'12 and
+ * TOPC'15. The mechanism is here; c_bo_mcs.h, c_tkt_tkt.h and c_ptl_tkt.h say of which locks it is made.
+ * Changed, and why:
+ *  - A release that ends the cohort's turn gives up the local lock before the global one, not after it: the global lock's
+ *    release is then the last access to the lock, and who takes it may free all of it.
+ *  - trylock takes the global lock alone, past the local ones: it neither waits nor leaves anything half taken.
+ *  - Local waiters cannot leave (the papers' abortable form is another lock): a timed waiter polls.
+ *  - All domains' places are made with the lock, in one box.
+ *
+ * The two conditions on the locks, of section 2 of the paper: the global one may be released by another thread than took
+ * it; the local one tells its holder whether anybody is behind it, wrong in one direction only: it may miss a newcomer.
+ *
+ *   global ── one of BO, TKT, PTL
+ *   places[0]   local lock, MCS or TKT   passed, owns   (slot of PTL)
+ *   places[1]   ...                      one for each domain, in cache lines of its own
+ *
+ *   local   owns    global   means, for a domain
+ *   free    -       any      nobody of it is here
+ *   held    false   other    its holder waits for the global lock
+ *   held    false   its      its holder has the lock (or: trylock's holder, without a place)
+ *   held    true    its      the lock was passed on to its holder, who is about to see it
+ *
+ * passed and owns belong to the local lock's holder; `holder` to that of the lock.
+ */
+#ifndef POUNDLOCK_COHORT_H
+#define POUNDLOCK_COHORT_H
+
+#include "generation.h"
+#include "mcs.h"
+#include "partitioned.h"
+#include "ttas.h"
+
+enum cohort_global { COHORT_BO, COHORT_TKT, COHORT_PTL };
+enum cohort_local { COHORT_LOCAL_MCS, COHORT_LOCAL_TKT };
+
+/* What a cohort lock is made of, known to the compiler, and its settings. */
+struct cohort_policy {
+	enum cohort_global global;
+	enum cohort_local local;
+	enum wait wait;
+	uint32_t batch;   /* how often in a row a domain may pass the lock on within itself */
+	uint32_t backoff; /* the longest pause of a waiter for a global BO, in pause instructions */
+};
+
+struct cohort_place {
+	union {
+		_Alignas(64) struct mcs mcs;
+		struct tickets tickets;
+	};
+	uint32_t passed; /* how often the lock was passed on since the domain took it */
+	bool owns;       /* whether who takes the local lock has the global one with it */
+	_Alignas(64) W_ATOMIC(uint32_t) slot;
+};
+
+struct cohort {
+	union {
+		_Alignas(64) struct ttas bo;
+		struct tickets tkt;
+		struct partitioned ptl;
+	};
+	W_ATOMIC(uint32_t) generation;
+	uint32_t domains;
+	struct cohort_place *holder; /* the place that the lock was last taken with; NULL: with none */
+};
+
+static inline struct cohort_place *cohort_places(struct cohort *lock)
+{
+	return (struct cohort_place *)(lock + 1);
+}
+
+static inline size_t cohort_size(void)
+{
+	return sizeof(struct cohort) + w_domain_count() * sizeof(struct cohort_place);
+}
+
+static inline void cohort_init(struct cohort *lock, size_t size)
+{
+	lock->domains = (uint32_t)((size - sizeof(struct cohort)) / sizeof(struct cohort_place));
+}
+
+/* ---- The global lock ---- */
+
+static inline W_ATOMIC(uint32_t) *cohort_slot(struct cohort *lock, uint32_t number)
+{
+	return &cohort_places(lock)[partitioned_slot(number, lock->domains)].slot;
+}
+
+static inline bool cohort_global_try_acquire(struct cohort *lock, enum cohort_global global)
+{
+	uint32_t number;
+
+	if (global == COHORT_BO)
+		return ttas_try_acquire(&lock->bo);
+	if (global == COHORT_TKT)
+		return tickets_try_acquire(&lock->tkt);
+	/* relaxed: the compare-exchange decides */
+	number = w_load_relaxed(&lock->ptl.next);
+	return partitioned_try_acquire(&lock->ptl, cohort_slot(lock, number), number);
+}
+
+static inline void cohort_global_acquire(struct cohort *lock, struct cohort_policy policy)
+{
+	uint32_t number;
+
+	if (policy.global == COHORT_BO) {
+		(void)ttas_acquire(&lock->bo, (struct ttas_policy){policy.wait, policy.backoff}, NULL);
+	} else if (policy.global == COHORT_TKT) {
+		tickets_acquire(&lock->tkt, policy.wait, 0);
+	} else {
+		/* relaxed: order comes from the slots */
+		number = w_fetch_add_relaxed(&lock->ptl.next, TICKETS_STEP);
+		tickets_await(cohort_slot(lock, number), number, policy.wait, 0);
+	}
+}
+
+static inline void cohort_global_release(struct cohort *lock, struct cohort_policy policy)
+{
+	uint32_t number;
+
+	if (policy.global == COHORT_BO) {
+		(void)ttas_release(&lock->bo, (struct ttas_policy){.wait = policy.wait});
+	} else if (policy.global == COHORT_TKT) {
+		tickets_release(&lock->tkt, policy.wait);
+	} else {
+		number = partitioned_move_on(&lock->ptl);
+		tickets_serve(cohort_slot(lock, number), number, policy.wait);
+	}
+}
+
+/* ---- The local lock ---- */
+
+static inline void cohort_local_acquire(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
+{
+	if (policy.local == COHORT_LOCAL_MCS)
+		(void)mcs_acquire(&place->mcs, node, (struct mcs_policy){policy.wait}, NULL);
+	else
+		tickets_acquire(&place->tickets, policy.wait, 0);
+}
+
+/* Whether nobody was behind the local lock's holder a moment ago. */
+static inline bool cohort_local_alone(struct cohort_place *place, struct mcs_node *node, enum cohort_local local)
+{
+	if (local == COHORT_LOCAL_MCS)
+		/* relaxed: a hint, which may miss a newcomer */
+		return !w_load_relaxed(&node->next);
+	return tickets_count(&place->tickets) == 1;
+}
+
+static inline void cohort_local_release(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
+{
+	if (policy.local == COHORT_LOCAL_MCS)
+		mcs_release(&place->mcs, node, (struct mcs_policy){policy.wait});
+	else
+		tickets_release(&place->tickets, policy.wait);
+}
+
+/* ---- Both ---- */
+
+/* Notes whose the lock is now; writes only if that is news, so that a batch does not move the line. */
+static inline void cohort_note_holder(struct cohort *lock, struct cohort_place *place)
+{
+	if (lock->holder != place)
+		lock->holder = place;
+}
+
+/* Takes @lock if it is free. */
+static inline bool cohort_try_acquire(struct cohort *lock, enum cohort_global global)
+{
+	if (!cohort_global_try_acquire(lock, global))
+		return false;
+	cohort_note_holder(lock, NULL);
+	return true;
+}
+
+/* Takes @lock by polling until the deadline. */
+static W_SLOW bool cohort_poll(struct cohort *lock, enum cohort_global global, const struct w_deadline *deadline)
+{
+	while (!cohort_try_acquire(lock, global)) {
+		if (w_expired(deadline)) {
+			w_event(abandon);
+			return false;
+		}
+		w_yield();
+	}
+	return true;
+}
+
+/* Takes @lock; @node is for a local MCS. */
+static inline void cohort_acquire(struct cohort *lock, struct mcs_node *node, struct cohort_policy policy)
+{
+	struct cohort_place *place = &cohort_places(lock)[(uint32_t)w_domain() % lock->domains];
+
+	cohort_local_acquire(place, node, policy);
+	if (place->owns) {
+		place->owns = false;
+		return;
+	}
+	cohort_global_acquire(lock, policy);
+	if (lock->holder && lock->holder != place)
+		w_event(handover_remote);
+	cohort_note_holder(lock, place);
+}
+
+/* Whether the holder at @place may leave the lock to somebody behind it there. */
+static inline bool cohort_may_pass(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
+{
+	if (cohort_local_alone(place, node, policy.local))
+		return false;
+	if (place->passed < policy.batch)
+		return true;
+	w_event(batch);
+	return false;
+}
+
+/* Releases @lock. */
+static inline void cohort_release(struct cohort *lock, struct mcs_node *node, struct cohort_policy policy)
+{
+	struct cohort_place *place = lock->holder;
+	bool pass = place && cohort_may_pass(place, node, policy);
+
+	if (place) {
+		place->passed = pass ? place->passed + 1 : 0;
+		place->owns = pass;
+		if (pass)
+			w_event(handover_local);
+		cohort_local_release(place, node, policy);
+	}
+	if (!pass)
+		cohort_global_release(lock, policy);
+}
+
+/* In a forked child: drops all local waiters. If the lock is @held with a place, @node is its holder's. */
+static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_node *node, enum cohort_local local,
+					     bool held)
+{
+	for (uint32_t i = 0; i < lock->domains; i++) {
+		struct cohort_place *place = &cohort_places(lock)[i];
+		bool holds = held && place == lock->holder;
+
+		place->owns = false;
+		if (!holds)
+			place->passed = 0;
+		if (local == COHORT_LOCAL_TKT)
+			tickets_drop_waiters(&place->tickets, holds);
+		else if (holds)
+			mcs_drop_waiters(&place->mcs, node);
+		else
+			/* relaxed: there is one thread only */
+			w_store_relaxed(&place->mcs.tail, NULL);
+	}
+}
+
+/* In a forked child: drops all waiters of @lock, of local TKT, if nobody has done so yet. */
+static inline void cohort_see_to_fork(struct cohort *lock, enum cohort_global global)
+{
+	uint32_t own;
+	bool held;
+
+	if (w_likely(!generation_claim(&lock->generation)))
+		return;
+	if (global == COHORT_TKT) {
+		held = tickets_count(&lock->tkt);
+		tickets_drop_waiters(&lock->tkt, held);
+	} else {
+		held = partitioned_count(&lock->ptl);
+		own = partitioned_drop_waiters(&lock->ptl, held);
+		/* relaxed: [G4] publishes it. It was not served yet if the parent's last holder was about to */
+		w_store_relaxed(cohort_slot(lock, own), own);
+	}
+	cohort_drop_local_waiters(lock, NULL, COHORT_LOCAL_TKT, held);
+	generation_settle(&lock->generation);
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * cohort.h: a domain passes the lock on within itself as often as it may and no more, and not where nobody waits; a
+ * trylock neither takes nor leaves a place; numbers and slots wrap around; a child finds a lock that serves it.
+ */
+#include "c_bo_mcs.h"
+#include "c_ptl_tkt.h"
+#include "c_tkt_tkt.h"
+#include "unit.h"
+
+#define DOMAINS 2
+
+static struct {
+	union {
+		struct cohort cohort;
+		struct c_tkt_tkt tkt;
+		struct c_ptl_tkt ptl;
+		struct c_bo_mcs bo;
+	};
+	struct cohort_place places[DOMAINS];
+} memory;
+
+static struct cohort *const lock = &memory.cohort;
+
+static void begin(void)
+{
+	script_clear();
+	script_domain = 0;
+	memset((void *)&memory, 0, sizeof(memory));
+	EXPECT(cohort_size() == sizeof(memory));
+	cohort_init(lock, cohort_size());
+	EXPECT(lock->domains == DOMAINS);
+}
+
+/* Somebody comes to the local lock of the current domain. */
+static void arrive(void)
+{
+	atomic_fetch_add(&memory.places[script_domain].tickets.next, TICKETS_STEP);
+}
+
+/* The waiter that the local lock of domain 0 has come to does what its acquisition would. Whether it has the lock. */
+static bool owns(void)
+{
+	bool owns = memory.places[0].owns;
+
+	memory.places[0].owns = false;
+	return owns;
+}
+
+static void tkt_batch_is_exact(void)
+{
+	for (uint32_t batch = 1; batch < 6; batch++) {
+		struct c_tkt_tkt_policy policy = {WAIT_YIELD, batch};
+		uint32_t passed = 0;
+
+		begin();
+		EXPECT(c_tkt_tkt_acquire(&memory.tkt, policy, NULL));
+		for (arrive(); c_tkt_tkt_release(&memory.tkt, policy), owns(); arrive())
+			EXPECT(++passed <= batch, "passed on more than %u times", batch);
+		EXPECT(passed == batch, "%u of %u", passed, batch);
+		EXPECT(!tickets_count(&lock->tkt), "the global lock was kept at the end of the batch");
+		EXPECT(!memory.places[0].passed, "the next turn does not begin anew");
+	}
+}
+
+static void tkt_alone_passes_to_nobody(void)
+{
+	struct c_tkt_tkt_policy policy = {WAIT_PARK, 64};
+
+	begin();
+	for (int i = 0; i < 5; i++) {
+		script_domain = i % DOMAINS;
+		EXPECT(c_tkt_tkt_acquire(&memory.tkt, policy, NULL));
+		EXPECT(lock->holder == &memory.places[script_domain]);
+		script_domain = 1; /* the holder moves */
+		EXPECT(c_tkt_tkt_release(&memory.tkt, policy));
+		EXPECT(!c_tkt_tkt_release(&memory.tkt, policy), "a free lock was released");
+		for (int domain = 0; domain < DOMAINS; domain++)
+			EXPECT(!memory.places[domain].owns && !tickets_count(&memory.places[domain].tickets));
+	}
+}
+
+/* The local lock is given up before the global one: what frees the lock is the last access to it. */
+static bool global_still_held(void *unused)
+{
+	(void)unused;
+	if (tickets_count(&memory.places[0].tickets))
+		return false;
+	EXPECT(tickets_count(&lock->tkt) == 1, "the global lock was released first");
+	return true;
+}
+
+static void tkt_releases_the_global_lock_last(void)
+{
+	struct c_tkt_tkt_policy policy = {WAIT_YIELD, 1};
+
+	begin();
+	EXPECT(c_tkt_tkt_acquire(&memory.tkt, policy, NULL));
+	script_clear();
+	script_at(1, global_still_held, NULL);
+	EXPECT(c_tkt_tkt_release(&memory.tkt, policy));
+	script_finish();
+}
+
+static void ptl_wraps_around(void)
+{
+	struct c_ptl_tkt_policy policy;
+
+	for (policy = (struct c_ptl_tkt_policy){WAIT_SPIN, 1}; policy.wait <= WAIT_PARK; policy.wait++) {
+		begin();
+		lock->domains = 1; /* the slot of a number, and of the one after it, is known whatever the number */
+		atomic_store(&lock->ptl.next, UINT32_MAX - 5);
+		atomic_store(&lock->ptl.own, UINT32_MAX - 5);
+		atomic_store(&memory.places[0].slot, UINT32_MAX - 5);
+		for (int i = 0; i < 6; i++) {
+			EXPECT(c_ptl_tkt_acquire(&memory.ptl, policy, NULL));
+			EXPECT(!c_ptl_tkt_try_acquire(&memory.ptl));
+			EXPECT(c_ptl_tkt_release(&memory.ptl, policy));
+			EXPECT(!c_ptl_tkt_release(&memory.ptl, policy), "a free lock was released");
+		}
+		EXPECT(c_ptl_tkt_try_acquire(&memory.ptl));
+		EXPECT(c_ptl_tkt_release(&memory.ptl, policy));
+	}
+}
+
+static void trylock_has_no_place(void)
+{
+	struct c_bo_mcs_policy policy = {WAIT_YIELD, 64, 0};
+	struct c_bo_mcs_node nodes[2];
+
+	begin();
+	EXPECT(c_bo_mcs_try_acquire(&memory.bo, &nodes[0]));
+	EXPECT(!lock->holder && !atomic_load(&memory.places[0].mcs.tail));
+	/* Somebody comes to the domain's lock meanwhile: it is not the trylock's to give. */
+	EXPECT(mcs_try_acquire(&memory.places[0].mcs, &nodes[1].mcs));
+	c_bo_mcs_release(&memory.bo, &nodes[0], policy);
+	EXPECT(atomic_load(&nodes[0].mcs.status) == NODE_FREE);
+	EXPECT(atomic_load(&memory.places[0].mcs.tail) == &nodes[1].mcs && !memory.places[0].owns);
+	EXPECT(c_bo_mcs_try_acquire(&memory.bo, &nodes[0]), "the lock is not free");
+}
+
+/*
+ * In the parent others wait in both domains, locally and for the global lock, and one may be about to find the lock
+ * passed on to it; the holder holds it with a place, or by trylock, or it is free and a waiter is on its way.
+ */
+static void child_is_served(bool ptl, int pattern)
+{
+	struct c_tkt_tkt_policy tkt = {WAIT_PARK, 64};
+	struct c_ptl_tkt_policy partitioned = {WAIT_PARK, 64};
+	bool held = digit(pattern, 3, 0), with_place = digit(pattern, 3, 0) == 2;
+
+	begin();
+	w_generation = 0;
+	if (held && with_place)
+		ptl ? c_ptl_tkt_acquire(&memory.ptl, partitioned, NULL) : c_tkt_tkt_acquire(&memory.tkt, tkt, NULL);
+	else if (held)
+		EXPECT(ptl ? c_ptl_tkt_try_acquire(&memory.ptl) : c_tkt_tkt_try_acquire(&memory.tkt));
+	for (script_domain = 0; script_domain < DOMAINS; script_domain++)
+		for (int i = 0; i < digit(pattern, 3, 1 + script_domain); i++)
+			arrive();
+	if (held) /* the global lock's waiter; of a free one it would be the holder */
+		for (int i = 0; i < digit(pattern, 3, 3); i++)
+			atomic_fetch_add(ptl ? &lock->ptl.next : &lock->tkt.next, TICKETS_STEP);
+	w_generation = 1;
+	script_domain = digit(pattern, 3, 4) % DOMAINS;
+	if (held)
+		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned) : c_tkt_tkt_release(&memory.tkt, tkt));
+	for (script_domain = 0; script_domain < DOMAINS; script_domain++) {
+		EXPECT(ptl ? c_ptl_tkt_acquire(&memory.ptl, partitioned, NULL)
+			   : c_tkt_tkt_acquire(&memory.tkt, tkt, NULL));
+		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned) : c_tkt_tkt_release(&memory.tkt, tkt));
+	}
+	EXPECT(ptl ? c_ptl_tkt_try_acquire(&memory.ptl) : c_tkt_tkt_try_acquire(&memory.tkt));
+	w_generation = 0;
+}
+
+static void every_child_is_served(void)
+{
+	for (int pattern = 0; pattern < power(3, 5); pattern++) {
+		child_is_served(false, pattern);
+		child_is_served(true, pattern);
+	}
+}
+
+int main(void)
+{
+	RUN(tkt_batch_is_exact);
+	RUN(tkt_alone_passes_to_nobody);
+	RUN(tkt_releases_the_global_lock_last);
+	RUN(ptl_wraps_around);
+	RUN(trylock_has_no_place);
+	RUN(every_child_is_served);
+	return 0;
+}
