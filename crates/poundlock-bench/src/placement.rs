@@ -1,8 +1,8 @@
 //! Which CPU each thread runs on.
 
 use crate::workload::{BenchError, Placement, error};
+use poundlock_topology::machine::{self, Kind, Machine};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// A CPU that the process may use, and where it is.
@@ -19,8 +19,8 @@ pub(crate) fn order(placement: Placement) -> Result<Vec<usize>, BenchError> {
     if placement == Placement::Free {
         return Ok(Vec::new());
     }
-    let usable = usable()?;
-    Ok(arrange(placement, places(Path::new("/sys/devices/system/cpu"), &usable)))
+    let machine = Machine::read(Path::new("/sys")).map_err(|wrong| BenchError(wrong.to_string()))?;
+    Ok(arrange(placement, places(&machine, &usable()?)))
 }
 
 fn arrange(placement: Placement, mut cpus: Vec<Cpu>) -> Vec<usize> {
@@ -42,20 +42,16 @@ fn next<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) -> usize {
     *count - 1
 }
 
-/// Where the CPUs are, as sysfs tells; a machine that tells nothing has one socket of single cores.
-fn places(root: &Path, usable: &[usize]) -> Vec<Cpu> {
-    let number = |cpu: usize, name: &str| -> Option<usize> {
-        fs::read_to_string(root.join(format!("cpu{cpu}/topology/{name}"))).ok()?.trim().parse().ok()
-    };
+/// Where the usable ones among the machine's CPUs are.
+fn places(machine: &Machine, usable: &[usize]) -> Vec<Cpu> {
     let mut cores = BTreeMap::new();
-    usable
-        .iter()
-        .map(|&cpu| {
-            let socket = number(cpu, "physical_package_id").unwrap_or(0);
-            let core = number(cpu, "core_id").map_or((socket, None, cpu), |core| (socket, number(cpu, "die_id"), core));
-            Cpu { number: cpu, socket, sibling: next(&mut cores, core) }
-        })
-        .collect()
+    let usable = machine.cpus.iter().filter(|cpu| usable.contains(&cpu.number));
+    let place = |cpu: &machine::Cpu| Cpu {
+        number: cpu.number,
+        socket: cpu.groups[Kind::Package as usize],
+        sibling: next(&mut cores, cpu.groups[Kind::Core as usize]),
+    };
+    usable.map(place).collect()
 }
 
 /// The CPUs that the calling thread may use, in order.
@@ -90,6 +86,7 @@ pub(crate) fn bind(cpu: usize) -> Result<(), BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Two sockets of two cores of two hardware threads, numbered as Linux does: first threads, then second ones.
     fn machine() -> Vec<Cpu> {
@@ -111,17 +108,21 @@ mod tests {
 
     #[test]
     fn places_come_from_sysfs() {
-        let directory = std::env::temp_dir().join(format!("poundlock-bench-{}", std::process::id()));
-        for (cpu, socket, core) in [(0, 0, 0), (1, 1, 0), (2, 0, 0), (3, 1, 7)] {
-            let topology = directory.join(format!("cpu{cpu}/topology"));
+        let root = std::env::temp_dir().join(format!("poundlock-bench-{}", std::process::id()));
+        let cpus = root.join("devices/system/cpu");
+        for (cpu, socket, core) in [(0, "0,2-3", "0,2"), (1, "1", "1"), (2, "0,2-3", "0,2"), (3, "0,2-3", "3")] {
+            let topology = cpus.join(format!("cpu{cpu}/topology"));
             fs::create_dir_all(&topology).expect("a directory");
-            fs::write(topology.join("physical_package_id"), format!("{socket}\n")).expect("a file");
-            fs::write(topology.join("core_id"), format!("{core}\n")).expect("a file");
+            fs::write(topology.join("package_cpus_list"), format!("{socket}\n")).expect("a file");
+            fs::write(topology.join("core_cpus_list"), format!("{core}\n")).expect("a file");
         }
-        let found = places(&directory, &[0, 1, 2, 3, 9]);
-        fs::remove_dir_all(&directory).expect("it is ours");
+        fs::write(cpus.join("online"), "0-3\n").expect("a file");
+        let machine = Machine::read(&root).expect("a machine");
+        fs::remove_dir_all(&root).expect("it is ours");
         let place = |number, socket, sibling| Cpu { number, socket, sibling };
-        assert_eq!(found, [place(0, 0, 0), place(1, 1, 0), place(2, 0, 1), place(3, 1, 0), place(9, 0, 0)]);
+        let all = [place(0, 0, 0), place(1, 1, 0), place(2, 0, 1), place(3, 0, 0)];
+        assert_eq!(places(&machine, &[0, 1, 2, 3]), all);
+        assert_eq!(places(&machine, &[1, 2]), [place(1, 1, 0), place(2, 0, 0)], "nobody is at the core's first one");
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn table(report: &Report, points: &[&Point]) -> String {
 fn row(point: &Point, classes: bool) -> Vec<String> {
     let figure = |name: &str| point.figure(name);
     let scaled = |name: &str, scale: f64| figure(name).map(|spread| times(spread, scale));
-    let two = |name: &str| figure(name).map_or(ABSENT.to_owned(), |spread| format!("{:.2}", spread.median));
+    let two = |name: &str| decimals(figure(name), 2);
     let total = point.succeeded + point.failed;
     let mut row = vec![point.lock.clone(), median(scaled("per_second", 1e-6)), median(point.ratio), range(point.ratio)];
     row.extend([two("fairness_factor"), two("jain"), two("variation"), two("jain_hold")]);
@@ -43,9 +43,9 @@ fn row(point: &Point, classes: bool) -> Vec<String> {
         let shares: Vec<String> = point.class_shares.iter().map(|share| format!("{:.2}", share.median)).collect();
         row.push(if shares.is_empty() { ABSENT.to_owned() } else { shares.join(" : ") });
     }
-    row.extend([two("handovers_remote"), median(figure("wakes_in_section")), two("waiters")]);
-    row.extend(["hold_ns", "handover_ns"].map(|name| whole(figure(name))));
-    row.push(median(scaled("longest_wait_ns", 1e-6)));
+    row.extend([two("handovers_remote"), decimals(figure("wakes_in_section"), 3), two("waiters")]);
+    row.extend(["hold_ns", "handover_ns"].map(|name| decimals(figure(name), 0)));
+    row.push(decimals(scaled("longest_wait_ns", 1e-6), 2));
     row.push(if point.failed == 0 { total.to_string() } else { format!("{} of {total} FAILED", point.failed) });
     row
 }
@@ -54,8 +54,8 @@ fn times(spread: Spread, scale: f64) -> Spread {
     Spread { median: spread.median * scale, min: spread.min * scale, max: spread.max * scale }
 }
 
-fn whole(spread: Option<Spread>) -> String {
-    spread.map_or(ABSENT.to_owned(), |spread| format!("{:.0}", spread.median))
+fn decimals(spread: Option<Spread>, decimals: usize) -> String {
+    spread.map_or(ABSENT.to_owned(), |spread| format!("{:.decimals$}", spread.median))
 }
 
 fn caption(report: &Report) -> String {

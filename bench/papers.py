@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs the papers' workloads (bench/workloads) with `poundlock bench`, each under the locks that its paper compares, and
+keeps tables, figures and plots in results/. See docs/benchmarks.md."""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORKLOADS = ROOT / "bench" / "workloads"
+INTERRUPTED = 130
+FAILURES = {1: "some runs failed", INTERRUPTED: "interrupted"}
+
+NUMA = ("mcs", "cna", "c_bo_mcs", "hmcs", "shfl_spin", "shfl_mutex")
+ROUTE = ("ttas", "ticket", "mcs", "c_bo_mcs", "shfl_spin", "ron", "ron_ticket", "ron_plock")
+SHARES = ("mcs", "shfl_mutex", "scl", "cfl_spin", "cfl_mutex")
+SIMPLE = ("ttas", "ticket", "mcs", "shfl_mutex")
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A workload, the locks that its paper compares, and for how many threads."""
+
+    workload: str
+    locks: tuple
+    threads: str
+
+
+EXPERIMENTS = (
+    Experiment("cna-map", NUMA, "1,2,8"),
+    Experiment("cna-map-updates", NUMA, "2"),
+    Experiment("cna-map-work", NUMA, "1,2,8"),
+    Experiment("shfl-hash-1", (*NUMA, "cst"), "1,2,8"),
+    Experiment("shfl-hash-50", (*NUMA, "cst"), "2"),
+    Experiment("ron-1us", ROUTE, "2"),
+    Experiment("ron-10us", ROUTE, "1,2,8"),
+    Experiment("ron-100us", ROUTE, "2"),
+    Experiment("ron-empty", ROUTE, "2"),
+    Experiment("cfl-sets", SHARES, "2,8"),
+    Experiment("cfl-nice", SHARES, "3,6"),
+    Experiment("bueso-first-fill", SIMPLE, "1,2,8"),
+    Experiment("bueso-round-robin", SIMPLE, "2,8"),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"papers: {message}\n")
+
+
+def positive(kind):
+    def parse(text):
+        value = kind(text)
+        if value <= 0:
+            raise ValueError
+        return value
+
+    parse.__name__ = f"positive {kind.__name__}"
+    return parse
+
+
+def arguments():
+    names = [experiment.workload for experiment in EXPERIMENTS]
+    parser = Parser(description=__doc__)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; all if none")
+    parser.add_argument("--minutes", type=positive(float), default=8.0, help="that all of it takes (%(default)s)")
+    parser.add_argument("--repeats", type=positive(int), default=5, help="of every run (%(default)s)")
+    parser.add_argument("--threads", help="instead of each workload's own, e.g. 1,2,16,64")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path")
+    parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    options = parser.parse_args()
+    for name in options.workloads:
+        if name not in names:
+            parser.error(f"there is no workload '{name}': {', '.join(names)}")
+    if not options.poundlock.is_file():
+        parser.error(f"no command at {options.poundlock}: build it first")
+    options.missing = missing(options.poundlock)
+    options.chosen = [one for one in EXPERIMENTS if not options.workloads or one.workload in options.workloads]
+    options.chosen = [
+        dataclasses.replace(one, locks=tuple(lock for lock in one.locks if lock not in options.missing))
+        for one in options.chosen
+    ]
+    if options.threads:
+        options.chosen = [dataclasses.replace(one, threads=options.threads) for one in options.chosen]
+    return options
+
+
+def missing(poundlock):
+    """The papers' locks that this build does not have."""
+    listed = json.loads(subprocess.run([poundlock, "list", "--json"], capture_output=True, check=True).stdout)
+    known = {lock["name"] for lock in listed["locks"]}
+    return sorted({lock for one in EXPERIMENTS for lock in one.locks} - known)
+
+
+# What a run takes besides its time: its warm-up, in parts of it, and to start and end a process.
+WARMUP = 0.2
+START = 0.05
+
+
+def seconds(options):
+    """How long each run may be measured, so that all of them take as long as they are to."""
+    runs = sum((len(one.locks) + 1) * len(one.threads.split(",")) for one in options.chosen) * options.repeats
+    return max(0.05, (options.minutes * 60 / runs - START) / (1 + WARMUP))
+
+
+def command(options, one, length):
+    path = f"{options.output}-{one.workload}"
+    line = [str(options.poundlock), "bench", "file", str(WORKLOADS / f"{one.workload}.toml")]
+    line += ["--locks", ",".join(one.locks), "--threads", one.threads, "--repeats", str(options.repeats)]
+    line += ["--seconds", f"{length:.3f}", "--warmup", f"{length * WARMUP:.3f}"]
+    return line + ["--json", f"{path}.json", "--svg", f"{path}.svg"]
+
+
+def shown(line):
+    """The command as a reader would type it."""
+    return " ".join([pathlib.Path(line[0]).name, *(word.replace(f"{ROOT}/", "") for word in line[1:])])
+
+
+def section(options, one, line, done):
+    """The workload's part of the report: its tables and where its figures and its plot are."""
+    path = pathlib.Path(f"{options.output}-{one.workload}").name
+    comment = (WORKLOADS / f"{one.workload}.toml").read_text().split("\n\n")[0].splitlines()
+    about = " ".join(text[2:] for text in comment if text.startswith("# "))
+    parts = [f"## {one.workload}", about, f"    {shown(line)}", "```\n" + done.stdout.rstrip() + "\n```"]
+    if done.returncode:
+        parts.append(f"Exit status {done.returncode}: {FAILURES.get(done.returncode, 'it could not be run')}.")
+    parts.append(f"![{one.workload}]({path}.svg) [every run]({path}.json)")
+    return "\n\n".join(parts) + "\n"
+
+
+def run(line):
+    """Its progress is on the terminal; an interrupt is the command's, which keeps what it has."""
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+        while True:
+            try:
+                output = process.communicate()[0]
+                return subprocess.CompletedProcess(line, process.returncode, output)
+            except KeyboardInterrupt:
+                continue
+
+
+def main():
+    options = arguments()
+    length, began = seconds(options), time.monotonic()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    report = options.output.with_name(options.output.name + ".md")
+    text = "# The papers' workloads\n\nHow to read the tables, and what the workloads are: `docs/benchmarks.md`.\n"
+    if options.missing:
+        text += f"\nNot in this build, and so left out: {', '.join(options.missing)}.\n"
+    status = 0
+    for one in options.chosen:
+        line = command(options, one, length)
+        print(shown(line), flush=True)
+        done = run(line)
+        print(done.stdout, flush=True)
+        status = status or done.returncode
+        text += "\n" + section(options, one, line, done)
+        report.write_text(text)
+        if done.returncode == INTERRUPTED:
+            break
+    print(f"kept in {report} after {(time.monotonic() - began) / 60:.1f} minutes")
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
