@@ -105,7 +105,14 @@ fn a_go_program() {
 
 #[test]
 fn a_rust_program() {
-    assert_no(env!("CARGO_BIN_EXE_poundlock"), "Rust program");
+    let directory = scratch();
+    let source = directory.path().join("main.rs");
+    std::fs::write(&source, "fn main() { println!(\"{:?}\", std::sync::Mutex::new(1).lock()); }\n").expect("a file");
+    let program = directory.path().join("rust-program");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let build = output(Command::new(rustc).arg("-o").arg(&program).arg(&source));
+    assert!(build.status.success(), "{}", stderr(&build));
+    assert_no(&program, "Rust program");
 }
 
 #[test]
