@@ -116,3 +116,48 @@ fn legend(area: &Area, left: i32, scale: &Scale) -> drawing::Result {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poundlock_topology::latency::{Pair, Settings};
+
+    /// Two sockets of interleaved CPUs.
+    fn measurements(count: usize) -> Measurements {
+        let settings = Settings { samples: 1, round_trips: 1 };
+        let mut measurements = Measurements::new("0".to_owned(), (0..count).map(|cpu| 3 * cpu).collect(), settings);
+        for (a, b) in measurements.missing() {
+            let median = if a % 2 == b % 2 { 40.0 } else { 120.0 } + (a * b % 5) as f64;
+            measurements.add(Pair { a, b, median, lower_quartile: median, upper_quartile: median });
+        }
+        measurements
+    }
+
+    /// The rectangles of the map, without those of the scale and the ground.
+    fn rectangles(svg: &str) -> usize {
+        svg.matches("<rect").count() - COLOURS as usize - 2
+    }
+
+    #[test]
+    fn each_two_cpus_have_a_square_and_few_have_figures() {
+        let svg = svg(&measurements(4), "machine").expect("a picture");
+        assert_eq!(rectangles(&svg), 16);
+        for words in ["machine", "\n9\n", "\n120\n", "\n124\n"] {
+            assert!(svg.contains(words), "no {words:?} in {svg}");
+        }
+    }
+
+    #[test]
+    fn many_cpus_make_a_picture_of_a_size_that_can_be_shown() {
+        let svg = svg(&measurements(256), "machine").expect("a picture");
+        assert!(rectangles(&svg) > 256 && svg.len() < 10_000_000, "{}", svg.len());
+        assert!(!svg.contains("NaN") && !svg.contains("\n121\n"));
+    }
+
+    #[test]
+    fn what_has_not_been_measured_is_left_blank() {
+        let mut some = measurements(4);
+        some.pairs.clear();
+        assert_eq!(rectangles(&svg(&some, "machine").expect("a picture")), 4);
+    }
+}

@@ -67,9 +67,14 @@ fn arrange(groups: &[Group]) -> (Vec<Placed<'_>>, (i32, i32)) {
     let mut placed: Vec<Placed> = groups.iter().map(place).collect();
     let widest = placed.iter().map(|part| part.size.0).max().unwrap_or(0);
     let highest = placed.iter().map(|part| part.size.1).max().unwrap_or(0);
+    if placed.iter().all(|part| part.parts.is_empty()) {
+        placed.iter_mut().for_each(|core| core.size.0 = widest);
+    }
     let squared = 2.0 * f64::from(highest + GAP) * placed.len() as f64 / f64::from((widest + GAP).max(1));
-    let columns = (squared.sqrt().round() as usize).clamp(1, placed.len().max(1));
-    let columns = placed.len().div_ceil(placed.len().div_ceil(columns).max(1)).max(1);
+    let about = (squared.sqrt().round() as usize).clamp(1, placed.len().max(1));
+    // Full rows, if that is not much wider.
+    let full = (about..=2 * about).find(|&columns| placed.len().is_multiple_of(columns));
+    let columns = full.unwrap_or(about);
     let (mut top, mut size) = (0, (0, 0));
     for row in placed.chunks_mut(columns) {
         let mut left = 0;
