@@ -76,7 +76,7 @@ fn every_workload_counts_right_under_every_lock() {
     for lock in locks() {
         for section in sections() {
             let job =
-                Job { workload: workload(section), lock: lock.clone(), threads: 4, limit: Limit::Acquisitions(3_000) };
+                Job { workload: workload(section), lock: lock.clone(), threads: 4, limit: Limit::Acquisitions(20_000) };
             counted(&job);
         }
     }

@@ -253,3 +253,24 @@ fn an_interrupt_keeps_what_was_measured() {
     assert!((1..200_000).contains(&array(&report, "runs").len()), "one at least, and not all");
     array(&report, "runs").iter().for_each(|run| consistent(run, 100));
 }
+
+#[test]
+fn the_papers_runs_leave_tables_figures_and_plots() {
+    let directory = scratch();
+    let results = directory.path().join("papers");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/papers.py");
+    let mut command = std::process::Command::new(script);
+    command.args(["ron-empty", "--minutes", "0.001", "--repeats", "1", "--poundlock", env!("CARGO_BIN_EXE_poundlock")]);
+    let output = output(command.arg("--output").arg(&results));
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let text = std::fs::read_to_string(results.with_extension("md")).expect("it is written");
+    for words in ["## ron-empty", "RON figure 8", "ron-empty, 2 threads", "(papers-ron-empty.svg)"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    let report = json(&directory.path().join("papers-ron-empty.json"));
+    assert_eq!(report["workload"]["name"], "ron-empty");
+    assert!(directory.path().join("papers-ron-empty.svg").exists());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/papers.py");
+    let refused = common::output(std::process::Command::new(script).arg("nosuch"));
+    assert_eq!((refused.status.code(), stderr(&refused).lines().count()), (Some(2), 1), "{}", stderr(&refused));
+}
