@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "hold.h"
 #include "poundlock.h"
 #include "route.h"
+#include "spec.h"
 #include "topology.h"
 
 /* ---- Settings ---- */
@@ -33,13 +33,7 @@ static struct {
 #include "locks.def"
 };
 
-static const struct setting {
-	const char *lock;
-	const char *key;
-	uint32_t *value;
-	uint32_t least, most;
-	const char *choices; /* the names of the values from 0 on; "": they are numbers */
-} all_settings[] = {
+static const struct setting all_settings[] = {
 #define SETTING(lock, key, otherwise, least, most, small, ...) \
 	{#lock, #key, &settings.lock##_##key, least, most, "" __VA_ARGS__},
 #define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING)
@@ -282,15 +276,6 @@ MEASURED_WAYS(shfl_mutex)
 
 /* ---- The tables ---- */
 
-static const char *const way_names[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
-
-const char *any_wait_name(enum wait wait)
-{
-	return way_names[wait];
-}
-
-#define WAYS (sizeof(way_names) / sizeof(way_names[0]))
-
 #define DESTROY_BARE NULL
 #define DESTROY_NODE NULL
 #define DESTROY_BOXED_BARE unbox
@@ -307,7 +292,7 @@ const char *any_wait_name(enum wait wait)
 		.destroy = DESTROY_##kind,                  \
 	}
 
-static const struct any_ops all_ops[][WAYS] = {
+static const struct any_ops all_ops[][SPEC_WAYS] = {
 #define LOCK(name, kind, wait, promise, paper) \
 	{OPS(name, kind, spin, WAIT_SPIN), OPS(name, kind, yield, WAIT_YIELD), OPS(name, kind, park, WAIT_PARK)},
 #include "locks.def"
@@ -319,7 +304,7 @@ static const struct any_ops all_ops[][WAYS] = {
 
 static const struct {
 	const uint32_t *policy;
-	struct any_ops ops[WAYS];
+	struct any_ops ops[SPEC_WAYS];
 } measured[] = {
 #define MEASURED_TABLE(lock)                                                          \
 	{&settings.lock##_policy,                                                     \
@@ -344,18 +329,6 @@ static const struct {
 
 /* ---- Choosing one ---- */
 
-/* Writes one line into @error and returns false. */
-__attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (size)
-		vsnprintf(error, size, format, arguments);
-	va_end(arguments);
-	return false;
-}
-
 static const struct {
 	const char *name, *lock;
 } aliases[] = {
@@ -374,86 +347,11 @@ static bool find_lock(const char *name, size_t length, size_t *lock)
 	return false;
 }
 
-/* Which of the space-separated @choices @value of @key is. */
-static bool parse_choice(const char *key, const char *value, const char *choices, uint32_t *number, char *error,
-			 size_t size)
-{
-	char list[128];
-	size_t length = strlen(value), used = 0;
-
-	*number = 0;
-	for (const char *choice = choices; *choice; choice += strcspn(choice, " "), choice += *choice == ' ', ++*number)
-		if (length && strcspn(choice, " ") == length && !memcmp(choice, value, length))
-			return true;
-	for (const char *c = choices; *c && used < sizeof(list) - 2; c++) {
-		if (*c == ' ')
-			list[used++] = ',';
-		list[used++] = *c;
-	}
-	return wrong(error, size, "%s=%s: not one of %.*s", key, value, (int)used, list);
-}
-
-static bool parse_number(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
-{
-	unsigned long long parsed = 0;
-	const char *digit;
-
-	for (digit = value; *digit >= '0' && *digit <= '9' && parsed <= UINT32_MAX; digit++)
-		parsed = parsed * 10 + (unsigned long long)(*digit - '0');
-	if (digit == value || *digit || parsed < setting->least || parsed > setting->most)
-		return wrong(error, size, "%s=%s: not a number from %u to %u", setting->key, value, setting->least,
-			     setting->most);
-	*number = (uint32_t)parsed;
-	return true;
-}
-
-static bool parse(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
-{
-	if (*setting->choices)
-		return parse_choice(setting->key, value, setting->choices, number, error, size);
-	return parse_number(setting, value, number, error, size);
-}
-
-/* What a spec asks for, applied only when all of it is right. */
-struct wish {
-	uint32_t wait;
-	uint32_t numbers[SETTINGS];
-};
-
-/* Notes one "key=value" of @lock in @wish. */
-static bool note(size_t lock, char *pair, struct wish *wish, char *error, size_t size)
-{
-	const char *name = all_ops[lock][0].name;
-	char *value = strchr(pair, '=');
-
-	if (!value)
-		return wrong(error, size, "'%s' of lock %s is not key=value", pair, name);
-	*value++ = 0;
-	if (!strcmp(pair, "wait"))
-		return parse_choice(pair, value, "spin yield park", &wish->wait, error, size);
-	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(name, all_settings[i].lock) && !strcmp(pair, all_settings[i].key))
-			return parse(&all_settings[i], value, &wish->numbers[i], error, size);
-	return wrong(error, size, "lock %s has no key '%s'", name, pair);
-}
-
-static bool note_all(size_t lock, char *pairs, struct wish *wish, char *error, size_t size)
-{
-	for (char *pair = pairs, *rest; pair; pair = rest) {
-		rest = strchr(pair, ',');
-		if (rest)
-			*rest++ = 0;
-		if (!note(lock, pair, wish, error, size))
-			return false;
-	}
-	return true;
-}
-
-/* Whether @wish asks for no policy that the program has not brought. */
-static bool own_policy_is_there(const struct wish *wish)
+/* Whether @numbers, of all settings, ask for no policy that the program has not brought. */
+static bool own_policy_is_there(const uint32_t *numbers)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_settings[i].key, "policy") && wish->numbers[i] == POLICY_OWN)
+		if (!strcmp(all_settings[i].key, "policy") && numbers[i] == POLICY_OWN)
 			return atomic_load(&w_own_policy);
 	return true;
 }
@@ -470,44 +368,27 @@ static const struct any_ops *ops_for(size_t lock, enum wait wait)
 
 const struct any_ops *any_find(const char *spec, char *error, size_t size)
 {
-	size_t length = strcspn(spec, ","), lock;
-	struct wish wish;
-	char copy[256];
+	size_t length, lock;
+	const char *pairs = spec_split(spec, &length);
+	uint32_t numbers[SETTINGS];
+	enum wait wait;
 
 	if (!find_lock(spec, length, &lock)) {
-		wrong(error, size, "there is no lock '%.*s'", (int)length, spec);
+		spec_wrong(error, size, "there is no lock '%.*s'", (int)length, spec);
 		return NULL;
 	}
-	if (strlen(spec) >= sizeof(copy)) {
-		wrong(error, size, "'%.32s...' is too long for a lock", spec);
+	wait = facts[lock].wait;
+	if (!spec_parse(all_ops[lock][0].name, pairs, all_settings, SETTINGS, &wait, numbers, error, size))
+		return NULL;
+	if (!own_policy_is_there(numbers)) {
+		spec_wrong(error, size, "policy=own: the program has brought none (pound_policy_use)");
 		return NULL;
 	}
-	strcpy(copy, spec);
-	wish.wait = facts[lock].wait;
-	for (size_t i = 0; i < SETTINGS; i++)
-		wish.numbers[i] = *all_settings[i].value;
-	if (!note_all(lock, spec[length] ? copy + length + 1 : NULL, &wish, error, size))
-		return NULL;
-	if (!own_policy_is_there(&wish)) {
-		wrong(error, size, "policy=own: the program has brought none (pound_policy_use)");
-		return NULL;
-	}
-	for (size_t i = 0; i < SETTINGS; i++)
-		*all_settings[i].value = wish.numbers[i];
-	return ops_for(lock, (enum wait)wish.wait);
+	spec_set(all_settings, SETTINGS, numbers);
+	return ops_for(lock, wait);
 }
 
 /* ---- What is known of them ---- */
-
-/* The keys of @lock, comma-separated, into @keys. */
-static void list_keys(size_t lock, char *keys, size_t size)
-{
-	size_t used = (size_t)snprintf(keys, size, "wait");
-
-	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_ops[lock][0].name, all_settings[i].lock))
-			used += (size_t)snprintf(keys + used, size - used, ",%s", all_settings[i].key);
-}
 
 static const struct atomics {
 	const char *lock;
@@ -532,10 +413,10 @@ const struct pound_lock_info *pound_lock_info(size_t index)
 
 	if (index >= LOCKS)
 		return NULL;
-	list_keys(index, keys, sizeof(keys));
+	spec_keys(all_ops[index][0].name, all_settings, SETTINGS, keys, sizeof(keys));
 	info = (struct pound_lock_info){
 		.name = all_ops[index][0].name,
-		.wait = way_names[facts[index].wait],
+		.wait = spec_wait_name(facts[index].wait),
 		.promise = facts[index].promise,
 		.paper = facts[index].paper,
 		.keys = keys,

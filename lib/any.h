@@ -37,9 +37,6 @@ struct any_ops {
  */
 const struct any_ops *any_find(const char *spec, char *error, size_t size);
 
-/* "spin", "yield" or "park". */
-const char *any_wait_name(enum wait wait);
-
 /*
  * Prepares the process for any lock: learns how many CPUs it has, reads POUNDLOCK_DOMAIN, and has forked children drop
  * the waiters that the fork left behind. The library's constructor does it; who needs locks before that calls it first.

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "any.h"
+#include "any_rw.h"
 #include "policy/stay.h"
 #include "poundlock.h"
 #include "route.h"
@@ -55,6 +56,91 @@ int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct times
 void pound_lock_unlock(pound_lock_t *lock)
 {
 	(void)ops_of(lock)->unlock(lock->pound_bytes);
+}
+
+/* ---- Any readers-writer lock ---- */
+
+int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_t size)
+{
+	*lock = (pound_rwlock_t){.pound_ops = any_rw_find(spec, error, size)};
+	return lock->pound_ops ? 0 : EINVAL;
+}
+
+static const struct any_rw_ops *rw_ops_of(const pound_rwlock_t *lock)
+{
+	return lock->pound_ops ? lock->pound_ops : any_rw_default;
+}
+
+static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock, const struct timespec *deadline)
+{
+	struct w_deadline until = {.clock = clock, .at = *deadline};
+
+	if (rw_ops_of(lock)->tryrdlock(lock->pound_bytes, again))
+		return 0;
+	if (!any_deadline_valid(&until))
+		return EINVAL;
+	return rw_ops_of(lock)->timedrdlock(lock->pound_bytes, again, &until) ? 0 : ETIMEDOUT;
+}
+
+void pound_rwlock_rdlock(pound_rwlock_t *lock)
+{
+	rw_ops_of(lock)->rdlock(lock->pound_bytes, false);
+}
+
+bool pound_rwlock_tryrdlock(pound_rwlock_t *lock)
+{
+	return rw_ops_of(lock)->tryrdlock(lock->pound_bytes, false);
+}
+
+int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline)
+{
+	return timedrdlock(lock, false, clock, deadline);
+}
+
+void pound_rwlock_rdlock_again(pound_rwlock_t *lock)
+{
+	rw_ops_of(lock)->rdlock(lock->pound_bytes, true);
+}
+
+bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock)
+{
+	return rw_ops_of(lock)->tryrdlock(lock->pound_bytes, true);
+}
+
+int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline)
+{
+	return timedrdlock(lock, true, clock, deadline);
+}
+
+void pound_rwlock_rdunlock(pound_rwlock_t *lock)
+{
+	(void)rw_ops_of(lock)->rdunlock(lock->pound_bytes);
+}
+
+void pound_rwlock_wrlock(pound_rwlock_t *lock)
+{
+	rw_ops_of(lock)->wrlock(lock->pound_bytes);
+}
+
+bool pound_rwlock_trywrlock(pound_rwlock_t *lock)
+{
+	return rw_ops_of(lock)->trywrlock(lock->pound_bytes);
+}
+
+int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline)
+{
+	struct w_deadline until = {.clock = clock, .at = *deadline};
+
+	if (rw_ops_of(lock)->trywrlock(lock->pound_bytes))
+		return 0;
+	if (!any_deadline_valid(&until))
+		return EINVAL;
+	return rw_ops_of(lock)->timedwrlock(lock->pound_bytes, &until) ? 0 : ETIMEDOUT;
+}
+
+void pound_rwlock_wrunlock(pound_rwlock_t *lock)
+{
+	(void)rw_ops_of(lock)->wrunlock(lock->pound_bytes);
 }
 
 /* ---- Shares ---- */

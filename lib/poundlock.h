@@ -5,8 +5,9 @@
  *
  *   pound_mutex_t  the default: a blocking, NUMA-aware mutex (ShflLock, SOSP'19 section 4.2.2), 32 bytes
  *   pound_lock_t   any lock by name, for comparing and for programs that let their users choose
+ *   pound_rwlock_t readers together or one writer: by name, or all zero the default (shfl_rw, section 4.2.3)
  *
- * Both are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying (but see
+ * All are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying (but see
  * pound_lock_destroy()), never allocate through malloc, and may be freed by the next owner as soon as it has locked and unlocked them.
  * They are for the threads of one process, also where its memory is shared with others.
  * No function here is async-signal-safe or a cancellation point. None changes errno.
@@ -125,6 +126,39 @@ int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct times
 /* By the thread that locked it, or another one that it handed the ownership to. */
 void pound_lock_unlock(pound_lock_t *lock);
 
+/* Any readers-writer lock by name; all bytes zero: an unlocked one of the default. */
+typedef struct pound_rwlock {
+	uint64_t pound_bytes[6];
+	const void *pound_ops;
+} pound_rwlock_t;
+
+#define POUND_RWLOCK_INIT \
+	{                 \
+		{0}, 0    \
+	}
+
+/* As pound_lock_init(), with the locks of pound_rwlock_info(). Such a lock needs no destroying. */
+int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_t size);
+
+/* Enters as a reader. Not for a thread that is one already: it may wait for a writer that waits for it. */
+void pound_rwlock_rdlock(pound_rwlock_t *lock);
+bool pound_rwlock_tryrdlock(pound_rwlock_t *lock);
+/* As pound_mutex_timedlock(). */
+int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
+/* The same for a thread that may be a reader of @lock already: they pass writers that wait. */
+void pound_rwlock_rdlock_again(pound_rwlock_t *lock);
+bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock);
+int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
+/* Leaves as a reader. */
+void pound_rwlock_rdunlock(pound_rwlock_t *lock);
+
+/* Enters as the writer. */
+void pound_rwlock_wrlock(pound_rwlock_t *lock);
+bool pound_rwlock_trywrlock(pound_rwlock_t *lock);
+int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
+/* Leaves as the writer; any thread may do it. */
+void pound_rwlock_wrunlock(pound_rwlock_t *lock);
+
 /*
  * Shares of a lock's time, for the locks and policies that keep them (cfl_spin, cfl_mutex; policy=fair, policy=group).
  *
@@ -189,6 +223,9 @@ struct pound_lock_info {
 
 /* The @index-th lock, or NULL past the last. What it returns is the calling thread's, until its next call. */
 const struct pound_lock_info *pound_lock_info(size_t index);
+
+/* The same of the readers-writer locks. */
+const struct pound_lock_info *pound_rwlock_info(size_t index);
 
 /*
  * Counts of what the locks did in this process since pound_events_start(), by event of core/events.def: the name and

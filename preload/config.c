@@ -13,7 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "spec.h"
+
 #define DEFAULT_LOCK "shfl_mutex"
+#define DEFAULT_RWLOCK "shfl_rw"
+#define NATIVE "native"
 #define LIBRARY "libpoundlock-preload.so"
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
@@ -30,6 +34,12 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	syscall(SYS_write, STDERR_FILENO, line, length);
 }
 
+static void make_native(struct config *config)
+{
+	config->ops = NULL;
+	config->rw_ops = NULL;
+}
+
 /* The value of the switch @name: 0, 1, or @unset. With any other value complains, and makes @config native. */
 static bool read_switch(struct config *config, const char *name, bool unset)
 {
@@ -40,20 +50,30 @@ static bool read_switch(struct config *config, const char *name, bool unset)
 	if (!strcmp(value, "0") || !strcmp(value, "1"))
 		return *value == '1';
 	say("poundlock: %s=%s is neither 0 nor 1; using native locks", name, value);
-	config->ops = NULL;
+	make_native(config);
 	return unset;
 }
 
-static const struct any_ops *read_lock(void)
+/* Reads which locks to use. If one of them is wrong, complains, and all are native. */
+static struct config read_locks(void)
 {
-	const char *spec = secure_getenv("POUNDLOCK_LOCK");
-	const struct any_ops *ops;
+	const char *spec = secure_getenv("POUNDLOCK_LOCK"), *rw_spec = secure_getenv("POUNDLOCK_RWLOCK");
+	struct config config = {0};
 	char error[256];
 
-	ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, sizeof(error));
-	if (!ops)
+	config.ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, sizeof(error));
+	if (!config.ops) {
 		say("poundlock: POUNDLOCK_LOCK: %s; using native locks", error);
-	return ops;
+		return config;
+	}
+	if (rw_spec && !strcmp(rw_spec, NATIVE))
+		return config;
+	config.rw_ops = any_rw_find(rw_spec && *rw_spec ? rw_spec : DEFAULT_RWLOCK, error, sizeof(error));
+	if (!config.rw_ops) {
+		say("poundlock: POUNDLOCK_RWLOCK: %s; using native locks", error);
+		make_native(&config);
+	}
+	return config;
 }
 
 /* Whether the file name at @entry, @length long, is this library's, in whatever directory. */
@@ -109,10 +129,10 @@ static void disinherit(void)
 
 struct config config_read(void)
 {
-	struct config config = {.ops = read_lock()};
+	struct config config = read_locks();
 
 	if (read_switch(&config, "POUNDLOCK_DISABLE", false))
-		config.ops = NULL;
+		make_native(&config);
 	config.verbose = read_switch(&config, "POUNDLOCK_VERBOSE", false);
 	if (!read_switch(&config, "POUNDLOCK_INHERIT", true))
 		disinherit();
@@ -122,7 +142,7 @@ struct config config_read(void)
 void config_refuse(struct config *config, const char *what, const char *is)
 {
 	say("poundlock: %s %s; using native locks", what, is);
-	config->ops = NULL;
+	make_native(config);
 }
 
 void config_announce(const struct config *config)
@@ -130,8 +150,8 @@ void config_announce(const struct config *config)
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		say("poundlock: lock=%s wait=%s pid=%ld", config->ops->name, any_wait_name(config->ops->wait),
-		    (long)getpid());
+		say("poundlock: lock=%s wait=%s rwlock=%s pid=%ld", config->ops->name,
+		    spec_wait_name(config->ops->wait), config->rw_ops ? config->rw_ops->name : NATIVE, (long)getpid());
 	else
 		say("poundlock: lock=native pid=%ld", (long)getpid());
 }

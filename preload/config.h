@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the environment asks of the preload library: POUNDLOCK_LOCK, _VERBOSE, _DISABLE, _INHERIT. docs/preload.md tells
+ * What the environment asks of the preload library: POUNDLOCK_LOCK, _RWLOCK, _VERBOSE, _DISABLE, _INHERIT. docs/preload.md tells
  * users. A wrong value is one line on stderr, and everything native.
  */
 #ifndef POUNDLOCK_CONFIG_H
 #define POUNDLOCK_CONFIG_H
 
-#include "any.h"
+#include "any_rw.h"
 
 struct config {
-	const struct any_ops *ops; /* NULL: everything native */
+	const struct any_ops *ops;       /* NULL: everything native */
+	const struct any_rw_ops *rw_ops; /* NULL: readers-writer locks native */
 	bool verbose;
 };
 

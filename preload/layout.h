@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The only place that knows how glibc lays out pthread_mutex_t and pthread_cond_t, and where in them our own objects
- * lie. All-zero memory, but for the kind that a static initialiser names, is an unlocked mutex resp. a condition
- * variable without waiters.
+ * The only place that knows how glibc lays out pthread_mutex_t, pthread_cond_t and pthread_rwlock_t, and where in
+ * them our own objects lie. All-zero memory, but for the kind that a static initialiser names, is an unlocked lock resp.
+ * a condition variable without waiters.
  *
  *   pthread_mutex_t   bytes  0 to 15, 20 to 31  the lock (lib/any.h)
  *                     bytes 16 to 19            glibc's __kind: part of the ABI, since static initialisers set it
@@ -14,6 +14,11 @@
  *                     bytes  8 to 15            waiters and their fork generation
  *                     glibc's word of flags     pshared and clock, as glibc's own pthread_cond_init leaves them. It has
  *                                               moved between glibc versions, so that layout_probe() asks glibc for it
+ *
+ *   pthread_rwlock_t  bytes  0 to 27, 32 to 47  the lock (lib/any_rw.h)
+ *                     bytes 28 to 31            glibc's __shared: not 0 if it is process-shared
+ *                     bytes 48 to 51            glibc's __flags: the kind, part of the ABI as static initialisers set it
+ *                     bytes 52 to 55            the thread_id() of the writer inside
  */
 #ifndef POUNDLOCK_LAYOUT_H
 #define POUNDLOCK_LAYOUT_H
@@ -21,7 +26,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#include "any.h"
+#include "any_rw.h"
 
 struct mutex {
 	unsigned char lock_head[16];
@@ -88,6 +93,25 @@ extern W_HIDDEN struct cond_layout cond_layout;
 static inline W_ATOMIC(uint32_t) *cond_flags(struct cond *c)
 {
 	return (W_ATOMIC(uint32_t) *)((char *)c + cond_layout.flags_offset);
+}
+
+struct rwlock {
+	unsigned char lock_head[28];
+	int shared;
+	unsigned char lock_tail[16];
+	unsigned int kind;
+	W_ATOMIC(uint32_t) writer;
+};
+
+_Static_assert(offsetof(struct rwlock, shared) == offsetof(pthread_rwlock_t, __data.__shared), "glibc's");
+_Static_assert(offsetof(struct rwlock, kind) == offsetof(pthread_rwlock_t, __data.__flags), "glibc's");
+_Static_assert(offsetof(struct rwlock, kind) == ANY_RW_SIZE, "glibc's begins where the lock ends");
+_Static_assert(sizeof(struct rwlock) <= sizeof(pthread_rwlock_t), "a readers-writer lock fits in place");
+_Static_assert(_Alignof(struct rwlock) <= 8 && _Alignof(pthread_rwlock_t) == 8, "a lock is aligned to 8");
+
+static inline struct rwlock *rwlock_of(pthread_rwlock_t *lock)
+{
+	return (struct rwlock *)lock;
 }
 
 /* Fills cond_layout from what glibc's pthread_cond_init does. False if that is not one flag in a word we leave alone. */

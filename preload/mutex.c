@@ -18,8 +18,7 @@
 
 /* ---- Owners ---- */
 
-/* This thread's id: never 0, the same in a forked child, and not another thread's for 2^32 threads. */
-static uint32_t thread_id(void)
+uint32_t thread_id(void)
 {
 	static __thread uint32_t id __attribute__((tls_model("initial-exec")));
 	static W_ATOMIC(uint32_t) last;

@@ -14,26 +14,35 @@
 #include "real.h"
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
+W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 W_ATOMIC(uint32_t) initialised;
 
 static W_ATOMIC(uint32_t) begun;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+static void choose(const struct config *config)
+{
+	/* release, both: pair with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
+	w_store_release(&chosen_ops, config->ops);
+	w_store_release(&chosen_rw_ops, config->rw_ops);
+}
 
 static void initialise_once(void)
 {
 	struct config config = config_read();
 	const char *missing;
 
-	/* release: pairs with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
-	if (!any_start())
+	if (!any_start()) {
 		config.ops = NULL;
-	w_store_release(&chosen_ops, config.ops);
+		config.rw_ops = NULL;
+	}
+	choose(&config);
 	missing = real_resolve();
 	if (missing)
 		config_refuse(&config, missing, "is missing from the C library");
 	else if (!layout_probe())
 		config_refuse(&config, "pthread_cond_t", "has an unknown layout in this C library");
-	w_store_release(&chosen_ops, config.ops);
+	choose(&config);
 	config_announce(&config);
 }
 

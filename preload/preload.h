@@ -5,13 +5,15 @@
 #ifndef POUNDLOCK_PRELOAD_H
 #define POUNDLOCK_PRELOAD_H
 
-#include "any.h"
+#include "any_rw.h"
 
 /* The interposed functions, and nothing else, are visible. They carry no version: references to any bind to them. */
 #define EXPORT __attribute__((visibility("default")))
 
 /* What our mutexes are made of. NULL until initialise(), and for good if everything is to be native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
+/* What our readers-writer locks are made of. The same. */
+extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);
@@ -26,5 +28,8 @@ static inline void initialise(void)
 	if (w_unlikely(!w_load_acquire(&initialised)))
 		initialise_slow();
 }
+
+/* This thread's id: never 0, the same in a forked child, and not another thread's for 2^32 threads. */
+W_HIDDEN uint32_t thread_id(void);
 
 #endif

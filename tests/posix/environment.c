@@ -99,6 +99,24 @@ static void locks(char **names)
 	}
 }
 
+/* The line that says which lock is active names the readers-writer lock, too. */
+static void expect_rwlock(struct run run, const char *lock)
+{
+	char expected[128];
+
+	expect_lines(&run, 1);
+	snprintf(expected, sizeof(expected), " rwlock=%s ", lock);
+	EXPECT(strstr(run.errors, expected), "'%s' in: %s", expected, run.errors);
+}
+
+static void rwlocks(void)
+{
+	expect_rwlock(RUN("POUNDLOCK_VERBOSE=1"), "shfl_rw");
+	expect_rwlock(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK="), "shfl_rw");
+	expect_rwlock(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=fair_rw,wait=yield"), "fair_rw");
+	expect_rwlock(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=native"), "native");
+}
+
 static void silence(void)
 {
 	struct run quiet = RUN("POUNDLOCK_LOCK=mcs");
@@ -113,6 +131,8 @@ static void wrong_values(void)
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=nosuch"), "nosuch");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=never"), "never");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=mcs"), "readers-writer lock 'mcs'");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=shfl_rw,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DOMAIN=village"), "village");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"), "POUNDLOCK_DISABLE=yes");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_INHERIT=2"), "POUNDLOCK_INHERIT=2");
@@ -148,6 +168,7 @@ int main(int argc, char **argv)
 	EXPECT(argc > 2, "usage: environment LIBRARY LOCK...");
 	library = argv[1];
 	locks(argv + 2);
+	rwlocks();
 	silence();
 	wrong_values();
 	inheritance();

@@ -15,22 +15,33 @@
 	__asm__(".symver " #alias ", " #name "@" version)
 
 /* Names that moved from libpthread to libc with 2.34 as their only version, and kept their older one. */
-#define MOVED(DO)                                  \
-	DO(pthread_mutex_trylock, "GLIBC_2.2.5")   \
-	DO(pthread_mutex_timedlock, "GLIBC_2.2.5") \
-	DO(pthread_mutex_clocklock, "GLIBC_2.30")  \
-	DO(pthread_cond_clockwait, "GLIBC_2.30")   \
-	DO(mtx_init, "GLIBC_2.28")                 \
-	DO(mtx_destroy, "GLIBC_2.28")              \
-	DO(mtx_lock, "GLIBC_2.28")                 \
-	DO(mtx_trylock, "GLIBC_2.28")              \
-	DO(mtx_timedlock, "GLIBC_2.28")            \
-	DO(mtx_unlock, "GLIBC_2.28")               \
-	DO(cnd_init, "GLIBC_2.28")                 \
-	DO(cnd_destroy, "GLIBC_2.28")              \
-	DO(cnd_wait, "GLIBC_2.28")                 \
-	DO(cnd_timedwait, "GLIBC_2.28")            \
-	DO(cnd_signal, "GLIBC_2.28")               \
+#define MOVED(DO)                                     \
+	DO(pthread_mutex_trylock, "GLIBC_2.2.5")      \
+	DO(pthread_mutex_timedlock, "GLIBC_2.2.5")    \
+	DO(pthread_mutex_clocklock, "GLIBC_2.30")     \
+	DO(pthread_cond_clockwait, "GLIBC_2.30")      \
+	DO(pthread_rwlock_init, "GLIBC_2.2.5")        \
+	DO(pthread_rwlock_destroy, "GLIBC_2.2.5")     \
+	DO(pthread_rwlock_rdlock, "GLIBC_2.2.5")      \
+	DO(pthread_rwlock_tryrdlock, "GLIBC_2.2.5")   \
+	DO(pthread_rwlock_timedrdlock, "GLIBC_2.2.5") \
+	DO(pthread_rwlock_clockrdlock, "GLIBC_2.30")  \
+	DO(pthread_rwlock_wrlock, "GLIBC_2.2.5")      \
+	DO(pthread_rwlock_trywrlock, "GLIBC_2.2.5")   \
+	DO(pthread_rwlock_timedwrlock, "GLIBC_2.2.5") \
+	DO(pthread_rwlock_clockwrlock, "GLIBC_2.30")  \
+	DO(pthread_rwlock_unlock, "GLIBC_2.2.5")      \
+	DO(mtx_init, "GLIBC_2.28")                    \
+	DO(mtx_destroy, "GLIBC_2.28")                 \
+	DO(mtx_lock, "GLIBC_2.28")                    \
+	DO(mtx_trylock, "GLIBC_2.28")                 \
+	DO(mtx_timedlock, "GLIBC_2.28")               \
+	DO(mtx_unlock, "GLIBC_2.28")                  \
+	DO(cnd_init, "GLIBC_2.28")                    \
+	DO(cnd_destroy, "GLIBC_2.28")                 \
+	DO(cnd_wait, "GLIBC_2.28")                    \
+	DO(cnd_timedwait, "GLIBC_2.28")               \
+	DO(cnd_signal, "GLIBC_2.28")                  \
 	DO(cnd_broadcast, "GLIBC_2.28")
 
 #define DECLARE_MOVED(name, version)            \
@@ -60,12 +71,19 @@ TWICE(DECLARE_TWICE)
 	DO(pthread_mutex_unlock)
 
 /* Names that only objects linked before 2.34 use. */
-#define OBSOLETE(DO)                \
-	DO(__pthread_mutex_init)    \
-	DO(__pthread_mutex_destroy) \
-	DO(__pthread_mutex_lock)    \
-	DO(__pthread_mutex_trylock) \
-	DO(__pthread_mutex_unlock)
+#define OBSOLETE(DO)                   \
+	DO(__pthread_mutex_init)       \
+	DO(__pthread_mutex_destroy)    \
+	DO(__pthread_mutex_lock)       \
+	DO(__pthread_mutex_trylock)    \
+	DO(__pthread_mutex_unlock)     \
+	DO(__pthread_rwlock_init)      \
+	DO(__pthread_rwlock_destroy)   \
+	DO(__pthread_rwlock_rdlock)    \
+	DO(__pthread_rwlock_tryrdlock) \
+	DO(__pthread_rwlock_wrlock)    \
+	DO(__pthread_rwlock_trywrlock) \
+	DO(__pthread_rwlock_unlock)
 
 #define DECLARE_OBSOLETE(name)         \
 	extern int name##_older(void); \

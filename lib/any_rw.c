@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Every readers-writer lock of core/locks.def, in each way of waiting, behind the one table of any_rw.h, as any.c has
+ * the others.
+ */
+#include "any_rw.h"
+
+#include <string.h>
+
+#include "all.h"
+#include "poundlock.h"
+#include "spec.h"
+
+/* ---- Settings ---- */
+
+static struct {
+#define VALUE(lock, key, otherwise, least, most, small, ...) uint32_t lock##_##key;
+#define RWLOCK(name, wait, promise, paper) name##_settings(VALUE)
+#include "locks.def"
+} settings = {
+#define OTHERWISE(lock, key, otherwise, least, most, small, ...) .lock##_##key = (otherwise),
+#define RWLOCK(name, wait, promise, paper) name##_settings(OTHERWISE)
+#include "locks.def"
+};
+
+static const struct setting all_settings[] = {
+#define SETTING(lock, key, otherwise, least, most, small, ...) \
+	{#lock, #key, &settings.lock##_##key, least, most, "" __VA_ARGS__},
+#define RWLOCK(name, wait, promise, paper) name##_settings(SETTING)
+#include "locks.def"
+};
+
+#define SETTINGS (sizeof(all_settings) / sizeof(all_settings[0]))
+
+/* What the functions of lock @name take as their policy, for a way of waiting. */
+#define SET(lock, key, otherwise, least, most, small, ...) .key = settings.lock##_##key,
+#define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
+
+/* ---- The locks ---- */
+
+#define FUNCTIONS(name, way, WAY)                                                                         \
+	static void name##_##way##_rdlock(void *lock, bool again)                                         \
+	{                                                                                                 \
+		(void)name##_read(lock, again, POLICY(name, WAY), NULL);                                  \
+	}                                                                                                 \
+	static bool name##_##way##_timedrdlock(void *lock, bool again, const struct w_deadline *deadline) \
+	{                                                                                                 \
+		return name##_read(lock, again, POLICY(name, WAY), deadline);                             \
+	}                                                                                                 \
+	static bool name##_##way##_rdunlock(void *lock)                                                   \
+	{                                                                                                 \
+		return name##_release_read(lock, POLICY(name, WAY));                                      \
+	}                                                                                                 \
+	static void name##_##way##_wrlock(void *lock)                                                     \
+	{                                                                                                 \
+		(void)name##_write(lock, POLICY(name, WAY), NULL);                                        \
+	}                                                                                                 \
+	static bool name##_##way##_timedwrlock(void *lock, const struct w_deadline *deadline)             \
+	{                                                                                                 \
+		return name##_write(lock, POLICY(name, WAY), deadline);                                   \
+	}                                                                                                 \
+	static bool name##_##way##_wrunlock(void *lock)                                                   \
+	{                                                                                                 \
+		return name##_release_write(lock, POLICY(name, WAY));                                     \
+	}
+
+#define RWLOCK(name, wait, promise, paper)                                                                   \
+	_Static_assert(sizeof(struct name) <= ANY_RW_SIZE && _Alignof(struct name) <= 8, #name " is large"); \
+	static bool name##_tryrdlock(void *lock, bool again)                                                 \
+	{                                                                                                    \
+		return name##_try_read(lock, again);                                                         \
+	}                                                                                                    \
+	static bool name##_trywrlock(void *lock)                                                             \
+	{                                                                                                    \
+		return name##_try_write(lock);                                                               \
+	}                                                                                                    \
+	FUNCTIONS(name, spin, WAIT_SPIN)                                                                     \
+	FUNCTIONS(name, yield, WAIT_YIELD)                                                                   \
+	FUNCTIONS(name, park, WAIT_PARK)
+#include "locks.def"
+
+/* ---- The tables ---- */
+
+#define OPS(lock_name, way, WAY)                                \
+	[WAY] = {                                               \
+		.name = #lock_name,                             \
+		.wait = (WAY),                                  \
+		.rdlock = lock_name##_##way##_rdlock,           \
+		.tryrdlock = lock_name##_tryrdlock,             \
+		.timedrdlock = lock_name##_##way##_timedrdlock, \
+		.rdunlock = lock_name##_##way##_rdunlock,       \
+		.wrlock = lock_name##_##way##_wrlock,           \
+		.trywrlock = lock_name##_trywrlock,             \
+		.timedwrlock = lock_name##_##way##_timedwrlock, \
+		.wrunlock = lock_name##_##way##_wrunlock,       \
+	}
+
+static const struct any_rw_ops all_ops[][SPEC_WAYS] = {
+#define RWLOCK(name, wait, promise, paper) \
+	{OPS(name, spin, WAIT_SPIN), OPS(name, yield, WAIT_YIELD), OPS(name, park, WAIT_PARK)},
+#include "locks.def"
+};
+
+#define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
+
+enum {
+#define RWLOCK(name, wait, promise, paper) INDEX_##name,
+#include "locks.def"
+};
+
+const struct any_rw_ops *const any_rw_default = &all_ops[INDEX_shfl_rw][WAIT_PARK];
+
+static const struct {
+	const char *promise, *paper;
+	enum wait wait;
+	size_t bytes_lock, bytes_waiter, bytes_holder;
+} facts[LOCKS] = {
+#define RWLOCK(name, wait, promise, paper) {promise, paper, WAIT_##wait, name##_bytes},
+#include "locks.def"
+};
+
+/* ---- Choosing one ---- */
+
+const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
+{
+	size_t length;
+	const char *pairs = spec_split(spec, &length);
+	uint32_t numbers[SETTINGS];
+	enum wait wait;
+
+	for (size_t i = 0; i < LOCKS; i++) {
+		const char *name = all_ops[i][0].name;
+
+		if (strlen(name) != length || memcmp(name, spec, length))
+			continue;
+		wait = facts[i].wait;
+		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, numbers, error, size))
+			return NULL;
+		spec_set(all_settings, SETTINGS, numbers);
+		return &all_ops[i][wait];
+	}
+	spec_wrong(error, size, "there is no readers-writer lock '%.*s'", (int)length, spec);
+	return NULL;
+}
+
+/* ---- What is known of them ---- */
+
+const struct pound_lock_info *pound_rwlock_info(size_t index)
+{
+	static _Thread_local struct pound_lock_info info;
+	static _Thread_local char keys[64];
+
+	if (index >= LOCKS)
+		return NULL;
+	spec_keys(all_ops[index][0].name, all_settings, SETTINGS, keys, sizeof(keys));
+	info = (struct pound_lock_info){
+		.name = all_ops[index][0].name,
+		.wait = spec_wait_name(facts[index].wait),
+		.promise = facts[index].promise,
+		.paper = facts[index].paper,
+		.keys = keys,
+		.bytes_per_lock = facts[index].bytes_lock,
+		.bytes_per_waiter = facts[index].bytes_waiter,
+		.bytes_per_holder = facts[index].bytes_holder,
+		.atomics_alone = __builtin_nan(""),
+		.atomics_contended = __builtin_nan(""),
+	};
+	return &info;
+}

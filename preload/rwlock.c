@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * pthread_rwlock_*: those of one process are ours, in place (layout.h); process-shared ones are glibc's, as are the
+ * attributes' functions. Error codes are glibc's.
+ *
+ * A thread that is a reader may enter again while a writer waits, if the lock's kind is the default or
+ * PTHREAD_RWLOCK_PREFER_WRITER_NP, which glibc treats alike. glibc keeps that promise by letting every reader pass every
+ * waiting writer, so that readers which overlap keep a writer out for ever. Here only who may be a reader already passes;
+ * all others wait behind the writer. With PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, nobody passes.
+ *
+ * Who may be a reader already is known by a filter in each thread: how many read locks it holds, by a hash of their
+ * addresses. It takes the same few bytes whatever a thread holds, and errs on one side only: another lock with the same
+ * hash makes a thread pass a writer, which costs that writer time, but a thread that is a reader is never taken for one
+ * that is not. A thread that unlocks for another leaves a count behind there, with the same effect.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "layout.h"
+#include "preload.h"
+#include "real.h"
+
+/* ---- The read locks of a thread ---- */
+
+#define FILTER_BITS 6
+/* glibc's readers are counted, too, and EAGAIN says that there are too many. */
+#define READ_LOCKS_MOST (1u << 24)
+
+static __thread uint32_t read_locks[1 << FILTER_BITS] __attribute__((tls_model("initial-exec")));
+
+/* The count that @rw belongs to. */
+static uint32_t *read_locks_like(const struct rwlock *rw)
+{
+	return &read_locks[(uint64_t)(uintptr_t)rw * 0x9e3779b97f4a7c15 >> (64 - FILTER_BITS)];
+}
+
+static bool passes_writers(const struct rwlock *rw, uint32_t held)
+{
+	return held && rw->kind != PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+}
+
+/* ---- The writer ---- */
+
+/* Whether this thread is the writer inside. relaxed, here and below: only the thread itself writes its id there */
+static bool is_writer(struct rwlock *rw)
+{
+	return w_load_relaxed(&rw->writer) == thread_id();
+}
+
+/* ---- Whose it is ---- */
+
+/* The lock that @rw is made of, NULL if it is native. */
+static const struct any_rw_ops *ops_of(const struct rwlock *rw)
+{
+	/* acquire: pairs with the release in choose(); the lock's settings */
+	const struct any_rw_ops *ops = w_load_acquire(&chosen_rw_ops);
+
+	if (w_unlikely(!ops)) {
+		initialise();
+		/* relaxed: initialise() has acquired what it points at */
+		ops = w_load_relaxed(&chosen_rw_ops);
+	}
+	return w_unlikely(rw->shared) ? NULL : ops;
+}
+
+/* ---- Reading ---- */
+
+/* What every way of becoming a reader begins with: 0, or why it must not be. */
+static int may_read(struct rwlock *rw, uint32_t held)
+{
+	if (w_unlikely(is_writer(rw)))
+		return EDEADLK;
+	return w_unlikely(held >= READ_LOCKS_MOST) ? EAGAIN : 0;
+}
+
+static int rwlock_rdlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+	uint32_t *held = read_locks_like(rw);
+	int error;
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_rdlock(lock);
+	error = may_read(rw, *held);
+	if (w_unlikely(error))
+		return error;
+	ops->rdlock(rw, passes_writers(rw, *held));
+	++*held;
+	return 0;
+}
+
+static int rwlock_tryrdlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+	uint32_t *held = read_locks_like(rw);
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_tryrdlock(lock);
+	if (w_unlikely(*held >= READ_LOCKS_MOST))
+		return EAGAIN;
+	if (!ops->tryrdlock(rw, passes_writers(rw, *held)))
+		return EBUSY;
+	++*held;
+	return 0;
+}
+
+static int rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *at)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+	struct w_deadline deadline = {.clock = clock, .at = *at};
+	uint32_t *held = read_locks_like(rw);
+	int error;
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_clockrdlock(lock, clock, at);
+	/* Unlike a mutex's, checked even if there is nothing to wait for: as in glibc. */
+	if (!any_deadline_valid(&deadline))
+		return EINVAL;
+	error = may_read(rw, *held);
+	if (w_unlikely(error))
+		return error;
+	if (!ops->timedrdlock(rw, passes_writers(rw, *held), &deadline))
+		return ETIMEDOUT;
+	++*held;
+	return 0;
+}
+
+/* ---- Writing ---- */
+
+static int rwlock_wrlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_wrlock(lock);
+	if (w_unlikely(is_writer(rw)))
+		return EDEADLK;
+	ops->wrlock(rw);
+	w_store_relaxed(&rw->writer, thread_id());
+	return 0;
+}
+
+static int rwlock_trywrlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_trywrlock(lock);
+	if (!ops->trywrlock(rw))
+		return EBUSY;
+	w_store_relaxed(&rw->writer, thread_id());
+	return 0;
+}
+
+static int rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *at)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+	struct w_deadline deadline = {.clock = clock, .at = *at};
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_clockwrlock(lock, clock, at);
+	if (!any_deadline_valid(&deadline))
+		return EINVAL;
+	if (w_unlikely(is_writer(rw)))
+		return EDEADLK;
+	if (!ops->timedwrlock(rw, &deadline))
+		return ETIMEDOUT;
+	w_store_relaxed(&rw->writer, thread_id());
+	return 0;
+}
+
+/* ---- Both ---- */
+
+static void unlock_write(struct rwlock *rw, const struct any_rw_ops *ops)
+{
+	w_store_relaxed(&rw->writer, 0);
+	ops->wrunlock(rw);
+}
+
+static int rwlock_unlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const struct any_rw_ops *ops = ops_of(rw);
+	uint32_t *held = read_locks_like(rw);
+
+	if (w_unlikely(!ops))
+		return real.pthread_rwlock_unlock(lock);
+	if (is_writer(rw)) {
+		unlock_write(rw, ops);
+		return 0;
+	}
+	if (*held)
+		--*held;
+	/* Without a reader it is for a writer that is another thread. */
+	if (w_unlikely(!ops->rdunlock(rw)))
+		unlock_write(rw, ops);
+	return 0;
+}
+
+static int rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	unsigned int kind;
+	int result;
+
+	initialise();
+	/* Real functions that have not been looked up yet leave what they find. */
+	memset(lock, 0, sizeof(*lock));
+	result = real.pthread_rwlock_init(lock, attr);
+	if (result || !ops_of(rw))
+		return result;
+	kind = rw->kind;
+	memset(lock, 0, sizeof(*lock));
+	rw->kind = kind;
+	return 0;
+}
+
+static int rwlock_destroy(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+
+	return ops_of(rw) ? 0 : real.pthread_rwlock_destroy(lock);
+}
+
+/* ---- The names: pthread's, and those that objects linked on glibc 2.33 or older may use for the same functions ---- */
+
+#define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
+
+KNOWN_AS(pthread_rwlock_init, rwlock_init);
+KNOWN_AS(pthread_rwlock_destroy, rwlock_destroy);
+KNOWN_AS(pthread_rwlock_rdlock, rwlock_rdlock);
+KNOWN_AS(pthread_rwlock_tryrdlock, rwlock_tryrdlock);
+KNOWN_AS(pthread_rwlock_clockrdlock, rwlock_clockrdlock);
+KNOWN_AS(pthread_rwlock_wrlock, rwlock_wrlock);
+KNOWN_AS(pthread_rwlock_trywrlock, rwlock_trywrlock);
+KNOWN_AS(pthread_rwlock_clockwrlock, rwlock_clockwrlock);
+KNOWN_AS(pthread_rwlock_unlock, rwlock_unlock);
+KNOWN_AS(__pthread_rwlock_init, rwlock_init);
+KNOWN_AS(__pthread_rwlock_destroy, rwlock_destroy);
+KNOWN_AS(__pthread_rwlock_rdlock, rwlock_rdlock);
+KNOWN_AS(__pthread_rwlock_tryrdlock, rwlock_tryrdlock);
+KNOWN_AS(__pthread_rwlock_wrlock, rwlock_wrlock);
+KNOWN_AS(__pthread_rwlock_trywrlock, rwlock_trywrlock);
+KNOWN_AS(__pthread_rwlock_unlock, rwlock_unlock);
+
+EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *at)
+{
+	return rwlock_clockrdlock(lock, CLOCK_REALTIME, at);
+}
+
+EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *at)
+{
+	return rwlock_clockwrlock(lock, CLOCK_REALTIME, at);
+}
