@@ -42,7 +42,8 @@ EXPERIMENTS = (
     Experiment("ron-100us", ROUTE, "2"),
     Experiment("ron-empty", ROUTE, "2"),
     Experiment("cfl-sets", SHARES, "2,8"),
-    Experiment("cfl-nice", SHARES, "3,6"),
+    Experiment("cfl-weights", SHARES, "3,6"),
+    Experiment("cfl-tenants", SHARES, "36"),
     Experiment("bueso-first-fill", SIMPLE, "1,2,8"),
     Experiment("bueso-round-robin", SIMPLE, "2,8"),
 )

@@ -8,7 +8,9 @@ use crate::placement::{self, bind};
 use crate::section::{Data, vary};
 use crate::workload::{BenchError, Class, Unit, Work, Workload, error};
 use crossbeam_utils::CachePadded;
-use poundlock_sys::{pound_domain, pound_event_count, pound_event_name, pound_events_start};
+use poundlock_sys::{
+    pound_domain, pound_event_count, pound_event_name, pound_events_start, pound_thread_tenant, pound_thread_weight,
+};
 use quanta::Clock;
 use serde::{Deserialize, Serialize};
 use std::cell::UnsafeCell;
@@ -251,13 +253,31 @@ impl<L: Lock> Arena<'_, L> {
     fn thread(&self, index: usize) -> Worked {
         let class = self.workload.class_of(index);
         let cpu = (!self.cpus.is_empty()).then(|| self.cpus[index % self.cpus.len()]);
-        let prepared = cpu.map_or(Ok(()), bind).and_then(|()| renice(self.workload.classes[class].nice));
+        let prepared = cpu.map_or(Ok(()), bind).and_then(|()| self.join_class(class));
         if prepared.is_err() {
             self.phase.store(ENDED, Ordering::Relaxed);
         }
         self.ready.fetch_add(1, Ordering::Relaxed);
         drop(self.gate.read().expect("nobody panics"));
         prepared.map(|()| Worker::new(self, index, ThreadCounts { class, cpu, ..ThreadCounts::default() }).work())
+    }
+
+    /// Makes the calling thread what its class says.
+    fn join_class(&self, number: usize) -> Result<(), BenchError> {
+        let class = &self.workload.classes[number];
+        renice(class.nice)?;
+        if let Some(weight) = class.weight {
+            // SAFETY: it is about this thread alone.
+            unsafe { pound_thread_weight(weight) };
+        }
+        let Some(weight) = class.tenant else {
+            return Ok(());
+        };
+        // SAFETY: as above.
+        match unsafe { pound_thread_tenant(number as u64, weight) } {
+            0 => Ok(()),
+            _ => error(format!("class {number} cannot be a tenant of its own: there are too many")),
+        }
     }
 
     /// From the start to the last acquisition, when it is their number that ends the run: every thread leaves after it.

@@ -35,12 +35,12 @@ pub const FIGURES: [Figure; 14] = [
     },
     Figure {
         name: "jain_hold",
-        meaning: "Jain's index of the time that each thread held the lock, by its weight",
+        meaning: "Jain's index of the time that each thread held the lock, over what its weight entitles it to",
         of: |workload, counts| jain(&holds_by_weight(workload, counts)),
     },
     Figure {
         name: "class_evenness",
-        meaning: "hold time by weight of a thread of the class that has least, in parts of the class that has most",
+        meaning: "hold time over entitlement of the class that has least, in parts of that of the class that has most",
         of: class_evenness,
     },
     Figure {
@@ -109,9 +109,22 @@ fn holds(counts: &Counts) -> Vec<f64> {
     counts.threads.iter().map(hold).collect()
 }
 
+/// How long each thread held the lock, in parts of what it is entitled to.
 fn holds_by_weight(workload: &Workload, counts: &Counts) -> Vec<f64> {
-    let weight = |thread: &ThreadCounts| workload.classes[thread.class].weight();
-    counts.threads.iter().zip(holds(counts)).map(|(thread, hold)| hold / weight(thread)).collect()
+    holds(counts).into_iter().zip(entitlements(workload, counts)).map(|(hold, due)| hold / due).collect()
+}
+
+/// What is due to each thread, in parts of anything: its weight, or its part, by weight, of its tenant's.
+fn entitlements(workload: &Workload, counts: &Counts) -> Vec<f64> {
+    let mut weights = vec![0.0; workload.classes.len()];
+    for thread in &counts.threads {
+        weights[thread.class] += workload.classes[thread.class].weight();
+    }
+    let due = |thread: &ThreadCounts| {
+        let class = &workload.classes[thread.class];
+        class.tenant.map_or(class.weight(), |tenant| f64::from(tenant) * class.weight() / weights[thread.class])
+    };
+    counts.threads.iter().map(due).collect()
 }
 
 fn class_evenness(workload: &Workload, counts: &Counts) -> Option<f64> {
@@ -234,6 +247,18 @@ mod tests {
     fn a_weight_says_what_is_even() {
         // Nice 5 has about a third of nice 0's weight.
         near("class_evenness", &two_classes(5), &counts(), 3.0 / 1.25f64.powi(5));
+    }
+
+    #[test]
+    fn a_tenant_is_due_its_weight_whatever_its_threads() {
+        let mut workload = two_classes(0);
+        workload.classes.iter_mut().for_each(|class| class.tenant = Some(1024));
+        let mut counts = counts();
+        // The first tenant's time, a third of the other's, by two threads: each is due half.
+        let half = ThreadCounts { acquisitions: 15, ..counts.threads[0].clone() };
+        counts.threads.splice(..1, [half.clone(), half]);
+        near("class_evenness", &workload, &counts, 1.0 / 3.0);
+        near("jain_hold", &workload, &counts, 25.0 / (3.0 * 11.0));
     }
 
     #[test]

@@ -91,6 +91,12 @@ pub struct Class {
     /// The threads' nice value.
     #[serde(default)]
     pub nice: i32,
+    /// Each thread's weight for the locks that keep shares, by their API; that of its nice value unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// Makes the class a tenant of this weight, for the locks that keep shares by group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<u32>,
 }
 
 fn one() -> u32 {
@@ -99,7 +105,7 @@ fn one() -> u32 {
 
 impl Default for Class {
     fn default() -> Class {
-        Class { share: 1, inside: Work::default(), outside: Work::default(), nice: 0 }
+        Class { share: 1, inside: Work::default(), outside: Work::default(), nice: 0, weight: None, tenant: None }
     }
 }
 
@@ -143,6 +149,8 @@ pub enum Placement {
 const PARTS: u32 = 10_000;
 /// Of keys, buckets and words, so that the data stay below a few gibibytes.
 const MOST: u32 = 1 << 24;
+/// Of a thread or a tenant: more than the scheduler knows.
+const MOST_WEIGHT: u32 = 1 << 20;
 const LONGEST_NS: u64 = 10_000_000_000;
 
 impl Workload {
@@ -216,6 +224,11 @@ impl Class {
                 return error(format!("{name}: {} is longer than {LONGEST_NS}", work.length));
             }
         }
+        for (name, weight) in [("weight", self.weight), ("tenant", self.tenant)] {
+            if weight.is_some_and(|weight| !(1..=MOST_WEIGHT).contains(&weight)) {
+                return error(format!("{name}: not a weight from 1 to {MOST_WEIGHT}"));
+            }
+        }
         if (-20..=19).contains(&self.nice) {
             Ok(())
         } else {
@@ -223,9 +236,9 @@ impl Class {
         }
     }
 
-    /// What CFS gives a thread of this nice value, relative to nice 0 as 1024 (its table rounds this formula).
+    /// A thread's weight, relative to nice 0 as 1024. CFS's table rounds the formula of the nice values.
     pub fn weight(&self) -> f64 {
-        1024.0 / 1.25f64.powi(self.nice)
+        self.weight.map_or(1024.0 / 1.25f64.powi(self.nice), f64::from)
     }
 }
 
@@ -274,6 +287,8 @@ mod tests {
             ("kind = \"none\"", "kind = \"map\", keys = 8, writes = 10001", "writes: 10001"),
             ("0.15", "1.5", "spread of 1.5"),
             ("nice = -5", "nice = -21", "nice: -21"),
+            ("nice = -5", "weight = 0", "weight: not"),
+            ("nice = -5", "tenant = 2000000", "tenant: not"),
             ("length = 1000,", "length = 10000000001,", "inside: 10000000001"),
         ] {
             let message = Workload::from_toml(&CFL.replacen(from, to, 1)).expect_err(to).to_string();

@@ -14,7 +14,7 @@ const WORKLOADS: [&[&str]; 5] = [
     &["map", "--keys", "64", "--updates", "50", "--work", "20"],
     &["hash", "--keys", "64", "--buckets", "8", "--writes", "50"],
     &["ron", "--words", "10", "--outside", "1us"],
-    &["cfl", "--hold", "1us,5us", "--outside", "500ns", "--shares", "1,2"],
+    &["cfl", "--hold", "1us,5us", "--outside", "500ns", "--shares", "1,2", "--weights", "1024,512", "--tenants", "1,3"],
     &["loop"],
 ];
 
@@ -199,6 +199,8 @@ fn bad_input_is_one_line() {
         (&["ron", "--outside", "10"], &["'10'", "10us"]),
         (&["cfl", "--hold", "1us,2us", "--shares", "1"], &["--shares", "1", "2"]),
         (&["cfl", "--hold", "1us,2us", "--nice", "0,20"], &["nice", "20"]),
+        (&["cfl", "--weights", "1024"], &["--weights", "1", "2"]),
+        (&["cfl", "--tenants", "1024,0"], &["tenant"]),
         (&["loop", "--keys", "5"], &["--keys"]),
         (&["nosuch"], &["nosuch"]),
         (&["file", "/no/such/file"], &["/no/such/file"]),

@@ -67,6 +67,12 @@ pub(crate) enum Kind {
         /// The nice value of each set's threads; 0 unless given. Below 0 takes privileges
         #[arg(long, value_name = "NICE,...", value_delimiter = ',', allow_hyphen_values = true)]
         nice: Vec<i32>,
+        /// The weight of each set's threads, for the locks that keep shares; that of their nice value unless given
+        #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',')]
+        weights: Vec<u32>,
+        /// Make each set a tenant of this weight (1024 is usual), for the locks that keep shares by group
+        #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',')]
+        tenants: Vec<u32>,
         #[command(flatten)]
         common: Common,
     },
@@ -189,8 +195,8 @@ impl Kind {
                 let workload = of_one_class("ron", "RON (OSDI'23) section 6.2.2, algorithm 4", section, outside);
                 Workload { placement: Placement::FirstFill, timed: 1, ..workload }
             }
-            Kind::Cfl { hold, outside, shares, nice, .. } => Workload {
-                classes: cfl_classes(hold, *outside, shares, nice)?,
+            Kind::Cfl { hold, outside, shares, nice, weights, tenants, .. } => Workload {
+                classes: cfl_classes(hold, *outside, shares, nice, [weights, tenants])?,
                 timed: 1,
                 ..of_one_class("cfl", "CFL (PPoPP'24) section 4.6", Section::None, Work::default())
             },
@@ -231,8 +237,15 @@ fn of_one_class(name: &str, source: &str, section: Section, outside: Work) -> Wo
     }
 }
 
-fn cfl_classes(hold: &[u64], outside: u64, shares: &[u32], nice: &[i32]) -> Result<Vec<Class>, String> {
-    for (name, given) in [("--shares", shares.len()), ("--nice", nice.len())] {
+fn cfl_classes(
+    hold: &[u64],
+    outside: u64,
+    shares: &[u32],
+    nice: &[i32],
+    [weights, tenants]: [&[u32]; 2],
+) -> Result<Vec<Class>, String> {
+    let lengths = [shares.len(), nice.len(), weights.len(), tenants.len()];
+    for (name, given) in ["--shares", "--nice", "--weights", "--tenants"].into_iter().zip(lengths) {
         if given != 0 && given != hold.len() {
             return Err(format!("{name} has {given} values, and --hold {}: one each for a set", hold.len()));
         }
@@ -243,6 +256,8 @@ fn cfl_classes(hold: &[u64], outside: u64, shares: &[u32], nice: &[i32]) -> Resu
         inside: lasting(*hold),
         outside: lasting(outside),
         nice: nice.get(index).copied().unwrap_or(0),
+        weight: weights.get(index).copied(),
+        tenant: tenants.get(index).copied(),
     };
     Ok(hold.iter().enumerate().map(class).collect())
 }

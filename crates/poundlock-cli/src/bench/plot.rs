@@ -88,7 +88,7 @@ fn panels(report: &Report) -> [Panel; 2] {
     let throughput =
         Panel { heading: "million acquisitions / s", figure: "per_second", unit: 1e6, from: 0.0, to, step };
     let fairness = if report.workload.classes.len() > 1 {
-        let heading = "Jain's index of hold time by weight (1: even)";
+        let heading = "Jain's index of hold time over entitlement (1: even)";
         Panel { heading, figure: "jain_hold", unit: 1.0, from: 0.0, to: 1.0, step: 0.2 }
     } else {
         let heading = "fairness factor (0.5: even, 1: starvation)";
