@@ -137,6 +137,7 @@ struct any_node {
 		struct malthusian_node malthusian;
 		struct mcstp_node mcstp;
 		struct shfl_node shfl; /* a timed waiter's */
+		struct ron_node ron;   /* the same */
 	};
 	struct kept *holds;
 	void (*drop_waiters)(struct kept *kept, struct any_node *node);

@@ -15,6 +15,8 @@
  *   WHEN_FORKED   the same of a fork by the holder while another waits
  *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
+ *   WALKS_4       how many random walks of each kind stand for all states of four threads only
+ *   WALKS_5       the same of five threads, which are else explored under a bound
  *
  * Below is what holds if it does not; a lock that has nothing to add needs no such file.
  */
@@ -58,6 +60,12 @@
 #define WALKS 20000
 #else
 #define WALKS 0
+#endif
+#ifndef WALKS_4
+#define WALKS_4 WALKS
+#endif
+#ifndef WALKS_5
+#define WALKS_5 WALKS_4
 #endif
 
 #if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)

@@ -229,17 +229,23 @@ const struct check_client check_clients[] = {
 	ENTRY("timed/3/park/stirred", timed_park, 3, WHEN_PARKED, "2 3", prepare, finish, .spurious = 1, .bound = 2),
 	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .spurious = 0, .walks = WALKS),
 	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .spurious = 0),
-	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, hold, finish, .walks = WALKS, .domains = 1),
-	ENTRY("held_timed/4/yield", held_timed_yield, 4, "", NULL, hold, finish, .walks = WALKS, .domains = 1),
+	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
+	ENTRY("held_timed/4/yield", held_timed_yield, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
 	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, hold, finish, .walks = 50000, .domains = 1),
 	ENTRIES("held_timed/6", held_timed, 6, "", NULL, hold, finish, .walks = 50000),
-	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS),
-	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS),
+	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS_4),
+	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS_4),
 	ENTRY("4x1/park", lock_1_park, 4, "contended " WHEN_PARKED, NULL, prepare, finish, .walks = 50000,
 	      .spurious = 1),
-	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", hold, finish, .bound = !WALKS, .walks = WALKS),
+	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", hold, finish, .bound = !WALKS_5, .walks = WALKS_5),
 	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 50000),
 	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 50000, .spurious = 1),
+#ifdef POUNDLOCK_TOUR_H
+	/* Several waiters at one place: of three threads all, or two. */
+	ENTRIES("one_place/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 1),
+	ENTRIES("two_places/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 2),
+	ENTRIES("one_place/timed/3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0, .cpus = 1),
+#endif
 	{.name = NULL},
 };
 #endif

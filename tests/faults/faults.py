@@ -46,7 +46,7 @@ def stress(spec, scenario, flags=()):
 
 
 TESTS = {
-    **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation"]},
+    **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation", "ron"]},
     "topology": Test(["tests/unit/topology.c", *WORLD]),
     "records": Test(["tests/unit/records.c", *(source for source in WORLD if "thread" not in source)]),
     "destroy ttas": stress("ttas,wait=park", "destroy"),
@@ -119,15 +119,16 @@ FAULTS = [
           "core/ttas.h", "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
           "w_exchange_acquire(&lock->word, TTAS_HELD)"),
     Fault("ticket-sleepers-forgotten", "a release does not wake the sleepers", "waits",
-          "core/ticket.h", "\t\tw_unpark_all(&lock->serving);\n", ""),
+          "core/tickets.h", "\t\tw_unpark_all(serving);\n", ""),
     Fault("granted-but-asleep", "a grant does not wake the waiter that sleeps", "waits",
           "core/wait.h", "\t\tw_unpark(status);\n", ""),
 
     # ---- Deadlines ----
     Fault("ticket-misses-release", "a polling waiter misses the release between its try and its look", "waits",
           "core/ticket.h",
-          "\t\tseen = w_load_relaxed(&lock->serving);\n\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n",
-          "\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n\t\tseen = w_load_relaxed(&lock->serving);\n"),
+          "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n",
+          "\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n"
+          "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n"),
     Fault("granted-to-the-gone", "the lock is given to a waiter that has gone", "waits",
           "core/wait.h", "return seen != NODE_ABANDONED;", "return true;"),
     Fault("head-has-gone", "a waiter that has gone is made the head", "shuffle",
@@ -153,6 +154,47 @@ FAULTS = [
           "core/cna.h", "if (!node->second || node->left) {", "if (node) {"),
     Fault("threshold-off-by-one", "one local hand-over more than the bound", "cna",
           "core/cna.h", "1 + w_random() % threshold", "1 + w_random() % (threshold + 1)"),
+
+    # ---- The tour ----
+    Fault("one-slot-for-two", "two threads of one CPU share a slot, and both are let in", "ron",
+          "core/ron_ticket.h", "w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;",
+          "w_load_relaxed(&place->next) + TICKETS_STEP;\n\tw_store_relaxed(&place->next, number);"),
+    Fault("ticket-after-mark", "a waiter announces itself before it has its ticket", "ron",
+          "core/ron_ticket.h",
+          "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n"
+          "\tif (tour_mark(&lock->tour, here))\n",
+          "\tbool first = tour_mark(&lock->tour, here);\n"
+          "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n\tif (first)\n"),
+    Fault("search-for-a-ticket", "an unlock searches until a ticket is there that was announced", "ron",
+          "core/ron_ticket.h",
+          "\tif (!tickets_count(place))\n\t\treturn false;\n",
+          "\twhile (!tickets_count(place))\n\t\tw_yield();\n"),
+    Fault("token-stranded", "the token stays at a place whose last waiter has left", "ron",
+          "core/ron_plock.h", "left = (seen & ~RON_PLOCK_TOKEN) - 1;",
+          "left = (only_with_token ? seen & ~RON_PLOCK_TOKEN : seen) - 1;\n"
+          "\t\tif (!only_with_token && w_compare_exchange_acquire(&place->word, &seen, left))\n"
+          "\t\t\treturn false;"),
+    Fault("token-for-nobody", "the token is handed to a place that nobody waits at any more", "ron",
+          "core/ron_plock.h", "\t\tif (!(seen & RON_PLOCK_WAITERS))\n\t\t\treturn false;\n", "\t\t;\n"),
+    Fault("sleepers-of-a-place-forgotten", "the first to take the token forgets those that sleep on", "ron",
+          "core/ron_plock.h", "left & RON_PLOCK_WAITERS ? left : 0)", "left & RON_PLOCK_WAITERS)"),
+    Fault("scan-then-clear", "the lock is made free although somebody has come since the search", "ron",
+          "core/tour.h", "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
+          "if (w_store_release(&tour->word, 0), seen)\n\t\t\t\treturn;"),
+    Fault("no-second-look", "a mark is taken away although somebody has come meanwhile", "ron",
+          "core/tour.h", "\tif (kind->few(tour_place(tour, kind, place)))\n\t\treturn;\n", "\tif (kind)\n\t\treturn;\n"),
+    Fault("no-second-look-at-the-group", "a group's bit is taken away although a mark has come meanwhile", "ron",
+          "core/tour.h", "\tif (w_load_relaxed(tour_marks(tour, group))) {", "\tif (!tour) {"),
+    Fault("tour-from-where-it-runs", "a holder that moves keeps the tour among the same places", "ron",
+          "core/tour.h", "place = tour_find(tour, groups, tour->at + 1);",
+          "place = tour_find(tour, groups, tour_here(tour) + 1);"),
+    Fault("own-place-first", "the place of the holder is served again and again", "ron",
+          "core/tour.h", "place = tour_find(tour, groups, tour->at + 1);", "place = tour_find(tour, groups, tour->at);"),
+    Fault("last-to-come-first", "the last to come to a place is the first to be served there", "ron",
+          "core/ron.h", "\t\tnode->next = place->queue;\n\t\tplace->queue = node;\n",
+          "\t\tif (!place->queue)\n\t\t\tplace->queue = node;\n"),
+    Fault("places-beyond-the-array", "a CPU has a place behind the end of the array", "ron",
+          "core/tour.h", "return position < tour->places ? position : position % tour->places;", "return position;"),
 
     # ---- Where ----
     Fault("domain-by-division", "the node is computed as cpu / (cpus / nodes)", "topology",

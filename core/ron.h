@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * RON: the lock goes round along a tour of the CPUs, from each to the next one on which somebody waits.
+ *
+ * From: RON (OSDI'23) section 4, algorithm 1. tour.h has the tour, and what is changed there.
+ * Changed here: algorithm 1 has one flag a CPU and room for one thread there; two threads share the flag, and a hand-over
+ * lets both in. Here the threads that come to a place queue: each waits on a word of its own, for its turn at the place.
+ * A waiter may yield or sleep, and leave at a deadline (wait.h).
+ *
+ * Promises: mutual exclusion; between places the order of the tour, at a place that of arrival: a waiter with k others before it at
+ * its place is passed by at most k + 1 waiters of each other place. Timed waiters under wait=spin poll, and have no
+ * place. Blocking under wait=park. A box of tour.h's and 16 bytes a CPU; a node of 16 bytes a waiter, none a holder.
+ * Atomic read-modify-writes: 2 uncontended; contended 3 to wait (the list, the mark, the word) and 4 to hand over (the
+ * word in vain, the list, the mark, the grant; 3 under wait=spin).
+ *
+ *   place   arrived ─▶ [last] ─next─▶ ... ─next─▶ [first]      pushed by those who come
+ *           queue   ─▶ [first] ─next─▶ ... ─next─▶ [last]      the holder's: taken from arrived, turned round
+ *
+ * A push is one compare-exchange, and the holder takes all by one exchange: it never waits for a thread that has only
+ * half come. A node leaves both before its status is granted, and its waiter may then return from the frame it is in.
+ */
+#ifndef POUNDLOCK_RON_H
+#define POUNDLOCK_RON_H
+
+#include "tour.h"
+
+struct ron_node {
+	W_ATOMIC(uint32_t) status;
+	struct ron_node *next;
+};
+
+struct ron_place {
+	W_ATOMIC(struct ron_node *) arrived;
+	struct ron_node *queue;
+};
+
+struct ron {
+	struct tour tour;
+};
+
+struct ron_policy {
+	enum wait wait;
+};
+
+#define ron_settings(S)
+#define ron_bytes sizeof(void *), sizeof(struct ron_node), 0
+
+/* Comes to @place with @node. */
+static inline void ron_come(struct ron_place *place, struct ron_node *node)
+{
+	struct ron_node *seen;
+
+	/* relaxed, both: [O1] publishes them */
+	w_store_relaxed(&node->status, NODE_WAITING);
+	seen = w_load_relaxed(&place->arrived);
+	do
+		node->next = seen;
+	/* [O1] release: pairs with [O2]; our node */
+	while (!w_compare_exchange_release(&place->arrived, &seen, node));
+}
+
+/* Makes those who have come to @place its queue, if that is empty. */
+static inline void ron_gather(struct ron_place *place)
+{
+	struct ron_node *node, *next;
+
+	/* relaxed: only spares the line; whom it misses, tour.h's second look does not */
+	if (place->queue || !w_load_relaxed(&place->arrived))
+		return;
+	/* [O2] acquire: pairs with [O1]; the nodes */
+	for (node = w_exchange_acquire(&place->arrived, NULL); node; node = next) {
+		next = node->next;
+		node->next = place->queue;
+		place->queue = node;
+	}
+}
+
+static inline bool ron_few(void *memory)
+{
+	struct ron_place *place = memory;
+
+	ron_gather(place);
+	/* relaxed: as in ron_gather */
+	return !place->queue || (!place->queue->next && !w_load_relaxed(&place->arrived));
+}
+
+static inline bool ron_grant(void *memory, enum wait wait)
+{
+	struct ron_place *place = memory;
+	struct ron_node *node;
+
+	for (;;) {
+		ron_gather(place);
+		node = place->queue;
+		if (!node)
+			return false;
+		place->queue = node->next;
+		if (node_grant(&node->status, wait))
+			return true;
+		node_free(&node->status);
+	}
+}
+
+static inline void ron_clear(void *memory)
+{
+	struct ron_place *place = memory;
+
+	/* relaxed: [G4] publishes it */
+	w_store_relaxed(&place->arrived, NULL);
+	place->queue = NULL;
+}
+
+static const struct tour_kind ron_kind = {sizeof(struct ron_place), ron_few, ron_grant, ron_clear};
+
+static inline size_t ron_size(void)
+{
+	return tour_size(&ron_kind);
+}
+
+static inline void ron_init(struct ron *lock, size_t size)
+{
+	(void)size;
+	tour_init(&lock->tour);
+}
+
+static W_SLOW void ron_hand_over(struct ron *lock, enum wait wait)
+{
+	tour_hand_over(&lock->tour, &ron_kind, wait);
+}
+
+/* Takes @lock if it is free. */
+static inline bool ron_try_acquire(struct ron *lock)
+{
+	return tour_try_acquire(&lock->tour);
+}
+
+static inline bool ron_acquire_at_place(struct ron *lock, struct ron_node *node, enum wait wait,
+					const struct w_deadline *deadline)
+{
+	uint32_t here = tour_here(&lock->tour);
+
+	tour_drop_waiters(&lock->tour, &ron_kind);
+	ron_come(tour_place(&lock->tour, &ron_kind, here), node);
+	if (tour_mark(&lock->tour, here))
+		ron_hand_over(lock, wait);
+	if (!node_wait(&node->status, wait, deadline))
+		return false;
+	node_free(&node->status);
+	return true;
+}
+
+static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const struct w_deadline *deadline)
+{
+	struct ron_node node;
+
+	if (wait == WAIT_SPIN && deadline)
+		return tour_poll(&lock->tour, deadline);
+	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
+	return ron_acquire_at_place(lock, deadline ? w_node_get() : &node, wait, deadline);
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool ron_acquire(struct ron *lock, struct ron_policy policy, const struct w_deadline *deadline)
+{
+	return w_likely(ron_try_acquire(lock)) || ron_acquire_slow(lock, policy.wait, deadline);
+}
+
+/* Releases @lock. False, and nothing is changed, if it was not held. */
+static inline bool ron_release(struct ron *lock, struct ron_policy policy)
+{
+	bool held = true;
+
+	if (w_unlikely(!tour_leave(&lock->tour, &held)) && held)
+		ron_hand_over(lock, policy.wait);
+	return held;
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * RON-plock: RON's tour, with a test-and-set lock at each place: which of the threads there is the next is left to the
+ * scheduler, so that the lock need not wait for one that does not run.
+ *
+ * From: RON (OSDI'23) section 5.2, algorithm 3. tour.h has the tour, and what is changed there.
+ * Changed here: algorithm 3 reads numWait and then sets lock = HAS_LOCK; if the last waiter leaves in between, or waits
+ * elsewhere since (its threads read their CPU again and again), nobody takes the token and all wait for ever. Here count
+ * and token are one word: the token is given only together with a count above 0, and a waiter that wants to leave and finds the token
+ * takes it. The holder is not counted. A waiter may yield or sleep, and leave at a deadline.
+ *
+ * Promises: mutual exclusion; each other place is passed by once before a waiter's place is served; at a place no order: a waiter
+ * may be passed without bound by others there, newcomers included. Blocking under wait=park. A box of tour.h's
+ * and 4 bytes a CPU, none a waiter or holder: constant, however many threads wait. Atomic
+ * read-modify-writes: 2 uncontended; contended at least 4 to wait (the count, the mark, the word, the token) and 3 to
+ * hand over (the word in vain, the mark, the token).
+ *
+ *   place = TOKEN | SLEEPERS | the number of waiters
+ *     TOKEN     the lock is here. Legal to set by the holder if the number is not 0; to clear by a waiter, who then holds
+ *               the lock
+ *     SLEEPERS  somebody sleeps until the word changes (wait=park only). Legal to set by a waiter; cleared by the
+ *               last that leaves
+ *
+ *   0 ──waiter──▶ 1 ──waiter──▶ 2 ──holder──▶ TOKEN | 2 ──waiter, the new holder──▶ 1 ──waiter, at its deadline──▶ 0
+ */
+#ifndef POUNDLOCK_RON_PLOCK_H
+#define POUNDLOCK_RON_PLOCK_H
+
+#include "tour.h"
+
+#define RON_PLOCK_TOKEN 0x80000000u
+#define RON_PLOCK_SLEEPERS 0x40000000u
+#define RON_PLOCK_WAITERS 0x3fffffffu
+
+struct ron_plock_place {
+	W_ATOMIC(uint32_t) word;
+};
+
+struct ron_plock {
+	struct tour tour;
+};
+
+struct ron_plock_policy {
+	enum wait wait;
+};
+
+#define ron_plock_settings(S)
+#define ron_plock_bytes sizeof(void *), 0, 0
+
+static inline bool ron_plock_few(void *memory)
+{
+	struct ron_plock_place *place = memory;
+
+	/* relaxed: whom it misses, tour.h's second look does not */
+	return (w_load_relaxed(&place->word) & RON_PLOCK_WAITERS) <= 1;
+}
+
+static inline bool ron_plock_grant(void *memory, enum wait wait)
+{
+	struct ron_plock_place *place = memory;
+	/* relaxed: the compare-exchange decides, and a 0 that is out of date has a mark that is not */
+	uint32_t seen = w_load_relaxed(&place->word);
+
+	(void)wait;
+	do
+		if (!(seen & RON_PLOCK_WAITERS))
+			return false;
+	/* [V1] release: pairs with [V2]; our critical section */
+	while (!w_compare_exchange_release(&place->word, &seen, seen | RON_PLOCK_TOKEN));
+	if (seen & RON_PLOCK_SLEEPERS) {
+		w_event(wake_in_cs);
+		w_unpark(&place->word);
+	}
+	return true;
+}
+
+static inline void ron_plock_clear(void *memory)
+{
+	struct ron_plock_place *place = memory;
+
+	/* relaxed: [G4] publishes it */
+	w_store_relaxed(&place->word, 0);
+}
+
+static const struct tour_kind ron_plock_kind = {sizeof(struct ron_plock_place), ron_plock_few, ron_plock_grant,
+						ron_plock_clear};
+
+static inline size_t ron_plock_size(void)
+{
+	return tour_size(&ron_plock_kind);
+}
+
+static inline void ron_plock_init(struct ron_plock *lock, size_t size)
+{
+	(void)size;
+	tour_init(&lock->tour);
+}
+
+static W_SLOW void ron_plock_hand_over(struct ron_plock *lock, enum wait wait)
+{
+	tour_hand_over(&lock->tour, &ron_plock_kind, wait);
+}
+
+/* Takes @lock if it is free. */
+static inline bool ron_plock_try_acquire(struct ron_plock *lock)
+{
+	return tour_try_acquire(&lock->tour);
+}
+
+/* Leaves @place: true with the token. Without it, false, and not at all if @only_with_token. */
+static inline bool ron_plock_leave(struct ron_plock_place *place, bool only_with_token)
+{
+	/* relaxed: the compare-exchange decides */
+	uint32_t left, seen = w_load_relaxed(&place->word);
+
+	do {
+		if (only_with_token && !(seen & RON_PLOCK_TOKEN))
+			return false;
+		left = (seen & ~RON_PLOCK_TOKEN) - 1;
+		/* [V2] acquire: pairs with [V1]; the last holder's critical section */
+	} while (!w_compare_exchange_acquire(&place->word, &seen, left & RON_PLOCK_WAITERS ? left : 0));
+	return seen & RON_PLOCK_TOKEN;
+}
+
+/* Sleeps until @place changes, unless it has the token. */
+static inline void ron_plock_park(struct ron_plock_place *place, const struct w_deadline *deadline)
+{
+	/* relaxed, both: the bit says only that there is somebody to wake */
+	uint32_t seen = w_load_relaxed(&place->word);
+
+	if (seen & RON_PLOCK_TOKEN)
+		return;
+	if (!(seen & RON_PLOCK_SLEEPERS) && !w_compare_exchange_relaxed(&place->word, &seen, seen | RON_PLOCK_SLEEPERS))
+		return;
+	w_event(park);
+	w_park(&place->word, seen | RON_PLOCK_SLEEPERS, deadline);
+}
+
+/* Waits for the token of @place, where the caller is counted, and takes it. False if the deadline passed first. */
+static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait, const struct w_deadline *deadline)
+{
+	w_event(contended);
+	do {
+		/* [V3] acquire: pairs with nothing; [V2] reads again */
+		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_turn(wait), deadline) & RON_PLOCK_TOKEN) {
+			if (ron_plock_leave(place, true))
+				return true;
+		} else if (wait == WAIT_PARK) {
+			ron_plock_park(place, deadline);
+		}
+	} while (!w_expired(deadline));
+	if (ron_plock_leave(place, false))
+		return true;
+	w_event(abandon);
+	return false;
+}
+
+static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait, const struct w_deadline *deadline)
+{
+	struct ron_plock_place *place;
+	uint32_t here;
+
+	tour_drop_waiters(&lock->tour, &ron_plock_kind);
+	here = tour_here(&lock->tour);
+	place = tour_place(&lock->tour, &ron_plock_kind, here);
+	/* relaxed: the mark says that we are there */
+	(void)w_fetch_add_relaxed(&place->word, 1);
+	if (tour_mark(&lock->tour, here))
+		ron_plock_hand_over(lock, wait);
+	return ron_plock_wait(place, wait, deadline);
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool ron_plock_acquire(struct ron_plock *lock, struct ron_plock_policy policy,
+				     const struct w_deadline *deadline)
+{
+	return w_likely(ron_plock_try_acquire(lock)) || ron_plock_acquire_slow(lock, policy.wait, deadline);
+}
+
+/* Releases @lock. False, and nothing is changed, if it was not held. */
+static inline bool ron_plock_release(struct ron_plock *lock, struct ron_plock_policy policy)
+{
+	bool held = true;
+
+	if (w_unlikely(!tour_leave(&lock->tour, &held)) && held)
+		ron_plock_hand_over(lock, policy.wait);
+	return held;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * RON-ticket: RON's tour, with a ticket lock at each place.
+ *
+ * From: RON (OSDI'23) section 5.2, algorithm 2. tour.h has the tour, and what is changed there; tickets.h the tickets.
+ * Changed here: algorithm 2 counts a waiter (nWait) before it has a ticket, and an unlock that finds the count above 0 searches
+ * until a ticket is there, however long its thread is kept from taking it. Here the ticket comes first, and what the
+ * unlock reads comes last: whoever it finds announced has a ticket. Waiters that are not the next at their place do as
+ * `wait` says; they always yield in the algorithm. As a number cannot be given back, a timed waiter polls for a free lock.
+ *
+ * Promises: mutual exclusion; bounded waiting but for timed waiters: between places the order of the tour, at a place
+ * that of arrival; a waiter with k others before it at its place is passed by at most k + 1 waiters of each other place.
+ * Blocking under wait=park, where a hand-over wakes all who sleep at the place, since they sleep on one word. A box of
+ * tour.h's and 8 bytes a CPU, none a waiter or holder: constant, however many threads wait. Atomic
+ * read-modify-writes: 2 uncontended; contended 3 to wait (the ticket, the mark, the word) and 2 to hand over (the word
+ * in vain, the mark; 3 under wait=park).
+ *
+ *   place   next      the next number to give out, in steps of 2
+ *           serving   the last number served, in steps of 2, + 1 if somebody sleeps until it changes (wait=park only)
+ *
+ *   next == serving        nobody waits: the last number given out has been served
+ *   next == serving + 2k   k waiters
+ *
+ * Other than in tickets.h the number served may be that of a former holder: a thread that found the lock free has none. So a waiter's
+ * is that which next moves on to.
+ *
+ * Only holders move serving on; a waiter may set its lowest bit.
+ */
+#ifndef POUNDLOCK_RON_TICKET_H
+#define POUNDLOCK_RON_TICKET_H
+
+#include "tickets.h"
+#include "tour.h"
+
+struct ron_ticket {
+	struct tour tour;
+};
+
+struct ron_ticket_policy {
+	enum wait wait;
+};
+
+#define ron_ticket_settings(S)
+#define ron_ticket_bytes sizeof(void *), 0, 0
+
+static inline bool ron_ticket_few(void *place)
+{
+	return tickets_count(place) <= 1;
+}
+
+static inline bool ron_ticket_grant(void *place, enum wait wait)
+{
+	if (!tickets_count(place))
+		return false;
+	tickets_release(place, wait);
+	return true;
+}
+
+static inline void ron_ticket_clear(void *place)
+{
+	tickets_drop_waiters(place, false);
+}
+
+static const struct tour_kind ron_ticket_kind = {sizeof(struct tickets), ron_ticket_few, ron_ticket_grant,
+						 ron_ticket_clear};
+
+static inline size_t ron_ticket_size(void)
+{
+	return tour_size(&ron_ticket_kind);
+}
+
+static inline void ron_ticket_init(struct ron_ticket *lock, size_t size)
+{
+	(void)size;
+	tour_init(&lock->tour);
+}
+
+static W_SLOW void ron_ticket_hand_over(struct ron_ticket *lock, enum wait wait)
+{
+	tour_hand_over(&lock->tour, &ron_ticket_kind, wait);
+}
+
+/* Takes @lock if it is free. */
+static inline bool ron_ticket_try_acquire(struct ron_ticket *lock)
+{
+	return tour_try_acquire(&lock->tour);
+}
+
+static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wait, const struct w_deadline *deadline)
+{
+	struct tickets *place;
+	uint32_t here, number;
+
+	if (deadline)
+		return tour_poll(&lock->tour, deadline);
+	tour_drop_waiters(&lock->tour, &ron_ticket_kind);
+	here = tour_here(&lock->tour);
+	place = tour_place(&lock->tour, &ron_ticket_kind, here);
+	/* relaxed: the mark says that it is there */
+	number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;
+	if (tour_mark(&lock->tour, here))
+		ron_ticket_hand_over(lock, wait);
+	tickets_wait(&place->serving, number, wait, 0);
+	return true;
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool ron_ticket_acquire(struct ron_ticket *lock, struct ron_ticket_policy policy,
+				      const struct w_deadline *deadline)
+{
+	return w_likely(ron_ticket_try_acquire(lock)) || ron_ticket_acquire_slow(lock, policy.wait, deadline);
+}
+
+/* Releases @lock. False, and nothing is changed, if it was not held. */
+static inline bool ron_ticket_release(struct ron_ticket *lock, struct ron_ticket_policy policy)
+{
+	bool held = true;
+
+	if (w_unlikely(!tour_leave(&lock->tour, &held)) && held)
+		ron_ticket_hand_over(lock, policy.wait);
+	return held;
+}
+
+#endif

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#define WHEN_3 "recheck"
+#define WHEN_5 "recheck"
+#define WALKS_5 50000
