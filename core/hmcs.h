@@ -41,6 +41,10 @@ struct hmcs_leaf {
 	struct mcs_node *up;
 	uint32_t passed; /* how often the lock was passed on since the domain took it */
 	bool owns;       /* whether who comes first in the queue has the lock with it */
+	struct {         /* cst.h: waiters taken out of the queue because they sleep */
+		struct mcs_node *first, *last;
+		uint32_t left; /* how often they may still be passed */
+	} asleep;
 };
 
 struct hmcs {
@@ -111,16 +115,18 @@ static inline bool hmcs_acquire(struct hmcs *lock, struct hmcs_node *node, struc
 	return true;
 }
 
-/* Whether the holder may leave the lock to somebody behind its @node in @leaf. */
-static inline bool hmcs_may_pass(struct hmcs_leaf *leaf, struct hmcs_node *node, struct hmcs_policy policy)
+/* Notes whether @leaf's first passes the lock on to who is @behind it; if not, the node to leave the root with. */
+static inline struct mcs_node *hmcs_end_turn(struct hmcs_leaf *leaf, bool behind, uint32_t batch)
 {
-	/* relaxed: a hint, which may miss a newcomer */
-	if (!w_load_relaxed(&node->mcs.next))
-		return false;
-	if (leaf->passed < policy.batch)
-		return true;
-	w_event(batch);
-	return false;
+	bool pass = behind && leaf->passed < batch;
+
+	if (pass)
+		w_event(handover_local);
+	else if (behind)
+		w_event(batch);
+	leaf->owns = pass;
+	leaf->passed = pass ? leaf->passed + 1 : 0;
+	return pass ? NULL : leaf->up;
 }
 
 /* Releases @lock, held with @node. */
@@ -131,11 +137,8 @@ static inline void hmcs_release(struct hmcs *lock, struct hmcs_node *node, struc
 	struct mcs_node *up = &node->mcs;
 
 	if (leaf) {
-		up = hmcs_may_pass(leaf, node, policy) ? NULL : leaf->up;
-		leaf->owns = !up;
-		leaf->passed = up ? 0 : leaf->passed + 1;
-		if (!up)
-			w_event(handover_local);
+		/* relaxed: a hint, which may miss a newcomer */
+		up = hmcs_end_turn(leaf, w_load_relaxed(&node->mcs.next), policy.batch);
 		mcs_release(&leaf->queue, &node->mcs, mcs);
 	}
 	if (up)
@@ -149,6 +152,7 @@ static inline void hmcs_drop_waiters(struct hmcs *lock, struct hmcs_node *node)
 		struct hmcs_leaf *leaf = &hmcs_leaves(lock)[i];
 
 		leaf->owns = false;
+		leaf->asleep.first = NULL;
 		if (leaf == node->leaf) {
 			mcs_drop_waiters(&leaf->queue, &node->mcs);
 			continue;

@@ -84,13 +84,13 @@ static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct m
 		return mcs_poll(lock, node, deadline);
 	mcs_node_init(node);
 	/*
-	 * [M2] acq_rel: acquire pairs with [M1], [M2]: the predecessor's node, which we write; and with [M5]: the last
-	 * holder's critical section. Release pairs with [M2]: our node
+	 * [M2] acq_rel: acquire pairs with [M1], [M2]: the predecessor's node, which we write; and with [M5], [Q2]: the
+	 * last holder's critical section, and the end of the queue that it made. Release pairs with [M2]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [M3] release: pairs with [M4], [M7]; our node's fields */
+	/* [M3] release: pairs with [M4], [M7], [Q1], [Q3], [Q4]; our node's fields */
 	w_store_release(&previous->next, node);
 	return node_wait(&node->status, policy.wait, deadline);
 }

@@ -46,7 +46,7 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 
 	/* relaxed: publishes nothing; the granter learns from it only that there is somebody to wake */
 	if (!w_compare_exchange_relaxed(status, &seen, NODE_PARKED))
-		/* [N1] acquire: pairs with [N4], as in node_wait */
+		/* [N1] acquire: pairs with [N4], [N8], as in node_wait */
 		return w_load_acquire(status) == NODE_GRANTED;
 	w_event(park);
 	do {
@@ -62,7 +62,7 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
 {
 	w_event(contended);
-	/* [N3] acquire: pairs with [N4], [N6]; the last holder's critical section, and what it wrote into our node */
+	/* [N3] acquire: pairs with [N4], [N6], [N8]; the last holder's critical section, and what it wrote into our node */
 	if (w_wait_acquire(status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED)
 		return true;
 	if (wait == WAIT_PARK && node_park(status, deadline))
@@ -99,6 +99,18 @@ static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
 	if (seen == NODE_ABANDONED)
 		w_event(skip);
 	return seen != NODE_ABANDONED;
+}
+
+/* Gives the lock to the waiter of @status, if it does not sleep and will not leave. */
+static inline bool node_grant_awake(W_ATOMIC(uint32_t) *status)
+{
+	uint32_t seen = NODE_WAITING;
+
+	/* relaxed: spares the line of one that sleeps; the compare-exchange decides */
+	if (w_load_relaxed(status) != NODE_WAITING)
+		return false;
+	/* [N8] release: pairs with [N1], [N3]; our critical section */
+	return w_compare_exchange_release(status, &seen, NODE_GRANTED);
 }
 
 /* Gives a node back to its pool: the last access to it. */

@@ -133,6 +133,8 @@ struct any_node {
 		struct mcs_node mcs;
 		struct clh_node clh;
 		struct c_bo_mcs_node c_bo_mcs;
+		struct hmcs_node hmcs;
+		struct cst_node cst;
 		struct cna_node cna;
 		struct malthusian_node malthusian;
 		struct mcstp_node mcstp;

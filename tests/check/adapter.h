@@ -14,6 +14,7 @@
  *   WHEN_5        the same of four waiters for a held lock, domains going round
  *   WHEN_FORKED   the same of a fork by the holder while another waits
  *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
+ *   MORE_CLIENTS  entries of lock.c, each with a comma behind it, that only this lock has
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
  *   WALKS_5       the same of five threads, which are else explored under a bound
@@ -50,6 +51,9 @@
 #else
 #define WHEN_FORKED ""
 #endif
+#endif
+#ifndef MORE_CLIENTS
+#define MORE_CLIENTS
 #endif
 #ifndef WHEN_PARKED
 #define WHEN_PARKED "park"

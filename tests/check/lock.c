@@ -246,6 +246,6 @@ const struct check_client check_clients[] = {
 	ENTRIES("two_places/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 2),
 	ENTRIES("one_place/timed/3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0, .cpus = 1),
 #endif
-	{.name = NULL},
+	MORE_CLIENTS{.name = NULL},
 };
 #endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * cst.h, and hmcs.h with it: for all patterns of waiters that sleep, and for all bounds, each gets the lock once, sleepers in
+ * their order; one is passed as often as it may be and no more; a turn ends at its bound, the leaf before the root.
+ */
+#include "cst.h"
+#include "unit.h"
+
+#define DOMAINS 2
+#define MOST 8
+
+static struct {
+	struct cst lock;
+	struct hmcs_leaf leaves[DOMAINS];
+} memory;
+
+static struct hmcs *const tree = &memory.lock.tree;
+static struct hmcs_leaf *const leaf = memory.leaves;
+static struct cst_node nodes[MOST + 1]; /* the first is the holder's */
+static struct mcs_node up;              /* the leaf's in the root's queue */
+static struct mcs_node *newcomer_first; /* that came to a leaf that nobody held */
+
+static void enter_root(void)
+{
+	EXPECT(mcs_try_acquire(&tree->root, &up), "the root was not released");
+	leaf->up = &up;
+}
+
+static void enter(struct cst_node *node, bool asleep)
+{
+	struct mcs_node *mine = &node->tree.mcs, *previous;
+
+	node->tree.leaf = leaf;
+	mcs_node_init(mine);
+	if (asleep)
+		atomic_store(&mine->status, NODE_PARKED);
+	previous = atomic_exchange(&leaf->queue.tail, mine);
+	if (previous)
+		atomic_store(&previous->next, mine);
+}
+
+/* The first node holds the lock, @waiters wait, of which those of @pattern sleep. */
+static void begin(int waiters, int pattern)
+{
+	script_clear();
+	memset((void *)&memory, 0, sizeof(memory));
+	EXPECT(cst_size() == sizeof(memory));
+	cst_init(&memory.lock, cst_size());
+	EXPECT(tree->leaves == DOMAINS);
+	enter_root();
+	enter(&nodes[0], false);
+	for (int i = 1; i <= waiters; i++)
+		enter(&nodes[i], digit(pattern, 2, i - 1));
+}
+
+/* Releases by @node; who has the lock then, having seen to the root itself if the domain's turn is over; NULL: nobody. */
+static struct cst_node *release(struct cst_node *node, struct cst_policy policy)
+{
+	struct cst_node *holder = NULL;
+
+	cst_release(&memory.lock, node, policy);
+	EXPECT(atomic_load(&node->tree.mcs.status) == NODE_FREE);
+	for (int i = 0; i <= MOST; i++) {
+		if (atomic_load(&nodes[i].tree.mcs.status) == NODE_GRANTED) {
+			EXPECT(!holder, "two waiters have the lock");
+			holder = &nodes[i];
+		}
+	}
+	EXPECT(!holder == (!atomic_load(&leaf->queue.tail) || atomic_load(&leaf->queue.tail) == newcomer_first),
+	       "the leaf was lost");
+	EXPECT(leaf->owns == !!atomic_load(&tree->root.tail), "the root was lost, or kept");
+	if (holder && !leaf->owns)
+		enter_root();
+	leaf->owns = false;
+	return holder;
+}
+
+static void every_waiter_once(void)
+{
+	for (uint32_t batch = 1; batch <= MOST; batch++) {
+		struct cst_policy policy = {WAIT_PARK, batch};
+
+		for (int waiters = 0; waiters <= MOST; waiters++) {
+			for (int pattern = 0; pattern < power(2, waiters); pattern++) {
+				struct cst_node *holder = &nodes[0], *asleep = NULL;
+				int grants = 0;
+
+				begin(waiters, pattern);
+				while ((holder = release(holder, policy))) {
+					grants++;
+					if (!digit(pattern, 2, (int)(holder - nodes) - 1))
+						continue;
+					EXPECT(holder > asleep, "a sleeper was overtaken by one that came later");
+					EXPECT(script_unparks(&holder->tree.mcs.status) == 1);
+					asleep = holder;
+				}
+				EXPECT(grants == waiters);
+				EXPECT(!leaf->asleep.first && !atomic_load(&tree->root.tail));
+			}
+		}
+	}
+}
+
+/* A sleeper behind the holder, and waiters that are awake without end. */
+static void bound_is_exact(void)
+{
+	for (uint32_t batch = 1; batch <= 6; batch++) {
+		struct cst_policy policy = {WAIT_PARK, batch};
+		struct cst_node *holder = &nodes[0], *before;
+		uint32_t passed = 0;
+
+		begin(3, 1);
+		for (;;) {
+			before = holder;
+			holder = release(holder, policy);
+			if (holder == &nodes[1])
+				break;
+			EXPECT(++passed <= batch, "passed more than %u times", batch);
+			enter(before, false);
+		}
+		EXPECT(passed == batch, "%u of %u", passed, batch);
+	}
+}
+
+/* The last sleeper's place is taken by a newcomer in the middle of a hand-over. */
+static bool newcomer_enters(void *newcomer)
+{
+	if (!atomic_load(&leaf->queue.tail))
+		newcomer_first = &((struct cst_node *)newcomer)->tree.mcs;
+	enter(newcomer, false);
+	return true;
+}
+
+static void newcomer_meets_the_sleepers(void)
+{
+	struct cst_policy policy = {WAIT_PARK, 100};
+
+	for (long step = 1; step < 30; step++) {
+		struct cst_node *holder = &nodes[0];
+		int grants = 0;
+
+		begin(2, 1); /* a sleeper, and one awake */
+		holder = release(holder, policy);
+		EXPECT(holder == &nodes[2] && leaf->asleep.first == &nodes[1].tree.mcs);
+		newcomer_first = NULL;
+		script_clear();
+		script_at(step, newcomer_enters, &nodes[3]);
+		for (; holder; holder = release(holder, policy))
+			grants++;
+		script_finish();
+		EXPECT(grants == (newcomer_first ? 2 : 3) && !leaf->asleep.first);
+		atomic_store(&nodes[3].tree.mcs.status, NODE_FREE);
+	}
+	newcomer_first = NULL;
+}
+
+/* hmcs.h: as often as it may, no more; the turn over, the root is the last that a release leaves. */
+static bool root_still_held(void *unused)
+{
+	(void)unused;
+	if (atomic_load(&leaf->queue.tail))
+		return false;
+	EXPECT(atomic_load(&tree->root.tail) == &up, "the root was released first");
+	return true;
+}
+
+static void hmcs_turns(void)
+{
+	for (uint32_t batch = 1; batch < 6; batch++) {
+		struct hmcs_policy policy = {WAIT_YIELD, batch};
+		uint32_t passed = 0;
+		int i = 0;
+
+		begin(1, 0);
+		for (hmcs_release(tree, &nodes[i].tree, policy); leaf->owns;
+		     hmcs_release(tree, &nodes[i].tree, policy)) {
+			leaf->owns = false;
+			EXPECT(++passed <= batch);
+			enter(&nodes[i], false);
+			i = !i;
+		}
+		EXPECT(passed == batch && !leaf->passed && !atomic_load(&tree->root.tail));
+	}
+	begin(0, 0);
+	script_at(1, root_still_held, NULL);
+	hmcs_release(tree, &nodes[0].tree, (struct hmcs_policy){WAIT_YIELD, 1});
+	script_finish();
+}
+
+/* In a child the waiters of all leaves and of the root are gone, and those that were set aside. */
+static void child_is_served(void)
+{
+	struct cst_policy policy = {WAIT_PARK, 100};
+	struct mcs_node others[2];
+
+	begin(3, 1);
+	EXPECT(release(&nodes[0], policy) == &nodes[2] && leaf->asleep.first);
+	mcs_node_init(&others[0]);
+	mcs_node_init(&others[1]);
+	atomic_store(&memory.leaves[1].queue.tail, &others[0]);
+	atomic_store(&up.next, &others[1]);
+	atomic_store(&tree->root.tail, &others[1]);
+	cst_drop_waiters(&memory.lock, &nodes[2]);
+	cst_release(&memory.lock, &nodes[2], policy);
+	for (script_domain = 0; script_domain < DOMAINS; script_domain++) {
+		EXPECT(cst_acquire(&memory.lock, &nodes[0], policy, NULL));
+		EXPECT(!cst_try_acquire(&memory.lock, &nodes[1]));
+		cst_release(&memory.lock, &nodes[0], policy);
+	}
+	EXPECT(cst_try_acquire(&memory.lock, &nodes[0]));
+	script_domain = 0;
+}
+
+int main(void)
+{
+	RUN(every_waiter_once);
+	RUN(bound_is_exact);
+	RUN(newcomer_meets_the_sleepers);
+	RUN(hmcs_turns);
+	RUN(child_is_served);
+	return 0;
+}
