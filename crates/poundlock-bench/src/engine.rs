@@ -3,9 +3,9 @@
 //! Everything is made before the threads start, each thread counts on lines of its own, and what holders must tell each
 //! other (who was last, how many there were) is on one line that only a holder touches: part of every critical section.
 
-use crate::lock::{Lock, NATIVE, Native, Pound};
+use crate::lock::{Lock, NATIVE, Native, NativeRw, Pound, PoundRw};
 use crate::placement::{self, bind};
-use crate::section::{Data, vary};
+use crate::section::{Data, Operation, vary};
 use crate::workload::{BenchError, Class, Unit, Work, Workload, error};
 use crossbeam_utils::CachePadded;
 use poundlock_sys::{
@@ -19,7 +19,7 @@ use std::ffi::CStr;
 use std::hint::black_box;
 use std::mem;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -130,6 +130,8 @@ struct Arena<'a, L> {
     cpus: Vec<usize>,
     /// No section begins after so many.
     limit: u64,
+    /// So many have been begun, where readers cannot count them under the lock.
+    claimed: CachePadded<AtomicU64>,
     data: Data,
     /// Held by who keeps the threads from starting.
     gate: RwLock<()>,
@@ -149,13 +151,17 @@ pub fn run(job: &Job) -> Result<Counts, BenchError> {
     if job.threads == 0 {
         return error("a workload needs at least one thread");
     }
-    if job.lock == NATIVE {
-        return run_under(job, Native::new(), false);
+    let native = job.lock == NATIVE;
+    if !native {
+        // SAFETY: it may be called at any time.
+        unsafe { pound_events_start() };
     }
-    let lock = Pound::new(&job.lock)?;
-    // SAFETY: it may be called at any time.
-    unsafe { pound_events_start() };
-    run_under(job, lock, true)
+    match (job.workload.readers, native) {
+        (false, true) => run_under(job, Native::new(), false),
+        (false, false) => run_under(job, Pound::new(&job.lock)?, true),
+        (true, true) => run_under(job, NativeRw::new(), false),
+        (true, false) => run_under(job, PoundRw::new(&job.lock)?, true),
+    }
 }
 
 fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, BenchError> {
@@ -164,6 +170,7 @@ fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, Be
         clock: Clock::new(),
         cpus: placement::order(job.workload.placement)?,
         limit: if let Limit::Acquisitions(limit) = job.limit { limit } else { u64::MAX },
+        claimed: CachePadded::default(),
         data: Data::new(job.workload.section, job.workload.seed),
         gate: RwLock::new(()),
         ready: AtomicUsize::new(0),
@@ -283,8 +290,10 @@ impl<L: Lock> Arena<'_, L> {
     /// From the start to the last acquisition, when it is their number that ends the run: every thread leaves after it.
     fn span(&self, threads: &[Trace]) -> u64 {
         let began = threads.iter().map(|thread| thread.began).min().unwrap_or(0);
-        let ended = threads.iter().map(|thread| thread.ended).min().unwrap_or(0);
-        self.clock.delta_as_nanos(began, ended)
+        let ended = threads.iter().map(|thread| thread.ended);
+        // Readers leave when no section is to be begun, while others are still inside.
+        let ended = if self.workload.readers { ended.max() } else { ended.min() };
+        self.clock.delta_as_nanos(began, ended.unwrap_or(0))
     }
 
     /// Whether the lock kept the threads apart, as far as their data can tell.
@@ -341,6 +350,14 @@ impl<'a, L: Lock> Worker<'a, L> {
     fn turn(&mut self) -> bool {
         let arena = self.arena;
         let operation = arena.data.draw(&mut self.random);
+        if arena.workload.readers {
+            if !self.claim() {
+                return false;
+            }
+            if operation.reads() {
+                return self.turn_as_reader(operation);
+            }
+        }
         let timed = self.untimed == 0;
         let asked = self.time_if(timed);
         arena.lock.lock();
@@ -355,11 +372,13 @@ impl<'a, L: Lock> Worker<'a, L> {
             // SAFETY: the lock is held.
             let change = unsafe { arena.data.perform(operation) };
             let released = self.time_if(timed);
-            record.released = released;
+            // Between two writers there may be readers: no hand-over is timed.
+            record.released = if arena.workload.readers { 0 } else { released };
             // SAFETY: it is a valid field. Volatile: it must not be moved to where it was read.
             unsafe { (&raw mut record.sections).write_volatile(before.sections + 1) };
             // SAFETY: this thread holds the lock.
             unsafe { arena.lock.unlock() };
+            self.trace.sections += 1;
             self.trace.net += i64::from(change);
             self.note(phase == MEASURED, &before, domain, [asked, acquired, released]);
         } else {
@@ -367,6 +386,31 @@ impl<'a, L: Lock> Worker<'a, L> {
             unsafe { arena.lock.unlock() };
         }
         goes_on
+    }
+
+    /// Whether another section may begin.
+    fn claim(&self) -> bool {
+        // Relaxed: only the number counts.
+        self.arena.limit == u64::MAX || self.arena.claimed.fetch_add(1, Ordering::Relaxed) < self.arena.limit
+    }
+
+    /// Takes the lock as a reader, does an operation that only reads, and leaves. False if the run is over.
+    fn turn_as_reader(&mut self, operation: Operation) -> bool {
+        let arena = self.arena;
+        let timed = self.untimed == 0;
+        let asked = self.time_if(timed);
+        arena.lock.lock_shared();
+        let phase = arena.phase.load(Ordering::Relaxed);
+        let acquired = self.time_if(timed);
+        self.compute(self.class.inside);
+        // SAFETY: the lock is held by a reader, which this operation is.
+        unsafe { arena.data.perform(operation) };
+        let released = self.time_if(timed);
+        // SAFETY: this thread holds the lock as a reader.
+        unsafe { arena.lock.unlock_shared() };
+        // Readers know of no holder before them: what they would note of themselves, others would note at the same time.
+        self.note(phase == MEASURED, &Record::default(), 0, [asked, acquired, released]);
+        phase != ENDED
     }
 
     fn time_if(&self, timed: bool) -> u64 {
@@ -393,7 +437,6 @@ impl<'a, L: Lock> Worker<'a, L> {
         let (counts, clock) = (&mut self.counts, &self.arena.clock);
         let timed = self.untimed == 0;
         self.untimed = if timed { self.arena.workload.timed } else { self.untimed } - 1;
-        self.trace.sections += 1;
         if !measured {
             return;
         }
@@ -504,6 +547,7 @@ mod tests {
             source: String::new(),
             section: crate::workload::Section::None,
             classes: vec![Class { inside, ..Class::default() }],
+            readers: false,
             placement: crate::workload::Placement::Free,
             timed: 1,
             seed: 1,

@@ -178,6 +178,7 @@ mod tests {
             source: String::new(),
             section: Section::None,
             classes: vec![Class { nice, ..Class::default() }, Class::default()],
+            readers: false,
             placement: Placement::Free,
             timed: 2,
             seed: 1,

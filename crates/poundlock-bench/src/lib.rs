@@ -14,5 +14,5 @@ mod section;
 mod workload;
 
 pub use engine::{Counts, Job, Limit, ThreadCounts, run};
-pub use lock::NATIVE;
+pub use lock::{NATIVE, check_rwlock, rwlocks};
 pub use workload::{BenchError, Class, Placement, Section, Unit, Work, Workload};

@@ -1,9 +1,13 @@
 //! What a benchmark's threads contend for: a lock of Poundlock's by its spec, or the C library's mutex.
 
 use crate::workload::{BenchError, error};
-use poundlock_sys::{pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock};
+use poundlock_sys::{
+    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock, pound_rwlock_info,
+    pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_wrlock,
+    pound_rwlock_wrunlock,
+};
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
 /// The name of the C library's mutex.
@@ -12,13 +16,26 @@ pub const NATIVE: &str = "native";
 /// A lock that lies where it does and is called as a C program calls it.
 ///
 /// # Safety
-/// Between `lock` and `unlock` no other `lock` returns.
+/// Between `lock` and `unlock` no other `lock` or `lock_shared` returns, and between `lock_shared` and `unlock_shared` no
+/// `lock`.
 pub(crate) unsafe trait Lock: Sync {
     fn lock(&self);
 
     /// # Safety
     /// The calling thread holds the lock.
     unsafe fn unlock(&self);
+
+    /// As a reader, where the lock knows such.
+    fn lock_shared(&self) {
+        self.lock();
+    }
+
+    /// # Safety
+    /// The calling thread holds the lock by `lock_shared`.
+    unsafe fn unlock_shared(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.unlock() }
+    }
 }
 
 /// `pthread_mutex_t` of the C library, with its default type.
@@ -56,21 +73,31 @@ unsafe impl Sync for Pound {}
 impl Pound {
     /// An unlocked lock. It may be moved until it is used.
     pub(crate) fn new(spec: &str) -> Result<Pound, BenchError> {
-        let Ok(text) = CString::new(spec) else {
-            return error(format!("a lock's name has no NUL: {spec:?}"));
-        };
-        let mut lock = MaybeUninit::<pound_lock_t>::uninit();
-        let mut line = [0; 256];
-        // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
-        let failed = unsafe {
-            pound_lock_init(lock.as_mut_ptr(), text.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len())
-        };
-        if failed != 0 {
-            return error(CStr::from_bytes_until_nul(&line).unwrap_or_default().to_string_lossy());
-        }
-        // SAFETY: pound_lock_init succeeded.
-        Ok(Pound(UnsafeCell::new(unsafe { lock.assume_init() })))
+        // SAFETY: pound_lock_init takes what `initialised` gives it, and initialises.
+        Ok(Pound(UnsafeCell::new(unsafe { initialised(spec, pound_lock_init)? })))
     }
+}
+
+/// The C library's way to make a lock.
+type Init<T> = unsafe extern "C" fn(*mut T, *const c_char, *mut c_char, usize) -> c_int;
+
+/// A lock as `spec` says.
+///
+/// # Safety
+/// `init` initialises a lock by a C string, or writes a line into the buffer of the given size and does not return 0.
+unsafe fn initialised<T>(spec: &str, init: Init<T>) -> Result<T, BenchError> {
+    let Ok(text) = CString::new(spec) else {
+        return error(format!("a lock's name has no NUL: {spec:?}"));
+    };
+    let mut lock = MaybeUninit::<T>::uninit();
+    let mut line = [0; 256];
+    // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
+    let failed = unsafe { init(lock.as_mut_ptr(), text.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) };
+    if failed != 0 {
+        return error(CStr::from_bytes_until_nul(&line).unwrap_or_default().to_string_lossy());
+    }
+    // SAFETY: it is initialised.
+    Ok(unsafe { lock.assume_init() })
 }
 
 impl Drop for Pound {
@@ -91,4 +118,91 @@ unsafe impl Lock for Pound {
         // SAFETY: as above, and the caller holds it.
         unsafe { pound_lock_unlock(self.0.get()) };
     }
+}
+
+/// `pthread_rwlock_t` of the C library, with its default kind.
+pub(crate) struct NativeRw(UnsafeCell<libc::pthread_rwlock_t>);
+
+// SAFETY: a readers-writer lock is made for many threads.
+unsafe impl Sync for NativeRw {}
+
+impl NativeRw {
+    pub(crate) fn new() -> NativeRw {
+        NativeRw(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER))
+    }
+}
+
+// SAFETY: it is the C library's readers-writer lock.
+unsafe impl Lock for NativeRw {
+    fn lock(&self) {
+        // SAFETY: it is initialised, and stays where it is while it is borrowed.
+        unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: as above, and the caller holds it.
+        unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+    }
+
+    fn lock_shared(&self) {
+        // SAFETY: as above.
+        unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
+    }
+
+    unsafe fn unlock_shared(&self) {
+        // SAFETY: as above, and the caller holds it.
+        unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+    }
+}
+
+/// `pound_rwlock_t`, in the memory of its owner.
+pub(crate) struct PoundRw(UnsafeCell<pound_rwlock_t>);
+
+// SAFETY: the lock is made for many threads.
+unsafe impl Sync for PoundRw {}
+
+impl PoundRw {
+    /// An unlocked lock. It may be moved until it is used.
+    pub(crate) fn new(spec: &str) -> Result<PoundRw, BenchError> {
+        // SAFETY: pound_rwlock_init takes what `initialised` gives it, and initialises.
+        Ok(PoundRw(UnsafeCell::new(unsafe { initialised(spec, pound_rwlock_init)? })))
+    }
+}
+
+// SAFETY: pound_rwlock_t excludes.
+unsafe impl Lock for PoundRw {
+    fn lock(&self) {
+        // SAFETY: it is initialised, and stays where it is while it is borrowed.
+        unsafe { pound_rwlock_wrlock(self.0.get()) };
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: as above, and the caller holds it.
+        unsafe { pound_rwlock_wrunlock(self.0.get()) };
+    }
+
+    fn lock_shared(&self) {
+        // SAFETY: as above; no thread of a benchmark is a reader twice.
+        unsafe { pound_rwlock_rdlock(self.0.get()) };
+    }
+
+    unsafe fn unlock_shared(&self) {
+        // SAFETY: as above, and the caller is a reader.
+        unsafe { pound_rwlock_rdunlock(self.0.get()) };
+    }
+}
+
+/// Whether `spec` names a readers-writer lock and settings that it has, which become those of that lock.
+pub fn check_rwlock(spec: &str) -> Result<(), BenchError> {
+    PoundRw::new(spec).map(drop)
+}
+
+/// The names of the readers-writer locks.
+pub fn rwlocks() -> impl Iterator<Item = &'static str> {
+    (0..).map_while(|index| {
+        // SAFETY: any index may be asked for; the result is null or valid until this thread asks again.
+        let info = unsafe { pound_rwlock_info(index).as_ref() }?;
+        // SAFETY: a name is a literal of the C library.
+        Some(unsafe { CStr::from_ptr(info.name) }.to_str().expect("locks.def is UTF-8"))
+    })
 }

@@ -24,6 +24,16 @@ pub(crate) struct Operation {
     to: u32,
 }
 
+impl Operation {
+    /// Whether it changes nothing, so that several may be done at once.
+    pub(crate) fn reads(self) -> bool {
+        self.verb == LOOK
+    }
+}
+
+/// `SECTION_LOOK`.
+const LOOK: u32 = 0;
+
 unsafe extern "C" {
     fn section_size(settings: *const Settings) -> usize;
     fn section_fill(settings: *const Settings, data: *mut c_void, seed: u64);
@@ -90,9 +100,9 @@ impl Data {
     /// Does an operation. Returns by how much the number of entries changed.
     ///
     /// # Safety
-    /// The caller holds the lock that protects these data.
+    /// The caller holds the lock that protects these data; as a reader, if the operation only reads.
     pub(crate) unsafe fn perform(&self, operation: Operation) -> i32 {
-        // SAFETY: nobody else is at the data, as the caller promises, and section_fill made them.
+        // SAFETY: nobody else is at the data, or all only read, as the caller promises; section_fill made them.
         unsafe { section_do(&self.settings, self.memory.cast(), operation) }
     }
 
@@ -185,7 +195,7 @@ mod tests {
     fn writes_are_as_often_as_asked_for() {
         let data = Data::new(Section::Hash { keys: 64, buckets: 8, writes: 100 }, 1);
         let mut random = 1;
-        let writes = (0..100_000).filter(|_| data.draw(&mut random).verb != 0).count();
+        let writes = (0..100_000).filter(|_| data.draw(&mut random).verb != LOOK).count();
         assert!((800..1_200).contains(&writes), "{writes} of 100,000");
     }
 }

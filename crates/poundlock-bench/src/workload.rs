@@ -32,6 +32,9 @@ pub struct Workload {
     pub section: Section,
     /// What sets of threads there are; threads are dealt to them by their shares.
     pub classes: Vec<Class>,
+    /// Whether the lock is a readers-writer lock, which operations that only read take as readers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub readers: bool,
     /// Where the threads run.
     #[serde(default)]
     pub placement: Placement,
@@ -40,6 +43,12 @@ pub struct Workload {
     /// What all that is drawn is drawn from.
     #[serde(default = "default_seed")]
     pub seed: u64,
+}
+
+// By reference, since serde wants it so.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn default_seed() -> u64 {
@@ -164,6 +173,9 @@ impl Workload {
     /// Whether it can be run.
     pub fn check(&self) -> Result<(), BenchError> {
         self.section.check()?;
+        if self.readers && !matches!(self.section, Section::Map { .. } | Section::Hash { .. }) {
+            return error("readers: no operation of this section only reads");
+        }
         if self.classes.is_empty() {
             return error("classes: a workload needs at least one");
         }
@@ -281,6 +293,7 @@ mod tests {
             ("share = 2", "share = 0", "share"),
             ("share = 2", "shares = 2", "line 8: unknown field `shares`"),
             ("timed = 1", "timed = 0", "timed"),
+            ("timed = 1", "timed = 1\nreaders = true", "readers"),
             ("\"none\"", "\"tree\"", "`tree`"),
             ("kind = \"none\"", "kind = \"map\", keys = 1, writes = 0", "keys: 1"),
             ("kind = \"none\"", "kind = \"hash\", keys = 8, buckets = 0, writes = 0", "buckets: 0"),

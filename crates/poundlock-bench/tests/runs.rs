@@ -14,6 +14,7 @@ fn workload(section: Section) -> Workload {
         source: "none".to_owned(),
         section,
         classes: vec![class],
+        readers: false,
         placement: Placement::Free,
         timed: 3,
         seed: 1,
@@ -78,6 +79,16 @@ fn every_workload_counts_right_under_every_lock() {
             let job =
                 Job { workload: workload(section), lock: lock.clone(), threads: 4, limit: Limit::Acquisitions(20_000) };
             counted(&job);
+        }
+    }
+}
+
+#[test]
+fn readers_and_writers_count_right_under_every_lock_that_knows_them() {
+    for lock in poundlock_bench::rwlocks().chain([NATIVE]) {
+        for section in &sections()[2..] {
+            let workload = Workload { readers: true, ..workload(*section) };
+            counted(&Job { workload, lock: lock.to_owned(), threads: 4, limit: Limit::Acquisitions(20_000) });
         }
     }
 }

@@ -27,23 +27,53 @@ impl fmt::Display for Choice {
 impl Choice {
     /// The one choice that `spec` names.
     pub fn parse(spec: &str) -> Result<Choice, Failure> {
+        Choice::parse_of(spec, &Family::mutexes())
+    }
+
+    fn parse_of(spec: &str, family: &Family) -> Result<Choice, Failure> {
         if spec == NATIVE {
             return Ok(Choice::Native);
         }
-        check_spec(spec).map_err(Failure::ours)?;
+        (family.check)(spec).map_err(Failure::ours)?;
         Ok(Choice::Lock(spec.to_owned()))
     }
 }
 
-/// The locks that `lists` name: each is comma-separated, and KEY=VALUE belongs to the lock before it. All locks if there
-/// are no lists.
+/// Locks that can take each other's place.
+pub struct Family {
+    names: Vec<&'static str>,
+    /// Whether a spec is right, else what is wrong.
+    check: fn(&str) -> Result<(), String>,
+}
+
+impl Family {
+    /// Those of one holder at a time.
+    pub fn mutexes() -> Family {
+        let check = |spec: &str| check_spec(spec).map_err(|wrong| wrong.to_string());
+        Family { names: poundlock::locks().map(|info| info.name).collect(), check }
+    }
+
+    /// Those that know readers.
+    pub fn rwlocks() -> Family {
+        let check = |spec: &str| poundlock_bench::check_rwlock(spec).map_err(|wrong| wrong.to_string());
+        Family { names: poundlock_bench::rwlocks().collect(), check }
+    }
+}
+
+/// The locks that `lists` name, of those of one holder at a time. All of them if there are no lists.
 pub fn parse_lists(lists: &[String]) -> Result<Vec<Choice>, Failure> {
+    parse_lists_of(lists, &Family::mutexes())
+}
+
+/// The locks of a family that `lists` name: each is comma-separated, and KEY=VALUE belongs to the lock before it. All of
+/// the family if there are no lists.
+pub fn parse_lists_of(lists: &[String], family: &Family) -> Result<Vec<Choice>, Failure> {
     if lists.is_empty() {
-        return Ok(poundlock::locks().map(|info| Choice::Lock(info.name.to_owned())).collect());
+        return Ok(family.names.iter().map(|name| Choice::Lock((*name).to_owned())).collect());
     }
     let mut choices = Vec::new();
     for spec in lists.iter().map(|list| split(list)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
-        let choice = Choice::parse(&spec)?;
+        let choice = Choice::parse_of(&spec, family)?;
         if choice == Choice::Native {
             return Err(Failure::ours("native is compared anyway: it needs no naming among the locks"));
         }

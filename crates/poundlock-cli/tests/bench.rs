@@ -91,6 +91,18 @@ fn every_workload_runs_and_its_counts_fit_together() {
 }
 
 #[test]
+fn lookups_take_a_readers_writer_lock_as_readers() {
+    for workload in ["map", "hash"] {
+        let (report, _) = bench(&[workload, "--rw", "-t", "3", "--acquisitions", "3000", "-n", "1"]);
+        assert_eq!(report["workload"]["readers"], true);
+        let names: Vec<&str> = array(&report, "locks").iter().filter_map(Value::as_str).collect();
+        assert!(names.len() > 1 && names[0] == "native" && !names.contains(&"mcs"), "{names:?}");
+        array(&report, "runs").iter().for_each(|run| consistent(run, 3000));
+    }
+    assert_refused(&mut poundlock(["bench", "hash", "--rw", "-l", "mcs"]), 125, &["'mcs'"]);
+}
+
+#[test]
 fn the_report_says_where_it_is_from() {
     let (report, _) = bench(&["loop", "-l", "ticket", "-t", "2", "--acquisitions", "10", "-n", "1", "--seed", "7"]);
     for name in ["/poundlock/version", "/poundlock/revision", "/machine/cpu", "/kernel", "/compiler/locks"] {
@@ -156,7 +168,8 @@ fn the_papers_workloads_are_described_in_files_that_run() {
     assert!(!files.is_empty());
     for file in files {
         let file = file.to_str().expect("UTF-8");
-        let (report, _) = bench(&["file", file, "-l", "shfl_mutex", "-t", "2", "--acquisitions", "200", "-n", "1"]);
+        let lock = if file.contains("-rw-") { "shfl_rw" } else { "shfl_mutex" };
+        let (report, _) = bench(&["file", file, "-l", lock, "-t", "2", "--acquisitions", "200", "-n", "1"]);
         array(&report, "runs").iter().for_each(|run| consistent(run, 200));
     }
 }

@@ -38,6 +38,13 @@ pub struct pound_lock_t {
     pound_ops: *const c_void,
 }
 
+/// Any readers-writer lock by name. To be initialised by [`pound_rwlock_init`].
+#[repr(C)]
+pub struct pound_rwlock_t {
+    pound_bytes: [u64; 6],
+    pound_ops: *const c_void,
+}
+
 /// What is known of a lock. The keys are the calling thread's until it asks for another lock; the other strings stay.
 #[repr(C)]
 pub struct pound_lock_info {
@@ -105,6 +112,20 @@ unsafe extern "C" {
     pub fn pound_thread_leave_tenant();
     /// Makes `policy=own` mean this policy, for good; 0 or EBUSY.
     pub fn pound_policy_use(policy: *const pound_policy) -> c_int;
+
+    /// Makes an unlocked readers-writer lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
+    pub fn pound_rwlock_init(lock: *mut pound_rwlock_t, spec: *const c_char, error: *mut c_char, size: size_t)
+    -> c_int;
+    /// Enters as a reader.
+    pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t);
+    /// Leaves as a reader.
+    pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
+    /// Enters as the writer.
+    pub fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t);
+    /// Leaves as the writer.
+    pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
+    /// As [`pound_lock_info`], of the readers-writer locks.
+    pub fn pound_rwlock_info(index: size_t) -> *const pound_lock_info;
 
     /// The index-th lock, or null past the last. Valid until the calling thread asks again.
     pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;
@@ -193,7 +214,7 @@ mod tests {
     use std::mem::{align_of, offset_of, size_of};
 
     unsafe extern "C" {
-        static poundlock_sys_layout: [size_t; 7];
+        static poundlock_sys_layout: [size_t; 9];
     }
 
     #[test]
@@ -204,6 +225,8 @@ mod tests {
             offset_of!(pound_mutex_t, pound_state),
             size_of::<pound_lock_t>(),
             align_of::<pound_lock_t>(),
+            size_of::<pound_rwlock_t>(),
+            align_of::<pound_rwlock_t>(),
             size_of::<pound_lock_info>(),
             offset_of!(pound_lock_info, bytes_per_holder),
         ];

@@ -25,6 +25,9 @@ pub(crate) enum Kind {
         /// External work between operations, in steps of a pseudo-random number generator, a few ns each
         #[arg(long, value_name = "STEPS", default_value_t = 0)]
         work: u64,
+        /// Under readers-writer locks, which lookups take as readers: -l names such
+        #[arg(long)]
+        rw: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -39,6 +42,9 @@ pub(crate) enum Kind {
         /// Per cent of the operations that move an entry to another key; the others look up
         #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
         writes: u32,
+        /// Under readers-writer locks, which lookups take as readers: -l names such (figure 11 (g) and (h))
+        #[arg(long)]
+        rw: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -179,15 +185,16 @@ impl Kind {
     /// The workload that the options describe, not checked yet.
     pub fn workload(&self) -> Result<Workload, String> {
         let workload = match self {
-            Kind::Map { keys, updates, work, .. } => {
+            Kind::Map { keys, updates, work, rw, .. } => {
                 let section = Section::Map { keys: *keys, writes: *updates };
                 let outside = Work { length: *work, unit: Unit::Steps, spread: 0.0 };
-                of_one_class("map", "CNA (EuroSys'19) section 7.1.1", section, outside)
+                let workload = of_one_class("map", "CNA (EuroSys'19) section 7.1.1", section, outside);
+                Workload { readers: *rw, ..workload }
             }
-            Kind::Hash { keys, buckets, writes, .. } => {
+            Kind::Hash { keys, buckets, writes, rw, .. } => {
                 let section = Section::Hash { keys: *keys, buckets: *buckets, writes: *writes };
                 let workload = of_one_class("hash", "ShflLock (SOSP'19) section 6.3", section, Work::default());
-                Workload { placement: Placement::FirstFill, ..workload }
+                Workload { readers: *rw, placement: Placement::FirstFill, ..workload }
             }
             Kind::Ron { words, outside, .. } => {
                 let section = if *words > 0 { Section::Words { words: *words } } else { Section::None };
@@ -231,6 +238,7 @@ fn of_one_class(name: &str, source: &str, section: Section, outside: Work) -> Wo
         source: source.to_owned(),
         section,
         classes: vec![Class { outside, ..Class::default() }],
+        readers: false,
         placement: Placement::Free,
         timed: SPARSE,
         seed: 1,

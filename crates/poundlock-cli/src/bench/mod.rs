@@ -13,7 +13,7 @@ use crate::measure::{End, Measured, measure};
 use crate::preload;
 use crate::provenance::{Provenance, environment, seconds_since_1970};
 use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
-use crate::spec::{self, Choice};
+use crate::spec::{self, Choice, Family};
 use args::{BenchArgs, Common};
 use poundlock_bench::{Counts, Job, Limit, Workload};
 use report::{Point, Report, Run, Settings};
@@ -62,7 +62,8 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn make(common: &Common, workload: Workload) -> Result<Plan<'_>, Failure> {
-        let mut choices = spec::parse_lists(&common.locks)?;
+        let family = if workload.readers { Family::rwlocks() } else { Family::mutexes() };
+        let mut choices = spec::parse_lists_of(&common.locks, &family)?;
         if !common.no_native {
             choices.insert(0, Choice::Native);
         }
