@@ -65,11 +65,12 @@ static inline void *in_box(void *lock, size_t (*size)(void), void (*init)(void *
 	made = box_get(BOX_HEADER + bytes);
 	*(size_t *)made = BOX_HEADER + bytes;
 	init((char *)made + BOX_HEADER, bytes);
-	/* acq_rel: release pairs with the acquire of the others; acquire with the release of who was faster */
-	if (w_compare_exchange_acq_rel(box, &seen, (void *)((char *)made + BOX_HEADER)))
+	/* release: pairs with the acquire above and below */
+	if (w_compare_exchange_release(box, &seen, (void *)((char *)made + BOX_HEADER)))
 		return (char *)made + BOX_HEADER;
 	box_put(made, BOX_HEADER + bytes);
-	return seen;
+	/* acquire: pairs with the release of who was faster; what the failed compare-exchange read is not ordered by it */
+	return w_load_acquire(box);
 }
 
 static inline void unbox(void *lock)
