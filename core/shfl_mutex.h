@@ -151,9 +151,9 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 			shfl_shuffle(node, (struct shfl_stop){&lock->state, SHFL_MUTEX_LOCKED, 0}, !slept,
 				     shfl_by(&policy.policy, policy.batch));
 		if (in_vain++ == policy.patience) {
-			w_event(close);
 			/* relaxed: closes to newcomers, publishes nothing */
 			(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_CLOSED);
+			w_event(close);
 		}
 		seen = shfl_mutex_watch(lock, 0, policy, deadline);
 		if (!(seen & SHFL_MUTEX_LOCKED))

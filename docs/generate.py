@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes the table of locks.md from `poundlock list --json`, or with --check says whether it is up to date.
+"""Writes what is generated of the documents, or with --check says whether it is up to date: the table of locks.md, from
+`poundlock list --json`; the tables of verification.md, from tests/check/expected.txt and the labels in core/.
 
 Every lock needs a page of its own in locks/.
 """
 
+import collections
 import json
 import pathlib
 import subprocess
 import sys
 
 DOCS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+import labels  # noqa: E402
 LIST = [DOCS.parent / "target/release/poundlock", "list", "--json"]
 BEGIN = "<!-- written by ./dev document -->\n"
 END = "<!-- end -->\n"
@@ -28,19 +32,79 @@ def row(lock):
             f"| {lock['wait']} | {keys} |\n")
 
 
-def main():
+CLIENTS_HEADER = """\
+| lock | clients | completely | states | under a bound | states | by random walks | steps |
+|---|---|---|---|---|---|---|---|
+"""
+LABELS_HEADER = """\
+| label | where | order | pairs with |
+|---|---|---|---|
+"""
+# The tests of the checker itself.
+OWN = ("litmus", "seeded")
+
+
+def explorations():
+    """By lock, its clients: name, how it is explored and how many states or steps that had."""
+    found = collections.defaultdict(list)
+    for line in (DOCS.parent / "tests/check/expected.txt").read_text().splitlines():
+        words = line.split()
+        if line.startswith("#") or words[0] == "deep":
+            continue
+        lock, client = words[0].split("/", 1)
+        found[lock.rstrip("+")].append((client, words[1], int(words[2])))
+    return found
+
+
+def clients_row(lock, clients):
+    def kind(how):
+        chosen = [(name, kept, count) for name, kept, count in clients if kept.startswith(how)]
+        return chosen, sum(count for _, _, count in chosen)
+    (complete, states), (bounded, bounded_states), (walked, steps) = kind("complete"), kind("bound:"), kind("walks:")
+    bounds = ", ".join(f"`{name}` {kept.split(':', 1)[1].replace(':', '/')}" for name, kept, _ in bounded)
+    return (f"| `{lock}` | {len(clients)} | {len(complete)} | {states:,} | {bounds} | {bounded_states:,} | {len(walked)} "
+            f"| {steps:,} |\n")
+
+
+def clients_table():
+    rows = [clients_row(lock, clients) for lock, clients in sorted(explorations().items()) if lock not in OWN]
+    return CLIENTS_HEADER + "".join(rows)
+
+
+def labels_table():
+    rows = []
+    for path in sorted((DOCS.parent / "core").rglob("*.h")):
+        for name, label in labels.File(path, DOCS.parent).labels.items():
+            pairs = "; ".join(f"{side}: {', '.join(sorted(partners))}" for side, partners in sorted(label.pairs.items()))
+            rows.append((name[0], int(name[1:]), f"| {name} | `{path.relative_to(DOCS.parent)}` | {label.order} | {pairs} |\n"))
+    return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
+
+
+def locks_table():
     locks = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)["locks"]
     missing = [lock["name"] for lock in locks if not (DOCS / "locks" / f"{lock['name']}.md").exists()]
     if missing:
         sys.exit(f"docs/locks/ has no page of {', '.join(missing)}")
-    page = DOCS / "locks.md"
-    before, rest = page.read_text().split(BEGIN)
-    text = before + BEGIN + HEADER + "".join(map(row, locks)) + END + rest.split(END, 1)[1]
-    if sys.argv[1:] == ["--check"]:
-        if text != page.read_text():
-            sys.exit("docs/locks.md is not up to date: ./dev document writes it")
-    else:
-        page.write_text(text)
+    return HEADER + "".join(map(row, locks))
+
+
+def filled(page, tables):
+    """The text of @page with @tables between the marks, in their order."""
+    before, *parts = page.read_text().split(BEGIN)
+    if len(parts) != len(tables):
+        sys.exit(f"{page}: {len(parts)} places for {len(tables)} tables")
+    return before + "".join(BEGIN + table + END + part.split(END, 1)[1] for table, part in zip(tables, parts))
+
+
+def main():
+    pages = {"locks.md": [locks_table()], "verification.md": [clients_table(), labels_table()]}
+    for name, tables in pages.items():
+        page = DOCS / name
+        text = filled(page, tables)
+        if sys.argv[1:] != ["--check"]:
+            page.write_text(text)
+        elif text != page.read_text():
+            sys.exit(f"docs/{name} is not up to date: ./dev document writes it")
 
 
 main()

@@ -18,11 +18,18 @@
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
  *   WALKS_5       the same of five threads, which are else explored under a bound
+ *   BYPASS        the lock's bound: how many who arrive after a waiter may acquire before it, THREADS threads in all
+ *   ARRIVAL       with it, the field whose first change by a waiter is its arrival: tail
+ *   SINCE         if the bound holds only from some event of the waiter on, that event: close
  *
  * Below is what holds if it does not; a lock that has nothing to add needs no such file.
  */
 #ifndef POUNDLOCK_CHECK_ADAPTER_H
 #define POUNDLOCK_CHECK_ADAPTER_H
+
+/* Bounds are as small as they can be while what they bound still happens. */
+#define SHFL_MAX_BATCH 3
+#define SMALL(lock, key, default_, least, most, small, ...) .key = small,
 
 #include LOCK_HEADER
 
@@ -35,9 +42,17 @@
 #ifdef POUNDLOCK_SHUFFLE_H
 #define SHUFFLES "shuffle"
 #define SHUFFLES_FULLY "shuffle shuffle_move shuffle_pass"
+#define ARRIVAL tail
+#include "queue.h"
 #else
 #define SHUFFLES ""
 #define SHUFFLES_FULLY ""
+#define queue_invariant NULL
+#endif
+#ifdef SINCE
+#define BYPASS_SINCE (1 + PASTE(W_EVENT_, SINCE))
+#else
+#define BYPASS_SINCE 0
 #endif
 #ifndef WHEN_3
 #define WHEN_3 SHUFFLES
@@ -87,8 +102,6 @@
 #define PASTE(a, b) PASTE_(a, b)
 #define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
 
-/* Bounds are as small as they can be while what they bound still happens. */
-#define SMALL(lock, key, default_, least, most, small, ...) .key = small,
 #define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
 
 static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)
@@ -105,13 +118,18 @@ typedef void *holding;
 static __attribute__((noinline)) bool acquire(struct LOCK *lock, holding *kept, enum wait wait,
 					      const struct w_deadline *deadline)
 {
+	bool has;
+
+	check_acquires();
 #if KEEPS_NODE
 	*kept = w_node_get();
-	return LOCK_FUNCTION(acquire)(lock, *kept, POLICY(wait), deadline);
+	has = LOCK_FUNCTION(acquire)(lock, *kept, POLICY(wait), deadline);
 #else
 	*kept = NULL;
-	return LOCK_FUNCTION(acquire)(lock, POLICY(wait), deadline);
+	has = LOCK_FUNCTION(acquire)(lock, POLICY(wait), deadline);
 #endif
+	check_acquired(has);
+	return has;
 }
 
 static __attribute__((noinline)) bool try_acquire(struct LOCK *lock, holding *kept)
@@ -142,6 +160,9 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 static void make(struct LOCK *lock)
 {
 	(void)lock;
+#ifdef ARRIVAL
+	check_queue(&lock->ARRIVAL);
+#endif
 #if BOXED
 	check_assert(LOCK_FUNCTION(size)() <= sizeof(struct LOCK) + BOX_ROOM);
 	LOCK_FUNCTION(init)(lock, LOCK_FUNCTION(size)());

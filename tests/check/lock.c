@@ -209,37 +209,53 @@ WAYS(freed, lock_and_free(wait))
 		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
 		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
 
+#define ORDERED(count) .flags = CHECK_CLIENT_ORDER, .bypass = BYPASS(count), .since = BYPASS_SINCE
+
 #ifdef CLIENTS
 const struct check_client check_clients[] = {CLIENTS{.name = NULL}};
 #else
 /* Sleeps that end for no reason multiply the states: all of them with two threads, under a bound with three. */
 const struct check_client check_clients[] = {
+#ifdef BYPASS
+	ENTRY("order/3/spin", lock_2_spin, 3, "contended", "6", prepare, finish, ORDERED(3)),
+	ENTRY("order/5/yield", lock_2_yield, 5, "contended", NULL, prepare, finish, ORDERED(5), .walks = 20000),
+	ENTRY("order/5/park", lock_2_park, 5, "contended", NULL, prepare, finish, ORDERED(5), .walks = 20000),
+#endif
+	ENTRY("moved/3/spin", lock_1_spin, 3, "contended", "3", prepare, finish, .moves = 2),
+	ENTRY("moved/3/park", lock_1_park, 3, "contended", "3", prepare, finish, .moves = 1),
+	ENTRY("moved/5/park", held_park, 5, "contended", NULL, hold, finish, .moves = 2, .walks = 20000),
 	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),
 	ENTRIES("2x2", lock_2, 2, "contended", "4", prepare, finish, .spurious = 1),
 	ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),
 	ENTRIES("timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),
 	ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1,
 		.flags = CHECK_CLIENT_FREES),
-	ENTRIES("3x1", lock_1, 3, "contended " WHEN_3, "3", prepare, finish, .spurious = 0, .walks = WALKS),
+	ENTRIES("3x1", lock_1, 3, "contended " WHEN_3, "3", prepare, finish, .spurious = 0, .walks = WALKS,
+		.invariant = queue_invariant),
 	ENTRIES("trylock/3", try, 3, "", "1 2 3", prepare, finish, .spurious = 0, .walks = WALKS),
 	ENTRIES("timed/3", timed, 3, "", "2 3", prepare, finish, .spurious = 0, .walks = WALKS),
 	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0, .walks = WALKS),
 	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended " WHEN_PARKED, "3", prepare, finish, .spurious = 1,
 	      .bound = 3),
 	ENTRY("timed/3/park/stirred", timed_park, 3, WHEN_PARKED, "2 3", prepare, finish, .spurious = 1, .bound = 2),
-	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .spurious = 0, .walks = WALKS),
-	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .spurious = 0),
+	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .flags = CHECK_CLIENT_FORKS, .walks = WALKS),
+	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .flags = CHECK_CLIENT_FORKS),
 	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
-	ENTRY("held_timed/4/yield", held_timed_yield, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
-	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, hold, finish, .walks = 50000, .domains = 1),
-	ENTRIES("held_timed/6", held_timed, 6, "", NULL, hold, finish, .walks = 50000),
-	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS_4),
-	ENTRY("4x1/yield", lock_1_yield, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS_4),
-	ENTRY("4x1/park", lock_1_park, 4, "contended " WHEN_PARKED, NULL, prepare, finish, .walks = 50000,
-	      .spurious = 1),
-	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", hold, finish, .bound = !WALKS_5, .walks = WALKS_5),
-	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 50000),
-	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 50000, .spurious = 1),
+	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
+	ENTRIES("held_timed/6", held_timed, 6, "", NULL, hold, finish, .walks = 20000),
+	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS_4,
+	      .invariant = queue_invariant),
+	ENTRY("4x1/park", lock_1_park, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0, .walks = WALKS_4,
+	      .invariant = queue_invariant),
+	ENTRY("4x2/yield", lock_2_yield, 4, "contended", NULL, prepare, finish, .walks = 50000,
+	      .invariant = queue_invariant),
+	ENTRY("4x2/park", lock_2_park, 4, "contended " WHEN_PARKED, NULL, prepare, finish, .walks = 50000,
+	      .spurious = 1, .invariant = queue_invariant),
+	ENTRY("held/5/spin", held_spin, 5, WHEN_5, "5", hold, finish, .bound = !WALKS_5, .walks = WALKS_5,
+	      .invariant = queue_invariant),
+	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 20000, .invariant = queue_invariant),
+	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 20000, .spurious = 1,
+	      .invariant = queue_invariant),
 #ifdef POUNDLOCK_TOUR_H
 	/* Several waiters at one place: of three threads all, or two. */
 	ENTRIES("one_place/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 1),

@@ -26,6 +26,7 @@ enum check_kind {
 	CHECK_CHOOSE,
 	CHECK_EXPIRED,
 	CHECK_CROWDED,
+	CHECK_MOVE,
 	CHECK_FORK,
 	CHECK_CREATE,
 	CHECK_CREATED,
@@ -75,11 +76,18 @@ struct check_engine {
 	uint32_t (*generation)(void);
 	/* How many nodes of all threads are in use. */
 	uint32_t (*busy_nodes)(void);
-	/* The domain of the thread. */
+	/* The CPU and the domain of the thread. */
+	uint32_t (*cpu)(void);
 	uint32_t (*domain)(void);
 	/* The CPUs of the client, and the thread's position on the route over them. */
 	uint32_t (*cpu_count)(void);
-	uint32_t (*route_position)(void);
+	/* What changes the object, while its thread acquires, is an arrival. */
+	void (*queue)(const void *object);
+	/* The thread begins to acquire; it has ended that, with the lock or without. */
+	void (*acquires)(void);
+	void (*acquired)(bool has);
+	/* The value that the thread's arrival has written; 0: it does not wait. */
+	uint64_t (*arrival)(uint32_t thread);
 };
 
 extern const struct check_engine *check_engine;

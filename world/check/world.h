@@ -139,12 +139,15 @@ enum w_event {
 
 #define w_event(name) check_engine->event(W_EVENT_##name)
 
-#define w_domain() ((int32_t)check_engine->domain())
+/* A thread may have moved to another CPU whenever it asks, so often as the client says. */
+#define CHECK_WHERE(what) ((void)CHECK_DO("move", CHECK_MOVE, CHECK_RELAXED, NULL, 0, 0), check_engine->what())
+
+#define w_cpu() CHECK_WHERE(cpu)
+#define w_domain() ((int32_t)CHECK_WHERE(domain))
+#define w_route_position() CHECK_WHERE(cpu)
 #define w_cpu_count() check_engine->cpu_count()
-#define w_route_position() check_engine->route_position()
 /* Clients have two at most. */
 #define w_domain_count() 2u
-#define w_cpu() ((unsigned)check_engine->self())
 /* The extremes stand for all draws. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
 /* The extremes stand for all times, and one may follow the other: a clock that seems to go back is no excuse. */

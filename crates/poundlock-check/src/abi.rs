@@ -23,6 +23,7 @@ pub enum Kind {
     Choose,
     Expired,
     Crowded,
+    Move,
     Fork,
     Create,
     Created,
@@ -85,9 +86,13 @@ pub struct Engine {
     pub node: extern "C" fn(u32) -> *mut c_void,
     pub generation: extern "C" fn() -> u32,
     pub busy_nodes: extern "C" fn() -> u32,
+    pub cpu: extern "C" fn() -> u32,
     pub domain: extern "C" fn() -> u32,
     pub cpu_count: extern "C" fn() -> u32,
-    pub route_position: extern "C" fn() -> u32,
+    pub queue: extern "C" fn(*const c_void),
+    pub acquires: extern "C" fn(),
+    pub acquired: extern "C" fn(bool),
+    pub arrival: extern "C" fn(u32) -> u64,
 }
 
 /// `struct check_client`.
@@ -102,10 +107,14 @@ pub struct Client {
     pub spurious: u32,
     pub domains: u32,
     pub cpus: u32,
+    pub moves: u32,
+    pub bypass: u32,
+    pub since: u32,
     pub walks: u32,
     pub setup: Option<extern "C" fn()>,
     pub thread: extern "C" fn(u32),
     pub finish: Option<extern "C" fn()>,
+    pub invariant: Option<extern "C" fn()>,
     pub demands: *const c_char,
     pub allowed: *const c_char,
     pub forbidden: *const c_char,
@@ -114,6 +123,8 @@ pub struct Client {
 
 /// Accesses to atomic objects are remembered, so that the end of one's life is checked against them.
 pub const CLIENT_FREES: u32 = 1;
+/// How often waiters are passed is bounded.
+pub const CLIENT_ORDER: u32 = 2;
 
 /// The text at `text`, or "" for NULL.
 pub fn text(text: *const c_char) -> &'static str {

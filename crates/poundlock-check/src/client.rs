@@ -56,21 +56,27 @@ impl Sources {
         Ok(self.definitions("events.def", r"(?m)^EVENT\((\w+),")?.into_iter().map(|line| line[0].clone()).collect())
     }
 
-    /// Compiles tests/check/`file` with `defines` and returns its clients. `folder` is for what the compiler makes, under
-    /// `name`.
-    pub fn clients(&self, name: &str, file: &str, defines: &[String], folder: &Path) -> Result<Vec<&'static Client>> {
-        let library = folder.join(format!("{name}.so"));
+    /// Where `build` leaves the library of that name.
+    pub fn library(folder: &Path, name: &str) -> PathBuf {
+        folder.join(format!("{name}.so"))
+    }
+
+    /// Compiles what is linked to all clients.
+    pub fn build_glue(&self, folder: &Path) -> Result<()> {
+        self.compile(&self.root.join("world/check/glue.c"), &[], &folder.join(GLUE))
+    }
+
+    /// Compiles tests/check/`file` with `defines`. `folder`, where the glue has been built, is for what the compiler makes.
+    pub fn build(&self, name: &str, file: &str, defines: &[String], folder: &Path) -> Result<PathBuf> {
+        let library = Sources::library(folder, name);
         let object = folder.join(format!("{name}.o"));
-        let glue = folder.join("glue.o");
-        if !glue.exists() {
-            self.compile(&self.root.join("world/check/glue.c"), &[], &glue)?;
-        }
         let mut flags = vec!["-fsanitize=thread".into(), "--param=tsan-instrument-func-entry-exit=0".into()];
         flags.extend(defines.iter().map(|define| format!("-D{define}")));
         self.compile(&self.root.join("tests/check").join(file), &flags, &object)?;
         // Bsymbolic: memset and memcpy are the glue's.
-        run(Command::new(COMPILER).args(["-shared", "-Wl,-Bsymbolic", "-o"]).arg(&library).args([&object, &glue]))?;
-        load(&library)
+        let objects = [object, folder.join(GLUE)];
+        run(Command::new(COMPILER).args(["-shared", "-Wl,-Bsymbolic", "-o"]).arg(&library).args(objects))?;
+        Ok(library)
     }
 
     fn compile(&self, source: &Path, flags: &[String], object: &Path) -> Result<()> {
@@ -84,6 +90,7 @@ impl Sources {
 
 /// Its thread sanitizer tells of all accesses to an object on the stack that others can reach; clang 14's leaves some out.
 const COMPILER: &str = "gcc";
+const GLUE: &str = "glue.o";
 
 fn run(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {COMPILER}"))?;
@@ -94,7 +101,7 @@ fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Loads a library of clients, for good: what it tells is used as if it were static.
-fn load(path: &Path) -> Result<Vec<&'static Client>> {
+pub fn load(path: &Path) -> Result<Vec<&'static Client>> {
     // SAFETY: the library is ours: it has no constructors, and its symbols have the types of world/check/check.h.
     unsafe {
         let library: &'static Library = Box::leak(Box::new(Library::new(path)?));

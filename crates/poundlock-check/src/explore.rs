@@ -36,6 +36,8 @@ pub struct Report {
     pub ends: u64,
     pub outcomes: BTreeSet<String>,
     pub events: [u64; EVENTS],
+    /// The most later arrivals that have passed a waiter.
+    pub passed: u32,
 }
 
 impl Report {
@@ -46,6 +48,7 @@ impl Report {
         self.steps += other.steps;
         self.ends += other.ends;
         self.outcomes.extend(other.outcomes);
+        self.passed = self.passed.max(other.passed);
         for (mine, theirs) in self.events.iter_mut().zip(other.events) {
             *mine += theirs;
         }
@@ -96,7 +99,15 @@ struct Search {
 }
 
 fn report() -> Report {
-    Report { verdict: Verdict::Holds, states: 0, steps: 0, ends: 0, outcomes: BTreeSet::new(), events: [0; EVENTS] }
+    Report {
+        verdict: Verdict::Holds,
+        states: 0,
+        steps: 0,
+        ends: 0,
+        outcomes: BTreeSet::new(),
+        events: [0; EVENTS],
+        passed: 0,
+    }
 }
 
 /// Visits all states of `client`, up to `limit`. `width` outcomes are collected.
@@ -115,6 +126,7 @@ pub fn all(client: &'static Client, settings: Settings, limit: u64, width: usize
         search.report.verdict = Verdict::Fails(fault, search.choices());
     }
     search.report.events = search.machine.events;
+    search.report.passed = search.machine.passed;
     search.report
 }
 
@@ -254,6 +266,7 @@ pub fn walks(client: &'static Client, settings: Settings, walk: Walk, count: u64
         report.steps += path.len() as u64;
     }
     report.events = machine.events;
+    report.passed = machine.passed;
     report
 }
 

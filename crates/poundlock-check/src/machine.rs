@@ -16,6 +16,7 @@ use crate::abi::{self, Client, Kind, Order, Site, Wait};
 use crate::arena;
 use crate::context;
 use crate::memory::{Fault, Memory, NOBODY, THREADS};
+use crate::order;
 
 /// The events that core/events.def can name.
 pub const EVENTS: usize = 64;
@@ -50,6 +51,8 @@ struct Thread {
     holds: u64,
     expired: bool,
     yielded: bool,
+    /// Where it runs.
+    cpu: u32,
     stack: u128,
 }
 
@@ -100,6 +103,11 @@ pub struct Moment {
     generation: u32,
     /// Whether the threads that wait to be created have been.
     created: bool,
+    /// How often a thread may still move to another CPU.
+    moves: u32,
+    /// How many reads were not of the newest message, and stores before it.
+    stale: u32,
+    order: order::Order,
     image: Vec<u8>,
 }
 
@@ -115,20 +123,25 @@ impl Clone for Moment {
         (self.outcomes, self.step) = (source.outcomes, source.step);
         (self.last, self.preemptions, self.spurious) = (source.last, source.preemptions, source.spurious);
         (self.crowded, self.generation, self.created) = (source.crowded, source.generation, source.created);
+        (self.moves, self.stale, self.order) = (source.moves, source.stale, source.order);
     }
 }
 
 /// What the explorer decides about a client, beside its steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// By thread, its locality domain.
-    pub domains: [u8; THREADS],
-    /// How many CPUs there are: the threads' positions on the route go round so many.
+    /// The CPUs' locality domains go round so many.
+    pub domains: u32,
+    /// How many CPUs there are: threads go round so many.
     pub cpus: u32,
+    /// How often threads move to another CPU, in an execution.
+    pub moves: u32,
     /// How often a park may return for no reason, in an execution.
     pub spurious: u32,
     /// The most switches away from a thread that could have gone on; None: any number.
     pub bound: Option<u32>,
+    /// The most reads of another message than the newest and stores before it; None: any number.
+    pub stale: Option<u32>,
     /// Whether reads may be of old messages and stores may go before others.
     pub weak: bool,
 }
@@ -174,6 +187,10 @@ pub struct Machine {
     places: Places,
     engine: usize,
     running: usize,
+    /// Objects that waiters change as they arrive.
+    queues: Vec<usize>,
+    /// The most later arrivals that have passed a waiter.
+    pub passed: u32,
     /// What the running operation returns.
     reply: u64,
     /// Whether the running wait is to test the reply and to answer whether it ends the wait.
@@ -181,6 +198,8 @@ pub struct Machine {
     answer: bool,
     /// Outside of threads operations act at once on the newest messages.
     direct: bool,
+    /// When that is.
+    when: &'static str,
     /// Whether a coroutine runs.
     inside: bool,
     /// Locations that have been written plainly since the thread's last stop.
@@ -212,11 +231,19 @@ impl Machine {
         let threads = client.threads as usize;
         assert!((1..=THREADS).contains(&threads), "a client has 1 to {THREADS} threads");
         let request = Request { site: ptr::null(), address: 0, operand: 0, expected: 0, brief: false, deadline: 0 };
-        let thread =
-            Thread { sp: 0, status: Status::Ready, request, holds: 0, expired: false, yielded: false, stack: 0 };
+        let thread = |cpu| Thread {
+            sp: 0,
+            status: Status::Ready,
+            request,
+            holds: 0,
+            expired: false,
+            yielded: false,
+            cpu,
+            stack: 0,
+        };
         let now = Moment {
             memory: Memory::new(threads, client.flags & abi::CLIENT_FREES != 0),
-            threads: vec![thread; threads],
+            threads: (0..threads as u32).map(|index| thread(index % settings.cpus)).collect(),
             outcomes: [0; OUTCOMES],
             step: 0,
             last: NOBODY,
@@ -225,6 +252,9 @@ impl Machine {
             crowded: None,
             generation: 0,
             created: false,
+            moves: settings.moves,
+            stale: 0,
+            order: order::Order::default(),
             image: Vec::new(),
         };
         let mut machine = Box::new(Machine {
@@ -234,10 +264,13 @@ impl Machine {
             places: Places::new(),
             engine: 0,
             running: 0,
+            queues: Vec::new(),
+            passed: 0,
             reply: 0,
             testing: false,
             answer: false,
             direct: false,
+            when: "",
             written: Vec::new(),
             readable: Vec::new(),
             options: Vec::new(),
@@ -257,7 +290,7 @@ impl Machine {
             // SAFETY: the region lies in the mapped memory, which no coroutine uses now.
             unsafe { ptr::write_bytes(address as *mut u8, 0, size) }
         }
-        self.directly(self.client.setup);
+        self.directly(self.client.setup, "at the start");
         for thread in 0..self.now.threads.len() {
             let base = arena::stack_base(thread);
             // SAFETY: as above; the stack is the new coroutine's.
@@ -274,9 +307,9 @@ impl Machine {
         MACHINE.store(self, Ordering::Relaxed);
     }
 
-    fn directly(&mut self, function: Option<extern "C" fn()>) {
+    fn directly(&mut self, function: Option<extern "C" fn()>, when: &'static str) {
         if let Some(function) = function {
-            self.direct = true;
+            (self.direct, self.when) = (true, when);
             self.lend();
             function();
             self.direct = false;
@@ -502,6 +535,10 @@ impl Machine {
                 let values = (0..count).map(|value| Alternative { act: Act::Choose(value), ..go });
                 self.options.extend(values);
             }
+            Kind::Move => {
+                let others = if self.now.moves > 0 { self.settings.cpus } else { 1 };
+                self.options.extend((0..others).map(|by| Alternative { act: Act::Choose(by), ..go }));
+            }
             Kind::Unpark => {
                 let sleepers = self.sleepers(request.address);
                 self.options.extend(sleepers.map(|thread| Alternative { act: Act::Wake(thread as u8), ..go }));
@@ -538,12 +575,17 @@ impl Machine {
         (0..THREADS).filter(move |thread| sleepers >> thread & 1 != 0)
     }
 
+    /// Whether another message than the newest can be read, and a store go before it.
+    fn is_weak(&self) -> bool {
+        self.settings.weak && self.settings.stale.is_none_or(|most| self.now.stale < most)
+    }
+
     fn wait_alternatives(&mut self, thread: usize) {
         let location = self.location(thread);
         self.now.memory.readable(thread, location, &mut self.readable);
         let Thread { request, holds, .. } = self.now.threads[thread];
         let gives_up = request.brief || request.deadline != 0;
-        let weak = self.settings.weak;
+        let weak = self.is_weak();
         let newest = self.readable.len() - 1;
         let mut in_vain = Vec::new();
         for (bit, &message) in self.readable.iter().enumerate().rev().filter(|(bit, _)| weak || *bit == newest) {
@@ -566,9 +608,9 @@ impl Machine {
         }
         let kind = self.site(thread).kind;
         let expected = self.now.threads[thread].request.expected;
+        let weak = self.is_weak();
         let memory = &self.now.memory;
         memory.readable(thread, location, &mut self.readable);
-        let weak = self.settings.weak;
         for &message in self.readable.iter().rev() {
             let possible = match kind {
                 Kind::Load => true,
@@ -584,7 +626,8 @@ impl Machine {
     /// Whether the pending operation of `thread` concerns no other thread.
     fn is_private(&self, thread: usize) -> bool {
         let t = &self.now.threads[thread];
-        t.status == Status::Ready && matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Crowded)
+        t.status == Status::Ready
+            && matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Crowded | Kind::Move)
     }
 
     /// What can happen next, into `into`. The first is to go on with the last thread, where it can.
@@ -621,7 +664,7 @@ impl Machine {
 
     /// Runs the client's last checks, once all threads have ended.
     pub fn finish(&mut self) {
-        self.directly(self.client.finish);
+        self.directly(self.client.finish, "at the end");
     }
 
     /// The outcome that the client has noted.
@@ -674,6 +717,9 @@ impl Machine {
         }
         let live = self.is_live();
         self.now.memory.collect(live);
+        if self.fault.is_none() {
+            self.directly(self.client.invariant, "after that step");
+        }
     }
 
     fn count_preemption(&mut self, thread: usize) {
@@ -714,6 +760,13 @@ impl Machine {
         let request = self.now.threads[thread].request;
         self.reply = 0;
         match (alternative.act, self.site(thread).kind) {
+            (Act::Choose(by), Kind::Move) => {
+                let cpu = &mut self.now.threads[thread].cpu;
+                *cpu = (*cpu + by) % self.settings.cpus;
+                let cpu = *cpu;
+                self.now.moves -= u32::from(by != 0);
+                self.tell(|_| if by == 0 { " stays".into() } else { format!(" to CPU {cpu}") });
+            }
             (Act::Choose(value), kind) => {
                 self.reply = value as u64;
                 self.now.threads[thread].expired |= kind == Kind::Expired && value == 1;
@@ -821,6 +874,7 @@ impl Machine {
             self.now.memory.readable(thread, location, &mut self.readable);
             message = self.readable[0];
         }
+        self.now.stale += u32::from(!self.now.memory.is_newest(message));
         if site.kind == Kind::Wait {
             self.end_wait(thread, location, message, alternative.act);
             return None;
@@ -841,6 +895,9 @@ impl Machine {
             return None;
         }
         arena::store(request.address, site.size as usize, self.now.memory.newest_value(location));
+        if self.queues.contains(&request.address) {
+            self.now.order.change(thread, new);
+        }
         Some(location)
     }
 
@@ -893,8 +950,15 @@ impl Machine {
                 | (self.now.spurious as u64) << 8
                 | self.now.crowded.map_or(2, u64::from),
         );
+        if self.settings.moves > 0 {
+            code.push(self.now.threads.iter().fold(u64::from(self.now.moves), |code, t| code << 4 | u64::from(t.cpu)));
+        }
+        if !self.queues.is_empty() {
+            self.now.order.encode(&mut code);
+        }
         if self.settings.bound.is_some() {
-            code.push((self.now.preemptions as u64) << 8 | self.now.last as u64);
+            let stale = self.settings.stale.map_or(0, |_| self.now.stale as u64);
+            code.push(stale << 40 | (self.now.preemptions as u64) << 8 | self.now.last as u64);
         }
         for (address, size) in self.regions() {
             // SAFETY: no coroutine runs.
@@ -1028,9 +1092,13 @@ pub static HOOKS: abi::Engine = abi::Engine {
     node,
     generation,
     busy_nodes,
+    cpu,
     domain,
     cpu_count,
-    route_position,
+    queue,
+    acquires,
+    acquired,
+    arrival,
 };
 
 extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64 {
@@ -1045,6 +1113,9 @@ extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expe
     let t = &mut machine.now.threads[thread];
     if place.kind == Kind::Expired && (address == 0 || t.expired) {
         return (address != 0) as u64;
+    }
+    if place.kind == Kind::Move && machine.now.moves == 0 {
+        return 0;
     }
     if let (Kind::Crowded, Some(crowded)) = (place.kind, machine.now.crowded) {
         return crowded as u64;
@@ -1082,7 +1153,11 @@ extern "C" fn plain(object: *const c_void, size: usize, write: bool, pc: *const 
 }
 
 extern "C" fn event(event: u32) {
-    machine().events[event as usize] += 1;
+    let machine = machine();
+    machine.events[event as usize] += 1;
+    if machine.client.since == event + 1 && !machine.direct {
+        machine.now.order.count(machine.running);
+    }
 }
 
 extern "C" fn yield_() {
@@ -1119,7 +1194,7 @@ extern "C" fn fail(file: *const c_char, line: i32, what: *const c_char) {
     let machine = machine();
     let file = abi::text(file);
     let file = file.rsplit('/').next().unwrap_or(file);
-    let who = if machine.direct { "at the end".into() } else { format!("T{}", machine.running) };
+    let who = if machine.direct { machine.when.into() } else { format!("T{}", machine.running) };
     machine.fault.get_or_insert(format!("{}: {who} ({file}:{line})", abi::text(what)));
 }
 
@@ -1144,18 +1219,48 @@ extern "C" fn busy_nodes() -> u32 {
     nodes.filter(|&node| arena::load(node, 4) != 0).count() as u32
 }
 
-extern "C" fn domain() -> u32 {
+extern "C" fn cpu() -> u32 {
     let machine = machine();
-    machine.settings.domains[machine.running] as u32
+    machine.now.threads[machine.running].cpu
+}
+
+extern "C" fn domain() -> u32 {
+    cpu() % machine().settings.domains
 }
 
 extern "C" fn cpu_count() -> u32 {
     machine().settings.cpus
 }
 
-extern "C" fn route_position() -> u32 {
+extern "C" fn queue(object: *const c_void) {
+    machine().queues.push(object as usize);
+}
+
+extern "C" fn acquires() {
     let machine = machine();
-    machine.running as u32 % machine.settings.cpus
+    if !machine.direct {
+        machine.now.order.begin(machine.running);
+    }
+}
+
+extern "C" fn acquired(has: bool) {
+    let machine = machine();
+    if machine.direct || machine.queues.is_empty() {
+        return;
+    }
+    let passed = machine.now.order.end(machine.running, has, machine.client.since == 0);
+    let Some((waiter, times)) = passed.filter(|_| machine.client.flags & abi::CLIENT_ORDER != 0) else { return };
+    machine.passed = machine.passed.max(times);
+    let bound = machine.client.bypass;
+    if times > bound {
+        let last = machine.running;
+        let what = format!("bypass: T{waiter} has been passed {times} times, lastly by T{last}, not {bound} at most");
+        machine.fault.get_or_insert(what);
+    }
+}
+
+extern "C" fn arrival(thread: u32) -> u64 {
+    machine().now.order.arrival(thread as usize)
 }
 
 impl Machine {
@@ -1179,7 +1284,7 @@ impl Machine {
         let request = Request { site, address, operand, expected, brief: false, deadline: 0 };
         let location = self.places.number(address, size);
         if self.now.memory.is_dead(location) {
-            self.fault.get_or_insert(format!("{}: at the end ({})", Fault::Dead, place(site)));
+            self.fault.get_or_insert(format!("{}: {} ({})", Fault::Dead, self.when, place(site)));
         }
         let old = arena::load(address, size);
         if let Some(new) = updated(site, &request, old) {

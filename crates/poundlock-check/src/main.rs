@@ -3,13 +3,19 @@
 
 mod abi;
 mod arena;
+mod catalogue;
 mod client;
 mod context;
 mod expected;
 mod explore;
+mod hunt;
+mod judge;
 mod machine;
 mod memory;
 mod mutate;
+mod order;
+mod plan;
+mod pool;
 mod run;
 
 use std::process::ExitCode;

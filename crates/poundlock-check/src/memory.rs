@@ -22,7 +22,7 @@ pub const THREADS: usize = 8;
 const LOCATIONS: usize = 120;
 const WIDTH: usize = THREADS + LOCATIONS;
 /// The distance in time between messages: how often a store can go before another is its binary logarithm.
-const STEP: u32 = 1 << 12;
+const STEP: u32 = 1 << 16;
 const NONE: u16 = u16::MAX;
 /// The writer of what was there from the start.
 pub const NOBODY: u8 = u8::MAX;

@@ -2,8 +2,8 @@
 //! The mutation run: each memory order of the core is weakened, each status update, wake-up and fence dropped, and each
 //! pair of neighbouring stores swapped, one at a time, and the clients must object.
 //!
-//! Promises: a mutant that no client objects to is reported unless tests/check/survivors.txt says why it stays; and a
-//! line there that no mutant needs is reported, too.
+//! A mutant that no client objects to is reported unless tests/check/survivors.txt says why it stays; and a line there that
+//! no mutant needs is reported, too. tests/check/known_faults.txt has more of them: faults of earlier implementations.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ pub struct Mutant {
     /// What it changes, in the words of the survivors' list: the same as long as that line of the source is.
     pub name: String,
     text: String,
+    /// Whether the place's label says that the order pairs with nothing: it is there because waits have one form.
+    pub pairs_with_nothing: bool,
 }
 
 /// What an order can be weakened to.
@@ -41,7 +43,10 @@ fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
         mutated.replace_range(start..end, with);
         let line = text[..start].matches('\n').count() + 1;
         let source = text.lines().nth(line - 1).unwrap_or_default().trim();
-        mutants.push(Mutant { file: name.into(), line, name: format!("{name}: {source}: {what}"), text: mutated });
+        let name_of_it = format!("{name}: {source}: {what}");
+        let comment = text[..start].rfind("/*").map_or("", |at| &text[at..start]);
+        let pairs_with_nothing = what == "relaxed for acquire" && comment.contains("acquire: pairs with nothing");
+        mutants.push(Mutant { file: name.into(), line, name: name_of_it, text: mutated, pairs_with_nothing });
     };
     let order =
         Regex::new(r"\bw_(?:load|store|exchange|compare_exchange|fetch_\w+?|wait|await)_(acquire|release|acq_rel)\(")
@@ -105,6 +110,45 @@ pub fn all(sources: &Sources) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
+/// The faults of tests/check/known_faults.txt, put into the core.
+pub fn known_faults(sources: &Sources) -> Result<Vec<Mutant>> {
+    let path = sources.root.join("tests/check/known_faults.txt");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut faults = Vec::new();
+    for (number, part) in text.split("\nfault: ").enumerate().skip(1) {
+        faults.push(fault(sources, part).with_context(|| format!("{}: fault {number}", path.display()))?);
+    }
+    Ok(faults)
+}
+
+/// The fault that `part` tells: its name; `in: FILE`; then, once or more, lines to take out after `-` and lines to put in
+/// their place after `+`.
+fn fault(sources: &Sources, part: &str) -> Result<Mutant> {
+    let mut lines = part.lines();
+    let name = lines.next().unwrap_or_default();
+    let Some(file) = lines.next().and_then(|line| line.strip_prefix("in: ")) else { bail!("{name}: no `in: FILE`") };
+    let core = sources.core.join(file);
+    let text = std::fs::read_to_string(&core).with_context(|| format!("cannot read {}", core.display()))?;
+    let mut places = Vec::new();
+    let rest: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    for change in rest.chunk_by(|one, next| !(one.starts_with('+') && next.starts_with('-'))) {
+        let side = |mark: char| -> String {
+            change.iter().filter_map(|line| line.strip_prefix(mark)).map(|line| format!("{line}\n")).collect()
+        };
+        let (old, new) = (side('-'), side('+'));
+        let (Some(at), 1) = (text.find(&old), text.matches(&old).count()) else {
+            bail!("{name}: not once in {file}: {old}");
+        };
+        places.push((at, at + old.len(), new));
+    }
+    places.sort();
+    let Some((first, ..)) = places.first() else { bail!("{name}: changes nothing") };
+    let line = text[..*first].matches('\n').count() + 1;
+    let mut mutated = text;
+    places.iter().rev().for_each(|(start, end, new)| mutated.replace_range(*start..*end, new));
+    Ok(Mutant { file: file.into(), line, name: format!("{file}: {name}"), text: mutated, pairs_with_nothing: false })
+}
+
 impl Mutant {
     /// A copy in `folder` of the core that `sources` have, with this change.
     pub fn core(&self, sources: &Sources, folder: &Path) -> Result<Sources> {
@@ -160,15 +204,15 @@ impl Survivors {
         Ok(Survivors { path, reasons })
     }
 
-    /// Why the mutant of that name may survive.
-    pub fn reason(&self, name: &str) -> Option<&str> {
-        self.reasons.get(name).map(String::as_str)
+    /// Why the mutant may survive.
+    pub fn reason(&self, mutant: &Mutant) -> Option<&str> {
+        let listed = self.reasons.get(&mutant.name).map(String::as_str);
+        listed.or(mutant.pairs_with_nothing.then_some("its label says so: it pairs with nothing"))
     }
 
-    /// The names that are not in `survived`, though their file's mutants were run.
-    pub fn stale<'a>(&'a self, files: &'a [String], survived: &'a [String]) -> impl Iterator<Item = &'a str> + 'a {
-        let ran = |name: &str| files.iter().any(|file| name.starts_with(&format!("{file}: ")));
-        self.reasons.keys().map(String::as_str).filter(move |name| ran(name) && !survived.iter().any(|s| s == name))
+    /// The names of all.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.reasons.keys().map(String::as_str)
     }
 
     /// The file of the list.

@@ -28,7 +28,7 @@ fn runs_are_alike() {
         let lines = text(&output);
         lines.lines().map(|line| line.split(" ends ").next().unwrap_or_default().to_string()).collect()
     };
-    let runs = || without_time(check(&["mcs/2x2", "mcs/4x1/park"]));
+    let runs = || without_time(check(&["mcs/2x2", "mcs/3x1/park", "mcs/order/5/park"]));
     assert_eq!(runs(), runs());
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether an exploration found what its client asks for.
+
+use crate::abi::{self, Client};
+use crate::client::words;
+use crate::explore::{Report, Verdict};
+
+/// Whether the report is what the client asks for; if not, why.
+pub fn judge(client: &Client, report: &Report, events: &[String], complete: bool) -> Result<(), String> {
+    let fails = abi::text(client.fails);
+    match &report.verdict {
+        Verdict::Fails(what, _) if fails.is_empty() || !what.contains(fails) => return Err(what.clone()),
+        Verdict::Fails(..) => return Ok(()),
+        Verdict::Unfinished => return Err("UNFINISHED: too many states".into()),
+        Verdict::Holds if !fails.is_empty() => return Err(format!("did not fail with: {fails}")),
+        Verdict::Holds => {}
+    }
+    if report.ends == 0 {
+        return Err("no execution came to its end".into());
+    }
+    for demand in words(client.demands) {
+        let event = events.iter().position(|event| event == demand);
+        if event.is_none_or(|event| report.events[event] == 0) {
+            return Err(format!("the event {demand} never happened"));
+        }
+    }
+    if !complete || client.allowed.is_null() {
+        return Ok(());
+    }
+    let found: Vec<&str> = report.outcomes.iter().map(String::as_str).collect();
+    let mut allowed = words(client.allowed);
+    allowed.sort_unstable();
+    if let Some(bad) = words(client.forbidden).iter().find(|bad| found.contains(bad)) {
+        return Err(format!("the forbidden outcome {bad} was found"));
+    }
+    if found != allowed {
+        return Err(format!("found the outcomes {}, not {}", found.join(" "), allowed.join(" ")));
+    }
+    Ok(())
+}

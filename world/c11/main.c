@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A client as a C11 program. The clients, tests/check/lock.c for a lock, are included (C11_CLIENTS), so that the program is one
+ * file, as other checkers want it. With C11_CLIENT, the number of one of them, it runs that one once; else all, as many times
+ * as its argument says, and none without, but lists them with their numbers.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include C11_CLIENTS
+
+_Alignas(64) char c11_shared[C11_MEMORY], c11_ghost[C11_MEMORY];
+_Thread_local uint32_t c11_self;
+_Thread_local bool c11_expired;
+
+/* The threads' nodes, and those of main(). */
+static struct w_node nodes[C11_THREADS + 1][W_NODES];
+
+void *w_node_get(void)
+{
+	for (uint32_t i = 0; i < W_NODES; i++)
+		/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+		if (!w_load_acquire(&nodes[c11_self][i].status))
+			return &nodes[c11_self][i];
+	abort();
+}
+
+uint32_t check_busy_nodes(void)
+{
+	uint32_t busy = 0;
+
+	for (uint32_t thread = 0; thread <= C11_THREADS; thread++)
+		for (uint32_t i = 0; i < W_NODES; i++)
+			/* relaxed: after all threads */
+			busy += w_load_relaxed(&nodes[thread][i].status) != 0;
+	return busy;
+}
+
+struct start {
+	const struct check_client *client;
+	uint32_t self;
+};
+
+static void *run_thread(void *argument)
+{
+	const struct start *start = argument;
+
+	c11_self = start->self;
+	start->client->thread(start->self);
+	return NULL;
+}
+
+static void run(const struct check_client *client)
+{
+	pthread_t threads[C11_THREADS];
+	struct start starts[C11_THREADS];
+
+	c11_self = C11_THREADS;
+	if (client->setup)
+		client->setup();
+	for (uint32_t i = 0; i < client->threads; i++) {
+		starts[i] = (struct start){client, i};
+		if (pthread_create(&threads[i], NULL, run_thread, &starts[i]))
+			abort();
+	}
+	for (uint32_t i = 0; i < client->threads; i++)
+		if (pthread_join(threads[i], NULL))
+			abort();
+	if (client->finish)
+		client->finish();
+}
+
+#ifdef C11_CLIENT
+int main(void)
+{
+	run(&check_clients[C11_CLIENT]);
+	return 0;
+}
+#else
+static void run_many(const struct check_client *client, int times)
+{
+	if (client->flags & CHECK_CLIENT_FORKS)
+		return;
+	while (times-- > 0) {
+		memset(c11_shared, 0, sizeof(c11_shared));
+		memset(c11_ghost, 0, sizeof(c11_ghost));
+		run(client);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	for (const struct check_client *client = check_clients; client->name; client++)
+		if (argc > 1)
+			run_many(client, atoi(argv[1]));
+		else
+			printf("%2td %s\n", client - check_clients, client->name);
+	return 0;
+}
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What a C11 client that runs decides by chance.
+ */
+#include <stdint.h>
+
+unsigned int __VERIFIER_nondet_uint(void);
+
+unsigned int __VERIFIER_nondet_uint(void)
+{
+	static _Thread_local uint32_t x;
+
+	if (!x)
+		x = (uint32_t)(uintptr_t)&x | 1;
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return x >> 7;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The world of plain C11 and pthreads: stdatomic.h and nothing of a system, so that other model checkers (GenMC,
+ * Dartagnan) and sanitizers can take the locks as they are. world/README.md says what each operation promises.
+ *
+ * What the surroundings decide is asked of __VERIFIER_nondet_uint(), which those checkers know; native.c has one for
+ * programs that run. Every wait is the one loop of C11_WAIT. A sleep is a wait for the value to change, so that a lost
+ * wake-up is not seen here: world/check sees those.
+ */
+#ifndef POUNDLOCK_WORLD_C11_H
+#define POUNDLOCK_WORLD_C11_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a wait does between two reads; programs that run give the CPU up. */
+#ifndef C11_PAUSE
+#define C11_PAUSE ((void)0)
+#endif
+
+unsigned int __VERIFIER_nondet_uint(void);
+
+#define w_likely(x) (x)
+#define w_unlikely(x) (x)
+#define W_SLOW __attribute__((unused))
+
+/* ---- Objects ---- */
+
+#define W_ATOMIC(T) _Atomic(T)
+
+#define w_init(p, v) atomic_init(p, v)
+#define w_load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)
+#define w_load_acquire(p) atomic_load_explicit(p, memory_order_acquire)
+#define w_store_relaxed(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
+#define w_store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
+#define w_exchange_relaxed(p, v) atomic_exchange_explicit(p, v, memory_order_relaxed)
+#define w_exchange_acquire(p, v) atomic_exchange_explicit(p, v, memory_order_acquire)
+#define w_exchange_release(p, v) atomic_exchange_explicit(p, v, memory_order_release)
+#define w_exchange_acq_rel(p, v) atomic_exchange_explicit(p, v, memory_order_acq_rel)
+#define C11_CAS(p, old, new, order) atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed)
+#define w_compare_exchange_relaxed(p, old, new) C11_CAS(p, old, new, memory_order_relaxed)
+#define w_compare_exchange_acquire(p, old, new) C11_CAS(p, old, new, memory_order_acquire)
+#define w_compare_exchange_release(p, old, new) C11_CAS(p, old, new, memory_order_release)
+#define w_compare_exchange_acq_rel(p, old, new) C11_CAS(p, old, new, memory_order_acq_rel)
+#define w_fetch_add_relaxed(p, v) atomic_fetch_add_explicit(p, v, memory_order_relaxed)
+#define w_fetch_add_acquire(p, v) atomic_fetch_add_explicit(p, v, memory_order_acquire)
+#define w_fetch_add_release(p, v) atomic_fetch_add_explicit(p, v, memory_order_release)
+#define w_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit(p, v, memory_order_acq_rel)
+#define w_fetch_or_relaxed(p, v) atomic_fetch_or_explicit(p, v, memory_order_relaxed)
+#define w_fetch_or_acquire(p, v) atomic_fetch_or_explicit(p, v, memory_order_acquire)
+#define w_fetch_or_release(p, v) atomic_fetch_or_explicit(p, v, memory_order_release)
+#define w_fetch_or_acq_rel(p, v) atomic_fetch_or_explicit(p, v, memory_order_acq_rel)
+#define w_fetch_and_relaxed(p, v) atomic_fetch_and_explicit(p, v, memory_order_relaxed)
+#define w_fetch_and_acquire(p, v) atomic_fetch_and_explicit(p, v, memory_order_acquire)
+#define w_fetch_and_release(p, v) atomic_fetch_and_explicit(p, v, memory_order_release)
+#define w_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit(p, v, memory_order_acq_rel)
+#define w_fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
+
+/* ---- Waiting ---- */
+
+/* Passes at any moment, and stays so for the thread until check_renew_deadline(). */
+struct w_deadline {
+	char unused;
+};
+
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+
+extern _Thread_local bool c11_expired;
+
+static inline bool c11_choose(void)
+{
+	return __VERIFIER_nondet_uint() & 1;
+}
+
+static inline bool w_expired(const struct w_deadline *deadline)
+{
+	if (deadline && !c11_expired)
+		c11_expired = c11_choose();
+	return deadline && c11_expired;
+}
+
+static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadline)
+{
+	return ((how == W_BRIEF || how == W_POLITE) && c11_choose()) || w_expired(deadline);
+}
+
+/* The one loop of a wait. */
+#define C11_WAIT(p, COND, how, deadline, order)                                                            \
+	({                                                                                                 \
+		__auto_type c11_p_ = (p);                                                                  \
+		__typeof__(atomic_load_explicit(c11_p_, order)) VAL = atomic_load_explicit(c11_p_, order); \
+		while (!(COND) && !c11_gives_up((how), (deadline))) {                                      \
+			C11_PAUSE;                                                                         \
+			VAL = atomic_load_explicit(c11_p_, order);                                         \
+		}                                                                                          \
+		VAL;                                                                                       \
+	})
+
+#define w_wait_acquire(p, COND, how, deadline) C11_WAIT(p, COND, how, deadline, memory_order_acquire)
+#define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
+
+#define w_pause_for(pauses) ((void)(pauses))
+#define w_yield() C11_PAUSE
+#define w_crowded() c11_choose()
+
+static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+{
+	(void)C11_WAIT(p, VAL != expected, W_YIELD, deadline, memory_order_relaxed);
+}
+
+#define w_unpark(p) ((void)(p))
+#define w_unpark_all(p) ((void)(p))
+
+/* ---- Where, when and who ---- */
+
+#define C11_THREADS 8
+#define C11_DOMAINS 2u
+
+extern _Thread_local uint32_t c11_self;
+
+#define w_event(name) ((void)0)
+#define w_cpu() c11_self
+#define w_cpu_count() ((uint32_t)C11_THREADS)
+#define w_route_position() c11_self
+#define w_domain() ((int32_t)(c11_self % C11_DOMAINS))
+#define w_domain_count() C11_DOMAINS
+#define w_now() ((uint64_t)__VERIFIER_nondet_uint())
+#define w_random() ((uint32_t)__VERIFIER_nondet_uint())
+#define w_fork_generation() 0u
+
+/* What a thread knows of its use of a lock is the same each time: by the thread, so that they differ. */
+struct w_account {
+	const void *lock;
+	uint64_t held, until, since;
+	uint32_t recent;
+};
+
+#define w_account(lock) (&(struct w_account){(lock), (uint64_t)c11_self << 8, 0, 0, c11_self})
+#define w_weight() 1024u
+#define W_GROUPS 2
+#define w_group() (c11_self % 2)
+#define w_group_weight(group) ((void)(group), 1024u)
+#define w_own_policy_note(lock) ((void)(lock), 0u)
+#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_uint())
+
+/* A waiter's node: a status of 0 says that it is free. */
+struct w_node {
+	_Alignas(64) W_ATOMIC(uint32_t) status;
+	char rest[60];
+};
+
+#define W_NODES 3
+
+void *w_node_get(void);
+
+#endif
