@@ -74,14 +74,11 @@ static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struc
 	return false;
 }
 
-/* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
-static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy,
-			       const struct w_deadline *deadline)
+/* Enters the queue with @node. True if nobody is before it: @lock is taken. */
+static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 {
 	struct mcs_node *previous;
 
-	if (policy.wait == WAIT_SPIN && deadline)
-		return mcs_poll(lock, node, deadline);
 	mcs_node_init(node);
 	/*
 	 * [M2] acq_rel: acquire pairs with [M1], [M2]: the predecessor's node, which we write; and with [M5], [Q2]: the
@@ -92,7 +89,16 @@ static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct m
 		return true;
 	/* [M3] release: pairs with [M4], [M7], [Q1], [Q3], [Q4]; our node's fields */
 	w_store_release(&previous->next, node);
-	return node_wait(&node->status, policy.wait, deadline);
+	return false;
+}
+
+/* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy,
+			       const struct w_deadline *deadline)
+{
+	if (policy.wait == WAIT_SPIN && deadline)
+		return mcs_poll(lock, node, deadline);
+	return mcs_enter(lock, node) || node_wait(&node->status, policy.wait, deadline);
 }
 
 /* Makes @lock free if nobody is behind @node, which holds it. */

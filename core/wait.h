@@ -58,6 +58,16 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 	return false;
 }
 
+/* Abandons the node to the granter: false; unless it is granted already: true. */
+static inline bool node_leave(W_ATOMIC(uint32_t) *status)
+{
+	/*
+	 * [N5] acq_rel: release pairs with [N4]: whoever passes the lock on for us sees our links;
+	 * acquire pairs with [N4]: the lock may have come in the last moment
+	 */
+	return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;
+}
+
 /* Waits until the node of @status is granted: true. At the deadline abandons the node to the granter: false. */
 static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
 {
@@ -67,11 +77,7 @@ static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const s
 		return true;
 	if (wait == WAIT_PARK && node_park(status, deadline))
 		return true;
-	/*
-	 * [N5] acq_rel: release pairs with [N4]: whoever passes the lock on for us sees our links;
-	 * acquire pairs with [N4]: the lock may have come in the last moment
-	 */
-	if (w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED)
+	if (node_leave(status))
 		return true;
 	w_event(abandon);
 	return false;
@@ -88,7 +94,7 @@ static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
 		return true;
 	}
 	/*
-	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5], [U17], [U19], [U20]: our critical section;
+	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5], [U17], [U62], [U19], [U20]: our critical section;
 	 * acquire pairs with [N5], [U20]: the links of the waiter that has gone
 	 */
 	seen = w_exchange_acq_rel(status, NODE_GRANTED);

@@ -139,6 +139,7 @@ struct any_node {
 		struct cna_node cna;
 		struct malthusian_node malthusian;
 		struct mcstp_node mcstp;
+		struct reciprocating_node reciprocating;
 		struct shfl_node shfl; /* a timed waiter's */
 		struct ron_node ron;   /* the same */
 	};

@@ -15,6 +15,7 @@
  *   WHEN_FORKED   the same of a fork by the holder while another waits
  *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
  *   MORE_CLIENTS  entries of lock.c, each with a comma behind it, that only this lock has
+ *   STIRRED       the bound of 3x1/park/stirred
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
  *   WALKS_5       the same of five threads, which are else explored under a bound
@@ -72,6 +73,11 @@
 #endif
 #ifndef WHEN_PARKED
 #define WHEN_PARKED "park"
+#endif
+
+/* The most switches of the three that also wake for no reason. */
+#ifndef STIRRED
+#define STIRRED 3
 #endif
 
 /* How many random walks of each kind stand for all states, with three and four threads; 0: all states. */

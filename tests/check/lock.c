@@ -236,7 +236,7 @@ const struct check_client check_clients[] = {
 	ENTRIES("timed/3", timed, 3, "", "2 3", prepare, finish, .spurious = 0, .walks = WALKS),
 	ENTRIES("timed/two_of_3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0, .walks = WALKS),
 	ENTRY("3x1/park/stirred", lock_1_park, 3, "contended " WHEN_PARKED, "3", prepare, finish, .spurious = 1,
-	      .bound = 3),
+	      .bound = STIRRED),
 	ENTRY("timed/3/park/stirred", timed_park, 3, WHEN_PARKED, "2 3", prepare, finish, .spurious = 1, .bound = 2),
 	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .flags = CHECK_CLIENT_FORKS, .walks = WALKS),
 	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .flags = CHECK_CLIENT_FORKS),

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#define LARGE
+#define STIRRED 2
+#define WHEN_PARKED "park handoff"
