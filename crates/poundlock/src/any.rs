@@ -52,23 +52,24 @@ unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 
-impl Raw {
-    fn new(spec: &str) -> Result<Raw, SpecError> {
-        let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name has no NUL: {spec:?}")))?;
-        let mut lock = Box::new(MaybeUninit::<UnsafeCell<pound_lock_t>>::uninit());
-        let mut line = [0; 256];
-        // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
-        let error = unsafe {
-            pound_lock_init(lock.as_mut_ptr().cast(), spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len())
-        };
-        if error == 0 {
-            // SAFETY: pound_lock_init succeeded.
-            return Ok(Raw(unsafe { lock.assume_init() }));
-        }
-        let line = CStr::from_bytes_until_nul(&line).unwrap_or_default();
-        Err(SpecError(line.to_string_lossy().into_owned()))
+/// An unlocked lock as `spec` says.
+fn init(spec: &str) -> Result<Box<UnsafeCell<pound_lock_t>>, SpecError> {
+    let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name has no NUL: {spec:?}")))?;
+    let mut lock = Box::new(MaybeUninit::<UnsafeCell<pound_lock_t>>::uninit());
+    let mut line = [0; 256];
+    // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
+    let error = unsafe {
+        pound_lock_init(lock.as_mut_ptr().cast(), spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len())
+    };
+    if error == 0 {
+        // SAFETY: pound_lock_init succeeded.
+        return Ok(unsafe { lock.assume_init() });
     }
+    let line = CStr::from_bytes_until_nul(&line).unwrap_or_default();
+    Err(SpecError(line.to_string_lossy().into_owned()))
+}
 
+impl Raw {
     fn get(&self) -> *mut pound_lock_t {
         self.0.get()
     }
@@ -89,7 +90,7 @@ impl Drop for Raw {
 impl<T> AnyLock<T> {
     /// An unlocked lock as `spec` says.
     pub fn new(spec: &str, data: T) -> Result<AnyLock<T>, SpecError> {
-        Ok(AnyLock { raw: Raw::new(spec)?, data: UnsafeCell::new(data) })
+        Ok(AnyLock { raw: Raw(init(spec)?), data: UnsafeCell::new(data) })
     }
 
     /// The data, without the lock.
@@ -170,5 +171,6 @@ impl<T: ?Sized> Drop for AnyLockGuard<'_, T> {
 ///
 /// Like [`AnyLock::new`], it makes the settings those of all locks of that name in the process.
 pub fn check_spec(spec: &str) -> Result<(), SpecError> {
-    Raw::new(spec).map(drop)
+    // Never taken, it has nothing outside its memory; taking it back would be its first use, which looks for its route.
+    init(spec).map(drop)
 }
