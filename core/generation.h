@@ -21,8 +21,8 @@ static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 
 	if (w_likely(seen == sound))
 		return false;
-	/* [G2] acquire: pairs with [G4]: an ancestor's repair; claims are ordered by the object itself */
-	if (seen != sound + 1 && w_compare_exchange_acquire(generation, &seen, sound + 1)) {
+	/* relaxed: claims are ordered by the object itself, and an ancestor's repair by the fork */
+	if (seen != sound + 1 && w_compare_exchange_relaxed(generation, &seen, sound + 1)) {
 		w_event(fork_repair);
 		return true;
 	}
@@ -33,7 +33,7 @@ static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 
 static inline void generation_settle(W_ATOMIC(uint32_t) *generation)
 {
-	/* [G4] release: pairs with [G1], [G2], [G3]; the repaired lock */
+	/* [G4] release: pairs with [G1], [G3]; the repaired lock */
 	w_store_release(generation, 2 * w_fork_generation());
 }
 

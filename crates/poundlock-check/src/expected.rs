@@ -51,7 +51,7 @@ impl FromStr for How {
 }
 
 /// What is kept of an exploration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub how: How,
     /// States; of walks: steps.
