@@ -21,6 +21,7 @@
 #include "mcstp.h"
 #include "ron.h"
 #include "ron_plock.h"
+#include "ron_shared.h"
 #include "ron_ticket.h"
 #include "mutexee.h"
 #include "reciprocating.h"

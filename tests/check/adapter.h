@@ -17,6 +17,7 @@
  *   MORE_CLIENTS  entries of lock.c, each with a comma behind it, that only this lock has
  *   STIRRED       the bound of 3x1/park/stirred
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
+ *   COMMON_ROOM   bytes of w_common(): the lock's waiters share it with those of others
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
  *   WALKS_5       the same of five threads, which are else explored under a bound
  *   BYPASS        the lock's bound: how many who arrive after a waiter may acquire before it, THREADS threads in all

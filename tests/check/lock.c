@@ -9,8 +9,20 @@
 
 struct memory {
 	uint32_t cell;
+#ifdef COMMON_ROOM
+	uint32_t other_cell;
+	struct LOCK other; /* waiters of both lie in the same block */
+#endif
 	struct LOCK lock; /* last: a boxed one goes on behind its struct */
 };
+
+/* Bytes that all threads see. */
+#ifdef COMMON_ROOM
+_Static_assert(sizeof(struct memory) <= CHECK_COMMON, "the common block is behind it");
+#define SHARED_BYTES (CHECK_COMMON + COMMON_ROOM)
+#else
+#define SHARED_BYTES (sizeof(struct memory) + BOX_ROOM)
+#endif
 
 /* What the threads did: the client's own. */
 struct notes {
@@ -121,6 +133,24 @@ static void lock_in_child(enum wait wait)
 	lock_and_unlock(wait);
 }
 
+#ifdef COMMON_ROOM
+/* Of four threads two want the one lock, and two the other. */
+static void lock_either(enum wait wait, uint32_t self)
+{
+	struct LOCK *lock = self % 2 ? &M->other : &M->lock;
+	holding kept;
+
+	check_assert(acquire(lock, &kept, wait, NULL));
+	check_returned();
+	if (self % 2)
+		M->other_cell++;
+	else
+		critical_section();
+	release(lock, kept, wait);
+	check_returned();
+}
+#endif
+
 static void prepare(void)
 {
 	make(&M->lock);
@@ -196,13 +226,15 @@ WAYS(held_timed, if (self == 0) unlock_held(wait); else if (self % 2) lock_timed
      else lock_and_unlock(wait))
 WAYS(fork_try, if (self == 0) fork_and_try(wait); else lock_and_unlock(wait))
 WAYS(freed, lock_and_free(wait))
+#ifdef COMMON_ROOM
+WAYS(either, lock_either(wait, self))
+#endif
 
 /* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
-#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                     \
-	{                                                                                                 \
-		.name = title, .shared = sizeof(struct memory) + BOX_ROOM, .ghost = sizeof(struct notes), \
-		.threads = count, .setup = first, .thread = body, .finish = last, .demands = wanted,      \
-		.allowed = outcomes, __VA_ARGS__                                                          \
+#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                               \
+	{                                                                                                           \
+		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), .threads = count,             \
+		.setup = first, .thread = body, .finish = last, .demands = wanted, .allowed = outcomes, __VA_ARGS__ \
 	}
 #define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                                 \
 	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__),           \
@@ -256,6 +288,10 @@ const struct check_client check_clients[] = {
 	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 20000, .invariant = queue_invariant),
 	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 20000, .spurious = 1,
 	      .invariant = queue_invariant),
+#ifdef COMMON_ROOM
+	ENTRIES("two_locks/3", either, 3, "contended", "2", prepare, finish, .cpus = 1),
+	ENTRIES("two_locks/4", either, 4, "contended", "2", prepare, finish, .cpus = 2, .walks = 50000),
+#endif
 #ifdef POUNDLOCK_TOUR_H
 	/* Several waiters at one place: of three threads all, or two. */
 	ENTRIES("one_place/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 1),

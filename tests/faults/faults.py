@@ -46,7 +46,8 @@ def stress(spec, scenario, flags=()):
 
 
 TESTS = {
-    **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation", "ron"]},
+    **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation", "ron",
+                                             "ron_shared"]},
     "topology": Test(["tests/unit/topology.c", *WORLD]),
     "records": Test(["tests/unit/records.c", *(source for source in WORLD if "thread" not in source)]),
     "destroy ttas": stress("ttas,wait=park", "destroy"),
@@ -195,6 +196,16 @@ FAULTS = [
           "\t\tif (!place->queue)\n\t\t\tplace->queue = node;\n"),
     Fault("places-beyond-the-array", "a CPU has a place behind the end of the array", "ron",
           "core/tour.h", "return position < tour->places ? position : position % tour->places;", "return position;"),
+
+    Fault("granted-to-a-stranger", "the waiter of another lock, which took the slot meanwhile, is given this one",
+          "ron_shared", "core/ron_shared.h",
+          "\t\tif (seen != ron_shared_of(lock, RON_SHARED_WAITING) && seen != ron_shared_of(lock, RON_SHARED_PARKED))\n"
+          "\t\t\treturn false;\n", "\t\t;\n"),
+    Fault("waiters-forgotten", "a release that found nobody frees the lock although somebody has come since", "ron_shared",
+          "core/ron_shared.h", "return w_compare_exchange_release(&lock->word, &seen, 0);",
+          "return (w_load_relaxed(&lock->word) & RON_SHARED_HELD) && (w_store_release(&lock->word, 0), seen);"),
+    Fault("deaf-without-a-slot", "who finds all slots taken does not see the lock become free", "ron_shared",
+          "core/ron_shared.h", "\t\tif (ron_shared_try_acquire(lock))\n\t\t\treturn true;\n", ""),
 
     # ---- Where ----
     Fault("domain-by-division", "the node is computed as cpu / (cpus / nodes)", "topology",

@@ -11,6 +11,7 @@
 #include "lines.h"
 #include "ron.h"
 #include "ron_plock.h"
+#include "ron_shared.h"
 #include "ron_ticket.h"
 #include "unit.h"
 
@@ -107,6 +108,48 @@ COUNTED(ron, ron_arrive, ron_take)
 COUNTED(ron_ticket, ron_ticket_arrive, ron_ticket_take)
 COUNTED(ron_plock, ron_plock_arrive, ron_plock_take)
 
+/* ---- The one whose waiters are in the process's array ---- */
+
+static struct ron_shared shared;
+
+static bool shared_unlock(void)
+{
+	return ron_shared_release(&shared, (struct ron_shared_policy){WAIT_PARK});
+}
+
+static struct count ron_shared_count(uint32_t cpus)
+{
+	struct ron_shared_array *array;
+	struct count count = {0};
+
+	script_clear();
+	script_cpus = MOST_CPUS; /* the array is made once: for the most */
+	array = ron_shared_array();
+	script_cpus = cpus;
+	for (uint32_t at = 0; at < cpus; at += STRIDE(cpus)) {
+		for (uint32_t place = 0; place < cpus; place++) {
+			uint32_t slot;
+
+			script_time = 0;
+			script_position = at;
+			EXPECT(ron_shared_try_acquire(&shared));
+			slot = ron_shared_claim(array, &shared, place);
+			EXPECT(!ron_shared_announce(array, &shared, slot));
+			lines_begin();
+			lines_watch(&shared, sizeof(shared));
+			lines_watch(array, RON_SHARED_HEAD + ron_shared_words() * sizeof(uint64_t) +
+						   ron_shared_slots() * sizeof(struct ron_shared_slot));
+			EXPECT(shared_unlock());
+			add(&count, lines_end());
+			EXPECT(atomic_load(&ron_shared_slot(array, slot)->lock) ==
+			       ron_shared_of(&shared, RON_SHARED_GRANTED));
+			ron_shared_leave(array, slot);
+			EXPECT(shared_unlock());
+		}
+	}
+	return count;
+}
+
 /* ---- The paper's, for comparison: algorithm 1, lines 17 to 22 ---- */
 
 static uint32_t scan_cpus, scan_at;
@@ -166,7 +209,8 @@ static bool file_has(const char *path, const char *row)
 
 int main(int count, char **arguments)
 {
-	static struct count (*const counted[])(uint32_t) = {ron_count, ron_ticket_count, ron_plock_count, scan_count};
+	static struct count (*const counted[])(uint32_t) = {ron_count, ron_ticket_count, ron_plock_count,
+							    ron_shared_count, scan_count};
 	static const uint32_t cpus[] = {64, 256, MOST_CPUS};
 	bool same = true;
 	char row[256];

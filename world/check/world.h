@@ -189,4 +189,8 @@ struct w_node {
 
 void *w_node_get(void);
 
+/* Behind what the client itself has there. */
+#define CHECK_COMMON 512
+#define w_common(bytes) ((void)(bytes), (void *)(0x100000000000 + CHECK_COMMON))
+
 #endif

@@ -52,6 +52,24 @@ static void *map(size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* ---- The process's common block ---- */
+
+W_ATOMIC(void *) w_common_block;
+
+void *w_common_make(size_t bytes)
+{
+	void *made, *seen = NULL;
+
+	while (!(made = map(bytes)))
+		w_yield();
+	/* release: pairs with the acquires in w_common() and below */
+	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made, memory_order_release,
+						    memory_order_relaxed))
+		return made;
+	munmap(made, bytes);
+	return atomic_load_explicit(&w_common_block, memory_order_acquire);
+}
+
 /* ---- Records ---- */
 
 static bool claim(struct w_self *self, uint32_t from, uint32_t tid)

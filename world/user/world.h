@@ -179,6 +179,17 @@ static inline void *w_node_get(void)
 	return w_node_get_slow(self);
 }
 
+extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL until first needed */
+W_HIDDEN void *w_common_make(size_t bytes);
+
+static inline void *w_common(size_t bytes)
+{
+	/* acquire: pairs with the release that published it, zeroed */
+	void *block = atomic_load_explicit(&w_common_block, memory_order_acquire);
+
+	return w_likely(block) ? block : w_common_make(bytes);
+}
+
 /* Calls @visit for each node of the calling thread that is in use. */
 W_HIDDEN void w_nodes_in_use(void (*visit)(void *node));
 
