@@ -155,4 +155,9 @@ struct w_node {
 
 void *w_node_get(void);
 
+/* Behind what the client itself has in c11_shared, as in world/check. */
+#define CHECK_COMMON 512
+extern _Alignas(64) char c11_shared[];
+#define w_common(bytes) ((void)(bytes), (void *)(c11_shared + CHECK_COMMON))
+
 #endif
