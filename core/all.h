@@ -11,6 +11,8 @@
 #include "c_tkt_tkt.h"
 #include "clh.h"
 #include "adaptive.h"
+#include "cfl_mutex.h"
+#include "cfl_spin.h"
 #include "cna.h"
 #include "cst.h"
 #include "fair_rw.h"

@@ -17,6 +17,14 @@ static inline uint64_t hold_virtual(uint64_t nanoseconds, uint32_t weight)
 	return nanoseconds * HOLD_WEIGHT / weight;
 }
 
+/* The time from @start to @now, within reason: clocks of two CPUs may disagree. */
+static inline uint64_t hold_time(uint64_t start, uint64_t now)
+{
+	const uint64_t most = UINT64_C(1) << 40; /* 18 minutes */
+
+	return now <= start ? 0 : now - start < most ? now - start : most;
+}
+
 /* Notes that @account's thread has held the lock for so long. */
 static inline void hold_charge(struct w_account *account, uint64_t nanoseconds)
 {
@@ -37,7 +45,7 @@ static inline void hold_end(const void *lock)
 	struct w_account *account = w_account(lock);
 
 	if (account->since)
-		hold_charge(account, w_now() - account->since);
+		hold_charge(account, hold_time(account->since, w_now()));
 	account->since = 0;
 }
 

@@ -71,6 +71,7 @@ struct shfl_node {
 	struct shfl_node *seen; /* how far the role's holders have walked; NULL: to this node */
 	uint32_t batch;         /* how many its batch had when it was placed; 0: in none */
 	uint32_t note;          /* what the policy wants to know */
+	uint32_t where;         /* more of it: CFL's */
 	uint32_t moves; /* of a batch's last: how many there have been; of one in none: when it was passed by, or 0 */
 };
 
@@ -145,7 +146,7 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 
 	if (!next)
 		return false;
-	/* [S4] release: pairs with [S3], [S5], [S9]; each link publishes the node that it leads to. relaxed: our own view
+	/* [S4] release: pairs with [S3], [S5], [S9], [F4]; each link publishes the node that it leads to. relaxed: our own view
 	 * of a link that only we change */
 	w_store_release(&previous->next, next);
 	w_store_release(&current->next, w_load_relaxed(&last->next));
@@ -297,7 +298,7 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 	previous = w_exchange_acq_rel(tail, node);
 	if (!previous)
 		return true;
-	/* [S8] release: pairs with [S3], [S5], [S9], [S12]; our node's fields */
+	/* [S8] release: pairs with [S3], [S5], [S9], [S12], [F4]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
 }
@@ -368,10 +369,13 @@ static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const 
 
 /*
  * Takes @node, the head, and the abandoned ones behind it out of the queue and makes the next waiter the head. Returns
- * the status to unpark if that one sleeps, else NULL. Figure 4, lines 33-42.
+ * the status to unpark if that one sleeps, else NULL. @part (NULL: none) is told, with @context, of the one behind each
+ * node that goes, and says whether the node is to be freed. Figure 4, lines 33-42.
  */
-static inline W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *node, enum wait wait)
+static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_node *node, enum wait wait,
+						bool (*part)(void *context, struct shfl_node *next), void *context)
 {
+	bool ours;
 	struct shfl_node *next, *last;
 	uint32_t seen;
 
@@ -391,15 +395,22 @@ static inline W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *
 		/* Nobody shuffles now: the batch, if there is one, ends with us. */
 		if (!next->batch)
 			next->moves = node->moves;
+		ours = !part || part(context, next);
 		/* [S13] acq_rel: release pairs with [S10], [S11], [S14], [S15]: the queue's order so far. Acquire pairs
 		 * with [S15]: the links of one that has gone */
 		seen = w_exchange_acq_rel(&next->status, SHFL_READY);
-		node_free(&node->status);
+		if (ours)
+			node_free(&node->status);
 		node = next;
 		if (seen == SHFL_ABANDONED)
 			w_event(skip);
 	} while (seen == SHFL_ABANDONED);
 	return seen == SHFL_PARKED ? &next->status : NULL;
+}
+
+static inline W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *node, enum wait wait)
+{
+	return shfl_leave_by(tail, node, wait, NULL, NULL);
 }
 
 #endif

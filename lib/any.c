@@ -142,6 +142,7 @@ struct any_node {
 		struct reciprocating_node reciprocating;
 		struct shfl_node shfl; /* a timed waiter's */
 		struct ron_node ron;   /* the same */
+		struct cfl_node cfl;
 	};
 	struct kept *holds;
 	void (*drop_waiters)(struct kept *kept, struct any_node *node);

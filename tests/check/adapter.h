@@ -16,6 +16,8 @@
  *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
  *   MORE_CLIENTS  entries of lock.c, each with a comma behind it, that only this lock has
  *   STIRRED       the bound of 3x1/park/stirred
+ *   CHECK_NOW()   what the clock says, if not all that it could: each reading of it doubles the states
+ *   CHECK_HELD()  for how long the thread has held a lock, if not what world.h says
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
  *   COMMON_ROOM   bytes of w_common(): the lock's waiters share it with those of others
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
@@ -33,18 +35,20 @@
 #define SHFL_MAX_BATCH 3
 #define SMALL(lock, key, default_, least, most, small, ...) .key = small,
 
-#include LOCK_HEADER
-
-#include "check.h"
-
 #if __has_include(LOCK_TRAITS)
 #include LOCK_TRAITS
 #endif
 
+#include LOCK_HEADER
+
+#include "check.h"
+
 #ifdef POUNDLOCK_SHUFFLE_H
 #define SHUFFLES "shuffle"
 #define SHUFFLES_FULLY "shuffle shuffle_move shuffle_pass"
+#ifndef ARRIVAL
 #define ARRIVAL tail
+#endif
 #include "queue.h"
 #else
 #define SHUFFLES ""

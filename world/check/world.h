@@ -151,20 +151,24 @@ enum w_event {
 /* The extremes stand for all draws. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
 /* The extremes stand for all times, and one may follow the other: a clock that seems to go back is no excuse. */
-#define w_now() (CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 60 : UINT64_C(0))
+#ifndef CHECK_NOW
+#define CHECK_NOW() (CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 60 : UINT64_C(0))
+#endif
+#define w_now() CHECK_NOW()
 #define w_fork_generation() check_engine->generation()
 
-/* What a thread knows of its use of a lock is the same each time: by the thread, so that they differ. */
+/* For how long a thread has held a lock is the same each time: by the thread, so that they differ. */
+#ifndef CHECK_HELD
+#define CHECK_HELD() ((uint64_t)check_engine->self() << 8)
+#endif
 struct w_account {
 	const void *lock;
 	uint64_t held, until, since;
 	uint32_t recent;
 };
 
-#define w_account(lock)                                                   \
-	(&(struct w_account){.lock = (lock),                              \
-			     .held = (uint64_t)check_engine->self() << 8, \
-			     .recent = check_engine->self()})
+#define w_account(lock) \
+	(&(struct w_account){.lock = (lock), .held = CHECK_HELD(), .until = 1, .recent = check_engine->self()})
 #define w_weight() 1024u
 #define W_GROUPS 2
 #define w_group() (check_engine->self() % 2)

@@ -550,7 +550,8 @@ impl Memory {
         let mut exact = None;
         for (at, cell) in self.cells.iter_mut().enumerate().filter(|(_, cell)| cell.overlaps(start, end)) {
             if cell.dead {
-                if !owner || !write {
+                // The owner's frame has another use now; the compiler need not have told of the write that began it.
+                if !owner {
                     return Err(Fault::Dead);
                 }
                 *cell = Cell { written: 0, read: [0; THREADS], dead: false, ..*cell };

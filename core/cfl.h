@@ -1,0 +1,772 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * CFL: a shuffled queue that schedules the time for which a lock is held as CFS schedules the CPU. What cfl_spin.h and
+ * cfl_mutex.h share; they differ in whether the head of the queue sleeps.
+ *
+ * From: Park and Eom, "Locks as a resource: fairly scheduling lock occupation with CFL", PPoPP'24, section 3.
+ * What the paper leaves open, and what is changed, and why:
+ *  - Virtual lock hold time (vLHT) is kept by thread and lock, in the thread's record (w_account); the paper shares one
+ *    variable among all locks, so that who holds one for long is kept from others.
+ *  - The stamp at which a hold began lies in the lock and is its holder's (`start`): nesting would overwrite a thread's.
+ *  - A hold is charged if somebody waits when it ends, and to the thread that ends it. Nobody is hurt by any other, which
+ *    then costs one reading of the clock instead of two, and an uncontended thread runs up no debt.
+ *  - The reverse walk (section 3.2.2) pins each node before it looks at it (`before`, below): a node that has gone is
+ *    freed by the walker, and nobody waits for it.
+ *  - The averages are of all that wait, taken before anybody is moved by them, not after; only the moving goes on
+ *    where the last shuffler stopped.
+ *  - When no waiter meets all criteria, the head places one: of the group with the least time among those behind it,
+ *    the domain with the least average there, and below that average.
+ *  - A newcomer begins at its group's average, as in section 3.4.3. "Much lower" is said exactly: a thread's clock runs on
+ *    while it is away from the lock, in real time, up to the average. So what it is owed was earned by waiting.
+ *  - A group's time is the sum of its holds, kept in the lock, and runs on like that; the sum over those that happen to
+ *    wait would count a group's threads, not its holds.
+ *  - Bypasses are counted (`bypass`): moves by node (shuffle.h), thefts since the head entered.
+ *  - A newcomer that has had less than the head of the queue may pass it, too: the averages are old when nobody that waits
+ *    is awake to take them.
+ *  - A head gives way to the last holder, if that is still owed more, for a moment, as long as that makes use of it.
+ *  - A newcomer of another domain than the chosen one may steal the lock if it is below that one's average: its own would
+ *    be the chosen one if it waited.
+ *
+ * The word:
+ *   state = LOCKED | PARKED | HEIR
+ *     LOCKED  legal to set if state == 0: by a newcomer that finds no queue, or is entitled to pass it; by the head. To
+ *             clear, with all else, by the holder
+ *     PARKED  the head sleeps on state. Legal to set by the head if LOCKED
+ *     HEIR    the head sleeps on its own status, at `heir`. Legal to set by the holder
+ *
+ *   0 ──newcomer, head──▶ LOCKED ──release──▶ 0
+ *   LOCKED ──head──▶ LOCKED|PARKED ──release, unpark──▶ 0
+ *   LOCKED ──head that became the holder──▶ LOCKED|HEIR ──release, unpark──▶ 0
+ *
+ * A node's `before`: the node before it in the shuffled part of the queue.
+ *
+ *   NULL ──shuffler, placing it──▶ n ──walker──▶ n|1 pinned ──walker──▶ n
+ *                                  │                │
+ *                                  └──n, leaving────┴──▶ NULL   (from n: n frees its node; from n|1: the walker does)
+ */
+#ifndef POUNDLOCK_CFL_H
+#define POUNDLOCK_CFL_H
+
+#include "generation.h"
+#include "hold.h"
+#include "shuffle.h"
+
+#define CFL_LOCKED 1u
+#define CFL_PARKED 2u
+#define CFL_HEIR 4u
+
+/* Groups and domains are taken modulo these: those that share a place are as one to the lock. */
+#define CFL_GROUPS 8
+#define CFL_DOMAINS 8
+
+/* How long a thread may be away from the lock, in nanoseconds, as if it were not: to come back takes time. */
+#define CFL_AWAY 2000
+
+/* The longest idling of a thread that has had too much: CFS's sched_latency, for one CPU. Section 3.4.4. */
+#define CFL_IDLE 6000000
+
+/* Nodes know times in units of 256 ns, so that those of threads less than 9 minutes apart compare. */
+#define CFL_UNIT 8
+
+struct cfl {
+	shfl_tail tail;
+	W_ATOMIC(uint32_t) *heir; /* the holder's; an address to unpark, never to read */
+	W_ATOMIC(uint32_t) state;
+	W_ATOMIC(uint32_t) generation;
+	W_ATOMIC(uint32_t) thefts; /* so far; the holder's */
+	W_ATOMIC(uint32_t) limit;  /* of thefts; the head's */
+	W_ATOMIC(uint32_t) back;   /* whether the last holder may pass the head; the holder's */
+	uint32_t vain, skip;       /* how long heads do not give way any more, and for how many releases; the head's */
+	uint64_t start;            /* when the hold began; the holder's */
+	/* The shuffler's, for newcomers to read. */
+	W_ATOMIC(uint64_t) head;                /* its note, and where; of who makes it the head */
+	W_ATOMIC(uint32_t) group;               /* whose turn it is, and within that */
+	W_ATOMIC(uint32_t) domain;              /* which one's, whose average is */
+	W_ATOMIC(uint64_t) least;               /* this */
+	W_ATOMIC(uint64_t) group_time;          /* the group's time when it was chosen */
+	uint64_t grace_until;                   /* until when the domain stays */
+	W_ATOMIC(uint64_t) average[CFL_GROUPS]; /* vLHT of the group's waiters */
+	/* The holder's. */
+	W_ATOMIC(uint64_t) held[CFL_GROUPS]; /* the group's virtual time */
+	W_ATOMIC(uint64_t) seen[CFL_GROUPS]; /* when a thread of the group was last here, about; 0: never */
+};
+
+/* Its note is its vLHT, in units; where: domain and group. */
+struct cfl_node {
+	struct shfl_node node; /* first: a queue's node is this one */
+	W_ATOMIC(struct cfl_node *) before;
+};
+
+struct cfl_policy {
+	enum wait wait;
+	bool sleeps;               /* whether the head may */
+	uint32_t bypass;           /* how often a waiter may be passed */
+	uint32_t grace_period;     /* for how long a domain stays chosen, in microseconds */
+	uint32_t strict_guarantee; /* whether a thread that has had too much idles */
+};
+
+#define CFL_SETTINGS(S, name)                          \
+	S(name, bypass, SHFL_MAX_BATCH, 1, 1000000, 4) \
+	S(name, grace_period, 0, 0, 1000000000, 0)     \
+	S(name, strict_guarantee, 0, 0, 1, 0, "off on")
+
+#define CFL_SETTLED(policy, head_sleeps)                                            \
+	((struct cfl_policy){.wait = (policy).wait,                                 \
+			     .sleeps = (head_sleeps) && (policy).wait == WAIT_PARK, \
+			     .bypass = (policy).bypass,                             \
+			     .grace_period = (policy).grace_period,                 \
+			     .strict_guarantee = (policy).strict_guarantee})
+
+static inline struct cfl_node *cfl_node(struct shfl_node *node)
+{
+	return (struct cfl_node *)node;
+}
+
+/* How many units @a is ahead of @b. */
+static inline int32_t cfl_ahead(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b);
+}
+
+static inline uint32_t cfl_units(uint64_t time)
+{
+	return (uint32_t)(time >> CFL_UNIT);
+}
+
+static inline uint32_t cfl_group(const struct shfl_node *node)
+{
+	return node->where / CFL_DOMAINS;
+}
+
+static inline uint32_t cfl_domain(const struct shfl_node *node)
+{
+	return node->where % CFL_DOMAINS;
+}
+
+/* ---- Who comes ---- */
+
+/* A thread as it comes to the lock. */
+struct cfl_arrival {
+	uint32_t group, domain;
+	uint64_t held;   /* its vLHT */
+	uint64_t away;   /* for how long no thread of its group was here */
+	uint32_t thefts; /* so far */
+};
+
+/* A time that runs on while its owner is @away, up to @reference. Section 3.4.3. */
+static inline uint64_t cfl_run_on(uint64_t held, uint64_t away, uint64_t reference)
+{
+	if (held >= reference || away <= CFL_AWAY)
+		return held;
+	return reference - held < away ? reference : held + away;
+}
+
+static inline struct cfl_arrival cfl_arrive(struct cfl *lock, uint64_t now)
+{
+	struct w_account *account = w_account(lock);
+	uint32_t group = w_group() % CFL_GROUPS;
+	/* relaxed, all: times and places that may be a little old; nothing but the order depends on them */
+	uint64_t average = w_load_relaxed(&lock->average[group]);
+
+	if (account->until)
+		account->held = cfl_run_on(account->held, hold_time(account->until, now), average);
+	else
+		account->held = average;
+	struct cfl_arrival arrival = {
+		.group = group,
+		.domain = (uint32_t)w_domain() % CFL_DOMAINS,
+		.held = account->held,
+		.away = hold_time(w_load_relaxed(&lock->seen[group]), now),
+		.thefts = w_load_relaxed(&lock->thefts),
+	};
+	w_store_relaxed(&lock->seen[group], now);
+	return arrival;
+}
+
+/* Whether a newcomer that has held the lock for @time may pass those who wait. Section 3.3. */
+static inline bool cfl_is_owed(struct cfl *lock, uint32_t group, uint32_t domain, uint64_t time)
+{
+	/* relaxed, all: as in cfl_arrive */
+	uint64_t head = w_load_relaxed(&lock->head);
+	uint32_t turn = (uint32_t)(head >> 32) / CFL_DOMAINS;
+
+	if (group != turn)
+		return w_load_relaxed(&lock->held[group]) < w_load_relaxed(&lock->held[turn]);
+	return cfl_ahead((uint32_t)head, cfl_units(time)) > 0 ||
+	       time < (domain == w_load_relaxed(&lock->domain) ? w_load_relaxed(&lock->average[group])
+							       : w_load_relaxed(&lock->least));
+}
+
+/* ---- What a hold costs its thread ---- */
+
+/* As the new holder, lets the time begin. */
+static inline void cfl_begin(struct cfl *lock)
+{
+	lock->start = w_now();
+}
+
+/* As the new holder that had to wait or to steal, lets the group's time run on, and its own begin. */
+static inline void cfl_begin_after(struct cfl *lock, struct cfl_arrival arrival)
+{
+	W_ATOMIC(uint64_t) *held = &lock->held[arrival.group];
+
+	/* relaxed, all: only holders write it; the reference may be a little old */
+	w_store_relaxed(held, cfl_run_on(w_load_relaxed(held), arrival.away, w_load_relaxed(&lock->group_time)));
+	cfl_begin(lock);
+}
+
+/* As the holder, before the release, charges the hold. */
+static inline void cfl_charge(struct cfl *lock)
+{
+	struct w_account *account = w_account(lock);
+	uint32_t number = w_group(), group = number % CFL_GROUPS;
+	uint64_t now = w_now(), time = hold_time(lock->start, now);
+	/* relaxed, all: only holders write them */
+	uint64_t held = w_load_relaxed(&lock->held[group]) + hold_virtual(time, w_group_weight(number));
+
+	hold_charge(account, time);
+	account->until = now;
+	w_store_relaxed(&lock->held[group], held);
+	w_store_relaxed(&lock->seen[group], now);
+	w_store_relaxed(&lock->back, cfl_is_owed(lock, group, (uint32_t)w_domain() % CFL_DOMAINS, account->held));
+}
+
+/* As the holder under strict_guarantee, while nobody waits: newcomers are measured by those who were here last. */
+static inline void cfl_follow(struct cfl *lock)
+{
+	W_ATOMIC(uint64_t) *average = &lock->average[w_group() % CFL_GROUPS];
+	/* relaxed, both: as in cfl_arrive */
+	uint64_t seen = w_load_relaxed(average), held = w_account(lock)->held;
+
+	w_store_relaxed(average, seen / 2 + held / 2 + (seen & held & 1));
+}
+
+/* Under strict_guarantee, idles while the thread is above the average, for so long at most. Section 3.4.4. */
+static W_SLOW void cfl_idle(struct cfl *lock)
+{
+	uint64_t begin = w_now(), now = begin, most = CFL_IDLE;
+	uint32_t group = w_group() % CFL_GROUPS;
+
+	for (uint32_t cpus = w_cpu_count(); cpus > 1; cpus /= 2)
+		most += CFL_IDLE;
+	/* relaxed, both: as in cfl_arrive */
+	if (w_account(lock)->held <= w_load_relaxed(&lock->average[group]))
+		return;
+	w_event(idle);
+	while (w_account(lock)->held > w_load_relaxed(&lock->average[group]) && hold_time(begin, now) < most) {
+		w_yield();
+		now = w_now();
+	}
+}
+
+/* ---- The walk back ---- */
+
+static inline struct cfl_node *cfl_tagged(struct cfl_node *node)
+{
+	return (struct cfl_node *)((uintptr_t)node | 1);
+}
+
+/* The node before @at, which stays readable until cfl_unpin(); NULL if there is none, or it is going. */
+static inline struct cfl_node *cfl_pin(struct cfl_node *at)
+{
+	/* relaxed: the compare-exchange decides */
+	struct cfl_node *before = w_load_relaxed(&at->before), *seen = before;
+
+	if (!before)
+		return NULL;
+	/* relaxed: what it leads to was published by who placed @at, before we got the role. A failure: it has gone */
+	return w_compare_exchange_relaxed(&at->before, &seen, cfl_tagged(before)) ? before : NULL;
+}
+
+/* Ends the pin of @before by @at; if that has gone meanwhile, its node is ours to free. */
+static inline void cfl_unpin(struct cfl_node *at, struct cfl_node *before)
+{
+	struct cfl_node *seen = cfl_tagged(before);
+
+	/* [F1] release: pairs with [F3]; our reads of the node come before its next use */
+	if (w_compare_exchange_release(&at->before, &seen, before))
+		return;
+	/* [F2] acquire: pairs with [F3]; the node is done with, as its thread left it */
+	(void)w_load_acquire(&at->before);
+	w_event(free_for);
+	node_free(&before->node.status);
+}
+
+/* Tells newcomers of @node, the head. Its time is a sample of its group's, should nobody be awake to take averages. */
+static inline void cfl_announce(struct cfl *lock, const struct shfl_node *node)
+{
+	W_ATOMIC(uint64_t) *average = &lock->average[cfl_group(node)];
+	/* relaxed, all: as in cfl_arrive */
+	uint64_t units = w_load_relaxed(average) >> CFL_UNIT;
+
+	units += (uint64_t)(int64_t)(cfl_ahead(node->note, (uint32_t)units) / 2);
+	w_store_relaxed(average, units << CFL_UNIT);
+	w_store_relaxed(&lock->head, (uint64_t)node->where << 32 | node->note);
+}
+
+/* As a node leaves the queue and @next becomes the head: whether it is to free itself, or a walker does. */
+static inline bool cfl_part(void *lock, struct shfl_node *next)
+{
+	cfl_announce(lock, next);
+	/* [F3] acq_rel: release pairs with [F2]: we are done with our node; acquire pairs with [F1]: so is the walker */
+	return !((uintptr_t)w_exchange_acq_rel(&cfl_node(next)->before, NULL) & 1);
+}
+
+/* ---- The shuffler ---- */
+
+/* What is known of those who wait, by group and domain: how many, and by how much they are ahead of the group's average. */
+struct cfl_tally {
+	struct cfl_cell {
+		int64_t ahead;
+		uint32_t count;
+	} cells[CFL_GROUPS][CFL_DOMAINS]; /* of a group that has no waiters: anything */
+	uint64_t averages[CFL_GROUPS];    /* as they were when the first of the group was counted */
+	uint32_t groups;                  /* those that have waiters, a bit for each */
+};
+
+/* Whose turn it is. */
+struct cfl_aim {
+	uint32_t where; /* domain and group */
+	uint32_t most;  /* the highest vLHT */
+};
+
+static inline void cfl_count(struct cfl *lock, struct cfl_tally *tally, const struct shfl_node *node)
+{
+	struct cfl_cell *cell = &tally->cells[cfl_group(node)][cfl_domain(node)];
+
+	if (!(tally->groups & 1u << cfl_group(node))) {
+		tally->groups |= 1u << cfl_group(node);
+		for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++) {
+			tally->cells[cfl_group(node)][domain].ahead = 0;
+			tally->cells[cfl_group(node)][domain].count = 0;
+		}
+		/* relaxed: shufflers write it, and the role is ours */
+		tally->averages[cfl_group(node)] = w_load_relaxed(&lock->average[cfl_group(node)]);
+	}
+	cell->count++;
+	cell->ahead += cfl_ahead(node->note, cfl_units(tally->averages[cfl_group(node)]));
+}
+
+/* Counts @node and those before it, up to the head or to where they are going. */
+static inline void cfl_look_back(struct cfl *lock, struct cfl_node *node, struct cfl_tally *tally)
+{
+	struct cfl_node *at = node, *before, *next;
+
+	cfl_count(lock, tally, &node->node);
+	for (; (before = cfl_pin(at)); at = before) {
+		w_event(look_back);
+		cfl_count(lock, tally, &before->node);
+	}
+	for (; at != node; at = next) {
+		/* relaxed: a link of the shuffled part, which nobody changes any more */
+		next = cfl_node(w_load_relaxed(&at->node.next));
+		cfl_unpin(next, at);
+	}
+}
+
+/* Counts those behind @node. */
+static inline void cfl_look_ahead(struct cfl *lock, struct shfl_node *node, struct cfl_tally *tally)
+{
+	/* [F4] acquire: pairs with [S8], [S4]; the node there */
+	while ((node = w_load_acquire(&node->next)))
+		cfl_count(lock, tally, node);
+}
+
+static inline struct cfl_cell cfl_sum(const struct cfl_tally *tally, uint32_t group)
+{
+	struct cfl_cell sum = {0};
+
+	for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++) {
+		sum.ahead += tally->cells[group][domain].ahead;
+		sum.count += tally->cells[group][domain].count;
+	}
+	return sum;
+}
+
+/* The group of @tally, which is not empty, that has the least time, and that. */
+static inline uint32_t cfl_least_group(struct cfl *lock, const struct cfl_tally *tally, uint64_t *time)
+{
+	uint32_t least = CFL_GROUPS;
+	uint64_t held;
+
+	for (uint32_t group = 0; group < CFL_GROUPS; group++) {
+		if (!(tally->groups & 1u << group))
+			continue;
+		/* relaxed: holders' times may be a little old */
+		held = w_load_relaxed(&lock->held[group]);
+		if (least < CFL_GROUPS && held >= *time)
+			continue;
+		least = group;
+		*time = held;
+	}
+	return least;
+}
+
+/* The domain of @cells, some of which have waiters, whose average is least. */
+static inline uint32_t cfl_least_domain(const struct cfl_cell *cells)
+{
+	uint32_t least = CFL_DOMAINS;
+
+	for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++)
+		if (cells[domain].count && (least == CFL_DOMAINS || cells[domain].ahead / cells[domain].count <
+									    cells[least].ahead / cells[least].count))
+			least = domain;
+	return least;
+}
+
+/* The mean of the waiters of @cell, some, rounded up to a unit: one of them at least is not above it. */
+static inline uint64_t cfl_mean(uint64_t base, struct cfl_cell cell)
+{
+	int64_t mean = cell.ahead / (int64_t)cell.count + (cell.ahead % (int64_t)cell.count > 0);
+
+	/* What wraps in between does so in nodes' units, too. */
+	return ((base >> CFL_UNIT) + (uint64_t)mean) << CFL_UNIT;
+}
+
+/* The domain to choose, which is the last one while its grace lasts and it has waiters. Section 3.4.5. */
+static inline uint32_t cfl_choose_domain(struct cfl *lock, const struct cfl_cell *cells, struct cfl_policy policy)
+{
+	/* relaxed: the shuffler's */
+	uint32_t last = w_load_relaxed(&lock->domain), least = cfl_least_domain(cells);
+	uint64_t now;
+
+	if (!policy.grace_period || least == last)
+		return least;
+	now = w_now();
+	if (cells[last].count && now < lock->grace_until)
+		return last;
+	lock->grace_until = now + policy.grace_period * UINT64_C(1000);
+	return least;
+}
+
+/* As the shuffler, notes what @tally says of the waiters' averages, for newcomers. */
+static inline void cfl_note_averages(struct cfl *lock, const struct cfl_tally *tally)
+{
+	for (uint32_t group = 0; group < CFL_GROUPS; group++)
+		if (tally->groups & 1u << group)
+			/* relaxed: they may see it late */
+			w_store_relaxed(&lock->average[group], cfl_mean(tally->averages[group], cfl_sum(tally, group)));
+}
+
+/* As the shuffler, says whose turn it is, by @tally of all who wait, and notes it in the lock. */
+static inline struct cfl_aim cfl_take_aim(struct cfl *lock, const struct cfl_tally *tally, struct cfl_policy policy)
+{
+	uint64_t time = 0;
+	uint32_t group = cfl_least_group(lock, tally, &time);
+	uint32_t domain = cfl_choose_domain(lock, tally->cells[group], policy);
+	uint64_t base = tally->averages[group];
+
+	cfl_note_averages(lock, tally);
+	/* relaxed, all: newcomers and holders may see them late */
+	w_store_relaxed(&lock->least, cfl_mean(base, tally->cells[group][domain]));
+	w_store_relaxed(&lock->group_time, time);
+	w_store_relaxed(&lock->group, group);
+	w_store_relaxed(&lock->domain, domain);
+	return (struct cfl_aim){.where = group * CFL_DOMAINS + domain,
+				.most = cfl_units(cfl_mean(base, cfl_sum(tally, group)))};
+}
+
+/* The best that @tally of those behind the head has: one of them at least meets it. */
+static inline struct cfl_aim cfl_settle_for(struct cfl *lock, const struct cfl_tally *tally)
+{
+	uint64_t time = 0;
+	uint32_t group = cfl_least_group(lock, tally, &time), domain = cfl_least_domain(tally->cells[group]);
+
+	return (struct cfl_aim){.where = group * CFL_DOMAINS + domain,
+				.most = cfl_units(cfl_mean(tally->averages[group], tally->cells[group][domain]))};
+}
+
+static inline uint32_t cfl_rank(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter)
+{
+	const struct cfl_aim *aim = context;
+
+	(void)shuffler;
+	return waiter->where == aim->where && cfl_ahead(waiter->note, aim->most) <= 0 ? 0 : POLICY_STAY;
+}
+
+/* Remembers for the walk back who is before whom from @node to @last. */
+static inline void cfl_link_back(struct shfl_node *node, struct shfl_node *last)
+{
+	struct shfl_node *next;
+
+	for (; node != last; node = next) {
+		/* relaxed, both: the shuffler's; [S1] publishes them */
+		next = w_load_relaxed(&node->next);
+		w_store_relaxed(&cfl_node(next)->before, cfl_node(node));
+	}
+}
+
+/* As the head, with nobody to bring forward for certain, brings one forward of those that are there. */
+static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node *node, struct shfl_stop stop,
+					      bool wake, struct cfl_policy policy)
+{
+	struct shfl_order order = {.rank = cfl_rank, .bound = node->batch + 1};
+	struct cfl_tally tally;
+	struct cfl_aim aim;
+
+	tally.groups = 0;
+	cfl_look_ahead(lock, node, &tally);
+	if (node->batch >= policy.bypass || !tally.groups)
+		return node;
+	aim = cfl_settle_for(lock, &tally);
+	order.context = &aim;
+	node->seen = NULL;
+	return shfl_walk(node, stop, wake, order);
+}
+
+/* As the shuffler, does its work. Section 3.2.2, figure 4. */
+static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct shfl_stop stop, bool head, bool wake,
+			       struct cfl_policy policy)
+{
+	struct shfl_node *node = &self->node, *last = node;
+	struct cfl_tally tally;
+	struct cfl_aim aim;
+	struct shfl_order order = {.rank = cfl_rank, .context = &aim, .bound = policy.bypass};
+	/* relaxed, both: the shuffler's */
+	uint32_t where = w_load_relaxed(&lock->group) * CFL_DOMAINS + w_load_relaxed(&lock->domain);
+
+	tally.groups = 0;
+	shfl_begin(node);
+	cfl_look_back(lock, self, &tally);
+	cfl_look_ahead(lock, node, &tally);
+	aim = cfl_take_aim(lock, &tally, policy);
+	if (aim.where != where)
+		node->seen = NULL;
+	last = shfl_walk(node, stop, wake, order);
+	if (head && last == node)
+		last = cfl_place_one(lock, node, stop, wake, policy);
+	cfl_link_back(node, last);
+	shfl_end(node, last, order);
+}
+
+/* ---- The lock ---- */
+
+/* In a forked child: drops the waiters that do not exist here. Whether it did. */
+static inline bool cfl_drop_waiters(struct cfl *lock)
+{
+	if (w_likely(!generation_claim(&lock->generation)))
+		return false;
+	/* relaxed, both: [G4] publishes them, and nobody queues until then */
+	w_store_relaxed(&lock->tail, NULL);
+	(void)w_fetch_and_relaxed(&lock->state, CFL_LOCKED);
+	generation_settle(&lock->generation);
+	return true;
+}
+
+/* Takes the word, whoever waits. */
+static inline bool cfl_take(struct cfl *lock)
+{
+	uint32_t seen = 0;
+
+	/* [F5] acquire: pairs with [F6]; the last holder's critical section */
+	return w_compare_exchange_acquire(&lock->state, &seen, CFL_LOCKED);
+}
+
+/* Releases the word, as its holder. */
+static inline void cfl_give(struct cfl *lock)
+{
+	W_ATOMIC(uint32_t) *heir = lock->heir, *state = &lock->state;
+	/* [F6] release: pairs with [F5]; our critical section */
+	uint32_t seen = w_exchange_release(state, 0);
+
+	if (seen & CFL_HEIR) {
+		w_event(wake_late);
+		w_unpark(heir);
+	}
+	if (seen & CFL_PARKED) {
+		w_event(wake_late);
+		w_unpark(state);
+	}
+}
+
+/* Takes @lock, past those who wait, if the head has not been passed too often. Section 3.3. */
+static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
+{
+	uint32_t thefts;
+
+	if (!cfl_is_owed(lock, arrival.group, arrival.domain, arrival.held) || !cfl_take(lock))
+		return false;
+	/* relaxed, all: the count is the holder's; the limit may be a little old, and the head then waits for one more */
+	thefts = w_load_relaxed(&lock->thefts);
+	if ((int32_t)(thefts - w_load_relaxed(&lock->limit)) >= 0) {
+		cfl_give(lock);
+		return false;
+	}
+	w_store_relaxed(&lock->thefts, thefts + 1);
+	w_event(steal);
+	cfl_begin_after(lock, arrival);
+	return true;
+}
+
+/* Takes @lock if nobody waits and it is free. */
+static inline bool cfl_take_free(struct cfl *lock)
+{
+	/* relaxed: a stale NULL lets us pass one waiter, once; [F5] orders what matters */
+	if (w_load_relaxed(&lock->tail) || !cfl_take(lock))
+		return false;
+	cfl_begin(lock);
+	return true;
+}
+
+/* Takes @lock if it is free for this thread: nobody waits, or it is entitled to pass. */
+static inline bool cfl_try_acquire_by(struct cfl *lock)
+{
+	struct cfl_arrival arrival;
+
+	if (w_likely(cfl_take_free(lock)))
+		return true;
+	/* relaxed, both: hints; what follows looks again */
+	if (w_load_relaxed(&lock->state) & CFL_LOCKED || !w_load_relaxed(&lock->tail))
+		return false;
+	if (cfl_drop_waiters(lock))
+		return cfl_take_free(lock);
+	arrival = cfl_arrive(lock, w_now());
+	return cfl_steal(lock, arrival);
+}
+
+/* As the head, sleeps until a release. */
+static inline void cfl_park(struct cfl *lock, uint32_t seen, const struct w_deadline *deadline)
+{
+	/* relaxed: publishes nothing; the releaser learns only that there is somebody to wake */
+	if (!(seen & CFL_PARKED) && !w_compare_exchange_relaxed(&lock->state, &seen, seen | CFL_PARKED))
+		return;
+	w_event(park);
+	w_park(&lock->state, seen | CFL_PARKED, deadline);
+}
+
+/*
+ * As the head, lets the last holder take the lock once more, if that is owed it: for a moment, and more seldom each time
+ * that it does not come. What it wants is its own to know; but a thread that is owed more than one turn usually comes at
+ * once, and it has further to go than we.
+ */
+static inline void cfl_give_way(struct cfl *lock)
+{
+	/* relaxed, all: hints, which may be wrong */
+	if (w_load_relaxed(&lock->state) || !w_load_relaxed(&lock->back) ||
+	    (int32_t)(w_load_relaxed(&lock->thefts) - w_load_relaxed(&lock->limit)) >= 0)
+		return;
+	if (lock->skip) {
+		lock->skip--;
+		return;
+	}
+	/* [F8] acquire: pairs with nothing; [F5] reads again */
+	if (w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED) {
+		lock->vain = 0;
+		return;
+	}
+	lock->vain = lock->vain < 64 ? 2 * lock->vain + 1 : lock->vain;
+	lock->skip = lock->vain;
+}
+
+/* As the head of the queue, takes the word. False if the deadline passed first. */
+static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy, uint32_t limit,
+				    const struct w_deadline *deadline, bool slept)
+{
+	enum w_how how = policy.sleeps ? W_POLITE : wait_soon(policy.wait);
+	struct shfl_stop stop = {.word = &lock->state, .mask = CFL_LOCKED, .value = 0};
+	uint32_t seen;
+
+	/* relaxed: thieves may see it late, each once */
+	w_store_relaxed(&lock->limit, limit);
+	for (cfl_give_way(lock); !cfl_take(lock); cfl_give_way(lock)) {
+		if (shfl_head_shuffles(&node->node))
+			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !slept, policy);
+		/* [F7] acquire: pairs with nothing; [F5] reads again */
+		seen = w_wait_acquire(&lock->state, !(VAL & CFL_LOCKED), how, deadline);
+		if (!(seen & CFL_LOCKED))
+			continue;
+		if (w_expired(deadline)) {
+			w_event(abandon);
+			return false;
+		}
+		if (!policy.sleeps)
+			continue;
+		slept = true;
+		cfl_park(lock, seen, deadline);
+	}
+	return true;
+}
+
+/* Waits until @node is the head, shuffling when it is to: true. False at the deadline. */
+static inline bool cfl_wait_turn(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy,
+				 const struct w_deadline *deadline, bool *slept)
+{
+	struct shfl_stop stop = {.word = &node->node.status, .mask = ~0u, .value = SHFL_READY};
+	uint32_t seen = SHFL_WAITING;
+	enum shfl_turn turn;
+
+	while ((turn = shfl_wait(&node->node, &seen, policy.wait, deadline, slept)) == SHFL_TURN_SHUFFLER)
+		cfl_shuffle(lock, node, stop, false, false, policy);
+	return turn == SHFL_TURN_HEAD;
+}
+
+static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy,
+				      struct cfl_arrival arrival, const struct w_deadline *deadline)
+{
+	W_ATOMIC(uint32_t) *sleeper;
+	bool taken, slept = false;
+
+	/* relaxed: [S6] publishes it */
+	w_store_relaxed(&node->before, NULL);
+	node->node.where = arrival.group * CFL_DOMAINS + arrival.domain;
+	if (shfl_enter(&lock->tail, &node->node, cfl_units(arrival.held)))
+		cfl_announce(lock, &node->node);
+	else if (!cfl_wait_turn(lock, node, policy, deadline, &slept))
+		return false;
+	taken = cfl_take_as_head(lock, node, policy, arrival.thefts + policy.bypass, deadline, slept);
+	sleeper = shfl_leave_by(&lock->tail, &node->node, policy.wait, cfl_part, lock);
+	if (taken)
+		cfl_begin_after(lock, arrival);
+	if (!sleeper)
+		return taken;
+	if (!taken) {
+		w_unpark(sleeper);
+		return false;
+	}
+	lock->heir = sleeper;
+	/* relaxed: only our own release, or that of a thread we synchronise with, acts on it */
+	(void)w_fetch_or_relaxed(&lock->state, CFL_HEIR);
+	return true;
+}
+
+/* Takes @lock, which was not free a moment ago. */
+static W_SLOW bool cfl_acquire_slow(struct cfl *lock, struct cfl_policy policy, const struct w_deadline *deadline)
+{
+	struct cfl_arrival arrival;
+
+	(void)cfl_drop_waiters(lock);
+	arrival = cfl_arrive(lock, w_now());
+	if (cfl_steal(lock, arrival))
+		return true;
+	/* A walker may look at the node when we have gone: it is of the pool, not of the stack. */
+	return cfl_acquire_queued(lock, w_node_get(), policy, arrival, deadline);
+}
+
+/* Takes @lock. False if @deadline (NULL: never) passed first. */
+static inline bool cfl_acquire_by(struct cfl *lock, struct cfl_policy policy, const struct w_deadline *deadline)
+{
+	if (w_unlikely(policy.strict_guarantee))
+		cfl_idle(lock);
+	return w_likely(cfl_take_free(lock)) || cfl_acquire_slow(lock, policy, deadline);
+}
+
+/* Releases @lock. False, and nothing is changed, if it was not held. */
+static inline bool cfl_release_by(struct cfl *lock, struct cfl_policy policy)
+{
+	bool waited;
+
+	/* relaxed: only the holder can clear it, so the holder reads its own doing */
+	if (w_unlikely(!(w_load_relaxed(&lock->state) & CFL_LOCKED)))
+		return false;
+	/* relaxed: who comes late is not hurt by more than it waits */
+	waited = w_load_relaxed(&lock->tail);
+	if (w_unlikely(waited || policy.strict_guarantee)) {
+		cfl_charge(lock);
+		if (!waited)
+			cfl_follow(lock);
+	}
+	cfl_give(lock);
+	return true;
+}
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * cfl_spin and cfl_mutex, in counted time: who holds the lock for how long, whatever the holds' lengths, the weights, the
+ * groups and the numbers of threads; what newcomers get; that no time is wasted while somebody wants the lock, and that
+ * strict_guarantee does; how often a waiter is passed, and how often the clock is read.
+ */
+#include <ucontext.h>
+
+#include "cfl_mutex.h"
+#include "cfl_spin.h"
+#include "unit.h"
+
+#define MOST 40
+#define STACK 65536
+#define MILLISECOND UINT64_C(1000000)
+
+/* ---- Threads in turns (turns/world.h) ---- */
+
+struct thread {
+	uint64_t hold, think; /* what it does each time */
+	uint64_t begin;
+	uint32_t weight, group;
+	int32_t domain;
+	/* What came of it. */
+	uint64_t held, late; /* in all; and since `watched` */
+	uint32_t turns, passed, most_passed;
+	/* The machine's. */
+	uint64_t time;
+	const void *asleep;
+	bool ended;
+	ucontext_t context;
+	struct w_self self;
+	_Alignas(16) char stack[STACK];
+};
+
+uint64_t turns_readings;
+
+static struct {
+	struct thread threads[MOST];
+	int count, running;
+	uint64_t end, watched, busy;
+	bool spins, inside;
+	struct cfl_policy policy;
+	struct cfl lock;
+	ucontext_t main;
+} machine;
+
+static struct thread *self(void)
+{
+	return &machine.threads[machine.running];
+}
+
+/* Goes on with the earliest thread that is awake; back to main() if all have ended. */
+static void pick(void)
+{
+	int before = machine.running, next = -1;
+
+	for (int i = 0; i < machine.count; i++) {
+		struct thread *thread = &machine.threads[i];
+
+		if (!thread->ended && !thread->asleep && (next < 0 || thread->time < machine.threads[next].time))
+			next = i;
+	}
+	if (next < 0) {
+		for (int i = 0; i < machine.count; i++)
+			EXPECT(machine.threads[i].ended, "thread %d sleeps for ever", i);
+		swapcontext(&machine.threads[before].context, &machine.main);
+	} else if (next != before) {
+		machine.running = next;
+		w_self_or_null = &machine.threads[next].self;
+		swapcontext(&machine.threads[before].context, &machine.threads[next].context);
+	}
+}
+
+uint64_t turns_time(void)
+{
+	return self()->time;
+}
+
+void turns_spend(uint64_t nanoseconds)
+{
+	self()->time += nanoseconds;
+	pick();
+}
+
+void turns_step(void)
+{
+	if (machine.count)
+		turns_spend(TURNS_STEP);
+}
+
+int32_t turns_domain(void)
+{
+	return self()->domain;
+}
+
+void turns_sleep(const void *p)
+{
+	self()->asleep = p;
+	pick();
+}
+
+void turns_wake(const void *p)
+{
+	for (int i = 0; i < machine.count; i++) {
+		struct thread *thread = &machine.threads[i];
+
+		if (thread->asleep != p)
+			continue;
+		thread->asleep = NULL;
+		thread->time = self()->time + TURNS_WAKE;
+		return;
+	}
+}
+
+/* ---- What they do ---- */
+
+static void lock_once(struct thread *thread)
+{
+	uint64_t begin;
+
+	thread->passed = 0;
+	cfl_acquire_by(&machine.lock, machine.policy, NULL);
+	EXPECT(!machine.inside, "two threads are inside");
+	machine.inside = true;
+	begin = thread->time;
+	for (int i = 0; i < machine.count; i++)
+		machine.threads[i].passed++;
+	thread->most_passed = thread->most_passed > thread->passed ? thread->most_passed : thread->passed;
+	turns_spend(thread->hold);
+	thread->held += thread->time - begin;
+	machine.busy += thread->time - begin;
+	if (begin >= machine.watched)
+		thread->late += thread->time - begin;
+	thread->turns++;
+	machine.inside = false;
+	EXPECT(cfl_release_by(&machine.lock, machine.policy));
+}
+
+static void live(void)
+{
+	struct thread *thread = self();
+
+	while (thread->time < machine.end) {
+		lock_once(thread);
+		turns_spend(thread->think);
+	}
+	thread->ended = true;
+	pick();
+}
+
+static struct thread *add(uint64_t hold, uint64_t think)
+{
+	struct thread *thread = &machine.threads[machine.count++];
+
+	memset((void *)thread, 0, offsetof(struct thread, stack));
+	*thread = (struct thread){.hold = hold, .think = think, .weight = 1024, .group = 0};
+	return thread;
+}
+
+static void begin(bool spins)
+{
+	memset((void *)&machine.lock, 0, sizeof(machine.lock));
+	atomic_store(&machine.lock.generation, 2 * w_fork_generation());
+	machine.count = 0;
+	machine.busy = 0;
+	machine.watched = 0;
+	machine.spins = spins;
+	machine.policy = (struct cfl_policy){.wait = WAIT_PARK, .sleeps = !spins, .bypass = SHFL_MAX_BATCH};
+}
+
+/* Out of line: getcontext() may return twice, for all that the compiler knows. */
+static __attribute__((noinline)) void make(struct thread *thread)
+{
+	getcontext(&thread->context);
+	thread->context.uc_stack.ss_sp = thread->stack;
+	thread->context.uc_stack.ss_size = STACK;
+	makecontext(&thread->context, live, 0);
+}
+
+/* Until all are past @end. */
+static void run(uint64_t end)
+{
+	struct w_self *before = w_self();
+
+	machine.end = end;
+	for (int i = 0; i < machine.count; i++) {
+		struct thread *thread = &machine.threads[i];
+
+		/* Not all at once. */
+		thread->time = thread->begin ? thread->begin : 1000 + (uint64_t)i * 137;
+		thread->self.weight = thread->weight;
+		thread->self.group = thread->group + 1;
+		thread->self.random = 1 + (uint32_t)i;
+		make(thread);
+	}
+	machine.running = 0;
+	w_self_or_null = &machine.threads[0].self;
+	swapcontext(&machine.main, &machine.threads[0].context);
+	w_self_or_null = before;
+	machine.count = 0;
+	EXPECT(!atomic_load(&machine.lock.state) && !atomic_load(&machine.lock.tail));
+}
+
+static double total(int first, int last)
+{
+	double sum = 0;
+
+	for (int i = first; i < last; i++)
+		sum += (double)machine.threads[i].held;
+	return sum;
+}
+
+/* Jain's index: 1 if all have the same, 1/count if one has all. */
+static double jain(int count)
+{
+	double sum = 0, squares = 0;
+
+	for (int i = 0; i < count; i++) {
+		double held = (double)machine.threads[i].held;
+
+		sum += held;
+		squares += held * held;
+	}
+	return sum * sum / (count * squares);
+}
+
+/* ---- Tests, each for both locks ---- */
+
+static void long_and_short_holds(bool spins)
+{
+	static const uint64_t longest[] = {10000, 100000, 1000000};
+
+	for (int i = 0; i < COUNT(longest); i++) {
+		for (int threads = 2; threads <= 8; threads *= 2) {
+			begin(spins);
+			for (int j = 0; j < threads; j++)
+				add(j % 2 ? longest[i] : longest[i] / 10, 0);
+			run(longest[i] * 2000);
+			EXPECT(jain(threads) >= 0.98, "spins %d, %d threads, %llu ns: Jain's index is %.4f", spins,
+			       threads, (unsigned long long)longest[i], jain(threads));
+		}
+	}
+}
+
+static void weights(bool spins)
+{
+	static const uint32_t shares[] = {1, 2, 8};
+
+	for (int each = 1; each <= 3; each++) {
+		int threads = each * COUNT(shares);
+
+		begin(spins);
+		for (int i = 0; i < threads; i++)
+			add(10000, 0)->weight = 1024 * shares[i % COUNT(shares)];
+		run(200 * MILLISECOND);
+		for (int i = 0; i < threads; i++) {
+			double share = (double)machine.threads[i].held / total(0, threads) * 11 * each / shares[i % 3];
+
+			EXPECT(share > 0.95 && share < 1.05, "spins %d, %d threads: weight %u has %.3f of its share",
+			       spins, threads, shares[i % 3], share);
+		}
+	}
+}
+
+static void groups(bool spins)
+{
+	double share;
+
+	begin(spins);
+	for (int i = 0; i < 36; i++)
+		add(10000, 0)->group = i < 32 ? 1 : 2;
+	atomic_store(&w_group_weights[1], 1024);
+	atomic_store(&w_group_weights[2], 1024);
+	run(200 * MILLISECOND);
+	share = total(0, 32) / total(0, 36);
+	EXPECT(share > 0.475 && share < 0.525, "spins %d: 32 threads have %.3f, 4 the rest", spins, share);
+}
+
+static void newcomer(bool spins)
+{
+	double late = 0, share;
+
+	begin(spins);
+	for (int i = 0; i < 4; i++)
+		add(10000, 0);
+	add(10000, 0)->begin = 100 * MILLISECOND;
+	machine.watched = 100 * MILLISECOND;
+	run(110 * MILLISECOND);
+	for (int i = 0; i < 5; i++)
+		late += (double)machine.threads[i].late;
+	share = (double)machine.threads[4].late / late;
+	EXPECT(share > 0.15 && share < 0.25, "spins %d: the newcomer has %.3f", spins, share);
+}
+
+/* Alone, a thread gets the lock whenever it asks; contended, the lock is hardly ever free. */
+static void no_time_is_wasted(bool spins)
+{
+	begin(spins);
+	add(1000, 1000);
+	run(10 * MILLISECOND);
+	EXPECT(machine.threads[0].turns > 4500, "spins %d: a thread that is alone got it %u times", spins,
+	       machine.threads[0].turns);
+	begin(spins);
+	for (int i = 0; i < 4; i++)
+		add(i % 2 ? 40 * TURNS_WAKE : 20 * TURNS_WAKE, 0);
+	run(500 * MILLISECOND);
+	/* A wake-up and the way into the lock for each hold, at most. */
+	EXPECT(machine.busy > 450 * MILLISECOND, "spins %d: the lock was held for %llu ns of 500 ms", spins,
+	       (unsigned long long)machine.busy);
+}
+
+/* One that has had much, and then finds the lock free: it gets it at once, but under strict_guarantee. */
+static void strict_guarantee(bool spins)
+{
+	uint32_t turns[2];
+
+	for (uint32_t strict = 0; strict < 2; strict++) {
+		begin(spins);
+		machine.policy.strict_guarantee = strict;
+		add(100000, 100000);
+		add(1000, 199000);
+		run(200 * MILLISECOND);
+		turns[strict] = machine.threads[0].turns;
+	}
+	EXPECT(turns[1] < turns[0] * 3 / 4, "spins %d: %u turns without it, %u with it", spins, turns[0], turns[1]);
+}
+
+static void bypasses(bool spins)
+{
+	for (uint32_t bypass = 1; bypass <= 64; bypass *= 4) {
+		begin(spins);
+		machine.policy.bypass = bypass;
+		for (int i = 0; i < 8; i++)
+			add(i ? 1000 : 1000000, 0);
+		run(100 * MILLISECOND);
+		/* Those that were there before it, the moves, and the thefts before its turn and in it. */
+		for (int i = 0; i < 8; i++)
+			EXPECT(machine.threads[i].most_passed <= 8 + 3 * bypass,
+			       "spins %d: passed %u times, %u allowed", spins, machine.threads[i].most_passed, bypass);
+	}
+}
+
+static void clock_readings(bool spins)
+{
+	begin(spins);
+	add(1000, 1000);
+	turns_readings = 0;
+	run(1 * MILLISECOND);
+	EXPECT(turns_readings == machine.threads[0].turns, "spins %d: %llu readings for %u turns", spins,
+	       (unsigned long long)turns_readings, machine.threads[0].turns);
+	begin(spins);
+	add(1000, 0);
+	add(1000, 0);
+	turns_readings = 0;
+	run(1 * MILLISECOND);
+	EXPECT(turns_readings <= 3 * (machine.threads[0].turns + machine.threads[1].turns));
+}
+
+static void (*const tests[])(bool spins) = {long_and_short_holds, weights,          groups,   newcomer,
+					    no_time_is_wasted,    strict_guarantee, bypasses, clock_readings};
+
+static void all(void)
+{
+	for (int test = 0; test < COUNT(tests); test++)
+		for (int spins = 0; spins < 2; spins++)
+			tests[test](spins);
+}
+
+int main(void)
+{
+	RUN(all);
+	return 0;
+}

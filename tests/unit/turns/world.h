@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A world of many threads in one, each on a CPU of its own, whose time is counted: an operation on a shared object takes
+ * STEP, a wake-up WAKE; the thread that is earliest goes on. So all is the same in each run, on any machine.
+ */
+#ifndef POUNDLOCK_TURNS_WORLD_H
+#define POUNDLOCK_TURNS_WORLD_H
+
+void turns_step(void);
+
+#define W_STEP() turns_step()
+
+#include "../../../world/user/world.h"
+
+#define TURNS_STEP 10
+#define TURNS_LOOK 100 /* between two looks of one that waits */
+#define TURNS_WAKE 5000
+#define TURNS_BRIEF 20 /* looks of a bounded spin */
+
+extern uint64_t turns_readings; /* of the clock */
+
+/* The thread's time now; it spends so much. */
+uint64_t turns_time(void);
+void turns_spend(uint64_t nanoseconds);
+int32_t turns_domain(void);
+void turns_sleep(const void *p);
+void turns_wake(const void *p);
+
+#define w_now() (turns_readings++, turns_time())
+#define w_domain() turns_domain()
+#define w_cpu_count() 4u
+#define w_expired(deadline) ((void)(deadline), false)
+#define w_yield() turns_spend(TURNS_LOOK)
+#define w_unpark(p)                            \
+	do {                                   \
+		w_event(unpark);               \
+		turns_wake((const void *)(p)); \
+	} while (0)
+#define w_park(p, expected, deadline)                   \
+	do {                                            \
+		(void)(deadline);                       \
+		if (w_load_relaxed(p) == (expected))    \
+			turns_sleep((const void *)(p)); \
+	} while (0)
+
+#undef w_wait_acquire
+#define w_wait_acquire(p, COND, how, deadline)                                                    \
+	({                                                                                        \
+		__auto_type w_p_ = (p);                                                           \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;                 \
+		uint32_t w_looks_ = 0;                                                            \
+		(void)(deadline);                                                                 \
+		while (VAL = w_load_acquire(w_p_), !(COND)) {                                     \
+			if (((how) == W_BRIEF || (how) == W_POLITE) && w_looks_++ == TURNS_BRIEF) \
+				break;                                                            \
+			turns_spend(TURNS_LOOK);                                                  \
+		}                                                                                 \
+		VAL;                                                                              \
+	})
+
+#endif
