@@ -6,6 +6,8 @@
 #ifndef POUNDLOCK_ALL_H
 #define POUNDLOCK_ALL_H
 
+#include "bravo_fair_rw.h"
+#include "bravo_shfl_rw.h"
 #include "c_bo_mcs.h"
 #include "c_ptl_tkt.h"
 #include "c_tkt_tkt.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "all.h"
-#include "any.h"
+#include "any_rw.h"
 #include "box.h"
 #include "hold.h"
 #include "poundlock.h"
@@ -451,6 +451,7 @@ static void after_fork_in_child(void)
 {
 	w_after_fork_in_child();
 	w_nodes_in_use(after_fork);
+	any_rw_after_fork();
 }
 
 /* ---- Start ---- */

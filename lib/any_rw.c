@@ -5,6 +5,7 @@
  */
 #include "any_rw.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "all.h"
@@ -121,8 +122,33 @@ static const struct {
 
 /* ---- Choosing one ---- */
 
-const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
+#define BRAVO "bravo"
+#define UNDER ",under="
+#define DEFAULT_UNDER "shfl_rw"
+
+/* "bravo[,under=LOCK][,...]" is "bravo_LOCK[,...]", of @room bytes at @name. Any other @spec is itself. */
+static const char *expand_bravo(const char *spec, char *name, size_t room)
 {
+	const char *under = DEFAULT_UNDER, *rest = spec + strlen(BRAVO), *key;
+	int length = (int)strlen(under);
+
+	if (strncmp(spec, BRAVO, strlen(BRAVO)) || (*rest && *rest != ','))
+		return spec;
+	key = strstr(rest, UNDER);
+	if (!key) {
+		snprintf(name, room, BRAVO "_%s%s", under, rest);
+		return name;
+	}
+	under = key + strlen(UNDER);
+	length = (int)strcspn(under, ",");
+	snprintf(name, room, BRAVO "_%.*s%.*s%s", length, under, (int)(key - rest), rest, under + length);
+	return name;
+}
+
+const struct any_rw_ops *any_rw_find(const char *given, char *error, size_t size)
+{
+	char expanded[256];
+	const char *spec = expand_bravo(given, expanded, sizeof(expanded));
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
 	uint32_t numbers[SETTINGS];
@@ -141,6 +167,11 @@ const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
 	}
 	spec_wrong(error, size, "there is no readers-writer lock '%.*s'", (int)length, spec);
 	return NULL;
+}
+
+void any_rw_after_fork(void)
+{
+	bravo_after_fork();
 }
 
 /* ---- What is known of them ---- */

@@ -32,6 +32,9 @@ struct any_rw_ops {
 /* As any_find(). */
 const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size);
 
+/* In a forked child, before any thread uses a lock there. */
+W_HIDDEN void any_rw_after_fork(void);
+
 /* What a lock is that nobody chose: shfl_rw, its waiters asleep. */
 extern const struct any_rw_ops *const any_rw_default;
 

@@ -183,6 +183,18 @@ struct w_account {
 		rank_ == 2 ? UINT32_MAX : (uint32_t)rank_;                                  \
 	})
 
+#define w_self_id() (check_engine->self() + 1)
+
+/* The process's memory is the client's shared memory: a client of locks that use them keeps its beginning free. */
+struct w_visible {
+	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint32_t) reader;
+	uint32_t depth;
+};
+
+#define W_VISIBLE 2u
+#define w_visible(i) (&((struct w_visible *)0x100000000000)[i])
+
 /* A waiter's node: a status of 0 says that it is free. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;

@@ -28,6 +28,10 @@ struct w_more_nodes {
 __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
 uint32_t w_generation;
 bool w_listening;
+struct w_visible w_visible_readers[W_VISIBLE] __attribute__((aligned(64)));
+#ifdef __SANITIZE_THREAD__
+W_ATOMIC(uint32_t) w_fence_word;
+#endif
 
 static W_ATOMIC(struct w_self *) records;
 static W_ATOMIC(struct w_self *) cursor; /* where the search for a free record goes on */
@@ -134,7 +138,7 @@ static void add(struct w_self *self)
 	do
 		self->next = first;
 	while (!atomic_compare_exchange_weak(&records, &first, self));
-	atomic_fetch_add(&record_count, 1);
+	self->id = atomic_fetch_add(&record_count, 1) + 1;
 }
 
 /* A new record out of a chunk of fresh memory, whose others become free ones; NULL if there is no memory. */

@@ -109,7 +109,13 @@ static inline bool w_alone(void)
 #define w_fetch_and_acquire(p, v) W_FETCH_AND(p, v, memory_order_acquire)
 #define w_fetch_and_release(p, v) W_FETCH_AND(p, v, memory_order_release)
 #define w_fetch_and_acq_rel(p, v) W_FETCH_AND(p, v, memory_order_acq_rel)
+#ifdef __SANITIZE_THREAD__
+/* The sanitizer knows no fences; an object that all fences modify orders as much. */
+extern W_HIDDEN W_ATOMIC(uint32_t) w_fence_word;
+#define w_fence_seq_cst() ((void)atomic_fetch_add(&w_fence_word, 1))
+#else
 #define w_fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
+#endif
 
 /* ---- The thread's record ---- */
 
@@ -148,6 +154,7 @@ struct w_self {
 	struct w_node nodes[W_NODES];
 	W_ATOMIC(uint32_t) tid; /* the owner's; 0: free */
 	uint32_t random;
+	uint32_t id;         /* from 1 on */
 	struct w_self *next; /* in the list of all records */
 	W_ATOMIC(struct w_more_nodes *) more;
 	struct w_account accounts[W_ACCOUNTS];
@@ -166,6 +173,22 @@ static inline struct w_self *w_self(void)
 
 	return w_likely(self) ? self : w_self_attach();
 }
+
+static inline uint32_t w_self_id(void)
+{
+	return w_self()->id;
+}
+
+/* Readers that are visible by themselves. */
+struct w_visible {
+	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint32_t) reader;
+	uint32_t depth;
+};
+
+#define W_VISIBLE 4096u
+extern W_HIDDEN struct w_visible w_visible_readers[W_VISIBLE];
+#define w_visible(i) (&w_visible_readers[i])
 
 W_HIDDEN void *w_node_get_slow(struct w_self *self);
 

@@ -87,6 +87,9 @@ pub(crate) struct RunArgs {
     /// The lock, NAME[,KEY=VALUE...], see `poundlock list`; or native
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
+    /// The readers-writer lock, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
+    #[arg(long, value_name = "SPEC")]
+    pub rwlock: Option<String>,
     /// Say on stderr which lock is used
     #[arg(short, long)]
     pub verbose: bool,
@@ -103,6 +106,9 @@ pub(crate) struct CompareArgs {
     /// repeated. All locks unless given
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
+    /// The readers-writer lock under all of them, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
+    #[arg(long, value_name = "SPEC")]
+    pub rwlock: Option<String>,
     /// How often each lock is measured
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,

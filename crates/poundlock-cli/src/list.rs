@@ -15,6 +15,7 @@ struct Listing {
     #[serde(flatten)]
     provenance: Provenance,
     locks: Vec<Lock>,
+    rwlocks: Vec<Lock>,
 }
 
 #[derive(Serialize)]
@@ -24,8 +25,9 @@ struct Lock {
     bytes_per_lock: usize,
     bytes_per_waiter: usize,
     bytes_per_holder: usize,
-    atomics_alone: f64,
-    atomics_contended: f64,
+    /// None where they were not counted.
+    atomics_alone: Option<f64>,
+    atomics_contended: Option<f64>,
     wait: &'static str,
     keys: Vec<String>,
     promise: &'static str,
@@ -40,8 +42,8 @@ impl From<LockInfo> for Lock {
             bytes_per_lock: info.bytes_per_lock,
             bytes_per_waiter: info.bytes_per_waiter,
             bytes_per_holder: info.bytes_per_holder,
-            atomics_alone: info.atomics_alone,
-            atomics_contended: info.atomics_contended,
+            atomics_alone: counted(info.atomics_alone),
+            atomics_contended: counted(info.atomics_contended),
             wait: info.wait,
             keys: info.keys.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
             promise: info.promise,
@@ -50,15 +52,20 @@ impl From<LockInfo> for Lock {
     }
 }
 
+fn counted(atomics: f64) -> Option<f64> {
+    (!atomics.is_nan()).then_some(atomics)
+}
+
 /// Prints the locks.
 pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let locks: Vec<Lock> = poundlock::locks().map(Lock::from).collect();
+    let rwlocks: Vec<Lock> = poundlock::rw_locks().map(Lock::from).collect();
     if args.json {
         let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
-        let listing = Listing { schema: "poundlock.list/1", provenance, locks };
+        let listing = Listing { schema: "poundlock.list/1", provenance, locks, rwlocks };
         println!("{}", serde_json::to_string_pretty(&listing).map_err(Failure::ours)?);
     } else {
-        println!("{}", table(&locks));
+        println!("{}\n\nreaders-writer locks (--rwlock)\n{}", table(&locks), table(&rwlocks));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -74,8 +81,8 @@ fn table(locks: &[Lock]) -> Table {
             &lock.bytes_per_lock.to_string(),
             &lock.bytes_per_waiter.to_string(),
             &lock.bytes_per_holder.to_string(),
-            &format!("{:.0}", lock.atomics_alone),
-            &format!("{:.1}", lock.atomics_contended),
+            &lock.atomics_alone.map_or(String::new(), |atomics| format!("{atomics:.0}")),
+            &lock.atomics_contended.map_or(String::new(), |atomics| format!("{atomics:.1}")),
             lock.wait,
             &lock.keys.join(","),
             lock.promise,

@@ -71,7 +71,8 @@ fn search() -> Result<PathBuf, Failure> {
 pub type Changes = Vec<(&'static str, Option<OsString>)>;
 
 /// What makes a program load `library` with the lock of `choice`, or keeps it from loading ours if that is native.
-pub fn changes(choice: &Choice, library: Option<&Library>) -> Changes {
+/// `rwlock`, a checked spec or native, is the readers-writer lock if it is given.
+pub fn changes(choice: &Choice, rwlock: Option<&str>, library: Option<&Library>) -> Changes {
     let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let others = entries(&inherited).filter(|entry| !is_ours(entry));
     let (lock, ours) = match choice {
@@ -80,12 +81,14 @@ pub fn changes(choice: &Choice, library: Option<&Library>) -> Changes {
     };
     let preloads: Vec<&[u8]> = ours.into_iter().chain(others).map(OsStr::as_bytes).collect();
     let preloads = OsString::from_vec(preloads.join(&b':'));
-    vec![
+    let mut changes: Changes = vec![
         ("LD_PRELOAD", Some(preloads).filter(|list| !list.is_empty())),
         ("POUNDLOCK_LOCK", lock),
         // Who names a lock wants it now, whatever a parent switched off.
         ("POUNDLOCK_DISABLE", None),
-    ]
+    ];
+    changes.extend(rwlock.map(|spec| ("POUNDLOCK_RWLOCK", Some(spec.into()))));
+    changes
 }
 
 fn is_separator(byte: &u8) -> bool {

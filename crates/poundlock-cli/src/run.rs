@@ -3,7 +3,7 @@
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::preload::{self, Changes, Library};
-use crate::spec::Choice;
+use crate::spec::{self, Choice};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -19,11 +19,12 @@ pub fn run(args: &RunArgs) -> Failure {
 
 fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
+    let rwlock = spec::parse_rwlock(args.rwlock.as_deref())?;
     let library = match choice {
         Choice::Native => None,
         Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
     };
-    let mut changes = preload::changes(&choice, library.as_ref());
+    let mut changes = preload::changes(&choice, rwlock, library.as_ref());
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }

@@ -1,7 +1,7 @@
 //! Which locks the command line names.
 
 use crate::failure::Failure;
-use poundlock::check_spec;
+use poundlock::{check_rw_spec, check_spec};
 use std::fmt;
 
 const NATIVE: &str = "native";
@@ -37,6 +37,15 @@ impl Choice {
         (family.check)(spec).map_err(Failure::ours)?;
         Ok(Choice::Lock(spec.to_owned()))
     }
+}
+
+/// `spec` if it names a readers-writer lock, or native.
+pub fn parse_rwlock(spec: Option<&str>) -> Result<Option<&str>, Failure> {
+    match spec {
+        Some(spec) if spec != NATIVE => check_rw_spec(spec).map_err(Failure::ours)?,
+        _ => {}
+    }
+    Ok(spec)
 }
 
 /// Locks that can take each other's place.

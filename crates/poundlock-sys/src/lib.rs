@@ -38,12 +38,15 @@ pub struct pound_lock_t {
     pound_ops: *const c_void,
 }
 
-/// Any readers-writer lock by name. To be initialised by [`pound_rwlock_init`].
+/// Any readers-writer lock by name, or the default. All bytes zero is an unlocked one of the default.
 #[repr(C)]
 pub struct pound_rwlock_t {
     pound_bytes: [u64; 6],
     pound_ops: *const c_void,
 }
+
+/// An unlocked lock of the default.
+pub const POUND_RWLOCK_INIT: pound_rwlock_t = pound_rwlock_t { pound_bytes: [0; 6], pound_ops: std::ptr::null() };
 
 /// What is known of a lock. The keys are the calling thread's until it asks for another lock; the other strings stay.
 #[repr(C)]
@@ -113,22 +116,34 @@ unsafe extern "C" {
     /// Makes `policy=own` mean this policy, for good; 0 or EBUSY.
     pub fn pound_policy_use(policy: *const pound_policy) -> c_int;
 
+    /// The index-th lock, or null past the last. Valid until the calling thread asks again.
+    pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;
+
     /// Makes an unlocked readers-writer lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
     pub fn pound_rwlock_init(lock: *mut pound_rwlock_t, spec: *const c_char, error: *mut c_char, size: size_t)
     -> c_int;
     /// Enters as a reader.
     pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t);
+    /// Enters as a reader if that needs no waiting.
+    pub fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool;
+    /// Enters as a reader; gives up at an absolute deadline on a clock.
+    pub fn pound_rwlock_timedrdlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+    /// Enters as a reader that may be one already.
+    pub fn pound_rwlock_rdlock_again(lock: *mut pound_rwlock_t);
+    /// Enters as a reader that may be one already, if that needs no waiting.
+    pub fn pound_rwlock_tryrdlock_again(lock: *mut pound_rwlock_t) -> bool;
     /// Leaves as a reader.
     pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
     /// Enters as the writer.
     pub fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t);
+    /// Enters as the writer if that needs no waiting.
+    pub fn pound_rwlock_trywrlock(lock: *mut pound_rwlock_t) -> bool;
+    /// Enters as the writer; gives up at an absolute deadline on a clock.
+    pub fn pound_rwlock_timedwrlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
     /// Leaves as the writer.
     pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
-    /// As [`pound_lock_info`], of the readers-writer locks.
+    /// The index-th readers-writer lock, or null past the last. Valid until the calling thread asks again.
     pub fn pound_rwlock_info(index: size_t) -> *const pound_lock_info;
-
-    /// The index-th lock, or null past the last. Valid until the calling thread asks again.
-    pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;
 
     /// Starts counting events.
     pub fn pound_events_start();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// A spec that names no lock, or a setting that its lock does not have. Displays as one line that names what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError(String);
+pub struct SpecError(pub(crate) String);
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

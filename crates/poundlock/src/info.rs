@@ -31,9 +31,18 @@ pub struct LockInfo {
 
 /// Every lock that there is, in the list's order.
 pub fn locks() -> impl Iterator<Item = LockInfo> {
-    (0..).map_while(|index| {
+    each(poundlock_sys::pound_lock_info)
+}
+
+/// Every readers-writer lock that there is, in the list's order.
+pub fn rw_locks() -> impl Iterator<Item = LockInfo> {
+    each(poundlock_sys::pound_rwlock_info)
+}
+
+fn each(get: unsafe extern "C" fn(usize) -> *const poundlock_sys::pound_lock_info) -> impl Iterator<Item = LockInfo> {
+    (0..).map_while(move |index| {
         // SAFETY: any index may be asked for; the result is null or valid until this thread asks again.
-        let info = unsafe { poundlock_sys::pound_lock_info(index).as_ref() }?;
+        let info = unsafe { get(index).as_ref() }?;
         Some(LockInfo {
             // SAFETY: these are literals of the C library.
             name: unsafe { text(info.name) },

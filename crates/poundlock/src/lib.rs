@@ -2,7 +2,8 @@
 //!
 //! - [`Mutex`]: a blocking, NUMA-aware mutex (ShflLock, SOSP'19) behind the interface of [`lock_api`], const-constructible.
 //! - [`AnyLock`]: a lock chosen by name at run time, for comparing locks and for programs that let their users choose.
-//! - [`locks()`]: what there is to choose from.
+//! - [`RwLock`]: readers together or a writer alone, ShflLock's or by name ([`rw_lock_by_name`]).
+//! - [`locks()`], [`rw_locks()`]: what there is to choose from.
 //! - [`route()`]: the order of CPUs in which the locks that have a route hand over.
 //!
 //! No lock here poisons itself when its holder panics, and none is recursive. A lock may be freed by the next owner as
@@ -19,14 +20,17 @@ mod any;
 mod info;
 mod mutex;
 mod route;
+mod rwlock;
 mod shares;
 
 pub use any::{AnyLock, AnyLockGuard, SpecError, check_spec};
-pub use info::{LockInfo, locks};
+pub use info::{LockInfo, locks, rw_locks};
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 pub use route::{Route, route};
 
 pub use shares::{Tenant, TooManyTenants, set_thread_weight};
+
+pub use rwlock::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, check_rw_spec, rw_lock_by_name};
 
 pub use poundlock_sys::C_COMPILER;
 

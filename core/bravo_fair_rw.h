@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* BRAVO over the fair queue readers-writer lock: bravo.h says what that is, fair_rw.h what is under it. */
+#ifndef POUNDLOCK_BRAVO_FAIR_RW_H
+#define POUNDLOCK_BRAVO_FAIR_RW_H
+
+#include "bravo.h"
+#include "fair_rw.h"
+
+struct bravo_fair_rw_policy {
+	enum wait wait;
+	uint32_t inhibit; /* how many times as long as revoking took readers do without bias */
+};
+
+#define bravo_fair_rw_settings(S) S(bravo_fair_rw, inhibit, BRAVO_INHIBIT, 0, 1000000, 1)
+#define bravo_fair_rw_bytes sizeof(struct bravo_fair_rw), sizeof(struct mcs_node), 0
+
+static inline struct fair_rw_policy bravo_fair_rw_under(struct bravo_fair_rw_policy policy)
+{
+	return (struct fair_rw_policy){.wait = policy.wait};
+}
+
+BRAVO_OVER(fair_rw)
+
+#endif

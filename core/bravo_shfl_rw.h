@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* BRAVO over ShflLock's readers-writer lock: bravo.h says what that is, shfl_rw.h what is under it. */
+#ifndef POUNDLOCK_BRAVO_SHFL_RW_H
+#define POUNDLOCK_BRAVO_SHFL_RW_H
+
+#include "bravo.h"
+#include "shfl_rw.h"
+
+struct bravo_shfl_rw_policy {
+	enum wait wait;
+	uint32_t patience; /* as in shfl_rw.h */
+	uint32_t inhibit;  /* how many times as long as revoking took readers do without bias */
+};
+
+#define bravo_shfl_rw_settings(S)                       \
+	S(bravo_shfl_rw, patience, 4, 0, 1000000000, 1) \
+	S(bravo_shfl_rw, inhibit, BRAVO_INHIBIT, 0, 1000000, 1)
+#define bravo_shfl_rw_bytes sizeof(struct bravo_shfl_rw), sizeof(struct shfl_node), 0
+
+static inline struct shfl_rw_policy bravo_shfl_rw_under(struct bravo_shfl_rw_policy policy)
+{
+	return (struct shfl_rw_policy){.wait = policy.wait, .patience = policy.patience};
+}
+
+BRAVO_OVER(shfl_rw)
+
+#endif

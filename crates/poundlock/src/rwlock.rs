@@ -1,0 +1,203 @@
+//! `pound_rwlock_t` behind `lock_api`.
+
+use crate::{SpecError, monotonic_in, until};
+use lock_api::{GuardSend, RawRwLock as _, RawRwLockTimed};
+use poundlock_sys::{
+    POUND_RWLOCK_INIT, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t,
+    pound_rwlock_timedrdlock, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock, pound_rwlock_trywrlock,
+    pound_rwlock_wrlock, pound_rwlock_wrunlock,
+};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString, c_char};
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+/// The readers-writer lock without its data: 56 bytes, never allocates. The default, `INIT`, is ShflLock's.
+///
+/// Newcomers may pass waiters until the head of the queue closes the lock. A thread that reads must not lock again: it
+/// may wait for a writer that waits for it.
+pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
+
+/// Protects a `T` that many may read or one may write. See [`RawRwLock`] and, for the methods, [`lock_api::RwLock`].
+///
+/// ```
+/// static NUMBERS: poundlock::RwLock<Vec<u64>> = poundlock::RwLock::new(Vec::new());
+///
+/// NUMBERS.write().push(1);
+/// assert_eq!(*NUMBERS.read(), [1]);
+/// ```
+pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
+/// Reads an [`RwLock`]'s data until it is dropped.
+pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
+/// Writes an [`RwLock`]'s data until it is dropped.
+pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
+
+/// An unlocked lock as `spec`, NAME\[,KEY=VALUE...\], says; see [`crate::rw_locks()`].
+///
+/// Settings of one lock are shared by all locks of that name in the process.
+///
+/// ```
+/// let lock = poundlock::rw_lock_by_name("fair_rw,wait=yield", 1)?;
+/// *lock.write() += 1;
+/// assert_eq!(*lock.read(), 2);
+/// # Ok::<(), poundlock::SpecError>(())
+/// ```
+pub fn rw_lock_by_name<T>(spec: &str, data: T) -> Result<RwLock<T>, SpecError> {
+    Ok(RwLock::from_raw(raw_by_name(spec)?, data))
+}
+
+/// Whether `spec` names a readers-writer lock and settings that it has.
+///
+/// Like [`rw_lock_by_name`], it makes the settings those of all locks of that name in the process.
+pub fn check_rw_spec(spec: &str) -> Result<(), SpecError> {
+    raw_by_name(spec).map(drop)
+}
+
+fn raw_by_name(spec: &str) -> Result<RawRwLock, SpecError> {
+    let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name has no NUL: {spec:?}")))?;
+    let mut lock = MaybeUninit::<pound_rwlock_t>::uninit();
+    let mut line = [0; 256];
+    // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
+    let error =
+        unsafe { pound_rwlock_init(lock.as_mut_ptr(), spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) };
+    if error == 0 {
+        // SAFETY: pound_rwlock_init succeeded. An unlocked lock may be moved.
+        return Ok(RawRwLock(UnsafeCell::new(unsafe { lock.assume_init() })));
+    }
+    let line = CStr::from_bytes_until_nul(&line).unwrap_or_default();
+    Err(SpecError(line.to_string_lossy().into_owned()))
+}
+
+// SAFETY: the C lock is made to be used by many threads at once.
+unsafe impl Sync for RawRwLock {}
+// SAFETY: as above. A lock that is moved has no waiters: waiting borrows it.
+unsafe impl Send for RawRwLock {}
+
+// SAFETY: pound_rwlock_t excludes: beside a writer nobody enters, beside readers no writer does, and leaving releases what
+// entering acquires. Any thread may leave for another, so guards may be sent.
+unsafe impl lock_api::RawRwLock for RawRwLock {
+    #[allow(clippy::declare_interior_mutable_const)] // lock_api asks for it: every use makes a lock of its own
+    const INIT: RawRwLock = RawRwLock(UnsafeCell::new(POUND_RWLOCK_INIT));
+    type SharedGuard = GuardSend;
+    type ExclusiveGuard = GuardSend;
+
+    fn lock_shared(&self) -> GuardSend {
+        // SAFETY: INIT or pound_rwlock_init made it valid, and the borrow keeps it where it is while anybody waits.
+        unsafe { pound_rwlock_rdlock(self.0.get()) }
+        GuardSend::new()
+    }
+
+    fn try_lock_shared(&self) -> Option<GuardSend> {
+        // SAFETY: as in lock_shared.
+        unsafe { pound_rwlock_tryrdlock(self.0.get()) }.then(GuardSend::new)
+    }
+
+    unsafe fn unlock_shared(&self, _guard: GuardSend) {
+        // SAFETY: as in lock_shared; the caller is a reader.
+        unsafe { pound_rwlock_rdunlock(self.0.get()) }
+    }
+
+    fn lock_exclusive(&self) -> GuardSend {
+        // SAFETY: as in lock_shared.
+        unsafe { pound_rwlock_wrlock(self.0.get()) }
+        GuardSend::new()
+    }
+
+    fn try_lock_exclusive(&self) -> Option<GuardSend> {
+        // SAFETY: as in lock_shared.
+        unsafe { pound_rwlock_trywrlock(self.0.get()) }.then(GuardSend::new)
+    }
+
+    unsafe fn unlock_exclusive(&self, _guard: GuardSend) {
+        // SAFETY: as in lock_shared; the caller is the writer.
+        unsafe { pound_rwlock_wrunlock(self.0.get()) }
+    }
+
+    fn is_locked(&self) -> bool {
+        self.try_lock_exclusive()
+            .map(|guard| {
+                // SAFETY: it has just become the writer.
+                unsafe { self.unlock_exclusive(guard) }
+            })
+            .is_none()
+    }
+
+    fn is_locked_exclusive(&self) -> bool {
+        self.try_lock_shared()
+            .map(|guard| {
+                // SAFETY: it has just become a reader.
+                unsafe { self.unlock_shared(guard) }
+            })
+            .is_none()
+    }
+}
+
+// SAFETY: a timed method that succeeds has entered, with the orders of entering, and one that gives up has not.
+unsafe impl RawRwLockTimed for RawRwLock {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardSend> {
+        let Some(deadline) = monotonic_in(timeout) else {
+            return Some(self.lock_shared());
+        };
+        // SAFETY: as in lock_shared; the deadline is a valid timespec.
+        let error = unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        (error == 0).then(GuardSend::new)
+    }
+
+    fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardSend> {
+        self.try_lock_shared_for(until(deadline))
+    }
+
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardSend> {
+        let Some(deadline) = monotonic_in(timeout) else {
+            return Some(self.lock_exclusive());
+        };
+        // SAFETY: as in lock_shared; the deadline is a valid timespec.
+        let error = unsafe { pound_rwlock_timedwrlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        (error == 0).then(GuardSend::new)
+    }
+
+    fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<GuardSend> {
+        self.try_lock_exclusive_for(until(deadline))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_are_together_and_writers_alone() {
+        for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
+            let lock = rw_lock_by_name(spec, (0, 0)).expect(spec);
+            let (one, other) = (lock.read(), lock.try_read().expect("a reader is inside"));
+            assert!(lock.try_write().is_none() && lock.try_write_for(Duration::from_millis(1)).is_none());
+            drop((one, other));
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        for _ in 0..500 {
+                            let mut both = lock.write();
+                            both.0 += 1;
+                            both.1 += 1;
+                            drop(both);
+                            let both = lock.read();
+                            assert_eq!(both.0, both.1);
+                        }
+                    });
+                }
+            });
+            assert_eq!(*lock.try_read_for(Duration::from_secs(3600)).expect("it is free"), (2000, 2000));
+        }
+    }
+
+    #[test]
+    fn a_wrong_spec_is_named() {
+        assert_eq!(
+            check_rw_spec("mcs").map_err(|error| error.to_string()),
+            Err("there is no readers-writer lock 'mcs'".to_owned())
+        );
+    }
+}
