@@ -177,16 +177,18 @@ static inline bool ron_shared_park(struct ron_shared_slot *slot, struct ron_shar
 				   const struct w_deadline *deadline)
 {
 	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING), granted = ron_shared_of(lock, RON_SHARED_GRANTED);
-	/* relaxed: only whether it changes matters; who grants changes it after it has seen PARKED */
+	/* relaxed: if it is stale the sleep ends at once; who grants changes it after it has seen PARKED */
 	uint32_t before = w_load_relaxed(&slot->wake);
 
 	/* [Z5] release: pairs with [Z6]; our look at wake is before its change */
 	if (w_compare_exchange_release(&slot->lock, &seen, ron_shared_of(lock, RON_SHARED_PARKED))) {
 		w_event(park);
-		do
+		do {
 			w_park(&slot->wake, before, deadline);
-		/* relaxed: ron_shared_wait reads again */
-		while (w_load_relaxed(&slot->lock) != granted && !w_expired(deadline));
+			/* [Z12] acquire: pairs with [Z13]; who changed it for us has granted before */
+			before = w_load_acquire(&slot->wake);
+			/* relaxed: [Z7] reads again */
+		} while (w_load_relaxed(&slot->lock) != granted && !w_expired(deadline));
 	}
 	/* [Z7] acquire: pairs with [Z6]; the last holder's critical section */
 	return w_load_acquire(&slot->lock) == granted;
@@ -307,8 +309,8 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 	while (!w_compare_exchange_acq_rel(&waiter->lock, &seen, ron_shared_of(lock, RON_SHARED_GRANTED)));
 	if (seen == ron_shared_of(lock, RON_SHARED_PARKED)) {
 		w_event(wake_in_cs);
-		/* relaxed: the sleeper's slot says what for. By now it may be another's, who then wakes for no reason */
-		(void)w_fetch_add_relaxed(&waiter->wake, 1);
+		/* [Z13] release: pairs with [Z12]; the grant. By now the slot may be another's, who then wakes for no reason */
+		(void)w_fetch_add_release(&waiter->wake, 1);
 		w_unpark(&waiter->wake);
 	}
 	return true;

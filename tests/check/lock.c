@@ -253,8 +253,8 @@ const struct check_client check_clients[] = {
 	ENTRY("order/5/yield", lock_2_yield, 5, "contended", NULL, prepare, finish, ORDERED(5), .walks = 20000),
 	ENTRY("order/5/park", lock_2_park, 5, "contended", NULL, prepare, finish, ORDERED(5), .walks = 20000),
 #endif
-	ENTRY("moved/3/spin", lock_1_spin, 3, "contended", "3", prepare, finish, .moves = 2),
-	ENTRY("moved/3/park", lock_1_park, 3, "contended", "3", prepare, finish, .moves = 1),
+	ENTRY("moved/3/spin", lock_1_spin, 3, "contended", "3", prepare, finish, .moves = 2, .walks = WALKS),
+	ENTRY("moved/3/park", lock_1_park, 3, "contended", "3", prepare, finish, .moves = 1, .walks = WALKS),
 	ENTRY("moved/5/park", held_park, 5, "contended", NULL, hold, finish, .moves = 2, .walks = 20000),
 	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),
 	ENTRIES("2x2", lock_2, 2, "contended", "4", prepare, finish, .spurious = 1),

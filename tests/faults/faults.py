@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["core", "lib", "world/user", "tests/expect.h", "tests/unit", "tests/stress"]
-WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "thread", "topology"]]
+WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
 STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "lib/any.c",
           "lib/any_rw.c", "lib/box.c", "lib/poundlock.c", "lib/spec.c"]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
@@ -136,14 +136,14 @@ FAULTS = [
           "core/shuffle.h", "} while (seen == SHFL_ABANDONED);", "} while (seen == SHFL_FREE);"),
     Fault("last-moment-grant-lost", "a waiter gives up although the lock has come in the last moment", "waits",
           "core/wait.h",
-          "if (w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED)",
-          "if (w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_FREE)"),
+          "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;",
+          "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_FREE;"),
 
     # ---- The queue ----
     Fault("role-lost", "the shuffler's role is lost", "shuffle",
           "core/shuffle.h", "\tw_store_release(&node->shuffler, 1);\n", ""),
     Fault("batch-without-end", "shuffling passes waiters without bound", "shuffle",
-          "core/shuffle.h", "while (last->batch < SHFL_MAX_BATCH && (", "while (("),
+          "core/shuffle.h", "return last->batch < order.bound && (", "return ("),
     Fault("last-waiter-moved", "the shuffler moves the last waiter, behind which others link themselves", "shuffle",
           "core/shuffle.h", "if (!next)\n\t\treturn false;\n\t/* [S4]", "/* [S4]"),
     Fault("second-queue-dropped", "the second queue is forgotten when it is to come back", "cna",
