@@ -46,28 +46,46 @@ static const struct setting all_settings[] = {
 #define SET(lock, key, ...) .key = settings.lock##_##key,
 #define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
 
-#define BOX_HEADER 64 /* a cache line, with the size of the whole */
-
 /* ---- Locks that do not fit: in a box of their own, from their first use to their destruction ---- */
+
+/* Lies before the lock, in a cache line of its own. */
+struct box_header {
+	size_t bytes; /* with this */
+	void *owner;  /* whose box it is: a lock copied while it was free has another's, and gets one of its own */
+};
+
+#define BOX_HEADER 64
+
+static inline struct box_header *header_of(void *boxed)
+{
+	return (struct box_header *)((char *)boxed - BOX_HEADER);
+}
+
+static inline bool is_own(void *boxed, void *lock)
+{
+	return boxed && header_of(boxed)->owner == lock;
+}
 
 /* The lock in the box of @lock, made if there is none yet. */
 static inline void *in_box(void *lock, size_t (*size)(void), void (*init)(void *lock, size_t size))
 {
 	W_ATOMIC(void *) *box = lock;
-	void *made, *seen;
+	struct box_header *made;
+	void *seen, *boxed;
 	size_t bytes;
 
 	/* acquire: pairs with the release below; the lock as init() made it */
 	seen = w_load_acquire(box);
-	if (w_likely(seen))
+	if (w_likely(is_own(seen, lock)))
 		return seen;
 	bytes = size();
 	made = box_get(BOX_HEADER + bytes);
-	*(size_t *)made = BOX_HEADER + bytes;
-	init((char *)made + BOX_HEADER, bytes);
+	*made = (struct box_header){.bytes = BOX_HEADER + bytes, .owner = lock};
+	boxed = (char *)made + BOX_HEADER;
+	init(boxed, bytes);
 	/* release: pairs with the acquire above and below */
-	if (w_compare_exchange_release(box, &seen, (void *)((char *)made + BOX_HEADER)))
-		return (char *)made + BOX_HEADER;
+	if (w_compare_exchange_release(box, &seen, boxed))
+		return boxed;
 	box_put(made, BOX_HEADER + bytes);
 	/* acquire: pairs with the release of who was faster; what the failed compare-exchange read is not ordered by it */
 	return w_load_acquire(box);
@@ -77,12 +95,11 @@ static inline void unbox(void *lock)
 {
 	W_ATOMIC(void *) *box = lock;
 	/* relaxed, both: nobody else uses a lock that is being destroyed */
-	char *memory = w_load_relaxed(box);
+	void *boxed = w_load_relaxed(box);
 
-	if (!memory)
-		return;
 	w_store_relaxed(box, NULL);
-	box_put(memory - BOX_HEADER, *(size_t *)(memory - BOX_HEADER));
+	if (is_own(boxed, lock))
+		box_put(header_of(boxed), header_of(boxed)->bytes);
 }
 
 #define IN_BOX(name, lock) name##_in_box(lock)
