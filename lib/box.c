@@ -5,12 +5,9 @@
  * A list is emptied by exchange and filled by compare-exchange from any value: neither depends on what the first box's
  * link was a moment ago, so there is no ABA.
  */
-#define _GNU_SOURCE
 #include "box.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "world.h"
 
@@ -60,20 +57,11 @@ static struct box *take(unsigned class)
 	return box;
 }
 
-static void *map(size_t size)
-{
-	int saved = errno;
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	errno = saved;
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 /* A box of fresh memory; the chunk's others go into the list. NULL if there is no memory. */
 static struct box *cut(unsigned class)
 {
 	size_t size = (size_t)1 << class, chunk = size > CHUNK ? size : CHUNK;
-	char *memory = map(chunk);
+	char *memory = w_map(chunk);
 	struct box *box;
 
 	if (!memory || size >= chunk)

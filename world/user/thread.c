@@ -47,7 +47,7 @@ static uint32_t thread_id(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-static void *map(size_t size)
+void *w_map(size_t size)
 {
 	int saved = errno;
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,7 +64,7 @@ void *w_common_make(size_t bytes)
 {
 	void *made, *seen = NULL;
 
-	while (!(made = map(bytes)))
+	while (!(made = w_map(bytes)))
 		w_yield();
 	/* release: pairs with the acquires in w_common() and below */
 	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made, memory_order_release,
@@ -144,7 +144,7 @@ static void add(struct w_self *self)
 /* A new record out of a chunk of fresh memory, whose others become free ones; NULL if there is no memory. */
 static struct w_self *new_record(uint32_t tid)
 {
-	struct w_self *chunk = map(CHUNK);
+	struct w_self *chunk = w_map(CHUNK);
 
 	if (!chunk)
 		return NULL;
@@ -229,7 +229,7 @@ void *w_node_get_slow(struct w_self *self)
 		node = find_node(more->nodes, MORE_NODES);
 	if (node)
 		return node;
-	more = map(MORE_BYTES);
+	more = w_map(MORE_BYTES);
 	if (!more)
 		return reserve_node();
 	more->next = first;

@@ -190,6 +190,9 @@ struct w_visible {
 extern W_HIDDEN struct w_visible w_visible_readers[W_VISIBLE];
 #define w_visible(i) (&w_visible_readers[i])
 
+/* @size bytes of zeroed memory, never to be unmapped; NULL if there is none. Changes no errno. */
+W_HIDDEN void *w_map(size_t size);
+
 W_HIDDEN void *w_node_get_slow(struct w_self *self);
 
 static inline void *w_node_get(void)
