@@ -30,6 +30,7 @@ struct thread {
 	bool ended;
 	ucontext_t context;
 	struct w_self self;
+	struct w_own own;
 	_Alignas(16) char stack[STACK];
 };
 
@@ -50,6 +51,12 @@ static struct thread *self(void)
 	return &machine.threads[machine.running];
 }
 
+static void become(struct thread *thread)
+{
+	w_self_or_null = &thread->self;
+	w_own = thread->own;
+}
+
 /* Goes on with the earliest thread that is awake; back to main() if all have ended. */
 static void pick(void)
 {
@@ -67,7 +74,8 @@ static void pick(void)
 		swapcontext(&machine.threads[before].context, &machine.main);
 	} else if (next != before) {
 		machine.running = next;
-		w_self_or_null = &machine.threads[next].self;
+		machine.threads[before].own = w_own;
+		become(&machine.threads[next]);
 		swapcontext(&machine.threads[before].context, &machine.threads[next].context);
 	}
 }
@@ -182,6 +190,7 @@ static __attribute__((noinline)) void make(struct thread *thread)
 static void run(uint64_t end)
 {
 	struct w_self *before = w_self();
+	struct w_own own = w_own;
 
 	machine.end = end;
 	for (int i = 0; i < machine.count; i++) {
@@ -189,15 +198,15 @@ static void run(uint64_t end)
 
 		/* Not all at once. */
 		thread->time = thread->begin ? thread->begin : 1000 + (uint64_t)i * 137;
-		thread->self.weight = thread->weight;
-		thread->self.group = thread->group + 1;
-		thread->self.random = 1 + (uint32_t)i;
+		thread->own =
+			(struct w_own){.weight = thread->weight, .group = thread->group + 1, .random = 1 + (uint32_t)i};
 		make(thread);
 	}
 	machine.running = 0;
-	w_self_or_null = &machine.threads[0].self;
+	become(&machine.threads[0]);
 	swapcontext(&machine.main, &machine.threads[0].context);
 	w_self_or_null = before;
+	w_own = own;
 	machine.count = 0;
 	EXPECT(!atomic_load(&machine.lock.state) && !atomic_load(&machine.lock.tail));
 }

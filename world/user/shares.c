@@ -27,14 +27,14 @@ W_ATOMIC(const struct w_own_policy *) w_own_policy;
 
 /* ---- Accounts ---- */
 
-struct w_account *w_account_open(struct w_self *self, const void *lock)
+struct w_account *w_account_open(const void *lock)
 {
-	struct w_account *oldest = &self->accounts[0];
+	struct w_account *oldest = &w_own.accounts[0];
 
 	for (int i = 1; i < W_ACCOUNTS; i++)
-		if ((int32_t)(self->accounts[i].used - oldest->used) < 0)
-			oldest = &self->accounts[i];
-	*oldest = (struct w_account){.lock = lock, .used = ++self->account_uses};
+		if ((int32_t)(w_own.accounts[i].used - oldest->used) < 0)
+			oldest = &w_own.accounts[i];
+	*oldest = (struct w_account){.lock = lock, .used = ++w_own.account_uses};
 	return oldest;
 }
 
@@ -57,21 +57,21 @@ uint32_t w_weight_of_nice(int nice)
 	return nice_weights[index < 0 ? 0 : index > last ? last : index];
 }
 
-uint32_t w_weight_read(struct w_self *self)
+uint32_t w_weight_read(void)
 {
 	int saved = errno;
 
 	errno = 0;
-	self->weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0)); /* Linux: the thread's; of an error, -1 */
+	w_own.weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0)); /* Linux: the thread's; of an error, -1 */
 	if (errno)
-		self->weight = NICE_0_WEIGHT;
+		w_own.weight = NICE_0_WEIGHT;
 	errno = saved;
-	return self->weight;
+	return w_own.weight;
 }
 
 void w_weight_set(uint32_t weight)
 {
-	w_self()->weight = weight;
+	w_own.weight = weight;
 }
 
 /* ---- Groups ---- */
@@ -94,24 +94,24 @@ static uint32_t number_of(uint64_t id)
 	return 0;
 }
 
-static uint32_t join(struct w_self *self, uint64_t id, uint32_t weight)
+static uint32_t join(uint64_t id, uint32_t weight)
 {
 	uint32_t number = number_of(id);
 
 	if (number)
 		atomic_store_explicit(&w_group_weights[number], weight, memory_order_relaxed);
-	self->group = number + 1;
+	w_own.group = number + 1;
 	return number;
 }
 
 bool w_tenant_set(uint64_t id, uint32_t weight)
 {
-	return join(w_self(), id << 1 | 1, weight); /* odd: no cgroup's */
+	return join(id << 1 | 1, weight); /* odd: no cgroup's */
 }
 
 void w_tenant_clear(void)
 {
-	w_self()->group = 0;
+	w_own.group = 0;
 }
 
 /* FNV-1a. */
@@ -200,16 +200,16 @@ static uint32_t cgroup_weight(const struct w_cgroup *cgroup)
 	return (number_in(text, CGROUP_WEIGHT) * NICE_0_WEIGHT + CGROUP_WEIGHT - 1) / CGROUP_WEIGHT;
 }
 
-uint32_t w_group_read(struct w_self *self)
+uint32_t w_group_read(void)
 {
 	int saved = errno;
 	struct w_cgroup cgroup;
 	char text[4096];
 	uint32_t number = 0;
 
-	self->group = 1;
+	w_own.group = 1;
 	if (read_text("/proc/thread-self/cgroup", text, sizeof(text)) && w_cgroup_parse(text, &cgroup))
-		number = join(self, hash(cgroup.path), cgroup_weight(&cgroup));
+		number = join(hash(cgroup.path), cgroup_weight(&cgroup));
 	errno = saved;
 	return number;
 }

@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +25,7 @@ struct w_more_nodes {
 #define RESERVE 64
 
 __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
+__thread struct w_own w_own __attribute__((tls_model("initial-exec")));
 uint32_t w_generation;
 bool w_listening;
 struct w_visible w_visible_readers[W_VISIBLE] __attribute__((aligned(64)));
@@ -179,16 +179,15 @@ struct w_self *w_self_attach(void)
 		else
 			wait_for_memory(tid);
 	}
-	/* They were another thread's. */
-	memset(self->accounts, 0, sizeof(self->accounts));
-	self->weight = 0;
-	self->group = 0;
-	if (!self->random)
-		self->random = (uint32_t)w_now() * 2654435761u ^ tid;
-	if (!self->random)
-		self->random = 1;
 	w_self_or_null = self;
 	return self;
+}
+
+uint32_t w_random_seed(void)
+{
+	uint32_t seed = (uint32_t)w_now() * 2654435761u ^ thread_id();
+
+	return seed ? seed : 1;
 }
 
 /* ---- Nodes ---- */

@@ -153,16 +153,22 @@ struct w_account {
 struct w_self {
 	struct w_node nodes[W_NODES];
 	W_ATOMIC(uint32_t) tid; /* the owner's; 0: free */
-	uint32_t random;
-	uint32_t id;         /* from 1 on */
-	struct w_self *next; /* in the list of all records */
+	uint32_t id;            /* from 1 on */
+	struct w_self *next;    /* in the list of all records */
 	W_ATOMIC(struct w_more_nodes *) more;
-	struct w_account accounts[W_ACCOUNTS];
-	uint32_t account_uses;
-	uint32_t weight; /* 0: not known yet */
-	uint32_t group;  /* one more than its number; 0: not known yet */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
+
+/* What is over when the thread is: no other thread ever sees it, and nothing orders a next owner after it. */
+struct w_own {
+	struct w_account accounts[W_ACCOUNTS];
+	uint32_t account_uses;
+	uint32_t random; /* 0: not begun */
+	uint32_t weight; /* 0: not known yet */
+	uint32_t group;  /* one more than its number; 0: not known yet */
+};
+
+extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
 
 extern W_HIDDEN __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
 W_HIDDEN struct w_self *w_self_attach(void);
@@ -229,15 +235,17 @@ static inline uint32_t w_fork_generation(void)
 /* In a forked child: begins a generation, and frees the records, but no nodes, of the threads that do not exist here. */
 W_HIDDEN void w_after_fork_in_child(void);
 
+/* Where the thread's random numbers begin: not 0. */
+W_HIDDEN uint32_t w_random_seed(void);
+
 static inline uint32_t w_random(void)
 {
-	struct w_self *self = w_self();
-	uint32_t x = self->random;
+	uint32_t x = w_likely(w_own.random) ? w_own.random : w_random_seed();
 
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
-	return self->random = x;
+	return w_own.random = x;
 }
 
 extern W_HIDDEN bool w_listening;
@@ -253,36 +261,30 @@ W_HIDDEN uint64_t w_counted(enum w_event event);
 
 /* ---- Shares (shares.c) ---- */
 
-W_HIDDEN struct w_account *w_account_open(struct w_self *self, const void *lock);
+W_HIDDEN struct w_account *w_account_open(const void *lock);
 
 static inline struct w_account *w_account(const void *lock)
 {
-	struct w_self *self = w_self();
-
 	for (int i = 0; i < W_ACCOUNTS; i++) {
-		if (self->accounts[i].lock == lock) {
-			self->accounts[i].used = ++self->account_uses;
-			return &self->accounts[i];
+		if (w_own.accounts[i].lock == lock) {
+			w_own.accounts[i].used = ++w_own.account_uses;
+			return &w_own.accounts[i];
 		}
 	}
-	return w_account_open(self, lock);
+	return w_account_open(lock);
 }
 
-W_HIDDEN uint32_t w_weight_read(struct w_self *self);
-W_HIDDEN uint32_t w_group_read(struct w_self *self);
+W_HIDDEN uint32_t w_weight_read(void);
+W_HIDDEN uint32_t w_group_read(void);
 
 static inline uint32_t w_weight(void)
 {
-	struct w_self *self = w_self();
-
-	return w_likely(self->weight) ? self->weight : w_weight_read(self);
+	return w_likely(w_own.weight) ? w_own.weight : w_weight_read();
 }
 
 static inline uint32_t w_group(void)
 {
-	struct w_self *self = w_self();
-
-	return w_likely(self->group) ? self->group - 1 : w_group_read(self);
+	return w_likely(w_own.group) ? w_own.group - 1 : w_group_read();
 }
 
 #define W_GROUPS 64
