@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes what is generated of the documents, or with --check says whether it is up to date: the table of locks.md, from
+"""Writes what is generated of the documents, or with --check says whether it is up to date: the tables of locks.md, from
 `poundlock list --json`; the tables of verification.md, from tests/check/expected.txt and the labels in core/.
 
 Every lock needs a page of its own in locks/.
@@ -24,11 +24,18 @@ HEADER = """\
 """
 
 
+RW_HEADER = """\
+| lock | order | bytes | a waiter | a holder | atomics reading | writing | contended | default wait | keys besides `wait` |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
 def row(lock):
     keys = ", ".join(f"`{key}`" for key in lock["keys"] if key != "wait")
     size = f"{lock['bytes_per_lock']}{' boxed' if lock['boxed'] else ''}"
+    reading = "" if lock["atomics_reading"] is None else f"| {lock['atomics_reading']:.0f} "
     return (f"| [`{lock['name']}`](locks/{lock['name']}.md) | {lock['promise']} | {size} | {lock['bytes_per_waiter']} "
-            f"| {lock['bytes_per_holder']} | {lock['atomics_alone']:.0f} | {lock['atomics_contended']:.1f} "
+            f"| {lock['bytes_per_holder']} {reading}| {lock['atomics_alone']:.0f} | {lock['atomics_contended']:.1f} "
             f"| {lock['wait']} | {keys} |\n")
 
 
@@ -80,12 +87,13 @@ def labels_table():
     return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
 
 
-def locks_table():
-    locks = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)["locks"]
-    missing = [lock["name"] for lock in locks if not (DOCS / "locks" / f"{lock['name']}.md").exists()]
+def locks_tables():
+    listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
+    locks, rwlocks = listing["locks"], listing["rwlocks"]
+    missing = [lock["name"] for lock in locks + rwlocks if not (DOCS / "locks" / f"{lock['name']}.md").exists()]
     if missing:
         sys.exit(f"docs/locks/ has no page of {', '.join(missing)}")
-    return HEADER + "".join(map(row, locks))
+    return [HEADER + "".join(map(row, locks)), RW_HEADER + "".join(map(row, rwlocks))]
 
 
 def filled(page, tables):
@@ -97,7 +105,7 @@ def filled(page, tables):
 
 
 def main():
-    pages = {"locks.md": [locks_table()], "verification.md": [clients_table(), labels_table()]}
+    pages = {"locks.md": locks_tables(), "verification.md": [clients_table(), labels_table()]}
     for name, tables in pages.items():
         page = DOCS / name
         text = filled(page, tables)

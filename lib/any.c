@@ -16,6 +16,7 @@
 #include "any_rw.h"
 #include "box.h"
 #include "hold.h"
+#include "info.h"
 #include "poundlock.h"
 #include "route.h"
 #include "spec.h"
@@ -340,13 +341,9 @@ static const struct {
 #define BOX_SIZE_BOXED_BARE(name) name##_size
 #define BOX_SIZE_BOXED_NODE(name) name##_size
 
-static const struct {
-	const char *promise, *paper;
-	enum wait wait;
-	size_t (*box)(void); /* the bytes of its box; NULL: it has none */
-	size_t bytes_lock, bytes_waiter, bytes_holder;
-} facts[LOCKS] = {
-#define LOCK(name, kind, wait, promise, paper) {promise, paper, WAIT_##wait, BOX_SIZE_##kind(name), name##_bytes},
+static const struct facts facts[LOCKS] = {
+#define LOCK(name, kind, wait, promise, paper) \
+	{#name, promise, paper, WAIT_##wait, BOX_SIZE_##kind(name), name##_bytes},
 #include "locks.def"
 };
 
@@ -413,44 +410,9 @@ const struct any_ops *any_find(const char *spec, char *error, size_t size)
 
 /* ---- What is known of them ---- */
 
-static const struct atomics {
-	const char *lock;
-	double alone, contended;
-} atomics[] = {
-#define ATOMICS(lock, alone, contended) {#lock, alone, contended},
-#include "atomics.def"
-};
-
-static struct atomics atomics_of(const char *lock)
-{
-	for (size_t i = 0; i < sizeof(atomics) / sizeof(atomics[0]); i++)
-		if (!strcmp(atomics[i].lock, lock))
-			return atomics[i];
-	return (struct atomics){lock, __builtin_nan(""), __builtin_nan("")};
-}
-
 const struct pound_lock_info *pound_lock_info(size_t index)
 {
-	static _Thread_local struct pound_lock_info info;
-	static _Thread_local char keys[64];
-
-	if (index >= LOCKS)
-		return NULL;
-	spec_keys(all_ops[index][0].name, all_settings, SETTINGS, keys, sizeof(keys));
-	info = (struct pound_lock_info){
-		.name = all_ops[index][0].name,
-		.wait = spec_wait_name(facts[index].wait),
-		.promise = facts[index].promise,
-		.paper = facts[index].paper,
-		.keys = keys,
-		.bytes_per_lock = facts[index].bytes_lock + (facts[index].box ? facts[index].box() : 0),
-		.boxed = facts[index].box,
-		.bytes_per_waiter = facts[index].bytes_waiter,
-		.bytes_per_holder = facts[index].bytes_holder,
-		.atomics_alone = atomics_of(all_ops[index][0].name).alone,
-		.atomics_contended = atomics_of(all_ops[index][0].name).contended,
-	};
-	return &info;
+	return index < LOCKS ? info_of(&facts[index], all_settings, SETTINGS) : NULL;
 }
 
 /* ---- Fork ---- */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "all.h"
-#include "poundlock.h"
+#include "info.h"
 #include "spec.h"
 
 /* ---- Settings ---- */
@@ -111,12 +111,8 @@ enum {
 
 const struct any_rw_ops *const any_rw_default = &all_ops[INDEX_shfl_rw][WAIT_PARK];
 
-static const struct {
-	const char *promise, *paper;
-	enum wait wait;
-	size_t bytes_lock, bytes_waiter, bytes_holder;
-} facts[LOCKS] = {
-#define RWLOCK(name, wait, promise, paper) {promise, paper, WAIT_##wait, name##_bytes},
+static const struct facts facts[LOCKS] = {
+#define RWLOCK(name, wait, promise, paper) {#name, promise, paper, WAIT_##wait, NULL, name##_bytes},
 #include "locks.def"
 };
 
@@ -178,23 +174,5 @@ void any_rw_after_fork(void)
 
 const struct pound_lock_info *pound_rwlock_info(size_t index)
 {
-	static _Thread_local struct pound_lock_info info;
-	static _Thread_local char keys[64];
-
-	if (index >= LOCKS)
-		return NULL;
-	spec_keys(all_ops[index][0].name, all_settings, SETTINGS, keys, sizeof(keys));
-	info = (struct pound_lock_info){
-		.name = all_ops[index][0].name,
-		.wait = spec_wait_name(facts[index].wait),
-		.promise = facts[index].promise,
-		.paper = facts[index].paper,
-		.keys = keys,
-		.bytes_per_lock = facts[index].bytes_lock,
-		.bytes_per_waiter = facts[index].bytes_waiter,
-		.bytes_per_holder = facts[index].bytes_holder,
-		.atomics_alone = __builtin_nan(""),
-		.atomics_contended = __builtin_nan(""),
-	};
-	return &info;
+	return index < LOCKS ? info_of(&facts[index], all_settings, SETTINGS) : NULL;
 }

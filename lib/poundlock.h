@@ -216,12 +216,14 @@ struct pound_lock_info {
 	size_t bytes_per_waiter;
 	size_t bytes_per_holder;
 	/* Atomic read-modify-writes of an acquisition and release, as counted by tests/count: alone, and the mean of four
-	 * threads that all want the lock all the time. NaN where that was not counted. */
+	 * threads that all want the lock all the time. Of a readers-writer lock: alone as a writer, and of threads that
+	 * write every other time. NaN where that was not counted. */
 	double atomics_alone;
 	double atomics_contended;
+	double atomics_reading; /* of a readers-writer lock: alone as a reader; else NaN */
 };
 
-/* The @index-th lock, or NULL past the last. What it returns is the calling thread's, until its next call. */
+/* The @index-th lock, or NULL past the last. What it returns is the calling thread's, until it asks for another. */
 const struct pound_lock_info *pound_lock_info(size_t index);
 
 /* The same of the readers-writer locks. */

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * count [FILE]: how many atomic read-modify-writes each lock makes for one acquisition and release, in its default way
- * of waiting: alone, and as the mean of threads that all want it all the time (ShflLock, Table 1). Prints them in the
- * form of lib/atomics.def. With that file's name compares instead, and fails where they differ.
+ * of waiting: alone, and as the mean of threads that all want it all the time (ShflLock, Table 1). A readers-writer lock
+ * alone as reader and as writer; all the threads write every other time. Prints them in the form of lib/atomics.def.
+ * With that file's name compares instead, and fails where they differ.
  *
  * Nothing here depends on time: world/world.h.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "../expect.h"
-#include "any.h"
+#include "any_rw.h"
 #include "poundlock.h"
 
 #define ROUNDS 2000      /* acquisitions by each thread */
@@ -32,7 +34,9 @@ static struct {
 
 static char stacks[COUNT_THREADS][STACK];
 static const struct any_ops *ops;
-static _Alignas(8) char lock[ANY_LOCK_SIZE];
+static const struct any_rw_ops *rw_ops;
+/* At the same address in every run, since some locks hash it. */
+static char *const lock = (char *)0x200000000;
 
 /* ---- The world ---- */
 
@@ -107,18 +111,48 @@ static void pass(int steps)
 		count_step();
 }
 
-static void acquire_and_release(void)
+/* One acquisition and release: the @turn-th of the thread. */
+static void (*use)(int turn);
+
+static void lock_and_unlock(int turn)
 {
+	(void)turn;
 	ops->lock(lock);
 	pass(SECTION);
 	EXPECT(ops->unlock(lock));
 	pass(BETWEEN);
 }
 
+static void read_and_leave(int turn)
+{
+	(void)turn;
+	rw_ops->rdlock(lock, false);
+	pass(SECTION);
+	EXPECT(rw_ops->rdunlock(lock));
+	pass(BETWEEN);
+}
+
+static void write_and_leave(int turn)
+{
+	(void)turn;
+	rw_ops->wrlock(lock);
+	pass(SECTION);
+	EXPECT(rw_ops->wrunlock(lock));
+	pass(BETWEEN);
+}
+
+static void read_or_write(int turn)
+{
+	if (turn % 2)
+		read_and_leave(turn);
+	else
+		write_and_leave(turn);
+}
+
 static void thread_main(void)
 {
 	for (int i = 0; i < ROUNDS; i++)
-		acquire_and_release();
+		use(i);
 	run.alive[run.self] = false;
 	pass_turn();
 	setcontext(&run.main);
@@ -135,28 +169,29 @@ static void create(uint32_t thread)
 	run.alive[thread] = true;
 }
 
-static void begin(void)
+static void begin(void (*by)(int turn))
 {
-	memset(lock, 0, sizeof(lock));
+	use = by;
+	memset(lock, 0, ANY_RW_SIZE);
 	run.random = 1;
 	run.steps = run.updates = 0;
 }
 
-static double alone(void)
+static double alone(void (*by)(int turn))
 {
 	uint64_t before;
 
-	begin();
-	acquire_and_release();
+	begin(by);
+	use(0);
 	before = run.updates;
 	for (int i = 0; i < ROUNDS; i++)
-		acquire_and_release();
+		use(0);
 	return (double)(run.updates - before) / ROUNDS;
 }
 
-static double together(void)
+static double together(void (*by)(int turn))
 {
-	begin();
+	begin(by);
 	for (uint32_t i = 0; i < COUNT_THREADS; i++)
 		create(i);
 	run.self = 0;
@@ -167,21 +202,44 @@ static double together(void)
 
 /* ---- What is said of it ---- */
 
+static void begin_part(const char *lock_name)
+{
+	expect_part = lock_name;
+	limit(SECONDS);
+}
+
+static size_t describe_lock(const char *name, char *text, size_t size)
+{
+	char error[256];
+
+	begin_part(name);
+	ops = any_find(name, error, sizeof(error));
+	EXPECT(ops, "%s", error);
+	return (size_t)snprintf(text, size, "ATOMICS(%s, %.1f, %.1f)\n", name, alone(lock_and_unlock),
+				together(lock_and_unlock));
+}
+
+static size_t describe_rw_lock(const char *name, char *text, size_t size)
+{
+	char error[256];
+
+	begin_part(name);
+	rw_ops = any_rw_find(name, error, sizeof(error));
+	EXPECT(rw_ops, "%s", error);
+	return (size_t)snprintf(text, size, "RW_ATOMICS(%s, %.1f, %.1f, %.1f)\n", name, alone(read_and_leave),
+				alone(write_and_leave), together(read_or_write));
+}
+
 static void describe(char *text, size_t size)
 {
 	const struct pound_lock_info *info;
 	size_t used = 0;
-	char error[256];
 
-	for (size_t i = 0; (info = pound_lock_info(i)); i++) {
-		expect_part = info->name;
-		limit(SECONDS);
-		ops = any_find(info->name, error, sizeof(error));
-		EXPECT(ops, "%s", error);
-		used += (size_t)snprintf(text + used, size - used, "ATOMICS(%s, %.1f, %.1f)\n", ops->name, alone(),
-					 together());
-		EXPECT(used < size);
-	}
+	for (size_t i = 0; (info = pound_lock_info(i)) && used < size; i++)
+		used += describe_lock(info->name, text + used, size - used);
+	for (size_t i = 0; (info = pound_rwlock_info(i)) && used < size; i++)
+		used += describe_rw_lock(info->name, text + used, size - used);
+	EXPECT(used < size);
 }
 
 /* Whether the lines of @path that begin as ours do are @text. */
@@ -192,7 +250,7 @@ static bool file_says(const char *path, const char *text)
 
 	EXPECT(file, "cannot read %s", path);
 	while (fgets(line, sizeof(line), file)) {
-		if (strncmp(line, "ATOMICS(", 8))
+		if (strncmp(line, "ATOMICS(", 8) && strncmp(line, "RW_ATOMICS(", 11))
 			continue;
 		if (strncmp(text, line, strlen(line))) {
 			fprintf(stderr, "count: %s has %snow counted: %.*s\n", path, line, (int)strcspn(text, "\n"),
@@ -210,6 +268,8 @@ int main(int count, char **arguments)
 {
 	static char text[65536];
 
+	EXPECT(mmap(lock, ANY_RW_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		    0) == lock);
 	describe(text, sizeof(text));
 	if (count > 1)
 		return !file_says(arguments[1], text);

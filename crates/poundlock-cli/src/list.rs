@@ -28,6 +28,8 @@ struct Lock {
     /// None where they were not counted.
     atomics_alone: Option<f64>,
     atomics_contended: Option<f64>,
+    /// Of a readers-writer lock.
+    atomics_reading: Option<f64>,
     wait: &'static str,
     keys: Vec<String>,
     promise: &'static str,
@@ -44,6 +46,7 @@ impl From<LockInfo> for Lock {
             bytes_per_holder: info.bytes_per_holder,
             atomics_alone: counted(info.atomics_alone),
             atomics_contended: counted(info.atomics_contended),
+            atomics_reading: counted(info.atomics_reading),
             wait: info.wait,
             keys: info.keys.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
             promise: info.promise,
@@ -65,29 +68,32 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
         let listing = Listing { schema: "poundlock.list/1", provenance, locks, rwlocks };
         println!("{}", serde_json::to_string_pretty(&listing).map_err(Failure::ours)?);
     } else {
-        println!("{}\n\nreaders-writer locks (--rwlock)\n{}", table(&locks), table(&rwlocks));
+        let [mutual, rw] = [table(&locks, &ATOMICS), table(&rwlocks, &RW_ATOMICS)];
+        println!("{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(locks: &[Lock]) -> Table {
-    let header =
-        ["lock", "boxed", "bytes", "+ waiter", "+ holder", "atomics", "contended", "wait", "keys", "promise", "paper"];
-    let mut table = text_table::with_header(&header, 2..7);
+/// A column of counted atomics.
+type Atomics = (&'static str, fn(&Lock) -> Option<f64>);
+
+const ALONE: fn(&Lock) -> Option<f64> = |lock| lock.atomics_alone;
+const CONTENDED: Atomics = ("contended", |lock| lock.atomics_contended);
+const ATOMICS: [Atomics; 2] = [("atomics", ALONE), CONTENDED];
+const RW_ATOMICS: [Atomics; 3] = [("read", |lock| lock.atomics_reading), ("write", ALONE), CONTENDED];
+
+fn table(locks: &[Lock], atomics: &[Atomics]) -> Table {
+    let mut header = vec!["lock", "boxed", "bytes", "+ waiter", "+ holder"];
+    header.extend(atomics.iter().map(|(name, _)| name));
+    let figures = 2..header.len();
+    header.extend(["wait", "keys", "promise", "paper"]);
+    let mut table = text_table::with_header(&header, figures);
     for lock in locks {
-        table.add_row([
-            lock.name,
-            if lock.boxed { "yes" } else { "" },
-            &lock.bytes_per_lock.to_string(),
-            &lock.bytes_per_waiter.to_string(),
-            &lock.bytes_per_holder.to_string(),
-            &lock.atomics_alone.map_or(String::new(), |atomics| format!("{atomics:.0}")),
-            &lock.atomics_contended.map_or(String::new(), |atomics| format!("{atomics:.1}")),
-            lock.wait,
-            &lock.keys.join(","),
-            lock.promise,
-            lock.paper,
-        ]);
+        let mut row: Vec<String> = vec![lock.name.into(), if lock.boxed { "yes" } else { "" }.into()];
+        row.extend([lock.bytes_per_lock, lock.bytes_per_waiter, lock.bytes_per_holder].map(|bytes| bytes.to_string()));
+        row.extend(atomics.iter().map(|(_, of)| of(lock).map_or(String::new(), |count| format!("{count:.1}"))));
+        row.extend([lock.wait, &lock.keys.join(","), lock.promise, lock.paper].map(str::to_owned));
+        table.add_row(row);
     }
     table
 }

@@ -13,13 +13,20 @@ fn every_lock_is_listed() {
     assert_eq!(listing["schema"], "poundlock.list/1");
     assert!(listing["machine"]["cpu"].is_string() && listing["compiler"]["locks"].is_string(), "{listing:#}");
     let locks = listing["locks"].as_array().expect("locks");
-    assert_eq!(locks.len(), poundlock::locks().count());
-    for (listed, info) in locks.iter().zip(poundlock::locks()) {
+    let rwlocks = listing["rwlocks"].as_array().expect("rwlocks");
+    assert_eq!([locks.len(), rwlocks.len()], [poundlock::locks().count(), poundlock::rw_locks().count()]);
+    for (listed, info) in locks.iter().chain(rwlocks).zip(poundlock::locks().chain(poundlock::rw_locks())) {
         assert_eq!(listed["name"], info.name);
         assert_eq!(listed["bytes_per_lock"], info.bytes_per_lock);
         assert_eq!(listed["bytes_per_waiter"], info.bytes_per_waiter);
         assert_eq!(listed["bytes_per_holder"], info.bytes_per_holder);
         assert_eq!(listed["wait"], info.wait);
+        assert_eq!(listed["atomics_alone"], info.atomics_alone);
+        assert_eq!(listed["atomics_contended"], info.atomics_contended);
+        assert_eq!(
+            listed["atomics_reading"].as_f64(),
+            (!info.atomics_reading.is_nan()).then_some(info.atomics_reading)
+        );
         assert!(listed["keys"].as_array().is_some_and(|keys| keys.contains(&"wait".into())), "{listed}");
         for words in [info.promise, info.paper, &info.keys] {
             assert!(text.contains(words), "no {words:?} in {text}");

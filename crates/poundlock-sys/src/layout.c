@@ -5,5 +5,5 @@
 const size_t poundlock_sys_layout[] = {
 	sizeof(pound_mutex_t),    _Alignof(pound_mutex_t),        offsetof(pound_mutex_t, pound_state),
 	sizeof(pound_lock_t),     _Alignof(pound_lock_t),         sizeof(pound_rwlock_t),
-	_Alignof(pound_rwlock_t), sizeof(struct pound_lock_info), offsetof(struct pound_lock_info, bytes_per_holder),
+	_Alignof(pound_rwlock_t), sizeof(struct pound_lock_info), offsetof(struct pound_lock_info, atomics_reading),
 };

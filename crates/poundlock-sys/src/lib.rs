@@ -70,9 +70,13 @@ pub struct pound_lock_info {
     /// The bytes that a holder keeps.
     pub bytes_per_holder: size_t,
     /// Atomic read-modify-writes of an acquisition and release, as counted; NaN where that was not done.
+    /// Of a readers-writer lock: as a writer.
     pub atomics_alone: f64,
-    /// The same as the mean of four threads that all want the lock all the time.
+    /// The same as the mean of four threads that all want the lock all the time; of a readers-writer lock, and write
+    /// every other time.
     pub atomics_contended: f64,
+    /// Of a readers-writer lock: alone, as a reader. Else NaN.
+    pub atomics_reading: f64,
 }
 
 /// A policy of the program's own for the order of waiters.
@@ -243,7 +247,7 @@ mod tests {
             size_of::<pound_rwlock_t>(),
             align_of::<pound_rwlock_t>(),
             size_of::<pound_lock_info>(),
-            offset_of!(pound_lock_info, bytes_per_holder),
+            offset_of!(pound_lock_info, atomics_reading),
         ];
         // SAFETY: layout.c defines it with this type and number of elements, and nothing writes to it.
         assert_eq!(here, unsafe { poundlock_sys_layout });

@@ -24,9 +24,13 @@ pub struct LockInfo {
     /// What a holder keeps.
     pub bytes_per_holder: usize,
     /// Atomic read-modify-writes of an acquisition and release, as counted; NaN where that was not done.
+    /// Of a readers-writer lock: as a writer.
     pub atomics_alone: f64,
-    /// The same as the mean of four threads that all want the lock all the time.
+    /// The same as the mean of four threads that all want the lock all the time; of a readers-writer lock, and write
+    /// every other time.
     pub atomics_contended: f64,
+    /// Of a readers-writer lock: alone, as a reader. Else NaN.
+    pub atomics_reading: f64,
 }
 
 /// Every lock that there is, in the list's order.
@@ -60,6 +64,7 @@ fn each(get: unsafe extern "C" fn(usize) -> *const poundlock_sys::pound_lock_inf
             bytes_per_holder: info.bytes_per_holder,
             atomics_alone: info.atomics_alone,
             atomics_contended: info.atomics_contended,
+            atomics_reading: info.atomics_reading,
         })
     })
 }

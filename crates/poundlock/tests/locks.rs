@@ -1,6 +1,6 @@
 //! Every lock, through both interfaces, keeps threads apart, keeps its deadlines and says what is wrong with a spec.
 
-use poundlock::{AnyLock, Mutex, locks};
+use poundlock::{AnyLock, Mutex, locks, rw_locks};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -145,6 +145,13 @@ fn every_lock_tells_what_it_is() {
         assert!(!info.promise.is_empty() && !info.paper.is_empty(), "{info:?}");
         assert!((1..=32).contains(&info.bytes_per_lock) || info.boxed, "{info:?}");
         assert!(info.atomics_alone >= 1.0 && info.atomics_contended >= 1.0, "{info:?}");
+        assert!(info.atomics_reading.is_nan(), "{info:?}");
+    }
+    for info in rw_locks() {
+        assert!(["spin", "yield", "park"].contains(&info.wait), "{info:?}");
+        assert!(!info.promise.is_empty() && !info.paper.is_empty(), "{info:?}");
+        assert!((1..=48).contains(&info.bytes_per_lock) && !info.boxed, "{info:?}");
+        assert!(info.atomics_alone >= 1.0 && info.atomics_contended >= 1.0 && info.atomics_reading >= 1.0, "{info:?}");
     }
 }
 
