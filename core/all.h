@@ -18,6 +18,7 @@
 #include "cna.h"
 #include "cst.h"
 #include "fair_rw.h"
+#include "hapax.h"
 #include "hbo.h"
 #include "hmcs.h"
 #include "malthusian.h"

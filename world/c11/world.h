@@ -160,4 +160,8 @@ void *w_node_get(void);
 extern _Alignas(64) char c11_shared[];
 #define w_common(bytes) ((void)(bytes), (void *)(c11_shared + CHECK_COMMON))
 
+/* In that block, as in world/check: the one slot, and how many numbers each thread has drawn. */
+#define w_slot(number) ((void)(number), (W_ATOMIC(uint32_t) *)w_common(0))
+#define w_unique() ((uint64_t)c11_self << 32 | ++((uint32_t *)w_common(0))[1 + c11_self])
+
 #endif

@@ -209,4 +209,8 @@ void *w_node_get(void);
 #define CHECK_COMMON 512
 #define w_common(bytes) ((void)(bytes), (void *)(0x100000000000 + CHECK_COMMON))
 
+/* In that block: one slot, to which all numbers lead, the worst case; and how many numbers each thread has drawn. */
+#define w_slot(number) ((void)(number), (uint32_t *)w_common(0))
+#define w_unique() ((uint64_t)check_engine->self() << 32 | ++((uint32_t *)w_common(0))[1 + check_engine->self()])
+
 #endif

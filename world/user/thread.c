@@ -254,6 +254,18 @@ void w_nodes_in_use(void (*visit)(void *node))
 		visit_in_use(more->nodes, MORE_NODES, visit);
 }
 
+/* ---- Unique numbers ---- */
+
+W_ATOMIC(uint32_t) w_slots[W_SLOTS] __attribute__((aligned(64)));
+
+/* The first number of the next block; that of the first block is not 0. */
+uint64_t w_unique_block(void)
+{
+	static W_ATOMIC(uint64_t) blocks;
+
+	return (atomic_fetch_add(&blocks, 1) + 1) * W_UNIQUE_BLOCK;
+}
+
 /* ---- Fork ---- */
 
 /* Nodes in use of threads that do not exist in the child stay in use: a lock that such a thread held still has them. */

@@ -166,6 +166,7 @@ struct w_own {
 	uint32_t random; /* 0: not begun */
 	uint32_t weight; /* 0: not known yet */
 	uint32_t group;  /* one more than its number; 0: not known yet */
+	uint64_t unique; /* the next of its block of unique numbers; a block's first: it has none */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -224,6 +225,27 @@ static inline void *w_common(size_t bytes)
 
 /* Calls @visit for each node of the calling thread that is in use. */
 W_HIDDEN void w_nodes_in_use(void (*visit)(void *node));
+
+#define W_UNIQUE_BLOCK 65536
+
+W_HIDDEN uint64_t w_unique_block(void);
+
+static inline uint64_t w_unique(void)
+{
+	if (w_unlikely(!(w_own.unique % W_UNIQUE_BLOCK)))
+		w_own.unique = w_unique_block();
+	return w_own.unique++;
+}
+
+#define W_SLOTS 4096
+
+extern W_HIDDEN W_ATOMIC(uint32_t) w_slots[W_SLOTS];
+
+/* Spread, so that numbers that follow one another lie on different cache lines. */
+static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
+{
+	return &w_slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
+}
 
 extern W_HIDDEN uint32_t w_generation;
 

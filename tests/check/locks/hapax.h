@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#define BYPASS(threads) 0
+#define ARRIVAL arrive
+#define WALKS_4 20000
+#define COMMON_ROOM 64
