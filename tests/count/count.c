@@ -26,6 +26,7 @@
 static struct {
 	ucontext_t main, threads[COUNT_THREADS];
 	struct w_self *records[COUNT_THREADS];
+	struct w_own own[COUNT_THREADS];
 	bool alive[COUNT_THREADS];
 	uint32_t self;
 	uint64_t updates, steps;
@@ -40,6 +41,14 @@ static char *const lock = (char *)0x200000000;
 
 /* ---- The world ---- */
 
+/* Goes on as that thread. */
+static void become(uint32_t thread)
+{
+	run.self = thread;
+	w_self_or_null = run.records[thread];
+	w_own = run.own[thread];
+}
+
 /* The next thread's turn, if there are others. */
 static void pass_turn(void)
 {
@@ -51,8 +60,8 @@ static void pass_turn(void)
 	if (next == before)
 		return;
 	run.records[before] = w_self_or_null;
-	run.self = next;
-	w_self_or_null = run.records[next];
+	run.own[before] = w_own;
+	become(next);
 	swapcontext(&run.threads[before], &run.threads[next]);
 }
 
@@ -158,6 +167,9 @@ static void thread_main(void)
 	setcontext(&run.main);
 }
 
+/* All weigh the same, whatever the nice value of this process. */
+static const struct w_own newcomer = {.weight = 1024, .group = 1};
+
 static void create(uint32_t thread)
 {
 	ucontext_t *context = &run.threads[thread];
@@ -167,11 +179,13 @@ static void create(uint32_t thread)
 	context->uc_stack.ss_size = STACK;
 	makecontext(context, thread_main, 0);
 	run.alive[thread] = true;
+	run.own[thread] = newcomer;
 }
 
 static void begin(void (*by)(int turn))
 {
 	use = by;
+	w_own = newcomer;
 	memset(lock, 0, ANY_RW_SIZE);
 	run.random = 1;
 	run.steps = run.updates = 0;
@@ -194,8 +208,7 @@ static double together(void (*by)(int turn))
 	begin(by);
 	for (uint32_t i = 0; i < COUNT_THREADS; i++)
 		create(i);
-	run.self = 0;
-	w_self_or_null = run.records[0];
+	become(0);
 	EXPECT(!swapcontext(&run.main, &run.threads[0]));
 	return (double)run.updates / (ROUNDS * COUNT_THREADS);
 }
