@@ -248,6 +248,7 @@ pub enum Walk {
 /// Walks `count` times through `client` at random. The fault's choices are those of its walk.
 pub fn walks(client: &'static Client, settings: Settings, walk: Walk, count: u64, seed: u64) -> Report {
     let mut machine = Machine::new(client, settings);
+    machine.coded = false;
     let start = machine.moment();
     let mut report = report();
     let mut length = 100;

@@ -23,6 +23,8 @@ pub const EVENTS: usize = 64;
 const OUTCOMES: usize = 8;
 /// Below the stack pointer what calls have left is wiped, so that it does not tell states apart.
 const WIPED: usize = 1024;
+/// What nobody can tell from having never been is dropped in each step if states are told apart, else once in so many.
+const COLLECTS: u32 = 16;
 
 /// What a thread asks for.
 #[derive(Clone, Copy)]
@@ -207,6 +209,8 @@ pub struct Machine {
     readable: Vec<u16>,
     options: Vec<Alternative>,
     code: Vec<u64>,
+    /// Whether `code` will be asked for.
+    pub coded: bool,
     /// What has gone wrong.
     pub fault: Option<String>,
     /// By event of core/events.def, how often it has happened.
@@ -275,6 +279,7 @@ impl Machine {
             readable: Vec::new(),
             options: Vec::new(),
             code: Vec::new(),
+            coded: true,
             fault: None,
             events: [0; EVENTS],
             story: None,
@@ -381,7 +386,9 @@ impl Machine {
         // SAFETY: no coroutine runs, and a suspended one keeps nothing below its stack pointer.
         unsafe {
             ptr::write_bytes((sp - WIPED) as *mut u8, 0, WIPED);
-            self.now.threads[thread].stack = xxh3_128(arena::bytes(sp, arena::stack_top(thread) - sp));
+            if self.coded {
+                self.now.threads[thread].stack = xxh3_128(arena::bytes(sp, arena::stack_top(thread) - sp));
+            }
         }
         if self.now.threads[thread].status == Status::Ready && self.is_waiting(thread) {
             self.test(thread);
@@ -715,8 +722,10 @@ impl Machine {
         if let Some(location) = changed {
             self.test_again(location);
         }
-        let live = self.is_live();
-        self.now.memory.collect(live);
+        if self.coded || self.now.step.is_multiple_of(COLLECTS) {
+            let live = self.is_live();
+            self.now.memory.collect(live);
+        }
         if self.fault.is_none() {
             self.directly(self.client.invariant, "after that step");
         }
