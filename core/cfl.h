@@ -496,19 +496,18 @@ static inline void cfl_link_back(struct shfl_node *node, struct shfl_node *last)
 	}
 }
 
-/* As the head, with nobody to bring forward for certain, brings one forward of those that are there. */
+/* As the head, with nobody to bring forward for certain, brings one forward of those that are there; anew fills @tally. */
 static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node *node, struct shfl_stop stop,
-					      bool wake, struct cfl_policy policy)
+					      bool wake, struct cfl_policy policy, struct cfl_tally *tally)
 {
 	struct shfl_order order = {.rank = cfl_rank, .bound = node->batch + 1};
-	struct cfl_tally tally;
 	struct cfl_aim aim;
 
-	tally.groups = 0;
-	cfl_look_ahead(lock, node, &tally);
-	if (node->batch >= policy.bypass || !tally.groups)
+	tally->groups = 0;
+	cfl_look_ahead(lock, node, tally);
+	if (node->batch >= policy.bypass || !tally->groups)
 		return node;
-	aim = cfl_settle_for(lock, &tally);
+	aim = cfl_settle_for(lock, tally);
 	order.context = &aim;
 	node->seen = NULL;
 	return shfl_walk(node, stop, wake, order);
@@ -534,7 +533,7 @@ static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct s
 		node->seen = NULL;
 	last = shfl_walk(node, stop, wake, order);
 	if (head && last == node)
-		last = cfl_place_one(lock, node, stop, wake, policy);
+		last = cfl_place_one(lock, node, stop, wake, policy, &tally);
 	cfl_link_back(node, last);
 	shfl_end(node, last, order);
 }

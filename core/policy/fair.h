@@ -22,7 +22,7 @@ static inline uint32_t policy_fair_rank(uint32_t shuffler, uint32_t waiter)
 {
 	int32_t ahead = (int32_t)(waiter - shuffler);
 
-	return ahead > 0 ? POLICY_STAY : (uint32_t)(ahead - INT32_MIN);
+	return ahead > 0 ? POLICY_STAY : (uint32_t)ahead ^ 1u << 31; /* as they compare with a sign */
 }
 
 #endif

@@ -14,8 +14,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -185,31 +185,41 @@ static uint32_t number_in(const char *text, uint32_t otherwise)
 	return number ? number : otherwise;
 }
 
-static uint32_t cgroup_weight(const struct w_cgroup *cgroup)
-{
-	char path[4096 + 64], text[32];
-	const char *root = "/sys/fs/cgroup";
+/* Where a cgroup is read, off the stack: a thread's may be of 16 KiB, of which a signal may want a quarter. */
+struct scratch {
+	char text[4096];
+	char path[4096 + 64]; /* all that @text may name, with what stands around it */
+};
 
-	if (cgroup->v1_controllers) {
-		snprintf(path, sizeof(path), "%s/%s%s/cpu.shares", root, cgroup->v1_controllers, cgroup->path);
-		return read_text(path, text, sizeof(text)) ? number_in(text, NICE_0_WEIGHT) : NICE_0_WEIGHT;
-	}
-	snprintf(path, sizeof(path), "%s%s/cpu.weight", root, cgroup->path);
+static uint32_t cgroup_weight(const struct w_cgroup *cgroup, char *path)
+{
+	bool v1 = cgroup->v1_controllers;
+	char text[32], *end = stpcpy(path, "/sys/fs/cgroup");
+
+	if (v1)
+		end = stpcpy(stpcpy(end, "/"), cgroup->v1_controllers);
+	stpcpy(stpcpy(end, cgroup->path), v1 ? "/cpu.shares" : "/cpu.weight");
 	if (!read_text(path, text, sizeof(text)))
 		return NICE_0_WEIGHT;
+	if (v1)
+		return number_in(text, NICE_0_WEIGHT);
 	return (number_in(text, CGROUP_WEIGHT) * NICE_0_WEIGHT + CGROUP_WEIGHT - 1) / CGROUP_WEIGHT;
 }
 
 uint32_t w_group_read(void)
 {
 	int saved = errno;
+	struct scratch *scratch = w_map(sizeof(*scratch));
 	struct w_cgroup cgroup;
-	char text[4096];
 	uint32_t number = 0;
 
 	w_own.group = 1;
-	if (read_text("/proc/thread-self/cgroup", text, sizeof(text)) && w_cgroup_parse(text, &cgroup))
-		number = join(hash(cgroup.path), cgroup_weight(&cgroup));
+	if (!scratch)
+		return 0;
+	if (read_text("/proc/thread-self/cgroup", scratch->text, sizeof(scratch->text)) &&
+	    w_cgroup_parse(scratch->text, &cgroup))
+		number = join(hash(cgroup.path), cgroup_weight(&cgroup, scratch->path));
+	munmap(scratch, sizeof(*scratch));
 	errno = saved;
 	return number;
 }

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A thread's share (world/user/shares.c): its cgroup out of what the kernel writes, in both versions and both at once; its
+ * weight by its nice value, by the kernel's table; tenants; and the ranks of the policy that orders by time held.
+ */
+#include "shares.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "policy/fair.h"
+#include "unit.h"
+
+/* ---- Cgroups ---- */
+
+static const struct {
+	const char *text, *path, *v1_controllers; /* of no cgroup: no path */
+} cgroups[] = {
+	{"", NULL, NULL},
+	{"\n", NULL, NULL},
+	{"nonsense\n", NULL, NULL},
+	{"1:name=systemd\n", NULL, NULL},
+	{"1:name=systemd:/a\n", NULL, NULL},
+	{"0::/\n", "/", NULL},
+	{"0::/user.slice/session-1.scope\n", "/user.slice/session-1.scope", NULL},
+	{"0::/no/newline", "/no/newline", NULL},
+	{"0::/a:b\n", "/a:b", NULL},
+	{"4:cpu:/a\n", "/a", "cpu"},
+	{"4:cpu,cpuacct:/docker/1\n", "/docker/1", "cpu,cpuacct"},
+	{"4:cpuacct,cpu:/docker/2\n", "/docker/2", "cpuacct,cpu"},
+	/* Neither is the controller, though its name begins so, or ends so. */
+	{"5:cpuset:/b\n4:cpuacct:/c\n6:xcpu:/d\n", NULL, NULL},
+	/* Both versions: the controller is where version 1 has it, in whichever order; else version 2's cgroup counts. */
+	{"12:cpuset:/b\n4:cpu,cpuacct:/a\n0::/two\n", "/a", "cpu,cpuacct"},
+	{"0::/two\n4:cpu,cpuacct:/a\n", "/a", "cpu,cpuacct"},
+	{"12:cpuset:/b\n1:name=systemd:/x\n0::/two\n", "/two", NULL},
+};
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static void cgroups_of_both_versions(void)
+{
+	for (int i = 0; i < COUNT(cgroups); i++) {
+		struct w_cgroup found;
+		char text[256];
+		bool is_found;
+
+		strcpy(text, cgroups[i].text);
+		is_found = w_cgroup_parse(text, &found);
+		EXPECT(is_found == !!cgroups[i].path, "'%s' %s", cgroups[i].text, is_found ? "has one" : "has none");
+		EXPECT(same(found.path, cgroups[i].path), "'%s' gives '%s'", cgroups[i].text, found.path);
+		EXPECT(same(found.v1_controllers, cgroups[i].v1_controllers), "'%s'", cgroups[i].text);
+	}
+}
+
+/* ---- Weights ---- */
+
+static void weights_of_nice_values(void)
+{
+	EXPECT(w_weight_of_nice(0) == 1024);
+	EXPECT(w_weight_of_nice(-20) == 88761 && w_weight_of_nice(19) == 15);
+	EXPECT(w_weight_of_nice(-21) == 88761 && w_weight_of_nice(20) == 15);
+	/* What the kernel's table is made by: a level is a factor of 1.25, rounded, more coarsely where weights are small. */
+	for (int nice = -20; nice < 19; nice++) {
+		double ratio = (double)w_weight_of_nice(nice) / w_weight_of_nice(nice + 1);
+		double rounding = 1.0 / w_weight_of_nice(nice + 1);
+
+		EXPECT(ratio > 1.25 * (0.97 - rounding) && ratio < 1.25 * (1.03 + rounding),
+		       "from nice %d to the next the weight falls by %.3f", nice, ratio);
+	}
+}
+
+static void weight_of_this_thread(void)
+{
+	errno = 77;
+	w_weight_set(0);
+	EXPECT(w_weight() == w_weight_of_nice(getpriority(PRIO_PROCESS, 0)));
+	EXPECT(!setpriority(PRIO_PROCESS, 0, 5));
+	EXPECT(w_weight() != w_weight_of_nice(5), "it is read anew each time");
+	w_weight_set(0);
+	EXPECT(w_weight() == w_weight_of_nice(5));
+	w_weight_set(4096);
+	EXPECT(w_weight() == 4096);
+	EXPECT(errno == 77);
+	w_weight_set(0);
+}
+
+/* ---- Groups ---- */
+
+static void tenants(void)
+{
+	uint32_t own, first;
+
+	errno = 77;
+	own = w_group();
+	EXPECT(own < W_GROUPS && w_group_weight(own) >= 1);
+	EXPECT(w_tenant_set(7, 2048));
+	first = w_group();
+	EXPECT(first && first != own && w_group_weight(first) == 2048);
+	EXPECT(w_tenant_set(8, 1024) && w_group() != first && w_group() != own);
+	EXPECT(w_tenant_set(7, 512) && w_group() == first && w_group_weight(first) == 512);
+	w_tenant_clear();
+	EXPECT(w_group() == own, "a thread that is of no tenant any more is of its cgroup again");
+	for (uint32_t id = 100; id < 100 + W_GROUPS; id++)
+		(void)w_tenant_set(id, 1024);
+	EXPECT(!w_tenant_set(100 + W_GROUPS, 1024) && !w_group(), "there are too many: they are of group 0");
+	EXPECT(w_tenant_set(7, 1024) && w_group() == first);
+	EXPECT(errno == 77);
+}
+
+/* ---- The policy that orders by time ---- */
+
+static void ranks_by_time(void)
+{
+	static const uint32_t shufflers[] = {0, 5, 1u << 31, UINT32_MAX - 3};
+
+	for (int i = 0; i < COUNT(shufflers); i++) {
+		uint32_t shuffler = shufflers[i], before = 0;
+
+		for (uint32_t less = 1u << 31; less; less /= 2) {
+			uint32_t rank = policy_fair_rank(shuffler, shuffler - less);
+
+			EXPECT(rank != POLICY_STAY && (less == 1u << 31 || rank > before), "%u less ranks %u", less,
+			       rank);
+			before = rank;
+			EXPECT(less == 1u << 31 || policy_fair_rank(shuffler, shuffler + less) == POLICY_STAY);
+		}
+		EXPECT(policy_fair_rank(shuffler, shuffler) > before &&
+		       policy_fair_rank(shuffler, shuffler) != POLICY_STAY);
+	}
+}
+
+int main(void)
+{
+	RUN(cgroups_of_both_versions);
+	RUN(weights_of_nice_values);
+	RUN(weight_of_this_thread);
+	RUN(tenants);
+	RUN(ranks_by_time);
+	return 0;
+}
