@@ -14,13 +14,16 @@
 #include <unistd.h>
 
 #include "spec.h"
+#include "stats.h"
+#include "stats_region.h"
 
 #define DEFAULT_LOCK "shfl_mutex"
 #define DEFAULT_RWLOCK "shfl_rw"
 #define NATIVE "native"
 #define LIBRARY "libpoundlock-preload.so"
+#define SHARED_MEMORY "/dev/shm"
 
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+void config_say(const char *format, ...)
 {
 	char line[512];
 	va_list arguments;
@@ -49,7 +52,7 @@ static bool read_switch(struct config *config, const char *name, bool unset)
 		return unset;
 	if (!strcmp(value, "0") || !strcmp(value, "1"))
 		return *value == '1';
-	say("poundlock: %s=%s is neither 0 nor 1; using native locks", name, value);
+	config_say("poundlock: %s=%s is neither 0 nor 1; using native locks", name, value);
 	make_native(config);
 	return unset;
 }
@@ -63,17 +66,37 @@ static struct config read_locks(void)
 
 	config.ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, sizeof(error));
 	if (!config.ops) {
-		say("poundlock: POUNDLOCK_LOCK: %s; using native locks", error);
+		config_say("poundlock: POUNDLOCK_LOCK: %s; using native locks", error);
 		return config;
 	}
 	if (rw_spec && !strcmp(rw_spec, NATIVE))
 		return config;
 	config.rw_ops = any_rw_find(rw_spec && *rw_spec ? rw_spec : DEFAULT_RWLOCK, error, sizeof(error));
 	if (!config.rw_ops) {
-		say("poundlock: POUNDLOCK_RWLOCK: %s; using native locks", error);
+		config_say("poundlock: POUNDLOCK_RWLOCK: %s; using native locks", error);
 		make_native(&config);
 	}
 	return config;
+}
+
+/* Where the statistics go, if there are to be any. */
+static void read_stats(struct config *config)
+{
+	const char *value = secure_getenv("POUNDLOCK_STATS"), *runtime = secure_getenv("XDG_RUNTIME_DIR");
+
+	config->profile = read_switch(config, "POUNDLOCK_PROFILE", false);
+	if (!value || !*value || !strcmp(value, "0"))
+		return;
+	if (*value == '/')
+		config->stats = value;
+	else if (!strcmp(value, "1"))
+		config->stats = runtime && *runtime == '/' ? runtime : SHARED_MEMORY;
+	else {
+		config_say("poundlock: POUNDLOCK_STATS=%s is neither 0, 1 nor a folder's path from the root; "
+			   "using native locks",
+			   value);
+		make_native(config);
+	}
 }
 
 /* Whether the file name at @entry, @length long, is this library's, in whatever directory. */
@@ -134,6 +157,7 @@ struct config config_read(void)
 	if (read_switch(&config, "POUNDLOCK_DISABLE", false))
 		make_native(&config);
 	config.verbose = read_switch(&config, "POUNDLOCK_VERBOSE", false);
+	read_stats(&config);
 	if (!read_switch(&config, "POUNDLOCK_INHERIT", true))
 		disinherit();
 	return config;
@@ -141,17 +165,20 @@ struct config config_read(void)
 
 void config_refuse(struct config *config, const char *what, const char *is)
 {
-	say("poundlock: %s %s; using native locks", what, is);
+	config_say("poundlock: %s %s; using native locks", what, is);
 	make_native(config);
 }
 
 void config_announce(const struct config *config)
 {
+	const char *statistics = stats_on ? stats_region_path() : NULL;
+
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		say("poundlock: lock=%s wait=%s rwlock=%s pid=%ld", config->ops->name,
-		    spec_wait_name(config->ops->wait), config->rw_ops ? config->rw_ops->name : NATIVE, (long)getpid());
+		config_say("poundlock: lock=%s wait=%s rwlock=%s pid=%ld%s%s", config->ops->name,
+			   spec_wait_name(config->ops->wait), config->rw_ops ? config->rw_ops->name : NATIVE,
+			   (long)getpid(), statistics ? " statistics=" : "", statistics ? statistics : "");
 	else
-		say("poundlock: lock=native pid=%ld", (long)getpid());
+		config_say("poundlock: lock=native pid=%ld", (long)getpid());
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the environment asks of the preload library: POUNDLOCK_LOCK, _RWLOCK, _VERBOSE, _DISABLE, _INHERIT. docs/preload.md tells
+ * What the environment asks of the preload library: POUNDLOCK_LOCK, _RWLOCK, _VERBOSE, _DISABLE, _INHERIT, _STATS, _PROFILE. docs/preload.md tells
  * users. A wrong value is one line on stderr, and everything native.
  */
 #ifndef POUNDLOCK_CONFIG_H
@@ -11,8 +11,13 @@
 struct config {
 	const struct any_ops *ops;       /* NULL: everything native */
 	const struct any_rw_ops *rw_ops; /* NULL: readers-writer locks native */
+	const char *stats;               /* the folder for statistics; NULL: none */
+	bool profile;                    /* with stacks */
 	bool verbose;
 };
+
+/* Writes a line to stderr. */
+__attribute__((format(printf, 1, 2))) W_HIDDEN void config_say(const char *format, ...);
 
 /* Reads the environment, complains of what is wrong in it, and with POUNDLOCK_INHERIT=0 removes us from it. */
 W_HIDDEN struct config config_read(void);

@@ -15,6 +15,7 @@
 #include "layout.h"
 #include "preload.h"
 #include "real.h"
+#include "stats.h"
 
 /* ---- Owners ---- */
 
@@ -132,13 +133,14 @@ int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 	kind = m->kind;
 	memset(mutex, 0, sizeof(*mutex));
 	m->kind = kind;
+	stats_forget(mutex);
 	return 0;
 }
 
 int mutex_destroy(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
-	const struct any_ops *ops = ops_of(m);
+	const struct any_ops *ops = stats_unobserved(ops_of(m));
 
 	if (!ops)
 		return real.pthread_mutex_destroy(mutex);
@@ -147,6 +149,7 @@ int mutex_destroy(pthread_mutex_t *mutex)
 	ops->unlock(m);
 	if (ops->destroy)
 		ops->destroy(m);
+	stats_forget(mutex);
 	m->kind = KIND_DESTROYED;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "layout.h"
 #include "real.h"
+#include "stats.h"
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
@@ -42,6 +43,8 @@ static void initialise_once(void)
 		config_refuse(&config, missing, "is missing from the C library");
 	else if (!layout_probe())
 		config_refuse(&config, "pthread_cond_t", "has an unknown layout in this C library");
+	else if (config.ops && config.stats)
+		stats_start(config.stats, config.profile, &config.ops, &config.rw_ops);
 	choose(&config);
 	config_announce(&config);
 }

@@ -19,6 +19,7 @@
 #include "layout.h"
 #include "preload.h"
 #include "real.h"
+#include "stats.h"
 
 /* ---- The read locks of a thread ---- */
 
@@ -218,6 +219,7 @@ static int rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
 	kind = rw->kind;
 	memset(lock, 0, sizeof(*lock));
 	rw->kind = kind;
+	stats_forget(lock);
 	return 0;
 }
 
@@ -225,7 +227,10 @@ static int rwlock_destroy(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 
-	return ops_of(rw) ? 0 : real.pthread_rwlock_destroy(lock);
+	if (!ops_of(rw))
+		return real.pthread_rwlock_destroy(lock);
+	stats_forget(lock);
+	return 0;
 }
 
 /* ---- The names: pthread's, and those that objects linked on glibc 2.33 or older may use for the same functions ---- */

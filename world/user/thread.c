@@ -28,6 +28,7 @@ __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec"))
 __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
 uint32_t w_generation;
 bool w_listening;
+void (*w_listener)(enum w_event event);
 struct w_visible w_visible_readers[W_VISIBLE] __attribute__((aligned(64)));
 #ifdef __SANITIZE_THREAD__
 W_ATOMIC(uint32_t) w_fence_word;
@@ -290,6 +291,8 @@ void w_count(enum w_event event)
 	W_ATOMIC(uint64_t) *count = &w_self()->events[event];
 
 	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_relaxed);
+	if (w_listener)
+		w_listener(event);
 }
 
 uint64_t w_counted(enum w_event event)

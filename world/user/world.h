@@ -271,6 +271,8 @@ static inline uint32_t w_random(void)
 }
 
 extern W_HIDDEN bool w_listening;
+/* Who else is told of each event, by its thread, while w_listening; NULL: nobody. Set before that. */
+extern W_HIDDEN void (*w_listener)(enum w_event event);
 W_HIDDEN void w_count(enum w_event event);
 /* How often, by all threads there have been, since w_listening was set. */
 W_HIDDEN uint64_t w_counted(enum w_event event);
