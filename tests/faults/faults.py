@@ -19,8 +19,8 @@ from typing import NamedTuple
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["core", "lib", "world/user", "tests/expect.h", "tests/unit", "tests/stress"]
 WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
-STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "lib/any.c",
-          "lib/any_rw.c", "lib/box.c", "lib/poundlock.c", "lib/spec.c"]
+LIBRARY = sorted(f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c"))
+STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", *LIBRARY]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
 
 # A faulty build that hangs is caught as well. The sound one has as long as its own alarm gives it.
