@@ -17,7 +17,9 @@
  *  - When no waiter meets all criteria, the head places one: of the group with the least time among those behind it,
  *    the domain with the least average there, and below that average.
  *  - A newcomer begins at its group's average, as in section 3.4.3. "Much lower" is said exactly: a thread's clock runs on
- *    while it is away from the lock, in real time, up to the average. So what it is owed was earned by waiting.
+ *    while it is away from the lock, in real time, until it is no more than CFL_BEHIND of its own holding behind the
+ *    average. Up to there it is owed what others had meanwhile: to come back, to wake another one and to be preempted
+ *    take time, which must not cost it its share.
  *  - A group's time is the sum of its holds, kept in the lock, and runs on like that; the sum over those that happen to
  *    wait would count a group's threads, not its holds.
  *  - Bypasses are counted (`bypass`): moves by node (shuffle.h), thefts since the head entered.
@@ -59,8 +61,8 @@
 #define CFL_GROUPS 8
 #define CFL_DOMAINS 8
 
-/* How long a thread may be away from the lock, in nanoseconds, as if it were not: to come back takes time. */
-#define CFL_AWAY 2000
+/* How far behind the average a thread stays that comes back: as in CFS, half a sched_latency. Section 3.4.3. */
+#define CFL_BEHIND 3000000
 
 /* The longest idling of a thread that has had too much: CFS's sched_latency, for one CPU. Section 3.4.4. */
 #define CFL_IDLE 6000000
@@ -153,12 +155,14 @@ struct cfl_arrival {
 	uint32_t thefts; /* so far */
 };
 
-/* A time that runs on while its owner is @away, up to @reference. Section 3.4.3. */
-static inline uint64_t cfl_run_on(uint64_t held, uint64_t away, uint64_t reference)
+/* A time that runs on while its owner, of @weight, is @away, until it is not much below @reference. Section 3.4.3. */
+static inline uint64_t cfl_run_on(uint64_t held, uint64_t away, uint64_t reference, uint32_t weight)
 {
-	if (held >= reference || away <= CFL_AWAY)
+	uint64_t behind = hold_virtual(CFL_BEHIND, weight);
+
+	if (reference < behind || held >= reference - behind)
 		return held;
-	return reference - held < away ? reference : held + away;
+	return reference - behind - held < away ? reference - behind : held + away;
 }
 
 static inline struct cfl_arrival cfl_arrive(struct cfl *lock, uint64_t now)
@@ -169,7 +173,7 @@ static inline struct cfl_arrival cfl_arrive(struct cfl *lock, uint64_t now)
 	uint64_t average = w_load_relaxed(&lock->average[group]);
 
 	if (account->until)
-		account->held = cfl_run_on(account->held, hold_time(account->until, now), average);
+		account->held = cfl_run_on(account->held, hold_time(account->until, now), average, w_weight());
 	else
 		account->held = average;
 	struct cfl_arrival arrival = {
@@ -211,7 +215,8 @@ static inline void cfl_begin_after(struct cfl *lock, struct cfl_arrival arrival)
 	W_ATOMIC(uint64_t) *held = &lock->held[arrival.group];
 
 	/* relaxed, all: only holders write it; the reference may be a little old */
-	w_store_relaxed(held, cfl_run_on(w_load_relaxed(held), arrival.away, w_load_relaxed(&lock->group_time)));
+	w_store_relaxed(held, cfl_run_on(w_load_relaxed(held), arrival.away, w_load_relaxed(&lock->group_time),
+					 w_group_weight(w_group())));
 	cfl_begin(lock);
 }
 

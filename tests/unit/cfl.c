@@ -18,7 +18,7 @@
 
 struct thread {
 	uint64_t hold, think; /* what it does each time */
-	uint64_t begin;
+	uint64_t begin, leaves, returns;
 	uint32_t weight, group;
 	int32_t domain;
 	/* What came of it. */
@@ -152,6 +152,8 @@ static void live(void)
 	while (thread->time < machine.end) {
 		lock_once(thread);
 		turns_spend(thread->think);
+		if (thread->time >= thread->leaves && thread->time < thread->returns)
+			turns_spend(thread->returns - thread->time);
 	}
 	thread->ended = true;
 	pick();
@@ -252,24 +254,29 @@ static void long_and_short_holds(bool spins)
 	}
 }
 
-static void weights(bool spins)
+static void weights_of(bool spins, int each, uint64_t think)
 {
 	static const uint32_t shares[] = {1, 2, 8};
+	int threads = each * COUNT(shares);
 
-	for (int each = 1; each <= 3; each++) {
-		int threads = each * COUNT(shares);
+	begin(spins);
+	for (int i = 0; i < threads; i++)
+		add(10000, think)->weight = 1024 * shares[i % COUNT(shares)];
+	run(200 * MILLISECOND);
+	for (int i = 0; i < threads; i++) {
+		double share = (double)machine.threads[i].held / total(0, threads) * 11 * each / shares[i % 3];
 
-		begin(spins);
-		for (int i = 0; i < threads; i++)
-			add(10000, 0)->weight = 1024 * shares[i % COUNT(shares)];
-		run(200 * MILLISECOND);
-		for (int i = 0; i < threads; i++) {
-			double share = (double)machine.threads[i].held / total(0, threads) * 11 * each / shares[i % 3];
-
-			EXPECT(share > 0.95 && share < 1.05, "spins %d, %d threads: weight %u has %.3f of its share",
-			       spins, threads, shares[i % 3], share);
-		}
+		EXPECT(share > 0.95 && share < 1.05, "spins %d, %d threads: weight %u has %.3f of its share", spins,
+		       threads, shares[i % 3], share);
 	}
+}
+
+/* Also of those that do something else in between, for less long than a head gives way. */
+static void weights(bool spins)
+{
+	for (int each = 1; each <= 3; each++)
+		for (uint64_t think = 0; think < TURNS_BRIEF * TURNS_LOOK; think += 1500)
+			weights_of(spins, each, think);
 }
 
 static void groups(bool spins)
@@ -300,6 +307,22 @@ static void newcomer(bool spins)
 		late += (double)machine.threads[i].late;
 	share = (double)machine.threads[4].late / late;
 	EXPECT(share > 0.15 && share < 0.25, "spins %d: the newcomer has %.3f", spins, share);
+}
+
+/* One that comes back is owed no more than a little of what it did not take while it was away. */
+static void one_that_was_away(bool spins)
+{
+	uint64_t span = 20 * MILLISECOND, late;
+
+	begin(spins);
+	for (int i = 0; i < 4; i++)
+		add(10000, 0);
+	add(10000, 0)->leaves = 10 * MILLISECOND;
+	machine.threads[4].returns = machine.watched = 200 * MILLISECOND;
+	run(200 * MILLISECOND + span);
+	late = machine.threads[4].late;
+	EXPECT(late > span / 8 && late < CFL_BEHIND + (span - CFL_BEHIND) / 4,
+	       "spins %d: one that was away had the lock for %llu ns", spins, (unsigned long long)late);
 }
 
 /* Alone, a thread gets the lock whenever it asks; contended, the lock is hardly ever free. */
@@ -366,8 +389,9 @@ static void clock_readings(bool spins)
 	EXPECT(turns_readings <= 3 * (machine.threads[0].turns + machine.threads[1].turns));
 }
 
-static void (*const tests[])(bool spins) = {long_and_short_holds, weights,          groups,   newcomer,
-					    no_time_is_wasted,    strict_guarantee, bypasses, clock_readings};
+static void (*const tests[])(bool spins) = {long_and_short_holds, weights,           groups,           newcomer,
+					    one_that_was_away,    no_time_is_wasted, strict_guarantee, bypasses,
+					    clock_readings};
 
 static void all(void)
 {

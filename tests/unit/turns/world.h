@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A world of many threads in one, each on a CPU of its own, whose time is counted: an operation on a shared object takes
- * STEP, a wake-up WAKE; the thread that is earliest goes on. So all is the same in each run, on any machine.
+ * STEP, a wake-up WAKE, of which the waker spends UNPARK; the thread that is earliest goes on. So all is the same in each run, on any machine.
  */
 #ifndef POUNDLOCK_TURNS_WORLD_H
 #define POUNDLOCK_TURNS_WORLD_H
@@ -15,7 +15,8 @@ void turns_step(void);
 #define TURNS_STEP 10
 #define TURNS_LOOK 100 /* between two looks of one that waits */
 #define TURNS_WAKE 5000
-#define TURNS_BRIEF 20 /* looks of a bounded spin */
+#define TURNS_UNPARK 4000 /* of it, the waker's time */
+#define TURNS_BRIEF 20    /* looks of a bounded spin */
 
 extern uint64_t turns_readings; /* of the clock */
 
@@ -35,6 +36,7 @@ void turns_wake(const void *p);
 	do {                                   \
 		w_event(unpark);               \
 		turns_wake((const void *)(p)); \
+		turns_spend(TURNS_UNPARK);     \
 	} while (0)
 #define w_park(p, expected, deadline)                   \
 	do {                                            \
