@@ -7,24 +7,31 @@
  *  - An entry of the table also names the reader, once it is inside. A thread that leaves finds by it whether the entry is
  *    its own, instead of remembering it in its caller; one that enters again counts in its entry, and so never waits for
  *    a writer that waits for it; and in a forked child entries of readers that were not yet inside can be told and freed.
- *  - A writer takes the bias back before it waits for the lock under it, not only when it has it: readers that kept entering
- *    without that would pass it for as long as it waits.
+ *  - A writer that is about to wait says so first: as long as one does readers neither enter by the bias nor give it.
+ *    In the paper, where only the writer that has the lock under it takes the bias back, readers that keep entering
+ *    without that pass it for as long as it waits; and a reader inside gives the bias though a writer waits for it.
  *  - A revoking writer may sleep until the reader of an entry leaves, or give up at a deadline; the bias then stays.
  *  - The fences that the paper leaves to x86's atomic instructions are written.
  *
  * Promises: what the lock under it does (bravo_LOCK is over LOCK), but that a writer pays for revoking: a walk through the
- * table, which readers may not make it do again before `inhibit` times as long has passed. A try to write that finds biased readers
- * holds the lock under it for a moment, in which another's try to read may fail. 48 bytes with the lock under it, which has 24 at most; of the lock's waiters and holders no more. Atomic
- * read-modify-writes of a reader: 1 and a fence (2 under wait=park), none of them on the lock's own memory.
+ * table, which readers may not make it do again before `inhibit` times as long has passed. A try to write that finds
+ * biased readers holds the lock under it for a moment, in which another's try to read may fail. 48 bytes with the lock
+ * under it, which has 24 at most; of the lock's waiters and holders no more. Atomic read-modify-writes of a reader: 2 and
+ * a fence, none of them on the lock's own memory; of a writer: those of the lock under it, 2 more if it waits or revokes.
  *
- * state: 0 ──reader, inside the lock under it──▶ BIASED ──writer──▶ REVOKING ──writer, inside the lock under it──▶ 0
- *                                                  ▲                   │
- *                                                  └──────deadline─────┘ inside the lock under it; before, it stays
+ * state = writers that wait or walk << 1 | BIASED. Readers enter by the bias while it is 1
  *
- * An entry, of lock L and thread T:
+ *   0 ──reader, inside the lock under it──▶ BIASED ──writer──▶ BIASED + 1 writer ──writer, inside it, after the walk──▶ 0
+ *                                             ▲                   │
+ *                                             └──────deadline─────┘
+ *   any ──writer that is about to wait──▶ any + 1 writer ──it is inside the lock under it, or its deadline──▶ any
  *
- *   0, 0 ──T──▶ L, 0 ──state is BIASED──▶ L, T ──leaves──▶ L, 0 ──▶ 0, 0
- *                 └──state is not──▶ 0, 0    └──writer──▶ L, T|WATCHED ──leaves, unpark──▶ L, 0 ──▶ 0, 0
+ * An entry, of lock L and thread T, as lock, reader:
+ *
+ *   0, 0 ──T──▶ L, 0 ──state is BIASED──▶ L, T ──whoever leaves──▶ L, T|CLAIMED ──▶ L, 0 ──▶ 0, 0
+ *                 └──state is not──▶ 0, 0  │ ▲                      │    ▲
+ *                                          │ └──depth was not 0─────┘    │ then unpark
+ *                                          └─────writer──▶ L, T|WATCHED ─┘
  */
 #ifndef POUNDLOCK_BRAVO_H
 #define POUNDLOCK_BRAVO_H
@@ -32,9 +39,12 @@
 #include "generation.h"
 #include "wait.h"
 
-enum { BRAVO_UNBIASED, BRAVO_BIASED, BRAVO_REVOKING };
+#define BRAVO_BIASED 1u
+#define BRAVO_WRITER 2u
 
 #define BRAVO_WATCHED (1u << 31)
+#define BRAVO_CLAIMED (1u << 30)
+#define BRAVO_ID (BRAVO_CLAIMED - 1)
 
 /* How many times as long as revoking took readers do without bias, where nobody says: the paper's N. */
 #define BRAVO_INHIBIT 9
@@ -57,68 +67,100 @@ static inline struct w_visible *bravo_entry(const struct bravo *lock)
 	return w_visible((uint32_t)(hash >> 32) % W_VISIBLE);
 }
 
-/* Whether this thread is inside @lock by its @entry. */
-static inline bool bravo_is_inside(const struct bravo *lock, struct w_visible *entry)
-{
-	/* relaxed, both: only the thread itself writes its id there, after and before it writes the lock */
-	return w_load_relaxed(&entry->lock) == (uintptr_t)lock &&
-	       (w_load_relaxed(&entry->reader) & ~BRAVO_WATCHED) == w_self_id();
-}
-
 static inline void bravo_vacate(struct w_visible *entry)
 {
 	/* [B1] release: pairs with [B2], [B5], [B7]; our critical section, and the entry's fields */
 	w_store_release(&entry->lock, 0);
 }
 
+/* Gives a claimed @entry back to its reader, and to whoever else leaves for it. */
+static inline void bravo_unclaim(struct w_visible *entry, uint32_t reader)
+{
+	/* [B11] release: pairs with [B10]; the entry's depth */
+	w_store_release(&entry->reader, reader);
+}
+
+/*
+ * Claims @entry, so that nobody else changes it, if the reader @who (0: any) is inside @lock by it. *@reader: what the entry
+ * said of it. The thread itself must do that, too, since another may leave in its stead.
+ */
+static inline bool bravo_claim(const struct bravo *lock, struct w_visible *entry, uint32_t who, uint32_t *reader)
+{
+	/* relaxed, both: a reader wrote them itself, or has come to the one who leaves for it; [B10] decides */
+	while (w_load_relaxed(&entry->lock) == (uintptr_t)lock) {
+		*reader = w_load_relaxed(&entry->reader);
+		if (!*reader || (who && (*reader & BRAVO_ID) != who))
+			return false;
+		if (*reader & BRAVO_CLAIMED)
+			/* [B9] acquire: pairs with nothing; it is read again */
+			(void)w_wait_acquire(&entry->reader, !(VAL & BRAVO_CLAIMED), W_YIELD, NULL);
+		/* [B10] acquire: pairs with [B11], [B12]; the entry's depth, and whose it is */
+		else if (w_compare_exchange_acquire(&entry->reader, reader, *reader | BRAVO_CLAIMED)) {
+			/* relaxed: [B10] orders it. The reader may have left, and come to another lock by the same entry */
+			if (w_load_relaxed(&entry->lock) == (uintptr_t)lock)
+				return true;
+			bravo_unclaim(entry, *reader);
+		}
+	}
+	return false;
+}
+
+/* Enters again. False if the thread is not inside by its @entry. */
+static inline bool bravo_enter_again(const struct bravo *lock, struct w_visible *entry)
+{
+	uint32_t reader;
+
+	if (!bravo_claim(lock, entry, w_self_id(), &reader))
+		return false;
+	entry->depth++;
+	bravo_unclaim(entry, reader);
+	return true;
+}
+
 /* Enters without touching the lock under it. @again: as in locks.def. */
 static inline bool bravo_enter(struct bravo *lock, bool again)
 {
+	/* relaxed: a hint; read again below */
+	const bool biased = w_load_relaxed(&lock->state) == BRAVO_BIASED;
 	struct w_visible *entry;
 	uintptr_t nobody = 0;
 
-	/* relaxed: a hint; read again below */
-	if (w_load_relaxed(&lock->state) != BRAVO_BIASED && !again)
+	if (!biased && !again)
 		return false;
 	entry = bravo_entry(lock);
-	if (again && bravo_is_inside(lock, entry)) {
-		entry->depth++;
+	if (again && bravo_enter_again(lock, entry))
 		return true;
-	}
 	/* [B2] acquire: pairs with [B1]; the entry's fields */
-	if (!w_compare_exchange_acquire(&entry->lock, &nobody, (uintptr_t)lock))
+	if (!biased || !w_compare_exchange_acquire(&entry->lock, &nobody, (uintptr_t)lock))
 		return false;
 	/* [B3] fence: with [B6]: either we see that the bias is revoked, or the writer sees our entry */
 	w_fence_seq_cst();
-	/* [B4] acquire: pairs with [B8], [B9]; the critical sections of the writers before */
+	/* [B4] acquire: pairs with [B8], also by what writers have made of it; the critical sections of those before it */
 	if (w_load_acquire(&lock->state) == BRAVO_BIASED) {
-		/* relaxed: only we, and who watches us, act on it */
-		w_store_relaxed(&entry->reader, w_self_id());
+		/* [B12] release: pairs with [B10]; whose the entry is, and its depth */
+		w_store_release(&entry->reader, w_self_id());
 		return true;
 	}
 	bravo_vacate(entry);
 	return false;
 }
 
-/* Leaves, if the thread is inside by its entry. The lock is not touched. */
-static inline bool bravo_leave(const struct bravo *lock, enum wait wait)
+/* Leaves by @entry, if the reader @who (0: any) is inside by it. The lock is not touched. */
+static inline bool bravo_leave(const struct bravo *lock, struct w_visible *entry, uint32_t who)
 {
-	struct w_visible *entry = bravo_entry(lock);
-	uint32_t seen = 0;
+	uint32_t reader;
 
-	if (!bravo_is_inside(lock, entry))
+	if (!bravo_claim(lock, entry, who, &reader))
 		return false;
 	if (entry->depth) {
 		entry->depth--;
+		bravo_unclaim(entry, reader);
 		return true;
 	}
-	/* relaxed, both: bravo_vacate() publishes it */
-	if (wait == WAIT_PARK)
-		seen = w_exchange_relaxed(&entry->reader, 0);
-	else
-		w_store_relaxed(&entry->reader, 0);
+	/* relaxed: bravo_vacate() publishes it. A claimed entry is not made WATCHED */
+	w_store_relaxed(&entry->reader, 0);
 	bravo_vacate(entry);
-	if (seen & BRAVO_WATCHED) {
+	if (reader & BRAVO_WATCHED) {
 		w_event(wake_late);
 		w_unpark_all(&entry->reader);
 	}
@@ -131,41 +173,26 @@ static inline bool bravo_leave(const struct bravo *lock, enum wait wait)
  */
 static W_SLOW bool bravo_leave_for_another(const struct bravo *lock)
 {
-	struct w_visible *entry;
-	uint32_t reader;
-
-	for (uint32_t i = 0; i < W_VISIBLE; i++) {
-		entry = w_visible(i);
-		/* relaxed, all: the program has ordered the reader before us; bravo_vacate() publishes */
-		if (w_load_relaxed(&entry->lock) != (uintptr_t)lock)
-			continue;
-		reader = w_load_relaxed(&entry->reader);
-		if (!reader || !w_compare_exchange_relaxed(&entry->reader, &reader, 0))
-			continue;
-		if (entry->depth) {
-			entry->depth--;
-			w_store_relaxed(&entry->reader, reader);
+	for (uint32_t i = 0; i < W_VISIBLE; i++)
+		if (bravo_leave(lock, w_visible(i), 0))
 			return true;
-		}
-		bravo_vacate(entry);
-		if (reader & BRAVO_WATCHED) {
-			w_event(wake_late);
-			w_unpark_all(&entry->reader);
-		}
-		return true;
-	}
 	return false;
 }
 
-/* As a reader inside the lock under it, lets the next ones do without it, unless that was revoked a moment ago. */
+/*
+ * As a reader inside the lock under it, lets the next ones do without it, unless a writer waits, or that was revoked a
+ * moment ago.
+ */
 static inline void bravo_bias(struct bravo *lock)
 {
-	/* relaxed: no writer is inside, so it changes to BIASED only */
-	if (w_load_relaxed(&lock->state) != BRAVO_UNBIASED || w_now() < lock->inhibited_until)
+	uint32_t seen = 0;
+
+	/* relaxed: the compare-exchange decides; no writer is inside */
+	if (w_load_relaxed(&lock->state) || w_now() < lock->inhibited_until)
 		return;
-	w_event(bias);
 	/* [B8] release: pairs with [B4]; the critical sections of the writers before us */
-	w_store_release(&lock->state, BRAVO_BIASED);
+	if (w_compare_exchange_release(&lock->state, &seen, BRAVO_BIASED))
+		w_event(bias);
 }
 
 /* ---- Writers ---- */
@@ -176,7 +203,7 @@ static inline void bravo_watch(struct w_visible *entry, const struct w_deadline 
 	/* relaxed, both: only whether the reader is still the same matters */
 	uint32_t reader = w_load_relaxed(&entry->reader);
 
-	if (!reader) {
+	if (!reader || (reader & BRAVO_CLAIMED)) {
 		/* It enters or leaves at this moment. */
 		w_yield();
 		return;
@@ -204,72 +231,85 @@ static inline bool bravo_await(const struct bravo *lock, struct w_visible *entry
 	return true;
 }
 
-/* As a writer that is about to wait for the lock under it, lets no more readers in without that. */
+/* As a writer that is about to wait, lets no more readers in without the lock under it. */
 static inline void bravo_announce(struct bravo *lock)
 {
-	uint32_t biased = BRAVO_BIASED;
+	/* relaxed: readers that miss it are met by the walk, which [B6] orders */
+	(void)w_fetch_add_relaxed(&lock->state, BRAVO_WRITER);
+}
 
-	/* relaxed, both: whoever becomes the writer finds it changed, or biased again, and walks */
-	if (w_load_relaxed(&lock->state) == BRAVO_BIASED)
-		(void)w_compare_exchange_relaxed(&lock->state, &biased, BRAVO_REVOKING);
+/* As that writer, which gives up, or is inside the lock under it, takes that back, and @with it. */
+static inline void bravo_withdraw(struct bravo *lock, uint32_t with)
+{
+	/* relaxed: if the bias is still there, no writer has been inside since [B8]; else readers go through the lock under it */
+	(void)w_fetch_add_relaxed(&lock->state, 0u - BRAVO_WRITER - with);
+}
+
+/* Whether no reader is inside by its entry, waiting for that if @patient, up to @deadline. */
+static inline bool bravo_walk(const struct bravo *lock, enum wait wait, bool patient, const struct w_deadline *deadline)
+{
+	for (uint32_t i = 0; i < W_VISIBLE; i++)
+		if (!bravo_await(lock, w_visible(i), wait, patient, deadline))
+			return false;
+	return true;
 }
 
 /*
- * As the writer inside the lock under it, waits until the readers who entered without that have left. False, and they
- * may go on, if that would be later than @deadline, or, not @patient, if there are any. @inhibit: how many times as long
- * as it took readers are not to be let in so again.
+ * As the writer inside the lock under it, which has @announced itself or not, waits until the readers who entered without
+ * that have left. False, and they may go on, if that would be later than @deadline, or, not @patient, if there are any.
+ * @inhibit: how many times as long as it took readers are not to be let in so again.
  */
-static inline bool bravo_revoke(struct bravo *lock, enum wait wait, uint32_t inhibit, bool patient,
+static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wait, uint32_t inhibit, bool patient,
 				const struct w_deadline *deadline)
 {
 	uint64_t start, end;
 
-	/* relaxed: who changed it was a reader or a writer inside the lock under it, before us */
-	if (w_likely(w_load_relaxed(&lock->state) == BRAVO_UNBIASED))
+	/* relaxed: who gave the bias was a reader inside the lock under it, before us */
+	if (w_likely(!(w_load_relaxed(&lock->state) & BRAVO_BIASED))) {
+		if (announced)
+			bravo_withdraw(lock, 0);
 		return true;
+	}
 	w_event(revoke);
-	/* relaxed: the fence orders it before the walk; nothing is published */
-	w_store_relaxed(&lock->state, BRAVO_REVOKING);
+	if (!announced)
+		bravo_announce(lock);
 	/* [B6] fence: with [B3], as there */
 	w_fence_seq_cst();
 	start = w_now();
-	for (uint32_t i = 0; i < W_VISIBLE; i++) {
-		if (bravo_await(lock, w_visible(i), wait, patient, deadline))
-			continue;
-		/* [B9] release: pairs with [B4]; the critical sections of the writers before us */
-		w_store_release(&lock->state, BRAVO_BIASED);
+	if (!bravo_walk(lock, wait, patient, deadline)) {
+		bravo_withdraw(lock, 0);
 		return false;
 	}
 	end = w_now();
 	lock->inhibited_until = end + (end - start) * inhibit;
-	/* relaxed: whoever acts on it comes after us, through the lock under it */
-	w_store_relaxed(&lock->state, BRAVO_UNBIASED);
+	bravo_withdraw(lock, BRAVO_BIASED);
 	return true;
 }
 
 /* ---- Fork ---- */
 
-/* In a forked child, before any thread uses a lock there: frees the entries of readers that were not yet inside. */
+/* In a forked child, before any thread uses a lock there: frees entries of readers that were not yet inside, and claimed ones. */
 static inline void bravo_after_fork(void)
 {
 	for (uint32_t i = 0; i < W_VISIBLE; i++) {
-		/* relaxed, both: there is one thread only */
-		if (!w_load_relaxed(&w_visible(i)->reader))
+		/* relaxed, all: there is one thread only */
+		uint32_t reader = w_load_relaxed(&w_visible(i)->reader);
+
+		if (!reader)
 			w_store_relaxed(&w_visible(i)->lock, 0);
+		else if (reader & BRAVO_CLAIMED)
+			w_store_relaxed(&w_visible(i)->reader, reader & BRAVO_ID);
 	}
 }
 
 /*
- * In a forked child, for who repairs @lock: whether the lock under it may be held by a writer of the parent that was not
- * inside yet. One that is inside has revoked the bias.
+ * In a forked child, for who repairs @lock: forgets the writers that do not exist here. Whether the lock under it may be
+ * held by one of them that was not inside yet: one that is inside has revoked the bias.
  */
-static inline bool bravo_has_no_writer(struct bravo *lock)
+static inline bool bravo_drop_writers(struct bravo *lock)
 {
-	/* relaxed, both: [G4] publishes it, and nobody enters the lock under it until then */
-	if (w_load_relaxed(&lock->state) == BRAVO_UNBIASED)
-		return false;
-	w_store_relaxed(&lock->state, BRAVO_BIASED);
-	return true;
+	/* relaxed: [G4] publishes it, and nobody enters the lock under it until then */
+	return w_fetch_and_relaxed(&lock->state, BRAVO_BIASED) & BRAVO_BIASED;
 }
 
 /* ---- Over a lock ---- */
@@ -293,7 +333,7 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 	{                                                                                                           \
 		if (w_likely(!generation_claim(&lock->bravo.generation)))                                           \
 			return;                                                                                     \
-		if (bravo_has_no_writer(&lock->bravo))                                                              \
+		if (bravo_drop_writers(&lock->bravo))                                                               \
 			(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));                    \
 		generation_settle(&lock->bravo.generation);                                                         \
 	}                                                                                                           \
@@ -325,7 +365,7 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 	static inline bool bravo_##under##_release_read(struct bravo_##under *lock,                                 \
 							struct bravo_##under##_policy policy)                       \
 	{                                                                                                           \
-		return bravo_leave(&lock->bravo, policy.wait) ||                                                    \
+		return bravo_leave(&lock->bravo, bravo_entry(&lock->bravo), w_self_id()) ||                         \
 		       under##_release_read(&lock->lock, bravo_##under##_under(policy)) ||                          \
 		       bravo_leave_for_another(&lock->bravo);                                                       \
 	}                                                                                                           \
@@ -337,7 +377,7 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		bravo_##under##_repair(lock, policy);                                                               \
 		if (!under##_try_write(&lock->lock))                                                                \
 			return false;                                                                               \
-		if (bravo_revoke(&lock->bravo, policy.wait, BRAVO_INHIBIT, false, NULL))                            \
+		if (bravo_revoke(&lock->bravo, false, policy.wait, BRAVO_INHIBIT, false, NULL))                     \
 			return true;                                                                                \
 		(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));                            \
 		return false;                                                                                       \
@@ -346,11 +386,18 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 	static inline bool bravo_##under##_write(struct bravo_##under *lock, struct bravo_##under##_policy policy,  \
 						 const struct w_deadline *deadline)                                 \
 	{                                                                                                           \
+		bool announced;                                                                                     \
+                                                                                                                    \
 		bravo_##under##_repair(lock, policy);                                                               \
-		bravo_announce(&lock->bravo);                                                                       \
-		if (!under##_write(&lock->lock, bravo_##under##_under(policy), deadline))                           \
-			return false;                                                                               \
-		if (bravo_revoke(&lock->bravo, policy.wait, policy.inhibit, true, deadline))                        \
+		announced = !under##_try_write(&lock->lock);                                                        \
+		if (announced) {                                                                                    \
+			bravo_announce(&lock->bravo);                                                               \
+			if (!under##_write(&lock->lock, bravo_##under##_under(policy), deadline)) {                 \
+				bravo_withdraw(&lock->bravo, 0);                                                    \
+				return false;                                                                       \
+			}                                                                                           \
+		}                                                                                                   \
+		if (bravo_revoke(&lock->bravo, announced, policy.wait, policy.inhibit, true, deadline))             \
 			return true;                                                                                \
 		w_event(abandon);                                                                                   \
 		(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));                            \

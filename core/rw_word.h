@@ -68,16 +68,17 @@ static inline void rw_give_up(rw_word *word)
 	(void)w_fetch_and_relaxed(word, ~(RW_CLOSED | RW_PARKED));
 }
 
-/* A reader leaves. False, and nothing is changed, if there was none. */
+/* A reader leaves. False, and nothing is changed, if there was none: BRAVO asks before it looks for it elsewhere. */
 static inline bool rw_leave_read(rw_word *word)
 {
-	uint32_t seen;
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(word);
 
-	/* relaxed: we are counted in it, if the caller is right */
-	if (w_unlikely(!(w_load_relaxed(word) & RW_READERS)))
-		return false;
-	/* [W2] release: pairs with [W1]; our critical section comes before the next writer's */
-	seen = w_fetch_add_release(word, 0u - RW_READER);
+	do {
+		if (w_unlikely(!(seen & RW_READERS)))
+			return false;
+		/* [W2] release: pairs with [W1]; our critical section comes before the next writer's */
+	} while (!w_compare_exchange_release(word, &seen, seen - RW_READER));
 	if (w_unlikely((seen & RW_PARKED) && (seen & RW_READERS) == RW_READER)) {
 		w_event(wake_late);
 		w_unpark(word);

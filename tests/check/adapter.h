@@ -33,7 +33,6 @@
 
 /* Bounds are as small as they can be while what they bound still happens. */
 #define SHFL_MAX_BATCH 3
-#define SMALL(lock, key, default_, least, most, small, ...) .key = small,
 
 #if __has_include(LOCK_TRAITS)
 #include LOCK_TRAITS
@@ -41,7 +40,7 @@
 
 #include LOCK_HEADER
 
-#include "check.h"
+#include "clients.h"
 
 #ifdef POUNDLOCK_SHUFFLE_H
 #define SHUFFLES "shuffle"
@@ -108,20 +107,6 @@
 #else
 #define BOXED 0
 #endif
-
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
-
-#define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
-
-static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)
-{
-#ifdef ADJUST
-	ADJUST(policy);
-#endif
-	return policy;
-}
 
 /* The node that a holder keeps, or NULL where it keeps none. */
 typedef void *holding;

@@ -191,30 +191,6 @@ static void finish_freed(void)
 	check_assert(check_busy_nodes() == 0);
 }
 
-#define TWICE(what) \
-	what;       \
-	what
-
-#define WAYS(name, body)                           \
-	static void name##_spin(uint32_t self)     \
-	{                                          \
-		const enum wait wait = WAIT_SPIN;  \
-		(void)self;                        \
-		body;                              \
-	}                                          \
-	static void name##_yield(uint32_t self)    \
-	{                                          \
-		const enum wait wait = WAIT_YIELD; \
-		(void)self;                        \
-		body;                              \
-	}                                          \
-	static void name##_park(uint32_t self)     \
-	{                                          \
-		const enum wait wait = WAIT_PARK;  \
-		(void)self;                        \
-		body;                              \
-	}
-
 WAYS(lock_1, lock_and_unlock(wait))
 WAYS(lock_2, TWICE(lock_and_unlock(wait)))
 WAYS(try, if (self == 0) lock_and_unlock(wait); else try_and_unlock(wait))
@@ -229,17 +205,6 @@ WAYS(freed, lock_and_free(wait))
 #ifdef COMMON_ROOM
 WAYS(either, lock_either(wait, self))
 #endif
-
-/* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
-#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                               \
-	{                                                                                                           \
-		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), .threads = count,             \
-		.setup = first, .thread = body, .finish = last, .demands = wanted, .allowed = outcomes, __VA_ARGS__ \
-	}
-#define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                                 \
-	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__),           \
-		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
-		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
 
 #define ORDERED(count) .flags = CHECK_CLIENT_ORDER, .bypass = BYPASS(count), .since = BYPASS_SINCE
 

@@ -8,15 +8,7 @@
  */
 #include LOCK_HEADER
 
-#include "check.h"
-
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
-
-/* Bounds are as small as they can be while what they bound still happens. */
-#define SMALL(lock, key, default_, least, most, small) .key = small,
-#define POLICY(way) ((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
+#include "clients.h"
 
 #ifdef POUNDLOCK_SHUFFLE_H
 #define SHUFFLES "shuffle shuffle_move"
@@ -26,17 +18,27 @@
 
 #ifdef POUNDLOCK_BRAVO_H
 #define REVOKES " bias revoke"
+#define REVOKED " revoke"
+/* Some readers have no entry to themselves. Three threads begin where a reader has been, so that they have the bias. */
+#define BEFORE give_bias
+/* BRAVO itself only tells whether waiters sleep. How those wait who do not is the lock's under it, which has all of these. */
+#define WIDE_ENTRIES(title, body, ...) \
+	ENTRY(title "/spin", body##_spin, __VA_ARGS__), ENTRY(title "/park", body##_park, __VA_ARGS__)
 /* Its states are too many to visit all of them: so many switches away from a thread that could have gone on, at most. */
-#define LIMIT(bravo, others) .bound = bravo
+#define BOUND(bravo, others) .bound = bravo
 #else
 #define REVOKES ""
-#define LIMIT(bravo, others) .bound = others
+#define REVOKED ""
+#define BEFORE NULL
+#define WIDE_ENTRIES ENTRIES
+#define BOUND(bravo, others) .bound = others
 #endif
 
 struct memory {
 	struct w_visible visible[W_VISIBLE]; /* first, as world.h says */
 	uint32_t cell;
 	W_ATOMIC(uint32_t) moment; /* its load by a reader inside is a moment in which others may run */
+	W_ATOMIC(uint32_t) given;  /* how many readers have given their hold to others */
 	struct LOCK lock;
 };
 
@@ -46,6 +48,8 @@ struct notes {
 	uint32_t readers;  /* inside */
 	uint32_t together; /* the most of them at a time */
 };
+
+#define SHARED_BYTES sizeof(struct memory)
 
 #define M check_shared(struct memory)
 #define NOTES check_ghost(struct notes)
@@ -149,6 +153,22 @@ static void read_again(enum wait wait)
 	leave(READ, wait);
 }
 
+/* Enters for another thread, which is to leave. */
+static void read_and_give(enum wait wait)
+{
+	check_assert(acquire(READ, wait, NULL));
+	check_returned();
+	(void)w_fetch_add_release(&M->given, 1);
+}
+
+/* Leaves for one of so many readers that have given their hold. */
+static void leave_given(uint32_t readers, enum wait wait)
+{
+	(void)w_await_acquire(&M->given, VAL == readers);
+	release(READ, wait);
+	check_returned();
+}
+
 /* Frees the lock right after the unlock if it is alone in it, and the last of so many users. */
 static void lock_and_free(enum mode mode, uint32_t all, enum wait wait)
 {
@@ -196,6 +216,13 @@ static void lock_in_child(enum mode mode, enum wait wait)
 
 /* ---- The clients ---- */
 
+/* A reader has been. */
+static __attribute__((unused)) void give_bias(void)
+{
+	check_assert(try_acquire(READ));
+	release(READ, WAIT_PARK);
+}
+
 /* The lock is held from the start, by a writer, thread 0, so that the others all queue. */
 static void hold(void)
 {
@@ -234,26 +261,6 @@ static void finish_freed(void)
 	check_assert(check_busy_nodes() == 0);
 }
 
-#define WAYS(name, body)                           \
-	static void name##_spin(uint32_t self)     \
-	{                                          \
-		const enum wait wait = WAIT_SPIN;  \
-		(void)self;                        \
-		body;                              \
-	}                                          \
-	static void name##_yield(uint32_t self)    \
-	{                                          \
-		const enum wait wait = WAIT_YIELD; \
-		(void)self;                        \
-		body;                              \
-	}                                          \
-	static void name##_park(uint32_t self)     \
-	{                                          \
-		const enum wait wait = WAIT_PARK;  \
-		(void)self;                        \
-		body;                              \
-	}
-
 WAYS(readers, lock_and_unlock(READ, wait))
 WAYS(writers, lock_and_unlock(WRITE, wait))
 WAYS(writers_2, lock_and_unlock(WRITE, wait); lock_and_unlock(WRITE, wait))
@@ -272,6 +279,14 @@ WAYS(
 		read_again(wait);
 	} else lock_and_unlock(WRITE, wait))
 WAYS(again, if (self == 0) read_again(wait); else lock_and_unlock(WRITE, wait))
+/* The thread that gives its hold enters again, as one that may be inside already. */
+WAYS(
+	given, if (self) leave_given(1, wait); else {
+		read_and_give(wait);
+		lock_and_unlock(READ_AGAIN, wait);
+	})
+/* Two leave, of whom one has never entered, and one of those who have does not leave. */
+WAYS(given_both, if (self < 2) read_and_give(wait); if (self > 0) leave_given(2, wait))
 WAYS(freed_writers, lock_and_free(WRITE, 2, wait))
 WAYS(freed_both, lock_and_free(self ? READ : WRITE, 2, wait))
 /* Only the writer knows that the readers, who are inside together, have left. */
@@ -287,54 +302,50 @@ WAYS(held_timed, if (self == 0) leave_held(wait);
      else if (self < 3) lock_timed_and_unlock(self % 2 ? READ : WRITE, wait);
      else lock_and_unlock(self % 2 ? READ : WRITE, wait))
 
-/* Wanted: events that must happen. Outcomes: all numbers of readers together that must be found. */
-#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                               \
-	{                                                                                                           \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), .threads = count,    \
-		.setup = first, .thread = body, .finish = last, .demands = wanted, .allowed = outcomes, __VA_ARGS__ \
-	}
-#define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                                 \
-	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__),           \
-		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
-		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
-
 /* Sleeps that end for no reason multiply the states: all of them with two threads, under a bound with three. */
 const struct check_client check_clients[] = {
-	ENTRIES("readers/2", readers, 2, "", "1 2", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("readers/3", readers, 3, "", "1 2 3", NULL, finish, .spurious = 0, LIMIT(2, 0)),
-	ENTRIES("writers/2x1", writers, 2, "contended", "0", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("writers/2x2", writers_2, 2, "contended", "0", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("both/2x1", both, 2, "contended", "1", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("both/2x2", both_2, 2, "contended", "1", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("turns/2", turns, 2, "contended", "1 2", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("again/2", again, 2, "contended", "1", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("again_later/2", again_later, 2, "contended" REVOKES, "1", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("again/3", again, 3, "contended", "1", NULL, finish, .spurious = 0, LIMIT(1, 2)),
-	ENTRIES("try_read/2", try_read, 2, "", "0 1", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("try_write/2", try_write, 2, "", "1", NULL, finish, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("try_read/3", try_read, 3, "", "0 1 2", NULL, finish, .spurious = 0, LIMIT(1, 0)),
-	ENTRIES("try_write/3", try_write, 3, "", "1", NULL, finish, .spurious = 0, LIMIT(1, 0)),
-	ENTRIES("timed/2", timed_both, 2, "", "01 10 11", NULL, finish_timed, .spurious = 1, LIMIT(2, 0)),
-	ENTRIES("timed_read/3", timed_read, 3, "", "11 21", NULL, finish_timed, .spurious = 0, LIMIT(1, 3)),
-	ENTRIES("timed_write/3", timed_write, 3, "", "10 11 20 21", NULL, finish_timed, .spurious = 0, LIMIT(1, 3)),
+	ENTRIES("readers/2", readers, 2, "", "1 2", NULL, finish, .spurious = 1),
+	ENTRIES("writers/2x1", writers, 2, "contended", "0", NULL, finish, .spurious = 1),
+	ENTRIES("writers/2x2", writers_2, 2, "contended", "0", NULL, finish, .spurious = 1),
+	ENTRIES("both/2x1", both, 2, "contended", "1", NULL, finish, .spurious = 1),
+	ENTRIES("both/2x2", both_2, 2, "contended", "1", NULL, finish, .spurious = 1, BOUND(3, 0)),
+	ENTRIES("turns/2", turns, 2, "contended", "1 2", NULL, finish, .spurious = 1, BOUND(3, 0)),
+	ENTRIES("again/2", again, 2, "contended", "1", NULL, finish, .spurious = 1),
+	ENTRIES("again_later/2", again_later, 2, "contended" REVOKES, "1", NULL, finish, .spurious = 1, BOUND(3, 0)),
+	ENTRIES("given/2", given, 2, "", "1", BEFORE, finish, .spurious = 1),
+	ENTRIES("try_read/2", try_read, 2, "", "0 1", NULL, finish, .spurious = 1),
+	ENTRIES("try_write/2", try_write, 2, "", "1", NULL, finish, .spurious = 1),
+	ENTRIES("timed/2", timed_both, 2, "", "01 10 11", NULL, finish_timed, .spurious = 1),
 	ENTRIES("freed/writers", freed_writers, 2, "contended", "2", NULL, finish_freed, .spurious = 1,
-		.flags = CHECK_CLIENT_FREES, LIMIT(2, 0)),
+		.flags = CHECK_CLIENT_FREES),
 	ENTRIES("freed/both", freed_both, 2, "contended", "2", NULL, finish_freed, .spurious = 1,
-		.flags = CHECK_CLIENT_FREES, LIMIT(2, 0)),
-	ENTRIES("freed/readers", freed_readers, 3, "contended", "3", NULL, finish_freed, .flags = CHECK_CLIENT_FREES,
-		LIMIT(1, 3)),
-	ENTRIES("both/3x1", both, 3, "contended", "1 2", NULL, finish, .spurious = 0, LIMIT(1, 0)),
-	ENTRIES("one_reader/3x1", one_reader, 3, "contended", "1", NULL, finish, .spurious = 0, LIMIT(1, 0)),
-	ENTRY("both/3x1/park/stirred", both_park, 3, "contended park", "1 2", NULL, finish, .spurious = 1, LIMIT(1, 3)),
-	ENTRIES("fork/reader/2", fork_try_reader, 2, "", NULL, NULL, finish, LIMIT(2, 0)),
-	ENTRIES("fork/writer/2", fork_try_writer, 2, "", NULL, NULL, finish, LIMIT(2, 0)),
-	ENTRIES("fork/reader/3", fork_reader, 3, "fork_repair", NULL, NULL, finish, LIMIT(1, 0)),
-	ENTRIES("fork/writer/3", fork_writer, 3, "fork_repair", NULL, NULL, finish, LIMIT(1, 0)),
+		.flags = CHECK_CLIENT_FREES),
+	ENTRIES("fork/reader/2", fork_try_reader, 2, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
+	ENTRIES("fork/writer/2", fork_try_writer, 2, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
+	WIDE_ENTRIES("readers/3", readers, 3, "", "1 2 3", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("both/3x1", both, 3, "contended" REVOKED, "1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("one_reader/3x1", one_reader, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0,
+		     BOUND(3, 0)),
+	WIDE_ENTRIES("again/3", again, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0, BOUND(3, 3)),
+	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("try_read/3", try_read, 3, "", "0 1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("try_write/3", try_write, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("timed_read/3", timed_read, 3, "", "11 21", BEFORE, finish_timed, .spurious = 0, BOUND(3, 3)),
+	WIDE_ENTRIES("timed_write/3", timed_write, 3, "", "10 11 20 21", BEFORE, finish_timed, .spurious = 0,
+		     BOUND(3, 3)),
+	WIDE_ENTRIES("freed/readers", freed_readers, 3, "contended", "3", BEFORE, finish_freed,
+		     .flags = CHECK_CLIENT_FREES, BOUND(3, 3)),
+	ENTRY("both/3x1/park/stirred", both_park, 3, "contended park", "1 2", BEFORE, finish, .spurious = 1,
+	      .bound = 3),
+	WIDE_ENTRIES("fork/reader/3", fork_reader, 3, "fork_repair", NULL, BEFORE, finish, .flags = CHECK_CLIENT_FORKS,
+		     BOUND(3, 0)),
+	WIDE_ENTRIES("fork/writer/3", fork_writer, 3, "fork_repair", NULL, BEFORE, finish, .flags = CHECK_CLIENT_FORKS,
+		     BOUND(3, 0)),
 #ifndef POUNDLOCK_BRAVO_H
 	ENTRY("both/4x1/spin", both_spin, 4, "contended", "1 2 3", NULL, finish, .bound = 2),
 #endif
-	ENTRY("both/4x1/park", both_park, 4, "contended park", NULL, NULL, finish, .walks = 50000, .spurious = 1),
-	ENTRIES("held/5", held, 5, "contended " SHUFFLES, NULL, hold, finish, .walks = 20000),
-	ENTRIES("held_timed/6", held_timed, 6, "contended abandon", NULL, hold, finish, .walks = 20000),
+	ENTRY("both/4x1/park", both_park, 4, "contended park", NULL, BEFORE, finish, .walks = 50000, .spurious = 1),
+	WIDE_ENTRIES("held/5", held, 5, "contended " SHUFFLES, NULL, hold, finish, .walks = 20000),
+	WIDE_ENTRIES("held_timed/6", held_timed, 6, "contended abandon", NULL, hold, finish, .walks = 20000),
 	{.name = NULL},
 };

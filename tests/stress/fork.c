@@ -21,15 +21,6 @@ static struct {
 	pthread_barrier_t all_hold, all_may_leave, they_hold, they_may_leave;
 } forked;
 
-static uint64_t contended_so_far(void)
-{
-	for (size_t i = 0; pound_event_name(i); i++)
-		if (!strcmp(pound_event_name(i), "contended"))
-			return pound_event_count(i);
-	EXPECT(!"there is no event 'contended'");
-	return 0;
-}
-
 static void waits_for_ours(int number, void *shared)
 {
 	struct w_deadline deadline = after(CLOCK_MONOTONIC, HOUR);

@@ -6,41 +6,15 @@
 #include "poundlock.h"
 #include "stress.h"
 
-#define SECONDS_PER_SCENARIO 60
-
 const struct any_ops *ops;
 
-static const struct scenario {
-	const char *name;
-	void (*run)(void);
-} scenarios[] = {
-	{"exclusion", scenario_exclusion}, {"trylock", scenario_trylock},   {"nesting", scenario_nesting},
-	{"timeout", scenario_timeout},     {"straddle", scenario_straddle}, {"destroy", scenario_destroy},
-	{"threads", scenario_threads},     {"handoff", scenario_handoff},   {"fork", scenario_fork},
+static const struct scenario scenarios[] = {
+	{"exclusion", scenario_exclusion}, {"trylock", scenario_trylock},
+	{"nesting", scenario_nesting},     {"timeout", scenario_timeout},
+	{"straddle", scenario_straddle},   {"destroy", scenario_destroy},
+	{"threads", scenario_threads},     {"handoff", scenario_handoff},
+	{"fork", scenario_fork},           {NULL, NULL},
 };
-
-static void *member_main(void *argument)
-{
-	struct crew_member *member = argument;
-
-	member->run(member->number, member->shared);
-	return NULL;
-}
-
-void crew_start(struct crew *crew, int count, void (*run)(int number, void *shared), void *shared)
-{
-	crew->count = count;
-	for (int i = 0; i < count; i++) {
-		crew->members[i] = (struct crew_member){.run = run, .number = i, .shared = shared};
-		EXPECT(!pthread_create(&crew->threads[i], NULL, member_main, &crew->members[i]));
-	}
-}
-
-void crew_join(struct crew *crew)
-{
-	for (int i = 0; i < crew->count; i++)
-		EXPECT(!pthread_join(crew->threads[i], NULL));
-}
 
 /* The program's own policy, a hostile one: whatever comes to its mind. */
 static uint32_t any_answer(void)
@@ -66,7 +40,6 @@ int main(int count, char **arguments)
 {
 	static const struct pound_policy hostile = {.note = any_note, .rank = any_rank};
 	char error[256];
-	int ran = 0;
 
 	if (count != 2 && count != 3) {
 		fprintf(stderr, "Usage: stress SPEC [SCENARIO]\n");
@@ -78,15 +51,6 @@ int main(int count, char **arguments)
 		fprintf(stderr, "stress: %s\n", error);
 		return 2;
 	}
-	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
-		if (count == 3 && strcmp(arguments[2], scenarios[i].name))
-			continue;
-		expect_part = scenarios[i].name;
-		limit(SECONDS_PER_SCENARIO);
-		scenarios[i].run();
-		ran++;
-	}
-	if (!ran)
-		fprintf(stderr, "stress: there is no scenario '%s'\n", arguments[2]);
-	return ran ? 0 : 2;
+	way = ops->wait;
+	return run_scenarios(scenarios, arguments[2]);
 }

@@ -11,33 +11,10 @@
 
 /* ---- What a lock protects ---- */
 
-/* Words on three cache lines that only ever change together: a second thread inside finds, or leaves, them different. */
 struct guarded {
 	struct stress_lock lock;
-	struct {
-		_Alignas(64) uint64_t word;
-	} lines[3];
+	struct cell cell;
 };
-
-static void touch(struct guarded *guarded, uint32_t random)
-{
-	uint64_t before = guarded->lines[0].word;
-
-	for (int i = 0; i < 3; i++) {
-		EXPECT(guarded->lines[i].word == before, "two threads were inside at once");
-		guarded->lines[i].word = before + 1;
-		if (random % 64 == (uint32_t)i)
-			sched_yield();
-	}
-	for (int i = 0; i < 3; i++)
-		EXPECT(guarded->lines[i].word == before + 1, "two threads were inside at once");
-}
-
-static void expect_count(struct guarded *guarded, uint64_t expected)
-{
-	EXPECT(guarded->lines[0].word == expected, "%llu instead of %llu turns",
-	       (unsigned long long)guarded->lines[0].word, (unsigned long long)expected);
-}
 
 void expect_free(struct stress_lock *lock)
 {
@@ -62,7 +39,7 @@ static void contend_member(int number, void *shared)
 
 	for (int i = 0; i < contention->turns; i++) {
 		ops->lock(contention->lock);
-		touch(&contention->guarded, next_random(&random));
+		cell_write(&contention->guarded.cell, next_random(&random));
 		EXPECT(ops->unlock(contention->lock));
 	}
 }
@@ -72,7 +49,7 @@ void contend(struct stress_lock *lock, int turns)
 	struct contention contention = {.lock = lock, .turns = turns};
 
 	crew_run(contenders(), contend_member, &contention);
-	expect_count(&contention.guarded, (uint64_t)contenders() * (uint64_t)turns);
+	cell_expect(&contention.guarded.cell, (uint64_t)contenders() * (uint64_t)turns);
 	expect_free(lock);
 }
 
@@ -116,7 +93,7 @@ static void exclusion_member(int number, void *shared)
 	for (int i = 0; i < rounds(6000); i++) {
 		if (!take_somehow(&exclusion.guarded.lock, next_random(&random)))
 			continue;
-		touch(&exclusion.guarded, random >> 8);
+		cell_write(&exclusion.guarded.cell, random >> 8);
 		taken++;
 		EXPECT(ops->unlock(&exclusion.guarded.lock));
 		if (random % 32 == 9)
@@ -128,7 +105,7 @@ static void exclusion_member(int number, void *shared)
 void scenario_exclusion(void)
 {
 	crew_run(contenders(), exclusion_member, NULL);
-	expect_count(&exclusion.guarded, atomic_load(&exclusion.taken));
+	cell_expect(&exclusion.guarded.cell, atomic_load(&exclusion.taken));
 	expect_free(&exclusion.guarded.lock);
 }
 
@@ -152,18 +129,6 @@ static struct {
 	int depth;
 } nesting;
 
-static void shuffle_order(int *order, int count, uint32_t *random)
-{
-	for (int i = 0; i < count; i++)
-		order[i] = i;
-	for (int i = count - 1; i > 0; i--) {
-		int j = (int)(next_random(random) % (uint32_t)(i + 1)), swapped = order[i];
-
-		order[i] = order[j];
-		order[j] = swapped;
-	}
-}
-
 static void nesting_member(int number, void *shared)
 {
 	uint32_t random = (uint32_t)number + 3;
@@ -171,10 +136,10 @@ static void nesting_member(int number, void *shared)
 
 	(void)shared;
 	for (int round = 0; round < rounds(40); round++) {
-		shuffle_order(order, nesting.depth, &random);
+		random_order(order, nesting.depth, &random);
 		for (int i = 0; i < nesting.depth; i++) {
 			ops->lock(&nesting.locks[i].lock);
-			touch(&nesting.locks[i], random);
+			cell_write(&nesting.locks[i].cell, random);
 		}
 		for (int i = 0; i < nesting.depth; i++)
 			EXPECT(ops->unlock(&nesting.locks[order[i]].lock));
@@ -187,7 +152,7 @@ static void nest(int depth)
 	nesting.depth = depth;
 	crew_run(contenders(), nesting_member, NULL);
 	for (int i = 0; i < depth; i++) {
-		expect_count(&nesting.locks[i], (uint64_t)contenders() * (uint64_t)rounds(40));
+		cell_expect(&nesting.locks[i].cell, (uint64_t)contenders() * (uint64_t)rounds(40));
 		expect_free(&nesting.locks[i].lock);
 	}
 }
@@ -220,7 +185,7 @@ static void patient_member(int number, void *shared)
 {
 	(void)shared;
 	ops->lock(&timeouts.guarded.lock);
-	touch(&timeouts.guarded, (uint32_t)number);
+	cell_write(&timeouts.guarded.cell, (uint32_t)number);
 	atomic_fetch_add(&timeouts.taken, 1);
 	EXPECT(ops->unlock(&timeouts.guarded.lock));
 }
@@ -246,7 +211,7 @@ void scenario_timeout(void)
 		crew_join(&late);
 		expect_free(&timeouts.guarded.lock);
 	}
-	expect_count(&timeouts.guarded, atomic_load(&timeouts.taken));
+	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.taken));
 }
 
 /* ---- straddle: deadlines that pass while the lock is handed over lose neither the lock nor a wake-up ---- */
@@ -257,7 +222,7 @@ static void straddling_member(int number, void *shared)
 
 	if (!ops->timedlock(&timeouts.guarded.lock, deadline))
 		return;
-	touch(&timeouts.guarded, (uint32_t)number);
+	cell_write(&timeouts.guarded.cell, (uint32_t)number);
 	atomic_fetch_add(&timeouts.taken, 1);
 	EXPECT(ops->unlock(&timeouts.guarded.lock));
 }
@@ -267,7 +232,7 @@ void scenario_straddle(void)
 	struct crew straddling, patient;
 	struct w_deadline deadline;
 
-	timeouts.taken = timeouts.guarded.lines[0].word;
+	timeouts.taken = timeouts.guarded.cell.lines[0].word;
 	for (int round = 0; round < rounds(100); round++) {
 		deadline = after(CLOCK_MONOTONIC, 300000);
 		ops->lock(&timeouts.guarded.lock);
@@ -280,7 +245,7 @@ void scenario_straddle(void)
 		crew_join(&patient);
 		expect_free(&timeouts.guarded.lock);
 	}
-	expect_count(&timeouts.guarded, atomic_load(&timeouts.taken));
+	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.taken));
 }
 
 /* ---- destroy: the last to leave unmaps the lock at once; whoever still touches it faults ---- */
@@ -346,7 +311,7 @@ static void crowd_member(int number, void *shared)
 		ops->lock(&crowd.lock);
 	else
 		EXPECT(ops->timedlock(&crowd.lock, &deadline));
-	touch(&crowd, (uint32_t)number);
+	cell_write(&crowd.cell, (uint32_t)number);
 	EXPECT(ops->unlock(&crowd.lock));
 }
 
@@ -356,7 +321,7 @@ void scenario_threads(void)
 
 	for (int i = 0; i < batches; i++)
 		crew_run(at_once, crowd_member, NULL);
-	expect_count(&crowd, (uint64_t)batches * (uint64_t)at_once);
+	cell_expect(&crowd.cell, (uint64_t)batches * (uint64_t)at_once);
 	expect_free(&crowd.lock);
 }
 
@@ -378,7 +343,7 @@ static void handoff_unlocks(int number, void *shared)
 {
 	(void)shared;
 	EXPECT(!sem_wait(&handoff.locked));
-	touch(&handoff.guarded, (uint32_t)number);
+	cell_write(&handoff.guarded.cell, (uint32_t)number);
 	EXPECT(ops->unlock(&handoff.guarded.lock));
 }
 
@@ -394,6 +359,6 @@ void scenario_handoff(void)
 		crew_join(&locking);
 		crew_join(&unlocking);
 	}
-	expect_count(&handoff.guarded, (uint64_t)rounds(100) * (uint64_t)turns);
+	cell_expect(&handoff.guarded.cell, (uint64_t)rounds(100) * (uint64_t)turns);
 	expect_free(&handoff.guarded.lock);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the scenarios of the stress client share: the lock under test, threads, and random numbers that are the same in
- * each run. All sizes are counts; nothing here depends on how fast the machine is.
+ * What the scenarios of the stress clients share, of locks (main.c) and of readers-writer locks (rw.c): threads, what a
+ * lock protects, and random numbers that are the same in each run. All sizes are counts; nothing here depends on how
+ * fast the machine is.
  */
 #ifndef POUNDLOCK_STRESS_H
 #define POUNDLOCK_STRESS_H
@@ -23,17 +24,13 @@
 #define STRESS_FORK 1
 #endif
 
-/* A lock's memory, as any.h wants it. */
-struct stress_lock {
-	_Alignas(8) char bytes[ANY_LOCK_SIZE];
-};
-
-extern const struct any_ops *ops;
+/* How the waiters of the lock under test wait. */
+extern enum wait way;
 
 /* Whether waiters only spin: then as few threads as make a test, since more of them than CPUs hardly move. */
 static inline int only_spins(void)
 {
-	return ops->wait == WAIT_SPIN;
+	return way == WAIT_SPIN;
 }
 
 static inline int rounds(int full)
@@ -95,6 +92,47 @@ static inline void crew_run(int count, void (*run)(int number, void *shared), vo
 	crew_start(&crew, count, run, shared);
 	crew_join(&crew);
 }
+
+/* The numbers from 0 to @count - 1 in any order. */
+void random_order(int *order, int count, uint32_t *random);
+
+/* How often a thread had to wait since pound_events_start(). */
+uint64_t contended_so_far(void);
+
+/* ---- What a lock protects ---- */
+
+/* Words on three cache lines that only ever change together: who is not alone inside finds, or leaves, them different. */
+struct cell {
+	struct {
+		_Alignas(64) uint64_t word;
+	} lines[3];
+};
+
+/* Alone inside: counts up. */
+void cell_write(struct cell *cell, uint32_t random);
+/* Inside beside nobody who writes: the count. */
+uint64_t cell_read(const struct cell *cell, uint32_t random);
+void cell_expect(const struct cell *cell, uint64_t expected);
+
+/* ---- Scenarios ---- */
+
+struct scenario {
+	const char *name; /* NULL: behind the last */
+	void (*run)(void);
+};
+
+/* Runs those of @scenarios whose name is @only, or all if that is NULL. What main() is to return. */
+int run_scenarios(const struct scenario *scenarios, const char *only);
+
+/* ---- The scenarios of locks ---- */
+
+/* A lock's memory, as any.h wants it. */
+struct stress_lock {
+	_Alignas(8) char bytes[ANY_LOCK_SIZE];
+};
+
+/* The lock under test. */
+extern const struct any_ops *ops;
 
 /* The lock is free: it can be taken at once, and only once. */
 void expect_free(struct stress_lock *lock);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the files of clients share, that of locks (lock.c) and that of readers-writer locks (rw.c): the lock's names and its
+ * settings, and a client's entries in each way of waiting. LOCK is defined, and its header included; SHARED_BYTES and
+ * struct notes are what a client has in memory.
+ */
+#ifndef POUNDLOCK_CHECK_CLIENTS_H
+#define POUNDLOCK_CHECK_CLIENTS_H
+
+#include "check.h"
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
+
+/* Bounds are as small as they can be while what they bound still happens. */
+#define SMALL(lock, key, default_, least, most, small, ...) .key = small,
+#define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
+
+static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)
+{
+#ifdef ADJUST
+	ADJUST(policy);
+#endif
+	return policy;
+}
+
+#define TWICE(what) \
+	what;       \
+	what
+
+#define WAYS(name, body)                                                \
+	static __attribute__((unused)) void name##_spin(uint32_t self)  \
+	{                                                               \
+		const enum wait wait = WAIT_SPIN;                       \
+		(void)self;                                             \
+		body;                                                   \
+	}                                                               \
+	static __attribute__((unused)) void name##_yield(uint32_t self) \
+	{                                                               \
+		const enum wait wait = WAIT_YIELD;                      \
+		(void)self;                                             \
+		body;                                                   \
+	}                                                               \
+	static __attribute__((unused)) void name##_park(uint32_t self)  \
+	{                                                               \
+		const enum wait wait = WAIT_PARK;                       \
+		(void)self;                                             \
+		body;                                                   \
+	}
+
+/* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
+#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                               \
+	{                                                                                                           \
+		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), .threads = count,             \
+		.setup = first, .thread = body, .finish = last, .demands = wanted, .allowed = outcomes, __VA_ARGS__ \
+	}
+#define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                                 \
+	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__),           \
+		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
+		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include "poundlock.h"
+#include "stress.h"
+
+#define SECONDS_PER_SCENARIO 60
+
+enum wait way;
+
+/* ---- Threads ---- */
+
+static void *member_main(void *argument)
+{
+	struct crew_member *member = argument;
+
+	member->run(member->number, member->shared);
+	return NULL;
+}
+
+void crew_start(struct crew *crew, int count, void (*run)(int number, void *shared), void *shared)
+{
+	crew->count = count;
+	for (int i = 0; i < count; i++) {
+		crew->members[i] = (struct crew_member){.run = run, .number = i, .shared = shared};
+		EXPECT(!pthread_create(&crew->threads[i], NULL, member_main, &crew->members[i]));
+	}
+}
+
+void crew_join(struct crew *crew)
+{
+	for (int i = 0; i < crew->count; i++)
+		EXPECT(!pthread_join(crew->threads[i], NULL));
+}
+
+void random_order(int *order, int count, uint32_t *random)
+{
+	for (int i = 0; i < count; i++)
+		order[i] = i;
+	for (int i = count - 1; i > 0; i--) {
+		int j = (int)(next_random(random) % (uint32_t)(i + 1)), swapped = order[i];
+
+		order[i] = order[j];
+		order[j] = swapped;
+	}
+}
+
+uint64_t contended_so_far(void)
+{
+	for (size_t i = 0; pound_event_name(i); i++)
+		if (!strcmp(pound_event_name(i), "contended"))
+			return pound_event_count(i);
+	EXPECT(!"there is no event 'contended'");
+	return 0;
+}
+
+/* ---- What a lock protects ---- */
+
+void cell_write(struct cell *cell, uint32_t random)
+{
+	uint64_t before = cell->lines[0].word;
+
+	for (int i = 0; i < 3; i++) {
+		EXPECT(cell->lines[i].word == before, "who wrote was not alone inside");
+		cell->lines[i].word = before + 1;
+		if (random % 64 == (uint32_t)i)
+			sched_yield();
+	}
+	for (int i = 0; i < 3; i++)
+		EXPECT(cell->lines[i].word == before + 1, "who wrote was not alone inside");
+}
+
+uint64_t cell_read(const struct cell *cell, uint32_t random)
+{
+	uint64_t count = cell->lines[0].word;
+
+	for (int i = 1; i < 3; i++) {
+		if (random % 64 == (uint32_t)i)
+			sched_yield();
+		EXPECT(cell->lines[i].word == count, "who read was beside one who wrote");
+	}
+	return count;
+}
+
+void cell_expect(const struct cell *cell, uint64_t expected)
+{
+	EXPECT(cell_read(cell, 0) == expected, "%llu instead of %llu turns", (unsigned long long)cell->lines[0].word,
+	       (unsigned long long)expected);
+}
+
+/* ---- Scenarios ---- */
+
+int run_scenarios(const struct scenario *scenarios, const char *only)
+{
+	int ran = 0;
+
+	for (; scenarios->name; scenarios++) {
+		if (only && strcmp(only, scenarios->name))
+			continue;
+		expect_part = scenarios->name;
+		limit(SECONDS_PER_SCENARIO);
+		scenarios->run();
+		ran++;
+	}
+	if (!ran)
+		fprintf(stderr, "stress: there is no scenario '%s'\n", only);
+	return ran ? 0 : 2;
+}
