@@ -105,16 +105,28 @@ static inline bool bravo_claim(const struct bravo *lock, struct w_visible *entry
 	return false;
 }
 
-/* Enters again. False if the thread is not inside by its @entry. */
-static inline bool bravo_enter_again(const struct bravo *lock, struct w_visible *entry)
+/* Enters beside the reader @who (0: any), in its @entry. False if it is not inside @lock by that. */
+static inline bool bravo_enter_beside(const struct bravo *lock, struct w_visible *entry, uint32_t who)
 {
 	uint32_t reader;
 
-	if (!bravo_claim(lock, entry, w_self_id(), &reader))
+	if (!bravo_claim(lock, entry, who, &reader))
 		return false;
 	entry->depth++;
 	bravo_unclaim(entry, reader);
 	return true;
+}
+
+/*
+ * Enters again, for a thread that is a reader by an entry which another has made, and given it. A writer that is inside
+ * the lock under it waits for that one. False if there is no reader.
+ */
+static W_SLOW bool bravo_enter_beside_another(const struct bravo *lock)
+{
+	for (uint32_t i = 0; i < W_VISIBLE; i++)
+		if (bravo_enter_beside(lock, w_visible(i), 0))
+			return true;
+	return false;
 }
 
 /* Enters without touching the lock under it. @again: as in locks.def. */
@@ -128,7 +140,7 @@ static inline bool bravo_enter(struct bravo *lock, bool again)
 	if (!biased && !again)
 		return false;
 	entry = bravo_entry(lock);
-	if (again && bravo_enter_again(lock, entry))
+	if (again && bravo_enter_beside(lock, entry, w_self_id()))
 		return true;
 	/* [B2] acquire: pairs with [B1]; the entry's fields */
 	if (!biased || !w_compare_exchange_acquire(&entry->lock, &nobody, (uintptr_t)lock))
@@ -343,17 +355,18 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		if (bravo_enter(&lock->bravo, again))                                                               \
 			return true;                                                                                \
 		bravo_##under##_repair(lock, (struct bravo_##under##_policy){.wait = WAIT_PARK});                   \
-		if (!under##_try_read(&lock->lock, again))                                                          \
-			return false;                                                                               \
-		bravo_bias(&lock->bravo);                                                                           \
-		return true;                                                                                        \
+		if (under##_try_read(&lock->lock, again)) {                                                         \
+			bravo_bias(&lock->bravo);                                                                   \
+			return true;                                                                                \
+		}                                                                                                   \
+		return again && bravo_enter_beside_another(&lock->bravo);                                           \
 	}                                                                                                           \
                                                                                                                     \
 	static inline bool bravo_##under##_read(struct bravo_##under *lock, bool again,                             \
 						struct bravo_##under##_policy policy,                               \
 						const struct w_deadline *deadline)                                  \
 	{                                                                                                           \
-		if (bravo_enter(&lock->bravo, again))                                                               \
+		if (again ? bravo_##under##_try_read(lock, true) : bravo_enter(&lock->bravo, false))                \
 			return true;                                                                                \
 		bravo_##under##_repair(lock, policy);                                                               \
 		if (!under##_read(&lock->lock, again, bravo_##under##_under(policy), deadline))                     \

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Poundlock for C++17: pound::mutex, and pound::any_mutex for a lock by name. Both meet Lockable and TimedLockable, so
-// that std::lock_guard, std::unique_lock, std::scoped_lock and std::condition_variable_any take them. pound::mutex is
-// constant-initialised: a static one is ready before any constructor runs.
+// that std::lock_guard, std::unique_lock, std::scoped_lock and std::condition_variable_any take them. pound::shared_mutex,
+// the default readers-writer lock or one by name, meets SharedLockable and SharedTimedLockable, too: std::shared_lock
+// takes it. pound::mutex and the default pound::shared_mutex are constant-initialised: a static one is ready before any
+// constructor runs.
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
 
@@ -152,6 +154,104 @@ class any_mutex
 
       private:
 	pound_lock_t native;
+};
+
+// Readers together or a writer alone: the default readers-writer lock (poundlock.h), or one by name, e.g.
+// pound::shared_mutex("bravo"); that throws std::invalid_argument with the line that says why. Not copyable.
+class shared_mutex
+{
+      public:
+	constexpr shared_mutex() noexcept = default;
+	explicit shared_mutex(const std::string &spec)
+	{
+		char error[256];
+
+		if (pound_rwlock_init(&native, spec.c_str(), error, sizeof(error)))
+			throw std::invalid_argument(error);
+	}
+	shared_mutex(const shared_mutex &) = delete;
+	shared_mutex &operator=(const shared_mutex &) = delete;
+
+	void lock() noexcept
+	{
+		pound_rwlock_wrlock(&native);
+	}
+
+	bool try_lock() noexcept
+	{
+		return pound_rwlock_trywrlock(&native);
+	}
+
+	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	{
+		return try_lock_until(std::chrono::steady_clock::now() + timeout);
+	}
+
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+	{
+		return detail::try_until(
+			[this](clockid_t clock, const timespec *deadline) {
+				return pound_rwlock_timedwrlock(&native, clock, deadline);
+			},
+			time);
+	}
+
+	void unlock() noexcept
+	{
+		pound_rwlock_wrunlock(&native);
+	}
+
+	void lock_shared() noexcept
+	{
+		pound_rwlock_rdlock(&native);
+	}
+
+	bool try_lock_shared() noexcept
+	{
+		return pound_rwlock_tryrdlock(&native);
+	}
+
+	template <class Rep, class Period>
+	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	{
+		return try_lock_shared_until(std::chrono::steady_clock::now() + timeout);
+	}
+
+	template <class Clock, class Duration>
+	bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+	{
+		return detail::try_until(
+			[this](clockid_t clock, const timespec *deadline) {
+				return pound_rwlock_timedrdlock(&native, clock, deadline);
+			},
+			time);
+	}
+
+	// For a thread that may be a reader already: passes writers that wait, who may wait for this very thread.
+	void lock_shared_again() noexcept
+	{
+		pound_rwlock_rdlock_again(&native);
+	}
+
+	bool try_lock_shared_again() noexcept
+	{
+		return pound_rwlock_tryrdlock_again(&native);
+	}
+
+	void unlock_shared() noexcept
+	{
+		pound_rwlock_rdunlock(&native);
+	}
+
+	using native_handle_type = pound_rwlock_t *;
+	native_handle_type native_handle() noexcept
+	{
+		return &native;
+	}
+
+      private:
+	pound_rwlock_t native = POUND_RWLOCK_INIT;
 };
 
 // Makes the calling thread one of tenant @id, of @weight, for as long as this lives (poundlock.h). Throws

@@ -285,6 +285,13 @@ WAYS(
 		read_and_give(wait);
 		lock_and_unlock(READ_AGAIN, wait);
 	})
+/* Who was given a hold enters again, whatever writers wait, and leaves twice. */
+WAYS(
+	given_again, if (self == 0) read_and_give(wait); else if (self == 1) {
+		(void)w_await_acquire(&M->given, VAL == 1);
+		lock_and_unlock(READ_AGAIN, wait);
+		leave_given(1, wait);
+	} else lock_and_unlock(WRITE, wait))
 /* Two leave, of whom one has never entered, and one of those who have does not leave. */
 WAYS(given_both, if (self < 2) read_and_give(wait); if (self > 0) leave_given(2, wait))
 WAYS(freed_writers, lock_and_free(WRITE, 2, wait))
@@ -327,6 +334,7 @@ const struct check_client check_clients[] = {
 	WIDE_ENTRIES("one_reader/3x1", one_reader, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0,
 		     BOUND(3, 0)),
 	WIDE_ENTRIES("again/3", again, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0, BOUND(3, 3)),
+	WIDE_ENTRIES("given/again", given_again, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("try_read/3", try_read, 3, "", "0 1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("try_write/3", try_write, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),

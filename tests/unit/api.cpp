@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <type_traits>
 
@@ -26,7 +27,7 @@ static const bool locked_early = [] {
 #endif
 pound::mutex ready_early;
 
-static constexpr bool constant = (pound::mutex(), true);
+static constexpr bool constant = (pound::mutex(), pound::shared_mutex(), true);
 static_assert(constant);
 static_assert(!std::is_copy_constructible_v<pound::mutex> && !std::is_copy_assignable_v<pound::mutex>);
 static_assert(std::is_same_v<pound::mutex::native_handle_type, pound_mutex_t *>);
@@ -132,8 +133,129 @@ template <class One, class Two> static void both(One &one, Two &two)
 	EXPECT(count == 2000, "%d", count);
 }
 
+// ---- Readers and writers ----
+
+static bool reads_by_try(pound::shared_mutex &mutex)
+{
+	return mutex.try_lock_shared();
+}
+
+static bool reads_for(pound::shared_mutex &mutex)
+{
+	return mutex.try_lock_shared_for(1ms);
+}
+
+template <class Clock> static bool reads_until(pound::shared_mutex &mutex)
+{
+	return mutex.try_lock_shared_until(Clock::now() + 1ms);
+}
+
+// Whether another thread can read, by each way of asking.
+static void expect_readable(pound::shared_mutex &mutex, bool readable)
+{
+	bool (*const ways[])(pound::shared_mutex &) = {
+		reads_by_try,
+		reads_for,
+		reads_until<std::chrono::steady_clock>,
+		reads_until<std::chrono::system_clock>,
+		reads_until<odd_clock>,
+	};
+
+	for (auto way : ways) {
+		bool read = false;
+
+		std::thread([&] {
+			read = way(mutex);
+			if (read)
+				mutex.unlock_shared();
+		}).join();
+		EXPECT(read == readable);
+	}
+}
+
+static void shared_lockable(pound::shared_mutex &mutex)
+{
+	{
+		std::shared_lock reader(mutex);
+		std::shared_lock other(mutex, 1ms);
+		EXPECT(reader.owns_lock() && other.owns_lock());
+		expect_readable(mutex, true);
+		expect_each_way(mutex, false);
+	}
+	{
+		std::unique_lock writer(mutex);
+		expect_readable(mutex, false);
+	}
+	std::shared_lock reader(mutex, std::try_to_lock);
+	EXPECT(reader.owns_lock());
+}
+
+// A reader enters again while a writer waits: it would wait for ever if it did not say that it is one.
+static void read_again(pound::shared_mutex &mutex)
+{
+	std::shared_lock reader(mutex);
+	std::thread writer([&] { std::lock_guard guard(mutex); });
+
+	while (mutex.try_lock_shared()) {
+		mutex.unlock_shared();
+		std::this_thread::yield();
+	}
+	mutex.lock_shared_again();
+	EXPECT(mutex.try_lock_shared_again());
+	mutex.unlock_shared();
+	mutex.unlock_shared();
+	reader.unlock();
+	writer.join();
+}
+
+static void read_and_write(pound::shared_mutex &mutex)
+{
+	int one = 0, other = 0;
+	auto work = [&] {
+		for (int i = 0; i < 1000; i++) {
+			if (i % 4) {
+				std::shared_lock lock(mutex);
+				EXPECT(one == other);
+			} else {
+				std::lock_guard lock(mutex);
+				one++;
+				other++;
+			}
+		}
+	};
+	std::thread second(work);
+	work();
+	second.join();
+	EXPECT(one == 500, "%d", one);
+}
+
+static void shared(pound::shared_mutex &mutex)
+{
+	lockable(mutex);
+	shared_lockable(mutex);
+	condition(mutex);
+	read_again(mutex);
+	read_and_write(mutex);
+}
+
+static void shared_by_name()
+{
+	for (size_t i = 0; pound_rwlock_info(i); i++) {
+		pound::shared_mutex mutex(pound_rwlock_info(i)->name);
+
+		shared(mutex);
+	}
+	try {
+		pound::shared_mutex mutex("mcs");
+		EXPECT(!"an unknown lock was made");
+	} catch (const std::invalid_argument &error) {
+		EXPECT(!strcmp(error.what(), "there is no readers-writer lock 'mcs'"));
+	}
+}
+
 int main()
 {
+	pound::shared_mutex shared_mutex;
 	pound::mutex mutex;
 
 	expect_part = "api";
@@ -149,6 +271,8 @@ int main()
 		condition(any);
 		both(mutex, any);
 	}
+	shared(shared_mutex);
+	shared_by_name();
 	try {
 		pound::any_mutex any("nosuch");
 		EXPECT(!"an unknown lock was made");

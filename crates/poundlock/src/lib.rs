@@ -30,7 +30,7 @@ pub use route::{Route, route};
 
 pub use shares::{Tenant, TooManyTenants, set_thread_weight};
 
-pub use rwlock::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, check_rw_spec, rw_lock_by_name};
+pub use rwlock::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, check_rw_spec, read_again, rw_lock_by_name};
 
 pub use poundlock_sys::C_COMPILER;
 

@@ -3,8 +3,8 @@
 use crate::{SpecError, monotonic_in, until};
 use lock_api::{GuardSend, RawRwLock as _, RawRwLockTimed};
 use poundlock_sys::{
-    POUND_RWLOCK_INIT, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t,
-    pound_rwlock_timedrdlock, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock, pound_rwlock_trywrlock,
+    POUND_RWLOCK_INIT, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdlock_again, pound_rwlock_rdunlock,
+    pound_rwlock_t, pound_rwlock_timedrdlock, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock, pound_rwlock_trywrlock,
     pound_rwlock_wrlock, pound_rwlock_wrunlock,
 };
 use std::cell::UnsafeCell;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The readers-writer lock without its data: 56 bytes, never allocates. The default, `INIT`, is ShflLock's.
 ///
-/// Newcomers may pass waiters until the head of the queue closes the lock. A thread that reads must not lock again: it
-/// may wait for a writer that waits for it.
+/// Newcomers may pass waiters until the head of the queue closes the lock. A thread that reads must not lock again, as it
+/// may wait for a writer that waits for it: [`read_again`] is for that.
 pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
 
 /// Protects a `T` that many may read or one may write. See [`RawRwLock`] and, for the methods, [`lock_api::RwLock`].
@@ -44,6 +44,27 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// ```
 pub fn rw_lock_by_name<T>(spec: &str, data: T) -> Result<RwLock<T>, SpecError> {
     Ok(RwLock::from_raw(raw_by_name(spec)?, data))
+}
+
+/// Another guard like `guard`, whatever writers wait: they wait for this one. It never blocks.
+///
+/// [`RwLock::read`] by a thread that reads already may wait for a writer that waits for it. The guard that there is shows
+/// that the lock is read, so that only this function can pass writers; lock_api's own interface has no place for it.
+///
+/// ```
+/// let lock = poundlock::RwLock::new(1);
+/// let outer = lock.read();
+/// let inner = poundlock::read_again(&outer);
+/// drop(outer);
+/// assert_eq!(*inner, 1);
+/// ```
+pub fn read_again<'a, T: ?Sized>(guard: &RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
+    let lock = RwLockReadGuard::rwlock(guard);
+    // SAFETY: the raw lock is only entered, as a reader, and what leaves is the new guard.
+    unsafe {
+        pound_rwlock_rdlock_again(lock.raw().0.get());
+        lock.make_read_guard_unchecked(GuardSend::new())
+    }
 }
 
 /// Whether `spec` names a readers-writer lock and settings that it has.
@@ -190,6 +211,27 @@ mod tests {
                 }
             });
             assert_eq!(*lock.try_read_for(Duration::from_secs(3600)).expect("it is free"), (2000, 2000));
+        }
+    }
+
+    #[test]
+    fn a_reader_reads_again_while_a_writer_waits() {
+        for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
+            let lock = rw_lock_by_name(spec, 0).expect(spec);
+            drop(lock.read()); // BRAVO lets the next readers in without the lock under it
+            let outer = lock.read();
+            std::thread::scope(|scope| {
+                scope.spawn(|| *lock.write() += 1);
+                while lock.try_read().is_some() {
+                    std::thread::yield_now();
+                }
+                // By this thread, and by another that was given the guard.
+                let inner = read_again(&outer);
+                let given = scope.spawn(move || *read_again(&outer)).join().expect("it does not panic");
+                assert_eq!((*inner, given), (0, 0));
+                assert!(lock.try_read_for(Duration::from_millis(1)).is_none(), "{spec}: a newcomer passed the writer");
+            });
+            assert_eq!(*lock.read(), 1);
         }
     }
 
