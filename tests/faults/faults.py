@@ -20,7 +20,7 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["core", "lib", "world/user", "tests/expect.h", "tests/unit", "tests/stress"]
 WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
 LIBRARY = sorted(f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c"))
-STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", *LIBRARY]
+STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "tests/stress/run.c", *LIBRARY]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
 
 # A faulty build that hangs is caught as well. The sound one has as long as its own alarm gives it.
