@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs unmodified Debian programs natively and under every lock of core/locks.def.
+"""Runs unmodified Debian programs natively and under every lock of core/locks.def: its mutexes, or its readers-writer
+locks where it has some.
 
 By default a test: each run must end by itself, successfully, within its time-out, with its own success text and
 a right result, and under a lock the preload library must itself have said that this lock, and no other, was active.
@@ -56,6 +57,7 @@ class Batch:
     name: str
     command: Callable[[str], list]
     check: Callable[[str], None]
+    rwlocks: bool = True
 
     def run(self, prefix, environment, limit):
         with scratch() as directory:
@@ -74,6 +76,7 @@ class Server:
     name: str
     command: Callable[[str], list]
     load: Callable[[str], None]
+    rwlocks: bool = False
 
     def run(self, prefix, environment, limit):
         with scratch() as directory:
@@ -191,7 +194,7 @@ def memcached(path):
 
 def threads64(percent):
     command = ["/usr/bin/python3", str(HERE / "threads64.py"), str(percent)]
-    return Batch("python-64", lambda _: command, check_threads64)
+    return Batch("python-64", lambda _: command, check_threads64, rwlocks=False)
 
 
 def programs_of(percent):
@@ -212,11 +215,16 @@ def programs_of(percent):
     ]
 
 
-def locks():
-    found = re.findall(r"^LOCK\((\w+),", (ROOT / "core/locks.def").read_text(), re.MULTILINE)
+def locks_of(kind):
+    """The names of the locks of @kind, LOCK or RWLOCK."""
+    found = re.findall(rf"^{kind}\((\w+),", (ROOT / "core/locks.def").read_text(), re.MULTILINE)
     if not found:
-        sys.exit("core/locks.def: names no lock")
+        sys.exit(f"core/locks.def: names no {kind}")
     return found
+
+
+LOCKS = locks_of("LOCK")
+RWLOCKS = locks_of("RWLOCK")
 
 
 def environment(**settings):
@@ -227,7 +235,8 @@ def environment(**settings):
 
 def check_active(lock, errors):
     """The library says itself that @lock is the one in use."""
-    said = re.findall(r"^poundlock: .*\block=(\w+)", errors, re.MULTILINE)
+    kind = "rwlock" if lock in RWLOCKS else "lock"
+    said = re.findall(rf"^poundlock: .*\b{kind}=(\w+)", errors, re.MULTILINE)
     if not said:
         raise Failure("the preload library was not active")
     if set(said) != {lock}:
@@ -238,7 +247,8 @@ def run(program, lock, limit):
     """One run under @lock, or natively."""
     if lock == NATIVE:
         return program.run([], environment(), limit)
-    prefix = [str(POUNDLOCK), "run", "-l", lock, "--"]
+    option = "--rwlock" if lock in RWLOCKS else "--lock"
+    prefix = [str(POUNDLOCK), "run", option, lock, "--"]
     outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1"), limit)
     check_active(lock, outcome.errors)
     return outcome
@@ -271,17 +281,24 @@ def check_the_check(program, lock, other):
     without = program.run([], environment(POUNDLOCK_VERBOSE="1"), 120)
     return [
         refuses("no library", lock, without.errors),
+        refuses("no library", RWLOCKS[0], without.errors),
         refuses("another lock", other, run(program, lock, 120).errors),
+        refuses("another lock", RWLOCKS[1], run(program, RWLOCKS[0], 120).errors),
     ]
 
 
+def fitting(program, chosen):
+    """The locks of @chosen whose kind @program uses."""
+    return [lock for lock in chosen if program.rwlocks or lock not in RWLOCKS]
+
+
 def test(programs, chosen):
-    results = check_the_check(programs[0], *locks()[:2])
+    results = check_the_check(programs[0], *LOCKS[:2])
     for program in programs:
         went_well, seconds = attempt(program, NATIVE, 600)
         results.append(went_well)
         limit = 60 + 20 * (seconds or 2)
-        results += [attempt(program, lock, limit)[0] for lock in chosen]
+        results += [attempt(program, lock, limit)[0] for lock in fitting(program, chosen)]
     passed = sum(results)
     print(f"{passed} passed, {len(results) - passed} failed")
     return 0 if passed == len(results) else 1
@@ -289,7 +306,7 @@ def test(programs, chosen):
 
 def measure(program, chosen, repeats):
     """The median seconds of each variant, repeats interleaved; None where a run failed."""
-    seconds = {variant: [] for variant in [NATIVE] + chosen}
+    seconds = {variant: [] for variant in [NATIVE] + fitting(program, chosen)}
     for _ in range(repeats):
         for variant, times in seconds.items():
             try:
@@ -319,9 +336,10 @@ def conditions(repeats):
     }
 
 
-def row(name, medians):
+def row(name, medians, chosen):
     native = medians[NATIVE]
-    ratios = [f"{medians[lock] / native:.2f}" if medians[lock] and native else "-" for lock in list(medians)[1:]]
+    times = [medians.get(lock) for lock in chosen]
+    ratios = [f"{time / native:.2f}" if time and native else "-" for time in times]
     return [name, f"{native:.2f} s" if native else "-"] + ratios
 
 
@@ -339,7 +357,7 @@ def ratio(programs, chosen, repeats, output):
     table = {}
     for program in programs:
         table[program.name] = measure(program, chosen, repeats)
-        text.append(line(row(program.name, table[program.name])))
+        text.append(line(row(program.name, table[program.name], chosen)))
         print(text[-1], flush=True)
     if output:
         content = {"schema": 1, "conditions": where, "median_seconds": table}
@@ -371,7 +389,7 @@ def main():
     available = programs_of(options.percent)
     names = chosen_of([program.name for program in available], options.program, "program")
     programs = [program for program in available if program.name in names]
-    chosen = chosen_of(locks(), options.lock, "lock")
+    chosen = chosen_of(LOCKS + RWLOCKS, options.lock, "lock")
     if options.ratio:
         return ratio(programs, chosen, options.repeats, options.output)
     return test(programs, chosen)
