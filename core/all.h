@@ -24,6 +24,7 @@
 #include "malthusian.h"
 #include "mcs.h"
 #include "mcstp.h"
+#include "qspin.h"
 #include "ron.h"
 #include "ron_plock.h"
 #include "ron_shared.h"

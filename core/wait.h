@@ -122,7 +122,8 @@ static inline bool node_grant_awake(W_ATOMIC(uint32_t) *status)
 /* Gives a node back to its pool: the last access to it. */
 static inline void node_free(W_ATOMIC(uint32_t) *status)
 {
-	/* [N7] release: pairs with the acquire of w_node_get; our last accesses come before its next use */
+	/* [N7] release: pairs with the acquire of w_node_get; our last accesses come before its next use. Pairs
+	 * with [J4] */
 	w_store_release(status, NODE_FREE);
 }
 

@@ -467,6 +467,7 @@ bool any_start(void)
 
 	if (atomic_exchange(&started, 1))
 		return sound;
+	(void)w_process();
 	w_route_start();
 	w_spin_calibrate();
 	sound = choose_domain();

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "spec.h"
+#include "spin.h"
 #include "stats.h"
 #include "stats_region.h"
 
@@ -41,6 +42,7 @@ static void make_native(struct config *config)
 {
 	config->ops = NULL;
 	config->rw_ops = NULL;
+	config->spin = false;
 }
 
 /* The value of the switch @name: 0, 1, or @unset. With any other value complains, and makes @config native. */
@@ -57,26 +59,31 @@ static bool read_switch(struct config *config, const char *name, bool unset)
 	return unset;
 }
 
-/* Reads which locks to use. If one of them is wrong, complains, and all are native. */
-static struct config read_locks(void)
+/* The value of @name, @unset if it has none. NULL if it is native. */
+static const char *read_spec(const char *name, const char *unset)
 {
-	const char *spec = secure_getenv("POUNDLOCK_LOCK"), *rw_spec = secure_getenv("POUNDLOCK_RWLOCK");
-	struct config config = {0};
-	char error[256];
+	const char *spec = secure_getenv(name);
 
-	config.ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, sizeof(error));
-	if (!config.ops) {
-		config_say("poundlock: POUNDLOCK_LOCK: %s; using native locks", error);
-		return config;
-	}
-	if (rw_spec && !strcmp(rw_spec, NATIVE))
-		return config;
-	config.rw_ops = any_rw_find(rw_spec && *rw_spec ? rw_spec : DEFAULT_RWLOCK, error, sizeof(error));
-	if (!config.rw_ops) {
-		config_say("poundlock: POUNDLOCK_RWLOCK: %s; using native locks", error);
-		make_native(&config);
-	}
-	return config;
+	if (!spec || !*spec)
+		return unset;
+	return strcmp(spec, NATIVE) ? spec : NULL;
+}
+
+/* Reads which locks to use: the variable that is wrong, and why in @error, or NULL. */
+static const char *read_locks(struct config *config, char *error, size_t size)
+{
+	const char *spec = secure_getenv("POUNDLOCK_LOCK");
+
+	config->ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, size);
+	if (!config->ops)
+		return "POUNDLOCK_LOCK";
+	spec = read_spec("POUNDLOCK_RWLOCK", DEFAULT_RWLOCK);
+	if (spec && !(config->rw_ops = any_rw_find(spec, error, size)))
+		return "POUNDLOCK_RWLOCK";
+	spec = read_spec("POUNDLOCK_SPINLOCK", SPIN_DEFAULT);
+	if (spec && !(config->spin = spin_find(spec, error, size)))
+		return "POUNDLOCK_SPINLOCK";
+	return NULL;
 }
 
 /* Where the statistics go, if there are to be any. */
@@ -152,8 +159,14 @@ static void disinherit(void)
 
 struct config config_read(void)
 {
-	struct config config = read_locks();
+	struct config config = {0};
+	char error[256];
+	const char *wrong = read_locks(&config, error, sizeof(error));
 
+	if (wrong) {
+		config_say("poundlock: %s: %s; using native locks", wrong, error);
+		make_native(&config);
+	}
 	if (read_switch(&config, "POUNDLOCK_DISABLE", false))
 		make_native(&config);
 	config.verbose = read_switch(&config, "POUNDLOCK_VERBOSE", false);
@@ -176,9 +189,10 @@ void config_announce(const struct config *config)
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		config_say("poundlock: lock=%s wait=%s rwlock=%s pid=%ld%s%s", config->ops->name,
+		config_say("poundlock: lock=%s wait=%s rwlock=%s spinlock=%s pid=%ld%s%s", config->ops->name,
 			   spec_wait_name(config->ops->wait), config->rw_ops ? config->rw_ops->name : NATIVE,
-			   (long)getpid(), statistics ? " statistics=" : "", statistics ? statistics : "");
+			   config->spin ? SPIN_DEFAULT : NATIVE, (long)getpid(), statistics ? " statistics=" : "",
+			   statistics ? statistics : "");
 	else
 		config_say("poundlock: lock=native pid=%ld", (long)getpid());
 }

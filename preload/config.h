@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the environment asks of the preload library: POUNDLOCK_LOCK, _RWLOCK, _VERBOSE, _DISABLE, _INHERIT, _STATS, _PROFILE. docs/preload.md tells
- * users. A wrong value is one line on stderr, and everything native.
+ * What the environment asks of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _VERBOSE, _DISABLE, _INHERIT,
+ * _STATS, _PROFILE. docs/preload.md tells users. A wrong value is one line on stderr, and everything native.
  */
 #ifndef POUNDLOCK_CONFIG_H
 #define POUNDLOCK_CONFIG_H
@@ -13,6 +13,7 @@ struct config {
 	const struct any_rw_ops *rw_ops; /* NULL: readers-writer locks native */
 	const char *stats;               /* the folder for statistics; NULL: none */
 	bool profile;                    /* with stacks */
+	bool spin;                       /* spin locks are ours */
 	bool verbose;
 };
 

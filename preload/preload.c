@@ -12,6 +12,7 @@
 #include "config.h"
 #include "layout.h"
 #include "real.h"
+#include "spin.h"
 #include "stats.h"
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
@@ -26,6 +27,7 @@ static void choose(const struct config *config)
 	/* release, both: pair with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
 	w_store_release(&chosen_ops, config->ops);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
+	spin_enable(config->spin);
 }
 
 static void initialise_once(void)
@@ -36,6 +38,7 @@ static void initialise_once(void)
 	if (!any_start()) {
 		config.ops = NULL;
 		config.rw_ops = NULL;
+		config.spin = false;
 	}
 	choose(&config);
 	missing = real_resolve();

@@ -45,7 +45,12 @@
 	REAL(pthread_rwlock_wrlock, NULL, (pthread_rwlock_t * lock))                                                  \
 	REAL(pthread_rwlock_trywrlock, NULL, (pthread_rwlock_t * lock))                                               \
 	REAL(pthread_rwlock_clockwrlock, NULL, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *at)) \
-	REAL(pthread_rwlock_unlock, NULL, (pthread_rwlock_t * lock))
+	REAL(pthread_rwlock_unlock, NULL, (pthread_rwlock_t * lock))                                                  \
+	REAL(pthread_spin_init, NULL, (pthread_spinlock_t * lock, int pshared))                                       \
+	REAL(pthread_spin_destroy, NULL, (pthread_spinlock_t * lock))                                                 \
+	REAL(pthread_spin_lock, NULL, (pthread_spinlock_t * lock))                                                    \
+	REAL(pthread_spin_trylock, NULL, (pthread_spinlock_t * lock))                                                 \
+	REAL(pthread_spin_unlock, NULL, (pthread_spinlock_t * lock))
 
 struct real {
 #define REAL(name, version, parameters) int(*name) parameters;

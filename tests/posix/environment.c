@@ -117,6 +117,21 @@ static void rwlocks(void)
 	expect_rwlock(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=native"), "native");
 }
 
+static void spinlocks(void)
+{
+	const char *const specs[] = {"", "qspin", "qspin,patience=3,wait=park", "native"};
+	char setting[128];
+
+	for (size_t i = 0; i < 4; i++) {
+		struct run seen;
+
+		snprintf(setting, sizeof(setting), "POUNDLOCK_SPINLOCK=%s", specs[i]);
+		seen = RUN("POUNDLOCK_VERBOSE=1", setting);
+		expect_lines(&seen, 1);
+		EXPECT(strstr(seen.errors, i == 3 ? " spinlock=native " : " spinlock=qspin "), "%s", seen.errors);
+	}
+}
+
 static void silence(void)
 {
 	struct run quiet = RUN("POUNDLOCK_LOCK=mcs");
@@ -133,6 +148,8 @@ static void wrong_values(void)
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=never"), "never");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=mcs"), "readers-writer lock 'mcs'");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=shfl_rw,speed=9"), "speed");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SPINLOCK=mcs"), "spin lock 'mcs'");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SPINLOCK=qspin,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DOMAIN=village"), "village");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"), "POUNDLOCK_DISABLE=yes");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_INHERIT=2"), "POUNDLOCK_INHERIT=2");
@@ -169,6 +186,7 @@ int main(int argc, char **argv)
 	library = argv[1];
 	locks(argv + 2);
 	rwlocks();
+	spinlocks();
 	silence();
 	wrong_values();
 	inheritance();

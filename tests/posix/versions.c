@@ -31,6 +31,11 @@
 	DO(pthread_rwlock_timedwrlock, "GLIBC_2.2.5") \
 	DO(pthread_rwlock_clockwrlock, "GLIBC_2.30")  \
 	DO(pthread_rwlock_unlock, "GLIBC_2.2.5")      \
+	DO(pthread_spin_init, "GLIBC_2.2.5")          \
+	DO(pthread_spin_destroy, "GLIBC_2.2.5")       \
+	DO(pthread_spin_lock, "GLIBC_2.2.5")          \
+	DO(pthread_spin_trylock, "GLIBC_2.2.5")       \
+	DO(pthread_spin_unlock, "GLIBC_2.2.5")        \
 	DO(mtx_init, "GLIBC_2.28")                    \
 	DO(mtx_destroy, "GLIBC_2.28")                 \
 	DO(mtx_lock, "GLIBC_2.28")                    \

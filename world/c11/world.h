@@ -164,4 +164,9 @@ extern _Alignas(64) char c11_shared[];
 #define w_slot(number) ((void)(number), (W_ATOMIC(uint32_t) *)w_common(0))
 #define w_unique() ((uint64_t)c11_self << 32 | ++((uint32_t *)w_common(0))[1 + c11_self])
 
+/* There as well: no lock uses both. */
+#define W_QUEUE_NODES 3u
+#define w_queue_node(i) (&((struct w_node *)(c11_shared + CHECK_COMMON))[i])
+#define w_process() 1u
+
 #endif

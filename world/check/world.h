@@ -213,4 +213,12 @@ void *w_node_get(void);
 #define w_slot(number) ((void)(number), (uint32_t *)w_common(0))
 #define w_unique() ((uint64_t)check_engine->self() << 32 | ++((uint32_t *)w_common(0))[1 + check_engine->self()])
 
+/* There as well: no lock uses both. A client may have threads of several processes. */
+#define W_QUEUE_NODES 3u
+#define w_queue_node(i) (&((struct w_node *)(0x100000000000 + CHECK_COMMON))[i])
+#ifndef CHECK_PROCESS
+#define CHECK_PROCESS() 1u
+#endif
+#define w_process() (CHECK_PROCESS() + 8 * check_engine->generation())
+
 #endif

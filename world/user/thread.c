@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
 uint32_t w_generation;
 bool w_listening;
 void (*w_listener)(enum w_event event);
+struct w_node w_queue_nodes[W_QUEUE_NODES];
 struct w_visible w_visible_readers[W_VISIBLE] __attribute__((aligned(64)));
 #ifdef __SANITIZE_THREAD__
 W_ATOMIC(uint32_t) w_fence_word;
@@ -40,8 +42,18 @@ static W_ATOMIC(uint32_t) record_count;
 static W_ATOMIC(uint32_t) free_count;
 static W_ATOMIC(uint32_t) scan_at = 32; /* how many records there may be before the dead ones are looked for */
 static W_ATOMIC(uint32_t) scanning;     /* one at a time, so that a record found dead is still the dead thread's */
-static W_ATOMIC(pid_t) process;         /* not getpid(): a vfork child shares our memory, not our threads */
 static struct w_node reserve[RESERVE];  /* for when there is no memory */
+
+/* Not getpid(): a vfork child shares our memory, not our threads. */
+W_ATOMIC(uint32_t) w_process_number;
+
+uint32_t w_process_read(void)
+{
+	uint32_t none = 0;
+
+	atomic_compare_exchange_strong(&w_process_number, &none, (uint32_t)getpid());
+	return atomic_load(&w_process_number);
+}
 
 static uint32_t thread_id(void)
 {
@@ -105,7 +117,7 @@ static struct w_self *find_free(uint32_t tid)
 static bool thread_is_dead(uint32_t tid, uint32_t caller)
 {
 	int saved = errno;
-	bool dead = tid == caller || (syscall(SYS_tgkill, atomic_load(&process), tid, 0) < 0 && errno == ESRCH);
+	bool dead = tid == caller || (syscall(SYS_tgkill, w_process(), tid, 0) < 0 && errno == ESRCH);
 
 	errno = saved;
 	return dead;
@@ -170,8 +182,6 @@ struct w_self *w_self_attach(void)
 	uint32_t tid = thread_id();
 	struct w_self *self;
 
-	if (!atomic_load(&process))
-		atomic_store(&process, getpid());
 	while (!(self = find_free(tid))) {
 		if (atomic_load(&record_count) >= atomic_load(&scan_at))
 			free_dead(tid);
@@ -273,7 +283,8 @@ uint64_t w_unique_block(void)
 void w_after_fork_in_child(void)
 {
 	w_generation++;
-	atomic_store(&process, getpid());
+	atomic_store(&w_process_number, (uint32_t)getpid());
+	memset(w_queue_nodes, 0, sizeof(w_queue_nodes));
 	atomic_store(&scanning, 0);
 	atomic_store(&w_spinners, 0);
 	for (struct w_self *self = atomic_load(&records); self; self = self->next) {

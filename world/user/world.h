@@ -37,10 +37,17 @@
 /* glibc's, from 2.32 on. */
 extern char __libc_single_threaded __attribute__((weak));
 
-/* Whether this is the process's one thread. */
+/*
+ * Whether this is the process's one thread, and so the only one that uses its objects: not in a file that defines this,
+ * whose objects other processes may use, too.
+ */
 static inline bool w_alone(void)
 {
+#ifdef W_BETWEEN_PROCESSES
+	return false;
+#else
 	return &__libc_single_threaded && __libc_single_threaded;
+#endif
 }
 
 #define W_AFTER(step, operation) \
@@ -211,6 +218,22 @@ static inline void *w_node_get(void)
 		return &self->nodes[0];
 	return w_node_get_slow(self);
 }
+
+/* 0 until first needed. */
+extern W_HIDDEN W_ATOMIC(uint32_t) w_process_number;
+W_HIDDEN uint32_t w_process_read(void);
+
+static inline uint32_t w_process(void)
+{
+	/* relaxed: a number that only a fork changes */
+	uint32_t number = atomic_load_explicit(&w_process_number, memory_order_relaxed);
+
+	return w_likely(number) ? number : w_process_read();
+}
+
+#define W_QUEUE_NODES 64u
+extern W_HIDDEN struct w_node w_queue_nodes[W_QUEUE_NODES];
+#define w_queue_node(i) (&w_queue_nodes[i])
 
 extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL until first needed */
 W_HIDDEN void *w_common_make(size_t bytes);

@@ -90,6 +90,9 @@ pub(crate) struct RunArgs {
     /// The readers-writer lock, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
     #[arg(long, value_name = "SPEC")]
     pub rwlock: Option<String>,
+    /// The spin lock, qspin[,KEY=VALUE...] or native. qspin unless given
+    #[arg(long, value_name = "SPEC")]
+    pub spinlock: Option<String>,
     /// Say on stderr which lock is used
     #[arg(short, long)]
     pub verbose: bool,
@@ -109,6 +112,9 @@ pub(crate) struct CompareArgs {
     /// The readers-writer lock under all of them, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
     #[arg(long, value_name = "SPEC")]
     pub rwlock: Option<String>,
+    /// The spin lock under all of them, qspin[,KEY=VALUE...] or native. qspin unless given
+    #[arg(long, value_name = "SPEC")]
+    pub spinlock: Option<String>,
     /// How often each lock is measured
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,

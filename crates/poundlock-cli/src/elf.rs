@@ -2,8 +2,9 @@
 
 use object::elf::{DT_NEEDED, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym, VersionTable};
-use object::{Endianness, FileKind, Object, ObjectSection};
+use object::{Endianness, FileKind, Object, ObjectSection, ReadCache};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,23 @@ pub struct Elf {
     pub language: Language,
     /// What its compiler left in it.
     pub compiler: Option<String>,
+}
+
+/// Whether the file at `path` is a program that no loader prepares, and that so loads no library of ours. Reads no more of
+/// it than its headers.
+pub fn is_static(path: &Path) -> bool {
+    fn of<E: FileHeader<Endian = Endianness>>(cache: &ReadCache<File>) -> object::Result<bool> {
+        let header = E::parse(cache)?;
+        let endian = header.endian()?;
+        Ok(header.program_headers(endian, cache)?.iter().all(|segment| segment.p_type(endian) != PT_INTERP))
+    }
+    let Ok(cache) = File::open(path).map(ReadCache::new) else { return false };
+    let found = match FileKind::parse(&cache) {
+        Ok(FileKind::Elf32) => of::<object::elf::FileHeader32<Endianness>>(&cache),
+        Ok(FileKind::Elf64) => of::<object::elf::FileHeader64<Endianness>>(&cache),
+        _ => return false,
+    };
+    found.unwrap_or(false)
 }
 
 /// A dynamic symbol with the version that it is bound to or defined for.

@@ -71,8 +71,8 @@ fn search() -> Result<PathBuf, Failure> {
 pub type Changes = Vec<(&'static str, Option<OsString>)>;
 
 /// What makes a program load `library` with the lock of `choice`, or keeps it from loading ours if that is native.
-/// `rwlock`, a checked spec or native, is the readers-writer lock if it is given.
-pub fn changes(choice: &Choice, rwlock: Option<&str>, library: Option<&Library>) -> Changes {
+/// `rwlock` and `spinlock`, checked specs or native, are the readers-writer lock and the spin lock if they are given.
+pub fn changes(choice: &Choice, rwlock: Option<&str>, spinlock: Option<&str>, library: Option<&Library>) -> Changes {
     let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let others = entries(&inherited).filter(|entry| !is_ours(entry));
     let (lock, ours) = match choice {
@@ -88,6 +88,7 @@ pub fn changes(choice: &Choice, rwlock: Option<&str>, library: Option<&Library>)
         ("POUNDLOCK_DISABLE", None),
     ];
     changes.extend(rwlock.map(|spec| ("POUNDLOCK_RWLOCK", Some(spec.into()))));
+    changes.extend(spinlock.map(|spec| ("POUNDLOCK_SPINLOCK", Some(spec.into()))));
     changes
 }
 

@@ -1,8 +1,10 @@
 //! `poundlock run`: becomes the program, with its locks replaced.
 
 use crate::args::RunArgs;
+use crate::elf;
 use crate::failure::Failure;
 use crate::preload::{self, Changes, Library};
+use crate::program;
 use crate::spec::{self, Choice};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -20,15 +22,27 @@ pub fn run(args: &RunArgs) -> Failure {
 fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     let rwlock = spec::parse_rwlock(args.rwlock.as_deref())?;
+    let spinlock = spec::parse_spinlock(args.spinlock.as_deref())?;
     let library = match choice {
         Choice::Native => None,
         Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
     };
-    let mut changes = preload::changes(&choice, rwlock, library.as_ref());
+    if library.is_some() {
+        say_if_static(&args.program[0]);
+    }
+    let mut changes = preload::changes(&choice, rwlock, spinlock, library.as_ref());
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }
     Ok(changes)
+}
+
+/// A program without a loader runs as well as ever, but not under our locks.
+fn say_if_static(program: &OsStr) {
+    if program::find(program).is_ok_and(|path| elf::is_static(&path)) {
+        let name = program.to_string_lossy();
+        eprintln!("poundlock: '{name}' is statically linked: it runs with its own locks");
+    }
 }
 
 /// Becomes `program`. Unlike [`std::os::unix::process::CommandExt::exec`] it leaves the signal mask as it was found.

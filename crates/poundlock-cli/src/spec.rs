@@ -48,6 +48,24 @@ pub fn parse_rwlock(spec: Option<&str>) -> Result<Option<&str>, Failure> {
     Ok(spec)
 }
 
+/// The lock of [`poundlock::locks`] that fits a `pthread_spinlock_t` and leaves two bits of it alone.
+const SPINLOCK: &str = "qspin";
+
+/// `spec` if it names a spin lock of the preload library's, or native.
+pub fn parse_spinlock(spec: Option<&str>) -> Result<Option<&str>, Failure> {
+    match spec {
+        Some(spec) if spec != NATIVE => {
+            let name = spec.split(',').next().unwrap_or_default();
+            if name != SPINLOCK {
+                return Err(Failure::ours(format!("there is no spin lock '{name}'")));
+            }
+            check_spec(spec).map_err(Failure::ours)?;
+        }
+        _ => {}
+    }
+    Ok(spec)
+}
+
 /// Locks that can take each other's place.
 pub struct Family {
     names: Vec<&'static str>,

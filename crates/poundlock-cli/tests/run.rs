@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{assert_refused, output, poundlock, preload, scratch, stderr, stdout};
+use common::{assert_refused, compile, output, poundlock, preload, scratch, stderr, stdout};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -12,6 +12,9 @@ fn wrong_locks_are_named() {
     assert_refused(&mut poundlock(["run", "-l", "mcs,colour=red", "--", "true"]), 125, &["colour"]);
     assert_refused(&mut poundlock(["run", "-l", "mcs,wait=never", "--", "true"]), 125, &["never"]);
     assert_refused(&mut poundlock(["run", "-l", "", "--", "true"]), 125, &[]);
+    assert_refused(&mut poundlock(["run", "--spinlock", "mcs", "--", "true"]), 125, &["spin lock 'mcs'"]);
+    assert_refused(&mut poundlock(["run", "--spinlock", "qspin,colour=red", "--", "true"]), 125, &["colour"]);
+    assert_refused(&mut poundlock(["compare", "--spinlock", "mcs", "--", "true"]), 125, &["spin lock 'mcs'"]);
 }
 
 #[test]
@@ -154,4 +157,30 @@ fn the_lock_is_in_use() {
     let output = output(&mut poundlock(["run", "-v", "-l", "cna", "--", "/usr/bin/python3", "-c", "print('done')"]));
     assert!(stderr(&output).contains("lock=cna"), "{}", stderr(&output));
     assert_eq!(stdout(&output), "done\n");
+}
+
+#[test]
+fn the_spin_lock_is_in_use() {
+    for (spec, name) in [("qspin,patience=3", "qspin"), ("native", "native")] {
+        let output = output(&mut poundlock(["run", "-v", "--spinlock", spec, "--", "true"]));
+        assert!(stderr(&output).contains(&format!("spinlock={name} ")), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_static_program_runs_and_is_told_of() {
+    let directory = scratch();
+    let source = "int main(void) { return 7; }";
+    for (flags, told) in [(["-static"].as_slice(), true), (&["-static-pie"], true), (&[], false)] {
+        let program = directory.path().join("program");
+        compile(source, flags, &program);
+        for lock in ["mcs", "native"] {
+            let output = output(poundlock(["run", "-l", lock, "--"]).arg(&program));
+            assert_eq!(output.status.code(), Some(7), "{flags:?}");
+            let lines: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+            let expected = usize::from(told && lock == "mcs");
+            assert_eq!(lines.len(), expected, "{lines:?} of {flags:?} under {lock}");
+            assert!(lines.iter().all(|line| line.contains("statically linked")), "{lines:?}");
+        }
+    }
 }

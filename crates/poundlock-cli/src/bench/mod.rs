@@ -120,7 +120,7 @@ impl Plan<'_> {
             Some(Run::new(&self.workload, lock, threads, repeat, outcome, counts, output_tail))
         };
         // Native must be the C library's own, whatever is preloaded around us.
-        let changes = preload::changes(&Choice::Native, None, None);
+        let changes = preload::changes(&Choice::Native, None, None, None);
         match measure(&self.command(choice, threads), &changes, self.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => None,
             Ok(measured) => match (Outcome::from(measured.end), last_line(&measured.output)) {

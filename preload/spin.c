@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * pthread_spin_*: a spin lock that was initialised as one of its process is ours (core/qspin.h), in its 4 bytes. A
+ * process-shared one is glibc's, since other processes may use it without us; so is one that was never initialised, as
+ * memory that a program set to 0 or 1 itself.
+ *
+ * They are told apart at each call by the two highest bits, the embedder's in core/qspin.h: 01 in ours. glibc's are small
+ * numbers of either sign (on x86 free is 1, and each waiter takes one away; elsewhere 0 and 1), whose highest bits are
+ * 00 or 11.
+ *
+ * glibc's work between processes whatever their attribute says, and programs rely on it that put one into shared memory
+ * before they fork. So do ours: the queue that a word names is of one process, and those of others poll it. No operation
+ * here takes the shortcut of a process that has one thread.
+ *
+ * Error codes are glibc's: EBUSY of trylock, and 0 of all else.
+ */
+#define W_BETWEEN_PROCESSES
+#include "spin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "preload.h"
+#include "qspin.h"
+#include "real.h"
+#include "spec.h"
+
+#define OURS (1u << 30)
+
+_Static_assert((OURS & ~QSPIN_EMBEDDER) == 0, "our mark is in the embedder's bits");
+_Static_assert(sizeof(struct qspin) == sizeof(pthread_spinlock_t), "a spin lock fits in place");
+_Static_assert(_Alignof(struct qspin) <= _Alignof(pthread_spinlock_t), "and is aligned");
+
+/* ---- What they are set to ---- */
+
+static struct {
+	uint32_t wait;
+#define VALUE(lock, key, ...) uint32_t key;
+	qspin_settings(VALUE)
+} set = {.wait = WAIT_YIELD,
+#define OTHERWISE(lock, key, otherwise, ...) .key = (otherwise),
+	 qspin_settings(OTHERWISE)};
+
+static const struct setting settings[] = {
+#define SETTING(lock, key, otherwise, least, most, small, ...) {#lock, #key, &set.key, least, most, "" __VA_ARGS__},
+	qspin_settings(SETTING)};
+
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static W_ATOMIC(uint32_t) enabled;
+
+static struct qspin_policy policy(void)
+{
+#define SET(lock, key, ...) .key = set.key,
+	return (struct qspin_policy){.wait = (enum wait)set.wait, qspin_settings(SET)};
+}
+
+bool spin_find(const char *spec, char *error, size_t size)
+{
+	size_t length;
+	const char *pairs = spec_split(spec, &length);
+	enum wait wait = (enum wait)set.wait;
+	uint32_t numbers[SETTINGS];
+
+	if (length != strlen(SPIN_DEFAULT) || memcmp(spec, SPIN_DEFAULT, length))
+		return spec_wrong(error, size, "there is no spin lock '%.*s'", (int)length, spec);
+	if (!spec_parse(SPIN_DEFAULT, pairs, settings, SETTINGS, &wait, numbers, error, size))
+		return false;
+	spec_set(settings, SETTINGS, numbers);
+	set.wait = wait;
+	return true;
+}
+
+void spin_enable(bool enable)
+{
+	/* release: pairs with the acquire in spin_init(); the settings */
+	w_store_release(&enabled, enable);
+}
+
+/* ---- pthread_spin_* ---- */
+
+static struct qspin *qspin_of(pthread_spinlock_t *lock)
+{
+	return (struct qspin *)lock;
+}
+
+/* Whether @lock is ours: what was made ours has been so by who initialised it, before anybody else can use it. */
+static bool is_ours(pthread_spinlock_t *lock)
+{
+	/* relaxed: our mark never changes while the lock is used */
+	return w_likely((w_load_relaxed(&qspin_of(lock)->word) & QSPIN_EMBEDDER) == OURS);
+}
+
+EXPORT int pthread_spin_init(pthread_spinlock_t *lock, int pshared)
+{
+	initialise();
+	/* acquire: pairs with the release in spin_enable(); the settings, for all who use the lock */
+	if (!w_load_acquire(&enabled) || pshared == PTHREAD_PROCESS_SHARED)
+		return real.pthread_spin_init(lock, pshared);
+	/* relaxed: who initialises a lock tells the others */
+	w_store_relaxed(&qspin_of(lock)->word, OURS);
+	return 0;
+}
+
+EXPORT int pthread_spin_destroy(pthread_spinlock_t *lock)
+{
+	initialise();
+	return is_ours(lock) ? 0 : real.pthread_spin_destroy(lock);
+}
+
+EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+	if (is_ours(lock)) {
+		(void)qspin_acquire(qspin_of(lock), policy(), NULL);
+		return 0;
+	}
+	initialise();
+	return real.pthread_spin_lock(lock);
+}
+
+EXPORT int pthread_spin_trylock(pthread_spinlock_t *lock)
+{
+	if (is_ours(lock))
+		return qspin_try_acquire(qspin_of(lock)) ? 0 : EBUSY;
+	initialise();
+	return real.pthread_spin_trylock(lock);
+}
+
+EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
+{
+	if (is_ours(lock)) {
+		(void)qspin_release(qspin_of(lock), policy());
+		return 0;
+	}
+	initialise();
+	return real.pthread_spin_unlock(lock);
+}
