@@ -31,6 +31,7 @@
 #include "ron_ticket.h"
 #include "mutexee.h"
 #include "reciprocating.h"
+#include "scl.h"
 #include "shfl_mutex.h"
 #include "shfl_rw.h"
 #include "shfl_spin.h"

@@ -101,9 +101,15 @@ bool count_read_again(uint32_t *reads, enum w_how how)
 	return (how != W_BRIEF && how != W_POLITE) || *reads < BRIEF_READS;
 }
 
-void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected)
+/* A step is a nanosecond. */
+bool count_expired(const struct w_deadline *deadline)
 {
-	while (atomic_load(p) == expected)
+	return deadline && run.steps >= (uint64_t)deadline->at.tv_sec * 1000000000 + (uint64_t)deadline->at.tv_nsec;
+}
+
+void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+{
+	while (atomic_load(p) == expected && !count_expired(deadline))
 		count_step();
 }
 

@@ -4,236 +4,35 @@
  * groups and the numbers of threads; what newcomers get; that no time is wasted while somebody wants the lock, and that
  * strict_guarantee does; how often a waiter is passed, and how often the clock is read.
  */
-#include <ucontext.h>
-
 #include "cfl_mutex.h"
 #include "cfl_spin.h"
-#include "unit.h"
+#include "turns.h"
 
-#define MOST 40
-#define STACK 65536
-#define MILLISECOND UINT64_C(1000000)
+static struct cfl_policy policy;
+static struct cfl lock;
 
-/* ---- Threads in turns (turns/world.h) ---- */
-
-struct thread {
-	uint64_t hold, think; /* what it does each time */
-	uint64_t begin, leaves, returns;
-	uint32_t weight, group;
-	int32_t domain;
-	/* What came of it. */
-	uint64_t held, late; /* in all; and since `watched` */
-	uint32_t turns, passed, most_passed;
-	/* The machine's. */
-	uint64_t time;
-	const void *asleep;
-	bool ended;
-	ucontext_t context;
-	struct w_self self;
-	struct w_own own;
-	_Alignas(16) char stack[STACK];
-};
-
-uint64_t turns_readings;
-
-static struct {
-	struct thread threads[MOST];
-	int count, running;
-	uint64_t end, watched, busy;
-	bool spins, inside;
-	struct cfl_policy policy;
-	struct cfl lock;
-	ucontext_t main;
-} machine;
-
-static struct thread *self(void)
+static void acquire(void)
 {
-	return &machine.threads[machine.running];
+	cfl_acquire_by(&lock, policy, NULL);
 }
 
-static void become(struct thread *thread)
+static bool release(void)
 {
-	w_self_or_null = &thread->self;
-	w_own = thread->own;
-}
-
-/* Goes on with the earliest thread that is awake; back to main() if all have ended. */
-static void pick(void)
-{
-	int before = machine.running, next = -1;
-
-	for (int i = 0; i < machine.count; i++) {
-		struct thread *thread = &machine.threads[i];
-
-		if (!thread->ended && !thread->asleep && (next < 0 || thread->time < machine.threads[next].time))
-			next = i;
-	}
-	if (next < 0) {
-		for (int i = 0; i < machine.count; i++)
-			EXPECT(machine.threads[i].ended, "thread %d sleeps for ever", i);
-		swapcontext(&machine.threads[before].context, &machine.main);
-	} else if (next != before) {
-		machine.running = next;
-		machine.threads[before].own = w_own;
-		become(&machine.threads[next]);
-		swapcontext(&machine.threads[before].context, &machine.threads[next].context);
-	}
-}
-
-uint64_t turns_time(void)
-{
-	return self()->time;
-}
-
-void turns_spend(uint64_t nanoseconds)
-{
-	self()->time += nanoseconds;
-	pick();
-}
-
-void turns_step(void)
-{
-	if (machine.count)
-		turns_spend(TURNS_STEP);
-}
-
-int32_t turns_domain(void)
-{
-	return self()->domain;
-}
-
-void turns_sleep(const void *p)
-{
-	self()->asleep = p;
-	pick();
-}
-
-void turns_wake(const void *p)
-{
-	for (int i = 0; i < machine.count; i++) {
-		struct thread *thread = &machine.threads[i];
-
-		if (thread->asleep != p)
-			continue;
-		thread->asleep = NULL;
-		thread->time = self()->time + TURNS_WAKE;
-		return;
-	}
-}
-
-/* ---- What they do ---- */
-
-static void lock_once(struct thread *thread)
-{
-	uint64_t begin;
-
-	thread->passed = 0;
-	cfl_acquire_by(&machine.lock, machine.policy, NULL);
-	EXPECT(!machine.inside, "two threads are inside");
-	machine.inside = true;
-	begin = thread->time;
-	for (int i = 0; i < machine.count; i++)
-		machine.threads[i].passed++;
-	thread->most_passed = thread->most_passed > thread->passed ? thread->most_passed : thread->passed;
-	turns_spend(thread->hold);
-	thread->held += thread->time - begin;
-	machine.busy += thread->time - begin;
-	if (begin >= machine.watched)
-		thread->late += thread->time - begin;
-	thread->turns++;
-	machine.inside = false;
-	EXPECT(cfl_release_by(&machine.lock, machine.policy));
-}
-
-static void live(void)
-{
-	struct thread *thread = self();
-
-	while (thread->time < machine.end) {
-		lock_once(thread);
-		turns_spend(thread->think);
-		if (thread->time >= thread->leaves && thread->time < thread->returns)
-			turns_spend(thread->returns - thread->time);
-	}
-	thread->ended = true;
-	pick();
-}
-
-static struct thread *add(uint64_t hold, uint64_t think)
-{
-	struct thread *thread = &machine.threads[machine.count++];
-
-	memset((void *)thread, 0, offsetof(struct thread, stack));
-	*thread = (struct thread){.hold = hold, .think = think, .weight = 1024, .group = 0};
-	return thread;
+	return cfl_release_by(&lock, policy);
 }
 
 static void begin(bool spins)
 {
-	memset((void *)&machine.lock, 0, sizeof(machine.lock));
-	atomic_store(&machine.lock.generation, 2 * w_fork_generation());
-	machine.count = 0;
-	machine.busy = 0;
-	machine.watched = 0;
-	machine.spins = spins;
-	machine.policy = (struct cfl_policy){.wait = WAIT_PARK, .sleeps = !spins, .bypass = SHFL_MAX_BATCH};
+	memset((void *)&lock, 0, sizeof(lock));
+	atomic_store(&lock.generation, 2 * w_fork_generation());
+	policy = (struct cfl_policy){.wait = WAIT_PARK, .sleeps = !spins, .bypass = SHFL_MAX_BATCH};
+	clear_machine(acquire, release);
 }
 
-/* Out of line: getcontext() may return twice, for all that the compiler knows. */
-static __attribute__((noinline)) void make(struct thread *thread)
-{
-	getcontext(&thread->context);
-	thread->context.uc_stack.ss_sp = thread->stack;
-	thread->context.uc_stack.ss_size = STACK;
-	makecontext(&thread->context, live, 0);
-}
-
-/* Until all are past @end. */
 static void run(uint64_t end)
 {
-	struct w_self *before = w_self();
-	struct w_own own = w_own;
-
-	machine.end = end;
-	for (int i = 0; i < machine.count; i++) {
-		struct thread *thread = &machine.threads[i];
-
-		/* Not all at once. */
-		thread->time = thread->begin ? thread->begin : 1000 + (uint64_t)i * 137;
-		thread->own =
-			(struct w_own){.weight = thread->weight, .group = thread->group + 1, .random = 1 + (uint32_t)i};
-		make(thread);
-	}
-	machine.running = 0;
-	become(&machine.threads[0]);
-	swapcontext(&machine.main, &machine.threads[0].context);
-	w_self_or_null = before;
-	w_own = own;
-	machine.count = 0;
-	EXPECT(!atomic_load(&machine.lock.state) && !atomic_load(&machine.lock.tail));
-}
-
-static double total(int first, int last)
-{
-	double sum = 0;
-
-	for (int i = first; i < last; i++)
-		sum += (double)machine.threads[i].held;
-	return sum;
-}
-
-/* Jain's index: 1 if all have the same, 1/count if one has all. */
-static double jain(int count)
-{
-	double sum = 0, squares = 0;
-
-	for (int i = 0; i < count; i++) {
-		double held = (double)machine.threads[i].held;
-
-		sum += held;
-		squares += held * held;
-	}
-	return sum * sum / (count * squares);
+	run_machine(end);
+	EXPECT(!atomic_load(&lock.state) && !atomic_load(&lock.tail));
 }
 
 /* ---- Tests, each for both locks ---- */
@@ -349,7 +148,7 @@ static void strict_guarantee(bool spins)
 
 	for (uint32_t strict = 0; strict < 2; strict++) {
 		begin(spins);
-		machine.policy.strict_guarantee = strict;
+		policy.strict_guarantee = strict;
 		add(100000, 100000);
 		add(1000, 199000);
 		run(200 * MILLISECOND);
@@ -362,7 +161,7 @@ static void bypasses(bool spins)
 {
 	for (uint32_t bypass = 1; bypass <= 64; bypass *= 4) {
 		begin(spins);
-		machine.policy.bypass = bypass;
+		policy.bypass = bypass;
 		for (int i = 0; i < 8; i++)
 			add(i ? 1000 : 1000000, 0);
 		run(100 * MILLISECOND);

@@ -65,6 +65,8 @@ struct w_deadline {
 	char unused;
 };
 
+#define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
+
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
 extern _Thread_local bool c11_expired;
@@ -138,6 +140,7 @@ struct w_account {
 };
 
 #define w_account(lock) (&(struct w_account){(lock), (uint64_t)c11_self << 8, 0, 0, c11_self})
+#define w_self_id() (c11_self + 1)
 #define w_weight() 1024u
 #define W_GROUPS 2
 #define w_group() (c11_self % 2)

@@ -88,6 +88,8 @@ struct w_deadline {
 	char unused;
 };
 
+#define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
+
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
 /*

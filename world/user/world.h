@@ -442,6 +442,12 @@ struct w_deadline {
 	struct timespec at;
 };
 
+static inline struct w_deadline w_deadline_at(uint64_t time)
+{
+	return (struct w_deadline){.clock = CLOCK_MONOTONIC,
+				   .at = {.tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000)}};
+}
+
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
 /*

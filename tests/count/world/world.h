@@ -20,7 +20,8 @@ uint64_t count_now(void);
 uint32_t count_self(void);
 /* Whether a wait goes on, after one more read that did not end it. */
 bool count_read_again(uint32_t *reads, enum w_how how);
-void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected);
+void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
+bool count_expired(const struct w_deadline *deadline);
 void count_unpark(W_ATOMIC(uint32_t) *p);
 
 #define COUNT_THREADS 4u
@@ -35,7 +36,8 @@ void count_unpark(W_ATOMIC(uint32_t) *p);
 #define w_cpu_count() COUNT_THREADS
 #define w_yield() count_step()
 #define w_pause_for(pauses) ((void)(pauses), count_step())
-#define w_park(p, expected, deadline) ((void)(deadline), count_park(p, expected))
+#define w_park(p, expected, deadline) count_park(p, expected, deadline)
+#define w_expired(deadline) count_expired(deadline)
 #define w_unpark(p) count_unpark(p)
 #define w_unpark_all(p) count_unpark(p)
 

@@ -24,13 +24,25 @@ extern uint64_t turns_readings; /* of the clock */
 uint64_t turns_time(void);
 void turns_spend(uint64_t nanoseconds);
 int32_t turns_domain(void);
-void turns_sleep(const void *p);
+/* Until it is woken, or the time is @until (0: never). */
+void turns_sleep(const void *p, uint64_t until);
 void turns_wake(const void *p);
+
+/* The time of a deadline; 0: never. */
+static inline uint64_t turns_end(const struct w_deadline *deadline)
+{
+	return deadline ? (uint64_t)deadline->at.tv_sec * 1000000000 + (uint64_t)deadline->at.tv_nsec : 0;
+}
+
+static inline bool turns_expired(const struct w_deadline *deadline)
+{
+	return deadline && turns_time() >= turns_end(deadline);
+}
 
 #define w_now() (turns_readings++, turns_time())
 #define w_domain() turns_domain()
 #define w_cpu_count() 4u
-#define w_expired(deadline) ((void)(deadline), false)
+#define w_expired(deadline) turns_expired(deadline)
 #define w_yield() turns_spend(TURNS_LOOK)
 #define w_unpark(p)                            \
 	do {                                   \
@@ -38,11 +50,11 @@ void turns_wake(const void *p);
 		turns_wake((const void *)(p)); \
 		turns_spend(TURNS_UNPARK);     \
 	} while (0)
-#define w_park(p, expected, deadline)                   \
-	do {                                            \
-		(void)(deadline);                       \
-		if (w_load_relaxed(p) == (expected))    \
-			turns_sleep((const void *)(p)); \
+#define w_park(p, expected, deadline)                                          \
+	do {                                                                   \
+		const struct w_deadline *w_end_ = (deadline);                  \
+		if (w_load_relaxed(p) == (expected) && !turns_expired(w_end_)) \
+			turns_sleep((const void *)(p), turns_end(w_end_));     \
 	} while (0)
 
 #undef w_wait_acquire
@@ -51,9 +63,11 @@ void turns_wake(const void *p);
 		__auto_type w_p_ = (p);                                                           \
 		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;                 \
 		uint32_t w_looks_ = 0;                                                            \
-		(void)(deadline);                                                                 \
+		const struct w_deadline *w_end_ = (deadline);                                     \
 		while (VAL = w_load_acquire(w_p_), !(COND)) {                                     \
 			if (((how) == W_BRIEF || (how) == W_POLITE) && w_looks_++ == TURNS_BRIEF) \
+				break;                                                            \
+			if (turns_expired(w_end_))                                                \
 				break;                                                            \
 			turns_spend(TURNS_LOOK);                                                  \
 		}                                                                                 \

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * scl, in counted time: who holds the lock for how long, whatever the holds' lengths, the weights and the numbers of
+ * threads; bans, slices, and what ends them; that a thread that is alone is never kept waiting, and that threads which
+ * have ended are forgotten.
+ */
+#include "turns.h"
+#include "scl.h"
+
+static struct scl_policy policy;
+static struct scl lock;
+
+static int last;
+static uint32_t changes; /* of hands */
+
+static void acquire(void)
+{
+	EXPECT(scl_acquire(&lock, policy, NULL));
+	changes += last != machine.running;
+	last = machine.running;
+}
+
+static bool release(void)
+{
+	return scl_release(&lock, policy);
+}
+
+static bool try_acquire_failed;
+
+static void try_acquire(void)
+{
+	try_acquire_failed |= !scl_try_acquire(&lock);
+}
+
+static void begin(enum wait wait)
+{
+	memset((void *)&lock, 0, sizeof(lock));
+	atomic_store(&lock.generation, 2 * w_fork_generation());
+	policy = (struct scl_policy){.wait = wait, .slice = 100};
+	clear_machine(acquire, release);
+}
+
+static void run(uint64_t end)
+{
+	run_machine(end);
+	EXPECT(!atomic_load(&lock.word) && !atomic_load(&lock.queue.tail));
+}
+
+/* ---- Tests, each for every way of waiting ---- */
+
+/* Also, asleep, holds far longer than a slice and a period. */
+static void long_and_short_holds(enum wait wait)
+{
+	static const uint64_t longest[] = {10000, 1000000, 2000000000};
+
+	for (int i = 0; i < (wait == WAIT_PARK ? COUNT(longest) : 1); i++) {
+		for (int threads = 2; threads <= 8; threads *= 2) {
+			begin(wait);
+			for (int j = 0; j < threads; j++)
+				add(j % 2 ? longest[i] : longest[i] / 10, 0);
+			run(longest[i] * 1000);
+			EXPECT(jain(threads) >= 0.98, "wait %d, %d threads, %llu ns: Jain's index is %.4f", (int)wait,
+			       threads, (unsigned long long)longest[i], jain(threads));
+		}
+	}
+}
+
+static void run_weights(enum wait wait, uint32_t slice, const uint32_t *shares, int count)
+{
+	begin(wait);
+	policy.slice = slice;
+	for (int i = 0; i < count; i++)
+		add(10000, 0)->weight = 1024 * shares[i];
+	run((uint64_t)slice * 1000 * 500);
+}
+
+/*
+ * Nobody has more than its weight's share of the time, but for a slice begun in it; and all have their share of what is
+ * used, if changing hands costs little of a slice: the default's, or short ones where nobody sleeps. Bans are of real time,
+ * as in the paper, so what it costs is nobody's share.
+ */
+static void weights(enum wait wait)
+{
+	static const uint32_t shares[] = {1, 2, 8}, slices[] = {100, 2000};
+
+	for (int i = 0; i < (wait == WAIT_PARK ? COUNT(slices) : 1); i++) {
+		run_weights(wait, slices[i], shares, COUNT(shares));
+		for (int j = 0; j < COUNT(shares); j++) {
+			double held = (double)machine.threads[j].held, time = slices[i] * 500e3;
+			double share = held / total(0, COUNT(shares)) * 11 / shares[j];
+
+			EXPECT(held <= time * shares[j] / 11 + slices[i] * 1e3 + 1e4, "wait %d: %.3f of weight %u's",
+			       (int)wait, held / time * 11 / shares[j], shares[j]);
+			EXPECT((wait == WAIT_PARK && slices[i] < 2000) || (share > 0.95 && share < 1.05),
+			       "wait %d: weight %u has %.3f of its share", (int)wait, shares[j], share);
+		}
+	}
+}
+
+/* A thread that is alone is never banned, and waits for no slice. */
+static void alone(enum wait wait)
+{
+	begin(wait);
+	add(1000, 1000);
+	run(10 * MILLISECOND);
+	EXPECT(machine.threads[0].turns > 4500, "wait %d: a thread that is alone got it %u times", (int)wait,
+	       machine.threads[0].turns);
+	EXPECT(lock.weights == 1024, "counted more than once");
+}
+
+/* Its owner has the lock for a slice, although others wait: the lock changes hands once a slice, not once a hold. */
+static void slices(enum wait wait)
+{
+	begin(wait);
+	changes = 0;
+	for (int i = 0; i < 4; i++)
+		add(100, 900);
+	run(10 * MILLISECOND);
+	EXPECT(changes >= 50 && changes <= 110, "wait %d: %u changes of hands in 100 slices", (int)wait, changes);
+}
+
+/* Who came seldom has credit for one slice, however long it was away. */
+static void newcomer(enum wait wait)
+{
+	begin(wait);
+	add(10000, 0);
+	add(10000, 0)->begin = 20 * MILLISECOND;
+	machine.watched = 20 * MILLISECOND;
+	run(22 * MILLISECOND);
+	EXPECT(machine.threads[1].late <= MILLISECOND + 100000, "wait %d: %llu ns of 2 ms", (int)wait,
+	       (unsigned long long)machine.threads[1].late);
+}
+
+/* Who is alone after many is banned for them no longer than two periods, each over when all could have had a turn. */
+static void forgotten(enum wait wait)
+{
+	uint32_t period, turns = 0;
+
+	begin(wait);
+	for (int i = 0; i < MOST; i++)
+		add(1000, 0);
+	run(10 * MILLISECOND);
+	EXPECT(scl_total(&lock) == MOST * 1024);
+	period = lock.period;
+	while (lock.period < period + 2) {
+		EXPECT(scl_total(&lock) >= MOST * 1024 && ++turns < 5 * MOST, "turn %u", turns);
+		lock.since += SCL_PERIOD / MOST;
+		lock.turns++;
+		scl_count_in(&lock, scl_open(w_account(&lock)));
+	}
+	EXPECT(scl_total(&lock) == w_weight());
+}
+
+/* trylock takes a free lock in another's slice, and while its thread is banned. */
+static void trylock(enum wait wait)
+{
+	begin(wait);
+	clear_machine(try_acquire, release);
+	try_acquire_failed = false;
+	add(100, 900)->begin = 1000;
+	add(100, 900)->begin = 1500;
+	run(10 * MILLISECOND);
+	EXPECT(!try_acquire_failed, "trylock failed on a free lock");
+}
+
+static void (*const tests[])(enum wait wait) = {
+	long_and_short_holds, weights, alone, slices, newcomer, forgotten, trylock};
+
+static void all(void)
+{
+	for (int test = 0; test < COUNT(tests); test++)
+		for (enum wait wait = WAIT_YIELD; wait <= WAIT_PARK; wait++)
+			tests[test](wait);
+}
+
+int main(void)
+{
+	RUN(all);
+	return 0;
+}
