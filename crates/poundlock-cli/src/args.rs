@@ -30,6 +30,37 @@ pub(crate) enum Command {
     ///
     /// The exit status is 1 if any run failed or timed out.
     Compare(CompareArgs),
+    /// Tell what each lock of a program did: who waited for it, how long, and how fair it was
+    ///
+    /// Runs the program with its locks replaced, as run does, and counts. When it has ended prints, on stderr, the locks
+    /// that were waited for most; --json and --csv have all. A lock is named by its symbol if it is static, else by the
+    /// stack that first had to wait for it. Forked and executed processes are counted each for itself.
+    ///
+    /// With --pid tells what a living process has done that was started with `run --stats`, with --file what a process
+    /// left, however it ended. docs/statistics.md says how each figure is got.
+    ///
+    /// The exit status is the program's own; 128 and the signal's number if a signal ended it.
+    Stat(StatArgs),
+    /// Draw who waits for a program's locks, and for whom
+    ///
+    /// Runs the program with its locks replaced, and keeps the stack of every wait and of every hold that somebody waited
+    /// for, both after the lock was released, so that no hold gets longer by it. Draws a flame graph: for each lock its
+    /// waiters by the time that they waited, and its holders by the time that they held it.
+    ///
+    /// The exit status is the program's own; 128 and the signal's number if a signal ended it.
+    Profile(ProfileArgs),
+    /// Write a page about a program's locks
+    ///
+    /// Runs the program as profile does, and writes one HTML file with the tables of stat, a plot of the waits, and the
+    /// flame graph. It needs nothing else to be read.
+    ///
+    /// The exit status is the program's own; 128 and the signal's number if a signal ended it.
+    Report(ReportArgs),
+    /// Show what a process's locks do now
+    ///
+    /// The process must have been started with `run --stats`, or POUNDLOCK_STATS. Figures are of the time since the last
+    /// ones; waiters is how many threads waited in the mean. q ends it.
+    Top(TopArgs),
     /// List the locks: their sizes, settings and promises
     List(ListArgs),
     /// Tell whether a program's locks can be replaced
@@ -71,6 +102,17 @@ pub(crate) struct PreloadArgs {
     pub preload: Option<PathBuf>,
 }
 
+/// The locks beside the mutexes', for the commands that preload the library.
+#[derive(Args, Debug, Default)]
+pub(crate) struct OtherLocksArgs {
+    /// The readers-writer lock, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
+    #[arg(long, value_name = "SPEC")]
+    pub rwlock: Option<String>,
+    /// The spin lock, qspin[,KEY=VALUE...] or native. qspin unless given
+    #[arg(long, value_name = "SPEC")]
+    pub spinlock: Option<String>,
+}
+
 /// Where figures go, for the commands that measure.
 #[derive(Args, Debug)]
 pub(crate) struct OutputArgs {
@@ -87,12 +129,11 @@ pub(crate) struct RunArgs {
     /// The lock, NAME[,KEY=VALUE...], see `poundlock list`; or native
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
-    /// The readers-writer lock, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
-    #[arg(long, value_name = "SPEC")]
-    pub rwlock: Option<String>,
-    /// The spin lock, qspin[,KEY=VALUE...] or native. qspin unless given
-    #[arg(long, value_name = "SPEC")]
-    pub spinlock: Option<String>,
+    #[command(flatten)]
+    pub others: OtherLocksArgs,
+    /// Count what each lock does, in a file in FOLDER, or $XDG_RUNTIME_DIR or /dev/shm, for `stat --pid` and `stat --file`
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    pub stats: Option<Option<PathBuf>>,
     /// Say on stderr which lock is used
     #[arg(short, long)]
     pub verbose: bool,
@@ -103,18 +144,90 @@ pub(crate) struct RunArgs {
     pub program: Vec<OsString>,
 }
 
+/// What is observed: a program that is run, a living process, or what processes left.
+#[derive(Args, Debug)]
+pub(crate) struct SourceArgs {
+    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
+    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    pub lock: String,
+    #[command(flatten)]
+    pub others: OtherLocksArgs,
+    /// A living process, started with `run --stats`, instead of a program
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["file", "program"])]
+    pub pid: Option<u32>,
+    /// What a process left (may be repeated), or a folder of such files, instead of a program
+    #[arg(short, long, value_name = "FILE", conflicts_with = "program")]
+    pub file: Vec<PathBuf>,
+    #[command(flatten)]
+    pub preload: PreloadArgs,
+    /// The program and its arguments
+    #[arg(required_unless_present_any = ["pid", "file"], trailing_var_arg = true, value_name = "COMMAND")]
+    pub program: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatArgs {
+    /// How many locks to print, of each process
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub rows: usize,
+    /// Write all locks to FILE as JSON (-: to stdout)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write all locks to FILE as CSV (-: to stdout)
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProfileArgs {
+    /// The flame graph, as SVG
+    #[arg(short, long, value_name = "FILE", default_value = "poundlock-profile.svg")]
+    pub output: PathBuf,
+    /// Write the stacks to FILE as text, a line each, with microseconds at its end
+    #[arg(long, value_name = "FILE")]
+    pub folded: Option<PathBuf>,
+    /// How many stacks to print
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    pub rows: usize,
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// The page
+    #[arg(short, long, value_name = "FILE", default_value = "poundlock-report.html")]
+    pub output: PathBuf,
+    /// How many locks to show, of each process
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 30)]
+    pub rows: usize,
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// The process
+    #[arg(short, long, value_name = "PID")]
+    pub pid: u32,
+    /// How long to look each time
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: Duration,
+    /// Look once, and print that
+    #[arg(long)]
+    pub once: bool,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
     /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
     /// repeated. All locks unless given
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The readers-writer lock under all of them, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
-    #[arg(long, value_name = "SPEC")]
-    pub rwlock: Option<String>,
-    /// The spin lock under all of them, qspin[,KEY=VALUE...] or native. qspin unless given
-    #[arg(long, value_name = "SPEC")]
-    pub spinlock: Option<String>,
+    #[command(flatten)]
+    pub others: OtherLocksArgs,
     /// How often each lock is measured
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,

@@ -16,13 +16,18 @@ mod list;
 mod measure;
 mod output;
 mod preload;
+mod profile;
 mod program;
 mod provenance;
+mod report;
 mod route;
 mod run;
 mod runs;
 mod spec;
+mod stat;
+mod stats;
 mod text_table;
+mod top;
 mod topo;
 
 use args::{Cli, Command};
@@ -50,6 +55,10 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => Err(run::run(&args)),
+        Command::Stat(args) => stat::stat(&args),
+        Command::Profile(args) => profile::profile(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Top(args) => top::top(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),

@@ -1,5 +1,6 @@
 //! The preload library: where it is, and the environment that makes a program load it.
 
+use crate::args::OtherLocksArgs;
 use crate::elf::Elf;
 use crate::failure::{Failure, reason};
 use crate::spec::Choice;
@@ -71,8 +72,8 @@ fn search() -> Result<PathBuf, Failure> {
 pub type Changes = Vec<(&'static str, Option<OsString>)>;
 
 /// What makes a program load `library` with the lock of `choice`, or keeps it from loading ours if that is native.
-/// `rwlock` and `spinlock`, checked specs or native, are the readers-writer lock and the spin lock if they are given.
-pub fn changes(choice: &Choice, rwlock: Option<&str>, spinlock: Option<&str>, library: Option<&Library>) -> Changes {
+/// `beside` is checked.
+pub fn changes(choice: &Choice, beside: &OtherLocksArgs, library: Option<&Library>) -> Changes {
     let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let others = entries(&inherited).filter(|entry| !is_ours(entry));
     let (lock, ours) = match choice {
@@ -87,8 +88,8 @@ pub fn changes(choice: &Choice, rwlock: Option<&str>, spinlock: Option<&str>, li
         // Who names a lock wants it now, whatever a parent switched off.
         ("POUNDLOCK_DISABLE", None),
     ];
-    changes.extend(rwlock.map(|spec| ("POUNDLOCK_RWLOCK", Some(spec.into()))));
-    changes.extend(spinlock.map(|spec| ("POUNDLOCK_SPINLOCK", Some(spec.into()))));
+    changes.extend(beside.rwlock.as_ref().map(|spec| ("POUNDLOCK_RWLOCK", Some(spec.into()))));
+    changes.extend(beside.spinlock.as_ref().map(|spec| ("POUNDLOCK_SPINLOCK", Some(spec.into()))));
     changes
 }
 
@@ -100,6 +101,7 @@ fn entries(list: &OsStr) -> impl Iterator<Item = &OsStr> {
     list.as_bytes().split(is_separator).filter(|entry| !entry.is_empty()).map(OsStr::from_bytes)
 }
 
-fn is_ours(entry: &OsStr) -> bool {
-    Path::new(entry).file_name() == Some(OsStr::new(FILE_NAME))
+/// Whether a path is the library's, in whatever folder.
+pub fn is_ours(path: impl AsRef<Path>) -> bool {
+    path.as_ref().file_name() == Some(OsStr::new(FILE_NAME))
 }

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::preload::{self, Changes, Library};
 use crate::program;
 use crate::spec::{self, Choice};
+use crate::stats::source;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -21,8 +22,7 @@ pub fn run(args: &RunArgs) -> Failure {
 
 fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
-    let rwlock = spec::parse_rwlock(args.rwlock.as_deref())?;
-    let spinlock = spec::parse_spinlock(args.spinlock.as_deref())?;
+    spec::check_others(&args.others)?;
     let library = match choice {
         Choice::Native => None,
         Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
@@ -30,7 +30,13 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     if library.is_some() {
         say_if_static(&args.program[0]);
     }
-    let mut changes = preload::changes(&choice, rwlock, spinlock, library.as_ref());
+    let mut changes = preload::changes(&choice, &args.others, library.as_ref());
+    if let Some(folder) = &args.stats {
+        if choice == Choice::Native {
+            return Err(Failure::ours("native locks are not observed: name another with --lock"));
+        }
+        changes.push(("POUNDLOCK_STATS", Some(source::folder_or_default(folder.as_deref())?)));
+    }
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }

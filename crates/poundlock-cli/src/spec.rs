@@ -1,5 +1,6 @@
 //! Which locks the command line names.
 
+use crate::args::OtherLocksArgs;
 use crate::failure::Failure;
 use poundlock::{check_rw_spec, check_spec};
 use std::fmt;
@@ -39,31 +40,25 @@ impl Choice {
     }
 }
 
-/// `spec` if it names a readers-writer lock, or native.
-pub fn parse_rwlock(spec: Option<&str>) -> Result<Option<&str>, Failure> {
-    match spec {
-        Some(spec) if spec != NATIVE => check_rw_spec(spec).map_err(Failure::ours)?,
-        _ => {}
-    }
-    Ok(spec)
-}
-
 /// The lock of [`poundlock::locks`] that fits a `pthread_spinlock_t` and leaves two bits of it alone.
 const SPINLOCK: &str = "qspin";
 
-/// `spec` if it names a spin lock of the preload library's, or native.
-pub fn parse_spinlock(spec: Option<&str>) -> Result<Option<&str>, Failure> {
-    match spec {
-        Some(spec) if spec != NATIVE => {
-            let name = spec.split(',').next().unwrap_or_default();
-            if name != SPINLOCK {
-                return Err(Failure::ours(format!("there is no spin lock '{name}'")));
-            }
-            check_spec(spec).map_err(Failure::ours)?;
-        }
-        _ => {}
+/// Whether the specs that there are name a readers-writer lock and a spin lock of the preload library's, or native ones.
+pub fn check_others(others: &OtherLocksArgs) -> Result<(), Failure> {
+    fn given(spec: &Option<String>) -> Option<&str> {
+        spec.as_deref().filter(|spec| *spec != NATIVE)
     }
-    Ok(spec)
+    if let Some(spec) = given(&others.rwlock) {
+        check_rw_spec(spec).map_err(Failure::ours)?;
+    }
+    if let Some(spec) = given(&others.spinlock) {
+        let name = spec.split(',').next().unwrap_or_default();
+        if name != SPINLOCK {
+            return Err(Failure::ours(format!("there is no spin lock '{name}'")));
+        }
+        check_spec(spec).map_err(Failure::ours)?;
+    }
+    Ok(())
 }
 
 /// Locks that can take each other's place.

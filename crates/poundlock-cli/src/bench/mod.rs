@@ -8,6 +8,7 @@ mod plot;
 mod report;
 mod table;
 
+use crate::args::OtherLocksArgs;
 use crate::failure::{Failure, reason};
 use crate::measure::{End, Measured, measure};
 use crate::preload;
@@ -120,7 +121,7 @@ impl Plan<'_> {
             Some(Run::new(&self.workload, lock, threads, repeat, outcome, counts, output_tail))
         };
         // Native must be the C library's own, whatever is preloaded around us.
-        let changes = preload::changes(&Choice::Native, None, None, None);
+        let changes = preload::changes(&Choice::Native, &OtherLocksArgs::default(), None);
         match measure(&self.command(choice, threads), &changes, self.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => None,
             Ok(measured) => match (Outcome::from(measured.end), last_line(&measured.output)) {

@@ -42,8 +42,7 @@ struct Plan<'a> {
 impl Plan<'_> {
     fn make(args: &CompareArgs) -> Result<Plan<'_>, Failure> {
         let mut choices = spec::parse_lists(&args.locks)?;
-        spec::parse_rwlock(args.rwlock.as_deref())?;
-        spec::parse_spinlock(args.spinlock.as_deref())?;
+        spec::check_others(&args.others)?;
         if !args.no_native {
             choices.insert(0, Choice::Native);
         }
@@ -89,8 +88,7 @@ impl Plan<'_> {
         if interrupted.load(Ordering::Relaxed) {
             return None;
         }
-        let changes =
-            preload::changes(choice, self.args.rwlock.as_deref(), self.args.spinlock.as_deref(), Some(&self.library));
+        let changes = preload::changes(choice, &self.args.others, Some(&self.library));
         let measured = match measure(&self.args.program, &changes, self.args.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => return None,
             Ok(measured) => measured,

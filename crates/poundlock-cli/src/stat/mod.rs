@@ -1,0 +1,68 @@
+//! `poundlock stat`: what each lock of a program did.
+
+mod spreadsheet;
+pub mod table;
+
+use crate::args::StatArgs;
+use crate::failure::Failure;
+use crate::output::unwritable;
+use crate::provenance::{Provenance, environment};
+use crate::stats::source::Source;
+use crate::stats::{Names, Process};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Tells what the locks of a program did.
+pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
+    let source = Source::get(&args.source, false)?;
+    let mut names = Names::default();
+    let processes: Vec<Process> = source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
+    if processes.is_empty() {
+        eprintln!("poundlock: no process took a lock that is ours: `poundlock doctor` tells whether any could");
+    }
+    for process in &processes {
+        eprintln!("\n{}", table::table(process, args.rows));
+    }
+    if let Some(file) = &args.csv {
+        write(file, &spreadsheet::csv(&processes).map_err(Failure::ours)?)?;
+    }
+    if let Some(file) = &args.json {
+        let document = Document::of(args, &source, &processes);
+        let json = serde_json::to_string_pretty(&document).map_err(Failure::ours)? + "\n";
+        write(file, json.as_bytes())?;
+    }
+    Ok(ExitCode::from(source.exit_code()))
+}
+
+/// What `--json` has: docs/cli.md.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    provenance: Provenance,
+    command: Vec<String>,
+    environment: std::collections::BTreeMap<String, String>,
+    exit_status: Option<u8>,
+    processes: &'a [Process],
+}
+
+impl<'a> Document<'a> {
+    fn of(args: &StatArgs, source: &Source, processes: &'a [Process]) -> Document<'a> {
+        Document {
+            schema: "poundlock.stat/1",
+            provenance: Provenance::new(source.compiler.clone().unwrap_or_else(|| "unknown".to_owned())),
+            command: args.source.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            environment: environment(),
+            exit_status: source.status.is_some().then(|| source.exit_code()),
+            processes,
+        }
+    }
+}
+
+/// Writes to a file, or to stdout if that is "-".
+fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = if file == Path::new("-") { std::io::stdout().write_all(bytes) } else { std::fs::write(file, bytes) };
+    written.map_err(|error| unwritable(file, &error))
+}

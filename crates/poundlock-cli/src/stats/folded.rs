@@ -1,0 +1,28 @@
+//! Stacks of waiters and holders as flame graphs take them: a line for each, its frames from the outermost on.
+
+use super::file::{Observed, StackKind};
+use super::names::Names;
+use super::summary::Process;
+use std::collections::{BTreeMap, HashMap};
+
+/// The weight of each stack in microseconds, by its line: lock, "waiters" or "holders", the functions. A holder's are
+/// the holds that somebody waited for.
+pub fn folded(observed: &Observed, process: &Process, several: bool, names: &mut Names) -> BTreeMap<String, u64> {
+    let labels: HashMap<u32, String> = process.locks.iter().map(|lock| (lock.index, lock.label())).collect();
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in observed.stacks.iter().filter(|stack| stack.kind != StackKind::First && stack.count > 0) {
+        let side = if stack.kind == StackKind::Waiter { "waiters" } else { "holders" };
+        let label = labels.get(&stack.lock).map_or("(others)", String::as_str);
+        let mut frames =
+            if several { vec![frame(&format!("{} ({})", process.program, process.pid))] } else { Vec::new() };
+        frames.extend([frame(label), side.to_owned()]);
+        frames.extend(names.stack(&observed.modules, &stack.frames).iter().rev().map(|name| frame(name)));
+        *lines.entry(frames.join(";")).or_default() += stack.ns.div_ceil(1000);
+    }
+    lines
+}
+
+/// A name that does not end its frame.
+fn frame(name: &str) -> String {
+    name.replace(';', ":")
+}

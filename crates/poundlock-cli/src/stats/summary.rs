@@ -1,0 +1,233 @@
+//! What a file of statistics amounts to, lock by lock.
+
+use super::file::{Counts, Observed};
+use super::names::{Names, in_short};
+use poundlock_bench::metrics::{fairness_factor, jain};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// A program's time in a process, from its start or an exec to its end or the next.
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    pub pid: u32,
+    pub program: String,
+    pub lock: String,
+    pub rwlock: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// One acquisition of so many was timed while it was held, in the mean.
+    pub hold_every: u32,
+    pub threads: u64,
+    /// Threads, and stacks, that found no room: they are in no figure.
+    pub threads_unobserved: u64,
+    pub stacks_unobserved: u64,
+    /// How often a lock found no room of its own, and is in the row of the others.
+    pub locks_unobserved: u64,
+    /// How often what a thread had taken a lock was forgotten: fairness is over the others.
+    pub shares_unobserved: u64,
+    /// All events of `core/events.def` in all locks, by those that happened.
+    pub events: BTreeMap<String, u64>,
+    /// Most waited for first.
+    pub locks: Vec<Lock>,
+}
+
+/// What of a lock a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    Mutex,
+    Readers,
+    Writers,
+    /// All locks that found no room.
+    Others,
+}
+
+/// What a name is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Named {
+    Symbol,
+    Stack,
+    Address,
+    Others,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Lock {
+    pub name: String,
+    pub named_by: Named,
+    pub side: Side,
+    /// "0x..."
+    pub address: String,
+    /// How many locks were made in turn at this address and are in this row.
+    pub lives: u32,
+    /// Who first had to wait for it, innermost first.
+    pub stack: Vec<String>,
+    pub acquisitions: u64,
+    pub contended: u64,
+    /// Of the acquisitions and the waits that were given up.
+    pub contended_share: Option<f64>,
+    pub trylock_failures: u64,
+    pub timeouts: u64,
+    pub waiting: u32,
+    pub wait_ns: u64,
+    pub wait_mean_ns: Option<f64>,
+    pub wait_max_ns: u64,
+    /// Those who wait, seen by one that arrives, with itself.
+    pub queue_mean: Option<f64>,
+    pub queue_max: u64,
+    pub holds_timed: u64,
+    pub hold_mean_ns: Option<f64>,
+    /// Of those that were timed.
+    pub hold_max_ns: u64,
+    /// The mean for all acquisitions.
+    pub hold_ns: Option<f64>,
+    pub handovers_local: u64,
+    pub handovers_remote: u64,
+    pub parks: u64,
+    pub wakeups_in_section: u64,
+    /// That took it, as far as is known.
+    pub threads: usize,
+    pub fairness_factor: Option<f64>,
+    pub jain: Option<f64>,
+    #[serde(skip)]
+    pub index: u32,
+}
+
+impl Lock {
+    /// What it is called, and which side of it this is.
+    pub fn label(&self) -> String {
+        match self.side {
+            Side::Readers => format!("{} (readers)", self.name),
+            Side::Writers => format!("{} (writers)", self.name),
+            Side::Mutex | Side::Others => self.name.clone(),
+        }
+    }
+}
+
+impl Process {
+    /// What a lock of it is made of.
+    pub fn lock_of(&self, lock: &Lock) -> &str {
+        match lock.side {
+            Side::Mutex => &self.lock,
+            Side::Readers | Side::Writers => &self.rwlock,
+            Side::Others => "",
+        }
+    }
+
+    /// All of it, with names.
+    pub fn of(observed: &Observed, names: &mut Names) -> Process {
+        let mut sums: HashMap<u32, Counts> = HashMap::new();
+        let mut shares: HashMap<u32, BTreeMap<u64, u64>> = HashMap::new();
+        for share in &observed.shares {
+            *shares.entry(share.lock).or_default().entry(share.thread).or_default() += share.acquisitions;
+        }
+        for (thread, (lock, counts)) in
+            observed.threads.iter().flat_map(|thread| thread.rows.iter().map(move |row| (thread, row)))
+        {
+            add(sums.entry(*lock).or_default(), counts);
+            let taken = counts["acquisitions"];
+            if taken > 0 {
+                *shares.entry(*lock).or_default().entry(thread.serial).or_default() += taken;
+            }
+        }
+        let mut locks: Vec<Lock> = observed
+            .locks
+            .iter()
+            .filter_map(|item| {
+                let mut counts = sums.remove(&item.index).unwrap_or_default();
+                add(&mut counts, &item.counts);
+                let used = counts.values().any(|count| *count > 0);
+                let shares: Vec<f64> =
+                    shares.get(&item.index).into_iter().flat_map(|shares| shares.values().map(|n| *n as f64)).collect();
+                used.then(|| lock(observed, item.index, &counts, &shares, names))
+            })
+            .collect();
+        locks.sort_by_key(|lock| std::cmp::Reverse((lock.wait_ns, lock.contended, lock.acquisitions)));
+        Process {
+            pid: observed.pid,
+            program: observed.program.clone(),
+            lock: observed.lock.clone(),
+            rwlock: observed.rwlock.clone(),
+            started: observed.start_s,
+            hold_every: observed.hold_every,
+            threads: observed.threads_seen,
+            threads_unobserved: observed.threads_unobserved,
+            stacks_unobserved: observed.stacks_unobserved,
+            locks_unobserved: observed.locks_unobserved,
+            shares_unobserved: observed.shares_unobserved,
+            events: events(observed),
+            locks,
+        }
+    }
+}
+
+fn events(observed: &Observed) -> BTreeMap<String, u64> {
+    let sum = |event: usize| observed.threads.iter().map(|thread| thread.events[event]).sum();
+    let all = observed.events.iter().enumerate().map(|(index, name)| (name.clone(), sum(index)));
+    all.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Adds counts to sums, or raises the largest.
+fn add(sums: &mut Counts, counts: &Counts) {
+    for (name, count) in counts {
+        let sum = sums.entry(name.clone()).or_default();
+        *sum = if name.contains("_max") { (*sum).max(*count) } else { *sum + count };
+    }
+}
+
+fn lock(observed: &Observed, index: u32, counts: &Counts, shares: &[f64], names: &mut Names) -> Lock {
+    let item = &observed.locks[index as usize];
+    let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+    let ratio = |of: u64, to: u64| (to > 0).then(|| of as f64 / to as f64);
+    let stack = item.stack.and_then(|place| observed.stacks.iter().find(|stack| stack.index == place));
+    let stack = stack.map_or(Vec::new(), |stack| names.stack(&observed.modules, &stack.frames));
+    let side = match (item.address, item.readers_writer) {
+        (0, _) => Side::Others,
+        (_, false) => Side::Mutex,
+        (address, true) if address % 2 == 1 => Side::Readers,
+        _ => Side::Writers,
+    };
+    let address = item.address & !1;
+    let (name, named_by) = match names.object(&observed.modules, address) {
+        _ if side == Side::Others => ("(others)".to_owned(), Named::Others),
+        Some(symbol) => (symbol, Named::Symbol),
+        None if !stack.is_empty() => (in_short(&stack), Named::Stack),
+        None => (format!("{address:#x}"), Named::Address),
+    };
+    let (acquisitions, contended) = (count("acquisitions"), count("contended"));
+    let (holds_timed, hold_timed_ns) = (count("holds_timed"), count("hold_timed_ns"));
+    let hold_mean_ns = ratio(hold_timed_ns, holds_timed);
+    let several = side != Side::Others && contended > 0 && shares.len() > 1;
+    Lock {
+        name,
+        named_by,
+        side,
+        address: format!("{address:#x}"),
+        lives: item.lives,
+        stack,
+        acquisitions,
+        contended,
+        contended_share: ratio(contended, acquisitions + count("timeouts")),
+        trylock_failures: count("trylock_failures"),
+        timeouts: count("timeouts"),
+        waiting: item.waiting,
+        wait_ns: count("wait_ns"),
+        wait_mean_ns: ratio(count("wait_ns"), contended),
+        wait_max_ns: count("wait_max_ns"),
+        queue_mean: ratio(count("queue_sum"), contended).filter(|_| side != Side::Others),
+        queue_max: count("queue_max"),
+        holds_timed,
+        hold_mean_ns,
+        hold_max_ns: count("hold_timed_max_ns"),
+        hold_ns: hold_mean_ns.map(|mean| mean * acquisitions as f64),
+        handovers_local: count("handovers_local"),
+        handovers_remote: count("handovers_remote"),
+        parks: count("parks"),
+        wakeups_in_section: count("wakeups_in_section"),
+        threads: shares.len(),
+        fairness_factor: fairness_factor(shares).filter(|_| several),
+        jain: jain(shares).filter(|_| several),
+        index,
+    }
+}
