@@ -395,4 +395,5 @@ def main():
     return test(programs, chosen)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
