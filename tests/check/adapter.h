@@ -86,7 +86,7 @@
 
 /* How many random walks of each kind stand for all states, with three and four threads; 0: all states. */
 #ifdef LARGE
-#define WALKS 20000
+#define WALKS 10000
 #else
 #define WALKS 0
 #endif

@@ -28,6 +28,7 @@ enum bug {
 	WAKE_WITHOUT_LOOK,
 	WORD_AFTER_RELEASE,
 	PLAIN_RELEASE,
+	FRAME_AFTER_RETURN,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -158,6 +159,20 @@ static void plain_release(uint32_t self, enum bug bug)
 		w_store_release(&M->word[0], 0);
 }
 
+static __attribute__((noinline)) uint32_t *own_frame(enum bug bug)
+{
+	uint32_t mine[8] = {0}, *volatile outside = &M->cell, *volatile inside = mine;
+
+	return bug == FRAME_AFTER_RETURN ? inside : outside;
+}
+
+/* Writes what it was given: the cell, or what lay in a frame that is no more. */
+static void frame(uint32_t self, enum bug bug)
+{
+	(void)self;
+	(*own_frame(bug))++;
+}
+
 #define THREAD(name, body, bug)         \
 	static void name(uint32_t self) \
 	{                               \
@@ -177,6 +192,8 @@ THREAD(freed_right, freed, NONE)
 THREAD(freed_word_after_release, freed, WORD_AFTER_RELEASE)
 THREAD(release_right, plain_release, NONE)
 THREAD(release_plain, plain_release, PLAIN_RELEASE)
+THREAD(frame_right, frame, NONE)
+THREAD(frame_after_return, frame, FRAME_AFTER_RETURN)
 
 #define ENTRY(body, count, how, what)                                                                           \
 	{                                                                                                       \
@@ -198,5 +215,7 @@ const struct check_client check_clients[] = {
 	ENTRY(freed_word_after_release, 2, CHECK_CLIENT_FREES, "the end of its life"),
 	ENTRY(release_right, 2, 0, NULL),
 	ENTRY(release_plain, 2, 0, "data race"),
+	ENTRY(frame_right, 1, 0, NULL),
+	ENTRY(frame_after_return, 1, 0, "life is over"),
 	{.name = NULL},
 };

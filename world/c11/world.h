@@ -105,7 +105,6 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 
 #define w_pause_for(pauses) ((void)(pauses))
 #define w_yield() C11_PAUSE
-#define w_crowded() c11_choose()
 
 static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {

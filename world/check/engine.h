@@ -25,7 +25,6 @@ enum check_kind {
 	CHECK_UNPARK_ALL,
 	CHECK_CHOOSE,
 	CHECK_EXPIRED,
-	CHECK_CROWDED,
 	CHECK_MOVE,
 	CHECK_FORK,
 	CHECK_CREATE,
@@ -57,8 +56,8 @@ struct check_engine {
 	/* Holds says whether the value of the last call ends the wait. */
 	struct check_wait (*wait)(const struct check_site *site, void *object, bool brief, const void *deadline,
 				  bool holds);
-	/* A plain access by the code at pc. */
-	void (*plain)(const void *object, size_t size, bool write, const void *pc);
+	/* A plain access by the caller of the function of that frame. */
+	void (*plain)(const void *object, size_t size, bool write, const void *frame);
 	void (*event)(uint32_t event);
 	void (*yield)(void);
 	uint32_t (*self)(void);

@@ -33,11 +33,11 @@ void check_returned(void)
 	check_engine->returned(__builtin_frame_address(0));
 }
 
-#define PLAIN(kind, name, size, write)                                            \
-	void __tsan_##kind##name(const void *p);                                  \
-	void __tsan_##kind##name(const void *p)                                   \
-	{                                                                         \
-		check_engine->plain(p, size, write, __builtin_return_address(0)); \
+#define PLAIN(kind, name, size, write)                                           \
+	void __tsan_##kind##name(const void *p);                                 \
+	void __tsan_##kind##name(const void *p)                                  \
+	{                                                                        \
+		check_engine->plain(p, size, write, __builtin_frame_address(0)); \
 	}
 #define PLAIN_SIZES(kind, write) \
 	PLAIN(kind, 1, 1, write) \
@@ -58,20 +58,20 @@ void __tsan_init(void)
 void __tsan_read_range(const void *p, size_t size);
 void __tsan_read_range(const void *p, size_t size)
 {
-	check_engine->plain(p, size, false, __builtin_return_address(0));
+	check_engine->plain(p, size, false, __builtin_frame_address(0));
 }
 
 void __tsan_write_range(const void *p, size_t size);
 void __tsan_write_range(const void *p, size_t size)
 {
-	check_engine->plain(p, size, true, __builtin_return_address(0));
+	check_engine->plain(p, size, true, __builtin_frame_address(0));
 }
 
 /* The compiler calls these for large objects, and tells of no access. */
 void *memset(void *p, int value, size_t size);
 void *memset(void *p, int value, size_t size)
 {
-	check_engine->plain(p, size, true, __builtin_return_address(0));
+	check_engine->plain(p, size, true, __builtin_frame_address(0));
 	for (size_t i = 0; i < size; i++)
 		((volatile unsigned char *)p)[i] = (unsigned char)value;
 	return p;
@@ -80,8 +80,8 @@ void *memset(void *p, int value, size_t size)
 void *memcpy(void *restrict to, const void *restrict from, size_t size);
 void *memcpy(void *restrict to, const void *restrict from, size_t size)
 {
-	check_engine->plain(from, size, false, __builtin_return_address(0));
-	check_engine->plain(to, size, true, __builtin_return_address(0));
+	check_engine->plain(from, size, false, __builtin_frame_address(0));
+	check_engine->plain(to, size, true, __builtin_frame_address(0));
 	for (size_t i = 0; i < size; i++)
 		((volatile unsigned char *)to)[i] = ((const volatile unsigned char *)from)[i];
 	return to;

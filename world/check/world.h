@@ -123,8 +123,6 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 #define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
 #define w_yield() check_engine->yield()
 #define w_expired(deadline) ((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
-/* The first to ask in an execution decides for all. */
-#define w_crowded() ((bool)CHECK_DO("crowded", CHECK_CROWDED, CHECK_RELAXED, NULL, 0, 0))
 #define w_park(p, expected, deadline) \
 	((void)CHECK_OPERATE(#p, "park", CHECK_PARK, CHECK_RELAXED, p, expected, (uintptr_t)(deadline)))
 #define w_unpark(p) ((void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))

@@ -22,7 +22,6 @@ pub enum Kind {
     UnparkAll,
     Choose,
     Expired,
-    Crowded,
     Move,
     Fork,
     Create,
@@ -62,6 +61,13 @@ pub struct Site {
     pub size: u32,
 }
 
+/// Where a function came from: what a call and its function's beginning leave on the stack. Behind it the caller's frame ends.
+#[repr(C)]
+pub struct Caller {
+    pub frame: *const c_void,
+    pub pc: *const c_void,
+}
+
 /// What a wait goes on with.
 #[repr(C)]
 pub struct Wait {
@@ -74,7 +80,7 @@ pub struct Wait {
 pub struct Engine {
     pub operate: extern "C" fn(*const Site, *mut c_void, u64, u64) -> u64,
     pub wait: extern "C" fn(*const Site, *mut c_void, bool, *const c_void, bool) -> Wait,
-    pub plain: extern "C" fn(*const c_void, usize, bool, *const c_void),
+    pub plain: extern "C" fn(*const c_void, usize, bool, *const Caller),
     pub event: extern "C" fn(u32),
     pub yield_: extern "C" fn(),
     pub this: extern "C" fn() -> u32,

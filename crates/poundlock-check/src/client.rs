@@ -66,6 +66,11 @@ impl Sources {
         self.compile(&self.root.join("world/check/glue.c"), &[], &folder.join(GLUE))
     }
 
+    /// Takes the glue that was built in another folder.
+    pub fn copy_glue(from: &Path, to: &Path) -> Result<()> {
+        std::fs::copy(from.join(GLUE), to.join(GLUE)).map(drop).context("cannot copy the glue")
+    }
+
     /// Compiles tests/check/`file` with `defines`. `folder`, where the glue has been built, is for what the compiler makes.
     pub fn build(&self, name: &str, file: &str, defines: &[String], folder: &Path) -> Result<PathBuf> {
         let library = Sources::library(folder, name);

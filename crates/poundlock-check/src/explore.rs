@@ -3,7 +3,8 @@
 //!
 //! Promises: `all` visits each state once (states are told apart by 128 bits of their codes), and holds only if every
 //! state that was visited can still come to the end of all threads: a deadlock, a lost wake-up and a livelock are each
-//! a state that cannot. The same client under the same settings gives the same report.
+//! a state that cannot. Under a bound on switches the threads that it leaves out must have gone on for that: no thread is
+//! left waiting for ever while others go round. The same client under the same settings gives the same report.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -65,11 +66,11 @@ impl Hasher for AsIs {
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("codes are u128")
+        unreachable!("codes are two u64")
     }
 
-    fn write_u128(&mut self, code: u128) {
-        self.0 = code as u64;
+    fn write_u64(&mut self, half: u64) {
+        self.0 = half;
     }
 }
 
@@ -83,11 +84,15 @@ struct Frame {
     low: u32,
     /// Whether the end is known to be reachable from here.
     ends: bool,
+    /// Of the states that are known to be reachable from here and back: the threads that go on in some, and those that
+    /// could but were left out, a bit each.
+    runs: u32,
+    left_out: u32,
 }
 
 struct Search {
     machine: Box<Machine>,
-    known: HashMap<u128, u32, BuildHasherDefault<AsIs>>,
+    known: HashMap<(u64, u64), u32, BuildHasherDefault<AsIs>>,
     /// By state, whether all that is reachable from it has been visited.
     closed: Vec<bool>,
     /// States that are not closed, in the order of their visit.
@@ -110,8 +115,18 @@ fn report() -> Report {
     }
 }
 
+/// Runs `explore` as if the client had no fences, which is faster, and again if it turns out to have some.
+fn fenced_if_need_be<T>(settings: Settings, explore: impl Fn(Settings) -> (T, bool)) -> T {
+    let (result, met_fence) = explore(Settings { fences: false, ..settings });
+    if met_fence { explore(Settings { fences: true, ..settings }).0 } else { result }
+}
+
 /// Visits all states of `client`, up to `limit`. `width` outcomes are collected.
 pub fn all(client: &'static Client, settings: Settings, limit: u64, width: usize) -> Report {
+    fenced_if_need_be(settings, |settings| search(client, settings, limit, width))
+}
+
+fn search(client: &'static Client, settings: Settings, limit: u64, width: usize) -> (Report, bool) {
     let mut search = Search {
         machine: Machine::new(client, settings),
         known: HashMap::default(),
@@ -127,7 +142,7 @@ pub fn all(client: &'static Client, settings: Settings, limit: u64, width: usize
     }
     search.report.events = search.machine.events;
     search.report.passed = search.machine.passed;
-    search.report
+    (search.report, search.machine.met_fence)
 }
 
 impl Search {
@@ -177,11 +192,22 @@ impl Search {
         self.report.states += 1;
         if self.path.len() == self.depth {
             let moment = self.machine.moment();
-            self.path.push(Frame { moment, choices: Vec::new(), tried: 0, index: 0, low: 0, ends: false });
+            self.path.push(Frame {
+                moment,
+                choices: Vec::new(),
+                tried: 0,
+                index: 0,
+                low: 0,
+                ends: false,
+                runs: 0,
+                left_out: 0,
+            });
         }
         let frame = &mut self.path[self.depth];
         (frame.index, frame.low, frame.tried, frame.ends) = (index, index, 0, false);
         self.machine.choices(&mut frame.choices);
+        frame.runs = frame.choices.iter().fold(0, |all, choice| all | 1 << choice.thread);
+        frame.left_out = self.machine.left_out;
         if frame.choices.len() > 1 {
             self.machine.keep(&mut frame.moment);
         }
@@ -203,8 +229,10 @@ impl Search {
     /// Goes back from a state whose choices have all been tried.
     fn leave(&mut self) -> Result<(), String> {
         self.depth -= 1;
-        let Frame { index, low, ends, .. } = self.path[self.depth];
+        let Frame { index, low, mut ends, runs, left_out, .. } = self.path[self.depth];
         if low == index {
+            // That nobody else goes on may be for the bound alone.
+            ends |= left_out & !runs != 0;
             if !ends {
                 return Err("the threads go on for ever: no continuation of this comes to the end".into());
             }
@@ -215,6 +243,10 @@ impl Search {
         if let Some(parent) = self.path[..self.depth].last_mut() {
             parent.ends |= ends;
             parent.low = parent.low.min(low);
+            if low < index {
+                parent.runs |= runs;
+                parent.left_out |= left_out;
+            }
         }
         Ok(())
     }
@@ -247,8 +279,11 @@ pub enum Walk {
 
 /// Walks `count` times through `client` at random. The fault's choices are those of its walk.
 pub fn walks(client: &'static Client, settings: Settings, walk: Walk, count: u64, seed: u64) -> Report {
+    fenced_if_need_be(settings, |settings| walk_about(client, settings, walk, count, seed))
+}
+
+fn walk_about(client: &'static Client, settings: Settings, walk: Walk, count: u64, seed: u64) -> (Report, bool) {
     let mut machine = Machine::new(client, settings);
-    machine.coded = false;
     let start = machine.moment();
     let mut report = report();
     let mut length = 100;
@@ -268,7 +303,7 @@ pub fn walks(client: &'static Client, settings: Settings, walk: Walk, count: u64
     }
     report.events = machine.events;
     report.passed = machine.passed;
-    report
+    (report, machine.met_fence)
 }
 
 /// Threads by priority, and the steps at which the running one falls to the lowest.
@@ -306,12 +341,17 @@ impl Plan {
         of_thread[0]
     }
 
+    /// Gives `thread` the lowest priority: the same however often that is said before another one runs.
+    fn put_last(&mut self, thread: u8) {
+        self.order.retain(|other| *other != thread);
+        self.order.push(thread);
+    }
+
     fn first(&mut self, step: u32, choices: &[Choice]) -> u8 {
         let can = |thread: &u8| choices.iter().any(|choice| choice.thread == *thread);
         if self.changes.contains(&step) {
-            let at = self.order.iter().position(can).expect("some thread can go on");
-            let thread = self.order.remove(at);
-            self.order.push(thread);
+            let first = *self.order.iter().find(|thread| can(thread)).expect("some thread can go on");
+            self.put_last(first);
         }
         *self.order.iter().find(|thread| can(thread)).expect("some thread can go on")
     }
@@ -329,8 +369,8 @@ fn one_walk(
         if choices.is_empty() {
             return Err(machine.deadlock());
         }
-        if machine.has_yielded() {
-            plan.order.rotate_left(1);
+        if let Some(thread) = machine.yielded() {
+            plan.put_last(thread);
         }
         let choice = plan.choose(machine.steps(), &choices, random);
         path.push(choice);
@@ -343,7 +383,7 @@ fn one_walk(
 
 /// The execution that `path` leads to, told to a person, and the fault at its end.
 pub fn replay(client: &'static Client, settings: Settings, path: &[Choice]) -> (Vec<String>, Option<String>) {
-    let mut machine = Machine::new(client, settings);
+    let mut machine = Machine::new(client, Settings { fences: true, ..settings });
     machine.story = Some(Vec::new());
     let mut choices = Vec::new();
     let mut fault = None;

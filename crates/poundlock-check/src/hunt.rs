@@ -2,12 +2,14 @@
 //! Shows mutants of the core to the clients of the locks that they concern, and expects each to be objected to.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
 use crate::abi::Client;
 use crate::catalogue::{self, Entry, File};
@@ -15,7 +17,7 @@ use crate::client::Sources;
 use crate::expected::{Expected, How};
 use crate::explore::Verdict;
 use crate::judge::judge;
-use crate::mutate::{self, Mutant, Survivors};
+use crate::mutate::{self, Killers, Mutant, Survivors};
 use crate::plan::{self, Wishes};
 use crate::pool;
 use crate::run::{Arguments, Count, progress};
@@ -28,11 +30,16 @@ const WALKS: u64 = 5_000;
 /// Runs the known faults, and the mutants unless only those are asked for. How many are killed or known to survive.
 pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Result<Count> {
     let survivors = Survivors::read(&sources.root)?;
+    let mut killers = Killers::read(&sources.root)?;
     let all = if arguments.faults { Vec::new() } else { mutate::all(sources)? };
     let faults = mutate::known_faults(sources)?;
     let mut mutants: Vec<&Mutant> = all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
-    if let Some(sample) = arguments.sample {
+    if arguments.kills {
+        mutants.retain(|mutant| killers.get(&mutant.name).is_some());
+    } else if !arguments.survivors {
         mutants.retain(|mutant| survivors.reason(mutant).is_none());
+    }
+    if let Some(sample) = arguments.sample {
         mutants.shuffle(&mut SmallRng::seed_from_u64(arguments.seed));
         mutants.truncate(sample);
     }
@@ -40,7 +47,10 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     if mutants.is_empty() {
         bail!("no mutant of that name: {}", arguments.filters.join(" "));
     }
-    let mut failed = hunt(&mutants, sources, expected, &survivors)?;
+    if arguments.accept && arguments.filters.is_empty() && !arguments.faults {
+        killers.retain(|name| all.iter().chain(&faults).any(|mutant| mutant.name == name))?;
+    }
+    let mut failed = hunt(&mutants, sources, expected, &survivors, &mut killers, arguments)?;
     if !arguments.faults && arguments.filters.is_empty() {
         for gone in survivors.names().filter(|name| !all.iter().any(|mutant| mutant.name == *name)) {
             println!("gone, but listed in {}: {gone}", survivors.path().display());
@@ -51,13 +61,39 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
 }
 
 /// Says in order what came of `mutants`. How many are not as they must be.
-fn hunt(mutants: &[&Mutant], sources: &Sources, expected: &Expected, survivors: &Survivors) -> Result<usize> {
+fn hunt(
+    mutants: &[&Mutant],
+    sources: &Sources,
+    expected: &Expected,
+    survivors: &Survivors,
+    killers: &mut Killers,
+    arguments: &Arguments,
+) -> Result<usize> {
+    let known: HashMap<&str, String> =
+        mutants.iter().filter_map(|mutant| Some((mutant.name.as_str(), killers.get(&mutant.name)?.into()))).collect();
+    let likely = |file: &str| -> Vec<String> {
+        let clients: Vec<&str> = killers.of_file(file).collect();
+        let mut counted: Vec<(usize, &str)> = Vec::new();
+        for client in &clients {
+            match counted.iter_mut().find(|(_, name)| name == client) {
+                Some((count, _)) => *count += 1,
+                None => counted.push((1, client)),
+            }
+        }
+        counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        counted.into_iter().map(|(_, client)| client.to_string()).collect()
+    };
+    let glue = tempfile::tempdir().context("cannot make a temporary folder")?;
+    sources.build_glue(glue.path())?;
     let hunter = Hunter {
         sources,
         expected,
         events: sources.events()?,
         files: catalogue::files(sources)?,
-        last: RefCell::default(),
+        glue: glue.path(),
+        only_known: arguments.kills,
+        known,
+        likely: RefCell::new(mutants.iter().map(|mutant| (mutant.file.clone(), likely(&mutant.file))).collect()),
     };
     let work = |job: usize| hunter.killer(mutants[job]).map_err(|error| format!("{error:#}"));
     let mut results = BTreeMap::new();
@@ -65,7 +101,14 @@ fn hunt(mutants: &[&Mutant], sources: &Sources, expected: &Expected, survivors: 
     let bar = progress(mutants.len(), "mutants");
     let jobs: Vec<usize> = (0..mutants.len()).collect();
     pool::run(&jobs, work, |job, result| {
-        results.insert(job, result.and_then(|killer| killer.map_err(anyhow::Error::msg)));
+        let result = result.and_then(|killer| killer.map_err(anyhow::Error::msg));
+        if let (Ok(killer), true) = (&result, arguments.accept) {
+            let client = killer.as_ref().map(|killer| killer.client.as_str());
+            if let Err(error) = killers.accept(&mutants[job].name, client) {
+                bar.suspend(|| println!("{error:#}"));
+            }
+        }
+        results.insert(job, result);
         bar.inc(1);
         while let Some(result) = results.get(&next) {
             let (good, text) = verdict(mutants[next], result, survivors);
@@ -78,14 +121,21 @@ fn hunt(mutants: &[&Mutant], sources: &Sources, expected: &Expected, survivors: 
     Ok(failed)
 }
 
+/// The client that objects to a mutant, and to what.
+#[derive(Deserialize, Serialize)]
+struct Killer {
+    client: String,
+    what: String,
+}
+
 /// Whether that came of `mutant` which must, and what is said about it.
-fn verdict(mutant: &Mutant, killer: &Result<Option<String>>, survivors: &Survivors) -> (bool, String) {
+fn verdict(mutant: &Mutant, killer: &Result<Option<Killer>>, survivors: &Survivors) -> (bool, String) {
     let Mutant { name, line, .. } = mutant;
     match (killer, survivors.reason(mutant)) {
         (Err(error), _) => (false, format!("FAILED    {line:4} {name}  {error:#}")),
-        (Ok(Some(killer)), None) => (true, format!("killed    {line:4} {name}  by {killer}")),
-        (Ok(Some(killer)), Some(_)) => {
-            (false, format!("LISTED    {line:4} {name}  as a survivor, but killed by {killer}"))
+        (Ok(Some(Killer { client, what })), None) => (true, format!("killed    {line:4} {name}  by {client}: {what}")),
+        (Ok(Some(Killer { client, what })), Some(_)) => {
+            (false, format!("LISTED    {line:4} {name}  as a survivor, but killed by {client}: {what}"))
         }
         (Ok(None), Some(reason)) => (true, format!("survives  {line:4} {name}  {reason}")),
         (Ok(None), None) => (false, format!("SURVIVES  {line:4} {name}  unknown")),
@@ -97,47 +147,114 @@ struct Hunter<'a> {
     expected: &'a Expected,
     events: Vec<String>,
     files: Vec<File>,
-    /// By file of the core, the lock whose clients objected to its last mutant.
-    last: RefCell<HashMap<String, String>>,
+    /// Where the glue has been built.
+    glue: &'a Path,
+    /// Whether only the clients are asked that are known to object.
+    only_known: bool,
+    /// By mutant, the client that is known to object.
+    known: HashMap<&'a str, String>,
+    /// By file of the core, clients that objected to its mutants, the likeliest first.
+    likely: RefCell<HashMap<String, Vec<String>>>,
+}
+
+/// What of a mutant has been compiled, and which clients it was shown to.
+struct Hunt<'a> {
+    mutated: Sources,
+    folder: &'a Path,
+    loaded: HashMap<String, Vec<Entry>>,
+    asked: HashSet<String>,
 }
 
 impl Hunter<'_> {
     /// The client that objects to `mutant`, and to what.
-    fn killer(&self, mutant: &Mutant) -> Result<Option<String>> {
+    fn killer(&self, mutant: &Mutant) -> Result<Option<Killer>> {
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
         let mutated = mutant.core(self.sources, folder.path())?;
-        mutated.build_glue(folder.path())?;
+        Sources::copy_glue(self.glue, folder.path())?;
+        let (loaded, asked) = (HashMap::new(), HashSet::new());
+        let mut hunt = Hunt { mutated, folder: folder.path(), loaded, asked };
+        let known = self.known.get(mutant.name.as_str());
+        if let Some(known) = known
+            && let Some(what) = self.ask_named(&mut hunt, known)?
+        {
+            return Ok(Some(Killer { client: known.clone(), what }));
+        }
+        if self.only_known {
+            return Ok(None);
+        }
+        let likely = self.likely.borrow().get(&mutant.file).cloned().unwrap_or_default();
+        for client in likely {
+            if let Some(what) = self.ask_named(&mut hunt, &client)? {
+                return Ok(Some(self.found(mutant, client, what)));
+            }
+        }
         for file in self.concerned(mutant) {
-            let mut entries = file.clients(&mutated, folder.path())?;
-            entries.sort_by_key(|entry| self.cost(entry));
-            for entry in &entries {
-                if let Some(what) = self.objection(entry) {
-                    self.last.borrow_mut().insert(mutant.file.clone(), file.name.clone());
-                    let what = what.split(':').next().unwrap_or_default();
-                    return Ok(Some(format!("{}: {what}", entry.name)));
+            let mut entries = self.entries(&mut hunt, file)?;
+            entries.sort_by_key(|entry| self.cost(&entry.name));
+            for entry in entries.iter().filter(|entry| !self.is_twin(&entry.name)) {
+                if let Some(what) = self.ask(&mut hunt, entry) {
+                    return Ok(Some(self.found(mutant, entry.name.clone(), what)));
                 }
             }
         }
         Ok(None)
     }
 
-    /// The files of clients of the locks that have `mutant` in them, the likeliest to object and then the cheapest first.
+    /// Takes `client` for the likeliest to object to the next mutant of the file.
+    fn found(&self, mutant: &Mutant, client: String, what: String) -> Killer {
+        let mut likely = self.likely.borrow_mut();
+        let likely = likely.entry(mutant.file.clone()).or_default();
+        likely.retain(|name| *name != client);
+        likely.insert(0, client.clone());
+        Killer { client, what }
+    }
+
+    /// The clients of `file` with the mutant in it.
+    fn entries(&self, hunt: &mut Hunt, file: &File) -> Result<Vec<Entry>> {
+        if !hunt.loaded.contains_key(&file.name) {
+            hunt.loaded.insert(file.name.clone(), file.clients(&hunt.mutated, hunt.folder)?);
+        }
+        Ok(hunt.loaded[&file.name].clone())
+    }
+
+    /// What the client of that name objects to.
+    fn ask_named(&self, hunt: &mut Hunt, client: &str) -> Result<Option<String>> {
+        let file = client.split('/').next().unwrap_or_default();
+        let Some(file) = self.files.iter().find(|known| known.name == file) else { return Ok(None) };
+        let entries = self.entries(hunt, file)?;
+        Ok(entries.iter().find(|entry| entry.name == client).and_then(|entry| self.ask(hunt, entry)))
+    }
+
+    /// What the client objects to, if it has not been asked before.
+    fn ask(&self, hunt: &mut Hunt, entry: &Entry) -> Option<String> {
+        let new = hunt.asked.insert(entry.name.clone());
+        let what = new.then(|| self.objection(entry)).flatten()?;
+        Some(what.split(':').next().unwrap_or_default().to_string())
+    }
+
+    /// Whether another client does just the same: spinning and yielding are often one.
+    fn is_twin(&self, name: &str) -> bool {
+        let Some(prefix) = name.strip_suffix("/yield") else { return false };
+        let kept = |name: &str| self.expected.get(false, name);
+        kept(name).is_some() && kept(name) == kept(&format!("{prefix}/spin"))
+    }
+
+    /// The files of clients of the locks that have `mutant` in them, the cheapest first.
     fn concerned(&self, mutant: &Mutant) -> Vec<&File> {
         let includes = |file: &&File| {
             file.header.as_ref().is_some_and(|header| mutate::includes(&self.sources.core, header, &mutant.file))
         };
         let mut files: Vec<&File> = self.files.iter().filter(includes).collect();
-        let last = self.last.borrow().get(&mutant.file).cloned();
         let cost = |file: &File| -> u64 {
             let prefix = format!("{}/", file.name);
             self.expected.usual().filter(|(name, _)| name.starts_with(&prefix)).map(|(_, kept)| kept.states).sum()
         };
-        files.sort_by_cached_key(|file| (Some(&file.name) != last.as_ref(), cost(file)));
+        files.sort_by_cached_key(|file| cost(file));
         files
     }
 
-    fn cost(&self, entry: &Entry) -> u64 {
-        self.expected.get(false, &entry.name).map_or(u64::MAX, |kept| kept.states)
+    fn cost(&self, name: &str) -> u64 {
+        self.expected.get(false, name).map_or(u64::MAX, |kept| kept.states)
     }
 
     /// What the client objects to, if it does within a mutant's limits.

@@ -7,15 +7,16 @@
 //! one of them and runs the thread up to its next operation.
 
 use std::ffi::{c_char, c_void};
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::abi::{self, Client, Kind, Order, Site, Wait};
+use crate::abi::{self, Caller, Client, Kind, Order, Site, Wait};
 use crate::arena;
 use crate::context;
-use crate::memory::{Fault, Memory, NOBODY, THREADS};
+use crate::memory::{self, Coder, Fault, Memory, NOBODY, THREADS};
 use crate::order;
 
 /// The events that core/events.def can name.
@@ -53,6 +54,8 @@ struct Thread {
     holds: u64,
     expired: bool,
     yielded: bool,
+    /// Whether its pending operation is on an object that no other thread can reach before it goes on.
+    own: bool,
     /// Where it runs.
     cpu: u32,
     stack: u128,
@@ -91,6 +94,13 @@ pub struct Choice {
 
 /// A moment of an execution.
 pub struct Moment {
+    state: State,
+    /// What lies in the memory of the client, and on the stacks of its threads.
+    image: Vec<u8>,
+}
+
+/// What the machine knows of a moment.
+struct State {
     memory: Memory,
     threads: Vec<Thread>,
     outcomes: [u64; OUTCOMES],
@@ -99,8 +109,6 @@ pub struct Moment {
     preemptions: u32,
     /// How often a park may still return for no reason.
     spurious: u32,
-    /// Whether the machine is crowded, once somebody has asked.
-    crowded: Option<bool>,
     /// How often the process has forked.
     generation: u32,
     /// Whether the threads that wait to be created have been.
@@ -110,21 +118,19 @@ pub struct Moment {
     /// How many reads were not of the newest message, and stores before it.
     stale: u32,
     order: order::Order,
-    image: Vec<u8>,
 }
 
-impl Clone for Moment {
+impl Clone for State {
     fn clone(&self) -> Self {
-        Moment { memory: self.memory.clone(), threads: self.threads.clone(), image: self.image.clone(), ..*self }
+        State { memory: self.memory.clone(), threads: self.threads.clone(), ..*self }
     }
 
     fn clone_from(&mut self, source: &Self) {
         self.memory.clone_from(&source.memory);
         self.threads.clone_from(&source.threads);
-        self.image.clone_from(&source.image);
         (self.outcomes, self.step) = (source.outcomes, source.step);
         (self.last, self.preemptions, self.spurious) = (source.last, source.preemptions, source.spurious);
-        (self.crowded, self.generation, self.created) = (source.crowded, source.generation, source.created);
+        (self.generation, self.created) = (source.generation, source.created);
         (self.moves, self.stale, self.order) = (source.moves, source.stale, source.order);
     }
 }
@@ -146,6 +152,11 @@ pub struct Settings {
     pub stale: Option<u32>,
     /// Whether reads may be of old messages and stores may go before others.
     pub weak: bool,
+    /// Whether states are told apart. What concerns one thread alone is then done at once; for walks that is not worth its
+    /// while, and they need no codes.
+    pub told_apart: bool,
+    /// Whether the client has fences; if it turns out to have, the machine says so.
+    pub fences: bool,
 }
 
 /// The locations of atomic objects, numbered as they are met; the same in all executions.
@@ -181,11 +192,44 @@ impl Places {
     }
 }
 
+/// Memory of a thread's own.
+struct Area {
+    range: Range<usize>,
+    /// Whether another thread may have, or get, a pointer to it, and whether those in it have been followed.
+    reached: bool,
+    followed: bool,
+}
+
+impl Area {
+    fn new(range: Range<usize>) -> Area {
+        Area { range, reached: false, followed: false }
+    }
+}
+
+/// Marks the area that `word` may point to.
+fn reach(word: u64, areas: &mut [Area]) {
+    if let Some(area) = areas.iter_mut().find(|area| area.range.contains(&(word as usize))) {
+        area.reached = true;
+    }
+}
+
+/// Marks the areas that the words of the `size` bytes at `start` may point to.
+fn reach_from(start: usize, size: usize, areas: &mut [Area]) {
+    // SAFETY: no coroutine runs.
+    let bytes = unsafe { arena::bytes(start, size) };
+    for word in bytes.chunks_exact(8) {
+        let word = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+        if arena::holds(word as usize, 1) {
+            reach(word, areas);
+        }
+    }
+}
+
 /// The machine.
 pub struct Machine {
     client: &'static Client,
     settings: Settings,
-    now: Moment,
+    now: State,
     places: Places,
     engine: usize,
     running: usize,
@@ -206,11 +250,16 @@ pub struct Machine {
     inside: bool,
     /// Locations that have been written plainly since the thread's last stop.
     written: Vec<usize>,
+    /// Whether the step has written something plainly outside of stacks.
+    wrote: bool,
     readable: Vec<u16>,
     options: Vec<Alternative>,
     code: Vec<u64>,
-    /// Whether `code` will be asked for.
-    pub coded: bool,
+    coder: Coder,
+    /// The threads that could go on and are not among the choices, since the bound on switches is reached: a bit each.
+    pub left_out: u32,
+    /// Whether the client has a fence, although its settings say that it has none.
+    pub met_fence: bool,
     /// What has gone wrong.
     pub fault: Option<String>,
     /// By event of core/events.def, how often it has happened.
@@ -242,24 +291,26 @@ impl Machine {
             holds: 0,
             expired: false,
             yielded: false,
+            own: false,
             cpu,
             stack: 0,
         };
-        let now = Moment {
-            memory: Memory::new(threads, client.flags & abi::CLIENT_FREES != 0),
+        let now = State {
+            memory: Memory::new(
+                threads,
+                memory::Settings { track: client.flags & abi::CLIENT_FREES != 0, fences: settings.fences },
+            ),
             threads: (0..threads as u32).map(|index| thread(index % settings.cpus)).collect(),
             outcomes: [0; OUTCOMES],
             step: 0,
             last: NOBODY,
             preemptions: 0,
             spurious: settings.spurious,
-            crowded: None,
             generation: 0,
             created: false,
             moves: settings.moves,
             stale: 0,
             order: order::Order::default(),
-            image: Vec::new(),
         };
         let mut machine = Box::new(Machine {
             client,
@@ -276,10 +327,13 @@ impl Machine {
             direct: false,
             when: "",
             written: Vec::new(),
+            wrote: false,
             readable: Vec::new(),
             options: Vec::new(),
             code: Vec::new(),
-            coded: true,
+            coder: Coder::default(),
+            left_out: 0,
+            met_fence: false,
             fault: None,
             events: [0; EVENTS],
             story: None,
@@ -327,42 +381,41 @@ impl Machine {
         [(arena::SHARED, self.client.shared), (arena::GHOST, self.client.ghost), (arena::NODES, nodes)]
     }
 
+    /// All memory that a moment keeps.
+    fn areas(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let mut stacks = [(0, 0); THREADS];
+        for (thread, of) in self.now.threads.iter().enumerate() {
+            stacks[thread] = (of.sp, arena::stack_top(thread) - of.sp);
+        }
+        self.regions().into_iter().chain(stacks.into_iter().take(self.now.threads.len()))
+    }
+
     /// Keeps the moment in `into`.
     pub fn keep(&mut self, into: &mut Moment) {
-        let mut image = std::mem::take(&mut self.now.image);
-        image.clear();
-        let stacks = (0..self.now.threads.len()).map(|t| {
-            let sp = self.now.threads[t].sp;
-            (sp, arena::stack_top(t) - sp)
-        });
-        for (address, size) in self.regions().into_iter().chain(stacks) {
+        into.image.clear();
+        for (address, size) in self.areas() {
             // SAFETY: no coroutine runs.
-            image.extend_from_slice(unsafe { arena::bytes(address, size) });
+            into.image.extend_from_slice(unsafe { arena::bytes(address, size) });
         }
-        self.now.image = image;
-        into.clone_from(&self.now);
+        into.state.clone_from(&self.now);
     }
 
     /// The present moment.
     pub fn moment(&mut self) -> Moment {
-        let mut moment = self.now.clone();
+        let mut moment = Moment { state: self.now.clone(), image: Vec::new() };
         self.keep(&mut moment);
         moment
     }
 
     /// Goes back to `moment`.
     pub fn restore(&mut self, moment: &Moment) {
-        self.now.clone_from(moment);
+        self.now.clone_from(&moment.state);
         self.fault = None;
         let mut at = 0;
-        let stacks = (0..self.now.threads.len()).map(|t| {
-            let sp = self.now.threads[t].sp;
-            (sp, arena::stack_top(t) - sp)
-        });
-        for (address, size) in self.regions().into_iter().chain(stacks) {
+        for (address, size) in self.areas() {
             // SAFETY: no coroutine runs, and the image was made by `keep` of the same regions and stacks.
             unsafe {
-                ptr::copy_nonoverlapping(self.now.image[at..].as_ptr(), address as *mut u8, size);
+                ptr::copy_nonoverlapping(moment.image[at..].as_ptr(), address as *mut u8, size);
             }
             at += size;
         }
@@ -386,13 +439,61 @@ impl Machine {
         // SAFETY: no coroutine runs, and a suspended one keeps nothing below its stack pointer.
         unsafe {
             ptr::write_bytes((sp - WIPED) as *mut u8, 0, WIPED);
-            if self.coded {
+            if self.settings.told_apart {
                 self.now.threads[thread].stack = xxh3_128(arena::bytes(sp, arena::stack_top(thread) - sp));
             }
         }
-        if self.now.threads[thread].status == Status::Ready && self.is_waiting(thread) {
-            self.test(thread);
+        if self.now.threads[thread].status == Status::Ready {
+            if self.is_waiting(thread) {
+                self.test(thread);
+            }
+            self.now.threads[thread].own = self.settings.told_apart && self.is_own(thread);
         }
+    }
+
+    /// Whether the pending operation of `thread` is one that cannot block, on an object of its own that no other thread
+    /// can reach before it goes on: a node that it has not published yet, or that all others are done with. No word that
+    /// another thread has, or could read, may point to where the object lies.
+    fn is_own(&self, thread: usize) -> bool {
+        let address = self.now.threads[thread].request.address;
+        let site = self.site(thread);
+        if site.size == 0 || matches!(site.kind, Kind::Wait | Kind::Park) {
+            return false;
+        }
+        let stack = arena::stack_base(thread)..arena::stack_top(thread);
+        let nodes = (0..arena::NODES_EACH).map(|index| arena::node(thread, index));
+        let mut areas: Vec<Area> = nodes.map(|node| Area::new(node..node + arena::NODE_SIZE)).collect();
+        areas.push(Area::new(stack));
+        let Some(mine) = areas.iter().position(|area| area.range.contains(&address)) else { return false };
+        self.reach_areas(thread, &mut areas);
+        while let Some(from) = areas.iter().position(|area| area.reached && !area.followed) {
+            areas[from].followed = true;
+            let Range { start, end } = areas[from].range;
+            let start = if arena::stack_owner(start).is_some() { self.now.threads[thread].sp } else { start };
+            reach_from(start, end - start, &mut areas);
+        }
+        !areas[mine].reached
+    }
+
+    /// Marks those of the areas of `thread` that others can reach.
+    fn reach_areas(&self, thread: usize, areas: &mut [Area]) {
+        let [shared, ghost, _] = self.regions();
+        reach_from(shared.0, shared.1, areas);
+        reach_from(ghost.0, ghost.1, areas);
+        for other in 0..self.now.threads.len() {
+            reach(self.now.order.arrival(other), areas);
+            if other == thread {
+                continue;
+            }
+            reach_from(arena::node(other, 0), arena::NODES_EACH * arena::NODE_SIZE, areas);
+            let Thread { sp, status, request, .. } = self.now.threads[other];
+            if status != Status::Ended && sp != 0 {
+                reach_from(sp, arena::stack_top(other) - sp, areas);
+                let words = [request.address as u64, request.operand, request.expected];
+                words.into_iter().for_each(|word| reach(word, areas));
+            }
+        }
+        self.now.memory.old_values().for_each(|word| reach(word, areas));
     }
 
     fn switch_to(&mut self, thread: usize) {
@@ -511,12 +612,10 @@ impl Machine {
         text + &format!(" ({})", place(site))
     }
 
-    fn is_live(&self) -> impl Fn(usize) -> bool + use<> {
-        let mut live = 0u32;
-        for (thread, _) in self.now.threads.iter().enumerate().filter(|(_, t)| t.status != Status::Ended) {
-            live |= 1 << thread;
-        }
-        move |thread| live >> thread & 1 != 0
+    /// The threads that have not ended, a bit each.
+    fn live(&self) -> u32 {
+        let threads = self.now.threads.iter().enumerate();
+        threads.fold(0, |live, (thread, t)| live | u32::from(t.status != Status::Ended) << thread)
     }
 
     /// The alternatives of `thread` into `self.options`.
@@ -537,7 +636,7 @@ impl Machine {
         match self.site(thread).kind {
             Kind::Created if !self.now.created => {}
             Kind::Fence | Kind::UnparkAll | Kind::Fork | Kind::Create | Kind::Created => self.options.push(go),
-            kind @ (Kind::Choose | Kind::Expired | Kind::Crowded) => {
+            kind @ (Kind::Choose | Kind::Expired) => {
                 let count = if kind == Kind::Choose { request.operand as u32 } else { 2 };
                 let values = (0..count).map(|value| Alternative { act: Act::Choose(value), ..go });
                 self.options.extend(values);
@@ -634,12 +733,21 @@ impl Machine {
     fn is_private(&self, thread: usize) -> bool {
         let t = &self.now.threads[thread];
         t.status == Status::Ready
-            && matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Crowded | Kind::Move)
+            && (t.own || matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move))
+    }
+
+    /// Notes who could go on but for the bound.
+    fn note_left_out(&mut self, last: usize) {
+        for thread in (0..self.now.threads.len()).filter(|&thread| thread != last) {
+            self.alternatives(thread);
+            self.left_out |= u32::from(!self.options.is_empty()) << thread;
+        }
     }
 
     /// What can happen next, into `into`. The first is to go on with the last thread, where it can.
     pub fn choices(&mut self, into: &mut Vec<Choice>) {
         into.clear();
+        self.left_out = 0;
         let count = self.now.threads.len();
         if let Some(thread) = (0..count).find(|&thread| self.is_private(thread)) {
             self.push_choices(thread, into);
@@ -650,6 +758,7 @@ impl Machine {
             self.push_choices(last, into);
             let bound = self.settings.bound.is_some_and(|bound| self.now.preemptions >= bound);
             if bound && !into.is_empty() && !self.now.threads[last].yielded {
+                self.note_left_out(last);
                 return;
             }
         }
@@ -690,9 +799,10 @@ impl Machine {
         format!("{what}: {}", waits.join("; "))
     }
 
-    /// Whether the last thread has given the CPU up.
-    pub fn has_yielded(&self) -> bool {
-        self.now.threads.get(self.now.last as usize).is_some_and(|thread| thread.yielded)
+    /// The last thread, if it has given the CPU up.
+    pub fn yielded(&self) -> Option<u8> {
+        let last = self.now.last;
+        self.now.threads.get(last as usize).is_some_and(|thread| thread.yielded).then_some(last)
     }
 
     /// The number of steps so far.
@@ -707,8 +817,11 @@ impl Machine {
         self.alternatives(thread);
         let alternative = self.options[choice.alternative as usize];
         self.now.step += 1;
-        self.now.threads[thread].yielded = false;
+        // What concerns nobody else does not use up the others' chance.
+        self.now.threads[thread].yielded &= self.is_private(thread);
+        self.wrote = false;
         let before = self.story.is_some().then(|| self.describe(thread));
+        let order = self.now.order.version();
         let changed = self.act(thread, alternative);
         if let (Some(before), Some(story)) = (before, &mut self.story) {
             story.push(format!("{:5}  {before}{}", self.now.step, std::mem::take(&mut self.note)));
@@ -722,20 +835,26 @@ impl Machine {
         if let Some(location) = changed {
             self.test_again(location);
         }
-        if self.coded || self.now.step.is_multiple_of(COLLECTS) {
-            let live = self.is_live();
-            self.now.memory.collect(live);
+        if self.settings.told_apart || self.now.step.is_multiple_of(COLLECTS) {
+            let live = self.live();
+            self.now.memory.collect(live, &mut self.coder);
         }
-        if self.fault.is_none() {
+        // It is of the newest values, and of who waits.
+        let changed = changed.is_some() || self.wrote || self.now.order.version() != order;
+        if self.fault.is_none() && changed {
             self.directly(self.client.invariant, "after that step");
         }
     }
 
+    /// What concerns no other thread is no switch.
     fn count_preemption(&mut self, thread: usize) {
+        if self.is_private(thread) {
+            return;
+        }
         let last = self.now.last as usize;
         if self.settings.bound.is_some() && last != thread && last < self.now.threads.len() {
             self.alternatives(last);
-            let forced = self.options.is_empty() || self.now.threads[last].yielded || self.is_private(thread);
+            let forced = self.options.is_empty() || self.now.threads[last].yielded;
             self.now.preemptions += !forced as u32;
         }
         self.now.last = thread as u8;
@@ -779,9 +898,6 @@ impl Machine {
             (Act::Choose(value), kind) => {
                 self.reply = value as u64;
                 self.now.threads[thread].expired |= kind == Kind::Expired && value == 1;
-                if kind == Kind::Crowded {
-                    self.now.crowded = Some(value == 1);
-                }
                 self.tell(|_| format!(" chosen: {value}"));
             }
             (Act::TimeOut, _) => {
@@ -946,19 +1062,14 @@ impl Machine {
     }
 
     /// A code of the moment, the same for moments that no continuation can tell apart.
-    pub fn code(&mut self) -> u128 {
+    pub fn code(&mut self) -> (u64, u64) {
         let mut code = std::mem::take(&mut self.code);
         code.clear();
         for thread in 0..self.now.threads.len() {
             self.encode_thread(thread, &mut code);
         }
         code.extend(self.now.outcomes);
-        code.push(
-            (self.now.generation as u64) << 32
-                | (self.now.created as u64) << 48
-                | (self.now.spurious as u64) << 8
-                | self.now.crowded.map_or(2, u64::from),
-        );
+        code.push((self.now.generation as u64) << 32 | (self.now.created as u64) << 48 | self.now.spurious as u64);
         if self.settings.moves > 0 {
             code.push(self.now.threads.iter().fold(u64::from(self.now.moves), |code, t| code << 4 | u64::from(t.cpu)));
         }
@@ -973,13 +1084,13 @@ impl Machine {
             // SAFETY: no coroutine runs.
             code.push(xxh3_64(unsafe { arena::bytes(address, size) }));
         }
-        let live = self.is_live();
-        self.now.memory.encode(live, &mut code);
+        let live = self.live();
+        self.now.memory.encode(live, &mut self.coder, &mut code);
         // SAFETY: any u64 is 8 bytes.
         let bytes = unsafe { std::slice::from_raw_parts(code.as_ptr().cast::<u8>(), code.len() * 8) };
         let hash = xxh3_128(bytes);
         self.code = code;
-        hash
+        (hash as u64, (hash >> 64) as u64)
     }
 
     fn encode_thread(&self, thread: usize, code: &mut Vec<u64>) {
@@ -1126,8 +1237,9 @@ extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expe
     if place.kind == Kind::Move && machine.now.moves == 0 {
         return 0;
     }
-    if let (Kind::Crowded, Some(crowded)) = (place.kind, machine.now.crowded) {
-        return crowded as u64;
+    if place.kind == Kind::Fence && !machine.settings.fences {
+        machine.met_fence = true;
+        machine.fault.get_or_insert("a fence".into());
     }
     let deadline = if place.kind == Kind::Park { expected as usize } else { 0 };
     let mask = if place.size == 4 { u32::MAX as u64 } else { u64::MAX };
@@ -1157,8 +1269,18 @@ extern "C" fn wait(site: *const Site, object: *mut c_void, brief: bool, deadline
     Wait { value: machine.reply, more: machine.testing as u64 }
 }
 
-extern "C" fn plain(object: *const c_void, size: usize, write: bool, pc: *const c_void) {
-    machine().plain_access(object as usize, size, write, pc);
+extern "C" fn plain(object: *const c_void, size: usize, write: bool, caller: *const Caller) {
+    let machine = machine();
+    // SAFETY: the glue passes its own frame.
+    let (pc, frame_end) = unsafe { ((*caller).pc, caller.add(1) as usize) };
+    let (address, own) = (object as usize, arena::stack_base(machine.running));
+    if !machine.direct && (own..frame_end).contains(&address) {
+        let place = code_place(pc);
+        let (thread, name) = (machine.running, arena::name(address));
+        machine.fault.get_or_insert_with(|| format!("{}: T{thread} plain access to {name} ({place})", Fault::Dead));
+        return;
+    }
+    machine.plain_access(address, size, write, pc);
 }
 
 extern "C" fn event(event: u32) {
@@ -1307,6 +1429,7 @@ impl Machine {
             return;
         }
         let thread = self.running;
+        self.wrote |= write && !self.is_owner(thread, address);
         let result = if !arena::holds(address, size) {
             if write { Err(Fault::Limit("a write outside of the client's memory")) } else { Ok(()) }
         } else if self.is_gone(thread, address) {

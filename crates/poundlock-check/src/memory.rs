@@ -16,49 +16,89 @@
 
 use std::fmt;
 
+use xxhash_rust::xxh3::xxh3_128;
+
 /// The most threads of a client.
 pub const THREADS: usize = 8;
 /// The most atomic locations of a client.
-const LOCATIONS: usize = 120;
-const WIDTH: usize = THREADS + LOCATIONS;
+const LOCATIONS: usize = 1 << 14;
 /// The distance in time between messages: how often a store can go before another is its binary logarithm.
 const STEP: u32 = 1 << 16;
 const NONE: u16 = u16::MAX;
 /// The writer of what was there from the start.
 pub const NOBODY: u8 = u8::MAX;
+/// Views are widened by so many locations at a time.
+const WIDER: usize = 16;
 
-/// What somebody knows: by thread, how far its plain accesses are ordered before; by location, its newest message.
-#[derive(Clone, Copy)]
-struct View([u32; WIDTH]);
-
-impl View {
-    const EMPTY: View = View([0; WIDTH]);
-
-    fn join(&mut self, other: &View, used: usize) {
-        for (mine, theirs) in self.0[..used].iter_mut().zip(&other.0[..used]) {
-            *mine = (*mine).max(*theirs);
-        }
-    }
-
-    fn meet(&mut self, other: &View, used: usize) {
-        for (mine, theirs) in self.0[..used].iter_mut().zip(&other.0[..used]) {
-            *mine = (*mine).min(*theirs);
-        }
-    }
-
-    fn is_within(&self, other: &View, used: usize) -> bool {
-        self.0[..used].iter().zip(&other.0[..used]).all(|(mine, theirs)| mine <= theirs)
-    }
+/// What threads and messages know, a view each: by thread, how far its plain accesses are ordered before; by location, its
+/// newest message. All views of a memory are of one width, one behind the other: a memory is copied once a state.
+#[derive(Clone, Default)]
+struct Views {
+    width: usize,
+    slots: Vec<u32>,
+    free: Vec<u16>,
 }
 
-#[derive(Clone, Copy)]
-struct Views {
-    /// What the thread's next operation knows.
-    now: View,
-    /// What it would know after an acquire fence.
-    acquired: View,
-    /// What it knew at its last release fence.
-    released: View,
+impl Views {
+    fn new(count: usize) -> Views {
+        Views { width: THREADS, slots: vec![0; count * THREADS], free: Vec::new() }
+    }
+
+    fn get(&self, view: usize) -> &[u32] {
+        &self.slots[view * self.width..][..self.width]
+    }
+
+    fn get_mut(&mut self, view: usize) -> &mut [u32] {
+        &mut self.slots[view * self.width..][..self.width]
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut [u32]> {
+        self.slots.chunks_exact_mut(self.width)
+    }
+
+    /// Makes room for the location of that number.
+    fn widen(&mut self, location: usize) {
+        if THREADS + location < self.width {
+            return;
+        }
+        let width = THREADS + (location / WIDER + 1) * WIDER;
+        let mut slots = vec![0; self.slots.len() / self.width * width];
+        for (old, new) in self.slots.chunks_exact(self.width).zip(slots.chunks_exact_mut(width)) {
+            new[..self.width].copy_from_slice(old);
+        }
+        (self.width, self.slots) = (width, slots);
+    }
+
+    /// A new view, which knows what `view` knows.
+    fn copy(&mut self, view: usize) -> u16 {
+        let from = view * self.width;
+        if let Some(free) = self.free.pop() {
+            self.slots.copy_within(from..from + self.width, free as usize * self.width);
+            return free;
+        }
+        self.slots.extend_from_within(from..from + self.width);
+        (self.slots.len() / self.width - 1) as u16
+    }
+
+    fn set(&mut self, to: usize, from: usize) {
+        self.slots.copy_within(from * self.width..(from + 1) * self.width, to * self.width);
+    }
+
+    /// The view `to` learns what the view `from` knows.
+    fn join(&mut self, to: usize, from: usize) {
+        if to == from {
+            return;
+        }
+        let (low, high) = self.slots.split_at_mut(to.max(from) * self.width);
+        let low = &mut low[to.min(from) * self.width..][..self.width];
+        let high = &mut high[..self.width];
+        let (to, from) = if to < from { (low, high) } else { (high, low) };
+        to.iter_mut().zip(from).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+    }
+
+    fn is_within(&self, view: usize, other: &[u32]) -> bool {
+        self.get(view).iter().zip(other).all(|(mine, theirs)| mine <= theirs)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,15 +127,37 @@ pub struct Message {
 struct Location {
     /// The oldest message that somebody can read; NONE if the location has not been accessed in this execution.
     head: u16,
-    last_time: u32,
     dead: bool,
-    /// By thread, the clock of its last access; kept only where freeing is checked.
-    touched: [u32; THREADS],
+    last_time: u32,
 }
 
-const UNTOUCHED: Location = Location { head: NONE, last_time: 0, dead: false, touched: [0; THREADS] };
+const UNTOUCHED: Location = Location { head: NONE, dead: false, last_time: 0 };
 
-/// A plain object.
+/// A plain object that has been accessed.
+#[derive(Clone, Copy)]
+struct Object {
+    start: usize,
+    end: usize,
+    dead: bool,
+}
+
+/// A code of one of a set, of which the set's is the exclusive or.
+fn code_of(words: [u64; 2]) -> u128 {
+    // SAFETY: any u64 is 8 bytes.
+    xxh3_128(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(&words)) })
+}
+
+impl Object {
+    fn code(&self) -> u128 {
+        code_of([self.start as u64, self.end as u64])
+    }
+
+    fn overlaps(&self, start: usize, end: usize) -> bool {
+        self.start < end && start < self.end
+    }
+}
+
+/// The accesses to a plain object that not all threads know of.
 #[derive(Clone, Copy)]
 struct Cell {
     start: usize,
@@ -103,16 +165,11 @@ struct Cell {
     writer: u8,
     written: u32,
     read: [u32; THREADS],
-    dead: bool,
 }
 
 impl Cell {
     fn overlaps(&self, start: usize, end: usize) -> bool {
         self.start < end && start < self.end
-    }
-
-    fn is_fresh(&self) -> bool {
-        self.written != 0 || self.read.iter().any(|&clock| clock != 0)
     }
 }
 
@@ -140,75 +197,130 @@ impl fmt::Display for Fault {
 
 /// The memory of one moment of an execution. Locations are numbered by the caller, stably over all executions.
 pub struct Memory {
-    threads: Vec<Views>,
+    /// How many threads there are.
+    threads: usize,
+    /// First that of each thread's next operation. Where there are fences, then what each would know after an acquire fence,
+    /// what each knew at its last release fence, and what sequentially consistent fences hand on. Then messages' own.
+    views: Views,
     messages: Vec<Message>,
     free_messages: Vec<u16>,
-    views: Vec<View>,
-    free_views: Vec<u16>,
     locations: Vec<Location>,
+    /// The locations of which there is more to tell than their value, in order.
+    busy: Vec<u16>,
+    /// By location and thread, the clock of its last access; kept only where freeing is checked.
+    touched: Vec<[u32; THREADS]>,
+    objects: Vec<Object>,
     cells: Vec<Cell>,
-    fences: View,
-    /// Whether accesses to atomic objects are remembered, so that freeing one is checked against them.
+    /// A code of the set of all that is dead.
+    dead: u128,
+    settings: Settings,
+}
+
+/// What of the memory is needed.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Accesses to atomic objects are remembered, so that freeing one is checked against them.
     pub track: bool,
+    /// There are fences.
+    pub fences: bool,
 }
 
 impl Clone for Memory {
     fn clone(&self) -> Self {
         Memory {
-            threads: self.threads.clone(),
+            threads: self.threads,
+            views: self.views.clone(),
             messages: self.messages.clone(),
             free_messages: self.free_messages.clone(),
-            views: self.views.clone(),
-            free_views: self.free_views.clone(),
             locations: self.locations.clone(),
+            busy: self.busy.clone(),
+            touched: self.touched.clone(),
+            objects: self.objects.clone(),
             cells: self.cells.clone(),
-            ..*self
+            dead: self.dead,
+            settings: self.settings,
         }
     }
 
     // Keeps the allocations: this runs once a state.
     fn clone_from(&mut self, source: &Self) {
-        self.threads.clone_from(&source.threads);
+        self.threads = source.threads;
+        self.views.width = source.views.width;
+        self.views.slots.clone_from(&source.views.slots);
+        self.views.free.clone_from(&source.views.free);
         self.messages.clone_from(&source.messages);
         self.free_messages.clone_from(&source.free_messages);
-        self.views.clone_from(&source.views);
-        self.free_views.clone_from(&source.free_views);
         self.locations.clone_from(&source.locations);
+        self.busy.clone_from(&source.busy);
+        self.touched.clone_from(&source.touched);
+        self.objects.clone_from(&source.objects);
         self.cells.clone_from(&source.cells);
-        self.fences = source.fences;
-        self.track = source.track;
+        (self.dead, self.settings) = (source.dead, source.settings);
     }
 }
 
 impl Memory {
-    pub fn new(threads: usize, track: bool) -> Memory {
+    pub fn new(threads: usize, settings: Settings) -> Memory {
+        let views = if settings.fences { 3 * threads + 1 } else { threads };
         let mut memory = Memory {
-            threads: vec![Views { now: View::EMPTY, acquired: View::EMPTY, released: View::EMPTY }; threads],
+            threads,
+            views: Views::new(views),
             messages: Vec::new(),
             free_messages: Vec::new(),
-            views: Vec::new(),
-            free_views: Vec::new(),
             locations: Vec::new(),
+            busy: Vec::new(),
+            touched: Vec::new(),
+            objects: Vec::new(),
             cells: Vec::new(),
-            fences: View::EMPTY,
-            track,
+            dead: 0,
+            settings,
         };
-        for (thread, views) in memory.threads.iter_mut().enumerate() {
-            views.now.0[thread] = 1;
+        for thread in 0..threads {
+            memory.views.get_mut(thread)[thread] = 1;
         }
         memory
     }
 
-    fn used(&self) -> usize {
-        THREADS + self.locations.len()
+    /// What `thread` would know after an acquire fence.
+    fn acquired(&self, thread: usize) -> usize {
+        self.threads + thread
+    }
+
+    /// What `thread` knew at its last release fence.
+    fn released(&self, thread: usize) -> usize {
+        2 * self.threads + thread
+    }
+
+    /// What sequentially consistent fences hand on.
+    fn fenced(&self) -> usize {
+        3 * self.threads
     }
 
     fn seen(&self, thread: usize, location: usize) -> u32 {
-        self.threads[thread].now.0[THREADS + location]
+        self.views.get(thread)[THREADS + location]
     }
 
     fn clock(&self, thread: usize) -> u32 {
-        self.threads[thread].now.0[thread]
+        self.views.get(thread)[thread]
+    }
+
+    /// There is more to tell of `location` than its value.
+    fn stir(&mut self, location: usize) {
+        if let Err(at) = self.busy.binary_search(&(location as u16)) {
+            self.busy.insert(at, location as u16);
+        }
+    }
+
+    /// `thread` learns of the message of that time.
+    fn learn(&mut self, thread: usize, location: usize, time: u32) {
+        let slot = THREADS + location;
+        let known = &mut self.views.get_mut(thread)[slot];
+        *known = time.max(*known);
+        if self.settings.fences {
+            let acquired = self.acquired(thread);
+            let known = &mut self.views.get_mut(acquired)[slot];
+            *known = time.max(*known);
+        }
     }
 
     fn new_message(&mut self, message: Message) -> u16 {
@@ -225,18 +337,9 @@ impl Memory {
         self.free_messages.push(index);
     }
 
-    fn new_view(&mut self, view: View) -> u16 {
-        if let Some(index) = self.free_views.pop() {
-            self.views[index as usize] = view;
-            return index;
-        }
-        self.views.push(view);
-        (self.views.len() - 1) as u16
-    }
-
     fn free_view(&mut self, index: u16) {
         if index != NONE {
-            self.free_views.push(index);
+            self.views.free.push(index);
         }
     }
 
@@ -280,6 +383,10 @@ impl Memory {
         }
         if self.locations.len() <= location {
             self.locations.resize(location + 1, UNTOUCHED);
+            self.views.widen(location);
+            if self.settings.track {
+                self.touched.resize(location + 1, [0; THREADS]);
+            }
         }
         if self.locations[location].dead {
             if !owner {
@@ -300,8 +407,9 @@ impl Memory {
         if head.kind == Kind::Plain && head.time > self.seen(thread, location) {
             return Err(Fault::Race { with: head.writer, did: "plain write" });
         }
-        if self.track {
-            self.locations[location].touched[thread] = self.clock(thread);
+        if self.settings.track {
+            self.touched[location][thread] = self.clock(thread);
+            self.stir(location);
         }
         Ok(())
     }
@@ -313,18 +421,18 @@ impl Memory {
 
     /// A plain object turns out to be an atomic one: its last plain write becomes the location's first message.
     fn adopt_cells(&mut self, location: usize, start: usize, end: usize, owner: bool) -> Result<(), Fault> {
+        let within = |from: usize, to: usize| start <= from && to <= end;
+        if !owner && self.objects.iter().any(|object| object.dead && object.overlaps(start, end)) {
+            return Err(Fault::Dead);
+        }
+        self.objects.retain(|object| !within(object.start, object.end));
+        self.dead = self.code_of_dead();
         for at in (0..self.cells.len()).rev() {
             let cell = self.cells[at];
-            if !cell.overlaps(start, end) {
-                continue;
-            }
-            if cell.dead && !owner {
-                return Err(Fault::Dead);
-            }
-            if cell.written != 0 {
+            if cell.overlaps(start, end) && cell.written != 0 {
                 self.adopt(location, &cell);
             }
-            if start <= cell.start && cell.end <= end {
+            if within(cell.start, cell.end) {
                 self.cells.remove(at);
             }
         }
@@ -333,21 +441,19 @@ impl Memory {
 
     fn adopt(&mut self, location: usize, cell: &Cell) {
         let (writer, slot) = (cell.writer as usize, THREADS + location);
-        let learn = |view: &mut View| {
-            if view.0[writer] >= cell.written {
-                view.0[slot] = STEP;
-            }
-        };
-        for views in &mut self.threads {
-            learn(&mut views.now);
-            learn(&mut views.acquired);
-            learn(&mut views.released);
+        for view in self.views.all().filter(|view| view[writer] >= cell.written) {
+            view[slot] = STEP;
         }
-        self.views.iter_mut().for_each(learn);
-        learn(&mut self.fences);
         let head = self.locations[location].head as usize;
         self.messages[head] = Message { writer: cell.writer, time: STEP, kind: Kind::Plain, ..self.messages[head] };
         self.locations[location].last_time = STEP;
+        self.stir(location);
+    }
+
+    /// The values that somebody can read of locations that have more than one.
+    pub fn old_values(&self) -> impl Iterator<Item = u64> + '_ {
+        let messages = self.busy.iter().flat_map(|&location| self.messages_of(location as usize));
+        messages.map(|index| self.messages[index as usize].value)
     }
 
     /// The messages that `thread` may read, oldest first, into `into`.
@@ -373,17 +479,13 @@ impl Memory {
 
     /// `thread` reads `message`.
     pub fn read(&mut self, thread: usize, location: usize, message: u16, acquire: bool) -> u64 {
-        let used = self.used();
         let Message { value, time, view, .. } = self.messages[message as usize];
-        let views = &mut self.threads[thread];
-        let slot = THREADS + location;
-        views.now.0[slot] = views.now.0[slot].max(time);
-        views.acquired.0[slot] = views.acquired.0[slot].max(time);
-        if view != NONE {
-            views.acquired.join(&self.views[view as usize], used);
-            if acquire {
-                views.now.join(&self.views[view as usize], used);
-            }
+        self.learn(thread, location, time);
+        if view != NONE && self.settings.fences {
+            self.views.join(self.acquired(thread), view as usize);
+        }
+        if view != NONE && acquire {
+            self.views.join(thread, view as usize);
         }
         value
     }
@@ -399,27 +501,39 @@ impl Memory {
         step: u32,
     ) -> Result<(), Fault> {
         let (after, update) = after;
-        let used = self.used();
         let before = self.messages[after as usize];
         let time = self.time_after(location, &before)?;
-        let slot = THREADS + location;
-        let views = &mut self.threads[thread];
-        views.now.0[slot] = time;
-        views.acquired.0[slot] = time;
-        let mut view = if release { views.now } else { views.released };
-        view.0[slot] = time;
-        if release {
-            views.now.0[thread] += 1;
+        self.learn(thread, location, time);
+        let view = self.handed_on(thread, if update { before.view } else { NONE }, release);
+        if view != NONE {
+            // Who reads it learns of it by itself; so messages that tell the same are alike.
+            self.views.get_mut(view as usize)[THREADS + location] = 0;
         }
-        if update && before.view != NONE {
-            view.join(&self.views[before.view as usize], used);
-        }
-        let view = self.new_view(view);
         let kind = if update { Kind::Update } else { Kind::Store };
         let message = Message { value, writer: thread as u8, step, time, next: before.next, view, kind };
         let message = self.new_message(message);
         self.messages[after as usize].next = message;
+        self.stir(location);
         Ok(())
+    }
+
+    /// The view of a new message of `thread`, which continues a release sequence from a message of view `before`.
+    fn handed_on(&mut self, thread: usize, before: u16, release: bool) -> u16 {
+        let view = if release {
+            let view = self.views.copy(thread);
+            self.views.get_mut(thread)[thread] += 1;
+            view
+        } else if self.settings.fences {
+            self.views.copy(self.released(thread))
+        } else if before != NONE {
+            return self.views.copy(before as usize);
+        } else {
+            return NONE;
+        };
+        if before != NONE {
+            self.views.join(view as usize, before as usize);
+        }
+        view
     }
 
     fn time_after(&mut self, location: usize, before: &Message) -> Result<u32, Fault> {
@@ -437,43 +551,41 @@ impl Memory {
     }
 
     pub fn fence_acquire(&mut self, thread: usize) {
-        let views = &mut self.threads[thread];
-        let own = views.now.0[thread];
-        views.now = views.acquired;
-        views.now.0[thread] = own;
+        let own = self.clock(thread);
+        self.views.set(thread, self.acquired(thread));
+        self.views.get_mut(thread)[thread] = own;
     }
 
     pub fn fence_release(&mut self, thread: usize) {
-        let views = &mut self.threads[thread];
-        views.released = views.now;
-        views.now.0[thread] += 1;
+        self.views.set(self.released(thread), thread);
+        self.views.get_mut(thread)[thread] += 1;
     }
 
     /// A sequentially consistent fence.
     pub fn fence(&mut self, thread: usize) {
-        let used = self.used();
         self.fence_acquire(thread);
-        let views = &mut self.threads[thread];
-        views.now.join(&self.fences, used);
-        self.fences = views.now;
-        views.acquired = views.now;
+        self.views.join(thread, self.fenced());
+        self.views.set(self.fenced(), thread);
+        self.views.set(self.acquired(thread), thread);
         self.fence_release(thread);
     }
 
     /// Lets all threads know all that has been done: in a forked child memory is what it is, and a thread that is
     /// created knows what its creator does.
     pub fn share_all(&mut self) {
-        let used = self.used();
-        let mut all = View::EMPTY;
-        self.threads.iter().for_each(|views| all.join(&views.now, used));
-        for (location, place) in self.locations.iter().enumerate() {
-            all.0[THREADS + location] = place.last_time;
+        for thread in 1..self.threads {
+            self.views.join(0, thread);
         }
-        for (thread, views) in self.threads.iter_mut().enumerate() {
-            let own = views.now.0[thread];
-            views.now = all;
-            views.now.0[thread] = own;
-            views.acquired = views.now;
+        let clocks: Vec<u32> = (0..self.threads).map(|thread| self.clock(thread)).collect();
+        for (location, place) in self.locations.iter().enumerate() {
+            self.views.get_mut(0)[THREADS + location] = place.last_time;
+        }
+        for (thread, clock) in clocks.into_iter().enumerate() {
+            self.views.set(thread, 0);
+            self.views.get_mut(thread)[thread] = clock;
+            if self.settings.fences {
+                self.views.set(self.acquired(thread), thread);
+            }
         }
     }
 
@@ -482,15 +594,19 @@ impl Memory {
         let old: Vec<u16> = self.messages_of(location).collect();
         old.into_iter().for_each(|message| self.free_message(message));
         let place = &mut self.locations[location];
-        place.dead = false;
-        place.touched = [0; THREADS];
+        if std::mem::take(&mut place.dead) {
+            self.dead ^= code_of([1, location as u64]);
+        }
         place.last_time += STEP;
         let time = place.last_time;
         let message = Message { value, writer: thread as u8, step: 0, time, next: NONE, view: NONE, kind: Kind::Plain };
         let message = self.new_message(message);
         self.locations[location].head = message;
-        self.threads[thread].now.0[THREADS + location] = time;
-        self.threads[thread].acquired.0[THREADS + location] = time;
+        if self.settings.track {
+            self.touched[location] = [0; THREADS];
+        }
+        self.learn(thread, location, time);
+        self.stir(location);
     }
 
     /// Checks that a plain access by `thread` to an atomic `location` is ordered after the atomic ones.
@@ -499,9 +615,9 @@ impl Memory {
         if newest.time > self.seen(thread, location) {
             return Err(Fault::Race { with: newest.writer, did: "store" });
         }
-        let now = &self.threads[thread].now;
-        let touched = &self.locations[location].touched;
-        match (0..self.threads.len()).find(|&other| other != thread && touched[other] > now.0[other]) {
+        let now = self.views.get(thread);
+        let touched = self.touched.get(location).unwrap_or(&[0; THREADS]);
+        match (0..self.threads).find(|&other| other != thread && touched[other] > now[other]) {
             Some(with) if write => Err(Fault::Race { with: with as u8, did: "atomic access" }),
             _ => Ok(()),
         }
@@ -545,31 +661,42 @@ impl Memory {
 
     /// A plain access by `thread` to the bytes from `start` to `end`, where no atomic object is.
     pub fn plain(&mut self, thread: usize, start: usize, end: usize, write: bool, owner: bool) -> Result<(), Fault> {
-        let now = self.threads[thread].now;
-        let clock = now.0[thread];
-        let mut exact = None;
-        for (at, cell) in self.cells.iter_mut().enumerate().filter(|(_, cell)| cell.overlaps(start, end)) {
-            if cell.dead {
+        let now = self.views.get(thread);
+        // Objects lie within aligned words.
+        let mut at = self.objects.partition_point(|object| object.start < start / 8 * 8);
+        let mut known = false;
+        while let Some(object) = self.objects.get_mut(at).filter(|object| object.start < end) {
+            if object.overlaps(start, end) {
                 // The owner's frame has another use now; the compiler need not have told of the write that began it.
-                if !owner {
+                if object.dead && !owner {
                     return Err(Fault::Dead);
                 }
-                *cell = Cell { written: 0, read: [0; THREADS], dead: false, ..*cell };
+                if std::mem::take(&mut object.dead) {
+                    self.dead ^= object.code();
+                }
+                known |= (object.start, object.end) == (start, end);
             }
-            if cell.written > now.0[cell.writer as usize % THREADS] {
+            at += 1;
+        }
+        if !known {
+            self.objects.insert(at, Object { start, end, dead: false });
+        }
+        let mut exact = None;
+        for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.overlaps(start, end)) {
+            if cell.written > now[cell.writer as usize] {
                 return Err(Fault::Race { with: cell.writer, did: "write" });
             }
-            if write && let Some(with) = (0..THREADS).find(|&other| cell.read[other] > now.0[other]) {
+            if write && let Some(with) = (0..THREADS).find(|&other| cell.read[other] > now[other]) {
                 return Err(Fault::Race { with: with as u8, did: "read" });
             }
             if (cell.start, cell.end) == (start, end) {
                 exact = Some(at);
             }
         }
+        let clock = now[thread];
         let at = exact.unwrap_or_else(|| {
             let at = self.cells.partition_point(|cell| (cell.start, cell.end) < (start, end));
-            let cell = Cell { start, end, writer: 0, written: 0, read: [0; THREADS], dead: false };
-            self.cells.insert(at, cell);
+            self.cells.insert(at, Cell { start, end, writer: 0, written: 0, read: [0; THREADS] });
             at
         });
         let cell = &mut self.cells[at];
@@ -581,10 +708,21 @@ impl Memory {
         Ok(())
     }
 
+    fn code_of_dead(&self) -> u128 {
+        let places = self.locations.iter().enumerate().filter(|(_, place)| place.dead);
+        let objects = self.objects.iter().filter(|object| object.dead);
+        let places = places.map(|(location, _)| code_of([1, location as u64]));
+        places.chain(objects.map(Object::code)).fold(0, |all, code| all ^ code)
+    }
+
     /// Ends the life of the plain objects from `start` to `end`.
     pub fn kill_cells(&mut self, start: usize, end: usize) {
-        for cell in self.cells.iter_mut().filter(|cell| cell.overlaps(start, end)) {
-            *cell = Cell { writer: 0, written: 0, read: [0; THREADS], dead: true, ..*cell };
+        self.cells.retain(|cell| !cell.overlaps(start, end));
+        let first = self.objects.partition_point(|object| object.start < start / 8 * 8);
+        let objects = self.objects[first..].iter_mut().take_while(|object| object.start < end);
+        for object in objects.filter(|object| object.end > start && !object.dead) {
+            object.dead = true;
+            self.dead ^= object.code();
         }
     }
 
@@ -599,44 +737,45 @@ impl Memory {
         let place = &mut self.locations[location];
         place.head = NONE;
         place.dead = true;
-        place.touched = [0; THREADS];
+        self.dead ^= code_of([1, location as u64]);
     }
 
-    /// Drops what nobody can tell from having never been. `live` says which threads have not ended.
-    pub fn collect(&mut self, live: impl Fn(usize) -> bool) {
-        let used = self.used();
-        let mut floor: Option<View> = None;
-        for (_, views) in self.threads.iter().enumerate().filter(|(thread, _)| live(*thread)) {
-            match &mut floor {
-                None => floor = Some(views.now),
-                Some(floor) => floor.meet(&views.now, used),
-            }
+    /// Drops what nobody can tell from having never been. `live` are the threads that have not ended, a bit each.
+    pub fn collect(&mut self, live: u32, coder: &mut Coder) {
+        let mut threads = (0..self.threads).filter(|thread| live >> thread & 1 != 0);
+        let Some(first) = threads.next() else { return };
+        let floor = &mut coder.floor;
+        floor.clear();
+        floor.extend_from_slice(self.views.get(first));
+        for thread in threads {
+            floor.iter_mut().zip(self.views.get(thread)).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         }
-        let Some(floor) = floor else { return };
-        for location in 0..self.locations.len() {
-            self.collect_location(location, &floor, used);
-        }
-        for cell in &mut self.cells {
-            if cell.written <= floor.0[cell.writer as usize % THREADS] {
+        let mut busy = std::mem::take(&mut self.busy);
+        busy.retain(|&location| self.collect_location(location as usize, floor));
+        self.busy = busy;
+        self.cells.retain_mut(|cell| {
+            if cell.written <= floor[cell.writer as usize] {
                 cell.written = 0;
             }
-            for thread in 0..THREADS {
-                if cell.read[thread] <= floor.0[thread] {
-                    cell.read[thread] = 0;
+            for (read, floor) in cell.read.iter_mut().zip(&floor[..THREADS]) {
+                if *read <= *floor {
+                    *read = 0;
                 }
             }
-        }
+            cell.written != 0 || cell.read != [0; THREADS]
+        });
     }
 
-    fn collect_location(&mut self, location: usize, floor: &View, used: usize) {
-        let place = self.locations[location];
-        if place.head == NONE {
-            return;
+    /// Whether there is more to tell of `location` than its value.
+    fn collect_location(&mut self, location: usize, floor: &[u32]) -> bool {
+        let mut head = self.locations[location].head;
+        if head == NONE {
+            return false;
         }
-        let mut head = place.head;
+        let known = floor[THREADS + location];
         loop {
             let next = self.messages[head as usize].next;
-            if next == NONE || self.messages[next as usize].time > floor.0[THREADS + location] {
+            if next == NONE || self.messages[next as usize].time > known {
                 break;
             }
             self.free_message(head);
@@ -644,143 +783,155 @@ impl Memory {
         }
         self.locations[location].head = head;
         let first = &mut self.messages[head as usize];
-        if first.kind == Kind::Plain && first.time <= floor.0[THREADS + location] {
+        if first.kind == Kind::Plain && first.time <= known {
             first.kind = Kind::Store;
         }
         let mut at = head;
         while at != NONE {
             let Message { view, next, .. } = self.messages[at as usize];
-            if view != NONE && self.views[view as usize].is_within(floor, used) {
+            if view != NONE && self.views.is_within(view as usize, floor) {
                 self.free_view(view);
                 self.messages[at as usize].view = NONE;
             }
             at = next;
         }
-        if self.track {
-            for thread in 0..self.threads.len() {
-                if place.touched[thread] <= floor.0[thread] {
-                    self.locations[location].touched[thread] = 0;
-                }
+        let Message { kind, next, view, .. } = self.messages[head as usize];
+        self.collect_touched(location, floor) || next != NONE || view != NONE || kind == Kind::Plain
+    }
+
+    /// Whether an access to `location` is remembered.
+    fn collect_touched(&mut self, location: usize, floor: &[u32]) -> bool {
+        let Some(touched) = self.touched.get_mut(location) else { return false };
+        for (touched, floor) in touched.iter_mut().zip(floor) {
+            if *touched <= *floor {
+                *touched = 0;
             }
         }
+        *touched != [0; THREADS]
     }
 
     /// Appends a code of the memory that is the same for memories that no continuation can tell apart. Call it after
     /// `collect`, with the same `live`.
-    pub fn encode(&self, live: impl Fn(usize) -> bool, into: &mut Vec<u64>) {
-        let coder = Coder::new(self);
-        for (_, views) in self.threads.iter().enumerate().filter(|(thread, _)| live(*thread)) {
-            coder.view(&views.now, into);
-            coder.view(&views.acquired, into);
-            coder.view(&views.released, into);
-        }
-        coder.view(&self.fences, into);
-        for (location, place) in self.locations.iter().enumerate() {
-            self.encode_location(location, place, &coder, into);
-        }
-        for cell in &self.cells {
-            if cell.dead || cell.is_fresh() {
-                into.push(cell.start as u64 | (cell.dead as u64) << 63);
-                into.push(cell.end as u64);
-                coder.clock(cell.writer as usize, cell.written, into);
-                (0..self.threads.len()).for_each(|thread| coder.clock(thread, cell.read[thread], into));
+    pub fn encode(&self, live: u32, coder: &mut Coder, into: &mut Vec<u64>) {
+        coder.prepare(self);
+        into.push(coder.slots.len() as u64);
+        pack(coder.slots.iter().map(|&(slot, _)| slot as u64), into);
+        let threads = || (0..self.threads).filter(|thread| live >> thread & 1 != 0);
+        threads().for_each(|thread| coder.view(self.views.get(thread), into));
+        if self.settings.fences {
+            for thread in threads() {
+                coder.view(self.views.get(self.acquired(thread)), into);
+                coder.view(self.views.get(self.released(thread)), into);
             }
+            coder.view(self.views.get(self.fenced()), into);
+        }
+        into.push(self.busy.len() as u64);
+        self.busy.iter().for_each(|&location| self.encode_location(location as usize, coder, into));
+        into.extend([self.dead as u64, (self.dead >> 64) as u64]);
+        for cell in &self.cells {
+            into.push(cell.start as u64);
+            into.push(cell.end as u64);
+            into.push(coder.clock_rank(cell.writer as usize, cell.written));
+            coder.clocks_of(&cell.read, into);
         }
     }
 
-    fn encode_location(&self, location: usize, place: &Location, coder: &Coder, into: &mut Vec<u64>) {
-        if place.dead {
-            into.push(0xdead << 32 | location as u64);
-            return;
+    fn encode_location(&self, location: usize, coder: &Coder, into: &mut Vec<u64>) {
+        if self.locations[location].head == NONE {
+            return into.push(u64::from(NONE) << 32 | location as u64);
         }
-        if place.head == NONE {
-            return;
-        }
-        if self.track && place.touched.iter().any(|&clock| clock != 0) {
-            into.push(0x70c4 << 32 | location as u64);
-            (0..self.threads.len()).for_each(|thread| coder.clock(thread, place.touched[thread], into));
-        }
-        let head = &self.messages[place.head as usize];
-        if head.next == NONE && head.view == NONE && head.time <= coder.base.0[THREADS + location] {
-            return; // only a value, which is in the memory itself
-        }
-        into.push(0x10c << 32 | location as u64);
+        into.push((self.messages_of(location).count() as u64) << 32 | location as u64);
         for index in self.messages_of(location) {
             let message = &self.messages[index as usize];
             into.push(message.value);
-            into.push(message.kind as u64);
+            into.push((message.kind as u64) << 1 | u64::from(message.view != NONE));
             if message.view != NONE {
-                coder.view(&self.views[message.view as usize], into);
+                coder.view(self.views.get(message.view as usize), into);
             }
+        }
+        if let Some(touched) = self.touched.get(location) {
+            coder.clocks_of(touched, into);
         }
     }
 }
 
-/// Turns times and clocks, which differ between executions that are alike, into ranks, which do not.
-struct Coder<'m> {
-    memory: &'m Memory,
-    /// Up to here entries of views cannot be told apart.
-    base: View,
+/// Turns times and clocks, which differ between executions that are alike, into ranks, which do not. It is kept from one
+/// memory to the next for its allocations alone.
+#[derive(Default)]
+pub struct Coder {
+    /// What all threads know.
+    floor: Vec<u32>,
     /// By thread, the clocks of remembered accesses, in order.
     clocks: [Vec<u32>; THREADS],
+    /// The slots of views that tell something, each with the end of its times.
+    slots: Vec<(usize, usize)>,
+    /// By slot, the times that an entry of a view there can be at or past, in order.
+    times: Vec<u32>,
 }
 
-impl<'m> Coder<'m> {
-    fn new(memory: &'m Memory) -> Self {
-        let mut clocks: [Vec<u32>; THREADS] = Default::default();
+impl Coder {
+    fn prepare(&mut self, memory: &Memory) {
+        self.clocks.iter_mut().for_each(Vec::clear);
         for cell in &memory.cells {
-            note(&mut clocks[cell.writer as usize % THREADS], cell.written);
-            (0..THREADS).for_each(|thread| note(&mut clocks[thread], cell.read[thread]));
+            self.note(cell.writer as usize, cell.written);
+            (0..THREADS).for_each(|thread| self.note(thread, cell.read[thread]));
         }
-        if memory.track {
-            for place in memory.locations.iter().filter(|place| place.head != NONE) {
-                (0..THREADS).for_each(|thread| note(&mut clocks[thread], place.touched[thread]));
+        if memory.settings.track {
+            for &location in memory.busy.iter().filter(|&&location| memory.is_begun(location as usize)) {
+                (0..THREADS).for_each(|thread| self.note(thread, memory.touched[location as usize][thread]));
             }
         }
-        let mut base = View([u32::MAX; WIDTH]);
-        for (clocks, base) in clocks.iter_mut().zip(&mut base.0) {
+        self.slots.clear();
+        self.times.clear();
+        for (thread, clocks) in self.clocks.iter_mut().enumerate().filter(|(_, clocks)| !clocks.is_empty()) {
             clocks.sort_unstable();
             clocks.dedup();
-            if let Some(&first) = clocks.first() {
-                *base = first - 1;
+            self.times.extend_from_slice(clocks);
+            self.slots.push((thread, self.times.len()));
+        }
+        for &location in &memory.busy {
+            let messages = memory.messages_of(location as usize).map(|index| &memory.messages[index as usize]);
+            // A plain write tells apart who has seen it; all have seen another first message.
+            let told = messages.enumerate().filter(|(at, message)| *at > 0 || message.kind == Kind::Plain);
+            let before = self.times.len();
+            self.times.extend(told.map(|(_, message)| message.time));
+            if self.times.len() > before {
+                self.slots.push((THREADS + location as usize, self.times.len()));
             }
         }
-        for (location, place) in memory.locations.iter().enumerate() {
-            if place.head != NONE {
-                let head = &memory.messages[place.head as usize];
-                // A plain write tells apart who has seen it.
-                base.0[THREADS + location] = if head.kind == Kind::Plain { head.time - 1 } else { head.time };
-            }
-        }
-        Coder { memory, base, clocks }
     }
 
-    fn clock(&self, thread: usize, clock: u32, into: &mut Vec<u64>) {
-        let rank = if clock == 0 { 0 } else { self.clocks[thread].partition_point(|&c| c <= clock) };
-        into.push(rank as u64);
+    fn note(&mut self, thread: usize, clock: u32) {
+        if clock != 0 {
+            self.clocks[thread].push(clock);
+        }
     }
 
-    fn view(&self, view: &View, into: &mut Vec<u64>) {
-        let used = self.memory.used();
-        for slot in 0..used {
-            if view.0[slot] > self.base.0[slot] {
-                into.push((slot as u64) << 32 | self.rank(slot, view.0[slot]) as u64);
-            }
-        }
-        into.push(u64::MAX);
+    fn clock_rank(&self, thread: usize, clock: u32) -> u64 {
+        if clock == 0 { 0 } else { self.clocks[thread].partition_point(|&c| c <= clock) as u64 }
     }
 
-    fn rank(&self, slot: usize, entry: u32) -> usize {
-        if slot < THREADS {
-            return self.clocks[slot].partition_point(|&clock| clock <= entry);
-        }
-        let messages = self.memory.messages_of(slot - THREADS);
-        messages.take_while(|&index| self.memory.messages[index as usize].time <= entry).count()
+    fn clocks_of(&self, clocks: &[u32; THREADS], into: &mut Vec<u64>) {
+        pack(clocks.iter().enumerate().map(|(thread, &clock)| self.clock_rank(thread, clock)), into);
+    }
+
+    fn view(&self, view: &[u32], into: &mut Vec<u64>) {
+        let mut start = 0;
+        let rank = |&(slot, end): &(usize, usize)| {
+            let times = &self.times[std::mem::replace(&mut start, end)..end];
+            let known = view[slot];
+            times.iter().map(|&time| u64::from(time <= known)).sum()
+        };
+        pack(self.slots.iter().map(rank), into);
     }
 }
 
-fn note(clocks: &mut Vec<u32>, clock: u32) {
-    if clock != 0 {
-        clocks.push(clock);
+/// Appends numbers of at most 16 bits, four to a word.
+fn pack(numbers: impl Iterator<Item = u64>, into: &mut Vec<u64>) {
+    for (count, number) in numbers.enumerate() {
+        match count % 4 {
+            0 => into.push(number),
+            place => *into.last_mut().expect("the word has begun") |= number << (16 * place),
+        }
     }
 }

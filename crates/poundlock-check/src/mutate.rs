@@ -5,7 +5,8 @@
 //! A mutant that no client objects to is reported unless tests/check/survivors.txt says why it stays; and a line there that
 //! no mutant needs is reported, too. tests/check/known_faults.txt has more of them: faults of earlier implementations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -33,6 +34,22 @@ const WEAKER: [(&str, &[&str]); 3] =
 /// Statements that can be left out, at the start of a line.
 const STATEMENT: &str = r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;)";
 
+/// What can change places with the next: these, and plain stores to fields.
+const STORE: &str =
+    r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;|\w+(?:->\w+)+ = [^;]*;)";
+
+/// Where the group of `pattern` is found.
+fn matches(pattern: &str, text: &str) -> Vec<Range<usize>> {
+    let pattern = Regex::new(pattern).expect("a constant pattern");
+    pattern.captures_iter(text).map(|found| found.get(1).expect("a group of the pattern").range()).collect()
+}
+
+/// Whether a store, wake-up or fence is more than relaxed or plain.
+fn is_ordered(statement: &str) -> bool {
+    let call = statement.trim_start_matches("(void)").split('(').next().unwrap_or_default();
+    !call.contains(" = ") && !call.contains("relaxed")
+}
+
 /// The mutants of the file `name` of `core`.
 fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
     let path = core.join(name);
@@ -58,20 +75,17 @@ fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
             add(order.start(), order.end(), weak, &format!("{} for {}", weak, order.as_str()));
         }
     }
-    let statements: Vec<_> = Regex::new(STATEMENT)
-        .expect("a constant pattern")
-        .captures_iter(&text)
-        .map(|found| found.get(1).expect("a group of the pattern").range())
-        .collect();
-    for statement in &statements {
+    for statement in matches(STATEMENT, &text) {
         add(statement.start, statement.end, "(void)0;", "dropped");
     }
-    for pair in statements.windows(2) {
+    let stores = matches(STORE, &text);
+    let comment = Regex::new(r"(?s)/\*.*?\*/").expect("a constant pattern");
+    for pair in stores.windows(2) {
         let (first, second) = (pair[0].clone(), pair[1].clone());
-        // Two relaxed stores have no order to swap.
-        let ordered = [&first, &second].iter().any(|range| !text[(*range).clone()].contains("relaxed"));
-        if ordered && text[first.end..second.start].trim().is_empty() {
-            let between = &text[first.end..second.start];
+        let between = &text[first.end..second.start];
+        // Two stores without an order have none to swap.
+        let ordered = [&first, &second].iter().any(|range| is_ordered(&text[(*range).clone()]));
+        if ordered && comment.replace_all(between, "").trim().is_empty() {
             let swapped = format!("{}{between}{}", &text[second.clone()], &text[first.clone()]);
             add(first.start, second.end, &swapped, "swapped with the next");
         }
@@ -181,6 +195,65 @@ pub fn includes(core: &Path, header: &str, file: &str) -> bool {
     let text = std::fs::read_to_string(core.join(header)).unwrap_or_default();
     let include = Regex::new(r#"(?m)^#include "([^"]+)""#).expect("a constant pattern");
     include.captures_iter(&text).any(|found| includes(core, &found[1], file))
+}
+
+/// Which client objected to which mutant when that was last found out: it is asked first. By mutant the client's name,
+/// in tests/check/killers.txt.
+pub struct Killers {
+    path: PathBuf,
+    known: BTreeMap<String, String>,
+}
+
+const KILLERS_HEADER: &str = "\
+# Mutants of the core, and the client that objects to each: MUTANT | CLIENT. Written by `./dev check --mutants --accept`.
+";
+
+impl Killers {
+    /// Reads tests/check/killers.txt.
+    pub fn read(root: &Path) -> Result<Killers> {
+        let path = root.join("tests/check/killers.txt");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut known = BTreeMap::new();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            let Some((name, client)) = line.rsplit_once(" | ") else {
+                bail!("{}:{}: not MUTANT | CLIENT", path.display(), number + 1);
+            };
+            known.insert(name.to_string(), client.to_string());
+        }
+        Ok(Killers { path, known })
+    }
+
+    /// The client that objected to the mutant of that name.
+    pub fn get(&self, mutant: &str) -> Option<&str> {
+        self.known.get(mutant).map(String::as_str)
+    }
+
+    /// The clients that objected to mutants of `file`.
+    pub fn of_file(&self, file: &str) -> impl Iterator<Item = &str> {
+        let of_file = move |name: &str| name.split(':').next() == Some(file);
+        self.known.iter().filter(move |(name, _)| of_file(name)).map(|(_, client)| client.as_str())
+    }
+
+    /// Keeps that `client` objects to the mutant, or that none does.
+    pub fn accept(&mut self, mutant: &str, client: Option<&str>) -> Result<()> {
+        match client {
+            Some(client) => self.known.insert(mutant.into(), client.into()),
+            None => self.known.remove(mutant),
+        };
+        self.write()
+    }
+
+    /// Forgets mutants that there are no more.
+    pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) -> Result<()> {
+        self.known.retain(|name, _| is_there(name));
+        self.write()
+    }
+
+    fn write(&self) -> Result<()> {
+        let lines = self.known.iter().map(|(name, client)| format!("{name} | {client}\n"));
+        let text = KILLERS_HEADER.to_string() + &lines.collect::<String>();
+        std::fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
+    }
 }
 
 /// The list of survivors that stay, each with its reason: name and reason by line, parted by " | ".

@@ -23,12 +23,20 @@ struct Waiter {
 pub struct Order {
     waiters: [Waiter; THREADS],
     clock: u32,
+    /// How often something has changed.
+    version: u32,
 }
 
 impl Order {
+    /// Another one whenever waiters come or go.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
     /// `thread` begins to acquire.
     pub fn begin(&mut self, thread: usize) {
         self.waiters[thread] = Waiter { acquires: true, ..Waiter::default() };
+        self.version += 1;
     }
 
     /// `thread` changes a queue to `wrote`.
@@ -37,6 +45,7 @@ impl Order {
         if waiter.acquires && waiter.arrival == 0 {
             self.clock += 1;
             (waiter.arrival, waiter.wrote) = (self.clock, wrote);
+            self.version += 1;
         }
     }
 
@@ -54,6 +63,7 @@ impl Order {
     pub fn end(&mut self, thread: usize, has: bool, from_arrival: bool) -> Option<(usize, u32)> {
         let arrival = self.waiters[thread].arrival;
         self.waiters[thread] = Waiter::default();
+        self.version += 1;
         let mut most = None;
         for (other, waiter) in self.waiters.iter_mut().enumerate().filter(|_| has) {
             let since = if from_arrival { waiter.arrival } else { waiter.since };
@@ -72,15 +82,17 @@ impl Order {
 
     /// Appends a code that is the same for orders that no continuation can tell apart.
     pub fn encode(&self, into: &mut Vec<u64>) {
+        let waiting = || self.waiters.iter().enumerate().filter(|(_, waiter)| waiter.acquires);
         let rank = |time: u32| {
             let earlier = |other: u32| u64::from(other != 0 && other < time);
-            self.waiters.iter().map(|waiter| earlier(waiter.arrival) + earlier(waiter.since)).sum::<u64>()
+            waiting().map(|(_, waiter)| earlier(waiter.arrival) + earlier(waiter.since)).sum::<u64>()
         };
-        for waiter in &self.waiters {
-            let Waiter { acquires, arrival, since, wrote, passed } = *waiter;
+        into.push(waiting().fold(0, |all, (thread, _)| all | 1 << thread));
+        for (_, waiter) in waiting() {
+            let Waiter { arrival, since, wrote, passed, .. } = *waiter;
             into.push(wrote);
-            into.push(u64::from(passed) << 32 | rank(arrival) << 16 | rank(since) << 8);
-            into.push(u64::from(arrival != 0) | u64::from(since != 0) << 1 | u64::from(acquires) << 2);
+            let has = u64::from(arrival != 0) | u64::from(since != 0) << 1;
+            into.push(u64::from(passed) << 32 | rank(arrival) << 16 | rank(since) << 8 | has);
         }
     }
 }

@@ -76,8 +76,9 @@ pub fn settings(client: &Client, how: How, wishes: &Wishes) -> Settings {
     };
     let cpus = if client.cpus == 0 { client.threads } else { client.cpus };
     let spurious = wishes.spurious.unwrap_or(client.spurious);
+    let told_apart = !matches!(how, How::Walks(_));
     let weak = !wishes.sc && client.flags & abi::CLIENT_ORDER == 0;
-    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak }
+    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, told_apart, fences: false }
 }
 
 /// Explores `client` in the way that is wished for, or that is kept, or else that turns out to be right.
