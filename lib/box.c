@@ -61,7 +61,7 @@ static struct box *take(unsigned class)
 static struct box *cut(unsigned class)
 {
 	size_t size = (size_t)1 << class, chunk = size > CHUNK ? size : CHUNK;
-	char *memory = w_map(chunk);
+	char *memory = w_keep(chunk);
 	struct box *box;
 
 	if (!memory || size >= chunk)

@@ -24,6 +24,7 @@ struct w_more_nodes {
 #define MORE_BYTES 4096
 #define MORE_NODES ((MORE_BYTES - sizeof(struct w_more_nodes)) / sizeof(struct w_node))
 #define RESERVE 64
+#define SPARE ((size_t)1 << 20)
 
 __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
 __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -69,6 +70,27 @@ void *w_map(size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* A part of what is there in any case, and costs nothing until it is touched. NULL if it does not suffice. */
+static void *take_spare(size_t size)
+{
+	static char spare[SPARE] __attribute__((aligned(4096)));
+	static W_ATOMIC(size_t) used;
+	size_t from = atomic_load(&used), length = (size + 63) / 64 * 64;
+
+	do
+		if (length > SPARE - from)
+			return NULL;
+	while (!atomic_compare_exchange_weak(&used, &from, from + length));
+	return spare + from;
+}
+
+void *w_keep(size_t size)
+{
+	void *memory = w_map(size);
+
+	return memory ? memory : take_spare(size);
+}
+
 /* ---- The process's common block ---- */
 
 W_ATOMIC(void *) w_common_block;
@@ -77,13 +99,13 @@ void *w_common_make(size_t bytes)
 {
 	void *made, *seen = NULL;
 
-	while (!(made = w_map(bytes)))
+	while (!(made = w_keep(bytes)))
 		w_yield();
 	/* release: pairs with the acquires in w_common() and below */
 	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made, memory_order_release,
 						    memory_order_relaxed))
 		return made;
-	munmap(made, bytes);
+	/* Another thread was faster, and what is kept is kept. */
 	return atomic_load_explicit(&w_common_block, memory_order_acquire);
 }
 
@@ -157,7 +179,7 @@ static void add(struct w_self *self)
 /* A new record out of a chunk of fresh memory, whose others become free ones; NULL if there is no memory. */
 static struct w_self *new_record(uint32_t tid)
 {
-	struct w_self *chunk = w_map(CHUNK);
+	struct w_self *chunk = w_keep(CHUNK);
 
 	if (!chunk)
 		return NULL;
@@ -239,7 +261,7 @@ void *w_node_get_slow(struct w_self *self)
 		node = find_node(more->nodes, MORE_NODES);
 	if (node)
 		return node;
-	more = w_map(MORE_BYTES);
+	more = w_keep(MORE_BYTES);
 	if (!more)
 		return reserve_node();
 	more->next = first;

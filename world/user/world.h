@@ -204,8 +204,10 @@ struct w_visible {
 extern W_HIDDEN struct w_visible w_visible_readers[W_VISIBLE];
 #define w_visible(i) (&w_visible_readers[i])
 
-/* @size bytes of zeroed memory, never to be unmapped; NULL if there is none. Changes no errno. */
+/* @size bytes of zeroed memory, which munmap() gives back; NULL if there is none. Changes no errno. */
 W_HIDDEN void *w_map(size_t size);
+/* The same, never to be given back. Where there is no memory it has 1 MiB of its own left for all who ask. */
+W_HIDDEN void *w_keep(size_t size);
 
 W_HIDDEN void *w_node_get_slow(struct w_self *self);
 

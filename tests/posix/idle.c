@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Who waits for long takes no CPU, which may be rationed: while a mutex, a readers-writer lock for reading and for writing,
+ * and a condition variable are waited for, the process's CPU time stays where it is. Told by the kernel's count of CPU
+ * time, not by clocks: others on the machine do not change it.
+ */
+#include <sys/resource.h>
+
+#include "posix.h"
+
+#define THREADS 8
+#define HELD_MS 1000
+#define CPU_MS 100 /* of all waiters together: a tenth of one that would spin */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool ready;
+
+static void *lock_mutex(void *argument)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return argument;
+}
+
+static void *read_or_write(void *argument)
+{
+	EXPECT_OK(argument ? pthread_rwlock_wrlock(&rwlock) : pthread_rwlock_rdlock(&rwlock));
+	EXPECT_OK(pthread_rwlock_unlock(&rwlock));
+	return argument;
+}
+
+static void *wait_until_ready(void *argument)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	while (!ready)
+		EXPECT_OK(pthread_cond_wait(&cond, &mutex));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return argument;
+}
+
+static long cpu_ms(void)
+{
+	struct rusage usage;
+
+	EXPECT(!getrusage(RUSAGE_SELF, &usage), "getrusage");
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+/* Threads that do @wait while what they wait for is not to be had; @let then gives it to them. */
+static void expect_idle(void *(*wait)(void *), int (*let)(void), const char *what)
+{
+	pthread_t threads[THREADS];
+	long before = cpu_ms(), taken;
+
+	for (size_t i = 0; i < THREADS; i++)
+		threads[i] = start(wait, i % 2 ? threads : NULL);
+	sleep_ms(HELD_MS);
+	taken = cpu_ms() - before;
+	EXPECT_OK(let());
+	for (size_t i = 0; i < THREADS; i++)
+		finish(threads[i]);
+	EXPECT(taken < CPU_MS, "waiters for a %s took %ld ms of CPU time", what, taken);
+}
+
+static int unlock_mutex(void)
+{
+	return pthread_mutex_unlock(&mutex);
+}
+
+static int unlock_rwlock(void)
+{
+	return pthread_rwlock_unlock(&rwlock);
+}
+
+static int make_ready(void)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	ready = true;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return pthread_cond_broadcast(&cond);
+}
+
+int main(void)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	expect_idle(lock_mutex, unlock_mutex, "mutex");
+	EXPECT_OK(pthread_rwlock_wrlock(&rwlock));
+	expect_idle(read_or_write, unlock_rwlock, "written lock");
+	EXPECT_OK(pthread_rwlock_rdlock(&rwlock));
+	expect_idle(read_or_write, unlock_rwlock, "read lock");
+	expect_idle(wait_until_ready, make_ready, "condition");
+	return 0;
+}
