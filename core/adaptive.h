@@ -113,7 +113,7 @@ static inline bool adaptive_join(struct adaptive *lock, struct mcs_node *node, e
 {
 	if (mcs_enter(&lock->spinners, node))
 		return true;
-	/* [U62] acquire: pairs with [N4]; the word as the one before us saw it */
+	/* [U62] acquire: pairs with nothing; to be first orders nothing, [U61] does */
 	return w_wait_acquire(&node->status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED ||
 	       node_leave(&node->status);
 }

@@ -94,7 +94,7 @@ static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
 		return true;
 	}
 	/*
-	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5], [U17], [U62], [U19], [U20]: our critical section;
+	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5], [U17], [U19], [U20]: our critical section;
 	 * acquire pairs with [N5], [U20]: the links of the waiter that has gone
 	 */
 	seen = w_exchange_acq_rel(status, NODE_GRANTED);

@@ -127,6 +127,13 @@ static void fork_and_try(enum wait wait)
 	release(&M->lock, kept, wait);
 }
 
+/* By then the other may have been woken in vain. */
+static void lock_and_fork_later(enum wait wait)
+{
+	lock_and_unlock(wait);
+	fork_and_try(wait);
+}
+
 static void lock_in_child(enum wait wait)
 {
 	check_wait_to_be_created();
@@ -204,6 +211,7 @@ WAYS(fork, if (self == 0) lock_and_fork(wait); else if (self == 1) lock_and_unlo
 WAYS(held_timed, if (self == 0) unlock_held(wait); else if (self % 2) lock_timed_and_unlock(wait);
      else lock_and_unlock(wait))
 WAYS(fork_try, if (self == 0) fork_and_try(wait); else lock_and_unlock(wait))
+WAYS(fork_later, if (self == 0) lock_and_fork_later(wait); else lock_and_unlock(wait))
 WAYS(freed, lock_and_free(wait))
 #ifdef COMMON_ROOM
 WAYS(either, lock_either(wait, self))
@@ -242,6 +250,7 @@ const struct check_client check_clients[] = {
 	ENTRY("timed/3/park/stirred", timed_park, 3, WHEN_PARKED, "2 3", prepare, finish, .spurious = 1, .bound = 2),
 	ENTRIES("fork/3", fork, 3, WHEN_FORKED, "3 4", prepare, finish, .flags = CHECK_CLIENT_FORKS, .walks = WALKS),
 	ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .flags = CHECK_CLIENT_FORKS),
+	ENTRIES("fork_later/2", fork_later, 2, "", "3 4", prepare, finish, .flags = CHECK_CLIENT_FORKS),
 	ENTRY("held_timed/4/spin", held_timed_spin, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
 	ENTRY("held_timed/4/park", held_timed_park, 4, "", NULL, hold, finish, .walks = WALKS_4, .domains = 1),
 	ENTRY("held_timed/6/yield", held_timed_yield, 6, "", NULL, hold, finish, .walks = 10000),

@@ -35,6 +35,10 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     let faults = mutate::known_faults(sources)?;
     let mut mutants: Vec<&Mutant> = all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
     if arguments.kills {
+        let count = mutants.iter().filter(|mutant| !is_judged(mutant, &survivors, &killers)).count();
+        if count > 0 {
+            println!("{count} mutants of the core are new: ./dev check --mutants --accept shows them to the clients");
+        }
         mutants.retain(|mutant| killers.get(&mutant.name).is_some());
     } else if !arguments.survivors {
         mutants.retain(|mutant| survivors.reason(mutant).is_none());
@@ -58,6 +62,11 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
         }
     }
     Ok(Count { passed: mutants.len().saturating_sub(failed), failed })
+}
+
+/// Whether it is known who objects to `mutant`, or why it may survive.
+fn is_judged(mutant: &Mutant, survivors: &Survivors, killers: &Killers) -> bool {
+    killers.get(&mutant.name).is_some() || survivors.reason(mutant).is_some()
 }
 
 /// Says in order what came of `mutants`. How many are not as they must be.
@@ -91,7 +100,6 @@ fn hunt(
         events: sources.events()?,
         files: catalogue::files(sources)?,
         glue: glue.path(),
-        only_known: arguments.kills,
         known,
         likely: RefCell::new(mutants.iter().map(|mutant| (mutant.file.clone(), likely(&mutant.file))).collect()),
     };
@@ -149,8 +157,6 @@ struct Hunter<'a> {
     files: Vec<File>,
     /// Where the glue has been built.
     glue: &'a Path,
-    /// Whether only the clients are asked that are known to object.
-    only_known: bool,
     /// By mutant, the client that is known to object.
     known: HashMap<&'a str, String>,
     /// By file of the core, clients that objected to its mutants, the likeliest first.
@@ -178,9 +184,6 @@ impl Hunter<'_> {
             && let Some(what) = self.ask_named(&mut hunt, known)?
         {
             return Ok(Some(Killer { client: known.clone(), what }));
-        }
-        if self.only_known {
-            return Ok(None);
         }
         let likely = self.likely.borrow().get(&mutant.file).cloned().unwrap_or_default();
         for client in likely {

@@ -64,7 +64,7 @@ pub struct Arguments {
     /// The locks with faults of earlier implementations put in, to which the clients must object
     #[arg(long)]
     pub faults: bool,
-    /// Of the mutants only those whose killer is known (tests/check/killers.txt), and only that client of theirs
+    /// Of the mutants only those whose killer is known (tests/check/killers.txt)
     #[arg(long, requires = "mutants")]
     pub kills: bool,
     /// The mutants that are listed as survivors, too: they are shown to all clients, which takes long
