@@ -14,6 +14,19 @@ pub const FAINT: RGBColor = RGBColor(120, 128, 138);
 pub const GRID: RGBColor = RGBColor(228, 231, 235);
 pub const FAILED: RGBColor = RGBColor(196, 30, 58);
 
+/// A picture of so many pixels as SVG, on white.
+pub fn svg(size: (i32, i32), draw: impl FnOnce(&Area) -> Result) -> std::result::Result<String, Box<dyn Error>> {
+    let mut text = String::new();
+    {
+        let size = (size.0.unsigned_abs(), size.1.unsigned_abs());
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        area.fill(&WHITE)?;
+        draw(&area)?;
+        area.present()?;
+    }
+    Ok(text)
+}
+
 /// Writes at a place, on the side of it that is named.
 pub fn label(area: &Area, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Result {
     let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Center));

@@ -3,7 +3,7 @@
 
 use super::report::{Point, Report};
 use super::table::title;
-use crate::drawing::{Area, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
+use crate::drawing::{self, Area, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
 use crate::runs::Spread;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -41,21 +41,16 @@ pub fn svg(report: &Report) -> std::result::Result<String, Box<dyn Error>> {
     let rows = i32::try_from(report.locks.len().div_ceil(LEGEND_COLUMNS))?;
     let bottom = TOP + PANEL_HEIGHT;
     let height = bottom + GAP + rows * LEGEND_ROW + 12;
-    let mut text = String::new();
-    {
-        let size = (WIDTH.unsigned_abs(), height.unsigned_abs());
-        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        area.fill(&WHITE)?;
-        head(&area, report)?;
+    drawing::svg((WIDTH, height), |area| {
+        head(area, report)?;
         for (left, panel) in PANELS.into_iter().zip(panels(report)) {
-            panel.draw(&area, left, report)?;
+            panel.draw(area, left, report)?;
         }
         for (index, lock) in report.locks.iter().enumerate() {
-            legend(&area, report, index, lock, bottom + GAP)?;
+            legend(area, report, index, lock, bottom + GAP)?;
         }
-        area.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
 fn head(area: &Area, report: &Report) -> Result {

@@ -2,7 +2,7 @@
 
 use super::summary::Comparison;
 use super::table::heading;
-use crate::drawing::{Area, FAILED, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
+use crate::drawing::{self, Area, FAILED, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
 use crate::runs::Spread;
 use crate::text_table::number;
 use plotters::element::DashedPathElement;
@@ -24,39 +24,34 @@ const REFERENCE: RGBColor = RGBColor(196, 78, 54);
 /// The picture as SVG. `native` names the lock that is the reference.
 pub fn svg(comparison: &Comparison, native: &str) -> std::result::Result<String, Box<dyn Error>> {
     let height = TOP + ROW * i32::try_from(comparison.locks.len())? + BOTTOM;
-    let mut text = String::new();
-    {
-        let area =
-            SVGBackend::with_string(&mut text, (WIDTH.unsigned_abs(), height.unsigned_abs())).into_drawing_area();
-        area.fill(&WHITE)?;
+    drawing::svg((WIDTH, height), |area| {
         let scale = Scale::of(comparison);
-        head(&area, comparison)?;
-        grid(&area, &scale, height - BOTTOM)?;
-        label(&area, &heading(comparison), (i32::midpoint(LEFT, RIGHT), height - 26), 14, &INK, HPos::Center)?;
+        head(area, comparison)?;
+        grid(area, &scale, height - BOTTOM)?;
+        label(area, &heading(comparison), (i32::midpoint(LEFT, RIGHT), height - 26), 14, &INK, HPos::Center)?;
         for (index, lock) in comparison.locks.iter().enumerate() {
             let middle = TOP + ROW * i32::try_from(index)? + ROW / 2;
-            label(&area, &shorten(&lock.lock, 27), (LEFT - 12, middle), 15, &INK, HPos::Right)?;
+            label(area, &shorten(&lock.lock, 27), (LEFT - 12, middle), 15, &INK, HPos::Right)?;
             match lock.figure {
-                Some(figure) => bar(&area, &scale, figure, middle, if lock.lock == native { NATIVE_BAR } else { BAR })?,
-                None => label(&area, "no run succeeded", (LEFT + 8, middle), 14, &FAILED, HPos::Left)?,
+                Some(figure) => bar(area, &scale, figure, middle, if lock.lock == native { NATIVE_BAR } else { BAR })?,
+                None => label(area, "no run succeeded", (LEFT + 8, middle), 14, &FAILED, HPos::Left)?,
             }
             let ratio = lock.ratio.map_or(String::new(), |ratio| format!("× {}", number(ratio.median)));
             let failed = if lock.failed == 0 { String::new() } else { format!("{} failed", lock.failed) };
             label(
-                &area,
+                area,
                 &lock.figure.map_or(String::new(), |figure| number(figure.median)),
                 (RIGHT + 14, middle - 8),
                 14,
                 &INK,
                 HPos::Left,
             )?;
-            label(&area, &ratio, (RIGHT + 14, middle + 9), 12, &FAINT, HPos::Left)?;
-            label(&area, &failed, (RIGHT + 90, middle), 14, &FAILED, HPos::Left)?;
+            label(area, &ratio, (RIGHT + 14, middle + 9), 12, &FAINT, HPos::Left)?;
+            label(area, &failed, (RIGHT + 90, middle), 14, &FAILED, HPos::Left)?;
         }
-        reference(&area, &scale, comparison, native, height - BOTTOM)?;
-        area.present()?;
-    }
-    Ok(text)
+        reference(area, &scale, comparison, native, height - BOTTOM)?;
+        Ok(())
+    })
 }
 
 /// From figures to the bars' pixels.

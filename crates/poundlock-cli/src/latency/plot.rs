@@ -46,21 +46,16 @@ pub fn svg(measurements: &Measurements, machine: &str) -> Result<String, Box<dyn
     let (width, height) = ((LEFT + side + RIGHT).max(520), TOP + side.max(240) + BOTTOM);
     let most = measurements.pairs.iter().map(|pair| pair.median).fold(0.0, f64::max);
     let scale = Scale { most: if most > 0.0 { most } else { 1.0 } };
-    let mut text = String::new();
-    {
-        let area =
-            SVGBackend::with_string(&mut text, (width.unsigned_abs(), height.unsigned_abs())).into_drawing_area();
-        area.fill(&WHITE)?;
-        label(&area, "Core-to-core latency", (24, 26), 18, &INK, HPos::Left)?;
+    drawing::svg((width, height), |area| {
+        label(area, "Core-to-core latency", (24, 26), 18, &INK, HPos::Left)?;
         let settings = measurements.settings;
         let line = format!("{machine}; medians of {} samples, one way, nanoseconds", settings.samples);
-        label(&area, &line, (24, 48), 11, &FAINT, HPos::Left)?;
-        squares(&area, measurements, square, &scale)?;
-        axes(&area, &measurements.cpus, square)?;
-        legend(&area, LEFT + side + 28, &scale)?;
-        area.present()?;
-    }
-    Ok(text)
+        label(area, &line, (24, 48), 11, &FAINT, HPos::Left)?;
+        squares(area, measurements, square, &scale)?;
+        axes(area, &measurements.cpus, square)?;
+        legend(area, LEFT + side + 28, &scale)?;
+        Ok(())
+    })
 }
 
 fn squares(area: &Area, measurements: &Measurements, square: i32, scale: &Scale) -> drawing::Result {

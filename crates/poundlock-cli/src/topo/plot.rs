@@ -34,19 +34,14 @@ pub fn svg(title: &str, summary: &str, groups: &[Group], usable: &[usize]) -> Re
     let (placed, size) = arrange(groups);
     let width = (size.0 + 2 * MARGIN).max(NAME_LETTER * i32::try_from(title.len().max(summary.len()))? + 2 * MARGIN);
     let height = HEAD + size.1 + MARGIN;
-    let mut text = String::new();
-    {
-        let area =
-            SVGBackend::with_string(&mut text, (width.unsigned_abs(), height.unsigned_abs())).into_drawing_area();
-        area.fill(&WHITE)?;
-        label(&area, title, (MARGIN, 26), 16, &INK, HPos::Left)?;
-        label(&area, summary, (MARGIN, 50), 12, &FAINT, HPos::Left)?;
+    drawing::svg((width, height), |area| {
+        label(area, title, (MARGIN, 26), 16, &INK, HPos::Left)?;
+        label(area, summary, (MARGIN, 50), 12, &FAINT, HPos::Left)?;
         for part in &placed {
-            draw(&area, part, (MARGIN, HEAD), 0, usable)?;
+            draw(area, part, (MARGIN, HEAD), 0, usable)?;
         }
-        area.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
 fn place(group: &Group) -> Placed<'_> {
