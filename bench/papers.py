@@ -3,24 +3,29 @@
 """Runs the papers' workloads (bench/workloads) with `poundlock bench`, each under the locks that its paper compares, and
 keeps tables, figures and plots in results/. See docs/benchmarks.md."""
 
-import argparse
 import dataclasses
+import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
+
+from command_line import Parser, positive
+from measure import machine_seconds, own_seconds
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKLOADS = ROOT / "bench" / "workloads"
 INTERRUPTED = 130
 FAILURES = {1: "some runs failed", INTERRUPTED: "interrupted"}
 
+# Those that the papers compare, and those of the same kind that came later.
 NUMA = ("mcs", "cna", "c_bo_mcs", "hmcs", "shfl_spin", "shfl_mutex")
-ROUTE = ("ttas", "ticket", "mcs", "c_bo_mcs", "shfl_spin", "ron", "ron_ticket", "ron_plock")
+BLOCKING = ("shfl_mutex", "cst", "malthusian", "mcstp", "mutexee", "adaptive")
+COHORT = ("hbo", "c_tkt_tkt", "c_ptl_tkt")
+ROUTE = ("ttas", "ticket", "mcs", "c_bo_mcs", "shfl_spin", "ron", "ron_ticket", "ron_plock", "ron_shared")
 SHARES = ("mcs", "shfl_mutex", "scl", "cfl_spin", "cfl_mutex")
-READERS = ("shfl_rw", "fair_rw")
-SIMPLE = ("ttas", "ticket", "mcs", "shfl_mutex")
+READERS = ("shfl_rw", "fair_rw", "bravo_shfl_rw", "bravo_fair_rw")
+SIMPLE = ("tas", "ttas", "ticket", "mcs", "clh", "qspin", "reciprocating", "hapax", "adaptive", "shfl_mutex")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +39,9 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment("cna-map", NUMA, "1,2,8"),
-    Experiment("cna-map-updates", NUMA, "2"),
+    Experiment("cna-map-updates", (*NUMA, *COHORT), "2"),
     Experiment("cna-map-work", NUMA, "1,2,8"),
-    Experiment("shfl-hash-1", (*NUMA, "cst"), "1,2,8"),
+    Experiment("shfl-hash-1", tuple(dict.fromkeys((*NUMA, *BLOCKING))), "1,2,8"),
     Experiment("shfl-hash-rw-1", READERS, "1,2,8"),
     Experiment("shfl-hash-rw-50", READERS, "1,2,8"),
     Experiment("ron-1us", ROUTE, "2"),
@@ -51,25 +56,9 @@ EXPERIMENTS = (
 )
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        self.exit(2, f"papers: {message}\n")
-
-
-def positive(kind):
-    def parse(text):
-        value = kind(text)
-        if value <= 0:
-            raise ValueError
-        return value
-
-    parse.__name__ = f"positive {kind.__name__}"
-    return parse
-
-
 def arguments():
     names = [experiment.workload for experiment in EXPERIMENTS]
-    parser = Parser(description=__doc__)
+    parser = Parser(prog="papers", description=__doc__)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; all if none")
     parser.add_argument("--minutes", type=positive(float), default=8.0, help="that all of it takes (%(default)s)")
     parser.add_argument("--repeats", type=positive(int), default=5, help="of every run (%(default)s)")
@@ -82,22 +71,10 @@ def arguments():
             parser.error(f"there is no workload '{name}': {', '.join(names)}")
     if not options.poundlock.is_file():
         parser.error(f"no command at {options.poundlock}: build it first")
-    options.missing = missing()
     options.chosen = [one for one in EXPERIMENTS if not options.workloads or one.workload in options.workloads]
-    options.chosen = [
-        dataclasses.replace(one, locks=tuple(lock for lock in one.locks if lock not in options.missing))
-        for one in options.chosen
-    ]
     if options.threads:
         options.chosen = [dataclasses.replace(one, threads=options.threads) for one in options.chosen]
     return options
-
-
-def missing():
-    """The papers' locks that are not among ours."""
-    text = (ROOT / "core" / "locks.def").read_text()
-    known = set(re.findall(r"^(?:RW)?LOCK\((\w+),", text, re.MULTILINE))
-    return sorted({lock for one in EXPERIMENTS for lock in one.locks} - known)
 
 
 # What a run takes besides its time: its warm-up, in parts of it, and to start and end a process.
@@ -124,14 +101,15 @@ def shown(line):
     return " ".join([pathlib.Path(line[0]).name, *(word.replace(f"{ROOT}/", "") for word in line[1:])])
 
 
-def section(options, one, line, done):
-    """The workload's part of the report: its tables and where its figures and its plot are."""
+def section(options, one, line, done, busy):
+    """The workload's part of the report: its tables, where its figures and its plot are, and how busy others were."""
     path = pathlib.Path(f"{options.output}-{one.workload}").name
     comment = (WORKLOADS / f"{one.workload}.toml").read_text().split("\n\n")[0].splitlines()
     about = " ".join(text[2:] for text in comment if text.startswith("# "))
     parts = [f"## {one.workload}", about, f"    {shown(line)}", "```\n" + done.stdout.rstrip() + "\n```"]
     if done.returncode:
         parts.append(f"Exit status {done.returncode}: {FAILURES.get(done.returncode, 'it could not be run')}.")
+    parts.append(f"Meanwhile other processes kept {busy:.1f} of {os.cpu_count()} cores busy.")
     parts.append(f"![{one.workload}]({path}.svg) [every run]({path}.json)")
     return "\n\n".join(parts) + "\n"
 
@@ -153,16 +131,17 @@ def main():
     options.output.parent.mkdir(parents=True, exist_ok=True)
     report = options.output.with_name(options.output.name + ".md")
     text = "# The papers' workloads\n\nHow to read the tables, and what the workloads are: `docs/benchmarks.md`.\n"
-    if options.missing:
-        text += f"\nNot among the locks yet, and so left out: {', '.join(options.missing)}.\n"
     status = 0
     for one in options.chosen:
         line = command(options, one, length)
         print(shown(line), flush=True)
+        before = time.monotonic(), machine_seconds() - own_seconds()
         done = run(line)
+        after = time.monotonic(), machine_seconds() - own_seconds()
+        busy = max(0.0, (after[1] - before[1]) / (after[0] - before[0]))
         print(done.stdout, flush=True)
         status = status or done.returncode
-        text += "\n" + section(options, one, line, done)
+        text += "\n" + section(options, one, line, done, busy)
         report.write_text(text)
         if done.returncode == INTERRUPTED:
             break

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Measures the locks, prints the tables of each question and keeps the results. See docs/benchmarks.md."""
 
-import argparse
 import datetime
 import json
 import os
@@ -14,30 +13,15 @@ import subprocess
 import sys
 import tomllib
 
+from command_line import Parser, positive
 from measure import BenchError, Driver
 from questions import QUESTIONS, ROOT
 
 SCHEMA = 1
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        self.exit(2, f"bench: {message}\n")
-
-
-def positive(kind):
-    def parse(text):
-        value = kind(text)
-        if value <= 0:
-            raise ValueError
-        return value
-
-    parse.__name__ = f"positive {kind.__name__}"
-    return parse
-
-
 def arguments():
-    parser = Parser(description=__doc__)
+    parser = Parser(prog="bench", description=__doc__)
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
     parser.add_argument("--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)")
     parser.add_argument("--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)")
