@@ -22,7 +22,10 @@
  *    take time, which must not cost it its share.
  *  - A group's time is the sum of its holds, kept in the lock, and runs on like that; the sum over those that happen to
  *    wait would count a group's threads, not its holds.
- *  - Bypasses are counted (`bypass`): moves by node (shuffle.h), thefts since the head entered.
+ *  - Bypasses are counted (`bypass`): moves by node (shuffle.h), thefts since the last head entered that was not moved
+ *    before others: one that was would let more pass those.
+ *  - Where all sleep, nobody is awake to shuffle: a head that slept does once it has the lock.
+ *  - Under grace_period the chosen domain's waiters are measured by its own average: they are soon above that of all.
  *  - A newcomer that has had less than the head of the queue may pass it, too: the averages are old when nobody that waits
  *    is awake to take them.
  *  - A head gives way to the last holder, if that is still owed more, for a moment, as long as that makes use of it.
@@ -61,6 +64,12 @@
 #define CFL_GROUPS 8
 #define CFL_DOMAINS 8
 
+/* Of `domain`: this one's grace lasts, and no other is let in. */
+#define CFL_STAYS CFL_DOMAINS
+
+/* Of a node's `where`: it was brought forward over others. */
+#define CFL_BROUGHT (CFL_GROUPS * CFL_DOMAINS)
+
 /* How far behind the average a thread stays that comes back: as in CFS, half a sched_latency. Section 3.4.3. */
 #define CFL_BEHIND 3000000
 
@@ -83,7 +92,7 @@ struct cfl {
 	/* The shuffler's, for newcomers to read. */
 	W_ATOMIC(uint64_t) head;                /* its note, and where; of who makes it the head */
 	W_ATOMIC(uint32_t) group;               /* whose turn it is, and within that */
-	W_ATOMIC(uint32_t) domain;              /* which one's, whose average is */
+	W_ATOMIC(uint32_t) domain;              /* which one's (and CFL_STAYS), whose average is */
 	W_ATOMIC(uint64_t) least;               /* this */
 	W_ATOMIC(uint64_t) group_time;          /* the group's time when it was chosen */
 	uint64_t grace_until;                   /* until when the domain stays */
@@ -93,7 +102,7 @@ struct cfl {
 	W_ATOMIC(uint64_t) seen[CFL_GROUPS]; /* when a thread of the group was last here, about; 0: never */
 };
 
-/* Its note is its vLHT, in units; where: domain and group. */
+/* Its note is its vLHT, in units; where: domain and group, and CFL_BROUGHT, which the shuffler sets. */
 struct cfl_node {
 	struct shfl_node node; /* first: a queue's node is this one */
 	W_ATOMIC(struct cfl_node *) before;
@@ -137,7 +146,7 @@ static inline uint32_t cfl_units(uint64_t time)
 
 static inline uint32_t cfl_group(const struct shfl_node *node)
 {
-	return node->where / CFL_DOMAINS;
+	return node->where / CFL_DOMAINS % CFL_GROUPS;
 }
 
 static inline uint32_t cfl_domain(const struct shfl_node *node)
@@ -192,13 +201,16 @@ static inline bool cfl_is_owed(struct cfl *lock, uint32_t group, uint32_t domain
 {
 	/* relaxed, all: as in cfl_arrive */
 	uint64_t head = w_load_relaxed(&lock->head);
-	uint32_t turn = (uint32_t)(head >> 32) / CFL_DOMAINS;
+	uint32_t turn = (uint32_t)(head >> 32) / CFL_DOMAINS % CFL_GROUPS, chosen;
 
 	if (group != turn)
 		return w_load_relaxed(&lock->held[group]) < w_load_relaxed(&lock->held[turn]);
+	chosen = w_load_relaxed(&lock->domain);
+	if (chosen & CFL_STAYS && domain != chosen % CFL_DOMAINS)
+		return false;
 	return cfl_ahead((uint32_t)head, cfl_units(time)) > 0 ||
-	       time < (domain == w_load_relaxed(&lock->domain) ? w_load_relaxed(&lock->average[group])
-							       : w_load_relaxed(&lock->least));
+	       time < (domain == chosen % CFL_DOMAINS ? w_load_relaxed(&lock->average[group])
+						      : w_load_relaxed(&lock->least));
 }
 
 /* ---- What a hold costs its thread ---- */
@@ -428,20 +440,21 @@ static inline uint64_t cfl_mean(uint64_t base, struct cfl_cell cell)
 	return ((base >> CFL_UNIT) + (uint64_t)mean) << CFL_UNIT;
 }
 
-/* The domain to choose, which is the last one while its grace lasts and it has waiters. Section 3.4.5. */
+/* The domain to choose: the last one while its grace lasts and it has waiters; then CFL_STAYS is set. Section 3.4.5. */
 static inline uint32_t cfl_choose_domain(struct cfl *lock, const struct cfl_cell *cells, struct cfl_policy policy)
 {
 	/* relaxed: the shuffler's */
-	uint32_t last = w_load_relaxed(&lock->domain), least = cfl_least_domain(cells);
+	uint32_t last = w_load_relaxed(&lock->domain) % CFL_DOMAINS;
 	uint64_t now;
 
-	if (!policy.grace_period || least == last)
-		return least;
+	if (!policy.grace_period)
+		return cfl_least_domain(cells);
 	now = w_now();
-	if (cells[last].count && now < lock->grace_until)
-		return last;
-	lock->grace_until = now + policy.grace_period * UINT64_C(1000);
-	return least;
+	if (now >= lock->grace_until || !cells[last].count) {
+		last = cfl_least_domain(cells);
+		lock->grace_until = now + policy.grace_period * UINT64_C(1000);
+	}
+	return last | CFL_STAYS;
 }
 
 /* As the shuffler, notes what @tally says of the waiters' averages, for newcomers. */
@@ -458,27 +471,33 @@ static inline struct cfl_aim cfl_take_aim(struct cfl *lock, const struct cfl_tal
 {
 	uint64_t time = 0;
 	uint32_t group = cfl_least_group(lock, tally, &time);
-	uint32_t domain = cfl_choose_domain(lock, tally->cells[group], policy);
+	uint32_t choice = cfl_choose_domain(lock, tally->cells[group], policy), domain = choice % CFL_DOMAINS;
+	struct cfl_cell cell = tally->cells[group][domain];
 	uint64_t base = tally->averages[group];
 
 	cfl_note_averages(lock, tally);
 	/* relaxed, all: newcomers and holders may see them late */
-	w_store_relaxed(&lock->least, cfl_mean(base, tally->cells[group][domain]));
+	w_store_relaxed(&lock->least, cfl_mean(base, cell));
 	w_store_relaxed(&lock->group_time, time);
 	w_store_relaxed(&lock->group, group);
-	w_store_relaxed(&lock->domain, domain);
+	w_store_relaxed(&lock->domain, choice);
+	/* One that stays is soon above the average of all: some of it are always at or below its own. */
 	return (struct cfl_aim){.where = group * CFL_DOMAINS + domain,
-				.most = cfl_units(cfl_mean(base, cfl_sum(tally, group)))};
+				.most = cfl_units(cfl_mean(base, choice & CFL_STAYS ? cell : cfl_sum(tally, group)))};
 }
 
 /* The best that @tally of those behind the head has: one of them at least meets it. */
 static inline struct cfl_aim cfl_settle_for(struct cfl *lock, const struct cfl_tally *tally)
 {
 	uint64_t time = 0;
-	uint32_t group = cfl_least_group(lock, tally, &time), domain = cfl_least_domain(tally->cells[group]);
+	/* relaxed: the shuffler's */
+	uint32_t group = cfl_least_group(lock, tally, &time), chosen = w_load_relaxed(&lock->domain);
+	const struct cfl_cell *cells = tally->cells[group];
+	bool stays = chosen & CFL_STAYS && cells[chosen % CFL_DOMAINS].count;
+	uint32_t domain = stays ? chosen % CFL_DOMAINS : cfl_least_domain(cells);
 
 	return (struct cfl_aim){.where = group * CFL_DOMAINS + domain,
-				.most = cfl_units(cfl_mean(tally->averages[group], tally->cells[group][domain]))};
+				.most = cfl_units(cfl_mean(tally->averages[group], cells[domain]))};
 }
 
 static inline uint32_t cfl_rank(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter)
@@ -489,7 +508,7 @@ static inline uint32_t cfl_rank(const void *context, const struct shfl_node *shu
 	return waiter->where == aim->where && cfl_ahead(waiter->note, aim->most) <= 0 ? 0 : POLICY_STAY;
 }
 
-/* Remembers for the walk back who is before whom from @node to @last. */
+/* Remembers for the walk back who is before whom from @node to @last, and who was brought there over others. */
 static inline void cfl_link_back(struct shfl_node *node, struct shfl_node *last)
 {
 	struct shfl_node *next;
@@ -498,6 +517,8 @@ static inline void cfl_link_back(struct shfl_node *node, struct shfl_node *last)
 		/* relaxed, both: the shuffler's; [S1] publishes them */
 		next = w_load_relaxed(&node->next);
 		w_store_relaxed(&cfl_node(next)->before, cfl_node(node));
+		if (next->moves != node->moves)
+			next->where |= CFL_BROUGHT;
 	}
 }
 
@@ -527,7 +548,7 @@ static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct s
 	struct cfl_aim aim;
 	struct shfl_order order = {.rank = cfl_rank, .context = &aim, .bound = policy.bypass};
 	/* relaxed, both: the shuffler's */
-	uint32_t where = w_load_relaxed(&lock->group) * CFL_DOMAINS + w_load_relaxed(&lock->domain);
+	uint32_t where = w_load_relaxed(&lock->group) * CFL_DOMAINS + w_load_relaxed(&lock->domain) % CFL_DOMAINS;
 
 	tally.groups = 0;
 	shfl_begin(node);
@@ -664,17 +685,18 @@ static inline void cfl_give_way(struct cfl *lock)
 
 /* As the head of the queue, takes the word. False if the deadline passed first. */
 static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy, uint32_t limit,
-				    const struct w_deadline *deadline, bool slept)
+				    const struct w_deadline *deadline, bool *slept)
 {
 	enum w_how how = policy.sleeps ? W_POLITE : wait_soon(policy.wait);
 	struct shfl_stop stop = {.word = &lock->state, .mask = CFL_LOCKED, .value = 0};
 	uint32_t seen;
 
-	/* relaxed: thieves may see it late, each once */
-	w_store_relaxed(&lock->limit, limit);
+	/* One that was brought forward lets no more pass those that it passed. relaxed: thieves may see it late, each once */
+	if (!(node->node.where & CFL_BROUGHT))
+		w_store_relaxed(&lock->limit, limit);
 	for (cfl_give_way(lock); !cfl_take(lock); cfl_give_way(lock)) {
 		if (shfl_head_shuffles(&node->node))
-			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !slept, policy);
+			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !*slept, policy);
 		/* [F7] acquire: pairs with nothing; [F5] reads again */
 		seen = w_wait_acquire(&lock->state, !(VAL & CFL_LOCKED), how, deadline);
 		if (!(seen & CFL_LOCKED))
@@ -685,7 +707,7 @@ static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, str
 		}
 		if (!policy.sleeps)
 			continue;
-		slept = true;
+		*slept = true;
 		cfl_park(lock, seen, deadline);
 	}
 	return true;
@@ -704,6 +726,18 @@ static inline bool cfl_wait_turn(struct cfl *lock, struct cfl_node *node, struct
 	return turn == SHFL_TURN_HEAD;
 }
 
+/*
+ * As the head that has taken the lock and had slept, shuffles if that is up to it: where all sleep nobody else does, and the
+ * queue would be served as it came. It is once a batch, before the hold begins, and short beside the wake-up.
+ */
+static inline void cfl_shuffle_awakened(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy)
+{
+	struct shfl_stop never = {.word = &lock->state, .mask = 0, .value = 1};
+
+	if (shfl_head_shuffles(&node->node))
+		cfl_shuffle(lock, node, never, true, false, policy);
+}
+
 static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy,
 				      struct cfl_arrival arrival, const struct w_deadline *deadline)
 {
@@ -717,7 +751,9 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, s
 		cfl_announce(lock, &node->node);
 	else if (!cfl_wait_turn(lock, node, policy, deadline, &slept))
 		return false;
-	taken = cfl_take_as_head(lock, node, policy, arrival.thefts + policy.bypass, deadline, slept);
+	taken = cfl_take_as_head(lock, node, policy, arrival.thefts + policy.bypass, deadline, &slept);
+	if (taken && slept)
+		cfl_shuffle_awakened(lock, node, policy);
 	sleeper = shfl_leave_by(&lock->tail, &node->node, policy.wait, cfl_part, lock);
 	if (taken)
 		cfl_begin_after(lock, arrival);

@@ -7,8 +7,8 @@
  * Promises: mutual exclusion. The time for which threads that want the lock hold it is shared among groups by their
  * weights, and in a group among its threads by theirs; who does not want it is owed nothing, and whoever wants it when
  * nobody else does gets it at once (unless told strict_guarantee). A waiter is passed by at most `bypass` others that are
- * moved before it, and by newcomers until the head of the queue, whoever that is, has been passed `bypass` times
- * since it came. Blocking. A box a lock, a node a waiter (of the pool), none a holder. Atomic read-modify-writes:
+ * moved before it, and by `bypass` newcomers while it waits (a head that was moved before others allows no more of
+ * them). Blocking. A box a lock, a node a waiter (of the pool), none a holder. Atomic read-modify-writes:
  * 2 uncontended, and one reading of the clock; contended 6: three exchanges (tail, the next head's status and `before`), two
  * compare-exchanges (state, tail), and the release; and three readings of the clock.
  *

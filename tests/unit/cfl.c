@@ -2,7 +2,8 @@
 /*
  * cfl_spin and cfl_mutex, in counted time: who holds the lock for how long, whatever the holds' lengths, the weights, the
  * groups and the numbers of threads; what newcomers get; that no time is wasted while somebody wants the lock, and that
- * strict_guarantee does; how often a waiter is passed, and how often the clock is read.
+ * strict_guarantee does; that grace_period keeps the lock in a domain, and no longer; how often a waiter is passed, and
+ * how often the clock is read.
  */
 #include "cfl_mutex.h"
 #include "cfl_spin.h"
@@ -76,6 +77,13 @@ static void weights(bool spins)
 	for (int each = 1; each <= 3; each++)
 		for (uint64_t think = 0; think < TURNS_BRIEF * TURNS_LOOK; think += 1500)
 			weights_of(spins, each, think);
+}
+
+/* Where all sleep and nobody comes back at once, it is the order of the queue that decides, and somebody must see to it. */
+static void weights_of_sleepers(bool spins)
+{
+	for (uint64_t think = 5000; think <= 20000; think += 5000)
+		weights_of(spins, 4, think);
 }
 
 static void groups(bool spins)
@@ -157,6 +165,34 @@ static void strict_guarantee(bool spins)
 	EXPECT(turns[1] < turns[0] * 3 / 4, "spins %d: %u turns without it, %u with it", spins, turns[0], turns[1]);
 }
 
+/* Two domains of four: how often the lock goes from one to the other with such a grace, in microseconds. */
+static uint32_t crossings(bool spins, uint32_t grace)
+{
+	begin(spins);
+	policy.grace_period = grace;
+	for (int i = 0; i < 8; i++)
+		add(10000, 0)->domain = i % 2;
+	run(200 * MILLISECOND);
+	EXPECT(jain(8) >= 0.98, "spins %d, grace %u: Jain's index is %.4f", spins, grace, jain(8));
+	return machine.crossings;
+}
+
+/* A domain keeps the lock for its grace, and a few holds longer; then the other one has it, so that all have as much. */
+static void grace_period(bool spins)
+{
+	static const uint64_t graces[] = {200, 1000, 5000};
+	uint32_t without = crossings(spins, 0), with;
+
+	for (int i = 0; i < COUNT(graces); i++) {
+		with = crossings(spins, (uint32_t)graces[i]);
+		EXPECT(with * 3 < without, "spins %d, grace %llu: %u crossings, %u without", spins,
+		       (unsigned long long)graces[i], with, without);
+		EXPECT(machine.longest >= graces[i] * 1000 && machine.longest <= graces[i] * 1000 + 40000,
+		       "spins %d, grace %llu: %llu ns in a domain", spins, (unsigned long long)graces[i],
+		       (unsigned long long)machine.longest);
+	}
+}
+
 static void bypasses(bool spins)
 {
 	for (uint32_t bypass = 1; bypass <= 64; bypass *= 4) {
@@ -188,9 +224,10 @@ static void clock_readings(bool spins)
 	EXPECT(turns_readings <= 3 * (machine.threads[0].turns + machine.threads[1].turns));
 }
 
-static void (*const tests[])(bool spins) = {long_and_short_holds, weights,           groups,           newcomer,
-					    one_that_was_away,    no_time_is_wasted, strict_guarantee, bypasses,
-					    clock_readings};
+static void (*const tests[])(bool spins) = {
+	long_and_short_holds, weights,          weights_of_sleepers, groups,   newcomer,       one_that_was_away,
+	no_time_is_wasted,    strict_guarantee, grace_period,        bypasses, clock_readings,
+};
 
 static void all(void)
 {

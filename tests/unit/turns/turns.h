@@ -40,6 +40,10 @@ static struct {
 	int count, running;
 	uint64_t end, watched, busy;
 	bool inside;
+	/* Where the lock is, since when, how often that was another domain than before, and the longest that it was one. */
+	int32_t domain;
+	uint64_t since, longest;
+	uint32_t crossings;
 	void (*acquire)(void);
 	bool (*release)(void);
 	ucontext_t main;
@@ -137,6 +141,17 @@ void turns_wake(const void *p)
 
 /* ---- What they do ---- */
 
+static void note_domain(const struct thread *thread)
+{
+	if (machine.domain != thread->domain) {
+		machine.domain = thread->domain;
+		machine.since = thread->time;
+		machine.crossings++;
+	}
+	if (machine.longest < thread->time - machine.since)
+		machine.longest = thread->time - machine.since;
+}
+
 static void lock_once(struct thread *thread)
 {
 	uint64_t begin;
@@ -145,6 +160,7 @@ static void lock_once(struct thread *thread)
 	machine.acquire();
 	EXPECT(!machine.inside, "two threads are inside");
 	machine.inside = true;
+	note_domain(thread);
 	begin = thread->time;
 	for (int i = 0; i < machine.count; i++)
 		machine.threads[i].passed++;
@@ -189,6 +205,9 @@ static void clear_machine(void (*acquire)(void), bool (*release)(void))
 	machine.count = 0;
 	machine.busy = 0;
 	machine.watched = 0;
+	machine.domain = -1;
+	machine.since = machine.longest = 0;
+	machine.crossings = 0;
 	machine.acquire = acquire;
 	machine.release = release;
 }

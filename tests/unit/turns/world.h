@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A world of many threads in one, each on a CPU of its own, whose time is counted: an operation on a shared object takes
- * STEP, a wake-up WAKE, of which the waker spends UNPARK; the thread that is earliest goes on. So all is the same in each run, on any machine.
+ * STEP, a wake-up WAKE, of which the waker spends UNPARK; the thread that is earliest goes on. So all is the same in each
+ * run, on any machine.
  */
 #ifndef POUNDLOCK_TURNS_WORLD_H
 #define POUNDLOCK_TURNS_WORLD_H
