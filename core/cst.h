@@ -54,7 +54,12 @@ struct cst_policy {
 
 #define cst_settings(S) S(cst, batch, 128, 1, UINT32_MAX, 1)
 #define cst_bytes hmcs_bytes
-#define cst_size hmcs_size
+
+/* Of two levels: leaves, and the root. */
+static inline size_t cst_size(void)
+{
+	return sizeof(struct cst) + w_domain_count() * sizeof(struct hmcs_place);
+}
 
 static inline void cst_init(struct cst *lock, size_t size)
 {
@@ -71,11 +76,11 @@ static inline bool cst_try_acquire(struct cst *lock, struct cst_node *node)
 static inline bool cst_acquire(struct cst *lock, struct cst_node *node, struct cst_policy policy,
 			       const struct w_deadline *deadline)
 {
-	return hmcs_acquire(&lock->tree, &node->tree, (struct hmcs_policy){policy.wait, policy.batch}, deadline);
+	return hmcs_acquire(&lock->tree, &node->tree, (struct hmcs_policy){policy.wait, policy.batch, 2}, deadline);
 }
 
 /* Takes @waiter out of the queue, whose first it is, to the end of @leaf's sleepers. */
-static inline void cst_set_aside(struct hmcs_leaf *leaf, struct mcs_node *waiter, uint32_t batch)
+static inline void cst_set_aside(struct hmcs_place *leaf, struct mcs_node *waiter, uint32_t batch)
 {
 	w_event(set_aside);
 	/* relaxed, both: only the first of the queue walks these links, and the grant or [Q2] orders them */
@@ -90,7 +95,7 @@ static inline void cst_set_aside(struct hmcs_leaf *leaf, struct mcs_node *waiter
 }
 
 /* Puts @leaf's sleepers before @next, the first of the queue; who is first then. */
-static inline struct mcs_node *cst_put_back(struct hmcs_leaf *leaf, struct mcs_node *next)
+static inline struct mcs_node *cst_put_back(struct hmcs_place *leaf, struct mcs_node *next)
 {
 	struct mcs_node *first = leaf->asleep.first;
 
@@ -103,7 +108,7 @@ static inline struct mcs_node *cst_put_back(struct hmcs_leaf *leaf, struct mcs_n
 }
 
 /* Makes the sleepers @leaf's queue, if nobody is behind @node there: the first of them, or NULL. */
-static inline struct mcs_node *cst_replace(struct hmcs_leaf *leaf, struct mcs_node *node)
+static inline struct mcs_node *cst_replace(struct hmcs_place *leaf, struct mcs_node *node)
 {
 	struct mcs_node *last = node, *first = leaf->asleep.first;
 
@@ -115,7 +120,7 @@ static inline struct mcs_node *cst_replace(struct hmcs_leaf *leaf, struct mcs_no
 }
 
 /* Gives @leaf's queue to the first from @next on that is awake, past the sleepers: NULL; else who is first of it now. */
-static inline struct mcs_node *cst_find_awake(struct hmcs_leaf *leaf, struct mcs_node *next, uint32_t batch)
+static inline struct mcs_node *cst_find_awake(struct hmcs_place *leaf, struct mcs_node *next, uint32_t batch)
 {
 	struct mcs_node *after;
 
@@ -136,7 +141,7 @@ static inline struct mcs_node *cst_find_awake(struct hmcs_leaf *leaf, struct mcs
 }
 
 /* Gives @leaf's queue, whose first has @node, to another waiter. */
-static W_SLOW void cst_hand_over(struct hmcs_leaf *leaf, struct mcs_node *node, uint32_t batch)
+static W_SLOW void cst_hand_over(struct hmcs_place *leaf, struct mcs_node *node, uint32_t batch)
 {
 	/* [Q3] acquire: pairs with [M3]; the successor's node */
 	struct mcs_node *first = NULL, *next = w_load_acquire(&node->next);
@@ -157,7 +162,7 @@ static W_SLOW void cst_hand_over(struct hmcs_leaf *leaf, struct mcs_node *node, 
 static inline void cst_release(struct cst *lock, struct cst_node *node, struct cst_policy policy)
 {
 	const struct mcs_policy mcs = {policy.wait};
-	struct hmcs_leaf *leaf = node->tree.leaf;
+	struct hmcs_place *leaf = node->tree.leaf;
 	struct mcs_node *mine = &node->tree.mcs, *up = mine;
 	bool behind;
 
@@ -165,6 +170,8 @@ static inline void cst_release(struct cst *lock, struct cst_node *node, struct c
 		/* relaxed: a hint, which may miss a newcomer */
 		behind = leaf->asleep.first || w_load_relaxed(&mine->next);
 		up = hmcs_end_turn(leaf, behind, policy.batch);
+		if (!up)
+			w_event(handover_local);
 		if (policy.wait == WAIT_PARK && behind)
 			cst_hand_over(leaf, mine, policy.batch);
 		else

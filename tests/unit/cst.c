@@ -11,11 +11,11 @@
 
 static struct {
 	struct cst lock;
-	struct hmcs_leaf leaves[DOMAINS];
+	struct hmcs_place leaves[DOMAINS];
 } memory;
 
 static struct hmcs *const tree = &memory.lock.tree;
-static struct hmcs_leaf *const leaf = memory.leaves;
+static struct hmcs_place *const leaf = memory.leaves;
 static struct cst_node nodes[MOST + 1]; /* the first is the holder's */
 static struct mcs_node up;              /* the leaf's in the root's queue */
 static struct mcs_node *newcomer_first; /* that came to a leaf that nobody held */
@@ -24,6 +24,7 @@ static void enter_root(void)
 {
 	EXPECT(mcs_try_acquire(&tree->root, &up), "the root was not released");
 	leaf->up = &up;
+	leaf->above = NULL;
 }
 
 static void enter(struct cst_node *node, bool asleep)
@@ -46,7 +47,7 @@ static void begin(int waiters, int pattern)
 	memset((void *)&memory, 0, sizeof(memory));
 	EXPECT(cst_size() == sizeof(memory));
 	cst_init(&memory.lock, cst_size());
-	EXPECT(tree->leaves == DOMAINS);
+	EXPECT(tree->places[0] == DOMAINS);
 	enter_root();
 	enter(&nodes[0], false);
 	for (int i = 1; i <= waiters; i++)
@@ -167,7 +168,7 @@ static bool root_still_held(void *unused)
 static void hmcs_turns(void)
 {
 	for (uint32_t batch = 1; batch < 6; batch++) {
-		struct hmcs_policy policy = {WAIT_YIELD, batch};
+		struct hmcs_policy policy = {WAIT_YIELD, batch, 2};
 		uint32_t passed = 0;
 		int i = 0;
 
@@ -183,8 +184,69 @@ static void hmcs_turns(void)
 	}
 	begin(0, 0);
 	script_at(1, root_still_held, NULL);
-	hmcs_release(tree, &nodes[0].tree, (struct hmcs_policy){WAIT_YIELD, 1});
+	hmcs_release(tree, &nodes[0].tree, (struct hmcs_policy){WAIT_YIELD, 1, 2});
 	script_finish();
+}
+
+/* hmcs.h of three levels: a domain's turn over, the other of its part has the lock, the root with it; as often as it may. */
+static void three_levels(void)
+{
+	static union {
+		struct hmcs lock;
+		char bytes[sizeof(struct hmcs) + (DOMAINS + 1) * sizeof(struct hmcs_place)];
+	} memory;
+	struct hmcs *lock = &memory.lock;
+	struct hmcs_node nodes[2];
+	struct mcs_node near = {0};
+	struct hmcs_policy policy = {WAIT_YIELD, 1, 4};
+	struct hmcs_place *places = hmcs_places(lock), *part = &places[DOMAINS];
+
+	script_clear();
+	script_parents[1] = 1;
+	memset((void *)&memory, 0, sizeof(memory));
+	EXPECT(hmcs_size() == sizeof(memory));
+	hmcs_init(lock, hmcs_size());
+	EXPECT(lock->places[0] == DOMAINS && lock->places[1] == 1 && !lock->places[2]);
+	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL) && nodes[0].leaf == &places[0]);
+	EXPECT(places[0].above == part && !part->above && atomic_load(&part->queue.tail) == places[0].up);
+	EXPECT(atomic_load(&lock->root.tail) == part->up);
+
+	/* One of the other domain waits behind. */
+	mcs_node_init(&near);
+	atomic_store(&part->queue.tail, &near);
+	atomic_store(&places[0].up->next, &near);
+	hmcs_release(lock, &nodes[0], policy);
+	EXPECT(atomic_load(&near.status) == NODE_GRANTED && part->owns && atomic_load(&lock->root.tail) == part->up);
+	EXPECT(!atomic_load(&places[0].queue.tail) && part->passed == 1);
+
+	/* It has the lock; its turn over, nobody else is let in past the root, which is free. */
+	part->owns = false;
+	places[1] = (struct hmcs_place){.up = &near, .above = part};
+	mcs_node_init(&nodes[1].mcs);
+	nodes[1].leaf = &places[1];
+	atomic_store(&places[1].queue.tail, &nodes[1].mcs);
+	EXPECT(hmcs_stands(&nodes[1], &places[0]) == NULL && hmcs_stands(&nodes[1], &places[1]) == &nodes[1].mcs);
+	EXPECT(hmcs_stands(&nodes[1], part) == &near && hmcs_stands(&nodes[1], NULL) == part->up);
+	hmcs_release(lock, &nodes[1], policy);
+	EXPECT(!part->owns && !part->passed && !atomic_load(&part->queue.tail) && !atomic_load(&lock->root.tail));
+
+	/* In a child the holder's nodes alone are in the queues, wherever they came from. */
+	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL));
+	atomic_store(&part->queue.tail, &near);
+	atomic_store(&places[0].up->next, &near);
+	atomic_store(&places[1].queue.tail, &nodes[1].mcs);
+	hmcs_drop_waiters(lock, &nodes[0]);
+	EXPECT(atomic_load(&part->queue.tail) == places[0].up && !atomic_load(&places[0].up->next));
+	EXPECT(!atomic_load(&places[1].queue.tail) && atomic_load(&lock->root.tail) == part->up);
+	hmcs_release(lock, &nodes[0], policy);
+	EXPECT(!atomic_load(&places[0].queue.tail) && !atomic_load(&part->queue.tail) &&
+	       !atomic_load(&lock->root.tail));
+
+	/* By two levels, that one is left out. */
+	policy.levels = 2;
+	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL) && !places[0].above && !atomic_load(&part->queue.tail));
+	hmcs_release(lock, &nodes[0], policy);
+	script_parents[1] = 0;
 }
 
 /* In a child the waiters of all leaves and of the root are gone, and those that were set aside. */
@@ -217,6 +279,7 @@ int main(void)
 	RUN(bound_is_exact);
 	RUN(newcomer_meets_the_sleepers);
 	RUN(hmcs_turns);
+	RUN(three_levels);
 	RUN(child_is_served);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #define ENDLESS 1000000 /* operations after which a wait has no end */
 
 int32_t script_domain;
+uint32_t script_parents[W_LEVELS];
 uint32_t script_position;
 uint32_t script_cpus = 1;
 long script_time;

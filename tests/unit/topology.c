@@ -125,6 +125,27 @@ static void many_cpus(void)
 	end();
 }
 
+/* Packages of two L3 groups each; packages that are L3 groups themselves, or all the machine, say nothing. */
+static void parents(void)
+{
+	static const char *const lists[] = {"0-1", "2-3", "4-5", "6-7"};
+	static uint16_t by_cpu[W_CPUS], above[W_CPUS];
+	uint32_t count;
+
+	begin();
+	for (int cpu = 0; cpu < 8; cpu++) {
+		share(lists[cpu / 2], "die_cpus_list", &cpu, 1);
+		share(cpu < 4 ? "0-3" : "4-7", "package_cpus_list", &cpu, 1);
+	}
+	count = (uint32_t)w_topology_read(root, W_DOMAIN_DIE, by_cpu, W_CPUS);
+	EXPECT(count == 4 && w_topology_parents(root, W_DOMAIN_PACKAGE, by_cpu, count, above) == 2);
+	for (int die = 0; die < 4; die++)
+		EXPECT(above[die] == die / 2, "die %d", die);
+	EXPECT(!w_topology_parents(root, W_DOMAIN_PACKAGE, by_cpu, 2, above) && above[3] == 1);
+	EXPECT(!w_topology_parents(root, W_DOMAIN_NODE, by_cpu, count, above));
+	end();
+}
+
 /* A tree that says nothing, or nonsense, gives one domain; a list never reaches beyond the CPUs asked for. */
 static void no_sense(void)
 {
@@ -158,6 +179,7 @@ static void names(void)
 int main(void)
 {
 	RUN(interleaved_sockets);
+	RUN(parents);
 	RUN(interleaved_nodes);
 	RUN(last_level_cache);
 	RUN(cores);

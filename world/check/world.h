@@ -148,6 +148,10 @@ enum w_event {
 #define w_cpu_count() check_engine->cpu_count()
 /* Clients have two at most. */
 #define w_domain_count() 2u
+/* Both are in one: so a lock with a level more goes all its ways. */
+#define W_LEVELS 2
+#define w_domain_parents(level) ((void)(level), 1u)
+#define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
 /* The extremes stand for all draws. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
 /* The extremes stand for all times, and one may follow the other: a clock that seems to go back is no excuse. */
@@ -201,7 +205,7 @@ struct w_node {
 	char rest[60];
 };
 
-#define W_NODES 3
+#define W_NODES 5
 
 void *w_node_get(void);
 

@@ -220,6 +220,44 @@ size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *doma
 	return count ? count : 1;
 }
 
+/* ---- What domains are in ---- */
+
+uint16_t w_parents[W_LEVELS][W_CPUS];
+uint32_t w_parent_counts[W_LEVELS];
+
+/* The kind of the level above domains of @kind, or @kind: there is none. Dies and nodes are not told apart from L3s here. */
+static enum w_domain_kind kind_above(enum w_domain_kind kind)
+{
+	return kind == W_DOMAIN_CORE ? W_DOMAIN_L3 : W_DOMAIN_PACKAGE;
+}
+
+uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uint16_t *domains, uint32_t count,
+			    uint16_t *parents)
+{
+	static uint16_t above[W_CPUS];
+	uint32_t found = (uint32_t)w_topology_read(root, kind, above, W_CPUS);
+
+	if (found <= 1 || found >= count)
+		return 0;
+	for (size_t cpu = 0; cpu < W_CPUS; cpu++)
+		if (scratch.known[cpu])
+			parents[domains[cpu]] = above[cpu];
+	return found;
+}
+
+/* @count: of the domains. */
+static void read_parents(const uint16_t *domains, uint32_t count)
+{
+	enum w_domain_kind kind = chosen;
+
+	for (uint32_t level = 1; level < W_LEVELS && kind != kind_above(kind); level++) {
+		kind = kind_above(kind);
+		w_parent_counts[level] = w_topology_parents("/sys", kind, domains, count, w_parents[level]);
+		if (w_parent_counts[level])
+			count = w_parent_counts[level];
+	}
+}
+
 /* ---- One reader at a time ---- */
 
 /* 0, or one more than the fork generation of the reader: one that did not get into a forked child is not waited for. */
@@ -242,11 +280,14 @@ const uint16_t *w_domains_load(void)
 {
 	const uint16_t *domains = one_domain;
 	int saved = errno;
+	uint32_t count;
 
 	if (w_topology_claim()) {
 		domains = atomic_load(&w_domains);
 		if (!domains) {
-			atomic_store(&w_domains_known, (uint32_t)w_topology_read("/sys", chosen, table, W_CPUS));
+			count = (uint32_t)w_topology_read("/sys", chosen, table, W_CPUS);
+			read_parents(table, count);
+			atomic_store(&w_domains_known, count);
 			domains = table;
 			atomic_store(&w_domains, domains);
 		}

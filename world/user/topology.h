@@ -24,6 +24,13 @@ void w_domain_choose(enum w_domain_kind kind);
  */
 size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus);
 
+/*
+ * Fills @parents, by domain, with the number of what of @kind each is in, as @root tells. @domains are @count, by CPU. Returns
+ * how many of @kind there are; 0, and @parents is as it was, if that is one, or as many as domains. As w_topology_read().
+ */
+uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uint16_t *domains, uint32_t count,
+			    uint16_t *parents);
+
 /* Makes the caller the one thread that reads the topology; false if another is at it. To be released. */
 bool w_topology_claim(void);
 void w_topology_release(void);

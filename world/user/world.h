@@ -428,6 +428,22 @@ static inline uint32_t w_domain_count(void)
 	return atomic_load_explicit(&w_domains_known, memory_order_relaxed);
 }
 
+#define W_LEVELS 3
+
+/* Of each level above the domains: by domain, what it is in; and how many of that there are. Written before w_domains. */
+extern W_HIDDEN uint16_t w_parents[W_LEVELS][W_CPUS];
+extern W_HIDDEN uint32_t w_parent_counts[W_LEVELS];
+
+static inline uint32_t w_domain_parents(uint32_t level)
+{
+	return atomic_load_explicit(&w_domains, memory_order_acquire) ? w_parent_counts[level] : 0;
+}
+
+static inline uint32_t w_domain_parent(uint32_t level, int32_t domain)
+{
+	return atomic_load_explicit(&w_domains, memory_order_acquire) ? w_parents[level][domain] : 0;
+}
+
 static inline uint64_t w_now(void)
 {
 	struct timespec now;

@@ -17,7 +17,7 @@ const GHOST_SIZE: usize = 0x8000;
 /// The waiters' nodes, by thread.
 pub const NODES: usize = BASE + SHARED_SIZE + GHOST_SIZE;
 /// The nodes of a thread.
-pub const NODES_EACH: usize = 3;
+pub const NODES_EACH: usize = 5;
 /// The size of a node.
 pub const NODE_SIZE: usize = 64;
 const STACKS: usize = NODES + 0x1000;

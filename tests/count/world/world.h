@@ -32,6 +32,8 @@ void count_unpark(W_ATOMIC(uint32_t) *p);
 #define w_cpu() count_self()
 #define w_domain() ((int32_t)(count_self() % COUNT_DOMAINS))
 #define w_domain_count() COUNT_DOMAINS
+/* Two levels are what most machines have. */
+#define w_domain_parents(level) ((void)(level), 0u)
 #define w_route_position() count_self()
 #define w_cpu_count() COUNT_THREADS
 #define w_yield() count_step()

@@ -16,6 +16,7 @@ void script_step(void);
 #include "../../../world/user/world.h"
 
 extern int32_t script_domain;
+extern uint32_t script_parents[W_LEVELS];
 extern uint32_t script_position;
 extern uint32_t script_cpus;
 extern long script_time;
@@ -24,6 +25,8 @@ extern long script_time;
 #define w_route_position() script_position
 #define w_cpu_count() script_cpus
 #define w_domain_count() 2u
+#define w_domain_parents(level) (script_parents[level])
+#define w_domain_parent(level, domain) ((uint32_t)(domain) % script_parents[level])
 
 /* Forgets the script and starts the time again. */
 void script_clear(void);
