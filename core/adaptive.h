@@ -224,6 +224,15 @@ static inline void adaptive_park(struct adaptive *lock, struct adaptive_waiter *
 	adaptive_list_lock(lock);
 }
 
+/* Waits until a release that has begun is over. The list is locked before and after. */
+static inline void adaptive_await_release(struct adaptive *lock)
+{
+	adaptive_list_unlock(lock);
+	/* [U68] acquire: pairs with nothing; adaptive_try_turn reads again */
+	(void)w_wait_acquire(&lock->word, !(VAL & ADAPTIVE_RELEASING), W_YIELD, NULL);
+	adaptive_list_lock(lock);
+}
+
 /* What the first sleeper undoes of the word when it goes without the lock; the others nothing. */
 static inline uint32_t adaptive_undo(struct adaptive *lock, struct adaptive_waiter *waiter)
 {
@@ -257,10 +266,7 @@ static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline
 			/* relaxed: with the list locked */
 			handoff = w_load_relaxed(&waiter.woken) ? ADAPTIVE_HANDOFF : handoff;
 		} else {
-			adaptive_list_unlock(lock);
-			/* [U68] acquire: pairs with nothing; adaptive_try_turn reads again */
-			(void)w_wait_acquire(&lock->word, !(VAL & ADAPTIVE_RELEASING), W_YIELD, NULL);
-			adaptive_list_lock(lock);
+			adaptive_await_release(lock);
 		}
 	}
 	adaptive_end_sleep(lock, &waiter, turn == ADAPTIVE_TAKEN);
