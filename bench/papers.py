@@ -77,6 +77,13 @@ def arguments():
     return options
 
 
+HEAD = """\
+# The papers' workloads
+
+How to read the tables, and what the workloads are: `docs/benchmarks.md`. Each says how many cores other processes kept busy meanwhile: where
+that is not near 0 the threads had that much less of the machine, and were often preempted as holders or while others wanted the lock.
+"""
+
 # What a run takes besides its time: its warm-up, in parts of it, and to start and end a process.
 WARMUP = 0.2
 START = 0.05
@@ -130,7 +137,7 @@ def main():
     length, began = seconds(options), time.monotonic()
     options.output.parent.mkdir(parents=True, exist_ok=True)
     report = options.output.with_name(options.output.name + ".md")
-    text = "# The papers' workloads\n\nHow to read the tables, and what the workloads are: `docs/benchmarks.md`.\n"
+    text = HEAD
     status = 0
     for one in options.chosen:
         line = command(options, one, length)
