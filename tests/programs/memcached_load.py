@@ -15,6 +15,8 @@ import socket
 import threading
 import zlib
 
+from client import Wrong
+
 CONNECTIONS = 8
 ROUNDS = 600  # unless told otherwise
 INCREMENTS = 60  # a round, over COUNTERS counters
@@ -23,10 +25,6 @@ OWN_KEYS = 20  # a round, each stored and fetched
 SHARED_KEYS = 4
 SHARED_WRITES = 10  # a round, each stored and fetched
 APPENDS = 100  # of each connection in all, at most one a round
-
-
-class Wrong(Exception):
-    """The server answered something else than was due."""
 
 
 def difference(due, got):

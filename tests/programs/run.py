@@ -28,7 +28,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
+import client
+import database
 import memcached_load
+import redis_load
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -36,7 +39,8 @@ POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
 DB_BENCH_THREADS = 8
 RATIO_GOAL = 3
-PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3"]
+PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3", "mariadb-server-core", "redis-server",
+            "stress-ng", "lld"]
 
 
 class Failure(Exception):
@@ -57,7 +61,8 @@ class Batch:
     name: str
     command: Callable[[str], list]
     check: Callable[[str], None]
-    rwlocks: bool = True
+    rwlocks: bool = False
+    slow: bool = False
 
     def run(self, prefix, environment, limit):
         with scratch() as directory:
@@ -71,28 +76,41 @@ class Batch:
 
 @dataclass
 class Server:
-    """A server that listens on a socket in a scratch directory until it is told to end; @load is the clients' work."""
+    """A server in a scratch directory that listens on its socket there until it is told to end; @load is the clients' work.
+
+    @prepare comes before, @examine after the server's life.
+    """
 
     name: str
     command: Callable[[str], list]
     load: Callable[[str], None]
+    prepare: Callable[[str], None] = lambda directory: None
+    examine: Callable[[str], None] = lambda directory: None
     rwlocks: bool = False
+    slow: bool = False
 
     def run(self, prefix, environment, limit):
         with scratch() as directory:
-            path = os.path.join(directory, "socket")
-            process = spawn(prefix + self.command(path), environment)
             try:
-                wait_for_socket(process, path)
-                start = time.monotonic()
-                self.load(path)
-                seconds = time.monotonic() - start
-            except (OSError, memcached_load.Wrong) as wrong:
+                self.prepare(directory)
+                outcome = self.serve(directory, prefix, environment, limit)
+                self.examine(directory)
+                return outcome
+            except (OSError, subprocess.SubprocessError, client.Wrong) as wrong:
                 raise Failure(str(wrong)) from wrong
-            finally:
-                process.terminate()
-                output, errors = finish(process, limit)
-            return Outcome(seconds, output, errors)
+
+    def serve(self, directory, prefix, environment, limit):
+        path = os.path.join(directory, "socket")
+        process = spawn(prefix + self.command(directory), environment)
+        try:
+            wait_for_socket(process, path)
+            start = time.monotonic()
+            self.load(path)
+            seconds = time.monotonic() - start
+        finally:
+            process.terminate()
+            output, errors = finish(process, limit)
+        return Outcome(seconds, output, errors)
 
 
 def scratch():
@@ -161,14 +179,14 @@ def check_db_bench(output, operations):
         raise Failure("the checksums were not verified")
 
 
-def check_threads64(output):
+def check_checked(output):
     if not output.startswith("checked: "):
         raise Failure(f"did not check its result: {last_line(output)}")
 
 
 def kccachetest(test, threads, count):
     command = ["kccachetest", test, "-th", str(threads)] + (["-it", "1"] if test == "wicked" else []) + [str(count)]
-    return Batch(f"kccachetest-{test}-{threads}", lambda _: command, check_kyoto)
+    return Batch(f"kccachetest-{test}-{threads}", lambda _: command, check_kyoto, rwlocks=True)
 
 
 def db_bench(operations):
@@ -185,16 +203,54 @@ def db_bench(operations):
         "--write_buffer_size=250000",
     ]
     command = lambda directory: ["db_bench", f"--db={directory}", *options]
-    return Batch("db_bench", command, lambda output: check_db_bench(output, operations))
+    return Batch("db_bench", command, lambda output: check_db_bench(output, operations), rwlocks=True)
 
 
-def memcached(path):
-    return ["memcached", "-s", path, "-t", "4", "-R", "200", "-u", pwd.getpwuid(os.getuid()).pw_name]
+def memcached(directory):
+    return ["memcached", "-s", f"{directory}/socket", "-t", "4", "-R", "200", "-u", pwd.getpwuid(os.getuid()).pw_name]
 
 
 def threads64(percent):
     command = ["/usr/bin/python3", str(HERE / "threads64.py"), str(percent)]
-    return Batch("python-64", lambda _: command, check_threads64, rwlocks=False)
+    return Batch("python-64", lambda _: command, check_checked)
+
+
+def checked(name, *command):
+    """A program of ours for somebody else's runtime, which says what it has checked."""
+    return Batch(name, lambda _: list(command), check_checked, slow=True)
+
+
+def stress_ng(percent):
+    """Its stressors of what locks are made of, which verify what they do."""
+    operations = {"futex": 200, "pthread": 10}
+    command = ["stress-ng", "--stdout", "--verify"]
+    for stressor, count in operations.items():
+        command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count * percent)]
+    return Batch("stress-ng", lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True)
+
+
+def check_stress_ng(output):
+    if "successful run completed" not in output:
+        raise Failure(f"did not say that its run was successful: {last_line(output)}")
+
+
+def linker():
+    """ld.lld links a large archive with 8 threads. The first, native, result is what all others must be, to the byte."""
+    archive = subprocess.run(
+        ["gcc", "-print-file-name=libstdc++.a"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    digests = []
+
+    def command(directory):
+        link = f"ld.lld --threads=8 -z notext -shared --whole-archive {archive} -o {directory}/linked"
+        return ["sh", "-c", f"for i in 1 2 3 4 5; do {link} || exit; done; sha256sum < {directory}/linked"]
+
+    def check(output):
+        digests.append(output.strip())
+        if not re.fullmatch(r"[0-9a-f]{64} +-", digests[-1]) or digests[-1] != digests[0]:
+            raise Failure(f"linked something else: {digests[-1]} instead of {digests[0]}")
+
+    return Batch("ld.lld", command, check, slow=True)
 
 
 def programs_of(percent):
@@ -212,6 +268,22 @@ def programs_of(percent):
         db_bench(part(5000)),
         Server("memcached", memcached, lambda path: memcached_load.load(path, part(memcached_load.ROUNDS))),
         threads64(percent),
+        checked("sqlite", "/usr/bin/python3", str(HERE / "sqlite_threads.py"), str(percent)),
+        checked("java", "java", str(HERE / "Contended.java"), str(percent)),
+        checked("node", "node", str(HERE / "workers.js"), str(percent)),
+        stress_ng(percent),
+        linker(),
+        Server(
+            "redis", redis_load.command, lambda path: redis_load.load(path, part(8000)), slow=True
+        ),
+        Server(
+            "mariadb",
+            database.command,
+            lambda path: database.load(path, part(2000)),
+            database.prepare,
+            database.examine,
+            slow=True,
+        ),
     ]
 
 
@@ -225,6 +297,8 @@ def locks_of(kind):
 
 LOCKS = locks_of("LOCK")
 RWLOCKS = locks_of("RWLOCK")
+# For programs that take seconds to begin and end: what somebody who runs such a program might choose.
+CHOICES = ["shfl_mutex", "mcs", "cna", "cfl_mutex"]
 
 
 def environment(**settings):
@@ -288,8 +362,35 @@ def check_the_check(program, lock, other):
 
 
 def fitting(program, chosen):
-    """The locks of @chosen whose kind @program uses."""
+    """The locks of @chosen that @program is run under."""
+    if program.slow:
+        return [lock for lock in chosen if lock in CHOICES]
     return [lock for lock in chosen if program.rwlocks or lock not in RWLOCKS]
+
+
+def soak(programs, chosen, seconds):
+    """Each program natively and under each lock of CHOICES, again and again for so many seconds."""
+    results = []
+    for program in programs:
+        for lock in [NATIVE] + [lock for lock in chosen if lock in CHOICES]:
+            end = time.monotonic() + seconds
+            runs = 0
+            while not runs or (time.monotonic() < end and results[-1]):
+                runs += 1
+                try:
+                    run(program, lock, 60 + 20 * seconds)
+                    results.append(True)
+                except (Failure, OSError) as failure:
+                    results.append(report("FAIL", program.name, lock, f"run {runs}: {failure}"))
+            if results[-1]:
+                report("ok", program.name, lock, f"{runs} runs")
+    return counted(results)
+
+
+def counted(results):
+    passed = sum(results)
+    print(f"{passed} passed, {len(results) - passed} failed")
+    return 0 if passed == len(results) else 1
 
 
 def test(programs, chosen):
@@ -299,9 +400,7 @@ def test(programs, chosen):
         results.append(went_well)
         limit = 60 + 20 * (seconds or 2)
         results += [attempt(program, lock, limit)[0] for lock in fitting(program, chosen)]
-    passed = sum(results)
-    print(f"{passed} passed, {len(results) - passed} failed")
-    return 0 if passed == len(results) else 1
+    return counted(results)
 
 
 def measure(program, chosen, repeats):
@@ -376,6 +475,7 @@ def chosen_of(available, wanted, what):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ratio", action="store_true", help="measure instead of testing")
+    parser.add_argument("--soak", type=int, metavar="SECONDS", help="run each for so long, again and again")
     parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: 3)")
     parser.add_argument("--output", metavar="PATH", help="where to write the measurement, without .json and .md")
     parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
@@ -384,6 +484,8 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))  # so that the running program is ended too
 
+    if options.soak is not None and options.soak < 1:
+        sys.exit(f"--soak {options.soak}: not a second or more")
     if not 10 <= options.percent <= 100:
         sys.exit(f"--percent {options.percent}: not from 10 to 100")
     available = programs_of(options.percent)
@@ -392,6 +494,8 @@ def main():
     chosen = chosen_of(LOCKS + RWLOCKS, options.lock, "lock")
     if options.ratio:
         return ratio(programs, chosen, options.repeats, options.output)
+    if options.soak is not None:
+        return soak(programs, chosen, options.soak)
     return test(programs, chosen)
 
 

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the clients of servers share."""
+
+import subprocess
+
+
+class Wrong(Exception):
+    """The server answered something else than was due."""
+
+
+def call(*command):
+    """The output of a program that has to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        text = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise Wrong(f"{command[0]} ended with {done.returncode}: {text[-1] if text else ''}")
+    return done.stdout.strip()
