@@ -15,8 +15,8 @@ use rand::{RngExt, SeedableRng};
 use crate::abi::Client;
 use crate::machine::{Choice, EVENTS, Machine, Moment, Settings};
 
-/// The most steps of an execution.
-const LONGEST: u32 = 20_000;
+/// The most steps of an execution: more are a fault.
+pub const LONGEST: u32 = 20_000;
 
 /// How an exploration ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +100,8 @@ struct Search {
     path: Vec<Frame>,
     depth: usize,
     width: usize,
+    /// The most steps of an execution.
+    longest: u32,
     report: Report,
 }
 
@@ -135,6 +137,7 @@ fn search(client: &'static Client, settings: Settings, limit: u64, width: usize)
         path: Vec::new(),
         depth: 0,
         width,
+        longest: settings.longest,
         report: report(),
     };
     if let Err(fault) = search.run(limit) {
@@ -163,7 +166,7 @@ impl Search {
             self.machine.perform(choice);
             self.report.steps += 1;
             self.arrive()?;
-            if self.report.states > limit {
+            if self.report.states > limit || self.machine.steps() > self.longest {
                 self.report.verdict = Verdict::Unfinished;
                 return Ok(());
             }

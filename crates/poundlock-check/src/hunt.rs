@@ -24,6 +24,8 @@ use crate::run::{Arguments, Count, progress};
 
 /// The most states of a client that a mutant is shown to.
 const STATES: u64 = 300_000;
+/// The most steps of an execution: a mutant may go on for ever in ever new states, and each step is kept.
+const STEPS: u32 = 3_000;
 /// The most random walks of each kind.
 const WALKS: u64 = 5_000;
 
@@ -32,14 +34,19 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     let survivors = Survivors::read(&sources.root)?;
     let mut killers = Killers::read(&sources.root)?;
     let all = if arguments.faults { Vec::new() } else { mutate::all(sources)? };
-    let faults = mutate::known_faults(sources)?;
+    let mut faults = mutate::known_faults(sources)?;
     let mut mutants: Vec<&Mutant> = all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
     if arguments.kills {
         let count = mutants.iter().filter(|mutant| !is_judged(mutant, &survivors, &killers)).count();
         if count > 0 {
-            println!("{count} mutants of the core are new: ./dev check --mutants --accept shows them to the clients");
+            println!(
+                "{count} mutants of the core are new: ./dev check --mutants --new --accept shows them to the clients"
+            );
         }
         mutants.retain(|mutant| killers.get(&mutant.name).is_some());
+    } else if arguments.new {
+        mutants.retain(|mutant| !is_judged(mutant, &survivors, &killers));
+        faults.retain(|fault| !is_judged(fault, &survivors, &killers));
     } else if !arguments.survivors {
         mutants.retain(|mutant| survivors.reason(mutant).is_none());
     }
@@ -268,7 +275,8 @@ impl Hunter<'_> {
             How::Walks(walks) => How::Walks(walks.min(WALKS)),
             how => how,
         };
-        let report = plan::explore_like(client, how, &Wishes { seed: 1, ..Wishes::default() }, STATES);
+        let report =
+            plan::explore_like(client, how, &Wishes { seed: 1, longest: Some(STEPS), ..Wishes::default() }, STATES);
         match (&report.verdict, how) {
             (Verdict::Unfinished, _) => None,
             // Some events are too rare for so few.

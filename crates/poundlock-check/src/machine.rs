@@ -155,6 +155,8 @@ pub struct Settings {
     /// Whether states are told apart. What concerns one thread alone is then done at once; for walks that is not worth its
     /// while, and they need no codes.
     pub told_apart: bool,
+    /// An exploration is left unfinished once an execution has more steps.
+    pub longest: u32,
     /// Whether the client has fences; if it turns out to have, the machine says so.
     pub fences: bool,
 }

@@ -32,6 +32,8 @@ pub struct Wishes {
     /// The most states.
     pub states: Option<u64>,
     pub deep: bool,
+    /// The most steps of an execution in an exploration of all states.
+    pub longest: Option<u32>,
 }
 
 impl Wishes {
@@ -78,7 +80,8 @@ pub fn settings(client: &Client, how: How, wishes: &Wishes) -> Settings {
     let spurious = wishes.spurious.unwrap_or(client.spurious);
     let told_apart = !matches!(how, How::Walks(_));
     let weak = !wishes.sc && client.flags & abi::CLIENT_ORDER == 0;
-    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, told_apart, fences: false }
+    let longest = wishes.longest.unwrap_or(explore::LONGEST);
+    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, told_apart, longest, fences: false }
 }
 
 /// Explores `client` in the way that is wished for, or that is kept, or else that turns out to be right.

@@ -67,6 +67,9 @@ pub struct Arguments {
     /// Of the mutants only those whose killer is known (tests/check/killers.txt)
     #[arg(long, requires = "mutants")]
     pub kills: bool,
+    /// Of the mutants only those that have neither a killer nor a reason to survive yet
+    #[arg(long, requires = "mutants", conflicts_with = "kills")]
+    pub new: bool,
     /// The mutants that are listed as survivors, too: they are shown to all clients, which takes long
     #[arg(long, requires = "mutants")]
     pub survivors: bool,
@@ -83,7 +86,7 @@ impl Arguments {
     fn wishes(&self) -> Wishes {
         let how = self.bound.map(How::Bound).or(self.walks.map(How::Walks));
         let &Arguments { spurious, sc, seed, states, deep, .. } = self;
-        Wishes { how, spurious, sc, seed, states, deep }
+        Wishes { how, spurious, sc, seed, states, deep, longest: None }
     }
 
     /// Whether clients of a file of that name, one of `names`, can be asked for.
