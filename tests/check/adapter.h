@@ -19,6 +19,7 @@
  *   CHECK_NOW()   what the clock says, if not all that it could: each reading of it doubles the states
  *   CHECK_HELD()  for how long the thread has held a lock, if not what world.h says
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
+ *   AT_REST()     what holds after all threads, when the lock has been taken and released once more
  *   COMMON_ROOM   bytes of w_common(), or of its slots: the lock's waiters share them with those of others
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
  *   WALKS_5       the same of five threads, which are else explored under a bound

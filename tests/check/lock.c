@@ -190,6 +190,9 @@ static void finish(void)
 	check_assert(try_acquire(&M->lock, &kept));
 	release(&M->lock, kept, WAIT_YIELD);
 	check_assert(check_busy_nodes() == 0);
+#ifdef AT_REST
+	check_assert(AT_REST());
+#endif
 }
 
 static void finish_freed(void)

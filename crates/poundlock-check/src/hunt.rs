@@ -107,6 +107,8 @@ fn hunt(
         events: sources.events()?,
         files: catalogue::files(sources)?,
         glue: glue.path(),
+        states: arguments.states.unwrap_or(STATES),
+        walks: arguments.walks.unwrap_or(WALKS),
         known,
         likely: RefCell::new(mutants.iter().map(|mutant| (mutant.file.clone(), likely(&mutant.file))).collect()),
     };
@@ -164,6 +166,8 @@ struct Hunter<'a> {
     files: Vec<File>,
     /// Where the glue has been built.
     glue: &'a Path,
+    states: u64,
+    walks: u64,
     /// By mutant, the client that is known to object.
     known: HashMap<&'a str, String>,
     /// By file of the core, clients that objected to its mutants, the likeliest first.
@@ -272,11 +276,15 @@ impl Hunter<'_> {
         let client: &'static Client = entry.client;
         let kept = self.expected.get(false, &entry.name)?;
         let how = match kept.how {
-            How::Walks(walks) => How::Walks(walks.min(WALKS)),
+            How::Walks(walks) => How::Walks(walks.min(self.walks)),
             how => how,
         };
-        let report =
-            plan::explore_like(client, how, &Wishes { seed: 1, longest: Some(STEPS), ..Wishes::default() }, STATES);
+        let report = plan::explore_like(
+            client,
+            how,
+            &Wishes { seed: 1, longest: Some(STEPS), ..Wishes::default() },
+            self.states,
+        );
         match (&report.verdict, how) {
             (Verdict::Unfinished, _) => None,
             // Some events are too rare for so few.

@@ -39,13 +39,13 @@ pub struct Arguments {
     deep: bool,
     /// The most states of a client to visit
     #[arg(long)]
-    states: Option<u64>,
+    pub states: Option<u64>,
     /// Bounds the switches away from a thread that could have gone on
     #[arg(long, conflicts_with = "walks")]
     bound: Option<u32>,
     /// Random walks instead of all states: how many of each kind
     #[arg(long)]
-    walks: Option<u64>,
+    pub walks: Option<u64>,
     /// Of the random walks and the sample
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

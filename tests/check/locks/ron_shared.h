@@ -4,3 +4,15 @@
 #define WHEN_FORKED "fork_repair"
 #define WALKS_4 50000
 #define COMMON_ROOM 2048
+/* No slot is taken or marked, unless they are those of a parent's waiters, which nobody has met here. */
+#define AT_REST()                                                                        \
+	({                                                                               \
+		struct ron_shared_array *array_ = ron_shared_array();                    \
+		uint64_t all_ = 0;                                                       \
+                                                                                         \
+		for (uint32_t slot_ = 0; slot_ < ron_shared_slots(); slot_++)            \
+			all_ |= w_load_relaxed(&ron_shared_slot(array_, slot_)->lock);   \
+		for (uint32_t word_ = 0; word_ < ron_shared_words(); word_++)            \
+			all_ |= w_load_relaxed(ron_shared_marks(array_, word_));         \
+		!all_ || w_load_relaxed(&array_->generation) != 2 * w_fork_generation(); \
+	})
