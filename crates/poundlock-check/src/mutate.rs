@@ -269,7 +269,7 @@ impl Survivors {
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut reasons = HashMap::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-            let Some((name, reason)) = line.split_once(" | ") else {
+            let Some((name, reason)) = line.rsplit_once(" | ") else {
                 bail!("{}:{}: not NAME | REASON", path.display(), number + 1);
             };
             reasons.insert(name.trim().to_string(), reason.trim().to_string());
