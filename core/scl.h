@@ -56,10 +56,10 @@ struct scl {
 	W_ATOMIC(uint32_t) owner; /* its w_self_id() */
 	W_ATOMIC(uint32_t) generation;
 	/* The holder's, all that follows. */
-	uint32_t period; /* its number */
-	uint32_t turns;  /* since the period's time was over */
-	uint32_t users;  /* the threads counted in this period, and in the one before */
-	uint32_t last_users;
+	uint32_t period;  /* its number */
+	uint32_t turns;   /* since the period's time was over */
+	uint32_t users;   /* the threads counted in this period */
+	uint32_t counted; /* which: a bit each, by its w_self_id() */
 	uint64_t weights; /* their weights */
 	uint64_t last_weights;
 	uint64_t period_end;
@@ -114,7 +114,7 @@ static inline bool scl_period_over(struct scl *lock, uint64_t time)
 {
 	if ((int64_t)(time - lock->period_end) < 0)
 		lock->turns = 0;
-	return lock->turns > lock->users && lock->turns > lock->last_users;
+	return lock->turns > lock->users;
 }
 
 /* Begins another period. */
@@ -125,20 +125,28 @@ static inline void scl_begin_period(struct scl *lock, uint64_t time)
 	if ((int64_t)(lock->bans_end - lock->period_end) > 0)
 		lock->period_end = lock->bans_end;
 	lock->turns = 0;
-	lock->last_users = lock->users;
 	lock->last_weights = lock->weights;
 	lock->users = 0;
+	lock->counted = 0;
 	lock->weights = 0;
 }
 
 /* As the new holder: counts @account's thread among those who use the lock. */
 static inline void scl_count_in(struct scl *lock, struct w_account *account)
 {
+	uint32_t bit = UINT32_C(1) << w_self_id() % 32;
+	bool was_new;
+
 	if (w_unlikely(!lock->period || scl_period_over(lock, lock->since)))
 		scl_begin_period(lock, lock->since);
 	if (account->recent == lock->period)
 		return;
+	was_new = !account->recent;
 	account->recent = lock->period;
+	/* An account that is new may be one that was forgotten. */
+	if (was_new && (lock->counted & bit))
+		return;
+	lock->counted |= bit;
 	lock->users++;
 	lock->weights += w_weight();
 }
@@ -168,11 +176,11 @@ static inline bool scl_charge(struct scl *lock, struct w_account *account)
 	return (int64_t)(account->until - now) > 0;
 }
 
-/* Opens an account that is new, or was forgotten: it has no credit, and no ban. */
-static inline struct w_account *scl_open(struct w_account *account)
+/* Opens an account that is new, or was forgotten: it has no credit, and no ban, from @since on (0: now). */
+static inline struct w_account *scl_open(struct w_account *account, uint64_t since)
 {
 	if (w_unlikely(!account->until))
-		account->until = w_now();
+		account->until = since ? since : w_now();
 	return account;
 }
 
@@ -335,7 +343,7 @@ static inline bool scl_take_between(struct scl *lock, struct w_account *account)
 
 static inline bool scl_try_acquire(struct scl *lock)
 {
-	return scl_take_between(lock, scl_open(w_account(lock)));
+	return scl_take_between(lock, scl_open(w_account(lock), 0));
 }
 
 /* Takes @lock, in whoever's slice, by polling until the deadline. */
@@ -369,7 +377,7 @@ static W_SLOW void scl_acquire_slice(struct scl *lock, struct w_account *account
 /* Takes @lock. False if @deadline (NULL: never) passed first. */
 static inline bool scl_acquire(struct scl *lock, struct scl_policy policy, const struct w_deadline *deadline)
 {
-	struct w_account *account = scl_open(w_account(lock));
+	struct w_account *account = scl_open(w_account(lock), 0);
 	uint64_t now;
 
 	if (scl_owns_slice(lock) && scl_slice_end(lock, policy) && scl_take(lock, account))
@@ -397,7 +405,8 @@ static inline bool scl_release(struct scl *lock, struct scl_policy policy)
 	if (w_unlikely(!(w_load_relaxed(&lock->word) & SCL_HELD)))
 		return false;
 	scl_drop_waiters(lock);
-	wakes_head = scl_charge(lock, scl_open(w_account(lock))) && scl_owns_slice(lock) && scl_give_up_slice(lock);
+	wakes_head = scl_charge(lock, scl_open(w_account(lock), lock->since)) && scl_owns_slice(lock) &&
+		     scl_give_up_slice(lock);
 	/* [U92] release: pairs with [U91]; our critical section */
 	if (w_exchange_release(word, 0) & SCL_SLEEPER) {
 		w_event(wake_late);

@@ -295,6 +295,8 @@ def locks_of(kind):
     return found
 
 
+# A program of many locks, each of which waits for its owner's slice of 2 ms to end, stands still most of the time.
+SETTINGS = {"scl": ",slice=20"}
 LOCKS = locks_of("LOCK")
 RWLOCKS = locks_of("RWLOCK")
 # For programs that take seconds to begin and end: what somebody who runs such a program might choose.
@@ -322,7 +324,7 @@ def run(program, lock, limit):
     if lock == NATIVE:
         return program.run([], environment(), limit)
     option = "--rwlock" if lock in RWLOCKS else "--lock"
-    prefix = [str(POUNDLOCK), "run", option, lock, "--"]
+    prefix = [str(POUNDLOCK), "run", option, lock + SETTINGS.get(lock, ""), "--"]
     outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1"), limit)
     check_active(lock, outcome.errors)
     return outcome

@@ -134,21 +134,38 @@ static void newcomer(enum wait wait)
 /* Who is alone after many is banned for them no longer than two periods, each over when all could have had a turn. */
 static void forgotten(enum wait wait)
 {
+	const uint32_t many = 24;
 	uint32_t period, turns = 0;
 
 	begin(wait);
-	for (int i = 0; i < MOST; i++)
+	for (uint32_t i = 0; i < many; i++)
 		add(1000, 0);
 	run(10 * MILLISECOND);
-	EXPECT(scl_total(&lock) == MOST * 1024);
+	EXPECT(scl_total(&lock) == many * 1024);
 	period = lock.period;
 	while (lock.period < period + 2) {
-		EXPECT(scl_total(&lock) >= MOST * 1024 && ++turns < 5 * MOST, "turn %u", turns);
-		lock.since += SCL_PERIOD / MOST;
+		EXPECT(scl_total(&lock) >= many * 1024 && ++turns < 5 * many, "turn %u", turns);
+		lock.since += SCL_PERIOD / many;
 		lock.turns++;
-		scl_count_in(&lock, scl_open(w_account(&lock)));
+		scl_count_in(&lock, scl_open(w_account(&lock), 0));
 	}
 	EXPECT(scl_total(&lock) == w_weight());
+}
+
+/* A thread whose account is forgotten between its acquisitions is counted once a period, and not banned while alone. */
+static void forgotten_account(enum wait wait)
+{
+	struct w_account none = {0};
+
+	begin(wait);
+	for (int i = 0; i < 100; i++) {
+		*w_account(&lock) = (struct w_account){.lock = &lock};
+		EXPECT(scl_try_acquire(&lock));
+		*w_account(&lock) = (struct w_account){.lock = &lock};
+		EXPECT(scl_release(&lock, policy));
+		EXPECT(lock.weights == w_weight() && w_account(&lock)->until <= w_now());
+	}
+	*w_account(&lock) = none;
 }
 
 /* trylock takes a free lock in another's slice, and while its thread is banned. */
@@ -163,8 +180,8 @@ static void trylock(enum wait wait)
 	EXPECT(!try_acquire_failed, "trylock failed on a free lock");
 }
 
-static void (*const tests[])(enum wait wait) = {
-	long_and_short_holds, weights, alone, slices, newcomer, forgotten, trylock};
+static void (*const tests[])(enum wait wait) = {long_and_short_holds, weights, alone, slices, newcomer, forgotten,
+						forgotten_account,    trylock};
 
 static void all(void)
 {
