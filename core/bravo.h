@@ -69,7 +69,7 @@ static inline struct w_visible *bravo_entry(const struct bravo *lock)
 
 static inline void bravo_vacate(struct w_visible *entry)
 {
-	/* [B1] release: pairs with [B2], [B5], [B7]; our critical section, and the entry's fields */
+	/* [B1] release: pairs with [B2], [B5]; our critical section, and the entry's fields */
 	w_store_release(&entry->lock, 0);
 }
 
@@ -234,7 +234,7 @@ static inline bool bravo_await(const struct bravo *lock, struct w_visible *entry
 	while (w_load_acquire(&entry->lock) == (uintptr_t)lock) {
 		if (!patient || w_expired(deadline))
 			return false;
-		/* [B7] acquire: pairs with [B1], as [B5] */
+		/* [B7] acquire: pairs with nothing; [B5] reads again */
 		if (w_wait_acquire(&entry->lock, VAL != (uintptr_t)lock, wait_turn(wait), deadline) ==
 			    (uintptr_t)lock &&
 		    wait == WAIT_PARK)

@@ -34,7 +34,8 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     let survivors = Survivors::read(&sources.root)?;
     let mut killers = Killers::read(&sources.root)?;
     let all = if arguments.faults { Vec::new() } else { mutate::all(sources)? };
-    let mut faults = mutate::known_faults(sources)?;
+    let known_faults = mutate::known_faults(sources)?;
+    let mut faults: Vec<&Mutant> = known_faults.iter().filter(|fault| arguments.matches(&fault.name)).collect();
     let mut mutants: Vec<&Mutant> = all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
     if arguments.kills {
         let count = mutants.iter().filter(|mutant| !is_judged(mutant, &survivors, &killers)).count();
@@ -54,12 +55,12 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
         mutants.shuffle(&mut SmallRng::seed_from_u64(arguments.seed));
         mutants.truncate(sample);
     }
-    let mutants: Vec<&Mutant> = faults.iter().filter(|fault| arguments.matches(&fault.name)).chain(mutants).collect();
+    let mutants: Vec<&Mutant> = faults.into_iter().chain(mutants).collect();
     if mutants.is_empty() {
         bail!("no mutant of that name: {}", arguments.filters.join(" "));
     }
     if arguments.accept && arguments.filters.is_empty() && !arguments.faults {
-        killers.retain(|name| all.iter().chain(&faults).any(|mutant| mutant.name == name))?;
+        killers.retain(|name| all.iter().chain(&known_faults).any(|mutant| mutant.name == name))?;
     }
     let mut failed = hunt(&mutants, sources, expected, &survivors, &mut killers, arguments)?;
     if !arguments.faults && arguments.filters.is_empty() {

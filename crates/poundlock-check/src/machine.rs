@@ -1396,6 +1396,13 @@ extern "C" fn arrival(thread: u32) -> u64 {
     machine().now.order.arrival(thread as usize)
 }
 
+const NO_OBJECT: &str = "no atomic object of the client's";
+
+/// Whether there can be an atomic object of the client's.
+fn may_be_atomic(address: usize, size: usize) -> bool {
+    matches!(size, 4 | 8) && address.is_multiple_of(size) && arena::holds(address, size)
+}
+
 impl Machine {
     /// Refuses what the machine cannot do, before it stops the thread there.
     fn check_request(&mut self, thread: usize, site: &Site) {
@@ -1404,8 +1411,8 @@ impl Machine {
         if size == 0 {
             return;
         }
-        if size != 4 && size != 8 || !address.is_multiple_of(size) || !arena::holds(address, size) {
-            self.blame(thread, "no atomic object of the client's");
+        if !may_be_atomic(address, size) {
+            self.blame(thread, NO_OBJECT);
         }
     }
 
@@ -1414,6 +1421,10 @@ impl Machine {
             return 0;
         }
         let size = site.size as usize;
+        if !may_be_atomic(address, size) {
+            self.fault.get_or_insert(format!("{NO_OBJECT}: {} ({})", self.when, place(site)));
+            return 0;
+        }
         let request = Request { site, address, operand, expected, brief: false, deadline: 0 };
         let location = self.places.number(address, size);
         if self.now.memory.is_dead(location) {
