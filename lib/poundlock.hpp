@@ -53,10 +53,30 @@ bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time
 	}
 }
 
+// The timed ways of TimedLockable, for a @Lock that has timed_lock(clock, deadline) as try_until() wants it.
+template <class Lock> class timed_lockable
+{
+      public:
+	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	{
+		return try_lock_until(std::chrono::steady_clock::now() + timeout);
+	}
+
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+	{
+		return try_until(
+			[this](clockid_t clock, const timespec *deadline) {
+				return static_cast<Lock *>(this)->timed_lock(clock, deadline);
+			},
+			time);
+	}
+};
+
 } // namespace detail
 
 // The default mutex (poundlock.h). Not recursive, not copyable.
-class mutex
+class mutex : public detail::timed_lockable<mutex>
 {
       public:
 	constexpr mutex() noexcept = default;
@@ -73,21 +93,6 @@ class mutex
 		return pound_mutex_trylock(&native);
 	}
 
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
-	{
-		return try_lock_until(std::chrono::steady_clock::now() + timeout);
-	}
-
-	template <class Clock, class Duration>
-	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
-	{
-		return detail::try_until(
-			[this](clockid_t clock, const timespec *deadline) {
-				return pound_mutex_timedlock(&native, clock, deadline);
-			},
-			time);
-	}
-
 	void unlock() noexcept
 	{
 		pound_mutex_unlock(&native);
@@ -100,11 +105,18 @@ class mutex
 	}
 
       private:
+	friend detail::timed_lockable<mutex>;
+
+	int timed_lock(clockid_t clock, const timespec *deadline) noexcept
+	{
+		return pound_mutex_timedlock(&native, clock, deadline);
+	}
+
 	pound_mutex_t native = POUND_MUTEX_INIT;
 };
 
 // A lock by name, e.g. pound::any_mutex("mcs,wait=spin"). Throws std::invalid_argument with the line that says why.
-class any_mutex
+class any_mutex : public detail::timed_lockable<any_mutex>
 {
       public:
 	explicit any_mutex(const std::string &spec)
@@ -132,33 +144,25 @@ class any_mutex
 		return pound_lock_trylock(&native);
 	}
 
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
-	{
-		return try_lock_until(std::chrono::steady_clock::now() + timeout);
-	}
-
-	template <class Clock, class Duration>
-	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
-	{
-		return detail::try_until(
-			[this](clockid_t clock, const timespec *deadline) {
-				return pound_lock_timedlock(&native, clock, deadline);
-			},
-			time);
-	}
-
 	void unlock() noexcept
 	{
 		pound_lock_unlock(&native);
 	}
 
       private:
+	friend detail::timed_lockable<any_mutex>;
+
+	int timed_lock(clockid_t clock, const timespec *deadline) noexcept
+	{
+		return pound_lock_timedlock(&native, clock, deadline);
+	}
+
 	pound_lock_t native;
 };
 
 // Readers together or a writer alone: the default readers-writer lock (poundlock.h), or one by name, e.g.
 // pound::shared_mutex("bravo"); that throws std::invalid_argument with the line that says why. Not copyable.
-class shared_mutex
+class shared_mutex : public detail::timed_lockable<shared_mutex>
 {
       public:
 	constexpr shared_mutex() noexcept = default;
@@ -180,21 +184,6 @@ class shared_mutex
 	bool try_lock() noexcept
 	{
 		return pound_rwlock_trywrlock(&native);
-	}
-
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
-	{
-		return try_lock_until(std::chrono::steady_clock::now() + timeout);
-	}
-
-	template <class Clock, class Duration>
-	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
-	{
-		return detail::try_until(
-			[this](clockid_t clock, const timespec *deadline) {
-				return pound_rwlock_timedwrlock(&native, clock, deadline);
-			},
-			time);
 	}
 
 	void unlock() noexcept
@@ -251,6 +240,13 @@ class shared_mutex
 	}
 
       private:
+	friend detail::timed_lockable<shared_mutex>;
+
+	int timed_lock(clockid_t clock, const timespec *deadline) noexcept
+	{
+		return pound_rwlock_timedwrlock(&native, clock, deadline);
+	}
+
 	pound_rwlock_t native = POUND_RWLOCK_INIT;
 };
 

@@ -43,7 +43,7 @@ static void *wait_without_memory(void *argument)
 /* From now on nothing can be mapped. */
 static void exhaust(void)
 {
-	struct rlimit limit = {.rlim_cur = 1, .rlim_max = RLIM_INFINITY};
+	struct rlimit limit;
 
 	EXPECT(!getrlimit(RLIMIT_AS, &limit), "getrlimit");
 	limit.rlim_cur = 1;
