@@ -236,14 +236,12 @@ def check_stress_ng(output):
 
 def linker():
     """ld.lld links a large archive with 8 threads. The first, native, result is what all others must be, to the byte."""
-    archive = subprocess.run(
-        ["gcc", "-print-file-name=libstdc++.a"], capture_output=True, text=True, check=True
-    ).stdout.strip()
     digests = []
 
     def command(directory):
-        link = f"ld.lld --threads=8 -z notext -shared --whole-archive {archive} -o {directory}/linked"
-        return ["sh", "-c", f"for i in 1 2 3 4 5; do {link} || exit; done; sha256sum < {directory}/linked"]
+        link = f"ld.lld --threads=8 -z notext -shared --whole-archive $archive -o {directory}/linked"
+        script = f"for i in 1 2 3 4 5; do {link} || exit; done; sha256sum < {directory}/linked"
+        return ["sh", "-c", f"archive=$(gcc -print-file-name=libstdc++.a) || exit; {script}"]
 
     def check(output):
         digests.append(output.strip())
@@ -273,9 +271,7 @@ def programs_of(percent):
         checked("node", "node", str(HERE / "workers.js"), str(percent)),
         stress_ng(percent),
         linker(),
-        Server(
-            "redis", redis_load.command, lambda path: redis_load.load(path, part(8000)), slow=True
-        ),
+        Server("redis", redis_load.command, lambda path: redis_load.load(path, part(8000)), slow=True),
         Server(
             "mariadb",
             database.command,
