@@ -29,7 +29,7 @@
 static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
 #define EACH_CLOCK(clock) for (const clockid_t *clock = clocks; clock < clocks + 2; clock++)
 
-/* The time on @clock in @milliseconds. */
+/* The time on @clock in @milliseconds, which may be negative. */
 static inline struct timespec from_now(clockid_t clock, long milliseconds)
 {
 	struct timespec at;
@@ -40,6 +40,9 @@ static inline struct timespec from_now(clockid_t clock, long milliseconds)
 	if (at.tv_nsec >= 1000000000) {
 		at.tv_sec++;
 		at.tv_nsec -= 1000000000;
+	} else if (at.tv_nsec < 0) {
+		at.tv_sec--;
+		at.tv_nsec += 1000000000;
 	}
 	return at;
 }
