@@ -31,11 +31,7 @@ static void *wait_without_memory(void *argument)
 		if (i % 100 == 0)
 			(void)pthread_cond_timedwait(&cond, &mutex, &past); /* or the signal of another thread */
 		EXPECT_OK(pthread_mutex_unlock(&mutex));
-		EXPECT_OK(pthread_rwlock_wrlock(&rwlock));
-		written++;
-		EXPECT_OK(pthread_rwlock_unlock(&rwlock));
-		EXPECT_OK(pthread_rwlock_rdlock(&rwlock));
-		EXPECT_OK(pthread_rwlock_unlock(&rwlock));
+		write_and_read(&rwlock, &written);
 	}
 	return argument;
 }

@@ -84,6 +84,16 @@ static inline void *finish(pthread_t thread)
 	return result;
 }
 
+/* Counts once more what the lock protects, and comes back as a reader. */
+static inline void write_and_read(pthread_rwlock_t *rwlock, unsigned long *written)
+{
+	EXPECT_OK(pthread_rwlock_wrlock(rwlock));
+	++*written;
+	EXPECT_OK(pthread_rwlock_unlock(rwlock));
+	EXPECT_OK(pthread_rwlock_rdlock(rwlock));
+	EXPECT_OK(pthread_rwlock_unlock(rwlock));
+}
+
 /* What @call returns for @mutex in another thread. */
 struct elsewhere {
 	int (*call)(pthread_mutex_t *mutex);

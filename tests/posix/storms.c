@@ -46,11 +46,7 @@ static void *contend(void *argument)
 		if (*rounds % 64 == 0)
 			(void)pthread_cond_timedwait(&cond, &mutex, &soon);
 		EXPECT_OK(pthread_mutex_unlock(&mutex));
-		EXPECT_OK(pthread_rwlock_wrlock(&rwlock));
-		written++;
-		EXPECT_OK(pthread_rwlock_unlock(&rwlock));
-		EXPECT_OK(pthread_rwlock_rdlock(&rwlock));
-		EXPECT_OK(pthread_rwlock_unlock(&rwlock));
+		write_and_read(&rwlock, &written);
 	}
 	return argument;
 }

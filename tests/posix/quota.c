@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A group with a fifth of a CPU, as a container may have: who waits does not eat what the holder could run with. While a
+ * holder sleeps, the group is never throttled; while holders work, nearly all that the group uses is their work. Told by
+ * the kernel's counts of throttled periods and of CPU time, not by clocks.
+ *
+ * Skipped, with a line that says why, where no such group can be made: who is not root, and where the controller is not
+ * to be had.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "posix.h"
+
+#define SKIPPED 77
+#define THREADS 8
+#define HELD_MS 1000
+#define WORK_US 2000 /* of CPU time in a critical section */
+#define ROUNDS 10
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+
+static char group[128];
+
+/* ---- The group ---- */
+
+static const struct version {
+	const char *root, *limit, *text;
+} versions[] = {
+	/* The hierarchy's root, the file with the quota, and what is written there; version 1's period is 100 ms anyway. */
+	{"/sys/fs/cgroup", "cpu.max", "20000 100000"},
+	{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"},
+};
+
+static void in_group(char *path, size_t size, const char *file)
+{
+	EXPECT((size_t)snprintf(path, size, "%s/%s", group, file) < size, "%s/%s", group, file);
+}
+
+static bool write_in_group(const char *file, const char *text)
+{
+	char path[192];
+	bool done;
+	int fd;
+
+	in_group(path, sizeof(path), file);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return false;
+	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return done;
+}
+
+static bool make_group(void)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+		snprintf(group, sizeof(group), "%s/poundlock-quota-%ld", versions[i].root, (long)getpid());
+		if (mkdir(group, 0700))
+			continue;
+		if (write_in_group(versions[i].limit, versions[i].text))
+			return true;
+		rmdir(group);
+	}
+	return false;
+}
+
+/* How many periods the group was stopped in, because its quota was used up. */
+static long throttled(void)
+{
+	char path[192], name[64];
+	long value, found = -1;
+	FILE *file;
+
+	in_group(path, sizeof(path), "cpu.stat");
+	file = fopen(path, "r");
+	EXPECT(file, "%s", path);
+	while (fscanf(file, "%63s %ld", name, &value) == 2)
+		if (!strcmp(name, "nr_throttled"))
+			found = value;
+	fclose(file);
+	EXPECT(found >= 0, "%s does not tell nr_throttled", path);
+	return found;
+}
+
+/* ---- CPU time ---- */
+
+static long used_us(void)
+{
+	struct rusage usage;
+
+	EXPECT(!getrusage(RUSAGE_SELF, &usage), "getrusage");
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
+	       usage.ru_stime.tv_usec;
+}
+
+static long thread_us(void)
+{
+	struct timespec used;
+
+	EXPECT(!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), "clock_gettime");
+	return used.tv_sec * 1000000 + used.tv_nsec / 1000;
+}
+
+/* ---- While a holder sleeps ---- */
+
+static void *lock_mutex(void *argument)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return argument;
+}
+
+static void *read_or_write(void *argument)
+{
+	EXPECT_OK(argument ? pthread_rwlock_wrlock(&rwlock) : pthread_rwlock_rdlock(&rwlock));
+	EXPECT_OK(pthread_rwlock_unlock(&rwlock));
+	return argument;
+}
+
+/* Threads @wait for what the caller holds. */
+static void expect_quota_left(void *(*wait)(void *), const char *what, pthread_t *threads)
+{
+	long before;
+
+	for (size_t i = 0; i < THREADS; i++)
+		threads[i] = start(wait, i % 2 ? threads : NULL);
+	sleep_ms(HELD_MS / 2); /* to start threads takes CPU time, too */
+	before = throttled();
+	sleep_ms(HELD_MS);
+	EXPECT(throttled() == before, "waiters for a %s used the quota up in %ld periods", what, throttled() - before);
+}
+
+static void finish_all(pthread_t *threads)
+{
+	for (size_t i = 0; i < THREADS; i++)
+		finish(threads[i]);
+}
+
+static void sleep_as_holder(void)
+{
+	pthread_t threads[THREADS];
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	expect_quota_left(lock_mutex, "mutex", threads);
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	finish_all(threads);
+	EXPECT_OK(pthread_rwlock_wrlock(&rwlock));
+	expect_quota_left(read_or_write, "readers-writer lock", threads);
+	EXPECT_OK(pthread_rwlock_unlock(&rwlock));
+	finish_all(threads);
+}
+
+/* ---- While holders work ---- */
+
+static void *work(void *argument)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		long from;
+
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		for (from = thread_us(); thread_us() - from < WORK_US;)
+			;
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+	}
+	return argument;
+}
+
+static void work_as_holders(void)
+{
+	long before = used_us(), used, due = THREADS * ROUNDS * WORK_US;
+	pthread_t threads[THREADS];
+
+	for (size_t i = 0; i < THREADS; i++)
+		threads[i] = start(work, NULL);
+	finish_all(threads);
+	used = used_us() - before;
+	EXPECT(used < due + due / 2, "%ld us of CPU time were used for %ld us of work", used, due);
+}
+
+/* The group cannot be removed while its process lives. */
+int main(void)
+{
+	pid_t child;
+	int status;
+
+	if (!make_group()) {
+		printf("skipped: no group with a quota can be made here\n");
+		return SKIPPED;
+	}
+	child = fork();
+	if (!child) {
+		EXPECT(write_in_group("cgroup.procs", "0"), "could not enter %s", group);
+		sleep_as_holder();
+		work_as_holders();
+		return 0;
+	}
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child, "fork");
+	EXPECT(!rmdir(group), "could not remove %s", group);
+	EXPECT(!status, "ended with %x", status);
+	return 0;
+}
