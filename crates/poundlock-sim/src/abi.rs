@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What C and Rust have in common: `world/sim/engine.h` and `locks.h`, and the hooks that the compiler calls for plain
+//! accesses. Change both sides together.
+
+use crate::engine::{NEVER, engine};
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// `struct sim_setting`.
+#[repr(C)]
+pub(crate) struct Setting {
+    pub name: *const c_char,
+    pub offset: usize,
+    pub value: u32,
+    pub least: u32,
+    pub most: u32,
+    pub names: *const c_char,
+}
+
+/// `struct sim_ops`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Ops {
+    /// Both are none of an alias.
+    pub lock: Option<unsafe extern "C" fn(*mut c_void) -> *mut c_void>,
+    pub unlock: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    pub lock_shared: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub unlock_shared: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+/// `struct sim_lock`.
+#[repr(C)]
+pub(crate) struct Lock {
+    pub name: *const c_char,
+    pub alias: *const c_char,
+    pub size: Option<unsafe extern "C" fn() -> usize>,
+    pub init: Option<unsafe extern "C" fn(*mut c_void, usize)>,
+    pub ops: [Ops; 3],
+    pub wait: u32,
+    pub policy: *mut u32,
+    pub settings: *const Setting,
+}
+
+/// `struct section_settings`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SectionSettings {
+    pub kind: u32,
+    pub words: u32,
+    pub keys: u32,
+    pub buckets: u32,
+    pub writes: u32,
+}
+
+/// `struct section_operation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub verb: u32,
+    pub key: u32,
+    pub to: u32,
+}
+
+unsafe extern "C" {
+    pub(crate) static sim_locks: Lock;
+    pub(crate) static sim_event_names: *const c_char;
+    pub(crate) static sim_self_size: usize;
+    pub(crate) static sim_visible_size: usize;
+    pub(crate) fn sim_self_make(memory: *mut c_void, random: u32, weight: u32, group: u32);
+    pub(crate) fn sim_group_weight_set(group: u32, weight: u32);
+    pub(crate) fn sim_section_size(settings: *const SectionSettings) -> usize;
+    pub(crate) fn sim_section_fill(settings: *const SectionSettings, data: *mut c_void, seed: u64);
+    pub(crate) fn sim_section_draw(settings: *const SectionSettings, random: *mut u64) -> Operation;
+    pub(crate) fn sim_section_do(settings: *const SectionSettings, data: *mut c_void, operation: Operation) -> c_int;
+    pub(crate) fn sim_section_check(
+        settings: *const SectionSettings,
+        data: *const c_void,
+        operations: u64,
+        net: i64,
+    ) -> *const c_char;
+}
+
+/// Defines what C calls: each takes the engine that runs the calling coroutine.
+macro_rules! offer {
+    ($($name:ident($engine:ident $(, $argument:ident: $type:ty)*) $(-> $result:ty)? $body:block)*) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: C code of the simulated world runs only in coroutines of the engine.
+            let $engine = unsafe { engine() };
+            $body
+        }
+    )* };
+}
+
+fn until(nanoseconds: u64) -> u64 {
+    if nanoseconds == u64::MAX { NEVER } else { nanoseconds.saturating_mul(1000) }
+}
+
+offer! {
+    sim_load(engine, object: usize, size: u32) -> u64 { engine.load(object, size) }
+    sim_store(engine, object: usize, size: u32, value: u64) { engine.store(object, size, value) }
+    sim_exchange(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |_| Some(value)) }
+    sim_compare_exchange(engine, object: usize, size: u32, expected: u64, value: u64) -> u64 {
+        // An expected value may come with bits beyond the object's size.
+        let expected = if size == 4 { expected & 0xffff_ffff } else { expected };
+        engine.update(object, size, |old| (old == expected).then_some(value))
+    }
+    sim_fetch_add(engine, object: usize, size: u32, value: u64) -> u64 {
+        engine.update(object, size, |old| Some(old.wrapping_add(value)))
+    }
+    sim_fetch_or(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |old| Some(old | value)) }
+    sim_fetch_and(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |old| Some(old & value)) }
+    sim_fence(engine) { engine.fence() }
+    sim_wait_begin(engine, how: u32) { engine.wait_begin(how) }
+    sim_wait_again(engine, deadline: u64) -> bool { engine.wait_again(until(deadline)) }
+    sim_wait_end(engine) { engine.wait_end() }
+    sim_pause(engine, pauses: u32) { engine.pause_for(pauses) }
+    sim_yield(engine) { engine.yield_cpu() }
+    sim_park(engine, object: usize, expected: u32, deadline: u64) { engine.park(object, expected.into(), until(deadline)) }
+    sim_unpark(engine, object: usize, all: bool) { engine.unpark(object, all) }
+    sim_now(engine) -> u64 { engine.clock() }
+    sim_cpu(engine) -> u32 { engine.place(); engine.me().cpu as u32 }
+    sim_domain(engine) -> u32 { engine.locality() as u32 }
+    sim_route_position(engine) -> u32 { engine.route_position() as u32 }
+    sim_cpu_count(engine) -> u32 { engine.machine.cpus.len() as u32 }
+    sim_domain_count(engine) -> u32 { engine.locality_count() as u32 }
+    sim_event(engine, event: u32) { engine.event(event as usize) }
+    sim_number(engine) -> u32 { engine.current }
+    sim_self(engine) -> usize { engine.record() }
+    sim_common(engine, bytes: usize) -> usize { engine.common(bytes) }
+    sim_visible(engine) -> usize {
+        // SAFETY: a constant of the C side.
+        let bytes = unsafe { sim_visible_size };
+        engine.visible(bytes)
+    }
+    sim_fail(engine, what: *const c_char) {
+        // SAFETY: a literal of the C side.
+        let what = unsafe { CStr::from_ptr(what) }.to_string_lossy().into_owned();
+        engine.fail(&what)
+    }
+    __tsan_read1(engine, p: usize) { engine.plain(p, 1, false) }
+    __tsan_read2(engine, p: usize) { engine.plain(p, 2, false) }
+    __tsan_read4(engine, p: usize) { engine.plain(p, 4, false) }
+    __tsan_read8(engine, p: usize) { engine.plain(p, 8, false) }
+    __tsan_read16(engine, p: usize) { engine.plain(p, 16, false) }
+    __tsan_unaligned_read2(engine, p: usize) { engine.plain(p, 2, false) }
+    __tsan_unaligned_read4(engine, p: usize) { engine.plain(p, 4, false) }
+    __tsan_unaligned_read8(engine, p: usize) { engine.plain(p, 8, false) }
+    __tsan_unaligned_read16(engine, p: usize) { engine.plain(p, 16, false) }
+    __tsan_read_range(engine, p: usize, size: usize) { engine.plain(p, size, false) }
+    __tsan_write1(engine, p: usize) { engine.plain(p, 1, true) }
+    __tsan_write2(engine, p: usize) { engine.plain(p, 2, true) }
+    __tsan_write4(engine, p: usize) { engine.plain(p, 4, true) }
+    __tsan_write8(engine, p: usize) { engine.plain(p, 8, true) }
+    __tsan_write16(engine, p: usize) { engine.plain(p, 16, true) }
+    __tsan_unaligned_write2(engine, p: usize) { engine.plain(p, 2, true) }
+    __tsan_unaligned_write4(engine, p: usize) { engine.plain(p, 4, true) }
+    __tsan_unaligned_write8(engine, p: usize) { engine.plain(p, 8, true) }
+    __tsan_unaligned_write16(engine, p: usize) { engine.plain(p, 16, true) }
+    __tsan_write_range(engine, p: usize, size: usize) { engine.plain(p, size, true) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __tsan_init() {}
+
+#[unsafe(no_mangle)]
+extern "C" fn __tsan_func_entry(_caller: usize) {}
+
+#[unsafe(no_mangle)]
+extern "C" fn __tsan_func_exit() {}

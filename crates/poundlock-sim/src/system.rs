@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulated operating system: run queues by virtual time as CFS has them, slices, preemption, futexes, migration.
+
+use crate::engine::{Engine, NEVER, State, ThreadId, What};
+use crate::machine::{Machine, Time};
+use crate::trace::Mark;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Clone, Default)]
+struct Queue {
+    running: Option<ThreadId>,
+    ready: Vec<ThreadId>,
+    /// Changes with each thread that gets the CPU.
+    generation: u32,
+    /// An event will look at the queue.
+    picks: bool,
+}
+
+#[derive(Default)]
+struct Bucket {
+    sleepers: VecDeque<ThreadId>,
+    /// Its lock is taken until then.
+    busy: Time,
+}
+
+/// What the system knows.
+pub(crate) struct System {
+    cpus: Vec<Queue>,
+    siblings: Vec<Vec<usize>>,
+    futexes: BTreeMap<usize, Bucket>,
+    /// Threads stay where they were put.
+    pub pinned: bool,
+}
+
+impl System {
+    pub fn new(machine: &Machine) -> System {
+        let siblings = |cpu: usize| {
+            let same = |other: &usize| *other != cpu && machine.cpus[*other].core == machine.cpus[cpu].core;
+            (0..machine.cpus.len()).filter(same).collect()
+        };
+        System {
+            cpus: vec![Queue::default(); machine.cpus.len()],
+            siblings: (0..machine.cpus.len()).map(siblings).collect(),
+            futexes: BTreeMap::new(),
+            pinned: true,
+        }
+    }
+
+    pub fn running(&self, cpu: usize) -> Option<ThreadId> {
+        self.cpus[cpu].running
+    }
+
+    pub fn siblings(&self, cpu: usize) -> &[usize] {
+        &self.siblings[cpu]
+    }
+
+    /// A thread that has never run.
+    pub fn enqueue_new(&mut self, thread: ThreadId, cpu: usize) {
+        self.cpus[cpu].ready.push(thread);
+    }
+}
+
+impl Engine {
+    /// The first thread of a CPU begins.
+    pub fn start_cpu(&mut self, cpu: usize, delay: Time) {
+        if !self.system.cpus[cpu].ready.is_empty() {
+            let first = self.system.cpus[cpu].ready.remove(0);
+            self.give_cpu(cpu, first, delay);
+        }
+    }
+
+    /// Half of CFS's latency, split among the threads of the CPU, but no less than its granularity.
+    fn slice(&self, cpu: usize) -> Time {
+        let threads = self.system.cpus[cpu].ready.len() as Time + 1;
+        (self.machine.period / threads).max(self.machine.slice)
+    }
+
+    fn give_cpu(&mut self, cpu: usize, id: ThreadId, delay: Time) {
+        let at = self.now + delay;
+        let queue = &mut self.system.cpus[cpu];
+        queue.running = Some(id);
+        queue.generation += 1;
+        let (generation, others) = (queue.generation, !queue.ready.is_empty());
+        let core = self.machine.cpus[cpu].core as u16;
+        let thread = &mut self.threads[id as usize];
+        thread.on_since = self.now;
+        thread.cpu = cpu;
+        // Its buffer was empty before it could move.
+        thread.core = core;
+        let drains = matches!(thread.state, State::Drains(_)) && !thread.goes_on;
+        if !drains {
+            thread.state = State::Runs;
+            thread.generation += 1;
+            thread.resume_at = at + std::mem::take(&mut thread.rest);
+            let (at, generation) = (thread.resume_at, thread.generation);
+            self.schedule(at, What::Resume, id, generation);
+        }
+        self.trace.note(at, id, Mark::OnCpu(cpu as u32));
+        if others {
+            let slice = self.slice(cpu);
+            self.schedule(at + slice, What::Slice, cpu as u32, generation);
+        }
+    }
+
+    /// The thread's time on the CPU counts, by its weight.
+    fn charge(&mut self, id: ThreadId) {
+        let now = self.now;
+        let thread = &mut self.threads[id as usize];
+        let time = now.saturating_sub(thread.on_since);
+        thread.virtual_run += (time as f64 * 1024.0 / f64::from(thread.weight)) as Time;
+        thread.on_since = now;
+    }
+
+    /// Takes the CPU from a thread that would go on.
+    fn preempt(&mut self, id: ThreadId) {
+        self.charge(id);
+        let now = self.now;
+        let state = self.threads[id as usize].state;
+        if state == State::Spins {
+            self.stop_sleeping(id);
+        }
+        let thread = &mut self.threads[id as usize];
+        match state {
+            State::Drains(_) => {}
+            State::Spins => {
+                thread.rest = 0;
+                thread.state = State::Ready;
+                thread.generation += 1;
+            }
+            _ => {
+                thread.rest = thread.resume_at.saturating_sub(now);
+                thread.state = State::Ready;
+                thread.generation += 1;
+            }
+        }
+        thread.preempted += 1;
+        self.trace.note(now, id, Mark::Preempted);
+    }
+
+    pub fn slice_over(&mut self, cpu: usize, generation: u32) {
+        let queue = &self.system.cpus[cpu];
+        let Some(id) = queue.running else { return };
+        if queue.generation != generation || queue.ready.is_empty() {
+            return;
+        }
+        self.preempt(id);
+        self.system.cpus[cpu].ready.push(id);
+        self.system.cpus[cpu].running = None;
+        self.pick(cpu);
+    }
+
+    pub fn pick_event(&mut self, cpu: usize) {
+        self.system.cpus[cpu].picks = false;
+        if self.system.cpus[cpu].running.is_none() {
+            self.pick(cpu);
+        }
+    }
+
+    /// Gives an idle CPU to the thread that has run least; one that has none takes a neighbour's.
+    fn pick(&mut self, cpu: usize) {
+        if self.system.cpus[cpu].ready.is_empty() && !self.system.pinned {
+            self.pull(cpu);
+        }
+        let ready = &self.system.cpus[cpu].ready;
+        let least = (0..ready.len()).min_by_key(|i| self.threads[ready[*i] as usize].virtual_run);
+        if let Some(at) = least {
+            let id = self.system.cpus[cpu].ready.remove(at);
+            let switch = self.machine.switch;
+            self.give_cpu(cpu, id, switch);
+        }
+    }
+
+    /// Takes a waiting thread from the longest queue, of the same domain if there is one.
+    fn pull(&mut self, cpu: usize) {
+        let here = self.machine.cpus[cpu];
+        let longest = (0..self.system.cpus.len())
+            .filter(|other| !self.system.cpus[*other].ready.is_empty())
+            .max_by_key(|other| {
+                let near = self.machine.cpus[*other].domain == here.domain;
+                (near, self.system.cpus[*other].ready.len(), usize::MAX - *other)
+            });
+        if let Some(other) = longest {
+            // One that waits for its stores to drain is not moved: they are its core's.
+            let queue = &self.system.cpus[other].ready;
+            let movable = |id: &ThreadId| !matches!(self.threads[*id as usize].state, State::Drains(_));
+            if let Some(at) = queue.iter().position(movable) {
+                let id = self.system.cpus[other].ready.remove(at);
+                self.system.cpus[cpu].ready.push(id);
+            }
+        }
+    }
+
+    /// The thread has ended, or sleeps.
+    pub fn leave_cpu(&mut self, id: ThreadId) {
+        let cpu = self.threads[id as usize].cpu;
+        let queue = &mut self.system.cpus[cpu];
+        queue.running = None;
+        queue.generation += 1;
+        self.pick(cpu);
+    }
+
+    /// sched_yield: behind all others of the CPU.
+    pub fn yield_cpu(&mut self) {
+        self.enter_system();
+        let id = self.current;
+        let cpu = self.me().cpu;
+        if self.system.cpus[cpu].ready.is_empty() {
+            return;
+        }
+        self.charge(id);
+        let ready = &self.system.cpus[cpu].ready;
+        let last = ready.iter().map(|other| self.threads[*other as usize].virtual_run).max().unwrap_or(0);
+        let thread = self.me();
+        thread.virtual_run = thread.virtual_run.max(last + 1);
+        thread.state = State::Ready;
+        thread.generation += 1;
+        thread.rest = 0;
+        self.system.cpus[cpu].ready.push(id);
+        self.system.cpus[cpu].running = None;
+        self.pick(cpu);
+        self.suspend();
+    }
+
+    // ---- Futexes ----
+
+    /// Takes the lock of the futex's hash bucket for its usual time.
+    fn bucket(&mut self, address: usize) {
+        let (now, hold) = (self.now, self.machine.futex);
+        let bucket = self.system.futexes.entry(address).or_default();
+        bucket.busy = bucket.busy.max(now) + hold;
+        let until = bucket.busy;
+        self.advance(until - now);
+    }
+
+    pub fn park(&mut self, address: usize, expected: u64, deadline: Time) {
+        self.enter_system();
+        self.bucket(address);
+        if self.load(address, 4) != expected || self.arena.read(address, 4) != expected || self.now >= deadline {
+            return;
+        }
+        let id = self.current;
+        self.system.futexes.entry(address).or_default().sleepers.push_back(id);
+        self.charge(id);
+        let now = self.now;
+        self.trace.note(now, id, Mark::Parks);
+        let thread = self.me();
+        thread.sleeps += 1;
+        thread.state = State::Parked;
+        thread.generation += 1;
+        thread.sleeps_on = Some((u32::MAX, address));
+        debug_assert!(deadline == NEVER, "the workloads have no timed waits");
+        self.leave_cpu(id);
+        self.suspend();
+    }
+
+    pub fn unpark(&mut self, address: usize, all: bool) {
+        self.enter_system();
+        if self.system.futexes.get(&address).is_none_or(|bucket| bucket.sleepers.is_empty()) {
+            return;
+        }
+        self.bucket(address);
+        while let Some(id) = self.system.futexes.get_mut(&address).and_then(|bucket| bucket.sleepers.pop_front()) {
+            self.wake(id);
+            self.advance(self.machine.waking);
+            if !all {
+                break;
+            }
+        }
+    }
+
+    /// Where a woken thread goes: where it was, or to an idle CPU of its domain if it may move.
+    fn place_woken(&self, id: ThreadId) -> usize {
+        let cpu = self.threads[id as usize].cpu;
+        let idle = |cpu: &usize| self.system.cpus[*cpu].running.is_none() && self.system.cpus[*cpu].ready.is_empty();
+        if self.system.pinned || idle(&cpu) {
+            return cpu;
+        }
+        let domain = self.machine.cpus[cpu].domain;
+        let near = (0..self.machine.cpus.len()).filter(|other| self.machine.cpus[*other].domain == domain);
+        near.filter(idle).min().unwrap_or(cpu)
+    }
+
+    fn wake(&mut self, id: ThreadId) {
+        let cpu = self.place_woken(id);
+        let (now, running) = (self.now, self.system.cpus[cpu].running);
+        if let Some(other) = running {
+            self.charge(other);
+        }
+        let queue = &self.system.cpus[cpu];
+        let runs = |id: &ThreadId| self.threads[*id as usize].virtual_run;
+        let least = running.iter().chain(&queue.ready).map(runs).min();
+        let sleeper_credit = self.machine.period / 2;
+        let thread = &mut self.threads[id as usize];
+        thread.state = State::Ready;
+        thread.sleeps_on = None;
+        thread.rest = 0;
+        thread.cpu = cpu;
+        if let Some(least) = least {
+            thread.virtual_run = thread.virtual_run.max(least.saturating_sub(sleeper_credit));
+        }
+        let mine = thread.virtual_run;
+        self.trace.note(now, id, Mark::Woken);
+        let wake = self.machine.wake;
+        let queue = &mut self.system.cpus[cpu];
+        let Some(other) = running else {
+            queue.ready.push(id);
+            if !std::mem::replace(&mut queue.picks, true) {
+                self.schedule(now + wake, What::Pick, cpu as u32, 0);
+            }
+            return;
+        };
+        queue.ready.push(id);
+        let far_behind = self.threads[other as usize].virtual_run > mine + self.machine.slice;
+        if far_behind && other != self.current {
+            self.preempt(other);
+            let queue = &mut self.system.cpus[cpu];
+            queue.ready.retain(|ready| *ready != id);
+            queue.ready.push(other);
+            queue.running = None;
+            let switch = self.machine.switch;
+            self.give_cpu(cpu, id, switch);
+        } else if self.system.cpus[cpu].ready.len() == 1 {
+            // The one that runs has had no slice until now.
+            let (slice, generation) = (self.slice(cpu), self.system.cpus[cpu].generation);
+            self.schedule(now + slice, What::Slice, cpu as u32, generation);
+        }
+    }
+}

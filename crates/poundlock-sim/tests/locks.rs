@@ -1,0 +1,136 @@
+//! Every lock on the simulated machine: it excludes, comes to an end, and does the same again.
+
+use poundlock_bench::{Class, Counts, Placement, Section, Unit, Work, Workload};
+use poundlock_sim::{Locality, Machine, Point, lock_names, simulate};
+use std::path::Path;
+
+fn machine(name: &str) -> Machine {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    Machine::read(&folder.join(format!("{name}.toml"))).expect("a machine")
+}
+
+fn workload(section: Section, readers: bool, placement: Placement) -> Workload {
+    Workload {
+        name: "test".to_owned(),
+        source: "test".to_owned(),
+        section,
+        classes: vec![Class::default()],
+        readers,
+        placement,
+        timed: 1,
+        seed: 3,
+    }
+}
+
+fn point(lock: &str, threads: usize, workload: Workload) -> Point {
+    Point {
+        machine: machine("i9-12900k"),
+        workload,
+        lock: lock.to_owned(),
+        threads,
+        warmup: 0.000_02,
+        measured: 0.000_2,
+        seed: 1,
+        step: 1.0,
+        locality: Locality::L3,
+        trace: false,
+    }
+}
+
+fn acquisitions(counts: &Counts) -> u64 {
+    counts.threads.iter().map(|thread| thread.acquisitions).sum()
+}
+
+const MAP: Section = Section::Map { keys: 64, writes: 5_000 };
+
+/// That no two hold it at once, simulate() sees by itself.
+#[test]
+fn every_lock_excludes_in_every_way_of_waiting() {
+    for readers in [false, true] {
+        for lock in lock_names(readers) {
+            for wait in ["spin", "yield", "park"] {
+                let spec = format!("{lock},wait={wait}");
+                for (threads, placement) in
+                    [(1, Placement::FirstFill), (7, Placement::RoundRobin), (16, Placement::Free)]
+                {
+                    let outcome = simulate(&point(&spec, threads, workload(MAP, readers, placement)));
+                    let outcome = outcome.unwrap_or_else(|wrong| panic!("{spec}, {threads} threads: {wrong}"));
+                    assert!(acquisitions(&outcome.counts) > 10, "{spec}, {threads} threads: {:?}", outcome.counts);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn locks_come_to_an_end_on_too_few_cpus() {
+    for lock in lock_names(false) {
+        for wait in ["yield", "park"] {
+            let spec = format!("{lock},wait={wait}");
+            let mut point = point(&spec, 60, workload(Section::Words { words: 4 }, false, Placement::FirstFill));
+            point.measured = 0.004;
+            let outcome = simulate(&point).unwrap_or_else(|wrong| panic!("{spec}: {wrong}"));
+            assert!(acquisitions(&outcome.counts) > 50, "{spec}: {:?}", outcome.counts);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+    for lock in ["mcs,wait=spin", "shfl_mutex", "ron", "cfl_spin", "ttas"] {
+        let work = Work { length: 300, unit: Unit::Nanoseconds, spread: 0.2 };
+        let mut workload = workload(MAP, false, Placement::Free);
+        workload.classes[0].outside = work;
+        let mut point = point(lock, 20, workload);
+        let run = |point: &Point| format!("{:?}", simulate(point).expect("it runs"));
+        let first = run(&point);
+        assert_eq!(first, run(&point), "{lock}");
+        point.seed = 2;
+        assert_ne!(first, run(&point), "{lock}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_lock_is_told_in_one_line() {
+    for (lock, words) in [
+        ("mcz", "there is no lock 'mcz'"),
+        ("mcs,wait=sit", "wait is spin, yield or park"),
+        ("mcs,batch=3", "mcs has no setting 'batch'"),
+        ("cna,threshold=0", "threshold is not from 1"),
+        ("cna,threshold", "'threshold' is not KEY=VALUE"),
+        ("shfl_rw", "takes no readers-writer lock"),
+    ] {
+        let wrong = simulate(&point(lock, 2, workload(MAP, false, Placement::Free))).expect_err(lock).to_string();
+        assert!(wrong.contains(words) && wrong.lines().count() == 1, "{lock}: {wrong}");
+    }
+}
+
+#[test]
+fn fifo_locks_are_even_and_a_machine_of_1024_cpus_runs() {
+    for (lock, even) in [("mcs,wait=spin", 0.01), ("ticket,wait=spin", 0.01), ("clh,wait=spin", 0.01)] {
+        let mut point = point(lock, 16, workload(MAP, false, Placement::RoundRobin));
+        point.measured = 0.002;
+        let counts = simulate(&point).expect("it runs").counts;
+        let shares: Vec<f64> = counts.threads.iter().map(|thread| thread.acquisitions as f64).collect();
+        let factor = poundlock_bench::metrics::fairness_factor(&shares).expect("some");
+        assert!((factor - 0.5).abs() < even, "{lock}: {factor}");
+    }
+    let mut large = point("mcs,wait=spin", 1024, workload(MAP, false, Placement::RoundRobin));
+    large.machine = machine("synthetic-1024");
+    large.measured = 0.003;
+    assert!(acquisitions(&simulate(&large).expect("it runs").counts) > 1024);
+}
+
+#[test]
+fn a_timeline_has_one_holder_at_a_time() {
+    let mut point = point("shfl_mutex", 12, workload(MAP, false, Placement::Free));
+    point.trace = true;
+    let timeline = simulate(&point).expect("it runs").timeline();
+    let mut holds: Vec<_> = timeline.iter().filter(|event| event.name == "holds").collect();
+    assert!(holds.len() > 50);
+    holds.sort_by(|a, b| a.ts.total_cmp(&b.ts));
+    for pair in holds.windows(2) {
+        assert!(pair[0].ts + pair[0].dur.expect("a span") <= pair[1].ts, "{pair:?}");
+    }
+    assert!(timeline.iter().any(|event| event.name == "waits"));
+}

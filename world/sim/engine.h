@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the simulator (crates/poundlock-sim) offers to the C code that runs on its machine, mirrored in the crate's
+ * abi.rs: change both together. Each call takes the simulated time that its machine would take for it.
+ */
+#ifndef POUNDLOCK_SIM_ENGINE_H
+#define POUNDLOCK_SIM_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Atomic objects of 4 or 8 bytes. */
+uint64_t sim_load(const void *object, uint32_t size);
+void sim_store(void *object, uint32_t size, uint64_t value);
+uint64_t sim_exchange(void *object, uint32_t size, uint64_t value);
+/* Returns what was there: it is @value now if that was @expected. */
+uint64_t sim_compare_exchange(void *object, uint32_t size, uint64_t expected, uint64_t value);
+uint64_t sim_fetch_add(void *object, uint32_t size, uint64_t value);
+uint64_t sim_fetch_or(void *object, uint32_t size, uint64_t value);
+uint64_t sim_fetch_and(void *object, uint32_t size, uint64_t value);
+void sim_fence(void);
+
+/* A wait that did not end at once; whether to read again; and its end. One at a time of a thread. */
+void sim_wait_begin(uint32_t how);
+bool sim_wait_again(uint64_t deadline);
+void sim_wait_end(void);
+
+void sim_pause(uint32_t pauses);
+void sim_yield(void);
+void sim_park(const void *object, uint32_t expected, uint64_t deadline);
+void sim_unpark(const void *object, bool all);
+
+uint64_t sim_now(void);
+uint32_t sim_cpu(void);
+uint32_t sim_domain(void);
+uint32_t sim_route_position(void);
+uint32_t sim_cpu_count(void);
+uint32_t sim_domain_count(void);
+void sim_event(uint32_t event);
+/* The calling thread's number, and its struct sim_self. */
+uint32_t sim_number(void);
+void *sim_self(void);
+/* Memory of the simulated process, zeroed, at a line of its own; the same for all who ask. */
+void *sim_common(size_t bytes);
+void *sim_visible(void);
+/* Ends the simulation. */
+void sim_fail(const char *what) __attribute__((noreturn));
+
+#endif

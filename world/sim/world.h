@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The world of the simulator: every operation takes the time that its cache line's journey takes on the simulated machine
+ * (docs/simulator.md). world/README.md says what each promises. Plain accesses reach the engine by the compiler's
+ * -fsanitize=thread.
+ *
+ * The machine is sequentially consistent but for its store buffers, as x86 is: memory orders do nothing here. Threads
+ * wait as in world/user: the budget of a bounded spin, and how many threads may be in one, are the same.
+ */
+#ifndef POUNDLOCK_WORLD_SIM_H
+#define POUNDLOCK_WORLD_SIM_H
+
+#include "engine.h"
+
+#define w_likely(x) __builtin_expect(!!(x), 1)
+#define w_unlikely(x) __builtin_expect(!!(x), 0)
+#define W_SLOW __attribute__((noinline, cold, unused))
+
+/* ---- Objects ---- */
+
+#define W_ATOMIC(T) __typeof__(T)
+
+#define w_init(p, v) ((void)(*(p) = (v)))
+#define SIM_LOAD(p)                                         \
+	({                                                  \
+		__auto_type p_ = (p);                       \
+		(__typeof__(*p_))sim_load(p_, sizeof(*p_)); \
+	})
+#define SIM_STORE(p, v)                                    \
+	({                                                 \
+		__auto_type p_ = (p);                      \
+		sim_store(p_, sizeof(*p_), (uint64_t)(v)); \
+	})
+/* The value that was there, as one of the object's type. */
+#define SIM_UPDATE(operation, p, v)                                         \
+	({                                                                  \
+		__auto_type p_ = (p);                                       \
+		(__typeof__(*p_))operation(p_, sizeof(*p_), (uint64_t)(v)); \
+	})
+#define SIM_CAS(p, old, new)                                                                          \
+	({                                                                                            \
+		__auto_type p_ = (p);                                                                 \
+		__auto_type old_ = (old);                                                             \
+		__typeof__(*old_) expected_ = *old_;                                                  \
+		__typeof__(*old_) seen_ =                                                             \
+			(__typeof__(*old_))sim_compare_exchange(p_, sizeof(*p_), (uint64_t)expected_, \
+								(uint64_t)(new));                     \
+		bool done_ = seen_ == expected_;                                                      \
+		*old_ = seen_;                                                                        \
+		done_;                                                                                \
+	})
+
+#define w_load_relaxed(p) SIM_LOAD(p)
+#define w_load_acquire(p) SIM_LOAD(p)
+#define w_store_relaxed(p, v) SIM_STORE(p, v)
+#define w_store_release(p, v) SIM_STORE(p, v)
+#define w_exchange_relaxed(p, v) SIM_UPDATE(sim_exchange, p, v)
+#define w_exchange_acquire(p, v) SIM_UPDATE(sim_exchange, p, v)
+#define w_exchange_release(p, v) SIM_UPDATE(sim_exchange, p, v)
+#define w_exchange_acq_rel(p, v) SIM_UPDATE(sim_exchange, p, v)
+#define w_compare_exchange_relaxed(p, old, new) SIM_CAS(p, old, new)
+#define w_compare_exchange_acquire(p, old, new) SIM_CAS(p, old, new)
+#define w_compare_exchange_release(p, old, new) SIM_CAS(p, old, new)
+#define w_compare_exchange_acq_rel(p, old, new) SIM_CAS(p, old, new)
+#define w_fetch_add_relaxed(p, v) SIM_UPDATE(sim_fetch_add, p, v)
+#define w_fetch_add_acquire(p, v) SIM_UPDATE(sim_fetch_add, p, v)
+#define w_fetch_add_release(p, v) SIM_UPDATE(sim_fetch_add, p, v)
+#define w_fetch_add_acq_rel(p, v) SIM_UPDATE(sim_fetch_add, p, v)
+#define w_fetch_or_relaxed(p, v) SIM_UPDATE(sim_fetch_or, p, v)
+#define w_fetch_or_acquire(p, v) SIM_UPDATE(sim_fetch_or, p, v)
+#define w_fetch_or_release(p, v) SIM_UPDATE(sim_fetch_or, p, v)
+#define w_fetch_or_acq_rel(p, v) SIM_UPDATE(sim_fetch_or, p, v)
+#define w_fetch_and_relaxed(p, v) SIM_UPDATE(sim_fetch_and, p, v)
+#define w_fetch_and_acquire(p, v) SIM_UPDATE(sim_fetch_and, p, v)
+#define w_fetch_and_release(p, v) SIM_UPDATE(sim_fetch_and, p, v)
+#define w_fetch_and_acq_rel(p, v) SIM_UPDATE(sim_fetch_and, p, v)
+#define w_fence_seq_cst() sim_fence()
+
+/* ---- Waiting ---- */
+
+/* An absolute time of w_now(). */
+struct w_deadline {
+	uint64_t at;
+};
+
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+
+static inline uint64_t sim_deadline(const struct w_deadline *deadline)
+{
+	return deadline ? deadline->at : UINT64_MAX;
+}
+
+static inline bool w_expired(const struct w_deadline *deadline)
+{
+	return deadline && sim_now() >= deadline->at;
+}
+
+#define w_wait_acquire(p, COND, how, deadline)                           \
+	({                                                               \
+		__auto_type w_p_ = (p);                                  \
+		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                  \
+		if (!(COND)) {                                           \
+			sim_wait_begin(how);                             \
+			while (sim_wait_again(sim_deadline(deadline))) { \
+				VAL = SIM_LOAD(w_p_);                    \
+				if (COND)                                \
+					break;                           \
+			}                                                \
+			sim_wait_end();                                  \
+		}                                                        \
+		VAL;                                                     \
+	})
+#define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
+
+#define w_pause_for(pauses) sim_pause(pauses)
+#define w_yield() sim_yield()
+
+static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+{
+	sim_park(p, expected, sim_deadline(deadline));
+}
+
+#define w_unpark(p) sim_unpark(p, false)
+#define w_unpark_all(p) sim_unpark(p, true)
+
+/* ---- The thread's record ---- */
+
+enum w_event {
+#define EVENT(name, meaning) W_EVENT_##name,
+#include "events.def"
+#undef EVENT
+	W_EVENTS
+};
+
+#define w_event(name) sim_event(W_EVENT_##name)
+
+struct w_node {
+	_Alignas(64) W_ATOMIC(uint32_t) status;
+	char rest[60];
+};
+
+#define W_NODES 8
+
+struct w_account {
+	const void *lock;
+	uint64_t held, until, since;
+	uint32_t recent;
+	uint32_t used;
+};
+
+#define W_ACCOUNTS 8
+
+/* As in world/user: what it costs to reach is part of a lock's cost. */
+struct sim_self {
+	struct w_node nodes[W_NODES];
+	uint32_t random;
+	uint32_t account_uses;
+	uint32_t weight;
+	uint32_t group;
+	struct w_account accounts[W_ACCOUNTS];
+};
+
+static inline struct sim_self *w_self(void)
+{
+	return sim_self();
+}
+
+static inline uint32_t w_self_id(void)
+{
+	return sim_number() + 1;
+}
+
+static inline void *w_node_get(void)
+{
+	struct sim_self *self = w_self();
+
+	for (int i = 0; i < W_NODES; i++)
+		if (!w_load_acquire(&self->nodes[i].status))
+			return &self->nodes[i];
+	sim_fail("a thread's nodes are all in use");
+}
+
+static inline uint32_t w_random(void)
+{
+	struct sim_self *self = w_self();
+	uint32_t x = self->random;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return self->random = x;
+}
+
+static W_SLOW struct w_account *sim_account_open(struct sim_self *self, const void *lock)
+{
+	struct w_account *account = &self->accounts[0];
+
+	for (int i = 1; i < W_ACCOUNTS; i++)
+		if (self->accounts[i].used < account->used)
+			account = &self->accounts[i];
+	*account = (struct w_account){.lock = lock, .used = ++self->account_uses};
+	return account;
+}
+
+static inline struct w_account *w_account(const void *lock)
+{
+	struct sim_self *self = w_self();
+
+	for (int i = 0; i < W_ACCOUNTS; i++) {
+		if (self->accounts[i].lock == lock) {
+			self->accounts[i].used = ++self->account_uses;
+			return &self->accounts[i];
+		}
+	}
+	return sim_account_open(self, lock);
+}
+
+#define W_GROUPS 64
+
+/* By group; filled before the threads start, and never written again. */
+extern uint32_t sim_group_weights[W_GROUPS];
+
+#define w_weight() (w_self()->weight)
+#define w_group() (w_self()->group)
+#define w_group_weight(group) (sim_group_weights[group])
+
+/* The simulated programs bring no policy. */
+#define w_own_policy_note(lock) ((void)(lock), 0u)
+#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
+
+/* ---- Where and when ---- */
+
+#define w_cpu() sim_cpu()
+#define w_domain() ((int32_t)sim_domain())
+#define w_route_position() sim_route_position()
+#define w_cpu_count() sim_cpu_count()
+#define w_domain_count() sim_domain_count()
+#define w_now() sim_now()
+/* Nobody forks. */
+#define w_fork_generation() 0u
+
+struct w_visible {
+	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint32_t) reader;
+	uint32_t depth;
+};
+
+#define W_VISIBLE 4096u
+#define w_visible(i) (&((struct w_visible *)sim_visible())[i])
+#define w_common(bytes) sim_common(bytes)
+
+#endif
