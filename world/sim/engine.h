@@ -44,6 +44,7 @@ void *sim_self(void);
 /* Memory of the simulated process, zeroed, at a line of its own; the same for all who ask. */
 void *sim_common(size_t bytes);
 void *sim_visible(void);
+void *sim_slots(void);
 /* Ends the simulation. */
 void sim_fail(const char *what) __attribute__((noreturn));
 

@@ -157,6 +157,7 @@ struct sim_self {
 	uint32_t account_uses;
 	uint32_t weight;
 	uint32_t group;
+	uint64_t unique; /* the last of the thread's unique numbers, which are its own block */
 	struct w_account accounts[W_ACCOUNTS];
 };
 
@@ -248,5 +249,20 @@ struct w_visible {
 #define W_VISIBLE 4096u
 #define w_visible(i) (&((struct w_visible *)sim_visible())[i])
 #define w_common(bytes) sim_common(bytes)
+
+static inline uint64_t w_unique(void)
+{
+	return (uint64_t)w_self_id() << 40 | ++w_self()->unique;
+}
+
+#define W_SLOTS 4096
+
+/* Spread as in world/user, so that numbers that follow one another lie on different cache lines. */
+static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
+{
+	uint32_t *slots = sim_slots();
+
+	return &slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
+}
 
 #endif

@@ -65,6 +65,7 @@ unsafe extern "C" {
     pub(crate) static sim_event_names: *const c_char;
     pub(crate) static sim_self_size: usize;
     pub(crate) static sim_visible_size: usize;
+    pub(crate) static sim_slots_size: usize;
     pub(crate) fn sim_self_make(memory: *mut c_void, random: u32, weight: u32, group: u32);
     pub(crate) fn sim_group_weight_set(group: u32, weight: u32);
     pub(crate) fn sim_section_size(settings: *const SectionSettings) -> usize;
@@ -131,6 +132,11 @@ offer! {
         // SAFETY: a constant of the C side.
         let bytes = unsafe { sim_visible_size };
         engine.visible(bytes)
+    }
+    sim_slots(engine) -> usize {
+        // SAFETY: a constant of the C side.
+        let bytes = unsafe { sim_slots_size };
+        engine.slots(bytes)
     }
     sim_fail(engine, what: *const c_char) {
         // SAFETY: a literal of the C side.

@@ -191,6 +191,7 @@ pub(crate) struct Engine {
     pub arena: Arena,
     common: usize,
     visible: usize,
+    slots: usize,
     spinners: usize,
     pub counts: Vec<u64>,
     random: Random,
@@ -239,6 +240,7 @@ impl Engine {
             arena,
             common: 0,
             visible: 0,
+            slots: 0,
             spinners: 0,
             counts: vec![0; events],
             random: Random::new(seed, 2),
@@ -1072,6 +1074,13 @@ impl Engine {
             self.visible = self.allocate(bytes, 4096, 0);
         }
         self.visible
+    }
+
+    pub fn slots(&mut self, bytes: usize) -> usize {
+        if self.slots == 0 {
+            self.slots = self.allocate(bytes, 4096, 0);
+        }
+        self.slots
     }
 
     // ---- What the workload tells ----
