@@ -37,6 +37,9 @@ uint32_t sim_domain(void);
 uint32_t sim_route_position(void);
 uint32_t sim_cpu_count(void);
 uint32_t sim_domain_count(void);
+/* How many sockets there are above the domains, 0 if they are no level of their own; and in which one a domain is. */
+uint32_t sim_domain_parents(void);
+uint32_t sim_domain_parent(uint32_t domain);
 void sim_event(uint32_t event);
 /* The calling thread's number, and its struct sim_self. */
 uint32_t sim_number(void);
@@ -45,6 +48,7 @@ void *sim_self(void);
 void *sim_common(size_t bytes);
 void *sim_visible(void);
 void *sim_slots(void);
+void *sim_queue_nodes(void);
 /* Ends the simulation. */
 void sim_fail(const char *what) __attribute__((noreturn));
 

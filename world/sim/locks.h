@@ -42,6 +42,7 @@ extern const char *const sim_event_names[];
 extern const size_t sim_self_size;
 extern const size_t sim_visible_size;
 extern const size_t sim_slots_size;
+extern const size_t sim_queue_nodes_size;
 
 /* Makes a thread's record of so many zeroed bytes. */
 void sim_self_make(void *memory, uint32_t random, uint32_t weight, uint32_t group);

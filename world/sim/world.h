@@ -90,6 +90,11 @@ static inline uint64_t sim_deadline(const struct w_deadline *deadline)
 	return deadline ? deadline->at : UINT64_MAX;
 }
 
+static inline struct w_deadline w_deadline_at(uint64_t time)
+{
+	return (struct w_deadline){.at = time};
+}
+
 static inline bool w_expired(const struct w_deadline *deadline)
 {
 	return deadline && sim_now() >= deadline->at;
@@ -236,9 +241,13 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_route_position() sim_route_position()
 #define w_cpu_count() sim_cpu_count()
 #define w_domain_count() sim_domain_count()
+#define W_LEVELS 2
+#define w_domain_parents(level) ((void)(level), sim_domain_parents())
+#define w_domain_parent(level, domain) ((void)(level), sim_domain_parent((uint32_t)(domain)))
 #define w_now() sim_now()
-/* Nobody forks. */
+/* There is one process, and nobody forks. */
 #define w_fork_generation() 0u
+#define w_process() 1u
 
 struct w_visible {
 	W_ATOMIC(uintptr_t) lock;
@@ -249,6 +258,8 @@ struct w_visible {
 #define W_VISIBLE 4096u
 #define w_visible(i) (&((struct w_visible *)sim_visible())[i])
 #define w_common(bytes) sim_common(bytes)
+#define W_QUEUE_NODES 64u
+#define w_queue_node(i) (&((struct w_node *)sim_queue_nodes())[i])
 
 static inline uint64_t w_unique(void)
 {

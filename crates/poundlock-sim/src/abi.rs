@@ -66,6 +66,7 @@ unsafe extern "C" {
     pub(crate) static sim_self_size: usize;
     pub(crate) static sim_visible_size: usize;
     pub(crate) static sim_slots_size: usize;
+    pub(crate) static sim_queue_nodes_size: usize;
     pub(crate) fn sim_self_make(memory: *mut c_void, random: u32, weight: u32, group: u32);
     pub(crate) fn sim_group_weight_set(group: u32, weight: u32);
     pub(crate) fn sim_section_size(settings: *const SectionSettings) -> usize;
@@ -124,6 +125,8 @@ offer! {
     sim_route_position(engine) -> u32 { engine.route_position() as u32 }
     sim_cpu_count(engine) -> u32 { engine.machine.cpus.len() as u32 }
     sim_domain_count(engine) -> u32 { engine.locality_count() as u32 }
+    sim_domain_parents(engine) -> u32 { engine.locality_parents() as u32 }
+    sim_domain_parent(engine, domain: u32) -> u32 { engine.locality_parent(domain as usize) as u32 }
     sim_event(engine, event: u32) { engine.event(event as usize) }
     sim_number(engine) -> u32 { engine.current }
     sim_self(engine) -> usize { engine.record() }
@@ -137,6 +140,11 @@ offer! {
         // SAFETY: a constant of the C side.
         let bytes = unsafe { sim_slots_size };
         engine.slots(bytes)
+    }
+    sim_queue_nodes(engine) -> usize {
+        // SAFETY: a constant of the C side.
+        let bytes = unsafe { sim_queue_nodes_size };
+        engine.queue_nodes(bytes)
     }
     sim_fail(engine, what: *const c_char) {
         // SAFETY: a literal of the C side.

@@ -22,8 +22,11 @@ pub(crate) type ThreadId = u32;
 /// Never.
 pub(crate) const NEVER: Time = Time::MAX;
 
-/// How many events without an acquisition are a livelock.
+/// So many events without an acquisition are a livelock, if every thread that could run has had its turns meanwhile.
 const PATIENCE: u64 = 20_000_000;
+
+/// Turns of every thread.
+const TURNS: Time = 2;
 
 /// `enum w_how`.
 const W_SPIN: u32 = 0;
@@ -181,8 +184,9 @@ pub(crate) struct Engine {
     events: BinaryHeap<Event>,
     order: u64,
     pub handled: u64,
-    /// The number of events at the last acquisition.
+    /// The number of events at the last acquisition, and when it was.
     progress: u64,
+    progress_at: Time,
     pub threads: Vec<Thread>,
     routines: Vec<Option<Routine>>,
     yielders: Vec<*const Yielder<*mut Engine, *mut Engine>>,
@@ -192,6 +196,7 @@ pub(crate) struct Engine {
     common: usize,
     visible: usize,
     slots: usize,
+    queue_nodes: usize,
     spinners: usize,
     pub counts: Vec<u64>,
     random: Random,
@@ -233,6 +238,7 @@ impl Engine {
             order: 0,
             handled: 0,
             progress: 0,
+            progress_at: 0,
             threads: vec![],
             routines: vec![],
             yielders: vec![],
@@ -241,6 +247,7 @@ impl Engine {
             common: 0,
             visible: 0,
             slots: 0,
+            queue_nodes: 0,
             spinners: 0,
             counts: vec![0; events],
             random: Random::new(seed, 2),
@@ -353,7 +360,7 @@ impl Engine {
             }
             self.now = event.at;
             self.handled += 1;
-            if self.failure.is_none() && self.handled - self.progress > PATIENCE {
+            if self.failure.is_none() && self.handled - self.progress > PATIENCE && self.all_have_run() {
                 self.failure = Some(report::stuck(self, "livelock: no thread has got the lock for long"));
             }
             self.handle(event);
@@ -368,6 +375,11 @@ impl Engine {
         }
         CURRENT.set(std::ptr::null_mut());
         self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Whether every thread that could has had its turns since the last acquisition.
+    fn all_have_run(&self) -> bool {
+        self.now - self.progress_at > TURNS * self.longest_round()
     }
 
     fn handle(&mut self, event: Event) {
@@ -386,6 +398,8 @@ impl Engine {
                     thread.state = State::Runs;
                     self.stop_sleeping(event.of);
                     self.switch_to(event.of);
+                } else if thread.generation == event.generation && thread.state == State::Parked {
+                    self.sleep_over(event.of);
                 }
             }
             What::Slice => self.slice_over(event.of as usize, event.generation),
@@ -1046,6 +1060,19 @@ impl Engine {
         self.localities.iter().max().map_or(1, |last| last + 1)
     }
 
+    /// How many sockets there are, if they are fewer than the domains, and more than one.
+    pub fn locality_parents(&self) -> usize {
+        let packages = self.machine.cpus.iter().map(|cpu| cpu.package).max().map_or(1, |last| last + 1);
+        if packages > 1 && packages < self.locality_count() { packages } else { 0 }
+    }
+
+    /// The socket that a domain is in.
+    pub fn locality_parent(&mut self, domain: usize) -> usize {
+        self.spend(self.machine.hit);
+        let inside = self.localities.iter().position(|other| *other == domain);
+        inside.map_or(0, |cpu| self.machine.cpus[cpu].package)
+    }
+
     pub fn route_position(&mut self) -> usize {
         self.place();
         self.route[self.threads[self.current as usize].cpu]
@@ -1083,6 +1110,13 @@ impl Engine {
         self.slots
     }
 
+    pub fn queue_nodes(&mut self, bytes: usize) -> usize {
+        if self.queue_nodes == 0 {
+            self.queue_nodes = self.allocate(bytes, 4096, 0);
+        }
+        self.queue_nodes
+    }
+
     // ---- What the workload tells ----
 
     /// The thread asks for the lock.
@@ -1096,6 +1130,7 @@ impl Engine {
     pub fn acquired(&mut self) {
         self.sync();
         self.progress = self.handled;
+        self.progress_at = self.now;
         self.me().holds = true;
         let (now, thread) = (self.now, self.current);
         self.trace.note(now, thread, Mark::Acquired);
@@ -1187,6 +1222,32 @@ mod tests {
         let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, W_YIELD), |word| await_value(word, 2, W_YIELD)];
         let message = with_threads(bodies).expect_err("nobody writes 2").to_string();
         assert!(message.starts_with("livelock"), "{message}");
+    }
+
+    #[test]
+    fn who_wakes_all_wakes_those_that_sleep_now() {
+        // What it wakes sleeps again: until the store, that comes when it is done with waking.
+        fn sleeper(word: usize) {
+            while sim().load(word, 4) == 0 {
+                sim().park(word, 0, NEVER);
+            }
+        }
+        let bodies: Vec<fn(usize)> = vec![sleeper, sleeper, sleeper, sleeper, sleeper, |word| {
+            sim().pass(50_000.0);
+            sim().unpark(word, true);
+            sim().store(word, 4, 1);
+            sim().unpark(word, true);
+        }];
+        with_threads(bodies).expect("it comes to its end");
+    }
+
+    #[test]
+    fn a_sleeper_with_a_deadline_wakes_by_itself() {
+        let bodies: Vec<fn(usize)> = vec![|word| {
+            sim().park(word, 0, ns(20_000.0));
+            assert!(sim().now >= ns(20_000.0), "it is {}", sim().now);
+        }];
+        with_threads(bodies).expect("nobody else wakes it");
     }
 
     #[test]

@@ -75,6 +75,12 @@ impl Engine {
         (self.machine.period / threads).max(self.machine.slice)
     }
 
+    /// How long it takes until each thread of the fullest CPU has had its slice.
+    pub fn longest_round(&self) -> Time {
+        let round = |cpu| self.slice(cpu) * (self.system.cpus[cpu].ready.len() as Time + 1);
+        (0..self.system.cpus.len()).map(round).max().unwrap_or(0)
+    }
+
     fn give_cpu(&mut self, cpu: usize, id: ThreadId, delay: Time) {
         let at = self.now + delay;
         let queue = &mut self.system.cpus[cpu];
@@ -248,9 +254,23 @@ impl Engine {
         thread.state = State::Parked;
         thread.generation += 1;
         thread.sleeps_on = Some((u32::MAX, address));
-        debug_assert!(deadline == NEVER, "the workloads have no timed waits");
+        let generation = thread.generation;
+        if deadline != NEVER {
+            self.schedule(deadline, What::Deadline, id, generation);
+        }
         self.leave_cpu(id);
         self.suspend();
+    }
+
+    /// A sleeper's deadline has come.
+    pub fn sleep_over(&mut self, id: ThreadId) {
+        let address = self.threads[id as usize].sleeps_on.expect("a sleeper sleeps on something").1;
+        if let Some(bucket) = self.system.futexes.get_mut(&address) {
+            bucket.sleepers.retain(|sleeper| *sleeper != id);
+        }
+        // It is nobody who wakes it.
+        self.current = id;
+        self.wake(id);
     }
 
     pub fn unpark(&mut self, address: usize, all: bool) {
@@ -259,12 +279,18 @@ impl Engine {
             return;
         }
         self.bucket(address);
-        while let Some(id) = self.system.futexes.get_mut(&address).and_then(|bucket| bucket.sleepers.pop_front()) {
+        // Who comes to sleep from now on is not meant, as under the bucket's lock of Linux: else a waker of all goes on for
+        // as long as those that it has woken find nothing and sleep again.
+        let sleepers = &mut self.system.futexes.entry(address).or_default().sleepers;
+        let count = if all { sleepers.len() } else { sleepers.len().min(1) };
+        let woken: Vec<ThreadId> = sleepers.drain(..count).collect();
+        for id in &woken {
+            // Its deadline means nothing any more.
+            self.threads[*id as usize].generation += 1;
+        }
+        for id in woken {
             self.wake(id);
             self.advance(self.machine.waking);
-            if !all {
-                break;
-            }
         }
     }
 
