@@ -31,6 +31,8 @@ from typing import Callable
 import client
 import database
 import memcached_load
+import nginx_load
+import postgresql
 import redis_load
 
 HERE = Path(__file__).resolve().parent
@@ -40,7 +42,7 @@ NATIVE = "native"
 DB_BENCH_THREADS = 8
 RATIO_GOAL = 3
 PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3", "mariadb-server-core", "redis-server",
-            "stress-ng", "lld"]
+            "stress-ng", "lld", "postgresql-15", "nginx", "python3-plyvel", "ffmpeg"]
 
 
 class Failure(Exception):
@@ -234,21 +236,32 @@ def check_stress_ng(output):
         raise Failure(f"did not say that its run was successful: {last_line(output)}")
 
 
-def linker():
-    """ld.lld links a large archive with 8 threads. The first, native, result is what all others must be, to the byte."""
+def same_as_first(name, script):
+    """A shell's @script for a directory, which makes the file `made` there. The first, native, is what all others must be."""
     digests = []
 
     def command(directory):
-        link = f"ld.lld --threads=8 -z notext -shared --whole-archive $archive -o {directory}/linked"
-        script = f"for i in 1 2 3 4 5; do {link} || exit; done; sha256sum < {directory}/linked"
-        return ["sh", "-c", f"archive=$(gcc -print-file-name=libstdc++.a) || exit; {script}"]
+        return ["sh", "-ec", f"cd {directory}; {script}; sha256sum < made"]
 
     def check(output):
         digests.append(output.strip())
         if not re.fullmatch(r"[0-9a-f]{64} +-", digests[-1]) or digests[-1] != digests[0]:
-            raise Failure(f"linked something else: {digests[-1]} instead of {digests[0]}")
+            raise Failure(f"made something else: {digests[-1]} instead of {digests[0]}")
 
-    return Batch("ld.lld", command, check, slow=True)
+    return Batch(name, command, check, slow=True)
+
+
+def linker():
+    """ld.lld links a large archive with 8 threads."""
+    link = "ld.lld --threads=8 -z notext -shared --whole-archive $archive -o made"
+    return same_as_first("ld.lld", f"archive=$(gcc -print-file-name=libstdc++.a); for i in 1 2 3 4 5; do {link}; done")
+
+
+def transcoder(frames):
+    """ffmpeg makes a film in one format, and another of it, by threads that decode, filter and encode."""
+    call = "ffmpeg -nostdin -loglevel error -threads 4 -fflags +bitexact -flags +bitexact"
+    film = f"{call} -f lavfi -i testsrc2=size=320x240:rate=25 -frames:v {frames} -codec:v mpeg4 -threads 4 film.avi"
+    return same_as_first("ffmpeg", f"{film}; {call} -i film.avi -vf hqdn3d,unsharp -codec:v libx264 -threads 4 -f h264 made")
 
 
 def programs_of(percent):
@@ -271,6 +284,8 @@ def programs_of(percent):
         checked("node", "node", str(HERE / "workers.js"), str(percent)),
         stress_ng(percent),
         linker(),
+        transcoder(part(600)),
+        checked("leveldb", "/usr/bin/python3", str(HERE / "leveldb_threads.py"), str(percent)),
         Server("redis", redis_load.command, lambda path: redis_load.load(path, part(8000)), slow=True),
         Server(
             "mariadb",
@@ -278,6 +293,21 @@ def programs_of(percent):
             lambda path: database.load(path, part(2000)),
             database.prepare,
             database.examine,
+            slow=True,
+        ),
+        Server(
+            "postgresql",
+            postgresql.command,
+            lambda path: postgresql.load(path, part(4000)),
+            postgresql.prepare,
+            postgresql.examine,
+            slow=True,
+        ),
+        Server(
+            "nginx",
+            nginx_load.command,
+            lambda path: nginx_load.load(path, part(8000)),
+            nginx_load.prepare,
             slow=True,
         ),
     ]
@@ -331,13 +361,19 @@ def report(verdict, program, lock, detail):
     return verdict == "ok"
 
 
+def endure(program, lock, limit, which=""):
+    """The seconds of a run; None after a report of how it failed, and @which it was."""
+    try:
+        return run(program, lock, limit).seconds
+    except (Failure, OSError) as failure:
+        report("FAIL", program.name, lock, f"{which}{failure}")
+        return None
+
+
 def attempt(program, lock, limit):
     """Runs and reports. Returns whether it went well, and the seconds."""
-    try:
-        seconds = run(program, lock, limit).seconds
-    except (Failure, OSError) as failure:
-        return report("FAIL", program.name, lock, failure), None
-    return report("ok", program.name, lock, f"{seconds:.2f} s"), seconds
+    seconds = endure(program, lock, limit)
+    return seconds is not None and report("ok", program.name, lock, f"{seconds:.2f} s"), seconds
 
 
 def refuses(name, lock, errors):
@@ -372,16 +408,11 @@ def soak(programs, chosen, seconds):
     for program in programs:
         for lock in [NATIVE] + [lock for lock in chosen if lock in CHOICES]:
             end = time.monotonic() + seconds
-            runs = 0
-            while not runs or (time.monotonic() < end and results[-1]):
+            runs, went_well = 0, True
+            while went_well and (not runs or time.monotonic() < end):
                 runs += 1
-                try:
-                    run(program, lock, 60 + 20 * seconds)
-                    results.append(True)
-                except (Failure, OSError) as failure:
-                    results.append(report("FAIL", program.name, lock, f"run {runs}: {failure}"))
-            if results[-1]:
-                report("ok", program.name, lock, f"{runs} runs")
+                went_well = endure(program, lock, 60 + 20 * seconds, f"run {runs}: ") is not None
+            results.append(went_well and report("ok", program.name, lock, f"{runs} runs"))
     return counted(results)
 
 

@@ -56,6 +56,7 @@ fn a_dynamic_program_with_locks() {
     compile(LOCKS, &["-pthread"], &program);
     let report = assert_yes(&program);
     assert_eq!(own_functions(&report), (vec!["pthread_mutex_lock", "pthread_mutex_unlock"], true));
+    assert!(!report["notes"].to_string().contains("locks of its own making"), "{report:#}");
     assert_eq!(report["imports"][0]["functions"][0]["family"], "mutex");
     assert!(report["machine"]["cpu"].is_string() && report["machine_type"].is_string(), "{report:#}");
 }
@@ -71,6 +72,7 @@ fn locks_in_a_library_count() {
     compile("int x(void); int main(void) { return x(); }", &flags, &program);
     let report = assert_yes(&program);
     assert_eq!(own_functions(&report).0, [""; 0]);
+    assert!(report["notes"].to_string().contains("locks of its own making"), "{report:#}");
     std::fs::remove_file(library).expect("it is there");
     assert_no(&program, "cannot start");
 }

@@ -142,9 +142,19 @@ impl Patient {
         fault.or_else(|| self.preload.as_ref().err().cloned()).or_else(|| self.preload_fault.clone())
     }
 
-    fn nothing_to_interpose(&self) -> Option<String> {
+    /// How many functions that take locks are interposed: the program's own, and those of its libraries.
+    fn interposed(&self) -> (usize, usize) {
         let own = self.imports.first().map_or(0, Imports::interposed);
-        let libraries: usize = self.imports.iter().skip(1).map(Imports::interposed).sum();
+        (own, self.imports.iter().skip(1).map(Imports::interposed).sum())
+    }
+
+    fn only_libraries_lock(&self) -> bool {
+        let (own, libraries) = self.interposed();
+        own == 0 && libraries > 0
+    }
+
+    fn nothing_to_interpose(&self) -> Option<String> {
+        let (own, libraries) = self.interposed();
         match self.elf.language {
             // What a Go program itself imports is its runtime's start.
             Language::Go if libraries == 0 => {
@@ -173,6 +183,13 @@ impl Patient {
             Language::Go => notes.push("only C code's locks can be replaced in a Go program".to_owned()),
             Language::Rust => notes.push("only C and C++ code's locks can be replaced in a Rust program".to_owned()),
             Language::Other => {}
+        }
+        if self.only_libraries_lock() {
+            notes.push(
+                "it takes none of these locks itself, only libraries do that it is linked with: locks of its own making, and \
+                 semaphores, stay as they are"
+                    .to_owned(),
+            );
         }
         if self.loaded.is_none() && self.elf.loader.is_some() {
             notes.push("its loader is not this system's: its libraries were not looked at".to_owned());
