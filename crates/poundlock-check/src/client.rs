@@ -94,10 +94,11 @@ impl Sources {
 }
 
 /// Its thread sanitizer tells of all accesses to an object on the stack that others can reach; clang 14's leaves some out.
-const COMPILER: &str = "gcc";
+pub const COMPILER: &str = "gcc";
 const GLUE: &str = "glue.o";
 
-fn run(command: &mut Command) -> Result<()> {
+/// Runs the compiler.
+pub fn run(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {COMPILER}"))?;
     if !output.status.success() {
         bail!("{COMPILER}: {}", String::from_utf8_lossy(&output.stderr).trim());

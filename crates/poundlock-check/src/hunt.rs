@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shows mutants of the core to the clients of the locks that they concern, and expects each to be objected to.
+//! Shows mutants of the core to the clients and the unit tests of the locks that they concern, and expects each to be
+//! objected to.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,6 +22,7 @@ use crate::mutate::{self, Killers, Mutant, Survivors};
 use crate::plan::{self, Wishes};
 use crate::pool;
 use crate::run::{Arguments, Count, progress};
+use crate::unit::{self, Test};
 
 /// The most states of a client that a mutant is shown to.
 const STATES: u64 = 300_000;
@@ -107,6 +109,7 @@ fn hunt(
         expected,
         events: sources.events()?,
         files: catalogue::files(sources)?,
+        tests: unit::tests(sources)?,
         glue: glue.path(),
         states: arguments.states.unwrap_or(STATES),
         walks: arguments.walks.unwrap_or(WALKS),
@@ -139,7 +142,7 @@ fn hunt(
     Ok(failed)
 }
 
-/// The client that objects to a mutant, and to what.
+/// The client, or unit test, that objects to a mutant, and to what.
 #[derive(Deserialize, Serialize)]
 struct Killer {
     client: String,
@@ -165,18 +168,20 @@ struct Hunter<'a> {
     expected: &'a Expected,
     events: Vec<String>,
     files: Vec<File>,
+    tests: Vec<Test>,
     /// Where the glue has been built.
     glue: &'a Path,
     states: u64,
     walks: u64,
-    /// By mutant, the client that is known to object.
+    /// By mutant, who is known to object.
     known: HashMap<&'a str, String>,
-    /// By file of the core, clients that objected to its mutants, the likeliest first.
+    /// By file of the core, who objected to its mutants, the likeliest first.
     likely: RefCell<HashMap<String, Vec<String>>>,
 }
 
-/// What of a mutant has been compiled, and which clients it was shown to.
+/// What of a mutant has been compiled, and whom it was shown to.
 struct Hunt<'a> {
+    mutant: &'a Mutant,
     mutated: Sources,
     folder: &'a Path,
     loaded: HashMap<String, Vec<Entry>>,
@@ -184,13 +189,13 @@ struct Hunt<'a> {
 }
 
 impl Hunter<'_> {
-    /// The client that objects to `mutant`, and to what.
+    /// Who objects to `mutant`, and to what.
     fn killer(&self, mutant: &Mutant) -> Result<Option<Killer>> {
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
         let mutated = mutant.core(self.sources, folder.path())?;
         Sources::copy_glue(self.glue, folder.path())?;
         let (loaded, asked) = (HashMap::new(), HashSet::new());
-        let mut hunt = Hunt { mutated, folder: folder.path(), loaded, asked };
+        let mut hunt = Hunt { mutant, mutated, folder: folder.path(), loaded, asked };
         let known = self.known.get(mutant.name.as_str());
         if let Some(known) = known
             && let Some(what) = self.ask_named(&mut hunt, known)?
@@ -201,6 +206,11 @@ impl Hunter<'_> {
         for client in likely {
             if let Some(what) = self.ask_named(&mut hunt, &client)? {
                 return Ok(Some(self.found(mutant, client, what)));
+            }
+        }
+        for test in self.concerned_tests(mutant) {
+            if let Some(what) = self.ask_test(&mut hunt, test)? {
+                return Ok(Some(self.found(mutant, test.name.clone(), what)));
             }
         }
         for file in self.concerned(mutant) {
@@ -232,8 +242,11 @@ impl Hunter<'_> {
         Ok(hunt.loaded[&file.name].clone())
     }
 
-    /// What the client of that name objects to.
+    /// What the client, or unit test, of that name objects to.
     fn ask_named(&self, hunt: &mut Hunt, client: &str) -> Result<Option<String>> {
+        if let Some(test) = self.tests.iter().find(|test| test.name == client) {
+            return self.ask_test(hunt, test);
+        }
         let file = client.split('/').next().unwrap_or_default();
         let Some(file) = self.files.iter().find(|known| known.name == file) else { return Ok(None) };
         let entries = self.entries(hunt, file)?;
@@ -245,6 +258,21 @@ impl Hunter<'_> {
         let new = hunt.asked.insert(entry.name.clone());
         let what = new.then(|| self.objection(entry)).flatten()?;
         Some(what.split(':').next().unwrap_or_default().to_string())
+    }
+
+    /// What the unit test objects to, if it can tell, and has not been asked before.
+    fn ask_test(&self, hunt: &mut Hunt, test: &Test) -> Result<Option<String>> {
+        let asked = !hunt.mutant.is_order && hunt.asked.insert(test.name.clone());
+        if asked { test.objection(&hunt.mutated, hunt.folder) } else { Ok(None) }
+    }
+
+    /// The unit tests of the locks that have `mutant` in them, that of its own file first.
+    fn concerned_tests(&self, mutant: &Mutant) -> Vec<&Test> {
+        let has_it = |header: &String| mutate::includes(&self.sources.core, header, &mutant.file);
+        let mut tests: Vec<&Test> = self.tests.iter().filter(|test| test.headers.iter().any(has_it)).collect();
+        let own = format!("unit/{}", mutant.file.trim_end_matches(".h"));
+        tests.sort_by_key(|test| test.name != own);
+        tests
     }
 
     /// Whether another client does just the same: spinning and yielding are often one.

@@ -17,6 +17,7 @@ mod order;
 mod plan;
 mod pool;
 mod run;
+mod unit;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,8 @@ pub struct Mutant {
     text: String,
     /// Whether the place's label says that the order pairs with nothing: it is there because waits have one form.
     pub pairs_with_nothing: bool,
+    /// Whether it changes only how operations of several threads are ordered: a test whose threads take turns cannot see it.
+    pub is_order: bool,
 }
 
 /// What an order can be weakened to.
@@ -63,7 +65,8 @@ fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
         let name_of_it = format!("{name}: {source}: {what}");
         let comment = text[..start].rfind("/*").map_or("", |at| &text[at..start]);
         let pairs_with_nothing = what == "relaxed for acquire" && comment.contains("acquire: pairs with nothing");
-        mutants.push(Mutant { file: name.into(), line, name: name_of_it, text: mutated, pairs_with_nothing });
+        let is_order = what != "dropped";
+        mutants.push(Mutant { file: name.into(), line, name: name_of_it, text: mutated, pairs_with_nothing, is_order });
     };
     let order =
         Regex::new(r"\bw_(?:load|store|exchange|compare_exchange|fetch_\w+?|wait|await)_(acquire|release|acq_rel)\(")
@@ -160,7 +163,8 @@ fn fault(sources: &Sources, part: &str) -> Result<Mutant> {
     let line = text[..*first].matches('\n').count() + 1;
     let mut mutated = text;
     places.iter().rev().for_each(|(start, end, new)| mutated.replace_range(*start..*end, new));
-    Ok(Mutant { file: file.into(), line, name: format!("{file}: {name}"), text: mutated, pairs_with_nothing: false })
+    let name = format!("{file}: {name}");
+    Ok(Mutant { file: file.into(), line, name, text: mutated, pairs_with_nothing: false, is_order: false })
 }
 
 impl Mutant {
@@ -197,7 +201,7 @@ pub fn includes(core: &Path, header: &str, file: &str) -> bool {
     include.captures_iter(&text).any(|found| includes(core, &found[1], file))
 }
 
-/// Which client objected to which mutant when that was last found out: it is asked first. By mutant the client's name,
+/// Which client or unit test objected to which mutant when that was last found out: it is asked first. By mutant the name,
 /// in tests/check/killers.txt.
 pub struct Killers {
     path: PathBuf,
@@ -205,7 +209,8 @@ pub struct Killers {
 }
 
 const KILLERS_HEADER: &str = "\
-# Mutants of the core, and the client that objects to each: MUTANT | CLIENT. Written by `./dev check --mutants --accept`.
+# Mutants of the core, and the client, or unit test (unit/NAME), that objects to each: MUTANT | CLIENT.
+# Written by `./dev check --mutants --accept`.
 ";
 
 impl Killers {

@@ -48,6 +48,12 @@ fn an_execution_is_replayed() {
 }
 
 #[test]
+fn unit_tests_object_to_mutants() {
+    let output = check(&["--mutants", "--kills", "shuffle.h: w_store_release(&node->shuffler, 1);: dropped"]);
+    assert!(output.status.success() && text(&output).contains("by unit/shuffle: tests/unit/"), "{}", text(&output));
+}
+
+#[test]
 fn bad_input_is_one_line() {
     for (arguments, line) in [
         (&["no such"][..], "poundlock-check: no client of that name: no such\n"),
