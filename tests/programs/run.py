@@ -7,8 +7,9 @@ By default a test: each run must end by itself, successfully, within its time-ou
 a right result, and under a lock the preload library must itself have said that this lock, and no other, was active.
 The last line is `N passed, N failed`.
 
-With --ratio a measurement that never fails for being slow: interleaved repeats, the median of each lock's times over
-the median of the native ones, as a table.
+With --ratio and --default measurements that never fail for being slow, with interleaved repeats, as a table: the median of
+each lock's times over the median of the native ones; and the median of the default locks' throughputs over the native
+ones.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import os
 import platform
 import pwd
 import re
+import resource
 import signal
 import statistics
 import subprocess
@@ -39,8 +41,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
+DEFAULT = "default"  # the locks of who chooses none
 DB_BENCH_THREADS = 8
-RATIO_GOAL = 3
+RATIO_GOAL = 3  # at most, of times
+DEFAULT_GOAL = 0.98  # at least, of throughputs
 PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3", "mariadb-server-core", "redis-server",
             "stress-ng", "lld", "postgresql-15", "nginx", "python3-plyvel", "ffmpeg"]
 
@@ -65,6 +69,7 @@ class Batch:
     check: Callable[[str], None]
     rwlocks: bool = False
     slow: bool = False
+    timed: bool = False  # it takes a certain time whatever the lock
 
     def run(self, prefix, environment, limit):
         with scratch() as directory:
@@ -90,6 +95,7 @@ class Server:
     examine: Callable[[str], None] = lambda directory: None
     rwlocks: bool = False
     slow: bool = False
+    timed: bool = False
 
     def run(self, prefix, environment, limit):
         with scratch() as directory:
@@ -223,12 +229,20 @@ def checked(name, *command):
 
 
 def stress_ng(percent):
-    """Its stressors of what locks are made of, which verify what they do."""
-    operations = {"futex": 200, "pthread": 10}
-    command = ["stress-ng", "--stdout", "--verify"]
-    for stressor, count in operations.items():
-        command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count * percent)]
-    return Batch("stress-ng", lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True)
+    """Its stressors of what locks are made of, which verify what they do. That of mutexes has to be ended by a time.
+
+    With a number of operations to do, one of its threads can find that the others have done them, and calls that a failure.
+    """
+
+    def batch(name, options, timed=False):
+        command = ["stress-ng", "--stdout", "--verify", *options.split()]
+        in_directory = lambda directory: [*command, "--temp-path", directory]
+        return Batch(name, in_directory, check_stress_ng, slow=True, timed=timed)
+
+    return [
+        batch("stress-ng", f"--futex 2 --futex-ops {200 * percent} --pthread 2 --pthread-ops {10 * percent}"),
+        batch("stress-ng-mutex", "--mutex 2 --timeout 1s", timed=True),
+    ]
 
 
 def check_stress_ng(output):
@@ -282,7 +296,7 @@ def programs_of(percent):
         checked("sqlite", "/usr/bin/python3", str(HERE / "sqlite_threads.py"), str(percent)),
         checked("java", "java", str(HERE / "Contended.java"), str(percent)),
         checked("node", "node", str(HERE / "workers.js"), str(percent)),
-        stress_ng(percent),
+        *stress_ng(percent),
         linker(),
         transcoder(part(600)),
         checked("leveldb", "/usr/bin/python3", str(HERE / "leveldb_threads.py"), str(percent)),
@@ -323,6 +337,8 @@ def locks_of(kind):
 
 # A program of many locks, each of which waits for its owner's slice of 2 ms to end, stands still most of the time.
 SETTINGS = {"scl": ",slice=20"}
+# The preload library's own choice.
+DEFAULTS = ["shfl_mutex", "shfl_rw"]
 LOCKS = locks_of("LOCK")
 RWLOCKS = locks_of("RWLOCK")
 # For programs that take seconds to begin and end: what somebody who runs such a program might choose.
@@ -345,14 +361,20 @@ def check_active(lock, errors):
         raise Failure(f"the active lock was {', '.join(said)} instead of {lock}")
 
 
+def options_of(lock):
+    if lock == DEFAULT:
+        return []
+    return ["--rwlock" if lock in RWLOCKS else "--lock", lock + SETTINGS.get(lock, "")]
+
+
 def run(program, lock, limit):
     """One run under @lock, or natively."""
     if lock == NATIVE:
         return program.run([], environment(), limit)
-    option = "--rwlock" if lock in RWLOCKS else "--lock"
-    prefix = [str(POUNDLOCK), "run", option, lock + SETTINGS.get(lock, ""), "--"]
+    prefix = [str(POUNDLOCK), "run", *options_of(lock), "--"]
     outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1"), limit)
-    check_active(lock, outcome.errors)
+    for active in DEFAULTS if lock == DEFAULT else [lock]:
+        check_active(active, outcome.errors)
     return outcome
 
 
@@ -432,16 +454,33 @@ def test(programs, chosen):
     return counted(results)
 
 
-def measure(program, chosen, repeats):
-    """The median seconds of each variant, repeats interleaved; None where a run failed."""
-    seconds = {variant: [] for variant in [NATIVE] + fitting(program, chosen)}
-    for _ in range(repeats):
-        for variant, times in seconds.items():
+def measure(program, variants, repeats):
+    """The runs of each variant: a figure of each, the seconds and those of CPU time, None for one that failed.
+
+    Interleaved: each repeat runs every variant once, and begins with another than the one before.
+    """
+    runs = {variant: [] for variant in variants}
+    for repeat in range(repeats):
+        for variant in variants[repeat % len(variants) :] + variants[: repeat % len(variants)]:
+            before = cpu_seconds()
             try:
-                times.append(run(program, variant, 300).seconds)
+                seconds = run(program, variant, 300).seconds
+                runs[variant].append((seconds, cpu_seconds() - before))
             except (Failure, OSError) as failure:
                 print(f"{program.name} {variant}: {failure}", file=sys.stderr)
-    return {variant: statistics.median(times) if times else None for variant, times in seconds.items()}
+                runs[variant].append(None)
+    return runs
+
+
+def cpu_seconds():
+    """Of all processes that have been waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def median_seconds(runs):
+    seconds = [run[0] for run in runs if run]
+    return statistics.median(seconds) if seconds else None
 
 
 def captured(*command):
@@ -464,34 +503,70 @@ def conditions(repeats):
     }
 
 
-def row(name, medians, chosen):
-    native = medians[NATIVE]
-    times = [medians.get(lock) for lock in chosen]
-    ratios = [f"{time / native:.2f}" if time and native else "-" for time in times]
-    return [name, f"{native:.2f} s" if native else "-"] + ratios
-
-
 def line(cells):
     return f"| {cells[0]:<20} | " + " | ".join(f"{cell:>10}" for cell in cells[1:]) + " |"
 
 
-def ratio(programs, chosen, repeats, output):
-    where = conditions(repeats)
-    text = ["# Real programs: median wall time under each lock over the native one", ""]
-    text += [f"- {name}: {value}" for name, value in where.items()]
-    text += [f"- goal: at most {RATIO_GOAL}", "", line(["program", NATIVE] + chosen)]
-    text += [line(["---", "---:"] + ["---:"] * len(chosen))]
+def table(title, where, columns, programs, row, output):
+    """Prints a @title, the conditions, and a line of each program as it comes: @row gives its cells and what is kept."""
+    text = [f"# {title}", ""] + [f"- {name}: {value}" for name, value in where.items()]
+    text += ["", line(["program", *columns]), line(["---"] + ["---:"] * len(columns))]
     print("\n".join(text), flush=True)
-    table = {}
+    kept = {}
     for program in programs:
-        table[program.name] = measure(program, chosen, repeats)
-        text.append(line(row(program.name, table[program.name], chosen)))
+        cells, kept[program.name] = row(program)
+        text.append(line([program.name, *cells]))
         print(text[-1], flush=True)
     if output:
-        content = {"schema": 1, "conditions": where, "median_seconds": table}
-        Path(output + ".json").write_text(json.dumps(content, indent=1) + "\n")
+        Path(output + ".json").write_text(json.dumps({"schema": 2, "conditions": where, "programs": kept}, indent=1) + "\n")
         Path(output + ".md").write_text("\n".join(text) + "\n")
     return 0
+
+
+def ratio(programs, chosen, repeats, output):
+    def row(program):
+        runs = measure(program, [NATIVE] + fitting(program, chosen), repeats)
+        medians = {variant: median_seconds(done) for variant, done in runs.items()}
+        native = medians[NATIVE]
+        times = [medians.get(lock) for lock in chosen]
+        ratios = [f"{time / native:.2f}" if time and native else "-" for time in times]
+        return [f"{native:.2f} s" if native else "-"] + ratios, {"median_seconds": medians}
+
+    title = "Real programs: median wall time under each lock over the native one"
+    where = {**conditions(repeats), "goal": f"at most {RATIO_GOAL}"}
+    return table(title, where, [NATIVE] + chosen, programs, row, output)
+
+
+def pairs(runs, what):
+    """The default's throughput over the native one in each repeat: the times the other way round."""
+    return [native[what] / ours[what] for native, ours in zip(runs[NATIVE], runs[DEFAULT]) if native and ours]
+
+
+def spread(ratios):
+    """Their quartiles, which of two or more there are."""
+    if len(ratios) < 2:
+        return "-"
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return f"{low:.2f}-{high:.2f}"
+
+
+def against_native(programs, repeats, output):
+    def row(program):
+        runs = measure(program, [NATIVE, DEFAULT], repeats)
+        throughput, cpu = pairs(runs, 0), pairs(runs, 1)
+        if not throughput:
+            return ["-"] * len(columns), {"runs": runs}
+        medians = [median_seconds(runs[variant]) for variant in (NATIVE, DEFAULT)]
+        middle = statistics.median(throughput)
+        cells = [f"{seconds:.2f} s" for seconds in medians]
+        cells += [f"{middle:.2f}", spread(throughput), f"{statistics.median(cpu):.2f}"]
+        cells.append("yes" if middle >= DEFAULT_GOAL else "no")
+        return cells, {"runs": runs, "throughput": middle, "cpu": statistics.median(cpu)}
+
+    columns = [NATIVE, DEFAULT, "throughput", "quartiles", "by CPU time", "reached"]
+    title = "Real programs: throughput under the default locks over the native one"
+    where = {**conditions(repeats), "goal": f"at least {DEFAULT_GOAL}", "load": os.getloadavg()[0], "locks": ", ".join(DEFAULTS)}
+    return table(title, where, columns, programs, row, output)
 
 
 def chosen_of(available, wanted, what):
@@ -503,7 +578,8 @@ def chosen_of(available, wanted, what):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ratio", action="store_true", help="measure instead of testing")
+    parser.add_argument("--ratio", action="store_true", help="measure the locks instead of testing")
+    parser.add_argument("--default", action="store_true", help="measure the default locks' throughput instead of testing")
     parser.add_argument("--soak", type=int, metavar="SECONDS", help="run each for so long, again and again")
     parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: 3)")
     parser.add_argument("--output", metavar="PATH", help="where to write the measurement, without .json and .md")
@@ -521,8 +597,11 @@ def main():
     names = chosen_of([program.name for program in available], options.program, "program")
     programs = [program for program in available if program.name in names]
     chosen = chosen_of(LOCKS + RWLOCKS, options.lock, "lock")
+    measurable = [program for program in programs if not program.timed]
     if options.ratio:
-        return ratio(programs, chosen, options.repeats, options.output)
+        return ratio(measurable, chosen, options.repeats, options.output)
+    if options.default:
+        return against_native(measurable, options.repeats, options.output)
     if options.soak is not None:
         return soak(programs, chosen, options.soak)
     return test(programs, chosen)
