@@ -14,6 +14,9 @@
 			.walks = 10000),                                                                               \
 		ENTRIES("choices/held/5", held, 5, "shuffle shuffle_move shuffle_pass look_back free_for", NULL, hold, \
 			finish, .walks = 10000, .domains = 1),                                                         \
-		ENTRIES("choices/held_timed/5", held_timed, 5, "look_back", NULL, hold, finish, .walks = 10000),
+		ENTRIES("choices/held_timed/5", held_timed, 5, "look_back", NULL, hold, finish, .walks = 10000),       \
+		WALK_ENTRY,
+
+#include "cfl_walk.h"
 
 #include "lock.c"
