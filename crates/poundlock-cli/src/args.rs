@@ -1,6 +1,7 @@
 //! The command line's words. The manual pages are generated from here.
 
 use crate::bench::args::BenchArgs;
+use crate::sim::args::SimArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,6 +81,14 @@ pub(crate) enum Command {
     /// Do one run of a benchmark: bench calls it
     #[command(hide = true)]
     BenchWorker { job: String },
+    /// Run locks on a simulated machine of up to 1,024 CPUs
+    ///
+    /// The locks' own code runs on a model of a cache-coherent machine with an operating system; docs/simulator.md has the
+    /// model. The exit status is 1 if any simulation failed, or if a lock let two threads in at once.
+    Sim(SimArgs),
+    /// Do one simulation: sim calls it
+    #[command(hide = true)]
+    SimWorker { job: String },
     /// Show which CPUs share a core, an L3, a die, a socket
     Topo(TopoArgs),
     /// Measure how long a cache line takes from each CPU to each other

@@ -1,5 +1,5 @@
 //! The command `poundlock`: runs programs under Poundlock's locks, compares them, lists the locks, measures them by the
-//! papers' workloads, tells whether a program can be interposed, and knows how far the machine's CPUs are from each other.
+//! papers' workloads, here and on simulated machines, tells whether a program can be interposed, and knows how far the machine's CPUs are from each other.
 //!
 //! What goes wrong is one line on stderr, `poundlock: ...`, and an exit status: 125 for what poundlock itself could not
 //! do, 126 and 127 for a program that cannot be run or found.
@@ -23,6 +23,7 @@ mod report;
 mod route;
 mod run;
 mod runs;
+mod sim;
 mod spec;
 mod stat;
 mod stats;
@@ -64,6 +65,8 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::BenchWorker { job } => bench::worker(&job),
+        Command::Sim(args) => sim::sim(&args),
+        Command::SimWorker { job } => sim::worker(&job),
         Command::Topo(args) => topo::topo(&args),
         Command::Latency(args) => latency::latency(&args),
         Command::Route(args) => route::route(&args),

@@ -32,7 +32,7 @@ impl Choice {
     }
 
     fn parse_of(spec: &str, family: &Family) -> Result<Choice, Failure> {
-        if spec == NATIVE {
+        if spec == NATIVE && family.native {
             return Ok(Choice::Native);
         }
         (family.check)(spec).map_err(Failure::ours)?;
@@ -64,6 +64,8 @@ pub fn check_others(others: &OtherLocksArgs) -> Result<(), Failure> {
 /// Locks that can take each other's place.
 pub struct Family {
     names: Vec<&'static str>,
+    /// Whether the C library has one.
+    native: bool,
     /// Whether a spec is right, else what is wrong.
     check: fn(&str) -> Result<(), String>,
 }
@@ -72,13 +74,29 @@ impl Family {
     /// Those of one holder at a time.
     pub fn mutexes() -> Family {
         let check = |spec: &str| check_spec(spec).map_err(|wrong| wrong.to_string());
-        Family { names: poundlock::locks().map(|info| info.name).collect(), check }
+        Family { names: poundlock::locks().map(|info| info.name).collect(), native: true, check }
     }
 
     /// Those that know readers.
     pub fn rwlocks() -> Family {
         let check = |spec: &str| poundlock_bench::check_rwlock(spec).map_err(|wrong| wrong.to_string());
-        Family { names: poundlock_bench::rwlocks().collect(), check }
+        Family { names: poundlock_bench::rwlocks().collect(), native: true, check }
+    }
+
+    /// Those of the simulator, which know readers or not.
+    pub fn simulated(readers: bool) -> Family {
+        let check =
+            if readers { |spec: &str| simulated_of(true, spec) } else { |spec: &str| simulated_of(false, spec) };
+        Family { names: poundlock_sim::lock_names(readers), native: false, check }
+    }
+}
+
+fn simulated_of(readers: bool, spec: &str) -> Result<(), String> {
+    let lock = poundlock_sim::LockSpec::parse(spec).map_err(|wrong| wrong.to_string())?;
+    match (readers, lock.has_readers()) {
+        (true, false) => Err(format!("'{spec}': the workload takes a readers-writer lock")),
+        (false, true) => Err(format!("'{spec}': the workload takes no readers-writer lock")),
+        _ => Ok(()),
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Owned {
 }
 
 /// What has happened, for reports and benchmarks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Traffic {
     /// Memory operations of the simulated threads.
     pub operations: u64,

@@ -277,7 +277,7 @@ fn percent(text: &str) -> Result<u32, String> {
 }
 
 /// A time in nanoseconds: a number with ns, us or ms; without a unit only 0.
-fn time(text: &str) -> Result<u64, String> {
+pub(crate) fn time(text: &str) -> Result<u64, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let scale = match &text[digits..] {
         "ns" => 1.0,

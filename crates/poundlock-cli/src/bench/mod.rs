@@ -4,9 +4,9 @@
 //! killed, and no lock finds what another one left behind.
 
 pub mod args;
-mod plot;
-mod report;
-mod table;
+pub mod plot;
+pub mod report;
+pub mod table;
 
 use crate::args::OtherLocksArgs;
 use crate::failure::{Failure, reason};
@@ -16,8 +16,10 @@ use crate::provenance::{Provenance, environment, seconds_since_1970};
 use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
 use crate::spec::{self, Choice, Family};
 use args::{BenchArgs, Common};
-use poundlock_bench::{Counts, Job, Limit, Workload};
+use plot::Picture;
+use poundlock_bench::{Counts, Job, Limit, NATIVE, Workload};
 use report::{Point, Report, Run, Settings};
+use serde::de::DeserializeOwned;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,8 +39,23 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let report = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
-    common.output.publish(&table::render(&report), &report, || plot::svg(&report))?;
+    common.output.publish(&table::render(&report), &report, || plot::svg(&picture(&report)))?;
     Ok(exit_code(report.interrupted, report.runs.iter().map(|run| &run.outcome)))
+}
+
+fn picture(report: &Report) -> Picture<'_> {
+    let name = match report.threads[..] {
+        [threads] => table::title(&report.workload, threads),
+        _ => report.workload.name.clone(),
+    };
+    Picture {
+        title: format!("{name}: {}", report.workload.source),
+        caption: format!("{}; median and spread of {} runs", report.provenance.machine_line(), report.settings.repeats),
+        threads: &report.threads,
+        locks: &report.locks,
+        points: &report.points,
+        classes: report.workload.classes.len() > 1,
+    }
 }
 
 /// Does one job in this process, and prints its counts as one line of JSON.
@@ -124,7 +141,7 @@ impl Plan<'_> {
         let changes = preload::changes(&Choice::Native, &OtherLocksArgs::default(), None);
         match measure(&self.command(choice, threads), &changes, self.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => None,
-            Ok(measured) => match (Outcome::from(measured.end), last_line(&measured.output)) {
+            Ok(measured) => match (Outcome::from(measured.end), last_line::<Counts>(&measured.output)) {
                 (Outcome::Ok, Ok(counts)) => run(Outcome::Ok, Some(counts), None),
                 (Outcome::Ok, Err(reason)) => run(Outcome::NoFigure { reason }, None, Some(tail(&measured.output))),
                 (outcome, _) => run(outcome, None, Some(tail(&measured.output))),
@@ -143,7 +160,7 @@ impl Plan<'_> {
         let locks: Vec<String> = self.choices.iter().map(ToString::to_string).collect();
         let points = self.threads.iter().flat_map(|&threads| {
             let runs = &runs;
-            locks.iter().map(move |lock| Point::of(lock, threads, runs))
+            locks.iter().map(move |lock| Point::of(lock, threads, runs, NATIVE))
         });
         Report {
             schema: "poundlock.bench/1",
@@ -191,9 +208,9 @@ fn patience(common: &Common) -> Duration {
     Duration::from_secs(60) + 10 * (common.warmup + common.seconds)
 }
 
-/// The counts that a worker printed last.
-fn last_line(output: &[u8]) -> Result<Counts, String> {
+/// What a worker printed last.
+pub fn last_line<T: DeserializeOwned>(output: &[u8]) -> Result<T, String> {
     let text = String::from_utf8_lossy(output);
     let line = text.lines().last().unwrap_or_default();
-    serde_json::from_str(line).map_err(|wrong| format!("its counts cannot be read: {wrong}"))
+    serde_json::from_str(line).map_err(|wrong| format!("its figures cannot be read: {wrong}"))
 }

@@ -1,8 +1,7 @@
-//! A report as a picture: throughput and fairness over the number of threads, a line for each lock; with one number of
+//! Points as a picture: throughput and fairness over the number of threads, a line for each lock; with one number of
 //! threads, a point for each.
 
-use super::report::{Point, Report};
-use super::table::title;
+use super::report::Point;
 use crate::drawing::{self, Area, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
 use crate::runs::Spread;
 use plotters::element::DashedPathElement;
@@ -36,8 +35,20 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(20, 160, 170),
 ];
 
+/// What is drawn.
+pub struct Picture<'a> {
+    pub title: String,
+    /// Where the figures are from.
+    pub caption: String,
+    pub threads: &'a [usize],
+    pub locks: &'a [String],
+    pub points: &'a [Point],
+    /// Whether the threads are of several classes.
+    pub classes: bool,
+}
+
 /// The picture as SVG.
-pub fn svg(report: &Report) -> std::result::Result<String, Box<dyn Error>> {
+pub fn svg(report: &Picture) -> std::result::Result<String, Box<dyn Error>> {
     let rows = i32::try_from(report.locks.len().div_ceil(LEGEND_COLUMNS))?;
     let bottom = TOP + PANEL_HEIGHT;
     let height = bottom + GAP + rows * LEGEND_ROW + 12;
@@ -53,15 +64,9 @@ pub fn svg(report: &Report) -> std::result::Result<String, Box<dyn Error>> {
     })
 }
 
-fn head(area: &Area, report: &Report) -> Result {
-    let settings = &report.settings;
-    let name = match report.threads[..] {
-        [threads] => title(&report.workload, threads),
-        _ => report.workload.name.clone(),
-    };
-    label(area, &shorten(&format!("{name}: {}", report.workload.source), 100), (24, 26), 18, &INK, HPos::Left)?;
-    let line = format!("{}; median and spread of {} runs", report.provenance.machine_line(), settings.repeats);
-    label(area, &shorten(&line, 150), (24, 50), 12, &FAINT, HPos::Left)
+fn head(area: &Area, report: &Picture) -> Result {
+    label(area, &shorten(&report.title, 100), (24, 26), 18, &INK, HPos::Left)?;
+    label(area, &shorten(&report.caption, 150), (24, 50), 12, &FAINT, HPos::Left)
 }
 
 /// A figure with its scale.
@@ -75,14 +80,14 @@ struct Panel {
     step: f64,
 }
 
-fn panels(report: &Report) -> [Panel; 2] {
+fn panels(report: &Picture) -> [Panel; 2] {
     let most = report.points.iter().filter_map(|point| point.figure("per_second")).map(|spread| spread.max / 1e6);
     let most = most.fold(0.0, f64::max);
     let step = round_step(most, 6.0);
     let to = (most / step).ceil().max(1.0) * step;
     let throughput =
         Panel { heading: "million acquisitions / s", figure: "per_second", unit: 1e6, from: 0.0, to, step };
-    let fairness = if report.workload.classes.len() > 1 {
+    let fairness = if report.classes {
         let heading = "Jain's index of hold time over entitlement (1: even)";
         Panel { heading, figure: "jain_hold", unit: 1.0, from: 0.0, to: 1.0, step: 0.2 }
     } else {
@@ -93,7 +98,7 @@ fn panels(report: &Report) -> [Panel; 2] {
 }
 
 impl Panel {
-    fn draw(&self, area: &Area, left: i32, report: &Report) -> Result {
+    fn draw(&self, area: &Area, left: i32, report: &Picture) -> Result {
         let right = left + PANEL_WIDTH;
         label(area, self.heading, (left, TOP - 22), 14, &INK, HPos::Left)?;
         let lines = ((self.to - self.from) / self.step).round() as i32;
@@ -115,7 +120,7 @@ impl Panel {
         Ok(())
     }
 
-    fn line(&self, area: &Area, left: i32, report: &Report, index: usize, lock: &str) -> Result {
+    fn line(&self, area: &Area, left: i32, report: &Picture, index: usize, lock: &str) -> Result {
         let found = |threads: &usize| {
             let of = |point: &&Point| point.lock == lock && point.threads == *threads;
             report.points.iter().find(of)?.figure(self.figure)
@@ -144,22 +149,22 @@ impl Panel {
 }
 
 /// Where the point of the `turn`-th number of threads is; with only one number, that of the `lock`-th lock.
-fn x(report: &Report, left: i32, turn: usize, lock: usize) -> i32 {
+fn x(report: &Picture, left: i32, turn: usize, lock: usize) -> i32 {
     let (place, places) =
         if report.threads.len() > 1 { (turn, report.threads.len()) } else { (lock, report.locks.len()) };
     left + (f64::from(PANEL_WIDTH) * (place as f64 + 0.5) / places as f64).round() as i32
 }
 
 /// The how manieth lock it is, of Poundlock's.
-fn number(report: &Report, lock: &str) -> usize {
+fn number(report: &Picture, lock: &str) -> usize {
     report.locks.iter().filter(|name| *name != NATIVE).position(|name| name == lock).unwrap_or(0)
 }
 
-fn colour(report: &Report, lock: &str) -> RGBColor {
+fn colour(report: &Picture, lock: &str) -> RGBColor {
     if lock == NATIVE { NATIVE_COLOUR } else { COLOURS[number(report, lock) % COLOURS.len()] }
 }
 
-fn mark(area: &Area, report: &Report, lock: &str, at: (i32, i32)) -> Result {
+fn mark(area: &Area, report: &Picture, lock: &str, at: (i32, i32)) -> Result {
     let style = colour(report, lock).filled();
     match number(report, lock) / COLOURS.len() % 3 {
         0 => area.draw(&Circle::new(at, 4, style))?,
@@ -169,7 +174,7 @@ fn mark(area: &Area, report: &Report, lock: &str, at: (i32, i32)) -> Result {
     Ok(())
 }
 
-fn legend(area: &Area, report: &Report, index: usize, lock: &str, top: i32) -> Result {
+fn legend(area: &Area, report: &Picture, index: usize, lock: &str, top: i32) -> Result {
     let column = i32::try_from(index % LEGEND_COLUMNS)?;
     let row = i32::try_from(index / LEGEND_COLUMNS)?;
     let at = (PANELS[0] + column * 270, top + row * LEGEND_ROW);

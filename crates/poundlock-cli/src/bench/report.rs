@@ -3,7 +3,7 @@
 use crate::provenance::Provenance;
 use crate::runs::{Outcome, Spread};
 use poundlock_bench::figures::{FIGURES, class_shares};
-use poundlock_bench::{Counts, Limit, NATIVE, Workload};
+use poundlock_bench::{Counts, Limit, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -89,21 +89,21 @@ pub struct Point {
     pub threads: usize,
     pub succeeded: usize,
     pub failed: usize,
-    /// Acquisitions per second in parts of native's in the same repeat.
+    /// Acquisitions per second in parts of the reference's in the same repeat.
     pub ratio: Option<Spread>,
     pub figures: BTreeMap<&'static str, Option<Spread>>,
     pub class_shares: Vec<Spread>,
 }
 
 impl Point {
-    /// Of `lock` with `threads`.
-    pub fn of(lock: &str, threads: usize, runs: &[Run]) -> Point {
+    /// Of `lock` with `threads`, in relation to `reference`.
+    pub fn of(lock: &str, threads: usize, runs: &[Run], reference: &str) -> Point {
         let here: Vec<&Run> = runs.iter().filter(|run| run.threads == threads).collect();
         let mine: Vec<&Run> = here.iter().copied().filter(|run| run.lock == lock).collect();
-        let good: Vec<&Run> = mine.iter().copied().filter(|run| run.counts.is_some()).collect();
+        let good: Vec<&Run> = mine.iter().copied().filter(|run| run.outcome == Outcome::Ok).collect();
         let ratio = |run: &&Run| {
-            let native = here.iter().find(|other| other.lock == NATIVE && other.repeat == run.repeat)?;
-            Some(run.figure("per_second")? / native.figure("per_second").filter(|figure| *figure > 0.0)?)
+            let other = here.iter().find(|beside| beside.lock == reference && beside.repeat == run.repeat)?;
+            Some(run.figure("per_second")? / other.figure("per_second").filter(|figure| *figure > 0.0)?)
         };
         let figure = |name: &str| Spread::of(good.iter().filter_map(|run| run.figure(name)));
         let classes = good.first().map_or(0, |run| run.class_shares.len());

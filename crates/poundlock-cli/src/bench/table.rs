@@ -7,11 +7,16 @@ use poundlock_bench::{Limit, Workload};
 
 /// The tables with their caption.
 pub fn render(report: &Report) -> String {
-    let tables = report.threads.iter().map(|&threads| {
-        let points: Vec<&Point> = report.points.iter().filter(|point| point.threads == threads).collect();
-        format!("{}\n{}\n", title(&report.workload, threads), table(report, &points))
+    tables(&report.workload, &report.threads, &report.points) + &caption(report)
+}
+
+/// A table for each number of threads, with its title.
+pub fn tables(workload: &Workload, threads: &[usize], points: &[Point]) -> String {
+    let tables = threads.iter().map(|&threads| {
+        let points: Vec<&Point> = points.iter().filter(|point| point.threads == threads).collect();
+        format!("{}\n{}\n", title(workload, threads), table(workload, &points))
     });
-    tables.collect::<Vec<_>>().join("\n") + &caption(report)
+    tables.collect::<Vec<_>>().join("\n")
 }
 
 /// What is run, in a few words.
@@ -20,8 +25,8 @@ pub fn title(workload: &Workload, threads: usize) -> String {
     format!("{}, {threads} thread{plural}", workload.name)
 }
 
-fn table(report: &Report, points: &[&Point]) -> String {
-    let classes = report.workload.classes.len() > 1;
+fn table(workload: &Workload, points: &[&Point]) -> String {
+    let classes = workload.classes.len() > 1;
     let mut header = vec!["lock", "million/s", "ratio", "min - max", "fairness", "Jain", "CV", "Jain hold"];
     header.extend(classes.then_some("hold shares"));
     header.extend(["remote", "wakes in CS", "waiters", "hold ns", "hand-over ns", "longest ms", "runs"]);

@@ -1,0 +1,163 @@
+//! `sim`'s words.
+
+use crate::bench::args::time;
+use clap::{Args, Subcommand, ValueEnum};
+use poundlock_sim::Locality;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(crate) struct SimArgs {
+    #[command(subcommand)]
+    pub command: SimCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Simulate one lock with one number of threads
+    ///
+    /// Prints the figures of bench, the memory's traffic and the lock's events; --json has each thread's counts.
+    Run(RunArgs),
+    /// Simulate locks over numbers of threads
+    ///
+    /// Points are simulated side by side, each in a process of its own. The same seeds give the same figures, byte for
+    /// byte.
+    Sweep(SweepArgs),
+}
+
+/// What is simulated, but for locks and threads.
+#[derive(Args, Debug)]
+pub(crate) struct SceneArgs {
+    /// The machine: the name of one that comes with poundlock (machines/NAME.toml), or a file
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub machine: String,
+    /// Latencies between its CPUs to take instead of its own, as `poundlock latency --csv` writes them
+    #[arg(long, value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+    /// The workload: the name of one that comes with poundlock (bench/workloads/NAME.toml), or a file, such as bench
+    /// --describe prints
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub workload: String,
+    /// What locks take for a domain
+    #[arg(long, value_name = "DOMAIN", value_enum, default_value = "l3")]
+    pub domain: Domain,
+    /// How long each simulation is measured, of simulated time; as 500us, 10ms
+    #[arg(short = 'd', long, value_name = "TIME", default_value = "5ms", value_parser = time)]
+    pub measured: u64,
+    /// How long each simulation goes on before that
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time)]
+    pub warmup: u64,
+    /// What a critical section's instructions take between two of its memory accesses, in nanoseconds
+    #[arg(long, value_name = "NS", default_value_t = 1.0, value_parser = nanoseconds)]
+    pub step: f64,
+    /// How many seeds to simulate
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seeds: u32,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How many simulations to run at a time. As many as there are CPUs unless given
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Write the figures to FILE as JSON (-: to stdout, with the table on stderr)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
+    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    pub lock: String,
+    /// The number of threads
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
+    #[command(flatten)]
+    pub scene: SceneArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
+    /// repeated. All locks unless given. Ratios are to the first one
+    #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
+    pub locks: Vec<String>,
+    /// The numbers of threads: N,..., or N..M for N and twice as many each time, up to M
+    #[arg(short, long, value_name = "N,...|N..M", value_parser = threads)]
+    pub threads: Threads,
+    /// Draw medians and spreads into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write medians and ranges to FILE as CSV (-: to stdout, with the table on stderr)
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub scene: SceneArgs,
+}
+
+/// The localities, as the command line has them.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Domain {
+    /// The CPUs of a last-level cache
+    L3,
+    /// Those of a NUMA node
+    Node,
+    /// Those of a socket
+    Package,
+}
+
+impl From<Domain> for Locality {
+    fn from(domain: Domain) -> Locality {
+        match domain {
+            Domain::L3 => Locality::L3,
+            Domain::Node => Locality::Node,
+            Domain::Package => Locality::Package,
+        }
+    }
+}
+
+/// Numbers of threads, each once.
+#[derive(Clone, Debug)]
+pub(crate) struct Threads(pub Vec<usize>);
+
+fn threads(text: &str) -> Result<Threads, String> {
+    let number = |text: &str| {
+        let parsed = text.parse().ok().filter(|threads| *threads > 0);
+        parsed.ok_or(format!("'{text}' is not a number of threads"))
+    };
+    let numbers: Vec<usize> = match text.split_once("..") {
+        Some((first, last)) => {
+            let (first, last) = (number(first)?, number(last)?);
+            let doubled = std::iter::successors(Some(first), |threads: &usize| threads.checked_mul(2));
+            doubled.take_while(|threads| *threads < last).chain([last]).collect()
+        }
+        None => text.split(',').map(number).collect::<Result<_, _>>()?,
+    };
+    for (index, threads) in numbers.iter().enumerate() {
+        if numbers[..index].contains(threads) {
+            return Err(format!("{threads} is named twice"));
+        }
+    }
+    Ok(Threads(numbers))
+}
+
+fn nanoseconds(text: &str) -> Result<f64, String> {
+    let parsed = text.parse().ok().filter(|time: &f64| (0.0..=1e6).contains(time));
+    parsed.ok_or("not a time in nanoseconds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads;
+
+    #[test]
+    fn numbers_of_threads_are_lists_or_doubled() {
+        let of = |text: &str| threads(text).map(|threads| threads.0);
+        assert_eq!(of("1,7,3"), Ok(vec![1, 7, 3]));
+        assert_eq!(of("1..72"), Ok(vec![1, 2, 4, 8, 16, 32, 64, 72]));
+        assert_eq!(of("3..6"), Ok(vec![3, 6]));
+        assert_eq!(of("4..4"), Ok(vec![4]));
+        for wrong in ["", "0", "1,,2", "2,2", "1..", "..3", "x..3", "1-3"] {
+            assert!(threads(wrong).is_err(), "{wrong}");
+        }
+    }
+}

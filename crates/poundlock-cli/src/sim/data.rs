@@ -1,0 +1,64 @@
+//! What comes with poundlock for the simulator: machines and workloads, by name or as the user's own files.
+
+use crate::failure::{Failure, reason};
+use poundlock_bench::Workload;
+use std::path::{Path, PathBuf};
+
+/// A kind of files, in folders relative to this binary's: installed, and in a build tree (target/PROFILE/poundlock, or
+/// target/TRIPLE/PROFILE/poundlock).
+pub struct Kind {
+    /// What one is called.
+    name: &'static str,
+    places: [&'static str; 3],
+}
+
+pub const MACHINES: Kind =
+    Kind { name: "machine", places: ["../share/poundlock/machines", "../../machines", "../../../machines"] };
+pub const WORKLOADS: Kind = Kind {
+    name: "workload",
+    places: ["../share/poundlock/workloads", "../../bench/workloads", "../../../bench/workloads"],
+};
+
+impl Kind {
+    /// The file that is meant: one with an ending or in a folder is the user's own.
+    pub fn find(&self, given: &str) -> Result<PathBuf, Failure> {
+        if given.contains('/') || Path::new(given).extension().is_some() {
+            return Ok(given.into());
+        }
+        let folder = self.folder()?;
+        let file = folder.join(format!("{given}.toml"));
+        if file.is_file() {
+            return Ok(file);
+        }
+        let known = names(&folder).join(", ");
+        Err(Failure::ours(format!("there is no {} '{given}'; there are {known}", self.name)))
+    }
+
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
+        let own = own.parent().unwrap_or(Path::new("/")).to_owned();
+        let found = self.places.iter().find_map(|place| own.join(place).canonicalize().ok());
+        found.ok_or_else(|| {
+            let (near, name) = (own.display(), self.name);
+            Failure::ours(format!("no {name}s near {near}: say which file is meant, with its ending"))
+        })
+    }
+}
+
+/// Without their ending.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries.filter(|path| path.extension().is_some_and(|end| end == "toml"));
+    let mut names: Vec<String> =
+        files.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+/// The workload of that name or file, checked.
+pub fn workload(given: &str) -> Result<Workload, Failure> {
+    let file = WORKLOADS.find(given)?;
+    let text = std::fs::read_to_string(&file).map_err(|error| reason(&error));
+    let workload = text.and_then(|text| Workload::from_toml(&text).map_err(|wrong| wrong.to_string()));
+    workload.map_err(|wrong| Failure::ours(format!("'{}': {wrong}", file.display())))
+}

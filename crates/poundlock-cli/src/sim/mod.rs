@@ -1,0 +1,20 @@
+//! `poundlock sim`: the locks' own code on a simulated machine. docs/simulator.md has the model.
+
+pub mod args;
+mod data;
+mod job;
+mod sweep;
+
+use crate::failure::Failure;
+use args::{SimArgs, SimCommand};
+use std::process::ExitCode;
+
+pub use job::worker;
+
+/// Does what is asked.
+pub fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        SimCommand::Run(args) => sweep::run(args),
+        SimCommand::Sweep(args) => sweep::sweep(args),
+    }
+}
