@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the module itself knows of its locks.
+ */
+#ifndef POUNDLOCK_KERNEL_SPIN_H
+#define POUNDLOCK_KERNEL_SPIN_H
+
+#include <linux/types.h>
+
+/* One lock of core/locks.def, or, of the torture's own, a broken one. */
+struct spin_kind {
+	const char *name;
+	size_t (*size)(void);
+	void (*init)(void *lock, size_t size); /* of zeroed memory */
+	void (*lock)(void *lock);
+	bool (*trylock)(void *lock);
+	void (*unlock)(void *lock);
+};
+
+extern const struct spin_kind spin_kinds[];
+extern const unsigned int spin_kinds_count;
+
+/* What a test takes for a lock and is none, to see that it is caught. */
+extern const struct spin_kind spin_broken;
+
+/* NULL: there is none. */
+const struct spin_kind *spin_find(const char *name);
+
+/*
+ * Sets the setting of lock @name that @key, of @length characters, names: of all locks of that name, from now on. False:
+ * there is no such setting, or it may not have that value.
+ */
+bool spin_set(const char *name, const char *key, size_t length, u32 value);
+
+#endif

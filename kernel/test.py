@@ -1,0 +1,321 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tortures Poundlock's spin locks inside Linux, in guests of QEMU, and checks what they promise by counts.
+
+The module poundlock_torture is built against the installed linux-headers, without a warning of the compiler (W=1) or of
+sparse, and loaded by the unmodified Debian kernel that they belong to, in an emulated machine (TCG):
+
+  torture   8 CPUs on 4 nodes that take turns (thread=single), each lock with trylocks, nesting and interrupts
+  parallel  the same with 2 CPUs that do run at the same time (thread=multi)
+  order     16 CPUs on 2 nodes: how often the lock goes to the other node, and how often a waiter is passed
+
+Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
+not the last lines of the console are printed. The last line is `N passed, N failed`.
+"""
+
+import argparse
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILD = ROOT / "build/kernel"
+PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse", "cpio", "make"]
+
+GUEST_LIMIT = 600  # seconds, of a guest
+BUILD_LIMIT = 600  # of the module's build
+STALL = 120  # seconds without an acquisition after which the module takes a lock to be hung
+CONSOLE_LINES = 40  # of a guest that did not end
+
+
+class Failure(Exception):
+    """Something without which no guest can run; the text says what."""
+
+
+# ---- What is run, and what is expected of it ----
+
+
+@dataclass
+class Result:
+    """The module's line about a run."""
+
+    status: int
+    text: str
+
+    def number(self, name):
+        match = re.search(rf"\b{name}=(\d+)", self.text)
+        return int(match.group(1)) if match else None
+
+
+@dataclass
+class Case:
+    """@run is written to the module; @judge says what is wrong with what came of it, or nothing."""
+
+    run: str
+    judge: Callable[[Result], str]
+
+    @property
+    def lock(self):
+        return self.run.split()[0]
+
+
+def is_sound(result):
+    return "" if result.status == 0 and result.text.endswith(" ok") else "the lock failed"
+
+
+def is_refused(result):
+    return "" if result.status != 0 and not result.text.startswith("lock=frob ") else "it was not refused"
+
+
+def is_caught(result):
+    return "" if result.status != 0 and result.text.endswith(" FAILED") else "the broken lock was not caught"
+
+
+def within(name, least, most):
+    """A judge: the lock is sound, and what is counted as @name is from @least to @most."""
+
+    def judge(result):
+        number = result.number(name)
+        if is_sound(result) or number is None:
+            return is_sound(result) or f"{name} was not counted"
+        return "" if least <= number <= most else f"{name} is {number}, and should be from {least} to {most}"
+
+    return judge
+
+
+@dataclass
+class Guest:
+    name: str
+    cpus: int
+    nodes: int
+    thread: str
+    cases: list = field(default_factory=list)
+
+
+# A spinning waiter that does not pause keeps an emulated CPU for its whole slice.
+PAUSES = {"tas": "backoff=8"}
+
+
+def guests(names):
+    """The guests, and their cases, for the locks of these @names."""
+    torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught)])
+    torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
+    # So much that the two are now and then inside it at the same time, however seldom the host runs both.
+    parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=100000 hold=64", is_caught)])
+    parallel.cases += [Case(f"{lock} count=10000 hold=64", is_sound) for lock in names]
+    return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16))]
+
+
+def order_cases(cpus):
+    """Locks that are always contended. A waiter is passed by those before it, and by as many more as it comes late."""
+    always = "try=0 nest=0 irq=0 hold=32 pause=2"
+    near, queue = 50, 2 * cpus
+    return [
+        Case(f"mcs count=500 {always}", within("remote_per_1000", 400, 1000)),
+        Case(f"ticket count=500 {always}", within("remote_per_1000", 400, 1000)),
+        Case(f"cna count=500 {always}", within("remote_per_1000", 0, near - 1)),
+        Case(f"shfl_spin count=500 {always}", within("remote_per_1000", 0, near - 1)),
+        Case(f"mcs count=200 {always}", within("most_passed", 1, queue)),
+        Case(f"ticket count=200 {always}", within("most_passed", 1, queue)),
+        Case(f"clh count=200 {always}", within("most_passed", 1, queue)),
+        # These pass waiters, and stop where they are told to: so much that the next two say something.
+        Case(f"cna count=300 {always} reduction=0", within("most_passed", 4 * queue, 10**9)),
+        Case(f"cna count=300 {always} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)),
+        Case(f"shfl_spin count=300 {always} batch=20", within("most_passed", 1, 20 + queue)),
+    ]
+
+
+# ---- What is needed for it ----
+
+
+def output(command, **more):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **more).stdout
+
+
+def is_installed(package):
+    found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True)
+    return found.stdout == "installed"
+
+
+def release():
+    """The newest kernel whose headers are installed."""
+    names = [path.name.removeprefix("linux-headers-") for path in Path("/usr/src").glob("linux-headers-*-amd64")]
+    if not names:
+        raise Failure("no linux-headers-*-amd64 in /usr/src")
+    return max(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
+def kernel_image(name):
+    """The kernel of release @name, out of Debian's package, which is downloaded once and not installed."""
+    image = BUILD / "images" / f"vmlinuz-{name}"
+    if image.exists():
+        return image
+    image.parent.mkdir(parents=True, exist_ok=True)
+    version = output(["dpkg-query", "-W", "-f", "${Version}", f"linux-headers-{name}"])
+    scratch = image.parent / "package"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        subprocess.run(["apt-get", "download", "-q", f"linux-image-{name}={version}"], cwd=scratch, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=BUILD_LIMIT)
+        subprocess.run(["dpkg-deb", "-x", next(scratch.glob("*.deb")), scratch], check=True, timeout=BUILD_LIMIT)
+        shutil.copy(scratch / "boot" / image.name, image)
+    except (subprocess.SubprocessError, StopIteration, OSError) as error:
+        raise Failure(f"the package linux-image-{name} {version} cannot be had: {error}") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return image
+
+
+def stage():
+    """The sources, copied, since Kbuild puts its objects beside them."""
+    for part in "core", "kernel", "world/kernel":
+        shutil.copytree(ROOT / part, BUILD / "module" / part, dirs_exist_ok=True)
+    return BUILD / "module/kernel"
+
+
+def build_module(name):
+    """Builds the module for release @name. Returns it, and what the compiler and sparse had to say."""
+    folder = stage()
+    make = ["make", "-C", f"/usr/src/linux-headers-{name}", f"M={folder}", f"-j{os.cpu_count()}"]
+    subprocess.run(make + ["clean"], check=True, stdout=subprocess.DEVNULL, timeout=BUILD_LIMIT)
+    made = subprocess.run(make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
+    if made.returncode:
+        raise Failure(f"the module does not build:\n{made.stdout}")
+    said = [line for line in made.stdout.splitlines() if re.search(r"\b(warning|error):", line)]
+    return folder / "poundlock_torture.ko", said
+
+
+def locks():
+    """The locks that the module should have: those of core/locks.def but for those that must sleep."""
+    names = re.findall(r"^LOCK\((\w+),", (ROOT / "core/locks.def").read_text(), re.MULTILINE)
+    sleep = re.findall(r"^#define SLEEPS_(\w+)", (HERE / "spin.c").read_text(), re.MULTILINE)
+    return [name for name in names if name not in sleep]
+
+
+def initramfs(guest, module):
+    """An initial file system of busybox, the module, and what the guest is to run."""
+    folder = BUILD / f"guest-{guest.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy("/bin/busybox", folder / "bin/busybox")
+    shutil.copy(module, folder)
+    shutil.copy(HERE / "guest/init", folder / "init")
+    (folder / "runs").write_text("".join(f"{case.run} stall={STALL}\n" for case in guest.cases))
+    names = "".join(f"{path.relative_to(folder)}\n" for path in sorted(folder.rglob("*")))
+    packed = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=folder, input=names.encode(), check=True,
+                            stdout=subprocess.PIPE).stdout
+    archive = folder.with_suffix(".cpio.gz")
+    archive.write_bytes(gzip.compress(packed, 1))
+    return archive
+
+
+# ---- Guests ----
+
+
+def qemu(guest, image, archive):
+    """The command: CPUs and 1 GiB spread evenly over the nodes. The hypervisor's flag is hidden, so that the kernel takes its
+    own locks as on a real machine."""
+    each, memory = guest.cpus // guest.nodes, 1024 // guest.nodes
+    command = ["qemu-system-x86_64", "-accel", f"tcg,thread={guest.thread}", "-cpu", "max,hypervisor=off",
+               "-smp", f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1", "-m", "1024M"]
+    for node in range(guest.nodes):
+        command += ["-object", f"memory-backend-ram,id=m{node},size={memory}M",
+                    "-numa", f"node,nodeid={node},cpus={node * each}-{node * each + each - 1},memdev=m{node}"]
+    for source in range(guest.nodes):
+        for target in range(guest.nodes):
+            if source != target:
+                command += ["-numa", f"dist,src={source},dst={target},val=21"]
+    return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
+                      "-monitor", "none", "-no-reboot", "-net", "none", "-append",
+                      "console=ttyS0 quiet panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
+                      "rcupdate.rcu_cpu_stall_suppress=1"]
+
+
+def run_guest(guest, image, archive):
+    """The console's lines, and what is wrong with how the guest ended, if anything."""
+    log = BUILD / f"{guest.name}.log"
+    with log.open("wb") as console:
+        try:
+            subprocess.run(qemu(guest, image, archive), stdin=subprocess.DEVNULL, stdout=console,
+                           stderr=subprocess.STDOUT, timeout=GUEST_LIMIT)
+            wrong = ""
+        except subprocess.TimeoutExpired:
+            wrong = f"it did not end within {GUEST_LIMIT} s"
+    lines = log.read_text(errors="replace").replace("\r", "").splitlines()
+    if not wrong and "@@ end" not in lines:
+        wrong = "it ended before its time"
+    return lines, wrong
+
+
+class Count:
+    """What passed and failed so far."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def case(self, name, wrong, more=""):
+        self.passed += not wrong
+        self.failed += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {name}{': ' if wrong or more else ''}{wrong or more}", flush=True)
+
+
+def judge_guest(guest, lines, wrong, count):
+    """Counts each case, the guest's end and its log."""
+    results = [Result(int(match.group(1)), match.group(2))
+               for match in (re.match(r"@@ run (\d+) (.*)", line) for line in lines) if match]
+    booted = f"@@ boot {guest.cpus} {guest.nodes}" in lines
+    count.case(f"{guest.name}: {guest.cpus} CPUs on {guest.nodes} nodes", "" if booted else "there are others")
+    for number, case in enumerate(guest.cases):
+        result = results[number] if number < len(results) else None
+        if result and case.judge is not is_refused and not result.text.startswith(f"lock={case.lock} "):
+            result = Result(result.status or 1, f"no result: {result.text}")
+        complaint = case.judge(result) if result else "it was not run"
+        text = result.text if result else ""
+        count.case(f"{guest.name}: {case.run}", f"{complaint}; {text}" if complaint else "", text)
+    complaints = [line.removeprefix("@@ log ") for line in lines if line.startswith("@@ log ")]
+    count.case(f"{guest.name}: the kernel's log is silent", "; ".join(complaints[:5]))
+    count.case(f"{guest.name}: the guest ends", wrong)
+    if wrong:
+        print("\n".join(f"    {line}" for line in lines[-CONSOLE_LINES:]), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--only", metavar="GUEST", help="run this guest alone: torture, parallel or order")
+    parser.add_argument("--if-possible", action="store_true", help="succeed, and say so, where packages are missing")
+    arguments = parser.parse_args()
+    lacking = [package for package in PACKAGES if not is_installed(package)]
+    try:
+        if lacking:
+            raise Failure(f"not installed: {' '.join(lacking)}")
+        name = release()
+        image = kernel_image(name)
+    except Failure as failure:
+        print(f"kernel: {'skipped, ' if arguments.if_possible else ''}{failure}")
+        return not arguments.if_possible
+    count = Count()
+    module, said = build_module(name)
+    count.case(f"the module builds for {name} without a warning", "; ".join(said))
+    chosen = [guest for guest in guests(locks()) if arguments.only in (None, guest.name)]
+    if not chosen:
+        parser.error(f"there is no guest '{arguments.only}'")
+    for guest in chosen:
+        judge_guest(guest, *run_guest(guest, image, initramfs(guest, module)), count)
+    print(f"{count.passed} passed, {count.failed} failed")
+    return count.failed > 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failure, subprocess.SubprocessError, OSError) as problem:
+        sys.exit(f"kernel: {problem}")

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The module poundlock_torture: offers Poundlock's spin locks to other modules (poundlock.h), tortures them and counts.
+ *
+ *	echo "cna threads=8 count=20000" >/sys/module/poundlock_torture/parameters/run
+ *
+ * The write ends when the run does, in success if the lock kept its promise; what was counted is one line of the log,
+ * and of the parameter `result`; `events` has the events of core/events.def that happened in it. The parameter `locks` has the
+ * locks' names. Settings of the lock (docs/locks.md) may be
+ * among those of the run; they stay.
+ *
+ * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
+ * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
+ *
+ *   hold, pause  the most pauses of a critical section, and between two
+ *   try          1: every eighth time by trylock only
+ *   nest         1: holders take a second lock now and then, and in it a third
+ *   irq          1: handlers of interrupts take a lock, too, among them such that interrupt waiters and holders; 0: waiters
+ *                are not interrupted, and most_passed is exact
+ *   stall        after how many seconds in which nobody got the lock it is taken to be hung
+ */
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/irq_work.h>
+#include <linux/kernel.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "poundlock.h"
+#include "spin.h"
+#include "world.h"
+
+#undef pr_fmt
+#define pr_fmt(fmt) "poundlock: " fmt
+
+/* ---- A run ---- */
+
+struct settings {
+	u32 threads, count, hold, pause, try, nest, irq, stall;
+};
+
+/* What one lock protects. */
+struct guarded {
+	struct pound_spin *lock;
+	void *holder;      /* NULL: nobody, if the lock works */
+	u64 before, after; /* how often it was taken, as counted at the begin and end of a critical section */
+	u64 overlaps;      /* how often somebody was inside already */
+};
+
+struct run {
+	const char *name;
+	struct settings set;
+	struct guarded outer, inner, innermost, in_irq;
+	/* Of the outer lock; its holder's. */
+	int last_cpu, last_node;
+	u64 same, local, remote; /* CPU, node: where the lock was the last time */
+	u64 most_passed;         /* how often others took it between a thread's coming and its turn, at most */
+	atomic_t ready, working;
+	bool go;
+	struct completion done;
+	struct worker *workers;
+};
+
+struct worker {
+	struct run *run;
+	struct task_struct *task;
+	struct irq_work irq;
+	u64 taken, inner, irqs_queued;
+	atomic_t irqs;
+	u32 random;
+};
+
+static u32 draw(struct worker *worker)
+{
+	worker->random ^= worker->random << 13;
+	worker->random ^= worker->random >> 17;
+	worker->random ^= worker->random << 5;
+	return worker->random;
+}
+
+static void relax(u32 pauses)
+{
+	while (pauses--)
+		cpu_relax();
+}
+
+static void relax_up_to(struct worker *worker, u32 most)
+{
+	relax(most ? draw(worker) % (most + 1) : 0);
+}
+
+static void enter(struct guarded *guarded, void *me)
+{
+	if (READ_ONCE(guarded->holder))
+		WRITE_ONCE(guarded->overlaps, guarded->overlaps + 1);
+	WRITE_ONCE(guarded->holder, me);
+	WRITE_ONCE(guarded->before, guarded->before + 1);
+}
+
+static void leave(struct guarded *guarded, void *me)
+{
+	if (READ_ONCE(guarded->holder) != me)
+		WRITE_ONCE(guarded->overlaps, guarded->overlaps + 1);
+	WRITE_ONCE(guarded->after, guarded->after + 1);
+	WRITE_ONCE(guarded->holder, NULL);
+}
+
+static void note_place(struct run *run)
+{
+	int cpu = raw_smp_processor_id(), node = cpu_to_node(cpu);
+
+	if (run->last_cpu == cpu)
+		run->same++;
+	else if (run->last_node == node)
+		run->local++;
+	else
+		run->remote++;
+	run->last_cpu = cpu;
+	run->last_node = node;
+}
+
+static void take_in_irq(struct irq_work *work)
+{
+	struct worker *worker = container_of(work, struct worker, irq);
+	struct guarded *guarded = &worker->run->in_irq;
+
+	pound_spin_lock(guarded->lock);
+	enter(guarded, worker);
+	leave(guarded, worker);
+	pound_spin_unlock(guarded->lock);
+	atomic_inc(&worker->irqs);
+}
+
+/* Takes what handlers take. */
+static void take_with_irqs_off(struct worker *worker)
+{
+	struct guarded *guarded = &worker->run->in_irq;
+	unsigned long flags;
+
+	pound_spin_lock_irqsave(guarded->lock, flags);
+	enter(guarded, &flags);
+	relax_up_to(worker, 8);
+	leave(guarded, &flags);
+	pound_spin_unlock_irqrestore(guarded->lock, flags);
+	worker->inner++;
+}
+
+static void take_nested(struct worker *worker)
+{
+	struct run *run = worker->run;
+
+	pound_spin_lock(run->inner.lock);
+	enter(&run->inner, worker);
+	pound_spin_lock(run->innermost.lock);
+	enter(&run->innermost, worker);
+	/* In the order of taking, as no stack would have it. */
+	leave(&run->inner, worker);
+	pound_spin_unlock(run->inner.lock);
+	leave(&run->innermost, worker);
+	pound_spin_unlock(run->innermost.lock);
+}
+
+static void take_outer(struct worker *worker)
+{
+	struct run *run = worker->run;
+
+	if (!run->set.try || draw(worker) % 8) {
+		pound_spin_lock(run->outer.lock);
+		return;
+	}
+	while (!pound_spin_trylock(run->outer.lock))
+		cpu_relax();
+}
+
+static void one_turn(struct worker *worker)
+{
+	struct run *run = worker->run;
+	unsigned long flags = 0;
+	u64 came, passed;
+
+	/* Where nothing interrupts a waiter, those counted as having passed it are those that did. */
+	if (!run->set.irq)
+		local_irq_save(flags);
+	came = READ_ONCE(run->outer.before);
+	take_outer(worker);
+	passed = run->outer.before - came;
+	if (!run->set.irq)
+		local_irq_restore(flags);
+	enter(&run->outer, worker);
+	if (passed > run->most_passed)
+		run->most_passed = passed;
+	note_place(run);
+	relax_up_to(worker, run->set.hold);
+	if (run->set.nest && !(draw(worker) % 32))
+		take_nested(worker);
+	leave(&run->outer, worker);
+	pound_spin_unlock(run->outer.lock);
+	worker->taken++;
+}
+
+/* Now and then a thread is away for longer, as if interrupted: else the order of first come, first served freezes. */
+static void be_away(struct worker *worker)
+{
+	const struct settings *set = &worker->run->set;
+
+	relax_up_to(worker, draw(worker) % 16 ? set->pause : set->pause + 16 * set->hold);
+}
+
+static int work(void *argument)
+{
+	struct worker *worker = argument;
+	struct run *run = worker->run;
+	u32 i;
+
+	atomic_inc(&run->ready);
+	while (!READ_ONCE(run->go))
+		cond_resched();
+	for (i = 0; i < run->set.count; i++) {
+		if (run->set.irq && !(draw(worker) % 16))
+			worker->irqs_queued += irq_work_queue(&worker->irq);
+		one_turn(worker);
+		if (run->set.irq && !(draw(worker) % 16))
+			take_with_irqs_off(worker);
+		be_away(worker);
+		if (!(i % 64))
+			cond_resched();
+	}
+	irq_work_sync(&worker->irq);
+	if (atomic_dec_and_test(&run->working))
+		complete(&run->done);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(HZ);
+	return 0;
+}
+
+/* ---- Its result ---- */
+
+#define RESULT 512
+
+static char result[RESULT];
+
+/* By how many what was counted under the lock differs from what was done. */
+static u64 lost_of(const struct guarded *guarded, u64 done)
+{
+	u64 before = guarded->before > done ? guarded->before - done : done - guarded->before;
+	u64 after = guarded->after > done ? guarded->after - done : done - guarded->after;
+
+	return max(before, after);
+}
+
+static bool judge(struct run *run, u64 nanoseconds)
+{
+	u64 taken = 0, inner = 0, irqs = 0, lost, overlaps;
+	u32 i;
+
+	for (i = 0; i < run->set.threads; i++) {
+		taken += run->workers[i].taken;
+		inner += run->workers[i].inner;
+		irqs += atomic_read(&run->workers[i].irqs);
+	}
+	lost = lost_of(&run->outer, taken) + lost_of(&run->in_irq, inner + irqs) +
+	       lost_of(&run->inner, run->innermost.before);
+	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps;
+	scnprintf(result, sizeof(result),
+		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
+		  "remote_per_1000=%llu most_passed=%llu ms=%llu %s",
+		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
+		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, nanoseconds / 1000000,
+		  lost || overlaps ? "FAILED" : "ok");
+	return !lost && !overlaps;
+}
+
+/* ---- Events ---- */
+
+static const char *const event_names[W_EVENTS] = {
+#define EVENT(name, meaning) [W_EVENT_##name] = #name,
+#include "events.def"
+#undef EVENT
+};
+
+static u64 events[W_EVENTS]; /* of the last run */
+
+/* Before a run, and after it. */
+static void begin_events(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < W_EVENTS; i++)
+		events[i] = w_counted(i);
+	static_branch_enable(&w_listening);
+}
+
+static void end_events(void)
+{
+	unsigned int i;
+
+	static_branch_disable(&w_listening);
+	for (i = 0; i < W_EVENTS; i++)
+		events[i] = w_counted(i) - events[i];
+}
+
+/* ---- Beginning and ending it ---- */
+
+static void destroy(struct run *run)
+{
+	struct guarded *all[] = {&run->outer, &run->inner, &run->innermost, &run->in_irq};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++)
+		if (!IS_ERR(all[i]->lock))
+			pound_spin_destroy(all[i]->lock);
+	kfree(run->workers);
+	kfree(run);
+}
+
+static struct run *create(const char *name, const struct settings *set)
+{
+	struct run *run = kzalloc(sizeof(*run), GFP_KERNEL);
+	struct guarded *all[4];
+	unsigned int i;
+	int error = 0;
+
+	if (!run)
+		return ERR_PTR(-ENOMEM);
+	*run = (struct run){.name = name, .set = *set, .last_cpu = -1, .last_node = NUMA_NO_NODE};
+	init_completion(&run->done);
+	atomic_set(&run->working, set->threads);
+	run->workers = kcalloc(set->threads, sizeof(*run->workers), GFP_KERNEL);
+	if (!run->workers)
+		error = -ENOMEM;
+	all[0] = &run->outer;
+	all[1] = &run->inner;
+	all[2] = &run->innermost;
+	all[3] = &run->in_irq;
+	for (i = 0; i < ARRAY_SIZE(all); i++) {
+		all[i]->lock = pound_spin_create(name, GFP_KERNEL);
+		if (IS_ERR(all[i]->lock))
+			error = PTR_ERR(all[i]->lock);
+	}
+	if (!error)
+		return run;
+	destroy(run);
+	return ERR_PTR(error);
+}
+
+static int begin(struct run *run)
+{
+	struct worker *worker;
+	int cpu = -1;
+	u32 i;
+
+	for (i = 0; i < run->set.threads; i++) {
+		worker = &run->workers[i];
+		worker->run = run;
+		worker->random = 2654435769u * (i + 1);
+		init_irq_work(&worker->irq, take_in_irq);
+		worker->task = kthread_create(work, worker, "poundlock/%u", i);
+		if (IS_ERR(worker->task))
+			return PTR_ERR(worker->task);
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		kthread_bind(worker->task, cpu);
+	}
+	for (i = 0; i < run->set.threads; i++)
+		wake_up_process(run->workers[i].task);
+	while (atomic_read(&run->ready) < run->set.threads)
+		msleep(20);
+	WRITE_ONCE(run->go, true);
+	return 0;
+}
+
+/* Ends the threads that begin() made. Those that were never woken end at once. */
+static void end(struct run *run)
+{
+	u32 i;
+
+	for (i = 0; i < run->set.threads; i++)
+		if (!IS_ERR_OR_NULL(run->workers[i].task))
+			kthread_stop(run->workers[i].task);
+}
+
+/* Waits until all is done. False if nobody got the lock for too long. */
+static bool finish(struct run *run)
+{
+	u64 seen;
+
+	do {
+		seen = READ_ONCE(run->outer.before);
+		if (wait_for_completion_timeout(&run->done, run->set.stall * HZ))
+			return true;
+	} while (READ_ONCE(run->outer.before) != seen);
+	return false;
+}
+
+static int torture(const char *name, const struct settings *set)
+{
+	struct run *run = create(name, set);
+	int error;
+	u64 began;
+
+	if (IS_ERR(run))
+		return PTR_ERR(run);
+	begin_events();
+	began = local_clock();
+	error = begin(run);
+	if (!error && !finish(run)) {
+		scnprintf(result, sizeof(result),
+			  "lock=%s threads=%u acquisitions=%llu of %llu, then none for %u s HUNG", name, set->threads,
+			  run->outer.before, (u64)set->threads * set->count, set->stall);
+		pr_err("%s\n", result);
+		/* Its threads are in the lock for good, and so are the module and all of the run's memory. */
+		__module_get(THIS_MODULE);
+		return -ETIMEDOUT;
+	}
+	began = local_clock() - began;
+	end(run);
+	end_events();
+	if (!error) {
+		error = judge(run, began) ? 0 : -EILSEQ;
+		pr_info("%s\n", result);
+	}
+	destroy(run);
+	return error;
+}
+
+/* ---- The parameters ---- */
+
+static DEFINE_MUTEX(running);
+
+static bool set_one(struct settings *set, const char *key, size_t length, u32 value)
+{
+	const struct {
+		const char *key;
+		u32 *value, least, most;
+	} keys[] = {
+		{"threads", &set->threads, 1, 4096},
+		{"count", &set->count, 1, U32_MAX},
+		{"hold", &set->hold, 0, 1000000},
+		{"pause", &set->pause, 0, 1000000},
+		{"try", &set->try, 0, 1},
+		{"nest", &set->nest, 0, 1},
+		{"irq", &set->irq, 0, 1},
+		{"stall", &set->stall, 1, 3600},
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strlen(keys[i].key) == length && !memcmp(keys[i].key, key, length))
+			break;
+	if (i == ARRAY_SIZE(keys) || value < keys[i].least || value > keys[i].most)
+		return false;
+	*keys[i].value = value;
+	return true;
+}
+
+/* KEY=VALUE, of the run or of lock @name. */
+static int parse_one(const char *name, const char *word, struct settings *set)
+{
+	size_t length = strcspn(word, "=");
+	u32 value;
+
+	if (word[length] && !kstrtou32(word + length + 1, 10, &value) &&
+	    (set_one(set, word, length, value) || spin_set(name, word, length, value)))
+		return 0;
+	pr_err("'%s' is no setting of a run or of %s\n", word, name);
+	return -EINVAL;
+}
+
+/* Cuts @words into the lock's name, which it returns, and the settings. */
+static const char *parse(char *words, struct settings *set)
+{
+	const char *name = strsep(&words, " ");
+	char *word;
+	int error;
+
+	if (!spin_find(name)) {
+		pr_err("there is no lock '%s'\n", name);
+		return ERR_PTR(-ENOENT);
+	}
+	while ((word = strsep(&words, " "))) {
+		error = *word ? parse_one(name, word, set) : 0;
+		if (error)
+			return ERR_PTR(error);
+	}
+	return name;
+}
+
+static int run_set(const char *value, const struct kernel_param *param)
+{
+	struct settings set = {.threads = num_online_cpus(),
+			       .count = 10000,
+			       .hold = 16,
+			       .pause = 64,
+			       .try = 1,
+			       .nest = 1,
+			       .irq = 1,
+			       .stall = 20};
+	char *words;
+	const char *name;
+	int error;
+
+	/* At the module's load nothing is ready. */
+	if (THIS_MODULE->state != MODULE_STATE_LIVE)
+		return -EAGAIN;
+	words = kstrdup(value, GFP_KERNEL);
+	if (!words)
+		return -ENOMEM;
+	name = parse(strim(words), &set);
+	mutex_lock(&running);
+	error = IS_ERR(name) ? PTR_ERR(name) : torture(name, &set);
+	mutex_unlock(&running);
+	/* A run that hangs keeps its name. */
+	if (error != -ETIMEDOUT)
+		kfree(words);
+	return error;
+}
+
+static int result_get(char *buffer, const struct kernel_param *param)
+{
+	int length;
+
+	mutex_lock(&running);
+	length = scnprintf(buffer, PAGE_SIZE, "%s\n", result);
+	mutex_unlock(&running);
+	return length;
+}
+
+static int events_get(char *buffer, const struct kernel_param *param)
+{
+	unsigned int i;
+	int length = 0;
+
+	mutex_lock(&running);
+	for (i = 0; i < W_EVENTS; i++)
+		if (events[i])
+			length +=
+				scnprintf(buffer + length, PAGE_SIZE - length, "%s %llu\n", event_names[i], events[i]);
+	mutex_unlock(&running);
+	return length;
+}
+
+static int locks_get(char *buffer, const struct kernel_param *param)
+{
+	unsigned int i;
+	int length = 0;
+
+	for (i = 0; i < spin_kinds_count; i++)
+		length += scnprintf(buffer + length, PAGE_SIZE - length, "%s\n", spin_kinds[i].name);
+	return length;
+}
+
+static const struct kernel_param_ops run_ops = {.set = run_set};
+static const struct kernel_param_ops result_ops = {.get = result_get};
+static const struct kernel_param_ops events_ops = {.get = events_get};
+static const struct kernel_param_ops locks_ops = {.get = locks_get};
+
+module_param_cb(run, &run_ops, NULL, 0200);
+MODULE_PARM_DESC(run, "LOCK [KEY=VALUE...]: tortures that lock");
+module_param_cb(result, &result_ops, NULL, 0444);
+MODULE_PARM_DESC(result, "what the last run counted");
+module_param_cb(events, &events_ops, NULL, 0444);
+MODULE_PARM_DESC(events, "how often each event of core/events.def happened in the last run");
+module_param_cb(locks, &locks_ops, NULL, 0444);
+MODULE_PARM_DESC(locks, "the locks there are");
+
+static int __init poundlock_init(void)
+{
+	return w_start() ? 0 : -ENOMEM;
+}
+
+static void __exit poundlock_exit(void)
+{
+	w_end();
+}
+
+module_init(poundlock_init);
+module_exit(poundlock_exit);
+MODULE_DESCRIPTION("Poundlock's spin locks, and their torture");
+MODULE_LICENSE("Dual MIT/GPL");

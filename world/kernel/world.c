@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * What the kernel's world keeps between the operations of locks, and the route: the tour over the nodes that goes from
+ * each to the nearest one not yet seen, and within a node over its CPUs in their order.
+ */
+#include <linux/nodemask.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "world.h"
+
+DEFINE_PER_CPU_ALIGNED(struct w_self, w_selves);
+DEFINE_STATIC_KEY_FALSE(w_listening);
+struct w_node w_queue_nodes[W_QUEUE_NODES];
+struct w_visible w_visible_readers[W_VISIBLE];
+W_ATOMIC(uint32_t) w_slots[W_SLOTS] ____cacheline_aligned;
+
+/* Enough for core/ron_shared.h, the one lock that asks: a slot of two words for each CPU, 64 at least, and their marks. */
+#define COMMON_BYTES (PAGE_SIZE + (size_t)(nr_cpu_ids + 64) * 4 * sizeof(u64))
+
+static void *common;
+
+void *w_common(size_t bytes)
+{
+	BUG_ON(bytes > COMMON_BYTES);
+	return common;
+}
+
+struct w_account *w_account_open(struct w_account *accounts, const void *lock)
+{
+	struct w_account *oldest = accounts;
+	u32 i;
+
+	for (i = 1; i < W_ACCOUNTS; i++)
+		if ((s32)(accounts[i].used - oldest->used) < 0)
+			oldest = &accounts[i];
+	*oldest = (struct w_account){.lock = lock, .task = get_current()};
+	return oldest;
+}
+
+u64 w_counted(enum w_event event)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu) sum += READ_ONCE(per_cpu_ptr(&w_selves, cpu)->events[event]);
+	return sum;
+}
+
+/* The node nearest to @from that is not in @seen; NUMA_NO_NODE: there is none. */
+static int nearest_node(int from, const nodemask_t *seen)
+{
+	int node, nearest = NUMA_NO_NODE;
+
+	for_each_node(node)
+	{
+		if (node_isset(node, *seen))
+			continue;
+		if (nearest == NUMA_NO_NODE || node_distance(from, node) < node_distance(from, nearest))
+			nearest = node;
+	}
+	return nearest;
+}
+
+static void lay_route(void)
+{
+	nodemask_t seen = NODE_MASK_NONE;
+	int node = first_node(node_possible_map), cpu;
+	u32 position = 0;
+
+	for (; node != NUMA_NO_NODE; node = nearest_node(node, &seen)) {
+		node_set(node, seen);
+		for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == node) per_cpu_ptr(&w_selves, cpu)->position =
+			position++;
+	}
+	/* CPUs of no known node come last, so that no two share a place. */
+	for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == NUMA_NO_NODE) per_cpu_ptr(&w_selves, cpu)->position =
+		position++;
+}
+
+bool w_start(void)
+{
+	int cpu;
+
+	common = vzalloc(COMMON_BYTES);
+	if (!common)
+		return false;
+	for_each_possible_cpu(cpu)
+	{
+		per_cpu_ptr(&w_selves, cpu)->random = get_random_u32() | 1;
+		per_cpu_ptr(&w_selves, cpu)->unique = (u64)(cpu + 1) << 48;
+	}
+	lay_route();
+	return true;
+}
+
+void w_end(void)
+{
+	vfree(common);
+}

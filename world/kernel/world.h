@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The world of the Linux kernel: its atomics by the kernel's memory model, per-CPU nodes, the scheduler.
+ * world/README.md says what each operation promises; what is said here is only how it is kept.
+ *
+ * This is the world of spin locks: from the call that takes a lock to the end of the one that releases it preemption is
+ * off, and a waiter only pauses, whatever `how` says. Handlers of interrupts may use other locks meanwhile: an operation is
+ * either one instruction to them, or they leave all as they found it. There are no deadlines and no forks.
+ *
+ * Objects are plain ones in the kernel's way, accessed by READ_ONCE() and its like: that nothing else accesses them the
+ * other worlds check, where they are _Atomic.
+ */
+#ifndef POUNDLOCK_WORLD_KERNEL_H
+#define POUNDLOCK_WORLD_KERNEL_H
+
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/cache.h>
+#include <linux/compiler.h>
+#include <linux/jump_label.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/processor.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/smp.h>
+#include <linux/topology.h>
+
+#include "stdint.h"
+#include "version.h"
+
+/*
+ * The kernel's macro is a waiter's name in core/. Files include this header after all of the kernel's, and say get_current().
+ */
+#undef current
+
+#define w_likely(x) likely(x)
+#define w_unlikely(x) unlikely(x)
+#define W_SLOW noinline __maybe_unused
+
+/* ---- Objects ---- */
+
+#define W_ATOMIC(T) __typeof__(T)
+
+#define w_init(p, v) ((void)(*(p) = (v)))
+#define w_load_relaxed(p) READ_ONCE(*(p))
+#define w_load_acquire(p) smp_load_acquire(p)
+#define w_store_relaxed(p, v) WRITE_ONCE(*(p), v)
+#define w_store_release(p, v) smp_store_release(p, v)
+#define w_exchange_relaxed(p, v) xchg_relaxed(p, v)
+#define w_exchange_acquire(p, v) xchg_acquire(p, v)
+#define w_exchange_release(p, v) xchg_release(p, v)
+#define w_exchange_acq_rel(p, v) xchg(p, v)
+#define w_compare_exchange_relaxed(p, old, new) try_cmpxchg_relaxed(p, old, new)
+#define w_compare_exchange_acquire(p, old, new) try_cmpxchg_acquire(p, old, new)
+#define w_compare_exchange_release(p, old, new) try_cmpxchg_release(p, old, new)
+#define w_compare_exchange_acq_rel(p, old, new) try_cmpxchg(p, old, new)
+
+/* The kernel has fetching operations for its own types only, which are one number each. */
+#define W_FETCH(operation, p, v)                                                                              \
+	({                                                                                                    \
+		__auto_type w_p_ = (p);                                                                       \
+		BUILD_BUG_ON(sizeof(*w_p_) != sizeof(atomic_t) && sizeof(*w_p_) != sizeof(atomic64_t));       \
+		(__typeof__(*w_p_))(sizeof(*w_p_) == sizeof(atomic_t)                                         \
+					    ? (u64)(u32)atomic_fetch_##operation((int)(v), (atomic_t *)w_p_)  \
+					    : (u64)atomic64_fetch_##operation((s64)(v), (atomic64_t *)w_p_)); \
+	})
+#define w_fetch_add_relaxed(p, v) W_FETCH(add_relaxed, p, v)
+#define w_fetch_add_acquire(p, v) W_FETCH(add_acquire, p, v)
+#define w_fetch_add_release(p, v) W_FETCH(add_release, p, v)
+#define w_fetch_add_acq_rel(p, v) W_FETCH(add, p, v)
+#define w_fetch_or_relaxed(p, v) W_FETCH(or_relaxed, p, v)
+#define w_fetch_or_acquire(p, v) W_FETCH(or_acquire, p, v)
+#define w_fetch_or_release(p, v) W_FETCH(or_release, p, v)
+#define w_fetch_or_acq_rel(p, v) W_FETCH(or, p, v)
+#define w_fetch_and_relaxed(p, v) W_FETCH(and_relaxed, p, v)
+#define w_fetch_and_acquire(p, v) W_FETCH(and_acquire, p, v)
+#define w_fetch_and_release(p, v) W_FETCH(and_release, p, v)
+#define w_fetch_and_acq_rel(p, v) W_FETCH(and, p, v)
+#define w_fence_seq_cst() smp_mb()
+
+/* ---- What the world keeps (world.c) ---- */
+
+enum w_event {
+#define EVENT(name, meaning) W_EVENT_##name,
+#include "events.def"
+#undef EVENT
+	W_EVENTS
+};
+
+/* A waiter's node: one cache line, so that waiters spin apart. A status of 0 says that it is free. */
+struct w_node {
+	_Alignas(64) W_ATOMIC(uint32_t) status;
+	char rest[60];
+};
+
+/* What a task knows of its use of a lock on this CPU: when it moves to another one it begins anew. */
+struct w_account {
+	const void *lock; /* NULL: none */
+	const void *task;
+	u64 held;   /* for how long, by weight (core/hold.h) */
+	u64 until;  /* when it last was released after somebody had waited; 0: never */
+	u64 since;  /* when it was taken, while it is held; 0: not known */
+	u32 recent; /* the mean of the hold times lately */
+	u32 used;   /* the later, the larger */
+};
+
+#define W_ACCOUNTS 8u
+
+/* A CPU's contexts: a task, and what may interrupt it: softirq, hard interrupt, NMI. Each has nodes of its own. */
+#define W_CONTEXTS 4
+/* How many locks that keep their holder's node a context may hold and wait for at once. */
+#define W_NODES 16u
+
+/* What is a CPU's own. */
+struct w_self {
+	struct w_node nodes[W_CONTEXTS][W_NODES];
+	struct w_account accounts[W_CONTEXTS][W_ACCOUNTS];
+	u32 account_uses;
+	u64 events[W_EVENTS];
+	u64 unique;
+	u32 random;
+	u32 position; /* on the route */
+};
+
+DECLARE_PER_CPU(struct w_self, w_selves);
+
+/* Before any lock is used: false if there is no memory. And after all of them. */
+bool w_start(void);
+void w_end(void);
+
+/* ---- Nodes and numbers ---- */
+
+static inline void *w_node_get(void)
+{
+	struct w_node *nodes = this_cpu_ptr(w_selves.nodes)[interrupt_context_level()];
+	u32 i;
+
+	for (i = 0; i < W_NODES; i++)
+		/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+		if (likely(!smp_load_acquire(&nodes[i].status)))
+			return &nodes[i];
+	panic("poundlock: CPU %u is in more than %u locks at once\n", raw_smp_processor_id(), W_NODES);
+}
+
+#define W_QUEUE_NODES 64u
+extern struct w_node w_queue_nodes[W_QUEUE_NODES];
+#define w_queue_node(i) (&w_queue_nodes[i])
+
+/* Readers that are visible by themselves. */
+struct w_visible {
+	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint32_t) reader;
+	uint32_t depth;
+};
+
+#define W_VISIBLE 4096u
+extern struct w_visible w_visible_readers[W_VISIBLE];
+#define w_visible(i) (&w_visible_readers[i])
+
+#define W_SLOTS 4096
+extern W_ATOMIC(uint32_t) w_slots[W_SLOTS];
+
+/* Spread, so that numbers that follow one another lie on different cache lines. */
+static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
+{
+	return &w_slots[number * 0x9e3779b97f4a7c15ull / (U64_MAX / W_SLOTS + 1)];
+}
+
+/* A CPU's numbers follow one another, 2^48 for each. */
+static inline uint64_t w_unique(void)
+{
+	return this_cpu_inc_return(w_selves.unique);
+}
+
+void *w_common(size_t bytes);
+
+#define w_fork_generation() 0u
+#define w_process() 1u
+
+static inline uint32_t w_random(void)
+{
+	/* What a handler draws in between is drawn again. */
+	uint32_t x = this_cpu_read(w_selves.random);
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	this_cpu_write(w_selves.random, x);
+	return x;
+}
+
+DECLARE_STATIC_KEY_FALSE(w_listening);
+/* How often, by all CPUs, while w_listening. */
+u64 w_counted(enum w_event event);
+
+#define w_event(name)                                                  \
+	do {                                                           \
+		if (static_branch_unlikely(&w_listening))              \
+			this_cpu_inc(w_selves.events[W_EVENT_##name]); \
+	} while (0)
+
+/* ---- Shares ---- */
+
+struct w_account *w_account_open(struct w_account *accounts, const void *lock);
+
+static inline struct w_account *w_account(const void *lock)
+{
+	struct w_account *accounts = this_cpu_ptr(w_selves.accounts)[interrupt_context_level()], *account;
+	u32 i;
+
+	for (i = 0; i < W_ACCOUNTS && (accounts[i].lock != lock || accounts[i].task != get_current()); i++)
+		;
+	account = i < W_ACCOUNTS ? &accounts[i] : w_account_open(accounts, lock);
+	account->used = this_cpu_inc_return(w_selves.account_uses);
+	return account;
+}
+
+#define w_weight() w_task_weight(get_current())
+#define w_self_id() ((uint32_t)get_current()->pid + 1)
+
+/* Groups are not told apart yet. */
+#define W_GROUPS 1
+#define w_group() 0u
+#define w_group_weight(group) ((void)(group), 1024u)
+
+/* ---- Where and when ---- */
+
+#define w_cpu() ((uint32_t)raw_smp_processor_id())
+#define w_cpu_count() ((uint32_t)nr_cpu_ids)
+#define w_route_position() this_cpu_read(w_selves.position)
+#define w_domain() ((int32_t)numa_node_id())
+#define w_domain_count() ((uint32_t)nr_node_ids)
+/* The kernel knows nothing between a node and the machine that matters to a lock. */
+#define W_LEVELS 2
+#define w_domain_parents(level) ((void)(level), 0u)
+#define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
+#define w_now() local_clock()
+
+/* A policy of the program's own: nobody here can bring one. */
+#define w_own_policy_note(lock) ((void)(lock), 0u)
+#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
+
+/* ---- Waiting ---- */
+
+struct w_deadline {
+	u64 at;
+};
+
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+
+/* How many pauses a bounded spin makes. */
+#define W_SPIN_PAUSES 1000u
+
+#define w_deadline_at(time) ((struct w_deadline){.at = (time)})
+
+static inline bool w_expired(const struct w_deadline *deadline)
+{
+	return deadline && local_clock() >= deadline->at;
+}
+
+static inline void w_pause_for(uint32_t pauses)
+{
+	while (pauses--)
+		cpu_relax();
+}
+
+#define w_yield() cpu_relax()
+
+/* No lock here sleeps. One that is told to only looks again. */
+static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+{
+	WARN_ONCE(1, "poundlock: a spin lock wants to sleep\n");
+	cpu_relax();
+}
+
+static inline void w_unpark(W_ATOMIC(uint32_t) *p)
+{
+}
+
+static inline void w_unpark_all(W_ATOMIC(uint32_t) *p)
+{
+}
+
+/* Whether to read again after so many @reads. */
+static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
+{
+	cpu_relax();
+	return ((how == W_SPIN || how == W_YIELD) || reads < W_SPIN_PAUSES) && !w_expired(deadline);
+}
+
+#define w_await_acquire(p, COND) smp_cond_load_acquire(p, COND)
+
+#define w_wait_acquire(p, COND, how, deadline)                                                           \
+	({                                                                                               \
+		__auto_type w_p_ = (p);                                                                  \
+		__auto_type VAL = smp_load_acquire(w_p_);                                                \
+		for (u32 w_reads_ = 0; !(COND) && w_read_again(w_reads_, (how), (deadline)); w_reads_++) \
+			VAL = smp_load_acquire(w_p_);                                                    \
+		VAL;                                                                                     \
+	})
+
+#endif
