@@ -74,9 +74,12 @@ static uint32_t thread_now(void)
 /* How many locks in turn at one address have items of their own. */
 #define LIVES_APART 8
 
+/* Locks often lie in arrays. Of some strides a product's highest bits are but a few, and the next ones differ. */
 static inline uint32_t hash(uint64_t key, int bits)
 {
-	return (uint32_t)(key * 0x9e3779b97f4a7c15 >> (64 - bits));
+	uint64_t product = key * 0x9e3779b97f4a7c15;
+
+	return (uint32_t)((product ^ product << bits) >> (64 - bits));
 }
 
 #define LOCK_SLOTS_BITS 15
@@ -734,14 +737,10 @@ static bool wait_writer(const struct want *want)
 	return true;
 }
 
-static bool read_by(void *lock, bool again, const struct w_deadline *deadline, void *caller)
+/* Apart, so that who need not wait makes no room for what is wanted. */
+W_SLOW static bool reader_waits(struct stats_row *row, void *lock, bool again, const struct w_deadline *deadline,
+				void *caller)
 {
-	struct stats_row *row = row_of(readers_of(lock), true);
-
-	if (w_likely(inner_rw.tryrdlock(lock, again))) {
-		count_acquisition(row);
-		return true;
-	}
 	return wait_observed(row, &(struct want){.wait = wait_reader,
 						 .lock = lock,
 						 .again = again,
@@ -749,16 +748,30 @@ static bool read_by(void *lock, bool again, const struct w_deadline *deadline, v
 						 .caller = caller});
 }
 
-static bool write_by(void *lock, const struct w_deadline *deadline, void *caller)
+W_SLOW static bool writer_waits(struct stats_row *row, void *lock, const struct w_deadline *deadline, void *caller)
+{
+	return wait_observed(row,
+			     &(struct want){.wait = wait_writer, .lock = lock, .deadline = deadline, .caller = caller});
+}
+
+static inline bool read_by(void *lock, bool again, const struct w_deadline *deadline, void *caller)
+{
+	struct stats_row *row = row_of(readers_of(lock), true);
+
+	if (w_unlikely(!inner_rw.tryrdlock(lock, again)))
+		return reader_waits(row, lock, again, deadline, caller);
+	count_acquisition(row);
+	return true;
+}
+
+static inline bool write_by(void *lock, const struct w_deadline *deadline, void *caller)
 {
 	struct stats_row *row = row_of((uintptr_t)lock, true);
 
-	if (w_likely(inner_rw.trywrlock(lock))) {
-		count_acquisition(row);
-		return true;
-	}
-	return wait_observed(row,
-			     &(struct want){.wait = wait_writer, .lock = lock, .deadline = deadline, .caller = caller});
+	if (w_unlikely(!inner_rw.trywrlock(lock)))
+		return writer_waits(row, lock, deadline, caller);
+	count_acquisition(row);
+	return true;
 }
 
 static void observed_rdlock(void *lock, bool again)

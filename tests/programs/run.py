@@ -371,11 +371,14 @@ def run(program, lock, limit):
     """One run under @lock, or natively."""
     if lock == NATIVE:
         return program.run([], environment(), limit)
-    prefix = [str(POUNDLOCK), "run", *options_of(lock), "--"]
-    outcome = program.run(prefix, environment(POUNDLOCK_VERBOSE="1"), limit)
+    outcome = launch(program, options_of(lock), limit)
     for active in DEFAULTS if lock == DEFAULT else [lock]:
         check_active(active, outcome.errors)
     return outcome
+
+
+def launch(program, options, limit):
+    return program.run([str(POUNDLOCK), "run", *options, "--"], environment(POUNDLOCK_VERBOSE="1"), limit)
 
 
 def report(verdict, program, lock, detail):
@@ -454,8 +457,8 @@ def test(programs, chosen):
     return counted(results)
 
 
-def measure(program, variants, repeats):
-    """The runs of each variant: a figure of each, the seconds and those of CPU time, None for one that failed.
+def measure(program, variants, repeats, runner=run):
+    """The runs of each variant: the seconds of each and those of CPU time, None for one that failed.
 
     Interleaved: each repeat runs every variant once, and begins with another than the one before.
     """
@@ -464,7 +467,7 @@ def measure(program, variants, repeats):
         for variant in variants[repeat % len(variants) :] + variants[: repeat % len(variants)]:
             before = cpu_seconds()
             try:
-                seconds = run(program, variant, 300).seconds
+                seconds = runner(program, variant, 300).seconds
                 runs[variant].append((seconds, cpu_seconds() - before))
             except (Failure, OSError) as failure:
                 print(f"{program.name} {variant}: {failure}", file=sys.stderr)
@@ -537,6 +540,11 @@ def ratio(programs, chosen, repeats, output):
     return table(title, where, [NATIVE] + chosen, programs, row, output)
 
 
+def run_alike(program, lock, limit):
+    """Native, too, is started by poundlock: what that takes is not the locks'."""
+    return launch(program, ["--lock", NATIVE], limit) if lock == NATIVE else run(program, lock, limit)
+
+
 def pairs(runs, what):
     """The default's throughput over the native one in each repeat: the times the other way round."""
     return [native[what] / ours[what] for native, ours in zip(runs[NATIVE], runs[DEFAULT]) if native and ours]
@@ -552,7 +560,7 @@ def spread(ratios):
 
 def against_native(programs, repeats, output):
     def row(program):
-        runs = measure(program, [NATIVE, DEFAULT], repeats)
+        runs = measure(program, [NATIVE, DEFAULT], repeats, run_alike)
         throughput, cpu = pairs(runs, 0), pairs(runs, 1)
         if not throughput:
             return ["-"] * len(columns), {"runs": runs}
