@@ -94,7 +94,7 @@ struct cfl {
 	W_ATOMIC(uint32_t) group;               /* whose turn it is, and within that */
 	W_ATOMIC(uint32_t) domain;              /* which one's (and CFL_STAYS), whose average is */
 	W_ATOMIC(uint64_t) least;               /* this */
-	W_ATOMIC(uint64_t) group_time;          /* the group's time when it was chosen */
+	W_ATOMIC(uint64_t) group_time;          /* the time of the group that had least; never less than before */
 	uint64_t grace_until;                   /* until when the domain stays */
 	W_ATOMIC(uint64_t) average[CFL_GROUPS]; /* vLHT of the group's waiters */
 	/* The holder's. */
@@ -303,7 +303,7 @@ static inline void cfl_unpin(struct cfl_node *at, struct cfl_node *before)
 	/* [F1] release: pairs with [F3]; our reads of the node come before its next use */
 	if (w_compare_exchange_release(&at->before, &seen, before))
 		return;
-	/* [F2] acquire: pairs with [F3]; the node is done with, as its thread left it */
+	/* [F2] acquire: pairs with [F3]; its thread is done with the node, or who acted for that */
 	(void)w_load_acquire(&at->before);
 	w_event(free_for);
 	node_free(&before->node.status);
@@ -478,7 +478,8 @@ static inline struct cfl_aim cfl_take_aim(struct cfl *lock, const struct cfl_tal
 	cfl_note_averages(lock, tally);
 	/* relaxed, all: newcomers and holders may see them late */
 	w_store_relaxed(&lock->least, cfl_mean(base, cell));
-	w_store_relaxed(&lock->group_time, time);
+	if (time > w_load_relaxed(&lock->group_time))
+		w_store_relaxed(&lock->group_time, time);
 	w_store_relaxed(&lock->group, group);
 	w_store_relaxed(&lock->domain, choice);
 	/* One that stays is soon above the average of all: some of it are always at or below its own. */

@@ -3,7 +3,7 @@
  * cfl_spin and cfl_mutex, in counted time: who holds the lock for how long, whatever the holds' lengths, the weights, the
  * groups and the numbers of threads; what newcomers get; that no time is wasted while somebody wants the lock, and that
  * strict_guarantee does; that grace_period keeps the lock in a domain, and no longer; how often a waiter is passed, and
- * how often the clock is read.
+ * how often the clock is read. Before that, of one thread, what the shuffler and the holders leave in the lock for others.
  */
 #include "cfl_mutex.h"
 #include "cfl_spin.h"
@@ -34,6 +34,145 @@ static void run(uint64_t end)
 {
 	run_machine(end);
 	EXPECT(!atomic_load(&lock.state) && !atomic_load(&lock.tail));
+}
+
+/* ---- What is left in the lock for others ---- */
+
+/* So many units. */
+#define UNITS(n) ((uint64_t)(n) << CFL_UNIT)
+
+static struct cfl_node waiters[4];
+
+/* From now on this thread is another one, of @group, that has not used the lock yet, at @time. */
+static void stand_for(uint32_t group, uint64_t time)
+{
+	w_own = (struct w_own){.weight = 1024, .group = group + 1, .random = 1};
+	atomic_store(&w_group_weights[group], 1024);
+	machine.running = 0;
+	machine.threads[0].time = time;
+	machine.threads[0].domain = 0;
+}
+
+/* Puts a waiter that has held the lock for @held into the queue. */
+static void enter(int waiter, uint32_t group, uint32_t domain, uint64_t held)
+{
+	struct cfl_node *node = &waiters[waiter];
+
+	atomic_store(&node->before, NULL);
+	node->node.where = group * CFL_DOMAINS + domain;
+	shfl_enter(&lock.tail, &node->node, cfl_units(held));
+}
+
+static void shuffle_by(int waiter, bool head)
+{
+	struct shfl_stop never = {.word = &lock.state, .mask = 0, .value = 1};
+
+	cfl_shuffle(&lock, &waiters[waiter], never, head, false, policy);
+}
+
+/* A group is away from when its last hold ended, or one of it came. */
+static void time_away(void)
+{
+	stand_for(1, 1000);
+	cfl_arrive(&lock, 1000);
+	EXPECT(cfl_arrive(&lock, 1500).away == 500);
+	cfl_begin(&lock);
+	machine.threads[0].time = 2000;
+	cfl_charge(&lock);
+	EXPECT(cfl_arrive(&lock, 2100).away == 100);
+}
+
+/* Newcomers may pass a head that has had more than they, or whose group has; and its time is a sample of its group's. */
+static void head(void)
+{
+	struct cfl_node node = {.node = {.note = 1000, .where = 1 * CFL_DOMAINS + 2}};
+
+	stand_for(1, 1000);
+	atomic_store(&lock.held[0], 4000);
+	atomic_store(&lock.held[1], 5000);
+	atomic_store(&lock.held[2], 6000);
+	cfl_announce(&lock, &node.node);
+	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)) && !cfl_is_owed(&lock, 1, 2, UNITS(1000)));
+	EXPECT(cfl_is_owed(&lock, 0, 2, UNITS(2000)) && !cfl_is_owed(&lock, 2, 2, UNITS(1)));
+	EXPECT(cfl_arrive(&lock, 1000).held == UNITS(500), "half way to it from 0");
+}
+
+/* Newcomers of the chosen domain are measured by the average of all, those of another one by the chosen one's. */
+static void averages(void)
+{
+	stand_for(1, 1000);
+	enter(0, 1, 2, UNITS(400));
+	enter(1, 1, 2, UNITS(1600));
+	enter(2, 1, 3, UNITS(3000));
+	enter(3, 1, 3, UNITS(3000));
+	cfl_announce(&lock, &waiters[0].node);
+	shuffle_by(0, true);
+	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(1999)) && !cfl_is_owed(&lock, 1, 2, UNITS(2000)));
+	EXPECT(cfl_is_owed(&lock, 1, 3, UNITS(999)) && !cfl_is_owed(&lock, 1, 3, UNITS(1000)));
+}
+
+/* When it is another group's turn than before, those of it that were walked past are found. */
+static void turns(void)
+{
+	stand_for(1, 1000);
+	enter(0, 1, 0, 0);
+	enter(1, 0, 0, 0);
+	enter(2, 1, 0, 0);
+	enter(3, 2, 0, 0); /* the last is never moved */
+	atomic_store(&lock.held[0], 1000);
+	atomic_store(&lock.held[2], 3000);
+	shuffle_by(0, true);
+	EXPECT(waiters[2].node.batch == 2 && atomic_load(&waiters[2].node.shuffler) && !waiters[1].node.batch);
+	atomic_store(&lock.held[1], 2000);
+	shuffle_by(2, false);
+	EXPECT(waiters[1].node.batch == 3 && atomic_load(&waiters[1].node.shuffler));
+}
+
+/* A thread's nodes are used by other locks, too: what those left in one leads to nobody. */
+static void used_node(void)
+{
+	static const struct w_deadline passed = {.at = {.tv_nsec = 1}};
+	struct cfl_node *node;
+
+	stand_for(1, 1000);
+	node = w_node_get();
+	waiters[0] = (struct cfl_node){.node = {.next = &node->node, .note = 1000, .where = 2 * CFL_DOMAINS}};
+	atomic_store(&node->before, &waiters[0]);
+	EXPECT(cfl_take(&lock) && !cfl_acquire_by(&lock, policy, &passed));
+	EXPECT(!atomic_load(&lock.average[2]), "the walk back came to another lock's node");
+}
+
+/* In a forked child the holder has nobody to wake, and nobody is waited for. */
+static void forked(void)
+{
+	stand_for(1, 1000);
+	enter(0, 1, 0, 0);
+	atomic_store(&lock.state, CFL_LOCKED | CFL_PARKED | CFL_HEIR);
+	atomic_fetch_add(&lock.generation, 2);
+	EXPECT(cfl_drop_waiters(&lock) && atomic_load(&lock.state) == CFL_LOCKED && !atomic_load(&lock.tail));
+	EXPECT(!cfl_drop_waiters(&lock));
+}
+
+/* Under strict_guarantee newcomers are measured by who was here last, if nobody waits. */
+static void last_holder(void)
+{
+	stand_for(1, 1000);
+	policy.strict_guarantee = 1;
+	atomic_store(&lock.average[1], 3000);
+	w_account(&lock)->held = 5001;
+	EXPECT(cfl_take_free(&lock) && release());
+	stand_for(1, 1000);
+	EXPECT(cfl_arrive(&lock, 1000).held == 4000);
+}
+
+static void (*const white_tests[])(void) = {time_away, head, averages, turns, used_node, forked, last_holder};
+
+static void white(void)
+{
+	for (int test = 0; test < COUNT(white_tests); test++) {
+		begin(false);
+		white_tests[test]();
+	}
 }
 
 /* ---- Tests, each for both locks ---- */
@@ -132,6 +271,25 @@ static void one_that_was_away(bool spins)
 	       "spins %d: one that was away had the lock for %llu ns", spins, (unsigned long long)late);
 }
 
+/* The same of a group. */
+static void a_group_that_was_away(bool spins)
+{
+	uint64_t span = 20 * MILLISECOND, late;
+
+	begin(spins);
+	atomic_store(&w_group_weights[1], 1024);
+	atomic_store(&w_group_weights[2], 1024);
+	for (int i = 0; i < 4; i++)
+		add(10000, 0)->group = 1;
+	add(10000, 0)->group = 2;
+	machine.threads[4].leaves = 10 * MILLISECOND;
+	machine.threads[4].returns = machine.watched = 200 * MILLISECOND;
+	run(200 * MILLISECOND + span);
+	late = machine.threads[4].late;
+	EXPECT(late > span / 3 && late < CFL_BEHIND + (span - CFL_BEHIND) / 2,
+	       "spins %d: a group that was away had the lock for %llu ns", spins, (unsigned long long)late);
+}
+
 /* Alone, a thread gets the lock whenever it asks; contended, the lock is hardly ever free. */
 static void no_time_is_wasted(bool spins)
 {
@@ -225,19 +383,22 @@ static void clock_readings(bool spins)
 }
 
 static void (*const tests[])(bool spins) = {
-	long_and_short_holds, weights,          weights_of_sleepers, groups,   newcomer,       one_that_was_away,
-	no_time_is_wasted,    strict_guarantee, grace_period,        bypasses, clock_readings,
+	a_group_that_was_away, groups,   newcomer,       one_that_was_away,    no_time_is_wasted, strict_guarantee,
+	grace_period,          bypasses, clock_readings, long_and_short_holds, weights,           weights_of_sleepers,
 };
 
 static void all(void)
 {
-	for (int test = 0; test < COUNT(tests); test++)
+	for (int test = 0; test < COUNT(tests); test++) {
+		limit(UNIT_SECONDS); /* each */
 		for (int spins = 0; spins < 2; spins++)
 			tests[test](spins);
+	}
 }
 
 int main(void)
 {
+	RUN(white);
 	RUN(all);
 	return 0;
 }
