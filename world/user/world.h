@@ -166,6 +166,12 @@ struct w_self {
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
 
+/* How a thread's bounded spins went, see w_spin_pauses_now(). */
+struct w_luck {
+	uint8_t parts_lost;
+	uint8_t spins;
+};
+
 /* What is over when the thread is: no other thread ever sees it, and nothing orders a next owner after it. */
 struct w_own {
 	struct w_account accounts[W_ACCOUNTS];
@@ -174,6 +180,7 @@ struct w_own {
 	uint32_t weight; /* 0: not known yet */
 	uint32_t group;  /* one more than its number; 0: not known yet */
 	uint64_t unique; /* the next of its block of unique numbers; a block's first: it has none */
+	struct w_luck luck;
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -469,7 +476,7 @@ static inline struct w_deadline w_deadline_at(uint64_t time)
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
 /*
- * How many pauses a bounded spin makes; and how many threads of the process may be in one at a time: one less than it
+ * How many pauses a bounded spin makes at most; and how many threads of the process may be in one at a time: one less than it
  * has CPUs. More would only keep holders from running: they give up at once.
  */
 extern W_HIDDEN uint32_t w_spin_pauses;
@@ -525,8 +532,33 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 #endif
 }
 
+/*
+ * To spin in vain, for a lock whose holder does not run, takes as long as to sleep at once, and keeps a CPU from those who
+ * have something to do. So of its polite spins a thread loses a part for each that was in vain, and regains one for each
+ * that was not: those that pay more often than not stay whole. One in so many is whole whatever came before, since a
+ * short one cannot tell what a long one would have seen. The length of other spins matters to their locks.
+ */
+#define W_SPIN_PARTS 16
+#define W_SPINS_WHOLE 16
+
+static inline uint32_t w_spin_pauses_now(void)
+{
+	uint32_t lost = ++w_own.luck.spins % W_SPINS_WHOLE ? w_own.luck.parts_lost : 0;
+
+	return w_spin_pauses * (W_SPIN_PARTS - lost) / W_SPIN_PARTS + 1;
+}
+
+static inline void w_spin_note(bool in_vain)
+{
+	if (in_vain && w_own.luck.parts_lost < W_SPIN_PARTS - 1)
+		w_own.luck.parts_lost++;
+	else if (!in_vain && w_own.luck.parts_lost)
+		w_own.luck.parts_lost--;
+}
+
 /* A wait so far: how many pauses it may still make, the next one's length, and whether it counts among the spinners. */
 struct w_spin {
+	enum w_how how;
 	uint32_t left;
 	uint32_t next;
 	bool counted;
@@ -534,21 +566,24 @@ struct w_spin {
 
 static inline struct w_spin w_spin_begin(enum w_how how)
 {
-	struct w_spin spin = {.left = 0, .next = 1};
+	struct w_spin spin = {.how = how, .left = 0, .next = 1};
 
 	/* relaxed, all here and below: a count that is a little off costs a little time */
 	if (how == W_SPIN || atomic_load_explicit(&w_spinners, memory_order_relaxed) >= w_spinners_most)
 		return spin;
 	atomic_fetch_add_explicit(&w_spinners, 1, memory_order_relaxed);
-	spin.left = w_spin_pauses;
+	spin.left = how == W_POLITE ? w_spin_pauses_now() : w_spin_pauses;
 	spin.counted = true;
 	return spin;
 }
 
-static inline void w_spin_end(struct w_spin *spin)
+static inline void w_spin_end(struct w_spin *spin, bool in_vain)
 {
-	if (spin->counted)
+	if (spin->counted) {
 		atomic_fetch_sub_explicit(&w_spinners, 1, memory_order_relaxed);
+		if (spin->how == W_POLITE)
+			w_spin_note(in_vain);
+	}
 	spin->counted = false;
 	spin->left = 0;
 }
@@ -564,7 +599,7 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 			spin->next += spin->next / 2 + 1;
 		return true;
 	}
-	w_spin_end(spin);
+	w_spin_end(spin, true);
 	if (how == W_BRIEF || how == W_POLITE)
 		return false;
 	if (how == W_YIELD)
@@ -585,7 +620,7 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 				if (COND)                                                                     \
 					break;                                                                \
 			}                                                                                     \
-			w_spin_end(&w_spin_);                                                                 \
+			w_spin_end(&w_spin_, false);                                                          \
 		}                                                                                             \
 		VAL;                                                                                          \
 	})

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Bounded spins of world/user: who spins in vain again and again spins for less, but now and then for all of it; who does
+ * not spins whole again. Only polite spins learn.
+ */
+#include "unit.h"
+#include "world.h"
+
+static W_ATOMIC(uint32_t) word;
+
+/* Waits for what never comes. */
+static void spin_in_vain(enum w_how how)
+{
+	EXPECT(!w_wait_acquire(&word, VAL, how, NULL), "it came");
+}
+
+/* Waits for what comes after the first look. */
+static void spin_with_luck(void)
+{
+	unsigned looks = 0;
+
+	(void)w_wait_acquire(&word, looks++, W_POLITE, NULL);
+	EXPECT(looks == 2, "%u looks", looks);
+}
+
+/* Of W_SPINS_WHOLE spins in a row, how many are whole. */
+static unsigned whole_spins(void)
+{
+	unsigned whole = 0;
+
+	for (unsigned i = 0; i < W_SPINS_WHOLE; i++)
+		whole += w_spin_pauses_now() >= w_spin_pauses;
+	return whole;
+}
+
+static void vain_spins_shrink(void)
+{
+	EXPECT(whole_spins() == W_SPINS_WHOLE, "a thread begins with whole spins");
+	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
+		spin_in_vain(W_POLITE);
+	EXPECT(whole_spins() == 1, "after spins in vain %u of %u are whole", whole_spins(), W_SPINS_WHOLE);
+}
+
+static void lucky_spins_grow(void)
+{
+	for (unsigned i = 0; i < W_SPIN_PARTS; i++)
+		spin_with_luck();
+	EXPECT(whole_spins() == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(), W_SPINS_WHOLE);
+}
+
+static void other_spins_stay(void)
+{
+	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
+		spin_in_vain(W_BRIEF);
+	EXPECT(whole_spins() == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(), W_SPINS_WHOLE);
+}
+
+int main(void)
+{
+	w_spinners_most = 1; /* as on two CPUs: on one nobody spins */
+	w_spin_pauses = W_SPIN_PARTS * 4;
+	RUN(vain_spins_shrink);
+	RUN(lucky_spins_grow);
+	RUN(other_spins_stay);
+	return 0;
+}
