@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Writes what is generated of the documents, or with --check says whether it is up to date: the tables of locks.md, from
-`poundlock list --json`; the tables of verification.md, from tests/check/expected.txt and the labels in core/.
+`poundlock list --json`; the tables of verification.md, from tests/check/expected.txt, killers.txt and survivors.txt there, and the labels in core/.
 
 Every lock needs a page of its own in locks/.
 """
@@ -43,6 +43,10 @@ CLIENTS_HEADER = """\
 | lock | clients | completely | states | under a bound | states | by random walks | steps |
 |---|---|---|---|---|---|---|---|
 """
+MUTANTS_HEADER = """\
+| file | clients object | unit tests object | which of both | stay |
+|---|---|---|---|---|
+"""
 LABELS_HEADER = """\
 | label | where | order | pairs with |
 |---|---|---|---|
@@ -78,6 +82,27 @@ def clients_table():
     return CLIENTS_HEADER + "".join(rows)
 
 
+def judged(name):
+    """Of tests/check/@name: the file of each mutant, and what is said of it."""
+    lines = (DOCS.parent / "tests/check" / name).read_text().splitlines()
+    told = [line.rsplit(" | ", 1) for line in lines if line and not line.startswith("#")]
+    return [(mutant.split(":", 1)[0], what) for mutant, what in told]
+
+
+def mutants_table():
+    files = collections.defaultdict(lambda: ([], [], []))
+    for file, killer in judged("killers.txt"):
+        files[file][killer.startswith("unit/")].append(killer)
+    for file, reason in judged("survivors.txt"):
+        files[file][2].append(reason)
+    rows = []
+    for file, (clients, tests, stay) in sorted(files.items()):
+        names = sorted({killer.split("/")[0] for killer in clients} | set(tests))
+        kinds = ", ".join(f"`{name}`" for name in names)
+        rows.append(f"| `{file}` | {len(clients)} | {len(tests)} | {kinds} | {len(stay)} |\n")
+    return MUTANTS_HEADER + "".join(rows)
+
+
 def labels_table():
     rows = []
     for path in sorted((DOCS.parent / "core").rglob("*.h")):
@@ -105,7 +130,7 @@ def filled(page, tables):
 
 
 def main():
-    pages = {"locks.md": locks_tables(), "verification.md": [clients_table(), labels_table()]}
+    pages = {"locks.md": locks_tables(), "verification.md": [clients_table(), mutants_table(), labels_table()]}
     for name, tables in pages.items():
         page = DOCS / name
         text = filled(page, tables)

@@ -39,6 +39,9 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     let known_faults = mutate::known_faults(sources)?;
     let mut faults: Vec<&Mutant> = known_faults.iter().filter(|fault| arguments.matches(&fault.name)).collect();
     let mut mutants: Vec<&Mutant> = all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
+    if faults.is_empty() && mutants.is_empty() {
+        bail!("no mutant of that name: {}", arguments.filters.join(" "));
+    }
     if arguments.kills {
         let count = mutants.iter().filter(|mutant| !is_judged(mutant, &survivors, &killers)).count();
         if count > 0 {
@@ -58,9 +61,6 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
         mutants.truncate(sample);
     }
     let mutants: Vec<&Mutant> = faults.into_iter().chain(mutants).collect();
-    if mutants.is_empty() {
-        bail!("no mutant of that name: {}", arguments.filters.join(" "));
-    }
     if arguments.accept && arguments.filters.is_empty() && !arguments.faults {
         killers.retain(|name| all.iter().chain(&known_faults).any(|mutant| mutant.name == name))?;
     }
