@@ -427,20 +427,6 @@ def fitting(program, chosen):
     return [lock for lock in chosen if program.rwlocks or lock not in RWLOCKS]
 
 
-def soak(programs, chosen, seconds):
-    """Each program natively and under each lock of CHOICES, again and again for so many seconds."""
-    results = []
-    for program in programs:
-        for lock in [NATIVE] + [lock for lock in chosen if lock in CHOICES]:
-            end = time.monotonic() + seconds
-            runs, went_well = 0, True
-            while went_well and (not runs or time.monotonic() < end):
-                runs += 1
-                went_well = endure(program, lock, 60 + 20 * seconds, f"run {runs}: ") is not None
-            results.append(went_well and report("ok", program.name, lock, f"{runs} runs"))
-    return counted(results)
-
-
 def counted(results):
     passed = sum(results)
     print(f"{passed} passed, {len(results) - passed} failed")
@@ -490,8 +476,8 @@ def captured(*command):
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
-def conditions(repeats):
-    """Where and with what it was measured."""
+def conditions(**more):
+    """Where and with what it was measured, and @more."""
     model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     revision = captured("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
     return {
@@ -502,7 +488,8 @@ def conditions(repeats):
         "packages": captured("dpkg-query", "-W", "-f=${Package} ${Version}, ", *PACKAGES).rstrip(","),
         "revision": revision or "unknown",
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "repeats": repeats,
+        "load": os.getloadavg()[0],
+        **more,
     }
 
 
@@ -536,7 +523,7 @@ def ratio(programs, chosen, repeats, output):
         return [f"{native:.2f} s" if native else "-"] + ratios, {"median_seconds": medians}
 
     title = "Real programs: median wall time under each lock over the native one"
-    where = {**conditions(repeats), "goal": f"at most {RATIO_GOAL}"}
+    where = conditions(repeats=repeats, goal=f"at most {RATIO_GOAL}")
     return table(title, where, [NATIVE] + chosen, programs, row, output)
 
 
@@ -573,8 +560,34 @@ def against_native(programs, repeats, output):
 
     columns = [NATIVE, DEFAULT, "throughput", "quartiles", "by CPU time", "reached"]
     title = "Real programs: throughput under the default locks over the native one"
-    where = {**conditions(repeats), "goal": f"at least {DEFAULT_GOAL}", "load": os.getloadavg()[0], "locks": ", ".join(DEFAULTS)}
+    where = conditions(repeats=repeats, goal=f"at least {DEFAULT_GOAL}", locks=", ".join(DEFAULTS))
     return table(title, where, columns, programs, row, output)
+
+
+def endure_for(program, lock, seconds):
+    """How often it ran in so many seconds, one run at least; None if one failed."""
+    end = time.monotonic() + seconds
+    runs = 0
+    while not runs or time.monotonic() < end:
+        runs += 1
+        if endure(program, lock, 60 + 20 * seconds, f"run {runs}: ") is None:
+            return None
+    return runs
+
+
+def soak(programs, chosen, seconds, output):
+    """Each program natively and under each lock of CHOICES, again and again for so many seconds."""
+    locks = [NATIVE] + [lock for lock in chosen if lock in CHOICES]
+    results = []
+
+    def row(program):
+        runs = {lock: endure_for(program, lock, seconds) for lock in locks}
+        results.extend(count is not None for count in runs.values())
+        return [str(count) if count else "failed" for count in runs.values()], {"runs": runs}
+
+    where = conditions(seconds=seconds)
+    table("Real programs: how often each ran well, for so many seconds under each lock", where, locks, programs, row, output)
+    return counted(results)
 
 
 def chosen_of(available, wanted, what):
@@ -611,7 +624,7 @@ def main():
     if options.default:
         return against_native(measurable, options.repeats, options.output)
     if options.soak is not None:
-        return soak(programs, chosen, options.soak)
+        return soak(programs, chosen, options.soak, options.output)
     return test(programs, chosen)
 
 
