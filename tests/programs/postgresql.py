@@ -31,8 +31,11 @@ def user():
 
 
 def as_user(*command):
-    identity = ["setpriv", "--reuid", user(), "--regid", user(), "--clear-groups"] if os.getuid() == 0 else []
-    return [*identity, *command]
+    """@command, which still can load the preload library if that lies in a folder of root's."""
+    if os.getuid():
+        return list(command)
+    identity = ["--reuid", user(), "--regid", user(), "--clear-groups"]
+    return ["setpriv", *identity, "--inh-caps", "+dac_override", "--ambient-caps", "+dac_override", *command]
 
 
 def data(directory):
