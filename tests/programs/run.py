@@ -488,7 +488,7 @@ def conditions(**more):
         "packages": captured("dpkg-query", "-W", "-f=${Package} ${Version}, ", *PACKAGES).rstrip(","),
         "revision": revision or "unknown",
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "load": os.getloadavg()[0],
+        "load": f"{os.getloadavg()[0]:.1f} at the start",
         **more,
     }
 
@@ -507,6 +507,9 @@ def table(title, where, columns, programs, row, output):
         cells, kept[program.name] = row(program)
         text.append(line([program.name, *cells]))
         print(text[-1], flush=True)
+    where["load at the end"] = os.getloadavg()[0]
+    text += ["", f"Load average (one minute) at the end: {where['load at the end']:.1f}"]
+    print("\n".join(text[-2:]), flush=True)
     if output:
         Path(output + ".json").write_text(json.dumps({"schema": 2, "conditions": where, "programs": kept}, indent=1) + "\n")
         Path(output + ".md").write_text("\n".join(text) + "\n")
