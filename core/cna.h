@@ -46,7 +46,7 @@ struct cna_node {
 };
 
 struct cna {
-	W_ATOMIC(struct cna_node *) tail;
+	W_TAIL(struct cna_node) tail;
 };
 
 struct cna_policy {

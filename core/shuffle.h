@@ -75,7 +75,7 @@ struct shfl_node {
 	uint32_t moves; /* of a batch's last: how many there have been; of one in none: when it was passed by, or 0 */
 };
 
-typedef W_ATOMIC(struct shfl_node *) shfl_tail;
+typedef W_TAIL(struct shfl_node) shfl_tail;
 
 /* What orders the waiters. */
 struct shfl_order {

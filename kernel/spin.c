@@ -10,6 +10,7 @@
 #include <linux/log2.h>
 #include <linux/preempt.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 
 #include "all.h"
@@ -192,6 +193,35 @@ static void broken_spin_unlock(void *lock)
 
 const struct spin_kind spin_broken = KIND(broken);
 
+/* ---- The kernel's own, to compare with ---- */
+
+static size_t native_spin_size(void)
+{
+	return sizeof(arch_spinlock_t);
+}
+
+/* Zeroed memory is an unlocked one. */
+static void native_spin_init(void *lock, size_t size)
+{
+}
+
+static void native_spin_lock(void *lock)
+{
+	arch_spin_lock((arch_spinlock_t *)lock);
+}
+
+static bool native_spin_trylock(void *lock)
+{
+	return arch_spin_trylock((arch_spinlock_t *)lock);
+}
+
+static void native_spin_unlock(void *lock)
+{
+	arch_spin_unlock((arch_spinlock_t *)lock);
+}
+
+const struct spin_kind spin_native = KIND(native);
+
 const struct spin_kind *spin_find(const char *name)
 {
 	unsigned int i;
@@ -199,6 +229,8 @@ const struct spin_kind *spin_find(const char *name)
 	for (i = 0; i < ARRAY_SIZE(spin_kinds); i++)
 		if (!strcmp(spin_kinds[i].name, name))
 			return &spin_kinds[i];
+	if (!strcmp(spin_native.name, name))
+		return &spin_native;
 	return strcmp(spin_broken.name, name) ? NULL : &spin_broken;
 }
 

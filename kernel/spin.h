@@ -23,6 +23,9 @@ extern const unsigned int spin_kinds_count;
 /* What a test takes for a lock and is none, to see that it is caught. */
 extern const struct spin_kind spin_broken;
 
+/* The kernel's own spin lock. */
+extern const struct spin_kind spin_native;
+
 /* NULL: there is none. */
 const struct spin_kind *spin_find(const char *name);
 

@@ -9,6 +9,12 @@ sparse, and loaded by the unmodified Debian kernel that they belong to, in an em
   parallel  the same with 2 CPUs that do run at the same time (thread=multi)
   order     16 CPUs on 2 nodes: how often the lock goes to the other node, and how often a waiter is passed
 
+With --own, a small kernel is built in which Poundlock's spin locks take the place of its own (kernel/own.py), which takes its
+time once; and for each choice of poundlock.spin
+
+  CHOICE           16 CPUs on 2 nodes: the kernel's own torture of spin_lock, and the order of spin locks
+  CHOICE-parallel  2 CPUs that do run at the same time: the kernel's own torture of spin_lock, and the module's
+
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
 not the last lines of the console are printed. The last line is `N passed, N failed`.
 """
@@ -23,6 +29,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
+
+sys.dont_write_bytecode = True
+import own  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -56,10 +65,17 @@ class Result:
 
 @dataclass
 class Case:
-    """@run is written to the module; @judge says what is wrong with what came of it, or nothing."""
+    """@run is written to the module; @judge says what is wrong with what came of it, or nothing. @writers: not the module's
+    torture but the kernel's, of so many threads."""
 
     run: str
     judge: Callable[[Result], str]
+    writers: int = 0
+
+    @property
+    def line(self):
+        """What the guest is told."""
+        return f"locktorture {self.run} {self.writers}" if self.writers else f"run {self.run} stall={STALL}"
 
     @property
     def lock(self):
@@ -90,6 +106,15 @@ def within(name, least, most):
     return judge
 
 
+def ends_in(word):
+    """A judge of the kernel's own torture."""
+
+    def judge(result):
+        return "" if f"End of test: {word}" in result.text else f"it did not end in {word}"
+
+    return judge
+
+
 @dataclass
 class Guest:
     name: str
@@ -97,6 +122,8 @@ class Guest:
     nodes: int
     thread: str
     cases: list = field(default_factory=list)
+    spin: str = ""  # what poundlock.spin is set to; "": not at all
+    uses: str = ""  # which choice the kernel then says that it uses
 
 
 # A spinning waiter that does not pause keeps an emulated CPU for its whole slice.
@@ -111,6 +138,25 @@ def guests(names):
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=100000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=10000 hold=64", is_sound) for lock in names]
     return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16))]
+
+
+def own_guests():
+    """Those of the kernel whose spin locks are replaced."""
+    always = "try=0 nest=0 irq=0 hold=32 pause=2"
+    remote = {"stock": (400, 1000), "cna": (0, 49), "shfl": (0, 49)}
+    every = []
+    for choice, (least, most) in remote.items():
+        torture = Case("spin_lock", ends_in("SUCCESS"), writers=8)
+        alone = Guest(choice, 16, 2, "single", [torture], choice, choice)
+        alone.cases += [Case("native count=400", is_sound),
+                        Case(f"native count=500 {always}", within("remote_per_1000", least, most))]
+        parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)],
+                         choice, choice)
+        every += [alone, parallel]
+    # A lock that is none, and a choice that is none: the kernel says so, and takes the stock one.
+    every[1].spin = "frob"
+    every[1].cases.insert(0, Case("lock_busted", ends_in("FAILURE"), writers=8))
+    return every
 
 
 def order_cases(cpus):
@@ -181,10 +227,10 @@ def stage():
     return BUILD / "module/kernel"
 
 
-def build_module(name):
-    """Builds the module for release @name. Returns it, and what the compiler and sparse had to say."""
+def build_module(tree):
+    """Builds the module for the kernel of @tree. Returns it, and what the compiler and sparse had to say."""
     folder = stage()
-    make = ["make", "-C", f"/usr/src/linux-headers-{name}", f"M={folder}", f"-j{os.cpu_count()}"]
+    make = ["make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count()}"]
     subprocess.run(make + ["clean"], check=True, stdout=subprocess.DEVNULL, timeout=BUILD_LIMIT)
     made = subprocess.run(make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
@@ -201,15 +247,16 @@ def locks():
     return [name for name in names if name not in sleep]
 
 
-def initramfs(guest, module):
-    """An initial file system of busybox, the module, and what the guest is to run."""
+def initramfs(guest, modules):
+    """An initial file system of busybox, the modules, and what the guest is to run."""
     folder = BUILD / f"guest-{guest.name}"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "bin").mkdir(parents=True)
     shutil.copy("/bin/busybox", folder / "bin/busybox")
-    shutil.copy(module, folder)
+    for module in modules:
+        shutil.copy(module, folder)
     shutil.copy(HERE / "guest/init", folder / "init")
-    (folder / "runs").write_text("".join(f"{case.run} stall={STALL}\n" for case in guest.cases))
+    (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
     names = "".join(f"{path.relative_to(folder)}\n" for path in sorted(folder.rglob("*")))
     packed = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=folder, input=names.encode(), check=True,
                             stdout=subprocess.PIPE).stdout
@@ -237,7 +284,7 @@ def qemu(guest, image, archive):
     return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
                       "-monitor", "none", "-no-reboot", "-net", "none", "-append",
                       "console=ttyS0 quiet panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
-                      "rcupdate.rcu_cpu_stall_suppress=1"]
+                      "rcupdate.rcu_cpu_stall_suppress=1" + (f" poundlock.spin={guest.spin}" if guest.spin else "")]
 
 
 def run_guest(guest, image, archive):
@@ -274,6 +321,12 @@ def judge_guest(guest, lines, wrong, count):
                for match in (re.match(r"@@ run (\d+) (.*)", line) for line in lines) if match]
     booted = f"@@ boot {guest.cpus} {guest.nodes}" in lines
     count.case(f"{guest.name}: {guest.cpus} CPUs on {guest.nodes} nodes", "" if booted else "there are others")
+    if guest.spin:
+        count.case(f"{guest.name}: poundlock.spin={guest.spin} is {guest.uses}",
+                   "" if f"@@ spin {guest.uses}" in lines else "the kernel uses another one")
+    if guest.spin != guest.uses:
+        refusal = f"poundlock.spin={guest.spin}: there is no such spin lock; the stock one is used"
+        count.case(f"{guest.name}: the kernel says so", "" if any(refusal in line for line in lines) else "it does not")
     for number, case in enumerate(guest.cases):
         result = results[number] if number < len(results) else None
         if result and case.judge is not is_refused and not result.text.startswith(f"lock={case.lock} "):
@@ -288,12 +341,25 @@ def judge_guest(guest, lines, wrong, count):
         print("\n".join(f"    {line}" for line in lines[-CONSOLE_LINES:]), flush=True)
 
 
+def run_guests(chosen, image, tree, modules, count):
+    """Builds the module for the kernel of @tree, and runs and judges the guests with it and the other @modules."""
+    module, said = build_module(tree)
+    count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
+    for guest in chosen:
+        judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *modules])), count)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", metavar="GUEST", help="run this guest alone: torture, parallel or order")
+    parser.add_argument("--only", metavar="GUEST", help="run this guest alone")
+    parser.add_argument("--own", action="store_true", help="a kernel with Poundlock's spin locks as its own, too")
     parser.add_argument("--if-possible", action="store_true", help="succeed, and say so, where packages are missing")
     arguments = parser.parse_args()
-    lacking = [package for package in PACKAGES if not is_installed(package)]
+    stock = [guest for guest in guests(locks()) if arguments.only in (None, guest.name)]
+    owned = [guest for guest in own_guests() if arguments.own and arguments.only in (None, guest.name)]
+    if not stock and not owned:
+        parser.error(f"there is no guest '{arguments.only}'")
+    lacking = [package for package in PACKAGES + (own.PACKAGES if owned else []) if not is_installed(package)]
     try:
         if lacking:
             raise Failure(f"not installed: {' '.join(lacking)}")
@@ -303,13 +369,11 @@ def main():
         print(f"kernel: {'skipped, ' if arguments.if_possible else ''}{failure}")
         return not arguments.if_possible
     count = Count()
-    module, said = build_module(name)
-    count.case(f"the module builds for {name} without a warning", "; ".join(said))
-    chosen = [guest for guest in guests(locks()) if arguments.only in (None, guest.name)]
-    if not chosen:
-        parser.error(f"there is no guest '{arguments.only}'")
-    for guest in chosen:
-        judge_guest(guest, *run_guest(guest, image, initramfs(guest, module)), count)
+    if stock:
+        run_guests(stock, image, Path(f"/usr/src/linux-headers-{name}"), [], count)
+    if owned:
+        built = own.build()
+        run_guests(owned, built.image, built.tree, built.modules, count)
     print(f"{count.passed} passed, {count.failed} failed")
     return count.failed > 0
 
@@ -317,5 +381,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (Failure, subprocess.SubprocessError, OSError) as problem:
+    except (Failure, own.Failure, subprocess.SubprocessError, OSError) as problem:
         sys.exit(f"kernel: {problem}")

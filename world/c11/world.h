@@ -29,6 +29,7 @@ unsigned int __VERIFIER_nondet_uint(void);
 /* ---- Objects ---- */
 
 #define W_ATOMIC(T) _Atomic(T)
+#define W_TAIL(T) W_ATOMIC(T *)
 
 #define w_init(p, v) atomic_init(p, v)
 #define w_load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)

@@ -19,6 +19,7 @@
 /* ---- Objects ---- */
 
 #define W_ATOMIC(T) __typeof__(T)
+#define W_TAIL(T) W_ATOMIC(T *)
 
 #define CHECK_SITE(text, name, kind_, order_, size_)               \
 	static const struct check_site site_ = {.file = __FILE__,  \

@@ -42,19 +42,50 @@
 
 #define W_ATOMIC(T) __typeof__(T)
 
+/*
+ * A file whose locks have no room for a pointer says what a tail is there: two bytes, which no other object has; and declares
+ * the name of a node (of NULL: 0), and whose it is.
+ */
+#ifndef W_TAIL
+#define W_TAIL(T) W_ATOMIC(T *)
+#define w_name_of(node) ((void)(node), (u16)0)
+#define w_named(name) ((void)(name), NULL)
+#endif
+#define W_IS_NAME(p) (sizeof(*(p)) == sizeof(u16))
+/* @v, a value for *@p, as it is stored there; and @stored, read there, as a value like @v. */
+#define W_STORED(p, v) ((__typeof__(*(p)))(W_IS_NAME(p) ? w_name_of((const void *)(uintptr_t)(v)) : (uintptr_t)(v)))
+#define W_VALUE(p, v, stored) \
+	__builtin_choose_expr(W_IS_NAME(p), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)), stored)
+
 #define w_init(p, v) ((void)(*(p) = (v)))
 #define w_load_relaxed(p) READ_ONCE(*(p))
 #define w_load_acquire(p) smp_load_acquire(p)
-#define w_store_relaxed(p, v) WRITE_ONCE(*(p), v)
-#define w_store_release(p, v) smp_store_release(p, v)
-#define w_exchange_relaxed(p, v) xchg_relaxed(p, v)
-#define w_exchange_acquire(p, v) xchg_acquire(p, v)
-#define w_exchange_release(p, v) xchg_release(p, v)
-#define w_exchange_acq_rel(p, v) xchg(p, v)
-#define w_compare_exchange_relaxed(p, old, new) try_cmpxchg_relaxed(p, old, new)
-#define w_compare_exchange_acquire(p, old, new) try_cmpxchg_acquire(p, old, new)
-#define w_compare_exchange_release(p, old, new) try_cmpxchg_release(p, old, new)
-#define w_compare_exchange_acq_rel(p, old, new) try_cmpxchg(p, old, new)
+#define w_store_relaxed(p, v) WRITE_ONCE(*(p), W_STORED(p, v))
+#define w_store_release(p, v) smp_store_release(p, W_STORED(p, v))
+
+#define W_EXCHANGE(exchange, p, v)                                     \
+	({                                                             \
+		__typeof__(*(p)) w_was_ = exchange(p, W_STORED(p, v)); \
+		W_VALUE(p, v, w_was_);                                 \
+	})
+#define w_exchange_relaxed(p, v) W_EXCHANGE(xchg_relaxed, p, v)
+#define w_exchange_acquire(p, v) W_EXCHANGE(xchg_acquire, p, v)
+#define w_exchange_release(p, v) W_EXCHANGE(xchg_release, p, v)
+#define w_exchange_acq_rel(p, v) W_EXCHANGE(xchg, p, v)
+
+#define W_CAS(cas, p, old, new)                                    \
+	({                                                         \
+		__auto_type w_old_ = (old);                        \
+		__typeof__(*(p)) w_seen_ = W_STORED(p, *w_old_);   \
+		bool w_done_ = cas(p, &w_seen_, W_STORED(p, new)); \
+		if (!w_done_)                                      \
+			*w_old_ = W_VALUE(p, *w_old_, w_seen_);    \
+		w_done_;                                           \
+	})
+#define w_compare_exchange_relaxed(p, old, new) W_CAS(try_cmpxchg_relaxed, p, old, new)
+#define w_compare_exchange_acquire(p, old, new) W_CAS(try_cmpxchg_acquire, p, old, new)
+#define w_compare_exchange_release(p, old, new) W_CAS(try_cmpxchg_release, p, old, new)
+#define w_compare_exchange_acq_rel(p, old, new) W_CAS(try_cmpxchg, p, old, new)
 
 /* The kernel has fetching operations for its own types only, which are one number each. */
 #define W_FETCH(operation, p, v)                                                                              \
@@ -123,7 +154,7 @@ struct w_self {
 	u32 position; /* on the route */
 };
 
-DECLARE_PER_CPU(struct w_self, w_selves);
+DECLARE_PER_CPU_ALIGNED(struct w_self, w_selves);
 
 /* Before any lock is used: false if there is no memory. And after all of them. */
 bool w_start(void);

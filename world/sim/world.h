@@ -19,6 +19,7 @@
 /* ---- Objects ---- */
 
 #define W_ATOMIC(T) __typeof__(T)
+#define W_TAIL(T) W_ATOMIC(T *)
 
 #define w_init(p, v) ((void)(*(p) = (v)))
 #define SIM_LOAD(p)                                         \

@@ -33,6 +33,7 @@
 /* ---- Objects ---- */
 
 #define W_ATOMIC(T) _Atomic(T)
+#define W_TAIL(T) W_ATOMIC(T *)
 
 /* glibc's, from 2.32 on. */
 extern char __libc_single_threaded __attribute__((weak));

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Takes the place of Linux's kernel/locking/qspinlock.c: the same four bytes and the same fast paths, and of the slow path
+ * the one that the boot parameter names:
+ *
+ *	poundlock.spin=stock|cna|shfl
+ *
+ * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word.
+ *
+ *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
+ *         CPU + 1     context    unused   locked
+ *         ╰────── tail ─────╯
+ *
+ *   tail    the last in the queue, by the name of its node; 0: nobody waits
+ *   locked  legal to set by a newcomer if the whole word is 0, else by the head of the queue; to clear by the holder
+ *
+ *   0 ──newcomer──▶ locked ──waiter──▶ tail|locked ──release──▶ tail ──head──▶ tail|locked ──head, if the last──▶ locked
+ *
+ * Promises: mutual exclusion. Nobody passes the queue; in it the order, and its bound, is that of core/cna.h and
+ * core/shuffle.h. Waiters only pause. 4 bytes a lock; nodes are the CPU's, one for each context: a fifth that waits in the same
+ * CPU polls.
+ */
+/* The original, under another name. */
+#define queued_spin_lock_slowpath stock_spin_lock_slowpath
+#include <../kernel/locking/qspinlock.c>
+#undef queued_spin_lock_slowpath
+
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/seq_file.h>
+#include <linux/static_call.h>
+#include <linux/string.h>
+
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+#error "Poundlock's spin locks know nothing of paravirtual ones: build without PARAVIRT_SPINLOCKS"
+#endif
+#if _Q_TAIL_OFFSET != 16
+#error "a tail of 16 bits knows fewer than 16,383 CPUs"
+#endif
+
+/* What core/ has as a pointer to the last node is its name here. */
+#define W_TAIL(T) u16
+static inline u16 w_name_of(const void *node);
+static inline void *w_named(u16 name);
+
+/* The world's functions, too: this is the one file of it in the kernel. */
+#include "world.c"
+
+#include "cna.h"
+#include "shuffle.h"
+
+/* ---- Nodes ---- */
+
+/* A waiter's, in a line of its own. */
+struct place {
+	union {
+		struct shfl_node shfl;
+		struct cna_node cna;
+	};
+	u16 name; /* its waiter writes it before it queues */
+} ____cacheline_aligned;
+
+static DEFINE_PER_CPU_ALIGNED(struct place, places[MAX_NODES]);
+static DEFINE_PER_CPU(int, waiting); /* how many of them are in use */
+
+static inline u16 w_name_of(const void *node)
+{
+	return node ? container_of(node, struct place, shfl)->name : 0;
+}
+
+static inline void *w_named(u16 name)
+{
+	u32 tail = (u32)name << _Q_TAIL_OFFSET;
+
+	if (!name)
+		return NULL;
+	return per_cpu_ptr(&places[(tail & _Q_TAIL_IDX_MASK) >> _Q_TAIL_IDX_OFFSET], (tail >> _Q_TAIL_CPU_OFFSET) - 1);
+}
+
+/* ---- The word ---- */
+
+/* As the head of the queue, takes @lock when it is free. */
+static __always_inline void take_as_head(struct qspinlock *lock)
+{
+	(void)smp_cond_load_acquire(&lock->locked, !VAL);
+	WRITE_ONCE(lock->locked, _Q_LOCKED_VAL);
+}
+
+/* Takes @lock by @queued, through the queue. */
+static __always_inline void take_queued(struct qspinlock *lock,
+					void (*queued)(struct qspinlock *lock, struct place *place))
+{
+	int index = this_cpu_inc_return(waiting) - 1;
+	struct place *place;
+
+	lockevent_inc(lock_slowpath);
+	trace_contention_begin(lock, LCB_F_SPIN);
+	if (unlikely(index >= MAX_NODES)) {
+		lockevent_inc(lock_no_node);
+		while (!queued_spin_trylock(lock))
+			cpu_relax();
+	} else {
+		/* The place is ours before it is written: a handler takes the next one. */
+		barrier();
+		place = this_cpu_ptr(&places[index]);
+		place->name = (u16)(encode_tail(smp_processor_id(), index) >> _Q_TAIL_OFFSET);
+		if (!queued_spin_trylock(lock))
+			queued(lock, place);
+	}
+	trace_contention_end(lock, 0);
+	this_cpu_dec(waiting);
+}
+
+/* ---- CNA: its queue is a lock of its own, which the head of the queue holds while it waits for the word ---- */
+
+static __always_inline void queue_by_cna(struct qspinlock *lock, struct place *place)
+{
+#define SET(lock, key, otherwise, ...) .key = (otherwise),
+	const struct cna_policy policy = {.wait = WAIT_SPIN, cna_settings(SET)};
+	struct cna *queue = (struct cna *)&lock->tail;
+
+	(void)cna_acquire(queue, &place->cna, policy, NULL);
+	take_as_head(lock);
+	cna_release(queue, &place->cna, policy);
+}
+
+static noinline void __lockfunc cna_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	take_queued(lock, queue_by_cna);
+}
+
+/* ---- ShflLock: figure 4 of the paper, around this word ---- */
+
+static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *place)
+{
+	const enum policy policy = POLICY_NUMA;
+	const struct shfl_order order = shfl_by(&policy, SHFL_MAX_BATCH);
+	const struct shfl_stop stop = {(u32 *)&lock->val.counter, _Q_LOCKED_MASK, 0};
+	bool slept = false;
+
+	if (!shfl_enter(&lock->tail, &place->shfl, policy_note(policy, lock)))
+		(void)shfl_wait_turn(&place->shfl, WAIT_SPIN, NULL, &slept, order);
+	if (READ_ONCE(lock->locked) && shfl_head_shuffles(&place->shfl))
+		shfl_shuffle(&place->shfl, stop, false, order);
+	take_as_head(lock);
+	(void)shfl_leave(&lock->tail, &place->shfl, WAIT_SPIN);
+}
+
+static noinline void __lockfunc shfl_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	take_queued(lock, queue_by_shfl);
+}
+
+/* ---- The choice ---- */
+
+DEFINE_STATIC_CALL(spin_slowpath, stock_spin_lock_slowpath);
+
+void __lockfunc queued_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+
+void __lockfunc queued_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	static_call(spin_slowpath)(lock, val);
+}
+EXPORT_SYMBOL(queued_spin_lock_slowpath);
+
+static const struct {
+	const char *name;
+	void (*slowpath)(struct qspinlock *lock, u32 val);
+} choices[] = {
+	{"stock", stock_spin_lock_slowpath},
+	{"cna", cna_spin_lock_slowpath},
+	{"shfl", shfl_spin_lock_slowpath},
+};
+
+static unsigned int choice;
+
+static int __init choose(char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(choices); i++) {
+		if (strcmp(choices[i].name, name))
+			continue;
+		choice = i;
+		return 0;
+	}
+	pr_err("poundlock.spin=%s: there is no such spin lock; the stock one is used\n", name);
+	return 0;
+}
+early_param("poundlock.spin", choose);
+
+/* Before the other CPUs come up: nobody waits for any lock. */
+static int __init begin(void)
+{
+	if (!w_start()) {
+		pr_err("poundlock: no memory; the stock spin lock is used\n");
+		choice = 0;
+	}
+	static_call_update(spin_slowpath, choices[choice].slowpath);
+	pr_info("poundlock: spin locks by %s\n", choices[choice].name);
+	return 0;
+}
+early_initcall(begin);
+
+/* ---- debugfs: poundlock/spin ---- */
+
+static int spin_show(struct seq_file *file, void *unused)
+{
+	seq_printf(file, "%s\n", choices[choice].name);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(spin);
+
+static int __init show(void)
+{
+	debugfs_create_file("spin", 0400, debugfs_create_dir("poundlock", NULL), NULL, &spin_fops);
+	return 0;
+}
+late_initcall(show);
