@@ -10,6 +10,8 @@
  *
  * As with spin_lock() preemption is off while a lock is held, a holder does not sleep, and releases are by the CPU that took
  * the lock. Where a handler of an interrupt takes a lock, others take it with interrupts off.
+ *
+ * A few locks are there as "park:NAME", too: for tasks alone, which sleep while they wait, and may while they hold it.
  */
 #ifndef POUNDLOCK_KERNEL_H
 #define POUNDLOCK_KERNEL_H

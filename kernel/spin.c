@@ -229,6 +229,9 @@ const struct spin_kind *spin_find(const char *name)
 	for (i = 0; i < ARRAY_SIZE(spin_kinds); i++)
 		if (!strcmp(spin_kinds[i].name, name))
 			return &spin_kinds[i];
+	for (i = 0; i < sleep_kinds_count; i++)
+		if (!strcmp(sleep_kinds[i].name, name))
+			return &sleep_kinds[i];
 	if (!strcmp(spin_native.name, name))
 		return &spin_native;
 	return strcmp(spin_broken.name, name) ? NULL : &spin_broken;
@@ -269,17 +272,20 @@ EXPORT_SYMBOL_GPL(pound_spin_destroy);
 
 void pound_spin_lock(struct pound_spin *lock)
 {
-	preempt_disable();
+	if (!lock->kind->sleeps)
+		preempt_disable();
 	lock->kind->lock(lock->lock);
 }
 EXPORT_SYMBOL_GPL(pound_spin_lock);
 
 bool pound_spin_trylock(struct pound_spin *lock)
 {
-	preempt_disable();
+	if (!lock->kind->sleeps)
+		preempt_disable();
 	if (lock->kind->trylock(lock->lock))
 		return true;
-	preempt_enable();
+	if (!lock->kind->sleeps)
+		preempt_enable();
 	return false;
 }
 EXPORT_SYMBOL_GPL(pound_spin_trylock);
@@ -287,6 +293,7 @@ EXPORT_SYMBOL_GPL(pound_spin_trylock);
 void pound_spin_unlock(struct pound_spin *lock)
 {
 	lock->kind->unlock(lock->lock);
-	preempt_enable();
+	if (!lock->kind->sleeps)
+		preempt_enable();
 }
 EXPORT_SYMBOL_GPL(pound_spin_unlock);

@@ -10,6 +10,7 @@
 /* One lock of core/locks.def, or, of the torture's own, a broken one. */
 struct spin_kind {
 	const char *name;
+	bool sleeps; /* its waiters do: it is for tasks alone */
 	size_t (*size)(void);
 	void (*init)(void *lock, size_t size); /* of zeroed memory */
 	void (*lock)(void *lock);
@@ -19,6 +20,11 @@ struct spin_kind {
 
 extern const struct spin_kind spin_kinds[];
 extern const unsigned int spin_kinds_count;
+
+/* Those whose waiters sleep (sleep.c), under names that begin so. */
+#define SLEEP_PREFIX "park:"
+extern const struct spin_kind sleep_kinds[];
+extern const unsigned int sleep_kinds_count;
 
 /* What a test takes for a lock and is none, to see that it is caught. */
 extern const struct spin_kind spin_broken;

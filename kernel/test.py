@@ -130,9 +130,15 @@ class Guest:
 PAUSES = {"tas": "backoff=8"}
 
 
+# The locks of tasks, whose waiters sleep.
+SLEEPING = ["hapax", "mutexee", "shfl_mutex", "shfl_spin", "ticket"]
+
+
 def guests(names):
     """The guests, and their cases, for the locks of these @names."""
     torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught)])
+    # More threads than CPUs.
+    torture.cases += [Case(f"park:{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
     torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
     # So much that the two are now and then inside it at the same time, however seldom the host runs both.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=100000 hold=64", is_caught)])

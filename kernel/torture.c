@@ -9,6 +9,8 @@
  * locks' names. Settings of the lock (docs/locks.md) may be
  * among those of the run; they stay.
  *
+ * park:NAME is one of the locks whose waiters sleep; holders of it sleep now and then, too.
+ *
  * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
  * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
  *
@@ -33,6 +35,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "park.h"
 #include "poundlock.h"
 #include "spin.h"
 #include "world.h"
@@ -57,6 +60,7 @@ struct guarded {
 struct run {
 	const char *name;
 	struct settings set;
+	bool sleeps; /* its lock is one for tasks: no interrupts, and holders sleep now and then */
 	struct guarded outer, inner, innermost, in_irq;
 	/* Of the outer lock; its holder's. */
 	int last_cpu, last_node;
@@ -175,8 +179,11 @@ static void take_outer(struct worker *worker)
 		pound_spin_lock(run->outer.lock);
 		return;
 	}
-	while (!pound_spin_trylock(run->outer.lock))
+	while (!pound_spin_trylock(run->outer.lock)) {
 		cpu_relax();
+		if (run->sleeps)
+			cond_resched();
+	}
 }
 
 static void one_turn(struct worker *worker)
@@ -186,12 +193,12 @@ static void one_turn(struct worker *worker)
 	u64 came, passed;
 
 	/* Where nothing interrupts a waiter, those counted as having passed it are those that did. */
-	if (!run->set.irq)
+	if (!run->set.irq && !run->sleeps)
 		local_irq_save(flags);
 	came = READ_ONCE(run->outer.before);
 	take_outer(worker);
 	passed = run->outer.before - came;
-	if (!run->set.irq)
+	if (!run->set.irq && !run->sleeps)
 		local_irq_restore(flags);
 	enter(&run->outer, worker);
 	if (passed > run->most_passed)
@@ -200,6 +207,8 @@ static void one_turn(struct worker *worker)
 	relax_up_to(worker, run->set.hold);
 	if (run->set.nest && !(draw(worker) % 32))
 		take_nested(worker);
+	if (run->sleeps && !(draw(worker) % 64))
+		schedule_timeout_uninterruptible(1);
 	leave(&run->outer, worker);
 	pound_spin_unlock(run->outer.lock);
 	worker->taken++;
@@ -240,6 +249,35 @@ static int work(void *argument)
 	return 0;
 }
 
+/* ---- Events ---- */
+
+static const char *const event_names[W_EVENTS] = {
+#define EVENT(name, meaning) [W_EVENT_##name] = #name,
+#include "events.def"
+#undef EVENT
+};
+
+static u64 events[W_EVENTS]; /* of the last run */
+
+/* Before a run, and after it. */
+static void begin_events(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < W_EVENTS; i++)
+		events[i] = w_counted(i);
+	static_branch_enable(&w_listening);
+}
+
+static void end_events(void)
+{
+	unsigned int i;
+
+	static_branch_disable(&w_listening);
+	for (i = 0; i < W_EVENTS; i++)
+		events[i] = w_counted(i) - events[i];
+}
+
 /* ---- Its result ---- */
 
 #define RESULT 512
@@ -270,40 +308,11 @@ static bool judge(struct run *run, u64 nanoseconds)
 	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps;
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
-		  "remote_per_1000=%llu most_passed=%llu ms=%llu %s",
+		  "remote_per_1000=%llu most_passed=%llu parks=%llu ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
-		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, nanoseconds / 1000000,
+		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], nanoseconds / 1000000,
 		  lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
-}
-
-/* ---- Events ---- */
-
-static const char *const event_names[W_EVENTS] = {
-#define EVENT(name, meaning) [W_EVENT_##name] = #name,
-#include "events.def"
-#undef EVENT
-};
-
-static u64 events[W_EVENTS]; /* of the last run */
-
-/* Before a run, and after it. */
-static void begin_events(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < W_EVENTS; i++)
-		events[i] = w_counted(i);
-	static_branch_enable(&w_listening);
-}
-
-static void end_events(void)
-{
-	unsigned int i;
-
-	static_branch_disable(&w_listening);
-	for (i = 0; i < W_EVENTS; i++)
-		events[i] = w_counted(i) - events[i];
 }
 
 /* ---- Beginning and ending it ---- */
@@ -329,7 +338,13 @@ static struct run *create(const char *name, const struct settings *set)
 
 	if (!run)
 		return ERR_PTR(-ENOMEM);
-	*run = (struct run){.name = name, .set = *set, .last_cpu = -1, .last_node = NUMA_NO_NODE};
+	*run = (struct run){.name = name,
+			    .set = *set,
+			    .sleeps = spin_find(name)->sleeps,
+			    .last_cpu = -1,
+			    .last_node = NUMA_NO_NODE};
+	if (run->sleeps)
+		run->set.irq = 0;
 	init_completion(&run->done);
 	atomic_set(&run->working, set->threads);
 	run->workers = kcalloc(set->threads, sizeof(*run->workers), GFP_KERNEL);
@@ -573,6 +588,7 @@ MODULE_PARM_DESC(locks, "the locks there are");
 
 static int __init poundlock_init(void)
 {
+	w_park_start();
 	return w_start() ? 0 : -ENOMEM;
 }
 

@@ -3,9 +3,12 @@
  * The world of the Linux kernel: its atomics by the kernel's memory model, per-CPU nodes, the scheduler.
  * world/README.md says what each operation promises; what is said here is only how it is kept.
  *
- * This is the world of spin locks: from the call that takes a lock to the end of the one that releases it preemption is
+ * It is the world of spin locks: from the call that takes a lock to the end of the one that releases it preemption is
  * off, and a waiter only pauses, whatever `how` says. Handlers of interrupts may use other locks meanwhile: an operation is
  * either one instruction to them, or they leave all as they found it. There are no deadlines and no forks.
+ *
+ * In a file that defines W_SLEEPS it is that of locks of tasks, which sleep (park.c). Of what is a CPU's own they may use
+ * what needs no more than one instruction: nodes of the pool and accounts are not theirs.
  *
  * Objects are plain ones in the kernel's way, accessed by READ_ONCE() and its like: that nothing else accesses them the
  * other worlds check, where they are _Atomic.
@@ -296,6 +299,26 @@ static inline void w_pause_for(uint32_t pauses)
 		cpu_relax();
 }
 
+#ifdef W_SLEEPS
+
+#define w_yield() cond_resched()
+void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
+void w_unpark(W_ATOMIC(uint32_t) *p);
+void w_unpark_all(W_ATOMIC(uint32_t) *p);
+
+/* Whether to read again after so many @reads: a bounded spin ends, too, when the CPU is wanted. */
+static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
+{
+	cpu_relax();
+	if (how == W_SPIN || how == W_YIELD)
+		cond_resched();
+	else if (reads >= W_SPIN_PAUSES || need_resched())
+		return false;
+	return !w_expired(deadline);
+}
+
+#else
+
 #define w_yield() cpu_relax()
 
 /* No lock here sleeps. One that is told to only looks again. */
@@ -319,6 +342,8 @@ static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadli
 	cpu_relax();
 	return ((how == W_SPIN || how == W_YIELD) || reads < W_SPIN_PAUSES) && !w_expired(deadline);
 }
+
+#endif
 
 #define w_await_acquire(p, COND) smp_cond_load_acquire(p, COND)
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Sleeping, for the kernel's world of tasks: sleepers are in lists by the address that they sleep on. A sleeper compares
+ * the value with its list locked, and a waker locks the list after it has changed the value: so that either the sleeper
+ * sees the change, or the waker the sleeper.
+ */
+#include <linux/hash.h>
+#include <linux/list.h>
+#include <linux/sched/task.h>
+#include <linux/spinlock.h>
+
+/* The kernel's macro needs a name that the world takes away. */
+static void prepare_to_sleep(void)
+{
+	set_current_state(TASK_UNINTERRUPTIBLE);
+}
+
+#define W_SLEEPS
+#include "park.h"
+#include "world.h"
+
+#define BUCKET_BITS 8
+
+static struct bucket {
+	raw_spinlock_t lock;
+	struct list_head sleepers; /* the first came first */
+} ____cacheline_aligned buckets[1 << BUCKET_BITS];
+
+/* On its task's stack; in a list until it is woken. */
+struct sleeper {
+	struct list_head link;
+	const void *address;
+	struct task_struct *task;
+};
+
+void w_park_start(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(buckets); i++) {
+		raw_spin_lock_init(&buckets[i].lock);
+		INIT_LIST_HEAD(&buckets[i].sleepers);
+	}
+}
+
+static struct bucket *bucket_of(const void *address)
+{
+	return &buckets[hash_ptr(address, BUCKET_BITS)];
+}
+
+/* There are no deadlines yet. */
+void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+{
+	struct bucket *bucket = bucket_of(p);
+	struct sleeper sleeper = {.address = p, .task = get_current()};
+
+	raw_spin_lock(&bucket->lock);
+	if (READ_ONCE(*p) != expected) {
+		raw_spin_unlock(&bucket->lock);
+		return;
+	}
+	list_add_tail(&sleeper.link, &bucket->sleepers);
+	/* Before the list is unlocked: a waker that finds us there makes schedule() return. */
+	prepare_to_sleep();
+	raw_spin_unlock(&bucket->lock);
+	schedule();
+	raw_spin_lock(&bucket->lock);
+	list_del_init(&sleeper.link);
+	raw_spin_unlock(&bucket->lock);
+}
+
+/* Wakes one sleeper on @address, or all. Those that are woken are out of the list, and may be gone at once. */
+static bool wake_one(const void *address)
+{
+	struct bucket *bucket = bucket_of(address);
+	struct task_struct *task = NULL;
+	struct sleeper *sleeper;
+
+	raw_spin_lock(&bucket->lock);
+	list_for_each_entry(sleeper, &bucket->sleepers, link)
+	{
+		if (sleeper->address != address)
+			continue;
+		list_del_init(&sleeper->link);
+		task = get_task_struct(sleeper->task);
+		break;
+	}
+	raw_spin_unlock(&bucket->lock);
+	if (!task)
+		return false;
+	wake_up_process(task);
+	put_task_struct(task);
+	return true;
+}
+
+void w_unpark(W_ATOMIC(uint32_t) *p)
+{
+	w_event(unpark);
+	(void)wake_one(p);
+}
+
+void w_unpark_all(W_ATOMIC(uint32_t) *p)
+{
+	w_event(unpark);
+	while (wake_one(p))
+		;
+}
