@@ -141,8 +141,8 @@ def guests(names):
     torture.cases += [Case(f"park:{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
     torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
     # So much that the two are now and then inside it at the same time, however seldom the host runs both.
-    parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=100000 hold=64", is_caught)])
-    parallel.cases += [Case(f"{lock} count=10000 hold=64", is_sound) for lock in names]
+    parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
+    parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
     return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16))]
 
 
