@@ -89,6 +89,102 @@ fn a_machine_takes_other_latencies_from_a_table() {
     assert!(rate(&slow) < rate(&own) / 2.0, "{} and {}", rate(&slow), rate(&own));
 }
 
+const FIGURE: &str = r#"
+name = "small"
+about = "A small figure"
+source = "a test"
+machine = "i9-12900k"
+workload = "cna-map"
+domain = "l3"
+warmup_us = 10
+measured_us = 1000
+threads = [1, 8]
+locks = ["mcs,wait=spin", "ticket,wait=spin"]
+fit = { lock = "mcs,wait=spin", workload = "cna-map", per_second = 4e6 }
+
+[[check]]
+what = "the fitted one"
+of = { lock = "mcs,wait=spin", threads = 1 }
+published = 4e6
+within = 0.05
+gate = true
+
+[[check]]
+what = "a figure that cannot be"
+of = { lock = "mcs,wait=spin", threads = 8 }
+over = { lock = "ticket,wait=spin", threads = 8 }
+least = 1000
+why = "It was made up."
+
+[[absent]]
+what = "what no lock does"
+published = 2.0
+gate = true
+why = "There is none."
+"#;
+
+#[test]
+fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
+    let folder = scratch();
+    let (file, page) = (folder.path().join("small.toml"), folder.path().join("page.md"));
+    std::fs::write(&file, FIGURE).expect("the test's directory takes files");
+    let mut command = poundlock(["sim", "figure", "-n", "2", "--json", "-", "--markdown"]);
+    let output = output(command.arg(&page).arg(&file));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
+    let results = array(&report["figures"][0], "results");
+    assert_eq!((&results[0]["met"], &results[1]["met"]), (&json!(true), &json!(false)), "{results:#?}");
+    let tables = stderr(&output);
+    for words in ["* the fitted one", "MISSED", "1 of 2 are met", "0 of 1"] {
+        assert!(tables.contains(words), "no {words:?} in {tables}");
+    }
+    let page = std::fs::read_to_string(page).expect("sim wrote it");
+    for words in ["**1 of 2**", "- small, a figure that cannot be", "It was made up.", "There is none.", "| 8 |"] {
+        assert!(page.contains(words), "no {words:?} in {page}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_figure_is_one_line() {
+    let folder = scratch();
+    let file = folder.path().join("bad.toml");
+    for (from, to, words) in [
+        ("threads = [1, 8]", "threads = [1, 7]", &["bad.toml", "8 threads"][..]),
+        ("machine = \"i9-12900k\"", "machine = \"eniac\"", &["eniac"]),
+        ("gate = true", "gait = true", &["bad.toml", "gait"]),
+        ("least = 1000", "figure = \"colour\"\nleast = 1000", &["colour"]),
+    ] {
+        let text = FIGURE.replacen(from, to, 1);
+        assert_ne!(text, FIGURE, "{from}");
+        std::fs::write(&file, text).expect("the test's directory takes files");
+        assert_refused(poundlock(["sim", "figure"]).arg(&file), 125, words);
+    }
+    assert_refused(&mut poundlock(["sim", "figure", "cna-7"]), 125, &["cna-7", "cna-6"]);
+    assert_refused(&mut poundlock(["sim", "figure"]), 125, &["NAME"]);
+}
+
+/// Each published figure's file is right, and its first point can be simulated.
+#[test]
+fn the_published_figures_can_be_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/figures");
+    let files = std::fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").path());
+    let mut names: Vec<String> = vec![];
+    let scratch = scratch();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("it is there");
+        // As short as can be, and only one of its points: the file itself is what is tested.
+        let mut figure: toml::Table = text.parse().expect("it is TOML");
+        names.push(figure["name"].as_str().expect("a name").to_owned());
+        figure["measured_us"] = 50.into();
+        figure["warmup_us"] = 0.into();
+        let short = scratch.path().join("short.toml");
+        std::fs::write(&short, figure.to_string()).expect("the test's directory takes files");
+        let output = output(poundlock(["sim", "figure", "-n", "1"]).arg(&short));
+        assert_eq!(output.status.code(), Some(0), "{}: {}", file.display(), stderr(&output));
+    }
+    assert!(names.len() > 5, "{names:?}");
+}
+
 #[test]
 fn bad_input_is_one_line() {
     let folder = scratch();

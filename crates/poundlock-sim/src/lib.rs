@@ -3,7 +3,7 @@
 //!
 //! The very code of `core/`, compiled for `world/sim`, runs on a model of a cache-coherent machine with an operating
 //! system: [`simulate`] takes a [`Machine`], a workload and a lock, and counts what the native benchmark counts.
-//! `docs/simulator.md` has the model as equations.
+//! `docs/simulator.md` has the model as equations, `docs/fidelity.md` what it gets right and what not.
 //!
 //! The same seed gives the same bytes. A process runs one simulation at a time.
 

@@ -3,6 +3,7 @@
 use crate::bench::args::time;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_sim::Locality;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -22,6 +23,10 @@ pub(crate) enum SimCommand {
     /// Points are simulated side by side, each in a process of its own. The same seeds give the same figures, byte for
     /// byte.
     Sweep(SweepArgs),
+    /// Simulate published figures, and print published against simulated
+    ///
+    /// A figure has its machine, workload, locks and numbers of threads in a file, and what the paper says of it.
+    Figure(FigureArgs),
 }
 
 /// What is simulated, but for locks and threads.
@@ -94,8 +99,37 @@ pub(crate) struct SweepArgs {
     pub scene: SceneArgs,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct FigureArgs {
+    /// The figures: names of those that come with poundlock (bench/figures/NAME.toml), or files
+    #[arg(value_name = "NAME|FILE", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All that come with poundlock
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// How many seeds to simulate
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seeds: u32,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How many simulations to run at a time. As many as there are CPUs unless given
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Write the figures to FILE as JSON (-: to stdout, with the tables on stderr)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the figure into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write what was found to FILE as a page in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
 /// The localities, as the command line has them.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Domain {
     /// The CPUs of a last-level cache
     L3,

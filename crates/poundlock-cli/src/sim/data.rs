@@ -1,4 +1,4 @@
-//! What comes with poundlock for the simulator: machines and workloads, by name or as the user's own files.
+//! What comes with poundlock for the simulator: machines, workloads and published figures, by name or as the user's own files.
 
 use crate::failure::{Failure, reason};
 use poundlock_bench::Workload;
@@ -19,7 +19,15 @@ pub const WORKLOADS: Kind = Kind {
     places: ["../share/poundlock/workloads", "../../bench/workloads", "../../../bench/workloads"],
 };
 
+pub const FIGURES: Kind =
+    Kind { name: "figure", places: ["../share/poundlock/figures", "../../bench/figures", "../../../bench/figures"] };
+
 impl Kind {
+    /// All that there are.
+    pub fn names(&self) -> Result<Vec<String>, Failure> {
+        self.folder().map(|folder| names(&folder))
+    }
+
     /// The file that is meant: one with an ending or in a folder is the user's own.
     pub fn find(&self, given: &str) -> Result<PathBuf, Failure> {
         if given.contains('/') || Path::new(given).extension().is_some() {

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod data;
+mod figure;
 mod job;
 mod sweep;
 
@@ -15,6 +16,7 @@ pub use job::worker;
 pub fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         SimCommand::Run(args) => sweep::run(args),
+        SimCommand::Figure(args) => figure::figure(args),
         SimCommand::Sweep(args) => sweep::sweep(args),
     }
 }

@@ -1,0 +1,425 @@
+//! `sim figure`: a published figure on its machine, simulated, and what the paper says of it beside what came out.
+//!
+//! A figure is a file (bench/figures/*.toml): machine, workload, locks, numbers of threads, and what the paper's text
+//! states. One number is fitted to a workload: what its instructions take between memory accesses, so that a single
+//! thread is as fast as published. Nothing is fitted to a lock.
+
+use super::args::{Domain, FigureArgs};
+use super::data::{self, FIGURES as FILES, MACHINES};
+use super::job::{self, Ended, Job};
+use super::sweep::at_a_time;
+use crate::args::OutputArgs;
+use crate::bench::plot::{self, Picture};
+use crate::bench::report::{Point, Run};
+use crate::failure::{Failure, reason};
+use crate::output::replace;
+use crate::provenance::Provenance;
+use crate::runs::{Outcome, Spread, exit_code, interrupts};
+use crate::text_table::{self, ABSENT, number};
+use poundlock_bench::Workload;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A published figure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    name: String,
+    about: String,
+    source: String,
+    machine: String,
+    workload: String,
+    domain: Domain,
+    /// Of simulated time, in microseconds.
+    warmup_us: u64,
+    measured_us: u64,
+    threads: Vec<usize>,
+    locks: Vec<String>,
+    fit: Option<Fit>,
+    /// What a section's instructions take between memory accesses, where another figure's fit has it.
+    step: Option<f64>,
+    /// What is not as in the paper, in a sentence or two.
+    #[serde(default)]
+    differs: String,
+    check: Vec<Check>,
+    /// What cannot be simulated.
+    #[serde(default)]
+    absent: Vec<Absent>,
+}
+
+/// A ratio of the paper's for which there is no simulation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Absent {
+    what: String,
+    published: f64,
+    gate: bool,
+    why: String,
+}
+
+/// How fast a single thread was.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fit {
+    lock: String,
+    workload: String,
+    per_second: f64,
+}
+
+/// What the paper states.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    what: String,
+    /// A figure of bench's.
+    #[serde(default = "throughput")]
+    figure: String,
+    of: At,
+    /// What it is divided by.
+    over: Option<At>,
+    published: Option<f64>,
+    /// How far from that it may be, in parts of it.
+    within: Option<f64>,
+    least: Option<f64>,
+    most: Option<f64>,
+    /// Whether it is one of the ratios that the model is held against.
+    #[serde(default)]
+    gate: bool,
+    /// Why it is missed, where that is known.
+    #[serde(default)]
+    why: String,
+}
+
+fn throughput() -> String {
+    "per_second".to_owned()
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct At {
+    lock: String,
+    threads: usize,
+}
+
+/// A figure as it came out.
+#[derive(Debug, Serialize)]
+struct Drawn {
+    figure: Figure,
+    simulated_machine: String,
+    step: f64,
+    points: Vec<Point>,
+    runs: Vec<Run>,
+    results: Vec<Checked>,
+}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    what: String,
+    simulated: Option<Spread>,
+    met: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    #[serde(flatten)]
+    provenance: Provenance,
+    seed: u64,
+    seeds: u32,
+    interrupted: bool,
+    figures: Vec<Drawn>,
+}
+
+/// Simulates what is named, or all, and tells.
+pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
+    let names = if args.all { FILES.names()? } else { args.names.clone() };
+    let figures = names.iter().map(|name| read(name)).collect::<Result<Vec<_>, _>>()?;
+    let output = OutputArgs { json: args.json.clone(), svg: args.svg.clone() };
+    output.check()?;
+    if args.svg.is_some() && figures.len() != 1 {
+        return Err(Failure::ours("--svg draws one figure"));
+    }
+    let interrupted = interrupts()?;
+    let mut drawn = vec![];
+    for figure in figures {
+        drawn.push(simulate(figure, args, &interrupted)?);
+    }
+    let report = Report {
+        schema: "poundlock.sim-figure/1",
+        provenance: Provenance::new(poundlock::C_COMPILER.to_owned()),
+        seed: args.seed,
+        seeds: args.seeds,
+        interrupted: interrupted.load(Ordering::Relaxed),
+        figures: drawn,
+    };
+    let text: String = report.figures.iter().map(render).collect::<Vec<_>>().join("\n");
+    output.publish(&format!("{text}{}", summary(&report)), &report, || {
+        plot::svg(&picture(&report.figures[0], &report))
+    })?;
+    if let Some(file) = args.markdown.as_ref().filter(|_| !report.interrupted) {
+        replace(file, &markdown(&report))?;
+    }
+    Ok(exit_code(report.interrupted, report.figures.iter().flat_map(|drawn| &drawn.runs).map(|run| &run.outcome)))
+}
+
+fn read(name: &str) -> Result<Figure, Failure> {
+    let file = FILES.find(name)?;
+    let wrong = |wrong: String| Failure::ours(format!("'{}': {wrong}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|error| wrong(reason(&error)))?;
+    let figure: Figure = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+    for check in &figure.check {
+        for at in [Some(&check.of), check.over.as_ref()].into_iter().flatten() {
+            if !figure.locks.contains(&at.lock) || !figure.threads.contains(&at.threads) {
+                let (lock, threads) = (&at.lock, at.threads);
+                return Err(wrong(format!("check '{}': {lock} with {threads} threads is not simulated", check.what)));
+            }
+        }
+        if !poundlock_bench::figures::FIGURES.iter().any(|figure| figure.name == check.figure) {
+            return Err(wrong(format!("check '{}': there is no figure '{}'", check.what, check.figure)));
+        }
+    }
+    Ok(figure)
+}
+
+fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Result<Drawn, Failure> {
+    let file = MACHINES.find(&figure.machine)?;
+    let machine = job::machine(&file, None).map_err(Failure::ours)?;
+    let workload = data::workload(&figure.workload)?;
+    workload.check().map_err(Failure::ours)?;
+    let base = Job {
+        machine: file,
+        matrix: None,
+        workload: workload.clone(),
+        lock: String::new(),
+        threads: 1,
+        warmup: figure.warmup_us as f64 / 1e6,
+        measured: figure.measured_us as f64 / 1e6,
+        seed: args.seed,
+        step: figure.step.unwrap_or(0.0),
+        locality: figure.domain.into(),
+    };
+    let at_once = at_a_time(args.jobs);
+    let step = match &figure.fit {
+        Some(fit) => fitted(&base, fit, at_once, interrupted)?,
+        None => base.step,
+    };
+    let mut jobs = vec![];
+    for seed in 0..u64::from(args.seeds) {
+        for &threads in &figure.threads {
+            for lock in &figure.locks {
+                jobs.push(Job { lock: lock.clone(), threads, step, seed: args.seed + seed, ..base.clone() });
+            }
+        }
+    }
+    let ended = job::run_all(&jobs, at_once, interrupted)?;
+    let runs: Vec<Run> =
+        jobs.iter().zip(ended).filter_map(|(job, ended)| Some(run_of(job, ended?, &workload, args.seed))).collect();
+    let places = figure.threads.iter().flat_map(|threads| figure.locks.iter().map(move |lock| (lock, *threads)));
+    let points: Vec<Point> = places.map(|(lock, threads)| Point::of(lock, threads, &runs, &figure.locks[0])).collect();
+    let results = figure.check.iter().map(|check| checked(check, &runs)).collect();
+    Ok(Drawn { simulated_machine: machine.about, step, points, runs, results, figure })
+}
+
+fn run_of(job: &Job, ended: Ended, workload: &Workload, first: u64) -> Run {
+    let counts = ended.simulated.map(|simulated| simulated.counts);
+    let seed = (job.seed - first) as u32 + 1;
+    let mut run = Run::new(workload, job.lock.clone(), job.threads, seed, ended.outcome, counts, ended.output_tail);
+    run.counts = None;
+    run
+}
+
+/// The step with which one thread is as fast as published: the time of an operation grows with it in a line.
+fn fitted(base: &Job, fit: &Fit, at_once: usize, interrupted: &AtomicBool) -> Result<f64, Failure> {
+    const STEPS: [f64; 2] = [0.0, 8.0];
+    let workload = data::workload(&fit.workload)?;
+    let job = |step| Job { lock: fit.lock.clone(), step, workload: workload.clone(), ..base.clone() };
+    let jobs = STEPS.map(job);
+    let ended = job::run_all(&jobs, at_once, interrupted)?;
+    let time = |ended: Option<&Ended>| -> Option<f64> {
+        let counts = &ended?.simulated.as_ref()?.counts;
+        let acquisitions: u64 = counts.threads.iter().map(|thread| thread.acquisitions).sum();
+        Some(counts.elapsed_ns as f64 / acquisitions as f64)
+    };
+    let (Some(short), Some(long)) =
+        (ended.first().and_then(|e| time(e.as_ref())), ended.get(1).and_then(|e| time(e.as_ref())))
+    else {
+        return Err(Failure::ours("the single thread that the workload is fitted to could not be simulated"));
+    };
+    let slope = (long - short) / (STEPS[1] - STEPS[0]);
+    Ok(((1e9 / fit.per_second - short) / slope).max(0.0))
+}
+
+fn checked(check: &Check, runs: &[Run]) -> Checked {
+    let value = |at: &At, seed: u32| {
+        let here = |run: &&Run| run.lock == at.lock && run.threads == at.threads && run.repeat == seed;
+        let run = runs.iter().find(here).filter(|run| run.outcome == Outcome::Ok)?;
+        run.figures.get(check.figure.as_str()).copied().flatten()
+    };
+    let of = |seed: u32| {
+        let found = value(&check.of, seed)?;
+        match &check.over {
+            Some(over) => Some(found / value(over, seed)?),
+            None => Some(found),
+        }
+    };
+    let seeds = runs.iter().map(|run| run.repeat).max().unwrap_or(0);
+    let simulated = Spread::of((1..=seeds).filter_map(of));
+    let met = simulated.is_some_and(|spread| check.holds(spread.median));
+    Checked { what: check.what.clone(), simulated, met }
+}
+
+impl Check {
+    fn holds(&self, value: f64) -> bool {
+        let near = match (self.published, self.within) {
+            (Some(published), Some(within)) => (value / published - 1.0).abs() <= within,
+            _ => true,
+        };
+        near && self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
+    }
+
+    /// What the paper says, and how near is near.
+    fn due(&self) -> String {
+        let mut due = vec![];
+        if let Some(published) = self.published {
+            let within = self.within.map_or(String::new(), |within| format!(" ± {:.0} %", within * 100.0));
+            due.push(format!("{}{within}", short(published)));
+        }
+        due.extend(self.least.map(|least| format!("at least {}", short(least))));
+        due.extend(self.most.map(|most| format!("at most {}", short(most))));
+        due.join(", ")
+    }
+}
+
+/// Two decimals for ratios, none for nanoseconds.
+fn short(value: f64) -> String {
+    if value < 20.0 { format!("{value:.2}") } else { number(value) }
+}
+
+fn cells(check: &Check, result: &Checked) -> [String; 5] {
+    let simulated = result.simulated.map_or(ABSENT.to_owned(), |spread| short(spread.median));
+    let range =
+        result.simulated.map_or(ABSENT.to_owned(), |spread| format!("{} - {}", short(spread.min), short(spread.max)));
+    let off = match (check.published, result.simulated) {
+        (Some(published), Some(spread)) => format!("{:+.0} %", (spread.median / published - 1.0) * 100.0),
+        _ => ABSENT.to_owned(),
+    };
+    [check.due(), simulated, range, off, if result.met { "met" } else { "MISSED" }.to_owned()]
+}
+
+fn render(drawn: &Drawn) -> String {
+    let figure = &drawn.figure;
+    let mut table = text_table::with_header(&["", "published", "simulated", "min - max", "off", ""], 1..5);
+    for (check, result) in figure.check.iter().zip(&drawn.results) {
+        let mut row = vec![gated(check.gate, &check.what)];
+        row.extend(cells(check, result));
+        table.add_row(row);
+    }
+    for absent in &figure.absent {
+        table.add_row([gated(absent.gate, &absent.what), short(absent.published)]);
+    }
+    format!("{}: {}\n{}, step {:.2} ns\n{table}\n", figure.name, figure.about, drawn.simulated_machine, drawn.step)
+}
+
+fn gated(gate: bool, what: &str) -> String {
+    format!("{}{what}", if gate { "* " } else { "" })
+}
+
+/// How many of the gates and of the others are met.
+fn counts(report: &Report) -> [(usize, usize); 2] {
+    [true, false].map(|gate| {
+        let all = report.figures.iter().flat_map(|drawn| drawn.figure.check.iter().zip(&drawn.results));
+        let simulated = all.filter(|(check, _)| check.gate == gate).map(|(_, result)| result.met);
+        let absent = report.figures.iter().flat_map(|drawn| &drawn.figure.absent).filter(|absent| absent.gate == gate);
+        let ours: Vec<bool> = simulated.chain(absent.map(|_| false)).collect();
+        (ours.iter().filter(|met| **met).count(), ours.len())
+    })
+}
+
+fn summary(report: &Report) -> String {
+    let [(gates, of_gates), (others, of_others)] = counts(report);
+    format!(
+        "\nMedians of {} seeds. Of the ratios that the model is held against (*) {gates} of {of_gates} are met, of what the \
+         papers say besides {others} of {of_others}.",
+        report.seeds
+    )
+}
+
+fn picture<'a>(drawn: &'a Drawn, report: &Report) -> Picture<'a> {
+    Picture {
+        title: drawn.figure.about.clone(),
+        caption: format!("simulated: {}; median and spread of {} seeds", drawn.simulated_machine, report.seeds),
+        threads: &drawn.figure.threads,
+        locks: &drawn.figure.locks,
+        points: &drawn.points,
+        classes: false,
+    }
+}
+
+/// docs/fidelity.md.
+fn markdown(report: &Report) -> String {
+    let [(gates, of_gates), (others, of_others)] = counts(report);
+    let mut text = format!(
+        "# What the simulator gets right, and what not\n\n<!-- written by ./dev fidelity -->\n\n\
+         The papers' figures on [simulated machines](simulator.md), by the locks that ship: published against simulated, medians \
+         of {} seeds with their range. One number is fitted to a workload, its step, so that a single thread is as fast as \
+         published; nothing to a lock. What the papers only draw, and do not say in numbers, is not compared.\n\n\
+         Of the ratios that the model is held against **{gates} of {of_gates}** are met, of what the papers say besides \
+         {others} of {of_others}. Missed:\n\n",
+        report.seeds
+    );
+    for drawn in &report.figures {
+        for (check, result) in drawn.figure.check.iter().zip(&drawn.results).filter(|(_, result)| !result.met) {
+            let [due, simulated, ..] = cells(check, result);
+            let why = if check.why.is_empty() { "Why is not known." } else { &check.why };
+            let _ = writeln!(
+                text,
+                "- {}, {}: {due} published, {simulated} simulated. {why}",
+                drawn.figure.name, check.what
+            );
+        }
+    }
+    for drawn in &report.figures {
+        for absent in &drawn.figure.absent {
+            let (name, what) = (&drawn.figure.name, &absent.what);
+            let _ = writeln!(
+                text,
+                "- {name}, {what}: {} published, not simulated. {}",
+                short(absent.published),
+                absent.why
+            );
+        }
+    }
+    for drawn in &report.figures {
+        let figure = &drawn.figure;
+        let _ = write!(
+            text,
+            "\n## {}\n\n{}. {}. Machine `{}`, workload `{}`, step {:.2} ns, domain {:?}.",
+            figure.name, figure.about, figure.source, figure.machine, figure.workload, drawn.step, figure.domain
+        );
+        if !figure.differs.is_empty() {
+            let _ = write!(text, " {}", figure.differs);
+        }
+        text += "\n\n| | published | simulated | min - max | off | |\n|---|---|---|---|---|---|\n";
+        for (check, result) in figure.check.iter().zip(&drawn.results) {
+            let gate = if check.gate { "**gate** " } else { "" };
+            let _ = writeln!(text, "| {gate}{} | {} |", check.what, cells(check, result).join(" | "));
+        }
+        text += "\nMillion acquisitions a second:\n\n| threads |";
+        for lock in &figure.locks {
+            let _ = write!(text, " `{lock}` |");
+        }
+        let _ = writeln!(text, "\n|---|{}", "---|".repeat(figure.locks.len()));
+        for threads in &figure.threads {
+            let _ = write!(text, "| {threads} |");
+            for lock in &figure.locks {
+                let point = drawn.points.iter().find(|point| point.threads == *threads && point.lock == *lock);
+                let rate = point.and_then(|point| point.figure("per_second"));
+                let _ = write!(text, " {} |", rate.map_or(ABSENT.to_owned(), |rate| short(rate.median / 1e6)));
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
