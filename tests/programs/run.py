@@ -229,7 +229,7 @@ def checked(name, *command):
 def stress_ng(percent):
     """Its stressors of what locks are made of, which verify what they do.
 
-    Without that of mutexes: natively, too, it often finds its time over before its threads have begun, a failure to it.
+    Without that of mutexes: natively, too, it ends now and then with status 3, and says that it could create no threads.
     """
     operations = {"futex": 200, "pthread": 10}
     command = ["stress-ng", "--stdout", "--verify"]
