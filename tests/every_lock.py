@@ -48,7 +48,7 @@ def places(build):
     yield "clients in tests/check/expected.txt", names(r"^(\w+)/", text("tests/check/expected.txt")) - {"litmus", "seeded"}
     yield "a stress test", names(r"^stress\.(\w+)\.", tests)
     yield "a stress test with yields", names(r"^stress-yields\.(\w+)\.", tests)
-    yield "clients in C11", names(r"^c11\.(\w+)$", tests) | names(r"^RWLOCK\((\w+),", text("core/locks.def"))
+    yield "clients in C11", names(r"^c11\.(\w+)$", tests)
     yield "the real programs", programs()
 
 

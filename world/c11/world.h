@@ -170,6 +170,16 @@ extern _Alignas(64) char c11_shared[];
 #define w_slot(number) ((void)(number), (W_ATOMIC(uint32_t) *)w_common(0))
 #define w_unique() ((uint64_t)c11_self << 32 | ++((uint32_t *)w_common(0))[1 + c11_self])
 
+/* An entry of a reader that is visible by itself; a client with readers has them at the start of its memory. */
+struct w_visible {
+	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint32_t) reader;
+	uint32_t depth;
+};
+
+#define W_VISIBLE 2u
+#define w_visible(i) (&((struct w_visible *)(void *)c11_shared)[i])
+
 /* There as well: no lock uses both. */
 #define W_QUEUE_NODES 3u
 #define w_queue_node(i) (&((struct w_node *)(c11_shared + CHECK_COMMON))[i])

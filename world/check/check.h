@@ -25,6 +25,13 @@ __attribute__((noinline)) void check_returned(void);
 /* How many nodes of all threads are in use. */
 #define check_busy_nodes() check_engine->busy_nodes()
 #define check_outcome(slot, value) check_engine->outcome(slot, value)
+/* Of numbers in check_ghost() that several threads may change at a time: adds to one: the new one; and the greatest so far. */
+#define check_add(p, value) (*(p) += (value))
+static inline void check_most(uint32_t *p, uint32_t value)
+{
+	if (*p < value)
+		*p = value;
+}
 
 /* Before the threads: the first change of @p by a thread, between the two below, is its arrival among the waiters. */
 #define check_queue(p) check_engine->queue(p)
