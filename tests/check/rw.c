@@ -39,6 +39,7 @@ struct memory {
 	uint32_t cell;
 	W_ATOMIC(uint32_t) moment; /* its load by a reader inside is a moment in which others may run */
 	W_ATOMIC(uint32_t) given;  /* how many readers have given their hold to others */
+	uint64_t space;            /* which entries are whose depends on where the lock is: hold_reading() */
 	struct LOCK lock;
 };
 
@@ -96,15 +97,14 @@ static void enter(enum mode mode)
 		return;
 	}
 	check_assert(M->cell == NOTES->writes);
-	if (++NOTES->readers > NOTES->together)
-		NOTES->together = NOTES->readers;
+	check_most(&NOTES->together, check_add(&NOTES->readers, 1));
 	(void)w_load_relaxed(&M->moment);
 }
 
 static void leave(enum mode mode, enum wait wait)
 {
 	if (mode != WRITE)
-		NOTES->readers--;
+		(void)check_add(&NOTES->readers, -1);
 	release(mode, wait);
 	check_returned();
 }
@@ -176,7 +176,7 @@ static void lock_and_free(enum mode mode, uint32_t all, enum wait wait)
 
 	check_assert(acquire(mode, wait, NULL));
 	check_returned();
-	users = ++NOTES->writes;
+	users = check_add(&NOTES->writes, 1);
 	release(mode, wait);
 	check_returned();
 	if (users == all)
@@ -217,7 +217,7 @@ static void lock_in_child(enum mode mode, enum wait wait)
 /* ---- The clients ---- */
 
 /* A reader has been. */
-static __attribute__((unused)) void give_bias(void)
+static void give_bias(void)
 {
 	check_assert(try_acquire(READ));
 	release(READ, WAIT_PARK);
@@ -233,6 +233,19 @@ static void leave_held(enum wait wait)
 {
 	enter(WRITE);
 	leave(WRITE, wait);
+}
+
+/*
+ * The lock is held from the start by a reader, thread 0, that gives its hold. BRAVO's has the bias, and its entry is the last,
+ * while threads 1 and 2 share the one before it, at the addresses of the checker.
+ */
+static void hold_reading(void)
+{
+	give_bias();
+	check_assert(try_acquire(READ));
+#if defined(POUNDLOCK_BRAVO_H) && defined(POUNDLOCK_CHECK_H)
+	check_assert(w_load_relaxed(&w_visible(1)->lock) == (uintptr_t)&M->lock.bravo);
+#endif
 }
 
 /* After all threads: as many writes as were counted, nobody is inside, the lock is free, and so are all nodes. */
@@ -278,6 +291,7 @@ WAYS(
 		lock_and_unlock(READ, wait);
 		read_again(wait);
 	} else lock_and_unlock(WRITE, wait))
+WAYS(again_beside, if (self) read_again(wait))
 WAYS(again, if (self == 0) read_again(wait); else lock_and_unlock(WRITE, wait))
 /* The thread that gives its hold enters again, as one that may be inside already. */
 WAYS(
@@ -294,6 +308,27 @@ WAYS(
 	} else lock_and_unlock(WRITE, wait))
 /* Two leave, of whom one has never entered, and one of those who have does not leave. */
 WAYS(given_both, if (self < 2) read_and_give(wait); if (self > 0) leave_given(2, wait))
+/* Thread 2 leaves for thread 0, maybe by the entry of thread 1, which then leaves by that of thread 0. */
+WAYS(
+	given_at_start,
+	if (self == 1) {
+		read_again(wait);
+		lock_and_unlock(READ, wait);
+	} else if (self == 2) {
+		release(READ, wait);
+		check_returned();
+	})
+WAYS(
+	fork_given,
+	if (self == 1) {
+		check_assert(acquire(READ, wait, NULL));
+		check_fork();
+		after_fork();
+		release(READ, wait);
+	} else if (self == 2) {
+		release(READ, wait);
+		check_returned();
+	})
 WAYS(freed_writers, lock_and_free(WRITE, 2, wait))
 WAYS(freed_both, lock_and_free(self ? READ : WRITE, 2, wait))
 /* Only the writer knows that the readers, who are inside together, have left. */
@@ -336,6 +371,10 @@ const struct check_client check_clients[] = {
 	WIDE_ENTRIES("again/3", again, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0, BOUND(3, 3)),
 	WIDE_ENTRIES("given/again", given_again, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("again/beside/3", again_beside, 3, "", "1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("given/start/3", given_at_start, 3, "", "1", hold_reading, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("fork/given/3", fork_given, 3, "", NULL, hold_reading, NULL, .flags = CHECK_CLIENT_FORKS,
+		     BOUND(3, 0)),
 	WIDE_ENTRIES("try_read/3", try_read, 3, "", "0 1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("try_write/3", try_write, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("timed_read/3", timed_read, 3, "", "11 21", BEFORE, finish_timed, .spurious = 0, BOUND(3, 3)),
