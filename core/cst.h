@@ -143,13 +143,13 @@ static inline struct mcs_node *cst_find_awake(struct hmcs_place *leaf, struct mc
 /* Gives @leaf's queue, whose first has @node, to another waiter. */
 static W_SLOW void cst_hand_over(struct hmcs_place *leaf, struct mcs_node *node, uint32_t batch)
 {
-	/* [Q3] acquire: pairs with [M3]; the successor's node */
-	struct mcs_node *first = NULL, *next = w_load_acquire(&node->next);
+	struct mcs_node *first = NULL, *next;
 
-	if (!next)
+	/* relaxed: only whether there is a successor; [Q4] reads who it is */
+	if (!w_load_relaxed(&node->next))
 		first = cst_replace(leaf, node);
 	if (!first) {
-		/* [Q4] acquire: pairs with [M3], as [Q3] */
+		/* [Q4] acquire: pairs with [M3]; the successor's node */
 		next = w_wait_acquire(&node->next, VAL != NULL, W_YIELD, NULL);
 		first = cst_find_awake(leaf, next, batch);
 	}

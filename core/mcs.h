@@ -87,7 +87,7 @@ static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [M3] release: pairs with [M4], [M7], [Q1], [Q3], [Q4]; our node's fields */
+	/* [M3] release: pairs with [M4], [M7], [Q1], [Q4]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
 }

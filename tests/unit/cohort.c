@@ -182,6 +182,27 @@ static void every_child_is_served(void)
 	}
 }
 
+/* The same of queues, where the holder has a place or not. */
+static void queues_of_a_child_are_empty(void)
+{
+	struct c_bo_mcs_policy policy = {WAIT_YIELD, 64, 0};
+	struct c_bo_mcs_node nodes[1 + DOMAINS];
+
+	for (int with_place = 0; with_place < 2; with_place++) {
+		begin();
+		EXPECT(with_place ? c_bo_mcs_acquire(&memory.bo, &nodes[0], policy, NULL)
+				  : c_bo_mcs_try_acquire(&memory.bo, &nodes[0]));
+		for (int domain = 0; domain < DOMAINS; domain++)
+			(void)mcs_enter(&memory.places[domain].mcs, &nodes[1 + domain].mcs);
+		c_bo_mcs_drop_waiters(&memory.bo, &nodes[0]);
+		c_bo_mcs_release(&memory.bo, &nodes[0], policy);
+		for (int domain = 0; domain < DOMAINS; domain++)
+			EXPECT(!atomic_load(&memory.places[domain].mcs.tail), "domain %d waits for the parent's",
+			       domain);
+		EXPECT(c_bo_mcs_try_acquire(&memory.bo, &nodes[0]), "the lock is not free");
+	}
+}
+
 int main(void)
 {
 	RUN(tkt_batch_is_exact);
@@ -190,5 +211,6 @@ int main(void)
 	RUN(ptl_wraps_around);
 	RUN(trylock_has_no_place);
 	RUN(every_child_is_served);
+	RUN(queues_of_a_child_are_empty);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * tour.h, ron.h, ron_ticket.h, ron_plock.h: for all patterns of waiters at places each is served once, in the order of
  * the tour; and nobody is lost, nor the lock, wherever in an acquisition a release falls, in a release an arrival, or
- * between the two a deadline. The interleavings that earlier implementations got wrong are among them, by name.
+ * between the two a deadline; a child has none of its parent's waiters. The interleavings that earlier implementations got wrong are among them, by name.
  */
 #include "ron.h"
 #include "ron_plock.h"
@@ -435,6 +435,31 @@ static void marked_too_late(void)
 	expect_free();
 }
 
+/* ---- Fork ---- */
+
+/* In a child nobody is served who waited in the parent, be it at a place that it has said or not; those who come are. */
+static void child_is_served(void)
+{
+	w_generation = 0;
+	begin_held(2, 0);
+	subject->come(0, 0, way);
+	subject->come(1, 1, way);
+	come_half(2, 1);
+	w_generation = 1;
+	EXPECT(subject->release(way));
+	EXPECT(served() < 0, "%s: a waiter of the parent has the lock", subject->name);
+	memset(tickets, 0, sizeof(tickets));
+	for (uint32_t place = 0; place < 2; place++) {
+		EXPECT(subject->try());
+		subject->come(3, place, way);
+		EXPECT(subject->release(way));
+		EXPECT(served() == 3, "%s: passed by for a waiter of the parent", subject->name);
+		EXPECT(subject->release(way));
+		expect_free();
+	}
+	w_generation = 0;
+}
+
 /* ---- Deadlines ---- */
 
 /* ron_plock: the last waiter of a place leaves at each step around the token's coming; so do two. */
@@ -517,6 +542,7 @@ int main(void)
 		RUN(more_cpus_than_places);
 		for (int each = 0; each < COUNT(ways); each++) {
 			way = ways[each];
+			RUN(child_is_served);
 			RUN(release_while_acquiring);
 			RUN(release_and_deadline);
 			RUN(come_while_acquiring);

@@ -10,6 +10,9 @@ use regex::Regex;
 
 use crate::client::{self, Sources};
 
+/// How long a test may go on with a mutant, in seconds: a thousand times what it takes.
+const MOST_SECONDS: &str = "600";
+
 /// A unit test of locks: one that includes headers of the core and, of others, only that of its world.
 pub struct Test {
     /// e.g. "unit/cfl"
@@ -60,14 +63,15 @@ impl Test {
     pub fn objection(&self, sources: &Sources, folder: &Path) -> Result<Option<String>> {
         let program = folder.join(self.name.replace('/', "-"));
         self.build(sources, &program)?;
-        let output = Command::new(&program).output().with_context(|| format!("cannot run {}", program.display()))?;
+        let output = Command::new("timeout").arg(MOST_SECONDS).arg(&program).output();
+        let output = output.with_context(|| format!("cannot run {}", program.display()))?;
         if output.status.success() {
             return Ok(None);
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let root = format!("{}/", sources.root.display());
         let first = said.lines().next().map(|line| line.replace(&root, ""));
-        Ok(Some(first.unwrap_or_else(|| output.status.to_string())))
+        Ok(Some(first.unwrap_or_else(|| format!("ends with {}", output.status))))
     }
 
     fn build(&self, sources: &Sources, program: &Path) -> Result<()> {
