@@ -89,6 +89,26 @@ fn a_machine_takes_other_latencies_from_a_table() {
     assert!(rate(&slow) < rate(&own) / 2.0, "{} and {}", rate(&slow), rate(&own));
 }
 
+#[test]
+fn a_trace_is_a_timeline_with_one_holder_at_a_time() {
+    let folder = scratch();
+    let file = folder.path().join("trace.json");
+    let run = ["sim", "trace", "-l", "shfl_mutex", "-t", "30"];
+    let output = output(poundlock(run).args(SMALL).arg("-o").arg(&file));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let timeline: Value = serde_json::from_str(&std::fs::read_to_string(&file).expect("it is there")).expect("JSON");
+    let of =
+        |name: &str| array(&timeline, "traceEvents").iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let mut holds: Vec<(f64, f64)> =
+        of("holds").iter().map(|hold| (number(&hold["ts"]), number(&hold["dur"]))).collect();
+    holds.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert!(holds.len() > 20 && !of("waits").is_empty(), "{} holds", holds.len());
+    assert!(holds.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6), "{holds:?}");
+    assert!(stdout(&output).contains("30 threads"), "{}", stdout(&output));
+    assert_refused(poundlock(["sim", "trace", "-t", "2", "-o", "/nowhere/trace.json"]).args(SMALL), 125, &["/nowhere"]);
+}
+
 const FIGURE: &str = r#"
 name = "small"
 about = "A small figure"

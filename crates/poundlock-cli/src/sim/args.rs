@@ -27,6 +27,10 @@ pub(crate) enum SimCommand {
     ///
     /// A figure has its machine, workload, locks and numbers of threads in a file, and what the paper says of it.
     Figure(FigureArgs),
+    /// Write a timeline of who holds a lock, waits, shuffles and sleeps
+    ///
+    /// Simulates once, with the first seed, and writes the trace event format that Perfetto and chrome://tracing show.
+    Trace(TraceArgs),
 }
 
 /// What is simulated, but for locks and threads.
@@ -76,6 +80,21 @@ pub(crate) struct RunArgs {
     /// The number of threads
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
+    #[command(flatten)]
+    pub scene: SceneArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TraceArgs {
+    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
+    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    pub lock: String,
+    /// The number of threads
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
+    /// The timeline
+    #[arg(short, long, value_name = "FILE", default_value = "poundlock-trace.json")]
+    pub output: PathBuf,
     #[command(flatten)]
     pub scene: SceneArgs,
 }

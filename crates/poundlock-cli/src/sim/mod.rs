@@ -5,6 +5,7 @@ mod data;
 mod figure;
 mod job;
 mod sweep;
+mod trace;
 
 use crate::failure::Failure;
 use args::{SimArgs, SimCommand};
@@ -17,6 +18,7 @@ pub fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         SimCommand::Run(args) => sweep::run(args),
         SimCommand::Figure(args) => figure::figure(args),
+        SimCommand::Trace(args) => trace::trace(args),
         SimCommand::Sweep(args) => sweep::sweep(args),
     }
 }

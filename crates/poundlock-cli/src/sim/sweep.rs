@@ -49,17 +49,17 @@ struct Settings {
 }
 
 /// What is to be simulated, all of it checked.
-struct Plan<'a> {
+pub struct Plan<'a> {
     scene: &'a SceneArgs,
     machine: PathBuf,
-    machine_name: String,
-    workload: Workload,
+    pub machine_name: String,
+    pub workload: Workload,
     locks: Vec<String>,
     threads: Vec<usize>,
 }
 
 impl Plan<'_> {
-    fn make<'a>(scene: &'a SceneArgs, locks: &[String], threads: Vec<usize>) -> Result<Plan<'a>, Failure> {
+    pub fn make<'a>(scene: &'a SceneArgs, locks: &[String], threads: Vec<usize>) -> Result<Plan<'a>, Failure> {
         let file = MACHINES.find(&scene.machine)?;
         let machine = job::machine(&file, scene.matrix.as_deref()).map_err(Failure::ours)?;
         let workload = data::workload(&scene.workload)?;
@@ -69,7 +69,17 @@ impl Plan<'_> {
         Ok(Plan { scene, machine: file, machine_name: machine.about, workload, locks, threads })
     }
 
-    fn jobs(&self) -> Vec<Job> {
+    /// For one lock and one number of threads.
+    pub fn of_one<'a>(scene: &'a SceneArgs, lock: &str, threads: u32) -> Result<Plan<'a>, Failure> {
+        let plan = Plan::make(scene, &[lock.to_owned()], vec![threads as usize])?;
+        if plan.locks.len() != 1 {
+            return Err(Failure::ours(format!("--lock: '{lock}' is more than one lock: sweep takes several")));
+        }
+        Ok(plan)
+    }
+
+    /// By seed, number of threads and lock.
+    pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = vec![];
         for seed in 0..u64::from(self.scene.seeds) {
             for &threads in &self.threads {
@@ -151,10 +161,7 @@ pub fn at_a_time(jobs: Option<u32>) -> usize {
 
 /// One lock with one number of threads.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let plan = Plan::make(&args.scene, std::slice::from_ref(&args.lock), vec![args.threads as usize])?;
-    if plan.locks.len() != 1 {
-        return Err(Failure::ours(format!("--lock: '{}' is more than one lock: sweep takes several", args.lock)));
-    }
+    let plan = Plan::of_one(&args.scene, &args.lock, args.threads)?;
     let output = OutputArgs { json: args.scene.json.clone(), svg: None };
     output.check()?;
     let report = plan.simulate(true)?;

@@ -1,0 +1,49 @@
+//! `sim trace`: who holds, waits, shuffles and sleeps when, for a person to look at in Perfetto or chrome://tracing.
+
+use super::args::TraceArgs;
+use super::sweep::Plan;
+use crate::failure::Failure;
+use crate::output::replace;
+use poundlock_sim::{TraceEvent, simulate};
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// The trace event format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Timeline {
+    trace_events: Vec<TraceEvent>,
+    display_time_unit: &'static str,
+    other_data: OtherData,
+}
+
+#[derive(Serialize)]
+struct OtherData {
+    machine: String,
+    workload: String,
+    lock: String,
+    seed: u64,
+}
+
+/// Simulates once, in this process, and writes the timeline.
+pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
+    let plan = Plan::of_one(&args.scene, &args.lock, args.threads)?;
+    let job = plan.jobs().swap_remove(0);
+    let point = job.point(true).map_err(Failure::ours)?;
+    let outcome = simulate(&point).map_err(Failure::ours)?;
+    let events = outcome.timeline();
+    let count = events.len();
+    let timeline = Timeline {
+        trace_events: events,
+        display_time_unit: "ns",
+        other_data: OtherData {
+            machine: plan.machine_name.clone(),
+            workload: plan.workload.name.clone(),
+            seed: job.seed,
+            lock: job.lock,
+        },
+    };
+    replace(&args.output, &(serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n"))?;
+    println!("{count} events of {} threads in {}", args.threads, args.output.display());
+    Ok(ExitCode::SUCCESS)
+}
