@@ -1,6 +1,8 @@
 //! Compiles the locks and the critical sections for the simulated machine: every plain access becomes a call.
 
-use std::path::Path;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// What `bench/workloads` exports: named apart from the native benchmark's, which may be linked with this crate.
 const SECTIONS: [&str; 13] = [
@@ -36,6 +38,48 @@ fn main() {
     }
     sections.files(["section.c", "map.c", "hash.c"].map(|file| root.join("bench/workloads").join(file)));
     sections.compile("poundlock_sim_sections");
+
+    if env::var_os("CARGO_FEATURE_CLIENTS").is_some() {
+        compile_clients(root);
+    }
+}
+
+/// The model checker's clients of every lock, each a file that says which lock it is about.
+fn compile_clients(root: &Path) {
+    for directory in ["world/check", "tests/check"] {
+        println!("cargo::rerun-if-changed={}", root.join(directory).display());
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where"));
+    let definitions = fs::read_to_string(root.join("core/locks.def")).expect("the list of locks");
+    let mut clients = instrumented();
+    clients.includes(["world/sim", "world/check", "core", "tests/check"].map(|directory| root.join(directory)));
+    clients.file(root.join("world/sim/clients.c"));
+    for line in definitions.lines() {
+        let Some((lock, source, more)) = client(line) else { continue };
+        let file = out.join(format!("client_{lock}.c"));
+        let text = format!(
+            "#define check_clients sim_clients_of_{lock}\n#define LOCK {lock}\n#define LOCK_HEADER \"{lock}.h\"\n\
+             {more}#include \"{source}\"\n"
+        );
+        fs::write(&file, text).expect("cargo's folder can be written");
+        clients.file(file);
+    }
+    clients.compile("poundlock_sim_clients");
+}
+
+/// The lock that a line of core/locks.def defines, the source of its clients, and what that is to know besides.
+fn client(line: &str) -> Option<(&str, &str, String)> {
+    let (what, rest) = line.split_once('(')?;
+    let mut arguments = rest.split(", ");
+    let lock = arguments.next()?;
+    match what {
+        "LOCK" => {
+            let kind = arguments.next()?;
+            Some((lock, "lock.c", format!("#define LOCK_{kind}\n#define LOCK_TRAITS \"locks/{lock}.h\"\n")))
+        }
+        "RWLOCK" => Some((lock, "rw.c", String::new())),
+        _ => None,
+    }
 }
 
 fn instrumented() -> cc::Build {

@@ -150,8 +150,11 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 #endif
 }
 
-/* The most bytes that a boxed lock may need behind its struct. */
-#define BOX_ROOM (BOXED * 1024)
+/* The most bytes that a boxed lock may need behind its struct: more in a world of more CPUs. */
+#ifndef CHECK_BOX_ROOM
+#define CHECK_BOX_ROOM 1024
+#endif
+#define BOX_ROOM (BOXED * CHECK_BOX_ROOM)
 
 /* Makes the lock of zeroed memory. */
 static void make(struct LOCK *lock)

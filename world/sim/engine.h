@@ -44,6 +44,8 @@ void sim_event(uint32_t event);
 /* The calling thread's number, and its struct sim_self. */
 uint32_t sim_number(void);
 void *sim_self(void);
+/* That of the thread with this number. */
+void *sim_self_of(uint32_t thread);
 /* Memory of the simulated process, zeroed, at a line of its own; the same for all who ask. */
 void *sim_common(size_t bytes);
 void *sim_visible(void);

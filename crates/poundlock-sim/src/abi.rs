@@ -130,6 +130,7 @@ offer! {
     sim_event(engine, event: u32) { engine.event(event as usize) }
     sim_number(engine) -> u32 { engine.current }
     sim_self(engine) -> usize { engine.record() }
+    sim_self_of(engine, thread: u32) -> usize { engine.record_of(thread) }
     sim_common(engine, bytes: usize) -> usize { engine.common(bytes) }
     sim_visible(engine) -> usize {
         // SAFETY: a constant of the C side.

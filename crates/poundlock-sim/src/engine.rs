@@ -1082,6 +1082,10 @@ impl Engine {
         self.me().record
     }
 
+    pub fn record_of(&self, thread: ThreadId) -> usize {
+        self.threads[thread as usize].record
+    }
+
     pub fn event(&mut self, event: usize) {
         self.counts[event] += 1;
         let (now, thread) = (self.now + self.me().ahead, self.current);

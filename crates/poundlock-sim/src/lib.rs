@@ -9,6 +9,8 @@
 
 mod abi;
 mod arena;
+#[cfg(feature = "clients")]
+mod clients;
 mod engine;
 mod locks;
 mod machine;
@@ -20,6 +22,8 @@ mod run;
 mod system;
 mod trace;
 
+#[cfg(feature = "clients")]
+pub use clients::{Client, clients};
 pub use locks::{LockSpec, event_names, names as lock_names};
 pub use machine::{Cpu, Machine, SimError, Time};
 pub use memory::Traffic;

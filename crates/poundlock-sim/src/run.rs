@@ -73,7 +73,7 @@ impl Outcome {
 }
 
 /// Threads start within so many nanoseconds: else the order of the first round freezes.
-const JITTER: f64 = 30_000.0;
+pub(crate) const JITTER: f64 = 30_000.0;
 
 /// What a step of [`Unit::Steps`] takes, in nanoseconds: a multiplication and an addition, at the machine's pace.
 const STEP_CYCLES: f64 = 5.0;
@@ -397,7 +397,7 @@ fn finish(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, names: &[&str]) -> 
 }
 
 /// By CPU, what locks take for its domain.
-fn localities(machine: &Machine, locality: Locality) -> Vec<usize> {
+pub(crate) fn localities(machine: &Machine, locality: Locality) -> Vec<usize> {
     let of = |cpu: &crate::machine::Cpu| match locality {
         Locality::L3 => cpu.domain,
         Locality::Node => cpu.node,
@@ -407,7 +407,7 @@ fn localities(machine: &Machine, locality: Locality) -> Vec<usize> {
 }
 
 /// By CPU, its place on a tour that follows the topology: siblings, last-level caches, nodes, sockets.
-fn route(machine: &Machine) -> Vec<usize> {
+pub(crate) fn route(machine: &Machine) -> Vec<usize> {
     let mut tour: Vec<usize> = (0..machine.cpus.len()).collect();
     tour.sort_by_key(|cpu| (machine.cpus[*cpu].core, machine.cpus[*cpu].sibling));
     let mut places = vec![0; tour.len()];
@@ -418,7 +418,7 @@ fn route(machine: &Machine) -> Vec<usize> {
 }
 
 /// The CPUs in the order in which threads are put on them.
-fn order(machine: &Machine, placement: Placement) -> Vec<usize> {
+pub(crate) fn order(machine: &Machine, placement: Placement) -> Vec<usize> {
     let mut order: Vec<usize> = (0..machine.cpus.len()).collect();
     match placement {
         // A socket's cores, then their siblings, then the next socket's.

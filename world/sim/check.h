@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What clients (world/check/client.h) ask for, of threads on the simulated machine. What only world/check can see, e.g. the
+ * end of an object's life, is not asked here, and a client's deadline has passed when it begins.
+ */
+#ifndef POUNDLOCK_SIM_CHECK_H
+#define POUNDLOCK_SIM_CHECK_H
+
+#include "client.h"
+#include "world.h"
+
+/* Locks' common block is the simulated process's; the least that clients keep free for it, as in world/check. */
+#define CHECK_COMMON 512
+/* Machines are large, and so are locks with a place for each of their CPUs. */
+#define CHECK_BOX_ROOM 131072
+
+/* Of the client that runs. Its ghost memory is not the simulated machine's. */
+extern void *sim_client_memory, *sim_client_ghost;
+extern uint32_t sim_client_threads;
+
+#define check_shared(T) ((T *)sim_client_memory)
+#define check_ghost(T) ((T *)sim_client_ghost)
+#define SIM_TEXT_(line) #line
+#define SIM_TEXT(line) SIM_TEXT_(line)
+#define check_assert(condition) \
+	((condition) ? (void)0 : sim_fail("does not hold: " #condition " (" __FILE__ ":" SIM_TEXT(__LINE__) ")"))
+#define check_renew_deadline() ((void)0)
+#define check_returned() ((void)0)
+#define check_ended(p) ((void)(p))
+#define check_outcome(slot, value) ((void)(value))
+#define check_add(p, value) (*(p) += (value))
+#define check_most(p, value) ((void)(p), (void)(value))
+#define check_queue(p) ((void)(p))
+#define check_acquires() ((void)0)
+#define check_acquired(has) ((void)(has))
+#define check_arrival(thread) ((uint64_t)((thread)&0))
+
+static inline uint32_t check_busy_nodes(void)
+{
+	uint32_t busy = 0;
+
+	for (uint32_t thread = 0; thread < sim_client_threads; thread++) {
+		struct sim_self *self = sim_self_of(thread);
+
+		for (uint32_t i = 0; i < W_NODES; i++)
+			busy += w_load_relaxed(&self->nodes[i].status) != 0;
+	}
+	return busy;
+}
+
+/* Clients of CHECK_CLIENT_FORKS are not run here. */
+#define check_fork() sim_fail("nobody forks")
+#define check_create_threads() ((void)0)
+#define check_wait_to_be_created() ((void)0)
+
+#endif
