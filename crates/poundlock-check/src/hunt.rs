@@ -42,12 +42,14 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     if faults.is_empty() && mutants.is_empty() {
         bail!("no mutant of that name: {}", arguments.filters.join(" "));
     }
+    let mut unjudged = 0;
     if arguments.kills {
-        let count = mutants.iter().filter(|mutant| !is_judged(mutant, &survivors, &killers)).count();
-        if count > 0 {
+        for mutant in mutants.iter().filter(|mutant| !is_judged(mutant, &survivors, &killers)) {
             println!(
-                "{count} mutants of the core are new: ./dev check --mutants --new --accept shows them to the clients"
+                "NEW       {:4} {}  ./dev check --mutants --new --accept asks who objects",
+                mutant.line, mutant.name
             );
+            unjudged += 1;
         }
         mutants.retain(|mutant| killers.get(&mutant.name).is_some());
     } else if arguments.new {
@@ -71,7 +73,7 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
             failed += 1;
         }
     }
-    Ok(Count { passed: mutants.len().saturating_sub(failed), failed })
+    Ok(Count { passed: mutants.len().saturating_sub(failed), failed: failed + unjudged })
 }
 
 /// Whether it is known who objects to `mutant`, or why it may survive.
