@@ -72,7 +72,7 @@ static inline struct w_visible *bravo_entry(const struct bravo *lock)
 
 static inline void bravo_vacate(struct w_visible *entry)
 {
-	/* [B1] release: pairs with [B3], [B5]; our critical section, and the entry's fields */
+	/* [B1] release: pairs with [B2], [B5]; our critical section, and the entry's fields */
 	w_store_release(&entry->lock, 0);
 }
 
@@ -97,7 +97,7 @@ static inline bool bravo_claim(const struct bravo *lock, struct w_visible *entry
 		if (*reader & BRAVO_CLAIMED)
 			/* [B9] acquire: pairs with nothing; it is read again */
 			(void)w_wait_acquire(&entry->reader, !(VAL & BRAVO_CLAIMED), W_YIELD, NULL);
-		/* [B10] acquire: pairs with [B3], [B11]; the entry's depth, and whose it is */
+		/* [B10] acquire: pairs with [B11], [B12]; the entry's depth, and whose it is */
 		else if (w_compare_exchange_acquire(&entry->reader, reader, *reader | BRAVO_CLAIMED)) {
 			/* relaxed: [B10] orders it. The reader may have left, and come to another lock by the same entry */
 			if (w_load_relaxed(&entry->lock) == (uintptr_t)lock)
@@ -145,18 +145,15 @@ static inline bool bravo_enter(struct bravo *lock, bool again)
 	entry = bravo_entry(lock);
 	if (again && bravo_enter_beside(lock, entry, w_self_id()))
 		return true;
-	/* relaxed: [B3] makes an acquire of it */
-	if (!biased || !w_compare_exchange_relaxed(&entry->lock, &nobody, (uintptr_t)lock))
+	/* [B2] acquire: pairs with [B1]; the entry's fields */
+	if (!biased || !w_compare_exchange_acquire(&entry->lock, &nobody, (uintptr_t)lock))
 		return false;
-	/*
-	 * [B3] fence: with [B6]: either we see that the bias is revoked, or the writer sees our entry. Of the claim before it, acquire
-	 * pairs with [B1]: the entry's fields; of the name behind it, release pairs with [B10]: whose it is, and its depth
-	 */
+	/* [B3] fence: with [B6]: either we see that the bias is revoked, or the writer sees our entry */
 	w_fence_seq_cst();
 	/* [B4] acquire: pairs with [B8], also by what writers have made of it; the critical sections of those before it */
 	if (w_load_acquire(&lock->state) == BRAVO_BIASED) {
-		/* relaxed: [B3] makes a release of it */
-		w_store_relaxed(&entry->reader, w_self_id());
+		/* [B12] release: pairs with [B10]; whose the entry is, and its depth */
+		w_store_release(&entry->reader, w_self_id());
 		return true;
 	}
 	bravo_vacate(entry);
