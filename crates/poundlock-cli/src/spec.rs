@@ -89,11 +89,20 @@ impl Family {
             if readers { |spec: &str| simulated_of(true, spec) } else { |spec: &str| simulated_of(false, spec) };
         Family { names: poundlock_sim::lock_names(readers), native: false, check }
     }
+
+    /// All of the simulator's, for what is not one workload.
+    pub fn simulated_all() -> Family {
+        let names = [false, true].into_iter().flat_map(poundlock_sim::lock_names).collect();
+        Family { names, native: false, check: |spec| simulated(spec).map(|_| ()) }
+    }
+}
+
+fn simulated(spec: &str) -> Result<poundlock_sim::LockSpec, String> {
+    poundlock_sim::LockSpec::parse(spec).map_err(|wrong| wrong.to_string())
 }
 
 fn simulated_of(readers: bool, spec: &str) -> Result<(), String> {
-    let lock = poundlock_sim::LockSpec::parse(spec).map_err(|wrong| wrong.to_string())?;
-    match (readers, lock.has_readers()) {
+    match (readers, simulated(spec)?.has_readers()) {
         (true, false) => Err(format!("'{spec}': the workload takes a readers-writer lock")),
         (false, true) => Err(format!("'{spec}': the workload takes no readers-writer lock")),
         _ => Ok(()),

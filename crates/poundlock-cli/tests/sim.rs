@@ -205,6 +205,127 @@ fn the_published_figures_can_be_read() {
     assert!(names.len() > 5, "{names:?}");
 }
 
+/// Runs advise, which succeeds; returns its JSON and its tables. Without a workload of its own.
+fn advise(options: &[&str]) -> (Value, String) {
+    let short = ["sim", "advise", "-m", "i9-12900k", "-d", "100us", "--warmup", "10us", "--json", "-"];
+    let output = output(poundlock(short).args(options));
+    assert_eq!(output.status.code(), Some(0), "{options:?}: {}", stderr(&output));
+    (serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"), stderr(&output))
+}
+
+/// The median throughput of a lock at a load.
+fn rate_at(load: &Value, lock: &str) -> f64 {
+    let point = array(load, "points").iter().find(|point| point["lock"] == lock);
+    let point = point.unwrap_or_else(|| panic!("no {lock} in {load:#}"));
+    point["figures"]["per_second"]["median"].as_f64().expect("a figure")
+}
+
+/// Whether they are the same but for the last digit, which JSON may lose.
+fn same(found: &Value, due: f64) -> bool {
+    found.as_f64().is_some_and(|found| (found - due).abs() <= due.abs() * 1e-12)
+}
+
+#[test]
+fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
+    let locks = ["shfl_mutex", "cna,wait=spin"];
+    let (report, tables) = advise(&["-l", &locks.join(","), "-n", "1"]);
+    assert_eq!(report["schema"], "poundlock.sim-advise/1");
+    let loads = array(&report, "loads");
+    let named: Vec<Value> =
+        loads.iter().map(|load| json!([load["kind"], load["workload"]["name"], load["threads"]])).collect();
+    assert_eq!(
+        json!(named),
+        json!([
+            ["uncontended", "cna-map", 1],
+            ["contended", "cna-map", 24],
+            ["contended", "cna-map-work", 24],
+            ["over-subscribed", "cna-map", 48],
+        ])
+    );
+    assert!(loads[3]["measured"].as_f64() >= Some(0.01), "slices are milliseconds: {}", loads[3]["measured"]);
+    let worst = |lock: &str| {
+        let regrets = loads.iter().map(|load| {
+            let best = locks.iter().map(|lock| rate_at(load, lock)).fold(0.0, f64::max);
+            1.0 - rate_at(load, lock) / best
+        });
+        regrets.fold(0.0, f64::max)
+    };
+    for load in loads {
+        let best = locks.iter().max_by(|a, b| rate_at(load, a).total_cmp(&rate_at(load, b))).expect("two");
+        assert_eq!(load["best"], *best, "{load:#}");
+        let next = rate_at(load, best) / rate_at(load, load["next"]["lock"].as_str().expect("a name"));
+        assert!(same(&load["next"]["ratio"]["median"], next), "{load:#}");
+        for (over, name) in array(load, "references").iter().zip(["mcs", "ttas"]) {
+            assert_eq!(over["lock"], name);
+            assert!(same(&over["ratio"]["median"], rate_at(load, best) / rate_at(load, name)), "{load:#}");
+        }
+    }
+    let least = locks.iter().min_by(|a, b| worst(a).total_cmp(&worst(b))).expect("two");
+    assert_eq!((&report["choice"], array(&report, "regrets").len()), (&json!(least), 2));
+    assert!(same(&report["regrets"][0]["worst"], worst(least)), "{}", report["regrets"]);
+    for words in ["over-subscribed: cna-map, 48 threads", "over ttas", &format!("One lock for all of them: {least}")] {
+        assert!(tables.contains(words), "no {words:?} in {tables}");
+    }
+}
+
+#[test]
+fn advice_says_what_ties_and_what_does_not() {
+    // The same lock by two names, and one that does not sleep where the others do.
+    let (report, tables) = advise(&["-l", "mcs,mcs,wait=park", "-w", "cna-map", "-t", "8", "-n", "3"]);
+    let load = &report["loads"][0];
+    assert_eq!((&load["best"], &load["ties"]), (&json!("mcs"), &json!(["mcs,wait=park"])), "{load:#}");
+    assert_eq!((&load["next"]["tie"], &load["next"]["ratio"]["median"]), (&json!(true), &json!(1.0)), "{load:#}");
+    assert!(tables.contains("mcs ties with mcs,wait=park"), "{tables}");
+    let (report, tables) = advise(&["-l", "mcs,ttas", "-w", "cna-map", "-t", "8", "-n", "3"]);
+    assert_eq!((&report["loads"][0]["ties"], &report["loads"][0]["next"]["tie"]), (&json!([]), &json!(false)));
+    assert!(!tables.contains(" ties with "), "{tables}");
+}
+
+#[test]
+fn the_same_seeds_give_the_same_advice() {
+    let bytes = |options: &[&str]| {
+        let advise = ["sim", "advise", "-m", "i9-12900k", "-d", "100us", "-l", "mcs,shfl_spin", "-t", "1,8", "-n", "2"];
+        output(poundlock(advise).args(["--json", "-"]).args(options)).stdout
+    };
+    let first = bytes(&["-j", "1"]);
+    assert!(!first.is_empty());
+    assert_eq!(first, bytes(&["-j", "3"]));
+    assert_ne!(first, bytes(&["--seed", "7"]));
+}
+
+#[test]
+fn readers_are_a_load_where_a_lock_that_knows_them_is_asked_for() {
+    let names = |report: &Value| {
+        let loads = array(report, "loads").iter().map(|load| load["workload"]["name"].clone());
+        loads.collect::<Vec<_>>()
+    };
+    let (report, _) = advise(&["-l", "shfl_mutex,shfl_rw", "-t", "6", "-n", "1"]);
+    assert_eq!(json!(names(&report)), json!(["cna-map", "cna-map-work", "shfl-hash-rw-1"]));
+    let readers = &report["loads"][2];
+    assert!(rate_at(readers, "shfl_rw") > 0.0 && rate_at(readers, "shfl_mutex") > 0.0, "both run it");
+    assert_eq!(report["choice"], "shfl_mutex", "the other one does not serve all loads");
+    let (report, _) = advise(&["-l", "shfl_rw", "-t", "6", "-n", "1"]);
+    assert_eq!((json!(names(&report)), &report["choice"]), (json!(["shfl-hash-rw-1"]), &json!("shfl_rw")));
+}
+
+#[test]
+fn advice_that_cannot_be_had_is_one_line() {
+    for (options, words) in [
+        (&["-m", "pdp-11"][..], &["pdp-11", "e5-2699v3"][..]),
+        (&["-m", "2990wx", "-w", "nothing"], &["nothing", "cna-map"]),
+        (&["-m", "2990wx", "-w", "cna-map", "-w", "cna-map"], &["cna-map", "twice"]),
+        (&["-m", "2990wx", "-l", "mcs,nosuch"], &["nosuch"]),
+        (&["-m", "2990wx", "-l", "mcs,mcs"], &["mcs", "twice"]),
+        (&["-m", "2990wx", "-l", "native"], &["native"]),
+        (&["-m", "2990wx", "-w", "cna-map", "-l", "shfl_rw"], &["shfl_rw", "readers-writer"]),
+        (&["-m", "2990wx", "-t", "0"], &["'0'", "--threads"]),
+        (&["-m", "2990wx", "-n", "0"], &["--seeds"]),
+        (&["-m", "2990wx", "-l", "mcs", "--json", "/nowhere/a.json"], &["/nowhere/a.json"]),
+    ] {
+        assert_refused(poundlock(["sim", "advise"]).args(options), 125, words);
+    }
+}
+
 #[test]
 fn bad_input_is_one_line() {
     let folder = scratch();

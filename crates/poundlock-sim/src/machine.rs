@@ -276,6 +276,11 @@ impl Machine {
         self.published[from * self.cpus.len() + to].into()
     }
 
+    /// The time in which the system lets every thread of a CPU run once, in seconds.
+    pub fn period(&self) -> f64 {
+        self.period as f64 / 1e12
+    }
+
     /// How long a modified line takes from `owner` to `to`, its home being the node `home`.
     pub(crate) fn transfer(&self, to: usize, owner: usize, home: usize) -> Time {
         let base = Time::from(self.transfer[to * self.cores.len() + owner]);

@@ -55,11 +55,13 @@ fn row(point: &Point, classes: bool) -> Vec<String> {
     row
 }
 
-fn times(spread: Spread, scale: f64) -> Spread {
+/// The spread of a figure in another unit.
+pub fn times(spread: Spread, scale: f64) -> Spread {
     Spread { median: spread.median * scale, min: spread.min * scale, max: spread.max * scale }
 }
 
-fn decimals(spread: Option<Spread>, decimals: usize) -> String {
+/// The median as a cell, with so many decimals.
+pub fn decimals(spread: Option<Spread>, decimals: usize) -> String {
     spread.map_or(ABSENT.to_owned(), |spread| format!("{:.decimals$}", spread.median))
 }
 

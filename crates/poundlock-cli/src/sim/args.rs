@@ -23,6 +23,13 @@ pub(crate) enum SimCommand {
     /// Points are simulated side by side, each in a process of its own. The same seeds give the same figures, byte for
     /// byte.
     Sweep(SweepArgs),
+    /// Say which lock serves which load on a machine, and which one serves them all
+    ///
+    /// Simulates a few loads: one thread; CNA's map with as many threads as there are CPUs, without and with work outside
+    /// of the lock, and with twice as many; and lookups with 1 % writes if a readers-writer lock is asked for. Says
+    /// which lock is ahead at each, by how much, and which are no further behind than the seeds are apart; then the one
+    /// lock whose worst regret, what it lacks of each load's best throughput, is the least.
+    Advise(AdviseArgs),
     /// Simulate published figures, and print published against simulated
     ///
     /// A figure has its machine, workload, locks and numbers of threads in a file, and what the paper says of it.
@@ -36,16 +43,23 @@ pub(crate) enum SimCommand {
 /// What is simulated, but for locks and threads.
 #[derive(Args, Debug)]
 pub(crate) struct SceneArgs {
+    /// The workload: the name of one that comes with poundlock (bench/workloads/NAME.toml), or a file, such as bench
+    /// --describe prints
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub workload: String,
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+/// Where, for how long and how often.
+#[derive(Args, Debug)]
+pub(crate) struct SettingArgs {
     /// The machine: the name of one that comes with poundlock (machines/NAME.toml), or a file
     #[arg(short, long, value_name = "NAME|FILE")]
     pub machine: String,
     /// Latencies between its CPUs to take instead of its own, as `poundlock latency --csv` writes them
     #[arg(long, value_name = "FILE")]
     pub matrix: Option<PathBuf>,
-    /// The workload: the name of one that comes with poundlock (bench/workloads/NAME.toml), or a file, such as bench
-    /// --describe prints
-    #[arg(short, long, value_name = "NAME|FILE")]
-    pub workload: String,
     /// What locks take for a domain
     #[arg(long, value_name = "DOMAIN", value_enum, default_value = "l3")]
     pub domain: Domain,
@@ -116,6 +130,24 @@ pub(crate) struct SweepArgs {
     pub csv: Option<PathBuf>,
     #[command(flatten)]
     pub scene: SceneArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AdviseArgs {
+    /// A workload in place of those of the usual loads: the name of one that comes with poundlock, or a file. May be
+    /// repeated. Each is a load with each number of threads
+    #[arg(short, long = "workload", value_name = "NAME|FILE")]
+    pub workloads: Vec<String>,
+    /// The locks to choose from, as for sweep. All of one holder at a time unless given, and the readers-writer locks if
+    /// a workload has readers; each with its own way of waiting, and spinning. mcs and ttas are simulated anyway
+    #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
+    pub locks: Vec<String>,
+    /// The numbers of threads in place of those of the usual loads: N,..., or N..M for N and twice as many each time, up
+    /// to M. With workloads given: 1, as many as there are CPUs, and twice as many, unless told
+    #[arg(short, long, value_name = "N,...|N..M", value_parser = threads)]
+    pub threads: Option<Threads>,
+    #[command(flatten)]
+    pub settings: SettingArgs,
 }
 
 #[derive(Args, Debug)]

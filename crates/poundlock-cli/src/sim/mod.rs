@@ -1,5 +1,6 @@
 //! `poundlock sim`: the locks' own code on a simulated machine. docs/simulator.md has the model.
 
+mod advise;
 pub mod args;
 mod data;
 mod figure;
@@ -17,6 +18,7 @@ pub use job::worker;
 pub fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         SimCommand::Run(args) => sweep::run(args),
+        SimCommand::Advise(args) => advise::advise(args),
         SimCommand::Figure(args) => figure::figure(args),
         SimCommand::Trace(args) => trace::trace(args),
         SimCommand::Sweep(args) => sweep::sweep(args),

@@ -1,6 +1,6 @@
 //! `sim run` and `sim sweep`: locks over numbers of threads on a simulated machine.
 
-use super::args::{RunArgs, SceneArgs, SweepArgs};
+use super::args::{RunArgs, SceneArgs, SettingArgs, SweepArgs};
 use super::data::{self, MACHINES};
 use super::job::{self, Ended, Job};
 use crate::args::OutputArgs;
@@ -14,7 +14,7 @@ use crate::runs::{Spread, exit_code, interrupts};
 use crate::spec::{self, Choice, Family};
 use poundlock_bench::figures::FIGURES;
 use poundlock_bench::{Counts, Workload};
-use poundlock_sim::Traffic;
+use poundlock_sim::{Machine, Traffic};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,34 +39,85 @@ struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct Settings {
+pub struct Settings {
     seed: u64,
-    seeds: u32,
+    pub seeds: u32,
     warmup: f64,
     measured: f64,
     step: f64,
     domain: String,
 }
 
+impl From<&SettingArgs> for Settings {
+    fn from(args: &SettingArgs) -> Settings {
+        Settings {
+            seed: args.seed,
+            seeds: args.seeds,
+            warmup: seconds(args.warmup),
+            measured: seconds(args.measured),
+            step: args.step,
+            domain: format!("{:?}", args.domain).to_lowercase(),
+        }
+    }
+}
+
+pub fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
 /// What is to be simulated, all of it checked.
 pub struct Plan<'a> {
-    scene: &'a SceneArgs,
-    machine: PathBuf,
+    pub settings: &'a SettingArgs,
+    pub machine: PathBuf,
     pub machine_name: String,
     pub workload: Workload,
-    locks: Vec<String>,
-    threads: Vec<usize>,
+    pub locks: Vec<String>,
+    pub threads: Vec<usize>,
+    /// In seconds of simulated time.
+    pub warmup: f64,
+    pub measured: f64,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub struct Found {
+    pub runs: Vec<Run>,
+    /// Of each run.
+    pub traffic: Vec<Option<Traffic>>,
+}
+
+impl Found {
+    /// Every lock with every number of threads, in relation to the first lock.
+    pub fn points(&self, locks: &[String], threads: &[usize]) -> Vec<Point> {
+        let places = threads.iter().flat_map(|threads| locks.iter().map(move |lock| (lock, *threads)));
+        places.map(|(lock, threads)| Point::of(lock, threads, &self.runs, &locks[0])).collect()
+    }
+}
+
+/// The machine that is meant, and its file.
+pub fn place(settings: &SettingArgs) -> Result<(PathBuf, Machine), Failure> {
+    let file = MACHINES.find(&settings.machine)?;
+    let machine = job::machine(&file, settings.matrix.as_deref()).map_err(Failure::ours)?;
+    Ok((file, machine))
 }
 
 impl Plan<'_> {
     pub fn make<'a>(scene: &'a SceneArgs, locks: &[String], threads: Vec<usize>) -> Result<Plan<'a>, Failure> {
-        let file = MACHINES.find(&scene.machine)?;
-        let machine = job::machine(&file, scene.matrix.as_deref()).map_err(Failure::ours)?;
+        let settings = &scene.settings;
+        let (file, machine) = place(settings)?;
         let workload = data::workload(&scene.workload)?;
         workload.check().map_err(Failure::ours)?;
         let choices = spec::parse_lists_of(locks, &Family::simulated(workload.readers))?;
-        let locks = choices.iter().map(Choice::to_string).collect();
-        Ok(Plan { scene, machine: file, machine_name: machine.about, workload, locks, threads })
+        Ok(Plan {
+            settings,
+            machine: file,
+            machine_name: machine.about,
+            workload,
+            locks: choices.iter().map(Choice::to_string).collect(),
+            threads,
+            warmup: seconds(settings.warmup),
+            measured: seconds(settings.measured),
+        })
     }
 
     /// For one lock and one number of threads.
@@ -81,20 +132,20 @@ impl Plan<'_> {
     /// By seed, number of threads and lock.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = vec![];
-        for seed in 0..u64::from(self.scene.seeds) {
+        for seed in 0..u64::from(self.settings.seeds) {
             for &threads in &self.threads {
                 for lock in &self.locks {
                     jobs.push(Job {
                         machine: self.machine.clone(),
-                        matrix: self.scene.matrix.clone(),
+                        matrix: self.settings.matrix.clone(),
                         workload: self.workload.clone(),
                         lock: lock.clone(),
                         threads,
-                        warmup: self.scene.warmup as f64 / 1e9,
-                        measured: self.scene.measured as f64 / 1e9,
-                        seed: self.scene.seed.wrapping_add(seed),
-                        step: self.scene.step,
-                        locality: self.scene.domain.into(),
+                        warmup: self.warmup,
+                        measured: self.measured,
+                        seed: self.settings.seed.wrapping_add(seed),
+                        step: self.settings.step,
+                        locality: self.settings.domain.into(),
                     });
                 }
             }
@@ -102,49 +153,39 @@ impl Plan<'_> {
         jobs
     }
 
-    /// `whole`: with each thread's counts.
-    fn simulate(self, whole: bool) -> Result<Report, Failure> {
-        let jobs = self.jobs();
-        let interrupted = interrupts()?;
-        let ended = job::run_all(&jobs, at_a_time(self.scene.jobs), &interrupted)?;
-        let (mut runs, mut traffic) = (vec![], vec![]);
-        for (job, ended) in jobs.iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?))) {
-            traffic.push(ended.simulated.as_ref().map(|simulated| simulated.traffic));
-            runs.push(run_of(job, ended, &self, whole));
+    /// Of the jobs, as they ended. `whole`: with each thread's counts.
+    pub fn found(&self, ended: impl IntoIterator<Item = Option<Ended>>, whole: bool) -> Found {
+        let mut found = Found::default();
+        for (job, ended) in self.jobs().iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?))) {
+            found.traffic.push(ended.simulated.as_ref().map(|simulated| simulated.traffic));
+            found.runs.push(run_of(job, ended, self, whole));
         }
-        let reference = &self.locks[0];
-        let of = |threads: &usize| {
-            let threads = *threads;
-            self.locks.iter().map(move |lock| (lock, threads))
-        };
-        let points = self.threads.iter().flat_map(of);
-        let points = points.map(|(lock, threads)| Point::of(lock, threads, &runs, reference)).collect();
+        found
+    }
+
+    fn simulate(self, whole: bool) -> Result<Report, Failure> {
+        let interrupted = interrupts()?;
+        let ended = job::run_all(&self.jobs(), at_a_time(self.settings.jobs), &interrupted)?;
+        let found = self.found(ended, whole);
         Ok(Report {
             schema: "poundlock.sim/1",
             provenance: Provenance::new(poundlock::C_COMPILER.to_owned()),
             simulated_machine: self.machine_name,
-            settings: Settings {
-                seed: self.scene.seed,
-                seeds: self.scene.seeds,
-                warmup: self.scene.warmup as f64 / 1e9,
-                measured: self.scene.measured as f64 / 1e9,
-                step: self.scene.step,
-                domain: format!("{:?}", self.scene.domain).to_lowercase(),
-            },
+            settings: self.settings.into(),
             workload: self.workload,
+            points: found.points(&self.locks, &self.threads),
             threads: self.threads,
             locks: self.locks,
             interrupted: interrupted.load(Ordering::Relaxed),
-            points,
-            runs,
-            traffic,
+            runs: found.runs,
+            traffic: found.traffic,
         })
     }
 }
 
 fn run_of(job: &Job, ended: Ended, plan: &Plan, whole: bool) -> Run {
     let counts: Option<Counts> = ended.simulated.map(|simulated| simulated.counts);
-    let seed = (job.seed.wrapping_sub(plan.scene.seed)) as u32;
+    let seed = (job.seed.wrapping_sub(plan.settings.seed)) as u32;
     let lock = job.lock.clone();
     let mut run = Run::new(&plan.workload, lock, job.threads, seed + 1, ended.outcome, counts, ended.output_tail);
     if !whole {
@@ -162,7 +203,7 @@ pub fn at_a_time(jobs: Option<u32>) -> usize {
 /// One lock with one number of threads.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::of_one(&args.scene, &args.lock, args.threads)?;
-    let output = OutputArgs { json: args.scene.json.clone(), svg: None };
+    let output = OutputArgs { json: args.scene.settings.json.clone(), svg: None };
     output.check()?;
     let report = plan.simulate(true)?;
     let text = render(&report) + "\n" + &details(&report);
@@ -173,7 +214,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 /// Locks over numbers of threads.
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(&args.scene, &args.locks, args.threads.0.clone())?;
-    let output = OutputArgs { json: args.scene.json.clone(), svg: args.svg.clone() };
+    let output = OutputArgs { json: args.scene.settings.json.clone(), svg: args.svg.clone() };
     output.check()?;
     let report = plan.simulate(false)?;
     output.publish(&render(&report), &report, || plot::svg(&picture(&report)))?;
