@@ -351,3 +351,37 @@ fn bad_input_is_one_line() {
         assert_refused(poundlock(["sim", "sweep", "-t", threads]).args(SMALL), 125, &[words, "--threads"]);
     }
 }
+
+/// That it measures and keeps what it says; not how fast that is.
+#[test]
+fn the_benchmark_of_the_simulators_speed_keeps_what_it_measured() {
+    let folder = scratch();
+    let results = folder.path().join("speed");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/simulator.py");
+    let bench = |options: &[&str]| {
+        let mut command = std::process::Command::new(&script);
+        output(
+            command.args(options).arg("--poundlock").arg(env!("CARGO_BIN_EXE_poundlock")).arg("--output").arg(&results),
+        )
+    };
+    let found = bench(&["e7-8890v4", "--milliseconds", "0.05", "--repeats", "1"]);
+    assert_eq!(found.status.code(), Some(0), "{}", stderr(&found));
+    let report = std::fs::read_to_string(results.with_extension("json")).expect("it wrote it");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let measured = array(&report, "measurements");
+    for lock in ["mcs,wait=spin", "ttas", "shfl_mutex"] {
+        let one = measured.iter().find(|one| one["lock"] == lock && one["threads"] == 192);
+        let repeat = &one.unwrap_or_else(|| panic!("no {lock} in {report:#}"))["repeats"][0];
+        assert!(repeat["operations"].as_u64() > Some(192) && repeat["cpu_seconds"].as_f64() > Some(0.0), "{repeat:#}");
+        assert!(stdout(&found).contains(&format!("| {lock}")), "{}", stdout(&found));
+    }
+    assert_eq!(
+        std::fs::read_to_string(results.with_extension("md")).ok().map(|text| stdout(&found).contains(&text)),
+        Some(true)
+    );
+    for (options, words) in [(&["pdp-11"][..], "pdp-11"), (&["--repeats", "0"], "'0'")] {
+        let refused = bench(options);
+        assert!(refused.status.code() == Some(2) && stderr(&refused).lines().count() == 1, "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+    }
+}
