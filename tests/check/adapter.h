@@ -98,6 +98,9 @@
 #define WALKS_5 WALKS_4
 #endif
 
+/* Of a lock whose four threads are walks only: they under a bound, as far as that ends. */
+#define BOUNDED_4(way) ENTRY("bounded/4x1/" #way, lock_1_##way, 4, "contended", "4", prepare, finish, .bound = 2)
+
 #if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)
 #define KEEPS_NODE 1
 #else

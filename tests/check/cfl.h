@@ -32,6 +32,7 @@
 			.walks = 10000),                                                                           \
 		ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .flags = CHECK_CLIENT_FORKS),           \
 		ENTRIES("held_timed/6", held_timed, 6, "look_back", NULL, hold, finish, .walks = 10000),           \
-		ENTRIES("4x1", lock_1, 4, "contended shuffle", NULL, prepare, finish, .walks = 10000),             \
+		ENTRIES("4x1", lock_1, 4, "contended shuffle", NULL, prepare, finish, .walks = 17000),             \
+		BOUNDED_4(spin),                                                                                   \
 		ENTRIES("held/5", held, 5, "shuffle shuffle_pass look_back", NULL, hold, finish, .walks = 10000),
 #endif

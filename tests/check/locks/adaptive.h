@@ -2,3 +2,4 @@
 #define LARGE
 #define STIRRED 2
 #define WHEN_PARKED "park handoff"
+#define MORE_CLIENTS BOUNDED_4(spin),

@@ -16,3 +16,4 @@
 			all_ |= w_load_relaxed(ron_shared_marks(array_, word_));         \
 		!all_ || w_load_relaxed(&array_->generation) != 2 * w_fork_generation(); \
 	})
+#define MORE_CLIENTS BOUNDED_4(spin),

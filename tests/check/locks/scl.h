@@ -6,6 +6,7 @@
 /* Not all that lock.c has is asked for here. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
+#ifndef CLIENTS
 #define CLIENTS                                                                                                   \
 	ENTRIES("2x1", lock_1, 2, "contended ban slice_given_up", "2", prepare, finish, .spurious = 1),           \
 		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),                          \
@@ -20,7 +21,9 @@
 		ENTRIES("timed/3", timed, 3, "abandon", NULL, prepare, finish, .walks = 10000),                   \
 		ENTRIES("fork/3", fork, 3, "fork_repair", NULL, prepare, finish, .flags = CHECK_CLIENT_FORKS,     \
 			.walks = 10000),                                                                          \
+		ENTRIES("4x1", lock_1, 4, "contended ban slice_given_up", NULL, prepare, finish, .walks = 17000), \
 		ENTRIES("held_timed/4", held_timed, 4, "", NULL, hold, finish, .walks = 5000),                    \
 		ENTRY("held/5/spin", held_spin, 5, "contended", NULL, hold, finish, .walks = 5000),               \
 		ENTRY("held/5/park", held_park, 5, "contended park", NULL, hold, finish, .walks = 5000,           \
 		      .spurious = 1),
+#endif
