@@ -46,11 +46,9 @@ uint32_t sim_number(void);
 void *sim_self(void);
 /* That of the thread with this number. */
 void *sim_self_of(uint32_t thread);
-/* Memory of the simulated process, zeroed, at a line of its own; the same for all who ask. */
-void *sim_common(size_t bytes);
-void *sim_visible(void);
-void *sim_slots(void);
-void *sim_queue_nodes(void);
+/* Memory of the simulated process, zeroed, at a page of its own: made by who asks first, the same for all who ask. */
+enum sim_block { SIM_COMMON, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
+void *sim_block(uint32_t which, size_t bytes);
 /* Ends the simulation. */
 void sim_fail(const char *what) __attribute__((noreturn));
 

@@ -11,9 +11,6 @@
 uint32_t sim_group_weights[W_GROUPS];
 
 const size_t sim_self_size = sizeof(struct sim_self);
-const size_t sim_visible_size = W_VISIBLE * sizeof(struct w_visible);
-const size_t sim_slots_size = W_SLOTS * sizeof(uint32_t);
-const size_t sim_queue_nodes_size = W_QUEUE_NODES * sizeof(struct w_node);
 
 void sim_self_make(void *memory, uint32_t random, uint32_t weight, uint32_t group)
 {

@@ -40,9 +40,6 @@ extern const struct sim_lock sim_locks[];
 /* Up to a NULL. */
 extern const char *const sim_event_names[];
 extern const size_t sim_self_size;
-extern const size_t sim_visible_size;
-extern const size_t sim_slots_size;
-extern const size_t sim_queue_nodes_size;
 
 /* Makes a thread's record of so many zeroed bytes. */
 void sim_self_make(void *memory, uint32_t random, uint32_t weight, uint32_t group);

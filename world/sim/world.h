@@ -257,10 +257,10 @@ struct w_visible {
 };
 
 #define W_VISIBLE 4096u
-#define w_visible(i) (&((struct w_visible *)sim_visible())[i])
-#define w_common(bytes) sim_common(bytes)
+#define w_visible(i) (&((struct w_visible *)sim_block(SIM_VISIBLE, W_VISIBLE * sizeof(struct w_visible)))[i])
+#define w_common(bytes) sim_block(SIM_COMMON, bytes)
 #define W_QUEUE_NODES 64u
-#define w_queue_node(i) (&((struct w_node *)sim_queue_nodes())[i])
+#define w_queue_node(i) (&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
 
 static inline uint64_t w_unique(void)
 {
@@ -272,7 +272,7 @@ static inline uint64_t w_unique(void)
 /* Spread as in world/user, so that numbers that follow one another lie on different cache lines. */
 static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
 {
-	uint32_t *slots = sim_slots();
+	uint32_t *slots = sim_block(SIM_SLOTS, W_SLOTS * sizeof(*slots));
 
 	return &slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
 }

@@ -64,9 +64,6 @@ unsafe extern "C" {
     pub(crate) static sim_locks: Lock;
     pub(crate) static sim_event_names: *const c_char;
     pub(crate) static sim_self_size: usize;
-    pub(crate) static sim_visible_size: usize;
-    pub(crate) static sim_slots_size: usize;
-    pub(crate) static sim_queue_nodes_size: usize;
     pub(crate) fn sim_self_make(memory: *mut c_void, random: u32, weight: u32, group: u32);
     pub(crate) fn sim_group_weight_set(group: u32, weight: u32);
     pub(crate) fn sim_section_size(settings: *const SectionSettings) -> usize;
@@ -131,22 +128,7 @@ offer! {
     sim_number(engine) -> u32 { engine.current }
     sim_self(engine) -> usize { engine.record() }
     sim_self_of(engine, thread: u32) -> usize { engine.record_of(thread) }
-    sim_common(engine, bytes: usize) -> usize { engine.common(bytes) }
-    sim_visible(engine) -> usize {
-        // SAFETY: a constant of the C side.
-        let bytes = unsafe { sim_visible_size };
-        engine.visible(bytes)
-    }
-    sim_slots(engine) -> usize {
-        // SAFETY: a constant of the C side.
-        let bytes = unsafe { sim_slots_size };
-        engine.slots(bytes)
-    }
-    sim_queue_nodes(engine) -> usize {
-        // SAFETY: a constant of the C side.
-        let bytes = unsafe { sim_queue_nodes_size };
-        engine.queue_nodes(bytes)
-    }
+    sim_block(engine, which: u32, bytes: usize) -> usize { engine.block(which as usize, bytes) }
     sim_fail(engine, what: *const c_char) {
         // SAFETY: a literal of the C side.
         let what = unsafe { CStr::from_ptr(what) }.to_string_lossy().into_owned();

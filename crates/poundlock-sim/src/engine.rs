@@ -193,10 +193,8 @@ pub(crate) struct Engine {
     pub current: ThreadId,
     pub system: System,
     pub arena: Arena,
-    common: usize,
-    visible: usize,
-    slots: usize,
-    queue_nodes: usize,
+    /// By `enum sim_block`; 0: not made yet.
+    blocks: [usize; 4],
     spinners: usize,
     pub counts: Vec<u64>,
     random: Random,
@@ -244,10 +242,7 @@ impl Engine {
             yielders: vec![],
             current: 0,
             arena,
-            common: 0,
-            visible: 0,
-            slots: 0,
-            queue_nodes: 0,
+            blocks: [0; 4],
             spinners: 0,
             counts: vec![0; events],
             random: Random::new(seed, 2),
@@ -1092,33 +1087,12 @@ impl Engine {
         self.trace.note(now, thread, Mark::Event(event as u32));
     }
 
-    /// The process's common block, or the readers' table: made by who asks first.
-    pub fn common(&mut self, bytes: usize) -> usize {
-        if self.common == 0 {
-            self.common = self.allocate(bytes, 4096, 0);
+    /// One of the process's blocks (`enum sim_block`): made by who asks first.
+    pub fn block(&mut self, which: usize, bytes: usize) -> usize {
+        if self.blocks[which] == 0 {
+            self.blocks[which] = self.allocate(bytes, 4096, 0);
         }
-        self.common
-    }
-
-    pub fn visible(&mut self, bytes: usize) -> usize {
-        if self.visible == 0 {
-            self.visible = self.allocate(bytes, 4096, 0);
-        }
-        self.visible
-    }
-
-    pub fn slots(&mut self, bytes: usize) -> usize {
-        if self.slots == 0 {
-            self.slots = self.allocate(bytes, 4096, 0);
-        }
-        self.slots
-    }
-
-    pub fn queue_nodes(&mut self, bytes: usize) -> usize {
-        if self.queue_nodes == 0 {
-            self.queue_nodes = self.allocate(bytes, 4096, 0);
-        }
-        self.queue_nodes
+        self.blocks[which]
     }
 
     // ---- What the workload tells ----
