@@ -44,6 +44,14 @@ def output_path(options):
     return ROOT / "results" / ("bench" if whole else "-".join(["bench", *options.questions]))
 
 
+def keep(path, document, text):
+    """Writes the @document and the @text that says the same to @path with .json and .md."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(path.name + ".json").write_text(json.dumps(document, indent=1) + "\n")
+    path.with_name(path.name + ".md").write_text(text)
+    print(f"kept in {os.path.relpath(path)}.json and .md")
+
+
 def one_line(command):
     """What @command prints, or None where there is no such thing here."""
     try:
@@ -133,11 +141,7 @@ def main():
         print(section, flush=True)
         text += "\n" + section
     path = output_path(options)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    document = {"schema": SCHEMA, "conditions": facts, "questions": answers}
-    path.with_name(path.name + ".json").write_text(json.dumps(document, indent=1) + "\n")
-    path.with_name(path.name + ".md").write_text(text)
-    print(f"kept in {os.path.relpath(path)}.json and .md")
+    keep(path, {"schema": SCHEMA, "conditions": facts, "questions": answers}, text)
 
 
 if __name__ == "__main__":

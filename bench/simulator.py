@@ -18,7 +18,7 @@ import time
 from command_line import Parser, positive
 from measure import last_line, machine_seconds, own_seconds
 from questions import MILLION, ROOT, Table
-from run import cpu_model, markdown, preamble, revision
+from run import cpu_model, keep, markdown, preamble, revision
 
 SCHEMA = 1
 WORKLOAD = "cna-map"
@@ -166,11 +166,7 @@ def main():
         {"machine": case.machine, "threads": case.threads if lock else 1, "lock": lock, "repeats": repeats}
         for (case, lock), repeats in results.items()
     ]
-    document = {"schema": SCHEMA, "conditions": facts, "measurements": measurements}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.with_name(options.output.name + ".json").write_text(json.dumps(document, indent=1) + "\n")
-    options.output.with_name(options.output.name + ".md").write_text(text)
-    print(f"kept in {os.path.relpath(options.output)}.json and .md")
+    keep(options.output, {"schema": SCHEMA, "conditions": facts, "measurements": measurements}, text)
 
 
 if __name__ == "__main__":

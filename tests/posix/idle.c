@@ -6,30 +6,14 @@
  */
 #include <sys/resource.h>
 
-#include "posix.h"
+#include "waiters.h"
 
 #define THREADS 8
 #define HELD_MS 1000
 #define CPU_MS 100 /* of all waiters together: a tenth of one that would spin */
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static bool ready;
-
-static void *lock_mutex(void *argument)
-{
-	EXPECT_OK(pthread_mutex_lock(&mutex));
-	EXPECT_OK(pthread_mutex_unlock(&mutex));
-	return argument;
-}
-
-static void *read_or_write(void *argument)
-{
-	EXPECT_OK(argument ? pthread_rwlock_wrlock(&rwlock) : pthread_rwlock_rdlock(&rwlock));
-	EXPECT_OK(pthread_rwlock_unlock(&rwlock));
-	return argument;
-}
 
 static void *wait_until_ready(void *argument)
 {

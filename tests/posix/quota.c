@@ -13,16 +13,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "posix.h"
+#include "waiters.h"
 
 #define SKIPPED 77
 #define THREADS 8
 #define HELD_MS 1000
 #define WORK_US 2000 /* of CPU time in a critical section */
 #define ROUNDS 10
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 
 static char group[128];
 
@@ -107,20 +104,6 @@ static long thread_us(void)
 }
 
 /* ---- While a holder sleeps ---- */
-
-static void *lock_mutex(void *argument)
-{
-	EXPECT_OK(pthread_mutex_lock(&mutex));
-	EXPECT_OK(pthread_mutex_unlock(&mutex));
-	return argument;
-}
-
-static void *read_or_write(void *argument)
-{
-	EXPECT_OK(argument ? pthread_rwlock_wrlock(&rwlock) : pthread_rwlock_rdlock(&rwlock));
-	EXPECT_OK(pthread_rwlock_unlock(&rwlock));
-	return argument;
-}
 
 /* Threads @wait for what the caller holds. */
 static void expect_quota_left(void *(*wait)(void *), const char *what, pthread_t *threads)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What clients (world/check/client.h) ask for, of a program of threads that runs: asserts. What only world/check can see,
- * e.g. the end of an object's life, is not asked here.
+ * What clients (world/check/client.h) ask for, of a program of threads that runs: asserts.
  */
 #ifndef POUNDLOCK_C11_CHECK_H
 #define POUNDLOCK_C11_CHECK_H
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 
 #include "client.h"
+#include "unseen.h"
 #include "world.h"
 
 #define C11_MEMORY 4096
@@ -20,16 +20,8 @@ extern _Alignas(64) char c11_shared[C11_MEMORY], c11_ghost[C11_MEMORY];
 #define check_ghost(T) ((T *)(void *)c11_ghost)
 #define check_assert(condition) assert(condition)
 #define check_renew_deadline() ((void)(c11_expired = false))
-#define check_returned() ((void)0)
-#define check_ended(p) ((void)(p))
-#define check_outcome(slot, value) ((void)(value))
-#define check_most(p, value) ((void)(p), (void)(value))
 /* relaxed: orders nothing that the lock should */
 #define check_add(p, value) (__atomic_add_fetch((p), (uint32_t)(value), __ATOMIC_RELAXED))
-#define check_queue(p) ((void)(p))
-#define check_acquires() ((void)0)
-#define check_acquired(has) ((void)(has))
-#define check_arrival(thread) ((uint64_t)((thread)&0))
 
 uint32_t check_busy_nodes(void);
 

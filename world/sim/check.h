@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What clients (world/check/client.h) ask for, of threads on the simulated machine. What only world/check can see, e.g. the
- * end of an object's life, is not asked here, and a client's deadline has passed when it begins.
+ * What clients (world/check/client.h) ask for, of threads on the simulated machine. A client's deadline has passed when it
+ * begins.
  */
 #ifndef POUNDLOCK_SIM_CHECK_H
 #define POUNDLOCK_SIM_CHECK_H
 
 #include "client.h"
+#include "unseen.h"
 #include "world.h"
 
 /* Locks' common block is the simulated process's; the least that clients keep free for it, as in world/check. */
@@ -25,15 +26,7 @@ extern uint32_t sim_client_threads;
 #define check_assert(condition) \
 	((condition) ? (void)0 : sim_fail("does not hold: " #condition " (" __FILE__ ":" SIM_TEXT(__LINE__) ")"))
 #define check_renew_deadline() ((void)0)
-#define check_returned() ((void)0)
-#define check_ended(p) ((void)(p))
-#define check_outcome(slot, value) ((void)(value))
 #define check_add(p, value) (*(p) += (value))
-#define check_most(p, value) ((void)(p), (void)(value))
-#define check_queue(p) ((void)(p))
-#define check_acquires() ((void)0)
-#define check_acquired(has) ((void)(has))
-#define check_arrival(thread) ((uint64_t)((thread)&0))
 
 static inline uint32_t check_busy_nodes(void)
 {

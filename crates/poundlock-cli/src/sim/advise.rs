@@ -170,7 +170,7 @@ impl Loads<'_> {
     fn simulate(self, settings: &SettingArgs) -> Result<Report, Failure> {
         let jobs: Vec<_> = self.plans.iter().flatten().flat_map(Plan::jobs).collect();
         let interrupted = interrupts()?;
-        let mut ended = job::run_all(&jobs, at_a_time(settings.jobs), &interrupted)?.into_iter();
+        let mut ended = job::run_all(&jobs, at_a_time(settings.repeats.jobs), &interrupted)?.into_iter();
         let mut loads = vec![];
         for plans in &self.plans {
             let mut found = Found::default();

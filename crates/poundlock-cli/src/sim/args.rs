@@ -72,6 +72,16 @@ pub(crate) struct SettingArgs {
     /// What a critical section's instructions take between two of its memory accesses, in nanoseconds
     #[arg(long, value_name = "NS", default_value_t = 1.0, value_parser = nanoseconds)]
     pub step: f64,
+    #[command(flatten)]
+    pub repeats: RepeatArgs,
+    /// Write the figures to FILE as JSON (-: to stdout, with the table on stderr)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// How often, and how many at a time.
+#[derive(Args, Debug)]
+pub(crate) struct RepeatArgs {
     /// How many seeds to simulate
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub seeds: u32,
@@ -81,9 +91,6 @@ pub(crate) struct SettingArgs {
     /// How many simulations to run at a time. As many as there are CPUs unless given
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
-    /// Write the figures to FILE as JSON (-: to stdout, with the table on stderr)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -158,15 +165,8 @@ pub(crate) struct FigureArgs {
     /// All that come with poundlock
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
-    /// How many seeds to simulate
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    pub seeds: u32,
-    /// The first seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// How many simulations to run at a time. As many as there are CPUs unless given
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub jobs: Option<u32>,
+    #[command(flatten)]
+    pub repeats: RepeatArgs,
     /// Write the figures to FILE as JSON (-: to stdout, with the tables on stderr)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

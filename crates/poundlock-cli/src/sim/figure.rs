@@ -149,8 +149,8 @@ pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
     let report = Report {
         schema: "poundlock.sim-figure/1",
         provenance: Provenance::new(poundlock::C_COMPILER.to_owned()),
-        seed: args.seed,
-        seeds: args.seeds,
+        seed: args.repeats.seed,
+        seeds: args.repeats.seeds,
         interrupted: interrupted.load(Ordering::Relaxed),
         figures: drawn,
     };
@@ -196,26 +196,29 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
         threads: 1,
         warmup: figure.warmup_us as f64 / 1e6,
         measured: figure.measured_us as f64 / 1e6,
-        seed: args.seed,
+        seed: args.repeats.seed,
         step: figure.step.unwrap_or(0.0),
         locality: figure.domain.into(),
     };
-    let at_once = at_a_time(args.jobs);
+    let at_once = at_a_time(args.repeats.jobs);
     let step = match &figure.fit {
         Some(fit) => fitted(&base, fit, at_once, interrupted)?,
         None => base.step,
     };
     let mut jobs = vec![];
-    for seed in 0..u64::from(args.seeds) {
+    for seed in 0..u64::from(args.repeats.seeds) {
         for &threads in &figure.threads {
             for lock in &figure.locks {
-                jobs.push(Job { lock: lock.clone(), threads, step, seed: args.seed + seed, ..base.clone() });
+                jobs.push(Job { lock: lock.clone(), threads, step, seed: args.repeats.seed + seed, ..base.clone() });
             }
         }
     }
     let ended = job::run_all(&jobs, at_once, interrupted)?;
-    let runs: Vec<Run> =
-        jobs.iter().zip(ended).filter_map(|(job, ended)| Some(run_of(job, ended?, &workload, args.seed))).collect();
+    let runs: Vec<Run> = jobs
+        .iter()
+        .zip(ended)
+        .filter_map(|(job, ended)| Some(run_of(job, ended?, &workload, args.repeats.seed)))
+        .collect();
     let places = figure.threads.iter().flat_map(|threads| figure.locks.iter().map(move |lock| (lock, *threads)));
     let points: Vec<Point> = places.map(|(lock, threads)| Point::of(lock, threads, &runs, &figure.locks[0])).collect();
     let results = figure.check.iter().map(|check| checked(check, &runs)).collect();

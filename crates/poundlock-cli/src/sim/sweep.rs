@@ -51,8 +51,8 @@ pub struct Settings {
 impl From<&SettingArgs> for Settings {
     fn from(args: &SettingArgs) -> Settings {
         Settings {
-            seed: args.seed,
-            seeds: args.seeds,
+            seed: args.repeats.seed,
+            seeds: args.repeats.seeds,
             warmup: seconds(args.warmup),
             measured: seconds(args.measured),
             step: args.step,
@@ -132,7 +132,7 @@ impl Plan<'_> {
     /// By seed, number of threads and lock.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = vec![];
-        for seed in 0..u64::from(self.settings.seeds) {
+        for seed in 0..u64::from(self.settings.repeats.seeds) {
             for &threads in &self.threads {
                 for lock in &self.locks {
                     jobs.push(Job {
@@ -143,7 +143,7 @@ impl Plan<'_> {
                         threads,
                         warmup: self.warmup,
                         measured: self.measured,
-                        seed: self.settings.seed.wrapping_add(seed),
+                        seed: self.settings.repeats.seed.wrapping_add(seed),
                         step: self.settings.step,
                         locality: self.settings.domain.into(),
                     });
@@ -165,7 +165,7 @@ impl Plan<'_> {
 
     fn simulate(self, whole: bool) -> Result<Report, Failure> {
         let interrupted = interrupts()?;
-        let ended = job::run_all(&self.jobs(), at_a_time(self.settings.jobs), &interrupted)?;
+        let ended = job::run_all(&self.jobs(), at_a_time(self.settings.repeats.jobs), &interrupted)?;
         let found = self.found(ended, whole);
         Ok(Report {
             schema: "poundlock.sim/1",
@@ -185,7 +185,7 @@ impl Plan<'_> {
 
 fn run_of(job: &Job, ended: Ended, plan: &Plan, whole: bool) -> Run {
     let counts: Option<Counts> = ended.simulated.map(|simulated| simulated.counts);
-    let seed = (job.seed.wrapping_sub(plan.settings.seed)) as u32;
+    let seed = (job.seed.wrapping_sub(plan.settings.repeats.seed)) as u32;
     let lock = job.lock.clone();
     let mut run = Run::new(&plan.workload, lock, job.threads, seed + 1, ended.outcome, counts, ended.output_tail);
     if !whole {
