@@ -44,6 +44,8 @@
 #define SHFL_MUTEX_HEIR 4u
 #define SHFL_MUTEX_CLOSED 8u
 
+/* Who embeds it in a frame of another form declares that, with the same fields. */
+#ifndef SHFL_MUTEX_FRAME
 struct shfl_mutex {
 	shfl_tail tail;
 	W_ATOMIC(uint32_t) *heir; /* the holder's; an address to unpark, never to read */
@@ -52,6 +54,7 @@ struct shfl_mutex {
 	W_ATOMIC(uint32_t) generation;
 	W_ATOMIC(uint32_t) spinner; /* whether somebody spins on state, about: the head, or a newcomer in its stead */
 };
+#endif
 
 struct shfl_mutex_policy {
 	enum wait wait;

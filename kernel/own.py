@@ -24,7 +24,7 @@ PACKAGES = [f"linux-source-{SERIES}", "xz-utils", "bc", "flex", "bison", "libelf
 CONFIG = HERE / "guest/config"
 # In the object tree: where the overlay's files go, and all that they include.
 PLACE = "kernel/locking"
-MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko"]
+MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/locking/test-ww_mutex.ko"]
 
 LIMIT = 3600  # seconds, of the kernel's build
 
@@ -63,7 +63,7 @@ def sources():
 
 def overlay():
     """What is laid into the object tree: paths there, and the files."""
-    files = [*(HERE / "overlay").glob("*.c"), *(ROOT / "core").glob("*.h"), ROOT / "core/events.def",
+    files = [*(HERE / "overlay").iterdir(), *(ROOT / "core").glob("*.h"), ROOT / "core/events.def",
              *(ROOT / "world/kernel").iterdir()]
     laid = {Path(PLACE) / file.name: file for file in files}
     laid |= {Path(PLACE) / "policy" / file.name: file for file in (ROOT / "core/policy").glob("*.h")}

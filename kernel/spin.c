@@ -224,6 +224,7 @@ const struct spin_kind spin_native = KIND(native);
 
 const struct spin_kind *spin_find(const char *name)
 {
+	const struct spin_kind *const others[] = {&spin_native, &mutex_native, &spin_broken, &task_broken};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(spin_kinds); i++)
@@ -232,9 +233,10 @@ const struct spin_kind *spin_find(const char *name)
 	for (i = 0; i < sleep_kinds_count; i++)
 		if (!strcmp(sleep_kinds[i].name, name))
 			return &sleep_kinds[i];
-	if (!strcmp(spin_native.name, name))
-		return &spin_native;
-	return strcmp(spin_broken.name, name) ? NULL : &spin_broken;
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strcmp(others[i]->name, name))
+			return others[i];
+	return NULL;
 }
 
 /* ---- For other modules ---- */
@@ -297,3 +299,8 @@ void pound_spin_unlock(struct pound_spin *lock)
 		preempt_enable();
 }
 EXPORT_SYMBOL_GPL(pound_spin_unlock);
+
+int spin_lock_state(struct pound_spin *lock, unsigned int state)
+{
+	return lock->kind->lock_state(lock->lock, state);
+}

@@ -16,6 +16,8 @@ struct spin_kind {
 	void (*lock)(void *lock);
 	bool (*trylock)(void *lock);
 	void (*unlock)(void *lock);
+	/* Takes it: 0; or -EINTR if a signal that @state knows came first. NULL: signals end no wait. */
+	int (*lock_state)(void *lock, unsigned int state);
 };
 
 extern const struct spin_kind spin_kinds[];
@@ -26,11 +28,16 @@ extern const unsigned int spin_kinds_count;
 extern const struct spin_kind sleep_kinds[];
 extern const unsigned int sleep_kinds_count;
 
-/* What a test takes for a lock and is none, to see that it is caught. */
-extern const struct spin_kind spin_broken;
+/* What a test takes for a lock and is none, to see that it is caught: spinning (spin.c), and sleeping (native.c). */
+extern const struct spin_kind spin_broken, task_broken;
 
-/* The kernel's own spin lock. */
-extern const struct spin_kind spin_native;
+/* The kernel's own: spin lock (spin.c), mutex (native.c). */
+extern const struct spin_kind spin_native, mutex_native;
+
+struct pound_spin;
+
+/* As the kind's lock_state. */
+int spin_lock_state(struct pound_spin *lock, unsigned int state);
 
 /* NULL: there is none. */
 const struct spin_kind *spin_find(const char *name);

@@ -9,11 +9,16 @@ sparse, and loaded by the unmodified Debian kernel that they belong to, in an em
   parallel  the same with 2 CPUs that do run at the same time (thread=multi)
   order     16 CPUs on 2 nodes: how often the lock goes to the other node, and how often a waiter is passed
 
-With --own, a small kernel is built in which Poundlock's spin locks take the place of its own (kernel/own.py), which takes its
+With --own, a small kernel is built in which Poundlock's locks take the place of its own (kernel/own.py), which takes its
 time once; and for each choice of poundlock.spin
 
   CHOICE           16 CPUs on 2 nodes: the kernel's own torture of spin_lock, and the order of spin locks
   CHOICE-parallel  2 CPUs that do run at the same time: the kernel's own torture of spin_lock, and the module's
+
+and for each of poundlock.mutex
+
+  mutex-CHOICE           8 CPUs on 4 nodes: the module's torture of mutexes, the kernel's own, and its test of ww_mutex
+  mutex-CHOICE-parallel  2 CPUs that do run at the same time: the same
 
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
 not the last lines of the console are printed. The last line is `N passed, N failed`.
@@ -65,17 +70,18 @@ class Result:
 
 @dataclass
 class Case:
-    """@run is written to the module; @judge says what is wrong with what came of it, or nothing. @writers: not the module's
-    torture but the kernel's, of so many threads."""
+    """@run is written to the module; @judge says what is wrong with what came of it, or nothing. @command: not the module's
+    torture but another of guest/init's, of which @run is the first argument, and @more are the others."""
 
     run: str
     judge: Callable[[Result], str]
-    writers: int = 0
+    command: str = "run"
+    more: str = f"stall={STALL}"
 
     @property
     def line(self):
         """What the guest is told."""
-        return f"locktorture {self.run} {self.writers}" if self.writers else f"run {self.run} stall={STALL}"
+        return f"{self.command} {self.run} {self.more}"
 
     @property
     def lock(self):
@@ -106,13 +112,18 @@ def within(name, least, most):
     return judge
 
 
-def ends_in(word):
-    """A judge of the kernel's own torture."""
+def says(words):
+    """A judge of the kernel's own tests."""
 
     def judge(result):
-        return "" if f"End of test: {word}" in result.text else f"it did not end in {word}"
+        return "" if words in result.text else f"it did not say '{words}'"
 
     return judge
+
+
+def locktorture(name, word="SUCCESS"):
+    """The kernel's own torture of its lock @name, by 8 writers, which should end in @word."""
+    return Case(name, says(f"End of test: {word}"), "locktorture", "8")
 
 
 @dataclass
@@ -122,8 +133,9 @@ class Guest:
     nodes: int
     thread: str
     cases: list = field(default_factory=list)
-    spin: str = ""  # what poundlock.spin is set to; "": not at all
-    uses: str = ""  # which choice the kernel then says that it uses
+    # poundlock.NAME: what it is set to, and which choice the kernel then says that it uses.
+    sets: dict = field(default_factory=dict)
+    uses: dict = field(default_factory=dict)
 
 
 # A spinning waiter that does not pause keeps an emulated CPU for its whole slice.
@@ -136,7 +148,8 @@ SLEEPING = ["hapax", "mutexee", "shfl_mutex", "shfl_spin", "ticket"]
 
 def guests(names):
     """The guests, and their cases, for the locks of these @names."""
-    torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught)])
+    torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught),
+                                                Case("broken:mutex count=50 threads=16", is_caught)])
     # More threads than CPUs.
     torture.cases += [Case(f"park:{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
     torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
@@ -147,21 +160,47 @@ def guests(names):
 
 
 def own_guests():
-    """Those of the kernel whose spin locks are replaced."""
+    """Those of the kernel whose locks are replaced."""
+    every = spin_guests() + mutex_guests()
+    # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
+    broken = every[1]
+    broken.sets = dict.fromkeys(CHOICES, "frob")
+    broken.uses = dict.fromkeys(CHOICES, "stock")
+    broken.cases.insert(0, locktorture("lock_busted", "FAILURE"))
+    return every
+
+
+# What the kernel has parameters for.
+CHOICES = ["spin", "mutex"]
+
+
+def spin_guests():
     always = "try=0 nest=0 irq=0 hold=32 pause=2"
     remote = {"stock": (400, 1000), "cna": (0, 49), "shfl": (0, 49)}
     every = []
     for choice, (least, most) in remote.items():
-        torture = Case("spin_lock", ends_in("SUCCESS"), writers=8)
-        alone = Guest(choice, 16, 2, "single", [torture], choice, choice)
+        torture, chosen = locktorture("spin_lock"), {"spin": choice}
+        alone = Guest(choice, 16, 2, "single", [torture], chosen, chosen)
         alone.cases += [Case("native count=400", is_sound),
                         Case(f"native count=500 {always}", within("remote_per_1000", least, most))]
         parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)],
-                         choice, choice)
+                         chosen, chosen)
         every += [alone, parallel]
-    # A lock that is none, and a choice that is none: the kernel says so, and takes the stock one.
-    every[1].spin = "frob"
-    every[1].cases.insert(0, Case("lock_busted", ends_in("FAILURE"), writers=8))
+    return every
+
+
+def mutex_guests():
+    every = []
+    for choice in ["stock", "shfl"]:
+        chosen = {"mutex": choice}
+        # More threads than CPUs, which interrupt each other.
+        torture = Case("native:mutex count=300 threads=24", within("interrupted", 1, 10**9))
+        wait_wound = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")
+        every.append(Guest(f"mutex-{choice}", 8, 4, "single", [torture, wait_wound, locktorture("mutex_lock")],
+                           chosen, chosen))
+        torture = Case("native:mutex count=3000 threads=6", within("interrupted", 1, 10**9))
+        every.append(Guest(f"mutex-{choice}-parallel", 2, 2, "multi", [torture, wait_wound, locktorture("mutex_lock")],
+                           chosen, chosen))
     return every
 
 
@@ -290,7 +329,7 @@ def qemu(guest, image, archive):
     return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
                       "-monitor", "none", "-no-reboot", "-net", "none", "-append",
                       "console=ttyS0 quiet panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
-                      "rcupdate.rcu_cpu_stall_suppress=1" + (f" poundlock.spin={guest.spin}" if guest.spin else "")]
+                      "rcupdate.rcu_cpu_stall_suppress=1" + "".join(f" poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 
 def run_guest(guest, image, archive):
@@ -327,12 +366,13 @@ def judge_guest(guest, lines, wrong, count):
                for match in (re.match(r"@@ run (\d+) (.*)", line) for line in lines) if match]
     booted = f"@@ boot {guest.cpus} {guest.nodes}" in lines
     count.case(f"{guest.name}: {guest.cpus} CPUs on {guest.nodes} nodes", "" if booted else "there are others")
-    if guest.spin:
-        count.case(f"{guest.name}: poundlock.spin={guest.spin} is {guest.uses}",
-                   "" if f"@@ spin {guest.uses}" in lines else "the kernel uses another one")
-    if guest.spin != guest.uses:
-        refusal = f"poundlock.spin={guest.spin}: there is no such spin lock; the stock one is used"
-        count.case(f"{guest.name}: the kernel says so", "" if any(refusal in line for line in lines) else "it does not")
+    for name, value in guest.sets.items():
+        uses = guest.uses[name]
+        count.case(f"{guest.name}: poundlock.{name}={value} is {uses}",
+                   "" if f"@@ uses {name} {uses}" in lines else "the kernel uses another one")
+        if value != uses:
+            refused = [line for line in lines if f"poundlock.{name}={value}: there is no such " in line]
+            count.case(f"{guest.name}: the kernel says so", "" if refused else "it does not")
     for number, case in enumerate(guest.cases):
         result = results[number] if number < len(results) else None
         if result and case.judge is not is_refused and not result.text.startswith(f"lock={case.lock} "):
@@ -357,14 +397,16 @@ def run_guests(chosen, image, tree, modules, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", metavar="GUEST", help="run this guest alone")
-    parser.add_argument("--own", action="store_true", help="a kernel with Poundlock's spin locks as its own, too")
+    parser.add_argument("--only", metavar="GUEST", action="append", help="run this guest alone; may be repeated")
+    parser.add_argument("--own", action="store_true", help="a kernel with Poundlock's locks as its own, too")
     parser.add_argument("--if-possible", action="store_true", help="succeed, and say so, where packages are missing")
     arguments = parser.parse_args()
-    stock = [guest for guest in guests(locks()) if arguments.only in (None, guest.name)]
-    owned = [guest for guest in own_guests() if arguments.own and arguments.only in (None, guest.name)]
-    if not stock and not owned:
-        parser.error(f"there is no guest '{arguments.only}'")
+    stock, owned = guests(locks()), own_guests() if arguments.own else []
+    if arguments.only:
+        unknown = set(arguments.only) - {guest.name for guest in stock + owned}
+        if unknown:
+            parser.error(f"there is no guest '{min(unknown)}'")
+        stock, owned = ([guest for guest in some if guest.name in arguments.only] for some in (stock, owned))
     lacking = [package for package in PACKAGES + (own.PACKAGES if owned else []) if not is_installed(package)]
     try:
         if lacking:

@@ -9,7 +9,9 @@
  * locks' names. Settings of the lock (docs/locks.md) may be
  * among those of the run; they stay.
  *
- * park:NAME is one of the locks whose waiters sleep; holders of it sleep now and then, too.
+ * park:NAME is one of the locks whose waiters sleep; native and native:mutex are the kernel's own. Where waiters sleep, holders
+ * do, too, now and then, or keep the lock for longer than the scheduler's slice; and if signals end its waits, threads send
+ * each other signals, and come again when they were interrupted.
  *
  * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
  * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
@@ -31,6 +33,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -60,7 +63,8 @@ struct guarded {
 struct run {
 	const char *name;
 	struct settings set;
-	bool sleeps; /* its lock is one for tasks: no interrupts, and holders sleep now and then */
+	bool sleeps;  /* its lock is one for tasks: no interrupts, and holders sleep now and then */
+	bool signals; /* and signals end waits for it */
 	struct guarded outer, inner, innermost, in_irq;
 	/* Of the outer lock; its holder's. */
 	int last_cpu, last_node;
@@ -76,7 +80,7 @@ struct worker {
 	struct run *run;
 	struct task_struct *task;
 	struct irq_work irq;
-	u64 taken, inner, irqs_queued;
+	u64 taken, inner, irqs_queued, interrupted;
 	atomic_t irqs;
 	u32 random;
 };
@@ -171,10 +175,31 @@ static void take_nested(struct worker *worker)
 	pound_spin_unlock(run->innermost.lock);
 }
 
+/* Takes the outer lock in @state, and again as long as a signal comes first. */
+static void take_or_be_interrupted(struct worker *worker, unsigned int state)
+{
+	while (spin_lock_state(worker->run->outer.lock, state)) {
+		worker->interrupted++;
+		flush_signals(get_current());
+	}
+}
+
+/* Sends another thread a signal, one that kills now and then. */
+static void disturb(struct worker *worker)
+{
+	struct worker *other = &worker->run->workers[draw(worker) % worker->run->set.threads];
+
+	send_sig(draw(worker) % 2 ? SIGKILL : SIGINT, other->task, 1);
+}
+
 static void take_outer(struct worker *worker)
 {
 	struct run *run = worker->run;
 
+	if (run->signals && draw(worker) % 2) {
+		take_or_be_interrupted(worker, draw(worker) % 2 ? TASK_KILLABLE : TASK_INTERRUPTIBLE);
+		return;
+	}
 	if (!run->set.try || draw(worker) % 8) {
 		pound_spin_lock(run->outer.lock);
 		return;
@@ -184,6 +209,18 @@ static void take_outer(struct worker *worker)
 		if (run->sleeps)
 			cond_resched();
 	}
+}
+
+/* As a holder that may sleep, stays for longer now and then. */
+static void stay(struct worker *worker)
+{
+	unsigned long end = jiffies + 2;
+
+	if (!(draw(worker) % 64))
+		schedule_timeout_uninterruptible(1);
+	if (!(draw(worker) % 256))
+		while (time_before(jiffies, end))
+			cpu_relax();
 }
 
 static void one_turn(struct worker *worker)
@@ -207,8 +244,8 @@ static void one_turn(struct worker *worker)
 	relax_up_to(worker, run->set.hold);
 	if (run->set.nest && !(draw(worker) % 32))
 		take_nested(worker);
-	if (run->sleeps && !(draw(worker) % 64))
-		schedule_timeout_uninterruptible(1);
+	if (run->sleeps)
+		stay(worker);
 	leave(&run->outer, worker);
 	pound_spin_unlock(run->outer.lock);
 	worker->taken++;
@@ -228,12 +265,16 @@ static int work(void *argument)
 	struct run *run = worker->run;
 	u32 i;
 
+	allow_signal(SIGINT);
+	allow_signal(SIGKILL);
 	atomic_inc(&run->ready);
 	while (!READ_ONCE(run->go))
 		cond_resched();
 	for (i = 0; i < run->set.count; i++) {
 		if (run->set.irq && !(draw(worker) % 16))
 			worker->irqs_queued += irq_work_queue(&worker->irq);
+		if (run->signals && !(draw(worker) % 4))
+			disturb(worker);
 		one_turn(worker);
 		if (run->set.irq && !(draw(worker) % 16))
 			take_with_irqs_off(worker);
@@ -245,7 +286,7 @@ static int work(void *argument)
 	if (atomic_dec_and_test(&run->working))
 		complete(&run->done);
 	while (!kthread_should_stop())
-		schedule_timeout_interruptible(HZ);
+		schedule_timeout_idle(HZ);
 	return 0;
 }
 
@@ -295,23 +336,24 @@ static u64 lost_of(const struct guarded *guarded, u64 done)
 
 static bool judge(struct run *run, u64 nanoseconds)
 {
-	u64 taken = 0, inner = 0, irqs = 0, lost, overlaps;
+	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, lost, overlaps;
 	u32 i;
 
 	for (i = 0; i < run->set.threads; i++) {
 		taken += run->workers[i].taken;
 		inner += run->workers[i].inner;
 		irqs += atomic_read(&run->workers[i].irqs);
+		interrupted += run->workers[i].interrupted;
 	}
 	lost = lost_of(&run->outer, taken) + lost_of(&run->in_irq, inner + irqs) +
 	       lost_of(&run->inner, run->innermost.before);
 	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps;
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
-		  "remote_per_1000=%llu most_passed=%llu parks=%llu ms=%llu %s",
+		  "remote_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
-		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], nanoseconds / 1000000,
-		  lost || overlaps ? "FAILED" : "ok");
+		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted,
+		  nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
 }
 
@@ -341,6 +383,7 @@ static struct run *create(const char *name, const struct settings *set)
 	*run = (struct run){.name = name,
 			    .set = *set,
 			    .sleeps = spin_find(name)->sleeps,
+			    .signals = spin_find(name)->lock_state,
 			    .last_cpu = -1,
 			    .last_node = NUMA_NO_NODE};
 	if (run->sleeps)

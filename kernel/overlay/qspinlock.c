@@ -25,11 +25,11 @@
 #include <../kernel/locking/qspinlock.c>
 #undef queued_spin_lock_slowpath
 
-#include <linux/debugfs.h>
 #include <linux/init.h>
-#include <linux/seq_file.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
+
+#include "choice.h"
 
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 #error "Poundlock's spin locks know nothing of paravirtual ones: build without PARAVIRT_SPINLOCKS"
@@ -213,7 +213,7 @@ DEFINE_SHOW_ATTRIBUTE(spin);
 
 static int __init show(void)
 {
-	debugfs_create_file("spin", 0400, debugfs_create_dir("poundlock", NULL), NULL, &spin_fops);
+	choice_show("spin", &spin_fops);
 	return 0;
 }
 late_initcall(show);

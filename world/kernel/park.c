@@ -2,17 +2,36 @@
 /*
  * Sleeping, for the kernel's world of tasks: sleepers are in lists by the address that they sleep on. A sleeper compares
  * the value with its list locked, and a waker locks the list after it has changed the value: so that either the sleeper
- * sees the change, or the waker the sleeper.
+ * sees the change, or the waker the sleeper. Locks may be released in handlers of interrupts.
  */
 #include <linux/hash.h>
 #include <linux/list.h>
+#include <linux/preempt.h>
+#include <linux/sched/debug.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/spinlock.h>
 
 /* The kernel's macro needs a name that the world takes away. */
-static void prepare_to_sleep(void)
+static void prepare_to_sleep(unsigned int state)
 {
-	set_current_state(TASK_UNINTERRUPTIBLE);
+	set_current_state(state);
+}
+
+/* Preemption may be off; it is not while we sleep. */
+static void __sched sleep_for(long ticks)
+{
+#ifndef MODULE
+	bool off = preempt_count();
+
+	if (off)
+		sched_preempt_enable_no_resched();
+#endif
+	(void)schedule_timeout(ticks);
+#ifndef MODULE
+	if (off)
+		preempt_disable();
+#endif
 }
 
 #define W_SLEEPS
@@ -48,25 +67,36 @@ static struct bucket *bucket_of(const void *address)
 	return &buckets[hash_ptr(address, BUCKET_BITS)];
 }
 
-/* There are no deadlines yet. */
-void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+static unsigned int state_of(const struct w_deadline *deadline)
+{
+	return deadline ? deadline->state : TASK_UNINTERRUPTIBLE;
+}
+
+void __sched w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
 	struct bucket *bucket = bucket_of(p);
 	struct sleeper sleeper = {.address = p, .task = get_current()};
+	unsigned long flags;
 
-	raw_spin_lock(&bucket->lock);
+	raw_spin_lock_irqsave(&bucket->lock, flags);
 	if (READ_ONCE(*p) != expected) {
-		raw_spin_unlock(&bucket->lock);
+		raw_spin_unlock_irqrestore(&bucket->lock, flags);
 		return;
 	}
 	list_add_tail(&sleeper.link, &bucket->sleepers);
 	/* Before the list is unlocked: a waker that finds us there makes schedule() return. */
-	prepare_to_sleep();
-	raw_spin_unlock(&bucket->lock);
-	schedule();
-	raw_spin_lock(&bucket->lock);
+	prepare_to_sleep(state_of(deadline));
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+	sleep_for(MAX_SCHEDULE_TIMEOUT);
+	raw_spin_lock_irqsave(&bucket->lock, flags);
 	list_del_init(&sleeper.link);
-	raw_spin_unlock(&bucket->lock);
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+void __sched w_nap(const struct w_deadline *deadline)
+{
+	prepare_to_sleep(state_of(deadline));
+	sleep_for(1);
 }
 
 /* Wakes one sleeper on @address, or all. Those that are woken are out of the list, and may be gone at once. */
@@ -75,8 +105,9 @@ static bool wake_one(const void *address)
 	struct bucket *bucket = bucket_of(address);
 	struct task_struct *task = NULL;
 	struct sleeper *sleeper;
+	unsigned long flags;
 
-	raw_spin_lock(&bucket->lock);
+	raw_spin_lock_irqsave(&bucket->lock, flags);
 	list_for_each_entry(sleeper, &bucket->sleepers, link)
 	{
 		if (sleeper->address != address)
@@ -85,7 +116,7 @@ static bool wake_one(const void *address)
 		task = get_task_struct(sleeper->task);
 		break;
 	}
-	raw_spin_unlock(&bucket->lock);
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	if (!task)
 		return false;
 	wake_up_process(task);
@@ -104,4 +135,26 @@ void w_unpark_all(W_ATOMIC(uint32_t) *p)
 	w_event(unpark);
 	while (wake_one(p))
 		;
+}
+
+/* ---- Nodes of those who may leave ---- */
+
+#define TASK_NODES 1024u
+/* As far apart as lets those of different CPUs begin at different ones. */
+#define NODES_APART 37u
+
+static struct w_node task_nodes[TASK_NODES];
+
+void *w_node_claim(void)
+{
+	u32 first = raw_smp_processor_id() * NODES_APART, i;
+	struct w_node *node;
+
+	for (i = 0; i < TASK_NODES; i++) {
+		node = &task_nodes[(first + i) % TASK_NODES];
+		/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+		if (!READ_ONCE(node->status) && !cmpxchg_acquire(&node->status, 0, U32_MAX))
+			return node;
+	}
+	return NULL;
 }

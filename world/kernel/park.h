@@ -7,4 +7,12 @@
 
 void w_park_start(void);
 
+struct w_deadline;
+
+/* Sleeps for a tick, or until @deadline. */
+void w_nap(const struct w_deadline *deadline);
+
+/* A node for a waiter that may leave it in its queue: of a pool for all tasks, any of which may give it back. NULL: it is empty. */
+void *w_node_claim(void);
+
 #endif

@@ -7,8 +7,8 @@
  * off, and a waiter only pauses, whatever `how` says. Handlers of interrupts may use other locks meanwhile: an operation is
  * either one instruction to them, or they leave all as they found it. There are no deadlines and no forks.
  *
- * In a file that defines W_SLEEPS it is that of locks of tasks, which sleep (park.c). Of what is a CPU's own they may use
- * what needs no more than one instruction: nodes of the pool and accounts are not theirs.
+ * In a file that defines W_SLEEPS it is that of locks of tasks, which sleep (park.c), and whose deadlines are signals. Of what
+ * is a CPU's own they may use what needs no more than one instruction: nodes of the pool and accounts are not theirs.
  *
  * Objects are plain ones in the kernel's way, accessed by READ_ONCE() and its like: that nothing else accesses them the
  * other worlds check, where they are _Atomic.
@@ -26,6 +26,7 @@
 #include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <linux/topology.h>
 
@@ -277,8 +278,10 @@ static inline struct w_account *w_account(const void *lock)
 
 /* ---- Waiting ---- */
 
+/* A time; or, for locks of tasks, that the task has a signal that it would look at in @state: TASK_INTERRUPTIBLE, TASK_KILLABLE. */
 struct w_deadline {
 	u64 at;
+	unsigned int state;
 };
 
 enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
@@ -288,11 +291,6 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
 #define w_deadline_at(time) ((struct w_deadline){.at = (time)})
 
-static inline bool w_expired(const struct w_deadline *deadline)
-{
-	return deadline && local_clock() >= deadline->at;
-}
-
 static inline void w_pause_for(uint32_t pauses)
 {
 	while (pauses--)
@@ -301,7 +299,18 @@ static inline void w_pause_for(uint32_t pauses)
 
 #ifdef W_SLEEPS
 
-#define w_yield() cond_resched()
+/* Once it has, it has until the task looks at its signals. */
+static inline bool w_expired(const struct w_deadline *deadline)
+{
+	return deadline && signal_pending_state(deadline->state, get_current());
+}
+
+/* A waiter that has preemption off waits for one that has, too. */
+#define w_yield()                       \
+	do {                            \
+		if (!preempt_count())   \
+			cond_resched(); \
+	} while (0)
 void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 void w_unpark(W_ATOMIC(uint32_t) *p);
 void w_unpark_all(W_ATOMIC(uint32_t) *p);
@@ -311,13 +320,18 @@ static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadli
 {
 	cpu_relax();
 	if (how == W_SPIN || how == W_YIELD)
-		cond_resched();
+		w_yield();
 	else if (reads >= W_SPIN_PAUSES || need_resched())
 		return false;
 	return !w_expired(deadline);
 }
 
 #else
+
+static inline bool w_expired(const struct w_deadline *deadline)
+{
+	return deadline && local_clock() >= deadline->at;
+}
 
 #define w_yield() cpu_relax()
 

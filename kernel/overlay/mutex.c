@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Takes the place of Linux's kernel/locking/mutex.c: the same struct mutex and the same functions, and behind them what the
+ * boot parameter names:
+ *
+ *	poundlock.mutex=stock|shfl
+ *
+ * stock is the file that this one replaces, as it is; ww_mutex is always built on that. shfl is core/shfl_mutex.h in the bytes
+ * of the struct mutex:
+ *
+ *   owner       its halves: `spinner` and `state`, of which core/shfl_mutex.h has the diagram. A mutex that stock took, as a
+ *               ww_mutex, has a pointer there, whose highest bit is set as is that of no state
+ *   wait_lock   not used
+ *   osq         not used
+ *   wait_list   `tail`, which before the first contention is what a list that is empty has, and `heir`
+ *
+ * So a struct mutex is as large as stock's, and initialised by the same means.
+ *
+ * Promises: mutual exclusion. Order and bypass are core/shfl_mutex.h's, with its default settings. Waiters spin for a bounded
+ * time, and not if their CPU is wanted, then sleep. A waiter that is interrupted leaves at once: its node, of a pool (park.h),
+ * stays until those before it have had their turn; others' are on their stacks. If the pool is empty, a waiter that can be
+ * interrupted tries each tick, and has no place in the queue. The last access to the mutex is the store that releases
+ * it: who takes it next may free it, which stock does not promise.
+ * The word has no owner: nobody can tell from a mutex who holds it, and waiters do not look whether that one runs.
+ */
+#include <linux/debug_locks.h>
+#include <linux/export.h>
+#include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/mutex.h>
+#include <linux/osq_lock.h>
+#include <linux/perf_event.h>
+#include <linux/sched/debug.h>
+#include <linux/sched/rt.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/wake_q.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/trace_events.h>
+#include <linux/ww_mutex.h>
+
+#include "choice.h"
+
+/* ---- The original, under other names ---- */
+
+#define mutex_is_locked stock_mutex_is_locked
+#define mutex_trylock stock_mutex_trylock
+#define mutex_unlock stock_mutex_unlock
+#define atomic_dec_and_mutex_lock stock_atomic_dec_and_mutex_lock
+bool mutex_is_locked(struct mutex *lock);
+int mutex_trylock(struct mutex *lock);
+void mutex_unlock(struct mutex *lock);
+int atomic_dec_and_mutex_lock(atomic_t *count, struct mutex *lock);
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+#define mutex_lock_nested stock_mutex_lock_nested
+#define _mutex_lock_nest_lock stock_mutex_lock_nest_lock
+#define mutex_lock_killable_nested stock_mutex_lock_killable_nested
+#define mutex_lock_interruptible_nested stock_mutex_lock_interruptible_nested
+#define mutex_lock_io_nested stock_mutex_lock_io_nested
+void mutex_lock_nested(struct mutex *lock, unsigned int subclass);
+void _mutex_lock_nest_lock(struct mutex *lock, struct lockdep_map *nest);
+int mutex_lock_killable_nested(struct mutex *lock, unsigned int subclass);
+int mutex_lock_interruptible_nested(struct mutex *lock, unsigned int subclass);
+void mutex_lock_io_nested(struct mutex *lock, unsigned int subclass);
+#else
+#define mutex_lock stock_mutex_lock
+#define mutex_lock_killable stock_mutex_lock_killable
+#define mutex_lock_interruptible stock_mutex_lock_interruptible
+#define mutex_lock_io stock_mutex_lock_io
+void mutex_lock(struct mutex *lock);
+int mutex_lock_killable(struct mutex *lock);
+int mutex_lock_interruptible(struct mutex *lock);
+void mutex_lock_io(struct mutex *lock);
+#endif
+
+#include <../kernel/locking/mutex.c>
+
+#undef mutex_is_locked
+#undef mutex_trylock
+#undef mutex_unlock
+#undef atomic_dec_and_mutex_lock
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+#undef mutex_lock_nested
+#undef _mutex_lock_nest_lock
+#undef mutex_lock_killable_nested
+#undef mutex_lock_interruptible_nested
+#undef mutex_lock_io_nested
+#else
+#undef mutex_lock
+#undef mutex_lock_killable
+#undef mutex_lock_interruptible
+#undef mutex_lock_io
+#endif
+
+static DEFINE_STATIC_KEY_FALSE(by_shfl);
+
+/* ---- ShflLock in a struct mutex ---- */
+
+/* The world's sleeping, too: this is the one file of it in the kernel. */
+#include "park.c"
+
+#include "shuffle.h"
+
+#define SHFL_MUTEX_FRAME
+struct shfl_mutex {
+#ifdef __LITTLE_ENDIAN
+	W_ATOMIC(uint32_t) spinner;
+	W_ATOMIC(uint32_t) state;
+#else
+	W_ATOMIC(uint32_t) state;
+	W_ATOMIC(uint32_t) spinner;
+#endif
+	W_ATOMIC(uint32_t) generation; /* always 0: nothing forks here */
+	char unused[offsetof(struct mutex, wait_list) - 3 * sizeof(uint32_t)];
+	shfl_tail tail;
+	W_ATOMIC(uint32_t) *heir;
+};
+
+static_assert(offsetof(struct shfl_mutex, spinner) / 8 == offsetof(struct mutex, owner) / 8);
+static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_list));
+static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than stock's");
+
+#include "shfl_mutex.h"
+
+#define SET(lock, key, otherwise, ...) .key = (otherwise),
+static const struct shfl_mutex_policy settings = {.wait = WAIT_PARK, shfl_mutex_settings(SET)};
+
+static __always_inline struct shfl_mutex *shfl_of(struct mutex *mutex)
+{
+	return (struct shfl_mutex *)mutex;
+}
+
+/* Whether stock has taken @mutex. */
+static __always_inline bool is_stock(const struct mutex *mutex)
+{
+	return atomic_long_read(&mutex->owner) < 0;
+}
+
+/* The tail that __mutex_init() and initialisers leave becomes one of core/'s. */
+static void prepare_tail(struct mutex *mutex)
+{
+	struct shfl_node *untouched = (struct shfl_node *)&mutex->wait_list;
+
+	/* relaxed, both: only the first waiters ever see it, and the exchange of the tail decides between them */
+	if (w_load_relaxed(&shfl_of(mutex)->tail) == untouched)
+		(void)w_compare_exchange_relaxed(&shfl_of(mutex)->tail, &untouched, NULL);
+}
+
+/* Waits for @lock as one who may leave: false if a signal came first. */
+static bool wait_or_leave(struct shfl_mutex *lock, const struct w_deadline *deadline)
+{
+	struct shfl_node *node;
+
+	if (shfl_mutex_spin(lock, settings, deadline))
+		return true;
+	if (w_expired(deadline))
+		return false;
+	node = w_node_claim();
+	if (node)
+		return shfl_mutex_acquire_queued(lock, node, settings, deadline);
+	while (!shfl_mutex_try_acquire(lock)) {
+		if (w_expired(deadline))
+			return false;
+		w_nap(deadline);
+	}
+	return true;
+}
+
+/* Takes @mutex, which was not free a moment ago: 0, or -EINTR if a signal that @state knows came first. */
+static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, unsigned long ip)
+{
+	const struct w_deadline deadline = {.state = state};
+	bool taken;
+
+	lock_contended(&mutex->dep_map, ip);
+	trace_contention_begin(mutex, LCB_F_MUTEX);
+	prepare_tail(mutex);
+	/* Who enters the queue is not preempted before its node is linked: others wait for that. */
+	preempt_disable();
+	taken = state == TASK_UNINTERRUPTIBLE ? shfl_mutex_acquire_slow(shfl_of(mutex), settings, NULL)
+					      : wait_or_leave(shfl_of(mutex), &deadline);
+	preempt_enable();
+	trace_contention_end(mutex, taken ? 0 : -EINTR);
+	return taken ? 0 : -EINTR;
+}
+
+static __always_inline int shfl_take(struct mutex *mutex, unsigned int state, unsigned int subclass,
+				     struct lockdep_map *nest, unsigned long ip)
+{
+	int error = 0;
+
+	might_sleep();
+	MUTEX_WARN_ON(mutex->magic != mutex);
+	mutex_acquire_nest(&mutex->dep_map, subclass, 0, nest, ip);
+	if (unlikely(!shfl_mutex_try_acquire(shfl_of(mutex))))
+		error = wait_for(mutex, state, ip);
+	if (error)
+		mutex_release(&mutex->dep_map, ip);
+	else
+		lock_acquired(&mutex->dep_map, ip);
+	return error;
+}
+
+/* ---- The kernel's functions ---- */
+
+bool mutex_is_locked(struct mutex *lock)
+{
+	if (static_branch_unlikely(&by_shfl) && !is_stock(lock))
+		/* relaxed: who asks knows that it may change at once */
+		return w_load_relaxed(&shfl_of(lock)->state) & SHFL_MUTEX_LOCKED;
+	return stock_mutex_is_locked(lock);
+}
+EXPORT_SYMBOL(mutex_is_locked);
+
+int __sched mutex_trylock(struct mutex *lock)
+{
+	bool taken;
+
+	if (!static_branch_unlikely(&by_shfl))
+		return stock_mutex_trylock(lock);
+	MUTEX_WARN_ON(lock->magic != lock);
+	taken = shfl_mutex_try_acquire(shfl_of(lock));
+	if (taken)
+		mutex_acquire(&lock->dep_map, 0, 1, _RET_IP_);
+	return taken;
+}
+EXPORT_SYMBOL(mutex_trylock);
+
+/* A mutex that was taken before the choice is released as it was taken: that under which static keys are switched is one. */
+void __sched mutex_unlock(struct mutex *lock)
+{
+	bool held;
+
+	if (!static_branch_unlikely(&by_shfl) || is_stock(lock)) {
+		stock_mutex_unlock(lock);
+		return;
+	}
+	MUTEX_WARN_ON(lock->magic != lock);
+	mutex_release(&lock->dep_map, _RET_IP_);
+	held = shfl_mutex_release(shfl_of(lock), settings);
+	MUTEX_WARN_ON(!held);
+}
+EXPORT_SYMBOL(mutex_unlock);
+
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+
+void __sched mutex_lock_nested(struct mutex *lock, unsigned int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_take(lock, TASK_UNINTERRUPTIBLE, subclass, NULL, _RET_IP_);
+	else
+		stock_mutex_lock_nested(lock, subclass);
+}
+EXPORT_SYMBOL_GPL(mutex_lock_nested);
+
+void __sched _mutex_lock_nest_lock(struct mutex *lock, struct lockdep_map *nest)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_take(lock, TASK_UNINTERRUPTIBLE, 0, nest, _RET_IP_);
+	else
+		stock_mutex_lock_nest_lock(lock, nest);
+}
+EXPORT_SYMBOL_GPL(_mutex_lock_nest_lock);
+
+int __sched mutex_lock_killable_nested(struct mutex *lock, unsigned int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_take(lock, TASK_KILLABLE, subclass, NULL, _RET_IP_);
+	return stock_mutex_lock_killable_nested(lock, subclass);
+}
+EXPORT_SYMBOL_GPL(mutex_lock_killable_nested);
+
+int __sched mutex_lock_interruptible_nested(struct mutex *lock, unsigned int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_take(lock, TASK_INTERRUPTIBLE, subclass, NULL, _RET_IP_);
+	return stock_mutex_lock_interruptible_nested(lock, subclass);
+}
+EXPORT_SYMBOL_GPL(mutex_lock_interruptible_nested);
+
+void __sched mutex_lock_io_nested(struct mutex *lock, unsigned int subclass)
+{
+	int token = io_schedule_prepare();
+
+	mutex_lock_nested(lock, subclass);
+	io_schedule_finish(token);
+}
+EXPORT_SYMBOL_GPL(mutex_lock_io_nested);
+
+#else
+
+void __sched mutex_lock(struct mutex *lock)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_take(lock, TASK_UNINTERRUPTIBLE, 0, NULL, _RET_IP_);
+	else
+		stock_mutex_lock(lock);
+}
+EXPORT_SYMBOL(mutex_lock);
+
+int __sched mutex_lock_interruptible(struct mutex *lock)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_take(lock, TASK_INTERRUPTIBLE, 0, NULL, _RET_IP_);
+	return stock_mutex_lock_interruptible(lock);
+}
+EXPORT_SYMBOL(mutex_lock_interruptible);
+
+int __sched mutex_lock_killable(struct mutex *lock)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_take(lock, TASK_KILLABLE, 0, NULL, _RET_IP_);
+	return stock_mutex_lock_killable(lock);
+}
+EXPORT_SYMBOL(mutex_lock_killable);
+
+void __sched mutex_lock_io(struct mutex *lock)
+{
+	int token = io_schedule_prepare();
+
+	mutex_lock(lock);
+	io_schedule_finish(token);
+}
+EXPORT_SYMBOL_GPL(mutex_lock_io);
+
+#endif
+
+/* True, and @lock is held, if @count is now 0. */
+int atomic_dec_and_mutex_lock(atomic_t *count, struct mutex *lock)
+{
+	if (atomic_add_unless(count, -1, 1))
+		return 0;
+	mutex_lock(lock);
+	if (atomic_dec_and_test(count))
+		return 1;
+	mutex_unlock(lock);
+	return 0;
+}
+EXPORT_SYMBOL(atomic_dec_and_mutex_lock);
+
+/* ---- The choice, while there is one task yet ---- */
+
+static int __init choose(char *name)
+{
+	if (!strcmp(name, "shfl")) {
+		w_park_start();
+		static_branch_enable(&by_shfl);
+	} else if (strcmp(name, "stock")) {
+		pr_err("poundlock.mutex=%s: there is no such mutex; the stock one is used\n", name);
+	}
+	return 0;
+}
+early_param("poundlock.mutex", choose);
+
+static int mutex_show(struct seq_file *file, void *unused)
+{
+	seq_printf(file, "%s\n", static_key_enabled(&by_shfl) ? "shfl" : "stock");
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(mutex);
+
+static int __init show(void)
+{
+	choice_show("mutex", &mutex_fops);
+	return 0;
+}
+late_initcall(show);
