@@ -44,6 +44,7 @@ EXPERIMENTS = (
     Experiment("shfl-hash-1", tuple(dict.fromkeys((*NUMA, *BLOCKING))), "1,2,8"),
     Experiment("shfl-hash-rw-1", READERS, "1,2,8"),
     Experiment("shfl-hash-rw-50", READERS, "1,2,8"),
+    Experiment("oversubscription", tuple(dict.fromkeys((*BLOCKING, "mcs", "cna"))), "1x,4x,16x"),
     Experiment("ron-1us", ROUTE, "2"),
     Experiment("ron-10us", ROUTE, "1,2,8"),
     Experiment("ron-100us", ROUTE, "2"),

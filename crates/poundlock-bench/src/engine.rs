@@ -147,7 +147,7 @@ unsafe impl<L: Lock> Sync for Arena<'_, L> {}
 /// Runs a job in this process. The settings of the lock become those of its spec, and the library counts events from
 /// now on; so it is meant for a process of its own, which a lock that hangs takes along.
 pub fn run(job: &Job) -> Result<Counts, BenchError> {
-    job.workload.check()?;
+    job.workload.check_native()?;
     if job.threads == 0 {
         return error("a workload needs at least one thread");
     }
@@ -549,6 +549,7 @@ mod tests {
             classes: vec![Class { inside, ..Class::default() }],
             readers: false,
             placement: crate::workload::Placement::Free,
+            threads_per_cpu: vec![],
             timed: 1,
             seed: 1,
         };

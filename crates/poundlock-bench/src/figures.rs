@@ -180,6 +180,7 @@ mod tests {
             classes: vec![Class { nice, ..Class::default() }, Class::default()],
             readers: false,
             placement: Placement::Free,
+            threads_per_cpu: vec![],
             timed: 2,
             seed: 1,
         }

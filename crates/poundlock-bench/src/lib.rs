@@ -15,4 +15,4 @@ mod workload;
 
 pub use engine::{Counts, Job, Limit, ThreadCounts, run};
 pub use lock::{NATIVE, check_rwlock, rwlocks};
-pub use workload::{BenchError, Class, Placement, Section, Unit, Work, Workload};
+pub use workload::{BenchError, Class, CpuMax, Placement, Section, Unit, Work, Workload};

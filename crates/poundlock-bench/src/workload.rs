@@ -38,6 +38,9 @@ pub struct Workload {
     /// Where the threads run.
     #[serde(default)]
     pub placement: Placement,
+    /// How many threads it is meant for, as so many for each CPU; empty: whoever runs it says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads_per_cpu: Vec<usize>,
     /// Each thread's acquisitions of which the times are taken: every one (1), every second (2), ...
     pub timed: u32,
     /// What all that is drawn is drawn from.
@@ -106,6 +109,19 @@ pub struct Class {
     /// Makes the class a tenant of this weight, for the locks that keep shares by group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<u32>,
+    /// Makes the class a control group that may use so much CPU time: only simulated systems have such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_max: Option<CpuMax>,
+}
+
+/// A control group's limit, in microseconds as cgroup v2's cpu.max has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuMax {
+    /// CPU time, of all threads together, in each period.
+    pub quota: u64,
+    /// How long that is.
+    pub period: u64,
 }
 
 fn one() -> u32 {
@@ -114,7 +130,15 @@ fn one() -> u32 {
 
 impl Default for Class {
     fn default() -> Class {
-        Class { share: 1, inside: Work::default(), outside: Work::default(), nice: 0, weight: None, tenant: None }
+        Class {
+            share: 1,
+            inside: Work::default(),
+            outside: Work::default(),
+            nice: 0,
+            weight: None,
+            tenant: None,
+            cpu_max: None,
+        }
     }
 }
 
@@ -161,6 +185,11 @@ const MOST: u32 = 1 << 24;
 /// Of a thread or a tenant: more than the scheduler knows.
 const MOST_WEIGHT: u32 = 1 << 20;
 const LONGEST_NS: u64 = 10_000_000_000;
+/// Of threads for each CPU.
+const MOST_PER_CPU: usize = 1024;
+/// As the kernel allows, in microseconds: of a quota and of a period the least, of a period the most.
+const LEAST_CPU_MAX: u64 = 1_000;
+const LONGEST_PERIOD: u64 = 1_000_000;
 
 impl Workload {
     /// Reads a description.
@@ -182,10 +211,21 @@ impl Workload {
         if self.classes.iter().any(|class| class.share == 0 || class.share > 1024) {
             return error("share: not a number from 1 to 1024");
         }
+        if let Some(wrong) = self.threads_per_cpu.iter().find(|threads| !(1..=MOST_PER_CPU).contains(*threads)) {
+            return error(format!("threads_per_cpu: {wrong} is not a number from 1 to {MOST_PER_CPU}"));
+        }
         if self.timed == 0 {
             return error("timed: not a number of at least 1");
         }
         self.classes.iter().try_for_each(Class::check)
+    }
+
+    /// Whether it can be run on this machine.
+    pub fn check_native(&self) -> Result<(), BenchError> {
+        if self.classes.iter().any(|class| class.cpu_max.is_some()) {
+            return error("cpu_max: only poundlock sim makes control groups; natively, run the whole benchmark in one");
+        }
+        self.check()
     }
 
     /// The class of thread `index`: each round deals as many to a class as its share says.
@@ -240,6 +280,13 @@ impl Class {
             if weight.is_some_and(|weight| !(1..=MOST_WEIGHT).contains(&weight)) {
                 return error(format!("{name}: not a weight from 1 to {MOST_WEIGHT}"));
             }
+        }
+        if let Some(CpuMax { quota, period }) = self.cpu_max
+            && (quota < LEAST_CPU_MAX || !(LEAST_CPU_MAX..=LONGEST_PERIOD).contains(&period))
+        {
+            return error(format!(
+                "cpu_max: {quota} of {period} us: a quota is at least {LEAST_CPU_MAX}, a period from that to {LONGEST_PERIOD}"
+            ));
         }
         if (-20..=19).contains(&self.nice) {
             Ok(())
@@ -302,6 +349,9 @@ mod tests {
             ("nice = -5", "nice = -21", "nice: -21"),
             ("nice = -5", "weight = 0", "weight: not"),
             ("nice = -5", "tenant = 2000000", "tenant: not"),
+            ("timed = 1", "timed = 1\nthreads_per_cpu = [1, 0]", "threads_per_cpu: 0"),
+            ("nice = -5", "cpu_max = { quota = 999, period = 100000 }", "cpu_max: 999"),
+            ("nice = -5", "cpu_max = { quota = 5000, period = 2000000 }", "cpu_max: 5000 of 2000000"),
             ("length = 1000,", "length = 10000000001,", "inside: 10000000001"),
         ] {
             let message = Workload::from_toml(&CFL.replacen(from, to, 1)).expect_err(to).to_string();

@@ -16,6 +16,7 @@ fn workload(section: Section) -> Workload {
         classes: vec![class],
         readers: false,
         placement: Placement::Free,
+        threads_per_cpu: vec![],
         timed: 3,
         seed: 1,
     }

@@ -28,6 +28,7 @@ mod spec;
 mod stat;
 mod stats;
 mod text_table;
+mod threads;
 mod top;
 mod topo;
 

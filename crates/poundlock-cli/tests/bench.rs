@@ -197,6 +197,11 @@ fn bad_input_is_one_line() {
     let file = directory.path().join("bad.toml");
     std::fs::write(&file, "name = 1\n").expect("the test's directory takes files");
     let bad = file.to_str().expect("UTF-8");
+    let group = directory.path().join("group.toml");
+    let text = "name = \"a\"\nsource = \"a\"\nsection = { kind = \"none\" }\ntimed = 1\n\
+                classes = [{ cpu_max = { quota = 5000, period = 10000 } }]\n";
+    std::fs::write(&group, text).expect("the test's directory takes files");
+    let group = group.to_str().expect("UTF-8");
     for (options, words) in [
         (&["map", "-l", "mcs,nosuch"][..], &["nosuch"][..]),
         (&["map", "-l", "native"], &["native"]),
@@ -218,6 +223,7 @@ fn bad_input_is_one_line() {
         (&["nosuch"], &["nosuch"]),
         (&["file", "/no/such/file"], &["/no/such/file"]),
         (&["file", bad], &[bad, "line 1"]),
+        (&["file", group, "-l", "mcs"], &["cpu_max", "poundlock sim"]),
         (&["loop", "--json", "/no/such/directory/file"], &["/no/such/directory/file"]),
         (&["loop", "--svg", "/no/such/directory/file"], &["/no/such/directory/file"]),
     ] {

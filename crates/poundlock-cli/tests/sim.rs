@@ -38,6 +38,24 @@ fn a_sweep_has_every_point_with_medians_over_seeds() {
 }
 
 #[test]
+fn a_workload_may_say_how_many_threads_for_each_cpu() {
+    let folder = scratch();
+    let file = folder.path().join("crowd.toml");
+    let text = "name = \"crowd\"\nsource = \"a test\"\nsection = { kind = \"none\" }\nclasses = [{}]\n\
+                threads_per_cpu = [1, 4]\ntimed = 1\n";
+    std::fs::write(&file, text).expect("the test's directory takes files");
+    let file = file.to_str().expect("UTF-8");
+    let threads = |options: &[&str]| {
+        let sweep = ["sim", "sweep", "-m", "i9-12900k", "-w", file, "-d", "100us", "-l", "shfl_mutex", "-n", "1"];
+        let output = output(poundlock(sweep).args(options).args(["--json", "-"]));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["threads"].clone()
+    };
+    assert_eq!(threads(&[]), json!([24, 96]));
+    assert_eq!(threads(&["-t", "3,2x"]), json!([3, 48]), "what is asked for goes first");
+}
+
+#[test]
 fn the_same_seeds_give_the_same_bytes_however_many_at_a_time() {
     let bytes = |options: &[&str]| {
         let sweep = ["sim", "sweep", "-l", "mcs,ttas,shfl_spin", "-t", "2,20", "-n", "2", "--json", "-"];
@@ -347,7 +365,8 @@ fn bad_input_is_one_line() {
     ] {
         assert_refused(poundlock(["sim", "sweep", "-t", "2"]).args(options), 125, words);
     }
-    for (threads, words) in [("0", "'0'"), ("2,2", "twice"), ("x", "'x'")] {
+    assert_refused(poundlock(["sim", "sweep", "-l", "mcs"]).args(SMALL), 125, &["--threads", "cna-map"]);
+    for (threads, words) in [("0", "'0'"), ("2,2", "twice"), ("x", "'x'"), ("24,1x", "twice"), ("1..2x", "1..2x")] {
         assert_refused(poundlock(["sim", "sweep", "-t", threads]).args(SMALL), 125, &[words, "--threads"]);
     }
 }

@@ -111,7 +111,7 @@ offer! {
     sim_fence(engine) { engine.fence() }
     sim_wait_begin(engine, how: u32) { engine.wait_begin(how) }
     sim_wait_again(engine, deadline: u64) -> bool { engine.wait_again(until(deadline)) }
-    sim_wait_end(engine) { engine.wait_end() }
+    sim_wait_end(engine) { engine.wait_end(false) }
     sim_pause(engine, pauses: u32) { engine.pause_for(pauses) }
     sim_yield(engine) { engine.yield_cpu() }
     sim_park(engine, object: usize, expected: u32, deadline: u64) { engine.park(object, expected.into(), until(deadline)) }

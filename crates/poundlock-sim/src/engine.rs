@@ -33,8 +33,10 @@ const W_SPIN: u32 = 0;
 const W_YIELD: u32 = 1;
 const W_POLITE: u32 = 3;
 
-/// What `world/user` has as SPIN_NANOSECONDS.
+/// What `world/user` has as SPIN_NANOSECONDS, W_SPIN_PARTS and W_SPINS_WHOLE.
 const SPIN_NANOSECONDS: f64 = 5000.0;
+const SPIN_PARTS: u32 = 16;
+const SPINS_WHOLE: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
@@ -48,6 +50,10 @@ pub(crate) enum What {
     Slice,
     /// An idle CPU looks at its queue.
     Pick,
+    /// What a CPU has of its group's quota is used up.
+    Quota,
+    /// A group's next period begins.
+    Period,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,7 +61,7 @@ struct Event {
     at: Time,
     order: u64,
     what: What,
-    /// The thread or the CPU.
+    /// The thread, the CPU or the control group.
     of: u32,
     /// It is void if the generation has changed.
     generation: u32,
@@ -111,6 +117,27 @@ struct Wait {
     counted: bool,
 }
 
+/// A thread's luck with polite spins, as `world/user` keeps it: of 16 parts it loses one for each that was in vain.
+#[derive(Clone, Copy, Default)]
+struct Luck {
+    spins: u32,
+    parts_lost: u32,
+}
+
+impl Luck {
+    /// How long the next one is at most: one of so many is whole.
+    fn budget(&mut self) -> Time {
+        self.spins += 1;
+        let lost = if self.spins.is_multiple_of(SPINS_WHOLE) { 0 } else { self.parts_lost };
+        ns(SPIN_NANOSECONDS) * Time::from(SPIN_PARTS - lost) / Time::from(SPIN_PARTS)
+    }
+
+    fn note(&mut self, in_vain: bool) {
+        self.parts_lost =
+            if in_vain { (self.parts_lost + 1).min(SPIN_PARTS - 1) } else { self.parts_lost.saturating_sub(1) };
+    }
+}
+
 /// Plain loads of one line after the other.
 #[derive(Clone, Copy, Default)]
 struct Walk {
@@ -139,12 +166,15 @@ pub(crate) struct Thread {
     seen: Option<(LineId, u32)>,
     walk: Walk,
     wait: Wait,
+    luck: Luck,
     pub sleeps_on: Option<(LineId, usize)>,
     /// The address of the last load.
     last_load: usize,
     pub virtual_run: Time,
     pub on_since: Time,
     pub weight: u32,
+    /// The control group that limits its CPU time.
+    pub group: Option<usize>,
     computing: bool,
     /// What each plain access of a section costs beside the access.
     pub step: Time,
@@ -289,11 +319,13 @@ impl Engine {
             seen: None,
             walk: Walk::default(),
             wait: Wait::default(),
+            luck: Luck::default(),
             sleeps_on: None,
             last_load: 0,
             virtual_run: 0,
             on_since: 0,
             weight,
+            group: None,
             computing: false,
             step: 0,
             next_interrupt: NEVER,
@@ -399,6 +431,8 @@ impl Engine {
             }
             What::Slice => self.slice_over(event.of as usize, event.generation),
             What::Pick => self.pick_event(event.of as usize),
+            What::Quota => self.quota_over(event.of as usize, event.generation),
+            What::Period => self.period_begins(event.of as usize),
         }
     }
 
@@ -931,7 +965,7 @@ impl Engine {
         let most = self.machine.cpus.len() as u64 - 1;
         if how != W_SPIN && self.load(self.spinners, 4) < most {
             self.update(self.spinners, 4, |count| Some(count + 1));
-            wait.left = ns(SPIN_NANOSECONDS);
+            wait.left = if how == W_POLITE { self.me().luck.budget() } else { ns(SPIN_NANOSECONDS) };
             wait.counted = true;
             // The word that is waited for was read before.
             self.me().seen = None;
@@ -939,9 +973,13 @@ impl Engine {
         self.me().wait = wait;
     }
 
-    pub fn wait_end(&mut self) {
+    /// The wait is over, or its budget is spent.
+    pub fn wait_end(&mut self, in_vain: bool) {
         if std::mem::take(&mut self.me().wait.counted) {
             self.update(self.spinners, 4, |count| Some(count - 1));
+            if self.me().wait.how == W_POLITE {
+                self.me().luck.note(in_vain);
+            }
         }
     }
 
@@ -964,7 +1002,7 @@ impl Engine {
             }
             return true;
         }
-        self.wait_end();
+        self.wait_end(true);
         match wait.how {
             W_SPIN => self.spin(deadline),
             W_YIELD => self.yield_cpu(),
@@ -1156,7 +1194,7 @@ mod tests {
         if sim().load(word, 4) != value {
             sim().wait_begin(how);
             while sim().wait_again(NEVER) && sim().load(word, 4) != value {}
-            sim().wait_end();
+            sim().wait_end(false);
         }
     }
 
@@ -1193,6 +1231,30 @@ mod tests {
             message.contains("thread 0 on CPU 0 sleeps on the word+0x0 (= 0): nobody has written there"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn polite_spins_in_vain_grow_shorter_and_others_long_again() {
+        let bodies: Vec<fn(usize)> = vec![|word| {
+            // How long a thread waits before it would sleep for a word that nobody writes.
+            let spin = || {
+                let began = sim().now;
+                await_value(word, 2, W_POLITE);
+                sim().now - began
+            };
+            let (first, second) = (spin(), spin());
+            assert!(second < first && first < ns(2.0 * SPIN_NANOSECONDS), "{first}, then {second}");
+            let last = (0..SPINS_WHOLE - 3).fold(second, |_, _| spin());
+            assert!(last < first / 4, "{first}, at last {last}");
+            assert!(spin() > first * 3 / 4, "one of so many is whole");
+            for _ in 0..SPINS_WHOLE {
+                sim().wait_begin(W_POLITE);
+                sim().wait_end(false);
+            }
+            let again = spin();
+            assert!(again > first * 3 / 4, "{again} after luck");
+        }];
+        with_threads(bodies).expect("it comes to its end");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::machine::{Machine, SimError, Time, error, ns};
 use crate::memory::Traffic;
 use crate::random::Random;
 use crate::trace::{Trace, TraceEvent};
-use poundlock_bench::{Class, Counts, Placement, Section, ThreadCounts, Unit, Work, Workload};
+use poundlock_bench::{Class, Counts, CpuMax, Placement, Section, ThreadCounts, Unit, Work, Workload};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -89,6 +89,8 @@ struct Shared {
     end: Time,
     step: Time,
     step_nanoseconds: f64,
+    /// Of each class, its control group.
+    groups: Vec<Option<usize>>,
     /// Under a lock that readers share, only writers' are seen.
     sections: u64,
     total: u64,
@@ -169,6 +171,11 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
         engine.prepare(|| unsafe { abi::sim_group_weight_set(group as u32 % GROUPS, weight) });
     }
     let warmup = ns(point.warmup * 1e9);
+    let groups = workload.classes.iter().map(|class| {
+        let CpuMax { quota, period } = class.cpu_max?;
+        Some(engine.system.add_group(ns(quota as f64 * 1e3), ns(period as f64 * 1e3)))
+    });
+    let groups = groups.collect();
     Rc::new(RefCell::new(Shared {
         settings,
         data,
@@ -178,6 +185,7 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
         end: warmup + ns(point.measured * 1e9),
         step: ns(point.step),
         step_nanoseconds: point.machine.cycle * STEP_CYCLES,
+        groups,
         workload,
         sections: 0,
         total: 0,
@@ -214,6 +222,7 @@ fn spawn(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, index: usize, cpu: u
     let record = engine.spawn(cpu, nice as u32, bytes + 64, move || worker.work(&own, bytes));
     // SAFETY: the record is of so many zeroed bytes.
     engine.prepare(|| unsafe { abi::sim_self_make(record as *mut _, random.next() as u32 | 1, weight, group) });
+    engine.threads[index].group = shared.borrow().groups[number];
 }
 
 /// A simulated thread at work. Nothing of it is held across a switch but copies.

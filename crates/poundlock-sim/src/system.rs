@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulated operating system: run queues by virtual time as CFS has them, slices, preemption, futexes, migration.
+//! The simulated operating system: run queues by virtual time as CFS has them, slices, preemption, futexes, migration,
+//! and control groups whose CPU time is limited.
 
-use crate::engine::{Engine, NEVER, State, ThreadId, What};
+use crate::engine::{Engine, NEVER, State, Thread, ThreadId, What};
 use crate::machine::{Machine, Time};
 use crate::trace::Mark;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,11 +24,52 @@ struct Bucket {
     busy: Time,
 }
 
+/// What a CPU takes of a group's quota at a time, and what it keeps of that when the group has nothing to do there:
+/// Linux's sched_cfs_bandwidth_slice_us and min_cfs_rq_runtime.
+const QUOTA_SLICE: Time = 5_000_000_000;
+const QUOTA_KEPT: Time = 1_000_000_000;
+
+/// A control group with a limit, as cgroup v2's cpu.max sets it.
+pub(crate) struct Group {
+    quota: Time,
+    period: Time,
+    /// Of this period's quota, what no CPU has taken.
+    left: Time,
+    /// What each CPU has taken and not used.
+    taken: Vec<Time>,
+    /// Those that would run, but may not.
+    throttled: Vec<ThreadId>,
+    /// The next period's begin is an event.
+    armed: bool,
+    /// Something was taken since this period began.
+    used: bool,
+}
+
+impl Group {
+    /// Whether the CPU has something of the quota, or takes it now.
+    fn take(&mut self, cpu: usize) -> bool {
+        if self.taken[cpu] == 0 {
+            self.taken[cpu] = self.left.min(QUOTA_SLICE);
+            self.left -= self.taken[cpu];
+            self.used = true;
+        }
+        self.taken[cpu] > 0
+    }
+
+    /// None of the group's threads wants the CPU.
+    fn give_back(&mut self, cpu: usize) {
+        let slack = self.taken[cpu].saturating_sub(QUOTA_KEPT);
+        self.taken[cpu] -= slack;
+        self.left += slack;
+    }
+}
+
 /// What the system knows.
 pub(crate) struct System {
     cpus: Vec<Queue>,
     siblings: Vec<Vec<usize>>,
     futexes: BTreeMap<usize, Bucket>,
+    groups: Vec<Group>,
     /// Threads stay where they were put.
     pub pinned: bool,
 }
@@ -42,6 +84,7 @@ impl System {
             cpus: vec![Queue::default(); machine.cpus.len()],
             siblings: (0..machine.cpus.len()).map(siblings).collect(),
             futexes: BTreeMap::new(),
+            groups: vec![],
             pinned: true,
         }
     }
@@ -54,6 +97,13 @@ impl System {
         &self.siblings[cpu]
     }
 
+    /// A group whose threads may run for `quota` in each `period`, all of them together.
+    pub fn add_group(&mut self, quota: Time, period: Time) -> usize {
+        let taken = vec![0; self.cpus.len()];
+        self.groups.push(Group { quota, period, left: quota, taken, throttled: vec![], armed: false, used: false });
+        self.groups.len() - 1
+    }
+
     /// A thread that has never run.
     pub fn enqueue_new(&mut self, thread: ThreadId, cpu: usize) {
         self.cpus[cpu].ready.push(thread);
@@ -63,9 +113,11 @@ impl System {
 impl Engine {
     /// The first thread of a CPU begins.
     pub fn start_cpu(&mut self, cpu: usize, delay: Time) {
-        if !self.system.cpus[cpu].ready.is_empty() {
+        while self.system.cpus[cpu].running.is_none() && !self.system.cpus[cpu].ready.is_empty() {
             let first = self.system.cpus[cpu].ready.remove(0);
-            self.give_cpu(cpu, first, delay);
+            if self.admit(cpu, first) {
+                self.give_cpu(cpu, first, delay);
+            }
         }
     }
 
@@ -106,7 +158,76 @@ impl Engine {
             let slice = self.slice(cpu);
             self.schedule(at + slice, What::Slice, cpu as u32, generation);
         }
+        if let Some(group) = self.threads[id as usize].group {
+            let until = self.now + self.system.groups[group].taken[cpu];
+            self.schedule(until, What::Quota, cpu as u32, generation);
+        }
     }
+
+    // ---- Control groups ----
+
+    /// Whether the thread may run on the CPU, by its group's quota: else it is throttled until the next period.
+    fn admit(&mut self, cpu: usize, id: ThreadId) -> bool {
+        let Some(number) = self.threads[id as usize].group else { return true };
+        let group = &mut self.system.groups[number];
+        let begins = (!std::mem::replace(&mut group.armed, true)).then(|| (self.now / group.period + 1) * group.period);
+        let may = group.take(cpu);
+        if !may {
+            group.throttled.push(id);
+        }
+        if let Some(at) = begins {
+            self.schedule(at, What::Period, number as u32, 0);
+        }
+        may
+    }
+
+    /// The thread that runs has used up what its CPU had of the quota, unless it has left meanwhile.
+    pub fn quota_over(&mut self, cpu: usize, generation: u32) {
+        let queue = &self.system.cpus[cpu];
+        let Some(id) = queue.running.filter(|_| queue.generation == generation) else { return };
+        self.charge(id);
+        let number = self.threads[id as usize].group.expect("only groups have quotas");
+        let group = &mut self.system.groups[number];
+        if group.take(cpu) {
+            let until = self.now + group.taken[cpu];
+            self.schedule(until, What::Quota, cpu as u32, generation);
+            return;
+        }
+        group.throttled.push(id);
+        self.preempt(id);
+        self.system.cpus[cpu].running = None;
+        self.pick(cpu);
+    }
+
+    /// The quota is whole again, and who was throttled wants its CPU. A group that has done nothing sleeps.
+    pub fn period_begins(&mut self, number: usize) {
+        let at = self.now + self.system.groups[number].period;
+        let group = &mut self.system.groups[number];
+        group.left = group.quota;
+        let throttled = std::mem::take(&mut group.throttled);
+        group.armed = std::mem::take(&mut group.used) || !throttled.is_empty();
+        if group.armed {
+            self.schedule(at, What::Period, number as u32, 0);
+        }
+        for id in throttled {
+            let cpu = self.threads[id as usize].cpu;
+            self.enqueue(cpu, id);
+            if self.system.cpus[cpu].running.is_none() {
+                self.pick(cpu);
+            }
+        }
+    }
+
+    /// Into the CPU's queue. One that has run alone until now gets a slice.
+    fn enqueue(&mut self, cpu: usize, id: ThreadId) {
+        self.system.cpus[cpu].ready.push(id);
+        if self.system.cpus[cpu].running.is_some() && self.system.cpus[cpu].ready.len() == 1 {
+            let (slice, generation) = (self.slice(cpu), self.system.cpus[cpu].generation);
+            self.schedule(self.now + slice, What::Slice, cpu as u32, generation);
+        }
+    }
+
+    // ---- Running ----
 
     /// The thread's time on the CPU counts, by its weight.
     fn charge(&mut self, id: ThreadId) {
@@ -115,6 +236,11 @@ impl Engine {
         let time = now.saturating_sub(thread.on_since);
         thread.virtual_run += (time as f64 * 1024.0 / f64::from(thread.weight)) as Time;
         thread.on_since = now;
+        let (group, cpu) = (thread.group, thread.cpu);
+        if let Some(group) = group {
+            let taken = &mut self.system.groups[group].taken[cpu];
+            *taken = taken.saturating_sub(time);
+        }
     }
 
     /// Takes the CPU from a thread that would go on.
@@ -164,15 +290,18 @@ impl Engine {
 
     /// Gives an idle CPU to the thread that has run least; one that has none takes a neighbour's.
     fn pick(&mut self, cpu: usize) {
-        if self.system.cpus[cpu].ready.is_empty() && !self.system.pinned {
-            self.pull(cpu);
-        }
-        let ready = &self.system.cpus[cpu].ready;
-        let least = (0..ready.len()).min_by_key(|i| self.threads[ready[*i] as usize].virtual_run);
-        if let Some(at) = least {
+        loop {
+            if self.system.cpus[cpu].ready.is_empty() && !self.system.pinned {
+                self.pull(cpu);
+            }
+            let ready = &self.system.cpus[cpu].ready;
+            let least = (0..ready.len()).min_by_key(|i| self.threads[ready[*i] as usize].virtual_run);
+            let Some(at) = least else { return };
             let id = self.system.cpus[cpu].ready.remove(at);
-            let switch = self.machine.switch;
-            self.give_cpu(cpu, id, switch);
+            if self.admit(cpu, id) {
+                let switch = self.machine.switch;
+                return self.give_cpu(cpu, id, switch);
+            }
         }
     }
 
@@ -198,10 +327,15 @@ impl Engine {
 
     /// The thread has ended, or sleeps.
     pub fn leave_cpu(&mut self, id: ThreadId) {
-        let cpu = self.threads[id as usize].cpu;
+        self.charge(id);
+        let Thread { cpu, group, .. } = self.threads[id as usize];
         let queue = &mut self.system.cpus[cpu];
         queue.running = None;
         queue.generation += 1;
+        let same = |other: &ThreadId| self.threads[*other as usize].group == group;
+        if let Some(group) = group.filter(|_| !self.system.cpus[cpu].ready.iter().any(same)) {
+            self.system.groups[group].give_back(cpu);
+        }
         self.pick(cpu);
     }
 
@@ -335,20 +469,16 @@ impl Engine {
             }
             return;
         };
-        queue.ready.push(id);
         let far_behind = self.threads[other as usize].virtual_run > mine + self.machine.slice;
-        if far_behind && other != self.current {
+        if !far_behind || other == self.current {
+            self.enqueue(cpu, id);
+        } else if self.admit(cpu, id) {
             self.preempt(other);
             let queue = &mut self.system.cpus[cpu];
-            queue.ready.retain(|ready| *ready != id);
             queue.ready.push(other);
             queue.running = None;
             let switch = self.machine.switch;
             self.give_cpu(cpu, id, switch);
-        } else if self.system.cpus[cpu].ready.len() == 1 {
-            // The one that runs has had no slice until now.
-            let (slice, generation) = (self.slice(cpu), self.system.cpus[cpu].generation);
-            self.schedule(now + slice, What::Slice, cpu as u32, generation);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Every lock on the simulated machine: it excludes, comes to an end, and does the same again.
 
-use poundlock_bench::{Class, Counts, Placement, Section, Unit, Work, Workload};
+use poundlock_bench::{Class, Counts, CpuMax, Placement, Section, Unit, Work, Workload};
 use poundlock_sim::{Locality, Machine, Point, lock_names, simulate};
 use std::path::Path;
 
@@ -17,6 +17,7 @@ fn workload(section: Section, readers: bool, placement: Placement) -> Workload {
         classes: vec![Class::default()],
         readers,
         placement,
+        threads_per_cpu: vec![],
         timed: 1,
         seed: 3,
     }
@@ -73,6 +74,48 @@ fn locks_come_to_an_end_on_too_few_cpus() {
             assert!(acquisitions(&outcome.counts) > 50, "{spec}: {:?}", outcome.counts);
         }
     }
+}
+
+/// Threads that compute, and hardly meet at the lock: what they do is as their CPU time is.
+#[test]
+fn a_control_group_has_its_quota_and_no_more() {
+    let done = |cpu_max: Option<CpuMax>, placement| {
+        let mut workload = workload(Section::None, false, placement);
+        let outside = Work { length: 200_000, unit: Unit::Steps, spread: 0.2 };
+        workload.classes = vec![Class { outside, cpu_max, ..Class::default() }, Class { outside, ..Class::default() }];
+        let mut point = point("shfl_mutex", 12, workload);
+        (point.warmup, point.measured) = (0.1, 0.2);
+        let counts = simulate(&point).expect("it runs").counts;
+        let of = |class: usize| {
+            let threads = counts.threads.iter().filter(|thread| thread.class == class);
+            threads.map(|thread| thread.acquisitions).sum::<u64>() as f64
+        };
+        ([of(0), of(1)], counts.threads.iter().map(|thread| thread.longest_wait_ns).max())
+    };
+    for placement in [Placement::FirstFill, Placement::Free] {
+        let ([limited, other], _) = done(None, placement);
+        // Six threads that compute all the time use six CPUs; in so many microseconds of each 20 ms they may have so many.
+        for (quota, cpus) in [(60_000, 3.0), (10_000, 0.5), (1_000_000, 6.0)] {
+            let ([got, others], _) = done(Some(CpuMax { quota, period: 20_000 }), placement);
+            let share = got / limited;
+            assert!((share - cpus / 6.0).abs() < 0.05, "{quota} us, {placement:?}: {share}");
+            assert!(others >= 0.97 * other, "who has no limit is not limited: {others} of {other}");
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_a_throttled_holder_waits_for_its_next_period() {
+    let longest = |cpu_max| {
+        let mut workload = workload(Section::Words { words: 4 }, false, Placement::FirstFill);
+        workload.classes[0].inside = Work { length: 10_000, unit: Unit::Nanoseconds, spread: 0.0 };
+        workload.classes[0].cpu_max = cpu_max;
+        let mut point = point("mcs,wait=spin", 4, workload);
+        point.measured = 0.1;
+        simulate(&point).expect("it runs").counts.threads.iter().map(|thread| thread.longest_wait_ns).max()
+    };
+    let (free, limited) = (longest(None), longest(Some(CpuMax { quota: 10_000, period: 50_000 })));
+    assert!(free < Some(20_000_000) && limited > Some(30_000_000), "{free:?} and {limited:?} ns");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `bench`'s words.
 
 use crate::args::{OutputArgs, seconds};
+use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_bench::{Class, Placement, Section, Unit, Work, Workload};
 use std::path::PathBuf;
@@ -104,9 +105,10 @@ pub(crate) struct Common {
     /// repeated. All locks unless given
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The numbers of threads. Powers of two up to the CPUs, and twice the CPUs, unless given
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = threads)]
-    pub threads: Vec<usize>,
+    /// The numbers of threads, as for sim sweep: N, or Nx for N times as many as there are CPUs. As the workload has it,
+    /// or powers of two up to the CPUs, and twice the CPUs, unless given
+    #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
+    pub threads: Option<Threads>,
     /// How long each run is measured
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub seconds: Duration,
@@ -240,6 +242,7 @@ fn of_one_class(name: &str, source: &str, section: Section, outside: Work) -> Wo
         classes: vec![Class { outside, ..Class::default() }],
         readers: false,
         placement: Placement::Free,
+        threads_per_cpu: vec![],
         timed: SPARSE,
         seed: 1,
     }
@@ -266,6 +269,7 @@ fn cfl_classes(
         nice: nice.get(index).copied().unwrap_or(0),
         weight: weights.get(index).copied(),
         tenant: tenants.get(index).copied(),
+        cpu_max: None,
     };
     Ok(hold.iter().enumerate().map(class).collect())
 }
@@ -288,14 +292,6 @@ pub(crate) fn time(text: &str) -> Result<u64, String> {
     };
     let number: f64 = text[..digits].parse().map_err(|_| "not a time such as 200ns, 10us or 1.5ms".to_owned())?;
     Ok((number * scale).round() as u64)
-}
-
-/// Not more than a machine's memory holds stacks for.
-const MOST_THREADS: usize = 16_384;
-
-fn threads(text: &str) -> Result<usize, String> {
-    let parsed = text.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
-    parsed.ok_or(format!("not a number from 1 to {MOST_THREADS}"))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::preload;
 use crate::provenance::{Provenance, environment, seconds_since_1970};
 use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
 use crate::spec::{self, Choice, Family};
+use crate::threads::Threads;
 use args::{BenchArgs, Common};
 use plot::Picture;
 use poundlock_bench::{Counts, Job, Limit, NATIVE, Workload};
@@ -34,6 +35,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
         print!("{}", toml::to_string(&workload).map_err(Failure::ours)?);
         return Ok(ExitCode::SUCCESS);
     }
+    workload.check_native().map_err(Failure::ours)?;
     let plan = Plan::make(common, workload)?;
     let interrupted = interrupts()?;
     let started = seconds_since_1970();
@@ -88,7 +90,7 @@ impl Plan<'_> {
         let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
         common.output.check()?;
         Ok(Plan {
-            threads: numbers_of_threads(&common.threads)?,
+            threads: numbers_of_threads(common, &workload)?,
             limit: limit(common),
             timeout: common.timeout.or_else(|| common.acquisitions.is_none().then(|| patience(common))),
             common,
@@ -182,18 +184,13 @@ impl Plan<'_> {
     }
 }
 
-fn numbers_of_threads(given: &[usize]) -> Result<Vec<usize>, Failure> {
-    if given.is_empty() {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let powers = (0..usize::BITS).map(|power| 1 << power).take_while(|threads| *threads < cpus);
-        return Ok(powers.chain([cpus, 2 * cpus]).collect());
+fn numbers_of_threads(common: &Common, workload: &Workload) -> Result<Vec<usize>, Failure> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if let Some(numbers) = Threads::given_or_meant(common.threads.as_ref(), workload, cpus)? {
+        return Ok(numbers);
     }
-    for (index, threads) in given.iter().enumerate() {
-        if given[..index].contains(threads) {
-            return Err(Failure::ours(format!("--threads: {threads} is named twice")));
-        }
-    }
-    Ok(given.to_vec())
+    let powers = (0..usize::BITS).map(|power| 1 << power).take_while(|threads| *threads < cpus);
+    Ok(powers.chain([cpus, 2 * cpus]).collect())
 }
 
 fn limit(common: &Common) -> Limit {

@@ -16,6 +16,7 @@ use crate::provenance::Provenance;
 use crate::runs::{Spread, exit_code, interrupts};
 use crate::spec::{self, Choice, Family};
 use crate::text_table::{self, ABSENT, median};
+use crate::threads;
 use poundlock_bench::Workload;
 use poundlock_sim::LockSpec;
 use serde::Serialize;
@@ -231,14 +232,12 @@ fn loads(args: &AdviseArgs, cpus: usize, reading: bool) -> Result<Vec<(Workload,
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(*name));
     }
-    let threads = match &args.threads {
-        Some(threads) => threads.0.clone(),
-        None => Threads::ALL.map(|threads| threads.of(cpus)).to_vec(),
-    };
     let mut loads = vec![];
     for name in names {
         let workload = data::workload(name)?;
         workload.check().map_err(Failure::ours)?;
+        let threads = threads::Threads::given_or_meant(args.threads.as_ref(), &workload, cpus)?;
+        let threads = threads.unwrap_or_else(|| Threads::ALL.map(|threads| threads.of(cpus)).to_vec());
         loads.extend(threads.iter().map(|threads| (workload.clone(), *threads)));
     }
     Ok(loads)

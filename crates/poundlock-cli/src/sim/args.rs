@@ -1,6 +1,7 @@
 //! `sim`'s words.
 
 use crate::bench::args::time;
+use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_sim::Locality;
 use serde::{Deserialize, Serialize};
@@ -98,9 +99,9 @@ pub(crate) struct RunArgs {
     /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
-    /// The number of threads
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub threads: u32,
+    /// The number of threads; Nx is N times as many as there are CPUs
+    #[arg(short, long, value_name = "N[x]", value_parser = Threads::parse)]
+    pub threads: Threads,
     #[command(flatten)]
     pub scene: SceneArgs,
 }
@@ -110,9 +111,9 @@ pub(crate) struct TraceArgs {
     /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
-    /// The number of threads
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub threads: u32,
+    /// The number of threads; Nx is N times as many as there are CPUs
+    #[arg(short, long, value_name = "N[x]", value_parser = Threads::parse)]
+    pub threads: Threads,
     /// The timeline
     #[arg(short, long, value_name = "FILE", default_value = "poundlock-trace.json")]
     pub output: PathBuf,
@@ -126,9 +127,10 @@ pub(crate) struct SweepArgs {
     /// repeated. All locks unless given. Ratios are to the first one
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The numbers of threads: N,..., or N..M for N and twice as many each time, up to M
-    #[arg(short, long, value_name = "N,...|N..M", value_parser = threads)]
-    pub threads: Threads,
+    /// The numbers of threads: N,..., or N..M for N and twice as many each time, up to M; Nx is N times as many as there
+    /// are CPUs. As the workload has it unless given
+    #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
+    pub threads: Option<Threads>,
     /// Draw medians and spreads into FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -149,9 +151,9 @@ pub(crate) struct AdviseArgs {
     /// a workload has readers; each with its own way of waiting, and spinning. mcs and ttas are simulated anyway
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The numbers of threads in place of those of the usual loads: N,..., or N..M for N and twice as many each time, up
-    /// to M. With workloads given: 1, as many as there are CPUs, and twice as many, unless told
-    #[arg(short, long, value_name = "N,...|N..M", value_parser = threads)]
+    /// The numbers of threads in place of those of the usual loads, as for sweep. With workloads given: as the workload has
+    /// it, or 1, as many as there are CPUs, and twice as many, unless told
+    #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
     pub threads: Option<Threads>,
     #[command(flatten)]
     pub settings: SettingArgs,
@@ -200,49 +202,7 @@ impl From<Domain> for Locality {
     }
 }
 
-/// Numbers of threads, each once.
-#[derive(Clone, Debug)]
-pub(crate) struct Threads(pub Vec<usize>);
-
-fn threads(text: &str) -> Result<Threads, String> {
-    let number = |text: &str| {
-        let parsed = text.parse().ok().filter(|threads| *threads > 0);
-        parsed.ok_or(format!("'{text}' is not a number of threads"))
-    };
-    let numbers: Vec<usize> = match text.split_once("..") {
-        Some((first, last)) => {
-            let (first, last) = (number(first)?, number(last)?);
-            let doubled = std::iter::successors(Some(first), |threads: &usize| threads.checked_mul(2));
-            doubled.take_while(|threads| *threads < last).chain([last]).collect()
-        }
-        None => text.split(',').map(number).collect::<Result<_, _>>()?,
-    };
-    for (index, threads) in numbers.iter().enumerate() {
-        if numbers[..index].contains(threads) {
-            return Err(format!("{threads} is named twice"));
-        }
-    }
-    Ok(Threads(numbers))
-}
-
 fn nanoseconds(text: &str) -> Result<f64, String> {
     let parsed = text.parse().ok().filter(|time: &f64| (0.0..=1e6).contains(time));
     parsed.ok_or("not a time in nanoseconds".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::threads;
-
-    #[test]
-    fn numbers_of_threads_are_lists_or_doubled() {
-        let of = |text: &str| threads(text).map(|threads| threads.0);
-        assert_eq!(of("1,7,3"), Ok(vec![1, 7, 3]));
-        assert_eq!(of("1..72"), Ok(vec![1, 2, 4, 8, 16, 32, 64, 72]));
-        assert_eq!(of("3..6"), Ok(vec![3, 6]));
-        assert_eq!(of("4..4"), Ok(vec![4]));
-        for wrong in ["", "0", "1,,2", "2,2", "1..", "..3", "x..3", "1-3"] {
-            assert!(threads(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -12,6 +12,7 @@ use crate::output::unwritable;
 use crate::provenance::Provenance;
 use crate::runs::{Spread, exit_code, interrupts};
 use crate::spec::{self, Choice, Family};
+use crate::threads::Threads;
 use poundlock_bench::figures::FIGURES;
 use poundlock_bench::{Counts, Workload};
 use poundlock_sim::{Machine, Traffic};
@@ -102,11 +103,14 @@ pub fn place(settings: &SettingArgs) -> Result<(PathBuf, Machine), Failure> {
 }
 
 impl Plan<'_> {
-    pub fn make<'a>(scene: &'a SceneArgs, locks: &[String], threads: Vec<usize>) -> Result<Plan<'a>, Failure> {
+    pub fn make<'a>(scene: &'a SceneArgs, locks: &[String], threads: Option<&Threads>) -> Result<Plan<'a>, Failure> {
         let settings = &scene.settings;
         let (file, machine) = place(settings)?;
         let workload = data::workload(&scene.workload)?;
         workload.check().map_err(Failure::ours)?;
+        let Some(threads) = Threads::given_or_meant(threads, &workload, machine.cpus.len())? else {
+            return Err(Failure::ours(format!("--threads: workload '{}' leaves open how many", workload.name)));
+        };
         let choices = spec::parse_lists_of(locks, &Family::simulated(workload.readers))?;
         Ok(Plan {
             settings,
@@ -121,10 +125,13 @@ impl Plan<'_> {
     }
 
     /// For one lock and one number of threads.
-    pub fn of_one<'a>(scene: &'a SceneArgs, lock: &str, threads: u32) -> Result<Plan<'a>, Failure> {
-        let plan = Plan::make(scene, &[lock.to_owned()], vec![threads as usize])?;
+    pub fn of_one<'a>(scene: &'a SceneArgs, lock: &str, threads: &Threads) -> Result<Plan<'a>, Failure> {
+        let plan = Plan::make(scene, &[lock.to_owned()], Some(threads))?;
         if plan.locks.len() != 1 {
             return Err(Failure::ours(format!("--lock: '{lock}' is more than one lock: sweep takes several")));
+        }
+        if plan.threads.len() != 1 {
+            return Err(Failure::ours("--threads: more than one number: sweep takes several"));
         }
         Ok(plan)
     }
@@ -202,7 +209,7 @@ pub fn at_a_time(jobs: Option<u32>) -> usize {
 
 /// One lock with one number of threads.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let plan = Plan::of_one(&args.scene, &args.lock, args.threads)?;
+    let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
     let output = OutputArgs { json: args.scene.settings.json.clone(), svg: None };
     output.check()?;
     let report = plan.simulate(true)?;
@@ -213,7 +220,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
 /// Locks over numbers of threads.
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, Failure> {
-    let plan = Plan::make(&args.scene, &args.locks, args.threads.0.clone())?;
+    let plan = Plan::make(&args.scene, &args.locks, args.threads.as_ref())?;
     let output = OutputArgs { json: args.scene.settings.json.clone(), svg: args.svg.clone() };
     output.check()?;
     let report = plan.simulate(false)?;

@@ -27,7 +27,7 @@ struct OtherData {
 
 /// Simulates once, in this process, and writes the timeline.
 pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
-    let plan = Plan::of_one(&args.scene, &args.lock, args.threads)?;
+    let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
     let job = plan.jobs().swap_remove(0);
     let point = job.point(true).map_err(Failure::ours)?;
     let outcome = simulate(&point).map_err(Failure::ours)?;
@@ -44,6 +44,6 @@ pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         },
     };
     replace(&args.output, &(serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n"))?;
-    println!("{count} events of {} threads in {}", args.threads, args.output.display());
+    println!("{count} events of {} threads in {}", plan.threads[0], args.output.display());
     Ok(ExitCode::SUCCESS)
 }
