@@ -116,10 +116,13 @@ static inline void unbox(void *lock)
 		return in_box(lock, name##_size, name##_init_in_box); \
 	}
 
+/* What locks and unlocks is one function, but for its W_SLOW ones: without calls while the lock is free. */
+#define WHOLE __attribute__((flatten))
+
 /* ---- Locks whose holders keep nothing ---- */
 
 #define HOLDS_NOTHING(name, way, WAY, WHERE)                                                \
-	static int name##_##way##_lock(void *lock)                                          \
+	WHOLE static int name##_##way##_lock(void *lock)                                    \
 	{                                                                                   \
 		name##_acquire(WHERE(name, lock), POLICY(name, WAY), NULL);                 \
 		return 0;                                                                   \
@@ -132,7 +135,7 @@ static inline void unbox(void *lock)
 	{                                                                                   \
 		return name##_acquire(WHERE(name, lock), POLICY(name, WAY), deadline);      \
 	}                                                                                   \
-	static bool name##_##way##_unlock(void *lock)                                       \
+	WHOLE static bool name##_##way##_unlock(void *lock)                                 \
 	{                                                                                   \
 		return name##_release(WHERE(name, lock), POLICY(name, WAY));                \
 	}
@@ -195,7 +198,7 @@ static inline struct any_node *unkeep(struct kept *kept)
 	{                                                                                         \
 		name##_drop_waiters(WHERE(name, kept), &node->name);                              \
 	}                                                                                         \
-	static int name##_##way##_lock(void *lock)                                                \
+	WHOLE static int name##_##way##_lock(void *lock)                                          \
 	{                                                                                         \
 		struct any_node *node = w_node_get();                                             \
                                                                                                   \
@@ -221,7 +224,7 @@ static inline struct any_node *unkeep(struct kept *kept)
 		keep(lock, node, name##_##way##_drop);                                            \
 		return true;                                                                      \
 	}                                                                                         \
-	static bool name##_##way##_unlock(void *lock)                                             \
+	WHOLE static bool name##_##way##_unlock(void *lock)                                       \
 	{                                                                                         \
 		struct any_node *node = unkeep(lock);                                             \
                                                                                                   \
@@ -323,6 +326,13 @@ static const struct any_ops all_ops[][SPEC_WAYS] = {
 };
 
 #define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
+
+enum {
+#define LOCK(name, kind, wait, promise, paper) INDEX_##name,
+#include "locks.def"
+};
+
+const struct any_ops *const any_default = &all_ops[INDEX_shfl_mutex][WAIT_PARK];
 
 #define MEASURED_OPS(lock, way, WAY) OPS(lock, BARE, way##_measured, WAY)
 

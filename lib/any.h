@@ -30,6 +30,9 @@ struct any_ops {
 	void (*destroy)(void *lock);
 };
 
+/* shfl_mutex, as it is without settings: a pound_mutex_t. */
+extern const struct any_ops *const any_default;
+
 /*
  * Finds the lock that @spec names: NAME[,KEY=VALUE...] with the keys that docs/locks.md lists (wait, backoff,
  * threshold, ...). Sets the process-wide settings of that lock. Returns NULL and writes one line that names what is

@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "layout.h"
+#include "poundlock.h"
 #include "preload.h"
 #include "real.h"
+#include "shfl_mutex.h"
 #include "stats.h"
 
 /* ---- Owners ---- */
@@ -154,14 +156,57 @@ int mutex_destroy(pthread_mutex_t *mutex)
 	return 0;
 }
 
-int mutex_lock(pthread_mutex_t *mutex)
+/* ---- Fast paths: of the default lock without a call, of any other through its table ---- */
+
+/* Whether the default lock's state was @from, and is @to now: as poundlock.h has it, with the byte that @alone is. */
+#define CHANGES(alone, mutex, from, to, order)                                                                \
+	({                                                                                                    \
+		W_ATOMIC(uint32_t) *state_ = &((struct shfl_mutex *)(mutex))->state;                          \
+		uint32_t seen_ = (from);                                                                      \
+		w_likely(*(alone))                                                                            \
+			? W_ALONE_CAS(state_, &seen_, (to))                                                   \
+			: atomic_compare_exchange_strong_explicit(state_, &seen_, (to), memory_order_##order, \
+								  memory_order_relaxed);                      \
+	})
+
+/* Mutexes that are not normal ones: adaptive ones are the lock alone, too. */
+__attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
 {
-	/* acquire: pairs with the release in initialise_once(); the lock's settings. So in the other fast paths */
+	/* acquire: pairs with the release in choose(); the lock's settings. So in the other fast paths */
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
-	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
-		return lock_slow(mutex);
-	return ops->lock(mutex);
+	return ops && mutex_is_plain(mutex_of(mutex)) ? ops->lock(mutex) : lock_slow(mutex);
+}
+
+__attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex)
+{
+	const struct any_ops *ops = w_load_acquire(&chosen_ops);
+
+	if (!ops || !mutex_is_plain(mutex_of(mutex)))
+		return unlock_slow(mutex);
+	ops->unlock(mutex);
+	return 0;
+}
+
+static inline bool is_normal(pthread_mutex_t *mutex)
+{
+	return w_likely(mutex_of(mutex)->kind == PTHREAD_MUTEX_NORMAL);
+}
+
+int mutex_lock(pthread_mutex_t *mutex)
+{
+	const char *alone = w_load_acquire(&chosen_default);
+	const struct any_ops *ops;
+
+	if (!is_normal(mutex))
+		return lock_typed(mutex);
+	if (w_unlikely(!alone)) {
+		ops = w_load_acquire(&chosen_ops);
+		return w_likely(ops) ? ops->lock(mutex) : lock_slow(mutex);
+	}
+	if (w_unlikely(!CHANGES(alone, mutex, 0, SHFL_MUTEX_LOCKED, acquire)))
+		pound_mutex_lock_slow((pound_mutex_t *)mutex);
+	return 0;
 }
 
 int mutex_trylock(pthread_mutex_t *mutex)
@@ -175,11 +220,20 @@ int mutex_trylock(pthread_mutex_t *mutex)
 
 int mutex_unlock(pthread_mutex_t *mutex)
 {
-	const struct any_ops *ops = w_load_acquire(&chosen_ops);
+	const char *alone = w_load_acquire(&chosen_default);
+	const struct any_ops *ops;
 
-	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
-		return unlock_slow(mutex);
-	ops->unlock(mutex);
+	if (!is_normal(mutex))
+		return unlock_typed(mutex);
+	if (w_unlikely(!alone)) {
+		ops = w_load_acquire(&chosen_ops);
+		if (w_unlikely(!ops))
+			return unlock_slow(mutex);
+		ops->unlock(mutex);
+		return 0;
+	}
+	if (w_unlikely(!CHANGES(alone, mutex, SHFL_MUTEX_LOCKED, 0, release)))
+		pound_mutex_unlock_slow((pound_mutex_t *)mutex);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "stats.h"
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
+W_ATOMIC(const char *) chosen_default;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 W_ATOMIC(uint32_t) initialised;
 
@@ -24,8 +25,12 @@ static __thread bool inside __attribute__((tls_model("initial-exec")));
 
 static void choose(const struct config *config)
 {
-	/* release, both: pair with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
+	static const char never;
+	const char *alone = &__libc_single_threaded ? &__libc_single_threaded : &never;
+
+	/* release, all: pair with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
 	w_store_release(&chosen_ops, config->ops);
+	w_store_release(&chosen_default, config->ops == any_default ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
 	spin_enable(config->spin);
 }

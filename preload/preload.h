@@ -12,6 +12,8 @@
 
 /* What our mutexes are made of. NULL until initialise(), and for good if everything is to be native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
+/* NULL if that is not any_default itself. Else the fast paths have it inline, and this is where w_alone() is found. */
+extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
 /* What our readers-writer locks are made of. The same. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 
