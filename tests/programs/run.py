@@ -226,16 +226,17 @@ def checked(name, *command):
     return Batch(name, lambda _: list(command), check_checked, slow=True)
 
 
-def stress_ng(percent):
-    """Its stressors of what locks are made of, which verify what they do.
-
-    Without that of mutexes: natively, too, it ends now and then with status 3, and says that it could create no threads.
-    """
-    operations = {"futex": 200, "pthread": 10}
-    command = ["stress-ng", "--stdout", "--verify"]
+def stress_ng(name, prefix, operations):
+    """Its stressors of what locks are made of, which verify what they do: two of each, for so many operations."""
+    command = [*prefix, "stress-ng", "--stdout", "--verify"]
     for stressor, count in operations.items():
-        command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count * percent)]
-    return Batch("stress-ng", lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True)
+        command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count)]
+    return Batch(name, lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True)
+
+
+# Where it may, the stressor of mutexes makes its threads real-time ones: the first then does all of the work before the thread
+# that makes them runs again, which takes the end for a failure ("could not create any pthreads", status 3), native or not.
+WITHOUT_REAL_TIME = ["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice"]
 
 
 def check_stress_ng(output):
@@ -289,7 +290,8 @@ def programs_of(percent):
         checked("sqlite", "/usr/bin/python3", str(HERE / "sqlite_threads.py"), str(percent)),
         checked("java", "java", str(HERE / "Contended.java"), str(percent)),
         checked("node", "node", str(HERE / "workers.js"), str(percent)),
-        stress_ng(percent),
+        stress_ng("stress-ng", [], {"futex": 200 * percent, "pthread": 10 * percent}),
+        stress_ng("stress-ng-mutex", WITHOUT_REAL_TIME if os.getuid() == 0 else [], {"mutex": 1000 * percent}),
         linker(),
         transcoder(part(600)),
         checked("leveldb", "/usr/bin/python3", str(HERE / "leveldb_threads.py"), str(percent)),
@@ -500,13 +502,20 @@ def table(title, where, columns, programs, row, output):
         cells, kept[program.name] = row(program)
         text.append(line([program.name, *cells]))
         print(text[-1], flush=True)
+        keep(output, text, where, kept)
     where["load at the end"] = os.getloadavg()[0]
     text += ["", f"Load average (one minute) at the end: {where['load at the end']:.1f}"]
     print("\n".join(text[-2:]), flush=True)
-    if output:
-        Path(output + ".json").write_text(json.dumps({"schema": 2, "conditions": where, "programs": kept}, indent=1) + "\n")
-        Path(output + ".md").write_text("\n".join(text) + "\n")
+    keep(output, text, where, kept)
     return 0
+
+
+def keep(output, text, where, kept):
+    """Writes what is there so far to the files of @output, if any: an interruption loses one line."""
+    if not output:
+        return
+    Path(output + ".json").write_text(json.dumps({"schema": 2, "conditions": where, "programs": kept}, indent=1) + "\n")
+    Path(output + ".md").write_text("\n".join(text) + "\n")
 
 
 def ratio(programs, chosen, repeats, output):
@@ -571,9 +580,8 @@ def endure_for(program, lock, seconds):
     return runs
 
 
-def soak(programs, chosen, seconds, output):
-    """Each program natively and under each lock of CHOICES, again and again for so many seconds."""
-    locks = [NATIVE] + [lock for lock in chosen if lock in CHOICES]
+def soak(programs, locks, seconds, output):
+    """Each program natively and under each of @locks, again and again for so many seconds."""
     results = []
 
     def row(program):
@@ -613,7 +621,8 @@ def main():
     available = programs_of(options.percent)
     names = chosen_of([program.name for program in available], options.program, "program")
     programs = [program for program in available if program.name in names]
-    chosen = chosen_of(LOCKS + RWLOCKS, options.lock, "lock")
+    soaked = [NATIVE] + CHOICES
+    chosen = chosen_of(soaked if options.soak is not None else LOCKS + RWLOCKS, options.lock, "lock")
     if options.ratio:
         return ratio(programs, chosen, options.repeats, options.output)
     if options.default:
