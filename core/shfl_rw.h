@@ -29,12 +29,15 @@
 #include "rw_word.h"
 #include "shuffle.h"
 
+/* Who embeds it in a frame of another form declares that, with the same fields. */
+#ifndef SHFL_RW_FRAME
 struct shfl_rw {
 	shfl_tail tail;
 	W_ATOMIC(uint32_t) *heir; /* the writer's; an address to unpark, never to read */
 	rw_word word;
 	W_ATOMIC(uint32_t) generation;
 };
+#endif
 
 struct shfl_rw_policy {
 	enum wait wait;

@@ -5,6 +5,7 @@
  */
 #include <linux/kernel.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
 
 #include "spin.h"
@@ -53,6 +54,82 @@ const struct spin_kind mutex_native = {
 	.unlock = mutex_native_unlock,
 };
 
+/* ---- rwsem ---- */
+
+static size_t rwsem_native_size(void)
+{
+	return sizeof(struct rw_semaphore);
+}
+
+static void rwsem_native_init(void *lock, size_t size)
+{
+	init_rwsem((struct rw_semaphore *)lock);
+}
+
+static void rwsem_native_lock(void *lock)
+{
+	down_write(lock);
+}
+
+static bool rwsem_native_trylock(void *lock)
+{
+	return down_write_trylock(lock);
+}
+
+/* There is no wait of a writer that just any signal ends. */
+static int rwsem_native_lock_state(void *lock, unsigned int state)
+{
+	return down_write_killable(lock);
+}
+
+static void rwsem_native_unlock(void *lock)
+{
+	WARN_ON_ONCE(!rwsem_is_locked(lock));
+	up_write(lock);
+}
+
+static void rwsem_native_read(void *lock)
+{
+	down_read(lock);
+}
+
+static bool rwsem_native_tryread(void *lock)
+{
+	return down_read_trylock(lock);
+}
+
+static int rwsem_native_read_state(void *lock, unsigned int state)
+{
+	return state == TASK_KILLABLE ? down_read_killable(lock) : down_read_interruptible(lock);
+}
+
+static void rwsem_native_unread(void *lock)
+{
+	WARN_ON_ONCE(!rwsem_is_locked(lock));
+	up_read(lock);
+}
+
+static void rwsem_native_downgrade(void *lock)
+{
+	downgrade_write(lock);
+}
+
+const struct spin_kind rwsem_native = {
+	.name = "native:rwsem",
+	.sleeps = true,
+	.size = rwsem_native_size,
+	.init = rwsem_native_init,
+	.lock = rwsem_native_lock,
+	.trylock = rwsem_native_trylock,
+	.lock_state = rwsem_native_lock_state,
+	.unlock = rwsem_native_unlock,
+	.read = rwsem_native_read,
+	.tryread = rwsem_native_tryread,
+	.read_state = rwsem_native_read_state,
+	.unread = rwsem_native_unread,
+	.downgrade = rwsem_native_downgrade,
+};
+
 /* ---- One that is broken: it looks, and takes a tick later ---- */
 
 static size_t task_broken_size(void)
@@ -99,4 +176,36 @@ const struct spin_kind task_broken = {
 	.trylock = task_broken_trylock,
 	.lock_state = task_broken_lock_state,
 	.unlock = task_broken_unlock,
+};
+
+/* ---- One that is broken: readers take no notice of writers, who are a mutex's ---- */
+
+static void rwsem_broken_read(void *lock)
+{
+}
+
+static bool rwsem_broken_tryread(void *lock)
+{
+	return true;
+}
+
+static int rwsem_broken_read_state(void *lock, unsigned int state)
+{
+	return 0;
+}
+
+const struct spin_kind rwsem_broken = {
+	.name = "broken:rwsem",
+	.sleeps = true,
+	.size = mutex_native_size,
+	.init = mutex_native_init,
+	.lock = mutex_native_lock,
+	.trylock = mutex_native_trylock,
+	.lock_state = mutex_native_lock_state,
+	.unlock = mutex_native_unlock,
+	.read = rwsem_broken_read,
+	.tryread = rwsem_broken_tryread,
+	.read_state = rwsem_broken_read_state,
+	.unread = rwsem_broken_read,
+	.downgrade = mutex_native_unlock,
 };

@@ -224,7 +224,8 @@ const struct spin_kind spin_native = KIND(native);
 
 const struct spin_kind *spin_find(const char *name)
 {
-	const struct spin_kind *const others[] = {&spin_native, &mutex_native, &spin_broken, &task_broken};
+	const struct spin_kind *const others[] = {&spin_native, &mutex_native, &rwsem_native,
+						  &spin_broken, &task_broken,  &rwsem_broken};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(spin_kinds); i++)
@@ -300,7 +301,12 @@ void pound_spin_unlock(struct pound_spin *lock)
 }
 EXPORT_SYMBOL_GPL(pound_spin_unlock);
 
-int spin_lock_state(struct pound_spin *lock, unsigned int state)
+const struct spin_kind *spin_kind_of(const struct pound_spin *lock)
 {
-	return lock->kind->lock_state(lock->lock, state);
+	return lock->kind;
+}
+
+void *spin_bytes_of(struct pound_spin *lock)
+{
+	return lock->lock;
 }

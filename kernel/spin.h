@@ -18,6 +18,12 @@ struct spin_kind {
 	void (*unlock)(void *lock);
 	/* Takes it: 0; or -EINTR if a signal that @state knows came first. NULL: signals end no wait. */
 	int (*lock_state)(void *lock, unsigned int state);
+	/* The readers' side; NULL: there is none. */
+	void (*read)(void *lock);
+	bool (*tryread)(void *lock);
+	int (*read_state)(void *lock, unsigned int state);
+	void (*unread)(void *lock);
+	void (*downgrade)(void *lock); /* the writer stays as a reader */
 };
 
 extern const struct spin_kind spin_kinds[];
@@ -28,16 +34,20 @@ extern const unsigned int spin_kinds_count;
 extern const struct spin_kind sleep_kinds[];
 extern const unsigned int sleep_kinds_count;
 
-/* What a test takes for a lock and is none, to see that it is caught: spinning (spin.c), and sleeping (native.c). */
-extern const struct spin_kind spin_broken, task_broken;
+/*
+ * What a test takes for a lock and is none, to see that it is caught: spinning (spin.c), and sleeping, without readers and with
+ * them (native.c).
+ */
+extern const struct spin_kind spin_broken, task_broken, rwsem_broken;
 
-/* The kernel's own: spin lock (spin.c), mutex (native.c). */
-extern const struct spin_kind spin_native, mutex_native;
+/* The kernel's own: spin lock (spin.c), mutex and rwsem (native.c). */
+extern const struct spin_kind spin_native, mutex_native, rwsem_native;
 
 struct pound_spin;
 
-/* As the kind's lock_state. */
-int spin_lock_state(struct pound_spin *lock, unsigned int state);
+/* What @lock is, and where. */
+const struct spin_kind *spin_kind_of(const struct pound_spin *lock);
+void *spin_bytes_of(struct pound_spin *lock);
 
 /* NULL: there is none. */
 const struct spin_kind *spin_find(const char *name);

@@ -20,6 +20,14 @@ and for each of poundlock.mutex
   mutex-CHOICE           8 CPUs on 4 nodes: the module's torture of mutexes, the kernel's own, and its test of ww_mutex
   mutex-CHOICE-parallel  2 CPUs that do run at the same time: the same
 
+and for each of poundlock.rwsem
+
+  rwsem-CHOICE           8 CPUs on 4 nodes: the module's torture of rwsems, with downgrades, and the kernel's own
+  rwsem-CHOICE-parallel  2 CPUs that do run at the same time: the same
+
+and with all of them ShflLocks the guests `all` and `all-parallel`. Where many CPUs take turns, files and memory are put under
+load, too (guest/stress.c).
+
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
 not the last lines of the console are printed. The last line is `N passed, N failed`.
 """
@@ -42,6 +50,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = ROOT / "build/kernel"
 PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse", "cpio", "make"]
+
+STRESS = HERE / "guest/stress.c"
 
 GUEST_LIMIT = 600  # seconds, of a guest
 BUILD_LIMIT = 600  # of the module's build
@@ -112,6 +122,20 @@ def within(name, least, most):
     return judge
 
 
+def all_of(*judges):
+    """A judge: the first complaint of @judges, if any."""
+
+    def judge(result):
+        return next(filter(None, (each(result) for each in judges)), "")
+
+    return judge
+
+
+# What a torture of a lock that signals and readers know must have seen.
+INTERRUPTED = within("interrupted", 1, 10**9)
+SHARED = all_of(INTERRUPTED, within("together", 1, 10**9), within("downgrades", 1, 10**9))
+
+
 def says(words):
     """A judge of the kernel's own tests."""
 
@@ -149,7 +173,8 @@ SLEEPING = ["hapax", "mutexee", "shfl_mutex", "shfl_spin", "ticket"]
 def guests(names):
     """The guests, and their cases, for the locks of these @names."""
     torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught),
-                                                Case("broken:mutex count=50 threads=16", is_caught)])
+                                                Case("broken:mutex count=50 threads=16", is_caught),
+                                                Case("broken:rwsem count=50 threads=16", is_caught)])
     # More threads than CPUs.
     torture.cases += [Case(f"park:{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
     torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
@@ -161,7 +186,7 @@ def guests(names):
 
 def own_guests():
     """Those of the kernel whose locks are replaced."""
-    every = spin_guests() + mutex_guests()
+    every = spin_guests() + mutex_guests() + rwsem_guests() + all_guests()
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
@@ -171,7 +196,7 @@ def own_guests():
 
 
 # What the kernel has parameters for.
-CHOICES = ["spin", "mutex"]
+CHOICES = ["spin", "mutex", "rwsem"]
 
 
 def spin_guests():
@@ -180,7 +205,7 @@ def spin_guests():
     every = []
     for choice, (least, most) in remote.items():
         torture, chosen = locktorture("spin_lock"), {"spin": choice}
-        alone = Guest(choice, 16, 2, "single", [torture], chosen, chosen)
+        alone = Guest(choice, 16, 2, "single", [torture, *files(16, 30)], chosen, chosen)
         alone.cases += [Case("native count=400", is_sound),
                         Case(f"native count=500 {always}", within("remote_per_1000", least, most))]
         parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)],
@@ -194,14 +219,41 @@ def mutex_guests():
     for choice in ["stock", "shfl"]:
         chosen = {"mutex": choice}
         # More threads than CPUs, which interrupt each other.
-        torture = Case("native:mutex count=300 threads=24", within("interrupted", 1, 10**9))
+        torture = Case("native:mutex count=300 threads=24", INTERRUPTED)
         wait_wound = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")
-        every.append(Guest(f"mutex-{choice}", 8, 4, "single", [torture, wait_wound, locktorture("mutex_lock")],
+        own_tests = [wait_wound, locktorture("mutex_lock")]
+        every.append(Guest(f"mutex-{choice}", 8, 4, "single", [torture, *own_tests, *files(16, 60)], chosen, chosen))
+        torture = Case("native:mutex count=3000 threads=6", INTERRUPTED)
+        every.append(Guest(f"mutex-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen, chosen))
+    return every
+
+
+def rwsem_guests():
+    every = []
+    for choice in ["stock", "shfl"]:
+        chosen = {"rwsem": choice}
+        torture = Case("native:rwsem count=300 threads=24", SHARED)
+        every.append(Guest(f"rwsem-{choice}", 8, 4, "single", [torture, locktorture("rwsem_lock"), *files(16, 60)],
                            chosen, chosen))
-        torture = Case("native:mutex count=3000 threads=6", within("interrupted", 1, 10**9))
-        every.append(Guest(f"mutex-{choice}-parallel", 2, 2, "multi", [torture, wait_wound, locktorture("mutex_lock")],
+        torture = Case("native:rwsem count=3000 threads=6", SHARED)
+        every.append(Guest(f"rwsem-{choice}-parallel", 2, 2, "multi", [torture, locktorture("rwsem_lock")],
                            chosen, chosen))
     return every
+
+
+def all_guests():
+    """Those of which all locks are ShflLocks."""
+    chosen = dict.fromkeys(CHOICES, "shfl")
+    cases = [Case("native count=2000", is_sound), Case("native:mutex count=300 threads=24", INTERRUPTED),
+             Case("native:rwsem count=300 threads=24", SHARED)]
+    return [Guest("all", 8, 4, "single", cases + files(16, 60), chosen, chosen),
+            Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen, chosen)]
+
+
+def files(threads, count):
+    """Files and memory under load, by so many threads of so many rounds."""
+    names = re.findall(r'^\t\{"(\w+)", ', STRESS.read_text(), re.MULTILINE)
+    return [Case(name, is_sound, "stress", f"{threads} {count}") for name in names]
 
 
 def order_cases(cpus):
@@ -292,14 +344,23 @@ def locks():
     return [name for name in names if name not in sleep]
 
 
-def initramfs(guest, modules):
-    """An initial file system of busybox, the modules, and what the guest is to run."""
+def build_stress():
+    """Builds the guests' one program."""
+    program = BUILD / "stress"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o", program, STRESS],
+                   check=True, timeout=BUILD_LIMIT)
+    return program
+
+
+def initramfs(guest, parts):
+    """An initial file system of busybox, the @parts, which are modules and programs, and what the guest is to run."""
     folder = BUILD / f"guest-{guest.name}"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "bin").mkdir(parents=True)
     shutil.copy("/bin/busybox", folder / "bin/busybox")
-    for module in modules:
-        shutil.copy(module, folder)
+    for part in parts:
+        shutil.copy(part, folder)
     shutil.copy(HERE / "guest/init", folder / "init")
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
     names = "".join(f"{path.relative_to(folder)}\n" for path in sorted(folder.rglob("*")))
@@ -329,7 +390,8 @@ def qemu(guest, image, archive):
     return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
                       "-monitor", "none", "-no-reboot", "-net", "none", "-append",
                       "console=ttyS0 quiet panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
-                      "rcupdate.rcu_cpu_stall_suppress=1" + "".join(f" poundlock.{name}={value}" for name, value in guest.sets.items())]
+                      "rcupdate.rcu_cpu_stall_suppress=1 " +
+                      " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 
 def run_guest(guest, image, archive):
@@ -387,12 +449,12 @@ def judge_guest(guest, lines, wrong, count):
         print("\n".join(f"    {line}" for line in lines[-CONSOLE_LINES:]), flush=True)
 
 
-def run_guests(chosen, image, tree, modules, count):
-    """Builds the module for the kernel of @tree, and runs and judges the guests with it and the other @modules."""
+def run_guests(chosen, image, tree, parts, count):
+    """Builds the module for the kernel of @tree, and runs and judges the guests with it and the other @parts."""
     module, said = build_module(tree)
     count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
     for guest in chosen:
-        judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *modules])), count)
+        judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
 
 
 def main():
@@ -421,7 +483,7 @@ def main():
         run_guests(stock, image, Path(f"/usr/src/linux-headers-{name}"), [], count)
     if owned:
         built = own.build()
-        run_guests(owned, built.image, built.tree, built.modules, count)
+        run_guests(owned, built.image, built.tree, [*built.modules, build_stress()], count)
     print(f"{count.passed} passed, {count.failed} failed")
     return count.failed > 0
 

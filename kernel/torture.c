@@ -9,9 +9,10 @@
  * locks' names. Settings of the lock (docs/locks.md) may be
  * among those of the run; they stay.
  *
- * park:NAME is one of the locks whose waiters sleep; native and native:mutex are the kernel's own. Where waiters sleep, holders
- * do, too, now and then, or keep the lock for longer than the scheduler's slice; and if signals end its waits, threads send
- * each other signals, and come again when they were interrupted.
+ * park:NAME is one of the locks whose waiters sleep; native, native:mutex and native:rwsem are the kernel's own. Where waiters
+ * sleep, holders do, too, now and then, or keep the lock for longer than the scheduler's slice; if signals end its waits, threads
+ * send each other signals, and come again when they were interrupted; and if it has readers, three of four turns are theirs, in
+ * which no writer may be seen, and writers stay as readers now and then. `together`: how often a reader was beside another.
  *
  * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
  * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
@@ -65,12 +66,13 @@ struct run {
 	struct settings set;
 	bool sleeps;  /* its lock is one for tasks: no interrupts, and holders sleep now and then */
 	bool signals; /* and signals end waits for it */
+	bool reads;   /* and it has readers, three of four turns */
 	struct guarded outer, inner, innermost, in_irq;
 	/* Of the outer lock; its holder's. */
 	int last_cpu, last_node;
 	u64 same, local, remote; /* CPU, node: where the lock was the last time */
 	u64 most_passed;         /* how often others took it between a thread's coming and its turn, at most */
-	atomic_t ready, working;
+	atomic_t ready, working, readers, seen_by_readers; /* who is inside; how often one saw a writer there */
 	bool go;
 	struct completion done;
 	struct worker *workers;
@@ -81,6 +83,7 @@ struct worker {
 	struct task_struct *task;
 	struct irq_work irq;
 	u64 taken, inner, irqs_queued, interrupted;
+	u64 reads, together, downgrades; /* together: beside another reader */
 	atomic_t irqs;
 	u32 random;
 };
@@ -178,7 +181,9 @@ static void take_nested(struct worker *worker)
 /* Takes the outer lock in @state, and again as long as a signal comes first. */
 static void take_or_be_interrupted(struct worker *worker, unsigned int state)
 {
-	while (spin_lock_state(worker->run->outer.lock, state)) {
+	const struct spin_kind *kind = spin_kind_of(worker->run->outer.lock);
+
+	while (kind->lock_state(spin_bytes_of(worker->run->outer.lock), state)) {
 		worker->interrupted++;
 		flush_signals(get_current());
 	}
@@ -223,6 +228,8 @@ static void stay(struct worker *worker)
 			cpu_relax();
 }
 
+static void downgrade_turn(struct worker *worker);
+
 static void one_turn(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -238,6 +245,8 @@ static void one_turn(struct worker *worker)
 	if (!run->set.irq && !run->sleeps)
 		local_irq_restore(flags);
 	enter(&run->outer, worker);
+	if (atomic_read(&run->readers))
+		run->outer.overlaps++;
 	if (passed > run->most_passed)
 		run->most_passed = passed;
 	note_place(run);
@@ -247,8 +256,72 @@ static void one_turn(struct worker *worker)
 	if (run->sleeps)
 		stay(worker);
 	leave(&run->outer, worker);
-	pound_spin_unlock(run->outer.lock);
 	worker->taken++;
+	if (run->reads && !(draw(worker) % 8))
+		downgrade_turn(worker);
+	else
+		pound_spin_unlock(run->outer.lock);
+}
+
+/* ---- Readers ---- */
+
+static void take_as_reader(struct worker *worker, const struct spin_kind *kind, void *lock)
+{
+	unsigned int state = draw(worker) % 2 ? TASK_KILLABLE : TASK_INTERRUPTIBLE;
+
+	switch (draw(worker) % 4) {
+	case 0:
+		while (!kind->tryread(lock))
+			schedule_timeout_uninterruptible(1);
+		break;
+	case 1:
+		while (kind->read_state(lock, state)) {
+			worker->interrupted++;
+			flush_signals(get_current());
+		}
+		break;
+	default:
+		kind->read(lock);
+	}
+}
+
+/* As a reader of the outer lock: no writer is there, nor comes. */
+static void look(struct worker *worker)
+{
+	struct guarded *guarded = &worker->run->outer;
+	u64 before = READ_ONCE(guarded->before), overlaps = 0;
+	int readers = atomic_inc_return(&worker->run->readers);
+
+	overlaps += READ_ONCE(guarded->holder) || READ_ONCE(guarded->after) != before;
+	relax_up_to(worker, worker->run->set.hold);
+	stay(worker);
+	overlaps += READ_ONCE(guarded->holder) || READ_ONCE(guarded->before) != before;
+	atomic_add(overlaps, &worker->run->seen_by_readers);
+	worker->together += readers > 1;
+	atomic_dec(&worker->run->readers);
+	worker->reads++;
+}
+
+static void read_turn(struct worker *worker)
+{
+	const struct spin_kind *kind = spin_kind_of(worker->run->outer.lock);
+	void *lock = spin_bytes_of(worker->run->outer.lock);
+
+	take_as_reader(worker, kind, lock);
+	look(worker);
+	kind->unread(lock);
+}
+
+/* As the writer, whose own work is done, stays as a reader for a while. */
+static void downgrade_turn(struct worker *worker)
+{
+	const struct spin_kind *kind = spin_kind_of(worker->run->outer.lock);
+	void *lock = spin_bytes_of(worker->run->outer.lock);
+
+	kind->downgrade(lock);
+	look(worker);
+	kind->unread(lock);
+	worker->downgrades++;
 }
 
 /* Now and then a thread is away for longer, as if interrupted: else the order of first come, first served freezes. */
@@ -275,7 +348,10 @@ static int work(void *argument)
 			worker->irqs_queued += irq_work_queue(&worker->irq);
 		if (run->signals && !(draw(worker) % 4))
 			disturb(worker);
-		one_turn(worker);
+		if (run->reads && draw(worker) % 4)
+			read_turn(worker);
+		else
+			one_turn(worker);
 		if (run->set.irq && !(draw(worker) % 16))
 			take_with_irqs_off(worker);
 		be_away(worker);
@@ -336,7 +412,7 @@ static u64 lost_of(const struct guarded *guarded, u64 done)
 
 static bool judge(struct run *run, u64 nanoseconds)
 {
-	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, lost, overlaps;
+	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, reads = 0, together = 0, downgrades = 0, lost, overlaps;
 	u32 i;
 
 	for (i = 0; i < run->set.threads; i++) {
@@ -344,16 +420,21 @@ static bool judge(struct run *run, u64 nanoseconds)
 		inner += run->workers[i].inner;
 		irqs += atomic_read(&run->workers[i].irqs);
 		interrupted += run->workers[i].interrupted;
+		reads += run->workers[i].reads;
+		together += run->workers[i].together;
+		downgrades += run->workers[i].downgrades;
 	}
 	lost = lost_of(&run->outer, taken) + lost_of(&run->in_irq, inner + irqs) +
 	       lost_of(&run->inner, run->innermost.before);
-	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps;
+	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps +
+		   atomic_read(&run->seen_by_readers);
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
-		  "remote_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu ms=%llu %s",
+		  "remote_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu reads=%llu together=%llu "
+		  "downgrades=%llu ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
-		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted,
-		  nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
+		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted, reads,
+		  together, downgrades, nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
 }
 
@@ -384,6 +465,7 @@ static struct run *create(const char *name, const struct settings *set)
 			    .set = *set,
 			    .sleeps = spin_find(name)->sleeps,
 			    .signals = spin_find(name)->lock_state,
+			    .reads = spin_find(name)->read,
 			    .last_cpu = -1,
 			    .last_node = NUMA_NO_NODE};
 	if (run->sleeps)

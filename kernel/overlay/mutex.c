@@ -12,7 +12,7 @@
  *               ww_mutex, has a pointer there, whose highest bit is set as is that of no state
  *   wait_lock   not used
  *   osq         not used
- *   wait_list   `tail`, which before the first contention is what a list that is empty has, and `heir`
+ *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
  *
  * So a struct mutex is as large as stock's, and initialised by the same means.
  *
@@ -96,6 +96,7 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 
 /* ---- ShflLock in a struct mutex ---- */
 
+#define W_TAIL_IN_LIST
 /* The world's sleeping, too: this is the one file of it in the kernel. */
 #include "park.c"
 
@@ -117,7 +118,7 @@ struct shfl_mutex {
 };
 
 static_assert(offsetof(struct shfl_mutex, spinner) / 8 == offsetof(struct mutex, owner) / 8);
-static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_list));
+static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_list.next));
 static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than stock's");
 
 #include "shfl_mutex.h"
@@ -134,16 +135,6 @@ static __always_inline struct shfl_mutex *shfl_of(struct mutex *mutex)
 static __always_inline bool is_stock(const struct mutex *mutex)
 {
 	return atomic_long_read(&mutex->owner) < 0;
-}
-
-/* The tail that __mutex_init() and initialisers leave becomes one of core/'s. */
-static void prepare_tail(struct mutex *mutex)
-{
-	struct shfl_node *untouched = (struct shfl_node *)&mutex->wait_list;
-
-	/* relaxed, both: only the first waiters ever see it, and the exchange of the tail decides between them */
-	if (w_load_relaxed(&shfl_of(mutex)->tail) == untouched)
-		(void)w_compare_exchange_relaxed(&shfl_of(mutex)->tail, &untouched, NULL);
 }
 
 /* Waits for @lock as one who may leave: false if a signal came first. */
@@ -174,7 +165,6 @@ static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, un
 
 	lock_contended(&mutex->dep_map, ip);
 	trace_contention_begin(mutex, LCB_F_MUTEX);
-	prepare_tail(mutex);
 	/* Who enters the queue is not preempted before its node is linked: others wait for that. */
 	preempt_disable();
 	taken = state == TASK_UNINTERRUPTIBLE ? shfl_mutex_acquire_slow(shfl_of(mutex), settings, NULL)

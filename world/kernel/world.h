@@ -48,18 +48,33 @@
 
 /*
  * A file whose locks have no room for a pointer says what a tail is there: two bytes, which no other object has; and declares
- * the name of a node (of NULL: 0), and whose it is.
+ * the name of a node (of NULL: 0), and whose it is. One whose tails are in the place of a list of the kernel's defines
+ * W_TAIL_IN_LIST: such a tail is its own address instead of NULL, as that of an empty list is.
  */
-#ifndef W_TAIL
+struct w_in_list;
+#ifdef W_TAIL_IN_LIST
+#define W_TAIL(T) W_ATOMIC(struct w_in_list *)
+#define w_name_of(node) ((void)(node), (u16)0)
+#define w_named(name) ((void)(name), NULL)
+#elif !defined(W_TAIL)
 #define W_TAIL(T) W_ATOMIC(T *)
 #define w_name_of(node) ((void)(node), (u16)0)
 #define w_named(name) ((void)(name), NULL)
 #endif
 #define W_IS_NAME(p) (sizeof(*(p)) == sizeof(u16))
+#define W_IS_IN_LIST(p) __builtin_types_compatible_p(__typeof__(*(p)), struct w_in_list *)
 /* @v, a value for *@p, as it is stored there; and @stored, read there, as a value like @v. */
-#define W_STORED(p, v) ((__typeof__(*(p)))(W_IS_NAME(p) ? w_name_of((const void *)(uintptr_t)(v)) : (uintptr_t)(v)))
-#define W_VALUE(p, v, stored) \
-	__builtin_choose_expr(W_IS_NAME(p), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)), stored)
+#define W_STORED(p, v)                                                                          \
+	((__typeof__(*(p)))(W_IS_NAME(p)              ? w_name_of((const void *)(uintptr_t)(v)) \
+			    : W_IS_IN_LIST(p) && !(v) ? (uintptr_t)(p)                          \
+						      : (uintptr_t)(v)))
+#define W_VALUE(p, v, stored)                                                                             \
+	__builtin_choose_expr(W_IS_NAME(p), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)),  \
+			      __builtin_choose_expr(W_IS_IN_LIST(p),                                      \
+						    (__typeof__(v))((uintptr_t)(stored) == (uintptr_t)(p) \
+									    ? 0                           \
+									    : (uintptr_t)(stored)),       \
+						    stored))
 
 #define w_init(p, v) ((void)(*(p) = (v)))
 #define w_load_relaxed(p) READ_ONCE(*(p))

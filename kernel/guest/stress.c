@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Stresses the kernel's file system and memory management by many threads of one process, and checks what came of it:
+ *
+ *	stress TEST THREADS COUNT
+ *
+ * Fixed work: each thread does COUNT rounds of TEST in the working directory, which is to be empty, and is when it ends. It
+ * ends in success if every file and every byte is as it should be, else says in one line what is not. After FxMark's MWCM,
+ * MWRM, MRDM and MWRL, and will-it-scale's lock1, lock2, open1, open2, mmap1 and page_fault1.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096
+
+static long threads, count;
+static const char *test;
+static pthread_barrier_t all_there;
+
+static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+static void die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	printf("lock=%s ", test);
+	vprintf(format, arguments);
+	printf(" FAILED\n");
+	va_end(arguments);
+	fflush(stdout);
+	_exit(1);
+}
+
+static void check(bool is_right, const char *what, const char *path)
+{
+	if (!is_right)
+		die("%s %s: %s", what, path, strerror(errno));
+}
+
+/* ---- Files ---- */
+
+struct path {
+	char text[64];
+};
+
+static struct path path_of(const char *folder, const char *kind, long a, long b)
+{
+	struct path path;
+
+	if (snprintf(path.text, sizeof(path.text), "%s/%s%ld.%ld", folder, kind, a, b) >= (int)sizeof(path.text))
+		die("a path is too long");
+	return path;
+}
+
+static struct path folder_of(long thread)
+{
+	struct path path;
+
+	snprintf(path.text, sizeof(path.text), "own%ld", thread);
+	return path;
+}
+
+/* A new file whose content is @number. */
+static void create(struct path path, long number)
+{
+	int file = open(path.text, O_CREAT | O_EXCL | O_RDWR, 0600);
+
+	check(file >= 0, "create", path.text);
+	check(write(file, &number, sizeof(number)) == sizeof(number), "write", path.text);
+	close(file);
+}
+
+static void check_file(struct path path, long number)
+{
+	int file = open(path.text, O_RDONLY);
+	long seen;
+
+	check(file >= 0, "open", path.text);
+	check(read(file, &seen, sizeof(seen)) == sizeof(seen), "read", path.text);
+	if (seen != number)
+		die("%s has %ld, not %ld", path.text, seen, number);
+	close(file);
+}
+
+static void move(struct path from, struct path to)
+{
+	check(!rename(from.text, to.text), "rename", from.text);
+}
+
+static void discard(struct path path)
+{
+	check(!unlink(path.text), "unlink", path.text);
+}
+
+/* How many files of @folder there are whose names begin with @kind. */
+static long files_in(const char *folder, const char *kind)
+{
+	DIR *directory = opendir(folder);
+	struct dirent *entry;
+	long files = 0;
+
+	check(directory, "opendir", folder);
+	while ((entry = readdir(directory)))
+		files += !strncmp(entry->d_name, kind, strlen(kind));
+	closedir(directory);
+	return files;
+}
+
+static void expect_files(const char *folder, const char *kind, long files)
+{
+	long seen = files_in(folder, kind);
+
+	if (seen != files)
+		die("%s has %ld files %s*, not %ld", folder, seen, kind, files);
+}
+
+/* ---- The tests: what each thread does, and what comes before and after all of them ---- */
+
+static void nothing(void)
+{
+}
+
+static void create_in_shared(long me)
+{
+	for (long i = 0; i < count; i++)
+		create(path_of("shared", "f", me, i), me * count + i);
+}
+
+static void check_created(void)
+{
+	expect_files("shared", "f", threads * count);
+	for (long thread = 0; thread < threads; thread++)
+		for (long i = 0; i < count; i++) {
+			check_file(path_of("shared", "f", thread, i), thread * count + i);
+			discard(path_of("shared", "f", thread, i));
+		}
+}
+
+static void create_own(void)
+{
+	for (long thread = 0; thread < threads; thread++)
+		create(path_of(folder_of(thread).text, "f", thread, 0), thread);
+}
+
+static void check_own(void)
+{
+	expect_files("shared", "f", 0);
+	for (long thread = 0; thread < threads; thread++) {
+		expect_files(folder_of(thread).text, "f", 1);
+		check_file(path_of(folder_of(thread).text, "f", thread, 0), thread);
+		discard(path_of(folder_of(thread).text, "f", thread, 0));
+	}
+}
+
+/* From its own folder to the shared one and on, over the next thread's, back. */
+static void rename_across(long me)
+{
+	struct path home = path_of(folder_of(me).text, "f", me, 0), shared = path_of("shared", "f", me, 0);
+	struct path away = path_of(folder_of((me + 1) % threads).text, "g", me, 0);
+
+	for (long i = 0; i < count; i++) {
+		move(home, shared);
+		move(shared, away);
+		move(away, home);
+	}
+}
+
+static void rename_within(long me)
+{
+	struct path one = path_of(folder_of(me).text, "f", me, 0), other = path_of(folder_of(me).text, "g", me, 0);
+
+	for (long i = 0; i < count; i++) {
+		move(one, other);
+		move(other, one);
+	}
+}
+
+#define STAYING 40
+
+static void create_staying(void)
+{
+	for (long i = 0; i < STAYING; i++)
+		create(path_of("shared", "stays", i, 0), i);
+}
+
+/* Every other thread reads the folder, the others make files there and delete them: those that stay are always seen. */
+static void read_shared(long me)
+{
+	for (long i = 0; i < count; i++) {
+		if (me % 2) {
+			create(path_of("shared", "goes", me, i), i);
+			discard(path_of("shared", "goes", me, i));
+		} else {
+			expect_files("shared", "stays", STAYING);
+		}
+	}
+}
+
+static void check_staying(void)
+{
+	expect_files("shared", "goes", 0);
+	for (long i = 0; i < STAYING; i++) {
+		check_file(path_of("shared", "stays", i, 0), i);
+		discard(path_of("shared", "stays", i, 0));
+	}
+}
+
+/* Takes or releases the lock of a file, as the open file, not as the process. */
+static void lock_file(int file, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_len = 4};
+
+	check(!fcntl(file, F_OFD_SETLKW, &lock), "fcntl", "lock");
+}
+
+static void lock_own(long me)
+{
+	struct path path = path_of(folder_of(me).text, "f", me, 0);
+	int file = open(path.text, O_RDWR);
+
+	check(file >= 0, "open", path.text);
+	for (long i = 0; i < count; i++) {
+		lock_file(file, F_WRLCK);
+		lock_file(file, F_UNLCK);
+	}
+	close(file);
+}
+
+static void create_counter(void)
+{
+	create(path_of("shared", "f", 0, 0), 0);
+}
+
+static void check_counter(void)
+{
+	check_file(path_of("shared", "f", 0, 0), threads * count);
+	discard(path_of("shared", "f", 0, 0));
+}
+
+/* The number in the file is added to under its lock. */
+static void lock_shared(long me)
+{
+	int file = open(path_of("shared", "f", 0, 0).text, O_RDWR);
+	long number;
+
+	(void)me;
+	check(file >= 0, "open", "the counter");
+	for (long i = 0; i < count; i++) {
+		lock_file(file, F_WRLCK);
+		check(pread(file, &number, sizeof(number), 0) == sizeof(number), "read", "the counter");
+		number++;
+		check(pwrite(file, &number, sizeof(number), 0) == sizeof(number), "write", "the counter");
+		lock_file(file, F_UNLCK);
+	}
+	close(file);
+}
+
+static void open_own(long me)
+{
+	for (long i = 0; i < count; i++)
+		check_file(path_of(folder_of(me).text, "f", me, 0), me);
+}
+
+static void open_shared(long me)
+{
+	for (long i = 0; i < count; i++)
+		check_file(path_of(folder_of((me + i) % threads).text, "f", (me + i) % threads, 0), (me + i) % threads);
+}
+
+#define MAPPED 8
+
+/* Maps memory, which is zero, writes to each page, and unmaps it. */
+static void map_and_unmap(long me)
+{
+	for (long i = 0; i < count; i++) {
+		long *bytes = mmap(NULL, MAPPED * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		check(bytes != MAP_FAILED, "mmap", "");
+		for (long page = 0; page < MAPPED; page++) {
+			long *word = bytes + page * PAGE / sizeof(long);
+
+			if (*word)
+				die("a new page has %ld", *word);
+			*word = me;
+		}
+		for (long page = 0; page < MAPPED; page++)
+			if (bytes[page * PAGE / sizeof(long)] != me)
+				die("page %ld of thread %ld has %ld", page, me, bytes[page * PAGE / sizeof(long)]);
+		check(!munmap(bytes, MAPPED * PAGE), "munmap", "");
+	}
+}
+
+static char *region;
+
+static void map_region(void)
+{
+	region = mmap(NULL, threads * MAPPED * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(region != MAP_FAILED, "mmap", "the region");
+}
+
+static void unmap_region(void)
+{
+	check(!munmap(region, threads * MAPPED * PAGE), "munmap", "the region");
+}
+
+/* Touches its pages of the one region, then gives them back. Every other time their protection changes in between. */
+static void fault(long me)
+{
+	char *mine = region + me * MAPPED * PAGE;
+
+	for (long i = 0; i < count; i++) {
+		for (long page = 0; page < MAPPED; page++) {
+			if (mine[page * PAGE])
+				die("a page that was given back has %d", mine[page * PAGE]);
+			mine[page * PAGE] = 1;
+		}
+		if (i % 2) {
+			check(!mprotect(mine, MAPPED * PAGE, PROT_READ), "mprotect", "");
+			check(!mprotect(mine, MAPPED * PAGE, PROT_READ | PROT_WRITE), "mprotect", "");
+		}
+		check(!madvise(mine, MAPPED * PAGE, MADV_DONTNEED), "madvise", "");
+	}
+}
+
+/* Children that share its memory until they write to it. */
+static void fork_and_wait(long me)
+{
+	for (long i = 0; i < count; i++) {
+		volatile long mine = i;
+		pid_t child = fork();
+		int status;
+
+		check(child >= 0, "fork", "");
+		if (!child) {
+			mine += me;
+			_exit(mine == i + me ? 7 : 8);
+		}
+		check(waitpid(child, &status, 0) == child, "waitpid", "");
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != 7 || mine != i)
+			die("a child ended with status %d", status);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*before)(void);
+	void (*work)(long me);
+	void (*after)(void);
+} tests[] = {
+	{"create", nothing, create_in_shared, check_created},
+	{"rename_across", create_own, rename_across, check_own},
+	{"rename_within", create_own, rename_within, check_own},
+	{"readdir", create_staying, read_shared, check_staying},
+	{"lock1", create_own, lock_own, check_own},
+	{"lock2", create_counter, lock_shared, check_counter},
+	{"open1", create_own, open_own, check_own},
+	{"open2", create_own, open_shared, check_own},
+	{"mmap", nothing, map_and_unmap, nothing},
+	{"fault", map_region, fault, unmap_region},
+	{"fork", nothing, fork_and_wait, nothing},
+};
+
+#define TESTS (sizeof(tests) / sizeof(*tests))
+
+static void (*work)(long me);
+
+static void *work_of(void *argument)
+{
+	pthread_barrier_wait(&all_there);
+	work((long)argument);
+	return NULL;
+}
+
+static void run(void)
+{
+	pthread_t *all = calloc(threads, sizeof(*all));
+
+	check(all && !pthread_barrier_init(&all_there, NULL, threads), "start", "");
+	for (long i = 0; i < threads; i++)
+		if (pthread_create(&all[i], NULL, work_of, (void *)i))
+			die("thread %ld cannot be made", i);
+	for (long i = 0; i < threads; i++)
+		pthread_join(all[i], NULL);
+	free(all);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	test = argc == 4 ? argv[1] : "?";
+	for (i = 0; i < TESTS && strcmp(tests[i].name, test); i++)
+		;
+	threads = argc == 4 ? atol(argv[2]) : 0;
+	count = argc == 4 ? atol(argv[3]) : 0;
+	if (i == TESTS || threads < 1 || count < 1)
+		die("usage: stress TEST THREADS COUNT, and there is no such test or number");
+	check(!mkdir("shared", 0700), "mkdir", "shared");
+	for (long thread = 0; thread < threads; thread++)
+		check(!mkdir(folder_of(thread).text, 0700), "mkdir", folder_of(thread).text);
+	work = tests[i].work;
+	tests[i].before();
+	run();
+	tests[i].after();
+	for (long thread = 0; thread < threads; thread++)
+		check(!rmdir(folder_of(thread).text), "rmdir", folder_of(thread).text);
+	check(!rmdir("shared"), "rmdir", "shared");
+	printf("lock=%s threads=%ld rounds=%ld ok\n", test, threads, threads * count);
+	return 0;
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Takes the place of Linux's kernel/locking/rwsem.c: the same struct rw_semaphore and the same functions, and behind them what
+ * the boot parameter names:
+ *
+ *	poundlock.rwsem=stock|shfl
+ *
+ * stock is the file that this one replaces, as it is. shfl is core/shfl_rw.h in the bytes of the struct rw_semaphore:
+ *
+ *   count       the word, core/rw_word.h's; its other half is 0, so that all of it is 0 if nobody is inside
+ *   owner       not used
+ *   osq         not used
+ *   wait_lock   not used
+ *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
+ *
+ * So a struct rw_semaphore is as large as stock's and initialised by the same means, and rwsem_is_locked() and
+ * rwsem_is_contended(), which are inline everywhere, hold.
+ *
+ * Promises: readers together, a writer alone; no reader enters while the head waits for readers to leave. Order and bypass are
+ * core/shfl_rw.h's, with its default settings. Waiters spin for a bounded time, and not if their CPU is wanted, then sleep. A
+ * waiter that is interrupted leaves at once: mutex.c says how. Releases may be in handlers of interrupts, and by others than
+ * those who took it. The last access is the store that releases it.
+ */
+#include <linux/debug_locks.h>
+#include <linux/export.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/perf_event.h>
+#include <linux/rwsem.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/debug.h>
+#include <linux/sched/rt.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/sched/wake_q.h>
+#include <linux/string.h>
+#include <linux/trace_events.h>
+
+#include "choice.h"
+
+/* ---- The original, under other names ---- */
+
+#define down_read stock_down_read
+#define down_read_interruptible stock_down_read_interruptible
+#define down_read_killable stock_down_read_killable
+#define down_read_trylock stock_down_read_trylock
+#define down_write stock_down_write
+#define down_write_killable stock_down_write_killable
+#define down_write_trylock stock_down_write_trylock
+#define up_read stock_up_read
+#define up_write stock_up_write
+#define downgrade_write stock_downgrade_write
+void down_read(struct rw_semaphore *sem);
+int down_read_interruptible(struct rw_semaphore *sem);
+int down_read_killable(struct rw_semaphore *sem);
+int down_read_trylock(struct rw_semaphore *sem);
+void down_write(struct rw_semaphore *sem);
+int down_write_killable(struct rw_semaphore *sem);
+int down_write_trylock(struct rw_semaphore *sem);
+void up_read(struct rw_semaphore *sem);
+void up_write(struct rw_semaphore *sem);
+void downgrade_write(struct rw_semaphore *sem);
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+#define down_read_nested stock_down_read_nested
+#define down_read_killable_nested stock_down_read_killable_nested
+#define _down_write_nest_lock stock_down_write_nest_lock
+#define down_read_non_owner stock_down_read_non_owner
+#define down_write_nested stock_down_write_nested
+#define down_write_killable_nested stock_down_write_killable_nested
+#define up_read_non_owner stock_up_read_non_owner
+void down_read_nested(struct rw_semaphore *sem, int subclass);
+int down_read_killable_nested(struct rw_semaphore *sem, int subclass);
+void _down_write_nest_lock(struct rw_semaphore *sem, struct lockdep_map *nest);
+void down_read_non_owner(struct rw_semaphore *sem);
+void down_write_nested(struct rw_semaphore *sem, int subclass);
+int down_write_killable_nested(struct rw_semaphore *sem, int subclass);
+void up_read_non_owner(struct rw_semaphore *sem);
+#endif
+
+#include <../kernel/locking/rwsem.c>
+
+#undef down_read
+#undef down_read_interruptible
+#undef down_read_killable
+#undef down_read_trylock
+#undef down_write
+#undef down_write_killable
+#undef down_write_trylock
+#undef up_read
+#undef up_write
+#undef downgrade_write
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+#undef down_read_nested
+#undef down_read_killable_nested
+#undef _down_write_nest_lock
+#undef down_read_non_owner
+#undef down_write_nested
+#undef down_write_killable_nested
+#undef up_read_non_owner
+#endif
+
+static DEFINE_STATIC_KEY_FALSE(by_shfl);
+
+/* ---- ShflLock in a struct rw_semaphore ---- */
+
+#define W_SLEEPS
+#define W_TAIL_IN_LIST
+#include "park.h"
+#include "rw_word.h"
+#include "shuffle.h"
+
+#define SHFL_RW_FRAME
+struct shfl_rw {
+#ifdef __LITTLE_ENDIAN
+	rw_word word;
+	W_ATOMIC(uint32_t) generation; /* always 0: nothing forks here */
+#else
+	W_ATOMIC(uint32_t) generation;
+	rw_word word;
+#endif
+	char unused[offsetof(struct rw_semaphore, wait_list) - 2 * sizeof(uint32_t)];
+	shfl_tail tail;
+	W_ATOMIC(uint32_t) *heir;
+};
+
+static_assert(offsetof(struct rw_semaphore, count) == 0);
+static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wait_list.next));
+static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
+
+#include "shfl_rw.h"
+
+#define SET(lock, key, otherwise, ...) .key = (otherwise),
+static const struct shfl_rw_policy settings = {.wait = WAIT_PARK, shfl_rw_settings(SET)};
+
+static __always_inline struct shfl_rw *shfl_of(struct rw_semaphore *sem)
+{
+	return (struct shfl_rw *)sem;
+}
+
+/* Waits for @lock as one who may leave: false if a signal came first. */
+static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_deadline *deadline)
+{
+	struct shfl_node *node;
+
+	if (w_expired(deadline))
+		return false;
+	node = w_node_claim();
+	if (node)
+		return shfl_rw_queue(lock, node, writes, settings, deadline);
+	while (!shfl_rw_try(lock, writes, false)) {
+		if (w_expired(deadline))
+			return false;
+		w_nap(deadline);
+	}
+	return true;
+}
+
+/* Enters @sem, which it could not a moment ago: 0, or -EINTR if a signal that @state knows came first. */
+static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
+{
+	const struct w_deadline deadline = {.state = state};
+	bool entered;
+
+	lock_contended(&sem->dep_map, ip);
+	trace_contention_begin(sem, writes ? LCB_F_WRITE : LCB_F_READ);
+	/* Who enters the queue is not preempted before its node is linked: others wait for that. */
+	preempt_disable();
+	entered = state == TASK_UNINTERRUPTIBLE ? shfl_rw_slow(shfl_of(sem), writes, settings, NULL)
+						: wait_or_leave(shfl_of(sem), writes, &deadline);
+	preempt_enable();
+	trace_contention_end(sem, entered ? 0 : -EINTR);
+	return entered ? 0 : -EINTR;
+}
+
+/* What remains of an acquisition after lockdep was told of it. */
+static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
+{
+	int error = 0;
+
+	DEBUG_RWSEMS_WARN_ON(sem->magic != sem, sem);
+	if (unlikely(!shfl_rw_try(shfl_of(sem), writes, false)))
+		error = wait_for(sem, writes, state, ip);
+	return error;
+}
+
+static __always_inline int shfl_read(struct rw_semaphore *sem, unsigned int state, int subclass, unsigned long ip)
+{
+	int error;
+
+	might_sleep();
+	rwsem_acquire_read(&sem->dep_map, subclass, 0, ip);
+	error = enter(sem, false, state, ip);
+	if (error)
+		rwsem_release(&sem->dep_map, ip);
+	else
+		lock_acquired(&sem->dep_map, ip);
+	return error;
+}
+
+static __always_inline int shfl_write(struct rw_semaphore *sem, unsigned int state, int subclass,
+				      struct lockdep_map *nest, unsigned long ip)
+{
+	int error;
+
+	might_sleep();
+	rwsem_acquire_nest(&sem->dep_map, subclass, 0, nest, ip);
+	error = enter(sem, true, state, ip);
+	if (error)
+		rwsem_release(&sem->dep_map, ip);
+	else
+		lock_acquired(&sem->dep_map, ip);
+	return error;
+}
+
+/* A writer stays as a reader, and wakes whoever sleeps for it to leave: readers may enter now. */
+static void downgrade(struct shfl_rw *lock)
+{
+	/* relaxed: only the writer can clear WRITER and set HEIR, so it reads its own doing; the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(&lock->word);
+	W_ATOMIC(uint32_t) *heir = NULL;
+
+	do {
+		if (seen & RW_HEIR)
+			heir = lock->heir;
+		/* release: as that of rw_leave_write(); what we wrote is there for those who enter as readers */
+	} while (!w_compare_exchange_release(&lock->word, &seen,
+					     (seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)) + RW_READER));
+	if (heir)
+		w_unpark(heir);
+	if (seen & RW_PARKED)
+		w_unpark(&lock->word);
+}
+
+/* ---- The kernel's functions ---- */
+
+void __sched down_read(struct rw_semaphore *sem)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_read(sem, TASK_UNINTERRUPTIBLE, 0, _RET_IP_);
+	else
+		stock_down_read(sem);
+}
+EXPORT_SYMBOL(down_read);
+
+int __sched down_read_interruptible(struct rw_semaphore *sem)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_read(sem, TASK_INTERRUPTIBLE, 0, _RET_IP_);
+	return stock_down_read_interruptible(sem);
+}
+EXPORT_SYMBOL(down_read_interruptible);
+
+int __sched down_read_killable(struct rw_semaphore *sem)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_read(sem, TASK_KILLABLE, 0, _RET_IP_);
+	return stock_down_read_killable(sem);
+}
+EXPORT_SYMBOL(down_read_killable);
+
+int down_read_trylock(struct rw_semaphore *sem)
+{
+	bool entered;
+
+	if (!static_branch_unlikely(&by_shfl))
+		return stock_down_read_trylock(sem);
+	entered = shfl_rw_try_read(shfl_of(sem), false);
+	if (entered)
+		rwsem_acquire_read(&sem->dep_map, 0, 1, _RET_IP_);
+	return entered;
+}
+EXPORT_SYMBOL(down_read_trylock);
+
+void __sched down_write(struct rw_semaphore *sem)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_write(sem, TASK_UNINTERRUPTIBLE, 0, NULL, _RET_IP_);
+	else
+		stock_down_write(sem);
+}
+EXPORT_SYMBOL(down_write);
+
+int __sched down_write_killable(struct rw_semaphore *sem)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_write(sem, TASK_KILLABLE, 0, NULL, _RET_IP_);
+	return stock_down_write_killable(sem);
+}
+EXPORT_SYMBOL(down_write_killable);
+
+int down_write_trylock(struct rw_semaphore *sem)
+{
+	bool entered;
+
+	if (!static_branch_unlikely(&by_shfl))
+		return stock_down_write_trylock(sem);
+	entered = shfl_rw_try_write(shfl_of(sem));
+	if (entered)
+		rwsem_acquire(&sem->dep_map, 0, 1, _RET_IP_);
+	return entered;
+}
+EXPORT_SYMBOL(down_write_trylock);
+
+void up_read(struct rw_semaphore *sem)
+{
+	bool held;
+
+	if (!static_branch_unlikely(&by_shfl)) {
+		stock_up_read(sem);
+		return;
+	}
+	rwsem_release(&sem->dep_map, _RET_IP_);
+	held = shfl_rw_release_read(shfl_of(sem), settings);
+	DEBUG_RWSEMS_WARN_ON(!held, sem);
+}
+EXPORT_SYMBOL(up_read);
+
+void up_write(struct rw_semaphore *sem)
+{
+	bool held;
+
+	if (!static_branch_unlikely(&by_shfl)) {
+		stock_up_write(sem);
+		return;
+	}
+	rwsem_release(&sem->dep_map, _RET_IP_);
+	held = shfl_rw_release_write(shfl_of(sem), settings);
+	DEBUG_RWSEMS_WARN_ON(!held, sem);
+}
+EXPORT_SYMBOL(up_write);
+
+void downgrade_write(struct rw_semaphore *sem)
+{
+	if (!static_branch_unlikely(&by_shfl)) {
+		stock_downgrade_write(sem);
+		return;
+	}
+	lock_downgrade(&sem->dep_map, _RET_IP_);
+	downgrade(shfl_of(sem));
+}
+EXPORT_SYMBOL(downgrade_write);
+
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+
+void down_read_nested(struct rw_semaphore *sem, int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_read(sem, TASK_UNINTERRUPTIBLE, subclass, _RET_IP_);
+	else
+		stock_down_read_nested(sem, subclass);
+}
+EXPORT_SYMBOL(down_read_nested);
+
+int down_read_killable_nested(struct rw_semaphore *sem, int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_read(sem, TASK_KILLABLE, subclass, _RET_IP_);
+	return stock_down_read_killable_nested(sem, subclass);
+}
+EXPORT_SYMBOL(down_read_killable_nested);
+
+void _down_write_nest_lock(struct rw_semaphore *sem, struct lockdep_map *nest)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_write(sem, TASK_UNINTERRUPTIBLE, 0, nest, _RET_IP_);
+	else
+		stock_down_write_nest_lock(sem, nest);
+}
+EXPORT_SYMBOL(_down_write_nest_lock);
+
+void down_read_non_owner(struct rw_semaphore *sem)
+{
+	if (!static_branch_unlikely(&by_shfl)) {
+		stock_down_read_non_owner(sem);
+		return;
+	}
+	might_sleep();
+	(void)enter(sem, false, TASK_UNINTERRUPTIBLE, _RET_IP_);
+}
+EXPORT_SYMBOL(down_read_non_owner);
+
+void down_write_nested(struct rw_semaphore *sem, int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		(void)shfl_write(sem, TASK_UNINTERRUPTIBLE, subclass, NULL, _RET_IP_);
+	else
+		stock_down_write_nested(sem, subclass);
+}
+EXPORT_SYMBOL(down_write_nested);
+
+int __sched down_write_killable_nested(struct rw_semaphore *sem, int subclass)
+{
+	if (static_branch_unlikely(&by_shfl))
+		return shfl_write(sem, TASK_KILLABLE, subclass, NULL, _RET_IP_);
+	return stock_down_write_killable_nested(sem, subclass);
+}
+EXPORT_SYMBOL(down_write_killable_nested);
+
+void up_read_non_owner(struct rw_semaphore *sem)
+{
+	bool held;
+
+	if (!static_branch_unlikely(&by_shfl)) {
+		stock_up_read_non_owner(sem);
+		return;
+	}
+	held = shfl_rw_release_read(shfl_of(sem), settings);
+	DEBUG_RWSEMS_WARN_ON(!held, sem);
+}
+EXPORT_SYMBOL(up_read_non_owner);
+
+#endif
+
+/* ---- The choice, while there is one task yet ---- */
+
+static int __init choose(char *name)
+{
+	if (!strcmp(name, "shfl")) {
+		w_park_start();
+		static_branch_enable(&by_shfl);
+	} else if (strcmp(name, "stock")) {
+		pr_err("poundlock.rwsem=%s: there is no such rwsem; the stock one is used\n", name);
+	}
+	return 0;
+}
+early_param("poundlock.rwsem", choose);
+
+static int rwsem_show(struct seq_file *file, void *unused)
+{
+	seq_printf(file, "%s\n", static_key_enabled(&by_shfl) ? "shfl" : "stock");
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(rwsem);
+
+static int __init show(void)
+{
+	choice_show("rwsem", &rwsem_fops);
+	return 0;
+}
+late_initcall(show);
