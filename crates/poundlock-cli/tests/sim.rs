@@ -108,6 +108,37 @@ fn a_machine_takes_other_latencies_from_a_table() {
 }
 
 #[test]
+fn a_table_of_latencies_is_a_machine() {
+    let folder = scratch();
+    let (table, kept) = (folder.path().join("four.csv"), folder.path().join("four.json"));
+    // Two sockets of two cores, as rows of a table and as `poundlock latency` keeps what it measured of CPUs 2 to 5.
+    std::fs::write(&table, ",\n40,\n120,120,\n120,120,40,\n").expect("the test's directory takes files");
+    let pairs: Vec<Value> = [(2, 3, 40), (2, 4, 120), (2, 5, 120), (3, 4, 120), (3, 5, 120), (4, 5, 40)]
+        .map(|(a, b, ns)| json!({"a": a, "b": b, "median": ns, "lower_quartile": ns, "upper_quartile": ns}))
+        .to_vec();
+    let mut measured = json!({"schema": "poundlock.latency/1", "present": "0-5", "cpus": [2, 3, 4, 5],
+        "settings": {"samples": 1, "round_trips": 1}, "complete": true, "pairs": pairs});
+    std::fs::write(&kept, measured.to_string()).expect("the test's directory takes files");
+    let figures = |file: &Path| {
+        let sweep = ["sim", "sweep", "-w", "cna-map", "-d", "100us", "-l", "mcs", "-t", "1x", "-n", "1", "--json", "-"];
+        let output = output(poundlock(sweep).arg("-m").arg(file));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains("4 cores at 2 caches"), "{}", stderr(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(report["threads"], json!([4]));
+        report["points"].clone()
+    };
+    assert_eq!(figures(&table), figures(&kept));
+    measured["complete"] = json!(false);
+    std::fs::write(&kept, measured.to_string()).expect("the test's directory takes files");
+    std::fs::write(folder.path().join("bad.csv"), ",\nx,\n").expect("the test's directory takes files");
+    for (file, words) in [("four.json", "not all pairs"), ("bad.csv", "row 2"), ("none.csv", "none.csv")] {
+        let sweep = ["sim", "sweep", "-w", "cna-map", "-t", "2", "-m"];
+        assert_refused(poundlock(sweep).arg(folder.path().join(file)), 125, &[file, words]);
+    }
+}
+
+#[test]
 fn a_trace_is_a_timeline_with_one_holder_at_a_time() {
     let folder = scratch();
     let file = folder.path().join("trace.json");
@@ -154,6 +185,20 @@ over = { lock = "ticket,wait=spin", threads = 8 }
 least = 1000
 why = "It was made up."
 
+[[published]]
+what = "throughput"
+source = "a table"
+values = [
+    { lock = "mcs,wait=spin", threads = 1, value = 10.0 },
+    { lock = "mcs,wait=spin", threads = 8, value = 1.0 },
+    { lock = "ticket,wait=spin", threads = 1, value = 10.5 },
+]
+
+[[published]]
+what = "what cannot be"
+source = "nowhere"
+values = [{ lock = "ticket,wait=spin", threads = 1, value = 1.0 }, { lock = "ticket,wait=spin", threads = 8, value = 2.0 }]
+
 [[absent]]
 what = "what no lock does"
 published = 2.0
@@ -172,12 +217,26 @@ fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
     let results = array(&report["figures"][0], "results");
     assert_eq!((&results[0]["met"], &results[1]["met"]), (&json!(true), &json!(false)), "{results:#?}");
+    // One pair of the first three values is too near to count.
+    let orders = array(&report["figures"][0], "orders");
+    let kept: Vec<&Value> = orders.iter().map(|order| &order["kept"]).collect();
+    assert_eq!(json!(kept), json!([true, true, false]), "{orders:#?}");
+    assert_eq!((&orders[2]["of"]["threads"], &orders[2]["published"]), (&json!(8), &json!(2.0)));
     let tables = stderr(&output);
-    for words in ["* the fitted one", "MISSED", "1 of 2 are met", "0 of 1"] {
+    for words in ["* the fitted one", "MISSED", "1 of 2 are met", "0 of 1", "Of 3 pairs", "2, 67 %", "what cannot be: "]
+    {
         assert!(tables.contains(words), "no {words:?} in {tables}");
     }
     let page = std::fs::read_to_string(page).expect("sim wrote it");
-    for words in ["**1 of 2**", "- small, a figure that cannot be", "It was made up.", "There is none.", "| 8 |"] {
+    for words in [
+        "**1 of 2**",
+        "## Order",
+        "| REVERSED |",
+        "- small, a figure that cannot be",
+        "It was made up.",
+        "There is none.",
+        "| 8 |",
+    ] {
         assert!(page.contains(words), "no {words:?} in {page}");
     }
 }
@@ -189,6 +248,8 @@ fn what_is_wrong_with_a_figure_is_one_line() {
     for (from, to, words) in [
         ("threads = [1, 8]", "threads = [1, 7]", &["bad.toml", "8 threads"][..]),
         ("machine = \"i9-12900k\"", "machine = \"eniac\"", &["eniac"]),
+        ("value = 1.0", "value = -1.0", &["bad.toml", "throughput"]),
+        ("threads = 8, value = 1.0", "threads = 7, value = 1.0", &["bad.toml", "throughput", "7 threads"]),
         ("gate = true", "gait = true", &["bad.toml", "gait"]),
         ("least = 1000", "figure = \"colour\"\nleast = 1000", &["colour"]),
     ] {
@@ -297,6 +358,24 @@ fn advice_says_what_ties_and_what_does_not() {
     let (report, tables) = advise(&["-l", "mcs,ttas", "-w", "cna-map", "-t", "8", "-n", "3"]);
     assert_eq!((&report["loads"][0]["ties"], &report["loads"][0]["next"]["tie"]), (&json!([]), &json!(false)));
     assert!(!tables.contains(" ties with "), "{tables}");
+}
+
+#[test]
+fn advice_leaves_out_who_is_less_fair_than_asked_for() {
+    // Who has just had the lock takes it again.
+    let options = ["-l", "mcs,wait=spin,ttas,wait=spin", "-w", "cna-map", "-t", "1,8", "-n", "1"];
+    let (any, _) = advise(&options);
+    let (fair, tables) = advise(&[&options[..], &["--fairness", "0.7"]].concat());
+    assert_eq!((&any["fairness"], &fair["fairness"]), (&Value::Null, &json!(0.7)));
+    assert_eq!(any["choice"], "ttas,wait=spin", "{}", any["regrets"]);
+    assert_eq!((&fair["choice"], array(&fair, "regrets").len()), (&json!("mcs,wait=spin"), 1));
+    let unfair: Vec<&Value> = array(&fair, "loads").iter().map(|load| &load["unfair"]).collect();
+    assert_eq!(json!(unfair), json!([[], ["ttas,wait=spin"]]), "a single thread has no factor");
+    assert!(tables.contains("less fair than asked for: ttas,wait=spin"), "{tables}");
+    for wrong in ["0.4", "1.1", "x"] {
+        let refused = ["sim", "advise", "-m", "2990wx", "--fairness", wrong];
+        assert_refused(&mut poundlock(refused), 125, &["--fairness", wrong]);
+    }
 }
 
 #[test]

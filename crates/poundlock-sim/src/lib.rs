@@ -20,6 +20,7 @@ mod random;
 mod report;
 mod run;
 mod system;
+mod table;
 mod trace;
 
 #[cfg(feature = "clients")]

@@ -5,9 +5,13 @@
 //! line that names the key.
 
 use crate::memory::{MOST_CORES, MOST_DOMAINS};
+use crate::table;
 use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
+
+/// What a table of latencies does not say.
+const USUAL: &str = include_str!("../../../machines/e5-2699v3.toml");
 
 /// Simulated time, in picoseconds.
 pub type Time = u64;
@@ -261,6 +265,32 @@ impl Machine {
             None => file.latency.classes(&file.topology, &cpus)?,
         };
         Ok(file.build(cpus, cores, published))
+    }
+
+    /// The machine that a table of latencies between CPUs makes: who is how near whom is read off it, and everything else is
+    /// that of a machine that is usual, as its file says.
+    pub fn from_table(name: &str, table: &str) -> Result<Machine, SimError> {
+        let count = table.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
+        if count < 2 {
+            return error("a machine needs the latencies between at least two CPUs");
+        }
+        let published = parse_matrix(table, count).map_err(SimError)?;
+        let (cpus, cores) = table::lay_out(&published, count)?;
+        let usual: File = toml::from_str(USUAL).map_err(|wrong| SimError(one_line(USUAL, &wrong)))?;
+        let packages = cores.iter().map(|core| core.package).max().map_or(0, |last| last + 1);
+        let domains = cores.iter().map(|core| core.domain).max().map_or(0, |last| last + 1);
+        let (of_cores, of_domains) = (cores.len(), domains);
+        let mut machine = usual.build(cpus, cores, published);
+        machine.name = name.to_owned();
+        machine.about = format!(
+            "{name}: {count} CPUs, by their latencies of {of_cores} cores at {of_domains} caches, which are {packages} sockets or the like"
+        );
+        // A table has its homes in it, and the last-level cache is nearer than the cores that share it.
+        machine.home = [0; 3];
+        let neighbours = (0..machine.domains).map(|domain| machine.near(machine.first_core(domain)));
+        machine.shared_cache = neighbours.map(|near| near / 2).min().unwrap_or(machine.shared_cache);
+        machine.calibrate();
+        Ok(machine)
     }
 
     /// The same machine with other latencies between its CPUs: a table of as many rows and columns.

@@ -14,6 +14,46 @@ fn all() -> Vec<Machine> {
     files.iter().map(|file| Machine::read(file).unwrap_or_else(|wrong| panic!("{wrong}"))).collect()
 }
 
+/// What the processors' tables are taken for: cores and caches are theirs; what is far from all others may be no socket, and of
+/// the two EPYC 7742 only one socket's caches are near each other in the table.
+#[test]
+fn a_table_of_latencies_makes_a_machine() {
+    for (table, cpus, cores, caches, sockets) in [
+        ("epyc-7742-2s-256", 256, 128, 32, 17),
+        ("epyc-7773x-128", 128, 64, 8, 8),
+        ("xeon-e5-2695v4-2s-72", 72, 36, 2, 2),
+        ("xeon-gold-6242-2s-64", 64, 32, 2, 2),
+        ("graviton3-64", 64, 64, 1, 1),
+    ] {
+        let file = folder().join(format!("matrices/{table}.csv"));
+        let text = std::fs::read_to_string(file).expect("it is there");
+        let machine = Machine::from_table(table, &text).unwrap_or_else(|wrong| panic!("{table}: {wrong}"));
+        let most = |of: fn(&poundlock_sim::Cpu) -> usize| 1 + machine.cpus.iter().map(of).max().expect("some");
+        let found = (machine.cpus.len(), most(|cpu| cpu.core), most(|cpu| cpu.domain), most(|cpu| cpu.package));
+        assert_eq!(found, (cpus, cores, caches, sockets), "{table}");
+        let (a, b) = (0, machine.cpus.len() - 1);
+        let due = machine.published(a, b);
+        let got = ping_pong(&machine, a, b, 200).expect("it runs");
+        assert!((got / due - 1.0).abs() < 0.1, "{table}: {got} ns for {due}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_one_line() {
+    for (table, words) in [
+        ("", "two CPUs"),
+        ("1\n", "two CPUs"),
+        (",\n,\n", "between CPUs 0 and 1"),
+        (",5\nx,\n", "row 2"),
+        (",-5\n,\n", "row 1, column 2"),
+    ] {
+        let wrong = Machine::from_table("table", table).expect_err(table).to_string();
+        assert!(wrong.contains(words) && wrong.lines().count() == 1, "{table:?}: {wrong}");
+    }
+    let two = Machine::from_table("two", ",\n50,\n").expect("a machine");
+    assert_eq!((two.cpus.len(), two.cpus[1].domain, two.published(0, 1)), (2, 0, 50.0));
+}
+
 #[test]
 fn machines_are_as_large_as_they_say() {
     let sizes: Vec<(String, usize)> = all().into_iter().map(|machine| (machine.name, machine.cpus.len())).collect();

@@ -97,6 +97,17 @@ impl Measurements {
         self.complete = self.pairs.len() == self.count();
     }
 
+    /// The same with the CPUs numbered from 0 on, as if there were no others.
+    #[must_use]
+    pub fn among_themselves(mut self) -> Measurements {
+        let place = |cpu: usize| self.cpus.binary_search(&cpu).unwrap_or_default();
+        for pair in &mut self.pairs {
+            (pair.a, pair.b) = (place(pair.a), place(pair.b));
+        }
+        self.cpus = (0..self.cpus.len()).collect();
+        self
+    }
+
     /// The table that [`crate::matrix`] reads: row and column are CPU numbers, the lower triangle is filled.
     pub fn csv(&self) -> String {
         let size = self.cpus.last().map_or(0, |last| last + 1);

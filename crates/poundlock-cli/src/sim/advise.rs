@@ -2,7 +2,7 @@
 //!
 //! A load is a workload with a number of threads. Two locks tie at one if the ranges of their throughputs over the seeds
 //! overlap. A lock's regret at a load is what it lacks of the best throughput there, in parts of that; the one lock for
-//! all loads is the one whose worst regret is the least.
+//! all loads is the one whose worst regret is the least. Who is less fair than asked for is not chosen.
 
 use super::args::{AdviseArgs, SettingArgs};
 use super::data;
@@ -67,6 +67,8 @@ struct Report {
     provenance: Provenance,
     simulated_machine: String,
     settings: Settings,
+    /// The fairness factor that a lock may have at most.
+    fairness: Option<f64>,
     /// Those to choose from.
     locks: Vec<String>,
     interrupted: bool,
@@ -92,6 +94,8 @@ struct Load {
     next: Option<Over>,
     /// Over [`REFERENCES`].
     references: Vec<Over>,
+    /// Those that are less fair than was asked for.
+    unfair: Vec<String>,
     points: Vec<Point>,
     runs: Vec<Run>,
 }
@@ -119,7 +123,7 @@ pub fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let output = OutputArgs { json: settings.json.clone(), svg: None };
     let plans = Loads::plan(args)?;
     output.check()?;
-    let report = plans.simulate(settings)?;
+    let report = plans.simulate(settings, args.fairness)?;
     output.publish(&render(&report), &report, || Err("advise draws nothing".into()))?;
     let runs = report.loads.iter().flat_map(|load| &load.runs);
     Ok(exit_code(report.interrupted, runs.map(|run| &run.outcome)))
@@ -168,7 +172,7 @@ impl Loads<'_> {
         Ok(Loads { machine_name: machine.about.clone(), cpus, candidates, plans })
     }
 
-    fn simulate(self, settings: &SettingArgs) -> Result<Report, Failure> {
+    fn simulate(self, settings: &SettingArgs, fairness: Option<f64>) -> Result<Report, Failure> {
         let jobs: Vec<_> = self.plans.iter().flatten().flat_map(Plan::jobs).collect();
         let interrupted = interrupts()?;
         let mut ended = job::run_all(&jobs, at_a_time(settings.repeats.jobs), &interrupted)?.into_iter();
@@ -178,7 +182,7 @@ impl Loads<'_> {
             for plan in plans {
                 found.runs.extend(plan.found(ended.by_ref().take(plan.jobs().len()), false).runs);
             }
-            loads.push(load(plans, found, &self.candidates, self.cpus));
+            loads.push(load(plans, found, &self.candidates, self.cpus, fairness));
         }
         let regrets = regrets(&loads, &self.candidates);
         Ok(Report {
@@ -186,6 +190,7 @@ impl Loads<'_> {
             provenance: Provenance::new(poundlock::C_COMPILER.to_owned()),
             simulated_machine: self.machine_name,
             settings: settings.into(),
+            fairness,
             locks: self.candidates,
             interrupted: interrupted.load(Ordering::Relaxed),
             loads,
@@ -258,13 +263,15 @@ fn families(workload: &Workload, candidates: &[String]) -> Vec<(Workload, Vec<St
 }
 
 /// What the runs of a load amount to.
-fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize) -> Load {
+fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize, fairness: Option<f64>) -> Load {
     let locks: Vec<String> = plans.iter().flat_map(|plan| plan.locks.clone()).collect();
     let plan = plans.last().expect("the references are always simulated");
     let threads = plan.threads[0];
     let points = found.points(&locks, &plan.threads);
-    let mut ranked: Vec<(&Point, Spread)> =
-        points.iter().filter(|point| candidates.contains(&point.lock)).filter_map(|p| Some((p, rate(p)?))).collect();
+    let chosen = points.iter().filter(|point| candidates.contains(&point.lock));
+    let (fair, unfair): (Vec<&Point>, Vec<&Point>) = chosen.partition(|point| is_fair(point, fairness));
+    let unfair = unfair.into_iter().map(|point| point.lock.clone()).collect();
+    let mut ranked: Vec<(&Point, Spread)> = fair.into_iter().filter_map(|p| Some((p, rate(p)?))).collect();
     ranked.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
     let best = ranked.first().copied();
     let over = |other: &Point| over(best?, other);
@@ -286,9 +293,16 @@ fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize) -> Loa
         ties: others.iter().filter(|other| other.tie).map(|other| other.lock.clone()).collect(),
         references: references.filter_map(over).collect(),
         next: others.into_iter().next(),
+        unfair,
         points,
         runs: found.runs,
     }
+}
+
+/// A single thread has no factor.
+fn is_fair(point: &Point, most: Option<f64>) -> bool {
+    let factor = point.figure("fairness_factor").map(|factor| factor.median);
+    most.is_none_or(|most| factor.is_none_or(|factor| factor <= most))
 }
 
 /// Acquisitions per second, if all seeds succeeded.
@@ -310,6 +324,9 @@ fn over((best, rate_of_best): (&Point, Spread), other: &Point) -> Option<Over> {
 /// Of each lock that has a figure at every load; the least first, and as the locks were named where they are equal.
 fn regrets(loads: &[Load], candidates: &[String]) -> Vec<Regret> {
     let at = |load: &Load, lock: &str| {
+        if load.unfair.iter().any(|unfair| unfair == lock) {
+            return None;
+        }
         let rate_of = |lock: &str| load.points.iter().find(|point| point.lock == lock).and_then(rate);
         let best = rate_of(load.best.as_deref()?)?.median;
         (best > 0.0).then_some(1.0 - rate_of(lock)?.median / best)
@@ -326,7 +343,7 @@ fn regrets(loads: &[Load], candidates: &[String]) -> Vec<Regret> {
 fn render(report: &Report) -> String {
     let settings = &report.settings;
     let stopped = if report.interrupted { " Interrupted." } else { "" };
-    let ties = report.loads.iter().filter_map(tie).collect::<String>();
+    let ties = report.loads.iter().filter_map(tie).chain(report.loads.iter().filter_map(unfair)).collect::<String>();
     format!(
         "{}\n\n{}\n{ties}\n{}\nMedians of {} seeds; over: the ratio of the medians, and of any two seeds. Locks whose ranges \
          over the seeds overlap tie.\nRegret: what is lacking of the load's best throughput, as parts of that. fairness: \
@@ -376,6 +393,11 @@ fn cells(over: Option<&Over>) -> [String; 2] {
 fn tie(load: &Load) -> Option<String> {
     let best = load.best.as_ref().filter(|_| !load.ties.is_empty())?;
     Some(format!("{}: {best} ties with {}\n", name(load), load.ties.join(", ")))
+}
+
+/// Which locks are left out at a load.
+fn unfair(load: &Load) -> Option<String> {
+    (!load.unfair.is_empty()).then(|| format!("{}: less fair than asked for: {}\n", name(load), load.unfair.join(", ")))
 }
 
 fn choice(report: &Report) -> String {

@@ -55,7 +55,8 @@ pub(crate) struct SceneArgs {
 /// Where, for how long and how often.
 #[derive(Args, Debug)]
 pub(crate) struct SettingArgs {
-    /// The machine: the name of one that comes with poundlock (machines/NAME.toml), or a file
+    /// The machine: the name of one that comes with poundlock (machines/NAME.toml), or a file; a table of latencies, as
+    /// `poundlock latency` writes with --csv or --json, makes a machine by itself
     #[arg(short, long, value_name = "NAME|FILE")]
     pub machine: String,
     /// Latencies between its CPUs to take instead of its own, as `poundlock latency --csv` writes them
@@ -155,6 +156,9 @@ pub(crate) struct AdviseArgs {
     /// it, or 1, as many as there are CPUs, and twice as many, unless told
     #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
     pub threads: Option<Threads>,
+    /// Leave out locks whose fairness factor is above FACTOR at a load: 0.5 is even, 1 starvation
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    pub fairness: Option<f64>,
     #[command(flatten)]
     pub settings: SettingArgs,
 }
@@ -200,6 +204,11 @@ impl From<Domain> for Locality {
             Domain::Package => Locality::Package,
         }
     }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let parsed = text.parse().ok().filter(|factor: &f64| (0.5..=1.0).contains(factor));
+    parsed.ok_or("not a factor from 0.5 to 1".to_owned())
 }
 
 fn nanoseconds(text: &str) -> Result<f64, String> {

@@ -44,10 +44,49 @@ struct Figure {
     #[serde(default)]
     differs: String,
     check: Vec<Check>,
+    /// Figures that the paper gives in numbers: who is ahead of whom.
+    #[serde(default)]
+    published: Vec<Published>,
     /// What cannot be simulated.
     #[serde(default)]
     absent: Vec<Absent>,
 }
+
+/// What the paper gives in numbers for several locks or numbers of threads, in one unit: all pairs of them are compared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    what: String,
+    /// A figure of bench's.
+    #[serde(default = "throughput")]
+    figure: String,
+    /// Where the numbers are.
+    source: String,
+    values: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Value {
+    lock: String,
+    threads: usize,
+    value: f64,
+}
+
+/// Two published values that are at least [`GAP`] apart, the larger one first, and the ratios.
+#[derive(Debug, Serialize)]
+struct Order {
+    what: String,
+    source: String,
+    of: At,
+    over: At,
+    published: f64,
+    simulated: Option<f64>,
+    kept: bool,
+}
+
+/// How far published values must be apart for their order to count.
+const GAP: f64 = 1.15;
 
 /// A ratio of the paper's for which there is no simulation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,6 +151,7 @@ struct Drawn {
     points: Vec<Point>,
     runs: Vec<Run>,
     results: Vec<Checked>,
+    orders: Vec<Order>,
 }
 
 #[derive(Debug, Serialize)]
@@ -169,18 +209,71 @@ fn read(name: &str) -> Result<Figure, Failure> {
     let wrong = |wrong: String| Failure::ours(format!("'{}': {wrong}", file.display()));
     let text = std::fs::read_to_string(&file).map_err(|error| wrong(reason(&error)))?;
     let figure: Figure = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
-    for check in &figure.check {
-        for at in [Some(&check.of), check.over.as_ref()].into_iter().flatten() {
-            if !figure.locks.contains(&at.lock) || !figure.threads.contains(&at.threads) {
-                let (lock, threads) = (&at.lock, at.threads);
-                return Err(wrong(format!("check '{}': {lock} with {threads} threads is not simulated", check.what)));
+    figure.check_places().map_err(wrong)?;
+    Ok(figure)
+}
+
+impl Figure {
+    /// Whether all that is compared is simulated.
+    fn check_places(&self) -> Result<(), String> {
+        let at = |what: &str, lock: &String, threads: usize| {
+            if self.locks.contains(lock) && self.threads.contains(&threads) {
+                return Ok(());
+            }
+            Err(format!("'{what}': {lock} with {threads} threads is not simulated"))
+        };
+        let known = |what: &str, name: &str| {
+            let known = poundlock_bench::figures::FIGURES.iter().any(|figure| figure.name == name);
+            if known { Ok(()) } else { Err(format!("'{what}': there is no figure '{name}'")) }
+        };
+        for check in &self.check {
+            known(&check.what, &check.figure)?;
+            for place in [Some(&check.of), check.over.as_ref()].into_iter().flatten() {
+                at(&check.what, &place.lock, place.threads)?;
             }
         }
-        if !poundlock_bench::figures::FIGURES.iter().any(|figure| figure.name == check.figure) {
-            return Err(wrong(format!("check '{}': there is no figure '{}'", check.what, check.figure)));
+        for published in &self.published {
+            known(&published.what, &published.figure)?;
+            for value in &published.values {
+                at(&published.what, &value.lock, value.threads)?;
+                if value.value.is_nan() || value.value <= 0.0 {
+                    return Err(format!("'{}': {} is not a published value", published.what, value.value));
+                }
+            }
         }
+        Ok(())
     }
-    Ok(figure)
+}
+
+/// All pairs of published values that are far enough apart.
+fn orders(figure: &Figure, points: &[Point]) -> Vec<Order> {
+    figure.published.iter().flat_map(|published| published.orders(points)).collect()
+}
+
+impl Published {
+    fn orders(&self, points: &[Point]) -> Vec<Order> {
+        let simulated = |value: &Value| {
+            let point = points.iter().find(|point| point.lock == value.lock && point.threads == value.threads);
+            point.and_then(|point| point.figure(&self.figure)).map(|spread| spread.median)
+        };
+        let at = |value: &Value| At { lock: value.lock.clone(), threads: value.threads };
+        let order = |(a, b): (&Value, &Value)| {
+            let (of, over) = if a.value < b.value { (b, a) } else { (a, b) };
+            let published = of.value / over.value;
+            let simulated = simulated(of).zip(simulated(over)).map(|(of, over)| of / over);
+            (published >= GAP).then(|| Order {
+                what: self.what.clone(),
+                source: self.source.clone(),
+                of: at(of),
+                over: at(over),
+                published,
+                simulated,
+                kept: simulated.is_some_and(|ratio| ratio > 1.0),
+            })
+        };
+        let pairs = self.values.iter().enumerate().flat_map(|(i, a)| self.values[..i].iter().map(move |b| (a, b)));
+        pairs.filter_map(order).collect()
+    }
 }
 
 fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Result<Drawn, Failure> {
@@ -222,7 +315,8 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
     let places = figure.threads.iter().flat_map(|threads| figure.locks.iter().map(move |lock| (lock, *threads)));
     let points: Vec<Point> = places.map(|(lock, threads)| Point::of(lock, threads, &runs, &figure.locks[0])).collect();
     let results = figure.check.iter().map(|check| checked(check, &runs)).collect();
-    Ok(Drawn { simulated_machine: machine.about, step, points, runs, results, figure })
+    let orders = orders(&figure, &points);
+    Ok(Drawn { simulated_machine: machine.about, step, points, runs, results, orders, figure })
 }
 
 fn run_of(job: &Job, ended: Ended, workload: &Workload, first: u64) -> Run {
@@ -322,7 +416,26 @@ fn render(drawn: &Drawn) -> String {
     for absent in &figure.absent {
         table.add_row([gated(absent.gate, &absent.what), short(absent.published)]);
     }
-    format!("{}: {}\n{}, step {:.2} ns\n{table}\n", figure.name, figure.about, drawn.simulated_machine, drawn.step)
+    let reversed = drawn.orders.iter().filter(|order| !order.kept);
+    let reversed = reversed.fold(String::new(), |mut text, order| {
+        let (of, over) = (&order.of, &order.over);
+        let simulated = order.simulated.map_or(ABSENT.to_owned(), short);
+        let _ = writeln!(
+            text,
+            "Not in the published order, {}: {} with {} threads over {} with {}: {} published, {simulated} simulated",
+            order.what,
+            of.lock,
+            of.threads,
+            over.lock,
+            over.threads,
+            short(order.published)
+        );
+        text
+    });
+    format!(
+        "{}: {}\n{}, step {:.2} ns\n{table}\n{reversed}",
+        figure.name, figure.about, drawn.simulated_machine, drawn.step
+    )
 }
 
 fn gated(gate: bool, what: &str) -> String {
@@ -340,11 +453,31 @@ fn counts(report: &Report) -> [(usize, usize); 2] {
     })
 }
 
+/// How many of the published orders are kept, of how many.
+fn kept(report: &Report) -> (usize, usize) {
+    let all = || report.figures.iter().flat_map(|drawn| &drawn.orders);
+    (all().filter(|order| order.kept).count(), all().count())
+}
+
+/// The sentence on the published orders; none if there are none.
+fn order_line(report: &Report) -> String {
+    let (kept, all) = kept(report);
+    if all == 0 {
+        return String::new();
+    }
+    let percent = 100.0 * kept as f64 / all as f64;
+    format!(
+        "Of {all} pairs of published values that are {:.0} % or more apart {kept}, {percent:.0} %, are in the published order.",
+        100.0 * (GAP - 1.0)
+    )
+}
+
 fn summary(report: &Report) -> String {
     let [(gates, of_gates), (others, of_others)] = counts(report);
+    let order = order_line(report);
     format!(
         "\nMedians of {} seeds. Of the ratios that the model is held against (*) {gates} of {of_gates} are met, of what the \
-         papers say besides {others} of {of_others}.",
+         papers say besides {others} of {of_others}. {order}",
         report.seeds
     )
 }
@@ -358,6 +491,34 @@ fn picture<'a>(drawn: &'a Drawn, report: &Report) -> Picture<'a> {
         points: &drawn.points,
         classes: false,
     }
+}
+
+/// Every pair of published values, and whether it is in the published order.
+fn order_section(report: &Report) -> String {
+    let line = order_line(report);
+    if line.is_empty() {
+        return line;
+    }
+    let mut text = format!(
+        "\n## Order\n\n{line} The values are those that the papers give in numbers; ratios of the first to the second.\n\n\
+         | figure | what | first | second | published | simulated | |\n|---|---|---|---|---|---|---|\n"
+    );
+    for drawn in &report.figures {
+        for order in &drawn.orders {
+            let at = |at: &At| format!("`{}`, {}", at.lock, at.threads);
+            let simulated = order.simulated.map_or(ABSENT.to_owned(), short);
+            let kept = if order.kept { "kept" } else { "REVERSED" };
+            let (name, what, source) = (&drawn.figure.name, &order.what, &order.source);
+            let _ = writeln!(
+                text,
+                "| {name} | {what} ({source}) | {} | {} | {} | {simulated} | {kept} |",
+                at(&order.of),
+                at(&order.over),
+                short(order.published)
+            );
+        }
+    }
+    text
 }
 
 /// docs/fidelity.md.
@@ -394,6 +555,7 @@ fn markdown(report: &Report) -> String {
             );
         }
     }
+    text += &order_section(report);
     for drawn in &report.figures {
         let figure = &drawn.figure;
         let _ = write!(

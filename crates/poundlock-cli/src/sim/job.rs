@@ -12,6 +12,7 @@ use crate::runs::{Outcome, complain, progress, tail};
 use crate::spec::Choice;
 use poundlock_bench::{Counts, Workload};
 use poundlock_sim::{Locality, Machine, Point, SimError, Traffic, simulate};
+use poundlock_topology::latency::Measurements;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -45,9 +46,29 @@ pub struct Simulated {
     pub steps: u64,
 }
 
+/// The machine that a table of latencies makes, or what `poundlock latency` keeps.
+fn machine_of_table(file: &Path) -> Result<Machine, SimError> {
+    let named = |wrong: String| SimError(format!("'{}': {wrong}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| named(reason(&error)))?;
+    let table = if file.extension().is_some_and(|ending| ending == "json") {
+        let measured = Measurements::parse(&text).map_err(|wrong| named(wrong.to_string()))?;
+        if !measured.complete {
+            return Err(named("not all pairs of CPUs are measured yet".to_owned()));
+        }
+        measured.among_themselves().csv()
+    } else {
+        text
+    };
+    let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    Machine::from_table(&name, &table).map_err(|wrong| named(wrong.to_string()))
+}
+
 /// The machine of a file, with other latencies if they are given.
 pub fn machine(file: &Path, matrix: Option<&Path>) -> Result<Machine, SimError> {
-    let machine = Machine::read(file)?;
+    let machine = match file.extension().and_then(|ending| ending.to_str()) {
+        Some("csv" | "json") => machine_of_table(file)?,
+        _ => Machine::read(file)?,
+    };
     let Some(matrix) = matrix else { return Ok(machine) };
     let named = |wrong: String| SimError(format!("'{}': {wrong}", matrix.display()));
     let table = std::fs::read_to_string(matrix).map_err(|error| named(reason(&error)))?;
