@@ -22,8 +22,13 @@ ROOT = HERE.parent
 SERIES = "6.1"
 PACKAGES = [f"linux-source-{SERIES}", "xz-utils", "bc", "flex", "bison", "libelf-dev"]
 CONFIG = HERE / "guest/config"
-# In the object tree: where the overlay's files go, and all that they include.
+# Added to it for a kernel that checks how its locks are used.
+CHECKING = ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
+# In the object tree: what its configuration was made from.
+CHOSEN = "poundlock.config"
+# Where the overlay's files go, and all that they include.
 PLACE = "kernel/locking"
+IMAGE = "arch/x86/boot/bzImage"
 MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/locking/test-ww_mutex.ko"]
 
 LIMIT = 3600  # seconds, of the kernel's build
@@ -50,7 +55,7 @@ def output(*command):
 
 def sources():
     """Debian's sources, unpacked, and their version."""
-    version = output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{SERIES}")
+    version = version_of_sources()
     unpacked = cache() / f"linux-source-{version}"
     if not unpacked.exists():
         scratch = cache() / "unpacking"
@@ -82,7 +87,7 @@ def lay(objects):
 def make(unpacked, objects, *targets):
     """Runs make, whose output goes to build.log; of one that fails the end is in the exception."""
     log = objects / "build.log"
-    command = ["make", "-C", unpacked, f"O={objects}", "ARCH=x86_64", f"KCONFIG_ALLCONFIG={CONFIG}",
+    command = ["make", "-C", unpacked, f"O={objects}", "ARCH=x86_64", f"KCONFIG_ALLCONFIG={objects / CHOSEN}",
                f"-j{os.cpu_count()}", *targets]
     with log.open("wb") as file:
         status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
@@ -92,16 +97,32 @@ def make(unpacked, objects, *targets):
         raise Failure(f"the kernel does not build ({log}):\n{end}")
 
 
-def build():
+def version_of_sources():
+    return output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{SERIES}")
+
+
+def configuration(checking):
+    """The configuration, and the object tree for it; @checking: of the kernel that checks how its locks are used."""
+    compiler = output("gcc", "--version").splitlines()[0]
+    config = CONFIG.read_text() + "".join(f"{line}\n" for line in CHECKING if checking)
+    known_by = hashlib.sha256("\n".join([version_of_sources(), config, compiler]).encode()).hexdigest()[:12]
+    return config, cache() / f"objects-{known_by}"
+
+
+def is_built(checking=False):
+    """Whether the kernel was built once, with whatever overlay."""
+    return (configuration(checking)[1] / IMAGE).exists()
+
+
+def build(checking=False):
     """The kernel, built if it is not yet."""
     unpacked, version = sources()
-    compiler = output("gcc", "--version").splitlines()[0]
-    known_by = hashlib.sha256("\n".join([version, CONFIG.read_text(), compiler]).encode()).hexdigest()[:12]
-    objects = cache() / f"objects-{known_by}"
+    config, objects = configuration(checking)
     objects.mkdir(parents=True, exist_ok=True)
+    (objects / CHOSEN).write_text(config)
     lay(objects)
     if not (objects / ".config").exists():
         make(unpacked, objects, "allnoconfig")
     print(f"     the kernel {version} is built in {objects}, if that is not done yet", flush=True)
     make(unpacked, objects, "bzImage", "modules")
-    return Kernel(objects / "arch/x86/boot/bzImage", objects, [objects / module for module in MODULES])
+    return Kernel(objects / IMAGE, objects, [objects / module for module in MODULES])

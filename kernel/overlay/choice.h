@@ -9,8 +9,8 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-/* Makes the file @name, which @operations read. */
-static inline void choice_show(const char *name, const struct file_operations *operations)
+/* Makes the file @name of @mode, which @operations read, or write. */
+static inline void choice_show(const char *name, const struct file_operations *operations, umode_t mode)
 {
 	struct dentry *folder = debugfs_lookup("poundlock", NULL);
 
@@ -18,7 +18,7 @@ static inline void choice_show(const char *name, const struct file_operations *o
 		dput(folder);
 	else
 		folder = debugfs_create_dir("poundlock", NULL);
-	debugfs_create_file(name, 0400, folder, NULL, operations);
+	debugfs_create_file(name, mode, folder, NULL, operations);
 }
 
 #endif

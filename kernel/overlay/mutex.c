@@ -41,6 +41,10 @@
 
 #include "choice.h"
 
+#ifdef CONFIG_PREEMPT_RT
+#error "under PREEMPT_RT a mutex is another lock: build without"
+#endif
+
 /* ---- The original, under other names ---- */
 
 #define mutex_is_locked stock_mutex_is_locked
@@ -351,7 +355,7 @@ DEFINE_SHOW_ATTRIBUTE(mutex);
 
 static int __init show(void)
 {
-	choice_show("mutex", &mutex_fops);
+	choice_show("mutex", &mutex_fops, 0400);
 	return 0;
 }
 late_initcall(show);

@@ -5,7 +5,8 @@
  *
  *	poundlock.spin=stock|cna|shfl
  *
- * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word.
+ * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word. A name that is
+ * written to debugfs's poundlock/spin is the choice from then on.
  *
  *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
  *         CPU + 1     context    unused   locked
@@ -26,7 +27,9 @@
 #undef queued_spin_lock_slowpath
 
 #include <linux/init.h>
+#include <linux/mutex.h>
 #include <linux/static_call.h>
+#include <linux/stop_machine.h>
 #include <linux/string.h>
 
 #include "choice.h"
@@ -174,17 +177,24 @@ static const struct {
 
 static unsigned int choice;
 
-static int __init choose(char *name)
+/* The choice of @name; ARRAY_SIZE(choices): there is none. */
+static unsigned int find_choice(const char *name)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(choices); i++) {
-		if (strcmp(choices[i].name, name))
-			continue;
-		choice = i;
-		return 0;
-	}
-	pr_err("poundlock.spin=%s: there is no such spin lock; the stock one is used\n", name);
+	for (i = 0; i < ARRAY_SIZE(choices) && strcmp(choices[i].name, name); i++)
+		;
+	return i;
+}
+
+static int __init choose(char *name)
+{
+	unsigned int found = find_choice(name);
+
+	if (found < ARRAY_SIZE(choices))
+		choice = found;
+	else
+		pr_err("poundlock.spin=%s: there is no such spin lock; the stock one is used\n", name);
 	return 0;
 }
 early_param("poundlock.spin", choose);
@@ -202,18 +212,82 @@ static int __init begin(void)
 }
 early_initcall(begin);
 
+/* ---- Another choice, while the machine runs ---- */
+
+static void (*chosen_slowpath)(struct qspinlock *lock, u32 val);
+
+static void chosen_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	READ_ONCE(chosen_slowpath)(lock, val);
+}
+
+/* The other CPUs do nothing, with interrupts off: a waiter has preemption off, so that there is none. */
+static int switch_slowpath(void *slowpath)
+{
+	WRITE_ONCE(chosen_slowpath, slowpath);
+	return 0;
+}
+
+/*
+ * A static call cannot be changed while the machine is stopped, since that sleeps, nor under waiters: so it leads to a pointer for
+ * as long as it takes, and what all waiters follow is changed at one moment.
+ */
+static void switch_to(unsigned int wanted)
+{
+	chosen_slowpath = choices[choice].slowpath;
+	static_call_update(spin_slowpath, chosen_spin_lock_slowpath);
+	(void)stop_machine(switch_slowpath, choices[wanted].slowpath, NULL);
+	static_call_update(spin_slowpath, choices[wanted].slowpath);
+	choice = wanted;
+}
+
 /* ---- debugfs: poundlock/spin ---- */
+
+#define LONGEST_NAME 16
+
+static DEFINE_MUTEX(switching);
+
+static ssize_t spin_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char name[LONGEST_NAME];
+	ssize_t length = simple_write_to_buffer(name, sizeof(name) - 1, at, from, size);
+	unsigned int wanted;
+
+	if (length < 0)
+		return length;
+	name[length] = '\0';
+	wanted = find_choice(strim(name));
+	if (wanted == ARRAY_SIZE(choices))
+		return -EINVAL;
+	mutex_lock(&switching);
+	switch_to(wanted);
+	mutex_unlock(&switching);
+	return size;
+}
 
 static int spin_show(struct seq_file *file, void *unused)
 {
-	seq_printf(file, "%s\n", choices[choice].name);
+	seq_printf(file, "%s\n", choices[READ_ONCE(choice)].name);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(spin);
+
+static int spin_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, spin_show, NULL);
+}
+
+static const struct file_operations spin_fops = {
+	.owner = THIS_MODULE,
+	.open = spin_open,
+	.read = seq_read,
+	.write = spin_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
 
 static int __init show(void)
 {
-	choice_show("spin", &spin_fops);
+	choice_show("spin", &spin_fops, 0600);
 	return 0;
 }
 late_initcall(show);

@@ -39,6 +39,10 @@
 
 #include "choice.h"
 
+#ifdef CONFIG_PREEMPT_RT
+#error "under PREEMPT_RT a rwsem is another lock: build without"
+#endif
+
 /* ---- The original, under other names ---- */
 
 #define down_read stock_down_read
@@ -101,6 +105,13 @@ void up_read_non_owner(struct rw_semaphore *sem);
 #endif
 
 static DEFINE_STATIC_KEY_FALSE(by_shfl);
+
+/* The original's needs the kernel's name of the current task, which the world takes away. */
+#ifdef CONFIG_DEBUG_RWSEMS
+#define RWSEM_WARN_ON(condition) DEBUG_LOCKS_WARN_ON(condition)
+#else
+#define RWSEM_WARN_ON(condition)
+#endif
 
 /* ---- ShflLock in a struct rw_semaphore ---- */
 
@@ -178,7 +189,7 @@ static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned
 {
 	int error = 0;
 
-	DEBUG_RWSEMS_WARN_ON(sem->magic != sem, sem);
+	RWSEM_WARN_ON(sem->magic != sem);
 	if (unlikely(!shfl_rw_try(shfl_of(sem), writes, false)))
 		error = wait_for(sem, writes, state, ip);
 	return error;
@@ -312,7 +323,7 @@ void up_read(struct rw_semaphore *sem)
 	}
 	rwsem_release(&sem->dep_map, _RET_IP_);
 	held = shfl_rw_release_read(shfl_of(sem), settings);
-	DEBUG_RWSEMS_WARN_ON(!held, sem);
+	RWSEM_WARN_ON(!held);
 }
 EXPORT_SYMBOL(up_read);
 
@@ -326,7 +337,7 @@ void up_write(struct rw_semaphore *sem)
 	}
 	rwsem_release(&sem->dep_map, _RET_IP_);
 	held = shfl_rw_release_write(shfl_of(sem), settings);
-	DEBUG_RWSEMS_WARN_ON(!held, sem);
+	RWSEM_WARN_ON(!held);
 }
 EXPORT_SYMBOL(up_write);
 
@@ -406,7 +417,7 @@ void up_read_non_owner(struct rw_semaphore *sem)
 		return;
 	}
 	held = shfl_rw_release_read(shfl_of(sem), settings);
-	DEBUG_RWSEMS_WARN_ON(!held, sem);
+	RWSEM_WARN_ON(!held);
 }
 EXPORT_SYMBOL(up_read_non_owner);
 
@@ -435,7 +446,7 @@ DEFINE_SHOW_ATTRIBUTE(rwsem);
 
 static int __init show(void)
 {
-	choice_show("rwsem", &rwsem_fops);
+	choice_show("rwsem", &rwsem_fops, 0400);
 	return 0;
 }
 late_initcall(show);
