@@ -116,13 +116,10 @@ static inline void unbox(void *lock)
 		return in_box(lock, name##_size, name##_init_in_box); \
 	}
 
-/* What locks and unlocks is one function, but for its W_SLOW ones: without calls while the lock is free. */
-#define WHOLE __attribute__((flatten))
-
 /* ---- Locks whose holders keep nothing ---- */
 
 #define HOLDS_NOTHING(name, way, WAY, WHERE)                                                \
-	WHOLE static int name##_##way##_lock(void *lock)                                    \
+	ANY_WHOLE static int name##_##way##_lock(void *lock)                                \
 	{                                                                                   \
 		name##_acquire(WHERE(name, lock), POLICY(name, WAY), NULL);                 \
 		return 0;                                                                   \
@@ -135,7 +132,7 @@ static inline void unbox(void *lock)
 	{                                                                                   \
 		return name##_acquire(WHERE(name, lock), POLICY(name, WAY), deadline);      \
 	}                                                                                   \
-	WHOLE static bool name##_##way##_unlock(void *lock)                                 \
+	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                             \
 	{                                                                                   \
 		return name##_release(WHERE(name, lock), POLICY(name, WAY));                \
 	}
@@ -198,7 +195,7 @@ static inline struct any_node *unkeep(struct kept *kept)
 	{                                                                                         \
 		name##_drop_waiters(WHERE(name, kept), &node->name);                              \
 	}                                                                                         \
-	WHOLE static int name##_##way##_lock(void *lock)                                          \
+	ANY_WHOLE static int name##_##way##_lock(void *lock)                                      \
 	{                                                                                         \
 		struct any_node *node = w_node_get();                                             \
                                                                                                   \
@@ -224,7 +221,7 @@ static inline struct any_node *unkeep(struct kept *kept)
 		keep(lock, node, name##_##way##_drop);                                            \
 		return true;                                                                      \
 	}                                                                                         \
-	WHOLE static bool name##_##way##_unlock(void *lock)                                       \
+	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                   \
 	{                                                                                         \
 		struct any_node *node = unkeep(lock);                                             \
                                                                                                   \

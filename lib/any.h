@@ -16,6 +16,9 @@
 
 #define ANY_LOCK_SIZE 32
 
+/* For what locks and unlocks: one function, but for its W_SLOW ones, without calls while the lock is free. */
+#define ANY_WHOLE __attribute__((flatten))
+
 struct any_ops {
 	const char *name;
 	enum wait wait;

@@ -40,7 +40,7 @@ static const struct setting all_settings[] = {
 /* ---- The locks ---- */
 
 #define FUNCTIONS(name, way, WAY)                                                                         \
-	static void name##_##way##_rdlock(void *lock, bool again)                                         \
+	ANY_WHOLE static void name##_##way##_rdlock(void *lock, bool again)                               \
 	{                                                                                                 \
 		(void)name##_read(lock, again, POLICY(name, WAY), NULL);                                  \
 	}                                                                                                 \
@@ -48,11 +48,11 @@ static const struct setting all_settings[] = {
 	{                                                                                                 \
 		return name##_read(lock, again, POLICY(name, WAY), deadline);                             \
 	}                                                                                                 \
-	static bool name##_##way##_rdunlock(void *lock)                                                   \
+	ANY_WHOLE static bool name##_##way##_rdunlock(void *lock)                                         \
 	{                                                                                                 \
 		return name##_release_read(lock, POLICY(name, WAY));                                      \
 	}                                                                                                 \
-	static void name##_##way##_wrlock(void *lock)                                                     \
+	ANY_WHOLE static void name##_##way##_wrlock(void *lock)                                           \
 	{                                                                                                 \
 		(void)name##_write(lock, POLICY(name, WAY), NULL);                                        \
 	}                                                                                                 \
@@ -60,7 +60,7 @@ static const struct setting all_settings[] = {
 	{                                                                                                 \
 		return name##_write(lock, POLICY(name, WAY), deadline);                                   \
 	}                                                                                                 \
-	static bool name##_##way##_wrunlock(void *lock)                                                   \
+	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock)                                         \
 	{                                                                                                 \
 		return name##_release_write(lock, POLICY(name, WAY));                                     \
 	}

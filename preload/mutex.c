@@ -21,15 +21,16 @@
 
 /* ---- Owners ---- */
 
-uint32_t thread_id(void)
+__thread uint32_t thread_id_known __attribute__((tls_model("initial-exec")));
+
+uint32_t thread_id_make(void)
 {
-	static __thread uint32_t id __attribute__((tls_model("initial-exec")));
 	static W_ATOMIC(uint32_t) last;
 
 	/* relaxed: ids only have to differ */
-	while (w_unlikely(!id))
-		id = w_fetch_add_relaxed(&last, 1) + 1;
-	return id;
+	while (!thread_id_known)
+		thread_id_known = w_fetch_add_relaxed(&last, 1) + 1;
+	return thread_id_known;
 }
 
 static bool owns(struct mutex *m)

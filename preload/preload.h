@@ -31,7 +31,13 @@ static inline void initialise(void)
 		initialise_slow();
 }
 
+extern W_HIDDEN __thread uint32_t thread_id_known __attribute__((tls_model("initial-exec")));
+W_HIDDEN W_SLOW uint32_t thread_id_make(void);
+
 /* This thread's id: never 0, the same in a forked child, and not another thread's for 2^32 threads. */
-W_HIDDEN uint32_t thread_id(void);
+static inline uint32_t thread_id(void)
+{
+	return w_likely(thread_id_known) ? thread_id_known : thread_id_make();
+}
 
 #endif

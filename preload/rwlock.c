@@ -43,24 +43,30 @@ static bool passes_writers(const struct rwlock *rw, uint32_t held)
 /* ---- The writer ---- */
 
 /* Whether this thread is the writer inside. relaxed, here and below: only the thread itself writes its id there */
-static bool is_writer(struct rwlock *rw)
+static inline bool is_writer(struct rwlock *rw)
 {
-	return w_load_relaxed(&rw->writer) == thread_id();
+	uint32_t writer = w_load_relaxed(&rw->writer);
+
+	return w_unlikely(writer) && writer == thread_id();
 }
 
 /* ---- Whose it is ---- */
 
+W_SLOW static const struct any_rw_ops *ops_at_start(void)
+{
+	initialise();
+	/* relaxed: initialise() has acquired what it points at */
+	return w_load_relaxed(&chosen_rw_ops);
+}
+
 /* The lock that @rw is made of, NULL if it is native. */
-static const struct any_rw_ops *ops_of(const struct rwlock *rw)
+static inline const struct any_rw_ops *ops_of(const struct rwlock *rw)
 {
 	/* acquire: pairs with the release in choose(); the lock's settings */
 	const struct any_rw_ops *ops = w_load_acquire(&chosen_rw_ops);
 
-	if (w_unlikely(!ops)) {
-		initialise();
-		/* relaxed: initialise() has acquired what it points at */
-		ops = w_load_relaxed(&chosen_rw_ops);
-	}
+	if (w_unlikely(!ops))
+		ops = ops_at_start();
 	return w_unlikely(rw->shared) ? NULL : ops;
 }
 

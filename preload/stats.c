@@ -25,6 +25,8 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "shfl_mutex.h"
+#include "shfl_rw.h"
 #include "stats_region.h"
 #include "stats_stack.h"
 
@@ -36,23 +38,39 @@ static uint32_t hold_every;
 static bool profile;
 
 static struct stats_thread no_table;
+static struct stats_row no_row;
+
+#define SELF_BEGINS                                              \
+	{                                                        \
+		.table = &no_table, .last = { &no_row, &no_row } \
+	}
 
 static __thread struct self {
 	struct stats_thread *table; /* no_table: not observed now */
+	struct stats_row *last[2];  /* of the mutex, and of the readers-writer lock, taken last: often released next */
 	struct stats_row *observed; /* the lock's that an operation is going on with */
 	struct stats_thread *own;   /* the table, if there is one */
 	uint32_t until_timed;       /* acquisitions until the next hold that is timed */
 	uint32_t random;
 	bool inside;
 	bool refused; /* there was no room for a table */
-} self __attribute__((tls_model("initial-exec"))) = {.table = &no_table};
+} self __attribute__((tls_model("initial-exec"))) = SELF_BEGINS;
 
 /* Where those count that are not observed. */
 static __thread struct stats_row nowhere __attribute__((tls_model("initial-exec")));
 
 uint32_t stats_hold_every(bool all)
 {
-	return all ? 1 : 64;
+	return all ? 1 : 256;
+}
+
+/* What the calling thread does from here on is not observed, until it has its table again. */
+static inline void unobserve(void)
+{
+	self.inside = true;
+	self.table = &no_table;
+	self.last[false] = &no_row;
+	self.last[true] = &no_row;
 }
 
 static inline void raise_to(uint64_t *most, uint64_t value)
@@ -482,8 +500,9 @@ W_SLOW static void time_hold(struct stats_row *row)
 	row->since = w_now();
 }
 
-static inline void count_acquisition(struct stats_row *row)
+static inline void count_acquisition(struct stats_row *row, bool rw)
 {
+	self.last[rw] = row;
 	row->counts[STATS_acquisitions]++;
 	if (w_unlikely(!--self.until_timed))
 		time_hold(row);
@@ -564,8 +583,7 @@ W_SLOW static bool wait_observed(struct stats_row *row, const struct want *want)
 
 	if (row == &nowhere)
 		return want->wait(want);
-	self.inside = true;
-	self.table = &no_table;
+	unobserve();
 	note_waiter(table, row, want->caller);
 	item = row->item;
 	count_arrival(item, row);
@@ -581,7 +599,7 @@ W_SLOW static bool wait_observed(struct stats_row *row, const struct want *want)
 	row->counts[STATS_wait_ns] += took;
 	raise_to(&row->counts[STATS_wait_max_ns], took);
 	if (taken)
-		count_acquisition(row);
+		count_acquisition(row, row->readers_writer);
 	else
 		row->counts[STATS_timeouts]++;
 	if (profile && taken && !pending_of(table)->key) {
@@ -593,10 +611,10 @@ W_SLOW static bool wait_observed(struct stats_row *row, const struct want *want)
 	return taken;
 }
 
-static inline bool count_try(struct stats_row *row, bool taken)
+static inline bool count_try(struct stats_row *row, bool rw, bool taken)
 {
 	if (w_likely(taken))
-		count_acquisition(row);
+		count_acquisition(row, rw);
 	else
 		row->counts[STATS_trylock_failures]++;
 	return taken;
@@ -611,8 +629,7 @@ static void note_stacks(struct stats_row *row, uint64_t key, uint64_t ns, bool w
 	struct stats_pending *pending = pending_of(table);
 	struct stats_frames stack;
 
-	self.inside = true;
-	self.table = &no_table;
+	unobserve();
 	if (pending->key == key) {
 		stats_stack_count(&pending->stack, STATS_WAITER, row->lock, pending->ns);
 		pending->key = 0;
@@ -654,13 +671,27 @@ W_SLOW static bool release_observed(struct stats_row *row, uint64_t key, bool (*
 	return released;
 }
 
-static inline bool release(uint64_t key, bool (*unlock)(void *lock), void *lock)
+/* Whether nothing of the release of the lock of @row is to be observed. */
+static inline bool is_quiet(const struct stats_row *row)
 {
-	struct stats_row *row = row_if_any(key);
+	return w_likely(!(row->since | w_load_relaxed(&row->item->waiting)));
+}
 
-	if (w_likely(row) && w_unlikely(row->since | w_load_relaxed(&row->item->waiting)))
-		return release_observed(row, key, unlock, lock);
-	return unlock(lock);
+static inline bool release(uint64_t key, bool rw, bool (*unlock)(void *lock), void *lock)
+{
+	struct stats_row *row = self.last[rw];
+
+	if (w_load_relaxed(&row->key) != key)
+		row = row_if_any(key);
+	return !row || is_quiet(row) ? unlock(lock) : release_observed(row, key, unlock, lock);
+}
+
+/* Whether the lock @key is the one taken last, and nothing of its release is to be observed. */
+static inline bool last_and_quiet(uint64_t key, bool rw)
+{
+	struct stats_row *row = self.last[rw];
+
+	return w_likely(w_load_relaxed(&row->key) == key) && is_quiet(row);
 }
 
 /* ---- Mutexes ---- */
@@ -679,13 +710,29 @@ W_SLOW static int lock_taken(struct stats_row *row, void *lock, void *caller)
 	return 0;
 }
 
-static int observed_lock(void *lock)
+__attribute__((noinline)) static int observed_lock(void *lock)
 {
 	struct stats_row *row = row_of((uintptr_t)lock, false);
 
 	if (w_unlikely(!stats_inner.trylock(lock)))
 		return lock_taken(row, lock, __builtin_return_address(0));
-	count_acquisition(row);
+	count_acquisition(row, false);
+	return 0;
+}
+
+/* The same of the default lock, without a call while it is free and its row is one of those that are looked at first. */
+static int observed_default_lock(void *lock)
+{
+	struct stats_row *row = row_at(self.table, (uintptr_t)lock, 0);
+	uint32_t seen;
+
+	if (w_unlikely(w_load_relaxed(&row->key) != (uintptr_t)lock))
+		row = row_at(self.table, (uintptr_t)lock, 1);
+	if (w_unlikely(w_load_relaxed(&row->key) != (uintptr_t)lock))
+		return observed_lock(lock);
+	if (w_unlikely(!shfl_mutex_take_free(lock, &seen)))
+		return lock_taken(row, lock, __builtin_return_address(0));
+	count_acquisition(row, false);
 	return 0;
 }
 
@@ -693,7 +740,7 @@ static bool observed_trylock(void *lock)
 {
 	struct stats_row *row = row_of((uintptr_t)lock, false);
 
-	return count_try(row, stats_inner.trylock(lock));
+	return count_try(row, false, stats_inner.trylock(lock));
 }
 
 /* Its caller has tried in vain before: that was no trylock of the program's. */
@@ -709,9 +756,16 @@ static bool observed_timedlock(void *lock, const struct w_deadline *deadline)
 						 .caller = __builtin_return_address(0)});
 }
 
-static bool observed_unlock(void *lock)
+__attribute__((noinline)) static bool observed_unlock(void *lock)
 {
-	return release((uintptr_t)lock, stats_inner.unlock, lock);
+	return release((uintptr_t)lock, false, stats_inner.unlock, lock);
+}
+
+static bool observed_default_unlock(void *lock)
+{
+	if (!last_and_quiet((uintptr_t)lock, false))
+		return observed_unlock(lock);
+	return shfl_mutex_release(lock, (struct shfl_mutex_policy){.wait = WAIT_PARK});
 }
 
 /* ---- Readers-writer locks ---- */
@@ -760,7 +814,7 @@ static inline bool read_by(void *lock, bool again, const struct w_deadline *dead
 
 	if (w_unlikely(!inner_rw.tryrdlock(lock, again)))
 		return reader_waits(row, lock, again, deadline, caller);
-	count_acquisition(row);
+	count_acquisition(row, true);
 	return true;
 }
 
@@ -770,13 +824,26 @@ static inline bool write_by(void *lock, const struct w_deadline *deadline, void 
 
 	if (w_unlikely(!inner_rw.trywrlock(lock)))
 		return writer_waits(row, lock, deadline, caller);
-	count_acquisition(row);
+	count_acquisition(row, true);
 	return true;
 }
 
-static void observed_rdlock(void *lock, bool again)
+__attribute__((noinline)) static void observed_rdlock(void *lock, bool again)
 {
 	(void)read_by(lock, again, NULL, __builtin_return_address(0));
+}
+
+/* The same of the default lock, without a call while it is free for readers and the one taken last. */
+static void observed_default_rdlock(void *lock, bool again)
+{
+	struct stats_row *row = self.last[true];
+	uint32_t seen;
+
+	if (w_unlikely(w_load_relaxed(&row->key) != readers_of(lock)) ||
+	    w_unlikely(!rw_enter(&((struct shfl_rw *)lock)->word, false, shfl_rw_against(false, again), 0, &seen)))
+		observed_rdlock(lock, again);
+	else
+		count_acquisition(row, true);
 }
 
 static bool observed_timedrdlock(void *lock, bool again, const struct w_deadline *deadline)
@@ -788,12 +855,19 @@ static bool observed_tryrdlock(void *lock, bool again)
 {
 	struct stats_row *row = row_of(readers_of(lock), true);
 
-	return count_try(row, inner_rw.tryrdlock(lock, again));
+	return count_try(row, true, inner_rw.tryrdlock(lock, again));
 }
 
-static bool observed_rdunlock(void *lock)
+__attribute__((noinline)) static bool observed_rdunlock(void *lock)
 {
-	return release(readers_of(lock), inner_rw.rdunlock, lock);
+	return release(readers_of(lock), true, inner_rw.rdunlock, lock);
+}
+
+static bool observed_default_rdunlock(void *lock)
+{
+	if (!last_and_quiet(readers_of(lock), true))
+		return observed_rdunlock(lock);
+	return shfl_rw_release_read(lock, (struct shfl_rw_policy){.wait = WAIT_PARK});
 }
 
 static void observed_wrlock(void *lock)
@@ -810,12 +884,12 @@ static bool observed_trywrlock(void *lock)
 {
 	struct stats_row *row = row_of((uintptr_t)lock, true);
 
-	return count_try(row, inner_rw.trywrlock(lock));
+	return count_try(row, true, inner_rw.trywrlock(lock));
 }
 
 static bool observed_wrunlock(void *lock)
 {
-	return release((uintptr_t)lock, inner_rw.wrunlock, lock);
+	return release((uintptr_t)lock, true, inner_rw.wrunlock, lock);
 }
 
 /* ---- Fork ---- */
@@ -834,7 +908,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	stats_region_leave();
-	self = (struct self){.table = &no_table};
+	self = (struct self)SELF_BEGINS;
 	/* relaxed, all: there is one thread */
 	w_store_relaxed(&free_tables, 0);
 	w_store_relaxed(&scan_at, 0);
@@ -869,11 +943,19 @@ void stats_start(const char *folder, bool with_stacks, const struct any_ops **op
 	    !stats_region_open(true))
 		return;
 	stats_stack_start();
+	if (*ops == any_default) {
+		observed.lock = observed_default_lock;
+		observed.unlock = observed_default_unlock;
+	}
 	stats_inner = **ops;
 	observed.name = stats_inner.name;
 	observed.wait = stats_inner.wait;
 	observed.destroy = stats_inner.destroy;
 	*ops = &observed;
+	if (*rw_ops == any_rw_default) {
+		observed_rw.rdlock = observed_default_rdlock;
+		observed_rw.rdunlock = observed_default_rdunlock;
+	}
 	if (*rw_ops) {
 		inner_rw = **rw_ops;
 		observed_rw.name = inner_rw.name;
