@@ -398,8 +398,9 @@ def initramfs(guest, parts):
 
 def qemu(guest, image, archive):
     """The command: CPUs and 1 GiB spread evenly over the nodes. The hypervisor's flag is hidden, so that the kernel takes its
-    own locks as on a real machine. nohz=off: else the kernel patches its timers' code while they run; a QEMU whose CPUs run at the
-    same time has shown one of them the breakpoint of such a patch after that was over (7.2.22, unhandled int3)."""
+    own locks as on a real machine. Then no_timer_check must be told: the kernel panics at boot where a busy host's timer is
+    late. nohz=off: else it patches its timers' code while they run, and a QEMU whose CPUs run at the same time has shown one of
+    them the breakpoint of such a patch after that was over (7.2.22, an unhandled int3)."""
     each, memory = guest.cpus // guest.nodes, 1024 // guest.nodes
     command = ["qemu-system-x86_64", "-accel", f"tcg,thread={guest.thread}", "-cpu", "max,hypervisor=off",
                "-smp", f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1", "-m", "1024M"]
@@ -412,7 +413,7 @@ def qemu(guest, image, archive):
                 command += ["-numa", f"dist,src={source},dst={target},val=21"]
     return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
                       "-monitor", "none", "-no-reboot", "-net", "none", "-append",
-                      "console=ttyS0 quiet panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
+                      "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
                       "rcupdate.rcu_cpu_stall_suppress=1 " + ("nohz=off " if guest.thread == "multi" else "") +
                       " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
