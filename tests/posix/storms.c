@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Holders and waiters that are stopped and continued in any moment, by signals to the process and by a debugger that
- * seizes one thread after the other: nothing is lost, and all ends.
+ * seizes one thread after the other: nothing is lost, and all ends. And processes that are killed at once, holding and
+ * waiting: others, which share no lock with them, lose nothing.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #define THREADS 4
 #define STOPS 500
 #define SEIZURES 1000
+#define KILLS 20
 #define LEAST 2000 /* rounds of each thread */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -115,6 +117,26 @@ static void debug(pid_t victim)
 	}
 }
 
+/* Kills processes that do the same as @survivor, with locks of their own. */
+static void kill_others(pid_t survivor)
+{
+	(void)survivor;
+	for (unsigned i = 0; i < KILLS; i++) {
+		pid_t victim;
+		int status;
+
+		atomic_store(&storm->begun, false);
+		victim = fork();
+		if (!victim)
+			endure();
+		EXPECT(victim > 0, "fork");
+		while (!atomic_load(&storm->begun))
+			sched_yield();
+		EXPECT(!kill(victim, SIGKILL), "SIGKILL");
+		EXPECT(waitpid(victim, &status, 0) == victim && WIFSIGNALED(status), "it ended: %x", status);
+	}
+}
+
 static void in_storm(void (*cause)(pid_t victim))
 {
 	pid_t child;
@@ -139,5 +161,6 @@ int main(void)
 	EXPECT(storm != MAP_FAILED, "mmap");
 	in_storm(stop_and_continue);
 	in_storm(debug);
+	in_storm(kill_others);
 	return 0;
 }
