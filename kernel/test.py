@@ -25,9 +25,10 @@ and for each of poundlock.rwsem
   rwsem-CHOICE           8 CPUs on 4 nodes: the module's torture of rwsems, with downgrades, and the kernel's own
   rwsem-CHOICE-parallel  2 CPUs that do run at the same time: the same
 
-and with all of them ShflLocks the guests `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured. With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks
-and ShflLocks have to do all of it in silence: checked-stock, checked-shfl. Where many CPUs take turns, files and memory are put under
-load, too (guest/stress.c).
+and with all of them ShflLocks the guests `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured.
+With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
+to do all of it in silence: checked-stock, checked-shfl. Where many CPUs take turns, files and memory are put under load, too
+(guest/stress.c).
 
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
 not the last lines of the console are printed. The last line is `N passed, N failed`.
@@ -135,6 +136,10 @@ def all_of(*judges):
 # What a torture of a lock that signals and readers know must have seen.
 INTERRUPTED = within("interrupted", 1, 10**9)
 SHARED = all_of(INTERRUPTED, within("together", 1, 10**9), within("downgrades", 1, 10**9))
+
+# What must have happened in a kernel of ShflLocks whose waiters sleep and are interrupted, and what must not.
+OFTEN = [within(name, 1, 10**12) for name in ("park", "wake_late", "abandon", "skip", "shuffle_move")]
+EVENTS = Case("events", all_of(*OFTEN, within("wake_in_cs", 0, 0)), "events", "")
 
 
 def says(words):
@@ -249,7 +254,7 @@ def all_guests():
     chosen = dict.fromkeys(CHOICES, "shfl")
     cases = [Case("native count=2000", is_sound), Case("native:mutex count=300 threads=24", INTERRUPTED),
              Case("native:rwsem count=300 threads=24", SHARED)]
-    return [Guest("all", 8, 4, "single", cases + files(16, 60), chosen, chosen),
+    return [Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen, chosen),
             Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen, chosen)]
 
 
@@ -413,8 +418,10 @@ def qemu(guest, image, archive):
                 command += ["-numa", f"dist,src={source},dst={target},val=21"]
     return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
                       "-monitor", "none", "-no-reboot", "-net", "none", "-append",
-                      "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 softlockup_panic=1 "
-                      "rcupdate.rcu_cpu_stall_suppress=1 " + ("nohz=off " if guest.thread == "multi" else "") +
+                      "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 "
+                      "softlockup_panic=1 rcupdate.rcu_cpu_stall_suppress=1 " +
+                      ("nohz=off " if guest.thread == "multi" else "") +
+                      ("poundlock.events " if EVENTS in guest.cases else "") +
                       " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 

@@ -6,7 +6,8 @@
  *	poundlock.spin=stock|cna|shfl
  *
  * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word. A name that is
- * written to debugfs's poundlock/spin is the choice from then on.
+ * written to debugfs's poundlock/spin is the choice from then on. With poundlock.events, what the locks of this overlay do is
+ * counted (core/events.def), in poundlock/events.
  *
  *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
  *         CPU + 1     context    unused   locked
@@ -285,9 +286,34 @@ static const struct file_operations spin_fops = {
 	.release = single_release,
 };
 
+/* ---- poundlock.events: what our locks do is counted, and is in debugfs, too ---- */
+
+static int __init count_events(char *unused)
+{
+	static_branch_enable(&w_listening);
+	return 0;
+}
+early_param("poundlock.events", count_events);
+
+static int events_show(struct seq_file *file, void *unused)
+{
+	static const char *const names[W_EVENTS] = {
+#define EVENT(name, meaning) [W_EVENT_##name] = #name,
+#include "events.def"
+#undef EVENT
+	};
+	unsigned int i;
+
+	for (i = 0; i < W_EVENTS; i++)
+		seq_printf(file, "%s=%llu\n", names[i], w_counted(i));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(events);
+
 static int __init show(void)
 {
 	choice_show("spin", &spin_fops, 0600);
+	choice_show("events", &events_fops, 0400);
 	return 0;
 }
 late_initcall(show);
