@@ -47,7 +47,8 @@ static inline bool is_writer(struct rwlock *rw)
 {
 	uint32_t writer = w_load_relaxed(&rw->writer);
 
-	return w_unlikely(writer) && writer == thread_id();
+	/* A writer has an id. */
+	return w_unlikely(writer) && writer == thread_id_known;
 }
 
 /* ---- Whose it is ---- */
@@ -92,8 +93,8 @@ static int rwlock_rdlock(pthread_rwlock_t *lock)
 	error = may_read(rw, *held);
 	if (w_unlikely(error))
 		return error;
-	ops->rdlock(rw, passes_writers(rw, *held));
-	++*held;
+	/* Counted first, so that nothing is left to do afterwards: a signal handler that reads meanwhile may pass a writer. */
+	ops->rdlock(rw, passes_writers(rw, (*held)++));
 	return 0;
 }
 

@@ -88,7 +88,7 @@ static void find_cpus(void)
 	long length = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
 	uint32_t count = 0;
 
-	for (size_t cpu = 0; length > 0 && cpu < W_CPUS; cpu++) {
+	for (size_t cpu = 0; (long)(cpu / 8) < length && cpu < W_CPUS; cpu++) {
 		if (mask[cpu / 64] >> cpu % 64 & 1) {
 			w_cpus_add(&usable, cpu);
 			count++;
