@@ -60,6 +60,7 @@ fn machines_are_as_large_as_they_say() {
     let expected = [
         ("2990wx", 64),
         ("e5-2699v3", 72),
+        ("e7-4890v2", 60),
         ("e7-8890v4", 192),
         ("e7-8895v3", 144),
         ("epyc-7742-2s", 256),
