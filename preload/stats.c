@@ -149,13 +149,14 @@ static uint32_t lock_of(uint64_t key, bool rw, bool contended)
 	return 0;
 }
 
-#define ROW_BITS 6
 #define WAYS 4
-_Static_assert(STATS_ROWS == 1 << ROW_BITS, "a hash is a row");
 
+/* Where few bits of a hash are used: what follows one another in an array has rows of its own, at the strides of locks. */
 static inline struct stats_row *row_at(struct stats_thread *table, uint64_t key, uint32_t way)
 {
-	return &table->rows[(hash(key, ROW_BITS) + way) % STATS_ROWS];
+	uint32_t row = (uint32_t)(key >> 4 ^ key * 0x9e3779b97f4a7c15 >> 57);
+
+	return &table->rows[(row + way) % STATS_ROWS];
 }
 
 /* Marks all threads' rows of @key, whose lock is no more. */
