@@ -10,8 +10,8 @@
  * Promises: mutual exclusion; between places the order of the tour, at a place that of arrival: a waiter with k others before it at
  * its place is passed by at most k + 1 waiters of each other place. Timed waiters under wait=spin poll, and have no
  * place. Blocking under wait=park. A box of tour.h's and 16 bytes a CPU; a node of 16 bytes a waiter, none a holder.
- * Atomic read-modify-writes: 2 uncontended; contended 3 to wait (the list, the mark, the word) and 4 to hand over (the
- * word in vain, the list, the mark, the grant; 3 under wait=spin).
+ * Atomic read-modify-writes: 2 uncontended; contended 1 to wait (the list) or 2 (the word), and 2 to hand over (the list,
+ * the grant; 1 under wait=spin), and 1 more if the place's group is left empty.
  *
  *   place   arrived ─▶ [last] ─next─▶ ... ─next─▶ [first]      pushed by those who come
  *           queue   ─▶ [first] ─next─▶ ... ─next─▶ [last]      the holder's: taken from arrived, turned round
@@ -24,13 +24,14 @@
 
 #include "tour.h"
 
+/* On a stack it is given a line of its own, as shuffle.h's. */
 struct ron_node {
 	W_ATOMIC(uint32_t) status;
 	struct ron_node *next;
 };
 
 struct ron_place {
-	W_ATOMIC(struct ron_node *) arrived;
+	W_ATOMIC(uintptr_t) arrived;
 	struct ron_node *queue;
 };
 
@@ -45,60 +46,73 @@ struct ron_policy {
 #define ron_settings(S)
 #define ron_bytes sizeof(void *), sizeof(struct ron_node), 0
 
+/* Of a word of those who have arrived. */
+#define RON_MORE 1u
+
+static inline struct ron_node *ron_node(uintptr_t arrived)
+{
+	return (struct ron_node *)(arrived & ~(uintptr_t)RON_MORE);
+}
+
 /* Comes to @place with @node. */
 static inline void ron_come(struct ron_place *place, struct ron_node *node)
 {
-	struct ron_node *seen;
+	uintptr_t seen;
 
 	/* relaxed, both: [O1] publishes them */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	seen = w_load_relaxed(&place->arrived);
 	do
-		node->next = seen;
+		node->next = ron_node(seen);
 	/* [O1] release: pairs with [O2]; our node */
-	while (!w_compare_exchange_release(&place->arrived, &seen, node));
+	while (!w_compare_exchange_release(&place->arrived, &seen, (uintptr_t)node | (seen ? RON_MORE : 0)));
 }
 
-/* Makes those who have come to @place its queue, if that is empty. */
-static inline void ron_gather(struct ron_place *place)
+/*
+ * The first of those at @place, who is there no longer, or NULL. One that came alone is not looked at: its line comes to its
+ * granter once, to be written.
+ */
+static inline struct ron_node *ron_take(struct ron_place *place)
 {
-	struct ron_node *node, *next;
+	struct ron_node *node = place->queue, *next;
+	uintptr_t arrived;
 
-	/* relaxed: only spares the line; whom it misses, tour.h's second look does not */
-	if (place->queue || !w_load_relaxed(&place->arrived))
-		return;
-	/* [O2] acquire: pairs with [O1]; the nodes */
-	for (node = w_exchange_acquire(&place->arrived, NULL); node; node = next) {
-		next = node->next;
-		node->next = place->queue;
-		place->queue = node;
+	if (!node) {
+		/* relaxed: only spares the line */
+		if (!w_load_relaxed(&place->arrived))
+			return NULL;
+		/* [O2] acquire: pairs with [O1]; the nodes */
+		arrived = w_exchange_acquire(&place->arrived, 0);
+		if (!(arrived & RON_MORE))
+			return ron_node(arrived);
+		for (struct ron_node *last = ron_node(arrived); last; last = next) {
+			next = last->next;
+			last->next = node;
+			node = last;
+		}
 	}
+	place->queue = node->next;
+	return node;
 }
 
-static inline bool ron_few(void *memory)
+static inline bool ron_waits(void *memory)
 {
 	struct ron_place *place = memory;
 
-	ron_gather(place);
-	/* relaxed: as in ron_gather */
-	return !place->queue || (!place->queue->next && !w_load_relaxed(&place->arrived));
+	/* relaxed: says only where to look */
+	return w_load_relaxed(&place->arrived) || place->queue;
 }
 
 static inline bool ron_grant(void *memory, enum wait wait)
 {
-	struct ron_place *place = memory;
 	struct ron_node *node;
 
-	for (;;) {
-		ron_gather(place);
-		node = place->queue;
-		if (!node)
-			return false;
-		place->queue = node->next;
+	while ((node = ron_take(memory))) {
 		if (node_grant(&node->status, wait))
 			return true;
 		node_free(&node->status);
 	}
+	return false;
 }
 
 static inline void ron_clear(void *memory)
@@ -106,11 +120,11 @@ static inline void ron_clear(void *memory)
 	struct ron_place *place = memory;
 
 	/* relaxed: [G4] publishes it */
-	w_store_relaxed(&place->arrived, NULL);
+	w_store_relaxed(&place->arrived, 0);
 	place->queue = NULL;
 }
 
-static const struct tour_kind ron_kind = {sizeof(struct ron_place), ron_few, ron_grant, ron_clear};
+static const struct tour_kind ron_kind = {sizeof(struct ron_place), ron_waits, ron_grant, ron_clear};
 
 static inline size_t ron_size(void)
 {
@@ -146,12 +160,13 @@ static inline bool ron_acquire_at_place(struct ron *lock, struct ron_node *node,
 	if (!node_wait(&node->status, wait, deadline))
 		return false;
 	node_free(&node->status);
+	tour_arrive(&lock->tour, &ron_kind, here);
 	return true;
 }
 
 static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const struct w_deadline *deadline)
 {
-	struct ron_node node;
+	_Alignas(64) struct ron_node node;
 
 	if (wait == WAIT_SPIN && deadline)
 		return tour_poll(&lock->tour, deadline);

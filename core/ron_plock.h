@@ -12,8 +12,8 @@
  * Promises: mutual exclusion; each other place is passed by once before a waiter's place is served; at a place no order: a waiter
  * may be passed without bound by others there, newcomers included. Blocking under wait=park. A box of tour.h's
  * and 4 bytes a CPU, none a waiter or holder: constant, however many threads wait. Atomic
- * read-modify-writes: 2 uncontended; contended at least 4 to wait (the count, the mark, the word, the token) and 3 to
- * hand over (the word in vain, the mark, the token).
+ * read-modify-writes: 2 uncontended; contended at least 2 to wait (the count, the token) or 3 (the word), and 1 to hand over
+ * (the token), and 1 more if the place's group is left empty.
  *
  *   place = TOKEN | SLEEPERS | the number of waiters
  *     TOKEN     the lock is here. Legal to set by the holder if the number is not 0; to clear by a waiter, who then holds
@@ -47,12 +47,12 @@ struct ron_plock_policy {
 #define ron_plock_settings(S)
 #define ron_plock_bytes sizeof(void *), 0, 0
 
-static inline bool ron_plock_few(void *memory)
+static inline bool ron_plock_waits(void *memory)
 {
 	struct ron_plock_place *place = memory;
 
-	/* relaxed: whom it misses, tour.h's second look does not */
-	return (w_load_relaxed(&place->word) & RON_PLOCK_WAITERS) <= 1;
+	/* relaxed: says only where to look */
+	return w_load_relaxed(&place->word) & RON_PLOCK_WAITERS;
 }
 
 static inline bool ron_plock_grant(void *memory, enum wait wait)
@@ -82,7 +82,7 @@ static inline void ron_plock_clear(void *memory)
 	w_store_relaxed(&place->word, 0);
 }
 
-static const struct tour_kind ron_plock_kind = {sizeof(struct ron_plock_place), ron_plock_few, ron_plock_grant,
+static const struct tour_kind ron_plock_kind = {sizeof(struct ron_plock_place), ron_plock_waits, ron_plock_grant,
 						ron_plock_clear};
 
 static inline size_t ron_plock_size(void)
@@ -167,7 +167,10 @@ static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait
 	(void)w_fetch_add_relaxed(&place->word, 1);
 	if (tour_mark(&lock->tour, here))
 		ron_plock_hand_over(lock, wait);
-	return ron_plock_wait(place, wait, deadline);
+	if (!ron_plock_wait(place, wait, deadline))
+		return false;
+	tour_arrive(&lock->tour, &ron_plock_kind, here);
+	return true;
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */

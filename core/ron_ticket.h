@@ -12,8 +12,8 @@
  * that of arrival; a waiter with k others before it at its place is passed by at most k + 1 waiters of each other place.
  * Blocking under wait=park, where a hand-over wakes all who sleep at the place, since they sleep on one word. A box of
  * tour.h's and 8 bytes a CPU, none a waiter or holder: constant, however many threads wait. Atomic
- * read-modify-writes: 2 uncontended; contended 3 to wait (the ticket, the mark, the word) and 2 to hand over (the word
- * in vain, the mark; 3 under wait=park).
+ * read-modify-writes: 2 uncontended; contended 1 to wait (the ticket) or 2 (the word), and none to hand over (1 under
+ * wait=park), and 1 if the place's group is left empty.
  *
  *   place   next      the next number to give out, in steps of 2
  *           serving   the last number served, in steps of 2, + 1 if somebody sleeps until it changes (wait=park only)
@@ -43,15 +43,13 @@ struct ron_ticket_policy {
 #define ron_ticket_settings(S)
 #define ron_ticket_bytes sizeof(void *), 0, 0
 
-static inline bool ron_ticket_few(void *place)
+static inline bool ron_ticket_waits(void *place)
 {
-	return tickets_count(place) <= 1;
+	return tickets_count(place);
 }
 
 static inline bool ron_ticket_grant(void *place, enum wait wait)
 {
-	if (!tickets_count(place))
-		return false;
 	tickets_release(place, wait);
 	return true;
 }
@@ -61,7 +59,7 @@ static inline void ron_ticket_clear(void *place)
 	tickets_drop_waiters(place, false);
 }
 
-static const struct tour_kind ron_ticket_kind = {sizeof(struct tickets), ron_ticket_few, ron_ticket_grant,
+static const struct tour_kind ron_ticket_kind = {sizeof(struct tickets), ron_ticket_waits, ron_ticket_grant,
 						 ron_ticket_clear};
 
 static inline size_t ron_ticket_size(void)
@@ -101,6 +99,7 @@ static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wa
 	if (tour_mark(&lock->tour, here))
 		ron_ticket_hand_over(lock, wait);
 	tickets_wait(&place->serving, number, wait, 0);
+	tour_arrive(&lock->tour, &ron_ticket_kind, here);
 	return true;
 }
 

@@ -64,6 +64,7 @@ enum {
 	SHFL_ABANDONED,
 };
 
+/* On a stack it is given a line of its own: others read and write it while its thread uses the stack around it. */
 struct shfl_node {
 	W_ATOMIC(uint32_t) status;
 	W_ATOMIC(uint32_t) shuffler; /* whether this waiter has the role */

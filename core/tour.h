@@ -6,34 +6,33 @@
  * From: Lo, Lin, Hsieh, Lin, Fang, Lin, Huang, Lam, Chang, "RON: one-way circular shortest routing to achieve efficient
  * and bounded-waiting spinlocks", OSDI'23, algorithms 1 to 3, which share this part.
  * Changed, and why:
- *  - The flags of WaitArray are marks, 64 to a word, with one word above that says which of those have any: a search
- *    reads three words at most, however many CPUs there are. The algorithms read an element a CPU.
- *  - That upper word has the lock's InUse, too (HELD). So a lock becomes free by one compare-exchange that fails if
- *    anybody has come, and this is the last access to its memory. The algorithms scan and then clear InUse: they miss who
- *    comes in between, which only those notice that spin on InUse; and a scan repeated after the clearing would touch a
- *    lock that its next owner may have freed.
- *  - A thread marks its place after it has entered it, so that a search never waits for a thread which has announced
+ *  - One word has the lock's InUse (HELD) and a bit for each group of places: somebody may wait there. So a search reads
+ *    only the lines of such groups, and a lock becomes free by one compare-exchange that fails if anybody has come; this is
+ *    the last access to its memory. The algorithms scan and then clear InUse: they miss who comes in between, which only those
+ *    notice that spin on InUse; and a scan repeated after the clearing would touch a lock that its next owner may have freed.
+ *  - The word is written only when a bit changes: while many wait, all have a copy of it, and a hand-over is what it is in
+ *    algorithm 1: a place is read, then written.
+ *  - A thread says that it waits after it has entered its place, so that a search never waits for a thread which has announced
  *    itself but is not there yet (algorithm 2's nWait and ticket).
- *  - Who finds the lock free when marking hands it over, its own place being the first on the tour: others may be there.
+ *  - Who finds the lock free when saying so hands it over, its own place being the first on the tour: others may be there.
  *  - A thread waits at the place it came to, for as long as it waits, wherever it runs meanwhile. A search begins behind
  *    the place that the lock was taken at, not where the holder runs now: holders that move could else keep the tour
  *    going over the same places.
  *
- * Promises: a waiter's place is passed by each other place once before it is served. Bytes: 24, and 8 for each 64 places, a
- * line's end, and the places.
+ * Promises: a waiter's place is passed by each other place once before it is served. Bytes: 128 and the places.
  *
- *   word     HELD | a bit for each group of 64 places: somebody may have a mark there
- *   marks[]  a bit for each place: somebody may wait there
+ *   word   HELD | a bit for each group of places: somebody may wait there. A group has 8 places, or more where there are
+ *          more than 504
  *
  *   0                  free, legal to take by anybody
  *   HELD               held, nobody waits
- *   HELD | groups      held, and each thread that waits, and has said so, is behind a mark and its group's bit
+ *   HELD | groups      held, and each thread that waits, and has said so, is in one of the groups
  *
- *   0 ──newcomer, or who marks──▶ HELD ──who marks──▶ HELD | groups ──holder, who finds a group empty──▶ HELD ──▶ 0
+ *   0 ──newcomer, or who comes to wait──▶ HELD ──who comes──▶ HELD | groups ──holder, who finds a group empty──▶ HELD ──▶ 0
  *
- * Anybody may set marks and groups; only the holder clears them, and looks again afterwards: who marked before the clearing
- * is seen then, who marks later sets the bit again. A bit without a waiter costs a look; a waiter without bits is about
- * to set them.
+ * Anybody may set groups; only the holder clears them, and looks again afterwards: who came before the clearing is seen
+ * then, who comes later sees that the bit is gone, and sets it. A bit without a waiter costs a look; a waiter without a bit is
+ * about to set it.
  */
 #ifndef POUNDLOCK_TOUR_H
 #define POUNDLOCK_TOUR_H
@@ -41,51 +40,45 @@
 #include "generation.h"
 #include "wait.h"
 
-#define TOUR_GROUP 64u /* places */
+#define TOUR_GROUP_SHIFT 3u /* of the least groups: 8 places, about a line */
+#define TOUR_GROUPS 63u
 #define TOUR_HELD (1ull << 63)
-#define TOUR_MOST (63 * TOUR_GROUP) /* places; CPUs beyond share theirs */
+#define TOUR_MOST (TOUR_GROUPS << 6) /* places; CPUs beyond share theirs */
 #define TOUR_NOBODY UINT32_MAX
 
 struct tour {
+	/* Read by all who come, and written only when a group's bit is set or taken away, or the lock taken or freed. */
 	W_ATOMIC(uint64_t) word;
 	W_ATOMIC(uint32_t) generation;
-	uint32_t places;
-	uint32_t at; /* where the tour is: the place that the lock was taken at. The holder's */
+	uint16_t places;
+	uint16_t shift; /* a group is so many places, as a power of two */
+	char line[48];
+	uint32_t at; /* where the tour is: the place that the lock was taken at. The holder's, who writes it soon */
 };
 
 /* What a lock says of its places. */
 struct tour_kind {
 	size_t bytes; /* of each */
-	/* As the holder: whether one thread at most waits there. */
-	bool (*few)(void *place);
+	/* As the holder: whether somebody waits there. */
+	bool (*waits)(void *place);
 	/*
-	 * As the holder: gives the lock to a thread that waits there. False if there is none. If true, this was the last
-	 * access to the lock's memory.
+	 * As the holder: gives the lock to a thread that waits there. False if they have gone since. If true, this was the
+	 * last access to the lock's memory.
 	 */
 	bool (*grant)(void *place, enum wait wait);
 	/* Makes it a place where nobody waits. */
 	void (*clear)(void *place);
 };
 
-static inline uint32_t tour_groups(uint32_t places)
+/* Where the places begin: on a line of their own. */
+static inline size_t tour_offset(void)
 {
-	return (places + TOUR_GROUP - 1) / TOUR_GROUP;
-}
-
-/* Where the places begin: behind the marks, on a line of their own. */
-static inline size_t tour_offset(uint32_t places)
-{
-	return (sizeof(struct tour) + tour_groups(places) * sizeof(uint64_t) + 63) / 64 * 64;
-}
-
-static inline W_ATOMIC(uint64_t) *tour_marks(struct tour *tour, uint32_t group)
-{
-	return (W_ATOMIC(uint64_t) *)(tour + 1) + group;
+	return (sizeof(struct tour) + 63) / 64 * 64;
 }
 
 static inline void *tour_place(struct tour *tour, const struct tour_kind *kind, uint32_t place)
 {
-	return (char *)tour + tour_offset(tour->places) + place * kind->bytes;
+	return (char *)tour + tour_offset() + place * kind->bytes;
 }
 
 static inline uint32_t tour_places(void)
@@ -95,13 +88,16 @@ static inline uint32_t tour_places(void)
 
 static inline size_t tour_size(const struct tour_kind *kind)
 {
-	return tour_offset(tour_places()) + tour_places() * kind->bytes;
+	return tour_offset() + tour_places() * kind->bytes;
 }
 
 /* Makes @tour of zeroed bytes, as many as tour_size() says. */
 static inline void tour_init(struct tour *tour)
 {
-	tour->places = tour_places();
+	tour->places = (uint16_t)tour_places();
+	tour->shift = TOUR_GROUP_SHIFT;
+	while ((uint32_t)tour->places > TOUR_GROUPS << tour->shift)
+		tour->shift++;
 	generation_settle(&tour->generation);
 }
 
@@ -120,9 +116,7 @@ static inline void tour_drop_waiters(struct tour *tour, const struct tour_kind *
 		return;
 	for (uint32_t place = 0; place < tour->places; place++)
 		kind->clear(tour_place(tour, kind, place));
-	/* relaxed, both: [G4] publishes them, and nobody marks until then */
-	for (uint32_t group = 0; group < tour_groups(tour->places); group++)
-		w_store_relaxed(tour_marks(tour, group), 0);
+	/* relaxed: [G4] publishes it, and nobody waits until then */
 	(void)w_fetch_and_relaxed(&tour->word, TOUR_HELD);
 	generation_settle(&tour->generation);
 }
@@ -134,8 +128,9 @@ static inline bool tour_try_acquire(struct tour *tour)
 {
 	uint64_t seen = 0;
 
-	/* [Y1] acquire: pairs with [Y2], [Y3]; the last holder's critical section */
-	if (!w_compare_exchange_acquire(&tour->word, &seen, TOUR_HELD))
+	/* relaxed: spares the line that all who wait look at. [Y1] acquire: pairs with [Y2], [Y3]; the last holder's
+	 * critical section */
+	if (w_load_relaxed(&tour->word) || !w_compare_exchange_acquire(&tour->word, &seen, TOUR_HELD))
 		return false;
 	tour->at = tour_here(tour);
 	return true;
@@ -155,17 +150,20 @@ static W_SLOW bool tour_poll(struct tour *tour, const struct w_deadline *deadlin
 }
 
 /*
- * Marks @place, where the caller waits now. True if the lock was free: it is the caller's, who has to hand it over, and the
- * tour is right before @place.
+ * Says that somebody waits in the group of @place, where the caller is now. True if the lock was free: it is the caller's,
+ * who has to hand it over, and the tour is right before @place.
  */
 static inline bool tour_mark(struct tour *tour, uint32_t place)
 {
-	uint64_t group = 1ull << place / TOUR_GROUP;
+	uint64_t group = 1ull << (place >> tour->shift);
 
-	/* [Y5] release: pairs with [Y7]; our being at the place */
-	(void)w_fetch_or_release(tour_marks(tour, place / TOUR_GROUP), 1ull << place % TOUR_GROUP);
-	/* [Y6] acq_rel: acquire pairs with [Y2], [Y3]: the last holder's critical section. Release pairs with [Y8]: our mark */
-	if (w_fetch_or_acq_rel(&tour->word, TOUR_HELD | group) & TOUR_HELD)
+	/* [Y5] fence: with [Y8]: either we see that the bit is taken away, or who takes it sees us */
+	w_fence_seq_cst();
+	/* relaxed: [Y5]; a bit that is set says HELD, too */
+	if (w_load_relaxed(&tour->word) & group)
+		return false;
+	/* [Y6] acquire: pairs with [Y2], [Y3]; the last holder's critical section */
+	if (w_fetch_or_acquire(&tour->word, TOUR_HELD | group) & TOUR_HELD)
 		return false;
 	tour->at = (place ? place : tour->places) - 1;
 	return true;
@@ -173,95 +171,100 @@ static inline bool tour_mark(struct tour *tour, uint32_t place)
 
 /* ---- The holder ---- */
 
-/* Takes away the mark of @place, where one thread at most waits, unless more are found to have come. */
-static inline void tour_unmark(struct tour *tour, const struct tour_kind *kind, uint32_t place)
+/* The first of the places from @from to the end of their group at which somebody waits, or TOUR_NOBODY. */
+static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind, uint32_t from)
 {
-	uint64_t mark = 1ull << place % TOUR_GROUP;
+	uint32_t end = ((from >> tour->shift) + 1) << tour->shift;
 
-	/* [Y7] acquire: pairs with [Y5]; those that marked before are found at the place */
-	(void)w_fetch_and_acquire(tour_marks(tour, place / TOUR_GROUP), ~mark);
-	if (kind->few(tour_place(tour, kind, place)))
-		return;
-	w_event(recheck);
-	/* relaxed: only holders act on it, and each hand-over orders it */
-	(void)w_fetch_or_relaxed(tour_marks(tour, place / TOUR_GROUP), mark);
-}
-
-/* Takes away the bit of @group, where no mark was seen, unless there is one after all. */
-static inline void tour_clear_group(struct tour *tour, uint32_t group)
-{
-	/* [Y8] acquire: pairs with [Y6]; the marks of those that set it before */
-	(void)w_fetch_and_acquire(&tour->word, ~(1ull << group));
-	/* relaxed, both: as in tour_unmark; [Y8] orders what matters */
-	if (w_load_relaxed(tour_marks(tour, group))) {
-		w_event(recheck);
-		(void)w_fetch_or_relaxed(&tour->word, 1ull << group);
-	}
-}
-
-/* The first marked place of those from @from on that belong to @groups, or TOUR_NOBODY. */
-static inline uint32_t tour_find(struct tour *tour, uint64_t groups, uint32_t from)
-{
-	uint64_t marks;
-	uint32_t group;
-
-	for (groups &= ~0ull << from / TOUR_GROUP; groups; groups &= groups - 1) {
-		group = (uint32_t)__builtin_ctzll(groups);
-		/* relaxed: a mark says only where to look */
-		marks = w_load_relaxed(tour_marks(tour, group));
-		if (!marks)
-			tour_clear_group(tour, group);
-		if (group == from / TOUR_GROUP)
-			marks &= ~0ull << from % TOUR_GROUP;
-		if (marks)
-			return group * TOUR_GROUP + (uint32_t)__builtin_ctzll(marks);
-	}
+	for (; from < end && from < tour->places; from++)
+		if (kind->waits(tour_place(tour, kind, from)))
+			return from;
 	return TOUR_NOBODY;
 }
 
-/* The next marked place behind that which the tour is at, itself the last, or TOUR_NOBODY. */
-static inline uint32_t tour_next(struct tour *tour)
+/* As tour_scan, of the whole @group, whose bit is taken away if nobody waits there. */
+static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind *kind, uint32_t group)
+{
+	uint32_t found = tour_scan(tour, kind, group << tour->shift);
+
+	if (found != TOUR_NOBODY)
+		return found;
+	/* relaxed: the fence orders it */
+	(void)w_fetch_and_relaxed(&tour->word, ~(1ull << group));
+	/* [Y8] fence: with [Y5], as there */
+	w_fence_seq_cst();
+	found = tour_scan(tour, kind, group << tour->shift);
+	if (found != TOUR_NOBODY) {
+		w_event(recheck);
+		/* relaxed: only holders act on it, and each hand-over orders it */
+		(void)w_fetch_or_relaxed(&tour->word, 1ull << group);
+	}
+	return found;
+}
+
+/* As tour_scan_group, of all @groups in turn. */
+static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kind *kind, uint64_t groups)
+{
+	uint32_t found = TOUR_NOBODY;
+
+	for (; groups && found == TOUR_NOBODY; groups &= groups - 1)
+		found = tour_scan_group(tour, kind, (uint32_t)__builtin_ctzll(groups));
+	return found;
+}
+
+/* The first place behind @at, itself the last, at which somebody waits, or TOUR_NOBODY. */
+static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind, uint32_t at)
 {
 	/* relaxed: what it misses, the compare-exchange to 0 does not */
 	uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
-	uint32_t place = tour_find(tour, groups, tour->at + 1);
+	uint64_t own = 1ull << (at >> tour->shift), later = ~(own | (own - 1));
+	uint32_t found = TOUR_NOBODY;
 
-	return place == TOUR_NOBODY ? tour_find(tour, groups, 0) : place;
+	if (groups & own && (at + 1) >> tour->shift == at >> tour->shift)
+		found = tour_scan(tour, kind, at + 1);
+	if (found == TOUR_NOBODY)
+		found = tour_scan_groups(tour, kind, groups & later);
+	if (found == TOUR_NOBODY)
+		found = tour_scan_groups(tour, kind, groups & ~later);
+	return found;
 }
 
 /* As the holder, gives the lock to the next waiter on the tour, or makes it free if there is none. */
 static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kind, enum wait wait)
 {
+	uint32_t next = tour->at;
 	uint64_t seen;
-	uint32_t next;
-	void *place;
 
 	tour_drop_waiters(tour, kind);
 	for (;;) {
-		next = tour_next(tour);
+		next = tour_next(tour, kind, next);
 		if (next == TOUR_NOBODY) {
+			next = tour->at;
 			seen = TOUR_HELD;
 			/* [Y3] release: pairs with [Y1], [Y6]; our critical section */
 			if (w_compare_exchange_release(&tour->word, &seen, 0))
 				return;
-			continue;
-		}
-		tour->at = next;
-		place = tour_place(tour, kind, next);
-		if (kind->few(place))
-			tour_unmark(tour, kind, next);
-		if (kind->grant(place, wait))
+		} else if (kind->grant(tour_place(tour, kind, next), wait)) {
 			return;
+		}
 	}
+}
+
+/* Notes that the lock was handed to the caller at @place, and has ready what the next hand-over looks at first. */
+static inline void tour_arrive(struct tour *tour, const struct tour_kind *kind, uint32_t place)
+{
+	tour->at = place;
+	w_prefetch(tour_place(tour, kind, place + 1 < tour->places ? place + 1 : 0));
 }
 
 /* Makes the lock free if it is held and nobody waits. Else false, and *@held says whether it is held. */
 static inline bool tour_leave(struct tour *tour, bool *held)
 {
-	uint64_t seen = TOUR_HELD;
+	/* relaxed: spares the line that all who wait look at */
+	uint64_t seen = w_load_relaxed(&tour->word);
 
 	/* [Y2] release: pairs with [Y1], [Y6]; our critical section */
-	if (w_likely(w_compare_exchange_release(&tour->word, &seen, 0)))
+	if (w_likely(seen == TOUR_HELD && w_compare_exchange_release(&tour->word, &seen, 0)))
 		return true;
 	*held = seen & TOUR_HELD;
 	return false;

@@ -142,7 +142,7 @@ static void expect_free(void)
 	EXPECT(!subject->release(WAIT_YIELD), "%s: a free lock was released", subject->name);
 }
 
-/* Who has the lock, or -1. */
+/* Who has the lock, and says where, or -1. */
 static int served(void)
 {
 	int holder = -1;
@@ -150,6 +150,7 @@ static int served(void)
 	for (int who = 0; who < MOST_WAITERS; who++) {
 		if (subject->served(who)) {
 			EXPECT(holder < 0, "%s: two have the lock", subject->name);
+			tour_arrive((struct tour *)memory, subject->kind, places[who]);
 			holder = who;
 		}
 	}

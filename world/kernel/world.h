@@ -23,6 +23,7 @@
 #include <linux/jump_label.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
+#include <linux/prefetch.h>
 #include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
@@ -305,6 +306,8 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 #define W_SPIN_PAUSES 1000u
 
 #define w_deadline_at(time) ((struct w_deadline){.at = (time)})
+
+#define w_prefetch(p) prefetch((const void *)(p))
 
 static inline void w_pause_for(uint32_t pauses)
 {

@@ -20,6 +20,8 @@ uint64_t sim_fetch_add(void *object, uint32_t size, uint64_t value);
 uint64_t sim_fetch_or(void *object, uint32_t size, uint64_t value);
 uint64_t sim_fetch_and(void *object, uint32_t size, uint64_t value);
 void sim_fence(void);
+/* The line of @object is asked for; nobody waits for it. */
+void sim_prefetch(const void *object);
 
 /* A wait that did not end at once; whether to read again; and its end. One at a time of a thread. */
 void sim_wait_begin(uint32_t how);

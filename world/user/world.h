@@ -506,6 +506,8 @@ static inline void w_pause(void)
 #endif
 }
 
+#define w_prefetch(p) __builtin_prefetch((const void *)(p))
+
 static inline void w_pause_for(uint32_t pauses)
 {
 	while (pauses--)

@@ -109,6 +109,7 @@ offer! {
     sim_fetch_or(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |old| Some(old | value)) }
     sim_fetch_and(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |old| Some(old & value)) }
     sim_fence(engine) { engine.fence() }
+    sim_prefetch(engine, object: usize) { engine.ask(object) }
     sim_wait_begin(engine, how: u32) { engine.wait_begin(how) }
     sim_wait_again(engine, deadline: u64) -> bool { engine.wait_again(until(deadline)) }
     sim_wait_end(engine) { engine.wait_end(false) }

@@ -617,15 +617,29 @@ impl Engine {
     /// The lines of the page behind one that a walk has come to: the core asks for them before they are needed.
     fn prefetch(&mut self, address: usize) {
         self.sync();
-        let (core, now) = (self.me().core, self.now);
         for next in
             (1..=self.machine.stream as usize).map(|k| address + 64 * k).take_while(|next| next >> 12 == address >> 12)
         {
-            let Some(line) = self.memory.known(next) else { continue };
-            if !self.memory.readable(line, core) {
-                let travel = self.memory.travel(&self.machine, line, core);
-                self.memory.read(&self.machine, line, core, now, travel);
-            }
+            self.ask_for(next);
+        }
+    }
+
+    /// A hint of the lock's: the line is asked for, and nobody waits for it.
+    pub fn ask(&mut self, address: usize) {
+        if self.preparing || !self.memory.holds(address) {
+            return;
+        }
+        self.sync();
+        self.ask_for(address);
+    }
+
+    /// Asks for a line that somebody has accessed before.
+    fn ask_for(&mut self, address: usize) {
+        let Some(line) = self.memory.known(address) else { return };
+        let core = self.me().core;
+        if !self.memory.readable(line, core) {
+            let travel = self.memory.travel(&self.machine, line, core);
+            self.memory.read(&self.machine, line, core, self.now, travel);
         }
     }
 
