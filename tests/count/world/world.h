@@ -37,7 +37,6 @@ void count_unpark(W_ATOMIC(uint32_t) *p);
 #define w_route_position() count_self()
 #define w_cpu_count() COUNT_THREADS
 #define w_yield() count_step()
-#define w_prefetch(p) ((void)(p))
 #define w_pause_for(pauses) ((void)(pauses), count_step())
 #define w_park(p, expected, deadline) count_park(p, expected, deadline)
 #define w_expired(deadline) count_expired(deadline)
