@@ -15,13 +15,16 @@
 /* Lockdep's classes: a run makes four locks, which are taken one in the other. */
 #define CLASSES 4
 
-static struct lock_class_key classes[CLASSES];
+struct classes {
+	struct lock_class_key keys[CLASSES];
+	atomic_t made;
+};
 
-static struct lock_class_key *next_class(void)
+static struct classes mutex_classes, rwsem_classes;
+
+static struct lock_class_key *next_class(struct classes *classes)
 {
-	static atomic_t made;
-
-	return &classes[(unsigned int)atomic_inc_return(&made) % CLASSES];
+	return &classes->keys[(unsigned int)atomic_inc_return(&classes->made) % CLASSES];
 }
 
 /* ---- mutex ---- */
@@ -33,7 +36,7 @@ static size_t mutex_native_size(void)
 
 static void mutex_native_init(void *lock, size_t size)
 {
-	__mutex_init(lock, "native:mutex", next_class());
+	__mutex_init(lock, "native:mutex", next_class(&mutex_classes));
 }
 
 static void mutex_native_lock(void *lock)
@@ -77,7 +80,7 @@ static size_t rwsem_native_size(void)
 
 static void rwsem_native_init(void *lock, size_t size)
 {
-	__init_rwsem(lock, "native:rwsem", next_class());
+	__init_rwsem(lock, "native:rwsem", next_class(&rwsem_classes));
 }
 
 static void rwsem_native_lock(void *lock)

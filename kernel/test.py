@@ -272,10 +272,11 @@ def switched_guests():
 
 
 def checked_guests():
-    """Those of the kernel that checks how its locks are used."""
+    """Those of the kernel that checks how its locks are used. Without the test of ww_mutex: it holds more of them at once than
+    lockdep of 6.1 counts, which complains under stock, too."""
     lockdep = Case("lockdep", says("debug_locks: 1"), "lockdep", "")
     cases = [Case("native:mutex count=100 threads=16", INTERRUPTED), Case("native:rwsem count=100 threads=16", SHARED),
-             WAIT_WOUND, locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20)]
+             locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20)]
     every = []
     for choice in ["stock", "shfl"]:
         chosen = dict.fromkeys(CHOICES, choice)
