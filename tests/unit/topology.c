@@ -113,6 +113,27 @@ static void holes(void)
 	end();
 }
 
+/* Where the kernel says which CPUs there may be, none is looked for beyond them, and none is missed before. */
+static void possible(void)
+{
+	static const int present[] = {0, 900, 901};
+	static const struct {
+		const char *list;
+		size_t domains;
+	} said[] = {{"0-900", 2}, {"0,900-901", 3}, {"0-5000", 3}, {"0", 1}};
+
+	for (int i = 0; i < COUNT(said); i++) {
+		begin();
+		share("0", "core_cpus_list", &present[0], 1);
+		share("900", "core_cpus_list", &present[1], 1);
+		share("901", "core_cpus_list", &present[2], 1);
+		EXPECT(read_domains(W_DOMAIN_CORE) == 1, "a gap too long to look behind it");
+		put(said[i].list, "devices/system/cpu/possible");
+		EXPECT(read_domains(W_DOMAIN_CORE) == said[i].domains, "of '%s'", said[i].list);
+		end();
+	}
+}
+
 static void many_cpus(void)
 {
 	begin();
@@ -184,6 +205,7 @@ int main(void)
 	RUN(last_level_cache);
 	RUN(cores);
 	RUN(holes);
+	RUN(possible);
 	RUN(many_cpus);
 	RUN(no_sense);
 	RUN(names);

@@ -55,7 +55,7 @@ unsigned w_cpu(void)
 
 /* ---- Its domain ---- */
 
-#define MAX_GAP 256 /* CPUs missing in a row after which there are no more */
+#define MAX_GAP 256 /* CPUs missing in a row after which there are no more, where the kernel does not say how many */
 
 /* Not on the stack, which may be a small one: whoever waits first for a lock reads the topology. */
 static struct {
@@ -191,12 +191,28 @@ static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 	return domain;
 }
 
+/* One more than the highest number that a CPU may have, @cpus at most; 0 if the kernel does not say. */
+static size_t read_possible(const char *root, size_t cpus)
+{
+	const char *list = scratch.list;
+	size_t first, last, most = 0;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/possible", root);
+	if (!w_topology_text(path, scratch.list, sizeof(scratch.list)))
+		return 0;
+	while (w_topology_range(&list, &first, &last))
+		most = last < cpus ? last + 1 : cpus;
+	return most;
+}
+
 static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus)
 {
-	size_t missing = 0;
+	size_t missing = 0, possible = read_possible(root, cpus), end = possible ? possible : cpus;
 	uint16_t domain = 0;
 
-	for (size_t cpu = 0; cpu < cpus && missing < MAX_GAP; cpu++) {
+	/* Each CPU that is looked for in vain is a few files: a process reads all of this when it first waits. */
+	for (size_t cpu = 0; cpu < end && (possible || missing < MAX_GAP); cpu++) {
 		missing++;
 		if (!scratch.known[cpu] && cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
 			assign(scratch.list, domain++, domains, cpus);
