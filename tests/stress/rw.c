@@ -93,13 +93,27 @@ static void take_and_use(struct guarded *guarded, enum mode mode, uint32_t rando
 	leave(&guarded->lock, mode);
 }
 
-/* Until a newcomer would have to wait for the writer that waits: the caller, or somebody else, is a reader. */
-static void await_waiting_writer(struct rw *lock)
+static void try_until_refused(int number, void *lock)
 {
+	(void)number;
 	while (try_to_take(lock, READ)) {
 		leave(lock, READ);
 		sched_yield();
 	}
+}
+
+/*
+ * Until a newcomer would have to wait for the writer that waits: the caller, or somebody else, is a reader. That a thread
+ * which is inside is refused says less: BRAVO's goes through the lock under it then, which a writer has before it says that
+ * it waits. So a newcomer tries, too.
+ */
+static void await_waiting_writer(struct rw *lock)
+{
+	struct crew newcomer;
+
+	try_until_refused(0, lock);
+	crew_start(&newcomer, 1, try_until_refused, lock);
+	crew_join(&newcomer);
 }
 
 /* ---- exclusion: every way of entering, mixed ---- */

@@ -487,6 +487,32 @@ static void stranded_token(void)
 	expect_free();
 }
 
+/* As the only waiter of @place, leaves; who finds the token there has the lock. */
+static bool leave_now(void *place)
+{
+	tickets[0] = 0;
+	if (ron_plock_leave(place, false)) {
+		tour_arrive((struct tour *)memory, subject->kind, 1);
+		EXPECT(subject->release(WAIT_YIELD));
+	}
+	return true;
+}
+
+/* ron_plock: the only waiter of a place leaves at each step of a release, which has seen it: the token does not stay there. */
+static void leave_while_releasing(void)
+{
+	subject = &subjects[2];
+	for (int step = 1; step < MOST_STEPS; step++) {
+		begin_held(2, 0);
+		subject->come(0, 1, WAIT_YIELD);
+		script_time = 0;
+		script_at(step, leave_now, tour_place((struct tour *)memory, &ron_plock_kind, 1));
+		EXPECT(subject->release(WAIT_YIELD));
+		script_finish();
+		expect_free();
+	}
+}
+
 /* ron_plock: one of two sleepers is woken, and a newcomer takes the token before it: it sleeps on, and is woken again. */
 static void sleepers_stay_known(void)
 {
@@ -553,6 +579,7 @@ int main(void)
 		}
 	}
 	RUN(stranded_token);
+	RUN(leave_while_releasing);
 	RUN(sleepers_stay_known);
 	RUN(some_gone);
 	return 0;
