@@ -166,7 +166,7 @@ static inline bool ron_acquire_at_place(struct ron *lock, struct ron_node *node,
 
 static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const struct w_deadline *deadline)
 {
-	_Alignas(64) struct ron_node node;
+	W_OWN_LINE struct ron_node node;
 
 	if (wait == WAIT_SPIN && deadline)
 		return tour_poll(&lock->tour, deadline);

@@ -212,7 +212,7 @@ static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_po
 static W_SLOW bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 					   const struct w_deadline *deadline)
 {
-	_Alignas(64) struct shfl_node node;
+	W_OWN_LINE struct shfl_node node;
 
 	if (shfl_mutex_spin(lock, policy, deadline))
 		return true;

@@ -154,7 +154,7 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 static W_SLOW bool shfl_rw_slow(struct shfl_rw *lock, bool writes, struct shfl_rw_policy policy,
 				const struct w_deadline *deadline)
 {
-	_Alignas(64) struct shfl_node node;
+	W_OWN_LINE struct shfl_node node;
 
 	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
 	return shfl_rw_queue(lock, deadline ? w_node_get() : &node, writes, policy, deadline);

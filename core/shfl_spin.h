@@ -116,7 +116,7 @@ static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_
 static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, struct shfl_spin_policy policy,
 					  const struct w_deadline *deadline)
 {
-	_Alignas(64) struct shfl_node node;
+	W_OWN_LINE struct shfl_node node;
 
 	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
 	return shfl_spin_acquire_queued(lock, deadline ? w_node_get() : &node, policy, deadline);

@@ -110,6 +110,7 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 #define w_wait_acquire(p, COND, how, deadline) C11_WAIT(p, COND, how, deadline, memory_order_acquire)
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
 
+#define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) ((void)(p))
 #define w_pause_for(pauses) ((void)(pauses))
 #define w_yield() C11_PAUSE

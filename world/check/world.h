@@ -121,6 +121,8 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 	CHECK_WAIT_SITE(#p, "wait_relaxed (" #COND ")", CHECK_RELAXED, p, COND, how, deadline)
 #define w_await_relaxed(p, COND) CHECK_WAIT_SITE(#p, "await_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, NULL)
 
+/* There are no caches here, and room between variables would only be more states. */
+#define W_OWN_LINE
 #define w_prefetch(p) ((void)(p))
 #define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
 #define w_yield() check_engine->yield()

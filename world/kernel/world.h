@@ -307,6 +307,7 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 
 #define w_deadline_at(time) ((struct w_deadline){.at = (time)})
 
+#define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) prefetch((const void *)(p))
 
 static inline void w_pause_for(uint32_t pauses)

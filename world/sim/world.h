@@ -118,6 +118,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 	})
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
 
+#define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) sim_prefetch((const void *)(p))
 #define w_pause_for(pauses) sim_pause(pauses)
 #define w_yield() sim_yield()

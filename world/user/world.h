@@ -506,6 +506,7 @@ static inline void w_pause(void)
 #endif
 }
 
+#define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) __builtin_prefetch((const void *)(p))
 
 static inline void w_pause_for(uint32_t pauses)
