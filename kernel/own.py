@@ -9,6 +9,7 @@ each version of the sources, of the configuration and of the compiler; in it mak
 changes.
 """
 
+import functools
 import hashlib
 import os
 import shutil
@@ -97,6 +98,7 @@ def make(unpacked, objects, *targets):
         raise Failure(f"the kernel does not build ({log}):\n{end}")
 
 
+@functools.cache
 def version_of_sources():
     return output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{SERIES}")
 

@@ -195,7 +195,10 @@ def guests(names):
 
 def own_guests():
     """Those of the kernel whose locks are replaced."""
-    every = spin_guests() + mutex_guests() + rwsem_guests() + all_guests() + switched_guests()
+    every = spin_guests()
+    every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")])
+    every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")])
+    every += all_guests() + switched_guests()
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
@@ -223,29 +226,16 @@ def spin_guests():
     return every
 
 
-def mutex_guests():
+def sleeping_guests(lock, judged, own_tests):
+    """Of @lock, whose torture is @judged, after which come the kernel's @own_tests."""
     every = []
     for choice in ["stock", "shfl"]:
-        chosen = {"mutex": choice}
+        chosen = {lock: choice}
         # More threads than CPUs, which interrupt each other.
-        torture = Case("native:mutex count=300 threads=24", INTERRUPTED)
-        own_tests = [WAIT_WOUND, locktorture("mutex_lock")]
-        every.append(Guest(f"mutex-{choice}", 8, 4, "single", [torture, *own_tests, *files(16, 60)], chosen, chosen))
-        torture = Case("native:mutex count=3000 threads=6", INTERRUPTED)
-        every.append(Guest(f"mutex-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen, chosen))
-    return every
-
-
-def rwsem_guests():
-    every = []
-    for choice in ["stock", "shfl"]:
-        chosen = {"rwsem": choice}
-        torture = Case("native:rwsem count=300 threads=24", SHARED)
-        every.append(Guest(f"rwsem-{choice}", 8, 4, "single", [torture, locktorture("rwsem_lock"), *files(16, 60)],
-                           chosen, chosen))
-        torture = Case("native:rwsem count=3000 threads=6", SHARED)
-        every.append(Guest(f"rwsem-{choice}-parallel", 2, 2, "multi", [torture, locktorture("rwsem_lock")],
-                           chosen, chosen))
+        torture = Case(f"native:{lock} count=300 threads=24", judged)
+        every.append(Guest(f"{lock}-{choice}", 8, 4, "single", [torture, *own_tests, *files(16, 60)], chosen, chosen))
+        torture = Case(f"native:{lock} count=3000 threads=6", judged)
+        every.append(Guest(f"{lock}-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen, chosen))
     return every
 
 

@@ -332,30 +332,6 @@ int atomic_dec_and_mutex_lock(atomic_t *count, struct mutex *lock)
 }
 EXPORT_SYMBOL(atomic_dec_and_mutex_lock);
 
-/* ---- The choice, while there is one task yet ---- */
+/* ---- The choice ---- */
 
-static int __init choose(char *name)
-{
-	if (!strcmp(name, "shfl")) {
-		w_park_start();
-		static_branch_enable(&by_shfl);
-	} else if (strcmp(name, "stock")) {
-		pr_err("poundlock.mutex=%s: there is no such mutex; the stock one is used\n", name);
-	}
-	return 0;
-}
-early_param("poundlock.mutex", choose);
-
-static int mutex_show(struct seq_file *file, void *unused)
-{
-	seq_printf(file, "%s\n", static_key_enabled(&by_shfl) ? "shfl" : "stock");
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(mutex);
-
-static int __init show(void)
-{
-	choice_show("mutex", &mutex_fops, 0400);
-	return 0;
-}
-late_initcall(show);
+CHOICE_OF_SHFL(mutex)

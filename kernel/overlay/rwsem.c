@@ -187,41 +187,33 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 /* What remains of an acquisition after lockdep was told of it. */
 static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
 {
-	int error = 0;
-
 	RWSEM_WARN_ON(sem->magic != sem);
-	if (unlikely(!shfl_rw_try(shfl_of(sem), writes, false)))
-		error = wait_for(sem, writes, state, ip);
+	return likely(shfl_rw_try(shfl_of(sem), writes, false)) ? 0 : wait_for(sem, writes, state, ip);
+}
+
+/* Tells lockdep whether @sem was entered, as @error says, which is returned. */
+static __always_inline int tell(struct rw_semaphore *sem, int error, unsigned long ip)
+{
+	if (error)
+		rwsem_release(&sem->dep_map, ip);
+	else
+		lock_acquired(&sem->dep_map, ip);
 	return error;
 }
 
 static __always_inline int shfl_read(struct rw_semaphore *sem, unsigned int state, int subclass, unsigned long ip)
 {
-	int error;
-
 	might_sleep();
 	rwsem_acquire_read(&sem->dep_map, subclass, 0, ip);
-	error = enter(sem, false, state, ip);
-	if (error)
-		rwsem_release(&sem->dep_map, ip);
-	else
-		lock_acquired(&sem->dep_map, ip);
-	return error;
+	return tell(sem, enter(sem, false, state, ip), ip);
 }
 
 static __always_inline int shfl_write(struct rw_semaphore *sem, unsigned int state, int subclass,
 				      struct lockdep_map *nest, unsigned long ip)
 {
-	int error;
-
 	might_sleep();
 	rwsem_acquire_nest(&sem->dep_map, subclass, 0, nest, ip);
-	error = enter(sem, true, state, ip);
-	if (error)
-		rwsem_release(&sem->dep_map, ip);
-	else
-		lock_acquired(&sem->dep_map, ip);
-	return error;
+	return tell(sem, enter(sem, true, state, ip), ip);
 }
 
 /* A writer stays as a reader, and wakes whoever sleeps for it to leave: readers may enter now. */
@@ -423,30 +415,6 @@ EXPORT_SYMBOL(up_read_non_owner);
 
 #endif
 
-/* ---- The choice, while there is one task yet ---- */
+/* ---- The choice ---- */
 
-static int __init choose(char *name)
-{
-	if (!strcmp(name, "shfl")) {
-		w_park_start();
-		static_branch_enable(&by_shfl);
-	} else if (strcmp(name, "stock")) {
-		pr_err("poundlock.rwsem=%s: there is no such rwsem; the stock one is used\n", name);
-	}
-	return 0;
-}
-early_param("poundlock.rwsem", choose);
-
-static int rwsem_show(struct seq_file *file, void *unused)
-{
-	seq_printf(file, "%s\n", static_key_enabled(&by_shfl) ? "shfl" : "stock");
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(rwsem);
-
-static int __init show(void)
-{
-	choice_show("rwsem", &rwsem_fops, 0400);
-	return 0;
-}
-late_initcall(show);
+CHOICE_OF_SHFL(rwsem)
