@@ -170,23 +170,34 @@ int mutex_destroy(pthread_mutex_t *mutex)
 								  memory_order_relaxed);                      \
 	})
 
-/* Mutexes that are not normal ones: adaptive ones are the lock alone, too. */
-__attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
+/* By the table, if it is @plain. */
+static inline int lock_by_table(pthread_mutex_t *mutex, bool plain)
 {
 	/* acquire: pairs with the release in choose(); the lock's settings. So in the other fast paths */
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
-	return ops && mutex_is_plain(mutex_of(mutex)) ? ops->lock(mutex) : lock_slow(mutex);
+	return w_likely(ops && plain) ? ops->lock(mutex) : lock_slow(mutex);
+}
+
+static inline int unlock_by_table(pthread_mutex_t *mutex, bool plain)
+{
+	const struct any_ops *ops = w_load_acquire(&chosen_ops);
+
+	if (w_unlikely(!ops || !plain))
+		return unlock_slow(mutex);
+	ops->unlock(mutex);
+	return 0;
+}
+
+/* Mutexes that are not normal ones: adaptive ones are the lock alone, too. */
+__attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
+{
+	return lock_by_table(mutex, mutex_is_plain(mutex_of(mutex)));
 }
 
 __attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex)
 {
-	const struct any_ops *ops = w_load_acquire(&chosen_ops);
-
-	if (!ops || !mutex_is_plain(mutex_of(mutex)))
-		return unlock_slow(mutex);
-	ops->unlock(mutex);
-	return 0;
+	return unlock_by_table(mutex, mutex_is_plain(mutex_of(mutex)));
 }
 
 static inline bool is_normal(pthread_mutex_t *mutex)
@@ -197,14 +208,11 @@ static inline bool is_normal(pthread_mutex_t *mutex)
 int mutex_lock(pthread_mutex_t *mutex)
 {
 	const char *alone = w_load_acquire(&chosen_default);
-	const struct any_ops *ops;
 
 	if (!is_normal(mutex))
 		return lock_typed(mutex);
-	if (w_unlikely(!alone)) {
-		ops = w_load_acquire(&chosen_ops);
-		return w_likely(ops) ? ops->lock(mutex) : lock_slow(mutex);
-	}
+	if (w_unlikely(!alone))
+		return lock_by_table(mutex, true);
 	if (w_unlikely(!CHANGES(alone, mutex, 0, SHFL_MUTEX_LOCKED, acquire)))
 		pound_mutex_lock_slow((pound_mutex_t *)mutex);
 	return 0;
@@ -222,17 +230,11 @@ int mutex_trylock(pthread_mutex_t *mutex)
 int mutex_unlock(pthread_mutex_t *mutex)
 {
 	const char *alone = w_load_acquire(&chosen_default);
-	const struct any_ops *ops;
 
 	if (!is_normal(mutex))
 		return unlock_typed(mutex);
-	if (w_unlikely(!alone)) {
-		ops = w_load_acquire(&chosen_ops);
-		if (w_unlikely(!ops))
-			return unlock_slow(mutex);
-		ops->unlock(mutex);
-		return 0;
-	}
+	if (w_unlikely(!alone))
+		return unlock_by_table(mutex, true);
 	if (w_unlikely(!CHANGES(alone, mutex, SHFL_MUTEX_LOCKED, 0, release)))
 		pound_mutex_unlock_slow((pound_mutex_t *)mutex);
 	return 0;

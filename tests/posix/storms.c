@@ -117,21 +117,29 @@ static void debug(pid_t victim)
 	}
 }
 
+/* A process that endures, and has begun to. */
+static pid_t begin_to_endure(void)
+{
+	pid_t child;
+
+	atomic_store(&storm->begun, false);
+	child = fork();
+	if (!child)
+		endure();
+	EXPECT(child > 0, "fork");
+	while (!atomic_load(&storm->begun))
+		sched_yield();
+	return child;
+}
+
 /* Kills processes that do the same as @survivor, with locks of their own. */
 static void kill_others(pid_t survivor)
 {
 	(void)survivor;
 	for (unsigned i = 0; i < KILLS; i++) {
-		pid_t victim;
+		pid_t victim = begin_to_endure();
 		int status;
 
-		atomic_store(&storm->begun, false);
-		victim = fork();
-		if (!victim)
-			endure();
-		EXPECT(victim > 0, "fork");
-		while (!atomic_load(&storm->begun))
-			sched_yield();
 		EXPECT(!kill(victim, SIGKILL), "SIGKILL");
 		EXPECT(waitpid(victim, &status, 0) == victim && WIFSIGNALED(status), "it ended: %x", status);
 	}
@@ -142,14 +150,8 @@ static void in_storm(void (*cause)(pid_t victim))
 	pid_t child;
 	int status;
 
-	atomic_store(&storm->begun, false);
 	atomic_store(&storm->over, false);
-	child = fork();
-	if (!child)
-		endure();
-	EXPECT(child > 0, "fork");
-	while (!atomic_load(&storm->begun))
-		sched_yield();
+	child = begin_to_endure();
 	cause(child);
 	atomic_store(&storm->over, true);
 	EXPECT(waitpid(child, &status, 0) == child && !status, "ended with %x", status);

@@ -278,12 +278,11 @@ impl Machine {
         let (cpus, cores) = table::lay_out(&published, count)?;
         let usual: File = toml::from_str(USUAL).map_err(|wrong| SimError(one_line(USUAL, &wrong)))?;
         let packages = cores.iter().map(|core| core.package).max().map_or(0, |last| last + 1);
-        let domains = cores.iter().map(|core| core.domain).max().map_or(0, |last| last + 1);
-        let (of_cores, of_domains) = (cores.len(), domains);
         let mut machine = usual.build(cpus, cores, published);
         machine.name = name.to_owned();
+        let (cores, domains) = (machine.cores.len(), machine.domains);
         machine.about = format!(
-            "{name}: {count} CPUs, by their latencies of {of_cores} cores at {of_domains} caches, which are {packages} sockets or the like"
+            "{name}: {count} CPUs, by their latencies of {cores} cores at {domains} caches, which are {packages} sockets or the like"
         );
         // A table has its homes in it, and the last-level cache is nearer than the cores that share it.
         machine.home = [0; 3];
