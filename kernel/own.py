@@ -23,8 +23,13 @@ ROOT = HERE.parent
 SERIES = "6.1"
 PACKAGES = [f"linux-source-{SERIES}", "xz-utils", "bc", "flex", "bison", "libelf-dev"]
 CONFIG = HERE / "guest/config"
-# Added to it for a kernel that checks how its locks are used.
-CHECKING = ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
+# The kernels there are, by what is added to it: one that is as fast as it can be; one that checks how its locks are used; and one
+# that looks for data races, those that only a weaker memory than the machine's would show among them.
+VARIANTS = {
+    "plain": [],
+    "checked": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
+    "kcsan": ["CONFIG_KCSAN=y", "CONFIG_KCSAN_STRICT=y", "CONFIG_KCSAN_WEAK_MEMORY=y", "# CONFIG_KCSAN_SELFTEST is not set"],
+}
 # In the object tree: what its configuration was made from.
 CHOSEN = "poundlock.config"
 # Where the overlay's files go, and all that they include.
@@ -103,23 +108,23 @@ def version_of_sources():
     return output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{SERIES}")
 
 
-def configuration(checking):
-    """The configuration, and the object tree for it; @checking: of the kernel that checks how its locks are used."""
+def configuration(variant):
+    """The configuration of the kernel @variant, and the object tree for it."""
     compiler = output("gcc", "--version").splitlines()[0]
-    config = CONFIG.read_text() + "".join(f"{line}\n" for line in CHECKING if checking)
+    config = CONFIG.read_text() + "".join(f"{line}\n" for line in VARIANTS[variant])
     known_by = hashlib.sha256("\n".join([version_of_sources(), config, compiler]).encode()).hexdigest()[:12]
     return config, cache() / f"objects-{known_by}"
 
 
-def is_built(checking=False):
+def is_built(variant="plain"):
     """Whether the kernel was built once, with whatever overlay."""
-    return (configuration(checking)[1] / IMAGE).exists()
+    return (configuration(variant)[1] / IMAGE).exists()
 
 
-def build(checking=False):
+def build(variant):
     """The kernel, built if it is not yet."""
     unpacked, version = sources()
-    config, objects = configuration(checking)
+    config, objects = configuration(variant)
     objects.mkdir(parents=True, exist_ok=True)
     (objects / CHOSEN).write_text(config)
     lay(objects)

@@ -8,6 +8,7 @@ sparse, and loaded by the unmodified Debian kernel that they belong to, in an em
   torture   8 CPUs on 4 nodes that take turns (thread=single), each lock with trylocks, nesting and interrupts
   parallel  the same with 2 CPUs that do run at the same time (thread=multi)
   order     16 CPUs on 2 nodes: how often the lock goes to the other node, and how often a waiter is passed
+  hotplug   8 CPUs on 4 nodes, of which all but one go offline and come back while each lock is tortured
 
 With --own, a small kernel is built in which Poundlock's locks take the place of its own (kernel/own.py), which takes its
 time once; and for each choice of poundlock.spin
@@ -25,7 +26,8 @@ and for each of poundlock.rwsem
   rwsem-CHOICE           8 CPUs on 4 nodes: the module's torture of rwsems, with downgrades, and the kernel's own
   rwsem-CHOICE-parallel  2 CPUs that do run at the same time: the same
 
-and with all of them ShflLocks the guests `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured.
+and with all of them ShflLocks the guests `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
+`hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
 to do all of it in silence: checked-stock, checked-shfl. Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
@@ -176,7 +178,7 @@ PAUSES = {"tas": "backoff=8"}
 
 
 # The locks of tasks, whose waiters sleep.
-SLEEPING = ["hapax", "mutexee", "shfl_mutex", "shfl_spin", "ticket"]
+SLEEPING = [f"park:{name}" for name in ("hapax", "mutexee", "shfl_mutex", "shfl_spin", "ticket")]
 
 
 def guests(names):
@@ -185,12 +187,23 @@ def guests(names):
                                                 Case("broken:mutex count=50 threads=16", is_caught),
                                                 Case("broken:rwsem count=50 threads=16", is_caught)])
     # More threads than CPUs.
-    torture.cases += [Case(f"park:{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
+    torture.cases += [Case(f"{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
     torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
     # So much that the two are now and then inside it at the same time, however seldom the host runs both.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
-    return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16))]
+    return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16)), hotplug_guest("hotplug", names, SLEEPING, 1, {})]
+
+
+def hotplug_guest(name, spinning, sleeping, times, chosen):
+    """One of 8 CPUs of which all but the first go offline and come back, so many @times, while locks are tortured on them: those whose
+    waiters spin, and so stay where they are, and those whose waiters sleep, and wake up elsewhere."""
+    gone = within("hotplugs", 14 * times, 14 * times)
+    spun, slept = [all_of(gone, within(counted, 1, 10**9)) for counted in ("all_driven", "all_driven_waiting")]
+    during = f"beside hotplugs {times}"
+    cases = [Case(f"{lock} count=200 threads=12 move=1 {PAUSES.get(lock, '')}".strip(), spun, during) for lock in spinning]
+    cases += [Case(f"{lock} count=100 threads=24 move=1", slept, during) for lock in sleeping]
+    return Guest(name, 8, 4, "single", cases, chosen, chosen)
 
 
 def own_guests():
@@ -199,6 +212,8 @@ def own_guests():
     every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")])
     every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")])
     every += all_guests() + switched_guests()
+    every += [hotplug_guest(f"hotplug-{choice}", ["native"], ["native:mutex", "native:rwsem"], 2,
+                            dict.fromkeys(CHOICES, choice)) for choice in ("stock", "shfl")]
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
@@ -257,7 +272,8 @@ def files(threads, count):
 def switched_guests():
     """Those whose spin lock is switched while they run: CPUs that take turns, since others meet code while it is patched."""
     always = "try=0 nest=0 irq=0 hold=32 pause=2"
-    cases = [Case(f"native count=1000 {settings}", within("switches", 24, 24), "switched") for settings in ("", always)]
+    cases = [Case(f"native count=1000 {settings}", within("switches", 24, 24), "beside switches 8")
+             for settings in ("", always)]
     return [Guest("switched", 8, 4, "single", cases)]
 
 
@@ -511,9 +527,9 @@ def main():
     count = Count()
     if stock:
         run_guests(stock, image, Path(f"/usr/src/linux-headers-{name}"), [], count)
-    for some, checking in (owned, False), (checked, True):
+    for some, variant in (owned, "plain"), (checked, "checked"):
         if some:
-            built = own.build(checking)
+            built = own.build(variant)
             run_guests(some, built.image, built.tree, [*built.modules, build_stress()], count)
     print(f"{count.passed} passed, {count.failed} failed")
     return count.failed > 0

@@ -14,6 +14,9 @@
  * send each other signals, and come again when they were interrupted; and if it has readers, three of four turns are theirs, in
  * which no writer may be seen, and writers stay as readers now and then. `together`: how often a reader was beside another.
  *
+ * Where CPUs go offline meanwhile, threads are driven off them: so often while they did something else (`driven`), or while they
+ * waited for the lock (`driven_waiting`), which those that spin cannot be.
+ *
  * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
  * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
  *
@@ -22,6 +25,9 @@
  *   nest         1: holders take a second lock now and then, and in it a third
  *   irq          1: handlers of interrupts take a lock, too, among them such that interrupt waiters and holders; 0: waiters
  *                are not interrupted, and most_passed is exact
+ *   stay, signal 1: holders sleep now and then or stay for longer; threads interrupt each other's waits
+ *   reads        how many of 100 turns are readers'
+ *   move         1: threads bind themselves to another CPU now and then, one that is back among them
  *   stall        after how many seconds in which nobody got the lock it is taken to be hung
  */
 #include <linux/completion.h>
@@ -50,7 +56,7 @@
 /* ---- A run ---- */
 
 struct settings {
-	u32 threads, count, hold, pause, try, nest, irq, stall;
+	u32 threads, count, hold, pause, try, nest, irq, stay, signal, reads, move, stall;
 };
 
 /* What one lock protects. */
@@ -64,9 +70,9 @@ struct guarded {
 struct run {
 	const char *name;
 	struct settings set;
-	bool sleeps;  /* its lock is one for tasks: no interrupts, and holders sleep now and then */
-	bool signals; /* and signals end waits for it */
-	bool reads;   /* and it has readers, three of four turns */
+	bool sleeps;  /* its lock is one for tasks: no interrupts, and holders may sleep */
+	bool signals; /* signals end waits for it */
+	bool reads;   /* it has readers */
 	struct guarded outer, inner, innermost, in_irq;
 	/* Of the outer lock; its holder's. */
 	int last_cpu, last_node;
@@ -84,6 +90,8 @@ struct worker {
 	struct irq_work irq;
 	u64 taken, inner, irqs_queued, interrupted;
 	u64 reads, together, downgrades; /* together: beside another reader */
+	int cpu;                         /* that it is bound to; -1: it was driven off it */
+	u64 driven, driven_waiting;
 	atomic_t irqs;
 	u32 random;
 };
@@ -135,6 +143,24 @@ static void note_place(struct run *run)
 		run->remote++;
 	run->last_cpu = cpu;
 	run->last_node = node;
+}
+
+/* Counts as one of @times if the thread is no longer where it is bound to. */
+static void note_driven(struct worker *worker, u64 *times)
+{
+	if (worker->cpu < 0 || (int)raw_smp_processor_id() == worker->cpu)
+		return;
+	++*times;
+	worker->cpu = -1;
+}
+
+/* To any CPU that is there. */
+static void move(struct worker *worker)
+{
+	unsigned int cpu = draw(worker) % nr_cpu_ids;
+
+	if (cpu_online(cpu) && !set_cpus_allowed_ptr(get_current(), cpumask_of(cpu)))
+		worker->cpu = cpu;
 }
 
 static void take_in_irq(struct irq_work *work)
@@ -221,6 +247,8 @@ static void stay(struct worker *worker)
 {
 	unsigned long end = jiffies + 2;
 
+	if (!worker->run->set.stay)
+		return;
 	if (!(draw(worker) % 64))
 		schedule_timeout_uninterruptible(1);
 	if (!(draw(worker) % 256))
@@ -242,6 +270,7 @@ static void one_turn(struct worker *worker)
 	came = READ_ONCE(run->outer.before);
 	take_outer(worker);
 	passed = run->outer.before - came;
+	note_driven(worker, &worker->driven_waiting);
 	if (!run->set.irq && !run->sleeps)
 		local_irq_restore(flags);
 	enter(&run->outer, worker);
@@ -308,6 +337,7 @@ static void read_turn(struct worker *worker)
 	void *lock = spin_bytes_of(worker->run->outer.lock);
 
 	take_as_reader(worker, kind, lock);
+	note_driven(worker, &worker->driven_waiting);
 	look(worker);
 	kind->unread(lock);
 }
@@ -344,11 +374,14 @@ static int work(void *argument)
 	while (!READ_ONCE(run->go))
 		cond_resched();
 	for (i = 0; i < run->set.count; i++) {
+		if (run->set.move && !(draw(worker) % 32))
+			move(worker);
+		note_driven(worker, &worker->driven);
 		if (run->set.irq && !(draw(worker) % 16))
 			worker->irqs_queued += irq_work_queue(&worker->irq);
 		if (run->signals && !(draw(worker) % 4))
 			disturb(worker);
-		if (run->reads && draw(worker) % 4)
+		if (run->reads && draw(worker) % 100 < run->set.reads)
 			read_turn(worker);
 		else
 			one_turn(worker);
@@ -413,6 +446,7 @@ static u64 lost_of(const struct guarded *guarded, u64 done)
 static bool judge(struct run *run, u64 nanoseconds)
 {
 	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, reads = 0, together = 0, downgrades = 0, lost, overlaps;
+	u64 driven = 0, driven_waiting = 0;
 	u32 i;
 
 	for (i = 0; i < run->set.threads; i++) {
@@ -423,6 +457,8 @@ static bool judge(struct run *run, u64 nanoseconds)
 		reads += run->workers[i].reads;
 		together += run->workers[i].together;
 		downgrades += run->workers[i].downgrades;
+		driven += run->workers[i].driven;
+		driven_waiting += run->workers[i].driven_waiting;
 	}
 	lost = lost_of(&run->outer, taken) + lost_of(&run->in_irq, inner + irqs) +
 	       lost_of(&run->inner, run->innermost.before);
@@ -431,10 +467,11 @@ static bool judge(struct run *run, u64 nanoseconds)
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
 		  "remote_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu reads=%llu together=%llu "
-		  "downgrades=%llu ms=%llu %s",
+		  "downgrades=%llu driven=%llu driven_waiting=%llu ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
 		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted, reads,
-		  together, downgrades, nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
+		  together, downgrades, driven, driven_waiting, nanoseconds / 1000000,
+		  lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
 }
 
@@ -464,8 +501,8 @@ static struct run *create(const char *name, const struct settings *set)
 	*run = (struct run){.name = name,
 			    .set = *set,
 			    .sleeps = spin_find(name)->sleeps,
-			    .signals = spin_find(name)->lock_state,
-			    .reads = spin_find(name)->read,
+			    .signals = spin_find(name)->lock_state && set->signal,
+			    .reads = spin_find(name)->read && set->reads,
 			    .last_cpu = -1,
 			    .last_node = NUMA_NO_NODE};
 	if (run->sleeps)
@@ -508,6 +545,7 @@ static int begin(struct run *run)
 		if (cpu >= nr_cpu_ids)
 			cpu = cpumask_first(cpu_online_mask);
 		kthread_bind(worker->task, cpu);
+		worker->cpu = cpu;
 	}
 	for (i = 0; i < run->set.threads; i++)
 		wake_up_process(run->workers[i].task);
@@ -588,6 +626,10 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 		{"try", &set->try, 0, 1},
 		{"nest", &set->nest, 0, 1},
 		{"irq", &set->irq, 0, 1},
+		{"stay", &set->stay, 0, 1},
+		{"signal", &set->signal, 0, 1},
+		{"reads", &set->reads, 0, 100},
+		{"move", &set->move, 0, 1},
 		{"stall", &set->stall, 1, 3600},
 	};
 	unsigned int i;
@@ -642,6 +684,9 @@ static int run_set(const char *value, const struct kernel_param *param)
 			       .try = 1,
 			       .nest = 1,
 			       .irq = 1,
+			       .stay = 1,
+			       .signal = 1,
+			       .reads = 75,
 			       .stall = 20};
 	char *words;
 	const char *name;
