@@ -43,6 +43,8 @@ static void vain_spins_shrink(void)
 
 static void lucky_spins_grow(void)
 {
+	spin_with_luck();
+	EXPECT(w_spin_pauses_now() >= w_spin_pauses / 2, "one that paid brings back half of what was lost");
 	for (unsigned i = 0; i < W_SPIN_PARTS; i++)
 		spin_with_luck();
 	EXPECT(whole_spins() == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(), W_SPINS_WHOLE);

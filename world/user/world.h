@@ -538,12 +538,14 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 
 /*
  * To spin in vain, for a lock whose holder does not run, takes as long as to sleep at once, and keeps a CPU from those who
- * have something to do. So of its polite spins a thread loses a part for each that was in vain, and regains one for each
- * that was not: those that pay more often than not stay whole. One in so many is whole whatever came before, since a
- * short one cannot tell what a long one would have seen. The length of other spins matters to their locks.
+ * have something to do. So of its polite spins a thread loses a part for each that was in vain, and regains half of what it
+ * lost for each that was not: those that pay now and then stay long. One in so many is whole whatever came before, since a
+ * short one cannot tell what a long one would have seen; what such a one regains, the next ones confirm or lose again. It is
+ * rare, since it costs most where it never pays: where holders give the CPU up, as in stress-ng's stressor of mutexes. The
+ * length of other spins matters to their locks.
  */
 #define W_SPIN_PARTS 16
-#define W_SPINS_WHOLE 16
+#define W_SPINS_WHOLE 256
 
 static inline uint32_t w_spin_pauses_now(void)
 {
@@ -554,10 +556,10 @@ static inline uint32_t w_spin_pauses_now(void)
 
 static inline void w_spin_note(bool in_vain)
 {
-	if (in_vain && w_own.luck.parts_lost < W_SPIN_PARTS - 1)
+	if (!in_vain)
+		w_own.luck.parts_lost /= 2;
+	else if (w_own.luck.parts_lost < W_SPIN_PARTS)
 		w_own.luck.parts_lost++;
-	else if (!in_vain && w_own.luck.parts_lost)
-		w_own.luck.parts_lost--;
 }
 
 /* A wait so far: how many pauses it may still make, the next one's length, and whether it counts among the spinners. */
