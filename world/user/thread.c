@@ -20,7 +20,7 @@ struct w_more_nodes {
 	struct w_node nodes[];
 };
 
-#define CHUNK 65536
+#define CHUNK 4096 /* of few: threads that begin together may each find none free, and make one */
 #define MORE_BYTES 4096
 #define MORE_NODES ((MORE_BYTES - sizeof(struct w_more_nodes)) / sizeof(struct w_node))
 #define RESERVE 64
