@@ -22,6 +22,8 @@ def change(shared, path, index):
 
 
 guard = threading.Lock()
+errors = []  # that ended a thread
+threading.excepthook = lambda error: errors.append(repr(error.exc_value))
 with tempfile.TemporaryDirectory(prefix="poundlock-") as directory:
     path = f"{directory}/base"
     shared = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
@@ -41,5 +43,5 @@ with tempfile.TemporaryDirectory(prefix="poundlock-") as directory:
     marks = memory.execute("select count(*), count(distinct owner * 100000 + round) from marks").fetchone()
     sound = [base.execute("pragma integrity_check").fetchone()[0] for base in (shared, memory)]
 if total != THREADS * ROUNDS or marks != (total, total) or sound != ["ok", "ok"]:
-    sys.exit(f"{total} additions and {marks} marks instead of {THREADS * ROUNDS}, {sound}")
+    sys.exit(f"{total} additions and {marks} marks instead of {THREADS * ROUNDS}, {sound}, {errors[:2]}")
 print(f"checked: {total} additions, {marks[0]} marks")
