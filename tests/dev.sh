@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What ./dev test believes of a step's log, and how ./dev answers bad input. Ends with `N passed, N failed`.
+# What ./dev test believes of a step's log, how ./dev answers bad input, and what a table of real programs says is decided. Ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source ./dev
@@ -54,6 +54,8 @@ refused "dev: there is no command 'frobnicate'; ./dev help lists them" frobnicat
 refused "dev: there is no step 'frobnicate'" step frobnicate
 refused "dev: step needs the name of one step" step
 refused "dev: no step's name contains 'frobnicate'" test frobnicate
+
+same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/programs/run.py)"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

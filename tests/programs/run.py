@@ -15,6 +15,7 @@ ones.
 import argparse
 import datetime
 import json
+import math
 import os
 import platform
 import pwd
@@ -550,6 +551,30 @@ def spread(ratios):
     return f"{low:.2f}-{high:.2f}"
 
 
+def interval(ratios):
+    """The ends between which the median lies in 95 of 100 cases, by the ranks of the sign test; None for less than six.
+
+    >>> interval([9, 8, 7, 6, 5, 4, 3, 2, 1]), interval(range(1, 16)), interval(range(5))
+    ((2, 8), (4, 12), None)
+    """
+    count, tail, rank = len(ratios), 0.0, 0
+    while (tail := tail + math.comb(count, rank) / 2**count) <= 0.025:
+        rank += 1
+    return (sorted(ratios)[rank - 1], sorted(ratios)[-rank]) if rank else None
+
+
+def reached(ratios, goal):
+    """Whether their median is what it should be; if it is not, "noise" where they do not decide it.
+
+    >>> [reached(ratios, 0.98) for ratios in ([0.9, 0.98, 2], [0.9] * 5, [0.97] * 8, [0.9] * 5 + [0.99] * 3)]
+    ['yes', 'noise', 'no', 'noise']
+    """
+    ends = interval(ratios)
+    if statistics.median(ratios) >= goal:
+        return "yes"
+    return "noise" if not ends or ends[1] >= goal else "no"
+
+
 def against_native(programs, repeats, output):
     def row(program):
         runs = measure(program, [NATIVE, DEFAULT], repeats, run_alike)
@@ -559,11 +584,12 @@ def against_native(programs, repeats, output):
         medians = [median_seconds(runs[variant]) for variant in (NATIVE, DEFAULT)]
         middle = statistics.median(throughput)
         cells = [f"{seconds:.2f} s" for seconds in medians]
-        cells += [f"{middle:.2f}", spread(throughput), f"{statistics.median(cpu):.2f}"]
-        cells.append("yes" if middle >= DEFAULT_GOAL else "no")
+        ends = interval(throughput)
+        cells += [f"{middle:.2f}", spread(throughput), f"{ends[0]:.2f}-{ends[1]:.2f}" if ends else "-"]
+        cells += [f"{statistics.median(cpu):.2f}", reached(throughput, DEFAULT_GOAL)]
         return cells, {"runs": runs, "throughput": middle, "cpu": statistics.median(cpu)}
 
-    columns = [NATIVE, DEFAULT, "throughput", "quartiles", "by CPU time", "reached"]
+    columns = [NATIVE, DEFAULT, "throughput", "quartiles", "95 %", "by CPU time", "reached"]
     title = "Real programs: throughput under the default locks over the native one"
     where = conditions(repeats=repeats, goal=f"at least {DEFAULT_GOAL}", locks=", ".join(DEFAULTS))
     return table(title, where, columns, programs, row, output)
