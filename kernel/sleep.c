@@ -14,8 +14,29 @@
 
 #include "spin.h"
 
-#define SET(lock, key, otherwise, ...) .key = (otherwise),
+/* All of them. */
+#define LOCKS(L) L(hapax) L(mutexee) L(shfl_mutex) L(shfl_spin) L(ticket)
+
+/* ---- Settings, which are not those of the locks of the same name that spin ---- */
+
+#define VALUE(lock, key, ...) u32 lock##_##key;
+#define OTHERWISE(lock, key, otherwise, ...) .lock##_##key = (otherwise),
+#define SETTING(lock, key, otherwise, least, most, ...) {SLEEP_PREFIX #lock, #key, &settings.lock##_##key, least, most},
+#define VALUES_OF(name) name##_settings(VALUE)
+#define OTHERWISE_OF(name) name##_settings(OTHERWISE)
+#define SETTINGS_OF(name) name##_settings(SETTING)
+
+static struct {
+	LOCKS(VALUES_OF)
+} settings = {LOCKS(OTHERWISE_OF)};
+
+const struct spin_setting sleep_settings[] = {LOCKS(SETTINGS_OF)};
+const unsigned int sleep_settings_count = ARRAY_SIZE(sleep_settings);
+
+#define SET(lock, key, ...) .key = READ_ONCE(settings.lock##_##key),
 #define POLICY(name) ((struct name##_policy){.wait = WAIT_PARK, name##_settings(SET)})
+
+/* ---- The locks ---- */
 
 #define LOCK(name)                                                 \
 	static size_t name##_sleep_size(void)                      \
@@ -39,18 +60,18 @@
 		WARN_ON_ONCE(!name##_release(lock, POLICY(name))); \
 	}
 
-LOCK(hapax)
-LOCK(mutexee)
-LOCK(shfl_mutex)
-LOCK(shfl_spin)
-LOCK(ticket)
+LOCKS(LOCK)
 
-#define KIND(lock_name)                                                                                               \
-	{                                                                                                             \
-		.name = SLEEP_PREFIX #lock_name, .sleeps = true, .size = lock_name##_sleep_size,                      \
-		.init = lock_name##_sleep_init, .lock = lock_name##_sleep_lock, .trylock = lock_name##_sleep_trylock, \
-		.unlock = lock_name##_sleep_unlock,                                                                   \
-	}
+#define KIND(lock_name)                               \
+	{                                             \
+		.name = SLEEP_PREFIX #lock_name,      \
+		.sleeps = true,                       \
+		.size = lock_name##_sleep_size,       \
+		.init = lock_name##_sleep_init,       \
+		.lock = lock_name##_sleep_lock,       \
+		.trylock = lock_name##_sleep_trylock, \
+		.unlock = lock_name##_sleep_unlock,   \
+	},
 
-const struct spin_kind sleep_kinds[] = {KIND(hapax), KIND(mutexee), KIND(shfl_mutex), KIND(shfl_spin), KIND(ticket)};
+const struct spin_kind sleep_kinds[] = {LOCKS(KIND)};
 const unsigned int sleep_kinds_count = ARRAY_SIZE(sleep_kinds);

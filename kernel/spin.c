@@ -29,27 +29,32 @@ static struct {
 #include "locks.def"
 };
 
-static const struct {
-	const char *lock, *key;
-	u32 *value, least, most;
-} all_settings[] = {
+static const struct spin_setting spin_settings[] = {
 #define SETTING(lock, key, otherwise, least, most, ...) {#lock, #key, &settings.lock##_##key, least, most},
 #define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING)
 #include "locks.def"
 };
 
+/* Sets the one of @count @settings that is @name's and that @key, of @length characters, names, if there is one for @value. */
+static bool set_among(const struct spin_setting *settings, unsigned int count, const char *name, const char *key,
+		      size_t length, u32 value)
+{
+	const struct spin_setting *setting;
+
+	for (setting = settings; setting < settings + count; setting++)
+		if (!strcmp(setting->lock, name) && strlen(setting->key) == length &&
+		    !memcmp(setting->key, key, length))
+			break;
+	if (setting == settings + count || value < setting->least || value > setting->most)
+		return false;
+	WRITE_ONCE(*setting->value, value);
+	return true;
+}
+
 bool spin_set(const char *name, const char *key, size_t length, u32 value)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(all_settings); i++)
-		if (!strcmp(all_settings[i].lock, name) && strlen(all_settings[i].key) == length &&
-		    !memcmp(all_settings[i].key, key, length))
-			break;
-	if (i == ARRAY_SIZE(all_settings) || value < all_settings[i].least || value > all_settings[i].most)
-		return false;
-	WRITE_ONCE(*all_settings[i].value, value);
-	return true;
+	return set_among(spin_settings, ARRAY_SIZE(spin_settings), name, key, length, value) ||
+	       set_among(sleep_settings, sleep_settings_count, name, key, length, value);
 }
 
 #define SET(lock, key, ...) .key = READ_ONCE(settings.lock##_##key),

@@ -29,10 +29,18 @@ struct spin_kind {
 extern const struct spin_kind spin_kinds[];
 extern const unsigned int spin_kinds_count;
 
+/* A setting of a lock: *value is from @least to @most. */
+struct spin_setting {
+	const char *lock, *key;
+	u32 *value, least, most;
+};
+
 /* Those whose waiters sleep (sleep.c), under names that begin so. */
 #define SLEEP_PREFIX "park:"
 extern const struct spin_kind sleep_kinds[];
 extern const unsigned int sleep_kinds_count;
+extern const struct spin_setting sleep_settings[];
+extern const unsigned int sleep_settings_count;
 
 /*
  * What a test takes for a lock and is none, to see that it is caught: spinning (spin.c), and sleeping, without readers and with

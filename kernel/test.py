@@ -26,7 +26,8 @@ and for each of poundlock.rwsem
   rwsem-CHOICE           8 CPUs on 4 nodes: the module's torture of rwsems, with downgrades, and the kernel's own
   rwsem-CHOICE-parallel  2 CPUs that do run at the same time: the same
 
-and with all of them ShflLocks the guests `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
+and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and rwsem show their order and whom they wake up. With all
+of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
 `hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
 to do all of it in silence: checked-stock, checked-shfl. Where many CPUs take turns, files and memory are put under load, too
@@ -48,6 +49,7 @@ from pathlib import Path
 from typing import Callable
 
 sys.dont_write_bytecode = True
+import exact  # noqa: E402
 import own  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -172,6 +174,16 @@ class Guest:
     sets: dict = field(default_factory=dict)
     uses: dict = field(default_factory=dict)
 
+    @property
+    def counts(self):
+        """Whether the kernel's own locks are to count what they do."""
+        return any(case.command in ("counted", "events") for case in self.cases)
+
+    @property
+    def raced(self):
+        """Whether the kernel is one that looks for data races."""
+        return any(case.command == "races" for case in self.cases)
+
 
 # A spinning waiter that does not pause keeps an emulated CPU for its whole slice.
 PAUSES = {"tas": "backoff=8"}
@@ -211,7 +223,7 @@ def own_guests():
     every = spin_guests()
     every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")])
     every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")])
-    every += all_guests() + switched_guests()
+    every += all_guests() + counts_guests() + switched_guests()
     every += [hotplug_guest(f"hotplug-{choice}", ["native"], ["native:mutex", "native:rwsem"], 2,
                             dict.fromkeys(CHOICES, choice)) for choice in ("stock", "shfl")]
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
@@ -254,6 +266,13 @@ def sleeping_guests(lock, judged, own_tests):
     return every
 
 
+def exact_guest():
+    """One whose counts are compared with those recorded. Few turns: QEMU is slow there."""
+    always = "try=0 nest=0 irq=0 hold=32 pause=2"
+    locks_of_spinners = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
+    return Guest("exact", 16, 2, "single", [Case(f"{lock} count=50 {always}", is_sound) for lock in locks_of_spinners])
+
+
 def all_guests():
     """Those of which all locks are ShflLocks."""
     chosen = dict.fromkeys(CHOICES, "shfl")
@@ -267,6 +286,24 @@ def files(threads, count):
     """Files and memory under load, by so many threads of so many rounds."""
     names = re.findall(r'^\t\{"(\w+)", ', STRESS.read_text(), re.MULTILINE)
     return [Case(name, is_sound, "stress", f"{threads} {count}") for name in names]
+
+
+def counts_guests():
+    """What the kernel's own mutex and rwsem do under the threads of all CPUs, which spin most of the time, and of three times as many
+    that sleep. Under stock more than 400 of 1,000 hand-overs between writers go to the other node."""
+    far, near, some = (400, 1000), (0, 49), (0, 299)
+    spinning, sleeping = ("try=0 nest=0 signal=0 hold=32 pause=2 " + more for more in ("stay=0 threads=16", "threads=48"))
+    loads = {f"mutex {spinning}": some, f"mutex {sleeping}": some, f"rwsem reads=0 {spinning}": near,
+             f"rwsem reads=0 {sleeping}": some, f"rwsem {spinning}": None, f"rwsem {sleeping}": None}
+    stock, shfl = [Guest(f"counts-{choice}", 16, 2, "single", [], *[dict.fromkeys(CHOICES, choice)] * 2)
+                   for choice in ("stock", "shfl")]
+    for load, bounds in loads.items():
+        run = "native:{} count=200 {}".format(*load.split(" ", 1))
+        judges = [within("park", 1, 10**9), within("wake_late", 1, 10**9)] if sleeping in load else []
+        judges += [within("crossed_per_1000", *bounds)] if bounds else []
+        stock.cases.append(Case(run, within("crossed_per_1000", *far) if bounds else is_sound))
+        shfl.cases.append(Case(run, all_of(within("wake_in_cs", 0, 0), *judges), "counted"))
+    return [stock, shfl]
 
 
 def switched_guests():
@@ -290,6 +327,37 @@ def checked_guests():
     return every
 
 
+# Of the object tree: what has the kernel's own locks.
+LOCK_OBJECTS = [f"{own.PLACE}/{name}.o" for name in ("qspinlock", "mutex", "rwsem")]
+
+
+def racing(result):
+    """Of the pairs of functions that raced in a run those of which one is ours, the torture's or the locks'."""
+    objects = [own.configuration("kcsan")[1] / name for name in LOCK_OBJECTS] + sorted((BUILD / "module").rglob("*.o"))
+    ours = {line.split()[2] for line in output(["nm", "-A", *objects]).splitlines() if re.search(r" [tT] ", line)}
+    pairs = re.search(r"\braces=(\S*)", result.text)
+    return [pair for pair in pairs.group(1).split(";") if ours & set(pair.split("/"))] if pairs else None
+
+
+def does_not_race(result):
+    found = racing(result)
+    return is_sound(result) or ("races were not looked for" if found is None else f"a data race: {' '.join(found)}" if found else "")
+
+
+def races(result):
+    return "" if racing(result) else "its data races were not seen"
+
+
+def kcsan_guests():
+    """Those of the kernel that looks for data races. It sees those of a lock that lets two in."""
+    chosen = dict.fromkeys(CHOICES, "shfl")
+    cases = [Case("broken:mutex count=50 threads=8", races, "races"), Case("native count=500", does_not_race, "races"),
+             Case("native:mutex count=200 threads=12", does_not_race, "races"),
+             Case("native:rwsem count=200 threads=12", does_not_race, "races")]
+    return [Guest("kcsan", 4, 2, "single", cases, chosen, chosen),
+            Guest("kcsan-parallel", 2, 2, "multi", cases, chosen, chosen)]
+
+
 def order_cases(cpus):
     """Locks that are always contended. A waiter is passed by those before it, and by as many more as it comes late."""
     always = "try=0 nest=0 irq=0 hold=32 pause=2"
@@ -306,6 +374,9 @@ def order_cases(cpus):
         Case(f"cna count=300 {always} reduction=0", within("most_passed", 4 * queue, 10**9)),
         Case(f"cna count=300 {always} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)),
         Case(f"shfl_spin count=300 {always} batch=20", within("most_passed", 1, 20 + queue)),
+        # Of sleepers: patience=0 closes the lock to newcomers, so that what passes a waiter are those before it and its batch.
+        Case(f"park:shfl_mutex count=200 {always} stay=0", within("most_passed", 4 * queue, 10**9)),
+        Case(f"park:shfl_mutex count=200 {always} stay=0 patience=0 batch=20", within("most_passed", 1, 20 + 2 * queue)),
     ]
 
 
@@ -397,11 +468,15 @@ def initramfs(guest, parts):
         shutil.copy(part, folder)
     shutil.copy(HERE / "guest/init", folder / "init")
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
-    names = "".join(f"{path.relative_to(folder)}\n" for path in sorted(folder.rglob("*")))
-    packed = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=folder, input=names.encode(), check=True,
+    # The same parts make the same archive: no times, no numbers of the host's.
+    paths = sorted(folder.rglob("*"))
+    for path in paths:
+        os.utime(path, (0, 0))
+    names = "".join(f"{path.relative_to(folder)}\n" for path in paths)
+    packed = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "--reproducible"], cwd=folder, input=names.encode(), check=True,
                             stdout=subprocess.PIPE).stdout
     archive = folder.with_suffix(".cpio.gz")
-    archive.write_bytes(gzip.compress(packed, 1))
+    archive.write_bytes(gzip.compress(packed, 1, mtime=0))
     return archive
 
 
@@ -428,17 +503,21 @@ def qemu(guest, image, archive):
                       "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 "
                       "softlockup_panic=1 rcupdate.rcu_cpu_stall_suppress=1 " +
                       ("nohz=off " if guest.thread == "multi" else "") +
-                      ("poundlock.events " if EVENTS in guest.cases else "") +
+                      ("poundlock.events " if guest.counts else "") +
+                      # What is seen to race is reported once in a while, and not to the console, which is slow.
+                      ("kcsan.skip_watch=500 loglevel=1 log_buf_len=4M " if guest.raced else "") +
                       " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 
-def run_guest(guest, image, archive):
-    """The console's lines, and what is wrong with how the guest ended, if anything."""
-    log = BUILD / f"{guest.name}.log"
+def run_guest(guest, image, archive, emulator=None):
+    """The console's lines, and what is wrong with how the guest ended, if anything. @emulator: the one for exact counts."""
+    log, command = BUILD / f"{guest.name}.log", qemu(guest, image, archive)
+    if emulator:
+        plugin = exact.build_plugin(BUILD / "transfers.so")
+        command = emulator.command(command, plugin, guest.cpus // guest.nodes)
     with log.open("wb") as console:
         try:
-            subprocess.run(qemu(guest, image, archive), stdin=subprocess.DEVNULL, stdout=console,
-                           stderr=subprocess.STDOUT, timeout=GUEST_LIMIT)
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, timeout=GUEST_LIMIT)
             wrong = ""
         except subprocess.TimeoutExpired:
             wrong = f"it did not end within {GUEST_LIMIT} s"
@@ -460,10 +539,14 @@ class Count:
         print(f"{'FAIL' if wrong else 'ok  '} {name}{': ' if wrong or more else ''}{wrong or more}", flush=True)
 
 
+def results_in(lines):
+    matches = (re.match(r"@@ run (\d+) (.*)", line) for line in lines)
+    return [Result(int(match.group(1)), match.group(2)) for match in matches if match]
+
+
 def judge_guest(guest, lines, wrong, count):
     """Counts each case, the guest's end and its log."""
-    results = [Result(int(match.group(1)), match.group(2))
-               for match in (re.match(r"@@ run (\d+) (.*)", line) for line in lines) if match]
+    results = results_in(lines)
     booted = f"@@ boot {guest.cpus} {guest.nodes}" in lines
     count.case(f"{guest.name}: {guest.cpus} CPUs on {guest.nodes} nodes", "" if booted else "there are others")
     for name, value in guest.sets.items():
@@ -495,6 +578,36 @@ def run_guests(chosen, image, tree, parts, count):
         judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
 
 
+def run_exact(guest, image, tree, accept, count):
+    """Runs it with QEMU 10, and compares what was counted with what is recorded, or, if nothing is, with a second run."""
+    try:
+        emulator = exact.Qemu(BUILD / "qemu")
+    except exact.Failure as failure:
+        print(f"kernel: skipped {guest.name}: {failure}")
+        return
+    module, said = build_module(tree)
+    count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
+    archive = initramfs(guest, [module])
+
+    def counted():
+        lines, wrong = run_guest(guest, image, archive, emulator)
+        judge_guest(guest, lines, wrong, count)
+        return exact.counts_of([(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines)
+
+    compiler = exact.output("gcc", "--version").splitlines()[0]
+    record, found = exact.Record(f"{emulator.version}; {image.name}; {compiler}", accept), counted()
+    expected, of = record.expected(), "recorded"
+    if expected is None:
+        print(f"     nothing is recorded for {record.key}: it runs a second time", flush=True)
+        expected, of = counted(), "of the second run"
+    for case in guest.cases:
+        first, other = found.get(case.run), expected.get(case.run)
+        same = first is not None and first == other
+        count.case(f"{guest.name}: {case.run}: what was counted is what is {of}", "" if same else f"{first}, and {other}",
+                   str(first))
+    record.take(found)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", metavar="GUEST", action="append", help="run this guest alone; may be repeated")
@@ -502,19 +615,23 @@ def main():
     parser.add_argument("--checked", action="store_true", help="a kernel that checks how its locks are used, too")
     parser.add_argument("--if-possible", action="store_true", help="succeed, and say so, where packages are missing or, with "
                         "--own, a kernel has not been built before")
+    parser.add_argument("--kcsan", action="store_true", help="a kernel that looks for data races, too")
+    parser.add_argument("--exact", action="store_true", help="a guest whose counts are the same in each run, too")
+    parser.add_argument("--accept", action="store_true", help="with --exact: what it counts is what is expected from now on")
     arguments = parser.parse_args()
-    every = [guests(locks()), own_guests() if arguments.own else [], checked_guests() if arguments.checked else []]
+    every = [guests(locks()), own_guests() if arguments.own else [], checked_guests() if arguments.checked else [],
+             kcsan_guests() if arguments.kcsan else [], [exact_guest()] if arguments.exact else []]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for some in every for guest in some}
         if unknown:
             parser.error(f"there is no guest '{min(unknown)}'")
         every = [[guest for guest in some if guest.name in arguments.only] for some in every]
-    stock, owned, checked = every
+    stock, owned, checked, raced, exacts = every
     if arguments.if_possible and owned and not (all(map(is_installed, own.PACKAGES)) and own.is_built()):
         print(f"kernel: skipped {', '.join(guest.name for guest in owned)}: their kernel is not built in {own.cache()}; "
               "./dev kernel --own builds it")
         owned = []
-    needed = PACKAGES + (own.PACKAGES if owned or checked else [])
+    needed = PACKAGES + (own.PACKAGES if owned or checked or raced else [])
     lacking = [package for package in needed if not is_installed(package)]
     try:
         if lacking:
@@ -527,7 +644,9 @@ def main():
     count = Count()
     if stock:
         run_guests(stock, image, Path(f"/usr/src/linux-headers-{name}"), [], count)
-    for some, variant in (owned, "plain"), (checked, "checked"):
+    for guest in exacts:
+        run_exact(guest, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
+    for some, variant in (owned, "plain"), (checked, "checked"), (raced, "kcsan"):
         if some:
             built = own.build(variant)
             run_guests(some, built.image, built.tree, [*built.modules, build_stress()], count)
@@ -538,5 +657,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (Failure, own.Failure, subprocess.SubprocessError, OSError) as problem:
+    except (Failure, own.Failure, exact.Failure, subprocess.SubprocessError, OSError) as problem:
         sys.exit(f"kernel: {problem}")

@@ -17,6 +17,9 @@
  * Where CPUs go offline meanwhile, threads are driven off them: so often while they did something else (`driven`), or while they
  * waited for the lock (`driven_waiting`), which those that spin cannot be.
  *
+ * Of 1,000 acquisitions so many were on the CPU of the last one (`same_per_1000`) or on another node (`remote_per_1000`); of
+ * 1,000 that were on another CPU, hand-overs proper, so many on another node (`crossed_per_1000`).
+ *
  * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
  * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
  *
@@ -54,6 +57,18 @@
 #define pr_fmt(fmt) "poundlock: " fmt
 
 /* ---- A run ---- */
+
+/* A no-operation that tells guest/transfers.c, which counts cache lines that move, where we are. */
+#ifdef CONFIG_X86_64
+#define MARK(what) asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00\n\t.ascii \"PLK" what "\"" ::: "memory")
+#else
+#define MARK(what) barrier()
+#endif
+/* A run begins, and ends; a call of the lock that it is about begins, and ends. */
+#define MARK_RUN() MARK("R")
+#define MARK_DONE() MARK("D")
+#define MARK_ENTER() MARK("E")
+#define MARK_LEAVE() MARK("L")
 
 struct settings {
 	u32 threads, count, hold, pause, try, nest, irq, stay, signal, reads, move, stall;
@@ -268,7 +283,9 @@ static void one_turn(struct worker *worker)
 	if (!run->set.irq && !run->sleeps)
 		local_irq_save(flags);
 	came = READ_ONCE(run->outer.before);
+	MARK_ENTER();
 	take_outer(worker);
+	MARK_LEAVE();
 	passed = run->outer.before - came;
 	note_driven(worker, &worker->driven_waiting);
 	if (!run->set.irq && !run->sleeps)
@@ -286,10 +303,12 @@ static void one_turn(struct worker *worker)
 		stay(worker);
 	leave(&run->outer, worker);
 	worker->taken++;
+	MARK_ENTER();
 	if (run->reads && !(draw(worker) % 8))
 		downgrade_turn(worker);
 	else
 		pound_spin_unlock(run->outer.lock);
+	MARK_LEAVE();
 }
 
 /* ---- Readers ---- */
@@ -392,8 +411,10 @@ static int work(void *argument)
 			cond_resched();
 	}
 	irq_work_sync(&worker->irq);
-	if (atomic_dec_and_test(&run->working))
+	if (atomic_dec_and_test(&run->working)) {
+		MARK_DONE();
 		complete(&run->done);
+	}
 	while (!kthread_should_stop())
 		schedule_timeout_idle(HZ);
 	return 0;
@@ -466,12 +487,13 @@ static bool judge(struct run *run, u64 nanoseconds)
 		   atomic_read(&run->seen_by_readers);
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
-		  "remote_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu reads=%llu together=%llu "
+		  "remote_per_1000=%llu crossed_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu reads=%llu "
+		  "together=%llu "
 		  "downgrades=%llu driven=%llu driven_waiting=%llu ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
-		  run->remote * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted, reads,
-		  together, downgrades, driven, driven_waiting, nanoseconds / 1000000,
-		  lost || overlaps ? "FAILED" : "ok");
+		  run->remote * 1000 / max(taken, 1ULL), run->remote * 1000 / max(run->local + run->remote, 1ULL),
+		  run->most_passed, events[W_EVENT_park], interrupted, reads, together, downgrades, driven,
+		  driven_waiting, nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
 }
 
@@ -551,6 +573,7 @@ static int begin(struct run *run)
 		wake_up_process(run->workers[i].task);
 	while (atomic_read(&run->ready) < run->set.threads)
 		msleep(20);
+	MARK_RUN();
 	WRITE_ONCE(run->go, true);
 	return 0;
 }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Counts that are the same from run to run: QEMU counts instructions instead of time, and all that is random has a fixed seed.
+
+It needs QEMU 10: the CPUs of 7.2 do not all start then. Debian 12 has that in its backports, of whose packages those needed are
+downloaded, and unpacked in build/kernel/qemu, not installed: the other guests keep the QEMU that they were made for. Their
+libraries are those of the installed one.
+
+guest/transfers.c, a plugin of QEMU, counts the cache lines that move between CPUs in the calls of the lock.
+
+What is expected is in guest/exact.json, for each combination of what the counts depend on: QEMU, the kernel, and the compiler of
+the module. It was recorded, and is again with --accept: after a change of a lock, or of the torture, the counts are others.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+EXPECTED = HERE / "guest/exact.json"
+PACKAGES = ["qemu-system-x86", "qemu-system-data", "seabios"]
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+FIRST = 10  # of QEMU's versions
+LIMIT = 300  # seconds, of what is downloaded
+
+# What is compared, of a run's result and of the plugin's line about it.
+COUNTS = ["acquisitions", "same_per_1000", "remote_per_1000", "most_passed", "local", "remote"]
+
+
+class Failure(Exception):
+    """There is no such QEMU; the text says why."""
+
+
+def output(*command):
+    try:
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+    except subprocess.SubprocessError as error:
+        raise Failure(f"QEMU {FIRST} cannot be had: {error}: {getattr(error, 'stderr', '') or ''}".strip()) from error
+    return done.stdout
+
+
+def backports():
+    """The line for apt of the backports of this Debian, from where it has its other packages."""
+    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    codename = release.get("VERSION_CODENAME", "").strip('"')
+    known = output("apt-get", "indextargets", "--format", "$(IDENTIFIER) $(CODENAME) $(ORIGIN) $(REPO_URI)")
+    for line in known.splitlines():
+        *what, place = line.split(" ")
+        if what == ["Packages", codename, "Debian"]:
+            return f"deb [signed-by={KEYS}] {place} {codename}-backports main\n"
+    raise Failure(f"QEMU {FIRST} cannot be had: apt knows no Debian of the name '{codename}'")
+
+
+class Qemu:
+    """The emulator, unpacked in @folder, where it is put if it is not there yet."""
+
+    def __init__(self, folder):
+        self.root = folder / "root"
+        self.program = self.root / "usr/bin/qemu-system-x86_64"
+        if not self.program.exists():
+            self.fetch(folder)
+        self.version = output(self.program, "--version").splitlines()[0]
+        number = re.search(r"version (\d+)", self.version)
+        if not number or int(number.group(1)) < FIRST:
+            shutil.rmtree(folder)
+            raise Failure(f"QEMU {FIRST} cannot be had: the backports have {self.version}")
+
+    def fetch(self, folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        packages = folder / "packages"
+        for part in (packages, folder / "lists/partial"):
+            part.mkdir(parents=True)
+        (folder / "sources.list").write_text(backports())
+        apt = ["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={folder}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null", "-o",
+               f"Dir::State::lists={folder}/lists", "-o", "APT::Sandbox::User=root"]
+        output(*apt, "update")
+        for package in PACKAGES:
+            output("env", "-C", packages, *apt, "download", package)
+        unpacked = folder / "unpacked"
+        for package in packages.glob("*.deb"):
+            output("dpkg-deb", "-x", package, unpacked)
+        unpacked.rename(self.root)
+
+    def command(self, command, plugin, each):
+        """@command, which is one for the installed QEMU, for this one, with all that makes it exact; @each: CPUs of a node."""
+        share = self.root / "usr/share"
+        command = [str(self.program), *command[1:], "-L", str(share / "qemu"), "-L", str(share / "seabios"),
+                   "-icount", "shift=4,sleep=off", "-seed", "1", "-rtc", "base=2024-01-01,clock=vm", "-plugin", f"{plugin},each={each}"]
+        append = command.index("-append") + 1
+        command[append] += " nokaslr norandmaps"
+        return command
+
+
+def build_plugin(target):
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-o", target,
+                    HERE / "guest/transfers.c"], check=True, timeout=LIMIT)
+    return target
+
+
+def counts_of(results, lines):
+    """By the first words of each result, what is compared of it. @lines: the console's, the plugin's among them."""
+    moved = [line for line in lines if line.startswith("transfers: ")]
+    counted = {}
+    for (run, text), line in zip(results, moved):
+        numbers = dict(re.findall(r"(\w+)=(\d+)", text + " " + line))
+        counted[run] = {name: int(numbers[name]) for name in COUNTS if name in numbers}
+    return counted
+
+
+class Record:
+    """What is expected under @key; @accept: it is recorded instead."""
+
+    def __init__(self, key, accept):
+        self.key, self.accept = key, accept
+        self.every = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
+
+    def expected(self):
+        return None if self.accept else self.every.get(self.key)
+
+    def take(self, counted):
+        if self.accept:
+            self.every[self.key] = counted
+            EXPECTED.write_text(json.dumps(self.every, indent=1, sort_keys=True) + "\n")
