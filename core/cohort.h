@@ -35,6 +35,9 @@
 #include "partitioned.h"
 #include "ttas.h"
 
+/* The first pause of a waiter for a global BO that spins, in pause instructions: that of Concurrency Kit and LiTL. */
+#define COHORT_FIRST_PAUSE 512
+
 enum cohort_global { COHORT_BO, COHORT_TKT, COHORT_PTL };
 enum cohort_local { COHORT_LOCAL_MCS, COHORT_LOCAL_TKT };
 
@@ -44,7 +47,7 @@ struct cohort_policy {
 	enum cohort_local local;
 	enum wait wait;
 	uint32_t batch;   /* how often in a row a domain may pass the lock on within itself */
-	uint32_t backoff; /* the longest pause of a waiter for a global BO, in pause instructions */
+	uint32_t backoff; /* wait=spin: the longest pause of a waiter for a global BO, at least 1 */
 };
 
 struct cohort_place {
@@ -103,12 +106,37 @@ static inline bool cohort_global_try_acquire(struct cohort *lock, enum cohort_gl
 	return partitioned_try_acquire(&lock->ptl, cohort_slot(lock, number), number);
 }
 
+/*
+ * Takes the global BO that was found held, with exponential back-off: after each look in vain it pauses, twice as long
+ * each time.
+ */
+static W_SLOW void cohort_back_off(struct ttas *bo, uint32_t most)
+{
+	uint32_t pauses = COHORT_FIRST_PAUSE;
+
+	w_event(contended);
+	do {
+		/* relaxed: a look only; [T1] decides */
+		while (w_load_relaxed(&bo->word) != TTAS_FREE)
+			pauses = backoff_pause(pauses, most);
+	} while (!ttas_try_acquire(bo));
+}
+
+/* Waiters that spin back off; the others give the CPU up, or sleep, and that is all the back-off they need. */
+static inline void cohort_bo_acquire(struct ttas *bo, struct cohort_policy policy)
+{
+	if (policy.wait != WAIT_SPIN)
+		(void)ttas_acquire(bo, (struct ttas_policy){policy.wait, 0}, NULL);
+	else if (w_unlikely(!ttas_try_acquire(bo)))
+		cohort_back_off(bo, policy.backoff);
+}
+
 static inline void cohort_global_acquire(struct cohort *lock, struct cohort_policy policy)
 {
 	uint32_t number;
 
 	if (policy.global == COHORT_BO) {
-		(void)ttas_acquire(&lock->bo, (struct ttas_policy){policy.wait, policy.backoff}, NULL);
+		cohort_bo_acquire(&lock->bo, policy);
 	} else if (policy.global == COHORT_TKT) {
 		tickets_acquire(&lock->tkt, policy.wait, 0);
 	} else {

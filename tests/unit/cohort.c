@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * cohort.h: a domain passes the lock on within itself as often as it may and no more, and not where nobody waits; a
- * trylock neither takes nor leaves a place; numbers and slots wrap around; a child finds a lock that serves it.
+ * trylock neither takes nor leaves a place; numbers and slots wrap around; who waits for a back-off lock looks less and
+ * less often; a child finds a lock that serves it.
  */
 #include "c_bo_mcs.h"
 #include "c_ptl_tkt.h"
@@ -203,6 +204,47 @@ static void queues_of_a_child_are_empty(void)
 	}
 }
 
+static bool bo_is_released(void *unused)
+{
+	(void)unused;
+	EXPECT(ttas_release(&lock->bo, (struct ttas_policy){.wait = WAIT_SPIN}));
+	return true;
+}
+
+/* Each look in vain doubles the pause, up to the longest one. Who gives the CPU up or sleeps does not pause besides. */
+static void bo_backs_off(void)
+{
+	const uint32_t longest[] = {1, COHORT_FIRST_PAUSE, 3 * COHORT_FIRST_PAUSE, 1 << 20};
+
+	for (int i = 0; i < COUNT(longest); i++) {
+		for (int vain = 0; vain < 14; vain++) {
+			struct cohort_policy policy = {.global = COHORT_BO, .batch = 1, .backoff = longest[i]};
+			uint64_t paused = 0;
+
+			for (int look = 0; look < vain; look++) {
+				uint64_t pause = (uint64_t)COHORT_FIRST_PAUSE << look;
+
+				paused += pause < longest[i] ? pause : longest[i];
+			}
+			begin();
+			EXPECT(ttas_try_acquire(&lock->bo));
+			script_clear();
+			script_at(vain + 2, bo_is_released, NULL);
+			cohort_global_acquire(lock, policy);
+			EXPECT(script_paused == paused, "%d looks in vain, paused %llu times instead of %llu", vain,
+			       (unsigned long long)script_paused, (unsigned long long)paused);
+		}
+	}
+	for (enum wait wait = WAIT_YIELD; wait <= WAIT_PARK; wait++) {
+		begin();
+		EXPECT(ttas_try_acquire(&lock->bo));
+		script_clear();
+		script_at(2, bo_is_released, NULL);
+		cohort_global_acquire(lock, (struct cohort_policy){.global = COHORT_BO, .wait = wait, .backoff = 4096});
+		EXPECT(!script_paused);
+	}
+}
+
 int main(void)
 {
 	RUN(tkt_batch_is_exact);
@@ -210,6 +252,7 @@ int main(void)
 	RUN(tkt_releases_the_global_lock_last);
 	RUN(ptl_wraps_around);
 	RUN(trylock_has_no_place);
+	RUN(bo_backs_off);
 	RUN(every_child_is_served);
 	RUN(queues_of_a_child_are_empty);
 	return 0;

@@ -15,6 +15,7 @@ uint32_t script_parents[W_LEVELS];
 uint32_t script_position;
 uint32_t script_cpus = 1;
 long script_time;
+uint64_t script_paused;
 
 static struct {
 	struct action {
@@ -33,6 +34,7 @@ void script_clear(void)
 {
 	memset(&script, 0, sizeof(script));
 	script_time = 0;
+	script_paused = 0;
 }
 
 void script_at(long step, bool (*run)(void *argument), void *argument)

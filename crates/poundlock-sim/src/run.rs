@@ -26,6 +26,8 @@ pub enum Locality {
     Node,
     /// Those of a socket.
     Package,
+    /// As many CPUs in a row by number as a NUMA node has, whatever node they are of: what LiTL's locks take for one.
+    Numbers,
 }
 
 /// One simulation.
@@ -407,12 +409,14 @@ fn finish(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, names: &[&str]) -> 
 
 /// By CPU, what locks take for its domain.
 pub(crate) fn localities(machine: &Machine, locality: Locality) -> Vec<usize> {
-    let of = |cpu: &crate::machine::Cpu| match locality {
+    let in_a_row = (machine.cpus.len() / machine.nodes).max(1);
+    let of = |(number, cpu): (usize, &crate::machine::Cpu)| match locality {
         Locality::L3 => cpu.domain,
         Locality::Node => cpu.node,
         Locality::Package => cpu.package,
+        Locality::Numbers => number / in_a_row,
     };
-    machine.cpus.iter().map(of).collect()
+    machine.cpus.iter().enumerate().map(of).collect()
 }
 
 /// By CPU, its place on a tour that follows the topology: siblings, last-level caches, nodes, sockets.

@@ -194,6 +194,8 @@ pub(crate) enum Domain {
     Node,
     /// Those of a socket
     Package,
+    /// As many in a row by number as a NUMA node has, whatever node they are of: LiTL's locks take them for one
+    Numbers,
 }
 
 impl From<Domain> for Locality {
@@ -202,6 +204,7 @@ impl From<Domain> for Locality {
             Domain::L3 => Locality::L3,
             Domain::Node => Locality::Node,
             Domain::Package => Locality::Package,
+            Domain::Numbers => Locality::Numbers,
         }
     }
 }
