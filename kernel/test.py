@@ -30,7 +30,8 @@ and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and
 of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
 `hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
-to do all of it in silence: checked-stock, checked-shfl. Where many CPUs take turns, files and memory are put under load, too
+to do all of it in silence: checked-stock, checked-shfl. With --kcsan, a kernel that looks for data races: kcsan, kcsan-parallel. With
+--exact, `exact`: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
 
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
@@ -38,12 +39,14 @@ not the last lines of the console are printed. The last line is `N passed, N fai
 """
 
 import argparse
+import contextlib
 import gzip
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -348,14 +351,17 @@ def races(result):
     return "" if racing(result) else "its data races were not seen"
 
 
-def kcsan_guests():
+def kcsan_guests(names):
     """Those of the kernel that looks for data races. It sees those of a lock that lets two in."""
     chosen = dict.fromkeys(CHOICES, "shfl")
-    cases = [Case("broken:mutex count=50 threads=8", races, "races"), Case("native count=500", does_not_race, "races"),
-             Case("native:mutex count=200 threads=12", does_not_race, "races"),
-             Case("native:rwsem count=200 threads=12", does_not_race, "races")]
-    return [Guest("kcsan", 4, 2, "single", cases, chosen, chosen),
-            Guest("kcsan-parallel", 2, 2, "multi", cases, chosen, chosen)]
+    own_locks = [Case("native count=2000", does_not_race, "races"),
+                 Case("native:mutex count=1000 threads=12", does_not_race, "races"),
+                 Case("native:rwsem count=1000 threads=12", does_not_race, "races")]
+    locks_of_module = [Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), does_not_race, "races") for lock in names]
+    locks_of_module += [Case(f"{lock} count=200 threads=12", does_not_race, "races") for lock in SLEEPING]
+    broken = Case("broken:mutex count=50 threads=8", races, "races")
+    return [Guest("kcsan", 4, 2, "single", [broken, *own_locks, *locks_of_module], chosen, chosen),
+            Guest("kcsan-parallel", 2, 2, "multi", own_locks, chosen, chosen)]
 
 
 def order_cases(cpus):
@@ -505,7 +511,7 @@ def qemu(guest, image, archive):
                       ("nohz=off " if guest.thread == "multi" else "") +
                       ("poundlock.events " if guest.counts else "") +
                       # What is seen to race is reported once in a while, and not to the console, which is slow.
-                      ("kcsan.skip_watch=500 loglevel=1 log_buf_len=4M " if guest.raced else "") +
+                      ("kcsan.early_enable=1 kcsan.skip_watch=500 loglevel=1 log_buf_len=4M " if guest.raced else "") +
                       " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 
@@ -528,10 +534,22 @@ def run_guest(guest, image, archive, emulator=None):
 
 
 class Count:
-    """What passed and failed so far."""
+    """What passed and failed so far, and how long each part took."""
 
     def __init__(self):
         self.passed = self.failed = 0
+        self.seconds = {}
+
+    @contextlib.contextmanager
+    def part(self, name):
+        began = time.monotonic()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0) + time.monotonic() - began
+
+    def sum_up(self):
+        print("     seconds: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()) +
+              f"; in all {sum(self.seconds.values()):.0f}")
+        print(f"{self.passed} passed, {self.failed} failed")
 
     def case(self, name, wrong, more=""):
         self.passed += not wrong
@@ -570,12 +588,20 @@ def judge_guest(guest, lines, wrong, count):
         print("\n".join(f"    {line}" for line in lines[-CONSOLE_LINES:]), flush=True)
 
 
+def checked_module(image, tree, count):
+    """The module for the kernel of @image, whose build without a warning is a case."""
+    with count.part(f"module for {image.name}"):
+        module, said = build_module(tree)
+    count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
+    return module
+
+
 def run_guests(chosen, image, tree, parts, count):
     """Builds the module for the kernel of @tree, and runs and judges the guests with it and the other @parts."""
-    module, said = build_module(tree)
-    count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
+    module = checked_module(image, tree, count)
     for guest in chosen:
-        judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
+        with count.part(guest.name):
+            judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
 
 
 def run_exact(guest, image, tree, accept, count):
@@ -585,12 +611,11 @@ def run_exact(guest, image, tree, accept, count):
     except exact.Failure as failure:
         print(f"kernel: skipped {guest.name}: {failure}")
         return
-    module, said = build_module(tree)
-    count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
-    archive = initramfs(guest, [module])
+    archive = initramfs(guest, [checked_module(image, tree, count)])
 
     def counted():
-        lines, wrong = run_guest(guest, image, archive, emulator)
+        with count.part(guest.name):
+            lines, wrong = run_guest(guest, image, archive, emulator)
         judge_guest(guest, lines, wrong, count)
         return exact.counts_of([(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines)
 
@@ -620,7 +645,7 @@ def main():
     parser.add_argument("--accept", action="store_true", help="with --exact: what it counts is what is expected from now on")
     arguments = parser.parse_args()
     every = [guests(locks()), own_guests() if arguments.own else [], checked_guests() if arguments.checked else [],
-             kcsan_guests() if arguments.kcsan else [], [exact_guest()] if arguments.exact else []]
+             kcsan_guests(locks()) if arguments.kcsan else [], [exact_guest()] if arguments.exact else []]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for some in every for guest in some}
         if unknown:
@@ -648,9 +673,10 @@ def main():
         run_exact(guest, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
     for some, variant in (owned, "plain"), (checked, "checked"), (raced, "kcsan"):
         if some:
-            built = own.build(variant)
+            with count.part(f"the kernel, {variant}"):
+                built = own.build(variant)
             run_guests(some, built.image, built.tree, [*built.modules, build_stress()], count)
-    print(f"{count.passed} passed, {count.failed} failed")
+    count.sum_up()
     return count.failed > 0
 
 

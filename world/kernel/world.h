@@ -318,10 +318,10 @@ static inline void w_pause_for(uint32_t pauses)
 
 #ifdef W_SLEEPS
 
-/* Once it has, it has until the task looks at its signals. */
+/* Once it has, it has until the task looks at its signals. One may come meanwhile, and the kernel's function reads plainly. */
 static inline bool w_expired(const struct w_deadline *deadline)
 {
-	return deadline && signal_pending_state(deadline->state, get_current());
+	return deadline && data_race(signal_pending_state(deadline->state, get_current()));
 }
 
 /* A waiter that has preemption off waits for one that has, too. */
