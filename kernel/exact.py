@@ -7,8 +7,8 @@ libraries are those of the installed one.
 
 guest/transfers.c, a plugin of QEMU, counts the cache lines that move between CPUs in the calls of the lock.
 
-What is expected is in guest/exact.json, for each combination of what the counts depend on: QEMU, the kernel, and the compiler of
-the module. It was recorded, and is again with --accept: after a change of a lock, or of the torture, the counts are others.
+What is expected is in guest/exact.json, for each combination of what the counts depend on: QEMU, the kernel, the compiler of the module, and
+busybox. It was recorded, and is again with --accept: after a change of a lock, or of the torture, the counts are others.
 """
 
 import json

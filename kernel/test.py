@@ -436,14 +436,15 @@ def stage():
 
 
 def build_module(tree):
-    """Builds the module for the kernel of @tree. Returns it, and what the compiler and sparse had to say."""
+    """Builds the module for the kernel of @tree. Returns it, the same from whatever folder, and what the compiler and sparse had to say."""
     folder = stage()
-    make = ["make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count()}"]
+    make = ["make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count()}", f"KCFLAGS=-ffile-prefix-map={folder.parent}=."]
     subprocess.run(make + ["clean"], check=True, stdout=subprocess.DEVNULL, timeout=BUILD_LIMIT)
     made = subprocess.run(make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
     if made.returncode:
         raise Failure(f"the module does not build:\n{made.stdout}")
+    subprocess.run(["strip", "--strip-debug", folder / "poundlock_torture.ko"], check=True, timeout=BUILD_LIMIT)
     said = [line for line in made.stdout.splitlines() if re.search(r"\b(warning|error):", line)]
     return folder / "poundlock_torture.ko", said
 
@@ -620,7 +621,8 @@ def run_exact(guest, image, tree, accept, count):
         return exact.counts_of([(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines)
 
     compiler = exact.output("gcc", "--version").splitlines()[0]
-    record, found = exact.Record(f"{emulator.version}; {image.name}; {compiler}", accept), counted()
+    busybox = exact.output("dpkg-query", "-W", "busybox-static").replace("\t", " ").strip()
+    record, found = exact.Record(f"{emulator.version}; {image.name}; {compiler}; {busybox}", accept), counted()
     expected, of = record.expected(), "recorded"
     if expected is None:
         print(f"     nothing is recorded for {record.key}: it runs a second time", flush=True)
