@@ -109,16 +109,15 @@ def counts_of(results, lines):
 
 
 class Record:
-    """What is expected under @key; @accept: it is recorded instead."""
+    """What is expected of the guests under @key."""
 
-    def __init__(self, key, accept):
-        self.key, self.accept = key, accept
+    def __init__(self, key):
+        self.key = key
         self.every = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
 
-    def expected(self):
-        return None if self.accept else self.every.get(self.key)
+    def of(self, guest):
+        return self.every.get(self.key, {}).get(guest)
 
-    def take(self, counted):
-        if self.accept:
-            self.every[self.key] = counted
-            EXPECTED.write_text(json.dumps(self.every, indent=1, sort_keys=True) + "\n")
+    def take(self, guest, counted):
+        self.every.setdefault(self.key, {})[guest] = counted
+        EXPECTED.write_text(json.dumps(self.every, indent=1, sort_keys=True) + "\n")

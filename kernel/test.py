@@ -31,7 +31,7 @@ of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin loc
 `hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
 to do all of it in silence: checked-stock, checked-shfl. With --kcsan, a kernel that looks for data races: kcsan, kcsan-parallel. With
---exact, `exact`: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
+--exact, exact-8, exact-16, exact-32: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
 
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
@@ -207,18 +207,22 @@ def guests(names):
     # So much that the two are now and then inside it at the same time, however seldom the host runs both.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
-    return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16)), hotplug_guest("hotplug", names, SLEEPING, 1, {})]
+    return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16)),
+            Guest("hotplug", HOTPLUG_CPUS, 4, "single", hotplug_cases(names, SLEEPING, 1))]
 
 
-def hotplug_guest(name, spinning, sleeping, times, chosen):
-    """One of 8 CPUs of which all but the first go offline and come back, so many @times, while locks are tortured on them: those whose
-    waiters spin, and so stay where they are, and those whose waiters sleep, and wake up elsewhere."""
-    gone = within("hotplugs", 14 * times, 14 * times)
+HOTPLUG_CPUS = 8
+
+
+def hotplug_cases(spinning, sleeping, times):
+    """All CPUs but the first go offline and come back, so many @times, while locks are tortured on them: those whose waiters
+    spin, and so stay where they are, and those whose waiters sleep, and wake up elsewhere."""
+    changes = 2 * (HOTPLUG_CPUS - 1) * times
+    gone = within("hotplugs", changes, changes)
     spun, slept = [all_of(gone, within(counted, 1, 10**9)) for counted in ("all_driven", "all_driven_waiting")]
     during = f"beside hotplugs {times}"
     cases = [Case(f"{lock} count=200 threads=12 move=1 {PAUSES.get(lock, '')}".strip(), spun, during) for lock in spinning]
-    cases += [Case(f"{lock} count=100 threads=24 move=1", slept, during) for lock in sleeping]
-    return Guest(name, 8, 4, "single", cases, chosen, chosen)
+    return cases + [Case(f"{lock} count=100 threads=24 move=1", slept, during) for lock in sleeping]
 
 
 def own_guests():
@@ -227,8 +231,9 @@ def own_guests():
     every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")])
     every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")])
     every += all_guests() + counts_guests() + switched_guests()
-    every += [hotplug_guest(f"hotplug-{choice}", ["native"], ["native:mutex", "native:rwsem"], 2,
-                            dict.fromkeys(CHOICES, choice)) for choice in ("stock", "shfl")]
+    gone = hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)
+    every += [Guest(f"hotplug-{choice}", HOTPLUG_CPUS, 4, "single", gone, *[dict.fromkeys(CHOICES, choice)] * 2)
+              for choice in ("stock", "shfl")]
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
@@ -269,11 +274,12 @@ def sleeping_guests(lock, judged, own_tests):
     return every
 
 
-def exact_guest():
-    """One whose counts are compared with those recorded. Few turns: QEMU is slow there."""
+def exact_guests():
+    """Those whose counts are compared with those recorded. Few turns: QEMU is slow there."""
     always = "try=0 nest=0 irq=0 hold=32 pause=2"
-    locks_of_spinners = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
-    return Guest("exact", 16, 2, "single", [Case(f"{lock} count=50 {always}", is_sound) for lock in locks_of_spinners])
+    names = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
+    cases = [Case(f"{lock} count=50 {always}", is_sound) for lock in names]
+    return [Guest(f"exact-{cpus}", cpus, nodes, "single", cases) for cpus, nodes in ((8, 2), (16, 2), (32, 4))]
 
 
 def all_guests():
@@ -326,7 +332,7 @@ def checked_guests():
     every = []
     for choice in ["stock", "shfl"]:
         chosen = dict.fromkeys(CHOICES, choice)
-        every.append(Guest(f"checked-{choice}", 8, 4, "single", [*cases, lockdep], chosen, chosen))
+        every.append(Guest(f"checked-{choice}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen, chosen))
     return every
 
 
@@ -605,34 +611,38 @@ def run_guests(chosen, image, tree, parts, count):
             judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
 
 
-def run_exact(guest, image, tree, accept, count):
-    """Runs it with QEMU 10, and compares what was counted with what is recorded, or, if nothing is, with a second run."""
+def run_exact(guests_of_it, image, tree, accept, count):
+    """Runs them with QEMU 10, and compares what was counted with what is recorded, or, if nothing is, with a second run."""
     try:
         emulator = exact.Qemu(BUILD / "qemu")
     except exact.Failure as failure:
-        print(f"kernel: skipped {guest.name}: {failure}")
+        print(f"kernel: skipped {', '.join(guest.name for guest in guests_of_it)}: {failure}")
         return
-    archive = initramfs(guest, [checked_module(image, tree, count)])
+    module = checked_module(image, tree, count)
+    compiler = exact.output("gcc", "--version").splitlines()[0]
+    busybox = exact.output("dpkg-query", "-W", "busybox-static").replace("\t", " ").strip()
+    record = exact.Record(f"{emulator.version}; {image.name}; {compiler}; {busybox}")
 
-    def counted():
+    def counted(guest, archive):
         with count.part(guest.name):
             lines, wrong = run_guest(guest, image, archive, emulator)
         judge_guest(guest, lines, wrong, count)
         return exact.counts_of([(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines)
 
-    compiler = exact.output("gcc", "--version").splitlines()[0]
-    busybox = exact.output("dpkg-query", "-W", "busybox-static").replace("\t", " ").strip()
-    record, found = exact.Record(f"{emulator.version}; {image.name}; {compiler}; {busybox}", accept), counted()
-    expected, of = record.expected(), "recorded"
-    if expected is None:
-        print(f"     nothing is recorded for {record.key}: it runs a second time", flush=True)
-        expected, of = counted(), "of the second run"
-    for case in guest.cases:
-        first, other = found.get(case.run), expected.get(case.run)
-        same = first is not None and first == other
-        count.case(f"{guest.name}: {case.run}: what was counted is what is {of}", "" if same else f"{first}, and {other}",
-                   str(first))
-    record.take(found)
+    for guest in guests_of_it:
+        archive = initramfs(guest, [module])
+        found, expected, of = counted(guest, archive), None if accept else record.of(guest.name), "recorded"
+        if expected is None:
+            why = "what it counts is recorded" if accept else f"nothing is recorded of it for {record.key}"
+            print(f"     {guest.name} runs a second time: {why}", flush=True)
+            expected, of = counted(guest, archive), "of the second run"
+        for case in guest.cases:
+            first, other = found.get(case.run), expected.get(case.run)
+            same = first is not None and first == other
+            count.case(f"{guest.name}: {case.run}: what was counted is what is {of}", "" if same else f"{first}, and {other}",
+                       str(first))
+        if accept:
+            record.take(guest.name, found)
 
 
 def main():
@@ -643,11 +653,11 @@ def main():
     parser.add_argument("--if-possible", action="store_true", help="succeed, and say so, where packages are missing or, with "
                         "--own, a kernel has not been built before")
     parser.add_argument("--kcsan", action="store_true", help="a kernel that looks for data races, too")
-    parser.add_argument("--exact", action="store_true", help="a guest whose counts are the same in each run, too")
+    parser.add_argument("--exact", action="store_true", help="guests whose counts are the same in each run, too")
     parser.add_argument("--accept", action="store_true", help="with --exact: what it counts is what is expected from now on")
     arguments = parser.parse_args()
     every = [guests(locks()), own_guests() if arguments.own else [], checked_guests() if arguments.checked else [],
-             kcsan_guests(locks()) if arguments.kcsan else [], [exact_guest()] if arguments.exact else []]
+             kcsan_guests(locks()) if arguments.kcsan else [], exact_guests() if arguments.exact else []]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for some in every for guest in some}
         if unknown:
@@ -671,8 +681,8 @@ def main():
     count = Count()
     if stock:
         run_guests(stock, image, Path(f"/usr/src/linux-headers-{name}"), [], count)
-    for guest in exacts:
-        run_exact(guest, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
+    if exacts:
+        run_exact(exacts, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
     for some, variant in (owned, "plain"), (checked, "checked"), (raced, "kcsan"):
         if some:
             with count.part(f"the kernel, {variant}"):
