@@ -298,10 +298,11 @@ impl Engine {
     pub fn spawn(&mut self, cpu: usize, weight: u32, record: usize, body: impl FnOnce() + 'static) -> usize {
         let id = self.threads.len();
         let place = self.machine.cpus[cpu];
-        let stack = self.allocate(STACK, 4096, place.node);
+        let node = self.machine.memory_nodes[place.node];
+        let stack = self.allocate(STACK, 4096, node);
         self.call(stack, STACK, format!("the stack of thread {id}"));
         let record_bytes = record;
-        let record = self.allocate(record, 4096, place.node);
+        let record = self.allocate(record, 4096, node);
         self.call(record, record_bytes, format!("the record of thread {id}"));
         let random = Random::new(self.random.next(), id as u64);
         self.threads.push(Thread {

@@ -78,6 +78,15 @@ struct TopologyFile {
     /// Cores that run faster than the others of their kind.
     #[serde(default)]
     favoured: Vec<FavouredFile>,
+    /// Which nodes have memory, if not all of them do.
+    memory: Option<MemoryFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemoryFile {
+    nodes: Vec<usize>,
+    source: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -199,6 +208,8 @@ pub struct Machine {
     pub(crate) cores: Vec<Core>,
     pub(crate) domains: usize,
     pub(crate) nodes: usize,
+    /// By node, the node where its threads' memory is.
+    pub(crate) memory_nodes: Vec<usize>,
     /// By domain, its first core and how many it has.
     domain_cores: Vec<(usize, usize)>,
     /// Of a modified line from core to core; in a core, between siblings.
@@ -470,11 +481,13 @@ impl File {
     fn build(self, cpus: Vec<Cpu>, cores: Vec<Core>, published: Vec<f32>) -> Machine {
         let (l, c, s) = (&self.latency, &self.core, &self.system);
         let home = |i: usize| l.home.get(i).map_or(0, |figure| ns(figure.value));
+        let nodes = cores.iter().map(|core| core.node).max().map_or(0, |last| last + 1);
         let mut machine = Machine {
             name: self.name,
             about: self.about,
             domains: cores.iter().map(|core| core.domain).max().map_or(0, |last| last + 1),
-            nodes: cores.iter().map(|core| core.node).max().map_or(0, |last| last + 1),
+            nodes,
+            memory_nodes: self.topology.memory_nodes(nodes),
             domain_cores: domain_cores(&cores),
             cpus,
             cores,
@@ -514,6 +527,21 @@ impl File {
         };
         machine.calibrate();
         machine
+    }
+}
+
+impl MemoryFile {
+    fn check(&self, nodes: usize) -> Result<(), SimError> {
+        if self.source.trim().is_empty() {
+            return error("topology.memory.source: no source; say where it is from, or estimate and why");
+        }
+        if let Some(node) = self.nodes.iter().find(|node| **node >= nodes) {
+            return error(format!("topology.memory.nodes: there is no node {node}"));
+        }
+        if !self.nodes.contains(&0) {
+            return error("topology.memory.nodes: node 0 is not among them, where locks and their data are");
+        }
+        Ok(())
     }
 }
 
@@ -557,7 +585,14 @@ impl TopologyFile {
                 return error(format!("topology.favoured[{i}].nodes: there is no node {node}"));
             }
         }
-        Ok(())
+        self.memory.as_ref().map_or(Ok(()), |memory| memory.check(nodes))
+    }
+
+    /// By node of so many, where its threads' pages are: there, or else at the next node that has memory.
+    fn memory_nodes(&self, nodes: usize) -> Vec<usize> {
+        let has = |node: &usize| self.memory.as_ref().is_none_or(|memory| memory.nodes.contains(node));
+        let next = |node: usize| (node..node + nodes).map(|other| other % nodes).find(has).expect("node 0 has memory");
+        (0..nodes).map(next).collect()
     }
 
     /// The CPUs by number, and the cores.
@@ -653,4 +688,20 @@ fn parse_matrix(text: &str, count: usize) -> Result<Vec<f32>, String> {
         table[i * count + i] = 0.0;
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_a_node_without_memory_have_theirs_at_the_next_one() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+        let read = |name: &str| {
+            let text = std::fs::read_to_string(folder.join(name)).expect("a file");
+            Machine::from_toml(&text, |_| Err("no other file".to_owned())).expect("a machine").memory_nodes
+        };
+        assert_eq!(read("2990wx.toml"), [0, 2, 2, 0]);
+        assert_eq!(read("e5-2699v3.toml"), [0, 1]);
+    }
 }

@@ -146,6 +146,9 @@ fn what_is_wrong_with_a_file_names_the_key() {
         ("domain = {", "matrix = \"nowhere.csv\"\ndomain = {", "latency.matrix: 'nowhere.csv' is not there"),
         ("numbering = \"last\"", "numbering = \"odd\"", "numbering"),
         ("[system]", "[sistem]", "sistem"),
+        ("[latency]", "memory = { nodes = [0], source = \" \" }\n[latency]", "topology.memory.source: no source"),
+        ("[latency]", "memory = { nodes = [0, 2], source = \"x\" }\n[latency]", "there is no node 2"),
+        ("[latency]", "memory = { nodes = [1], source = \"x\" }\n[latency]", "topology.memory.nodes: node 0"),
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good, "{from}");
