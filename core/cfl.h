@@ -79,6 +79,9 @@
 /* Nodes know times in units of 256 ns, so that those of threads less than 9 minutes apart compare. */
 #define CFL_UNIT 8
 
+/* Less than that above the average is not above it: an average of notes is that much too low, at most. */
+#define CFL_EVEN (4u << CFL_UNIT)
+
 struct cfl {
 	shfl_tail tail;
 	W_ATOMIC(uint32_t) *heir; /* the holder's; an address to unpark, never to read */
@@ -232,10 +235,11 @@ static inline void cfl_begin_after(struct cfl *lock, struct cfl_arrival arrival)
 	cfl_begin(lock);
 }
 
-/* As the holder, before the release, charges the hold. */
-static inline void cfl_charge(struct cfl *lock)
+/* As the holder, before the release, charges the hold: what it cost the thread. */
+static inline uint64_t cfl_charge(struct cfl *lock)
 {
 	struct w_account *account = w_account(lock);
+	uint64_t before = account->held;
 	uint32_t number = w_group(), group = number % CFL_GROUPS;
 	uint64_t now = w_now(), time = hold_time(lock->start, now);
 	/* relaxed, all: only holders write them */
@@ -246,31 +250,40 @@ static inline void cfl_charge(struct cfl *lock)
 	w_store_relaxed(&lock->held[group], held);
 	w_store_relaxed(&lock->seen[group], now);
 	w_store_relaxed(&lock->back, cfl_is_owed(lock, group, (uint32_t)w_domain() % CFL_DOMAINS, account->held));
+	return account->held - before;
 }
 
-/* As the holder under strict_guarantee, while nobody waits: newcomers are measured by those who were here last. */
-static inline void cfl_follow(struct cfl *lock)
+/*
+ * As the holder under strict_guarantee, while nobody waits: newcomers are measured by those who were here last, and will
+ * have held the lock once more when they ask. By what they have so far, who holds it for as long as the others would be above
+ * that average after every hold, and all would idle at the same time.
+ */
+static inline void cfl_follow(struct cfl *lock, uint64_t cost)
 {
 	W_ATOMIC(uint64_t) *average = &lock->average[w_group() % CFL_GROUPS];
 	/* relaxed, both: as in cfl_arrive */
-	uint64_t seen = w_load_relaxed(average), held = w_account(lock)->held;
+	uint64_t seen = w_load_relaxed(average), held = w_account(lock)->held + cost;
 
 	w_store_relaxed(average, seen / 2 + held / 2 + (seen & held & 1));
+}
+
+static inline bool cfl_is_above_average(struct cfl *lock)
+{
+	/* relaxed: as in cfl_arrive */
+	return w_account(lock)->held > w_load_relaxed(&lock->average[w_group() % CFL_GROUPS]) + CFL_EVEN;
 }
 
 /* Under strict_guarantee, idles while the thread is above the average, for so long at most. Section 3.4.4. */
 static W_SLOW void cfl_idle(struct cfl *lock)
 {
 	uint64_t begin = w_now(), now = begin, most = CFL_IDLE;
-	uint32_t group = w_group() % CFL_GROUPS;
 
+	if (!cfl_is_above_average(lock))
+		return;
 	for (uint32_t cpus = w_cpu_count(); cpus > 1; cpus /= 2)
 		most += CFL_IDLE;
-	/* relaxed, both: as in cfl_arrive */
-	if (w_account(lock)->held <= w_load_relaxed(&lock->average[group]))
-		return;
 	w_event(idle);
-	while (w_account(lock)->held > w_load_relaxed(&lock->average[group]) && hold_time(begin, now) < most) {
+	while (cfl_is_above_average(lock) && hold_time(begin, now) < most) {
 		w_yield();
 		now = w_now();
 	}
@@ -794,6 +807,7 @@ static inline bool cfl_acquire_by(struct cfl *lock, struct cfl_policy policy, co
 /* Releases @lock. False, and nothing is changed, if it was not held. */
 static inline bool cfl_release_by(struct cfl *lock, struct cfl_policy policy)
 {
+	uint64_t cost;
 	bool waited;
 
 	/* relaxed: only the holder can clear it, so the holder reads its own doing */
@@ -802,9 +816,9 @@ static inline bool cfl_release_by(struct cfl *lock, struct cfl_policy policy)
 	/* relaxed: who comes late is not hurt by more than it waits */
 	waited = w_load_relaxed(&lock->tail);
 	if (w_unlikely(waited || policy.strict_guarantee)) {
-		cfl_charge(lock);
+		cost = cfl_charge(lock);
 		if (!waited)
-			cfl_follow(lock);
+			cfl_follow(lock, cost);
 	}
 	cfl_give(lock);
 	return true;

@@ -163,6 +163,8 @@ static void last_holder(void)
 	EXPECT(cfl_take_free(&lock) && release());
 	stand_for(1, 1000);
 	EXPECT(cfl_arrive(&lock, 1000).held == 4000);
+	cfl_follow(&lock, 1002);
+	EXPECT(atomic_load(&lock.average[1]) == (4000 + w_account(&lock)->held + 1002) / 2, "a hold more is counted");
 }
 
 static void (*const white_tests[])(void) = {time_away, head, averages, turns, used_node, forked, last_holder};
@@ -323,6 +325,20 @@ static void strict_guarantee(bool spins)
 	EXPECT(turns[1] < turns[0] * 3 / 4, "spins %d: %u turns without it, %u with it", spins, turns[0], turns[1]);
 }
 
+/* Those who hold the lock for as long as each other, or for longer but not so often, do not idle at the same time. */
+static void strict_guarantee_works(bool spins)
+{
+	for (int others = 1; others < 4; others++) {
+		begin(spins);
+		policy.strict_guarantee = 1;
+		for (int i = 0; i <= others; i++)
+			add(10000 << i % 2, 10000);
+		run(200 * MILLISECOND);
+		EXPECT(machine.busy > 100 * MILLISECOND, "spins %d, %d others: the lock was held for %llu ns of 200 ms",
+		       spins, others, (unsigned long long)machine.busy);
+	}
+}
+
 /* Two domains of four: how often the lock goes from one to the other with such a grace, in microseconds. */
 static uint32_t crossings(bool spins, uint32_t grace)
 {
@@ -383,8 +399,9 @@ static void clock_readings(bool spins)
 }
 
 static void (*const tests[])(bool spins) = {
-	a_group_that_was_away, groups,   newcomer,       one_that_was_away,    no_time_is_wasted, strict_guarantee,
-	grace_period,          bypasses, clock_readings, long_and_short_holds, weights,           weights_of_sleepers,
+	a_group_that_was_away,  groups,       newcomer, one_that_was_away, no_time_is_wasted,    strict_guarantee,
+	strict_guarantee_works, grace_period, bypasses, clock_readings,    long_and_short_holds, weights,
+	weights_of_sleepers,
 };
 
 static void all(void)
