@@ -328,7 +328,8 @@ def checked_guests():
     lockdep of 6.1 counts, which complains under stock, too."""
     lockdep = Case("lockdep", says("debug_locks: 1"), "lockdep", "")
     cases = [Case("native:mutex count=100 threads=16", INTERRUPTED), Case("native:rwsem count=100 threads=16", SHARED),
-             locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20)]
+             locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20),
+             *hotplug_cases([], ["native:mutex", "native:rwsem"], 1)]
     every = []
     for choice in ["stock", "shfl"]:
         chosen = dict.fromkeys(CHOICES, choice)
@@ -435,9 +436,10 @@ def kernel_image(name):
 
 
 def stage():
-    """The sources, copied, since Kbuild puts its objects beside them."""
+    """The sources, copied, since Kbuild puts its objects beside them; and without those of another kernel, which look up to date."""
+    shutil.rmtree(BUILD / "module", ignore_errors=True)
     for part in "core", "kernel", "world/kernel":
-        shutil.copytree(ROOT / part, BUILD / "module" / part, dirs_exist_ok=True)
+        shutil.copytree(ROOT / part, BUILD / "module" / part)
     return BUILD / "module/kernel"
 
 
@@ -445,7 +447,6 @@ def build_module(tree):
     """Builds the module for the kernel of @tree. Returns it, the same from whatever folder, and what the compiler and sparse had to say."""
     folder = stage()
     make = ["make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count()}", f"KCFLAGS=-ffile-prefix-map={folder.parent}=."]
-    subprocess.run(make + ["clean"], check=True, stdout=subprocess.DEVNULL, timeout=BUILD_LIMIT)
     made = subprocess.run(make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
     if made.returncode:
