@@ -18,7 +18,8 @@ time once; and for each choice of poundlock.spin
 
 and for each of poundlock.mutex
 
-  mutex-CHOICE           8 CPUs on 4 nodes: the module's torture of mutexes, the kernel's own, and its test of ww_mutex
+  mutex-CHOICE           8 CPUs on 4 nodes: the module's torture of mutexes, the kernel's own, its test of ww_mutex, and of
+                         CFL the shares of the time that two cgroups have
   mutex-CHOICE-parallel  2 CPUs that do run at the same time: the same
 
 and for each of poundlock.rwsem
@@ -163,6 +164,15 @@ def locktorture(name, word="SUCCESS"):
     return Case(name, says(f"End of test: {word}"), "locktorture", "8")
 
 
+def shares(weights, least, most):
+    """Tasks of two cgroups of @weights, 2 that hold the mutex for a time and 6 that do for four times that: of 1,000 parts of
+    the time for which it is held the first group has from @least to @most."""
+    return Case(f"mutex {weights[0]} {weights[1]}", within("share_per_1000", least, most), "share", "")
+
+
+# Each group has what its weight gives it, but for a tenth of that: no lock that knows nothing of weights has all three.
+BY_WEIGHT = [shares((100, 100), 450, 550), shares((100, 300), 225, 275), shares((300, 100), 675, 825)]
+
 WAIT_WOUND = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")
 
 
@@ -228,8 +238,9 @@ def hotplug_cases(spinning, sleeping, times):
 def own_guests():
     """Those of the kernel whose locks are replaced."""
     every = spin_guests()
-    every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")])
-    every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")])
+    every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")],
+                             {"stock": [], "shfl": [], "cfl": BY_WEIGHT})
+    every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []})
     every += all_guests() + counts_guests() + switched_guests()
     gone = hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)
     every += [Guest(f"hotplug-{choice}", HOTPLUG_CPUS, 4, "single", gone, *[dict.fromkeys(CHOICES, choice)] * 2)
@@ -261,14 +272,15 @@ def spin_guests():
     return every
 
 
-def sleeping_guests(lock, judged, own_tests):
-    """Of @lock, whose torture is @judged, after which come the kernel's @own_tests."""
+def sleeping_guests(lock, judged, own_tests, choices):
+    """Of @lock, whose torture is @judged, after which come the kernel's @own_tests; and, by each of the @choices, more where
+    CPUs take turns."""
     every = []
-    for choice in ["stock", "shfl"]:
+    for choice, more in choices.items():
         chosen = {lock: choice}
         # More threads than CPUs, which interrupt each other.
         torture = Case(f"native:{lock} count=300 threads=24", judged)
-        every.append(Guest(f"{lock}-{choice}", 8, 4, "single", [torture, *own_tests, *files(16, 60)], chosen, chosen))
+        every.append(Guest(f"{lock}-{choice}", 8, 4, "single", [torture, *own_tests, *more, *files(16, 60)], chosen, chosen))
         torture = Case(f"native:{lock} count=3000 threads=6", judged)
         every.append(Guest(f"{lock}-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen, chosen))
     return every

@@ -50,6 +50,7 @@
 
 #include "park.h"
 #include "poundlock.h"
+#include "share.h"
 #include "spin.h"
 #include "world.h"
 
@@ -781,12 +782,16 @@ MODULE_PARM_DESC(locks, "the locks there are");
 
 static int __init poundlock_init(void)
 {
+	if (!w_start())
+		return -ENOMEM;
 	w_park_start();
-	return w_start() ? 0 : -ENOMEM;
+	share_start();
+	return 0;
 }
 
 static void __exit poundlock_exit(void)
 {
+	share_end();
 	w_end();
 }
 

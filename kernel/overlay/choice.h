@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the files of the overlay share: which locks are chosen can be read in debugfs, poundlock/NAME; and the choice itself of those that are
- * stock's or a ShflLock.
+ * What the files of the overlay share: which locks are chosen can be read in debugfs, poundlock/NAME; and the choice itself of
+ * locks of tasks.
  */
 #ifndef POUNDLOCK_KERNEL_CHOICE_H
 #define POUNDLOCK_KERNEL_CHOICE_H
@@ -9,6 +9,8 @@
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+
+#include "park.h"
 
 /* Makes the file @name of @mode, which @operations read, or write. */
 static inline void choice_show(const char *name, const struct file_operations *operations, umode_t mode)
@@ -22,35 +24,60 @@ static inline void choice_show(const char *name, const struct file_operations *o
 	debugfs_create_file(name, mode, folder, NULL, operations);
 }
 
+/* A lock of tasks that can be chosen: by its name, which sets the keys. */
+struct choice {
+	const char *name;
+	struct static_key *ours, *which; /* NULL: none */
+};
+
+/* Sets the keys of the one of @choices that has @name, while there is one task yet; if there is none, that is stock. */
+static inline const struct choice *choice_make(const char *what, const struct choice *choices, size_t count,
+					       const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < count && strcmp(choices[i].name, name); i++)
+		;
+	if (i == count) {
+		pr_err("poundlock.%s=%s: there is no such %s; the stock one is used\n", what, name, what);
+		return choices;
+	}
+	if (choices[i].ours) {
+		w_park_start();
+		static_key_enable(choices[i].ours);
+	}
+	if (choices[i].which)
+		static_key_enable(choices[i].which);
+	return &choices[i];
+}
+
 /*
- * Makes by_shfl what the boot parameter poundlock.@what says, while there is one task yet, and shows it. The file knows
- * park.h.
+ * Makes of the file's `choices`, the first of which is stock, the one that the boot parameter poundlock.@what says, and shows
+ * it. One that is not stock stays.
  */
-#define CHOICE_OF_SHFL(what)                                                                                         \
-	static int __init choose(char *name)                                                                         \
-	{                                                                                                            \
-		if (!strcmp(name, "shfl")) {                                                                         \
-			w_park_start();                                                                              \
-			static_branch_enable(&by_shfl);                                                              \
-		} else if (strcmp(name, "stock")) {                                                                  \
-			pr_err("poundlock." #what "=%s: there is no such " #what "; the stock one is used\n", name); \
-		}                                                                                                    \
-		return 0;                                                                                            \
-	}                                                                                                            \
-	early_param("poundlock." #what, choose);                                                                     \
-                                                                                                                     \
-	static int what##_show(struct seq_file *file, void *unused)                                                  \
-	{                                                                                                            \
-		seq_printf(file, "%s\n", static_key_enabled(&by_shfl) ? "shfl" : "stock");                           \
-		return 0;                                                                                            \
-	}                                                                                                            \
-	DEFINE_SHOW_ATTRIBUTE(what);                                                                                 \
-                                                                                                                     \
-	static int __init show(void)                                                                                 \
-	{                                                                                                            \
-		choice_show(#what, &what##_fops, 0400);                                                              \
-		return 0;                                                                                            \
-	}                                                                                                            \
+#define CHOICE(what)                                                                     \
+	static const struct choice *chosen = choices;                                    \
+                                                                                         \
+	static int __init choose(char *name)                                             \
+	{                                                                                \
+		if (chosen == choices)                                                   \
+			chosen = choice_make(#what, choices, ARRAY_SIZE(choices), name); \
+		return 0;                                                                \
+	}                                                                                \
+	early_param("poundlock." #what, choose);                                         \
+                                                                                         \
+	static int what##_show(struct seq_file *file, void *unused)                      \
+	{                                                                                \
+		seq_printf(file, "%s\n", chosen->name);                                  \
+		return 0;                                                                \
+	}                                                                                \
+	DEFINE_SHOW_ATTRIBUTE(what);                                                     \
+                                                                                         \
+	static int __init show(void)                                                     \
+	{                                                                                \
+		choice_show(#what, &what##_fops, 0400);                                  \
+		return 0;                                                                \
+	}                                                                                \
 	late_initcall(show);
 
 #endif

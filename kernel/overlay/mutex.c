@@ -3,37 +3,44 @@
  * Takes the place of Linux's kernel/locking/mutex.c: the same struct mutex and the same functions, and behind them what the
  * boot parameter names:
  *
- *	poundlock.mutex=stock|shfl
+ *	poundlock.mutex=stock|shfl|cfl
  *
- * stock is the file that this one replaces, as it is; ww_mutex is always built on that. shfl is core/shfl_mutex.h in the bytes
- * of the struct mutex:
+ * stock is the file that this one replaces, as it is; ww_mutex is always built on that. shfl is core/shfl_mutex.h, and cfl
+ * core/cfl_mutex.h, in the bytes of the struct mutex:
  *
- *   owner       its halves: `spinner` and `state`, of which core/shfl_mutex.h has the diagram. A mutex that stock took, as a
- *               ww_mutex, has a pointer there, whose highest bit is set as is that of no state
- *   wait_lock   not used
- *   osq         not used
+ *   owner       its halves: `spinner` (cfl: `limit`) and `state`, of which core/shfl_mutex.h (core/cfl.h) has the diagram. A
+ *               mutex that stock took, as a ww_mutex, has a pointer there, whose highest bit is set as is that of no state
+ *   wait_lock   and osq: not used (cfl: `start`)
  *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
  *
- * So a struct mutex is as large as stock's, and initialised by the same means.
+ * So a struct mutex is as large as stock's, and initialised by the same means. What else cfl knows of a lock is in one of
+ * LEDGERS ledgers, by the mutex's address: those that share one are as one in what has been held, and by whom. What it knows
+ * of a task's use is the task's (accounts.c).
  *
- * Promises: mutual exclusion. Order and bypass are core/shfl_mutex.h's, with its default settings. Waiters spin for a bounded
- * time, and not if their CPU is wanted, then sleep. A waiter that is interrupted leaves at once: its node, of a pool (park.h),
- * stays until those before it have had their turn; others' are on their stacks. If the pool is empty, a waiter that can be
- * interrupted tries each tick, and has no place in the queue. The last access to the mutex is the store that releases
- * it: who takes it next may free it, which stock does not promise.
+ * Promises: mutual exclusion. Order and bypass are core/shfl_mutex.h's and core/cfl_mutex.h's, with their default settings; the
+ * shares of the time that cfl promises are those of groups, which are the cgroups of the cpu controller, by cpu.weight, and in
+ * a group of its tasks, by nice. Waiters spin for a bounded time, and not if their CPU is wanted, then sleep. A waiter that is
+ * interrupted leaves at once: its node, of a pool (park.h), stays until those before it have had their turn; so do all nodes
+ * of cfl, whereas others of shfl are on their stacks. If the pool is empty, a waiter that would need a node tries each tick,
+ * and has no place in the queue. The last access to the mutex is the store that releases it: who takes it next may free it,
+ * which stock does not promise.
  * The word has no owner: nobody can tell from a mutex who holds it, and waiters do not look whether that one runs.
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
+#include <linux/hash.h>
 #include <linux/init.h>
 #include <linux/interrupt.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/osq_lock.h>
 #include <linux/perf_event.h>
+#include <linux/pid.h>
 #include <linux/sched/debug.h>
 #include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/wake_q.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/trace_events.h>
@@ -96,13 +103,17 @@ void mutex_lock_io(struct mutex *lock);
 #undef mutex_lock_io
 #endif
 
-static DEFINE_STATIC_KEY_FALSE(by_shfl);
+/* Whether it is not stock, and then which. */
+static DEFINE_STATIC_KEY_FALSE(ours);
+static DEFINE_STATIC_KEY_FALSE(by_cfl);
 
 /* ---- ShflLock in a struct mutex ---- */
 
 #define W_TAIL_IN_LIST
-/* The world's sleeping, too: this is the one file of it in the kernel. */
+#define W_SHARES
+/* The world's sleeping and accounts, too: this is the one file of them in the kernel. */
 #include "park.c"
+#include "accounts.c"
 
 #include "shuffle.h"
 
@@ -127,12 +138,68 @@ static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than
 
 #include "shfl_mutex.h"
 
+/* ---- CFL in a struct mutex ---- */
+
+#include "cfl_order.h"
+
+#define CFL_FRAME
+struct cfl {
+#ifdef __LITTLE_ENDIAN
+	W_ATOMIC(uint32_t) limit;
+	W_ATOMIC(uint32_t) state;
+#else
+	W_ATOMIC(uint32_t) state;
+	W_ATOMIC(uint32_t) limit;
+#endif
+	uint64_t start;
+	char unused[offsetof(struct mutex, wait_list) - 2 * sizeof(uint64_t)];
+	shfl_tail tail;
+	W_ATOMIC(uint32_t) *heir;
+};
+
+static_assert(offsetof(struct cfl, state) == offsetof(struct shfl_mutex, state));
+static_assert(offsetof(struct cfl, tail) == offsetof(struct mutex, wait_list.next));
+static_assert(sizeof(struct cfl) <= sizeof(struct mutex), "no larger than stock's");
+
+#define LEDGER_BITS 8
+#define LEDGERS (1u << LEDGER_BITS)
+
+static struct {
+	struct cfl_ledger ledger;
+} ____cacheline_aligned ledgers[LEDGERS];
+
+static inline struct cfl_ledger *cfl_ledger(struct cfl *lock)
+{
+	return &ledgers[hash_ptr(lock, LEDGER_BITS)].ledger;
+}
+
+/* Always 0: nothing forks here. */
+static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
+{
+	static W_ATOMIC(uint32_t) generation;
+
+	return &generation;
+}
+
+#include "cfl_mutex.h"
+
+static_assert(sizeof(struct cfl_node) <= sizeof(struct w_node), "a node fits the pool's");
+static_assert(CFL_LOCKED == SHFL_MUTEX_LOCKED);
+
+/* ---- Either ---- */
+
 #define SET(lock, key, otherwise, ...) .key = (otherwise),
-static const struct shfl_mutex_policy settings = {.wait = WAIT_PARK, shfl_mutex_settings(SET)};
+static const struct shfl_mutex_policy shfl_settings = {.wait = WAIT_PARK, shfl_mutex_settings(SET)};
+static const struct cfl_mutex_policy cfl_settings = {.wait = WAIT_PARK, cfl_mutex_settings(SET)};
 
 static __always_inline struct shfl_mutex *shfl_of(struct mutex *mutex)
 {
 	return (struct shfl_mutex *)mutex;
+}
+
+static __always_inline struct cfl_mutex *cfl_of(struct mutex *mutex)
+{
+	return (struct cfl_mutex *)mutex;
 }
 
 /* Whether stock has taken @mutex. */
@@ -141,19 +208,36 @@ static __always_inline bool is_stock(const struct mutex *mutex)
 	return atomic_long_read(&mutex->owner) < 0;
 }
 
-/* Waits for @lock as one who may leave: false if a signal came first. */
-static bool wait_or_leave(struct shfl_mutex *lock, const struct w_deadline *deadline)
+/* Takes @mutex if it is free, and, of cfl, the task may pass those who wait. */
+static __always_inline bool take_free(struct mutex *mutex)
 {
-	struct shfl_node *node;
+	bool taken;
 
-	if (shfl_mutex_spin(lock, settings, deadline))
-		return true;
-	if (w_expired(deadline))
-		return false;
-	node = w_node_claim();
-	if (node)
-		return shfl_mutex_acquire_queued(lock, node, settings, deadline);
-	while (!shfl_mutex_try_acquire(lock)) {
+	if (!static_branch_unlikely(&by_cfl))
+		return shfl_mutex_try_acquire(shfl_of(mutex));
+	/* For its account. */
+	preempt_disable();
+	taken = cfl_mutex_try_acquire(cfl_of(mutex));
+	preempt_enable();
+	return taken;
+}
+
+static __always_inline bool give(struct mutex *mutex)
+{
+	bool held;
+
+	if (!static_branch_unlikely(&by_cfl))
+		return shfl_mutex_release(shfl_of(mutex), shfl_settings);
+	preempt_disable();
+	held = cfl_mutex_release(cfl_of(mutex), cfl_settings);
+	preempt_enable();
+	return held;
+}
+
+/* Takes @mutex without a place in its queue: false if a signal came first. */
+static bool try_each_tick(struct mutex *mutex, const struct w_deadline *deadline)
+{
+	while (!take_free(mutex)) {
 		if (w_expired(deadline))
 			return false;
 		w_nap(deadline);
@@ -161,32 +245,63 @@ static bool wait_or_leave(struct shfl_mutex *lock, const struct w_deadline *dead
 	return true;
 }
 
+/* Waits for @mutex by shfl: false if a signal came first. NULL: none does. */
+static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
+{
+	struct shfl_mutex *lock = shfl_of(mutex);
+	struct shfl_node *node;
+
+	if (!deadline)
+		return shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
+	if (shfl_mutex_spin(lock, shfl_settings, deadline))
+		return true;
+	if (w_expired(deadline))
+		return false;
+	node = w_node_claim();
+	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline) : try_each_tick(mutex, deadline);
+}
+
+/* As wait_by_shfl, by cfl. */
+static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
+{
+	struct cfl *lock = &cfl_of(mutex)->cfl;
+	struct cfl_arrival arrival = cfl_arrive(lock, w_now());
+	struct cfl_node *node;
+
+	if (cfl_steal(lock, arrival))
+		return true;
+	if (w_expired(deadline))
+		return false;
+	node = w_node_claim();
+	return node ? cfl_acquire_queued(lock, node, CFL_SETTLED(cfl_settings, true), arrival, deadline)
+		    : try_each_tick(mutex, deadline);
+}
+
 /* Takes @mutex, which was not free a moment ago: 0, or -EINTR if a signal that @state knows came first. */
 static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, unsigned long ip)
 {
-	const struct w_deadline deadline = {.state = state};
+	const struct w_deadline signal = {.state = state}, *deadline = state == TASK_UNINTERRUPTIBLE ? NULL : &signal;
 	bool taken;
 
 	lock_contended(&mutex->dep_map, ip);
 	trace_contention_begin(mutex, LCB_F_MUTEX);
 	/* Who enters the queue is not preempted before its node is linked: others wait for that. */
 	preempt_disable();
-	taken = state == TASK_UNINTERRUPTIBLE ? shfl_mutex_acquire_slow(shfl_of(mutex), settings, NULL)
-					      : wait_or_leave(shfl_of(mutex), &deadline);
+	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline) : wait_by_shfl(mutex, deadline);
 	preempt_enable();
 	trace_contention_end(mutex, taken ? 0 : -EINTR);
 	return taken ? 0 : -EINTR;
 }
 
-static __always_inline int shfl_take(struct mutex *mutex, unsigned int state, unsigned int subclass,
-				     struct lockdep_map *nest, unsigned long ip)
+static __always_inline int take(struct mutex *mutex, unsigned int state, unsigned int subclass,
+				struct lockdep_map *nest, unsigned long ip)
 {
 	int error = 0;
 
 	might_sleep();
 	MUTEX_WARN_ON(mutex->magic != mutex);
 	mutex_acquire_nest(&mutex->dep_map, subclass, 0, nest, ip);
-	if (unlikely(!shfl_mutex_try_acquire(shfl_of(mutex))))
+	if (unlikely(!take_free(mutex)))
 		error = wait_for(mutex, state, ip);
 	if (error)
 		mutex_release(&mutex->dep_map, ip);
@@ -199,7 +314,7 @@ static __always_inline int shfl_take(struct mutex *mutex, unsigned int state, un
 
 bool mutex_is_locked(struct mutex *lock)
 {
-	if (static_branch_unlikely(&by_shfl) && !is_stock(lock))
+	if (static_branch_unlikely(&ours) && !is_stock(lock))
 		/* relaxed: who asks knows that it may change at once */
 		return w_load_relaxed(&shfl_of(lock)->state) & SHFL_MUTEX_LOCKED;
 	return stock_mutex_is_locked(lock);
@@ -210,10 +325,10 @@ int __sched mutex_trylock(struct mutex *lock)
 {
 	bool taken;
 
-	if (!static_branch_unlikely(&by_shfl))
+	if (!static_branch_unlikely(&ours))
 		return stock_mutex_trylock(lock);
 	MUTEX_WARN_ON(lock->magic != lock);
-	taken = shfl_mutex_try_acquire(shfl_of(lock));
+	taken = take_free(lock);
 	if (taken)
 		mutex_acquire(&lock->dep_map, 0, 1, _RET_IP_);
 	return taken;
@@ -225,13 +340,13 @@ void __sched mutex_unlock(struct mutex *lock)
 {
 	bool held;
 
-	if (!static_branch_unlikely(&by_shfl) || is_stock(lock)) {
+	if (!static_branch_unlikely(&ours) || is_stock(lock)) {
 		stock_mutex_unlock(lock);
 		return;
 	}
 	MUTEX_WARN_ON(lock->magic != lock);
 	mutex_release(&lock->dep_map, _RET_IP_);
-	held = shfl_mutex_release(shfl_of(lock), settings);
+	held = give(lock);
 	MUTEX_WARN_ON(!held);
 }
 EXPORT_SYMBOL(mutex_unlock);
@@ -240,8 +355,8 @@ EXPORT_SYMBOL(mutex_unlock);
 
 void __sched mutex_lock_nested(struct mutex *lock, unsigned int subclass)
 {
-	if (static_branch_unlikely(&by_shfl))
-		(void)shfl_take(lock, TASK_UNINTERRUPTIBLE, subclass, NULL, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		(void)take(lock, TASK_UNINTERRUPTIBLE, subclass, NULL, _RET_IP_);
 	else
 		stock_mutex_lock_nested(lock, subclass);
 }
@@ -249,8 +364,8 @@ EXPORT_SYMBOL_GPL(mutex_lock_nested);
 
 void __sched _mutex_lock_nest_lock(struct mutex *lock, struct lockdep_map *nest)
 {
-	if (static_branch_unlikely(&by_shfl))
-		(void)shfl_take(lock, TASK_UNINTERRUPTIBLE, 0, nest, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		(void)take(lock, TASK_UNINTERRUPTIBLE, 0, nest, _RET_IP_);
 	else
 		stock_mutex_lock_nest_lock(lock, nest);
 }
@@ -258,16 +373,16 @@ EXPORT_SYMBOL_GPL(_mutex_lock_nest_lock);
 
 int __sched mutex_lock_killable_nested(struct mutex *lock, unsigned int subclass)
 {
-	if (static_branch_unlikely(&by_shfl))
-		return shfl_take(lock, TASK_KILLABLE, subclass, NULL, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		return take(lock, TASK_KILLABLE, subclass, NULL, _RET_IP_);
 	return stock_mutex_lock_killable_nested(lock, subclass);
 }
 EXPORT_SYMBOL_GPL(mutex_lock_killable_nested);
 
 int __sched mutex_lock_interruptible_nested(struct mutex *lock, unsigned int subclass)
 {
-	if (static_branch_unlikely(&by_shfl))
-		return shfl_take(lock, TASK_INTERRUPTIBLE, subclass, NULL, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		return take(lock, TASK_INTERRUPTIBLE, subclass, NULL, _RET_IP_);
 	return stock_mutex_lock_interruptible_nested(lock, subclass);
 }
 EXPORT_SYMBOL_GPL(mutex_lock_interruptible_nested);
@@ -285,8 +400,8 @@ EXPORT_SYMBOL_GPL(mutex_lock_io_nested);
 
 void __sched mutex_lock(struct mutex *lock)
 {
-	if (static_branch_unlikely(&by_shfl))
-		(void)shfl_take(lock, TASK_UNINTERRUPTIBLE, 0, NULL, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		(void)take(lock, TASK_UNINTERRUPTIBLE, 0, NULL, _RET_IP_);
 	else
 		stock_mutex_lock(lock);
 }
@@ -294,16 +409,16 @@ EXPORT_SYMBOL(mutex_lock);
 
 int __sched mutex_lock_interruptible(struct mutex *lock)
 {
-	if (static_branch_unlikely(&by_shfl))
-		return shfl_take(lock, TASK_INTERRUPTIBLE, 0, NULL, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		return take(lock, TASK_INTERRUPTIBLE, 0, NULL, _RET_IP_);
 	return stock_mutex_lock_interruptible(lock);
 }
 EXPORT_SYMBOL(mutex_lock_interruptible);
 
 int __sched mutex_lock_killable(struct mutex *lock)
 {
-	if (static_branch_unlikely(&by_shfl))
-		return shfl_take(lock, TASK_KILLABLE, 0, NULL, _RET_IP_);
+	if (static_branch_unlikely(&ours))
+		return take(lock, TASK_KILLABLE, 0, NULL, _RET_IP_);
 	return stock_mutex_lock_killable(lock);
 }
 EXPORT_SYMBOL(mutex_lock_killable);
@@ -334,4 +449,14 @@ EXPORT_SYMBOL(atomic_dec_and_mutex_lock);
 
 /* ---- The choice ---- */
 
-CHOICE_OF_SHFL(mutex)
+static const struct choice choices[] = {{"stock"}, {"shfl", &ours.key}, {"cfl", &ours.key, &by_cfl.key}};
+
+CHOICE(mutex)
+
+static int __init begin(void)
+{
+	if (static_key_enabled(&by_cfl))
+		w_accounts_start();
+	return 0;
+}
+early_initcall(begin);

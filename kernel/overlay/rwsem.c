@@ -417,4 +417,6 @@ EXPORT_SYMBOL(up_read_non_owner);
 
 /* ---- The choice ---- */
 
-CHOICE_OF_SHFL(rwsem)
+static const struct choice choices[] = {{"stock"}, {"shfl", &by_shfl.key}};
+
+CHOICE(rwsem)

@@ -18,6 +18,42 @@
 
 #include <linux/sched.h>
 
+#define W_NICE_0 1024u
+
+/*
+ * A file whose locks share out time defines W_SHARES: it knows tasks' groups, as no module can. They are the cgroups of the
+ * cpu controller (cpu.weight), and what the kernel has instead of one for a session, which has no number.
+ */
+#if defined(W_SHARES) && defined(CONFIG_FAIR_GROUP_SCHED)
+#include <linux/sched/cputime.h>
+#include <../kernel/sched/sched.h>
+
+/* The number of @task's group, small and reused; 0: it has none. Nothing else is kept of a group, which may be gone at once. */
+static inline u32 w_task_group(const struct task_struct *task)
+{
+	int number;
+
+	rcu_read_lock();
+	number = READ_ONCE(task->sched_task_group)->css.id;
+	rcu_read_unlock();
+	return number > 0 ? (u32)number : 0;
+}
+
+/* The weight of @task's group among the groups, 1,024 for a cpu.weight of 100. */
+static inline u32 w_task_group_weight(const struct task_struct *task)
+{
+	u32 weight;
+
+	rcu_read_lock();
+	weight = (u32)scale_load_down(READ_ONCE(READ_ONCE(task->sched_task_group)->shares));
+	rcu_read_unlock();
+	return weight ? weight : W_NICE_0;
+}
+#else
+#define w_task_group(task) ((void)(task), 0u)
+#define w_task_group_weight(task) ((void)(task), W_NICE_0)
+#endif
+
 /* The weight of @task's nice value, 1,024 for 0; that of 0 for a task of another class than the fair one. */
 static inline u32 w_task_weight(const struct task_struct *task)
 {

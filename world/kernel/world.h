@@ -8,7 +8,8 @@
  * either one instruction to them, or they leave all as they found it. There are no deadlines and no forks.
  *
  * In a file that defines W_SLEEPS it is that of locks of tasks, which sleep (park.c), and whose deadlines are signals. Of what
- * is a CPU's own they may use what needs no more than one instruction: nodes of the pool and accounts are not theirs.
+ * is a CPU's own they may use what needs no more than one instruction: nodes of the pool are not theirs, and their accounts
+ * are the task's (accounts.c), for which preemption must be off.
  *
  * Objects are plain ones in the kernel's way, accessed by READ_ONCE() and its like: that nothing else accesses them the
  * other worlds check, where they are _Atomic.
@@ -78,8 +79,14 @@ struct w_in_list;
 						    stored))
 
 #define w_init(p, v) ((void)(*(p) = (v)))
-#define w_load_relaxed(p) READ_ONCE(*(p))
-#define w_load_acquire(p) smp_load_acquire(p)
+/* @loaded from @p: of a tail in the place of a list, NULL if it is its own address. */
+#define W_LOADED(p, loaded)                                                                                       \
+	({                                                                                                        \
+		__auto_type w_loaded_ = (loaded);                                                                 \
+		W_IS_IN_LIST(p) && (uintptr_t)w_loaded_ == (uintptr_t)(p) ? (__typeof__(w_loaded_))0 : w_loaded_; \
+	})
+#define w_load_relaxed(p) W_LOADED(p, READ_ONCE(*(p)))
+#define w_load_acquire(p) W_LOADED(p, smp_load_acquire(p))
 #define w_store_relaxed(p, v) WRITE_ONCE(*(p), W_STORED(p, v))
 #define w_store_release(p, v) smp_store_release(p, W_STORED(p, v))
 
@@ -145,7 +152,9 @@ struct w_node {
 	char rest[60];
 };
 
-/* What a task knows of its use of a lock on this CPU: when it moves to another one it begins anew. */
+/*
+ * What a task knows of its use of a lock. Under a spin lock it is the CPU's: when the task moves to another one it begins anew.
+ */
 struct w_account {
 	const void *lock; /* NULL: none */
 	const void *task;
@@ -255,25 +264,36 @@ u64 w_counted(enum w_event event);
 
 struct w_account *w_account_open(struct w_account *accounts, const void *lock);
 
-static inline struct w_account *w_account(const void *lock)
+/* That of @lock and this task among W_ACCOUNTS, which are used for the @use-th time: of another one, if there is none yet. */
+static inline struct w_account *w_account_among(struct w_account *accounts, const void *lock, u32 use)
 {
-	struct w_account *accounts = this_cpu_ptr(w_selves.accounts)[interrupt_context_level()], *account;
+	struct w_account *account;
 	u32 i;
 
 	for (i = 0; i < W_ACCOUNTS && (accounts[i].lock != lock || accounts[i].task != get_current()); i++)
 		;
 	account = i < W_ACCOUNTS ? &accounts[i] : w_account_open(accounts, lock);
-	account->used = this_cpu_inc_return(w_selves.account_uses);
+	account->used = use;
 	return account;
 }
+
+#ifdef W_SLEEPS
+struct w_account *w_account(const void *lock);
+#else
+static inline struct w_account *w_account(const void *lock)
+{
+	return w_account_among(this_cpu_ptr(w_selves.accounts)[interrupt_context_level()], lock,
+			       this_cpu_inc_return(w_selves.account_uses));
+}
+#endif
 
 #define w_weight() w_task_weight(get_current())
 #define w_self_id() ((uint32_t)get_current()->pid + 1)
 
-/* Groups are not told apart yet. */
-#define W_GROUPS 1
-#define w_group() 0u
-#define w_group_weight(group) ((void)(group), 1024u)
+/* Their numbers are ints. Only of the thread's own is the weight asked for. */
+#define W_GROUPS (1u << 31)
+#define w_group() w_task_group(get_current())
+#define w_group_weight(group) ((void)(group), w_task_group_weight(get_current()))
 
 /* ---- Where and when ---- */
 

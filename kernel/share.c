@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * How tasks of user space, in cgroups of theirs, share the time of one of the kernel's own locks, by debugfs's
+ * poundlock_torture/share:
+ *
+ *	echo "begin TASKS MILLISECONDS" >share
+ *	echo "CLASS MICROSECONDS" >share        by each of the tasks
+ *	cat share
+ *
+ * Each task's write ends when all have come and that time is over: until then it takes the mutex again and again, and holds it
+ * for so long. Read are, by class, 0 or 1, how often and how long it was held meanwhile, and of 1,000 parts the first one's.
+ */
+#include <linux/atomic.h>
+#include <linux/debugfs.h>
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/seq_file.h>
+#include <linux/uaccess.h>
+
+#include "share.h"
+
+#define CLASSES 2
+#define LONGEST_LINE 64
+
+static DEFINE_MUTEX(shared);
+static struct dentry *folder;
+static struct {
+	unsigned int tasks, milliseconds;
+	atomic_t come;
+	u64 end; /* of who came last; the others wait for it. 0: not all have come */
+	/* The holder's. */
+	u64 held[CLASSES], taken[CLASSES];
+} run;
+
+/* Waits until all have come: when it ends, or 0 if a signal came first. */
+static u64 wait_for_all(void)
+{
+	u64 end;
+
+	if (atomic_inc_return(&run.come) == run.tasks)
+		smp_store_release(&run.end, local_clock() + run.milliseconds * (u64)NSEC_PER_MSEC);
+	while (!(end = smp_load_acquire(&run.end)) && !signal_pending(current))
+		schedule_timeout_interruptible(1);
+	return end;
+}
+
+static void hold(unsigned int class, u64 nanoseconds, u64 end)
+{
+	u64 begin = local_clock();
+
+	while (local_clock() - begin < nanoseconds)
+		cpu_relax();
+	if (begin >= end)
+		return;
+	run.held[class] += local_clock() - begin;
+	run.taken[class]++;
+}
+
+static int work(unsigned int class, unsigned int microseconds)
+{
+	u64 end = wait_for_all();
+
+	if (!end)
+		return -EINTR;
+	while (local_clock() < end) {
+		mutex_lock(&shared);
+		hold(class, microseconds * (u64)NSEC_PER_USEC, end);
+		mutex_unlock(&shared);
+		cond_resched();
+	}
+	return 0;
+}
+
+static ssize_t share_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char line[LONGEST_LINE];
+	unsigned int first, second;
+	ssize_t length = simple_write_to_buffer(line, sizeof(line) - 1, at, from, size);
+	int error;
+
+	if (length < 0)
+		return length;
+	line[length] = '\0';
+	if (sscanf(line, "begin %u %u", &first, &second) == 2) {
+		memset(&run, 0, sizeof(run));
+		run.tasks = first;
+		run.milliseconds = second;
+		return size;
+	}
+	if (sscanf(line, "%u %u", &first, &second) != 2 || first >= CLASSES || !run.tasks)
+		return -EINVAL;
+	error = work(first, second);
+	return error ? error : size;
+}
+
+static int share_show(struct seq_file *file, void *unused)
+{
+	u64 all = run.held[0] + run.held[1];
+
+	seq_printf(file, "tasks=%u ms=%u taken_0=%llu taken_1=%llu held_us_0=%llu held_us_1=%llu share_per_1000=%llu\n",
+		   run.tasks, run.milliseconds, run.taken[0], run.taken[1], run.held[0] / NSEC_PER_USEC,
+		   run.held[1] / NSEC_PER_USEC, all ? div64_u64(run.held[0] * 1000, all) : 0);
+	return 0;
+}
+
+static int share_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, share_show, NULL);
+}
+
+static const struct file_operations share_fops = {
+	.owner = THIS_MODULE,
+	.open = share_open,
+	.read = seq_read,
+	.write = share_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+void share_start(void)
+{
+	folder = debugfs_create_dir("poundlock_torture", NULL);
+	debugfs_create_file("share", 0600, folder, NULL, &share_fops);
+}
+
+void share_end(void)
+{
+	debugfs_remove_recursive(folder);
+}
