@@ -53,7 +53,6 @@ TESTS = {
     "destroy ttas": stress("ttas,wait=park", "destroy"),
     "destroy mcs": stress("mcs,wait=park", "destroy"),
     "trylock shfl_mutex": stress("shfl_mutex,patience=0", "trylock"),
-    "exclusion mcs": stress("mcs,wait=yield", "exclusion"),
     "fork mcs": stress("mcs", "fork"),
     "races ttas": stress("ttas,wait=yield", "exclusion", ["-fsanitize=thread"]),
     "races shfl_mutex": stress("shfl_mutex", "exclusion", ["-fsanitize=thread"]),
@@ -214,7 +213,7 @@ FAULTS = [
     Fault("touched-after-hand-over", "a hand-over touches the lock afterwards", "destroy mcs",
           "core/mcs.h", "\t\tnode_free(&node->status);\n\t\tnode = next;\n",
           "\t\tnode_free(&node->status);\n\t\t(void)w_load_acquire(&lock->tail);\n\t\tnode = next;\n"),
-    Fault("node-shared", "two threads share a node (several CPUs in one slot)", "exclusion mcs",
+    Fault("node-shared", "two threads share a record, and its nodes (several CPUs in one slot)", "records",
           "world/user/thread.c",
           "if (!atomic_load(&self->tid) && claim(self, 0, tid)) {\n\t\t\tatomic_fetch_sub(&free_count, 1);\n"
           "\t\t\tatomic_store(&cursor, self->next);\n\t\t\treturn self;\n\t\t}",

@@ -15,9 +15,14 @@
 /* The dead ones are looked for when there are twice the living and 32; then each that begins may make a chunk. */
 #define MOST (2 * (BATCH + 1) + 32 + BATCH * (CHUNK / sizeof(struct w_self)))
 
+static pthread_barrier_t attached;
+
+/* The record is still its thread's own when all of the batch have theirs. */
 static void *attach(void *id)
 {
 	EXPECT(atomic_load(&w_self()->tid) == thread_id());
+	pthread_barrier_wait(&attached);
+	EXPECT(atomic_load(&w_self()->tid) == thread_id(), "two threads have one record");
 	*(uint32_t *)id = thread_id();
 	return NULL;
 }
@@ -109,6 +114,7 @@ static void in_a_child(void)
 
 int main(void)
 {
+	EXPECT(!pthread_barrier_init(&attached, NULL, BATCH));
 	RUN(threads_by_the_thousand);
 	RUN(nested_nodes);
 	RUN(in_a_child);
