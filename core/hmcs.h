@@ -109,11 +109,13 @@ static inline uint32_t hmcs_count(const struct hmcs *lock)
 	return count;
 }
 
-/* Takes @lock if it is free. */
+/* Takes @lock if it is free. A node that was not taken is left as it is: nothing would release a store to it. */
 static inline bool hmcs_try_acquire(struct hmcs *lock, struct hmcs_node *node)
 {
+	if (!mcs_try_acquire(&lock->root, &node->mcs))
+		return false;
 	node->leaf = NULL;
-	return mcs_try_acquire(&lock->root, &node->mcs);
+	return true;
 }
 
 /* The place of @domain at the first level above @below that @lock has, or NULL: the root is next. */
@@ -154,9 +156,12 @@ static inline bool hmcs_acquire(struct hmcs *lock, struct hmcs_node *node, struc
 {
 	int32_t domain;
 
-	node->leaf = NULL;
-	if (deadline)
-		return mcs_poll(&lock->root, &node->mcs, deadline);
+	if (deadline) {
+		if (!mcs_poll(&lock->root, &node->mcs, deadline))
+			return false;
+		node->leaf = NULL;
+		return true;
+	}
 	domain = w_domain();
 	node->leaf = &hmcs_places(lock)[(uint32_t)domain % lock->places[0]];
 	hmcs_climb(lock, node->leaf, domain, &node->mcs, policy);
