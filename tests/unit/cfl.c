@@ -82,8 +82,8 @@ static void time_away(void)
 	EXPECT(cfl_arrive(&lock, 2100).away == 100);
 }
 
-/* Newcomers may pass a head that has had more than they, or whose group has; and its time is a sample of its group's. */
-static void head(void)
+/* The head is alone, of group 1 and domain 2; group 0 has had less than its group, group 2 more. */
+static void announce_one_of_group_1(void)
 {
 	struct cfl_node node = {.node = {.note = 1000, .where = 1 * CFL_DOMAINS + 2}};
 
@@ -92,6 +92,12 @@ static void head(void)
 	atomic_store(&lock.ledger.held[1], 5000);
 	atomic_store(&lock.ledger.held[2], 6000);
 	cfl_announce_alone(&lock, &node.node);
+}
+
+/* Newcomers may pass a head that has had more than they, or whose group has; and its time is a sample of its group's. */
+static void head(void)
+{
+	announce_one_of_group_1();
 	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)) && !cfl_is_owed(&lock, 1, 2, UNITS(1000)));
 	EXPECT(cfl_is_owed(&lock, 0, 2, UNITS(2000)) && !cfl_is_owed(&lock, 2, 2, UNITS(1)));
 	EXPECT(cfl_arrive(&lock, 1000).held == UNITS(500), "half way to it from 0");
@@ -100,13 +106,7 @@ static void head(void)
 /* Nobody passes a group that came, too, and has had less, until a shuffler sees that it waits no more. */
 static void due(void)
 {
-	struct cfl_node node = {.node = {.note = 1000, .where = 1 * CFL_DOMAINS + 2}};
-
-	stand_for(1, 1000);
-	atomic_store(&lock.ledger.held[0], 4000);
-	atomic_store(&lock.ledger.held[1], 5000);
-	atomic_store(&lock.ledger.held[2], 6000);
-	cfl_announce_alone(&lock, &node.node);
+	announce_one_of_group_1();
 	stand_for(2, 1000);
 	cfl_arrive(&lock, 1000);
 	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)));
