@@ -9,11 +9,12 @@ meet on a few keys, so that its threads contend. Every answer is compared with t
   - the shared counters end at exactly the number of increments, the shared log at one mark per append.
 """
 
+import multiprocessing
 import os
 import re
 import socket
-import threading
 import zlib
+from concurrent.futures import ProcessPoolExecutor
 
 from client import Wrong
 
@@ -113,7 +114,8 @@ def append(connection, index):
     connection.expect(b"STORED\r\n")
 
 
-def use(path, index, rounds, failures):
+def use(path, index, rounds):
+    """What went wrong, or None."""
     connection = Connection(path)
     try:
         for number in range(rounds):
@@ -123,9 +125,10 @@ def use(path, index, rounds, failures):
             if number < APPENDS:
                 append(connection, index)
     except (Wrong, OSError) as failure:
-        failures.append(f"connection {index}: {failure}")
+        return f"connection {index}: {failure}"
     finally:
         connection.close()
+    return None
 
 
 def prepare(connection):
@@ -151,13 +154,10 @@ def load(path, rounds=ROUNDS):
     """Loads the server at the socket @path, @rounds times by each connection. Raises Wrong if an answer was not the one due."""
     first = Connection(path)
     prepare(first)
-    failures = []
-    threads = [threading.Thread(target=use, args=(path, index, rounds, failures)) for index in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise Wrong(failures[0])
+    # Processes, since threads of one interpreter would mostly wait for each other, not for the server.
+    with ProcessPoolExecutor(CONNECTIONS, multiprocessing.get_context("fork")) as clients:
+        failures = list(clients.map(use, [path] * CONNECTIONS, range(CONNECTIONS), [rounds] * CONNECTIONS))
+    for failure in filter(None, failures):
+        raise Wrong(failure)
     check_totals(first, rounds)
     first.close()
