@@ -13,10 +13,14 @@ ROUNDS = 2 * int(sys.argv[1])
 def change(shared, path, index):
     own = sqlite3.connect(path, timeout=60, isolation_level=None)
     for round in range(ROUNDS):
-        with guard:  # a statement and what it changed belong together
+        # A statement and what it changed belong together. And nobody reads by this connection: to write while it does, SQLite
+        # does not wait for another connection's lock, but says at once that the database is locked.
+        with guard:
             shared.execute("update counters set value = value + 1 where id = ?", (round % 4,))
-        shared.execute("select count(*) from marks where owner = ?", (index,)).fetchone()
         memory.execute("insert into marks values (?, ?)", (index, round))
+        seen = memory.execute("select count(*) from marks where owner = ?", (index,)).fetchone()[0]
+        if seen != round + 1:
+            raise ValueError(f"thread {index} sees {seen} of its {round + 1} marks")
         own.execute("select total(value) from counters").fetchone()
     own.close()
 
@@ -42,6 +46,6 @@ with tempfile.TemporaryDirectory(prefix="poundlock-") as directory:
     total = shared.execute("select sum(value) from counters").fetchone()[0]
     marks = memory.execute("select count(*), count(distinct owner * 100000 + round) from marks").fetchone()
     sound = [base.execute("pragma integrity_check").fetchone()[0] for base in (shared, memory)]
-if total != THREADS * ROUNDS or marks != (total, total) or sound != ["ok", "ok"]:
+if errors or total != THREADS * ROUNDS or marks != (total, total) or sound != ["ok", "ok"]:
     sys.exit(f"{total} additions and {marks} marks instead of {THREADS * ROUNDS}, {sound}, {errors[:2]}")
 print(f"checked: {total} additions, {marks[0]} marks")

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Bounded spins of world/user: who spins in vain again and again spins for less, but now and then for all of it; who does
- * not spins whole again. Only polite spins learn.
+ * not spins whole again. Only polite spins learn, and a new thread knows what another one has learnt.
  */
+#include <pthread.h>
+
 #include "unit.h"
 #include "world.h"
 
@@ -41,6 +43,22 @@ static void vain_spins_shrink(void)
 	EXPECT(whole_spins() == 1, "after spins in vain %u of %u are whole", whole_spins(), W_SPINS_WHOLE);
 }
 
+static void *count_whole_spins(void *whole)
+{
+	*(unsigned *)whole = whole_spins();
+	return NULL;
+}
+
+static void new_threads_know(void)
+{
+	unsigned whole = 0;
+	pthread_t thread;
+
+	EXPECT(!pthread_create(&thread, NULL, count_whole_spins, &whole), "a thread cannot be made");
+	EXPECT(!pthread_join(thread, NULL), "it cannot be joined");
+	EXPECT(whole == 1, "of the first spins of a thread %u of %u are whole", whole, W_SPINS_WHOLE);
+}
+
 static void lucky_spins_grow(void)
 {
 	spin_with_luck();
@@ -62,6 +80,7 @@ int main(void)
 	w_spinners_most = 1; /* as on two CPUs: on one nobody spins */
 	w_spin_pauses = W_SPIN_PARTS * 4;
 	RUN(vain_spins_shrink);
+	RUN(new_threads_know);
 	RUN(lucky_spins_grow);
 	RUN(other_spins_stay);
 	return 0;

@@ -167,7 +167,7 @@ struct w_self {
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
 
-/* How a thread's bounded spins went, see w_spin_pauses_now(). */
+/* How bounded spins went, see w_spin_pauses_now(). */
 struct w_luck {
 	uint8_t parts_lost;
 	uint8_t spins;
@@ -181,6 +181,7 @@ struct w_own {
 	uint32_t weight; /* 0: not known yet */
 	uint32_t group;  /* one more than its number; 0: not known yet */
 	uint64_t unique; /* the next of its block of unique numbers; a block's first: it has none */
+	bool knows_luck;
 	struct w_luck luck;
 };
 
@@ -483,6 +484,8 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 extern W_HIDDEN uint32_t w_spin_pauses;
 extern W_HIDDEN uint32_t w_spinners_most;
 extern W_HIDDEN W_ATOMIC(uint32_t) w_spinners;
+/* How those of the process went, as the thread knows it that ended one last. */
+extern W_HIDDEN W_ATOMIC(struct w_luck) w_last_luck;
 /* Sets it, by the CPUs that the process may use and the time that a pause takes. */
 W_HIDDEN void w_spin_calibrate(void);
 
@@ -541,16 +544,22 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
  * have something to do. So of its polite spins a thread loses a part for each that was in vain, and regains half of what it
  * lost for each that was not: those that pay now and then stay long. One in so many is whole whatever came before, since a
  * short one cannot tell what a long one would have seen; what such a one regains, the next ones confirm or lose again. It is
- * rare, since it costs most where it never pays: where holders give the CPU up, as in stress-ng's stressor of mutexes. The
- * length of other spins matters to their locks.
+ * rare, since it costs most where it never pays: where holders give the CPU up, as in stress-ng's stressor of mutexes. A
+ * thread begins with what another one knows, since many do not live for so long that they could learn: those of stress-ng's
+ * stressor of threads spin once or twice. The length of other spins matters to their locks.
  */
 #define W_SPIN_PARTS 16
 #define W_SPINS_WHOLE 256
 
 static inline uint32_t w_spin_pauses_now(void)
 {
-	uint32_t lost = ++w_own.luck.spins % W_SPINS_WHOLE ? w_own.luck.parts_lost : 0;
+	uint32_t lost;
 
+	/* relaxed, here and below: it costs a little time if it is old */
+	if (w_unlikely(!w_own.knows_luck))
+		w_own.luck = atomic_load_explicit(&w_last_luck, memory_order_relaxed);
+	w_own.knows_luck = true;
+	lost = ++w_own.luck.spins % W_SPINS_WHOLE ? w_own.luck.parts_lost : 0;
 	return w_spin_pauses * (W_SPIN_PARTS - lost) / W_SPIN_PARTS + 1;
 }
 
@@ -560,6 +569,7 @@ static inline void w_spin_note(bool in_vain)
 		w_own.luck.parts_lost /= 2;
 	else if (w_own.luck.parts_lost < W_SPIN_PARTS)
 		w_own.luck.parts_lost++;
+	atomic_store_explicit(&w_last_luck, w_own.luck, memory_order_relaxed);
 }
 
 /* A wait so far: how many pauses it may still make, the next one's length, and whether it counts among the spinners. */
