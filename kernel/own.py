@@ -116,11 +116,6 @@ def configuration(variant):
     return config, cache() / f"objects-{known_by}"
 
 
-def is_built(variant="plain"):
-    """Whether the kernel was built once, with whatever overlay."""
-    return (configuration(variant)[1] / IMAGE).exists()
-
-
 def build(variant):
     """The kernel, built if it is not yet."""
     unpacked, version = sources()

@@ -33,7 +33,7 @@ const W_SPIN: u32 = 0;
 const W_YIELD: u32 = 1;
 const W_POLITE: u32 = 3;
 
-/// What `world/user` has as SPIN_NANOSECONDS, W_SPIN_PARTS and W_SPINS_WHOLE.
+/// What `world/user` has as SPIN_NANOSECONDS and W_SPIN_PARTS; and as W_SPINS_WHOLE, where it has 256 (see [`Luck`]).
 const SPIN_NANOSECONDS: f64 = 5000.0;
 const SPIN_PARTS: u32 = 16;
 const SPINS_WHOLE: u32 = 16;
@@ -117,7 +117,8 @@ struct Wait {
     counted: bool,
 }
 
-/// A thread's luck with polite spins, as `world/user` keeps it: of 16 parts it loses one for each that was in vain.
+/// A thread's luck with polite spins: of 16 parts it loses one for each that was in vain. Unlike in `world/user` one that pays regains
+/// one part, not half of all, a whole one is less rare, and each thread begins anew: so all of docs/fidelity.md was simulated.
 #[derive(Clone, Copy, Default)]
 struct Luck {
     spins: u32,
