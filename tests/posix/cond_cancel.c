@@ -55,25 +55,13 @@ static void *wait_for_ever(void *argument)
 	return NULL;
 }
 
-static void until_waiting(unsigned count)
-{
-	unsigned seen;
-
-	do {
-		sched_yield();
-		EXPECT_OK(pthread_mutex_lock(&mutex));
-		seen = waiting;
-		EXPECT_OK(pthread_mutex_unlock(&mutex));
-	} while (seen != count);
-}
-
 static void cancel(struct way way)
 {
 	pthread_t thread = start(wait_for_ever, &way);
 	void *result;
 
 	if (!way.pending) {
-		until_waiting(1);
+		until_is(&mutex, &waiting, 1);
 		EXPECT_OK(pthread_cancel(thread));
 	}
 	if (way.disabled) {
@@ -141,7 +129,7 @@ static void signal_and_cancel(bool holding)
 	taken[0] = taken[1] = false;
 	for (size_t i = 0; i < 2; i++)
 		threads[i] = start(take_token, &taken[i]);
-	until_waiting(2);
+	until_is(&mutex, &waiting, 2);
 	canceller = start(cancel_it, &threads[0]);
 	give_token(holding);
 	finish(canceller);

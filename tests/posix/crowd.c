@@ -30,14 +30,7 @@ static void *wait_twice(void *argument)
 
 static void wake_all(unsigned round, bool holding)
 {
-	unsigned seen;
-
-	do {
-		sched_yield();
-		EXPECT_OK(pthread_mutex_lock(&mutex));
-		seen = waiting;
-		EXPECT_OK(pthread_mutex_unlock(&mutex));
-	} while (seen != round * WAITERS);
+	until_is(&mutex, &waiting, round * WAITERS);
 	EXPECT_OK(pthread_mutex_lock(&mutex));
 	generation = round;
 	if (holding)

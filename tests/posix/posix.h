@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -125,6 +126,19 @@ static inline void init_mutex(pthread_mutex_t *mutex, int type)
 	EXPECT_OK(pthread_mutexattr_settype(&attr, type));
 	EXPECT_OK(pthread_mutex_init(mutex, &attr));
 	EXPECT_OK(pthread_mutexattr_destroy(&attr));
+}
+
+/* Waits until @number, which @mutex protects, is @wanted. */
+static inline void until_is(pthread_mutex_t *mutex, const unsigned *number, unsigned wanted)
+{
+	unsigned seen;
+
+	do {
+		sched_yield();
+		EXPECT_OK(pthread_mutex_lock(mutex));
+		seen = *number;
+		EXPECT_OK(pthread_mutex_unlock(mutex));
+	} while (seen != wanted);
 }
 
 #endif

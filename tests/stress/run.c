@@ -34,6 +34,21 @@ void crew_join(struct crew *crew)
 		EXPECT(!pthread_join(crew->threads[i], NULL));
 }
 
+void straddle_begin(struct straddle *straddle, void (*straddling)(int number, void *deadline), int patient_count,
+		    void (*patient)(int number, void *unused))
+{
+	crew_start(&straddle->straddling, contenders(), straddling, &straddle->deadline);
+	crew_start(&straddle->patient, patient_count, patient, NULL);
+	while (!w_expired(&straddle->deadline))
+		sched_yield();
+}
+
+void straddle_end(struct straddle *straddle)
+{
+	crew_join(&straddle->straddling);
+	crew_join(&straddle->patient);
+}
+
 void random_order(int *order, int count, uint32_t *random)
 {
 	for (int i = 0; i < count; i++)

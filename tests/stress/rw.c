@@ -405,22 +405,17 @@ static void straddling_member(int number, void *shared)
 
 static void scenario_rw_straddle(void)
 {
-	struct crew straddling, patient;
-	struct w_deadline deadline;
+	struct straddle straddle;
 
 	timeouts.written = timeouts.guarded.cell.lines[0].word;
 	for (int round = 0; round < rounds(100); round++) {
 		enum mode mode = round % 2 ? READ : WRITE;
 
-		deadline = after(CLOCK_MONOTONIC, 300000);
+		straddle.deadline = after(CLOCK_MONOTONIC, 300000);
 		take(&timeouts.guarded.lock, mode);
-		crew_start(&straddling, contenders(), straddling_member, &deadline);
-		crew_start(&patient, only_spins() ? 1 : 2, patient_member, NULL);
-		while (!w_expired(&deadline))
-			sched_yield();
+		straddle_begin(&straddle, straddling_member, only_spins() ? 1 : 2, patient_member);
 		leave(&timeouts.guarded.lock, mode);
-		crew_join(&straddling);
-		crew_join(&patient);
+		straddle_end(&straddle);
 		expect_rw_free(&timeouts.guarded.lock);
 	}
 	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.written));

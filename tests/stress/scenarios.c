@@ -229,20 +229,15 @@ static void straddling_member(int number, void *shared)
 
 void scenario_straddle(void)
 {
-	struct crew straddling, patient;
-	struct w_deadline deadline;
+	struct straddle straddle;
 
 	timeouts.taken = timeouts.guarded.cell.lines[0].word;
 	for (int round = 0; round < rounds(100); round++) {
-		deadline = after(CLOCK_MONOTONIC, 300000);
+		straddle.deadline = after(CLOCK_MONOTONIC, 300000);
 		ops->lock(&timeouts.guarded.lock);
-		crew_start(&straddling, contenders(), straddling_member, &deadline);
-		crew_start(&patient, patient_count(), patient_member, NULL);
-		while (!w_expired(&deadline))
-			sched_yield();
+		straddle_begin(&straddle, straddling_member, patient_count(), patient_member);
 		EXPECT(ops->unlock(&timeouts.guarded.lock));
-		crew_join(&straddling);
-		crew_join(&patient);
+		straddle_end(&straddle);
 		expect_free(&timeouts.guarded.lock);
 	}
 	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.taken));

@@ -93,6 +93,17 @@ static inline void crew_run(int count, void (*run)(int number, void *shared), vo
 	crew_join(&crew);
 }
 
+/* While the caller holds a lock: threads that wait until the deadline, and others without one. */
+struct straddle {
+	struct crew straddling, patient;
+	struct w_deadline deadline;
+};
+
+/* Starts them, @straddling with the deadline, and returns when it has passed. */
+void straddle_begin(struct straddle *straddle, void (*straddling)(int number, void *deadline), int patient_count,
+		    void (*patient)(int number, void *unused));
+void straddle_end(struct straddle *straddle);
+
 /* The numbers from 0 to @count - 1 in any order. */
 void random_order(int *order, int count, uint32_t *random);
 
