@@ -365,34 +365,50 @@ static void strict_guarantee_works(bool spins)
 	}
 }
 
-/* Two domains of four: how often the lock goes from one to the other with such a grace, in microseconds. */
-static uint32_t crossings(bool spins, uint32_t grace)
+static const uint64_t graces[] = {200000, 1000000, 5000000}; /* in ns */
+
+/* Eight threads, so many of them in one domain, the others in another, which have the lock for such a grace each. */
+static void run_with_grace(bool spins, int first, uint64_t grace)
 {
 	begin(spins);
-	policy.grace_period = grace;
+	policy.grace_period = (uint32_t)(grace / 1000);
+	machine.limit = grace + 40000;
 	for (int i = 0; i < 8; i++)
-		add(10000, 0)->domain = i % 2;
+		add(10000, 0)->domain = i >= first;
 	run(200 * MILLISECOND);
-	EXPECT(jain(8) >= 0.98, "spins %d, grace %u: Jain's index is %.4f", spins, grace, jain(8));
-	return machine.crossings;
+	EXPECT(jain(8) >= 0.98, "spins %d, %d of 8, grace %llu: Jain's index is %.4f", spins, first,
+	       (unsigned long long)grace, jain(8));
 }
 
 /*
- * A domain keeps the lock for its grace, and a few holds longer, and once more if it still has had less; then the other one has
- * it, so that all have as much.
+ * A domain keeps the lock for its grace, and a few holds longer; then the one has it that has had less, so that all have as
+ * much. Of two that are alike that is the other one, but once, as they begin: then the second has had less at the end of its.
  */
 static void grace_period(bool spins)
 {
-	static const uint64_t graces[] = {200, 1000, 5000};
-	uint32_t without = crossings(spins, 0), with;
+	uint32_t without;
 
+	run_with_grace(spins, 4, 0);
+	without = machine.crossings;
 	for (int i = 0; i < COUNT(graces); i++) {
-		with = crossings(spins, (uint32_t)graces[i]);
-		EXPECT(with * 3 < without, "spins %d, grace %llu: %u crossings, %u without", spins,
-		       (unsigned long long)graces[i], with, without);
-		EXPECT(machine.longest >= graces[i] * 1000 && machine.longest <= 2 * graces[i] * 1000 + 40000,
-		       "spins %d, grace %llu: %llu ns in a domain", spins, (unsigned long long)graces[i],
-		       (unsigned long long)machine.longest);
+		run_with_grace(spins, 4, graces[i]);
+		EXPECT(machine.crossings * 3 < without, "spins %d, grace %llu: %u crossings, %u without", spins,
+		       (unsigned long long)graces[i], machine.crossings, without);
+		EXPECT(machine.longest >= graces[i] && machine.longest <= 2 * graces[i] + 40000 &&
+			       machine.overstays <= 1,
+		       "spins %d, grace %llu: %llu ns in a domain, %u times longer than it should be", spins,
+		       (unsigned long long)graces[i], (unsigned long long)machine.longest, machine.overstays);
+	}
+}
+
+/* One with three times as many threads has two graces in a row: after one of them its threads still have less of each. */
+static void grace_of_many(bool spins)
+{
+	for (int i = 0; i < COUNT(graces); i++) {
+		run_with_grace(spins, 2, graces[i]);
+		EXPECT(machine.overstays && machine.longest < 3 * graces[i],
+		       "spins %d, grace %llu: %llu ns in a domain, %u times longer than a grace", spins,
+		       (unsigned long long)graces[i], (unsigned long long)machine.longest, machine.overstays);
 	}
 }
 
@@ -428,8 +444,19 @@ static void clock_readings(bool spins)
 }
 
 static void (*const tests[])(bool spins) = {
-	a_group_that_was_away,  groups,       newcomer, one_that_was_away, no_time_is_wasted,    strict_guarantee,
-	strict_guarantee_works, grace_period, bypasses, clock_readings,    long_and_short_holds, weights,
+	a_group_that_was_away,
+	groups,
+	newcomer,
+	one_that_was_away,
+	no_time_is_wasted,
+	strict_guarantee,
+	strict_guarantee_works,
+	grace_period,
+	grace_of_many,
+	bypasses,
+	clock_readings,
+	long_and_short_holds,
+	weights,
 	weights_of_sleepers,
 };
 

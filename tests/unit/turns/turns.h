@@ -40,10 +40,11 @@ static struct {
 	int count, running;
 	uint64_t end, watched, busy;
 	bool inside;
-	/* Where the lock is, since when, how often that was another domain than before, and the longest that it was one. */
+	/* Where the lock is, since when, for how long now, the longest of that, how often that was another domain than before, and
+	 * how often it had been one for longer than this. */
 	int32_t domain;
-	uint64_t since, longest;
-	uint32_t crossings;
+	uint64_t since, stay, longest, limit;
+	uint32_t crossings, overstays;
 	void (*acquire)(void);
 	bool (*release)(void);
 	ucontext_t main;
@@ -144,12 +145,14 @@ void turns_wake(const void *p)
 static void note_domain(const struct thread *thread)
 {
 	if (machine.domain != thread->domain) {
+		machine.overstays += machine.stay > machine.limit;
 		machine.domain = thread->domain;
 		machine.since = thread->time;
 		machine.crossings++;
 	}
-	if (machine.longest < thread->time - machine.since)
-		machine.longest = thread->time - machine.since;
+	machine.stay = thread->time - machine.since;
+	if (machine.longest < machine.stay)
+		machine.longest = machine.stay;
 }
 
 static void lock_once(struct thread *thread)
@@ -206,8 +209,9 @@ static void clear_machine(void (*acquire)(void), bool (*release)(void))
 	machine.busy = 0;
 	machine.watched = 0;
 	machine.domain = -1;
-	machine.since = machine.longest = 0;
-	machine.crossings = 0;
+	machine.since = machine.stay = machine.longest = 0;
+	machine.limit = UINT64_MAX;
+	machine.crossings = machine.overstays = 0;
 	machine.acquire = acquire;
 	machine.release = release;
 }
