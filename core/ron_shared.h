@@ -8,7 +8,8 @@
  *    waiter of another one which took the slot meanwhile. Section 7.1 compares the address and then writes.
  *  - Slots in use are marked, 64 to a word, and a search looks at those marked only.
  *  - Whose own slots are taken uses the next free one on the route. There are RON_SHARED_SLOTS at least.
- *  - The word has the place that the lock was taken at, where the next search begins (tour.h says why).
+ *  - The word has the place that the lock was taken at, where the next search begins (tour.h says why). 16 bits are enough
+ *    for up to RON_SHARED_MOST slots: where a world has no more room, it is so short.
  *  - In user space a waiter may sleep. A release that finds nobody takes WAITERS back, looks again, and frees the lock by
  *    a compare-exchange that fails if somebody came: all before its last access to the lock's memory.
  *
@@ -27,7 +28,7 @@
  *
  *   0 ──▶ HELD ──waiter──▶ HELD | WAITERS ──holder, who finds no slot──▶ HELD ──▶ 0
  *
- *   slot = the lock's address | its waiter's state
+ *   slot = the lock's address, twice | its waiter's state
  *   0 ──waiter──▶ WAITING ──waiter──▶ PARKED       holder: either ──▶ GRANTED ──waiter──▶ 0
  *                                                  waiter, at its deadline: either ──▶ LEAVING ──▶ 0
  *
@@ -46,11 +47,12 @@
 #define RON_SHARED_HELD 1u
 #define RON_SHARED_WAITERS 2u
 #define RON_SHARED_AT 4u
+#define RON_SHARED_MOST ((W_SHORT)~0 / RON_SHARED_AT + 1ull) /* slots */
 
 enum { RON_SHARED_WAITING, RON_SHARED_PARKED, RON_SHARED_GRANTED, RON_SHARED_LEAVING };
 
 struct ron_shared {
-	W_ATOMIC(uint32_t) word;
+	W_ATOMIC(W_SHORT) word;
 };
 
 struct ron_shared_slot {
@@ -71,10 +73,12 @@ struct ron_shared_policy {
 
 /* ---- The array ---- */
 
-/* How many slots a place has. */
+/* How many slots a place has: one at least for each that may wait there and not give the CPU up to the others. */
 static inline uint32_t ron_shared_each(void)
 {
-	return (RON_SHARED_SLOTS + w_cpu_count() - 1) / w_cpu_count();
+	uint32_t each = (RON_SHARED_SLOTS + w_cpu_count() - 1) / w_cpu_count();
+
+	return each > W_CONTEXTS ? each : W_CONTEXTS;
 }
 
 static inline uint32_t ron_shared_slots(void)
@@ -118,9 +122,10 @@ static inline void ron_shared_drop_waiters(struct ron_shared_array *array)
 	generation_settle(&array->generation);
 }
 
+/* A lock is at an even address, whose highest bit tells no two of them apart: it is 0 of those of user space, 1 of the kernel's. */
 static inline uint64_t ron_shared_of(struct ron_shared *lock, uint32_t state)
 {
-	return (uint64_t)(uintptr_t)lock | state;
+	return (uint64_t)(uintptr_t)lock << 1 | state;
 }
 
 /* ---- Waiters ---- */

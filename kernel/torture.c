@@ -20,6 +20,9 @@
  * Of 1,000 acquisitions so many were on the CPU of the last one (`same_per_1000`) or on another node (`remote_per_1000`); of
  * 1,000 that were on another CPU, hand-overs proper, so many on another node (`crossed_per_1000`).
  *
+ * Of 1,000 acquisitions so many were off the route (`off_route_per_1000`): on the tour from where the lock was, the lock passed
+ * over a thread that had waited since before the last two acquisitions. It is counted where waiters spin, under irq=0.
+ *
  * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
  * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
  *
@@ -27,7 +30,7 @@
  *   try          1: every eighth time by trylock only
  *   nest         1: holders take a second lock now and then, and in it a third
  *   irq          1: handlers of interrupts take a lock, too, among them such that interrupt waiters and holders; 0: waiters
- *                are not interrupted, and most_passed is exact
+ *                are not interrupted, and most_passed and off_route_per_1000 are exact
  *   stay, signal 1: holders sleep now and then or stay for longer; threads interrupt each other's waits
  *   reads        how many of 100 turns are readers'
  *   move         1: threads bind themselves to another CPU now and then, one that is back among them
@@ -93,7 +96,9 @@ struct run {
 	/* Of the outer lock; its holder's. */
 	int last_cpu, last_node;
 	u64 same, local, remote; /* CPU, node: where the lock was the last time */
-	u64 most_passed;         /* how often others took it between a thread's coming and its turn, at most */
+	u32 last_place;          /* on the route */
+	u64 off_route;
+	u64 most_passed; /* how often others took it between a thread's coming and its turn, at most */
 	atomic_t ready, working, readers, seen_by_readers; /* who is inside; how often one saw a writer there */
 	bool go;
 	struct completion done;
@@ -108,6 +113,8 @@ struct worker {
 	u64 reads, together, downgrades; /* together: beside another reader */
 	int cpu;                         /* that it is bound to; -1: it was driven off it */
 	u64 driven, driven_waiting;
+	u64 waits; /* for the outer lock, while nothing interrupts it: 1 and how often it had been taken; 0: it does not */
+	u32 place; /* on the route */
 	atomic_t irqs;
 	u32 random;
 };
@@ -159,6 +166,29 @@ static void note_place(struct run *run)
 		run->remote++;
 	run->last_cpu = cpu;
 	run->last_node = node;
+}
+
+/* How far it is on the tour that begins behind @last to @place. */
+static u32 tour_to(u32 place, u32 last)
+{
+	return (place + w_cpu_count() - last - 1) % w_cpu_count();
+}
+
+/* As @worker, who holds the outer lock and was waiting for it. */
+static void note_route(struct worker *worker)
+{
+	struct run *run = worker->run;
+	u32 far = tour_to(worker->place, run->last_place), i;
+	u64 waits;
+
+	for (i = 0; i < run->set.threads; i++) {
+		waits = READ_ONCE(run->workers[i].waits);
+		if (waits && waits + 2 <= run->outer.before &&
+		    tour_to(READ_ONCE(run->workers[i].place), run->last_place) < far)
+			break;
+	}
+	run->off_route += i < run->set.threads;
+	run->last_place = worker->place;
 }
 
 /* Counts as one of @times if the thread is no longer where it is bound to. */
@@ -277,21 +307,27 @@ static void downgrade_turn(struct worker *worker);
 static void one_turn(struct worker *worker)
 {
 	struct run *run = worker->run;
+	bool undisturbed = !run->set.irq && !run->sleeps;
 	unsigned long flags = 0;
 	u64 came, passed;
 
 	/* Where nothing interrupts a waiter, those counted as having passed it are those that did. */
-	if (!run->set.irq && !run->sleeps)
+	if (undisturbed)
 		local_irq_save(flags);
 	came = READ_ONCE(run->outer.before);
+	WRITE_ONCE(worker->place, w_route_position());
+	WRITE_ONCE(worker->waits, undisturbed ? came + 1 : 0);
 	MARK_ENTER();
 	take_outer(worker);
 	MARK_LEAVE();
+	WRITE_ONCE(worker->waits, 0);
 	passed = run->outer.before - came;
 	note_driven(worker, &worker->driven_waiting);
-	if (!run->set.irq && !run->sleeps)
+	if (undisturbed)
 		local_irq_restore(flags);
 	enter(&run->outer, worker);
+	if (undisturbed)
+		note_route(worker);
 	if (atomic_read(&run->readers))
 		run->outer.overlaps++;
 	if (passed > run->most_passed)
@@ -486,15 +522,16 @@ static bool judge(struct run *run, u64 nanoseconds)
 	       lost_of(&run->inner, run->innermost.before);
 	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps +
 		   atomic_read(&run->seen_by_readers);
-	scnprintf(result, sizeof(result),
-		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
-		  "remote_per_1000=%llu crossed_per_1000=%llu most_passed=%llu parks=%llu interrupted=%llu reads=%llu "
-		  "together=%llu "
-		  "downgrades=%llu driven=%llu driven_waiting=%llu ms=%llu %s",
-		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
-		  run->remote * 1000 / max(taken, 1ULL), run->remote * 1000 / max(run->local + run->remote, 1ULL),
-		  run->most_passed, events[W_EVENT_park], interrupted, reads, together, downgrades, driven,
-		  driven_waiting, nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
+	scnprintf(
+		result, sizeof(result),
+		"lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
+		"remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu most_passed=%llu parks=%llu "
+		"interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu driven_waiting=%llu ms=%llu %s",
+		run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
+		run->remote * 1000 / max(taken, 1ULL), run->remote * 1000 / max(run->local + run->remote, 1ULL),
+		run->off_route * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted, reads,
+		together, downgrades, driven, driven_waiting, nanoseconds / 1000000,
+		lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
 }
 

@@ -3,11 +3,13 @@
  * Takes the place of Linux's kernel/locking/qspinlock.c: the same four bytes and the same fast paths, and of the slow path
  * the one that the boot parameter names:
  *
- *	poundlock.spin=stock|cna|shfl
+ *	poundlock.spin=stock|cna|shfl|ron
  *
  * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word. A name that is
  * written to debugfs's poundlock/spin is the choice from then on. With poundlock.events, what the locks of this overlay do is
  * counted (core/events.def), in poundlock/events.
+ *
+ * Of cna and shfl:
  *
  *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
  *         CPU + 1     context    unused   locked
@@ -18,9 +20,11 @@
  *
  *   0 ──newcomer──▶ locked ──waiter──▶ tail|locked ──release──▶ tail ──head──▶ tail|locked ──head, if the last──▶ locked
  *
- * Promises: mutual exclusion. Nobody passes the queue; in it the order, and its bound, is that of core/cna.h and
- * core/shuffle.h. Waiters only pause. 4 bytes a lock; nodes are the CPU's, one for each context: a fifth that waits in the same
- * CPU polls.
+ * Of ron the tail is the word of core/ron_shared.h: also 0 if nobody waits, and only then; but not who waits.
+ *
+ * Promises: mutual exclusion. Nobody passes the queue; in it the order, and its bound, is that of core/cna.h, core/shuffle.h and
+ * core/ron_shared.h, but that who is next is decided one hand-over ahead. Waiters only pause. 4 bytes a lock; nodes, and slots, are
+ * the CPU's, one for each context: a fifth that waits in the same CPU polls.
  */
 /* The original, under another name. */
 #define queued_spin_lock_slowpath stock_spin_lock_slowpath
@@ -44,6 +48,7 @@
 
 /* What core/ has as a pointer to the last node is its name here. */
 #define W_TAIL(T) u16
+#define W_SHORT u16
 static inline u16 w_name_of(const void *node);
 static inline void *w_named(u16 name);
 
@@ -51,6 +56,7 @@ static inline void *w_named(u16 name);
 #include "world.c"
 
 #include "cna.h"
+#include "ron_shared.h"
 #include "shuffle.h"
 
 /* ---- Nodes ---- */
@@ -133,6 +139,25 @@ static noinline void __lockfunc cna_spin_lock_slowpath(struct qspinlock *lock, u
 	take_queued(lock, queue_by_cna);
 }
 
+/* ---- RON: as CNA. The head lets the next on the route be head as it takes the word, so that the release need not look for it ---- */
+
+static_assert(W_CONTEXTS >= MAX_NODES, "who waits at a place of a CPU's has a slot there");
+
+static __always_inline void queue_by_ron(struct qspinlock *lock, struct place *place)
+{
+	const struct ron_shared_policy policy = {.wait = WAIT_SPIN};
+	struct ron_shared *queue = (struct ron_shared *)&lock->tail;
+
+	(void)ron_shared_acquire(queue, policy, NULL);
+	take_as_head(lock);
+	(void)ron_shared_release(queue, policy);
+}
+
+static noinline void __lockfunc ron_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	take_queued(lock, queue_by_ron);
+}
+
 /* ---- ShflLock: figure 4 of the paper, around this word ---- */
 
 static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *place)
@@ -174,9 +199,20 @@ static const struct {
 	{"stock", stock_spin_lock_slowpath},
 	{"cna", cna_spin_lock_slowpath},
 	{"shfl", shfl_spin_lock_slowpath},
+	{"ron", ron_spin_lock_slowpath},
 };
 
 static unsigned int choice;
+
+static bool has_memory; /* that of the world */
+
+/* Whether there is what a choice needs: of RON's slots there may be more than its word can tell apart. */
+static bool can_use(unsigned int wanted)
+{
+	if (!has_memory)
+		return choices[wanted].slowpath == stock_spin_lock_slowpath;
+	return choices[wanted].slowpath != ron_spin_lock_slowpath || ron_shared_slots() <= RON_SHARED_MOST;
+}
 
 /* The choice of @name; ARRAY_SIZE(choices): there is none. */
 static unsigned int find_choice(const char *name)
@@ -203,8 +239,10 @@ early_param("poundlock.spin", choose);
 /* Before the other CPUs come up: nobody waits for any lock. */
 static int __init begin(void)
 {
-	if (!w_start()) {
-		pr_err("poundlock: no memory; the stock spin lock is used\n");
+	has_memory = w_start();
+	if (!can_use(choice)) {
+		pr_err("poundlock: no memory, or too many CPUs, for %s; the stock spin lock is used\n",
+		       choices[choice].name);
 		choice = 0;
 	}
 	static_call_update(spin_slowpath, choices[choice].slowpath);
@@ -258,7 +296,7 @@ static ssize_t spin_write(struct file *file, const char __user *from, size_t siz
 		return length;
 	name[length] = '\0';
 	wanted = find_choice(strim(name));
-	if (wanted == ARRAY_SIZE(choices))
+	if (wanted == ARRAY_SIZE(choices) || !can_use(wanted))
 		return -EINVAL;
 	mutex_lock(&switching);
 	switch_to(wanted);

@@ -30,6 +30,7 @@ unsigned int __VERIFIER_nondet_uint(void);
 
 #define W_ATOMIC(T) _Atomic(T)
 #define W_TAIL(T) W_ATOMIC(T *)
+#define W_SHORT uint32_t
 
 #define w_init(p, v) atomic_init(p, v)
 #define w_load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)
@@ -133,6 +134,7 @@ extern _Thread_local uint32_t c11_self;
 #define w_event(name) ((void)0)
 #define w_cpu() c11_self
 #define w_cpu_count() ((uint32_t)C11_THREADS)
+#define W_CONTEXTS 1u
 #define w_route_position() c11_self
 #define w_domain() ((int32_t)(c11_self % C11_DOMAINS))
 #define w_domain_count() C11_DOMAINS

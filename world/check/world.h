@@ -20,6 +20,7 @@
 
 #define W_ATOMIC(T) __typeof__(T)
 #define W_TAIL(T) W_ATOMIC(T *)
+#define W_SHORT uint32_t
 
 #define CHECK_SITE(text, name, kind_, order_, size_)               \
 	static const struct check_site site_ = {.file = __FILE__,  \
@@ -150,6 +151,7 @@ enum w_event {
 #define w_domain() ((int32_t)CHECK_WHERE(domain))
 #define w_route_position() CHECK_WHERE(cpu)
 #define w_cpu_count() check_engine->cpu_count()
+#define W_CONTEXTS 1u
 /* Clients have two at most. */
 #define w_domain_count() 2u
 /* Both are in one: so a lock with a level more goes all its ways. */

@@ -16,8 +16,8 @@ struct w_node w_queue_nodes[W_QUEUE_NODES];
 struct w_visible w_visible_readers[W_VISIBLE];
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] ____cacheline_aligned;
 
-/* Enough for core/ron_shared.h, the one lock that asks: a slot of two words for each CPU, 64 at least, and their marks. */
-#define COMMON_BYTES (PAGE_SIZE + (size_t)(nr_cpu_ids + 64) * 4 * sizeof(u64))
+/* Enough for core/ron_shared.h, the one lock that asks: slots of two words for each CPU's contexts, 64 at least, and their marks. */
+#define COMMON_BYTES (PAGE_SIZE + (size_t)(nr_cpu_ids * W_CONTEXTS + 64) * 4 * sizeof(u64))
 
 static void *common;
 

@@ -49,9 +49,9 @@
 #define W_ATOMIC(T) __typeof__(T)
 
 /*
- * A file whose locks have no room for a pointer says what a tail is there: two bytes, which no other object has; and declares
- * the name of a node (of NULL: 0), and whose it is. One whose tails are in the place of a list of the kernel's defines
- * W_TAIL_IN_LIST: such a tail is its own address instead of NULL, as that of an empty list is.
+ * A file whose locks have no room for a pointer says what a tail is there: two bytes, in which a pointer is stored as the name of a
+ * node (of NULL: 0), and declares that name, and whose it is; and what W_SHORT is. One whose tails are in the place of a list of
+ * the kernel's defines W_TAIL_IN_LIST: such a tail is its own address instead of NULL, as that of an empty list is.
  */
 struct w_in_list;
 #ifdef W_TAIL_IN_LIST
@@ -63,19 +63,22 @@ struct w_in_list;
 #define w_name_of(node) ((void)(node), (u16)0)
 #define w_named(name) ((void)(name), NULL)
 #endif
-#define W_IS_NAME(p) (sizeof(*(p)) == sizeof(u16))
+#ifndef W_SHORT
+#define W_SHORT uint32_t
+#endif
+#define W_IS_NAME(p, v) (sizeof(*(p)) == sizeof(u16) && sizeof(v) == sizeof(void *))
 #define W_IS_IN_LIST(p) __builtin_types_compatible_p(__typeof__(*(p)), struct w_in_list *)
 /* @v, a value for *@p, as it is stored there; and @stored, read there, as a value like @v. */
 #define W_STORED(p, v)                                                                          \
-	((__typeof__(*(p)))(W_IS_NAME(p)              ? w_name_of((const void *)(uintptr_t)(v)) \
+	((__typeof__(*(p)))(W_IS_NAME(p, v)           ? w_name_of((const void *)(uintptr_t)(v)) \
 			    : W_IS_IN_LIST(p) && !(v) ? (uintptr_t)(p)                          \
 						      : (uintptr_t)(v)))
-#define W_VALUE(p, v, stored)                                                                             \
-	__builtin_choose_expr(W_IS_NAME(p), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)),  \
-			      __builtin_choose_expr(W_IS_IN_LIST(p),                                      \
-						    (__typeof__(v))((uintptr_t)(stored) == (uintptr_t)(p) \
-									    ? 0                           \
-									    : (uintptr_t)(stored)),       \
+#define W_VALUE(p, v, stored)                                                                               \
+	__builtin_choose_expr(W_IS_NAME(p, v), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)), \
+			      __builtin_choose_expr(W_IS_IN_LIST(p),                                        \
+						    (__typeof__(v))((uintptr_t)(stored) == (uintptr_t)(p)   \
+									    ? 0                             \
+									    : (uintptr_t)(stored)),         \
 						    stored))
 
 #define w_init(p, v) ((void)(*(p) = (v)))
@@ -114,27 +117,43 @@ struct w_in_list;
 #define w_compare_exchange_release(p, old, new) W_CAS(try_cmpxchg_release, p, old, new)
 #define w_compare_exchange_acq_rel(p, old, new) W_CAS(try_cmpxchg, p, old, new)
 
-/* The kernel has fetching operations for its own types only, which are one number each. */
-#define W_FETCH(operation, p, v)                                                                              \
-	({                                                                                                    \
-		__auto_type w_p_ = (p);                                                                       \
-		BUILD_BUG_ON(sizeof(*w_p_) != sizeof(atomic_t) && sizeof(*w_p_) != sizeof(atomic64_t));       \
-		(__typeof__(*w_p_))(sizeof(*w_p_) == sizeof(atomic_t)                                         \
-					    ? (u64)(u32)atomic_fetch_##operation((int)(v), (atomic_t *)w_p_)  \
-					    : (u64)atomic64_fetch_##operation((s64)(v), (atomic64_t *)w_p_)); \
+/*
+ * The kernel has fetching operations for its own types only, which are one number each. On two bytes they are compare-exchanges:
+ * the bytes beside them are others', who write them meanwhile.
+ */
+#define W_DONE_add(was, v) ((was) + (v))
+#define W_DONE_or(was, v) ((was) | (v))
+#define W_DONE_and(was, v) ((was) & (v))
+#define W_FETCH_SHORT(operation, order, p, v)                                                                \
+	({                                                                                                   \
+		__typeof__(*(p)) w_was_ = READ_ONCE(*(p));                                                   \
+		while (!try_cmpxchg##order(p, &w_was_, (__typeof__(*(p)))(W_DONE_##operation(w_was_, v)))) { \
+		}                                                                                            \
+		w_was_;                                                                                      \
 	})
-#define w_fetch_add_relaxed(p, v) W_FETCH(add_relaxed, p, v)
-#define w_fetch_add_acquire(p, v) W_FETCH(add_acquire, p, v)
-#define w_fetch_add_release(p, v) W_FETCH(add_release, p, v)
-#define w_fetch_add_acq_rel(p, v) W_FETCH(add, p, v)
-#define w_fetch_or_relaxed(p, v) W_FETCH(or_relaxed, p, v)
-#define w_fetch_or_acquire(p, v) W_FETCH(or_acquire, p, v)
-#define w_fetch_or_release(p, v) W_FETCH(or_release, p, v)
-#define w_fetch_or_acq_rel(p, v) W_FETCH(or, p, v)
-#define w_fetch_and_relaxed(p, v) W_FETCH(and_relaxed, p, v)
-#define w_fetch_and_acquire(p, v) W_FETCH(and_acquire, p, v)
-#define w_fetch_and_release(p, v) W_FETCH(and_release, p, v)
-#define w_fetch_and_acq_rel(p, v) W_FETCH(and, p, v)
+#define W_FETCH(operation, order, p, v)                                                                               \
+	({                                                                                                            \
+		__auto_type w_p_ = (p);                                                                               \
+		__auto_type w_v_ = (v);                                                                               \
+		BUILD_BUG_ON(sizeof(*w_p_) != sizeof(u16) && sizeof(*w_p_) != sizeof(atomic_t) &&                     \
+			     sizeof(*w_p_) != sizeof(atomic64_t));                                                    \
+		(__typeof__(*w_p_))(sizeof(*w_p_) == sizeof(u16) ? (u64)W_FETCH_SHORT(operation, order, w_p_, w_v_)   \
+				    : sizeof(*w_p_) == sizeof(atomic_t)                                               \
+					    ? (u64)(u32)atomic_fetch_##operation##order((int)w_v_, (atomic_t *)w_p_)  \
+					    : (u64)atomic64_fetch_##operation##order((s64)w_v_, (atomic64_t *)w_p_)); \
+	})
+#define w_fetch_add_relaxed(p, v) W_FETCH(add, _relaxed, p, v)
+#define w_fetch_add_acquire(p, v) W_FETCH(add, _acquire, p, v)
+#define w_fetch_add_release(p, v) W_FETCH(add, _release, p, v)
+#define w_fetch_add_acq_rel(p, v) W_FETCH(add, , p, v)
+#define w_fetch_or_relaxed(p, v) W_FETCH(or, _relaxed, p, v)
+#define w_fetch_or_acquire(p, v) W_FETCH(or, _acquire, p, v)
+#define w_fetch_or_release(p, v) W_FETCH(or, _release, p, v)
+#define w_fetch_or_acq_rel(p, v) W_FETCH(or, , p, v)
+#define w_fetch_and_relaxed(p, v) W_FETCH(and, _relaxed, p, v)
+#define w_fetch_and_acquire(p, v) W_FETCH(and, _acquire, p, v)
+#define w_fetch_and_release(p, v) W_FETCH(and, _release, p, v)
+#define w_fetch_and_acq_rel(p, v) W_FETCH(and, , p, v)
 #define w_fence_seq_cst() smp_mb()
 
 /* ---- What the world keeps (world.c) ---- */

@@ -20,6 +20,7 @@
 
 #define W_ATOMIC(T) __typeof__(T)
 #define W_TAIL(T) W_ATOMIC(T *)
+#define W_SHORT uint32_t
 
 #define w_init(p, v) ((void)(*(p) = (v)))
 #define SIM_LOAD(p)                                         \
@@ -243,6 +244,7 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_domain() ((int32_t)sim_domain())
 #define w_route_position() sim_route_position()
 #define w_cpu_count() sim_cpu_count()
+#define W_CONTEXTS 1u
 #define w_domain_count() sim_domain_count()
 #define W_LEVELS 2
 #define w_domain_parents(level) ((void)(level), sim_domain_parents())

@@ -34,6 +34,7 @@
 
 #define W_ATOMIC(T) _Atomic(T)
 #define W_TAIL(T) W_ATOMIC(T *)
+#define W_SHORT uint32_t
 
 /* glibc's, from 2.32 on. */
 extern char __libc_single_threaded __attribute__((weak));
@@ -403,6 +404,8 @@ static inline int32_t w_domain(void)
 		domains = w_domains_load();
 	return cpu < W_CPUS ? domains[cpu] : 0;
 }
+
+#define W_CONTEXTS 1u
 
 extern W_HIDDEN W_ATOMIC(uint32_t) w_cpus_usable;   /* 0 until first needed */
 extern W_HIDDEN W_ATOMIC(const uint16_t *) w_route; /* by CPU, its position; NULL until first needed */
