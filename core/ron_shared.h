@@ -139,7 +139,7 @@ static inline uint32_t ron_shared_here(void)
 /* Takes @lock if it is free. */
 static inline bool ron_shared_try_acquire(struct ron_shared *lock)
 {
-	uint32_t seen = 0;
+	W_SHORT seen = 0;
 
 	/* relaxed: only a hint that spares the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->word))
@@ -325,7 +325,7 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 static inline bool ron_shared_free(struct ron_shared *lock)
 {
 	/* relaxed: the compare-exchange decides */
-	uint32_t seen = w_load_relaxed(&lock->word) & ~RON_SHARED_WAITERS;
+	W_SHORT seen = w_load_relaxed(&lock->word) & (W_SHORT)~RON_SHARED_WAITERS;
 
 	/* [Z2] release: pairs with [Z1], [Z10]; our critical section */
 	return w_compare_exchange_release(&lock->word, &seen, 0);

@@ -29,7 +29,7 @@ and for each of poundlock.rwsem
 
 and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and rwsem show their order and whom they wake up. With all
 of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
-`hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are.
+`hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are, in `hotplug-ron` while the spin lock is RON.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
 to do all of it in silence: checked-stock, checked-shfl. With --kcsan, a kernel that looks for data races: kcsan, kcsan-parallel. With
 --exact, exact-8, exact-16, exact-32: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
@@ -254,6 +254,7 @@ def own_guests():
     gone = hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)
     every += [Guest(f"hotplug-{choice}", HOTPLUG_CPUS, 4, "single", gone, *[dict.fromkeys(CHOICES, choice)] * 2)
               for choice in ("stock", "shfl")]
+    every.append(Guest("hotplug-ron", HOTPLUG_CPUS, 4, "single", hotplug_cases(["native"], [], 2), *[{"spin": "ron"}] * 2))
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")

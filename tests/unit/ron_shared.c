@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * ron_shared.h: waiters of two locks in one array, in the order of the slots; all slots taken; a release, a deadline and
- * another lock's waiter at each step of an acquisition.
+ * another lock's waiter at each step of an acquisition. With SHORT as the kernel's spin lock has it: in two bytes, with as many
+ * slots as these can tell apart.
  */
+#include "world.h"
+
+#ifdef SHORT
+#undef W_SHORT
+#define W_SHORT uint16_t
+#undef W_CONTEXTS
+#define W_CONTEXTS 4u
+#endif
+
 #include "ron_shared.h"
 #include "unit.h"
 
-#define CPUS 2
-#define MOST_STEPS 120 /* more than an acquisition has that finds a slot */
+#ifdef SHORT
+#define CPUS 4096u
+#define SLOTS RON_SHARED_MOST
+#else
+#define CPUS 2u
+#define SLOTS RON_SHARED_SLOTS
+#endif
+#define LAST (CPUS - 1) /* of the places */
+#define MOST_STEPS 120  /* more than an acquisition has that finds a slot */
 
-static struct ron_shared lock, other;
+/* Side by side: if they are short, other is not at a multiple of 4. */
+static _Alignas(4) struct ron_shared locks[2];
+static struct ron_shared *const lock = &locks[0], *const other = &locks[1];
 static enum wait way;
 
 static struct ron_shared_slot *slot_at(uint32_t slot)
@@ -22,10 +41,10 @@ static void begin(void)
 	script_clear();
 	script_cpus = CPUS;
 	script_position = 0;
-	atomic_store(&lock.word, 0);
-	atomic_store(&other.word, 0);
-	EXPECT(ron_shared_slots() == RON_SHARED_SLOTS);
-	for (uint32_t slot = 0; slot < RON_SHARED_SLOTS; slot++)
+	atomic_store(&lock->word, 0);
+	atomic_store(&other->word, 0);
+	EXPECT(ron_shared_slots() == SLOTS);
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		EXPECT(!atomic_load(&slot_at(slot)->lock), "slot %u was left taken", slot);
 	EXPECT(!atomic_load(ron_shared_marks(ron_shared_array(), 0)), "a mark was left");
 }
@@ -69,26 +88,26 @@ static void order(void)
 	uint32_t first, second, third, stranger;
 
 	begin();
-	script_position = 1;
-	EXPECT(ron_shared_try_acquire(&lock) && ron_shared_try_acquire(&other));
-	stranger = come(&other, 0);
-	third = come(&lock, 1);
-	first = come(&lock, 0);
-	second = come(&lock, 0);
-	release(&lock);
-	EXPECT(served(&lock, first));
+	script_position = LAST;
+	EXPECT(ron_shared_try_acquire(lock) && ron_shared_try_acquire(other));
+	stranger = come(other, 0);
+	third = come(lock, LAST);
+	first = come(lock, 0);
+	second = come(lock, 0);
+	release(lock);
+	EXPECT(served(lock, first));
 	script_position = 0;
-	release(&lock);
-	EXPECT(served(&lock, second));
-	release(&lock);
-	EXPECT(served(&lock, third));
-	release(&lock);
-	expect_free(&lock);
-	EXPECT(!served(&other, stranger), "the waiter of one lock was given another");
-	release(&other);
-	EXPECT(served(&other, stranger));
-	release(&other);
-	expect_free(&other);
+	release(lock);
+	EXPECT(served(lock, second));
+	release(lock);
+	EXPECT(served(lock, third));
+	release(lock);
+	expect_free(lock);
+	EXPECT(!served(other, stranger), "the waiter of one lock was given another");
+	release(other);
+	EXPECT(served(other, stranger));
+	release(other);
+	expect_free(other);
 }
 
 /* A slot that another lock's waiter took meanwhile is not granted. */
@@ -97,16 +116,16 @@ static void taken_over(void)
 	uint32_t slot;
 
 	begin();
-	EXPECT(ron_shared_try_acquire(&lock) && ron_shared_try_acquire(&other));
-	slot = come(&lock, 0);
+	EXPECT(ron_shared_try_acquire(lock) && ron_shared_try_acquire(other));
+	slot = come(lock, 0);
 	ron_shared_leave(ron_shared_array(), slot);
-	EXPECT(come(&other, 0) == slot);
-	EXPECT(!ron_shared_grant(ron_shared_array(), &lock, slot));
-	release(&lock);
-	expect_free(&lock);
-	release(&other);
-	EXPECT(served(&other, slot));
-	release(&other);
+	EXPECT(come(other, 0) == slot);
+	EXPECT(!ron_shared_grant(ron_shared_array(), lock, slot));
+	release(lock);
+	expect_free(lock);
+	release(other);
+	EXPECT(served(other, slot));
+	release(other);
 }
 
 static bool release_now(void *which)
@@ -117,7 +136,7 @@ static bool release_now(void *which)
 
 static bool come_now(void *slot)
 {
-	*(uint32_t *)slot = come(&other, script_position);
+	*(uint32_t *)slot = come(other, script_position);
 	return true;
 }
 
@@ -128,17 +147,17 @@ static void release_while_acquiring(void)
 		uint32_t stranger;
 
 		begin();
-		EXPECT(ron_shared_try_acquire(&lock) && ron_shared_try_acquire(&other));
+		EXPECT(ron_shared_try_acquire(lock) && ron_shared_try_acquire(other));
 		script_at((step + 1) / 2, come_now, &stranger);
-		script_at(step, release_now, &lock);
-		EXPECT(ron_shared_acquire(&lock, (struct ron_shared_policy){way}, NULL));
+		script_at(step, release_now, lock);
+		EXPECT(ron_shared_acquire(lock, (struct ron_shared_policy){way}, NULL));
 		script_finish();
-		EXPECT(!ron_shared_try_acquire(&lock));
-		release(&lock);
-		expect_free(&lock);
-		release(&other);
-		EXPECT(served(&other, stranger));
-		release(&other);
+		EXPECT(!ron_shared_try_acquire(lock));
+		release(lock);
+		expect_free(lock);
+		release(other);
+		EXPECT(served(other, stranger));
+		release(other);
 	}
 }
 
@@ -151,18 +170,18 @@ static void release_and_deadline(void)
 	for (int step = 1; step < MOST_STEPS; step++)
 		for (int end = 1; end < MOST_STEPS; end++) {
 			begin();
-			EXPECT(ron_shared_try_acquire(&lock));
+			EXPECT(ron_shared_try_acquire(lock));
 			deadline = script_deadline(end);
-			script_at(step, release_now, &lock);
-			if (ron_shared_acquire(&lock, (struct ron_shared_policy){way}, &deadline)) {
+			script_at(step, release_now, lock);
+			if (ron_shared_acquire(lock, (struct ron_shared_policy){way}, &deadline)) {
 				stayed++;
 				script_finish();
-				release(&lock);
+				release(lock);
 			} else {
 				left++;
 				script_finish();
 			}
-			expect_free(&lock);
+			expect_free(lock);
 		}
 	EXPECT(left && stayed);
 }
@@ -174,24 +193,24 @@ static void all_slots_taken(void)
 
 	for (int step = 1; step < 4 * (int)RON_SHARED_SLOTS; step += 7) {
 		begin();
-		EXPECT(ron_shared_try_acquire(&lock) && ron_shared_try_acquire(&other));
-		for (uint32_t slot = 0; slot < RON_SHARED_SLOTS; slot++)
-			(void)come(&other, slot % CPUS);
+		EXPECT(ron_shared_try_acquire(lock) && ron_shared_try_acquire(other));
+		for (uint32_t slot = 0; slot < SLOTS; slot++)
+			(void)come(other, slot % CPUS);
 		script_time = 0;
 		deadline = script_deadline(step);
-		EXPECT(!ron_shared_acquire(&lock, (struct ron_shared_policy){way}, &deadline));
+		EXPECT(!ron_shared_acquire(lock, (struct ron_shared_policy){way}, &deadline));
 		script_time = 0;
-		script_at(step, release_now, &lock);
-		EXPECT(ron_shared_acquire(&lock, (struct ron_shared_policy){way}, NULL));
+		script_at(step, release_now, lock);
+		EXPECT(ron_shared_acquire(lock, (struct ron_shared_policy){way}, NULL));
 		EXPECT(script_time >= step);
-		release(&lock);
-		expect_free(&lock);
-		for (uint32_t slot = 0; slot < RON_SHARED_SLOTS; slot++) {
-			release(&other);
-			EXPECT(served(&other, (slot + ron_shared_each()) % RON_SHARED_SLOTS), "not the next slot");
+		release(lock);
+		expect_free(lock);
+		for (uint32_t slot = 0; slot < SLOTS; slot++) {
+			release(other);
+			EXPECT(served(other, (slot + ron_shared_each()) % SLOTS), "not the next slot");
 		}
-		release(&other);
-		expect_free(&other);
+		release(other);
+		expect_free(other);
 	}
 }
 
