@@ -29,9 +29,9 @@ and for each of poundlock.rwsem
 
 and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and rwsem show their order and whom they wake up. With all
 of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
-`hotplug-stock` and `hotplug-shfl` CPUs go offline and come back while all three are, in `hotplug-ron` while the spin lock is RON.
-With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which both the stock locks and ShflLocks have
-to do all of it in silence: checked-stock, checked-shfl. With --kcsan, a kernel that looks for data races: kcsan, kcsan-parallel. With
+`hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl and, of the mutex, cfl; in `hotplug-ron` while the spin lock is RON.
+With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which the stock locks, ShflLocks and CFL's have to
+do all of it in silence: checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan, kcsan-parallel. With
 --exact, exact-8, exact-16, exact-32: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
 
@@ -252,8 +252,7 @@ def own_guests():
     every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []})
     every += all_guests() + counts_guests() + switched_guests()
     gone = hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)
-    every += [Guest(f"hotplug-{choice}", HOTPLUG_CPUS, 4, "single", gone, *[dict.fromkeys(CHOICES, choice)] * 2)
-              for choice in ("stock", "shfl")]
+    every += [Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen, chosen) for name, chosen in ALL.items()]
     every.append(Guest("hotplug-ron", HOTPLUG_CPUS, 4, "single", hotplug_cases(["native"], [], 2), *[{"spin": "ron"}] * 2))
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
@@ -265,6 +264,10 @@ def own_guests():
 
 # What the kernel has parameters for.
 CHOICES = ["spin", "mutex", "rwsem"]
+
+# Of all of them one's, or, where it has none, ShflLocks.
+ALL = {name: dict.fromkeys(CHOICES, name) for name in ("stock", "shfl")}
+ALL["cfl"] = ALL["shfl"] | {"mutex": "cfl"}
 
 
 def spin_guests():
@@ -306,7 +309,7 @@ def exact_guests():
 
 def all_guests():
     """Those of which all locks are ShflLocks."""
-    chosen = dict.fromkeys(CHOICES, "shfl")
+    chosen = ALL["shfl"]
     cases = [Case("native count=2000", is_sound), Case("native:mutex count=300 threads=24", INTERRUPTED),
              Case("native:rwsem count=300 threads=24", SHARED)]
     return [Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen, chosen),
@@ -321,18 +324,18 @@ def files(threads, count):
 
 def counts_guests():
     """What the kernel's own mutex and rwsem do under the threads of all CPUs, which spin most of the time, and of three times as many
-    that sleep. Under stock more than 400 of 1,000 hand-overs between writers go to the other node."""
-    far, near, some = (400, 1000), (0, 49), (0, 299)
+    that sleep. Of 1,000 hand-overs between writers these go to the other node."""
+    near, some = (0, 49), (0, 299)
+    stocks = {near: (400, 1000), some: (300, 1000)}
     spinning, sleeping = ("try=0 nest=0 signal=0 hold=32 pause=2 " + more for more in ("stay=0 threads=16", "threads=48"))
     loads = {f"mutex {spinning}": some, f"mutex {sleeping}": some, f"rwsem reads=0 {spinning}": near,
              f"rwsem reads=0 {sleeping}": some, f"rwsem {spinning}": None, f"rwsem {sleeping}": None}
-    stock, shfl = [Guest(f"counts-{choice}", 16, 2, "single", [], *[dict.fromkeys(CHOICES, choice)] * 2)
-                   for choice in ("stock", "shfl")]
+    stock, shfl = [Guest(f"counts-{name}", 16, 2, "single", [], ALL[name], ALL[name]) for name in ("stock", "shfl")]
     for load, bounds in loads.items():
         run = "native:{} count=200 {}".format(*load.split(" ", 1))
         judges = [within("park", 1, 10**9), within("wake_late", 1, 10**9)] if sleeping in load else []
         judges += [within("crossed_per_1000", *bounds)] if bounds else []
-        stock.cases.append(Case(run, within("crossed_per_1000", *far) if bounds else is_sound))
+        stock.cases.append(Case(run, within("crossed_per_1000", *stocks[bounds]) if bounds else is_sound))
         shfl.cases.append(Case(run, all_of(within("wake_in_cs", 0, 0), *judges), "counted"))
     return [stock, shfl]
 
@@ -352,11 +355,8 @@ def checked_guests():
     cases = [Case("native:mutex count=100 threads=16", INTERRUPTED), Case("native:rwsem count=100 threads=16", SHARED),
              locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20),
              *hotplug_cases([], ["native:mutex", "native:rwsem"], 1)]
-    every = []
-    for choice in ["stock", "shfl"]:
-        chosen = dict.fromkeys(CHOICES, choice)
-        every.append(Guest(f"checked-{choice}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen, chosen))
-    return every
+    return [Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen, chosen)
+            for name, chosen in ALL.items()]
 
 
 # Of the object tree: what has the kernel's own locks.
@@ -382,15 +382,14 @@ def races(result):
 
 def kcsan_guests(names):
     """Those of the kernel that looks for data races. It sees those of a lock that lets two in."""
-    chosen = dict.fromkeys(CHOICES, "shfl")
     own_locks = [Case("native count=2000", does_not_race, "races"),
                  Case("native:mutex count=1000 threads=12", does_not_race, "races"),
                  Case("native:rwsem count=1000 threads=12", does_not_race, "races")]
     locks_of_module = [Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), does_not_race, "races") for lock in names]
     locks_of_module += [Case(f"{lock} count=200 threads=12", does_not_race, "races") for lock in SLEEPING]
     broken = Case("broken:mutex count=50 threads=8", races, "races")
-    return [Guest("kcsan", 4, 2, "single", [broken, *own_locks, *locks_of_module], chosen, chosen),
-            Guest("kcsan-parallel", 2, 2, "multi", own_locks, chosen, chosen)]
+    return [Guest("kcsan", 4, 2, "single", [broken, *own_locks, *locks_of_module], ALL["shfl"], ALL["shfl"]),
+            Guest("kcsan-parallel", 2, 2, "multi", own_locks, ALL["shfl"], ALL["shfl"])]
 
 
 def order_cases(cpus):

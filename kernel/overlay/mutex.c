@@ -86,6 +86,9 @@ void mutex_lock_io(struct mutex *lock);
 
 #include <../kernel/locking/mutex.c>
 
+/* It makes the trace points of locks; whatever else has some makes its own. */
+#undef CREATE_TRACE_POINTS
+
 #undef mutex_is_locked
 #undef mutex_trylock
 #undef mutex_unlock
