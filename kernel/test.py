@@ -31,7 +31,7 @@ and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and
 of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
 `hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl and, of the mutex, cfl; in `hotplug-ron` while the spin lock is RON.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which the stock locks, ShflLocks and CFL's have to
-do all of it in silence: checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan, kcsan-parallel. With
+do all of it in silence: checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan, kcsan-cfl and -parallel of both. With
 --exact, exact-8, exact-16, exact-32: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
 
@@ -388,8 +388,12 @@ def kcsan_guests(names):
     locks_of_module = [Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), does_not_race, "races") for lock in names]
     locks_of_module += [Case(f"{lock} count=200 threads=12", does_not_race, "races") for lock in SLEEPING]
     broken = Case("broken:mutex count=50 threads=8", races, "races")
-    return [Guest("kcsan", 4, 2, "single", [broken, *own_locks, *locks_of_module], ALL["shfl"], ALL["shfl"]),
-            Guest("kcsan-parallel", 2, 2, "multi", own_locks, ALL["shfl"], ALL["shfl"])]
+    more = {"kcsan": [broken, *own_locks, *locks_of_module], "kcsan-cfl": own_locks}
+    every = []
+    for (name, cases), chosen in zip(more.items(), (ALL["shfl"], ALL["cfl"])):
+        every += [Guest(name, 4, 2, "single", cases, chosen, chosen),
+                  Guest(f"{name}-parallel", 2, 2, "multi", own_locks, chosen, chosen)]
+    return every
 
 
 def order_cases(cpus):
