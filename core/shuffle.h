@@ -330,11 +330,12 @@ enum shfl_turn { SHFL_TURN_HEAD, SHFL_TURN_SHUFFLER, SHFL_TURN_GONE };
 static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, enum wait wait,
 				       const struct w_deadline *deadline, bool *slept)
 {
+	enum w_how how = wait == WAIT_PARK ? W_QUEUED : wait_soon(wait);
 	uint32_t now;
 
 	for (;;) {
 		/* [S11] acquire: pairs with [S13]; the order of the queue, and batch and role given to us */
-		now = w_wait_acquire(&node->status, VAL != *seen, wait_turn(wait), deadline);
+		now = w_wait_acquire(&node->status, VAL != *seen, how, deadline);
 		if (now == *seen && wait == WAIT_PARK && !w_expired(deadline)) {
 			*slept = true;
 			now = shfl_park(node, *seen, deadline);

@@ -101,7 +101,7 @@ bool script_read_again(uint32_t *reads, enum w_how how, const struct w_deadline 
 {
 	EXPECT(!script.acting, "an action would have to wait: the script is wrong");
 	++*reads;
-	return how == W_BRIEF || how == W_POLITE ? *reads < BRIEF_READS : !script_expired(deadline);
+	return how >= W_BRIEF ? *reads < BRIEF_READS : !script_expired(deadline);
 }
 
 void script_unpark(W_ATOMIC(uint32_t) *p)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Bounded spins of world/user: who spins in vain again and again spins for less, but now and then for all of it; who does
- * not spins whole again. Only polite spins learn, and a new thread knows what another one has learnt.
+ * not spins whole again. Only polite spins learn, and those in a queue, either for themselves; and a new thread knows what another
+ * one has learnt.
  */
 #include <pthread.h>
 
@@ -26,26 +27,31 @@ static void spin_with_luck(void)
 }
 
 /* Of W_SPINS_WHOLE spins in a row, how many are whole. */
-static unsigned whole_spins(void)
+static unsigned whole_spins(enum w_how how)
 {
 	unsigned whole = 0;
 
 	for (unsigned i = 0; i < W_SPINS_WHOLE; i++)
-		whole += w_spin_pauses_now() >= w_spin_pauses;
+		whole += w_spin_pauses_now(how) >= w_spin_pauses;
 	return whole;
 }
 
 static void vain_spins_shrink(void)
 {
-	EXPECT(whole_spins() == W_SPINS_WHOLE, "a thread begins with whole spins");
+	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "a thread begins with whole spins");
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
 		spin_in_vain(W_POLITE);
-	EXPECT(whole_spins() == 1, "after spins in vain %u of %u are whole", whole_spins(), W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_POLITE) == 1, "after spins in vain %u of %u are whole", whole_spins(W_POLITE),
+	       W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_QUEUED) == W_SPINS_WHOLE, "others learn from them");
+	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
+		spin_in_vain(W_QUEUED);
+	EXPECT(whole_spins(W_QUEUED) == 1, "in a queue %u of %u are whole", whole_spins(W_QUEUED), W_SPINS_WHOLE);
 }
 
 static void *count_whole_spins(void *whole)
 {
-	*(unsigned *)whole = whole_spins();
+	*(unsigned *)whole = whole_spins(W_POLITE);
 	return NULL;
 }
 
@@ -62,17 +68,17 @@ static void new_threads_know(void)
 static void lucky_spins_grow(void)
 {
 	spin_with_luck();
-	EXPECT(w_spin_pauses_now() >= w_spin_pauses / 2, "one that paid brings back half of what was lost");
+	EXPECT(w_spin_pauses_now(W_POLITE) >= w_spin_pauses / 2, "one that paid brings back half of what was lost");
 	for (unsigned i = 0; i < W_SPIN_PARTS; i++)
 		spin_with_luck();
-	EXPECT(whole_spins() == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(), W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
 }
 
 static void other_spins_stay(void)
 {
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
 		spin_in_vain(W_BRIEF);
-	EXPECT(whole_spins() == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(), W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
 }
 
 int main(void)

@@ -75,7 +75,7 @@ struct w_deadline {
 
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 
 extern _Thread_local bool c11_expired;
 
@@ -93,7 +93,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 
 static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadline)
 {
-	return ((how == W_BRIEF || how == W_POLITE) && c11_choose()) || w_expired(deadline);
+	return (how >= W_BRIEF && c11_choose()) || w_expired(deadline);
 }
 
 /* The one loop of a wait. */

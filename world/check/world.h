@@ -92,7 +92,7 @@ struct w_deadline {
 
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 
 /*
  * The engine offers the values that the thread could read, to be tested, and then chooses one that ends the wait. So a
@@ -103,7 +103,7 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
 		__auto_type p_ = (p);                                                                       \
 		CHECK_SITE(text, name, CHECK_WAIT, order_, sizeof(*p_));                                    \
 		const enum w_how how_ = (how);                                                              \
-		const bool brief_ = how_ == W_BRIEF || how_ == W_POLITE;                                    \
+		const bool brief_ = how_ >= W_BRIEF;                                                        \
 		const struct w_deadline *deadline_ = (deadline);                                            \
 		struct check_wait wait_ = check_engine->wait(&site_, (void *)p_, brief_, deadline_, false); \
 		__typeof__(*p_) VAL = (__typeof__(*p_))wait_.value;                                         \

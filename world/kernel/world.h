@@ -339,7 +339,7 @@ struct w_deadline {
 	unsigned int state;
 };
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 
 /* How many pauses a bounded spin makes. */
 #define W_SPIN_PAUSES 1000u

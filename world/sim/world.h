@@ -85,7 +85,7 @@ struct w_deadline {
 	uint64_t at;
 };
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 
 static inline uint64_t sim_deadline(const struct w_deadline *deadline)
 {

@@ -17,7 +17,7 @@
 uint32_t w_spin_pauses = 100;
 uint32_t w_spinners_most = 1;
 W_ATOMIC(uint32_t) w_spinners;
-W_ATOMIC(struct w_luck) w_last_luck;
+W_ATOMIC(struct w_luck) w_last_luck[W_LUCKS];
 
 void w_spin_calibrate(void)
 {

@@ -173,6 +173,7 @@ struct w_luck {
 	uint8_t parts_lost;
 	uint8_t spins;
 };
+#define W_LUCKS 2 /* of W_POLITE, and of W_QUEUED */
 
 /* What is over when the thread is: no other thread ever sees it, and nothing orders a next owner after it. */
 struct w_own {
@@ -182,8 +183,8 @@ struct w_own {
 	uint32_t weight; /* 0: not known yet */
 	uint32_t group;  /* one more than its number; 0: not known yet */
 	uint64_t unique; /* the next of its block of unique numbers; a block's first: it has none */
-	bool knows_luck;
-	struct w_luck luck;
+	bool knows_luck[W_LUCKS];
+	struct w_luck luck[W_LUCKS];
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -478,7 +479,7 @@ static inline struct w_deadline w_deadline_at(uint64_t time)
 				   .at = {.tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000)}};
 }
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE };
+enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 
 /*
  * How many pauses a bounded spin makes at most; and how many threads of the process may be in one at a time: one less than it
@@ -488,7 +489,7 @@ extern W_HIDDEN uint32_t w_spin_pauses;
 extern W_HIDDEN uint32_t w_spinners_most;
 extern W_HIDDEN W_ATOMIC(uint32_t) w_spinners;
 /* How those of the process went, as the thread knows it that ended one last. */
-extern W_HIDDEN W_ATOMIC(struct w_luck) w_last_luck;
+extern W_HIDDEN W_ATOMIC(struct w_luck) w_last_luck[W_LUCKS];
 /* Sets it, by the CPUs that the process may use and the time that a pause takes. */
 W_HIDDEN void w_spin_calibrate(void);
 
@@ -544,7 +545,7 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 
 /*
  * To spin in vain, for a lock whose holder does not run, takes as long as to sleep at once, and keeps a CPU from those who
- * have something to do. So of its polite spins a thread loses a part for each that was in vain, and regains half of what it
+ * have something to do. So of its polite spins, and of those in a queue, each for themselves, a thread loses a part for each that was in vain, and regains half of what it
  * lost for each that was not: those that pay now and then stay long. One in so many is whole whatever came before, since a
  * short one cannot tell what a long one would have seen; what such a one regains, the next ones confirm or lose again. It is
  * rare, since it costs most where it never pays: where holders give the CPU up, as in stress-ng's stressor of mutexes. A
@@ -554,25 +555,34 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 #define W_SPIN_PARTS 16
 #define W_SPINS_WHOLE 256
 
-static inline uint32_t w_spin_pauses_now(void)
+static inline bool w_learns(enum w_how how)
 {
-	uint32_t lost;
+	return how >= W_POLITE;
+}
+
+static inline uint32_t w_spin_pauses_now(enum w_how how)
+{
+	uint32_t kind = how - W_POLITE, lost;
+	struct w_luck *luck = &w_own.luck[kind];
 
 	/* relaxed, here and below: it costs a little time if it is old */
-	if (w_unlikely(!w_own.knows_luck))
-		w_own.luck = atomic_load_explicit(&w_last_luck, memory_order_relaxed);
-	w_own.knows_luck = true;
-	lost = ++w_own.luck.spins % W_SPINS_WHOLE ? w_own.luck.parts_lost : 0;
+	if (w_unlikely(!w_own.knows_luck[kind]))
+		*luck = atomic_load_explicit(&w_last_luck[kind], memory_order_relaxed);
+	w_own.knows_luck[kind] = true;
+	lost = ++luck->spins % W_SPINS_WHOLE ? luck->parts_lost : 0;
 	return w_spin_pauses * (W_SPIN_PARTS - lost) / W_SPIN_PARTS + 1;
 }
 
-static inline void w_spin_note(bool in_vain)
+static inline void w_spin_note(enum w_how how, bool in_vain)
 {
+	uint32_t kind = how - W_POLITE;
+	struct w_luck *luck = &w_own.luck[kind];
+
 	if (!in_vain)
-		w_own.luck.parts_lost /= 2;
-	else if (w_own.luck.parts_lost < W_SPIN_PARTS)
-		w_own.luck.parts_lost++;
-	atomic_store_explicit(&w_last_luck, w_own.luck, memory_order_relaxed);
+		luck->parts_lost /= 2;
+	else if (luck->parts_lost < W_SPIN_PARTS)
+		luck->parts_lost++;
+	atomic_store_explicit(&w_last_luck[kind], *luck, memory_order_relaxed);
 }
 
 /* A wait so far: how many pauses it may still make, the next one's length, and whether it counts among the spinners. */
@@ -591,7 +601,7 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	if (how == W_SPIN || atomic_load_explicit(&w_spinners, memory_order_relaxed) >= w_spinners_most)
 		return spin;
 	atomic_fetch_add_explicit(&w_spinners, 1, memory_order_relaxed);
-	spin.left = how == W_POLITE ? w_spin_pauses_now() : w_spin_pauses;
+	spin.left = w_learns(how) ? w_spin_pauses_now(how) : w_spin_pauses;
 	spin.counted = true;
 	return spin;
 }
@@ -600,8 +610,8 @@ static inline void w_spin_end(struct w_spin *spin, bool in_vain)
 {
 	if (spin->counted) {
 		atomic_fetch_sub_explicit(&w_spinners, 1, memory_order_relaxed);
-		if (spin->how == W_POLITE)
-			w_spin_note(in_vain);
+		if (w_learns(spin->how))
+			w_spin_note(spin->how, in_vain);
 	}
 	spin->counted = false;
 	spin->left = 0;
@@ -619,7 +629,7 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 		return true;
 	}
 	w_spin_end(spin, true);
-	if (how == W_BRIEF || how == W_POLITE)
+	if (how >= W_BRIEF)
 		return false;
 	if (how == W_YIELD)
 		w_yield();

@@ -118,7 +118,8 @@ struct Wait {
 }
 
 /// A thread's luck with polite spins: of 16 parts it loses one for each that was in vain. Unlike in `world/user` one that pays regains
-/// one part, not half of all, a whole one is less rare, and each thread begins anew: so all of docs/fidelity.md was simulated.
+/// one part, not half of all, a whole one is less rare, each thread begins anew, and those in a queue do not learn: so all of
+/// docs/fidelity.md was simulated.
 #[derive(Clone, Copy, Default)]
 struct Luck {
     spins: u32,

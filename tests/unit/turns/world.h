@@ -59,20 +59,20 @@ static inline bool turns_expired(const struct w_deadline *deadline)
 	} while (0)
 
 #undef w_wait_acquire
-#define w_wait_acquire(p, COND, how, deadline)                                                    \
-	({                                                                                        \
-		__auto_type w_p_ = (p);                                                           \
-		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL;                 \
-		uint32_t w_looks_ = 0;                                                            \
-		const struct w_deadline *w_end_ = (deadline);                                     \
-		while (VAL = w_load_acquire(w_p_), !(COND)) {                                     \
-			if (((how) == W_BRIEF || (how) == W_POLITE) && w_looks_++ == TURNS_BRIEF) \
-				break;                                                            \
-			if (turns_expired(w_end_))                                                \
-				break;                                                            \
-			turns_spend(TURNS_LOOK);                                                  \
-		}                                                                                 \
-		VAL;                                                                              \
+#define w_wait_acquire(p, COND, how, deadline)                                    \
+	({                                                                        \
+		__auto_type w_p_ = (p);                                           \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL; \
+		uint32_t w_looks_ = 0;                                            \
+		const struct w_deadline *w_end_ = (deadline);                     \
+		while (VAL = w_load_acquire(w_p_), !(COND)) {                     \
+			if ((how) >= W_BRIEF && w_looks_++ == TURNS_BRIEF)        \
+				break;                                            \
+			if (turns_expired(w_end_))                                \
+				break;                                            \
+			turns_spend(TURNS_LOOK);                                  \
+		}                                                                 \
+		VAL;                                                              \
 	})
 
 #endif
