@@ -32,7 +32,7 @@ of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin loc
 `hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl and, of the mutex, cfl; in `hotplug-ron` while the spin lock is RON.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which the stock locks, ShflLocks and CFL's have to
 do all of it in silence: checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan, kcsan-cfl and -parallel of both. With
---exact, exact-8, exact-16, exact-32: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
+--exact, exact-8, exact-16, exact-32, and with --own exact-CHOICE: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
 
 Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
@@ -305,6 +305,12 @@ def exact_guests():
     names = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
     cases = [Case(f"{lock} count=50 {always}", is_sound) for lock in names]
     return [Guest(f"exact-{cpus}", cpus, nodes, "single", cases) for cpus, nodes in ((8, 2), (16, 2), (32, 4))]
+
+
+def own_exact_guests():
+    """The same of the kernel's own spin lock. A kernel of ours is another one after each change, so that nothing is recorded of it."""
+    cases = [Case("native count=50 try=0 nest=0 irq=0 hold=32 pause=2", is_sound)]
+    return [Guest(f"exact-{choice}", 16, 2, "single", cases, *[{"spin": choice}] * 2) for choice in ("stock", "cna", "shfl", "ron")]
 
 
 def all_guests():
@@ -638,6 +644,12 @@ def run_guests(chosen, image, tree, parts, count):
             judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
 
 
+def built_kernel(variant, count):
+    """Our own kernel, up to date."""
+    with count.part(f"the kernel, {variant}"):
+        return own.build(variant)
+
+
 def run_exact(guests_of_it, image, tree, accept, count):
     """Runs them with QEMU 10, and compares what was counted with what is recorded, or, if nothing is, with a second run."""
     try:
@@ -683,18 +695,19 @@ def main():
     parser.add_argument("--accept", action="store_true", help="with --exact: what it counts is what is expected from now on")
     arguments = parser.parse_args()
     every = [guests(locks()), own_guests() if arguments.own else [], checked_guests() if arguments.checked else [],
-             kcsan_guests(locks()) if arguments.kcsan else [], exact_guests() if arguments.exact else []]
+             kcsan_guests(locks()) if arguments.kcsan else [], exact_guests() if arguments.exact else [],
+             own_exact_guests() if arguments.exact and arguments.own else []]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for some in every for guest in some}
         if unknown:
             parser.error(f"there is no guest '{min(unknown)}'")
         every = [[guest for guest in some if guest.name in arguments.only] for some in every]
-    stock, owned, checked, raced, exacts = every
+    stock, owned, checked, raced, exacts, owned_exacts = every
     lacking = [package for package in own.PACKAGES if not is_installed(package)]
     if arguments.if_possible and owned and lacking:
         print(f"kernel: skipped {', '.join(guest.name for guest in owned)}: not installed: {' '.join(lacking)}")
         owned = []
-    needed = PACKAGES + (own.PACKAGES if owned or checked or raced else [])
+    needed = PACKAGES + (own.PACKAGES if owned or checked or raced or owned_exacts else [])
     lacking = [package for package in needed if not is_installed(package)]
     try:
         if lacking:
@@ -711,9 +724,11 @@ def main():
         run_exact(exacts, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
     for some, variant in (owned, "plain"), (checked, "checked"), (raced, "kcsan"):
         if some:
-            with count.part(f"the kernel, {variant}"):
-                built = own.build(variant)
+            built = built_kernel(variant, count)
             run_guests(some, built.image, built.tree, [*built.modules, build_stress()], count)
+    if owned_exacts:
+        built = built_kernel("plain", count)
+        run_exact(owned_exacts, built.image, built.tree, False, count)
     count.sum_up()
     return count.failed > 0
 
