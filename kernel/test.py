@@ -29,8 +29,8 @@ and for each of poundlock.rwsem
 
 and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and rwsem show their order and whom they wake up. With all
 of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
-`hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl and, of the mutex, cfl; in `hotplug-ron` while the spin lock is RON.
-With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which the stock locks, ShflLocks and CFL's have to
+`hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl, and cfl with RON as the spin lock; in `hotplug-ron` RON alone is.
+With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which the stock locks, ShflLocks, and CFL with RON have to
 do all of it in silence: checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan, kcsan-cfl and -parallel of both. With
 --exact, exact-8, exact-16, exact-32, and with --own exact-CHOICE: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
 (guest/stress.c).
@@ -265,9 +265,9 @@ def own_guests():
 # What the kernel has parameters for.
 CHOICES = ["spin", "mutex", "rwsem"]
 
-# Of all of them one's, or, where it has none, ShflLocks.
+# Of all of them the same; and CFL as the mutex, RON as the spin lock and ShflLock as the rwsem.
 ALL = {name: dict.fromkeys(CHOICES, name) for name in ("stock", "shfl")}
-ALL["cfl"] = ALL["shfl"] | {"mutex": "cfl"}
+ALL["cfl"] = ALL["shfl"] | {"spin": "ron", "mutex": "cfl"}
 
 
 def spin_guests():
