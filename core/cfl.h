@@ -174,26 +174,13 @@ static inline void cfl_park(struct cfl *lock, uint32_t seen, const struct w_dead
 static inline void cfl_give_way(struct cfl *lock)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
-	uint32_t vain, skip;
 
 	/* relaxed, all: hints, which may be wrong */
 	if (w_load_relaxed(&lock->state) || !w_load_relaxed(&ledger->back) ||
-	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0)
+	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0 || cfl_skips(ledger))
 		return;
-	skip = w_load_relaxed(&ledger->skip);
-	if (skip) {
-		w_store_relaxed(&ledger->skip, skip - 1);
-		return;
-	}
 	/* [F8] acquire: pairs with nothing; [F5] reads again */
-	if (w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED) {
-		w_store_relaxed(&ledger->vain, 0);
-		return;
-	}
-	vain = w_load_relaxed(&ledger->vain);
-	vain = vain < 64 ? 2 * vain + 1 : vain;
-	w_store_relaxed(&ledger->vain, vain);
-	w_store_relaxed(&ledger->skip, vain);
+	cfl_gave_way(ledger, w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED);
 }
 
 /* As the head of the queue, takes the word. False if the deadline passed first. */

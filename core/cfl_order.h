@@ -225,22 +225,41 @@ static inline void cfl_begin_group(struct cfl *lock, struct cfl_arrival arrival)
 					 w_group_weight(w_group())));
 }
 
+/* Who held the lock: the number and the weight of its group, its domain, and its vLHT with that hold. */
+struct cfl_payer {
+	uint32_t group, weight, domain;
+	uint64_t held;
+};
+
+/* Charges @payer's group a hold of @time that ends @now: by the holder, or by the head after it, where a release cannot. */
+static inline void cfl_charge_to(struct cfl *lock, struct cfl_payer payer, uint64_t time, uint64_t now)
+{
+	struct cfl_ledger *ledger = cfl_ledger(lock);
+	uint32_t group = payer.group % CFL_GROUPS;
+	/* relaxed, all: only who charges writes them */
+	uint64_t held = w_load_relaxed(&ledger->held[group]) + hold_virtual(time, payer.weight);
+
+	w_store_relaxed(&ledger->held[group], held);
+	w_store_relaxed(&ledger->seen[group], now);
+	w_store_relaxed(&ledger->back, cfl_is_owed(lock, group, payer.domain % CFL_DOMAINS, payer.held));
+}
+
 /* As the holder, before the release, charges the hold, which began at @start: what it cost the thread. */
 static inline uint64_t cfl_charge_since(struct cfl *lock, uint64_t start)
 {
-	struct cfl_ledger *ledger = cfl_ledger(lock);
 	struct w_account *account = w_account(lock);
 	uint64_t before = account->held;
-	uint32_t number = w_group(), group = number % CFL_GROUPS;
+	uint32_t group = w_group();
 	uint64_t now = w_now(), time = hold_time(start, now);
-	/* relaxed, all: only holders write them */
-	uint64_t held = w_load_relaxed(&ledger->held[group]) + hold_virtual(time, w_group_weight(number));
 
 	hold_charge(account, time);
 	account->until = now;
-	w_store_relaxed(&ledger->held[group], held);
-	w_store_relaxed(&ledger->seen[group], now);
-	w_store_relaxed(&ledger->back, cfl_is_owed(lock, group, (uint32_t)w_domain() % CFL_DOMAINS, account->held));
+	cfl_charge_to(lock,
+		      (struct cfl_payer){.group = group,
+					 .weight = w_group_weight(group),
+					 .domain = (uint32_t)w_domain(),
+					 .held = account->held},
+		      time, now);
 	return account->held - before;
 }
 
@@ -278,6 +297,35 @@ static W_SLOW void cfl_idle(struct cfl *lock)
 		w_yield();
 		now = w_now();
 	}
+}
+
+/* ---- Giving way ---- */
+
+/* As the head, whether it does not give way this time, since that was in vain before. */
+static inline bool cfl_skips(struct cfl_ledger *ledger)
+{
+	/* relaxed, both: hints, which may be wrong */
+	uint32_t skip = w_load_relaxed(&ledger->skip);
+
+	if (skip)
+		w_store_relaxed(&ledger->skip, skip - 1);
+	return skip;
+}
+
+/* As the head that gave way: more seldom each time that nobody @came. */
+static inline void cfl_gave_way(struct cfl_ledger *ledger, bool came)
+{
+	uint32_t vain;
+
+	/* relaxed, all: as in cfl_skips */
+	if (came) {
+		w_store_relaxed(&ledger->vain, 0);
+		return;
+	}
+	vain = w_load_relaxed(&ledger->vain);
+	vain = vain < 64 ? 2 * vain + 1 : vain;
+	w_store_relaxed(&ledger->vain, vain);
+	w_store_relaxed(&ledger->skip, vain);
 }
 
 /* ---- The walk back ---- */

@@ -3,11 +3,11 @@
  * How tasks of user space, in cgroups of theirs, share the time of one of the kernel's own locks, by debugfs's
  * poundlock_torture/share:
  *
- *	echo "begin TASKS MILLISECONDS" >share
- *	echo "CLASS MICROSECONDS" >share        by each of the tasks
+ *	echo "begin TASKS MILLISECONDS LOCK" >share     LOCK: mutex or spin
+ *	echo "CLASS MICROSECONDS" >share                by each of the tasks
  *	cat share
  *
- * Each task's write ends when all have come and that time is over: until then it takes the mutex again and again, and holds it
+ * Each task's write ends when all have come and that time is over: until then it takes the lock again and again, and holds it
  * for so long. Read are, by class, 0 or 1, how often and how long it was held meanwhile, and of 1,000 parts the first one's.
  */
 #include <linux/atomic.h>
@@ -20,6 +20,8 @@
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/seq_file.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "share.h"
@@ -27,9 +29,40 @@
 #define CLASSES 2
 #define LONGEST_LINE 64
 
-static DEFINE_MUTEX(shared);
+static DEFINE_MUTEX(shared_mutex);
+static DEFINE_SPINLOCK(shared_spin);
+
+static void take_mutex(void)
+{
+	mutex_lock(&shared_mutex);
+}
+
+static void give_mutex(void)
+{
+	mutex_unlock(&shared_mutex);
+}
+
+static void take_spin(void) __acquires(&shared_spin)
+{
+	spin_lock(&shared_spin);
+}
+
+static void give_spin(void) __releases(&shared_spin)
+{
+	spin_unlock(&shared_spin);
+}
+
+static const struct shared {
+	const char *name;
+	void (*take)(void), (*give)(void);
+} locks[] = {
+	{"mutex", take_mutex, give_mutex},
+	{"spin", take_spin, give_spin},
+};
+
 static struct dentry *folder;
 static struct {
+	const struct shared *lock;
 	unsigned int tasks, milliseconds;
 	atomic_t come;
 	u64 end; /* of who came last; the others wait for it. 0: not all have come */
@@ -68,17 +101,33 @@ static int work(unsigned int class, unsigned int microseconds)
 	if (!end)
 		return -EINTR;
 	while (local_clock() < end) {
-		mutex_lock(&shared);
+		run.lock->take();
 		hold(class, microseconds * (u64)NSEC_PER_USEC, end);
-		mutex_unlock(&shared);
+		run.lock->give();
 		cond_resched();
 	}
 	return 0;
 }
 
+/* False: there is no lock of that @name. */
+static bool begin(unsigned int tasks, unsigned int milliseconds, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(locks) && strcmp(locks[i].name, name); i++)
+		;
+	if (i == ARRAY_SIZE(locks))
+		return false;
+	memset(&run, 0, sizeof(run));
+	run.lock = &locks[i];
+	run.tasks = tasks;
+	run.milliseconds = milliseconds;
+	return true;
+}
+
 static ssize_t share_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
-	char line[LONGEST_LINE];
+	char line[LONGEST_LINE], name[LONGEST_LINE];
 	unsigned int first, second;
 	ssize_t length = simple_write_to_buffer(line, sizeof(line) - 1, at, from, size);
 	int error;
@@ -86,12 +135,8 @@ static ssize_t share_write(struct file *file, const char __user *from, size_t si
 	if (length < 0)
 		return length;
 	line[length] = '\0';
-	if (sscanf(line, "begin %u %u", &first, &second) == 2) {
-		memset(&run, 0, sizeof(run));
-		run.tasks = first;
-		run.milliseconds = second;
-		return size;
-	}
+	if (sscanf(line, "begin %u %u %s", &first, &second, name) == 3)
+		return begin(first, second, name) ? size : -EINVAL;
 	if (sscanf(line, "%u %u", &first, &second) != 2 || first >= CLASSES || !run.tasks)
 		return -EINVAL;
 	error = work(first, second);

@@ -15,6 +15,7 @@ time once; and for each choice of poundlock.spin
 
   CHOICE           16 CPUs on 2 nodes: the kernel's own torture of spin_lock, and the order of spin locks
   CHOICE-parallel  2 CPUs that do run at the same time: the kernel's own torture of spin_lock, and the module's
+  cfl-shares       8 CPUs on 4 nodes: of CFL's spin lock the shares of the time that two cgroups have
 
 and for each of poundlock.mutex
 
@@ -173,14 +174,14 @@ def locktorture(name, word="SUCCESS"):
     return Case(name, says(f"End of test: {word}"), "locktorture", "8")
 
 
-def shares(weights, least, most):
-    """Tasks of two cgroups of @weights, 2 that hold the mutex for a time and 6 that do for four times that: of 1,000 parts of
-    the time for which it is held the first group has from @least to @most."""
-    return Case(f"mutex {weights[0]} {weights[1]}", within("share_per_1000", least, most), "share", "")
+def by_weight(lock):
+    """Tasks of two cgroups, 2 that hold the kernel's @lock for a time and 6 that do for four times that. Of 1,000 parts of the
+    time for which it is held the first group has what its weight gives it, but for a tenth of that: no lock that knows nothing
+    of weights does under both."""
+    share = [((100, 100), 450, 550), ((100, 300), 225, 275)]
+    return [Case(f"{lock} {first} {second}", within("share_per_1000", least, most), "share", "")
+            for (first, second), least, most in share]
 
-
-# Each group has what its weight gives it, but for a tenth of that: no lock that knows nothing of weights has both.
-BY_WEIGHT = [shares((100, 100), 450, 550), shares((100, 300), 225, 275)]
 
 WAIT_WOUND = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")
 
@@ -248,7 +249,7 @@ def own_guests():
     """Those of the kernel whose locks are replaced."""
     every = spin_guests()
     every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")],
-                             {"stock": [], "shfl": [], "cfl": BY_WEIGHT})
+                             {"stock": [], "shfl": [], "cfl": by_weight("mutex")})
     every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []})
     every += all_guests() + counts_guests() + switched_guests()
     gone = hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)
@@ -269,11 +270,15 @@ CHOICES = ["spin", "mutex", "rwsem"]
 ALL = {name: dict.fromkeys(CHOICES, name) for name in ("stock", "shfl")}
 ALL["cfl"] = ALL["shfl"] | {"spin": "ron", "mutex": "cfl"}
 
+# How often a waiter of CFL's may be passed by those moved before it, and by newcomers, each.
+CFL_BYPASS = 1024
+
 
 def spin_guests():
     cpus, always = 16, "try=0 nest=0 irq=0 hold=32 pause=2"
     # Under RON each other CPU passes a waiter on its tour, once, and one of them has been told before that it is next.
-    orders = {"stock": FIRST_COME, "cna": NEAR, "shfl": NEAR, "ron": all_of(BY_ROUTE, within("most_passed", 1, cpus + LATE))}
+    orders = {"stock": FIRST_COME, "cna": NEAR, "shfl": NEAR, "ron": all_of(BY_ROUTE, within("most_passed", 1, cpus + LATE)),
+              "cfl": within("most_passed", 1, 2 * CFL_BYPASS + cpus)}
     every = []
     for choice, order in orders.items():
         torture, chosen = locktorture("spin_lock"), {"spin": choice}
@@ -282,7 +287,7 @@ def spin_guests():
         parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)],
                          chosen, chosen)
         every += [alone, parallel]
-    return every
+    return every + [Guest("cfl-shares", 8, 4, "single", by_weight("spin"), {"spin": "cfl"}, {"spin": "cfl"})]
 
 
 def sleeping_guests(lock, judged, own_tests, choices):
@@ -349,7 +354,7 @@ def counts_guests():
 def switched_guests():
     """Those whose spin lock is switched while they run: CPUs that take turns, since others meet code while it is patched."""
     always = "try=0 nest=0 irq=0 hold=32 pause=2"
-    cases = [Case(f"native count=1000 {settings}", within("switches", 32, 32), "beside switches 8")
+    cases = [Case(f"native count=1000 {settings}", within("switches", 40, 40), "beside switches 8")
              for settings in ("", always)]
     return [Guest("switched", 8, 4, "single", cases)]
 

@@ -14,8 +14,7 @@
  *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
  *
  * So a struct mutex is as large as stock's, and initialised by the same means. What else cfl knows of a lock is in one of
- * LEDGERS ledgers, by the mutex's address: those that share one are as one in what has been held, and by whom. What it knows
- * of a task's use is the task's (accounts.c).
+ * LEDGERS ledgers, by the mutex's address (ledgers.h). What it knows of a task's use is the task's (accounts.c).
  *
  * Promises: mutual exclusion. Order and bypass are core/shfl_mutex.h's and core/cfl_mutex.h's, with their default settings; the
  * shares of the time that cfl promises are those of groups, which are the cgroups of the cpu controller, by cpu.weight, and in
@@ -28,7 +27,6 @@
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
-#include <linux/hash.h>
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
@@ -143,7 +141,7 @@ static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than
 
 /* ---- CFL in a struct mutex ---- */
 
-#include "cfl_order.h"
+#include "ledgers.h"
 
 #define CFL_FRAME
 struct cfl {
@@ -163,18 +161,6 @@ struct cfl {
 static_assert(offsetof(struct cfl, state) == offsetof(struct shfl_mutex, state));
 static_assert(offsetof(struct cfl, tail) == offsetof(struct mutex, wait_list.next));
 static_assert(sizeof(struct cfl) <= sizeof(struct mutex), "no larger than stock's");
-
-#define LEDGER_BITS 8
-#define LEDGERS (1u << LEDGER_BITS)
-
-static struct {
-	struct cfl_ledger ledger;
-} ____cacheline_aligned ledgers[LEDGERS];
-
-static inline struct cfl_ledger *cfl_ledger(struct cfl *lock)
-{
-	return &ledgers[hash_ptr(lock, LEDGER_BITS)].ledger;
-}
 
 /* Always 0: nothing forks here. */
 static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)

@@ -3,7 +3,7 @@
  * Takes the place of Linux's kernel/locking/qspinlock.c: the same four bytes and the same fast paths, and of the slow path
  * the one that the boot parameter names:
  *
- *	poundlock.spin=stock|cna|shfl|ron
+ *	poundlock.spin=stock|cna|shfl|ron|cfl
  *
  * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word. A name that is
  * written to debugfs's poundlock/spin is the choice from then on. With poundlock.events, what the locks of this overlay do is
@@ -12,7 +12,7 @@
  * Of cna and shfl:
  *
  *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
- *         CPU + 1     context    unused   locked
+ *         CPU + 1     context    cfl's    locked
  *         ╰────── tail ─────╯
  *
  *   tail    the last in the queue, by the name of its node; 0: nobody waits
@@ -22,9 +22,10 @@
  *
  * Of ron the tail is the word of core/ron_shared.h: also 0 if nobody waits, and only then; but not who waits.
  *
- * Promises: mutual exclusion. Nobody passes the queue; in it the order, and its bound, is that of core/cna.h, core/shuffle.h and
- * core/ron_shared.h, but that who is next is decided one hand-over ahead. Waiters only pause. 4 bytes a lock; nodes, and slots, are
- * the CPU's, one for each context: a fifth that waits in the same CPU polls.
+ * Promises: mutual exclusion. Nobody passes the queue, but under cfl (cfl_qspinlock.h); in it the order, and its bound, is that of
+ * core/cna.h, core/shuffle.h, core/cfl_order.h and core/ron_shared.h, but that under ron who is next is decided one hand-over ahead.
+ * Waiters only pause. 4 bytes a lock; nodes, and slots, are the CPU's, one for each context: a fifth that waits in the same CPU
+ * polls.
  */
 /* The original, under another name. */
 #define queued_spin_lock_slowpath stock_spin_lock_slowpath
@@ -52,9 +53,11 @@
 static inline u16 w_name_of(const void *node);
 static inline void *w_named(u16 name);
 
+#define W_SHARES
 /* The world's functions, too: this is the one file of it in the kernel. */
 #include "world.c"
 
+#include "cfl_order.h"
 #include "cna.h"
 #include "ron_shared.h"
 #include "shuffle.h"
@@ -66,8 +69,10 @@ struct place {
 	union {
 		struct shfl_node shfl;
 		struct cna_node cna;
+		struct cfl_node cfl;
 	};
-	u16 name; /* its waiter writes it before it queues */
+	u32 limit; /* cfl's: of thefts, to who becomes the head; of who makes it that */
+	u16 name;  /* its waiter writes it before it queues */
 } ____cacheline_aligned;
 
 static DEFINE_PER_CPU_ALIGNED(struct place, places[MAX_NODES]);
@@ -85,6 +90,12 @@ static inline void *w_named(u16 name)
 	if (!name)
 		return NULL;
 	return per_cpu_ptr(&places[(tail & _Q_TAIL_IDX_MASK) >> _Q_TAIL_IDX_OFFSET], (tail >> _Q_TAIL_CPU_OFFSET) - 1);
+}
+
+/* Of this CPU's place @index. */
+static inline u16 name_of_place(int index)
+{
+	return (u16)(encode_tail(smp_processor_id(), index) >> _Q_TAIL_OFFSET);
 }
 
 /* ---- The word ---- */
@@ -113,7 +124,7 @@ static __always_inline void take_queued(struct qspinlock *lock,
 		/* The place is ours before it is written: a handler takes the next one. */
 		barrier();
 		place = this_cpu_ptr(&places[index]);
-		place->name = (u16)(encode_tail(smp_processor_id(), index) >> _Q_TAIL_OFFSET);
+		place->name = name_of_place(index);
 		if (!queued_spin_trylock(lock))
 			queued(lock, place);
 	}
@@ -180,6 +191,10 @@ static noinline void __lockfunc shfl_spin_lock_slowpath(struct qspinlock *lock, 
 	take_queued(lock, queue_by_shfl);
 }
 
+/* ---- CFL ---- */
+
+#include "cfl_qspinlock.h"
+
 /* ---- The choice ---- */
 
 DEFINE_STATIC_CALL(spin_slowpath, stock_spin_lock_slowpath);
@@ -196,10 +211,8 @@ static const struct {
 	const char *name;
 	void (*slowpath)(struct qspinlock *lock, u32 val);
 } choices[] = {
-	{"stock", stock_spin_lock_slowpath},
-	{"cna", cna_spin_lock_slowpath},
-	{"shfl", shfl_spin_lock_slowpath},
-	{"ron", ron_spin_lock_slowpath},
+	{"stock", stock_spin_lock_slowpath}, {"cna", cna_spin_lock_slowpath}, {"shfl", shfl_spin_lock_slowpath},
+	{"ron", ron_spin_lock_slowpath},     {"cfl", cfl_spin_lock_slowpath},
 };
 
 static unsigned int choice;
@@ -260,9 +273,15 @@ static void chosen_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 	READ_ONCE(chosen_slowpath)(lock, val);
 }
 
-/* The other CPUs do nothing, with interrupts off: a waiter has preemption off, so that there is none. */
+/*
+ * The other CPUs do nothing, with interrupts off: a waiter has preemption off, so that there is none. CFL's nodes say whether they
+ * are free, where CNA's have something else.
+ */
 static int switch_slowpath(void *slowpath)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu) memset(per_cpu_ptr(places, cpu), 0, sizeof(places));
 	WRITE_ONCE(chosen_slowpath, slowpath);
 	return 0;
 }
@@ -271,7 +290,7 @@ static int switch_slowpath(void *slowpath)
  * A static call cannot be changed while the machine is stopped, since that sleeps, nor under waiters: so it leads to a pointer for
  * as long as it takes, and what all waiters follow is changed at one moment.
  */
-static void switch_to(unsigned int wanted)
+static void switch_choice(unsigned int wanted)
 {
 	chosen_slowpath = choices[choice].slowpath;
 	static_call_update(spin_slowpath, chosen_spin_lock_slowpath);
@@ -299,7 +318,7 @@ static ssize_t spin_write(struct file *file, const char __user *from, size_t siz
 	if (wanted == ARRAY_SIZE(choices) || !can_use(wanted))
 		return -EINVAL;
 	mutex_lock(&switching);
-	switch_to(wanted);
+	switch_choice(wanted);
 	mutex_unlock(&switching);
 	return size;
 }

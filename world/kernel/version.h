@@ -28,25 +28,22 @@
 #include <linux/sched/cputime.h>
 #include <../kernel/sched/sched.h>
 
-/* The number of @task's group, small and reused; 0: it has none. Nothing else is kept of a group, which may be gone at once. */
+/*
+ * The number of @task's group, small and reused; 0: it has none. Nothing else is kept of a group, which may be gone at once.
+ * As below, preemption is off, as RCU's readers have it here: its functions may themselves need a spin lock.
+ */
 static inline u32 w_task_group(const struct task_struct *task)
 {
-	int number;
+	int number = READ_ONCE(task->sched_task_group)->css.id;
 
-	rcu_read_lock();
-	number = READ_ONCE(task->sched_task_group)->css.id;
-	rcu_read_unlock();
 	return number > 0 ? (u32)number : 0;
 }
 
 /* The weight of @task's group among the groups, 1,024 for a cpu.weight of 100. */
 static inline u32 w_task_group_weight(const struct task_struct *task)
 {
-	u32 weight;
+	u32 weight = (u32)scale_load_down(READ_ONCE(READ_ONCE(task->sched_task_group)->shares));
 
-	rcu_read_lock();
-	weight = (u32)scale_load_down(READ_ONCE(READ_ONCE(task->sched_task_group)->shares));
-	rcu_read_unlock();
 	return weight ? weight : W_NICE_0;
 }
 #else

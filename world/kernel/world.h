@@ -182,6 +182,8 @@ struct w_account {
 	u64 since;  /* when it was taken, while it is held; 0: not known */
 	u32 recent; /* the mean of the hold times lately */
 	u32 used;   /* the later, the larger */
+	/* What others have charged to it of the spin lock, of which a release cannot, and when they last did. */
+	W_ATOMIC(u64) billed, billed_at;
 };
 
 #define W_ACCOUNTS 8u
@@ -306,13 +308,15 @@ static inline struct w_account *w_account(const void *lock)
 }
 #endif
 
-#define w_weight() w_task_weight(get_current())
+/* A handler of interrupts is the kernel's own: it has no group, and weighs as much as nice 0, whomever it interrupts. */
+#define W_OF_TASK(otherwise, what) (interrupt_context_level() ? (otherwise) : what(get_current()))
+#define w_weight() W_OF_TASK(W_NICE_0, w_task_weight)
 #define w_self_id() ((uint32_t)get_current()->pid + 1)
 
 /* Their numbers are ints. Only of the thread's own is the weight asked for. */
 #define W_GROUPS (1u << 31)
-#define w_group() w_task_group(get_current())
-#define w_group_weight(group) ((void)(group), w_task_group_weight(get_current()))
+#define w_group() W_OF_TASK(0u, w_task_group)
+#define w_group_weight(group) ((void)(group), W_OF_TASK(W_NICE_0, w_task_group_weight))
 
 /* ---- Where and when ---- */
 

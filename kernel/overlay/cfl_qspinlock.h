@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * CFL around the kernel's word (qspinlock.c, which includes this): core/cfl_order.h's queue and order, of groups, which are the
+ * cgroups of the cpu controller, by cpu.weight, and in a group of its tasks, by nice. Handlers of interrupts are of no group.
+ *
+ * A release is a store that is inlined everywhere, and charges nothing. So the next holder does: who takes the word through
+ * the slow path says in the word that it did (SIGNED), and in the lock's `hold` who it is; and the head of the queue, which becomes
+ * that as the hold begins, charges it when it sees the word become free. A hold that began in the fast path is nobody's, and one
+ * that nobody waited for at first costs what was waited for.
+ *
+ * With two tasks there is one waiter, and no order; and of few, one that is owed more than every other turn comes back behind
+ * a head that no shuffler moves. So there is stealing, as in core/cfl_spin.h, but only when the head allows it:
+ *
+ *   bits  31 .. 16   15 .. 9   8      7 .. 0
+ *          tail      unused    OPEN   0, LOCKED, or LOCKED|SIGNED
+ *
+ *   OPEN  legal to set by the head if the lock is free, to clear by a thief or the head, as it takes the lock
+ *
+ *   tail|LOCKED.. ──release──▶ tail ──head──▶ tail|LOCKED|SIGNED
+ *                               │ head, having charged                          ▲            ▲
+ *                               ╰──────────▶ tail|OPEN ──newcomer that is owed──╯            │
+ *                                              ╰──head, when it has waited for that──────────╯
+ *
+ * The head opens the lock if the last holder is owed more, once it has charged that, and for no longer than its hold took. A
+ * newcomer that finds the lock free behind a queue waits for what the head does: it is usually the last holder.
+ *
+ * Promises: as core/cfl_spin.h, with the default settings: a waiter is passed by at most `bypass` others that are moved before it
+ * and by as many thieves, of which each passes one head that allowed it. What two locks that share a ledger write at once may
+ * be lost: a charge, never more.
+ */
+#ifndef POUNDLOCK_KERNEL_CFL_QSPINLOCK_H
+#define POUNDLOCK_KERNEL_CFL_QSPINLOCK_H
+
+struct cfl {
+	struct qspinlock word;
+};
+
+#include "ledgers.h"
+
+#define SIGNED (_Q_LOCKED_VAL << 1)
+#define TAKEN (_Q_LOCKED_VAL | SIGNED)
+#define OPEN _Q_PENDING_VAL
+
+/* Of a lock that was taken in the slow path: by whom. The holder's; then the head's. */
+struct hold {
+	const struct cfl *lock; /* another one, if that has the same ledger */
+	struct w_account *account;
+	u32 weight; /* the task's */
+	struct cfl_payer payer;
+} ____cacheline_aligned;
+
+static struct hold holds[LEDGERS];
+
+/* How many wait, by group, of the locks that share a ledger. */
+static struct {
+	atomic_t waiters[CFL_GROUPS];
+} ____cacheline_aligned waiting_groups[LEDGERS];
+
+static inline struct hold *hold_of(const struct cfl *lock)
+{
+	return &holds[ledger_of(lock)];
+}
+
+/* ---- Charging ---- */
+
+/* As the new holder, begins the hold: in the task's name. */
+static inline void cfl_sign(struct cfl *lock, struct cfl_arrival arrival)
+{
+	struct hold *hold = hold_of(lock);
+
+	cfl_begin_group(lock, arrival);
+	WRITE_ONCE(hold->lock, lock);
+	WRITE_ONCE(hold->account, w_account(lock));
+	WRITE_ONCE(hold->weight, w_weight());
+	WRITE_ONCE(hold->payer.group, w_group());
+	WRITE_ONCE(hold->payer.weight, w_group_weight(w_group()));
+	WRITE_ONCE(hold->payer.domain, w_domain());
+	WRITE_ONCE(hold->payer.held, arrival.held);
+}
+
+/*
+ * Notes which group that waits has had least. What a shuffler noted of that is old when thefts follow one another: the queue
+ * stays as it is meanwhile, and the thieves' group is soon ahead of one that waits behind the head.
+ */
+static inline void cfl_note_due(struct cfl *lock)
+{
+	struct cfl_ledger *ledger = cfl_ledger(lock);
+	const atomic_t *waiters = waiting_groups[ledger_of(lock)].waiters;
+	u32 group, due = CFL_GROUPS;
+
+	/* relaxed, both: times that may be a little old; nothing but the order depends on them */
+	for (group = 0; group < CFL_GROUPS; group++)
+		if (atomic_read(&waiters[group]) &&
+		    (due == CFL_GROUPS || w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[due])))
+			due = group;
+	if (due < CFL_GROUPS)
+		/* relaxed: as above */
+		w_store_relaxed(&ledger->due, due);
+}
+
+/*
+ * As the head that sees the end of a hold that was signed, charges it from @since on, by its own clock, which need not agree with
+ * the holder's: for how long that was. 0: whose it was is lost.
+ */
+static inline u64 cfl_bill(struct cfl *lock, u64 since)
+{
+	struct hold *hold = hold_of(lock);
+	u64 now = w_now(), time = hold_time(since, now), cost;
+	struct w_account *account = READ_ONCE(hold->account);
+	struct cfl_payer payer;
+
+	if (READ_ONCE(hold->lock) != lock)
+		return 0;
+	cost = hold_virtual(time, READ_ONCE(hold->weight));
+	payer.group = READ_ONCE(hold->payer.group);
+	payer.weight = READ_ONCE(hold->payer.weight);
+	payer.domain = READ_ONCE(hold->payer.domain);
+	payer.held = READ_ONCE(hold->payer.held) + cost;
+	if (READ_ONCE(account->lock) == lock) {
+		/* relaxed, both: its owner reads them when it next comes */
+		(void)w_fetch_add_relaxed(&account->billed, cost);
+		w_store_relaxed(&account->billed_at, now);
+	}
+	cfl_note_due(lock);
+	cfl_charge_to(lock, payer, time, now);
+	return time;
+}
+
+/* As a newcomer, notes in its account what it was charged, and arrives. */
+static inline struct cfl_arrival cfl_arrive_billed(struct cfl *lock)
+{
+	struct w_account *account = w_account(lock);
+
+	/* relaxed, both: sums that may come late */
+	account->held += w_exchange_relaxed(&account->billed, 0);
+	account->until = w_load_relaxed(&account->billed_at);
+	return cfl_arrive(lock, w_now());
+}
+
+/* ---- Stealing ---- */
+
+/* As a newcomer that finds @lock free behind a queue, waits for what the head does, which is at once; but not for long. */
+static inline void cfl_await_head(struct cfl *lock)
+{
+	/* acquire: pairs with the release of cfl_open(): what the head has charged */
+	(void)w_wait_acquire(&lock->word.val.counter, !(VAL & _Q_TAIL_MASK) || VAL & _Q_LOCKED_PENDING_MASK, W_BRIEF,
+			     NULL);
+}
+
+/* Takes @lock, if its head allows it and the task is owed it. */
+static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
+{
+	u16 seen = OPEN;
+
+	if (READ_ONCE(lock->word.locked_pending) != OPEN ||
+	    !cfl_is_owed(lock, arrival.group, arrival.domain, arrival.held))
+		return false;
+	/* acquire: pairs with the release of cfl_open(); the last holder's critical section */
+	if (!try_cmpxchg_acquire(&lock->word.locked_pending, &seen, TAKEN))
+		return false;
+	/* relaxed: a count */
+	(void)w_fetch_add_relaxed(&cfl_ledger(lock)->thefts, 1);
+	w_event(steal);
+	cfl_sign(lock, arrival);
+	return true;
+}
+
+/*
+ * As the head, which has charged a hold of @time, opens the free @lock to whom is owed it, if that may be the last holder, for
+ * so long at most, and until there were @limit thefts. Whether it did: then somebody may have come.
+ */
+static inline bool cfl_open(struct cfl *lock, u64 time, u32 limit)
+{
+	struct cfl_ledger *ledger = cfl_ledger(lock);
+	struct w_deadline deadline;
+
+	/* relaxed, both: hints; but of this lock all thefts so far are counted */
+	if (!time || !w_load_relaxed(&ledger->back) || (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 ||
+	    cfl_skips(ledger))
+		return false;
+	deadline = w_deadline_at(w_now() + time);
+	/* release: pairs with the acquires of cfl_await_head() and cfl_steal() */
+	smp_store_release(&lock->word.pending, OPEN >> _Q_PENDING_OFFSET);
+	cfl_gave_way(ledger, w_wait_acquire(&lock->word.locked_pending, VAL != OPEN, W_BRIEF, &deadline) != OPEN);
+	return true;
+}
+
+/* ---- The queue ---- */
+
+/* A waiter's place that nobody looks at any more; NULL: there is none. */
+static inline struct place *cfl_claim_place(void)
+{
+	unsigned int index;
+	struct place *place;
+	u32 seen;
+
+	for (index = 0; index < MAX_NODES; index++) {
+		place = this_cpu_ptr(&places[index]);
+		seen = SHFL_FREE;
+		/* acquire: pairs with the release of node_free(): its last user is done with it, and who looked at it */
+		if (try_cmpxchg_acquire(&place->cfl.node.status, &seen, SHFL_WAITING)) {
+			place->name = name_of_place(index);
+			return place;
+		}
+	}
+	return NULL;
+}
+
+/* A head that takes the lock. */
+struct cfl_head {
+	struct cfl *lock;
+	u32 limit; /* of thefts */
+};
+
+/* As the head's node leaves the queue, cfl_part() and what else the next one is to know. */
+static inline bool cfl_part_limited(void *context, struct shfl_node *next)
+{
+	const struct cfl_head *head = context;
+
+	container_of(next, struct place, cfl.node)->limit = head->limit;
+	return cfl_part(head->lock, next);
+}
+
+/* As the head of the queue, takes its lock. @is_signed: whether the hold before was. */
+static inline void cfl_take_as_head(struct cfl_head head, struct cfl_node *node, bool is_signed,
+				    struct cfl_policy policy)
+{
+	struct qspinlock *word = &head.lock->word;
+	const struct shfl_stop stop = {(u32 *)&word->val.counter, _Q_LOCKED_MASK, 0};
+	u64 since;
+	u16 seen;
+
+	do {
+		/* The hold that we wait for has just begun; or we have come, to an empty queue. */
+		since = w_now();
+		if (READ_ONCE(word->locked) && shfl_head_shuffles(&node->node))
+			cfl_shuffle(head.lock, node, stop, true, false, policy);
+		(void)smp_cond_load_acquire(&word->locked, !VAL);
+		seen = is_signed && cfl_open(head.lock, cfl_bill(head.lock, since), head.limit) ? OPEN : 0;
+		/* Next time it is a thief's. */
+		is_signed = true;
+		/* acquire: as that above, of a thief's critical section */
+	} while (!try_cmpxchg_acquire(&word->locked_pending, &seen, TAKEN));
+}
+
+static noinline void cfl_queue(struct cfl *lock, struct place *place, struct cfl_arrival arrival)
+{
+#define SET(lock, key, otherwise, ...) .key = (otherwise),
+	const struct cfl_policy policy = {.wait = WAIT_SPIN, CFL_SETTINGS(SET, cfl)};
+#undef SET
+	struct cfl_head head = {lock, arrival.thefts + policy.bypass};
+	atomic_t *waiters = &waiting_groups[ledger_of(lock)].waiters[arrival.group];
+	bool is_signed = true, slept = false;
+
+	/* relaxed: the tail publishes it */
+	w_store_relaxed(&place->cfl.before, NULL);
+	atomic_inc(waiters);
+	place->cfl.node.where = arrival.group * CFL_DOMAINS + arrival.domain;
+	if (shfl_enter(&lock->word.tail, &place->cfl.node, cfl_units(arrival.held))) {
+		is_signed = READ_ONCE(lock->word.locked) & SIGNED;
+		cfl_announce_alone(lock, &place->cfl.node);
+	} else {
+		(void)cfl_wait_turn(lock, &place->cfl, policy, NULL, &slept);
+	}
+	/* One that was brought forward lets no more pass those that it passed. */
+	if (place->cfl.node.where & CFL_BROUGHT)
+		head.limit = place->limit;
+	cfl_take_as_head(head, &place->cfl, is_signed, policy);
+	atomic_dec(waiters);
+	(void)shfl_leave_by(&lock->word.tail, &place->cfl.node, WAIT_SPIN, cfl_part_limited, &head);
+	cfl_sign(lock, arrival);
+}
+
+static noinline void __lockfunc cfl_spin_lock_slowpath(struct qspinlock *word, u32 val)
+{
+	struct cfl *lock = (struct cfl *)word;
+	struct cfl_arrival arrival;
+	struct place *place;
+
+	lockevent_inc(lock_slowpath);
+	trace_contention_begin(lock, LCB_F_SPIN);
+	cfl_await_head(lock);
+	arrival = cfl_arrive_billed(lock);
+	if (cfl_steal(lock, arrival))
+		goto taken;
+	while (!(place = cfl_claim_place())) {
+		lockevent_inc(lock_no_node);
+		if (queued_spin_trylock(word))
+			goto taken;
+		cpu_relax();
+	}
+	cfl_queue(lock, place, arrival);
+taken:
+	trace_contention_end(lock, 0);
+}
+
+#endif
