@@ -30,7 +30,7 @@ and for each of poundlock.rwsem
 
 and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and rwsem show their order and whom they wake up. With all
 of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
-`hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl, and cfl with RON as the spin lock; in `hotplug-ron` RON alone is.
+`hotplug-CHOICE` CPUs go offline and come back while all three are: stock, shfl, and cfl with RON as the spin lock; in `hotplug-ron` and `hotplug-cfl-spin` the spin lock alone is.
 With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which the stock locks, ShflLocks, and CFL with RON have to
 do all of it in silence: checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan, kcsan-cfl and -parallel of both. With
 --exact, exact-8, exact-16, exact-32, and with --own exact-CHOICE: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
@@ -254,7 +254,8 @@ def own_guests():
     every += all_guests() + counts_guests() + switched_guests()
     gone = hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)
     every += [Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen, chosen) for name, chosen in ALL.items()]
-    every.append(Guest("hotplug-ron", HOTPLUG_CPUS, 4, "single", hotplug_cases(["native"], [], 2), *[{"spin": "ron"}] * 2))
+    every += [Guest(name, HOTPLUG_CPUS, 4, "single", hotplug_cases(["native"], [], 2), *[{"spin": choice}] * 2)
+              for name, choice in (("hotplug-ron", "ron"), ("hotplug-cfl-spin", "cfl"))]
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
