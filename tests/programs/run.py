@@ -296,7 +296,7 @@ def programs_of(percent):
         linker(),
         transcoder(part(600)),
         checked("leveldb", "/usr/bin/python3", str(HERE / "leveldb_threads.py"), str(percent)),
-        Server("redis", redis_load.command, lambda path: redis_load.load(path, part(8000)), slow=True),
+        Server("redis", redis_load.command, lambda path: redis_load.load(path, part(160000)), slow=True),
         Server(
             "mariadb",
             database.command,
