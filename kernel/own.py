@@ -116,6 +116,7 @@ def configuration(variant):
     return config, cache() / f"objects-{known_by}"
 
 
+@functools.cache
 def build(variant):
     """The kernel, built if it is not yet."""
     unpacked, version = sources()

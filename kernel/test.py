@@ -193,9 +193,13 @@ class Guest:
     nodes: int
     thread: str
     cases: list = field(default_factory=list)
-    # poundlock.NAME: what it is set to, and which choice the kernel then says that it uses.
+    # poundlock.NAME: what it is set to, and which choice the kernel then says that it uses, if another one.
     sets: dict = field(default_factory=dict)
-    uses: dict = field(default_factory=dict)
+    uses: dict = None
+
+    def __post_init__(self):
+        if self.uses is None:
+            self.uses = self.sets
 
     @property
     def counts(self):
@@ -207,6 +211,9 @@ class Guest:
         """Whether the kernel is one that looks for data races."""
         return any(case.command == "races" for case in self.cases)
 
+
+# Of a run: threads that do nothing but take the lock, so that it is always contended.
+ALWAYS = "try=0 nest=0 irq=0 hold=32 pause=2"
 
 # A spinning waiter that does not pause keeps an emulated CPU for its whole slice.
 PAUSES = {"tas": "backoff=8"}
@@ -253,7 +260,7 @@ def own_guests():
     every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []})
     every += all_guests() + counts_guests() + switched_guests()
     gone = [locktorture("spin_lock"), *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)]
-    every += [Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen, chosen) for name, chosen in ALL.items()]
+    every += [Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen) for name, chosen in ALL.items()]
     # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
@@ -275,19 +282,18 @@ CFL_BYPASS = 1024
 
 
 def spin_guests():
-    cpus, always = 16, "try=0 nest=0 irq=0 hold=32 pause=2"
+    cpus = 16
     # Under RON each other CPU passes a waiter on its tour, once, and one of them has been told before that it is next.
     orders = {"stock": FIRST_COME, "cna": NEAR, "shfl": NEAR, "ron": all_of(BY_ROUTE, within("most_passed", 1, cpus + LATE)),
               "cfl": within("most_passed", 1, 2 * CFL_BYPASS + cpus)}
     every = []
     for choice, order in orders.items():
         torture, chosen = locktorture("spin_lock"), {"spin": choice}
-        alone = Guest(choice, cpus, 2, "single", [torture, *files(16, 30)], chosen, chosen)
-        alone.cases += [Case("native count=400", is_sound), Case(f"native count=500 {always}", order)]
-        parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)],
-                         chosen, chosen)
+        alone = Guest(choice, cpus, 2, "single", [torture, *files(16, 30)], chosen)
+        alone.cases += [Case("native count=400", is_sound), Case(f"native count=500 {ALWAYS}", order)]
+        parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)], chosen)
         every += [alone, parallel]
-    return every + [Guest("cfl-shares", 8, 4, "single", by_weight("spin"), {"spin": "cfl"}, {"spin": "cfl"})]
+    return every + [Guest("cfl-shares", 8, 4, "single", by_weight("spin"), {"spin": "cfl"})]
 
 
 def sleeping_guests(lock, judged, own_tests, choices):
@@ -298,24 +304,23 @@ def sleeping_guests(lock, judged, own_tests, choices):
         chosen = {lock: choice}
         # More threads than CPUs, which interrupt each other.
         torture = Case(f"native:{lock} count=300 threads=24", judged)
-        every.append(Guest(f"{lock}-{choice}", 8, 4, "single", [torture, *own_tests, *more, *files(16, 60)], chosen, chosen))
+        every.append(Guest(f"{lock}-{choice}", 8, 4, "single", [torture, *own_tests, *more, *files(16, 60)], chosen))
         torture = Case(f"native:{lock} count=3000 threads=6", judged)
-        every.append(Guest(f"{lock}-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen, chosen))
+        every.append(Guest(f"{lock}-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen))
     return every
 
 
 def exact_guests():
     """Those whose counts are compared with those recorded. Few turns: QEMU is slow there."""
-    always = "try=0 nest=0 irq=0 hold=32 pause=2"
     names = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
-    cases = [Case(f"{lock} count=50 {always}", is_sound) for lock in names]
+    cases = [Case(f"{lock} count=50 {ALWAYS}", is_sound) for lock in names]
     return [Guest(f"exact-{cpus}", cpus, nodes, "single", cases) for cpus, nodes in ((8, 2), (16, 2), (32, 4))]
 
 
 def own_exact_guests():
     """The same of the kernel's own spin lock. A kernel of ours is another one after each change, so that nothing is recorded of it."""
-    cases = [Case("native count=50 try=0 nest=0 irq=0 hold=32 pause=2", is_sound)]
-    return [Guest(f"exact-{choice}", 16, 2, "single", cases, *[{"spin": choice}] * 2) for choice in ("stock", "cna", "shfl", "ron")]
+    cases = [Case(f"native count=50 {ALWAYS}", is_sound)]
+    return [Guest(f"exact-{choice}", 16, 2, "single", cases, {"spin": choice}) for choice in ("stock", "cna", "shfl", "ron")]
 
 
 def all_guests():
@@ -323,8 +328,8 @@ def all_guests():
     chosen = ALL["shfl"]
     cases = [Case("native count=2000", is_sound), Case("native:mutex count=300 threads=24", INTERRUPTED),
              Case("native:rwsem count=300 threads=24", SHARED)]
-    return [Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen, chosen),
-            Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen, chosen)]
+    return [Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen),
+            Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen)]
 
 
 def files(threads, count):
@@ -341,7 +346,7 @@ def counts_guests():
     spinning, sleeping = ("try=0 nest=0 signal=0 hold=32 pause=2 " + more for more in ("stay=0 threads=16", "threads=48"))
     loads = {f"mutex {spinning}": some, f"mutex {sleeping}": some, f"rwsem reads=0 {spinning}": near,
              f"rwsem reads=0 {sleeping}": some, f"rwsem {spinning}": None, f"rwsem {sleeping}": None}
-    stock, shfl = [Guest(f"counts-{name}", 16, 2, "single", [], ALL[name], ALL[name]) for name in ("stock", "shfl")]
+    stock, shfl = [Guest(f"counts-{name}", 16, 2, "single", [], ALL[name]) for name in ("stock", "shfl")]
     for load, bounds in loads.items():
         run = "native:{} count=200 {}".format(*load.split(" ", 1))
         judges = [within("park", 1, 10**9), within("wake_late", 1, 10**9)] if sleeping in load else []
@@ -353,9 +358,8 @@ def counts_guests():
 
 def switched_guests():
     """Those whose spin lock is switched while they run: CPUs that take turns, since others meet code while it is patched."""
-    always = "try=0 nest=0 irq=0 hold=32 pause=2"
     cases = [Case(f"native count=1000 {settings}", within("switches", 40, 40), "beside switches 8")
-             for settings in ("", always)]
+             for settings in ("", ALWAYS)]
     return [Guest("switched", 8, 4, "single", cases)]
 
 
@@ -366,7 +370,7 @@ def checked_guests():
     cases = [Case("native:mutex count=100 threads=16", INTERRUPTED), Case("native:rwsem count=100 threads=16", SHARED),
              locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20),
              *hotplug_cases([], ["native:mutex", "native:rwsem"], 1)]
-    return [Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen, chosen)
+    return [Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen)
             for name, chosen in ALL.items()]
 
 
@@ -402,31 +406,30 @@ def kcsan_guests(names):
     every = []
     for name, chosen in list(ALL.items())[1:]:
         cases = [broken, *own_locks, *locks_of_module] if name == "shfl" else own_locks
-        every += [Guest(f"kcsan-{name}", 4, 2, "single", cases, chosen, chosen),
-                  Guest(f"kcsan-{name}-parallel", 2, 2, "multi", own_locks, chosen, chosen)]
+        every += [Guest(f"kcsan-{name}", 4, 2, "single", cases, chosen),
+                  Guest(f"kcsan-{name}-parallel", 2, 2, "multi", own_locks, chosen)]
     return every
 
 
 def order_cases(cpus):
     """Locks that are always contended. A waiter is passed by those before it, and by as many more as it comes late."""
-    always = "try=0 nest=0 irq=0 hold=32 pause=2"
     queue = 2 * cpus
     return [
-        Case(f"mcs count=500 {always}", FIRST_COME),
-        Case(f"ticket count=500 {always}", FIRST_COME),
-        Case(f"cna count=500 {always}", NEAR),
-        Case(f"shfl_spin count=500 {always}", NEAR),
-        *[Case(f"{name} count=500 {always}", BY_ROUTE) for name in ("ron", "ron_shared")],
-        Case(f"mcs count=200 {always}", within("most_passed", 1, queue)),
-        Case(f"ticket count=200 {always}", within("most_passed", 1, queue)),
-        Case(f"clh count=200 {always}", within("most_passed", 1, queue)),
+        Case(f"mcs count=500 {ALWAYS}", FIRST_COME),
+        Case(f"ticket count=500 {ALWAYS}", FIRST_COME),
+        Case(f"cna count=500 {ALWAYS}", NEAR),
+        Case(f"shfl_spin count=500 {ALWAYS}", NEAR),
+        *[Case(f"{name} count=500 {ALWAYS}", BY_ROUTE) for name in ("ron", "ron_shared")],
+        Case(f"mcs count=200 {ALWAYS}", within("most_passed", 1, queue)),
+        Case(f"ticket count=200 {ALWAYS}", within("most_passed", 1, queue)),
+        Case(f"clh count=200 {ALWAYS}", within("most_passed", 1, queue)),
         # These pass waiters, and stop where they are told to: so much that the next two say something.
-        Case(f"cna count=300 {always} reduction=0", within("most_passed", 4 * queue, 10**9)),
-        Case(f"cna count=300 {always} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)),
-        Case(f"shfl_spin count=300 {always} batch=20", within("most_passed", 1, 20 + queue)),
+        Case(f"cna count=300 {ALWAYS} reduction=0", within("most_passed", 4 * queue, 10**9)),
+        Case(f"cna count=300 {ALWAYS} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)),
+        Case(f"shfl_spin count=300 {ALWAYS} batch=20", within("most_passed", 1, 20 + queue)),
         # Of sleepers: patience=0 closes the lock to newcomers, so that what passes a waiter are those before it and its batch.
-        Case(f"park:shfl_mutex count=200 {always} stay=0", within("most_passed", 4 * queue, 10**9)),
-        Case(f"park:shfl_mutex count=200 {always} stay=0 patience=0 batch=20", within("most_passed", 1, 20 + 2 * queue)),
+        Case(f"park:shfl_mutex count=200 {ALWAYS} stay=0", within("most_passed", 4 * queue, 10**9)),
+        Case(f"park:shfl_mutex count=200 {ALWAYS} stay=0 patience=0 batch=20", within("most_passed", 1, 20 + 2 * queue)),
     ]
 
 
@@ -440,6 +443,10 @@ def output(command, **more):
 def is_installed(package):
     found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True)
     return found.stdout == "installed"
+
+
+def missing(packages):
+    return [package for package in packages if not is_installed(package)]
 
 
 def release():
@@ -708,14 +715,12 @@ def main():
             parser.error(f"there is no guest '{min(unknown)}'")
         every = [[guest for guest in some if guest.name in arguments.only] for some in every]
     stock, owned, checked, raced, exacts, owned_exacts = every
-    lacking = [package for package in own.PACKAGES if not is_installed(package)]
-    if arguments.if_possible and owned and lacking:
+    if arguments.if_possible and owned and (lacking := missing(own.PACKAGES)):
         print(f"kernel: skipped {', '.join(guest.name for guest in owned)}: not installed: {' '.join(lacking)}")
         owned = []
     needed = PACKAGES + (own.PACKAGES if owned or checked or raced or owned_exacts else [])
-    lacking = [package for package in needed if not is_installed(package)]
     try:
-        if lacking:
+        if lacking := missing(needed):
             raise Failure(f"not installed: {' '.join(lacking)}")
         name = release()
         image = kernel_image(name)

@@ -9,6 +9,7 @@ meet on a few keys, so that its threads contend. Every answer is compared with t
   - the shared counters end at exactly the number of increments, the shared log at one mark per append.
 """
 
+import functools
 import multiprocessing
 import os
 import re
@@ -114,8 +115,7 @@ def append(connection, index):
     connection.expect(b"STORED\r\n")
 
 
-def use(path, index, rounds):
-    """What went wrong, or None."""
+def use(path, rounds, index):
     connection = Connection(path)
     try:
         for number in range(rounds):
@@ -125,10 +125,9 @@ def use(path, index, rounds):
             if number < APPENDS:
                 append(connection, index)
     except (Wrong, OSError) as failure:
-        return f"connection {index}: {failure}"
+        raise Wrong(f"connection {index}: {failure}") from failure
     finally:
         connection.close()
-    return None
 
 
 def prepare(connection):
@@ -156,8 +155,6 @@ def load(path, rounds=ROUNDS):
     prepare(first)
     # Processes, since threads of one interpreter would mostly wait for each other, not for the server.
     with ProcessPoolExecutor(CONNECTIONS, multiprocessing.get_context("fork")) as clients:
-        failures = list(clients.map(use, [path] * CONNECTIONS, range(CONNECTIONS), [rounds] * CONNECTIONS))
-    for failure in filter(None, failures):
-        raise Wrong(failure)
+        list(clients.map(functools.partial(use, path, rounds), range(CONNECTIONS)))  # raises what one of them did
     check_totals(first, rounds)
     first.close()
