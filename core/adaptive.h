@@ -16,8 +16,8 @@
  *
  * Promises: mutual exclusion. Spinners and newcomers pass sleepers; the first sleeper is passed by nobody once it was
  * woken in vain; the sleepers are first come, first served. Blocking under wait=park; the others only spin. 28 bytes a lock
- * in a frame of 32, of which the embedder has 4; a waiter has a node of the pool while it spins, and one on its stack while
- * it sleeps; a holder none. Atomic read-modify-writes: 2 uncontended.
+ * in a frame of 32, of which the embedder has 4; a waiter has a node of the pool while it spins, and another one while it
+ * sleeps; a holder none. Atomic read-modify-writes: 2 uncontended.
  *
  *   word = LOCKED | WAITERS | HANDOFF | RELEASING | number
  *     LOCKED   legal to set by anybody if neither it nor HANDOFF is, by the first sleeper if it is not set
@@ -43,9 +43,12 @@
 #define ADAPTIVE_RELEASING 8u
 #define ADAPTIVE_NUMBER 16u
 
-/* A sleeper, on its own stack. */
+/* A sleeper's status; 0: the node is free. WOKEN: by the holder, with the list locked. */
+#define ADAPTIVE_ASLEEP 1u
+#define ADAPTIVE_WOKEN 2u
+
 struct adaptive_waiter {
-	W_ATOMIC(uint32_t) woken;
+	W_ATOMIC(uint32_t) status;
 	struct adaptive_waiter *next;
 };
 
@@ -210,6 +213,7 @@ static inline void adaptive_end_sleep(struct adaptive *lock, struct adaptive_wai
 		/* relaxed: nobody is there to be woken */
 		(void)w_fetch_and_relaxed(&lock->word, ~ADAPTIVE_WAITERS);
 	adaptive_list_unlock(lock);
+	node_free(&waiter->status);
 }
 
 /* Sleeps until a release has marked @waiter, or to the deadline. The list is locked before and after. */
@@ -217,10 +221,10 @@ static inline void adaptive_park(struct adaptive *lock, struct adaptive_waiter *
 				 const struct w_deadline *deadline)
 {
 	/* relaxed: with the list locked */
-	w_store_relaxed(&waiter->woken, 0);
+	w_store_relaxed(&waiter->status, ADAPTIVE_ASLEEP);
 	adaptive_list_unlock(lock);
 	w_event(park);
-	w_park(&waiter->woken, 0, deadline);
+	w_park(&waiter->status, ADAPTIVE_ASLEEP, deadline);
 	adaptive_list_lock(lock);
 }
 
@@ -244,32 +248,32 @@ static inline uint32_t adaptive_undo(struct adaptive *lock, struct adaptive_wait
 /* Sleeps for @lock. False if the deadline has passed. */
 static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline *deadline)
 {
-	struct adaptive_waiter waiter;
+	struct adaptive_waiter on_stack, *waiter = w_waiter_node(&on_stack, false);
 	uint32_t handoff = 0;
 	enum adaptive_turn turn;
 	bool expired = false;
 
 	/* relaxed: the list's lock publishes it */
-	w_store_relaxed(&waiter.woken, 0);
+	w_store_relaxed(&waiter->status, ADAPTIVE_ASLEEP);
 	adaptive_list_lock(lock);
-	adaptive_append(lock, &waiter);
+	adaptive_append(lock, waiter);
 	for (;;) {
 		if (expired)
-			turn = adaptive_try_turn(lock, &waiter, 0, adaptive_undo(lock, &waiter));
+			turn = adaptive_try_turn(lock, waiter, 0, adaptive_undo(lock, waiter));
 		else
-			turn = adaptive_try_turn(lock, &waiter, ADAPTIVE_WAITERS | handoff, 0);
+			turn = adaptive_try_turn(lock, waiter, ADAPTIVE_WAITERS | handoff, 0);
 		if (turn == ADAPTIVE_TAKEN || (turn == ADAPTIVE_HELD && expired))
 			break;
 		if (turn == ADAPTIVE_HELD) {
-			adaptive_park(lock, &waiter, deadline);
+			adaptive_park(lock, waiter, deadline);
 			expired = w_expired(deadline);
 			/* relaxed: with the list locked */
-			handoff = w_load_relaxed(&waiter.woken) ? ADAPTIVE_HANDOFF : handoff;
+			handoff = w_load_relaxed(&waiter->status) == ADAPTIVE_WOKEN ? ADAPTIVE_HANDOFF : handoff;
 		} else {
 			adaptive_await_release(lock);
 		}
 	}
-	adaptive_end_sleep(lock, &waiter, turn == ADAPTIVE_TAKEN);
+	adaptive_end_sleep(lock, waiter, turn == ADAPTIVE_TAKEN);
 	return turn == ADAPTIVE_TAKEN;
 }
 
@@ -306,9 +310,9 @@ static inline W_ATOMIC(uint32_t) *adaptive_mark_first(struct adaptive *lock)
 	first = lock->last ? lock->last->next : NULL;
 	if (first)
 		/* relaxed: it is looked at with the list locked, or asleep */
-		w_store_relaxed(&first->woken, 1);
+		w_store_relaxed(&first->status, ADAPTIVE_WOKEN);
 	adaptive_list_unlock(lock);
-	return first ? &first->woken : NULL;
+	return first ? &first->status : NULL;
 }
 
 /* Releases @lock, which is held and may have sleepers. */

@@ -10,6 +10,9 @@
  *  - A writer that is about to wait says so first: as long as one does readers neither enter by the bias nor give it.
  *    In the paper, where only the writer that has the lock under it takes the bias back, readers that keep entering
  *    without that pass it for as long as it waits; and a reader inside gives the bias though a writer waits for it.
+ *  - An entry names the bias by which its reader entered, not the lock: whenever the bias is given it gets a number of its
+ *    own. A lock may be initialised again, or another one made in its memory, without destroying the first: readers that
+ *    the first never let go, whose guards were forgotten or whose threads a fork did not copy, are none of the new one's.
  *  - A revoking writer may sleep until the reader of an entry leaves, or give up at a deadline; the bias then stays.
  *  - The fences that the paper leaves to x86's atomic instructions are written.
  *
@@ -19,19 +22,19 @@
  * under it, which has 24 at most; of the lock's waiters and holders no more. Atomic read-modify-writes of a reader: 2 and
  * a fence, none of them on the lock's own memory; of a writer: those of the lock under it, 2 more if it waits or revokes.
  *
- * state = writers that wait or walk << 1 | BIASED. Readers enter by the bias while it is 1
+ * state = the bias's number << 23 | writers that wait or walk << 1 | BIASED. Readers enter by the bias while no writer waits
  *
- *   0 ──reader, inside the lock under it──▶ BIASED ──writer──▶ BIASED + 1 writer ──writer, inside it, after the walk──▶ 0
+ *   0 ──reader, inside the lock under it──▶ n, BIASED ──writer──▶ n, BIASED, 1 writer ──writer, inside it, after the walk──▶ 0
  *                                             ▲                   │
  *                                             └──────deadline─────┘
  *   any ──writer that is about to wait──▶ any + 1 writer ──it is inside the lock under it, or its deadline──▶ any
  *
- * An entry, of lock L and thread T, as lock, reader:
+ * An entry, of bias B and thread T, as bias, reader. While one of B is inside, its lock's state has B's number and BIASED:
  *
- *   0, 0 ──T──▶ L, 0 ──state is BIASED──▶ L, T ──whoever leaves──▶ L, T|CLAIMED ──▶ L, 0 ──▶ 0, 0
- *                 └──state is not──▶ 0, 0  │ ▲                      │    ▲
- *                                          │ └──depth was not 0─────┘    │ then unpark
- *                                          └─────writer──▶ L, T|WATCHED ─┘
+ *   0, 0 ──T──▶ B, 0 ──state is B's still──▶ B, T ──whoever leaves──▶ B, T|CLAIMED ──▶ B, 0 ──▶ 0, 0
+ *                 └──it is not──▶ 0, 0        │ ▲                      │    ▲
+ *                                             │ └──depth was not 0─────┘    │ then unpark
+ *                                             └─────writer──▶ B, T|WATCHED ─┘
  */
 #ifndef POUNDLOCK_BRAVO_H
 #define POUNDLOCK_BRAVO_H
@@ -39,8 +42,10 @@
 #include "generation.h"
 #include "wait.h"
 
-#define BRAVO_BIASED 1u
-#define BRAVO_WRITER 2u
+#define BRAVO_BIASED UINT64_C(1)
+#define BRAVO_WRITER UINT64_C(2)
+#define BRAVO_NUMBER 23 /* where the number begins: there are fewer threads than 2^22 that could wait */
+#define BRAVO_WRITERS ((UINT64_C(1) << BRAVO_NUMBER) - BRAVO_WRITER)
 
 #define BRAVO_WATCHED (1u << 31)
 #define BRAVO_CLAIMED (1u << 30)
@@ -51,10 +56,10 @@
 
 /* Behind the lock under it. */
 struct bravo {
-	W_ATOMIC(uint32_t) state;
-	uint32_t embedder;
-	uint64_t inhibited_until; /* written by writers, read by readers, inside the lock under it */
 	W_ATOMIC(uint32_t) generation;
+	uint32_t embedder;
+	W_ATOMIC(uint64_t) state;
+	uint64_t inhibited_until; /* written by writers, read by readers, inside the lock under it */
 };
 
 /* ---- Readers ---- */
@@ -70,10 +75,30 @@ static inline struct w_visible *bravo_entry(const struct bravo *lock)
 	return w_visible((uint32_t)(hash >> 48) % W_VISIBLE);
 }
 
+/*
+ * What the entries of @lock's readers carry while its state is @state; 0: without the bias there are none. Where the state
+ * counts writers it has bits of the lock's address: a lock that was copied while it was free has readers of its own.
+ */
+static inline uint64_t bravo_of(const struct bravo *lock, uint64_t state)
+{
+	const uintptr_t at = (uintptr_t)lock;
+
+	if (!(state & BRAVO_BIASED))
+		return 0;
+	return (state & ~BRAVO_WRITERS) | ((at >> 3 ^ at >> 25) * BRAVO_WRITER & BRAVO_WRITERS);
+}
+
+/* The same, for who is inside as a reader, or as the writer in the lock under it. */
+static inline uint64_t bravo_now(struct bravo *lock)
+{
+	/* relaxed: the bias by which a reader is inside stays, and no writer means one that came after it */
+	return bravo_of(lock, w_load_relaxed(&lock->state));
+}
+
 static inline void bravo_vacate(struct w_visible *entry)
 {
 	/* [B1] release: pairs with [B2], [B5]; our critical section, and the entry's fields */
-	w_store_release(&entry->lock, 0);
+	w_store_release(&entry->bias, 0);
 }
 
 /* Gives a claimed @entry back to its reader, and to whoever else leaves for it. */
@@ -84,13 +109,13 @@ static inline void bravo_unclaim(struct w_visible *entry, uint32_t reader)
 }
 
 /*
- * Claims @entry, so that nobody else changes it, if the reader @who (0: any) is inside @lock by it. *@reader: what the entry
- * said of it. The thread itself must do that, too, since another may leave in its stead.
+ * Claims @entry, so that nobody else changes it, if the reader @who (0: any) is inside by it and @bias. *@reader: what the
+ * entry said of it. The thread itself must do that, too, since another may leave in its stead.
  */
-static inline bool bravo_claim(const struct bravo *lock, struct w_visible *entry, uint32_t who, uint32_t *reader)
+static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t who, uint32_t *reader)
 {
 	/* relaxed, both: a reader wrote them itself, or has come to the one who leaves for it; [B10] decides */
-	while (w_load_relaxed(&entry->lock) == (uintptr_t)lock) {
+	while (w_load_relaxed(&entry->bias) == bias) {
 		*reader = w_load_relaxed(&entry->reader);
 		if (!*reader || (who && (*reader & BRAVO_ID) != who))
 			return false;
@@ -100,7 +125,7 @@ static inline bool bravo_claim(const struct bravo *lock, struct w_visible *entry
 		/* [B10] acquire: pairs with [B11], [B12]; the entry's depth, and whose it is */
 		else if (w_compare_exchange_acquire(&entry->reader, reader, *reader | BRAVO_CLAIMED)) {
 			/* relaxed: [B10] orders it. The reader may have left, and come to another lock by the same entry */
-			if (w_load_relaxed(&entry->lock) == (uintptr_t)lock)
+			if (w_load_relaxed(&entry->bias) == bias)
 				return true;
 			bravo_unclaim(entry, *reader);
 		}
@@ -108,26 +133,33 @@ static inline bool bravo_claim(const struct bravo *lock, struct w_visible *entry
 	return false;
 }
 
-/* Enters beside the reader @who (0: any), in its @entry. False if it is not inside @lock by that. */
-static inline bool bravo_enter_beside(const struct bravo *lock, struct w_visible *entry, uint32_t who)
+/*
+ * Enters beside the reader @who (0: any), in its @entry. False if it is not inside by that and @bias, or has entered so
+ * often that the entry cannot count it.
+ */
+static inline bool bravo_enter_beside(uint64_t bias, struct w_visible *entry, uint32_t who)
 {
 	uint32_t reader;
+	bool counted;
 
-	if (!bravo_claim(lock, entry, who, &reader))
+	if (!bravo_claim(bias, entry, who, &reader))
 		return false;
-	entry->depth++;
+	counted = entry->depth < UINT32_MAX;
+	entry->depth += counted;
 	bravo_unclaim(entry, reader);
-	return true;
+	return counted;
 }
 
 /*
  * Enters again, for a thread that is a reader by an entry which another has made, and given it. A writer that is inside
  * the lock under it waits for that one. False if there is no reader.
  */
-static W_SLOW bool bravo_enter_beside_another(const struct bravo *lock)
+static W_SLOW bool bravo_enter_beside_another(struct bravo *lock)
 {
-	for (uint32_t i = 0; i < W_VISIBLE; i++)
-		if (bravo_enter_beside(lock, w_visible(i), 0))
+	const uint64_t bias = bravo_now(lock);
+
+	for (uint32_t i = 0; bias && i < W_VISIBLE; i++)
+		if (bravo_enter_beside(bias, w_visible(i), 0))
 			return true;
 	return false;
 }
@@ -136,22 +168,23 @@ static W_SLOW bool bravo_enter_beside_another(const struct bravo *lock)
 static inline bool bravo_enter(struct bravo *lock, bool again)
 {
 	/* relaxed: a hint; read again below */
-	const bool biased = w_load_relaxed(&lock->state) == BRAVO_BIASED;
+	const uint64_t state = w_load_relaxed(&lock->state), bias = bravo_of(lock, state);
+	const bool barred = state & BRAVO_WRITERS;
 	struct w_visible *entry;
-	uintptr_t nobody = 0;
+	uint64_t nobody = 0;
 
-	if (!biased && !again)
+	if (!bias || (barred && !again))
 		return false;
 	entry = bravo_entry(lock);
-	if (again && bravo_enter_beside(lock, entry, w_self_id()))
+	if (again && bravo_enter_beside(bias, entry, w_self_id()))
 		return true;
 	/* [B2] acquire: pairs with [B1]; the entry's fields */
-	if (!biased || !w_compare_exchange_acquire(&entry->lock, &nobody, (uintptr_t)lock))
+	if (barred || !w_compare_exchange_acquire(&entry->bias, &nobody, bias))
 		return false;
 	/* [B3] fence: with [B6]: either we see that the bias is revoked, or the writer sees our entry */
 	w_fence_seq_cst();
 	/* [B4] acquire: pairs with [B8], also by what writers have made of it; the critical sections of those before it */
-	if (w_load_acquire(&lock->state) == BRAVO_BIASED) {
+	if (w_load_acquire(&lock->state) == state) {
 		/* [B12] release: pairs with [B10]; whose the entry is, and its depth */
 		w_store_release(&entry->reader, w_self_id());
 		return true;
@@ -160,12 +193,12 @@ static inline bool bravo_enter(struct bravo *lock, bool again)
 	return false;
 }
 
-/* Leaves by @entry, if the reader @who (0: any) is inside by it. The lock is not touched. */
-static inline bool bravo_leave(const struct bravo *lock, struct w_visible *entry, uint32_t who)
+/* Leaves by @entry, if the reader @who (0: any) is inside by it and @bias. The lock is not touched. */
+static inline bool bravo_leave_entry(uint64_t bias, struct w_visible *entry, uint32_t who)
 {
 	uint32_t reader;
 
-	if (!bravo_claim(lock, entry, who, &reader))
+	if (!bravo_claim(bias, entry, who, &reader))
 		return false;
 	if (entry->depth) {
 		entry->depth--;
@@ -182,14 +215,24 @@ static inline bool bravo_leave(const struct bravo *lock, struct w_visible *entry
 	return true;
 }
 
+/* Leaves, if this thread is inside by its entry. */
+static inline bool bravo_leave(struct bravo *lock)
+{
+	const uint64_t bias = bravo_now(lock);
+
+	return bias && bravo_leave_entry(bias, bravo_entry(lock), w_self_id());
+}
+
 /*
  * Leaves in the stead of a reader that has entered by its entry, for a thread that is none itself: the program has given
  * it the other's hold. False if there is no such reader.
  */
-static W_SLOW bool bravo_leave_for_another(const struct bravo *lock)
+static W_SLOW bool bravo_leave_for_another(struct bravo *lock)
 {
-	for (uint32_t i = 0; i < W_VISIBLE; i++)
-		if (bravo_leave(lock, w_visible(i), 0))
+	const uint64_t bias = bravo_now(lock);
+
+	for (uint32_t i = 0; bias && i < W_VISIBLE; i++)
+		if (bravo_leave_entry(bias, w_visible(i), 0))
 			return true;
 	return false;
 }
@@ -200,13 +243,13 @@ static W_SLOW bool bravo_leave_for_another(const struct bravo *lock)
  */
 static inline void bravo_bias(struct bravo *lock)
 {
-	uint32_t seen = 0;
+	uint64_t seen = 0;
 
 	/* relaxed: the compare-exchange decides; no writer is inside */
 	if (w_load_relaxed(&lock->state) || w_now() < lock->inhibited_until)
 		return;
-	/* [B8] release: pairs with [B4]; the critical sections of the writers before us */
-	if (w_compare_exchange_release(&lock->state, &seen, BRAVO_BIASED))
+	/* [B8] release: pairs with [B4]; the critical sections of the writers before us. A number of 41 bits */
+	if (w_compare_exchange_release(&lock->state, &seen, w_unique() << BRAVO_NUMBER | BRAVO_BIASED))
 		w_event(bias);
 }
 
@@ -229,18 +272,16 @@ static inline void bravo_watch(struct w_visible *entry, const struct w_deadline 
 	w_park(&entry->reader, reader | BRAVO_WATCHED, deadline);
 }
 
-/* Waits until @entry is no reader's of @lock. False if it would be later than @deadline; @patient: if it would at all. */
-static inline bool bravo_await(const struct bravo *lock, struct w_visible *entry, enum wait wait, bool patient,
+/* Waits until @entry is no reader's by @bias. False if it would be later than @deadline; @patient: if it would at all. */
+static inline bool bravo_await(uint64_t bias, struct w_visible *entry, enum wait wait, bool patient,
 			       const struct w_deadline *deadline)
 {
 	/* [B5] acquire: pairs with [B1]; the reader's critical section */
-	while (w_load_acquire(&entry->lock) == (uintptr_t)lock) {
+	while (w_load_acquire(&entry->bias) == bias) {
 		if (!patient || w_expired(deadline))
 			return false;
 		/* [B7] acquire: pairs with nothing; [B5] reads again */
-		if (w_wait_acquire(&entry->lock, VAL != (uintptr_t)lock, wait_turn(wait), deadline) ==
-			    (uintptr_t)lock &&
-		    wait == WAIT_PARK)
+		if (w_wait_acquire(&entry->bias, VAL != bias, wait_turn(wait), deadline) == bias && wait == WAIT_PARK)
 			bravo_watch(entry, deadline);
 	}
 	return true;
@@ -254,17 +295,17 @@ static inline void bravo_announce(struct bravo *lock)
 }
 
 /* As that writer, which gives up, or is inside the lock under it, takes that back, and @with it. */
-static inline void bravo_withdraw(struct bravo *lock, uint32_t with)
+static inline void bravo_withdraw(struct bravo *lock, uint64_t with)
 {
 	/* relaxed: if the bias is still there, no writer has been inside since [B8]; else readers go through the lock under it */
-	(void)w_fetch_add_relaxed(&lock->state, 0u - BRAVO_WRITER - with);
+	(void)w_fetch_add_relaxed(&lock->state, 0 - BRAVO_WRITER - with);
 }
 
-/* Whether no reader is inside by its entry, waiting for that if @patient, up to @deadline. */
-static inline bool bravo_walk(const struct bravo *lock, enum wait wait, bool patient, const struct w_deadline *deadline)
+/* Whether no reader is inside by @bias, waiting for that if @patient, up to @deadline. */
+static inline bool bravo_walk(uint64_t bias, enum wait wait, bool patient, const struct w_deadline *deadline)
 {
 	for (uint32_t i = 0; i < W_VISIBLE; i++)
-		if (!bravo_await(lock, w_visible(i), wait, patient, deadline))
+		if (!bravo_await(bias, w_visible(i), wait, patient, deadline))
 			return false;
 	return true;
 }
@@ -277,10 +318,11 @@ static inline bool bravo_walk(const struct bravo *lock, enum wait wait, bool pat
 static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wait, uint32_t inhibit, bool patient,
 				const struct w_deadline *deadline)
 {
+	/* relaxed: who gave the bias was a reader inside the lock under it, before us. Nobody but us takes it back */
+	const uint64_t state = w_load_relaxed(&lock->state);
 	uint64_t start, end;
 
-	/* relaxed: who gave the bias was a reader inside the lock under it, before us */
-	if (w_likely(!(w_load_relaxed(&lock->state) & BRAVO_BIASED))) {
+	if (w_likely(!(state & BRAVO_BIASED))) {
 		if (announced)
 			bravo_withdraw(lock, 0);
 		return true;
@@ -291,13 +333,13 @@ static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wa
 	/* [B6] fence: with [B3], as there */
 	w_fence_seq_cst();
 	start = w_now();
-	if (!bravo_walk(lock, wait, patient, deadline)) {
+	if (!bravo_walk(bravo_of(lock, state), wait, patient, deadline)) {
 		bravo_withdraw(lock, 0);
 		return false;
 	}
 	end = w_now();
 	lock->inhibited_until = end + (end - start) * inhibit;
-	bravo_withdraw(lock, BRAVO_BIASED);
+	bravo_withdraw(lock, state & ~BRAVO_WRITERS);
 	return true;
 }
 
@@ -311,7 +353,7 @@ static inline void bravo_after_fork(void)
 		uint32_t reader = w_load_relaxed(&w_visible(i)->reader);
 
 		if (!reader)
-			w_store_relaxed(&w_visible(i)->lock, 0);
+			w_store_relaxed(&w_visible(i)->bias, 0);
 		else if (reader & BRAVO_CLAIMED)
 			w_store_relaxed(&w_visible(i)->reader, reader & BRAVO_ID);
 	}
@@ -324,7 +366,7 @@ static inline void bravo_after_fork(void)
 static inline bool bravo_drop_writers(struct bravo *lock)
 {
 	/* relaxed: [G4] publishes it, and nobody enters the lock under it until then */
-	return w_fetch_and_relaxed(&lock->state, BRAVO_BIASED) & BRAVO_BIASED;
+	return w_fetch_and_relaxed(&lock->state, ~BRAVO_WRITERS) & BRAVO_BIASED;
 }
 
 /* ---- Over a lock ---- */
@@ -365,6 +407,7 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		return again && bravo_enter_beside_another(&lock->bravo);                                           \
 	}                                                                                                           \
                                                                                                                     \
+	/* False if @deadline (NULL: never) passed first, or bravo_UNDER_full(). */                                 \
 	static inline bool bravo_##under##_read(struct bravo_##under *lock, bool again,                             \
 						struct bravo_##under##_policy policy,                               \
 						const struct w_deadline *deadline)                                  \
@@ -378,10 +421,16 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		return true;                                                                                        \
 	}                                                                                                           \
                                                                                                                     \
+	/* Whether a reader is refused: the lock under it has too many. */                                          \
+	static inline bool bravo_##under##_full(struct bravo_##under *lock)                                         \
+	{                                                                                                           \
+		return under##_full(&lock->lock);                                                                   \
+	}                                                                                                           \
+                                                                                                                    \
 	static inline bool bravo_##under##_release_read(struct bravo_##under *lock,                                 \
 							struct bravo_##under##_policy policy)                       \
 	{                                                                                                           \
-		return bravo_leave(&lock->bravo, bravo_entry(&lock->bravo), w_self_id()) ||                         \
+		return bravo_leave(&lock->bravo) ||                                                                 \
 		       under##_release_read(&lock->lock, bravo_##under##_under(policy)) ||                          \
 		       bravo_leave_for_another(&lock->bravo);                                                       \
 	}                                                                                                           \

@@ -113,7 +113,7 @@ static inline void clh_release(struct clh *lock, struct clh_node *node, struct c
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
 static inline void clh_drop_waiters(struct clh *lock, struct clh_node *node)
 {
-	/* relaxed, both: there is one thread only */
+	/* relaxed, both: [G4] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->status, NODE_WAITING);
 }

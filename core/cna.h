@@ -252,7 +252,7 @@ static inline void cna_drop_waiters(struct cna *lock, struct cna_node *node)
 {
 	node->second = NULL;
 	node->left = 0;
-	/* relaxed, both: there is one thread only */
+	/* relaxed, both: [G4] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

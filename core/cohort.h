@@ -30,6 +30,7 @@
 #ifndef POUNDLOCK_COHORT_H
 #define POUNDLOCK_COHORT_H
 
+#include "backoff.h"
 #include "generation.h"
 #include "mcs.h"
 #include "partitioned.h"
@@ -112,13 +113,15 @@ static inline bool cohort_global_try_acquire(struct cohort *lock, enum cohort_gl
  */
 static W_SLOW void cohort_back_off(struct ttas *bo, uint32_t most)
 {
-	uint32_t pauses = COHORT_FIRST_PAUSE;
+	uint32_t pauses = COHORT_FIRST_PAUSE, spun = 0;
 
 	w_event(contended);
 	do {
 		/* relaxed: a look only; [T1] decides */
-		while (w_load_relaxed(&bo->word) != TTAS_FREE)
+		while (w_load_relaxed(&bo->word) != TTAS_FREE) {
 			pauses = backoff_pause(pauses, most);
+			backoff_give_way(WAIT_SPIN, &spun, pauses);
+		}
 	} while (!ttas_try_acquire(bo));
 }
 
@@ -278,7 +281,7 @@ static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_nod
 		else if (holds)
 			mcs_drop_waiters(&place->mcs, node);
 		else
-			/* relaxed: there is one thread only */
+			/* relaxed: [G4] publishes what is repaired, once */
 			w_store_relaxed(&place->mcs.tail, NULL);
 	}
 }

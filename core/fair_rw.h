@@ -14,9 +14,9 @@
  *  - A waiter may yield or sleep, and leave at a deadline (wait.h).
  *  - A reader that is inside may enter again though writers wait (@again), since they wait for it.
  *
- * Promises: readers together, a writer alone; first come, first served, readers that follow one another together; but
- * for timed waiters under wait=spin, which poll. Blocking under wait=park. 16 bytes a lock, a node a waiter (on its
- * stack), none a holder. Atomic read-modify-writes: 2 uncontended, for a reader as for a writer.
+ * Promises: readers together, 2^27 at most, a writer alone; first come, first served, readers that follow one another together; but
+ * for timed waiters under wait=spin, which poll. Blocking under wait=park. 16 bytes a lock, a node a waiter, none a
+ * holder. Atomic read-modify-writes: 2 uncontended, for a reader as for a writer.
  *
  * The word, its states and transitions: rw_word.h, without CLOSED and HEIR: who finds the queue empty knows enough.
  */
@@ -70,7 +70,7 @@ static inline bool fair_rw_try(struct fair_rw *lock, bool writes, bool again)
 	       (fair_rw_drop_waiters(lock) && fair_rw_enter(lock, writes, again));
 }
 
-/* As the next to enter, enters. False if the deadline passed first. */
+/* As the next to enter, enters. False if the deadline passed first, or there are too many readers. */
 static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum wait wait,
 					 const struct w_deadline *deadline)
 {
@@ -78,6 +78,10 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 	uint32_t seen;
 
 	while (!rw_enter(&lock->word, writes, against, RW_PARKED, &seen)) {
+		if (w_unlikely(rw_refuses(writes, seen))) {
+			rw_give_up(&lock->word);
+			return false;
+		}
 		/* [W5] acquire: pairs with nothing; [W1] reads again */
 		seen = w_wait_acquire(&lock->word, !(VAL & against), wait == WAIT_PARK ? W_POLITE : wait_soon(wait),
 				      deadline);
@@ -92,15 +96,19 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 	return true;
 }
 
-/* Enters in its turn. False if @deadline (NULL: never) passed first. */
+/* Enters in its turn. False if @deadline (NULL: never) passed first, or there are too many readers. */
 static W_SLOW bool fair_rw_slow(struct fair_rw *lock, bool writes, struct fair_rw_policy policy,
 				const struct w_deadline *deadline)
 {
 	struct mcs_policy queue = {.wait = policy.wait};
-	struct mcs_node on_stack, *node = deadline ? w_node_get() : &on_stack;
+	struct mcs_node on_stack, *node;
 	bool entered;
 
+	/* Refused at once: a reader that enters again must not wait for a writer that waits for it. */
+	if (!writes && rw_full(&lock->word))
+		return false;
 	(void)fair_rw_drop_waiters(lock);
+	node = w_waiter_node(&on_stack, deadline);
 	/* relaxed: only for the count, which who finds others waiting does in wait.h */
 	if (!w_load_relaxed(&lock->queue.tail))
 		w_event(contended);
@@ -119,10 +127,17 @@ static inline bool fair_rw_try_read(struct fair_rw *lock, bool again)
 	return fair_rw_try(lock, false, again);
 }
 
+/* False if @deadline (NULL: never) passed first, or fair_rw_full(). */
 static inline bool fair_rw_read(struct fair_rw *lock, bool again, struct fair_rw_policy policy,
 				const struct w_deadline *deadline)
 {
 	return w_likely(fair_rw_enter(lock, false, again)) || fair_rw_slow(lock, false, policy, deadline);
+}
+
+/* Whether a reader is refused, since there are too many. */
+static inline bool fair_rw_full(struct fair_rw *lock)
+{
+	return rw_full(&lock->word);
 }
 
 /* Releases. False, and nothing is changed, if there was no reader. */

@@ -110,15 +110,14 @@ static inline bool hbo_stays_away(uint32_t mine, uint32_t seen, uint32_t *patien
 static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32_t seen, struct hbo_policy policy,
 					 const struct w_deadline *deadline)
 {
-	uint32_t pauses = 1, patience = policy.angry, tries = policy.tries;
+	uint32_t pauses = 1, patience = policy.angry, tries = policy.tries, spun = 0;
 	bool away, was_away = false;
 
 	w_event(contended);
 	for (; !w_expired(deadline); was_away = away) {
 		away = hbo_stays_away(mine, seen, &patience);
 		pauses = backoff_pause(away == was_away ? pauses : 1, away ? policy.remote : policy.local);
-		if (policy.wait == WAIT_YIELD)
-			w_yield();
+		backoff_give_way(policy.wait, &spun, pauses);
 		if (hbo_take(lock, mine, &seen))
 			return true;
 		if (policy.wait == WAIT_PARK && !--tries)

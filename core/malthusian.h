@@ -259,7 +259,7 @@ static inline void malthusian_drop_waiters(struct malthusian *lock, struct malth
 {
 	node->passive = NULL;
 	node->eldest = NULL;
-	/* relaxed, both: there is one thread only */
+	/* relaxed, both: [G4] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -145,7 +145,7 @@ static inline void mcs_release(struct mcs *lock, struct mcs_node *node, struct m
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
 static inline void mcs_drop_waiters(struct mcs *lock, struct mcs_node *node)
 {
-	/* relaxed, both: there is one thread only */
+	/* relaxed, both: [G4] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

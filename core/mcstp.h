@@ -30,6 +30,7 @@
 #ifndef POUNDLOCK_MCSTP_H
 #define POUNDLOCK_MCSTP_H
 
+#include "backoff.h"
 #include "wait.h"
 
 enum { MCSTP_SKIPPED = NODE_ABANDONED + 1 };
@@ -50,6 +51,9 @@ struct mcstp_policy {
 };
 
 #define mcstp_settings(S) S(mcstp, stale, 20, 1, 1000000000, 1)
+/* About how many pauses a waiter makes between two times that it says it runs: those of a bounded spin. */
+#define MCSTP_LOOK 100
+
 #define mcstp_bytes sizeof(struct mcstp), sizeof(struct mcstp_node), sizeof(struct mcstp_node)
 
 static inline void mcstp_node_init(struct mcstp_node *node)
@@ -123,7 +127,7 @@ static inline uint32_t mcstp_park(W_ATOMIC(uint32_t) *status, const struct w_dea
 static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy policy,
 				  const struct w_deadline *deadline)
 {
-	uint32_t seen;
+	uint32_t seen, spun = 0;
 
 	w_event(contended);
 	for (;;) {
@@ -135,8 +139,7 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 			break;
 		if (policy.wait == WAIT_SPIN)
 			w_pause_for(1);
-		else
-			w_yield();
+		backoff_give_way(policy.wait, &spun, MCSTP_LOOK);
 		mcstp_publish(node, policy);
 	}
 	if (seen == NODE_GRANTED || seen == MCSTP_SKIPPED)
@@ -252,7 +255,7 @@ static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node, st
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
 static inline void mcstp_drop_waiters(struct mcstp *lock, struct mcstp_node *node)
 {
-	/* relaxed, both: there is one thread only */
+	/* relaxed, both: [G4] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -46,10 +46,10 @@
 struct mutexee {
 	W_ATOMIC(uint32_t) word;
 	W_ATOMIC(uint32_t) generation;
+	uint32_t embedder[3];      /* in a pthread_mutex_t __owner, __nusers and __kind are here */
+	W_ATOMIC(uint32_t) sleepy; /* for how many windows more spinning is short */
 	uint32_t contended;        /* the holder's: contended acquisitions in this window */
 	uint32_t slept;            /* the holder's: those of them after a sleep */
-	uint32_t embedder;         /* in a pthread_mutex_t __kind is here */
-	W_ATOMIC(uint32_t) sleepy; /* for how many windows more spinning is short */
 };
 
 struct mutexee_policy {
@@ -59,7 +59,7 @@ struct mutexee_policy {
 
 #define mutexee_settings(S) S(mutexee, window, 2048, 1, 1000000000, 1)
 /* Without the embedder's. */
-#define mutexee_bytes sizeof(struct mutexee) - sizeof(uint32_t), 0, 0
+#define mutexee_bytes sizeof(struct mutexee) - 3 * sizeof(uint32_t), 0, 0
 
 /* In a forked child: drops the waiters that do not exist here. */
 static inline void mutexee_drop_waiters(struct mutexee *lock)
@@ -102,7 +102,7 @@ static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const stru
 				return false;
 		} else {
 			/* [U45] acquire: pairs with nothing; [U42] reads again */
-			seen = w_wait_acquire(&lock->word, !(VAL & MUTEXEE_LOCKED), wait_turn(wait), deadline);
+			seen = w_wait_acquire(&lock->word, !(VAL & MUTEXEE_LOCKED), wait_race(wait), deadline);
 			over = seen & MUTEXEE_LOCKED;
 		}
 	}

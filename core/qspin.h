@@ -207,7 +207,7 @@ static inline bool qspin_acquire_queued(struct qspin *lock, struct qspin_policy 
 	if (before & QSPIN_TAIL) {
 		/* relaxed: [J5] publishes our node, to [J7] */
 		w_store_relaxed(&qspin_node((before & QSPIN_SLOT) >> QSPIN_SLOT_SHIFT)->next, slot + 1);
-		(void)node_wait(&node->status, policy.wait, NULL);
+		(void)node_wait_in(&node->status, wait_race(policy.wait), policy.wait, NULL);
 	}
 	if (!qspin_take_as_head(lock, slot, policy))
 		qspin_pass_on(node, policy.wait);

@@ -155,7 +155,7 @@ static inline void reciprocating_release(struct reciprocating *lock, struct reci
 static inline void reciprocating_drop_waiters(struct reciprocating *lock, struct reciprocating_node *node)
 {
 	reciprocating_begin(node);
-	/* relaxed: there is one thread only */
+	/* relaxed: [G4] publishes what is repaired, once */
 	w_store_relaxed(&lock->arrivals, node);
 }
 

@@ -170,8 +170,7 @@ static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const stru
 
 	if (wait == WAIT_SPIN && deadline)
 		return tour_poll(&lock->tour, deadline);
-	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
-	return ron_acquire_at_place(lock, deadline ? w_node_get() : &node, wait, deadline);
+	return ron_acquire_at_place(lock, w_waiter_node(&node, deadline), wait, deadline);
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */

@@ -8,7 +8,9 @@
  * meantime a writer's try would fail on a lock that nobody holds.
  *
  *   word = readers << 4 | CLOSED | PARKED | HEIR | WRITER
- *     readers  how many are inside. Legal to raise if !WRITER; newcomers only if !CLOSED, too
+ *     readers  how many are inside, 2^27 at most. Legal to raise if !WRITER and !FULL; newcomers only if !CLOSED, too
+ *     FULL     the topmost bit of readers: set by the 2^27th. Each further reader is refused until one leaves. Guards
+ *              that a program forgets add up; a count that wrapped would let a writer in beside readers
  *     WRITER   one is inside. Legal to set if no reader and no writer is inside; newcomers only if !CLOSED, too
  *     CLOSED   the paper's WWb: only the head of the queue may enter, and who is a reader already. The head's
  *     PARKED   the head sleeps on the word. The head's to set; cleared by it, or by the writer's release, which wakes it.
@@ -29,6 +31,7 @@
 #define RW_HEIR 8u
 #define RW_READER 16u
 #define RW_READERS (~15u)
+#define RW_FULL (1u << 31)
 
 typedef W_ATOMIC(uint32_t) rw_word;
 
@@ -38,9 +41,23 @@ static inline uint32_t rw_against(bool writes)
 	return writes ? RW_WRITER | RW_READERS : RW_WRITER;
 }
 
-/* Enters, and clears @clear, unless one of @against is set. *@seen is what the word was. */
+/* Whether a reader that saw @seen is refused: no wait makes room, unless another reader leaves. */
+static inline bool rw_refuses(bool writes, uint32_t seen)
+{
+	return !writes && (seen & RW_FULL);
+}
+
+static inline bool rw_full(rw_word *word)
+{
+	/* relaxed: for a message, or to refuse; rw_enter() decides */
+	return rw_refuses(false, w_load_relaxed(word));
+}
+
+/* Enters, and clears @clear, unless one of @against is set, or a reader is refused. *@seen is what the word was. */
 static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32_t clear, uint32_t *seen)
 {
+	if (!writes)
+		against |= RW_FULL;
 	/* relaxed: the compare-exchange decides */
 	*seen = w_load_relaxed(word);
 	while (!(*seen & against))

@@ -17,7 +17,7 @@
  *
  * Promises: mutual exclusion. Newcomers pass waiters until the head has tried `patience` times in vain; a head is
  * passed by nobody after that; in the queue the bound is shuffle.h's, `batch`. Blocking. 28 bytes a lock in a
- * frame of 32, of which the embedder has 4; a node a waiter (on its stack), none a holder. Atomic read-modify-writes: 2
+ * frame of 32, of which the embedder has 4; a node a waiter, none a holder. Atomic read-modify-writes: 2
  * uncontended; contended 5: two exchanges (tail, the next head's status), three compare-exchanges (the word twice,
  * tail).
  *
@@ -36,6 +36,7 @@
 #ifndef POUNDLOCK_SHFL_MUTEX_H
 #define POUNDLOCK_SHFL_MUTEX_H
 
+#include "disguise.h"
 #include "generation.h"
 #include "shuffle.h"
 
@@ -48,7 +49,7 @@
 #ifndef SHFL_MUTEX_FRAME
 struct shfl_mutex {
 	shfl_tail tail;
-	W_ATOMIC(uint32_t) *heir; /* the holder's; an address to unpark, never to read */
+	W_ATOMIC(uint32_t) *heir; /* the holder's; an address to unpark, never to read; disguised */
 	uint32_t embedder;        /* in a pthread_mutex_t __kind is here */
 	W_ATOMIC(uint32_t) state;
 	W_ATOMIC(uint32_t) generation;
@@ -191,7 +192,7 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 		w_unpark(sleeper);
 		return false;
 	}
-	lock->heir = sleeper;
+	lock->heir = disguise(sleeper);
 	/* relaxed: only our own release, or that of a thread we synchronise with, acts on it */
 	(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_HEIR);
 	return true;
@@ -216,8 +217,7 @@ static W_SLOW bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_
 
 	if (shfl_mutex_spin(lock, policy, deadline))
 		return true;
-	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
-	return shfl_mutex_acquire_queued(lock, deadline ? w_node_get() : &node, policy, deadline);
+	return shfl_mutex_acquire_queued(lock, w_waiter_node(&node, deadline), policy, deadline);
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */
@@ -240,7 +240,7 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 		if (!(seen & SHFL_MUTEX_LOCKED))
 			return false;
 		if (seen & SHFL_MUTEX_HEIR)
-			heir = lock->heir;
+			heir = disguise(lock->heir);
 		/* [X4] release: pairs with [X1], [X2]; our critical section */
 	} while (!w_compare_exchange_release(&lock->state, &seen, seen & SHFL_MUTEX_CLOSED));
 	if (heir) {

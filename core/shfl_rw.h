@@ -16,8 +16,8 @@
  *  - A reader that is inside may enter again whatever a waiting writer has asked for (@again), since that writer waits
  *    for it.
  *
- * Promises: readers together, a writer alone. Newcomers pass waiters until the head closes the lock; in the queue the
- * bound is shuffle.h's, SHFL_MAX_BATCH. Blocking. 24 bytes a lock, a node a waiter (on its stack), none a holder. Atomic
+ * Promises: readers together, 2^27 at most, a writer alone. Newcomers pass waiters until the head closes the lock; in the queue the
+ * bound is shuffle.h's, SHFL_MAX_BATCH. Blocking. 24 bytes a lock, a node a waiter, none a holder. Atomic
  * read-modify-writes: 2 uncontended, for a reader as for a writer.
  *
  * The word, its states and transitions: rw_word.h.
@@ -97,7 +97,7 @@ static inline void shfl_rw_close(struct shfl_rw *lock, uint32_t seen, bool out_o
 	(void)w_fetch_or_relaxed(&lock->word, RW_CLOSED);
 }
 
-/* As the head of the queue, enters. False if the deadline passed first. */
+/* As the head of the queue, enters. False if the deadline passed first, or there are too many readers. */
 static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node *node, bool writes,
 					 struct shfl_rw_policy policy, const struct w_deadline *deadline, bool slept)
 {
@@ -105,6 +105,10 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 	uint32_t seen, in_vain = 0;
 
 	while (!rw_enter(&lock->word, writes, against, RW_CLOSED | RW_PARKED, &seen)) {
+		if (w_unlikely(rw_refuses(writes, seen))) {
+			rw_give_up(&lock->word);
+			return false;
+		}
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept, shfl_rw_order());
 		shfl_rw_close(lock, seen, in_vain++ >= policy.patience);
@@ -150,14 +154,16 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 	return true;
 }
 
-/* Enters, having found the lock taken. False if @deadline (NULL: never) passed first. */
+/* Enters, having found the lock taken. False if @deadline (NULL: never) passed first, or there are too many readers. */
 static W_SLOW bool shfl_rw_slow(struct shfl_rw *lock, bool writes, struct shfl_rw_policy policy,
 				const struct w_deadline *deadline)
 {
 	W_OWN_LINE struct shfl_node node;
 
-	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
-	return shfl_rw_queue(lock, deadline ? w_node_get() : &node, writes, policy, deadline);
+	/* Refused at once: a reader that enters again must not wait for a writer that waits for it. */
+	if (!writes && rw_full(&lock->word))
+		return false;
+	return shfl_rw_queue(lock, w_waiter_node(&node, deadline), writes, policy, deadline);
 }
 
 /* ---- The lock ---- */
@@ -168,6 +174,7 @@ static inline bool shfl_rw_try_read(struct shfl_rw *lock, bool again)
 	return shfl_rw_try(lock, false, again);
 }
 
+/* False if @deadline (NULL: never) passed first, or shfl_rw_full(). */
 static inline bool shfl_rw_read(struct shfl_rw *lock, bool again, struct shfl_rw_policy policy,
 				const struct w_deadline *deadline)
 {
@@ -175,6 +182,12 @@ static inline bool shfl_rw_read(struct shfl_rw *lock, bool again, struct shfl_rw
 
 	return w_likely(rw_enter(&lock->word, false, shfl_rw_against(false, again), 0, &seen)) ||
 	       shfl_rw_slow(lock, false, policy, deadline);
+}
+
+/* Whether a reader is refused, since there are too many. */
+static inline bool shfl_rw_full(struct shfl_rw *lock)
+{
+	return rw_full(&lock->word);
 }
 
 /* Releases. False, and nothing is changed, if there was no reader. */

@@ -10,7 +10,7 @@
  *
  * Promises: mutual exclusion. A queued waiter is passed by newcomers that had found the queue empty before it entered,
  * each once; and as often as shuffle.h's bound, `batch`, allows. The head never
- * sleeps; those behind it do under wait=park. 12 bytes a lock and 4 for the fork generation, a node a waiter (on its stack), none
+ * sleeps; those behind it do under wait=park. 12 bytes a lock and 4 for the fork generation, a node a waiter, none
  * a holder. Atomic read-modify-writes: 1 uncontended; contended 4: two exchanges (tail, the next head's status) and
  * two compare-exchanges (locked, tail).
  *
@@ -32,6 +32,7 @@
 
 struct shfl_spin {
 	shfl_tail tail;
+	uint32_t embedder[3]; /* in a pthread_mutex_t __owner, __nusers and __kind are here */
 	W_ATOMIC(uint32_t) locked;
 	W_ATOMIC(uint32_t) generation;
 };
@@ -45,7 +46,8 @@ struct shfl_spin_policy {
 #define shfl_spin_settings(S)                                                       \
 	S(shfl_spin, policy, POLICY_NUMA, 0, POLICY_OWN, POLICY_NUMA, POLICY_NAMES) \
 	S(shfl_spin, batch, SHFL_MAX_BATCH, 1, 1000000, 4)
-#define shfl_spin_bytes sizeof(struct shfl_spin), sizeof(struct shfl_node), 0
+/* Without the embedder's. */
+#define shfl_spin_bytes sizeof(shfl_tail) + 2 * sizeof(uint32_t), sizeof(struct shfl_node), 0
 
 /* Takes the word, whoever waits. */
 static inline bool shfl_spin_take(struct shfl_spin *lock)
@@ -118,8 +120,7 @@ static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, struct shfl_sp
 {
 	W_OWN_LINE struct shfl_node node;
 
-	/* A timed waiter's node may stay in the queue when it leaves: it is of the pool, not of the stack. */
-	return shfl_spin_acquire_queued(lock, deadline ? w_node_get() : &node, policy, deadline);
+	return shfl_spin_acquire_queued(lock, w_waiter_node(&node, deadline), policy, deadline);
 }
 
 /* Takes @lock. False if @deadline (NULL: never) passed first. */

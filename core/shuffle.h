@@ -64,7 +64,7 @@ enum {
 	SHFL_ABANDONED,
 };
 
-/* On a stack it is given a line of its own: others read and write it while its thread uses the stack around it. */
+/* On a stack (w_waiter_node()) it has a line of its own: others access it while its thread uses the stack around it. */
 struct shfl_node {
 	W_ATOMIC(uint32_t) status;
 	W_ATOMIC(uint32_t) shuffler; /* whether this waiter has the role */
@@ -330,7 +330,7 @@ enum shfl_turn { SHFL_TURN_HEAD, SHFL_TURN_SHUFFLER, SHFL_TURN_GONE };
 static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, enum wait wait,
 				       const struct w_deadline *deadline, bool *slept)
 {
-	enum w_how how = wait == WAIT_PARK ? W_QUEUED : wait_soon(wait);
+	enum w_how how = wait == WAIT_PARK ? W_QUEUED : wait_turn(wait);
 	uint32_t now;
 
 	for (;;) {

@@ -16,6 +16,7 @@
 #ifndef POUNDLOCK_TAS_H
 #define POUNDLOCK_TAS_H
 
+#include "backoff.h"
 #include "ttas.h"
 
 struct tas {
@@ -39,13 +40,12 @@ static inline bool tas_try_acquire(struct tas *lock)
 
 static W_SLOW bool tas_acquire_contended(struct tas *lock, struct tas_policy policy, const struct w_deadline *deadline)
 {
-	uint32_t pauses = 1, tries = 0;
+	uint32_t pauses = 1, tries = 0, spun = 0;
 
 	w_event(contended);
 	while (!w_expired(deadline)) {
 		pauses = backoff_pause(pauses, policy.backoff);
-		if (policy.wait == WAIT_YIELD)
-			w_yield();
+		backoff_give_way(policy.wait, &spun, pauses);
 		if (tas_try_acquire(lock))
 			return true;
 		if (policy.wait == WAIT_PARK && ++tries == policy.tries)

@@ -22,6 +22,7 @@
 
 struct ticket {
 	struct tickets tickets;
+	uint32_t embedder[3]; /* in a pthread_mutex_t __owner, __nusers and __kind are here */
 	W_ATOMIC(uint32_t) generation;
 };
 
@@ -31,7 +32,8 @@ struct ticket_policy {
 };
 
 #define ticket_settings(S) S(ticket, backoff, 0, 0, 1000000, 1)
-#define ticket_bytes sizeof(struct ticket), 0, 0
+/* Without the embedder's. */
+#define ticket_bytes sizeof(struct ticket) - 3 * sizeof(uint32_t), 0, 0
 
 /* In a forked child: takes back the numbers of the waiters that do not exist here. */
 static inline void ticket_drop_waiters(struct ticket *lock)

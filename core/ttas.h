@@ -66,7 +66,7 @@ static W_SLOW bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy 
 
 	w_event(contended);
 	/* [T3] acquire: pairs with nothing; [T1] reads again */
-	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_turn(policy.wait), deadline) == TTAS_FREE) {
+	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_race(policy.wait), deadline) == TTAS_FREE) {
 		if (ttas_try_acquire(lock))
 			return true;
 		pauses = backoff_pause(pauses, policy.backoff);

@@ -33,10 +33,18 @@ static inline enum w_how wait_soon(enum wait wait)
 	return wait == WAIT_SPIN ? W_SPIN : W_YIELD;
 }
 
-/* How to wait for one's turn before thinking of sleep. */
-static inline enum w_how wait_turn(enum wait wait)
+/* How to wait, before thinking of sleep, for a word that any waiter may take: nobody else waits for one that is late. */
+static inline enum w_how wait_race(enum wait wait)
 {
 	return wait == WAIT_PARK ? W_BRIEF : wait_soon(wait);
+}
+
+/* How to wait, before thinking of sleep, for one's turn: while a waiter that has it is late, the lock is idle. */
+static inline enum w_how wait_turn(enum wait wait)
+{
+	if (wait == WAIT_PARK)
+		return W_BRIEF;
+	return wait == WAIT_SPIN ? W_SPIN : W_TURN;
 }
 
 /* Sleeps on @status until it is granted (true) or the deadline passes (false). */
@@ -68,12 +76,16 @@ static inline bool node_leave(W_ATOMIC(uint32_t) *status)
 	return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;
 }
 
-/* Waits until the node of @status is granted: true. At the deadline abandons the node to the granter: false. */
-static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
+/*
+ * Waits until the node of @status is granted: true. At the deadline abandons the node to the granter: false. @how: how to
+ * wait before thinking of sleep.
+ */
+static inline bool node_wait_in(W_ATOMIC(uint32_t) *status, enum w_how how, enum wait wait,
+				const struct w_deadline *deadline)
 {
 	w_event(contended);
 	/* [N3] acquire: pairs with [N4], [N6], [N8]; the last holder's critical section, and what it wrote into our node */
-	if (w_wait_acquire(status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED)
+	if (w_wait_acquire(status, VAL == NODE_GRANTED, how, deadline) == NODE_GRANTED)
 		return true;
 	if (wait == WAIT_PARK && node_park(status, deadline))
 		return true;
@@ -81,6 +93,12 @@ static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const s
 		return true;
 	w_event(abandon);
 	return false;
+}
+
+/* The same in a queue in which whoever sleeps on keeps the lock from all behind it. */
+static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
+{
+	return node_wait_in(status, wait_turn(wait), wait, deadline);
 }
 
 /* Gives the lock to the waiter of @status. False if it has gone: the caller then holds the lock in its place. */

@@ -4,8 +4,8 @@
  * lock for each way, in which the way is a constant; the settings that are numbers are read where a waiter needs them.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +15,21 @@
 #include "all.h"
 #include "any_rw.h"
 #include "box.h"
+#include "disguise.h"
+#include "generation.h"
 #include "hold.h"
 #include "info.h"
+#include "observer.h"
 #include "poundlock.h"
 #include "route.h"
+#include "shares.h"
 #include "spec.h"
 #include "topology.h"
 
 /* ---- Settings ---- */
 
 static struct {
-#define VALUE(lock, key, ...) uint32_t lock##_##key;
+#define VALUE(lock, key, ...) W_ATOMIC(uint32_t) lock##_##key;
 #define LOCK(name, kind, wait, promise, paper) name##_settings(VALUE)
 #include "locks.def"
 } settings = {
@@ -44,35 +48,22 @@ static const struct setting all_settings[] = {
 #define SETTINGS (sizeof(all_settings) / sizeof(all_settings[0]))
 
 /* What the functions of lock @name take as their policy, for a way of waiting. */
-#define SET(lock, key, ...) .key = settings.lock##_##key,
+#define SET(lock, key, ...) .key = spec_value(&settings.lock##_##key),
 #define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
 
 /* ---- Locks that do not fit: in a box of their own, from their first use to their destruction ---- */
 
-/* Lies before the lock, in a cache line of its own. */
-struct box_header {
-	size_t bytes; /* with this */
-	void *owner;  /* whose box it is: a lock copied while it was free has another's, and gets one of its own */
-};
-
-#define BOX_HEADER 64
-
-static inline struct box_header *header_of(void *boxed)
-{
-	return (struct box_header *)((char *)boxed - BOX_HEADER);
-}
-
+/* Whether the box is @lock's: a lock copied while it was free has another's, and gets one of its own. */
 static inline bool is_own(void *boxed, void *lock)
 {
-	return boxed && header_of(boxed)->owner == lock;
+	return boxed && box_owner(boxed) == lock;
 }
 
 /* The lock in the box of @lock, made if there is none yet. */
 static inline void *in_box(void *lock, size_t (*size)(void), void (*init)(void *lock, size_t size))
 {
 	W_ATOMIC(void *) *box = lock;
-	struct box_header *made;
-	void *seen, *boxed;
+	void *seen, *made;
 	size_t bytes;
 
 	/* acquire: pairs with the release below; the lock as init() made it */
@@ -80,14 +71,12 @@ static inline void *in_box(void *lock, size_t (*size)(void), void (*init)(void *
 	if (w_likely(is_own(seen, lock)))
 		return seen;
 	bytes = size();
-	made = box_get(BOX_HEADER + bytes);
-	*made = (struct box_header){.bytes = BOX_HEADER + bytes, .owner = lock};
-	boxed = (char *)made + BOX_HEADER;
-	init(boxed, bytes);
+	made = box_get(bytes, lock);
+	init(made, bytes);
 	/* release: pairs with the acquire above and below */
-	if (w_compare_exchange_release(box, &seen, boxed))
-		return boxed;
-	box_put(made, BOX_HEADER + bytes);
+	if (w_compare_exchange_release(box, &seen, made))
+		return made;
+	box_put(made);
 	/* acquire: pairs with the release of who was faster; what the failed compare-exchange read is not ordered by it */
 	return w_load_acquire(box);
 }
@@ -100,7 +89,7 @@ static inline void unbox(void *lock)
 
 	w_store_relaxed(box, NULL);
 	if (is_own(boxed, lock))
-		box_put(header_of(boxed), header_of(boxed)->bytes);
+		box_put(boxed);
 }
 
 #define IN_BOX(name, lock) name##_in_box(lock)
@@ -142,10 +131,10 @@ static inline void unbox(void *lock)
 /* A lock and where its holder's node is: any thread may unlock. */
 struct kept {
 	void *lock[1];
-	W_ATOMIC(struct any_node *) holder;
+	W_ATOMIC(struct any_node *) holder; /* disguised; NULL: none */
 };
 
-/* A node of the pool and, while it is a holder's, which lock it holds. */
+/* A node of the pool. */
 struct any_node {
 	union {
 		W_ATOMIC(uint32_t) status;
@@ -162,32 +151,63 @@ struct any_node {
 		struct ron_node ron;   /* the same */
 		struct cfl_node cfl;
 	};
-	struct kept *holds;
-	void (*drop_waiters)(struct kept *kept, struct any_node *node);
+	/* In which the queue that the node is in is sound (generation.h), while it is a waiter's or a holder's. */
+	W_ATOMIC(uint32_t) generation;
 };
 
 _Static_assert(sizeof(struct any_node) <= sizeof(struct w_node), "a node must fit into the pool's");
 _Static_assert(sizeof(struct kept) <= 16, "bytes 16 to 19 are the embedder's");
 
-static inline void keep(struct kept *kept, struct any_node *node,
-			void (*drop_waiters)(struct kept *kept, struct any_node *node))
+static inline struct any_node *new_node(void)
 {
-	node->holds = kept;
-	node->drop_waiters = drop_waiters;
+	struct any_node *node = w_node_get();
+
+	/* relaxed: who comes to the node by its lock is ordered by that */
+	w_store_relaxed(&node->generation, 2 * w_fork_generation());
+	return node;
+}
+
+static inline void keep(struct kept *kept, struct any_node *node)
+{
 	/* relaxed: whoever unlocks holds the lock */
-	w_store_relaxed(&kept->holder, node);
+	w_store_relaxed(&kept->holder, disguise(node));
 }
 
 static inline struct any_node *unkeep(struct kept *kept)
 {
-	/* relaxed, both: as in keep */
+	/* relaxed: as in keep() */
 	struct any_node *node = w_load_relaxed(&kept->holder);
 
 	if (w_unlikely(!node))
 		return NULL;
-	w_store_relaxed(&kept->holder, NULL);
-	node->holds = NULL;
-	return node;
+	/* release: pairs with the acquire in drop_waiters(); the queue as it was made there */
+	w_store_release(&kept->holder, NULL);
+	return disguise(node);
+}
+
+typedef void (*drop_function)(struct kept *kept, struct any_node *node);
+
+/* Drops what waited in another process for a lock that is held since before this one was forked, unless that is done. */
+static W_SLOW void drop_waiters(struct kept *kept, drop_function drop)
+{
+	/* acquire: pairs with the release in unkeep(): of a lock that was released meanwhile, its queue */
+	struct any_node *holder = w_load_acquire(&kept->holder);
+
+	/* A holder that has put its node aside (preload/layout.h) is of this process, or never releases. */
+	if (!is_disguised(holder))
+		return;
+	holder = disguise(holder);
+	if (!generation_claim(&holder->generation))
+		return;
+	drop(kept, holder);
+	generation_settle(&holder->generation);
+}
+
+/* For a thread that comes to wait for @kept, and for its holder before the release. */
+static inline void see_to_fork(struct kept *kept, drop_function drop)
+{
+	if (w_unlikely(w_fork_generation()))
+		drop_waiters(kept, drop);
 }
 
 #define HOLDS_NODE(name, way, WAY, WHERE)                                                         \
@@ -197,34 +217,38 @@ static inline struct any_node *unkeep(struct kept *kept)
 	}                                                                                         \
 	ANY_WHOLE static int name##_##way##_lock(void *lock)                                      \
 	{                                                                                         \
-		struct any_node *node = w_node_get();                                             \
+		struct any_node *node = new_node();                                               \
                                                                                                   \
+		see_to_fork(lock, name##_##way##_drop);                                           \
 		name##_acquire(WHERE(name, lock), &node->name, POLICY(name, WAY), NULL);          \
-		keep(lock, node, name##_##way##_drop);                                            \
+		keep(lock, node);                                                                 \
 		return 0;                                                                         \
 	}                                                                                         \
 	static bool name##_##way##_trylock(void *lock)                                            \
 	{                                                                                         \
-		struct any_node *node = w_node_get();                                             \
+		struct any_node *node = new_node();                                               \
                                                                                                   \
 		if (!name##_try_acquire(WHERE(name, lock), &node->name))                          \
 			return false;                                                             \
-		keep(lock, node, name##_##way##_drop);                                            \
+		keep(lock, node);                                                                 \
 		return true;                                                                      \
 	}                                                                                         \
 	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)       \
 	{                                                                                         \
-		struct any_node *node = w_node_get();                                             \
+		struct any_node *node = new_node();                                               \
                                                                                                   \
+		see_to_fork(lock, name##_##way##_drop);                                           \
 		if (!name##_acquire(WHERE(name, lock), &node->name, POLICY(name, WAY), deadline)) \
 			return false;                                                             \
-		keep(lock, node, name##_##way##_drop);                                            \
+		keep(lock, node);                                                                 \
 		return true;                                                                      \
 	}                                                                                         \
 	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                   \
 	{                                                                                         \
-		struct any_node *node = unkeep(lock);                                             \
+		struct any_node *node;                                                            \
                                                                                                   \
+		see_to_fork(lock, name##_##way##_drop);                                           \
+		node = unkeep(lock);                                                              \
 		if (node)                                                                         \
 			name##_release(WHERE(name, lock), &node->name, POLICY(name, WAY));        \
 		return node;                                                                      \
@@ -305,6 +329,14 @@ MEASURED_WAYS(shfl_mutex)
 #define DESTROY_BOXED_BARE unbox
 #define DESTROY_BOXED_NODE unbox
 
+enum {
+#define LOCK(name, kind, wait, promise, paper) INDEX_##name,
+#include "locks.def"
+};
+
+/* adaptive has its list of sleepers there, and hapax the number that departed last. */
+#define SHARES_MIDDLE(name) (INDEX_##name == INDEX_adaptive || INDEX_##name == INDEX_hapax)
+
 #define OPS(lock_name, kind, way, WAY)                      \
 	[WAY] = {                                           \
 		.name = #lock_name,                         \
@@ -313,6 +345,7 @@ MEASURED_WAYS(shfl_mutex)
 		.trylock = lock_name##_##way##_trylock,     \
 		.timedlock = lock_name##_##way##_timedlock, \
 		.unlock = lock_name##_##way##_unlock,       \
+		.leaves_middle = !SHARES_MIDDLE(lock_name), \
 		.destroy = DESTROY_##kind,                  \
 	}
 
@@ -324,17 +357,12 @@ static const struct any_ops all_ops[][SPEC_WAYS] = {
 
 #define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
 
-enum {
-#define LOCK(name, kind, wait, promise, paper) INDEX_##name,
-#include "locks.def"
-};
-
 const struct any_ops *const any_default = &all_ops[INDEX_shfl_mutex][WAIT_PARK];
 
 #define MEASURED_OPS(lock, way, WAY) OPS(lock, BARE, way##_measured, WAY)
 
 static const struct {
-	const uint32_t *policy;
+	W_ATOMIC(uint32_t) *policy;
 	struct any_ops ops[SPEC_WAYS];
 } measured[] = {
 #define MEASURED_TABLE(lock)                                                          \
@@ -374,13 +402,28 @@ static bool find_lock(const char *name, size_t length, size_t *lock)
 	return false;
 }
 
-/* Whether @numbers, of all settings, ask for no policy that the program has not brought. */
-static bool own_policy_is_there(const uint32_t *numbers)
+/* Whether what is @said of all settings asks for no policy that the program has not brought. */
+static bool own_policy_is_there(const struct said *said)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_settings[i].key, "policy") && numbers[i] == POLICY_OWN)
+		if (said[i].named && said[i].number == POLICY_OWN && !strcmp(all_settings[i].key, "policy"))
 			return atomic_load(&w_own_policy);
 	return true;
+}
+
+/* Reads @spec: which lock it names, how that waits, and what is @said of all settings. False, and @error says why. */
+static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct said *said, char *error, size_t size)
+{
+	size_t length;
+	const char *pairs = spec_split(spec, &length);
+
+	if (!find_lock(spec, length, lock))
+		return spec_wrong(error, size, "there is no lock '%.*s'", (int)length, spec);
+	*wait = facts[*lock].wait;
+	if (!spec_parse(all_ops[*lock][0].name, pairs, all_settings, SETTINGS, wait, said, error, size))
+		return false;
+	return own_policy_is_there(said) ||
+	       spec_wrong(error, size, "policy=own: the program has brought none (pound_policy_use)");
 }
 
 /* The functions of @lock as it is set. */
@@ -388,31 +431,43 @@ static const struct any_ops *ops_for(size_t lock, enum wait wait)
 {
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
 		if (!strcmp(measured[i].ops[wait].name, all_ops[lock][wait].name) &&
-		    policy_measures((enum policy) * measured[i].policy))
+		    policy_measures((enum policy)spec_value(measured[i].policy)))
 			return &measured[i].ops[wait];
 	return &all_ops[lock][wait];
 }
 
+/* Reads the route now if the lock @name, as it is set, will want it: a sandbox that is entered later may not let it. */
+static void read_route(const char *name)
+{
+	bool wanted = !strncmp(name, "ron", strlen("ron"));
+
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!strcmp(all_settings[i].lock, name) && !strcmp(all_settings[i].key, "policy"))
+			wanted = spec_value(all_settings[i].value) == POLICY_ROUTE;
+	if (wanted)
+		(void)w_route_position();
+}
+
 const struct any_ops *any_find(const char *spec, char *error, size_t size)
 {
-	size_t length, lock;
-	const char *pairs = spec_split(spec, &length);
-	uint32_t numbers[SETTINGS];
+	struct said said[SETTINGS];
 	enum wait wait;
+	size_t lock;
 
-	if (!find_lock(spec, length, &lock)) {
-		spec_wrong(error, size, "there is no lock '%.*s'", (int)length, spec);
+	if (!read_spec(spec, &lock, &wait, said, error, size))
 		return NULL;
-	}
-	wait = facts[lock].wait;
-	if (!spec_parse(all_ops[lock][0].name, pairs, all_settings, SETTINGS, &wait, numbers, error, size))
-		return NULL;
-	if (!own_policy_is_there(numbers)) {
-		spec_wrong(error, size, "policy=own: the program has brought none (pound_policy_use)");
-		return NULL;
-	}
-	spec_set(all_settings, SETTINGS, numbers);
+	spec_set(all_settings, SETTINGS, said);
+	read_route(all_ops[lock][0].name);
 	return ops_for(lock, wait);
+}
+
+bool any_check(const char *spec, char *error, size_t size)
+{
+	struct said said[SETTINGS];
+	enum wait wait;
+	size_t lock;
+
+	return read_spec(spec, &lock, &wait, said, error, size);
 }
 
 /* ---- What is known of them ---- */
@@ -420,24 +475,6 @@ const struct any_ops *any_find(const char *spec, char *error, size_t size)
 const struct pound_lock_info *pound_lock_info(size_t index)
 {
 	return index < LOCKS ? info_of(&facts[index], all_settings, SETTINGS) : NULL;
-}
-
-/* ---- Fork ---- */
-
-/* Drops the waiters behind a holder's node. An abandoned one stays: its lock, another thread's, still has it. */
-static void after_fork(void *memory)
-{
-	struct any_node *node = memory;
-
-	if (node->holds)
-		node->drop_waiters(node->holds, node);
-}
-
-static void after_fork_in_child(void)
-{
-	w_after_fork_in_child();
-	w_nodes_in_use(after_fork);
-	any_rw_after_fork();
 }
 
 /* ---- Start ---- */
@@ -467,6 +504,21 @@ static bool choose_domain(void)
 	return true;
 }
 
+/* Whether the environment says whose shares are told apart, or nothing. */
+static bool choose_shares(void)
+{
+	const char *name = secure_getenv("POUNDLOCK_SHARES");
+
+	if (!name || !*name || !strcmp(name, "thread"))
+		return true;
+	if (strcmp(name, "process")) {
+		complain("POUNDLOCK_SHARES", name, "thread, process");
+		return false;
+	}
+	w_shares_of_process();
+	return true;
+}
+
 bool any_start(void)
 {
 	static W_ATOMIC(uint32_t) started;
@@ -474,17 +526,38 @@ bool any_start(void)
 
 	if (atomic_exchange(&started, 1))
 		return sound;
-	(void)w_process();
+	sound = choose_domain();
+	sound = choose_shares() && sound;
+	/* The preload library may come back to here for the answer: it interposes what this calls. */
+	w_process_watch();
 	w_route_start();
 	w_spin_calibrate();
-	sound = choose_domain();
-	pthread_atfork(NULL, NULL, after_fork_in_child);
+	(void)w_domains_load();
 	return sound;
+}
+
+/* ---- Statistics ---- */
+
+const struct pound_observer *any_observer;
+
+/* A static program has no loader, and does not link it for this. */
+#pragma weak dlsym
+
+#define NAME_OF(symbol) #symbol
+#define STRING_OF(symbol) NAME_OF(symbol)
+
+static void find_observer(void)
+{
+	const char *asked = secure_getenv("POUNDLOCK_STATS");
+
+	if (asked && dlsym)
+		any_observer = dlsym(RTLD_DEFAULT, STRING_OF(POUND_OBSERVER));
 }
 
 __attribute__((constructor)) static void start(void)
 {
 	(void)any_start();
+	find_observer();
 }
 
 /* ---- The default mutex ---- */
@@ -494,14 +567,34 @@ bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen)
 	return shfl_mutex_try_acquire_slow((struct shfl_mutex *)mutex, seen);
 }
 
+static bool wait_for_mutex(void *mutex, const struct w_deadline *deadline)
+{
+	return shfl_mutex_acquire_slow(mutex, POLICY(shfl_mutex, WAIT_PARK), deadline);
+}
+
+static bool release_mutex(void *mutex)
+{
+	return shfl_mutex_release(mutex, POLICY(shfl_mutex, WAIT_PARK));
+}
+
+static bool lock_mutex_slow(pound_mutex_t *mutex, const struct w_deadline *deadline)
+{
+	if (w_unlikely(any_observer))
+		return any_observer->mutex_wait(mutex, deadline, wait_for_mutex);
+	return wait_for_mutex(mutex, deadline);
+}
+
 void pound_mutex_lock_slow(pound_mutex_t *mutex)
 {
-	(void)shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY(shfl_mutex, WAIT_PARK), NULL);
+	(void)lock_mutex_slow(mutex, NULL);
 }
 
 void pound_mutex_unlock_slow(pound_mutex_t *mutex)
 {
-	(void)shfl_mutex_release((struct shfl_mutex *)mutex, POLICY(shfl_mutex, WAIT_PARK));
+	if (w_unlikely(any_observer))
+		(void)any_observer->mutex_release(mutex, release_mutex);
+	else
+		(void)release_mutex(mutex);
 }
 
 int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
@@ -512,8 +605,7 @@ int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct ti
 		return 0;
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	return shfl_mutex_acquire_slow((struct shfl_mutex *)mutex, POLICY(shfl_mutex, WAIT_PARK), &until) ? 0
-													  : ETIMEDOUT;
+	return lock_mutex_slow(mutex, &until) ? 0 : ETIMEDOUT;
 }
 
 _Static_assert(sizeof(pound_mutex_t) == sizeof(struct shfl_mutex), "one and the same");

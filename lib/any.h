@@ -29,6 +29,9 @@ struct any_ops {
 	bool (*timedlock)(void *lock, const struct w_deadline *deadline);
 	/* False, and nothing changed, if the lock was not held. */
 	bool (*unlock)(void *lock);
+	/* Whether bytes 8 to 15 of a held lock are its holder's: what they are when @lock has returned is looked at again by
+	 * @unlock alone, and the lower half is never a thread's id. */
+	bool leaves_middle;
 	/* Gives back what the lock, free and unused, has outside its memory, which is all zero then. NULL: nothing. */
 	void (*destroy)(void *lock);
 };
@@ -38,16 +41,20 @@ extern const struct any_ops *const any_default;
 
 /*
  * Finds the lock that @spec names: NAME[,KEY=VALUE...] with the keys that docs/locks.md lists (wait, backoff,
- * threshold, ...). Sets the process-wide settings of that lock. Returns NULL and writes one line that names what is
- * wrong into @error (@size bytes) if there is no such lock, key or value. Not thread-safe: call it once, early.
+ * threshold, ...). Sets the keys that it names, for all locks of that name in the process, each key by itself: waiters
+ * have their values from their next wait on. Reads the route if the lock wants it. Returns NULL and writes one line that
+ * names what is wrong into @error (@size bytes) if there is no such lock, key or value. Any thread may call it at any time.
  */
 const struct any_ops *any_find(const char *spec, char *error, size_t size);
 
+/* Whether any_find(@spec) would find a lock. Sets nothing. */
+bool any_check(const char *spec, char *error, size_t size);
+
 /*
- * Prepares the process for any lock: learns how many CPUs it has, reads POUNDLOCK_DOMAIN, and has forked children drop
- * the waiters that the fork left behind. The library's constructor does it; who needs locks before that calls it first.
- * Calling it again does nothing. False, after one line on stderr, if POUNDLOCK_DOMAIN is wrong: the library then uses
- * the default.
+ * Prepares the process for any lock: learns which CPUs it has and which are near one another, reads POUNDLOCK_DOMAIN and
+ * POUNDLOCK_SHARES, and has forked children told from their parents, whose waiters they drop. The library's constructor does
+ * it; who needs locks before that calls it first. Calling it again does nothing. False, after one line on stderr, if one of
+ * the variables is wrong: the library then uses the default.
  */
 bool any_start(void);
 

@@ -15,7 +15,7 @@
 /* ---- Settings ---- */
 
 static struct {
-#define VALUE(lock, key, otherwise, least, most, small, ...) uint32_t lock##_##key;
+#define VALUE(lock, key, otherwise, least, most, small, ...) W_ATOMIC(uint32_t) lock##_##key;
 #define RWLOCK(name, wait, promise, paper) name##_settings(VALUE)
 #include "locks.def"
 } settings = {
@@ -34,15 +34,15 @@ static const struct setting all_settings[] = {
 #define SETTINGS (sizeof(all_settings) / sizeof(all_settings[0]))
 
 /* What the functions of lock @name take as their policy, for a way of waiting. */
-#define SET(lock, key, otherwise, least, most, small, ...) .key = settings.lock##_##key,
+#define SET(lock, key, otherwise, least, most, small, ...) .key = spec_value(&settings.lock##_##key),
 #define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
 
 /* ---- The locks ---- */
 
 #define FUNCTIONS(name, way, WAY)                                                                         \
-	ANY_WHOLE static void name##_##way##_rdlock(void *lock, bool again)                               \
+	ANY_WHOLE static bool name##_##way##_rdlock(void *lock, bool again)                               \
 	{                                                                                                 \
-		(void)name##_read(lock, again, POLICY(name, WAY), NULL);                                  \
+		return name##_read(lock, again, POLICY(name, WAY), NULL);                                 \
 	}                                                                                                 \
 	static bool name##_##way##_timedrdlock(void *lock, bool again, const struct w_deadline *deadline) \
 	{                                                                                                 \
@@ -71,6 +71,10 @@ static const struct setting all_settings[] = {
 	{                                                                                                    \
 		return name##_try_read(lock, again);                                                         \
 	}                                                                                                    \
+	static bool name##_is_full(void *lock)                                                               \
+	{                                                                                                    \
+		return name##_full(lock);                                                                    \
+	}                                                                                                    \
 	static bool name##_trywrlock(void *lock)                                                             \
 	{                                                                                                    \
 		return name##_try_write(lock);                                                               \
@@ -90,6 +94,7 @@ static const struct setting all_settings[] = {
 		.tryrdlock = lock_name##_tryrdlock,             \
 		.timedrdlock = lock_name##_##way##_timedrdlock, \
 		.rdunlock = lock_name##_##way##_rdunlock,       \
+		.full = lock_name##_is_full,                    \
 		.wrlock = lock_name##_##way##_wrlock,           \
 		.trywrlock = lock_name##_trywrlock,             \
 		.timedwrlock = lock_name##_##way##_timedwrlock, \
@@ -141,13 +146,13 @@ static const char *expand_bravo(const char *spec, char *name, size_t room)
 	return name;
 }
 
-const struct any_rw_ops *any_rw_find(const char *given, char *error, size_t size)
+/* The lock that @given names, and what is @said of all settings; NULL, and @error says why. */
+static const struct any_rw_ops *read_spec(const char *given, struct said *said, char *error, size_t size)
 {
 	char expanded[256];
 	const char *spec = expand_bravo(given, expanded, sizeof(expanded));
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
-	uint32_t numbers[SETTINGS];
 	enum wait wait;
 
 	for (size_t i = 0; i < LOCKS; i++) {
@@ -156,18 +161,32 @@ const struct any_rw_ops *any_rw_find(const char *given, char *error, size_t size
 		if (strlen(name) != length || memcmp(name, spec, length))
 			continue;
 		wait = facts[i].wait;
-		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, numbers, error, size))
+		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, said, error, size))
 			return NULL;
-		spec_set(all_settings, SETTINGS, numbers);
 		return &all_ops[i][wait];
 	}
 	spec_wrong(error, size, "there is no readers-writer lock '%.*s'", (int)length, spec);
 	return NULL;
 }
 
-void any_rw_after_fork(void)
+const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
 {
-	bravo_after_fork();
+	struct said said[SETTINGS];
+	const struct any_rw_ops *ops = read_spec(spec, said, error, size);
+
+	if (!ops)
+		return NULL;
+	spec_set(all_settings, SETTINGS, said);
+	if (!strncmp(ops->name, BRAVO, strlen(BRAVO)))
+		w_process_tell(bravo_after_fork);
+	return ops;
+}
+
+bool any_rw_check(const char *spec, char *error, size_t size)
+{
+	struct said said[SETTINGS];
+
+	return read_spec(spec, said, error, size);
 }
 
 /* ---- What is known of them ---- */

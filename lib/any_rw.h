@@ -16,11 +16,15 @@
 struct any_rw_ops {
 	const char *name;
 	enum wait wait;
-	/* @again: the caller may be a reader of the lock already, and does not wait for writers that wait themselves. */
-	void (*rdlock)(void *lock, bool again);
+	/*
+	 * @again: the caller may be a reader of the lock already, and does not wait for writers that wait themselves. False
+	 * if the lock has so many readers that it takes no more (full()).
+	 */
+	bool (*rdlock)(void *lock, bool again);
 	bool (*tryrdlock)(void *lock, bool again);
-	/* False if the deadline passed first. */
+	/* The same, or the deadline passed first. */
 	bool (*timedrdlock)(void *lock, bool again, const struct w_deadline *deadline);
+	bool (*full)(void *lock);
 	/* False, and nothing changed, if there was no reader, resp. writer. */
 	bool (*rdunlock)(void *lock);
 	void (*wrlock)(void *lock);
@@ -29,11 +33,9 @@ struct any_rw_ops {
 	bool (*wrunlock)(void *lock);
 };
 
-/* As any_find(). */
+/* As any_find() and any_check(). */
 const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size);
-
-/* In a forked child, before any thread uses a lock there. */
-W_HIDDEN void any_rw_after_fork(void);
+bool any_rw_check(const char *spec, char *error, size_t size);
 
 /* What a lock is that nobody chose: shfl_rw, its waiters asleep. */
 extern const struct any_rw_ops *const any_rw_default;

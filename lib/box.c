@@ -1,90 +1,130 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Boxes are cut from mapped chunks, in sizes of powers of two; those given back lie in a list for each size.
+ * Boxes come in sizes of powers of two. Those of a size are numbered, and a number leads to its box in two steps: to the
+ * chunk that it lies in, through tables of 1, 2, 4, ... chunks. Chunks and tables are mapped when they are needed first.
  *
- * A list is emptied by exchange and filled by compare-exchange from any value: neither depends on what the first box's
- * link was a moment ago, so there is no ABA.
+ * The boxes given back are a stack for each size:
+ *
+ *   spare = how often it has changed << 32 | the topmost box's number + 1, or 0
+ *
+ * A box's link is read while another thread may take the box, put it to use and give it back. The count tells that: the
+ * compare-exchange fails. Nothing is lost where a thread ends, is interrupted or not copied by a fork, but the one box
+ * that it had in hand.
  */
 #include "box.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
-#include "world.h"
-
-#define SMALLEST 6 /* of 2^6 bytes: a cache line */
 #define SIZES 40
+#define TABLES 32
 #define CHUNK ((size_t)1 << 16)
 
-struct box {
-	struct box *next;
-};
+static W_ATOMIC(uint64_t) spare[SIZES];
+static W_ATOMIC(uint32_t) made[SIZES]; /* how many boxes there are */
+static W_ATOMIC(void *) tables[SIZES][TABLES];
 
-static W_ATOMIC(struct box *) spare[SIZES];
-
-/* The power of two that holds @size bytes. */
-static unsigned size_class(size_t size)
+/* The power of two that holds a box of @size bytes. */
+static unsigned size_class_of(size_t size)
 {
-	unsigned class = SMALLEST;
-
-	while (((size_t)1 << class) < size)
-		class ++;
-	return class;
+	return 64 - (unsigned)__builtin_clzll(size + BOX_HEADER - 1);
 }
 
-/* Puts the boxes from @first to @last, which are linked, into the list of @class. */
-static void add(unsigned class, struct box *first, struct box *last)
+/* What *@place leads to: @bytes of zeroed memory, made if there is none yet. NULL if there is no memory. */
+static void *settle(W_ATOMIC(void *) *place, size_t bytes)
 {
-	struct box *seen = atomic_load_explicit(&spare[class], memory_order_relaxed);
+	/* acquire: pairs with the release below */
+	void *seen = atomic_load_explicit(place, memory_order_acquire), *mapped, *settled;
 
-	do
-		last->next = seen;
-	/* release: pairs with the acquire in take(); the links, and the last user's accesses */
-	while (!atomic_compare_exchange_weak_explicit(&spare[class], &seen, first, memory_order_release,
-						      memory_order_relaxed));
+	if (w_likely(seen))
+		return seen;
+	mapped = w_map(bytes);
+	settled = mapped ? mapped : w_keep(bytes);
+	/* release: pairs with the acquire above; what a table's memory begins with. acquire: as there */
+	if (!settled ||
+	    atomic_compare_exchange_strong_explicit(place, &seen, settled, memory_order_acq_rel, memory_order_acquire))
+		return settled;
+	if (mapped)
+		munmap(mapped, bytes);
+	return seen;
 }
 
-/* A box of the list of @class, or NULL. */
-static struct box *take(unsigned class)
+/* The box @number, or NULL if there is no memory for it. */
+static struct box *box_at(unsigned size_class, uint32_t number)
 {
-	/* acquire: pairs with the release in add() */
-	struct box *box = atomic_exchange_explicit(&spare[class], NULL, memory_order_acquire), *last;
+	const size_t bytes = (size_t)1 << size_class, chunk_bytes = bytes > CHUNK ? bytes : CHUNK;
+	const uint32_t of_chunk = (uint32_t)(chunk_bytes / bytes), chunk = number / of_chunk + 1;
+	const unsigned table = 31 - (unsigned)__builtin_clz(chunk);
+	W_ATOMIC(void *) *chunks = settle(&tables[size_class][table], sizeof(*chunks) << table);
+	char *memory = chunks ? settle(&chunks[chunk - (1u << table)], chunk_bytes) : NULL;
 
-	if (!box || !box->next)
-		return box;
-	for (last = box->next; last->next; last = last->next)
-		;
-	add(class, box->next, last);
+	return memory ? (struct box *)(memory + number % of_chunk * bytes) : NULL;
+}
+
+/* Takes a box that was given back. NULL if there is none. */
+static struct box *take(unsigned size_class)
+{
+	/* acquire, both: pairs with the release in box_put(); the last user's accesses */
+	uint64_t head = atomic_load_explicit(&spare[size_class], memory_order_acquire), next;
+	struct box *box;
+
+	do {
+		if (!(uint32_t)head)
+			return NULL;
+		box = box_at(size_class, (uint32_t)head - 1);
+		/* relaxed: if it is not the stack's link any more, the head has changed */
+		next = atomic_load_explicit(&box->next, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(&spare[size_class], &head, ((head >> 32) + 1) << 32 | next,
+							memory_order_acquire, memory_order_acquire));
 	return box;
 }
 
-/* A box of fresh memory; the chunk's others go into the list. NULL if there is no memory. */
-static struct box *cut(unsigned class)
+/* Makes a box. NULL if there is no memory, or another thread made one. */
+static struct box *make(unsigned size_class)
 {
-	size_t size = (size_t)1 << class, chunk = size > CHUNK ? size : CHUNK;
-	char *memory = w_keep(chunk);
-	struct box *box;
+	/* relaxed, both: only the number counts */
+	uint32_t number = atomic_load_explicit(&made[size_class], memory_order_relaxed);
+	struct box *box = box_at(size_class, number);
 
-	if (!memory || size >= chunk)
-		return (struct box *)memory;
-	for (size_t at = size; at < chunk; at += size) {
-		box = (struct box *)(memory + at);
-		box->next = at + size < chunk ? (struct box *)(memory + at + size) : NULL;
-	}
-	add(class, (struct box *)(memory + size), box);
-	return (struct box *)memory;
-}
-
-void *box_get(size_t size)
-{
-	unsigned class = size_class(size);
-	struct box *box;
-
-	while (!(box = take(class)) && !(box = cut(class)))
+	if (!box) {
 		w_yield();
-	return memset(box, 0, size);
+		return NULL;
+	}
+	if (!atomic_compare_exchange_strong_explicit(&made[size_class], &number, number + 1, memory_order_relaxed,
+						     memory_order_relaxed))
+		return NULL;
+	box->number = number;
+	box->size_class = size_class;
+	return box;
 }
 
-void box_put(void *box, size_t size)
+void *box_get(size_t size, const void *owner)
 {
-	add(size_class(size), box, box);
+	const unsigned size_class = size_class_of(size);
+	struct box *box;
+	char *memory;
+
+	while (!(box = take(size_class)) && !(box = make(size_class)))
+		;
+	/* relaxed: who finds the box through its owner has acquired what it holds */
+	atomic_store_explicit(&box->owner, owner, memory_order_relaxed);
+	memory = (char *)box + BOX_HEADER;
+	return memset(memory, 0, size);
+}
+
+void box_put(void *memory)
+{
+	struct box *box = (struct box *)((char *)memory - BOX_HEADER);
+	W_ATOMIC(uint64_t) *head = &spare[box->size_class];
+	/* relaxed: the compare-exchange decides */
+	uint64_t seen = atomic_load_explicit(head, memory_order_relaxed);
+
+	/* relaxed: as in box_owner() */
+	atomic_store_explicit(&box->owner, NULL, memory_order_relaxed);
+	do
+		/* relaxed: the compare-exchange publishes it */
+		atomic_store_explicit(&box->next, (uint32_t)seen, memory_order_relaxed);
+	/* release: pairs with the acquire in take(); the link, and the last user's accesses */
+	while (!atomic_compare_exchange_weak_explicit(head, &seen, ((seen >> 32) + 1) << 32 | (box->number + 1),
+						      memory_order_release, memory_order_relaxed));
 }

@@ -24,17 +24,20 @@ static struct atomics atomics_of(const char *lock)
 
 const struct pound_lock_info *info_of(const struct facts *facts, const struct setting *settings, size_t count)
 {
-	static _Thread_local struct pound_lock_info info;
-	static _Thread_local char keys[64];
+	struct {
+		struct pound_lock_info info;
+		char keys[64];
+	} *own = (void *)w_block()->info;
 	struct atomics atomics = atomics_of(facts->name);
 
-	spec_keys(facts->name, settings, count, keys, sizeof(keys));
-	info = (struct pound_lock_info){
+	_Static_assert(sizeof(*own) <= sizeof(w_block()->info), "it has no room");
+	spec_keys(facts->name, settings, count, own->keys, sizeof(own->keys));
+	own->info = (struct pound_lock_info){
 		.name = facts->name,
 		.wait = spec_wait_name(facts->wait),
 		.promise = facts->promise,
 		.paper = facts->paper,
-		.keys = keys,
+		.keys = own->keys,
 		.boxed = facts->box,
 		.bytes_per_lock = facts->bytes_lock + (facts->box ? facts->box() : 0),
 		.bytes_per_waiter = facts->bytes_waiter,
@@ -43,5 +46,5 @@ const struct pound_lock_info *info_of(const struct facts *facts, const struct se
 		.atomics_contended = atomics.contended,
 		.atomics_reading = atomics.reading,
 	};
-	return &info;
+	return &own->info;
 }

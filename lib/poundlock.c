@@ -7,6 +7,7 @@
 
 #include "any.h"
 #include "any_rw.h"
+#include "observer.h"
 #include "policy/stay.h"
 #include "poundlock.h"
 #include "route.h"
@@ -15,8 +16,15 @@
 
 int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size)
 {
-	*lock = (pound_lock_t){.pound_ops = any_find(spec, error, size)};
-	return lock->pound_ops ? 0 : EINVAL;
+	const struct any_ops *ops = any_find(spec, error, size);
+
+	*lock = (pound_lock_t){.pound_ops = ops && any_observer ? any_observer->lock(ops) : ops};
+	return ops ? 0 : EINVAL;
+}
+
+int pound_lock_check(const char *spec, char *error, size_t size)
+{
+	return any_check(spec, error, size) ? 0 : EINVAL;
 }
 
 void pound_lock_destroy(pound_lock_t *lock)
@@ -62,13 +70,34 @@ void pound_lock_unlock(pound_lock_t *lock)
 
 int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_t size)
 {
-	*lock = (pound_rwlock_t){.pound_ops = any_rw_find(spec, error, size)};
-	return lock->pound_ops ? 0 : EINVAL;
+	const struct any_rw_ops *ops = any_rw_find(spec, error, size);
+
+	*lock = (pound_rwlock_t){.pound_ops = ops && any_observer ? any_observer->rwlock(ops) : ops};
+	return ops ? 0 : EINVAL;
 }
 
-static const struct any_rw_ops *rw_ops_of(const pound_rwlock_t *lock)
+int pound_rwlock_check(const char *spec, char *error, size_t size)
 {
-	return lock->pound_ops ? lock->pound_ops : any_rw_default;
+	return any_rw_check(spec, error, size) ? 0 : EINVAL;
+}
+
+/* The functions of a lock of zeroes. Those of an observer find the lock's own through it, so that it gets them. */
+W_SLOW static const struct any_rw_ops *observe_default(pound_rwlock_t *lock)
+{
+	const struct any_rw_ops *ops = any_observer->rwlock(any_rw_default);
+
+	/* relaxed: other threads that find no functions store the same */
+	__atomic_store_n(&lock->pound_ops, ops, __ATOMIC_RELAXED);
+	return ops;
+}
+
+static const struct any_rw_ops *rw_ops_of(pound_rwlock_t *lock)
+{
+	const struct any_rw_ops *ops = __atomic_load_n(&lock->pound_ops, __ATOMIC_RELAXED);
+
+	if (ops)
+		return ops;
+	return w_unlikely(any_observer) ? observe_default(lock) : any_rw_default;
 }
 
 static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock, const struct timespec *deadline)
@@ -79,12 +108,14 @@ static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock, const 
 		return 0;
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	return rw_ops_of(lock)->timedrdlock(lock->pound_bytes, again, &until) ? 0 : ETIMEDOUT;
+	if (rw_ops_of(lock)->timedrdlock(lock->pound_bytes, again, &until))
+		return 0;
+	return w_expired(&until) ? ETIMEDOUT : EAGAIN;
 }
 
-void pound_rwlock_rdlock(pound_rwlock_t *lock)
+int pound_rwlock_rdlock(pound_rwlock_t *lock)
 {
-	rw_ops_of(lock)->rdlock(lock->pound_bytes, false);
+	return rw_ops_of(lock)->rdlock(lock->pound_bytes, false) ? 0 : EAGAIN;
 }
 
 bool pound_rwlock_tryrdlock(pound_rwlock_t *lock)
@@ -97,9 +128,9 @@ int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct
 	return timedrdlock(lock, false, clock, deadline);
 }
 
-void pound_rwlock_rdlock_again(pound_rwlock_t *lock)
+int pound_rwlock_rdlock_again(pound_rwlock_t *lock)
 {
-	rw_ops_of(lock)->rdlock(lock->pound_bytes, true);
+	return rw_ops_of(lock)->rdlock(lock->pound_bytes, true) ? 0 : EAGAIN;
 }
 
 bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock)

@@ -111,10 +111,15 @@ typedef struct pound_lock {
 
 /*
  * Makes @lock an unlocked lock as @spec says: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin"; `poundlock list` and
- * pound_lock_info() name them. Settings of one lock are shared by all locks of that name in the process. Returns 0, or
- * EINVAL with one line in @error (up to @size bytes; may be NULL with 0) that names what is wrong.
+ * pound_lock_info() name them. Settings, but for `wait`, are shared by all locks of that name in the process: the keys
+ * that @spec names are set for all of them, each atomically by itself, and no others; a waiter has them from its next
+ * wait on. Any thread may call it, also while others use such locks. Returns 0, or EINVAL with one line in @error (up to
+ * @size bytes; may be NULL with 0) that names what is wrong; nothing is set then.
  */
 int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size);
+
+/* Whether @spec is right, without a lock: what pound_lock_init() would return. Sets nothing. */
+int pound_lock_check(const char *spec, char *error, size_t size);
 
 /* Gives back what @lock, which is free and used by nobody, has outside its own memory: something only where
  * pound_lock_info() says boxed. It may be initialised again. */
@@ -137,16 +142,21 @@ typedef struct pound_rwlock {
 		{0}, 0    \
 	}
 
-/* As pound_lock_init(), with the locks of pound_rwlock_info(). Such a lock needs no destroying. */
+/* As pound_lock_init() and pound_lock_check(), with the locks of pound_rwlock_info(). Such a lock needs no destroying. */
 int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_t size);
+int pound_rwlock_check(const char *spec, char *error, size_t size);
 
-/* Enters as a reader. Not for a thread that is one already: it may wait for a writer that waits for it. */
-void pound_rwlock_rdlock(pound_rwlock_t *lock);
+/*
+ * Enters as a reader. Not for a thread that is one already: it may wait for a writer that waits for it. Returns 0, or
+ * EAGAIN if the lock has 2^27 readers: holds that a program forgets add up. The caller is then no reader. A try fails
+ * for the same reason.
+ */
+int pound_rwlock_rdlock(pound_rwlock_t *lock);
 bool pound_rwlock_tryrdlock(pound_rwlock_t *lock);
-/* As pound_mutex_timedlock(). */
+/* As pound_mutex_timedlock(), or EAGAIN. */
 int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
 /* The same for a thread that may be a reader of @lock already: they pass writers that wait. */
-void pound_rwlock_rdlock_again(pound_rwlock_t *lock);
+int pound_rwlock_rdlock_again(pound_rwlock_t *lock);
 bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock);
 int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
 /* Leaves as a reader. */

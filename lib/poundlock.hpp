@@ -3,7 +3,7 @@
 // Poundlock for C++17: pound::mutex, and pound::any_mutex for a lock by name. Both meet Lockable and TimedLockable, so
 // that std::lock_guard, std::unique_lock, std::scoped_lock and std::condition_variable_any take them. pound::shared_mutex,
 // the default readers-writer lock or one by name, meets SharedLockable and SharedTimedLockable, too: std::shared_lock
-// takes it. pound::mutex and the default pound::shared_mutex are constant-initialised: a static one is ready before any
+// takes it; lock_shared() throws std::system_error if there are too many readers (2^27). pound::mutex and the default pound::shared_mutex are constant-initialised: a static one is ready before any
 // constructor runs.
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "poundlock.h"
 
@@ -191,9 +192,9 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 		pound_rwlock_wrunlock(&native);
 	}
 
-	void lock_shared() noexcept
+	void lock_shared()
 	{
-		pound_rwlock_rdlock(&native);
+		entered(pound_rwlock_rdlock(&native));
 	}
 
 	bool try_lock_shared() noexcept
@@ -218,9 +219,9 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 	}
 
 	// For a thread that may be a reader already: passes writers that wait, who may wait for this very thread.
-	void lock_shared_again() noexcept
+	void lock_shared_again()
 	{
-		pound_rwlock_rdlock_again(&native);
+		entered(pound_rwlock_rdlock_again(&native));
 	}
 
 	bool try_lock_shared_again() noexcept
@@ -241,6 +242,12 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 
       private:
 	friend detail::timed_lockable<shared_mutex>;
+
+	static void entered(int error)
+	{
+		if (error)
+			throw std::system_error(error, std::generic_category(), "too many readers");
+	}
 
 	int timed_lock(clockid_t clock, const timespec *deadline) noexcept
 	{

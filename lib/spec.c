@@ -81,7 +81,7 @@ struct target {
 	const struct setting *settings;
 	size_t count;
 	uint32_t wait;
-	uint32_t *numbers;
+	struct said *said;
 	char *error;
 	size_t size;
 };
@@ -100,19 +100,19 @@ static bool take(struct target *target, char *pair)
 		const struct setting *setting = &target->settings[i];
 
 		if (!strcmp(target->lock, setting->lock) && !strcmp(pair, setting->key))
-			return parse(setting, value, &target->numbers[i], target->error, target->size);
+			return target->said[i].named =
+				       parse(setting, value, &target->said[i].number, target->error, target->size);
 	}
 	return spec_wrong(target->error, target->size, "lock %s has no key '%s'", target->lock, pair);
 }
 
 bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count, enum wait *wait,
-		uint32_t *numbers, char *error, size_t size)
+		struct said *said, char *error, size_t size)
 {
-	struct target target = {lock, settings, count, *wait, numbers, error, size};
+	struct target target = {lock, settings, count, *wait, said, error, size};
 	char copy[256];
 
-	for (size_t i = 0; i < count; i++)
-		numbers[i] = *settings[i].value;
+	memset(said, 0, count * sizeof(*said));
 	if (!pairs)
 		return true;
 	if (strlen(pairs) >= sizeof(copy))
@@ -129,10 +129,12 @@ bool spec_parse(const char *lock, const char *pairs, const struct setting *setti
 	return true;
 }
 
-void spec_set(const struct setting *settings, size_t count, const uint32_t *numbers)
+void spec_set(const struct setting *settings, size_t count, const struct said *said)
 {
 	for (size_t i = 0; i < count; i++)
-		*settings[i].value = numbers[i];
+		/* relaxed: as spec_value() reads it */
+		if (said[i].named)
+			atomic_store_explicit(settings[i].value, said[i].number, memory_order_relaxed);
 }
 
 void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys, size_t size)

@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * pthread_cond_*, in place (layout.h): a sequence word that waiters sleep on, and a count of threads inside a wait.
+ * pthread_cond_*, in place (layout.h): one word of 64 bits. Waiters sleep on its low half, destroyers on the high one.
  *
- *   wait        waiters++; s = sequence; unlock the mutex; sleep while sequence == s; waiters--; lock the mutex
- *   signal      if there are waiters: advance sequence and wake one sleeper, both in one step of the kernel
- *   broadcast   the same for all sleepers
- *   destroy     wait until the count is 0
+ *   state = DESTROYING:1 waiters:31 | sequence:26 woken:5 0:1
+ *     waiters     how many threads are inside a wait. Changed by each for itself
+ *     sequence    advanced by each signal and broadcast that wakes
+ *     woken       how many of the waiters are known to come out by themselves: at least the lesser of woken and waiters do
+ *     DESTROYING  a destroyer sleeps until waiters is 0
  *
- * Why a signal reaches a thread that was waiting before it, and none that came after it instead: FUTEX_WAKE_OP advances
- * the word and wakes while it holds the kernel's lock of the futex, under which sleepers compare the word. Who is asleep
- * then has read an older value; who has read an older value and is not asleep yet will not fall asleep. So a sleeper
- * that is woken and finds the word unchanged was not meant: it passes the wake-up on.
+ *   wait        waiters++, and s = sequence, in one step; unlock the mutex; sleep while sequence == s;
+ *               waiters-- and woken-- in one step; lock the mutex
+ *   signal      if waiters > woken: advance sequence, woken++, and wake one sleeper, in one step of the kernel
+ *   broadcast   the same with all sleepers, and all that woken can count
+ *   destroy     wait until waiters is 0
+ *
+ * Why a signal reaches a thread that was waiting before it, and none that came after it instead: FUTEX_WAKE_OP changes
+ * the word and wakes while it holds the kernel's lock of the futex, under which sleepers compare the word. A thread that
+ * is asleep then has read an older sequence; a thread that has read an older one and is not asleep yet will not fall
+ * asleep. So a sleeper that is woken and finds the sequence unchanged was not meant: it passes the wake-up on.
+ *
+ * Why a signal may do nothing where waiters <= woken: then all who wait come out by themselves, and see under the mutex
+ * what was signalled. Call a waiter awake that is not asleep and will not fall asleep: it was woken, or has an older
+ * sequence, or is on its way out. At all times at least min(woken, waiters) are awake:
+ *   - A signal that finds a sleeper makes it awake, and adds 1 to woken. One that finds none leaves all waiters awake,
+ *     since who is not asleep has an older sequence now: woken may be what it will.
+ *   - To enter adds a waiter who is not awake. So it first makes woken min(woken, waiters): what was too much counts nobody.
+ *   - To leave takes away one who is awake, and 1 from min(woken, waiters).
+ *   - Who is awake stays so until it leaves. If woken overflows into sequence, it becomes smaller, and the sequence newer.
+ * Waiters are entered, counted and compared in one word, and woken is raised in the very step that wakes: no signal relies
+ * on another that has not happened yet. tests/posix/cond_model.py explores a model of this in all interleavings.
+ *
+ * The bound: a thread that is kept from running between its last look at the sequence and the kernel's comparison for
+ * 2^26 wake-ups, or a multiple, falls asleep though it was meant.
  *
  * Why destruction may follow at once after a broadcast, or after a signal once its waiter has run: a waiter's last
  * access to the memory takes it out of the count, before it locks the mutex; signals make theirs in one system call, and
  * the kernel survives memory that has gone.
  *
- * Why a cancelled waiter loses no signal: if the word has changed since it came, it may have been the one woken, and
+ * Why a cancelled waiter loses no signal: if the sequence has changed since it came, it may have been the one woken, and
  * wakes another one in its place. That one may wake for nothing, as POSIX allows.
  *
- * In a forked child the threads that waited in the parent do not exist: the count carries the generation of its threads.
+ * In a forked child the threads that waited in the parent do not exist: the first that enters there counts from 0.
  *
  * Process-shared condition variables are glibc's as long as their mutexes are: other processes may use them without us.
  * One that is waited for with a mutex of ours cannot be shared, whatever its attribute says, and is ours from then on.
@@ -34,6 +55,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "generation.h"
 #include "layout.h"
 #include "mutex.h"
 #include "preload.h"
@@ -59,20 +81,69 @@ static void futex_wake(const void *word, int count)
 	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count);
 }
 
-/* The sequence word stays even, so that the second wake-up which FUTEX_WAKE_OP offers on a condition is never made. */
-#define SEQUENCE_STEP 2
-#define ADVANCE FUTEX_OP(FUTEX_OP_ADD, SEQUENCE_STEP, FUTEX_OP_CMP_EQ, 1)
+/* ---- The state ---- */
 
-static void advance_and_wake(struct cond *c, int count)
+#define WOKEN_STEP \
+	2u /* bit 0 stays 0, so that the second wake-up which FUTEX_WAKE_OP offers on a condition is never made */
+#define WOKEN_MOST 31u
+#define SEQUENCE_STEP 64u
+#define WAITER ((uint64_t)1 << 32)
+#define DESTROYING 0x80000000u /* in the high half */
+
+static uint32_t sequence_of(uint64_t state)
+{
+	return (uint32_t)state / SEQUENCE_STEP;
+}
+
+static uint32_t waiters_of(uint64_t state)
+{
+	return (uint32_t)(state >> 32) & ~DESTROYING;
+}
+
+static uint32_t woken_of(uint64_t state)
+{
+	return (uint32_t)state / WOKEN_STEP & WOKEN_MOST;
+}
+
+/* How many waiters are sure to be awake: the lesser of woken and waiters. */
+static uint32_t awake_of(uint64_t state)
+{
+	return woken_of(state) < waiters_of(state) ? woken_of(state) : waiters_of(state);
+}
+
+static uint64_t with_woken(uint64_t state, uint32_t woken)
+{
+	return (state & ~(uint64_t)(WOKEN_MOST * WOKEN_STEP)) | woken * WOKEN_STEP;
+}
+
+/* What waiters sleep on. */
+static W_ATOMIC(uint32_t) *low_half(struct cond *c)
+{
+	return (W_ATOMIC(uint32_t) *)&c->state;
+}
+
+/* What destroyers sleep on. */
+static W_ATOMIC(uint32_t) *high_half(struct cond *c)
+{
+	return low_half(c) + 1;
+}
+
+#define SIGNAL FUTEX_OP(FUTEX_OP_ADD, SEQUENCE_STEP + WOKEN_STEP, FUTEX_OP_CMP_EQ, 1)
+#define BROADCAST FUTEX_OP(FUTEX_OP_ADD, SEQUENCE_STEP + WOKEN_MOST * WOKEN_STEP, FUTEX_OP_CMP_EQ, 1)
+
+static W_SLOW int advance_and_wake(struct cond *c, int count)
 {
 	int saved = errno;
 
-	if (syscall(SYS_futex, &c->sequence, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, count, 0, &c->sequence, ADVANCE) < 0) {
-		/* The kernel lacks it. Two steps: a waiter of real-time priority might slip in between. */
-		(void)w_fetch_add_relaxed(&c->sequence, SEQUENCE_STEP);
-		futex_wake(&c->sequence, count);
+	if (syscall(SYS_futex, low_half(c), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, count, 0, low_half(c),
+		    count == 1 ? SIGNAL : BROADCAST) < 0) {
+		/* The kernel lacks it. Two steps: a waiter of real-time priority might slip in between, and woken may
+		 * not count who is not woken yet. */
+		(void)w_fetch_add_relaxed(low_half(c), SEQUENCE_STEP);
+		futex_wake(low_half(c), count);
 	}
 	errno = saved;
+	return 0;
 }
 
 /* ---- Whose it is ---- */
@@ -86,48 +157,67 @@ static bool claim(struct cond *c, pthread_mutex_t *mutex)
 		return false;
 	if (w_likely(!(w_load_relaxed(cond_flags(c)) & cond_layout.pshared)))
 		return true;
-	if (mutex_is_native(mutex_of(mutex)))
+	if (mutex_is_native(mutex))
 		return false;
 	(void)w_fetch_and_relaxed(cond_flags(c), ~cond_layout.pshared);
 	return true;
 }
 
-static bool is_ours(struct cond *c)
+W_SLOW static bool any_is_ours(void)
 {
 	initialise();
-	return w_load_relaxed(&chosen_ops) && !(w_load_relaxed(cond_flags(c)) & cond_layout.pshared);
+	return w_load_relaxed(&chosen_ops);
+}
+
+static inline bool is_ours(struct cond *c)
+{
+	/* acquire: pairs with the release in choose(); relaxed: flags change only in claim(), once */
+	return (w_likely(w_load_acquire(&chosen_ops)) || any_is_ours()) &&
+	       !(w_load_relaxed(cond_flags(c)) & cond_layout.pshared);
 }
 
 /* ---- The count of threads inside a wait ---- */
 
-static uint32_t generation_of(uint64_t waiters)
+/* In a forked child: forgets the waiters that do not exist here. */
+static void forget_parents(struct cond *c)
 {
-	return (uint32_t)(waiters >> 32);
+	if (w_likely(!generation_claim(&c->generation)))
+		return;
+	/* relaxed: [G4] publishes it; a signal may advance the sequence meanwhile */
+	(void)w_fetch_and_relaxed(&c->state, UINT32_MAX & ~(uint64_t)(WOKEN_MOST * WOKEN_STEP));
+	generation_settle(&c->generation);
 }
 
-static void enter(struct cond *c, uint32_t generation)
+/* Returns the sequence. */
+static uint32_t enter(struct cond *c)
 {
-	/* relaxed, both: who signals after the waiter has unlocked the mutex sees the count through the mutex */
-	uint64_t seen = w_load_relaxed(&c->waiters), next;
+	uint64_t seen;
 
-	do
-		next = generation_of(seen) == generation ? seen + 1 : (uint64_t)generation << 32 | 1;
-	while (!w_compare_exchange_relaxed(&c->waiters, &seen, next));
+	forget_parents(c);
+	/* relaxed, both: who signals after the waiter has unlocked the mutex sees the count through the mutex */
+	seen = w_load_relaxed(&c->state);
+	while (!w_compare_exchange_relaxed(&c->state, &seen, with_woken(seen, awake_of(seen)) + WAITER))
+		;
+	return sequence_of(seen);
 }
 
 /* The last access to @c of a waiter that entered in @generation. */
 static void leave(struct cond *c, uint32_t generation)
 {
-	/* relaxed: the compare-exchange decides */
-	uint64_t seen = w_load_relaxed(&c->waiters);
+	uint64_t seen;
+	uint32_t awake;
 
-	do {
-		if (generation_of(seen) != generation)
-			return;
-		/* release: pairs with the acquire in cond_destroy(); all our accesses come before the destruction */
-	} while (!w_compare_exchange_release(&c->waiters, &seen, seen - 1));
-	if ((uint32_t)seen == (COND_DESTROYING | 1))
-		futex_wake(&c->waiters, INT_MAX);
+	/* Forked by a signal handler, amid the wait: the child's count is of others. */
+	if (w_fork_generation() != generation)
+		return;
+	/* relaxed: the compare-exchange decides */
+	seen = w_load_relaxed(&c->state);
+	do
+		awake = awake_of(seen);
+	/* release: pairs with the acquire in cond_destroy(); all our accesses come before the destruction */
+	while (!w_compare_exchange_release(&c->state, &seen, with_woken(seen, awake ? awake - 1 : 0) - WAITER));
+	if ((uint32_t)(seen >> 32) == (DESTROYING | 1))
+		futex_wake(high_half(c), INT_MAX);
 }
 
 /* ---- Waiting ---- */
@@ -142,7 +232,23 @@ struct waiter {
 /* relaxed: only whether it is another one than the waiter's matters; what was signalled is under the mutex */
 static bool is_advanced(const struct waiter *waiter)
 {
-	return w_load_relaxed(&waiter->cond->sequence) != waiter->sequence;
+	return sequence_of(w_load_relaxed(&waiter->cond->state)) != waiter->sequence;
+}
+
+/* Sleeps until it is woken (0), the word changes (EAGAIN), a signal handler has run (EINTR) or the deadline (ETIMEDOUT). */
+static int sleep_once(const struct waiter *waiter, const struct w_deadline *deadline)
+{
+	/* relaxed: as in is_advanced() */
+	uint64_t seen = w_load_relaxed(&waiter->cond->state);
+
+	if (sequence_of(seen) != waiter->sequence)
+		return EAGAIN;
+	return futex_wait(low_half(waiter->cond), (uint32_t)seen, deadline);
+}
+
+static void pass_on(const struct waiter *waiter)
+{
+	futex_wake(low_half(waiter->cond), 1);
 }
 
 static void cancelled(void *argument)
@@ -150,7 +256,7 @@ static void cancelled(void *argument)
 	struct waiter *waiter = argument;
 
 	if (is_advanced(waiter))
-		futex_wake(&waiter->cond->sequence, 1);
+		pass_on(waiter);
 	leave(waiter->cond, waiter->generation);
 	mutex_lock(waiter->mutex);
 }
@@ -169,7 +275,7 @@ static int sleep_cancellably(struct waiter *waiter, const struct w_deadline *dea
 
 	pthread_cleanup_push(cancelled, waiter);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-	result = futex_wait(&waiter->cond->sequence, waiter->sequence, deadline);
+	result = sleep_once(waiter, deadline);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
 	pthread_cleanup_pop(0);
 	return result;
@@ -184,9 +290,9 @@ static int sleep_until_signalled(struct waiter *waiter, const struct w_deadline 
 		return ETIMEDOUT;
 	do
 		result = sleep_cancellably(waiter, deadline);
-	while (result == EINTR);
+	while (result == EINTR || (result == EAGAIN && !is_advanced(waiter)));
 	if (!result && !is_advanced(waiter))
-		futex_wake(&waiter->cond->sequence, 1);
+		pass_on(waiter);
 	return result == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
@@ -196,9 +302,7 @@ static int wait_with_type_deferred(struct cond *c, pthread_mutex_t *mutex, const
 	int result, locked;
 
 	pthread_testcancel();
-	enter(c, waiter.generation);
-	/* relaxed: still under the mutex */
-	waiter.sequence = w_load_relaxed(&c->sequence);
+	waiter.sequence = enter(c);
 	result = mutex_unlock(mutex);
 	if (result) {
 		leave(c, waiter.generation);
@@ -219,7 +323,8 @@ static int wait_for(struct cond *c, pthread_mutex_t *mutex, const struct w_deadl
 		return EINVAL;
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	result = wait_with_type_deferred(c, mutex, deadline);
-	pthread_setcanceltype(type, NULL);
+	if (type != PTHREAD_CANCEL_DEFERRED)
+		pthread_setcanceltype(type, NULL);
 	errno = saved;
 	return result;
 }
@@ -237,18 +342,18 @@ int cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 int cond_destroy(pthread_cond_t *cond)
 {
 	struct cond *c = cond_of(cond);
-	uint32_t generation = w_fork_generation();
 	int saved = errno;
 	uint64_t seen;
 
 	if (!is_ours(c))
 		return real.pthread_cond_destroy(cond);
+	forget_parents(c);
 	/* acquire, here and in the loop: pairs with the release in leave(); the accesses of those who have left */
-	seen = w_load_acquire(&c->waiters);
-	while (generation_of(seen) == generation && (uint32_t)seen & ~COND_DESTROYING) {
-		if (w_compare_exchange_acquire(&c->waiters, &seen, seen | COND_DESTROYING)) {
-			futex_wait(&c->waiters, (uint32_t)seen | COND_DESTROYING, NULL);
-			seen = w_load_acquire(&c->waiters);
+	seen = w_load_acquire(&c->state);
+	while (waiters_of(seen)) {
+		if (w_compare_exchange_acquire(&c->state, &seen, seen | DESTROYING * WAITER)) {
+			futex_wait(high_half(c), (uint32_t)(seen >> 32) | DESTROYING, NULL);
+			seen = w_load_acquire(&c->state);
 		}
 	}
 	errno = saved;
@@ -277,11 +382,10 @@ int cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct ti
 static int wake(pthread_cond_t *cond, int count)
 {
 	struct cond *c = cond_of(cond);
-
 	/* relaxed: as in enter(). Waiters of another generation are counted too: a wake-up for nobody is harmless */
-	if ((uint32_t)w_load_relaxed(&c->waiters) & ~COND_DESTROYING)
-		advance_and_wake(c, count);
-	return 0;
+	uint64_t seen = w_load_relaxed(&c->state);
+
+	return w_likely(waiters_of(seen) <= woken_of(seen)) ? 0 : advance_and_wake(c, count);
 }
 
 int cond_signal(pthread_cond_t *cond)

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Finds glibc's word of flags in a pthread_cond_t: the one word that an attribute changes. layout.h says why. */
+/*
+ * Finds glibc's word of flags in a pthread_cond_t, the one word that an attribute changes, and the thread's id in its
+ * struct pthread. layout.h says why.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "layout.h"
 #include "real.h"
 
 struct cond_layout cond_layout;
+ptrdiff_t tid_offset;
 
 #define WORDS (sizeof(pthread_cond_t) / sizeof(uint32_t))
 
@@ -32,7 +40,7 @@ static size_t only_word(const pthread_condattr_t *attr, uint32_t *word)
 	return found;
 }
 
-bool layout_probe(void)
+static bool probe_cond(void)
 {
 	uint32_t pshared = 0, monotonic = 0;
 	pthread_condattr_t attr;
@@ -49,4 +57,22 @@ bool layout_probe(void)
 		return false;
 	cond_layout = (struct cond_layout){index * 4, pshared, monotonic};
 	return true;
+}
+
+/* By what glibc has for libthread_db: a field's size in bits, how many there are, and its offset in struct pthread. */
+static bool probe_tid(void)
+{
+	const uint32_t *field = dlsym(RTLD_NEXT, "_thread_db_pthread_tid");
+
+	if (!field || field[0] != 8 * sizeof(uint32_t))
+		return false;
+	tid_offset = (const char *)pthread_self() - w_thread_pointer() + (ptrdiff_t)field[2];
+	return own_tid() == (uint32_t)syscall(SYS_gettid);
+}
+
+const char *layout_probe(void)
+{
+	if (!probe_cond())
+		return "pthread_cond_t";
+	return probe_tid() ? NULL : "struct pthread";
 }

@@ -6,19 +6,21 @@
  *
  *   pthread_mutex_t   bytes  0 to 15, 20 to 31  the lock (lib/any.h)
  *                     bytes 16 to 19            glibc's __kind: part of the ABI, since static initialisers set it
- *                     bytes 32 to 35            holds beyond the first      } recursive and
- *                     bytes 36 to 39            the owner's thread_id()     } error-checking mutexes only
- *                     the rest                  unused
+ *                   of recursive and error-checking mutexes also, while they are held
+ *                     bytes  8 to 11            glibc's __owner: the kernel's id of the thread
+ *                     bytes 12 to 15            glibc's __nusers: how often the owner holds it, where glibc has 1
+ *                     bytes 32 to 39            what the lock has at bytes 8 to 15 (lib/any.h: leaves_middle)
+ *                   glibc's __count, bytes 4 to 7, is the lock's.
  *
- *   pthread_cond_t    bytes  0 to 3             the sequence word, a futex
- *                     bytes  8 to 15            waiters and their fork generation
+ *   pthread_cond_t    bytes  0 to 7             the state; its halves are futexes
+ *                     bytes  8 to 11            the fork generation of its waiters (core/generation.h)
  *                     glibc's word of flags     pshared and clock, as glibc's own pthread_cond_init leaves them. It has
  *                                               moved between glibc versions, so that layout_probe() asks glibc for it
  *
  *   pthread_rwlock_t  bytes  0 to 27, 32 to 47  the lock (lib/any_rw.h)
  *                     bytes 28 to 31            glibc's __shared: not 0 if it is process-shared
  *                     bytes 48 to 51            glibc's __flags: the kind, part of the ABI as static initialisers set it
- *                     bytes 52 to 55            the thread_id() of the writer inside
+ *                     bytes 52 to 55            the thread's id of the writer inside
  */
 #ifndef POUNDLOCK_LAYOUT_H
 #define POUNDLOCK_LAYOUT_H
@@ -29,15 +31,22 @@
 #include "any_rw.h"
 
 struct mutex {
-	unsigned char lock_head[16];
+	unsigned char lock_head[8];
+	union {
+		W_ATOMIC(uint64_t) middle; /* the lock's, but while a recursive or error-checking mutex is held */
+		struct {
+			W_ATOMIC(uint32_t) owner;
+			uint32_t holds;
+		};
+	};
 	int kind;
 	unsigned char lock_tail[12];
-	uint32_t holds;
-	W_ATOMIC(uint32_t) owner;
+	uint64_t aside; /* the lock's middle while the owner is there */
 };
 
 _Static_assert(offsetof(struct mutex, kind) == offsetof(pthread_mutex_t, __data.__kind), "the kind is glibc's");
-_Static_assert(offsetof(struct mutex, holds) == ANY_LOCK_SIZE, "our fields begin where the lock ends");
+_Static_assert(offsetof(struct mutex, owner) == offsetof(pthread_mutex_t, __data.__owner), "the owner is glibc's");
+_Static_assert(offsetof(struct mutex, aside) == ANY_LOCK_SIZE, "our own field begins where the lock ends");
 _Static_assert(sizeof(struct mutex) <= sizeof(pthread_mutex_t), "a mutex fits in place");
 _Static_assert(_Alignof(struct mutex) <= 8 && _Alignof(pthread_mutex_t) == 8, "a lock is aligned to 8");
 
@@ -53,28 +62,42 @@ static inline struct mutex *mutex_of(pthread_mutex_t *mutex)
 	return (struct mutex *)mutex;
 }
 
-static inline bool mutex_is_native(const struct mutex *m)
-{
-	return m->kind & KIND_NATIVE;
-}
-
 /* Whether @m is ours and has no owner to look after: normal (0) or adaptive (3), the types whose + 1 clears bit 1. */
 static inline bool mutex_is_plain(const struct mutex *m)
 {
 	return w_likely(!((m->kind & KIND_NATIVE) | ((m->kind + 1) & 2)));
 }
 
+/* ---- The thread's id, as glibc knows it ---- */
+
+/* From the thread pointer to the id in glibc's struct pthread. */
+extern W_HIDDEN ptrdiff_t tid_offset;
+
+/*
+ * What glibc writes into __owner: the kernel's id of the calling thread as glibc knows it. After a raw clone() that is the
+ * parent's, until somebody changes it there: the sandboxes of Firefox and Chromium look for it with a recursive mutex.
+ */
+static inline uint32_t own_tid(void)
+{
+	uint32_t tid;
+
+#ifdef __x86_64__
+	__asm__ __volatile__("movl %%fs:(%1), %0" : "=r"(tid) : "r"(tid_offset));
+#else
+	tid = *(const volatile uint32_t *)((const char *)__builtin_thread_pointer() + tid_offset);
+#endif
+	return tid;
+}
+
+/* ---- pthread_cond_t ---- */
+
 struct cond {
-	W_ATOMIC(uint32_t) sequence;
-	uint32_t unused;
-	/* Low half: how many threads are inside a wait, and COND_DESTROYING. High half: their fork generation. */
-	W_ATOMIC(uint64_t) waiters;
+	W_ATOMIC(uint64_t) state; /* cond.c */
+	W_ATOMIC(uint32_t) generation;
 };
 
 _Static_assert(sizeof(struct cond) <= sizeof(pthread_cond_t), "a condition variable fits in place");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "destroyers sleep on the low half of waiters");
-
-#define COND_DESTROYING 0x80000000u
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "waiters sleep on the low half of the state, at its address");
 
 static inline struct cond *cond_of(pthread_cond_t *cond)
 {
@@ -114,7 +137,10 @@ static inline struct rwlock *rwlock_of(pthread_rwlock_t *lock)
 	return (struct rwlock *)lock;
 }
 
-/* Fills cond_layout from what glibc's pthread_cond_init does. False if that is not one flag in a word we leave alone. */
-W_HIDDEN bool layout_probe(void);
+/*
+ * Fills cond_layout from what glibc's pthread_cond_init does, and tid_offset from what glibc tells debuggers. Returns NULL,
+ * or the name of the type that is not laid out as we need it.
+ */
+W_HIDDEN const char *layout_probe(void);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * pthread_mutex_*: normal, adaptive, recursive and error-checking mutexes are ours, in place (layout.h); robust,
- * priority-inheriting, priority-protecting and process-shared ones are glibc's, as are the attributes' functions,
- * pthread_mutex_consistent and the priority ceilings', which concern native mutexes only and refuse ours by their kind.
+ * pthread_mutex_*: normal, adaptive, recursive and error-checking mutexes are ours, in place (layout.h), but recursive
+ * and error-checking ones with a lock that leaves no room for their owner. Robust, priority-inheriting,
+ * priority-protecting and process-shared ones are glibc's, as are the attributes' functions, pthread_mutex_consistent and
+ * the priority ceilings', which concern native mutexes only and refuse ours by their kind.
  *
- * Error codes are glibc's, with one exception that only widens what works: a recursive or error-checking mutex held
- * across fork can be unlocked by the child, since an owner is known by an id that fork does not change.
+ * Error codes are glibc's. Owners are known as glibc knows them (own_tid()), in the same place, so that debuggers see
+ * them; and as with glibc a recursive or error-checking mutex held across fork cannot be unlocked by the child.
  */
 #include "mutex.h"
 
@@ -19,35 +20,37 @@
 #include "shfl_mutex.h"
 #include "stats.h"
 
-/* ---- Owners ---- */
-
-__thread uint32_t thread_id_known __attribute__((tls_model("initial-exec")));
-
-uint32_t thread_id_make(void)
-{
-	static W_ATOMIC(uint32_t) last;
-
-	/* relaxed: ids only have to differ */
-	while (!thread_id_known)
-		thread_id_known = w_fetch_add_relaxed(&last, 1) + 1;
-	return thread_id_known;
-}
+/* ---- Owners: of recursive and error-checking mutexes. layout.h says where they are ---- */
 
 static bool owns(struct mutex *m)
 {
 	/* relaxed: only this thread writes its own id there, and only while it holds the lock */
-	return w_load_relaxed(&m->owner) == thread_id();
+	return w_load_relaxed(&m->owner) == own_tid();
 }
 
+static inline void begin_hold(struct mutex *m, uint32_t self)
+{
+	m->holds = 1;
+	/* relaxed: as in owns() */
+	w_store_relaxed(&m->owner, self);
+}
+
+/* Puts the owner, who holds the lock since this moment, in the place of what the lock has there. */
 static void own(struct mutex *m)
 {
-	if (mutex_is_plain(m))
-		return;
 	/* relaxed: as in owns() */
-	w_store_relaxed(&m->owner, thread_id());
+	m->aside = w_load_relaxed(&m->middle);
+	begin_hold(m, own_tid());
 }
 
-/* What locking again does for the owner of a recursive or error-checking mutex. */
+/* Puts back what the lock has there. */
+static void disown(struct mutex *m)
+{
+	/* relaxed: as in owns() */
+	w_store_relaxed(&m->middle, m->aside);
+}
+
+/* What locking again does for the owner. */
 static int lock_again(struct mutex *m)
 {
 	if ((m->kind & KIND_TYPE) == TYPE_ERRORCHECK)
@@ -64,8 +67,15 @@ static int lock_again(struct mutex *m)
 static const struct any_ops *ops_of(struct mutex *m)
 {
 	initialise();
-	/* relaxed: initialise() has acquired what it points at */
-	return mutex_is_native(m) ? NULL : w_load_relaxed(&chosen_ops);
+	/* relaxed, both: initialise() has acquired what it points at */
+	if ((m->kind & KIND_NATIVE) || (!mutex_is_plain(m) && !w_load_relaxed(&chosen_owners)))
+		return NULL;
+	return w_load_relaxed(&chosen_ops);
+}
+
+bool mutex_is_native(pthread_mutex_t *mutex)
+{
+	return !ops_of(mutex_of(mutex));
 }
 
 __attribute__((noinline)) static int lock_slow(pthread_mutex_t *mutex)
@@ -75,7 +85,9 @@ __attribute__((noinline)) static int lock_slow(pthread_mutex_t *mutex)
 
 	if (!ops)
 		return real.pthread_mutex_lock(mutex);
-	if (!mutex_is_plain(m) && owns(m))
+	if (mutex_is_plain(m))
+		return ops->lock(m);
+	if (owns(m))
 		return lock_again(m);
 	ops->lock(m);
 	own(m);
@@ -93,7 +105,8 @@ __attribute__((noinline)) static int trylock_slow(pthread_mutex_t *mutex)
 		return lock_again(m);
 	if (!ops->trylock(m))
 		return EBUSY;
-	own(m);
+	if (!mutex_is_plain(m))
+		own(m);
 	return 0;
 }
 
@@ -107,12 +120,9 @@ __attribute__((noinline)) static int unlock_slow(pthread_mutex_t *mutex)
 	if (!mutex_is_plain(m)) {
 		if (!owns(m))
 			return EPERM;
-		if (m->holds) {
-			m->holds--;
+		if (--m->holds)
 			return 0;
-		}
-		/* relaxed: as in owns() */
-		w_store_relaxed(&m->owner, 0);
+		disown(m);
 	}
 	ops->unlock(m);
 	return 0;
@@ -133,7 +143,8 @@ int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 	result = real.pthread_mutex_init(mutex, attr);
 	if (result || !ops_of(m))
 		return result;
-	kind = m->kind;
+	/* The type alone: glibc's also says whether the mutex may be elided, which concerns glibc's locks. */
+	kind = m->kind & KIND_TYPE;
 	memset(mutex, 0, sizeof(*mutex));
 	m->kind = kind;
 	stats_forget(mutex);
@@ -159,45 +170,185 @@ int mutex_destroy(pthread_mutex_t *mutex)
 
 /* ---- Fast paths: of the default lock without a call, of any other through its table ---- */
 
-/* Whether the default lock's state was @from, and is @to now: as poundlock.h has it, with the byte that @alone is. */
-#define CHANGES(alone, mutex, from, to, order)                                                                \
-	({                                                                                                    \
-		W_ATOMIC(uint32_t) *state_ = &((struct shfl_mutex *)(mutex))->state;                          \
-		uint32_t seen_ = (from);                                                                      \
-		w_likely(*(alone))                                                                            \
-			? W_ALONE_CAS(state_, &seen_, (to))                                                   \
-			: atomic_compare_exchange_strong_explicit(state_, &seen_, (to), memory_order_##order, \
-								  memory_order_relaxed);                      \
-	})
+static inline W_ATOMIC(uint32_t) *state_of(pthread_mutex_t *mutex)
+{
+	return &((struct shfl_mutex *)mutex)->state;
+}
 
-/* By the table, if it is @plain. */
-static inline int lock_by_table(pthread_mutex_t *mutex, bool plain)
+static inline int default_lock(pthread_mutex_t *mutex, const char *alone)
+{
+	uint32_t seen = 0;
+
+	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+		pound_mutex_lock_slow((pound_mutex_t *)mutex);
+	return 0;
+}
+
+W_SLOW static int default_trylock_slow(pthread_mutex_t *mutex, uint32_t seen)
+{
+	return pound_mutex_trylock_slow((pound_mutex_t *)mutex, seen) ? 0 : EBUSY;
+}
+
+static inline int default_trylock(pthread_mutex_t *mutex, const char *alone)
+{
+	uint32_t seen = 0;
+
+	if (w_likely(CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+		return 0;
+	return w_likely(seen & SHFL_MUTEX_LOCKED) ? EBUSY : default_trylock_slow(mutex, seen);
+}
+
+static inline int default_unlock(pthread_mutex_t *mutex, const char *alone)
+{
+	uint32_t seen = SHFL_MUTEX_LOCKED;
+
+	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, 0, release)))
+		pound_mutex_unlock_slow((pound_mutex_t *)mutex);
+	return 0;
+}
+
+/* By the table, if @mutex is plain. */
+static int lock_by_table(pthread_mutex_t *mutex)
 {
 	/* acquire: pairs with the release in choose(); the lock's settings. So in the other fast paths */
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
-	return w_likely(ops && plain) ? ops->lock(mutex) : lock_slow(mutex);
+	return w_likely(ops && mutex_is_plain(mutex_of(mutex))) ? ops->lock(mutex) : lock_slow(mutex);
 }
 
-static inline int unlock_by_table(pthread_mutex_t *mutex, bool plain)
+static int trylock_by_table(pthread_mutex_t *mutex)
 {
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
-	if (w_unlikely(!ops || !plain))
+	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
+		return trylock_slow(mutex);
+	return ops->trylock(mutex) ? 0 : EBUSY;
+}
+
+static int unlock_by_table(pthread_mutex_t *mutex)
+{
+	const struct any_ops *ops = w_load_acquire(&chosen_ops);
+
+	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
 		return unlock_slow(mutex);
 	ops->unlock(mutex);
 	return 0;
 }
 
-/* Mutexes that are not normal ones: adaptive ones are the lock alone, too. */
+/* Mutexes with an owner, of the default lock: its slow paths alone look at the middle that the owner lies in. */
+
+/* relaxed: whoever finds it locked learns nothing else */
+static inline bool is_locked(pthread_mutex_t *mutex)
+{
+	return w_load_relaxed(state_of(mutex)) & SHFL_MUTEX_LOCKED;
+}
+
+/* Where w_alone() is found if @m is of the default lock and has an owner; else NULL. */
+static inline const char *owned_alone(const struct mutex *m)
+{
+	return w_likely(m->kind == TYPE_RECURSIVE || m->kind == TYPE_ERRORCHECK)
+		       ? w_load_acquire(&chosen_default_owners)
+		       : NULL;
+}
+
+/* The same for the other types, of which the normal one does not come here. */
+static inline const char *adaptive_alone(const struct mutex *m)
+{
+	return m->kind == TYPE_ADAPTIVE ? w_load_acquire(&chosen_default) : NULL;
+}
+
+W_SLOW static int lock_owned_slow(struct mutex *m)
+{
+	pound_mutex_lock_slow((pound_mutex_t *)m);
+	own(m);
+	return 0;
+}
+
+W_SLOW static int unlock_owned_slow(struct mutex *m)
+{
+	disown(m);
+	pound_mutex_unlock_slow((pound_mutex_t *)m);
+	return 0;
+}
+
+__attribute__((noinline)) static int lock_other(pthread_mutex_t *mutex)
+{
+	const char *alone = adaptive_alone(mutex_of(mutex));
+
+	return w_likely(alone) ? default_lock(mutex, alone) : lock_by_table(mutex);
+}
+
+__attribute__((noinline)) static int trylock_other(pthread_mutex_t *mutex)
+{
+	const char *alone = adaptive_alone(mutex_of(mutex));
+
+	if (w_unlikely(!alone))
+		return trylock_by_table(mutex);
+	return is_locked(mutex) ? EBUSY : default_trylock(mutex, alone);
+}
+
+__attribute__((noinline)) static int unlock_other(pthread_mutex_t *mutex)
+{
+	const char *alone = adaptive_alone(mutex_of(mutex));
+
+	return w_likely(alone) ? default_unlock(mutex, alone) : unlock_by_table(mutex);
+}
+
 __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
 {
-	return lock_by_table(mutex, mutex_is_plain(mutex_of(mutex)));
+	struct mutex *m = mutex_of(mutex);
+	const char *alone = owned_alone(m);
+	uint32_t self, seen = 0;
+
+	if (w_unlikely(!alone))
+		return lock_other(mutex);
+	self = own_tid();
+	/* relaxed: as in owns() */
+	if (w_load_relaxed(&m->owner) == self)
+		return lock_again(m);
+	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+		return lock_owned_slow(m);
+	begin_hold(m, self);
+	return 0;
+}
+
+__attribute__((noinline)) static int trylock_typed(pthread_mutex_t *mutex)
+{
+	struct mutex *m = mutex_of(mutex);
+	const char *alone = owned_alone(m);
+	uint32_t self, seen = 0;
+
+	if (w_unlikely(!alone))
+		return trylock_other(mutex);
+	self = own_tid();
+	/* relaxed: as in owns() */
+	if (m->kind == TYPE_RECURSIVE && w_load_relaxed(&m->owner) == self)
+		return lock_again(m);
+	if (is_locked(mutex))
+		return EBUSY;
+	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+		return trylock_slow(mutex);
+	begin_hold(m, self);
+	return 0;
 }
 
 __attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex)
 {
-	return unlock_by_table(mutex, mutex_is_plain(mutex_of(mutex)));
+	struct mutex *m = mutex_of(mutex);
+	const char *alone = owned_alone(m);
+	uint32_t seen = SHFL_MUTEX_LOCKED;
+
+	if (w_unlikely(!alone))
+		return unlock_other(mutex);
+	if (w_unlikely(!owns(m)))
+		return EPERM;
+	if (--m->holds)
+		return 0;
+	/* relaxed: as in owns() */
+	w_store_relaxed(&m->owner, 0);
+	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, 0, release)))
+		return unlock_owned_slow(m);
+	return 0;
 }
 
 static inline bool is_normal(pthread_mutex_t *mutex)
@@ -211,20 +362,16 @@ int mutex_lock(pthread_mutex_t *mutex)
 
 	if (!is_normal(mutex))
 		return lock_typed(mutex);
-	if (w_unlikely(!alone))
-		return lock_by_table(mutex, true);
-	if (w_unlikely(!CHANGES(alone, mutex, 0, SHFL_MUTEX_LOCKED, acquire)))
-		pound_mutex_lock_slow((pound_mutex_t *)mutex);
-	return 0;
+	return w_likely(alone) ? default_lock(mutex, alone) : lock_by_table(mutex);
 }
 
 int mutex_trylock(pthread_mutex_t *mutex)
 {
-	const struct any_ops *ops = w_load_acquire(&chosen_ops);
+	const char *alone = w_load_acquire(&chosen_default);
 
-	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
-		return trylock_slow(mutex);
-	return ops->trylock(mutex) ? 0 : EBUSY;
+	if (!is_normal(mutex))
+		return trylock_typed(mutex);
+	return w_likely(alone) ? default_trylock(mutex, alone) : trylock_by_table(mutex);
 }
 
 int mutex_unlock(pthread_mutex_t *mutex)
@@ -233,11 +380,7 @@ int mutex_unlock(pthread_mutex_t *mutex)
 
 	if (!is_normal(mutex))
 		return unlock_typed(mutex);
-	if (w_unlikely(!alone))
-		return unlock_by_table(mutex, true);
-	if (w_unlikely(!CHANGES(alone, mutex, SHFL_MUTEX_LOCKED, 0, release)))
-		pound_mutex_unlock_slow((pound_mutex_t *)mutex);
-	return 0;
+	return w_likely(alone) ? default_unlock(mutex, alone) : unlock_by_table(mutex);
 }
 
 int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)
@@ -260,7 +403,8 @@ int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timesp
 		if (!ops->timedlock(m, &deadline))
 			return ETIMEDOUT;
 	}
-	own(m);
+	if (!mutex_is_plain(m))
+		own(m);
 	return 0;
 }
 

@@ -16,5 +16,7 @@ W_HIDDEN int mutex_lock(pthread_mutex_t *mutex);
 W_HIDDEN int mutex_trylock(pthread_mutex_t *mutex);
 W_HIDDEN int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at);
 W_HIDDEN int mutex_unlock(pthread_mutex_t *mutex);
+/* Whether @mutex is glibc's. */
+W_HIDDEN bool mutex_is_native(pthread_mutex_t *mutex);
 
 #endif

@@ -17,7 +17,10 @@
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
 W_ATOMIC(const char *) chosen_default;
+W_ATOMIC(bool) chosen_owners;
+W_ATOMIC(const char *) chosen_default_owners;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
+W_ATOMIC(const char *) chosen_rw_default;
 W_ATOMIC(uint32_t) initialised;
 
 static W_ATOMIC(uint32_t) begun;
@@ -27,18 +30,22 @@ static void choose(const struct config *config)
 {
 	static const char never;
 	const char *alone = &__libc_single_threaded ? &__libc_single_threaded : &never;
+	bool owners = tid_offset && config->ops && config->ops->leaves_middle;
 
 	/* release, all: pair with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
 	w_store_release(&chosen_ops, config->ops);
 	w_store_release(&chosen_default, config->ops == any_default ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
+	w_store_release(&chosen_owners, owners);
+	w_store_release(&chosen_default_owners, owners && config->ops == any_default ? alone : NULL);
+	w_store_release(&chosen_rw_default, config->rw_ops == any_rw_default ? alone : NULL);
 	spin_enable(config->spin);
 }
 
 static void initialise_once(void)
 {
 	struct config config = config_read();
-	const char *missing;
+	const char *missing, *unknown;
 
 	if (!any_start()) {
 		config.ops = NULL;
@@ -49,8 +56,10 @@ static void initialise_once(void)
 	missing = real_resolve();
 	if (missing)
 		config_refuse(&config, missing, "is missing from the C library");
-	else if (!layout_probe())
-		config_refuse(&config, "pthread_cond_t", "has an unknown layout in this C library");
+	else if ((unknown = layout_probe()))
+		config_refuse(&config, unknown, "has an unknown layout in this C library");
+	else if (config.ops && real_has_sanitizer())
+		config_refuse(&config, "ThreadSanitizer", "needs glibc's own locks");
 	else if (config.ops && config.stats)
 		stats_start(config.stats, config.profile, &config.ops, &config.rw_ops);
 	choose(&config);

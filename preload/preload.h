@@ -7,15 +7,31 @@
 
 #include "any_rw.h"
 
-/* The interposed functions, and nothing else, are visible. They carry no version: references to any bind to them. */
+/* The interposed functions, and the table of lib/observer.h, are all that is visible. They carry no version: references
+ * to any bind to them. */
 #define EXPORT __attribute__((visibility("default")))
 
 /* What our mutexes are made of. NULL until initialise(), and for good if everything is to be native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
 /* NULL if that is not any_default itself. Else the fast paths have it inline, and this is where w_alone() is found. */
 extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
+/* Whether recursive and error-checking mutexes are ours: the lock has room for an owner. Else they are glibc's. */
+extern W_HIDDEN W_ATOMIC(bool) chosen_owners;
+/* The same where recursive and error-checking mutexes are ours, too. */
+extern W_HIDDEN W_ATOMIC(const char *) chosen_default_owners;
 /* What our readers-writer locks are made of. The same. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
+/* NULL if that is not any_rw_default itself. */
+extern W_HIDDEN W_ATOMIC(const char *) chosen_rw_default;
+
+/*
+ * Whether *@word was *@seen, and is @to now; else *@seen is what it was. @alone points to what w_alone() returns: as
+ * poundlock.h has it.
+ */
+#define CHANGES(alone, word, seen, to, order)                                                               \
+	(w_likely(*(alone)) ? W_ALONE_CAS(word, seen, to)                                                   \
+			    : atomic_compare_exchange_strong_explicit(word, seen, to, memory_order_##order, \
+								      memory_order_relaxed))
 
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);
@@ -29,15 +45,6 @@ static inline void initialise(void)
 	/* acquire: pairs with the release at the end of initialise_slow(); all that it has set */
 	if (w_unlikely(!w_load_acquire(&initialised)))
 		initialise_slow();
-}
-
-extern W_HIDDEN __thread uint32_t thread_id_known __attribute__((tls_model("initial-exec")));
-W_HIDDEN W_SLOW uint32_t thread_id_make(void);
-
-/* This thread's id: never 0, the same in a forked child, and not another thread's for 2^32 threads. */
-static inline uint32_t thread_id(void)
-{
-	return w_likely(thread_id_known) ? thread_id_known : thread_id_make();
 }
 
 #endif

@@ -5,11 +5,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 
 /* What the functions below return: they have not been looked up yet (0), or could not be found. */
 static int unresolved;
 
-/* Fork handlers that came while the look-up ran: an allocator's, which initialises itself when the loader allocates. */
+/*
+ * Fork handlers that came before the look-up was over: an allocator's, which initialises itself when the loader allocates, a
+ * sanitizer's, and our own, which is the first of them.
+ */
 #define EARLY_HANDLERS 8
 static struct {
 	void (*prepare)(void), (*parent)(void), (*child)(void);
@@ -17,14 +21,21 @@ static struct {
 } early_handlers[EARLY_HANDLERS];
 static size_t early_handlers_count;
 
+/* What this library's own pthread_atfork() names as its object. */
+extern char __dso_handle __attribute__((visibility("hidden")));
+
 static int early_register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
 {
+	size_t at = object == &__dso_handle ? 0 : early_handlers_count;
+
 	if (unresolved || early_handlers_count == EARLY_HANDLERS)
 		return ENOMEM;
-	early_handlers[early_handlers_count].prepare = prepare;
-	early_handlers[early_handlers_count].parent = parent;
-	early_handlers[early_handlers_count].child = child;
-	early_handlers[early_handlers_count++].object = object;
+	memmove(&early_handlers[at + 1], &early_handlers[at],
+		(early_handlers_count++ - at) * sizeof(early_handlers[0]));
+	early_handlers[at].prepare = prepare;
+	early_handlers[at].parent = parent;
+	early_handlers[at].child = child;
+	early_handlers[at].object = object;
 	return 0;
 }
 
@@ -46,9 +57,18 @@ struct real real = {
 		.register_atfork = early_register_atfork,
 };
 
+/* ThreadSanitizer's, if it is there. */
+extern void __tsan_init(void) __attribute__((weak));
+
+bool real_has_sanitizer(void)
+{
+	return &__tsan_init;
+}
+
+/* A sanitizer's own functions, which know of what glibc's do, have no versions. */
 static void *find(const char *name, const char *version)
 {
-	void *function = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
+	void *function = version && !real_has_sanitizer() ? dlvsym(RTLD_NEXT, name, version) : NULL;
 
 	return function ? function : dlsym(RTLD_NEXT, name);
 }

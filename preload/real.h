@@ -64,4 +64,10 @@ extern W_HIDDEN struct real real;
 /* Looks all functions up. Returns NULL, or the name of one that the C library lacks; it then fails with ENOSYS. */
 W_HIDDEN const char *real_resolve(void);
 
+/*
+ * Whether ThreadSanitizer is in the process. gcc's has its functions for locks behind ours, and would not see them; clang's
+ * are before ours, but look glibc's condition variables up by their versions, and would use them with our mutexes.
+ */
+W_HIDDEN bool real_has_sanitizer(void);
+
 #endif

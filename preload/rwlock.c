@@ -11,7 +11,8 @@
  * Who may be a reader already is known by a filter in each thread: how many read locks it holds, by a hash of their
  * addresses. It takes the same few bytes whatever a thread holds, and errs on one side only: another lock with the same
  * hash makes a thread pass a writer, which costs that writer time, but a thread that is a reader is never taken for one
- * that is not. A thread that unlocks for another leaves a count behind there, with the same effect.
+ * that is not. A thread that unlocks for another, being no reader itself, leaves a count behind there, with the same
+ * effect. Being one itself, it has released its own hold, as POSIX has it, and is taken for no reader.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,12 +20,13 @@
 #include "layout.h"
 #include "preload.h"
 #include "real.h"
+#include "shfl_rw.h"
 #include "stats.h"
 
 /* ---- The read locks of a thread ---- */
 
 #define FILTER_BITS 6
-/* glibc's readers are counted, too, and EAGAIN says that there are too many. */
+/* EAGAIN says that a thread has too many, as it does of a lock: each has room for several such threads. */
 #define READ_LOCKS_MOST (1u << 24)
 
 static __thread uint32_t read_locks[1 << FILTER_BITS] __attribute__((tls_model("initial-exec")));
@@ -47,8 +49,7 @@ static inline bool is_writer(struct rwlock *rw)
 {
 	uint32_t writer = w_load_relaxed(&rw->writer);
 
-	/* A writer has an id. */
-	return w_unlikely(writer) && writer == thread_id_known;
+	return w_unlikely(writer) && writer == own_tid();
 }
 
 /* ---- Whose it is ---- */
@@ -81,7 +82,7 @@ static int may_read(struct rwlock *rw, uint32_t held)
 	return w_unlikely(held >= READ_LOCKS_MOST) ? EAGAIN : 0;
 }
 
-static int rwlock_rdlock(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int rdlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -94,11 +95,13 @@ static int rwlock_rdlock(pthread_rwlock_t *lock)
 	if (w_unlikely(error))
 		return error;
 	/* Counted first, so that nothing is left to do afterwards: a signal handler that reads meanwhile may pass a writer. */
-	ops->rdlock(rw, passes_writers(rw, (*held)++));
-	return 0;
+	if (w_likely(ops->rdlock(rw, passes_writers(rw, (*held)++))))
+		return 0;
+	--*held;
+	return EAGAIN;
 }
 
-static int rwlock_tryrdlock(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int tryrdlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -109,7 +112,7 @@ static int rwlock_tryrdlock(pthread_rwlock_t *lock)
 	if (w_unlikely(*held >= READ_LOCKS_MOST))
 		return EAGAIN;
 	if (!ops->tryrdlock(rw, passes_writers(rw, *held)))
-		return EBUSY;
+		return ops->full(rw) ? EAGAIN : EBUSY;
 	++*held;
 	return 0;
 }
@@ -131,14 +134,14 @@ static int rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const str
 	if (w_unlikely(error))
 		return error;
 	if (!ops->timedrdlock(rw, passes_writers(rw, *held), &deadline))
-		return ETIMEDOUT;
+		return w_expired(&deadline) ? ETIMEDOUT : EAGAIN;
 	++*held;
 	return 0;
 }
 
 /* ---- Writing ---- */
 
-static int rwlock_wrlock(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int wrlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -148,11 +151,11 @@ static int rwlock_wrlock(pthread_rwlock_t *lock)
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
 	ops->wrlock(rw);
-	w_store_relaxed(&rw->writer, thread_id());
+	w_store_relaxed(&rw->writer, own_tid());
 	return 0;
 }
 
-static int rwlock_trywrlock(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int trywrlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -161,7 +164,7 @@ static int rwlock_trywrlock(pthread_rwlock_t *lock)
 		return real.pthread_rwlock_trywrlock(lock);
 	if (!ops->trywrlock(rw))
 		return EBUSY;
-	w_store_relaxed(&rw->writer, thread_id());
+	w_store_relaxed(&rw->writer, own_tid());
 	return 0;
 }
 
@@ -179,7 +182,7 @@ static int rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const str
 		return EDEADLK;
 	if (!ops->timedwrlock(rw, &deadline))
 		return ETIMEDOUT;
-	w_store_relaxed(&rw->writer, thread_id());
+	w_store_relaxed(&rw->writer, own_tid());
 	return 0;
 }
 
@@ -191,7 +194,7 @@ static void unlock_write(struct rwlock *rw, const struct any_rw_ops *ops)
 	ops->wrunlock(rw);
 }
 
-static int rwlock_unlock(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -203,13 +206,107 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 		unlock_write(rw, ops);
 		return 0;
 	}
-	if (*held)
-		--*held;
-	/* Without a reader it is for a writer that is another thread. */
+	/* Without a reader it is for a writer that is another thread, or a thread of this name before a fork. */
 	if (w_unlikely(!ops->rdunlock(rw)))
 		unlock_write(rw, ops);
+	else if (*held)
+		--*held;
 	return 0;
 }
+
+/* ---- Fast paths: of the default lock, free of waiters, without a call ---- */
+
+/* The byte that w_alone() returns if @rw is ours and made of the default lock; else NULL. */
+static inline const char *default_alone(const struct rwlock *rw)
+{
+	/* acquire: pairs with the release in choose(); the lock's settings */
+	const char *alone = w_load_acquire(&chosen_rw_default);
+
+	return w_likely(!rw->shared) ? alone : NULL;
+}
+
+static inline rw_word *word_of(struct rwlock *rw)
+{
+	return &((struct shfl_rw *)rw)->word;
+}
+
+/* Enters as a reader, if the thread may have no other read lock, and nobody is against it. False: nothing is changed. */
+static inline bool default_read(struct rwlock *rw)
+{
+	const char *alone = default_alone(rw);
+	uint32_t *held = read_locks_like(rw), seen;
+
+	if (w_unlikely(!alone || *held))
+		return false;
+	/* relaxed: the compare-exchange decides */
+	seen = w_load_relaxed(word_of(rw));
+	if (w_unlikely(seen & (RW_WRITER | RW_CLOSED | RW_FULL)))
+		return false;
+	/* Counted first, as in rdlock_by_table(). acquire: as [W1] */
+	*held = 1;
+	if (w_likely(CHANGES(alone, word_of(rw), &seen, seen + RW_READER, acquire)))
+		return true;
+	*held = 0;
+	return false;
+}
+
+/* Enters as the writer, if nobody is inside. False: nothing is changed. */
+static inline bool default_write(struct rwlock *rw)
+{
+	const char *alone = default_alone(rw);
+	uint32_t seen = 0;
+
+	/* acquire: as [W1] */
+	if (w_unlikely(!alone || !CHANGES(alone, word_of(rw), &seen, RW_WRITER, acquire)))
+		return false;
+	w_store_relaxed(&rw->writer, own_tid());
+	return true;
+}
+
+static int rwlock_rdlock(pthread_rwlock_t *lock)
+{
+	return w_likely(default_read(rwlock_of(lock))) ? 0 : rdlock_by_table(lock);
+}
+
+static int rwlock_tryrdlock(pthread_rwlock_t *lock)
+{
+	return w_likely(default_read(rwlock_of(lock))) ? 0 : tryrdlock_by_table(lock);
+}
+
+static int rwlock_wrlock(pthread_rwlock_t *lock)
+{
+	return w_likely(default_write(rwlock_of(lock))) ? 0 : wrlock_by_table(lock);
+}
+
+static int rwlock_trywrlock(pthread_rwlock_t *lock)
+{
+	return w_likely(default_write(rwlock_of(lock))) ? 0 : trywrlock_by_table(lock);
+}
+
+static int rwlock_unlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	const char *alone = default_alone(rw);
+	uint32_t *held = read_locks_like(rw), seen;
+
+	if (w_unlikely(!alone))
+		return unlock_by_table(lock);
+	/* relaxed: the compare-exchange decides */
+	seen = w_load_relaxed(word_of(rw));
+	if (seen == RW_WRITER) {
+		w_store_relaxed(&rw->writer, 0);
+		/* release: as [W3] */
+		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, release)) ? 0 : unlock_by_table(lock);
+	}
+	/* release: as [W2]. A flag means that somebody waits; without a reader it is the table's to say what is wrong */
+	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, release)))
+		return unlock_by_table(lock);
+	if (w_likely(*held))
+		--*held;
+	return 0;
+}
+
+/* ---- Initialisation ---- */
 
 static int rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
 {

@@ -36,7 +36,7 @@ _Static_assert(_Alignof(struct qspin) <= _Alignof(pthread_spinlock_t), "and is a
 
 static struct {
 	uint32_t wait;
-#define VALUE(lock, key, ...) uint32_t key;
+#define VALUE(lock, key, ...) W_ATOMIC(uint32_t) key;
 	qspin_settings(VALUE)
 } set = {.wait = WAIT_YIELD,
 #define OTHERWISE(lock, key, otherwise, ...) .key = (otherwise),
@@ -52,7 +52,7 @@ static W_ATOMIC(uint32_t) enabled;
 
 static struct qspin_policy policy(void)
 {
-#define SET(lock, key, ...) .key = set.key,
+#define SET(lock, key, ...) .key = spec_value(&set.key),
 	return (struct qspin_policy){.wait = (enum wait)set.wait, qspin_settings(SET)};
 }
 
@@ -61,13 +61,13 @@ bool spin_find(const char *spec, char *error, size_t size)
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
 	enum wait wait = (enum wait)set.wait;
-	uint32_t numbers[SETTINGS];
+	struct said said[SETTINGS];
 
 	if (length != strlen(SPIN_DEFAULT) || memcmp(spec, SPIN_DEFAULT, length))
 		return spec_wrong(error, size, "there is no spin lock '%.*s'", (int)length, spec);
-	if (!spec_parse(SPIN_DEFAULT, pairs, settings, SETTINGS, &wait, numbers, error, size))
+	if (!spec_parse(SPIN_DEFAULT, pairs, settings, SETTINGS, &wait, said, error, size))
 		return false;
-	spec_set(settings, SETTINGS, numbers);
+	spec_set(settings, SETTINGS, said);
 	set.wait = wait;
 	return true;
 }
@@ -109,7 +109,25 @@ EXPORT int pthread_spin_destroy(pthread_spinlock_t *lock)
 	return is_ours(lock) ? 0 : real.pthread_spin_destroy(lock);
 }
 
-EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
+/* Whether @lock was one of ours, free and without waiters, and is held now. */
+static inline bool take(pthread_spinlock_t *lock)
+{
+	uint32_t seen = OURS;
+
+	/* acquire: as [J1] */
+	return w_likely(w_compare_exchange_acquire(&qspin_of(lock)->word, &seen, OURS | QSPIN_LOCKED));
+}
+
+/* Whether @lock was one of ours, held and without waiters, and is free now. */
+static inline bool give_back(pthread_spinlock_t *lock)
+{
+	uint32_t seen = OURS | QSPIN_LOCKED;
+
+	/* release: as [J2] */
+	return w_likely(w_compare_exchange_release(&qspin_of(lock)->word, &seen, OURS));
+}
+
+__attribute__((noinline)) static int lock_slow(pthread_spinlock_t *lock)
 {
 	if (is_ours(lock)) {
 		(void)qspin_acquire(qspin_of(lock), policy(), NULL);
@@ -119,7 +137,7 @@ EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
 	return real.pthread_spin_lock(lock);
 }
 
-EXPORT int pthread_spin_trylock(pthread_spinlock_t *lock)
+__attribute__((noinline)) static int trylock_slow(pthread_spinlock_t *lock)
 {
 	if (is_ours(lock))
 		return qspin_try_acquire(qspin_of(lock)) ? 0 : EBUSY;
@@ -127,7 +145,7 @@ EXPORT int pthread_spin_trylock(pthread_spinlock_t *lock)
 	return real.pthread_spin_trylock(lock);
 }
 
-EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
+__attribute__((noinline)) static int unlock_slow(pthread_spinlock_t *lock)
 {
 	if (is_ours(lock)) {
 		(void)qspin_release(qspin_of(lock), policy());
@@ -135,4 +153,19 @@ EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
 	}
 	initialise();
 	return real.pthread_spin_unlock(lock);
+}
+
+EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+	return take(lock) ? 0 : lock_slow(lock);
+}
+
+EXPORT int pthread_spin_trylock(pthread_spinlock_t *lock)
+{
+	return take(lock) ? 0 : trylock_slow(lock);
+}
+
+EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
+{
+	return give_back(lock) ? 0 : unlock_slow(lock);
 }

@@ -7,7 +7,7 @@
  * without number and locks without number fit into what there is.
  *
  * An acquisition is tried first, so that it is known whether it has to wait; then the time is looked at, before and after
- * the wait. Of those that need not wait, and of holds, the time is looked at for one in many, at random.
+ * the wait. Of holds, the time is looked at for the first of each lock, and then for one in many, at random.
  *
  * A lock's item has the number of those who wait for it. A holder that releases the lock and sees one leaves its domain
  * there, and the next waiter to get the lock takes it away: that is a hand-over.
@@ -25,6 +25,10 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "observer.h"
+#include "poundlock.h"
+#include "preload.h"
+#include "generation.h"
 #include "shfl_mutex.h"
 #include "shfl_rw.h"
 #include "stats_region.h"
@@ -50,6 +54,7 @@ static __thread struct self {
 	struct stats_row *last[2];  /* of the mutex, and of the readers-writer lock, taken last: often released next */
 	struct stats_row *observed; /* the lock's that an operation is going on with */
 	struct stats_thread *own;   /* the table, if there is one */
+	uint32_t generation;        /* the fork generation of the process whose file this is about */
 	uint32_t until_timed;       /* acquisitions until the next hold that is timed */
 	uint32_t random;
 	bool inside;
@@ -57,7 +62,11 @@ static __thread struct self {
 } self __attribute__((tls_model("initial-exec"))) = SELF_BEGINS;
 
 /* Where those count that are not observed. */
-static __thread struct stats_row nowhere __attribute__((tls_model("initial-exec")));
+static struct stats_row *nowhere(void)
+{
+	_Static_assert(sizeof(struct stats_row) <= sizeof(w_block()->embedder), "it has no room");
+	return (struct stats_row *)w_block()->embedder;
+}
 
 uint32_t stats_hold_every(bool all)
 {
@@ -82,6 +91,18 @@ static inline void raise_to(uint64_t *most, uint64_t value)
 static uint32_t thread_now(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
+}
+
+W_SLOW static void leave_to_parent(void);
+
+/*
+ * Every operation begins with this: a child, however it was forked, must not count in its parent's file. What a vfork
+ * child does is counted as its parent's thread's, whose memory it shares.
+ */
+static inline void see_to_fork(void)
+{
+	if (w_unlikely(self.generation != w_fork_generation()))
+		leave_to_parent();
 }
 
 /* ---- A lock's item ---- */
@@ -111,7 +132,7 @@ static uint32_t add_lock(uint64_t key, bool rw, bool contended)
 	if (!item)
 		return 0;
 	item->address = key;
-	item->readers_writer = rw;
+	item->kind = rw ? STATS_READERS_WRITER : 0;
 	item->lives = 1;
 	stats_module_note(key);
 	/* release: pairs with the acquire in lock_of(); the rest of the item */
@@ -200,6 +221,7 @@ static void forget(uint64_t key)
 
 void stats_forget_slow(const void *lock)
 {
+	see_to_fork();
 	forget((uintptr_t)lock);
 	forget((uintptr_t)lock + STATS_READERS);
 }
@@ -413,6 +435,17 @@ static bool attach(void)
 
 /* ---- A row ---- */
 
+/* The first acquisitions of each lock are all timed: chance alone would hardly ever time a lock that is taken rarely. */
+#define FIRST 256
+
+/* How many of a new row's acquisitions are among the first of the lock @index. */
+static uint16_t first_of(uint32_t index)
+{
+	uint64_t taken = index ? w_load_relaxed(&stats_lock_item(index)->counts[STATS_acquisitions]) : FIRST;
+
+	return taken < FIRST ? (uint16_t)(FIRST - taken) : 0;
+}
+
 /* A row for a lock that has none: a free one, or that of the lock which was taken least, or is no more. */
 static struct stats_row *make_row(struct stats_thread *table, uint64_t key, bool rw)
 {
@@ -433,6 +466,7 @@ static struct stats_row *make_row(struct stats_thread *table, uint64_t key, bool
 	least->lock = lock_of(key, rw, false);
 	least->item = stats_lock_item(least->lock);
 	least->readers_writer = rw;
+	least->first = first_of(least->lock);
 	/* release: for readers of the file, and who makes the lock another's */
 	w_store_release(&least->key, key);
 	return least;
@@ -445,9 +479,9 @@ W_SLOW static struct stats_row *row_slow(uint64_t key, bool rw)
 	int saved = errno;
 
 	if (self.inside)
-		return &nowhere;
+		return nowhere();
 	self.inside = true;
-	row = self.table != &no_table || attach() ? make_row(self.table, key, rw) : &nowhere;
+	row = self.table != &no_table || attach() ? make_row(self.table, key, rw) : nowhere();
 	self.inside = false;
 	errno = saved;
 	return row;
@@ -473,8 +507,10 @@ static inline struct stats_row *row_if_any(uint64_t key)
 /* The calling thread's row of the lock @key, made if there is none. */
 static inline struct stats_row *row_of(uint64_t key, bool rw)
 {
-	struct stats_row *row = row_if_any(key);
+	struct stats_row *row;
 
+	see_to_fork();
+	row = row_if_any(key);
 	return w_likely(row) ? row : row_slow(key, rw);
 }
 
@@ -482,6 +518,7 @@ static inline struct stats_row *row_of(uint64_t key, bool rw)
 
 static void hear(enum w_event event)
 {
+	see_to_fork();
 	if (self.own)
 		self.own->events[event]++;
 	if (!self.observed)
@@ -503,9 +540,10 @@ W_SLOW static void time_hold(struct stats_row *row)
 
 static inline void count_acquisition(struct stats_row *row, bool rw)
 {
+	uint64_t taken = ++row->counts[STATS_acquisitions];
+
 	self.last[rw] = row;
-	row->counts[STATS_acquisitions]++;
-	if (w_unlikely(!--self.until_timed))
+	if (w_unlikely(!--self.until_timed) || w_unlikely(taken <= row->first))
 		time_hold(row);
 }
 
@@ -582,7 +620,7 @@ W_SLOW static bool wait_observed(struct stats_row *row, const struct want *want)
 	uint64_t from, took;
 	bool taken;
 
-	if (row == &nowhere)
+	if (row == nowhere())
 		return want->wait(want);
 	unobserve();
 	note_waiter(table, row, want->caller);
@@ -666,6 +704,10 @@ W_SLOW static bool release_observed(struct stats_row *row, uint64_t key, bool (*
 		row->counts[STATS_holds_timed]++;
 		row->counts[STATS_hold_timed_ns] += took;
 		raise_to(&row->counts[STATS_hold_timed_max_ns], took);
+		if (row->since_taken <= row->first) {
+			row->counts[STATS_holds_first]++;
+			row->counts[STATS_hold_first_ns] += took;
+		}
 	}
 	if (profile && (waited_for || pending_of(self.own)->key))
 		note_stacks(row, key, took, waited_for);
@@ -680,8 +722,10 @@ static inline bool is_quiet(const struct stats_row *row)
 
 static inline bool release(uint64_t key, bool rw, bool (*unlock)(void *lock), void *lock)
 {
-	struct stats_row *row = self.last[rw];
+	struct stats_row *row;
 
+	see_to_fork();
+	row = self.last[rw];
 	if (w_load_relaxed(&row->key) != key)
 		row = row_if_any(key);
 	return !row || is_quiet(row) ? unlock(lock) : release_observed(row, key, unlock, lock);
@@ -690,8 +734,10 @@ static inline bool release(uint64_t key, bool rw, bool (*unlock)(void *lock), vo
 /* Whether the lock @key is the one taken last, and nothing of its release is to be observed. */
 static inline bool last_and_quiet(uint64_t key, bool rw)
 {
-	struct stats_row *row = self.last[rw];
+	struct stats_row *row;
 
+	see_to_fork();
+	row = self.last[rw];
 	return w_likely(w_load_relaxed(&row->key) == key) && is_quiet(row);
 }
 
@@ -724,9 +770,11 @@ __attribute__((noinline)) static int observed_lock(void *lock)
 /* The same of the default lock, without a call while it is free and its row is one of those that are looked at first. */
 static int observed_default_lock(void *lock)
 {
-	struct stats_row *row = row_at(self.table, (uintptr_t)lock, 0);
+	struct stats_row *row;
 	uint32_t seen;
 
+	see_to_fork();
+	row = row_at(self.table, (uintptr_t)lock, 0);
 	if (w_unlikely(w_load_relaxed(&row->key) != (uintptr_t)lock))
 		row = row_at(self.table, (uintptr_t)lock, 1);
 	if (w_unlikely(w_load_relaxed(&row->key) != (uintptr_t)lock))
@@ -780,8 +828,7 @@ static bool wait_reader(const struct want *want)
 {
 	if (want->deadline)
 		return inner_rw.timedrdlock(want->lock, want->again, want->deadline);
-	inner_rw.rdlock(want->lock, want->again);
-	return true;
+	return inner_rw.rdlock(want->lock, want->again);
 }
 
 static bool wait_writer(const struct want *want)
@@ -829,22 +876,24 @@ static inline bool write_by(void *lock, const struct w_deadline *deadline, void 
 	return true;
 }
 
-__attribute__((noinline)) static void observed_rdlock(void *lock, bool again)
+__attribute__((noinline)) static bool observed_rdlock(void *lock, bool again)
 {
-	(void)read_by(lock, again, NULL, __builtin_return_address(0));
+	return read_by(lock, again, NULL, __builtin_return_address(0));
 }
 
 /* The same of the default lock, without a call while it is free for readers and the one taken last. */
-static void observed_default_rdlock(void *lock, bool again)
+static bool observed_default_rdlock(void *lock, bool again)
 {
-	struct stats_row *row = self.last[true];
+	struct stats_row *row;
 	uint32_t seen;
 
+	see_to_fork();
+	row = self.last[true];
 	if (w_unlikely(w_load_relaxed(&row->key) != readers_of(lock)) ||
 	    w_unlikely(!rw_enter(&((struct shfl_rw *)lock)->word, false, shfl_rw_against(false, again), 0, &seen)))
-		observed_rdlock(lock, again);
-	else
-		count_acquisition(row, true);
+		return observed_rdlock(lock, again);
+	count_acquisition(row, true);
+	return true;
 }
 
 static bool observed_timedrdlock(void *lock, bool again, const struct w_deadline *deadline)
@@ -893,27 +942,295 @@ static bool observed_wrunlock(void *lock)
 	return release((uintptr_t)lock, true, inner_rw.wrunlock, lock);
 }
 
+/* ---- Locks of the program's own use of poundlock.h ---- */
+
+/* Functions that count, and the lock's own, which are in another library. */
+struct api_ops {
+	struct any_ops ops;
+	W_ATOMIC(const struct any_ops *) inner;
+};
+
+struct api_rw_ops {
+	struct any_rw_ops ops;
+	W_ATOMIC(const struct any_rw_ops *) inner;
+};
+
+/* As many as there are locks, and ways of waiting. */
+#define API_MOST 256u
+
+static struct api_ops api_ops[API_MOST];
+static struct api_rw_ops api_rw_ops[API_MOST];
+
+/* relaxed, both: a lock has the table since it was initialised, by a thread that hands the lock on */
+static const struct any_ops *api_inner(const void *lock)
+{
+	return w_load_relaxed(&((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->inner);
+}
+
+static const struct any_rw_ops *api_rw_inner(const void *lock)
+{
+	return w_load_relaxed(&((const struct api_rw_ops *)((const pound_rwlock_t *)lock)->pound_ops)->inner);
+}
+
+static struct stats_row *api_row(uint64_t key, bool rw)
+{
+	struct stats_row *row = row_of(key, rw);
+
+	if (row->lock && row->counts[STATS_acquisitions] == 0) /* all threads that make a row store the same */
+		stats_lock_item(row->lock)->kind = (rw ? STATS_READERS_WRITER : 0) | STATS_API;
+	return row;
+}
+
+static bool api_wait(const struct want *want)
+{
+	const struct any_ops *inner = api_inner(want->lock);
+
+	if (want->deadline)
+		return inner->timedlock(want->lock, want->deadline);
+	(void)inner->lock(want->lock);
+	return true;
+}
+
+static int api_lock(void *lock)
+{
+	struct stats_row *row = api_row((uintptr_t)lock, false);
+
+	if (api_inner(lock)->trylock(lock))
+		count_acquisition(row, false);
+	else
+		(void)wait_observed(row, &(struct want){.wait = api_wait,
+							.lock = lock,
+							.caller = __builtin_return_address(0)});
+	return 0;
+}
+
+static bool api_trylock(void *lock)
+{
+	return count_try(api_row((uintptr_t)lock, false), false, api_inner(lock)->trylock(lock));
+}
+
+/* Its caller has tried before: that was no trylock of the program's. */
+static bool api_timedlock(void *lock, const struct w_deadline *deadline)
+{
+	struct stats_row *row = api_row((uintptr_t)lock, false);
+
+	if (row->counts[STATS_trylock_failures])
+		row->counts[STATS_trylock_failures]--;
+	return wait_observed(row, &(struct want){.wait = api_wait,
+						 .lock = lock,
+						 .deadline = deadline,
+						 .caller = __builtin_return_address(0)});
+}
+
+static bool api_unlock(void *lock)
+{
+	return release((uintptr_t)lock, false, api_inner(lock)->unlock, lock);
+}
+
+static bool api_wait_reader(const struct want *want)
+{
+	const struct any_rw_ops *inner = api_rw_inner(want->lock);
+
+	if (want->deadline)
+		return inner->timedrdlock(want->lock, want->again, want->deadline);
+	return inner->rdlock(want->lock, want->again);
+}
+
+static bool api_wait_writer(const struct want *want)
+{
+	const struct any_rw_ops *inner = api_rw_inner(want->lock);
+
+	if (want->deadline)
+		return inner->timedwrlock(want->lock, want->deadline);
+	inner->wrlock(want->lock);
+	return true;
+}
+
+/* As poundlock.h's functions for a deadline have tried already, so has this one, and counts no failed trylock. */
+static bool api_take(struct stats_row *row, const struct want *want, bool taken)
+{
+	if (!taken)
+		return wait_observed(row, want);
+	count_acquisition(row, true);
+	return true;
+}
+
+static bool api_rdlock(void *lock, bool again)
+{
+	const struct want want = {.wait = api_wait_reader,
+				  .lock = lock,
+				  .again = again,
+				  .caller = __builtin_return_address(0)};
+
+	return api_take(api_row(readers_of(lock), true), &want, api_rw_inner(lock)->tryrdlock(lock, again));
+}
+
+static bool api_tryrdlock(void *lock, bool again)
+{
+	return count_try(api_row(readers_of(lock), true), true, api_rw_inner(lock)->tryrdlock(lock, again));
+}
+
+static bool api_timedrdlock(void *lock, bool again, const struct w_deadline *deadline)
+{
+	struct stats_row *row = api_row(readers_of(lock), true);
+
+	if (row->counts[STATS_trylock_failures])
+		row->counts[STATS_trylock_failures]--;
+	return wait_observed(row, &(struct want){.wait = api_wait_reader,
+						 .lock = lock,
+						 .again = again,
+						 .deadline = deadline,
+						 .caller = __builtin_return_address(0)});
+}
+
+static bool api_full(void *lock)
+{
+	return api_rw_inner(lock)->full(lock);
+}
+
+static bool api_rdunlock(void *lock)
+{
+	return release(readers_of(lock), true, api_rw_inner(lock)->rdunlock, lock);
+}
+
+static void api_wrlock(void *lock)
+{
+	const struct want want = {.wait = api_wait_writer, .lock = lock, .caller = __builtin_return_address(0)};
+
+	(void)api_take(api_row((uintptr_t)lock, true), &want, api_rw_inner(lock)->trywrlock(lock));
+}
+
+static bool api_trywrlock(void *lock)
+{
+	return count_try(api_row((uintptr_t)lock, true), true, api_rw_inner(lock)->trywrlock(lock));
+}
+
+static bool api_timedwrlock(void *lock, const struct w_deadline *deadline)
+{
+	struct stats_row *row = api_row((uintptr_t)lock, true);
+
+	if (row->counts[STATS_trylock_failures])
+		row->counts[STATS_trylock_failures]--;
+	return wait_observed(row, &(struct want){.wait = api_wait_writer,
+						 .lock = lock,
+						 .deadline = deadline,
+						 .caller = __builtin_return_address(0)});
+}
+
+static bool api_wrunlock(void *lock)
+{
+	return release((uintptr_t)lock, true, api_rw_inner(lock)->wrunlock, lock);
+}
+
+/* The table of @inner: one that has it, or a free one. @inner itself if there is neither, or there are no statistics. */
+static const struct any_ops *observe_lock(const struct any_ops *inner)
+{
+	initialise();
+	for (uint32_t i = 0; stats_on && i < API_MOST; i++) {
+		const struct any_ops *seen = NULL;
+
+		/* relaxed: the functions are constant */
+		if (w_compare_exchange_relaxed(&api_ops[i].inner, &seen, inner) || seen == inner) {
+			api_ops[i].ops = (struct any_ops){.name = inner->name,
+							  .wait = inner->wait,
+							  .lock = api_lock,
+							  .trylock = api_trylock,
+							  .timedlock = api_timedlock,
+							  .unlock = api_unlock,
+							  .destroy = inner->destroy};
+			return &api_ops[i].ops;
+		}
+	}
+	return inner;
+}
+
+static const struct any_rw_ops *observe_rwlock(const struct any_rw_ops *inner)
+{
+	initialise();
+	for (uint32_t i = 0; stats_on && i < API_MOST; i++) {
+		const struct any_rw_ops *seen = NULL;
+
+		if (w_compare_exchange_relaxed(&api_rw_ops[i].inner, &seen, inner) || seen == inner) {
+			api_rw_ops[i].ops = (struct any_rw_ops){.name = inner->name,
+								.wait = inner->wait,
+								.rdlock = api_rdlock,
+								.tryrdlock = api_tryrdlock,
+								.timedrdlock = api_timedrdlock,
+								.full = api_full,
+								.rdunlock = api_rdunlock,
+								.wrlock = api_wrlock,
+								.trywrlock = api_trywrlock,
+								.timedwrlock = api_timedwrlock,
+								.wrunlock = api_wrunlock};
+			return &api_rw_ops[i].ops;
+		}
+	}
+	return inner;
+}
+
+/* A wait for a pound_mutex_t, with what waits. */
+struct mutex_want {
+	struct want want;
+	bool (*wait)(void *mutex, const struct w_deadline *deadline);
+};
+
+static bool wait_api_mutex(const struct want *want)
+{
+	return ((const struct mutex_want *)want)->wait(want->lock, want->deadline);
+}
+
+static bool observe_mutex_wait(void *mutex, const struct w_deadline *deadline,
+			       bool (*wait)(void *mutex, const struct w_deadline *deadline))
+{
+	struct mutex_want want = {.want = {.wait = wait_api_mutex,
+					   .lock = mutex,
+					   .deadline = deadline,
+					   .caller = __builtin_return_address(0)},
+				  .wait = wait};
+
+	struct stats_row *row;
+	bool taken;
+
+	initialise();
+	if (!stats_on)
+		return wait(mutex, deadline);
+	row = api_row((uintptr_t)mutex, false);
+	taken = wait_observed(row, &want.want);
+	row->since = 0; /* the release may be one that is not observed */
+	return taken;
+}
+
+static bool observe_mutex_release(void *mutex, bool (*unlock)(void *mutex))
+{
+	return stats_on ? release((uintptr_t)mutex, false, unlock, mutex) : unlock(mutex);
+}
+
+extern const struct pound_observer POUND_OBSERVER __attribute__((visibility("default")));
+
+const struct pound_observer POUND_OBSERVER = {
+	.lock = observe_lock,
+	.rwlock = observe_rwlock,
+	.mutex_wait = observe_mutex_wait,
+	.mutex_release = observe_mutex_release,
+};
+
 /* ---- Fork ---- */
 
-/* The core's own handler in the child, which comes before ours, is not observed: the file is the parent's. */
-static void before_fork(void)
+/* The first thread that comes here leaves the file, and all others what they know of it. */
+W_SLOW static void leave_to_parent(void)
 {
-	self.inside = true;
-}
+	static W_ATOMIC(uint32_t) left;
 
-static void after_fork_in_parent(void)
-{
-	self.inside = false;
-}
-
-static void after_fork_in_child(void)
-{
-	stats_region_leave();
 	self = (struct self)SELF_BEGINS;
-	/* relaxed, all: there is one thread */
+	self.generation = w_fork_generation();
+	if (!generation_claim(&left))
+		return;
+	stats_region_leave();
+	/* relaxed, all: generation_settle() publishes them */
 	w_store_relaxed(&free_tables, 0);
 	w_store_relaxed(&scan_at, 0);
 	w_store_relaxed(&scanning, 0);
+	generation_settle(&left);
 }
 
 /* ---- Start ---- */
@@ -951,6 +1268,7 @@ void stats_start(const char *folder, bool with_stacks, const struct any_ops **op
 	stats_inner = **ops;
 	observed.name = stats_inner.name;
 	observed.wait = stats_inner.wait;
+	observed.leaves_middle = stats_inner.leaves_middle;
 	observed.destroy = stats_inner.destroy;
 	*ops = &observed;
 	if (*rw_ops == any_rw_default) {
@@ -961,9 +1279,9 @@ void stats_start(const char *folder, bool with_stacks, const struct any_ops **op
 		inner_rw = **rw_ops;
 		observed_rw.name = inner_rw.name;
 		observed_rw.wait = inner_rw.wait;
+		observed_rw.full = inner_rw.full;
 		*rw_ops = &observed_rw;
 	}
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	w_listener = hear;
 	w_listening = true;
 	stats_on = true;

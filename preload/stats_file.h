@@ -25,22 +25,24 @@
 #define STATS_VERSION 1
 
 /* COUNTER(name, sum or max over threads). Times are in nanoseconds. */
-#define STATS_COUNTERS(COUNTER)         \
-	COUNTER(acquisitions, SUM)      \
-	COUNTER(contended, SUM)         \
-	COUNTER(trylock_failures, SUM)  \
-	COUNTER(timeouts, SUM)          \
-	COUNTER(wait_ns, SUM)           \
-	COUNTER(wait_max_ns, MAX)       \
-	COUNTER(queue_sum, SUM)         \
-	COUNTER(queue_max, MAX)         \
-	COUNTER(holds_timed, SUM)       \
-	COUNTER(hold_timed_ns, SUM)     \
-	COUNTER(hold_timed_max_ns, MAX) \
-	COUNTER(handovers_local, SUM)   \
-	COUNTER(handovers_remote, SUM)  \
-	COUNTER(parks, SUM)             \
-	COUNTER(wakeups_in_section, SUM)
+#define STATS_COUNTERS(COUNTER)          \
+	COUNTER(acquisitions, SUM)       \
+	COUNTER(contended, SUM)          \
+	COUNTER(trylock_failures, SUM)   \
+	COUNTER(timeouts, SUM)           \
+	COUNTER(wait_ns, SUM)            \
+	COUNTER(wait_max_ns, MAX)        \
+	COUNTER(queue_sum, SUM)          \
+	COUNTER(queue_max, MAX)          \
+	COUNTER(holds_timed, SUM)        \
+	COUNTER(hold_timed_ns, SUM)      \
+	COUNTER(hold_timed_max_ns, MAX)  \
+	COUNTER(handovers_local, SUM)    \
+	COUNTER(handovers_remote, SUM)   \
+	COUNTER(parks, SUM)              \
+	COUNTER(wakeups_in_section, SUM) \
+	COUNTER(holds_first, SUM)        \
+	COUNTER(hold_first_ns, SUM)
 
 enum stats_counter {
 #define COUNTER(name, how) STATS_##name,
@@ -67,7 +69,7 @@ struct stats_header {
 	uint32_t profile;    /* whether all waits and the holds that they waited for have their stacks */
 	uint64_t start_ns;   /* on CLOCK_MONOTONIC */
 	uint64_t start_s;    /* since 1970 */
-	uint32_t hold_every; /* one acquisition of so many is timed, in the mean */
+	uint32_t hold_every; /* mean acquisitions per timed one, after a lock's first */
 	uint32_t rows;       /* of a thread */
 	struct stats_area areas[STATS_AREAS];
 	W_ATOMIC(uint64_t) threads;            /* that there have been */
@@ -94,11 +96,14 @@ struct stats_module {
 /* A lock is known by its address; the side of readers by the address + 1. */
 #define STATS_READERS 1u
 
+/* Bits. */
+enum stats_lock_kind { STATS_READERS_WRITER = 1, STATS_API = 2 /* of the program's own use of poundlock.h */ };
+
 struct stats_lock {
 	/* Hardly ever written. */
-	W_ATOMIC(uint64_t) key; /* 0: nobody uses the lock any more */
-	uint64_t address;       /* and the side */
-	uint32_t readers_writer;
+	W_ATOMIC(uint64_t) key;   /* 0: nobody uses the lock any more */
+	uint64_t address;         /* and the side */
+	uint32_t kind;            /* enum stats_lock_kind */
 	uint32_t lives;           /* how many locks were made in turn at this address and are this item */
 	W_ATOMIC(uint32_t) stack; /* one more than the index of the stack that first contended it; 0: none */
 	/* Written by those who wait, and by holders that have waiters. */
@@ -128,7 +133,8 @@ struct stats_stack {
 struct stats_row {
 	W_ATOMIC(uint64_t) key; /* 0: none */
 	uint32_t lock;          /* its item */
-	uint32_t readers_writer;
+	uint16_t readers_writer;
+	uint16_t first; /* number of acquisitions from the first on that are all timed; also counted in holds_first */
 	struct stats_lock *item; /* the same, where the process has it */
 	uint64_t since;          /* when it was taken, while it is held by this thread and timed; else 0 */
 	uint64_t since_taken;    /* the acquisition that this was */

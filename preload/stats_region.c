@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,10 +138,21 @@ static int open_new(void)
 	return fd;
 }
 
+/* Whether a file may have @bytes: the attempt would end the process by SIGXFSZ. */
+static bool may_have(size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= bytes)
+		return true;
+	errno = EFBIG;
+	return false;
+}
+
 /* Maps the file in place of the reserved addresses. */
 static bool map(int fd)
 {
-	return !syscall(SYS_ftruncate, fd, (long)REGION_BYTES) &&
+	return may_have(REGION_BYTES) && !syscall(SYS_ftruncate, fd, (long)REGION_BYTES) &&
 	       mmap(stats_region, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What ./dev test believes of a step's log, how ./dev answers bad input, and what a table of real programs says is decided. Ends with `N passed, N failed`.
+# Tests of ./dev: how it counts a step's log, answers bad input and waits for other package managers; and the doctests of
+# tests/programs/run.py. Ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source ./dev
@@ -54,6 +55,24 @@ refused "dev: there is no command 'frobnicate'; ./dev help lists them" frobnicat
 refused "dev: there is no step 'frobnicate'" step frobnicate
 refused "dev: step needs the name of one step" step
 refused "dev: no step's name contains 'frobnicate'" test frobnicate
+
+# waits_for LOCK WHAT COMMAND...: the command succeeds though another process holds apt's lock when it begins.
+waits_for() {
+	local lock=$1 what=$2 holder status=0
+	shift 2
+	python3 -c 'import fcntl, sys, time
+lock = open(sys.argv[1], "w"); fcntl.lockf(lock, fcntl.LOCK_EX); print("held", flush=True); time.sleep(5)' "$lock" >"$scratch/held" &
+	holder=$!
+	until [ -s "$scratch/held" ]; do sleep 0.1; done
+	("$@") >"$scratch/log" 2>&1 || status=$?
+	same "$what while $lock is held" 0 $status
+	wait $holder
+}
+
+if [ "$(id -u)" = 0 ]; then
+	waits_for /var/lib/dpkg/lock-frontend "an installation" install_packages --no-upgrade bash
+	waits_for /var/lib/apt/lists/lock "an update" apt update
+fi
 
 same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/programs/run.py)"
 

@@ -1,5 +1,7 @@
-//! Compiles the locks and libpoundlock for the user world into a static library, and tells the crate which compiler
-//! did.
+//! Compiles the locks and libpoundlock for the user world into a static library, tells the crate which compiler did, and
+//! asserts that the structures of lib.rs are those of poundlock.h.
+
+mod layout;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,15 +15,18 @@ fn main() {
     for directory in INCLUDES {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
-    println!("cargo::rerun-if-changed=src/layout.c");
+    for file in ["build.rs", "layout.rs", "src/inline.c"] {
+        println!("cargo::rerun-if-changed={file}");
+    }
 
     let mut build = cc::Build::new();
     build.std("gnu11").warnings(true).extra_warnings(true).warnings_into_errors(true);
     // A lock is part of what its user measures: it is optimised in debug builds too.
     build.opt_level(2);
     build.includes(INCLUDES.map(|directory| root.join(directory)));
+    layout::write(&build, Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets it")));
     build.files(SOURCES.iter().flat_map(|directory| c_files(&root.join(directory))));
-    build.file("src/layout.c");
+    build.file("src/inline.c");
     println!("cargo::rustc-env=POUNDLOCK_SYS_COMPILER={}", version(&build.get_compiler()));
     build.compile("poundlock");
 }

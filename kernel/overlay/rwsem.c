@@ -35,6 +35,7 @@
 #include <linux/sched/task.h>
 #include <linux/sched/wake_q.h>
 #include <linux/string.h>
+#include <linux/threads.h>
 #include <linux/trace_events.h>
 
 #include "choice.h"
@@ -140,6 +141,8 @@ static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wa
 static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
 
 #include "shfl_rw.h"
+
+static_assert(PID_MAX_LIMIT < RW_FULL / RW_READER, "down_read() has no error for too many readers");
 
 #define SET(lock, key, otherwise, ...) .key = (otherwise),
 static const struct shfl_rw_policy settings = {.wait = WAIT_PARK, shfl_rw_settings(SET)};

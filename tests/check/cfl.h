@@ -20,8 +20,7 @@
 		      .spurious = 1),                                                                              \
 		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),                           \
 		ENTRIES("timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),                           \
-		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1,               \
-			.flags = CHECK_CLIENT_FREES),                                                              \
+		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1),              \
 		ENTRY("3x1/spin", lock_1_spin, 3, "contended shuffle look_back", "3", prepare, finish),            \
 		ENTRY("3x1/park", lock_1_park, 3, "contended shuffle park", NULL, prepare, finish, .walks = 20000, \
 		      .spurious = 1),                                                                              \

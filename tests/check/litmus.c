@@ -23,6 +23,15 @@ struct memory {
 #define ACQUIRE(slot, p) check_outcome(slot, w_load_acquire(p))
 #define FINALLY(slot, p) check_outcome(slot, w_load_relaxed(p))
 #define FENCE w_fence_seq_cst()
+#define RELEASE_FENCE check_fence_release()
+#define ACQUIRE_FENCE check_fence_acquire()
+#define SWAP(slot, p, v) check_outcome(slot, w_exchange_relaxed(p, v))
+#define CAS(slot, p, old, new, order)                                              \
+	({                                                                         \
+		uint32_t seen_ = (old);                                            \
+		check_outcome(slot, w_compare_exchange_##order(p, &seen_, (new))); \
+	})
+#define PLAINLY(p) (*(p))
 
 /* TEST(name, statements of up to four threads; empty: no such thread) defines its function; ENTRY its client. */
 #define TEST(test, t0, t1, t2, t3)      \
@@ -62,6 +71,7 @@ struct memory {
 TEST(sb, WRITE(X, 1); READ(0, Y), WRITE(Y, 1); READ(1, X), , )
 TEST(sb_release_acquire, PUBLISH(X, 1); ACQUIRE(0, Y), PUBLISH(Y, 1); ACQUIRE(1, X), , )
 TEST(sb_fences, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); FENCE; READ(1, X), , )
+TEST(sb_weak_fences, WRITE(X, 1); w_fence_acq_rel(); READ(0, Y), WRITE(Y, 1); w_fence_acq_rel(); READ(1, X), , )
 TEST(sb_one_fence, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); READ(1, X), , )
 /* Read-modify-writes are no fences: as with fences of acquire and release only. */
 TEST(sb_updates, (void)w_exchange_acq_rel(X, 1); READ(0, Y), (void)w_exchange_acq_rel(Y, 1); READ(1, X), , )
@@ -75,6 +85,7 @@ TEST(mp_fences, WRITE(X, 1); check_fence_release(); WRITE(Y, 1), READ(0, Y); che
 TEST(mp_release_fence_acquire, WRITE(X, 1); check_fence_release(); WRITE(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
 TEST(mp_release_acquire_fence, WRITE(X, 1); PUBLISH(Y, 1), READ(0, Y); check_fence_acquire(); READ(1, X), , )
 TEST(mp_sc_fences, WRITE(X, 1); FENCE; WRITE(Y, 1), READ(0, Y); FENCE; READ(1, X), , )
+TEST(mp_weak_fences, WRITE(X, 1); w_fence_acq_rel(); WRITE(Y, 1), READ(0, Y); w_fence_acq_rel(); READ(1, X), , )
 TEST(mp_fence_too_early, check_fence_release(); WRITE(X, 1); WRITE(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
 
 /* Load buffering. RC11 and C++ differ: RC11 forbids 11 by its acyclicity of program order and reads-from. */
@@ -117,7 +128,47 @@ TEST(sequence_broken, WRITE(X, 1); PUBLISH(Y, 1), WRITE(Y, 2), ACQUIRE(0, Y); RE
 TEST(sequence_two, WRITE(X, 1); (void)w_fetch_add_release(Y, 1), WRITE(Z, 1);
      (void)w_fetch_add_release(Y, 1), ACQUIRE(0, Y); READ(1, X); READ(2, Z), )
 
+TEST(sequence_of_three, WRITE(X, 1);
+     PUBLISH(Y, 1), (void)w_fetch_add_relaxed(Y, 1), (void)w_fetch_add_relaxed(Y, 1), ACQUIRE(0, Y); READ(1, X))
+/* As sequence_store: C11 and RC11 forbid 30, C++20 and C23 do not. */
+TEST(sequence_store_update, WRITE(X, 1); PUBLISH(Y, 1); WRITE(Y, 2), (void)w_fetch_add_relaxed(Y, 1), ACQUIRE(0, Y);
+     READ(1, X), )
+TEST(sequence_fences, WRITE(X, 1); RELEASE_FENCE; WRITE(Y, 1), (void)w_fetch_add_relaxed(Y, 1), READ(0, Y);
+     ACQUIRE_FENCE; READ(1, X), )
+TEST(sequence_two_heads, WRITE(X, 1); PUBLISH(Y, 1), WRITE(Z, 1); CAS(3, Y, 1, 2, release), ACQUIRE(0, Y); READ(1, X);
+     READ(2, Z), )
+
+/* Fences in tests of three and four threads. */
+TEST(rwc_fences, WRITE(X, 1), READ(0, X); FENCE; READ(1, Y), WRITE(Y, 1); FENCE; READ(2, X), )
+TEST(w_rwc_fences, WRITE(X, 1); PUBLISH(Z, 1), ACQUIRE(0, Z); FENCE; READ(1, Y), WRITE(Y, 1); FENCE; READ(2, X), )
+TEST(w_rwc_relaxed, WRITE(X, 1); WRITE(Z, 1), READ(0, Z); FENCE; READ(1, Y), WRITE(Y, 1); FENCE; READ(2, X), )
+TEST(sb_three_fences, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); FENCE; READ(1, Z), WRITE(Z, 1); FENCE; READ(2, X), )
+TEST(sb_two_of_three_fences, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); READ(1, Z), WRITE(Z, 1); FENCE; READ(2, X), )
+TEST(r_one_fence, WRITE(X, 1); FENCE; WRITE(Y, 1), WRITE(Y, 2); READ(0, X), , )
+TEST(s_fences, WRITE(X, 2); FENCE; WRITE(Y, 1), READ(0, Y); FENCE; WRITE(X, 1), , )
+TEST(iriw_one_fence, WRITE(X, 1), WRITE(Y, 1), ACQUIRE(0, X); FENCE; READ(1, Y), ACQUIRE(2, Y); READ(3, X))
+TEST(isa2_fences, WRITE(X, 1); RELEASE_FENCE; WRITE(Y, 1), READ(0, Y); ACQUIRE_FENCE; RELEASE_FENCE;
+     WRITE(Z, 1), READ(1, Z); ACQUIRE_FENCE; READ(2, X), )
+TEST(isa2_no_acquire_fence, WRITE(X, 1); RELEASE_FENCE; WRITE(Y, 1), READ(0, Y); RELEASE_FENCE; WRITE(Z, 1), READ(1, Z);
+     ACQUIRE_FENCE; READ(2, X), )
+TEST(mp_sc_and_acquire_fence, WRITE(X, 1); FENCE; WRITE(Z, 1); WRITE(Y, 1), READ(0, Y); ACQUIRE_FENCE; READ(1, X);
+     READ(2, Z), , )
+TEST(fences_in_a_row, WRITE(X, 1); FENCE; FENCE, FENCE; READ(0, X); FENCE; READ(1, Y), WRITE(Y, 1); FENCE; READ(2, X), )
+/* A store that a fence of its thread puts after one that was seen. */
+TEST(store_after_fence, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); FENCE; WRITE(X, 2); READ(1, X), , )
+/* Z6 with an update, which a relaxed store follows: nothing orders the two stores to X. */
+TEST(z6_update, WRITE(X, 1); PUBLISH(Y, 1), (void)w_fetch_add_relaxed(Y, 2); WRITE(Z, 1), ACQUIRE(0, Z); FENCE;
+     WRITE(X, 2); READ(1, X), )
+
 /* Read-modify-writes. */
+TEST(store_before_swap, WRITE(X, 1), SWAP(0, X, 3), WRITE(X, 2), )
+TEST(stores_and_two_swaps, WRITE(X, 1), SWAP(0, X, 3), SWAP(1, X, 4), WRITE(X, 2))
+TEST(compare_exchange_of_store, CAS(0, X, 0, 1, relaxed), WRITE(X, 2), CAS(1, X, 2, 3, relaxed), )
+TEST(compare_exchange_stale, WRITE(X, 1); PUBLISH(Y, 1), READ(0, Y); CAS(1, X, 0, 2, relaxed), , )
+TEST(compare_exchange_acquires, WRITE(X, 1); PUBLISH(Y, 1), CAS(0, Y, 1, 2, acquire); READ(1, X), , )
+TEST(swap_one_fence, SWAP(2, X, 1); FENCE; READ(0, Y), SWAP(3, Y, 1); READ(1, X), , )
+TEST(lb_updates, READ(0, Y); (void)w_fetch_add_relaxed(X, 1), READ(1, X); (void)w_fetch_add_relaxed(Y, 1), , )
+TEST(corw_three, WRITE(X, 1); READ(0, X), WRITE(X, 2); READ(1, X), WRITE(X, 3); READ(2, X), )
 TEST(updates, (void)w_fetch_add_relaxed(X, 1), (void)w_fetch_add_relaxed(X, 1), (void)w_fetch_add_relaxed(X, 1), )
 TEST(updates_read, check_outcome(0, w_fetch_add_relaxed(X, 1)), check_outcome(1, w_fetch_add_relaxed(X, 1)), , )
 /* No store comes between an update and what it read. */
@@ -174,8 +225,36 @@ TEST(plain_ordered, m->plain = 1; PUBLISH(X, 1), if (w_load_acquire(X)) check_ou
 TEST(plain_race, m->plain = 1; WRITE(X, 1), if (w_load_acquire(X)) check_outcome(0, m->plain), , )
 TEST(plain_race_after, if (w_load_acquire(X)) m->plain = 1, check_outcome(0, m->plain); WRITE(X, 1), , )
 TEST(plain_after_read, if (w_load_acquire(X)) m->plain = 1, check_outcome(0, m->plain); PUBLISH(X, 1), , )
+/* The order of the fences says that the second thread's comes later, but is no happens-before. */
+TEST(plain_race_fences, m->plain = 1; FENCE; if (!w_load_relaxed(Y)) WRITE(Z, 1), WRITE(Y, 1); FENCE;
+     if (w_load_relaxed(Z)) check_outcome(0, m->plain), , )
+TEST(
+	plain_fences, m->plain = 1; FENCE; WRITE(Z, 1),
+					   if (w_load_relaxed(Z)) {
+						   FENCE;
+						   check_outcome(0, m->plain);
+					   },
+					   , )
+TEST(plain_fence_too_early, m->plain = 1; FENCE; WRITE(Z, 1), FENCE;
+     if (w_load_relaxed(Z)) check_outcome(0, m->plain), , )
+/* Fences keep one of the two out. */
+TEST(plain_exclusive, WRITE(X, 1); FENCE; if (!w_load_relaxed(Y)) m->plain = 1, WRITE(Y, 1); FENCE;
+     if (!w_load_relaxed(X)) m->plain = 2, , )
 TEST(initialised, w_init(X, 1); PUBLISH(Y, 1), if (w_load_acquire(Y)) READ(0, X), , )
 TEST(initialised_race, w_init(X, 1); WRITE(Y, 1), if (w_load_acquire(Y)) READ(0, X), , )
+/* Plain accesses to atomic objects race with atomic ones that happens-before does not order, whatever was read. */
+TEST(initialised_after_load, READ(0, X); PUBLISH(Y, 1), if (w_load_acquire(Y)) w_init(X, 5), , )
+TEST(initialised_after_load_race, READ(0, X); WRITE(Y, 1), if (w_load_relaxed(Y)) w_init(X, 5), , )
+TEST(initialised_after_store_race, WRITE(X, 1), if (w_load_relaxed(X)) w_init(X, 5), , )
+TEST(initialised_fences_race, w_init(X, 1); FENCE; if (!w_load_relaxed(Y)) WRITE(Z, 1), WRITE(Y, 1); FENCE;
+     if (w_load_relaxed(Z)) READ(0, X), , )
+TEST(plain_read_of_atomic, PUBLISH(X, 1), if (w_load_acquire(X)) check_outcome(0, PLAINLY(X)), , )
+TEST(plain_read_of_atomic_race, WRITE(X, 1), if (w_load_relaxed(X)) check_outcome(0, PLAINLY(X)), , )
+TEST(plain_read_before_store, READ(0, X); check_outcome(0, PLAINLY(X));
+     PUBLISH(Y, 1), if (w_load_acquire(Y)) WRITE(X, 1), , )
+TEST(plain_read_before_store_race, READ(0, X); check_outcome(0, PLAINLY(X));
+     WRITE(Y, 1), if (w_load_relaxed(Y)) WRITE(X, 1), , )
+TEST(plain_read_and_load, READ(0, X); check_outcome(0, PLAINLY(X)), READ(1, X), , )
 TEST(mixed_sizes, WRITE(X, 1), w_store_relaxed((uint64_t *)X, 1), , )
 __attribute__((no_sanitize("thread"))) static void crash(uint32_t self)
 {
@@ -191,6 +270,16 @@ static void final_x(void)
 static void final_x_second(void)
 {
 	FINALLY(1, X);
+}
+
+static void final_x_third(void)
+{
+	FINALLY(2, X);
+}
+
+static void final_x_fourth(void)
+{
+	FINALLY(3, X);
 }
 
 static void final_y_second(void)
@@ -219,6 +308,7 @@ const struct check_client check_clients[] = {
 	ENTRY(sb, 2, "00 01 10 11", NULL),
 	ENTRY(sb_release_acquire, 2, "00 01 10 11", NULL),
 	ENTRY(sb_fences, 2, "01 10 11", "00"),
+	ENTRY(sb_weak_fences, 2, "00 01 10 11", NULL),
 	ENTRY(sb_one_fence, 2, "00 01 10 11", NULL),
 	ENTRY(sb_updates, 2, "00 01 10 11", NULL),
 	ENTRY(mp, 2, "00 01 10 11", NULL),
@@ -229,6 +319,7 @@ const struct check_client check_clients[] = {
 	ENTRY(mp_release_fence_acquire, 2, "00 01 11", "10"),
 	ENTRY(mp_release_acquire_fence, 2, "00 01 11", "10"),
 	ENTRY(mp_sc_fences, 2, "00 01 11", "10"),
+	ENTRY(mp_weak_fences, 2, "00 01 11", "10"),
 	ENTRY(mp_fence_too_early, 2, "00 01 10 11", NULL),
 	ENTRY(lb, 2, "00 01 10", "11"),
 	ENTRY(corr_one, 2, "00 01 02 11 12 22", "10 20 21"),
@@ -254,6 +345,39 @@ const struct check_client check_clients[] = {
 	ENTRY(sequence_store, 2, "00 01 11 20 21", "10"),
 	ENTRY(sequence_broken, 3, "00 01 11 20 21", "10"),
 	ENTRY(sequence_two, 3, "000 001 010 011 101 110 111 211", "100 200 201 210"),
+	ENTRY(sequence_of_three, 4, "00 01 10 11 20 21 31", "30"),
+	ENTRY(sequence_store_update, 3, "00 01 10 11 20 21 30 31", NULL),
+	ENTRY(sequence_fences, 3, "00 01 10 11 21", "20"),
+	ENTRY(sequence_two_heads, 3, "0000 0001 0010 0011 0100 0101 0110 0111 1100 1101 1110 1111 2111", "2001"),
+	ENTRY(rwc_fences, 3, "000 001 010 011 101 110 111", "100"),
+	ENTRY(w_rwc_fences, 3, "000 001 010 011 101 110 111", "100"),
+	ENTRY(w_rwc_relaxed, 3, ALL_OF_3, NULL),
+	ENTRY(sb_three_fences, 3, "001 010 011 100 101 110 111", "000"),
+	ENTRY(sb_two_of_three_fences, 3, ALL_OF_3, NULL),
+	ENTRY_END(r_one_fence, 2, final_y_second, "01 02 11 12", NULL),
+	ENTRY_END(s_fences, 2, final_x_second, "01 02 11", "12"),
+	ENTRY(iriw_one_fence, 4, ALL_OF_4, NULL),
+	ENTRY(isa2_fences, 3, "000 001 010 011 100 101 111", "110"),
+	ENTRY(isa2_no_acquire_fence, 3, ALL_OF_3, NULL),
+	ENTRY(mp_sc_and_acquire_fence, 2, "000 001 010 011 110 111", "100"),
+	ENTRY(fences_in_a_row, 3, "000 001 010 011 101 110 111", "100"),
+	ENTRY_END(store_after_fence, 2, final_x_third, "022 111 121 122", "021"),
+	ENTRY_END(z6_update, 3, final_x_third, "011 021 022 111 121 122", NULL),
+	ENTRY_END(store_before_swap, 3, final_x_second, "01 02 12 13 21 23", NULL),
+	ENTRY_END(stores_and_two_swaps, 4, final_x_third,
+		  "0120 0140 0210 0240 0310 0320 1020 1030 1230 1240 1320 1340 2010 2030 2130 2140 2310 2340 4010 4020 "
+		  "4120 4130 4210 4230",
+		  NULL),
+	ENTRY_END(compare_exchange_of_store, 3, final_x_third, "002 013 102 113", NULL),
+	ENTRY_END(compare_exchange_stale, 2, final_x_third, "001 011 101 111", NULL),
+	ENTRY(compare_exchange_acquires, 2, "00 01 11", "10"),
+	ENTRY(swap_one_fence, 2, "0000 0100 1000 1100", NULL),
+	/* RC11 forbids it, as in lb; C11 does not. */
+	ENTRY(lb_updates, 2, "00 01 10", "11"),
+	ENTRY_END(corw_three, 3, final_x_fourth,
+		  "1111 1121 1131 1133 1211 1212 1221 1222 1231 1232 1233 1311 1331 1333 2212 2222 2232 2233 2333 3133 "
+		  "3222 3232 3233 3333",
+		  NULL),
 	ENTRY_END(updates, 3, final_x, "3", "1 2"),
 	ENTRY(updates_read, 2, "01 10", "00 11"),
 	ENTRY(update_atomic, 2, "02 21 22", "01"),
@@ -278,8 +402,21 @@ const struct check_client check_clients[] = {
 	ENTRY_FAILS(plain_race, 2, "data race"),
 	ENTRY_FAILS(plain_race_after, 2, "data race"),
 	ENTRY(plain_after_read, 2, "0", "1"),
+	ENTRY_FAILS(plain_race_fences, 2, "data race"),
+	ENTRY(plain_fences, 2, "0 1", NULL),
+	ENTRY_FAILS(plain_fence_too_early, 2, "data race"),
+	ENTRY(plain_exclusive, 2, NULL, NULL),
 	ENTRY(initialised, 2, "0 1", NULL),
 	ENTRY_FAILS(initialised_race, 2, "data race"),
+	ENTRY(initialised_after_load, 2, "0", "5"),
+	ENTRY_FAILS(initialised_after_load_race, 2, "data race"),
+	ENTRY_FAILS(initialised_after_store_race, 2, "data race"),
+	ENTRY_FAILS(initialised_fences_race, 2, "data race"),
+	ENTRY(plain_read_of_atomic, 2, "0 1", NULL),
+	ENTRY_FAILS(plain_read_of_atomic_race, 2, "data race"),
+	ENTRY(plain_read_before_store, 2, "0", "1"),
+	ENTRY_FAILS(plain_read_before_store_race, 2, "data race"),
+	ENTRY(plain_read_and_load, 2, "00", NULL),
 	ENTRY_FAILS(mixed_sizes, 2, "mixed sizes"),
 	ENTRY_FAILS(crash, 1, "crash"),
 	{.name = NULL},

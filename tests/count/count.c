@@ -21,7 +21,6 @@
 #define BETWEEN 3        /* steps between two of them */
 #define BRIEF_READS 4000 /* a brief wait is long enough for a hand-over to every other thread: nobody sleeps */
 #define STACK 65536
-#define SECONDS 120
 
 static struct {
 	ucontext_t main, threads[COUNT_THREADS];
@@ -224,7 +223,7 @@ static double together(void (*by)(int turn))
 static void begin_part(const char *lock_name)
 {
 	expect_part = lock_name;
-	limit(SECONDS);
+	limit();
 }
 
 static size_t describe_lock(const char *name, char *text, size_t size)

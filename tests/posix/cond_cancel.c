@@ -22,6 +22,7 @@ static void unlock(void *argument)
 struct way {
 	int type;
 	bool timed, pending, disabled;
+	pid_t waiter;
 	unsigned cleaned;
 };
 
@@ -39,6 +40,7 @@ static void *wait_for_ever(void *argument)
 
 	EXPECT_OK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL));
 	EXPECT_OK(pthread_mutex_lock(&mutex));
+	way->waiter = kernel_id();
 	waiting++;
 	pthread_cleanup_push(unlock, &way->cleaned);
 	if (way->pending)
@@ -62,6 +64,8 @@ static void cancel(struct way way)
 
 	if (!way.pending) {
 		until_is(&mutex, &waiting, 1);
+		/* POSIX has no wait that may be cancelled asynchronously before it sleeps: glibc's may lose the mutex. */
+		until_asleep(way.waiter);
 		EXPECT_OK(pthread_cancel(thread));
 	}
 	if (way.disabled) {

@@ -51,12 +51,8 @@ static void *wait_until_ready(void *argument)
 
 static void lock_when_waiting(unsigned count)
 {
+	until_is(&mutex, &waiting, count);
 	EXPECT_OK(pthread_mutex_lock(&mutex));
-	while (waiting != count) {
-		EXPECT_OK(pthread_mutex_unlock(&mutex));
-		sched_yield();
-		EXPECT_OK(pthread_mutex_lock(&mutex));
-	}
 }
 
 static void after_broadcast(bool holding)

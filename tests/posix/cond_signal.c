@@ -22,22 +22,6 @@ static void *take_token(void *argument)
 	return NULL;
 }
 
-static unsigned read_locked(unsigned *value)
-{
-	unsigned result;
-
-	EXPECT_OK(pthread_mutex_lock(&mutex));
-	result = *value;
-	EXPECT_OK(pthread_mutex_unlock(&mutex));
-	return result;
-}
-
-static void until(unsigned *value, unsigned expected)
-{
-	while (read_locked(value) != expected)
-		sched_yield();
-}
-
 static void give(unsigned count, int (*wake)(pthread_cond_t *cond), bool holding)
 {
 	EXPECT_OK(pthread_mutex_lock(&mutex));
@@ -56,10 +40,10 @@ static void wake_waiters(unsigned threads, int (*wake)(pthread_cond_t *cond), un
 	done = 0;
 	for (unsigned i = 0; i < threads; i++)
 		thread[i] = start(take_token, NULL);
-	until(&waiting, threads);
+	until_is(&mutex, &waiting, threads);
 	for (unsigned given = 0; given < threads; given += each) {
 		give(each, wake, given % 2);
-		until(&done, given + each);
+		until_is(&mutex, &done, given + each);
 	}
 	for (unsigned i = 0; i < threads; i++)
 		finish(thread[i]);
@@ -184,7 +168,7 @@ static void interrupted(void)
 	EXPECT(!sigaction(SIGUSR1, &action, NULL), "sigaction");
 	for (size_t i = 0; i < 2; i++)
 		threads[i] = start(wait_interrupted, NULL);
-	until(&waiting, 2);
+	until_is(&mutex, &waiting, 2);
 	for (size_t i = 0; i < 20; i++) {
 		EXPECT_OK(pthread_kill(threads[i % 2], SIGUSR1));
 		sleep_ms(1);
@@ -192,6 +176,65 @@ static void interrupted(void)
 	give(2, pthread_cond_broadcast, true);
 	for (size_t i = 0; i < 2; i++)
 		finish(threads[i]);
+}
+
+/* ---- Many who give from outside of the mutex and many who take, while signals move sleepers to the queue's end ---- */
+
+#define GIVERS 4
+#define TAKERS 6
+#define GIFTS 3000 /* of each giver: a multiple of TAKERS */
+
+static atomic_bool given;
+
+static void *give_many(void *argument)
+{
+	for (unsigned i = 0; i < GIFTS; i++)
+		give(1, pthread_cond_signal, false);
+	return argument;
+}
+
+static void *take_many(void *argument)
+{
+	for (unsigned i = 0; i < GIVERS * GIFTS / TAKERS; i++) {
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		while (!tokens)
+			EXPECT_OK(pthread_cond_wait(&cond, &mutex));
+		tokens--;
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+	}
+	return argument;
+}
+
+static void *pester(void *argument)
+{
+	pthread_t *takers = argument;
+
+	for (unsigned i = 0; !atomic_load(&given); i++) {
+		EXPECT_OK(pthread_kill(takers[i % TAKERS], SIGUSR1));
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void from_outside(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	pthread_t givers[GIVERS], takers[TAKERS], pesterer;
+
+	EXPECT(!sigaction(SIGUSR1, &action, NULL), "sigaction");
+	for (size_t i = 0; i < TAKERS; i++)
+		takers[i] = start(take_many, NULL);
+	for (size_t i = 0; i < GIVERS; i++)
+		givers[i] = start(give_many, NULL);
+	pesterer = start(pester, takers);
+	for (size_t i = 0; i < GIVERS; i++)
+		finish(givers[i]);
+	/* A taker that has ended is joined only once nobody sends it signals any more. */
+	until_is(&mutex, &tokens, 0);
+	atomic_store(&given, true);
+	finish(pesterer);
+	for (size_t i = 0; i < TAKERS; i++)
+		finish(takers[i]);
 }
 
 int main(void)
@@ -205,6 +248,7 @@ int main(void)
 	ring();
 	ping_pong();
 	interrupted();
+	from_outside();
 	EXPECT_OK(pthread_cond_destroy(&cond));
 	return 0;
 }

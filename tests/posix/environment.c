@@ -151,6 +151,7 @@ static void wrong_values(void)
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SPINLOCK=mcs"), "spin lock 'mcs'");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SPINLOCK=qspin,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DOMAIN=village"), "village");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SHARES=none"), "POUNDLOCK_SHARES=none");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"), "POUNDLOCK_DISABLE=yes");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_INHERIT=2"), "POUNDLOCK_INHERIT=2");
 }

@@ -4,8 +4,7 @@
  * forking thread held, with its new threads; and the parent goes on. Handlers of libraries that were initialised before
  * everything else come first.
  */
-#include <sys/wait.h>
-
+#include "forks.h"
 #include "posix.h"
 
 #define THREADS 6
@@ -154,15 +153,6 @@ static void in_child(void)
 	finish(waiter);
 	EXPECT_OK(pthread_cond_destroy(&cond));
 	_exit(0);
-}
-
-static void reap(pid_t child)
-{
-	int status;
-
-	EXPECT(child > 0, "fork");
-	EXPECT(waitpid(child, &status, 0) == child, "waitpid");
-	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status), "the child ended with %x", status);
 }
 
 /* Without handlers the child may use what the forking thread held, and what nobody held. */

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "expect.h"
@@ -128,17 +129,47 @@ static inline void init_mutex(pthread_mutex_t *mutex, int type)
 	EXPECT_OK(pthread_mutexattr_destroy(&attr));
 }
 
-/* Waits until @number, which @mutex protects, is @wanted. */
+/*
+ * Waits until @number, which @mutex protects, is @wanted. Asleep between looks: a thread that yields instead takes the
+ * CPU, and where CPUs are few the lock, from those that it waits for.
+ */
 static inline void until_is(pthread_mutex_t *mutex, const unsigned *number, unsigned wanted)
 {
 	unsigned seen;
 
-	do {
-		sched_yield();
+	for (;;) {
 		EXPECT_OK(pthread_mutex_lock(mutex));
 		seen = *number;
 		EXPECT_OK(pthread_mutex_unlock(mutex));
-	} while (seen != wanted);
+		if (seen == wanted)
+			return;
+		sleep_ms(1);
+	}
+}
+
+/* The kernel's id of the calling thread, for until_asleep(). */
+static inline pid_t kernel_id(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+/* Waits until the thread of the process with the kernel's id @id sleeps in the kernel. */
+static inline void until_asleep(pid_t id)
+{
+	char path[64], line[256], *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)id);
+	for (;;) {
+		file = fopen(path, "r");
+		EXPECT(file && fgets(line, sizeof(line), file), "%s cannot be read", path);
+		fclose(file);
+		name_end = strrchr(line, ')');
+		EXPECT(name_end && name_end[1] == ' ', "%s has no state", path);
+		if (name_end[2] == 'S')
+			return;
+		sleep_ms(1);
+	}
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A sandbox that forbids what a lock might ask the kernel for: getcpu and membarrier are refused, or kill the process,
- * from its main function on; and refused from the start, with rseq and sched_getaffinity.
+ * Sandboxes that forbid what a lock might ask the kernel for. getcpu and membarrier are refused, or kill the process, from
+ * its main function on; and refused from the start, with rseq and sched_getaffinity. In a strict one, from the main function
+ * on all kills the process but what glibc's own threads and locks need, and what docs/preload.md adds to that.
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -81,6 +82,34 @@ static void forbid_from_the_start(void)
 	EXPECT(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
 }
 
+/* What threads and locks of glibc need, with its allocator; and, of docs/preload.md, gettid() and getpid(). */
+static const int needed[] = {SYS_futex,        SYS_clone,
+			     SYS_clone3,       SYS_set_robust_list,
+			     SYS_rseq,         SYS_rt_sigprocmask,
+			     SYS_rt_sigaction, SYS_clock_gettime,
+			     SYS_getrandom,    SYS_mmap,
+			     SYS_munmap,       SYS_mprotect,
+			     SYS_madvise,      SYS_brk,
+			     SYS_gettid,       SYS_getpid,
+			     SYS_exit,         SYS_exit_group};
+
+static void allow_what_is_needed(void)
+{
+	enum { CALLS = sizeof(needed) / sizeof(needed[0]) };
+	struct sock_filter filter[2 * CALLS + 2] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog program = {.len = 2 * CALLS + 2, .filter = filter};
+
+	for (size_t i = 0; i < CALLS; i++) {
+		filter[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)needed[i], 0, 1);
+		filter[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	}
+	filter[1 + 2 * CALLS] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	EXPECT(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
+	EXPECT(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
+}
+
 static void in_child(void (*run)(void *), void *argument)
 {
 	pid_t child = fork();
@@ -107,6 +136,26 @@ static void deadly(void *unused)
 	use_locks();
 }
 
+/* Holds the mutex for so long that all others come to sleep; then as many use everything. */
+static void strict(void *unused)
+{
+	pthread_t sleepers[THREADS];
+	struct timespec until;
+
+	(void)unused;
+	allow_what_is_needed();
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	for (size_t i = 0; i < THREADS; i++)
+		sleepers[i] = start(use, NULL);
+	EXPECT(!clock_gettime(CLOCK_REALTIME, &until), "now");
+	until.tv_sec++;
+	EXPECT(pthread_mutex_timedlock(&mutex, &until), "locked twice");
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	for (size_t i = 0; i < THREADS; i++)
+		finish(sleepers[i]);
+	EXPECT(count == THREADS * ROUNDS, "%lu", count);
+}
+
 static void refused_from_the_start(void *self)
 {
 	forbid_from_the_start();
@@ -122,6 +171,7 @@ int main(int argc, char **argv)
 	}
 	in_child(refused, NULL);
 	in_child(deadly, NULL);
+	in_child(strict, NULL);
 	in_child(refused_from_the_start, argv[0]);
 	return 0;
 }

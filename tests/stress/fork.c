@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * fork: while other threads hold, wait and sleep. The child can unlock what the forking thread held, and it and its new
+ * fork, in each way: while other threads hold, wait and sleep. The child can unlock what the forking thread held, and it and its new
  * threads can use that lock and others, trylock included; a lock whose holder does not exist there stays held, and a
  * timed wait for it ends at its deadline without harm to other locks. The same holds for the child's child. The parent
  * does not notice.
  */
-#include <sys/wait.h>
-
+#include "../forks.h"
 #include "poundlock.h"
 #include "stress.h"
 
-#define CHILD_SECONDS 60
 /* More than the records of threads that one piece of memory has, so that those of the parent's threads are used again. */
 #define CHILD_THREADS 110
 
@@ -76,15 +74,6 @@ static void expect_theirs_held(void)
 	crew_join(&crew);
 }
 
-static void wait_for_child(pid_t child)
-{
-	int status;
-
-	EXPECT(child > 0);
-	EXPECT(waitpid(child, &status, 0) == child);
-	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed");
-}
-
 static void use_ours(void)
 {
 	EXPECT(!ops->trylock(&forked.ours), "the child took a lock that its parent held");
@@ -93,28 +82,28 @@ static void use_ours(void)
 	contend(&forked.ours, rounds(100));
 }
 
-static void child_main(void)
+static void child_main(int way)
 {
 	pid_t child;
 
-	limit(CHILD_SECONDS);
+	limit();
 	use_ours();
 	expect_theirs_held();
 	ops->lock(&forked.ours);
-	child = fork();
+	child = fork_by(way);
 	if (!child) {
-		limit(CHILD_SECONDS);
+		limit();
 		use_ours();
 		_exit(0);
 	}
-	wait_for_child(child);
+	reap(child);
 	EXPECT(ops->unlock(&forked.ours));
 	_exit(0);
 }
 
 /* ---- The parent ---- */
 
-static void fork_among_waiters(void)
+static void fork_among_waiters(int way)
 {
 	int waiters = only_spins() ? 1 : 3;
 	struct crew holder, for_ours, for_theirs;
@@ -129,10 +118,10 @@ static void fork_among_waiters(void)
 	/* Those without a deadline wait by now; the others do or do not, and both are to work. */
 	while (contended_so_far() < before + 1 + (uint64_t)waiters)
 		w_yield();
-	child = fork();
+	child = fork_by(way);
 	if (!child)
-		child_main();
-	wait_for_child(child);
+		child_main(way);
+	reap(child);
 	EXPECT(ops->unlock(&forked.ours));
 	pthread_barrier_wait(&forked.they_may_leave);
 	crew_join(&for_ours);
@@ -150,5 +139,5 @@ void scenario_fork(void)
 	pthread_barrier_init(&forked.they_hold, NULL, 2);
 	pthread_barrier_init(&forked.they_may_leave, NULL, 2);
 	for (int i = 0; i < rounds(10); i++)
-		fork_among_waiters();
+		fork_among_waiters(i % FORKS);
 }

@@ -5,9 +5,19 @@
 #include "poundlock.h"
 #include "stress.h"
 
-#define SECONDS_PER_SCENARIO 60
-
 enum wait way;
+
+/* ---- Where the locks of stress/world give the CPU up ---- */
+
+_Thread_local struct timespec stress_nap;
+
+void stress_give_way(void)
+{
+	if (stress_nap.tv_nsec)
+		nanosleep(&stress_nap, NULL);
+	else
+		sched_yield();
+}
 
 /* ---- Threads ---- */
 
@@ -114,7 +124,7 @@ int run_scenarios(const struct scenario *scenarios, const char *only)
 		if (only && strcmp(only, scenarios->name))
 			continue;
 		expect_part = scenarios->name;
-		limit(SECONDS_PER_SCENARIO);
+		limit();
 		scenarios->run();
 		ran++;
 	}

@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
+#include "../forks.h"
 #include "any_rw.h"
 #include "poundlock.h"
 #include "stress.h"
@@ -569,8 +569,6 @@ static void scenario_rw_handoff(void)
 
 /* ---- fork: inside, while others wait and sleep. The child can leave, and it and its new threads can use the lock ---- */
 
-#define CHILD_SECONDS 60
-
 static struct {
 	struct guarded guarded;
 } forked;
@@ -583,7 +581,7 @@ static void fork_member(int number, void *shared)
 
 static void child_main(enum mode mode)
 {
-	limit(CHILD_SECONDS);
+	limit();
 	EXPECT(!try_to_take(&forked.guarded.lock, WRITE), "the child wrote beside its own reader or writer");
 	leave(&forked.guarded.lock, mode);
 	expect_rw_free(&forked.guarded.lock);
@@ -593,12 +591,11 @@ static void child_main(enum mode mode)
 	_exit(0);
 }
 
-static void fork_inside(enum mode mode)
+static void fork_inside(enum mode mode, int way_to_fork)
 {
 	uint64_t before = contended_so_far();
 	struct crew writer, waiters;
 	pid_t child;
-	int status;
 
 	take(&forked.guarded.lock, mode);
 	crew_start(&writer, 1, fork_member, NULL);
@@ -608,11 +605,10 @@ static void fork_inside(enum mode mode)
 	while (mode == WRITE && contended_so_far() == before)
 		sched_yield();
 	crew_start(&waiters, only_spins() ? 0 : 3, fork_member, NULL);
-	child = fork();
+	child = fork_by(way_to_fork);
 	if (!child)
 		child_main(mode);
-	EXPECT(child > 0 && waitpid(child, &status, 0) == child);
-	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed");
+	reap(child);
 	leave(&forked.guarded.lock, mode);
 	crew_join(&writer);
 	crew_join(&waiters);
@@ -625,8 +621,8 @@ static void scenario_rw_fork(void)
 		return;
 	pound_events_start();
 	for (int i = 0; i < rounds(10); i++) {
-		fork_inside(READ);
-		fork_inside(WRITE);
+		fork_inside(READ, i % FORKS);
+		fork_inside(WRITE, i % FORKS);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "../expect.h"
 #include "any.h"
@@ -42,6 +43,10 @@ static inline int rounds(int full)
 }
 
 #define MAX_THREADS 128
+
+/* For how long the calling thread sleeps where stress/world has it give the CPU up; 0, as it begins: it yields there. */
+extern _Thread_local struct timespec stress_nap;
+void stress_give_way(void);
 
 /* How many threads contend. */
 static inline int contenders(void)

@@ -5,8 +5,11 @@
 #include "any.h"
 
 #include <errno.h>
+#include <pthread.h>
 
+#include "any_rw.h"
 #include "poundlock.h"
+#include "spec.h"
 #include "unit.h"
 
 static const struct {
@@ -71,6 +74,73 @@ static void wrong_specs_change_nothing(void)
 	EXPECT(pound_lock_init(&lock, "cna,threshold=5,foo=1", NULL, 0) == EINVAL);
 	EXPECT(pound_lock_init(&lock, "cna,threshold=7,wait=no", NULL, 0) == EINVAL);
 	EXPECT(any_find("cna", NULL, 0));
+}
+
+/* What is set where a specification says something, by a lock whose functions depend on its policy. */
+static void a_check_sets_nothing(void)
+{
+	const struct any_ops *before = any_find("shfl_spin,policy=numa", NULL, 0), *measuring;
+	char error[128];
+
+	EXPECT(any_check("shfl_spin,policy=fair", NULL, 0) && any_find("shfl_spin", NULL, 0) == before);
+	EXPECT(!any_check("shfl_spin,policy=fair,foo=1", error, sizeof(error)));
+	EXPECT(!strcmp(error, "lock shfl_spin has no key 'foo'"), "%s", error);
+	EXPECT(any_find("shfl_spin", NULL, 0) == before);
+	measuring = any_find("shfl_spin,policy=fair", NULL, 0);
+	EXPECT(measuring != before && any_find("shfl_spin", NULL, 0) == measuring);
+	EXPECT(any_find("shfl_spin,policy=numa", NULL, 0) == before);
+	EXPECT(any_rw_check("bravo,patience=3", NULL, 0) && !any_rw_check("bravo,foo=1", error, sizeof(error)));
+}
+
+/* A setting that a specification does not name stays as another thread has set it meanwhile. */
+static void only_what_is_named_is_set(void)
+{
+	W_ATOMIC(uint32_t) named = 1, other = 2, stranger = 3;
+	const struct setting settings[] = {{"lock", "named", &named, 0, 100, ""},
+					   {"lock", "other", &other, 0, 100, ""},
+					   {"stranger", "named", &stranger, 0, 100, ""}};
+	struct said said[COUNT(settings)];
+	enum wait wait = WAIT_YIELD;
+
+	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, said, NULL, 0) && wait == WAIT_YIELD);
+	EXPECT(spec_value(&named) == 1, "parsing has set it");
+	atomic_store(&other, 20);
+	atomic_store(&stranger, 30);
+	spec_set(settings, 3, said);
+	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
+	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, said, NULL, 0) && wait == WAIT_PARK);
+	spec_set(settings, 3, said);
+	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
+}
+
+/* Settings change while locks are made and waited for: what ThreadSanitizer has no objection to. */
+static void *sets_and_locks(void *argument)
+{
+	static pound_mutex_t mutex;
+	const char *spec = argument;
+	pound_lock_t lock;
+
+	for (int i = 0; i < 1000; i++) {
+		EXPECT(!pound_lock_init(&lock, spec, NULL, 0) && !pound_lock_check(spec, NULL, 0));
+		pound_lock_lock(&lock);
+		pound_lock_unlock(&lock);
+		pound_lock_destroy(&lock);
+		pound_mutex_lock(&mutex);
+		pound_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+static void by_many_threads(void)
+{
+	static const char *const specs[] = {"shfl_mutex,batch=7", "shfl_mutex,patience=2", "ticket,backoff=9", "mcs",
+					    "cfl_mutex,bypass=9"};
+	pthread_t threads[COUNT(specs)];
+
+	for (int i = 0; i < COUNT(specs); i++)
+		EXPECT(!pthread_create(&threads[i], NULL, sets_and_locks, (void *)specs[i]));
+	for (int i = 0; i < COUNT(specs); i++)
+		EXPECT(!pthread_join(threads[i], NULL));
 }
 
 static void every_lock_every_way(void)
@@ -148,6 +218,9 @@ int main(void)
 	RUN(wrong_specs);
 	RUN(long_spec);
 	RUN(wrong_specs_change_nothing);
+	RUN(a_check_sets_nothing);
+	RUN(only_what_is_named_is_set);
+	RUN(by_many_threads);
 	RUN(every_lock_every_way);
 	RUN(every_key);
 	RUN(embedders_bytes);

@@ -68,6 +68,7 @@ static void mutexes(void)
 }
 
 static pound_lock_t lock;
+static pound_rwlock_t rwlock;
 
 static void lock_is_held(void)
 {
@@ -105,6 +106,48 @@ static void locks(void)
 	EXPECT(pound_lock_init(&lock, "nosuch", error, sizeof(error)) == EINVAL);
 	EXPECT(!strcmp(error, "there is no lock 'nosuch'"));
 	EXPECT(pound_lock_init(&lock, "nosuch", NULL, 0) == EINVAL);
+}
+
+static void rwlock_is_written(void)
+{
+	EXPECT(pound_rwlock_timedrdlock(&rwlock, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	EXPECT(pound_rwlock_timedrdlock_again(&rwlock, CLOCK_REALTIME, &invalid) == EINVAL);
+	EXPECT(!pound_rwlock_tryrdlock(&rwlock) && !pound_rwlock_trywrlock(&rwlock));
+}
+
+/* Readers that never leave: a further one is refused before their count wraps. */
+static void rwlocks_are_full(void)
+{
+	static const struct timespec far = {.tv_sec = 1 << 30};
+	uint32_t readers = 0;
+
+	while (readers <= 1u << 28 && !pound_rwlock_rdlock(&rwlock))
+		readers++;
+	EXPECT(readers == 1u << 27, "%u readers", readers);
+	EXPECT(pound_rwlock_rdlock(&rwlock) == EAGAIN && pound_rwlock_rdlock_again(&rwlock) == EAGAIN);
+	EXPECT(pound_rwlock_timedrdlock(&rwlock, CLOCK_MONOTONIC, &far) == EAGAIN);
+	EXPECT(pound_rwlock_timedrdlock_again(&rwlock, CLOCK_MONOTONIC, &far) == EAGAIN);
+	EXPECT(!pound_rwlock_tryrdlock(&rwlock) && !pound_rwlock_tryrdlock_again(&rwlock));
+	EXPECT(!pound_rwlock_trywrlock(&rwlock), "a writer beside readers");
+	pound_rwlock_rdunlock(&rwlock);
+	EXPECT(!pound_rwlock_rdlock(&rwlock) && !pound_rwlock_tryrdlock(&rwlock));
+}
+
+static void rwlocks(void)
+{
+	for (size_t i = 0; pound_rwlock_info(i); i++) {
+		EXPECT(!pound_rwlock_init(&rwlock, pound_rwlock_info(i)->name, NULL, 0));
+		EXPECT(!pound_rwlock_rdlock(&rwlock) && pound_rwlock_tryrdlock(&rwlock));
+		EXPECT(!pound_rwlock_rdlock_again(&rwlock) && !pound_rwlock_trywrlock(&rwlock));
+		for (int held = 0; held < 3; held++)
+			pound_rwlock_rdunlock(&rwlock);
+		pound_rwlock_wrlock(&rwlock);
+		elsewhere(rwlock_is_written);
+		pound_rwlock_wrunlock(&rwlock);
+	}
+	EXPECT(pound_rwlock_init(&rwlock, "mcs", NULL, 0) == EINVAL);
+	EXPECT(!pound_rwlock_init(&rwlock, "shfl_rw", NULL, 0));
+	rwlocks_are_full();
 }
 
 static uint64_t count_of(const char *event)
@@ -198,10 +241,11 @@ static void route(void)
 
 int main(void)
 {
-	limit(60);
+	limit();
 	expect_part = "api";
 	mutexes();
 	locks();
+	rwlocks();
 	events();
 	own_policy();
 	shares();

@@ -259,7 +259,7 @@ int main()
 	pound::mutex mutex;
 
 	expect_part = "api";
-	limit(60);
+	limit();
 	EXPECT(locked_early && !ready_early.try_lock(), "a static mutex lost its state to a constructor");
 	ready_early.unlock();
 	lockable(mutex);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * bravo.h: readers of one lock have entries of their own, however many they are, and so do the locks of one reader.
+ * bravo.h: readers of one lock have entries of their own, however many they are, and so do the locks of one reader. Those
+ * of a lock that is gone are not met by the next one in its memory; nor does a count of them wrap.
  */
 #include <pthread.h>
+#include <sys/wait.h>
 
-#include "bravo.h"
+#include "all.h"
 #include "unit.h"
 
 #define MANY 256
@@ -55,9 +57,106 @@ static void locks_have_their_own(void)
 	EXPECT(different() >= 240, "%u entries of %d locks", different(), MANY);
 }
 
+/* ---- Entries that outlive their lock ---- */
+
+static const struct bravo_shfl_rw_policy policy = {.wait = WAIT_PARK};
+
+/* @lock, free and not biased, gets a reader by its entry, which nobody lets go. All other entries are free. */
+static void read_by_entry(struct bravo_shfl_rw *lock)
+{
+	memset(w_visible_readers, 0, sizeof(w_visible_readers));
+	EXPECT(bravo_shfl_rw_try_read(lock, false) && bravo_shfl_rw_release_read(lock, policy));
+	EXPECT(bravo_shfl_rw_try_read(lock, false));
+	EXPECT(!w_load_relaxed(&lock->lock.word), "the reader has no entry");
+	EXPECT(!bravo_shfl_rw_try_write(lock), "a writer beside a reader");
+}
+
+/* @lock has no reader, and works. */
+static void expect_free(struct bravo_shfl_rw *lock)
+{
+	EXPECT(!bravo_shfl_rw_release_read(lock, policy), "a reader that another lock had is let go");
+	EXPECT(bravo_shfl_rw_try_write(lock), "a reader that another lock had keeps a writer out");
+	EXPECT(!bravo_shfl_rw_try_read(lock, true), "a reader beside the writer");
+	EXPECT(bravo_shfl_rw_release_write(lock, policy));
+	/* With the bias. */
+	lock->bravo.inhibited_until = 0;
+	EXPECT(bravo_shfl_rw_try_read(lock, false) && bravo_shfl_rw_release_read(lock, policy));
+	EXPECT(w_load_relaxed(&lock->bravo.state) & BRAVO_BIASED);
+	EXPECT(!bravo_shfl_rw_release_read(lock, policy), "a reader that another lock had is let go");
+	EXPECT(bravo_shfl_rw_try_write(lock), "a reader that another lock had keeps a writer out");
+	EXPECT(bravo_shfl_rw_release_write(lock, policy));
+}
+
+/* The memory of a lock that is still read, used for another one. */
+static void memory_used_again(void)
+{
+	static struct bravo_shfl_rw lock;
+
+	read_by_entry(&lock);
+	memset(&lock, 0, sizeof(lock));
+	expect_free(&lock);
+}
+
+/* A lock copied while it was free has readers of its own. */
+static void copied(void)
+{
+	static struct bravo_shfl_rw lock, copy;
+
+	EXPECT(bravo_shfl_rw_try_read(&lock, false) && bravo_shfl_rw_release_read(&lock, policy));
+	copy = lock;
+	EXPECT(bravo_shfl_rw_try_read(&lock, false));
+	EXPECT(w_load_relaxed(&copy.bravo.state) & BRAVO_BIASED);
+	expect_free(&copy);
+	EXPECT(bravo_shfl_rw_release_read(&lock, policy));
+	expect_free(&lock);
+}
+
+/* In a child the lock that a thread of the parent reads is initialised again, as handlers of forks do. */
+static void initialised_in_a_child(void)
+{
+	static struct bravo_shfl_rw lock;
+	int status;
+	pid_t child;
+
+	read_by_entry(&lock);
+	child = fork();
+	if (!child) {
+		memset(&lock, 0, sizeof(lock));
+		expect_free(&lock);
+		_exit(0);
+	}
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child && !status);
+	EXPECT(!bravo_shfl_rw_try_write(&lock), "the parent's reader is lost");
+	EXPECT(bravo_shfl_rw_release_read(&lock, policy));
+	expect_free(&lock);
+}
+
+/* A reader that enters again more often than its entry can count enters the lock under it. */
+static void deep(void)
+{
+	static struct bravo_shfl_rw lock;
+	struct w_visible *entry = bravo_entry(&lock.bravo);
+
+	read_by_entry(&lock);
+	entry->depth = UINT32_MAX - 1;
+	EXPECT(bravo_shfl_rw_try_read(&lock, true) && entry->depth == UINT32_MAX);
+	EXPECT(bravo_shfl_rw_try_read(&lock, true) && entry->depth == UINT32_MAX);
+	EXPECT(w_load_relaxed(&lock.lock.word) == RW_READER);
+	EXPECT(bravo_shfl_rw_release_read(&lock, policy) && entry->depth == UINT32_MAX - 1);
+	entry->depth = 0;
+	EXPECT(bravo_shfl_rw_release_read(&lock, policy));
+	EXPECT(!bravo_shfl_rw_try_write(&lock), "a writer beside a reader");
+	EXPECT(bravo_shfl_rw_release_read(&lock, policy));
+	expect_free(&lock);
+}
+
 int main(void)
 {
-	threads_have_their_own();
-	locks_have_their_own();
+	RUN(threads_have_their_own);
+	RUN(locks_have_their_own);
+	RUN(memory_used_again);
+	RUN(copied);
+	RUN(initialised_in_a_child);
+	RUN(deep);
 	return 0;
 }

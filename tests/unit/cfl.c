@@ -463,7 +463,7 @@ static void (*const tests[])(bool spins) = {
 static void all(void)
 {
 	for (int test = 0; test < COUNT(tests); test++) {
-		limit(UNIT_SECONDS); /* each */
+		limit(); /* each */
 		for (int spins = 0; spins < 2; spins++)
 			tests[test](spins);
 	}

@@ -151,7 +151,7 @@ static void child_is_served(bool ptl, int pattern)
 	bool held = digit(pattern, 3, 0), with_place = digit(pattern, 3, 0) == 2;
 
 	begin();
-	w_generation = 0;
+	fork_generation_set(0);
 	if (held && with_place)
 		ptl ? c_ptl_tkt_acquire(&memory.ptl, partitioned, NULL) : c_tkt_tkt_acquire(&memory.tkt, tkt, NULL);
 	else if (held)
@@ -162,7 +162,7 @@ static void child_is_served(bool ptl, int pattern)
 	if (held) /* the global lock's waiter; of a free one it would be the holder */
 		for (int i = 0; i < digit(pattern, 3, 3); i++)
 			atomic_fetch_add(ptl ? &lock->ptl.next : &lock->tkt.next, TICKETS_STEP);
-	w_generation = 1;
+	fork_generation_set(1);
 	script_domain = digit(pattern, 3, 4) % DOMAINS;
 	if (held)
 		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned) : c_tkt_tkt_release(&memory.tkt, tkt));
@@ -172,7 +172,7 @@ static void child_is_served(bool ptl, int pattern)
 		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned) : c_tkt_tkt_release(&memory.tkt, tkt));
 	}
 	EXPECT(ptl ? c_ptl_tkt_try_acquire(&memory.ptl) : c_tkt_tkt_try_acquire(&memory.tkt));
-	w_generation = 0;
+	fork_generation_set(0);
 }
 
 static void every_child_is_served(void)

@@ -14,7 +14,7 @@ static struct shfl_node gone; /* a waiter that does not exist in the child */
 /* A child's child's generation counts on from its parent's. */
 static void fork_here(void)
 {
-	w_generation++;
+	fork_generation_set(w_fork_generation() + 1);
 	script_clear();
 }
 
@@ -28,7 +28,7 @@ static void claimed_once(void)
 {
 	W_ATOMIC(uint32_t) generation = 0;
 
-	w_generation = 0;
+	fork_generation_set(0);
 	script_clear();
 	EXPECT(!generation_claim(&generation), "a lock without a fork was repaired");
 	for (int child = 0; child < 3; child++) {
@@ -45,7 +45,7 @@ static void unfinished_repair_is_taken_over(void)
 {
 	W_ATOMIC(uint32_t) generation = 0;
 
-	w_generation = 0;
+	fork_generation_set(0);
 	fork_here();
 	EXPECT(generation_claim(&generation));
 	fork_here();
@@ -62,7 +62,7 @@ static void shfl_spin_in_a_child(void)
 		for (int tries = 0; tries < 2; tries++) {
 			struct shfl_spin lock = {.tail = NULL};
 
-			w_generation = 0;
+			fork_generation_set(0);
 			EXPECT(shfl_enter(&lock.tail, &gone, 0));
 			atomic_store(&lock.locked, (uint32_t)held);
 			fork_here();
@@ -85,9 +85,9 @@ static void shfl_mutex_in_a_child(void)
 
 	for (uint32_t state = 0; state < 16; state++) {
 		for (int tries = 0; tries < 2; tries++) {
-			struct shfl_mutex lock = {.heir = &gone.status};
+			struct shfl_mutex lock = {.heir = disguise(&gone.status)};
 
-			w_generation = 0;
+			fork_generation_set(0);
 			EXPECT(shfl_enter(&lock.tail, &gone, 0));
 			atomic_store(&lock.state, state);
 			fork_here();
@@ -114,7 +114,7 @@ static void ticket_in_a_child(void)
 		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKETS_SLEEPERS : 0); sleepers++) {
 			struct ticket lock = {0};
 
-			w_generation = 0;
+			fork_generation_set(0);
 			atomic_store(&lock.tickets.next, UINT32_MAX - 1 + given * TICKETS_STEP);
 			atomic_store(&lock.tickets.serving, (UINT32_MAX - 1) | sleepers);
 			fork_here();

@@ -75,7 +75,7 @@ static void forked(void)
 		begin();
 		for (int i = 0; i < waiters; i++)
 			(void)atomic_exchange(&lock.arrive, w_unique());
-		w_generation++;
+		fork_generation_set(w_fork_generation() + 1);
 		EXPECT(!hapax_try_acquire(&lock));
 		EXPECT(hapax_release(&lock, policy));
 		EXPECT(hapax_try_acquire(&lock), "free, and not to be had");

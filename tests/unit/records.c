@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Threads' records (thread.c, included for its counts): threads by the thousand share few, nested locks get nodes of
- * their own, a child has its parent's records but not its threads.
+ * their own, a child has its parent's records but not its threads, and a vfork child leaves nothing behind.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
-#include <sys/wait.h>
+#include <sched.h>
+
+/* What is checked before each step in which thread.c shares what it has made; NULL: nothing. */
+static void (*at_step)(void);
+
+#define W_STEP() (at_step ? at_step() : (void)0)
 
 #include "../../world/user/thread.c"
+#include "../forks.h"
 #include "unit.h"
 
 #define BATCH 40
@@ -20,9 +27,9 @@ static pthread_barrier_t attached;
 /* The record is still its thread's own when all of the batch have theirs. */
 static void *attach(void *id)
 {
-	EXPECT(atomic_load(&w_self()->tid) == thread_id());
+	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id());
 	pthread_barrier_wait(&attached);
-	EXPECT(atomic_load(&w_self()->tid) == thread_id(), "two threads have one record");
+	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id(), "two threads have one record");
 	*(uint32_t *)id = thread_id();
 	return NULL;
 }
@@ -50,6 +57,21 @@ static void threads_by_the_thousand(void)
 	       BATCH);
 }
 
+static void listed_have_ids(void)
+{
+	for (struct w_self *self = atomic_load(&records); self; self = self->next)
+		EXPECT(self->id, "a record that can be claimed has no id");
+}
+
+/* A reader that BRAVO knew by the id 0 would never leave. */
+static void no_record_without_id(void)
+{
+	at_step = listed_have_ids;
+	EXPECT(new_record(thread_id()));
+	at_step = NULL;
+	listed_have_ids();
+}
+
 /* A node is taken by giving it a status, and free again with the status 0, in any order; then no more memory is needed. */
 static void nested_nodes(void)
 {
@@ -71,7 +93,13 @@ static void nested_nodes(void)
 	}
 }
 
-/* The nodes of threads that are not in the child stay as they are: locks of theirs may still lead to them. */
+/* ---- Children ---- */
+
+static bool is_ours(struct w_self *self, uint32_t generation)
+{
+	return atomic_load(&self->owner) == ((uint64_t)generation << 32 | thread_id());
+}
+
 static void *take_node(void *unused)
 {
 	struct w_node *node = w_node_get();
@@ -81,42 +109,131 @@ static void *take_node(void *unused)
 	return node;
 }
 
-static void child_main(struct w_node *theirs, struct w_node *ours)
+static struct w_node *take_node_elsewhere(void)
 {
-	uint32_t generation = w_fork_generation();
+	pthread_t thread;
+	void *node;
 
-	w_after_fork_in_child();
-	EXPECT(w_fork_generation() == generation + 1);
-	EXPECT(atomic_load(&theirs->status) == 1 && atomic_load(&ours->status) == 1);
-	EXPECT(atomic_load(&w_self()->tid) == thread_id(), "the child's record has its parent's id");
-	for (struct w_self *self = atomic_load(&records); self; self = self->next)
-		EXPECT(self == w_self() || !atomic_load(&self->tid), "a thread that is not in the child has a record");
+	EXPECT(!pthread_create(&thread, NULL, take_node, NULL));
+	EXPECT(!pthread_join(thread, &node));
+	return node;
+}
+
+/* The nodes of threads that are not in the child stay as they are: locks of theirs may still lead to them. */
+static void child_main(struct w_node *theirs, struct w_node *ours, uint32_t parents)
+{
+	struct w_self *self = w_self_or_null;
+
+	limit();
+	EXPECT(w_fork_generation() == parents + 1);
+	EXPECT(w_process() == (uint32_t)getpid());
+	EXPECT(w_self() == self && is_ours(self, parents + 1), "the thread that forked has lost its record");
+	for (self = atomic_load(&records); self; self = self->next)
+		EXPECT(self == w_self() || is_vacant(atomic_load(&self->owner)),
+		       "a thread that is not in the child has a record");
 	start_and_join();
+	EXPECT(take_node_elsewhere() != theirs, "a node in use was given out");
+	EXPECT(atomic_load(&theirs->status) == 1 && atomic_load(&ours->status) == 1);
 	_exit(0);
 }
 
 static void in_a_child(void)
 {
-	struct w_node *ours = take_node(NULL);
-	pthread_t thread;
-	void *theirs;
-	int status;
+	struct w_node *ours = take_node(NULL), *theirs = take_node_elsewhere();
+	uint32_t generation = w_fork_generation(), count = atomic_load(&record_count);
 	pid_t child;
 
-	EXPECT(!pthread_create(&thread, NULL, take_node, NULL));
-	EXPECT(!pthread_join(thread, &theirs));
-	child = fork();
-	if (!child)
-		child_main(theirs, ours);
-	EXPECT(child > 0 && waitpid(child, &status, 0) == child);
-	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status), "the child failed");
+	for (int way = 0; way < FORKS; way++) {
+		child = fork_by(way);
+		if (!child)
+			child_main(theirs, ours, generation);
+		reap(child);
+	}
+	EXPECT(w_fork_generation() == generation && count == atomic_load(&record_count));
+	atomic_store(&ours->status, 0);
+}
+
+/* Each thread of the batch has a record of its own, and none of them that of the thread that forked. */
+static void *attach_beside(void *forker)
+{
+	EXPECT(w_self() != forker, "two threads have one record");
+	pthread_barrier_wait(&attached);
+	return NULL;
+}
+
+/* What a child's new threads begin, since the thread that forked does not come to its record before. */
+static void others_come_first(void)
+{
+	struct w_self *forker = w_self();
+	pthread_t threads[BATCH];
+	pid_t child = fork_by(FORK_RAW);
+
+	if (!child) {
+		limit();
+		for (int round = 0; round < 3; round++) {
+			for (int i = 0; i < BATCH; i++)
+				EXPECT(!pthread_create(&threads[i], NULL, attach_beside, forker));
+			for (int i = 0; i < BATCH; i++)
+				EXPECT(!pthread_join(threads[i], NULL));
+		}
+		EXPECT(w_self() == forker);
+		_exit(0);
+	}
+	reap(child);
+}
+
+/* ---- Guests ---- */
+
+static struct w_self *guests;
+static char guest_stack[65536] __attribute__((aligned(64)));
+
+static int guest_main(void *unused)
+{
+	(void)unused;
+	guests = w_self();
+	EXPECT(w_self() == guests, "a guest has two records");
+	EXPECT(atomic_load(&guests->owner) && guests->id);
+	free_dead(0);
+	EXPECT(w_self() == guests && atomic_load(&guests->owner), "a living guest's record was freed");
+	return 0;
+}
+
+static void *has_guests(void *unused)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < 100; i++) {
+		reap(clone(guest_main, guest_stack + sizeof(guest_stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+		EXPECT(!w_self_or_null, "a vfork child has left its record behind");
+		free_dead(0);
+		EXPECT(is_vacant(atomic_load(&guests->owner)), "a guest that has ended has a record");
+		count = i ? count : atomic_load(&record_count);
+	}
+	EXPECT(count == atomic_load(&record_count), "guests leave their records behind");
+	EXPECT(is_ours(w_self(), w_fork_generation()));
+	reap(clone(guest_main, guest_stack + sizeof(guest_stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+	EXPECT(guests == w_self(), "a guest does not use the record of the thread that it is a guest of");
+	return unused;
+}
+
+/* A vfork child shares its thread-local storage with the thread that made it, which sleeps. */
+static void guests_leave_nothing(void)
+{
+	pthread_t thread;
+
+	EXPECT(!pthread_create(&thread, NULL, has_guests, NULL));
+	EXPECT(!pthread_join(thread, NULL));
 }
 
 int main(void)
 {
+	w_process_watch();
 	EXPECT(!pthread_barrier_init(&attached, NULL, BATCH));
 	RUN(threads_by_the_thousand);
+	RUN(no_record_without_id);
 	RUN(nested_nodes);
 	RUN(in_a_child);
+	RUN(others_come_first);
+	RUN(guests_leave_nothing);
 	return 0;
 }

@@ -441,12 +441,12 @@ static void marked_too_late(void)
 /* In a child nobody is served who waited in the parent, be it at a place that it has said or not; those who come are. */
 static void child_is_served(void)
 {
-	w_generation = 0;
+	fork_generation_set(0);
 	begin_held(2, 0);
 	subject->come(0, 0, way);
 	subject->come(1, 1, way);
 	come_half(2, 1);
-	w_generation = 1;
+	fork_generation_set(1);
 	EXPECT(subject->release(way));
 	EXPECT(served() < 0, "%s: a waiter of the parent has the lock", subject->name);
 	memset(tickets, 0, sizeof(tickets));
@@ -458,7 +458,7 @@ static void child_is_served(void)
 		EXPECT(subject->release(way));
 		expect_free();
 	}
-	w_generation = 0;
+	fork_generation_set(0);
 }
 
 /* ---- Deadlines ---- */

@@ -405,7 +405,7 @@ static void claims(void)
 	for (int cpu = 0; cpu < W_CPUS; cpu++)
 		EXPECT(!route[cpu]);
 	EXPECT(!atomic_load(&w_route) && w_domains_load()[0] == 0 && !atomic_load(&w_domains));
-	w_generation++; /* as in a forked child: the other reader is not in it */
+	fork_generation_set(w_fork_generation() + 1); /* as in a forked child: the other reader is not in it */
 	EXPECT(w_topology_claim());
 	w_topology_release();
 	route = w_route_load();

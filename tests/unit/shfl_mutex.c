@@ -17,7 +17,7 @@ static void begin(uint32_t state)
 	memset((void *)&lock, 0, sizeof(lock));
 	atomic_store(&lock.generation, 2 * w_fork_generation());
 	atomic_store(&lock.state, state);
-	lock.heir = &second.status;
+	lock.heir = disguise(&second.status);
 	script_clear();
 }
 
@@ -155,7 +155,7 @@ static bool head_takes_and_leaves(void *unused)
 	sleeper = shfl_leave(&lock.tail, &head, WAIT_PARK);
 	if (!sleeper)
 		return true;
-	lock.heir = sleeper;
+	lock.heir = disguise(sleeper);
 	atomic_fetch_or(&lock.state, SHFL_MUTEX_HEIR);
 	return true;
 }
@@ -216,7 +216,7 @@ static void next_in_line_is_woken(void)
 			heirs += heir;
 			early += !heir;
 			EXPECT(script_unparks(&second.status) == !heir);
-			EXPECT(!heir || lock.heir == &second.status);
+			EXPECT(!heir || lock.heir == disguise(&second.status));
 			EXPECT(shfl_mutex_release(&lock, parks));
 			EXPECT(script_unparks(&second.status) == 1, "the next in line sleeps on");
 			EXPECT(atomic_load(&second.status) == SHFL_READY);

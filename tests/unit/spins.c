@@ -81,6 +81,23 @@ static void other_spins_stay(void)
 	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
 }
 
+/* As a signal handler does that jumps out of a wait. */
+static void abandoned_spins_do_not_count_for_ever(void)
+{
+	struct w_spin abandoned = w_spin_begin(W_BRIEF), next = {.counted = false};
+	uint64_t end = w_now() + UINT64_C(100000000000);
+
+	EXPECT(abandoned.counted && !w_spin_begin(W_BRIEF).counted);
+	while (!next.counted) {
+		EXPECT(w_now() < end, "nobody may spin any more");
+		next = w_spin_begin(W_BRIEF);
+	}
+	w_spin_end(&abandoned, true);
+	EXPECT(atomic_load(&w_this_process.spinners) & W_SPINNERS, "a spin of a former term has ended another one");
+	w_spin_end(&next, true);
+	EXPECT(!(atomic_load(&w_this_process.spinners) & W_SPINNERS));
+}
+
 int main(void)
 {
 	w_spinners_most = 1; /* as on two CPUs: on one nobody spins */
@@ -89,5 +106,6 @@ int main(void)
 	RUN(new_threads_know);
 	RUN(lucky_spins_grow);
 	RUN(other_spins_stay);
+	RUN(abandoned_spins_do_not_count_for_ever);
 	return 0;
 }

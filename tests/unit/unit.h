@@ -8,17 +8,21 @@
 #include "../expect.h"
 #include "world.h"
 
-#define UNIT_SECONDS 60
-
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* Runs the test @function, which a hang is blamed on. */
 #define RUN(function)                    \
 	do {                             \
 		expect_part = #function; \
-		limit(UNIT_SECONDS);     \
+		limit();                 \
 		function();              \
 	} while (0)
+
+/* As in the @generation-th forked child of a forked child. */
+static inline void fork_generation_set(uint32_t generation)
+{
+	atomic_store(&w_this_process.generation, generation + 1);
+}
 
 /* @base to the power of @exponent: how many patterns there are. */
 static inline int power(int base, int exponent)

@@ -13,6 +13,7 @@
 #include "world.h"
 
 #define C11_MEMORY 4096
+#define C11_OUTCOMES 8
 
 extern _Alignas(64) char c11_shared[C11_MEMORY], c11_ghost[C11_MEMORY];
 
@@ -22,6 +23,19 @@ extern _Alignas(64) char c11_shared[C11_MEMORY], c11_ghost[C11_MEMORY];
 #define check_renew_deadline() ((void)(c11_expired = false))
 /* relaxed: orders nothing that the lock should */
 #define check_add(p, value) (__atomic_add_fetch((p), (uint32_t)(value), __ATOMIC_RELAXED))
+
+static inline void check_most(uint32_t *p, uint32_t value)
+{
+	uint32_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+
+	/* relaxed: as above */
+	while (seen < value && !__atomic_compare_exchange_n(p, &seen, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+/* What main.c compares with the outcomes that the client allows. */
+extern uint64_t c11_outcomes[C11_OUTCOMES];
+#define check_outcome(slot, value) ((void)(c11_outcomes[slot] = (value)))
 
 uint32_t check_busy_nodes(void);
 

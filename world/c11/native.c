@@ -4,9 +4,9 @@
  */
 #include <stdint.h>
 
-unsigned int __VERIFIER_nondet_uint(void);
+int __VERIFIER_nondet_int(void);
 
-unsigned int __VERIFIER_nondet_uint(void)
+int __VERIFIER_nondet_int(void)
 {
 	static _Thread_local uint32_t x;
 
@@ -15,5 +15,5 @@ unsigned int __VERIFIER_nondet_uint(void)
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
-	return x >> 7;
+	return (int)(x >> 7);
 }

@@ -3,7 +3,7 @@
  * The world of plain C11 and pthreads: stdatomic.h and nothing of a system, so that other model checkers (GenMC,
  * Dartagnan) and sanitizers can take the locks as they are. world/README.md says what each operation promises.
  *
- * What the surroundings decide is asked of __VERIFIER_nondet_uint(), which those checkers know; native.c has one for
+ * What the surroundings decide is asked of __VERIFIER_nondet_int(), which those checkers know; native.c has one for
  * programs that run. Every wait is the one loop of C11_WAIT. A sleep is a wait for the value to change, so that a lost
  * wake-up is not seen here: world/check sees those.
  */
@@ -20,7 +20,7 @@
 #define C11_PAUSE ((void)0)
 #endif
 
-unsigned int __VERIFIER_nondet_uint(void);
+int __VERIFIER_nondet_int(void);
 
 #define w_likely(x) (x)
 #define w_unlikely(x) (x)
@@ -75,13 +75,13 @@ struct w_deadline {
 
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
+enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 extern _Thread_local bool c11_expired;
 
 static inline bool c11_choose(void)
 {
-	return __VERIFIER_nondet_uint() & 1;
+	return __VERIFIER_nondet_int() & 1;
 }
 
 static inline bool w_expired(const struct w_deadline *deadline)
@@ -115,6 +115,7 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 #define w_prefetch(p) ((void)(p))
 #define w_pause_for(pauses) ((void)(pauses))
 #define w_yield() C11_PAUSE
+#define W_SPIN_ROW 1u
 
 static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
@@ -141,8 +142,8 @@ extern _Thread_local uint32_t c11_self;
 #define W_LEVELS 2
 #define w_domain_parents(level) ((void)(level), 1u)
 #define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
-#define w_now() ((uint64_t)__VERIFIER_nondet_uint())
-#define w_random() ((uint32_t)__VERIFIER_nondet_uint())
+#define w_now() ((uint64_t)(uint32_t)__VERIFIER_nondet_int())
+#define w_random() ((uint32_t)__VERIFIER_nondet_int())
 #define w_fork_generation() 0u
 
 /* What a thread knows of its use of a lock is the same each time: by the thread, so that they differ. */
@@ -159,7 +160,7 @@ struct w_account {
 #define w_group() (c11_self % 2)
 #define w_group_weight(group) ((void)(group), 1024u)
 #define w_own_policy_note(lock) ((void)(lock), 0u)
-#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_uint())
+#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_int())
 
 /* A waiter's node: a status of 0 says that it is free. */
 struct w_node {
@@ -170,6 +171,8 @@ struct w_node {
 #define W_NODES 5
 
 void *w_node_get(void);
+
+#define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 /* Behind what the client itself has in c11_shared, as in world/check. */
 #define CHECK_COMMON 512
@@ -182,7 +185,7 @@ extern _Alignas(64) char c11_shared[];
 
 /* An entry of a reader that is visible by itself; a client with readers has them at the start of its memory. */
 struct w_visible {
-	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
 	uint32_t depth;
 };

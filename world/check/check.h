@@ -16,7 +16,7 @@
 #define check_assert(condition) \
 	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "does not hold: " #condition))
 
-/* To be called once a function whose frame was visible to other threads has returned. */
+/* To be called once a function whose frame was visible to other threads has returned: they must be done with it. */
 __attribute__((noinline)) void check_returned(void);
 
 /* Ends the life of the object: who accesses it later, or has not been seen to be done with it, is at fault. */

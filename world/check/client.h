@@ -33,17 +33,14 @@ struct check_client {
 	const char *fails;       /* a piece of the message that this client must fail with; NULL: it must not fail */
 };
 
-/* Each access to an atomic object is remembered, and check_ended() must be ordered after it. */
-#define CHECK_CLIENT_FREES 1u
-
 /*
  * Waiters are passed by no more later arrivals than .bypass says. Explored with sequential consistency: who can yet not be
  * seen has not arrived.
  */
-#define CHECK_CLIENT_ORDER 2u
+#define CHECK_CLIENT_ORDER 1u
 
 /* Forks: no program of threads alone. */
-#define CHECK_CLIENT_FORKS 4u
+#define CHECK_CLIENT_FORKS 2u
 
 /* The clients of a file, up to one without a name. */
 extern const struct check_client check_clients[];

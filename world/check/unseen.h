@@ -8,8 +8,6 @@
 
 #define check_returned() ((void)0)
 #define check_ended(p) ((void)(p))
-#define check_outcome(slot, value) ((void)(value))
-#define check_most(p, value) ((void)(p), (void)(value))
 #define check_queue(p) ((void)(p))
 #define check_acquires() ((void)0)
 #define check_acquired(has) ((void)(has))

@@ -82,6 +82,8 @@
 	})
 
 #define w_fence_seq_cst() ((void)CHECK_DO("fence_seq_cst", CHECK_FENCE, CHECK_SEQ_CST, NULL, 0, 0))
+/* In mutants of a lock, and litmus tests, only. */
+#define w_fence_acq_rel() ((void)CHECK_DO("fence_acq_rel", CHECK_FENCE, CHECK_ACQ_REL, NULL, 0, 0))
 
 /* ---- Waiting ---- */
 
@@ -92,7 +94,7 @@ struct w_deadline {
 
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
+enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 /*
  * The engine offers the values that the thread could read, to be tested, and then chooses one that ends the wait. So a
@@ -127,6 +129,8 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 #define w_prefetch(p) ((void)(p))
 #define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
 #define w_yield() check_engine->yield()
+/* At once: a count would make a state of each step of a wait. */
+#define W_SPIN_ROW 1u
 #define w_expired(deadline) ((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
 #define w_park(p, expected, deadline) \
 	((void)CHECK_OPERATE(#p, "park", CHECK_PARK, CHECK_RELAXED, p, expected, (uintptr_t)(deadline)))
@@ -197,7 +201,7 @@ struct w_account {
 
 /* The process's memory is the client's shared memory: a client of locks that use them keeps its beginning free. */
 struct w_visible {
-	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
 	uint32_t depth;
 };
@@ -214,6 +218,8 @@ struct w_node {
 #define W_NODES 5
 
 void *w_node_get(void);
+
+#define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 /* Behind what the client itself has there. */
 #define CHECK_COMMON 512

@@ -224,13 +224,15 @@ static inline void *w_node_get(void)
 	panic("poundlock: CPU %u is in more than %u locks at once\n", raw_smp_processor_id(), W_NODES);
 }
 
+#define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
+
 #define W_QUEUE_NODES 64u
 extern struct w_node w_queue_nodes[W_QUEUE_NODES];
 #define w_queue_node(i) (&w_queue_nodes[i])
 
 /* Readers that are visible by themselves. */
 struct w_visible {
-	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
 	uint32_t depth;
 };
@@ -343,7 +345,7 @@ struct w_deadline {
 	unsigned int state;
 };
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
+enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 /* How many pauses a bounded spin makes. */
 #define W_SPIN_PAUSES 1000u
@@ -352,6 +354,7 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
 
 #define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) prefetch((const void *)(p))
+#define W_SPIN_ROW (1u << 16)
 
 static inline void w_pause_for(uint32_t pauses)
 {
@@ -381,7 +384,7 @@ void w_unpark_all(W_ATOMIC(uint32_t) *p);
 static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
 {
 	cpu_relax();
-	if (how == W_SPIN || how == W_YIELD)
+	if (how < W_BRIEF)
 		w_yield();
 	else if (reads >= W_SPIN_PAUSES || need_resched())
 		return false;
@@ -416,7 +419,7 @@ static inline void w_unpark_all(W_ATOMIC(uint32_t) *p)
 static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
 {
 	cpu_relax();
-	return ((how == W_SPIN || how == W_YIELD) || reads < W_SPIN_PAUSES) && !w_expired(deadline);
+	return (how < W_BRIEF || reads < W_SPIN_PAUSES) && !w_expired(deadline);
 }
 
 #endif

@@ -85,7 +85,7 @@ struct w_deadline {
 	uint64_t at;
 };
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
+enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 static inline uint64_t sim_deadline(const struct w_deadline *deadline)
 {
@@ -123,6 +123,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 #define w_prefetch(p) sim_prefetch((const void *)(p))
 #define w_pause_for(pauses) sim_pause(pauses)
 #define w_yield() sim_yield()
+#define W_SPIN_ROW (1u << 16)
 
 static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
@@ -190,6 +191,8 @@ static inline void *w_node_get(void)
 	sim_fail("a thread's nodes are all in use");
 }
 
+#define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
+
 static inline uint32_t w_random(void)
 {
 	struct sim_self *self = w_self();
@@ -255,7 +258,7 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_process() 1u
 
 struct w_visible {
-	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
 	uint32_t depth;
 };
@@ -266,9 +269,10 @@ struct w_visible {
 #define W_QUEUE_NODES 64u
 #define w_queue_node(i) (&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
 
+/* Of which BRAVO takes the lowest 41 bits. */
 static inline uint64_t w_unique(void)
 {
-	return (uint64_t)w_self_id() << 40 | ++w_self()->unique;
+	return (uint64_t)w_self_id() << 32 | ++w_self()->unique;
 }
 
 #define W_SLOTS 4096

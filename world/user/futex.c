@@ -13,11 +13,23 @@
 
 /* How long a bounded spin lasts: about what it takes to sleep and be woken. */
 #define SPIN_NANOSECONDS 5000
+/* A term among the spinners: so much longer than a spin that those who begin with it are few. */
+#define TERM_NANOSECONDS 100000000
+/* How long a thread that gives the CPU up sleeps; the kernel adds its timer slack, 50 us by default. */
+#define YIELD_NANOSECONDS 50000
 
 uint32_t w_spin_pauses = 100;
 uint32_t w_spinners_most = 1;
-W_ATOMIC(uint32_t) w_spinners;
 W_ATOMIC(struct w_luck) w_last_luck[W_LUCKS];
+
+void w_spin_new_term(uint32_t spinners)
+{
+	static W_ATOMIC(uint64_t) begun;
+	uint64_t now = w_now(), last = atomic_load(&begun);
+
+	if (now - last >= TERM_NANOSECONDS && atomic_compare_exchange_strong(&begun, &last, now))
+		atomic_compare_exchange_strong(&w_this_process.spinners, &spinners, (spinners | W_SPINNERS) + 1);
+}
 
 void w_spin_calibrate(void)
 {
@@ -35,7 +47,21 @@ void w_spin_calibrate(void)
 	errno = saved;
 }
 
+/*
+ * Not sched_yield(): that lets no thread of a lower priority run, and a sandbox that allows what glibc's own locks need
+ * allows no more than a futex. Nobody wakes this one.
+ */
 void w_yield(void)
+{
+	struct timespec moment = {.tv_nsec = YIELD_NANOSECONDS};
+	uint32_t nothing = 0;
+	int saved = errno;
+
+	syscall(SYS_futex, &nothing, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, nothing, &moment);
+	errno = saved;
+}
+
+void w_sched_yield(void)
 {
 	int saved = errno;
 

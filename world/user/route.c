@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The route: found when a lock first asks for it, by whichever thread that is. Until it is there all CPUs share place 0.
+ * The route: found when a lock that wants it is chosen or first asks, by whichever thread that is. Until it is there all CPUs share place 0.
  *
  * A saved route is somebody else's text: whatever it says, the positions are dense and below w_cpu_count().
  */

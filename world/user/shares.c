@@ -9,6 +9,8 @@
  * Groups. The first W_GROUPS - 1 different ones of a process have a number; threads of any more are all of group 0, as are
  * those whose group is not known. A cgroup is read once a thread, at its first wait; what changes later is not seen.
  *
+ * Where a sandbox does not let threads read such things, all of them can have the process's (w_shares_of_process).
+ *
  * Nothing here calls malloc or changes errno.
  */
 #define _GNU_SOURCE
@@ -29,13 +31,28 @@ W_ATOMIC(const struct w_own_policy *) w_own_policy;
 
 struct w_account *w_account_open(const void *lock)
 {
-	struct w_account *oldest = &w_own.accounts[0];
+	struct w_block *block = w_block();
+	struct w_account *oldest = &block->accounts[0];
 
 	for (int i = 1; i < W_ACCOUNTS; i++)
-		if ((int32_t)(w_own.accounts[i].used - oldest->used) < 0)
-			oldest = &w_own.accounts[i];
-	*oldest = (struct w_account){.lock = lock, .used = ++w_own.account_uses};
+		if ((int32_t)(block->accounts[i].used - oldest->used) < 0)
+			oldest = &block->accounts[i];
+	*oldest = (struct w_account){.lock = lock, .used = ++block->account_uses};
 	return oldest;
+}
+
+/* ---- The process's ---- */
+
+/* As w_own has them, of all threads; 0: each thread has its own. */
+static uint32_t process_weight, process_group;
+
+void w_shares_of_process(void)
+{
+	uint32_t weight = w_weight_read();
+
+	(void)w_group_read();
+	process_group = w_own.group;
+	process_weight = weight;
 }
 
 /* ---- Weights ---- */
@@ -61,6 +78,8 @@ uint32_t w_weight_read(void)
 {
 	int saved = errno;
 
+	if (process_weight)
+		return w_own.weight = process_weight;
 	errno = 0;
 	w_own.weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0)); /* Linux: the thread's; of an error, -1 */
 	if (errno)
@@ -213,6 +232,8 @@ uint32_t w_group_read(void)
 	struct w_cgroup cgroup;
 	uint32_t number = 0;
 
+	if (process_group)
+		return (w_own.group = process_group) - 1;
 	w_own.group = 1;
 	if (!scratch)
 		return 0;

@@ -19,6 +19,9 @@ struct w_cgroup {
 /* Reads the @text of /proc/thread-self/cgroup, which it cuts to pieces. False if there is none. */
 W_HIDDEN bool w_cgroup_parse(char *text, struct w_cgroup *found);
 
+/* From now on all threads are of the process's weight and group, as they are now: neither is read again. */
+W_HIDDEN void w_shares_of_process(void);
+
 /* The weight of a nice value. */
 W_HIDDEN uint32_t w_weight_of_nice(int nice);
 

@@ -8,12 +8,19 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "world.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 
 struct w_more_nodes {
 	struct w_more_nodes *next;
@@ -28,10 +35,8 @@ struct w_more_nodes {
 
 __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
 __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
-uint32_t w_generation;
 bool w_listening;
 void (*w_listener)(enum w_event event);
-struct w_node w_queue_nodes[W_QUEUE_NODES];
 struct w_visible w_visible_readers[W_VISIBLE] __attribute__((aligned(64)));
 #ifdef __SANITIZE_THREAD__
 W_ATOMIC(uint32_t) w_fence_word;
@@ -42,19 +47,7 @@ static W_ATOMIC(struct w_self *) cursor; /* where the search for a free record g
 static W_ATOMIC(uint32_t) record_count;
 static W_ATOMIC(uint32_t) free_count;
 static W_ATOMIC(uint32_t) scan_at = 32; /* how many records there may be before the dead ones are looked for */
-static W_ATOMIC(uint32_t) scanning;     /* one at a time, so that a record found dead is still the dead thread's */
 static struct w_node reserve[RESERVE];  /* for when there is no memory */
-
-/* Not getpid(): a vfork child shares our memory, not our threads. */
-W_ATOMIC(uint32_t) w_process_number;
-
-uint32_t w_process_read(void)
-{
-	uint32_t none = 0;
-
-	atomic_compare_exchange_strong(&w_process_number, &none, (uint32_t)getpid());
-	return atomic_load(&w_process_number);
-}
 
 static uint32_t thread_id(void)
 {
@@ -109,111 +102,111 @@ void *w_common_make(size_t bytes)
 	return atomic_load_explicit(&w_common_block, memory_order_acquire);
 }
 
-/* ---- Records ---- */
+/* ---- A record's owner: its thread's id, and the generation of the process in which it is that ---- */
 
-static bool claim(struct w_self *self, uint32_t from, uint32_t tid)
+/*
+ * A vfork child, or another process that shares our memory, has threads of its own that are none of ours: guests. One
+ * that finds no record in the thread-local storage, which it shares with the thread that made it, leaves none there.
+ */
+#define OWNER_GUEST (1u << 31)
+
+static uint64_t owner_of(uint32_t tid)
 {
-	return atomic_compare_exchange_strong(&self->tid, &from, tid);
+	return (uint64_t)w_fork_generation() << 32 | tid;
 }
 
-/* A record that was freed, or NULL. */
-static struct w_self *find_free(uint32_t tid)
+static uint64_t caller_as_owner(void)
 {
-	struct w_self *start = atomic_load(&cursor), *self;
-	uint32_t steps = atomic_load(&record_count);
+	uint32_t tid = thread_id();
 
-	if (!atomic_load(&free_count))
-		return NULL;
-	for (self = start; steps--; self = self->next ? self->next : atomic_load(&records)) {
-		if (!self)
-			self = atomic_load(&records);
-		if (!atomic_load(&self->tid) && claim(self, 0, tid)) {
-			atomic_fetch_sub(&free_count, 1);
-			atomic_store(&cursor, self->next);
-			return self;
-		}
-	}
-	return NULL;
+	/* Not w_fork_generation(): a new thread comes after what was done before the process had begun. */
+	(void)w_process_begin();
+	return owner_of((uint32_t)getpid() == w_process() ? tid : tid | OWNER_GUEST);
 }
 
-static bool thread_is_dead(uint32_t tid, uint32_t caller)
+static bool is_guest(uint64_t owner)
 {
+	return owner & OWNER_GUEST;
+}
+
+static bool is_of_another_process(uint64_t owner)
+{
+	return owner >> 32 != w_fork_generation();
+}
+
+/* Whether a record of @owner is nobody's. */
+static bool is_vacant(uint64_t owner)
+{
+	return !owner || (is_of_another_process(owner) && atomic_load(&w_this_process.orphaned));
+}
+
+/* Whether @owner has ended. @caller, of this process, has no record: one that carries its id is a dead thread's. */
+static bool is_dead(uint64_t owner, uint64_t caller)
+{
+	uint32_t tid = (uint32_t)owner & ~OWNER_GUEST;
 	int saved = errno;
-	bool dead = tid == caller || (syscall(SYS_tgkill, w_process(), tid, 0) < 0 && errno == ESRCH);
+	long result;
 
+	if (owner == caller)
+		return true;
+	/* It may be the thread that forked. */
+	if (is_of_another_process(owner))
+		return false;
+	result = is_guest(owner) ? syscall(SYS_tkill, tid, 0) : syscall(SYS_tgkill, w_process(), tid, 0);
+	result = result < 0 ? errno : 0;
 	errno = saved;
-	return dead;
+	return result == ESRCH;
 }
 
-/* Frees the records of threads that have ended. @caller has no record: one that carries its id is a dead thread's. */
-static void free_dead(uint32_t caller)
+#include "records.h"
+
+/* ---- The caller's record ---- */
+
+/* The record of @owner, or NULL. */
+static struct w_self *find_own(uint64_t owner)
 {
-	uint32_t alive = 0, tid;
+	struct w_self *self = atomic_load(&records);
 
-	if (atomic_exchange(&scanning, 1))
-		return;
-	for (struct w_self *self = atomic_load(&records); self; self = self->next) {
-		tid = atomic_load(&self->tid);
-		if (!tid)
-			continue;
-		if (!thread_is_dead(tid, caller))
-			alive++;
-		else if (claim(self, tid, 0))
-			atomic_fetch_add(&free_count, 1);
-	}
-	atomic_store(&scan_at, 2 * alive + 32);
-	atomic_store(&scanning, 0);
-}
-
-/* Adds the record @self to the list. */
-static void add(struct w_self *self)
-{
-	struct w_self *first = atomic_load(&records);
-
-	do
-		self->next = first;
-	while (!atomic_compare_exchange_weak(&records, &first, self));
-	self->id = atomic_fetch_add(&record_count, 1) + 1;
-}
-
-/* A new record out of a chunk of fresh memory, whose others become free ones; NULL if there is no memory. */
-static struct w_self *new_record(uint32_t tid)
-{
-	struct w_self *chunk = w_keep(CHUNK);
-
-	if (!chunk)
-		return NULL;
-	atomic_store(&chunk[0].tid, tid);
-	add(&chunk[0]);
-	for (size_t i = 1; i < CHUNK / sizeof(*chunk); i++) {
-		add(&chunk[i]);
-		atomic_fetch_add(&free_count, 1);
-	}
-	return chunk;
-}
-
-/* Without memory for a record, a thread's end may free one. */
-static void wait_for_memory(uint32_t tid)
-{
-	free_dead(tid);
-	w_yield();
+	while (self && atomic_load(&self->owner) != owner)
+		self = self->next;
+	return self;
 }
 
 struct w_self *w_self_attach(void)
 {
-	uint32_t tid = thread_id();
-	struct w_self *self;
+	uint64_t owner = caller_as_owner();
+	struct w_self *self = is_guest(owner) ? find_own(owner) : NULL;
 
-	while (!(self = find_free(tid))) {
-		if (atomic_load(&record_count) >= atomic_load(&scan_at))
-			free_dead(tid);
-		else if ((self = new_record(tid)))
-			break;
-		else
-			wait_for_memory(tid);
-	}
-	w_self_or_null = self;
+	if (!self)
+		self = get_record(owner);
+	if (!is_guest(owner))
+		w_self_or_null = self;
 	return self;
+}
+
+/* The block of @self's last owner. The sanitizer would not know that it has ended. */
+static struct w_block *left_behind(struct w_self *self)
+{
+#ifdef __SANITIZE_THREAD__
+	(void)self;
+	return NULL;
+#else
+	return atomic_load(&self->block);
+#endif
+}
+
+/* A guest's record is not its thread's: the block that it needs first stays with that thread alone. */
+struct w_block *w_block_make(void)
+{
+	struct w_self *self = w_self();
+	struct w_block *block = w_self_or_null ? left_behind(self) : NULL;
+
+	while (!block && !(block = w_keep(sizeof(*block))))
+		w_yield();
+	memset(block, 0, sizeof(*block));
+	if (w_self_or_null)
+		atomic_store(&self->block, block);
+	return w_own.block = block;
 }
 
 uint32_t w_random_seed(void)
@@ -245,7 +238,7 @@ static struct w_node *reserve_node(void)
 	for (;;) {
 		for (size_t i = 0; i < RESERVE; i++) {
 			expected = 0;
-			if (atomic_compare_exchange_strong(&reserve[i].status, &expected, UINT32_MAX))
+			if (atomic_compare_exchange_strong(&reserve[i].status, &expected, W_NODE_TAKEN))
 				return &reserve[i];
 		}
 		w_yield();
@@ -269,24 +262,6 @@ void *w_node_get_slow(struct w_self *self)
 	return &more->nodes[0];
 }
 
-static void visit_in_use(struct w_node *nodes, size_t count, void (*visit)(void *node))
-{
-	for (size_t i = 0; i < count; i++)
-		if (!is_free(&nodes[i]))
-			visit(&nodes[i]);
-}
-
-void w_nodes_in_use(void (*visit)(void *node))
-{
-	struct w_self *self = w_self_or_null;
-
-	if (!self)
-		return;
-	visit_in_use(self->nodes, W_NODES, visit);
-	for (struct w_more_nodes *more = atomic_load(&self->more); more; more = more->next)
-		visit_in_use(more->nodes, MORE_NODES, visit);
-}
-
 /* ---- Unique numbers ---- */
 
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] __attribute__((aligned(64)));
@@ -301,20 +276,128 @@ uint64_t w_unique_block(void)
 
 /* ---- Fork ---- */
 
-/* Nodes in use of threads that do not exist in the child stay in use: a lock that such a thread held still has them. */
-void w_after_fork_in_child(void)
+struct w_this_process w_this_process;
+
+static W_ATOMIC(uint32_t) generations; /* that this process and its ancestors have begun */
+static W_ATOMIC(w_told *) told_in_child;
+static bool kernel_wipes;
+
+#define NO_RECORD ((struct w_self *)UINTPTR_MAX)
+
+enum { BEGINNING = 1, AWAITED = 2 };
+
+/*
+ * The record of the thread that forked, or NO_RECORD; NULL if it is not known which one did. A thread with a record that
+ * meets a process not begun yet is that one: any other gets its record after that.
+ */
+static struct w_self *forker(void)
 {
-	w_generation++;
-	atomic_store(&w_process_number, (uint32_t)getpid());
-	memset(w_queue_nodes, 0, sizeof(w_queue_nodes));
-	atomic_store(&scanning, 0);
-	atomic_store(&w_spinners, 0);
-	for (struct w_self *self = atomic_load(&records); self; self = self->next) {
-		if (self == w_self_or_null)
-			atomic_store(&self->tid, thread_id());
-		else if (atomic_exchange(&self->tid, 0))
-			atomic_fetch_add(&free_count, 1);
+	struct w_self *noted = atomic_load(&w_this_process.forker);
+
+	return noted ? noted : w_self_or_null;
+}
+
+/*
+ * In a process of @generation, which one thread of @record has begun: all other records are free. Their nodes in use
+ * stay that: a lock that such a thread held still has them.
+ */
+static void orphan(uint32_t generation, struct w_self *record)
+{
+	uint32_t count = atomic_load(&record_count);
+	w_told *told = atomic_load(&told_in_child);
+
+	if (told)
+		told();
+	if (record != NO_RECORD) {
+		count--;
+		atomic_store(&record->owner, (uint64_t)generation << 32 | atomic_load(&w_this_process.number));
 	}
+	atomic_store(&free_count, count);
+	atomic_store(&w_this_process.orphaned, 1);
+}
+
+static uint32_t begin(void)
+{
+	uint32_t generation = atomic_fetch_add(&generations, 1), unknown = 0;
+	struct w_self *record = forker();
+
+	atomic_compare_exchange_strong(&w_this_process.number, &unknown, (uint32_t)getpid());
+	if (generation && record)
+		orphan(generation, record);
+	atomic_store(&w_this_process.generation, generation + 1);
+	/* Not w_unpark(): that is an event, and noting one may need what is begun here. */
+	if (atomic_load(&w_this_process.beginning) & AWAITED)
+		syscall(SYS_futex, &w_this_process.generation, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX);
+	return generation;
+}
+
+/* Sleeps until another thread has begun the process. */
+static uint32_t await_beginning(void)
+{
+	uint32_t generation;
+
+	atomic_fetch_or(&w_this_process.beginning, AWAITED);
+	while (!(generation = atomic_load(&w_this_process.generation)))
+		w_park(&w_this_process.generation, 0, NULL);
+	return generation - 1;
+}
+
+/* Without signals: their handlers may need it, too. */
+uint32_t w_process_begin(void)
+{
+	uint32_t begun = atomic_load(&w_this_process.generation), none = 0;
+	uint64_t all = UINT64_MAX, before;
+	int saved = errno;
+
+	if (begun)
+		return begun - 1;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	if (atomic_compare_exchange_strong(&w_this_process.beginning, &none, BEGINNING))
+		begun = begin();
+	else
+		begun = await_beginning();
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	errno = saved;
+	return begun;
+}
+
+uint32_t w_process_read(void)
+{
+	(void)w_process_begin();
+	return atomic_load(&w_this_process.number);
+}
+
+/*
+ * Notes what only the one thread after fork() knows, and leaves the rest to who needs it: most children become another
+ * program, and each page that is touched here is a page fault of theirs.
+ */
+static void after_fork_in_child(void)
+{
+	struct w_self *own = w_self_or_null;
+	uint32_t number = (uint32_t)getpid(), seen = atomic_load(&w_this_process.number);
+
+	/* An emulator may say that it wipes pages, and not do it: the parent's number is still there. */
+	if (!kernel_wipes || (seen && seen != number))
+		memset(&w_this_process, 0, sizeof(w_this_process));
+	atomic_store(&w_this_process.forker, own ? own : NO_RECORD);
+	atomic_store(&w_this_process.number, number);
+	if (atomic_load(&told_in_child))
+		(void)w_process_begin();
+}
+
+void w_process_tell(w_told *told)
+{
+	atomic_store(&told_in_child, told);
+}
+
+void w_process_watch(void)
+{
+	int saved = errno;
+
+	kernel_wipes = !madvise(&w_this_process, sizeof(w_this_process), MADV_WIPEONFORK);
+	errno = saved;
+	(void)w_fork_generation();
+	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 /* ---- Events ---- */

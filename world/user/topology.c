@@ -3,6 +3,9 @@
  * The current CPU, by rseq where glibc has registered it, else by the vDSO; and its domain, from the lists of CPUs in
  * sysfs. CPU numbers are never divided: sockets are often interleaved, and CPUs missing.
  *
+ * All of it is read when the process starts, before a sandbox of its own may forbid that, and so with few files: three a
+ * last-level cache.
+ *
  * Files are read by plain system calls: open() and read() of libc are cancellation points, which a lock must not be.
  */
 #define _GNU_SOURCE
@@ -26,24 +29,12 @@ extern const unsigned int __rseq_size __attribute__((weak));
 
 #define RSEQ_CPU_ID 4 /* offsetof(struct rseq, cpu_id) */
 
-static const char *thread_pointer(void)
-{
-#if defined(__x86_64__)
-	const char *pointer;
-
-	__asm__("mov %%fs:0, %0" : "=r"(pointer));
-	return pointer;
-#else
-	return __builtin_thread_pointer();
-#endif
-}
-
 unsigned w_cpu(void)
 {
 	int cpu = -1;
 
 	if (&__rseq_size && __rseq_size)
-		cpu = *(const volatile int *)(thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
+		cpu = *(const volatile int *)(w_thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
 	if (cpu < 0) {
 		int saved = errno;
 
@@ -57,10 +48,13 @@ unsigned w_cpu(void)
 
 #define MAX_GAP 256 /* CPUs missing in a row after which there are no more, where the kernel does not say how many */
 
-/* Not on the stack, which may be a small one: whoever waits first for a lock reads the topology. */
+/* Not on the stack, which may be a small one. */
 static struct {
 	char list[4096];
 	bool known[W_CPUS];
+	unsigned caches;  /* how many the CPU had that was looked at last */
+	unsigned highest; /* which of them was of the highest level, and that */
+	long level;
 } scratch;
 
 static enum w_domain_kind chosen = W_DOMAIN_L3;
@@ -131,23 +125,45 @@ static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t 
 	}
 }
 
+/* What the file @name says of the cache @index of @cpu. */
+static bool cache_text(const char *root, size_t cpu, unsigned index, const char *name, char *text, size_t size)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/%s", root, cpu, index, name);
+	return w_topology_text(path, text, size);
+}
+
+/* The level of the cache @index of @cpu; 0: there is no such cache. */
+static long cache_level(const char *root, size_t cpu, unsigned index)
+{
+	char text[32];
+
+	return cache_text(root, cpu, index, "level", text, sizeof(text)) ? strtol(text, NULL, 10) : 0;
+}
+
+/* Finds @cpu's caches, for scratch; most CPUs of a machine have the same, which takes two files to see. */
+static void find_caches(const char *root, size_t cpu)
+{
+	long level;
+
+	if (scratch.level && cache_level(root, cpu, scratch.highest) == scratch.level &&
+	    !cache_level(root, cpu, scratch.caches))
+		return;
+	scratch.level = 0;
+	for (scratch.caches = 0; (level = cache_level(root, cpu, scratch.caches)) > 0; scratch.caches++) {
+		if (level > scratch.level) {
+			scratch.level = level;
+			scratch.highest = scratch.caches;
+		}
+	}
+}
+
 /* The list of the CPUs that share @cpu's last-level cache. */
 static bool cache_list(const char *root, size_t cpu, char *list, size_t size)
 {
-	char path[256], text[32];
-	long level, highest = 0;
-
-	for (unsigned index = 0; index < 16; index++) {
-		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/level", root, cpu, index);
-		if (!w_topology_text(path, text, sizeof(text)))
-			break;
-		level = strtol(text, NULL, 10);
-		snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/shared_cpu_list", root, cpu,
-			 index);
-		if (level > highest && w_topology_text(path, list, size))
-			highest = level;
-	}
-	return highest > 0;
+	find_caches(root, cpu);
+	return scratch.level && cache_text(root, cpu, scratch.highest, "shared_cpu_list", list, size);
 }
 
 /* The list of the CPUs of @cpu's domain of @kind. @newer and @older: the names that kernels have given the file. */
@@ -211,7 +227,7 @@ static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *d
 	size_t missing = 0, possible = read_possible(root, cpus), end = possible ? possible : cpus;
 	uint16_t domain = 0;
 
-	/* Each CPU that is looked for in vain is a few files: a process reads all of this when it first waits. */
+	/* Each CPU whose caches are looked for again costs a few files. */
 	for (size_t cpu = 0; cpu < end && (possible || missing < MAX_GAP); cpu++) {
 		missing++;
 		if (!scratch.known[cpu] && cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
@@ -229,6 +245,7 @@ size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *doma
 	cpus = cpus < W_CPUS ? cpus : W_CPUS;
 	memset(domains, 0, cpus * sizeof(*domains));
 	memset(scratch.known, 0, sizeof(scratch.known));
+	scratch.level = 0;
 	if (kind == W_DOMAIN_NODE)
 		count = read_nodes(root, domains, cpus);
 	else
@@ -266,7 +283,7 @@ static void read_parents(const uint16_t *domains, uint32_t count)
 {
 	enum w_domain_kind kind = chosen;
 
-	for (uint32_t level = 1; level < W_LEVELS && kind != kind_above(kind); level++) {
+	for (uint32_t level = 1; level < W_LEVELS && count > 1 && kind != kind_above(kind); level++) {
 		kind = kind_above(kind);
 		w_parent_counts[level] = w_topology_parents("/sys", kind, domains, count, w_parents[level]);
 		if (w_parent_counts[level])

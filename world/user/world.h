@@ -161,10 +161,11 @@ struct w_account {
  */
 struct w_self {
 	struct w_node nodes[W_NODES];
-	W_ATOMIC(uint32_t) tid; /* the owner's; 0: free */
-	uint32_t id;            /* from 1 on */
-	struct w_self *next;    /* in the list of all records */
+	W_ATOMIC(uint64_t) owner; /* a thread of some fork generation (thread.c); 0: free */
+	uint32_t id;              /* from 1 on */
+	struct w_self *next;      /* in the list of all records */
 	W_ATOMIC(struct w_more_nodes *) more;
+	W_ATOMIC(struct w_block *) block;
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
 
@@ -175,16 +176,27 @@ struct w_luck {
 };
 #define W_LUCKS 2 /* of W_POLITE, and of W_QUEUED */
 
-/* What is over when the thread is: no other thread ever sees it, and nothing orders a next owner after it. */
-struct w_own {
+/*
+ * What few threads use, and what is too large for storage that every thread has (of the static kind, of which libraries
+ * that are loaded late find little left). No other thread sees it while this one lives.
+ */
+struct w_block {
 	struct w_account accounts[W_ACCOUNTS];
 	uint32_t account_uses;
-	uint32_t random; /* 0: not begun */
-	uint32_t weight; /* 0: not known yet */
-	uint32_t group;  /* one more than its number; 0: not known yet */
-	uint64_t unique; /* the next of its block of unique numbers; a block's first: it has none */
+	_Alignas(16) char info[192];     /* lib/info.c's */
+	_Alignas(16) char embedder[192]; /* the preload library's */
+};
+
+/* What is over when the thread is. */
+struct w_own {
+	struct w_block *block; /* NULL: not needed yet */
+	uint32_t random;       /* 0: not begun */
+	uint32_t weight;       /* 0: not known yet */
+	uint32_t group;        /* one more than its number; 0: not known yet */
+	uint64_t unique;       /* the next of its block of unique numbers; a block's first: it has none */
 	bool knows_luck[W_LUCKS];
 	struct w_luck luck[W_LUCKS];
+	uint8_t refusals; /* of a place among the spinners */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -199,14 +211,86 @@ static inline struct w_self *w_self(void)
 	return w_likely(self) ? self : w_self_attach();
 }
 
+W_HIDDEN struct w_block *w_block_make(void);
+
+/* The calling thread's, zeroed at first. */
+static inline struct w_block *w_block(void)
+{
+	return w_likely(w_own.block) ? w_own.block : w_block_make();
+}
+
 static inline uint32_t w_self_id(void)
 {
 	return w_self()->id;
 }
 
+/* ---- The process ---- */
+
+#define W_QUEUE_NODES 64u
+
+/* The largest page of the architecture, which has the kernel wipe no neighbour. */
+#if defined(__x86_64__) || defined(__i386__)
+#define W_PAGE 4096
+#else
+#define W_PAGE 65536
+#endif
+
+/*
+ * What holds for this process alone. In a new one, however it was forked, the kernel has zeros here (MADV_WIPEONFORK):
+ * the first thread that needs the generation finds none, and begins the process. So neither _Fork() nor a clone system
+ * call has to be noticed. A vfork child shares the memory of its parent, and so is no process of its own here.
+ */
+struct w_this_process {
+	_Alignas(W_PAGE) W_ATOMIC(uint32_t) generation; /* one more than it is; 0: not begun */
+	W_ATOMIC(uint32_t) number;                      /* its id */
+	W_ATOMIC(struct w_self *) forker;               /* as fork()'s handler has noted it (thread.c) */
+	W_ATOMIC(uint32_t) beginning;                   /* whether a thread does, and another sleeps until it has */
+	W_ATOMIC(uint32_t) orphaned; /* whether the records of other generations are free: none is a thread's here */
+	_Alignas(64) W_ATOMIC(uint32_t) scanning; /* one at a time, so that a record found dead is the dead thread's */
+	_Alignas(64) W_ATOMIC(uint32_t) spinners; /* threads in a bounded spin: w_spin_enter() */
+	struct w_node queue_nodes[W_QUEUE_NODES];
+};
+
+extern W_HIDDEN struct w_this_process w_this_process;
+
+/*
+ * Has the kernel and pthread_atfork() tell new processes from their parents. Once, early. A kernel before 4.14 does not
+ * wipe: there the children of _Fork() and of clone system calls go on as if they were their parents.
+ */
+W_HIDDEN void w_process_watch(void);
+
+/*
+ * Has @told called in each new process from now on, before a thread there that has not forked gets a record. Not in a
+ * child of _Fork() or of a clone system call in which such a thread is the first to need the generation.
+ */
+typedef void w_told(void);
+W_HIDDEN void w_process_tell(w_told *told);
+
+/* Begins the process, if no other thread has. The generation. */
+W_HIDDEN uint32_t w_process_begin(void);
+W_HIDDEN uint32_t w_process_read(void);
+
+static inline uint32_t w_fork_generation(void)
+{
+	/* relaxed: a number that never changes again. What was done before it is ordered for new threads by w_self_attach() */
+	uint32_t begun = atomic_load_explicit(&w_this_process.generation, memory_order_relaxed);
+
+	return w_likely(begun) ? begun - 1 : w_process_begin();
+}
+
+static inline uint32_t w_process(void)
+{
+	/* relaxed: a number that never changes again */
+	uint32_t number = atomic_load_explicit(&w_this_process.number, memory_order_relaxed);
+
+	return w_likely(number) ? number : w_process_read();
+}
+
+#define w_queue_node(i) (&w_this_process.queue_nodes[i])
+
 /* Readers that are visible by themselves. */
 struct w_visible {
-	W_ATOMIC(uintptr_t) lock;
+	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
 	uint32_t depth;
 };
@@ -232,21 +316,40 @@ static inline void *w_node_get(void)
 	return w_node_get_slow(self);
 }
 
-/* 0 until first needed. */
-extern W_HIDDEN W_ATOMIC(uint32_t) w_process_number;
-W_HIDDEN uint32_t w_process_read(void);
+/* The status of a node that is taken and not yet in a queue. */
+#define W_NODE_TAKEN UINT32_MAX
 
-static inline uint32_t w_process(void)
+/* Takes a free node of status @status. One instruction to the thread's own signal handlers; no other thread takes it. */
+static inline bool w_node_mark(W_ATOMIC(uint32_t) *status)
 {
-	/* relaxed: a number that only a fork changes */
-	uint32_t number = atomic_load_explicit(&w_process_number, memory_order_relaxed);
+#if defined(__x86_64__)
+	uint32_t seen = 0;
 
-	return w_likely(number) ? number : w_process_read();
+	__asm__ __volatile__("cmpxchgl %2, %1" : "+a"(seen), "+m"(*status) : "r"(W_NODE_TAKEN) : "memory", "cc");
+	return !seen;
+#else
+	uint32_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(status, &none, W_NODE_TAKEN, memory_order_acquire,
+						       memory_order_relaxed);
+#endif
 }
 
-#define W_QUEUE_NODES 64u
-extern W_HIDDEN struct w_node w_queue_nodes[W_QUEUE_NODES];
-#define w_queue_node(i) (&w_queue_nodes[i])
+/* A node of the pool, which no signal handler of the thread can take as well. For a caller that is sure to use it. */
+static inline void *w_node_take(void)
+{
+	struct w_node *node;
+
+	/* relaxed: the reserve's nodes are taken by compare-exchange when they are chosen */
+	do
+		node = w_node_get();
+	while (!w_node_mark(&node->status) &&
+	       atomic_load_explicit(&node->status, memory_order_relaxed) != W_NODE_TAKEN);
+	return node;
+}
+
+/* Never @on_stack: a signal handler may jump out of any wait, or end the thread, and leave the node in the queue. */
+#define w_waiter_node(on_stack, may_leave) ((void)(on_stack), (may_leave) ? w_node_get() : w_node_take())
 
 extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL until first needed */
 W_HIDDEN void *w_common_make(size_t bytes);
@@ -258,9 +361,6 @@ static inline void *w_common(size_t bytes)
 
 	return w_likely(block) ? block : w_common_make(bytes);
 }
-
-/* Calls @visit for each node of the calling thread that is in use. */
-W_HIDDEN void w_nodes_in_use(void (*visit)(void *node));
 
 #define W_UNIQUE_BLOCK 65536
 
@@ -282,16 +382,6 @@ static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
 {
 	return &w_slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
 }
-
-extern W_HIDDEN uint32_t w_generation;
-
-static inline uint32_t w_fork_generation(void)
-{
-	return w_generation;
-}
-
-/* In a forked child: begins a generation, and frees the records, but no nodes, of the threads that do not exist here. */
-W_HIDDEN void w_after_fork_in_child(void);
 
 /* Where the thread's random numbers begin: not 0. */
 W_HIDDEN uint32_t w_random_seed(void);
@@ -325,10 +415,12 @@ W_HIDDEN struct w_account *w_account_open(const void *lock);
 
 static inline struct w_account *w_account(const void *lock)
 {
+	struct w_block *block = w_block();
+
 	for (int i = 0; i < W_ACCOUNTS; i++) {
-		if (w_own.accounts[i].lock == lock) {
-			w_own.accounts[i].used = ++w_own.account_uses;
-			return &w_own.accounts[i];
+		if (block->accounts[i].lock == lock) {
+			block->accounts[i].used = ++block->account_uses;
+			return &block->accounts[i];
 		}
 	}
 	return w_account_open(lock);
@@ -389,6 +481,19 @@ static inline uint32_t w_own_policy_rank(uint32_t shuffler, uint32_t waiter)
 }
 
 /* ---- Where and when ---- */
+
+/* What glibc's published offsets into the calling thread's data, such as __rseq_offset, count from. */
+static inline const char *w_thread_pointer(void)
+{
+#if defined(__x86_64__)
+	const char *pointer;
+
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+#else
+	return __builtin_thread_pointer();
+#endif
+}
 
 #define W_CPUS 4096
 
@@ -479,7 +584,7 @@ static inline struct w_deadline w_deadline_at(uint64_t time)
 				   .at = {.tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000)}};
 }
 
-enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
+enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 /*
  * How many pauses a bounded spin makes at most; and how many threads of the process may be in one at a time: one less than it
@@ -487,14 +592,16 @@ enum w_how { W_SPIN, W_YIELD, W_BRIEF, W_POLITE, W_QUEUED };
  */
 extern W_HIDDEN uint32_t w_spin_pauses;
 extern W_HIDDEN uint32_t w_spinners_most;
-extern W_HIDDEN W_ATOMIC(uint32_t) w_spinners;
 /* How those of the process went, as the thread knows it that ended one last. */
 extern W_HIDDEN W_ATOMIC(struct w_luck) w_last_luck[W_LUCKS];
 /* Sets it, by the CPUs that the process may use and the time that a pause takes. */
 W_HIDDEN void w_spin_calibrate(void);
 
 W_HIDDEN bool w_expired_slow(const struct w_deadline *deadline);
+/* Sleeps for a moment: any other thread may run, whatever its priority. */
 W_HIDDEN void w_yield(void);
+/* Lets other threads of the same priority run, if there are any that are ready to. */
+W_HIDDEN void w_sched_yield(void);
 W_HIDDEN void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 W_HIDDEN void w_unpark(W_ATOMIC(uint32_t) *p);
 W_HIDDEN void w_unpark_all(W_ATOMIC(uint32_t) *p);
@@ -585,22 +692,63 @@ static inline void w_spin_note(enum w_how how, bool in_vain)
 	atomic_store_explicit(&w_last_luck[kind], *luck, memory_order_relaxed);
 }
 
-/* A wait so far: how many pauses it may still make, the next one's length, and whether it counts among the spinners. */
+/*
+ * A wait so far: how many pauses it may still make, the next one's length, whether it counts among the spinners, and how
+ * often it went on after its bounded spin.
+ */
 struct w_spin {
 	enum w_how how;
 	uint32_t left;
 	uint32_t next;
 	bool counted;
+	uint32_t term;
+	uint32_t turns;
 };
+
+/*
+ * The count of spinners, below the number of a term. A thread that leaves a spin in another way than by its end (its signal
+ * handler jumps, or it is cancelled) stays counted. So where there is no room a new term begins now and then, with a count
+ * of none, and a spin of a former one ends without a change.
+ */
+#define W_TERM_SHIFT 16
+#define W_SPINNERS ((1u << W_TERM_SHIFT) - 1)
+#define W_REFUSALS 64 /* of which a thread looks once at the time */
+
+/* Begins a new term after @spinners, if the last one began long ago. */
+W_HIDDEN void w_spin_new_term(uint32_t spinners);
+
+/* Counts the caller among the spinners, in *@term. False if there are enough. */
+static inline bool w_spin_enter(uint32_t *term)
+{
+	/* relaxed, all here and below: a count that is a little off costs a little time */
+	uint32_t seen = atomic_load_explicit(&w_this_process.spinners, memory_order_relaxed);
+
+	if ((seen & W_SPINNERS) < w_spinners_most) {
+		seen = atomic_fetch_add_explicit(&w_this_process.spinners, 1, memory_order_relaxed);
+		*term = seen >> W_TERM_SHIFT;
+		return true;
+	}
+	if (w_unlikely(++w_own.refusals % W_REFUSALS == 0))
+		w_spin_new_term(seen);
+	return false;
+}
+
+static inline void w_spin_leave(uint32_t term)
+{
+	uint32_t seen = atomic_load_explicit(&w_this_process.spinners, memory_order_relaxed);
+
+	while (seen >> W_TERM_SHIFT == term &&
+	       !atomic_compare_exchange_weak_explicit(&w_this_process.spinners, &seen, seen - 1, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
+}
 
 static inline struct w_spin w_spin_begin(enum w_how how)
 {
 	struct w_spin spin = {.how = how, .left = 0, .next = 1};
 
-	/* relaxed, all here and below: a count that is a little off costs a little time */
-	if (how == W_SPIN || atomic_load_explicit(&w_spinners, memory_order_relaxed) >= w_spinners_most)
+	if (how == W_SPIN || !w_spin_enter(&spin.term))
 		return spin;
-	atomic_fetch_add_explicit(&w_spinners, 1, memory_order_relaxed);
 	spin.left = w_learns(how) ? w_spin_pauses_now(how) : w_spin_pauses;
 	spin.counted = true;
 	return spin;
@@ -609,12 +757,35 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 static inline void w_spin_end(struct w_spin *spin, bool in_vain)
 {
 	if (spin->counted) {
-		atomic_fetch_sub_explicit(&w_spinners, 1, memory_order_relaxed);
+		w_spin_leave(spin->term);
 		if (w_learns(spin->how))
 			w_spin_note(spin->how, in_vain);
 	}
 	spin->counted = false;
 	spin->left = 0;
+}
+
+/*
+ * A thread of a real-time class that spins, or calls sched_yield(), keeps its CPU from every thread of a lower priority; if
+ * the one it waits for is such a thread, and was preempted on that CPU, it waits for ever. So each wait sleeps now and then:
+ * one that spins after W_SPIN_ROW pauses, which is milliseconds; one that yields after W_YIELD_ROW yields, and then each time.
+ */
+#ifdef __aarch64__
+#define W_SPIN_ROW (1u << 10) /* of pauses that may each be a sleep to the kernel's next event */
+#else
+#define W_SPIN_ROW (1u << 16)
+#endif
+#define W_YIELD_ROW (1u << 10)
+
+static inline void w_go_on(struct w_spin *spin, enum w_how how, const volatile void *p, size_t size, uint64_t seen)
+{
+	spin->turns++;
+	if (how == W_SPIN && spin->turns % W_SPIN_ROW)
+		w_pause_on(p, size, seen);
+	else if (how == W_TURN && spin->turns < W_YIELD_ROW)
+		w_sched_yield();
+	else
+		w_yield();
 }
 
 /* Whether to read again after a read of *@p, which gave @seen, did not end the waiting. */
@@ -631,10 +802,7 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 	w_spin_end(spin, true);
 	if (how >= W_BRIEF)
 		return false;
-	if (how == W_YIELD)
-		w_yield();
-	else
-		w_pause_on(p, size, seen);
+	w_go_on(spin, how, p, size, seen);
 	return !w_expired(deadline);
 }
 

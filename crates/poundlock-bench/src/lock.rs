@@ -2,9 +2,9 @@
 
 use crate::workload::{BenchError, error};
 use poundlock_sys::{
-    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock, pound_rwlock_info,
-    pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_wrlock,
-    pound_rwlock_wrunlock,
+    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock, pound_rwlock_check,
+    pound_rwlock_info, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t,
+    pound_rwlock_wrlock, pound_rwlock_wrunlock,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -86,18 +86,23 @@ type Init<T> = unsafe extern "C" fn(*mut T, *const c_char, *mut c_char, usize) -
 /// # Safety
 /// `init` initialises a lock by a C string, or writes a line into the buffer of the given size and does not return 0.
 unsafe fn initialised<T>(spec: &str, init: Init<T>) -> Result<T, BenchError> {
-    let Ok(text) = CString::new(spec) else {
-        return error(format!("a lock's name has no NUL: {spec:?}"));
-    };
     let mut lock = MaybeUninit::<T>::uninit();
-    let mut line = [0; 256];
-    // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
-    let failed = unsafe { init(lock.as_mut_ptr(), text.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) };
-    if failed != 0 {
-        return error(CStr::from_bytes_until_nul(&line).unwrap_or_default().to_string_lossy());
-    }
+    // SAFETY: the lock is there to be written to, and so is what with_spec() gives.
+    with_spec(spec, |spec, line, size| unsafe { init(lock.as_mut_ptr(), spec, line, size) })?;
     // SAFETY: it is initialised.
     Ok(unsafe { lock.assume_init() })
+}
+
+/// Calls a C function with `spec` and room for the one line that says what is wrong with it.
+fn with_spec(spec: &str, call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int) -> Result<(), BenchError> {
+    let Ok(spec) = CString::new(spec) else {
+        return error(format!("a lock's name has no NUL: {spec:?}"));
+    };
+    let mut line = [0; 256];
+    match call(spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) {
+        0 => Ok(()),
+        _ => error(CStr::from_bytes_until_nul(&line).unwrap_or_default().to_string_lossy()),
+    }
 }
 
 impl Drop for Pound {
@@ -192,9 +197,10 @@ unsafe impl Lock for PoundRw {
     }
 }
 
-/// Whether `spec` names a readers-writer lock and settings that it has, which become those of that lock.
+/// Whether `spec` names a readers-writer lock and settings that it has.
 pub fn check_rwlock(spec: &str) -> Result<(), BenchError> {
-    PoundRw::new(spec).map(drop)
+    // SAFETY: with_spec() gives it what it takes.
+    with_spec(spec, |spec, line, size| unsafe { pound_rwlock_check(spec, line, size) })
 }
 
 /// The names of the readers-writer locks.

@@ -127,10 +127,8 @@ pub struct Client {
     pub fails: *const c_char,
 }
 
-/// Accesses to atomic objects are remembered, so that the end of one's life is checked against them.
-pub const CLIENT_FREES: u32 = 1;
 /// How often waiters are passed is bounded.
-pub const CLIENT_ORDER: u32 = 2;
+pub const CLIENT_ORDER: u32 = 1;
 
 /// The text at `text`, or "" for NULL.
 pub fn text(text: *const c_char) -> &'static str {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which clients there are: those of the checker itself, lock.c once a lock, and what
+//! Which clients there are: those of the checker itself, those of the threads' records, lock.c once a lock, and what
 //! only that is asked, and rw.c once a readers-writer lock.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct File {
 /// All files of clients.
 pub fn files(sources: &Sources) -> Result<Vec<File>> {
     let own = |name: &str, path: &str| File { name: name.into(), path: path.into(), defines: Vec::new(), header: None };
-    let mut files = vec![own("litmus", "litmus.c"), own("seeded", "seeded.c")];
+    let mut files = vec![own("litmus", "litmus.c"), own("seeded", "seeded.c"), own("records", "records.c")];
     for lock in sources.locks()? {
         let header = format!("{}.h", lock.name);
         let include = format!("LOCK_HEADER=\"{header}\"");

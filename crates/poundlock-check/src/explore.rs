@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::abi::Client;
-use crate::machine::{Choice, EVENTS, Machine, Moment, Settings};
+use crate::machine::{Choice, EVENTS, Machine, Moment, Needs, Settings};
 
 /// The most steps of an execution: more are a fault.
 pub const LONGEST: u32 = 20_000;
@@ -117,20 +117,26 @@ fn report() -> Report {
     }
 }
 
-/// Runs `explore` as if the client had no fences, which is faster, and again if it turns out to have some.
-fn fenced_if_need_be<T>(settings: Settings, explore: impl Fn(Settings) -> (T, bool)) -> T {
-    let (result, met_fence) = explore(Settings { fences: false, ..settings });
-    if met_fence { explore(Settings { fences: true, ..settings }).0 } else { result }
+/// Runs `explore` as if the client needed nothing kept track of, and again whenever it turns out to need more.
+fn with_needs<T>(explore: impl Fn(Needs) -> (T, Needs)) -> T {
+    let mut needs = Needs::default();
+    loop {
+        let (result, met) = explore(needs.clone());
+        if met == needs {
+            return result;
+        }
+        needs = met;
+    }
 }
 
 /// Visits all states of `client`, up to `limit`. `width` outcomes are collected.
 pub fn all(client: &'static Client, settings: Settings, limit: u64, width: usize) -> Report {
-    fenced_if_need_be(settings, |settings| search(client, settings, limit, width))
+    with_needs(|needs| search(client, settings, needs, limit, width))
 }
 
-fn search(client: &'static Client, settings: Settings, limit: u64, width: usize) -> (Report, bool) {
+fn search(client: &'static Client, settings: Settings, needs: Needs, limit: u64, width: usize) -> (Report, Needs) {
     let mut search = Search {
-        machine: Machine::new(client, settings),
+        machine: Machine::new(client, settings, needs),
         known: HashMap::default(),
         closed: Vec::new(),
         open: Vec::new(),
@@ -145,7 +151,7 @@ fn search(client: &'static Client, settings: Settings, limit: u64, width: usize)
     }
     search.report.events = search.machine.events;
     search.report.passed = search.machine.passed;
-    (search.report, search.machine.met_fence)
+    (search.report, search.machine.needs)
 }
 
 impl Search {
@@ -282,11 +288,18 @@ pub enum Walk {
 
 /// Walks `count` times through `client` at random. The fault's choices are those of its walk.
 pub fn walks(client: &'static Client, settings: Settings, walk: Walk, count: u64, seed: u64) -> Report {
-    fenced_if_need_be(settings, |settings| walk_about(client, settings, walk, count, seed))
+    with_needs(|needs| walk_about(client, settings, needs, walk, count, seed))
 }
 
-fn walk_about(client: &'static Client, settings: Settings, walk: Walk, count: u64, seed: u64) -> (Report, bool) {
-    let mut machine = Machine::new(client, settings);
+fn walk_about(
+    client: &'static Client,
+    settings: Settings,
+    needs: Needs,
+    walk: Walk,
+    count: u64,
+    seed: u64,
+) -> (Report, Needs) {
+    let mut machine = Machine::new(client, settings, needs);
     let start = machine.moment();
     let mut report = report();
     let mut length = 100;
@@ -306,7 +319,7 @@ fn walk_about(client: &'static Client, settings: Settings, walk: Walk, count: u6
     }
     report.events = machine.events;
     report.passed = machine.passed;
-    (report, machine.met_fence)
+    (report, machine.needs)
 }
 
 /// Threads by priority, and the steps at which the running one falls to the lowest.
@@ -386,7 +399,16 @@ fn one_walk(
 
 /// The execution that `path` leads to, told to a person, and the fault at its end.
 pub fn replay(client: &'static Client, settings: Settings, path: &[Choice]) -> (Vec<String>, Option<String>) {
-    let mut machine = Machine::new(client, Settings { fences: true, ..settings });
+    with_needs(|needs| tell(client, settings, needs, path))
+}
+
+fn tell(
+    client: &'static Client,
+    settings: Settings,
+    needs: Needs,
+    path: &[Choice],
+) -> ((Vec<String>, Option<String>), Needs) {
+    let mut machine = Machine::new(client, settings, needs);
     machine.story = Some(Vec::new());
     let mut choices = Vec::new();
     let mut fault = None;
@@ -409,5 +431,5 @@ pub fn replay(client: &'static Client, settings: Settings, path: &[Choice]) -> (
     } else if fault.is_none() && choices.is_empty() {
         fault = Some(machine.deadlock());
     }
-    (machine.story.take().unwrap_or_default(), fault)
+    ((machine.story.take().unwrap_or_default(), fault), machine.needs)
 }

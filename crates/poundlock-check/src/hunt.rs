@@ -55,8 +55,11 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     } else if arguments.new {
         mutants.retain(|mutant| !is_judged(mutant, &survivors, &killers));
         faults.retain(|fault| !is_judged(fault, &survivors, &killers));
-    } else if !arguments.survivors {
-        mutants.retain(|mutant| survivors.reason(mutant).is_none());
+    } else {
+        mutants.retain(|mutant| survivors.reason(mutant).is_some() == arguments.survivors);
+    }
+    if arguments.survivors {
+        faults.clear();
     }
     if let Some(sample) = arguments.sample {
         mutants.shuffle(&mut SmallRng::seed_from_u64(arguments.seed));

@@ -6,6 +6,7 @@
 //! past. `alternatives` lists all that a thread's pending operation can do, the expected case first; `perform` does
 //! one of them and runs the thread up to its next operation.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
 use std::ptr;
@@ -16,14 +17,14 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use crate::abi::{self, Caller, Client, Kind, Order, Site, Wait};
 use crate::arena;
 use crate::context;
-use crate::memory::{self, Coder, Fault, Memory, NOBODY, THREADS};
+use crate::memory::{Access, Coder, Fault, Memory, NOBODY, THREADS};
 use crate::order;
 
 /// The events that core/events.def can name.
 pub const EVENTS: usize = 64;
 const OUTCOMES: usize = 8;
 /// Below the stack pointer what calls have left is wiped, so that it does not tell states apart.
-const WIPED: usize = 1024;
+const WIPED: usize = 4096;
 /// What nobody can tell from having never been is dropped in each step if states are told apart, else once in so many.
 const COLLECTS: u32 = 16;
 
@@ -157,8 +158,24 @@ pub struct Settings {
     pub told_apart: bool,
     /// An exploration is left unfinished once an execution has more steps.
     pub longest: u32,
-    /// Whether the client has fences; if it turns out to have, the machine says so.
+}
+
+/// What of a client costs more states or time to keep track of, and is done only for those that need it. A machine that
+/// meets more than it was made for notes it, and stops with a fault.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Needs {
+    /// Fences.
     pub fences: bool,
+    /// The addresses of atomic objects that are accessed plainly, too.
+    pub traced: BTreeSet<usize>,
+}
+
+impl Needs {
+    /// Notes that the atomic object at `address` is accessed plainly, too.
+    fn trace(&mut self, address: usize, fault: &mut Option<String>) {
+        self.traced.insert(address);
+        fault.get_or_insert("a plain access to an atomic object".into());
+    }
 }
 
 /// The locations of atomic objects, numbered as they are met; the same in all executions.
@@ -166,21 +183,29 @@ struct Places {
     small: Vec<u16>,
     large: Vec<u16>,
     known: Vec<(usize, usize)>,
+    /// Of each, whether atomic accesses to it are remembered.
+    traced: Vec<bool>,
 }
 
 const UNKNOWN: u16 = u16::MAX;
 
 impl Places {
     fn new() -> Places {
-        Places { small: vec![UNKNOWN; arena::GRANULES], large: vec![UNKNOWN; arena::GRANULES], known: Vec::new() }
+        Places {
+            small: vec![UNKNOWN; arena::GRANULES],
+            large: vec![UNKNOWN; arena::GRANULES],
+            known: Vec::new(),
+            traced: Vec::new(),
+        }
     }
 
-    fn number(&mut self, address: usize, size: usize) -> usize {
+    fn number(&mut self, address: usize, size: usize, needs: &Needs) -> usize {
         let table = if size == 4 { &mut self.small } else { &mut self.large };
         let entry = &mut table[arena::granule(address)];
         if *entry == UNKNOWN {
             *entry = self.known.len() as u16;
             self.known.push((address, size));
+            self.traced.push(needs.traced.contains(&address));
         }
         *entry as usize
     }
@@ -191,6 +216,12 @@ impl Places {
         let small = self.small[first..=last].iter();
         let large = self.large[first.saturating_sub(1)..=last].iter();
         small.chain(large).filter(|&&number| number != UNKNOWN).map(|&number| number as usize)
+    }
+
+    /// The bytes of a location.
+    fn bytes(&self, location: usize) -> Range<usize> {
+        let (address, size) = self.known[location];
+        address..address + size
     }
 }
 
@@ -260,8 +291,8 @@ pub struct Machine {
     coder: Coder,
     /// The threads that could go on and are not among the choices, since the bound on switches is reached: a bit each.
     pub left_out: u32,
-    /// Whether the client has a fence, although its settings say that it has none.
-    pub met_fence: bool,
+    /// What was met so far of what needs to be kept track of.
+    pub needs: Needs,
     /// What has gone wrong.
     pub fault: Option<String>,
     /// By event of core/events.def, how often it has happened.
@@ -282,7 +313,7 @@ fn machine() -> &'static mut Machine {
 
 impl Machine {
     /// The machine of `client`, at the first operation of each of its threads.
-    pub fn new(client: &'static Client, settings: Settings) -> Box<Machine> {
+    pub fn new(client: &'static Client, settings: Settings, needs: Needs) -> Box<Machine> {
         let threads = client.threads as usize;
         assert!((1..=THREADS).contains(&threads), "a client has 1 to {THREADS} threads");
         let request = Request { site: ptr::null(), address: 0, operand: 0, expected: 0, brief: false, deadline: 0 };
@@ -298,10 +329,7 @@ impl Machine {
             stack: 0,
         };
         let now = State {
-            memory: Memory::new(
-                threads,
-                memory::Settings { track: client.flags & abi::CLIENT_FREES != 0, fences: settings.fences },
-            ),
+            memory: Memory::new(threads, needs.fences),
             threads: (0..threads as u32).map(|index| thread(index % settings.cpus)).collect(),
             outcomes: [0; OUTCOMES],
             step: 0,
@@ -335,7 +363,7 @@ impl Machine {
             code: Vec::new(),
             coder: Coder::default(),
             left_out: 0,
-            met_fence: false,
+            needs,
             fault: None,
             events: [0; EVENTS],
             story: None,
@@ -526,7 +554,7 @@ impl Machine {
     /// The location of the thread's pending operation, which accesses one.
     fn location(&mut self, thread: usize) -> usize {
         let size = self.site(thread).size as usize;
-        self.places.number(self.now.threads[thread].request.address, size)
+        self.places.number(self.now.threads[thread].request.address, size, &self.needs)
     }
 
     /// Finds out which of the messages that the waiting `thread` could read end its wait.
@@ -580,7 +608,7 @@ impl Machine {
         }
         let owner = self.is_owner(thread, address);
         let value = arena::load(address, size);
-        let result = self.now.memory.reach(thread, location, (address, size), value, owner);
+        let result = self.now.memory.reach(thread, location, address..address + size, value, owner);
         result.map_err(|fault| self.report(thread, &fault)).is_ok()
     }
 
@@ -913,6 +941,7 @@ impl Machine {
             (_, Kind::Fence) => match self.site(thread).order {
                 Order::Acquire => self.now.memory.fence_acquire(thread),
                 Order::Release => self.now.memory.fence_release(thread),
+                Order::AcqRel => self.now.memory.fence_acq_rel(thread),
                 _ => self.now.memory.fence(thread),
             },
             (_, Kind::Fork) => self.fork(thread),
@@ -951,7 +980,7 @@ impl Machine {
     /// The child's world takes back the nodes of a thread that does not exist there.
     fn free_nodes(&mut self, thread: usize) {
         for node in (0..arena::NODES_EACH).map(|index| arena::node(thread, index)) {
-            let location = self.places.number(node, 4);
+            let location = self.places.number(node, 4, &self.needs);
             self.now.memory.kill(location);
             arena::store(node, 4, 0);
         }
@@ -959,7 +988,7 @@ impl Machine {
 
     fn park(&mut self, thread: usize, act: Act) {
         let location = self.location(thread);
-        if !self.enter_location(thread, location) {
+        if !self.reach(thread, location) || !self.order(thread, location, Access::Load) {
             return;
         }
         self.now.memory.readable(thread, location, &mut self.readable);
@@ -980,18 +1009,17 @@ impl Machine {
         });
     }
 
-    fn enter_location(&mut self, thread: usize, location: usize) -> bool {
-        if !self.reach(thread, location) {
-            return false;
-        }
-        let result = self.now.memory.access(thread, location);
+    /// Checks that an atomic access by `thread` to `location` races with no plain one. False if it does, a fault.
+    fn order(&mut self, thread: usize, location: usize, access: Access) -> bool {
+        let (place, traced) = (self.places.bytes(location), self.places.traced[location]);
+        let result = self.now.memory.order(thread, place, access, traced);
         result.map_err(|fault| self.report(thread, &fault)).is_ok()
     }
 
     /// Loads, stores, read-modify-writes and waits.
     fn access(&mut self, thread: usize, alternative: Alternative) -> Option<usize> {
         let location = self.location(thread);
-        if !self.enter_location(thread, location) {
+        if !self.reach(thread, location) {
             return None;
         }
         let site = self.site(thread);
@@ -1008,6 +1036,9 @@ impl Machine {
         }
         let old = self.now.memory.message(message).value;
         let new = updated(site, &request, old);
+        if !self.order(thread, location, if new.is_some() { Access::Store } else { Access::Load }) {
+            return None;
+        }
         let reads = site.kind != Kind::Store;
         self.tell_access(message, reads, new);
         if reads {
@@ -1045,6 +1076,9 @@ impl Machine {
     }
 
     fn end_wait(&mut self, thread: usize, location: usize, message: u16, act: Act) {
+        if !self.order(thread, location, Access::Load) {
+            return;
+        }
         self.tell(|memory| {
             let end = match act {
                 Act::Go => "",
@@ -1239,8 +1273,8 @@ extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expe
     if place.kind == Kind::Move && machine.now.moves == 0 {
         return 0;
     }
-    if place.kind == Kind::Fence && !machine.settings.fences {
-        machine.met_fence = true;
+    if place.kind == Kind::Fence && !machine.needs.fences {
+        machine.needs.fences = true;
         machine.fault.get_or_insert("a fence".into());
     }
     let deadline = if place.kind == Kind::Park { expected as usize } else { 0 };
@@ -1306,8 +1340,9 @@ extern "C" fn this() -> u32 {
 
 extern "C" fn returned(frame: *const c_void) {
     let machine = machine();
-    let base = arena::stack_base(machine.running);
-    machine.end_life(base, frame as usize);
+    let (base, end) = (arena::stack_base(machine.running), frame as usize);
+    machine.check_frames(base, end);
+    machine.end_life(base, end);
 }
 
 extern "C" fn ended(object: *const c_void, size: usize) {
@@ -1426,7 +1461,7 @@ impl Machine {
             return 0;
         }
         let request = Request { site, address, operand, expected, brief: false, deadline: 0 };
-        let location = self.places.number(address, size);
+        let location = self.places.number(address, size, &self.needs);
         if self.now.memory.is_dead(location) {
             self.fault.get_or_insert(format!("{}: {} ({})", Fault::Dead, self.when, place(site)));
         }
@@ -1485,16 +1520,34 @@ impl Machine {
             if dead && owner && (start, end) != (address, address + size) {
                 continue; // the frame's memory has another use now
             }
+            if !dead && !self.places.traced[location] {
+                self.needs.trace(address, &mut self.fault);
+            }
             memory.plain_on_atomic(thread, location, write, owner)?;
             covered += size;
             if write {
                 self.written.push(location);
             }
         }
-        if covered >= end - start {
-            return Ok(());
+        if covered < end - start {
+            memory.plain(start, end, owner)?;
         }
-        memory.plain(thread, start, end, write, owner)
+        memory.order(thread, start..end, if write { Access::PlainWrite } else { Access::PlainRead }, true)
+    }
+
+    /// Checks that all that others did to what lies on the running thread's stack from `start` to `end` was before the
+    /// thread goes on to use that memory otherwise.
+    fn check_frames(&mut self, start: usize, end: usize) {
+        for location in 0..self.places.known.len() {
+            let (address, _) = self.places.known[location];
+            if (start..end).contains(&address) && self.now.memory.is_begun(location) && !self.places.traced[location] {
+                self.needs.trace(address, &mut self.fault);
+            }
+        }
+        if let Err(race) = self.now.memory.order(self.running, start..end, Access::PlainWrite, false) {
+            let what = format!("{race}: T{} end of what lay on its stack", self.running);
+            self.fault.get_or_insert(what);
+        }
     }
 
     fn end_life(&mut self, start: usize, end: usize) {

@@ -8,13 +8,15 @@
 //! Promises: the reads that are allowed are those of RC11 (Lahav et al., PLDI'17) for relaxed, acquire, release and
 //! SC-fence operations, but for two differences, both on the safe side of what compilers and processors do:
 //! a read never takes its value from a store that comes later in every order (load buffering), and a release sequence
-//! is continued by read-modify-writes only, as in C++20 and C23. Two accesses to a plain object that are not ordered
-//! are a race, found by vector clocks, whatever their outcome.
+//! is continued by read-modify-writes only, as in C++20 and C23. Two accesses of which one is a write and one is plain
+//! are a race if happens-before does not order them, found by vector clocks, whatever their outcome. The other one may be
+//! atomic; atomic accesses are remembered only of locations that are traced.
 //!
 //! Messages that no thread can read any more are dropped, and what all threads know is not told apart: `encode` gives
 //! equal memories equal codes, which is what makes the state space finite.
 
 use std::fmt;
+use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -52,10 +54,6 @@ impl Views {
         &mut self.slots[view * self.width..][..self.width]
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut [u32]> {
-        self.slots.chunks_exact_mut(self.width)
-    }
-
     /// Makes room for the location of that number.
     fn widen(&mut self, location: usize) {
         if THREADS + location < self.width {
@@ -86,12 +84,21 @@ impl Views {
 
     /// The view `to` learns what the view `from` knows.
     fn join(&mut self, to: usize, from: usize) {
+        self.join_slots(to, from, 0);
+    }
+
+    /// The view `to` learns what the view `from` knows of locations; plain accesses are no more ordered than before.
+    fn join_locations(&mut self, to: usize, from: usize) {
+        self.join_slots(to, from, THREADS);
+    }
+
+    fn join_slots(&mut self, to: usize, from: usize, first: usize) {
         if to == from {
             return;
         }
         let (low, high) = self.slots.split_at_mut(to.max(from) * self.width);
-        let low = &mut low[to.min(from) * self.width..][..self.width];
-        let high = &mut high[..self.width];
+        let low = &mut low[to.min(from) * self.width..][first..self.width];
+        let high = &mut high[first..self.width];
         let (to, from) = if to < from { (low, high) } else { (high, low) };
         to.iter_mut().zip(from).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
     }
@@ -105,8 +112,6 @@ impl Views {
 enum Kind {
     Store,
     Update,
-    /// A plain write, e.g. of an initialisation: who has not seen it races with it.
-    Plain,
 }
 
 /// A store to a location.
@@ -157,7 +162,28 @@ impl Object {
     }
 }
 
-/// The accesses to a plain object that not all threads know of.
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    PlainRead,
+    PlainWrite,
+    /// Atomic, as the next; also of a read-modify-write that fails.
+    Load,
+    Store,
+}
+
+impl Access {
+    fn is_plain(self) -> bool {
+        matches!(self, Access::PlainRead | Access::PlainWrite)
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, Access::PlainWrite | Access::Store)
+    }
+}
+
+/// The accesses to some bytes that not all threads know of: the last plain write, and by thread the clocks of the last
+/// accesses of other kinds since.
 #[derive(Clone, Copy)]
 struct Cell {
     start: usize,
@@ -165,11 +191,61 @@ struct Cell {
     writer: u8,
     written: u32,
     read: [u32; THREADS],
+    loaded: [u32; THREADS],
+    stored: [u32; THREADS],
 }
 
+const NO_CLOCKS: [u32; THREADS] = [0; THREADS];
+
 impl Cell {
+    fn new(start: usize, end: usize) -> Cell {
+        Cell { start, end, writer: 0, written: 0, read: NO_CLOCKS, loaded: NO_CLOCKS, stored: NO_CLOCKS }
+    }
+
     fn overlaps(&self, start: usize, end: usize) -> bool {
         self.start < end && start < self.end
+    }
+
+    /// The race of `access`, by a thread whose view is `now`, with one that is remembered.
+    fn race(&self, access: Access, now: &[u32]) -> Option<Fault> {
+        if self.written > now[self.writer as usize] {
+            return Some(Fault::Race { with: self.writer, did: "plain write" });
+        }
+        let others: [(bool, &[u32; THREADS], &str); 3] = [
+            (access.writes(), &self.read, "plain read"),
+            (access.is_plain(), &self.stored, "atomic store"),
+            (access == Access::PlainWrite, &self.loaded, "atomic load"),
+        ];
+        others.into_iter().filter(|(conflicts, ..)| *conflicts).find_map(|(_, clocks, did)| {
+            let with = (0..THREADS).find(|&thread| clocks[thread] > now[thread])? as u8;
+            Some(Fault::Race { with, did })
+        })
+    }
+
+    /// Remembers `access` by `thread` at its `clock`, which races with nothing.
+    fn remember(&mut self, access: Access, thread: usize, clock: u32) {
+        match access {
+            // Happens-before is transitive: its successors come after all of its predecessors.
+            Access::PlainWrite => {
+                *self = Cell { writer: thread as u8, written: clock, ..Cell::new(self.start, self.end) };
+            }
+            Access::PlainRead => self.read[thread] = clock,
+            Access::Load if self.stored[thread] == clock => {}
+            Access::Load => self.loaded[thread] = clock,
+            // Conflicts with all that a load conflicts with.
+            Access::Store => (self.stored[thread], self.loaded[thread]) = (clock, 0),
+        }
+    }
+
+    /// Forgets what all threads know. Whether something is left.
+    fn forget(&mut self, floor: &[u32]) -> bool {
+        if self.written <= floor[self.writer as usize] {
+            (self.writer, self.written) = (0, 0);
+        }
+        for clocks in [&mut self.read, &mut self.loaded, &mut self.stored] {
+            clocks.iter_mut().zip(floor).filter(|(clock, floor)| **clock <= **floor).for_each(|(clock, _)| *clock = 0);
+        }
+        self.written != 0 || [self.read, self.loaded, self.stored] != [NO_CLOCKS; 3]
     }
 }
 
@@ -207,22 +283,12 @@ pub struct Memory {
     locations: Vec<Location>,
     /// The locations of which there is more to tell than their value, in order.
     busy: Vec<u16>,
-    /// By location and thread, the clock of its last access; kept only where freeing is checked.
-    touched: Vec<[u32; THREADS]>,
     objects: Vec<Object>,
     cells: Vec<Cell>,
     /// A code of the set of all that is dead.
     dead: u128,
-    settings: Settings,
-}
-
-/// What of the memory is needed.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Accesses to atomic objects are remembered, so that freeing one is checked against them.
-    pub track: bool,
     /// There are fences.
-    pub fences: bool,
+    fences: bool,
 }
 
 impl Clone for Memory {
@@ -234,11 +300,10 @@ impl Clone for Memory {
             free_messages: self.free_messages.clone(),
             locations: self.locations.clone(),
             busy: self.busy.clone(),
-            touched: self.touched.clone(),
             objects: self.objects.clone(),
             cells: self.cells.clone(),
             dead: self.dead,
-            settings: self.settings,
+            fences: self.fences,
         }
     }
 
@@ -252,16 +317,15 @@ impl Clone for Memory {
         self.free_messages.clone_from(&source.free_messages);
         self.locations.clone_from(&source.locations);
         self.busy.clone_from(&source.busy);
-        self.touched.clone_from(&source.touched);
         self.objects.clone_from(&source.objects);
         self.cells.clone_from(&source.cells);
-        (self.dead, self.settings) = (source.dead, source.settings);
+        (self.dead, self.fences) = (source.dead, source.fences);
     }
 }
 
 impl Memory {
-    pub fn new(threads: usize, settings: Settings) -> Memory {
-        let views = if settings.fences { 3 * threads + 1 } else { threads };
+    pub fn new(threads: usize, fences: bool) -> Memory {
+        let views = if fences { 3 * threads + 1 } else { threads };
         let mut memory = Memory {
             threads,
             views: Views::new(views),
@@ -269,11 +333,10 @@ impl Memory {
             free_messages: Vec::new(),
             locations: Vec::new(),
             busy: Vec::new(),
-            touched: Vec::new(),
             objects: Vec::new(),
             cells: Vec::new(),
             dead: 0,
-            settings,
+            fences,
         };
         for thread in 0..threads {
             memory.views.get_mut(thread)[thread] = 1;
@@ -316,7 +379,7 @@ impl Memory {
         let slot = THREADS + location;
         let known = &mut self.views.get_mut(thread)[slot];
         *known = time.max(*known);
-        if self.settings.fences {
+        if self.fences {
             let acquired = self.acquired(thread);
             let known = &mut self.views.get_mut(acquired)[slot];
             *known = time.max(*known);
@@ -369,12 +432,12 @@ impl Memory {
         self.messages[self.newest(location) as usize].value
     }
 
-    /// Begins the life of `location`, which lies at `address` and holds `value`, if it is new to this execution.
+    /// Begins the life of `location`, which lies at `place` and holds `value`, if it is new to this execution.
     pub fn reach(
         &mut self,
         thread: usize,
         location: usize,
-        place: (usize, usize),
+        place: Range<usize>,
         value: u64,
         owner: bool,
     ) -> Result<(), Fault> {
@@ -384,32 +447,18 @@ impl Memory {
         if self.locations.len() <= location {
             self.locations.resize(location + 1, UNTOUCHED);
             self.views.widen(location);
-            if self.settings.track {
-                self.touched.resize(location + 1, [0; THREADS]);
-            }
         }
         if self.locations[location].dead {
             if !owner {
                 return Err(Fault::Dead);
             }
             self.rewrite(thread, location, value);
+            // The compiler need not have told of the write that began it.
+            self.order(thread, place.clone(), Access::PlainWrite, true)?;
         }
         if self.locations[location].head == NONE {
             self.begin(location, value);
-            self.adopt_cells(location, place.0, place.0 + place.1, owner)?;
-        }
-        Ok(())
-    }
-
-    /// Checks an atomic access by `thread` to `location`, which has been reached.
-    pub fn access(&mut self, thread: usize, location: usize) -> Result<(), Fault> {
-        let head = self.messages[self.locations[location].head as usize];
-        if head.kind == Kind::Plain && head.time > self.seen(thread, location) {
-            return Err(Fault::Race { with: head.writer, did: "plain write" });
-        }
-        if self.settings.track {
-            self.touched[location][thread] = self.clock(thread);
-            self.stir(location);
+            self.adopt_objects(place, owner)?;
         }
         Ok(())
     }
@@ -419,35 +468,38 @@ impl Memory {
         self.locations[location].head = self.new_message(message);
     }
 
-    /// A plain object turns out to be an atomic one: its last plain write becomes the location's first message.
-    fn adopt_cells(&mut self, location: usize, start: usize, end: usize, owner: bool) -> Result<(), Fault> {
-        let within = |from: usize, to: usize| start <= from && to <= end;
-        if !owner && self.objects.iter().any(|object| object.dead && object.overlaps(start, end)) {
+    /// Plain objects turn out to be an atomic one.
+    fn adopt_objects(&mut self, place: Range<usize>, owner: bool) -> Result<(), Fault> {
+        if !owner && self.objects.iter().any(|object| object.dead && object.overlaps(place.start, place.end)) {
             return Err(Fault::Dead);
         }
-        self.objects.retain(|object| !within(object.start, object.end));
+        self.objects.retain(|object| object.start < place.start || place.end < object.end);
         self.dead = self.code_of_dead();
-        for at in (0..self.cells.len()).rev() {
-            let cell = self.cells[at];
-            if cell.overlaps(start, end) && cell.written != 0 {
-                self.adopt(location, &cell);
-            }
-            if within(cell.start, cell.end) {
-                self.cells.remove(at);
-            }
-        }
         Ok(())
     }
 
-    fn adopt(&mut self, location: usize, cell: &Cell) {
-        let (writer, slot) = (cell.writer as usize, THREADS + location);
-        for view in self.views.all().filter(|view| view[writer] >= cell.written) {
-            view[slot] = STEP;
+    /// Checks that `access` by `thread` to the bytes at `place` races with no earlier one, and remembers it if `keep`.
+    pub fn order(&mut self, thread: usize, place: Range<usize>, access: Access, keep: bool) -> Result<(), Fault> {
+        let now = self.views.get(thread);
+        let mut exact = None;
+        for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.overlaps(place.start, place.end)) {
+            if let Some(race) = cell.race(access, now) {
+                return Err(race);
+            }
+            if (cell.start..cell.end) == place {
+                exact = Some(at);
+            }
         }
-        let head = self.locations[location].head as usize;
-        self.messages[head] = Message { writer: cell.writer, time: STEP, kind: Kind::Plain, ..self.messages[head] };
-        self.locations[location].last_time = STEP;
-        self.stir(location);
+        if keep {
+            let clock = now[thread];
+            let at = exact.unwrap_or_else(|| {
+                let at = self.cells.partition_point(|cell| (cell.start, cell.end) < (place.start, place.end));
+                self.cells.insert(at, Cell::new(place.start, place.end));
+                at
+            });
+            self.cells[at].remember(access, thread, clock);
+        }
+        Ok(())
     }
 
     /// The values that somebody can read of locations that have more than one.
@@ -481,7 +533,7 @@ impl Memory {
     pub fn read(&mut self, thread: usize, location: usize, message: u16, acquire: bool) -> u64 {
         let Message { value, time, view, .. } = self.messages[message as usize];
         self.learn(thread, location, time);
-        if view != NONE && self.settings.fences {
+        if view != NONE && self.fences {
             self.views.join(self.acquired(thread), view as usize);
         }
         if view != NONE && acquire {
@@ -523,7 +575,7 @@ impl Memory {
             let view = self.views.copy(thread);
             self.views.get_mut(thread)[thread] += 1;
             view
-        } else if self.settings.fences {
+        } else if self.fences {
             self.views.copy(self.released(thread))
         } else if before != NONE {
             return self.views.copy(before as usize);
@@ -561,11 +613,17 @@ impl Memory {
         self.views.get_mut(thread)[thread] += 1;
     }
 
-    /// A sequentially consistent fence.
+    pub fn fence_acq_rel(&mut self, thread: usize) {
+        self.fence_acquire(thread);
+        self.fence_release(thread);
+    }
+
+    /// A sequentially consistent fence. The order of such fences restricts what can be read and where stores can go, but is
+    /// no part of happens-before, so that it orders no plain accesses.
     pub fn fence(&mut self, thread: usize) {
         self.fence_acquire(thread);
-        self.views.join(thread, self.fenced());
-        self.views.set(self.fenced(), thread);
+        self.views.join_locations(thread, self.fenced());
+        self.views.join_locations(self.fenced(), thread);
         self.views.set(self.acquired(thread), thread);
         self.fence_release(thread);
     }
@@ -583,7 +641,7 @@ impl Memory {
         for (thread, clock) in clocks.into_iter().enumerate() {
             self.views.set(thread, 0);
             self.views.get_mut(thread)[thread] = clock;
-            if self.settings.fences {
+            if self.fences {
                 self.views.set(self.acquired(thread), thread);
             }
         }
@@ -599,43 +657,20 @@ impl Memory {
         }
         place.last_time += STEP;
         let time = place.last_time;
-        let message = Message { value, writer: thread as u8, step: 0, time, next: NONE, view: NONE, kind: Kind::Plain };
+        let message = Message { value, writer: thread as u8, step: 0, time, next: NONE, view: NONE, kind: Kind::Store };
         let message = self.new_message(message);
         self.locations[location].head = message;
-        if self.settings.track {
-            self.touched[location] = [0; THREADS];
-        }
         self.learn(thread, location, time);
-        self.stir(location);
     }
 
-    /// Checks that a plain access by `thread` to an atomic `location` is ordered after the atomic ones.
-    fn check_ordered(&self, thread: usize, location: usize, write: bool) -> Result<(), Fault> {
-        let newest = &self.messages[self.newest(location) as usize];
-        if newest.time > self.seen(thread, location) {
-            return Err(Fault::Race { with: newest.writer, did: "store" });
-        }
-        let now = self.views.get(thread);
-        let touched = self.touched.get(location).unwrap_or(&[0; THREADS]);
-        match (0..self.threads).find(|&other| other != thread && touched[other] > now[other]) {
-            Some(with) if write => Err(Fault::Race { with: with as u8, did: "atomic access" }),
-            _ => Ok(()),
-        }
-    }
-
-    /// A plain access by `thread` to an atomic location that lies within it. `owner`: may revive what is dead.
+    /// A plain access by `thread` to an atomic location that lies within it, and that `order` lets pass. `owner`: may
+    /// revive what is dead.
     pub fn plain_on_atomic(&mut self, thread: usize, location: usize, write: bool, owner: bool) -> Result<(), Fault> {
         let Some(&place) = self.locations.get(location) else { return Ok(()) };
-        if place.dead {
-            if !owner || !write {
-                return Err(Fault::Dead);
-            }
-        } else if place.head != NONE {
-            self.check_ordered(thread, location, write)?;
-        } else {
-            return Ok(());
+        if place.dead && !(owner && write) {
+            return Err(Fault::Dead);
         }
-        if write {
+        if write && (place.dead || place.head != NONE) {
             self.rewrite(thread, location, 0);
         }
         Ok(())
@@ -659,9 +694,8 @@ impl Memory {
         }
     }
 
-    /// A plain access by `thread` to the bytes from `start` to `end`, where no atomic object is.
-    pub fn plain(&mut self, thread: usize, start: usize, end: usize, write: bool, owner: bool) -> Result<(), Fault> {
-        let now = self.views.get(thread);
+    /// A plain access, by a thread that owns the memory or not, to the bytes from `start` to `end`, where no atomic object is.
+    pub fn plain(&mut self, start: usize, end: usize, owner: bool) -> Result<(), Fault> {
         // Objects lie within aligned words.
         let mut at = self.objects.partition_point(|object| object.start < start / 8 * 8);
         let mut known = false;
@@ -680,30 +714,6 @@ impl Memory {
         }
         if !known {
             self.objects.insert(at, Object { start, end, dead: false });
-        }
-        let mut exact = None;
-        for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.overlaps(start, end)) {
-            if cell.written > now[cell.writer as usize] {
-                return Err(Fault::Race { with: cell.writer, did: "write" });
-            }
-            if write && let Some(with) = (0..THREADS).find(|&other| cell.read[other] > now[other]) {
-                return Err(Fault::Race { with: with as u8, did: "read" });
-            }
-            if (cell.start, cell.end) == (start, end) {
-                exact = Some(at);
-            }
-        }
-        let clock = now[thread];
-        let at = exact.unwrap_or_else(|| {
-            let at = self.cells.partition_point(|cell| (cell.start, cell.end) < (start, end));
-            self.cells.insert(at, Cell { start, end, writer: 0, written: 0, read: [0; THREADS] });
-            at
-        });
-        let cell = &mut self.cells[at];
-        if write {
-            (cell.writer, cell.written, cell.read) = (thread as u8, clock, [0; THREADS]);
-        } else {
-            cell.read[thread] = clock;
         }
         Ok(())
     }
@@ -753,17 +763,7 @@ impl Memory {
         let mut busy = std::mem::take(&mut self.busy);
         busy.retain(|&location| self.collect_location(location as usize, floor));
         self.busy = busy;
-        self.cells.retain_mut(|cell| {
-            if cell.written <= floor[cell.writer as usize] {
-                cell.written = 0;
-            }
-            for (read, floor) in cell.read.iter_mut().zip(&floor[..THREADS]) {
-                if *read <= *floor {
-                    *read = 0;
-                }
-            }
-            cell.written != 0 || cell.read != [0; THREADS]
-        });
+        self.cells.retain_mut(|cell| cell.forget(floor));
     }
 
     /// Whether there is more to tell of `location` than its value.
@@ -782,10 +782,6 @@ impl Memory {
             head = next;
         }
         self.locations[location].head = head;
-        let first = &mut self.messages[head as usize];
-        if first.kind == Kind::Plain && first.time <= known {
-            first.kind = Kind::Store;
-        }
         let mut at = head;
         while at != NONE {
             let Message { view, next, .. } = self.messages[at as usize];
@@ -795,19 +791,8 @@ impl Memory {
             }
             at = next;
         }
-        let Message { kind, next, view, .. } = self.messages[head as usize];
-        self.collect_touched(location, floor) || next != NONE || view != NONE || kind == Kind::Plain
-    }
-
-    /// Whether an access to `location` is remembered.
-    fn collect_touched(&mut self, location: usize, floor: &[u32]) -> bool {
-        let Some(touched) = self.touched.get_mut(location) else { return false };
-        for (touched, floor) in touched.iter_mut().zip(floor) {
-            if *touched <= *floor {
-                *touched = 0;
-            }
-        }
-        *touched != [0; THREADS]
+        let Message { next, view, .. } = self.messages[head as usize];
+        next != NONE || view != NONE
     }
 
     /// Appends a code of the memory that is the same for memories that no continuation can tell apart. Call it after
@@ -818,7 +803,7 @@ impl Memory {
         pack(coder.slots.iter().map(|&(slot, _)| slot as u64), into);
         let threads = || (0..self.threads).filter(|thread| live >> thread & 1 != 0);
         threads().for_each(|thread| coder.view(self.views.get(thread), into));
-        if self.settings.fences {
+        if self.fences {
             for thread in threads() {
                 coder.view(self.views.get(self.acquired(thread)), into);
                 coder.view(self.views.get(self.released(thread)), into);
@@ -831,8 +816,8 @@ impl Memory {
         for cell in &self.cells {
             into.push(cell.start as u64);
             into.push(cell.end as u64);
-            into.push(coder.clock_rank(cell.writer as usize, cell.written));
-            coder.clocks_of(&cell.read, into);
+            into.push(u64::from(cell.writer) << 32 | coder.clock_rank(cell.writer as usize, cell.written));
+            [&cell.read, &cell.loaded, &cell.stored].into_iter().for_each(|clocks| coder.clocks_of(clocks, into));
         }
     }
 
@@ -848,9 +833,6 @@ impl Memory {
             if message.view != NONE {
                 coder.view(self.views.get(message.view as usize), into);
             }
-        }
-        if let Some(touched) = self.touched.get(location) {
-            coder.clocks_of(touched, into);
         }
     }
 }
@@ -874,11 +856,8 @@ impl Coder {
         self.clocks.iter_mut().for_each(Vec::clear);
         for cell in &memory.cells {
             self.note(cell.writer as usize, cell.written);
-            (0..THREADS).for_each(|thread| self.note(thread, cell.read[thread]));
-        }
-        if memory.settings.track {
-            for &location in memory.busy.iter().filter(|&&location| memory.is_begun(location as usize)) {
-                (0..THREADS).for_each(|thread| self.note(thread, memory.touched[location as usize][thread]));
+            for clocks in [&cell.read, &cell.loaded, &cell.stored] {
+                clocks.iter().enumerate().for_each(|(thread, &clock)| self.note(thread, clock));
             }
         }
         self.slots.clear();
@@ -891,10 +870,9 @@ impl Coder {
         }
         for &location in &memory.busy {
             let messages = memory.messages_of(location as usize).map(|index| &memory.messages[index as usize]);
-            // A plain write tells apart who has seen it; all have seen another first message.
-            let told = messages.enumerate().filter(|(at, message)| *at > 0 || message.kind == Kind::Plain);
             let before = self.times.len();
-            self.times.extend(told.map(|(_, message)| message.time));
+            // All have seen the first.
+            self.times.extend(messages.skip(1).map(|message| message.time));
             if self.times.len() > before {
                 self.slots.push((THREADS + location as usize, self.times.len()));
             }

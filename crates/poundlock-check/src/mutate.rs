@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The mutation run: each memory order of the core is weakened, each status update, wake-up and fence dropped, and each
+//! The mutation run: each memory order and fence of the core is weakened, each status update, wake-up and fence dropped, and each
 //! pair of neighbouring stores swapped, one at a time, and the clients must object.
 //!
 //! A mutant that no client objects to is reported unless tests/check/survivors.txt says why it stays; and a line there that
@@ -30,8 +30,18 @@ pub struct Mutant {
 }
 
 /// What an order can be weakened to.
-const WEAKER: [(&str, &[&str]); 3] =
-    [("acquire", &["relaxed"]), ("release", &["relaxed"]), ("acq_rel", &["acquire", "release"])];
+const WEAKER: [(&str, &[&str]); 4] = [
+    ("acquire", &["relaxed"]),
+    ("release", &["relaxed"]),
+    ("acq_rel", &["acquire", "release"]),
+    ("seq_cst", &["acq_rel"]),
+];
+
+/// An order that can be weakened.
+const ORDER: &str = concat!(
+    r"\bw_(?:load|store|exchange|compare_exchange|fetch_\w+?|wait|await|fence)",
+    r"_(acquire|release|acq_rel|seq_cst)\("
+);
 
 /// Statements that can be left out, at the start of a line.
 const STATEMENT: &str = r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;)";
@@ -68,9 +78,7 @@ fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
         let is_order = what != "dropped";
         mutants.push(Mutant { file: name.into(), line, name: name_of_it, text: mutated, pairs_with_nothing, is_order });
     };
-    let order =
-        Regex::new(r"\bw_(?:load|store|exchange|compare_exchange|fetch_\w+?|wait|await)_(acquire|release|acq_rel)\(")
-            .expect("a constant pattern");
+    let order = Regex::new(ORDER).expect("a constant pattern");
     for found in order.captures_iter(&text) {
         let order = found.get(1).expect("a group of the pattern");
         let (_, weaker) = WEAKER.iter().find(|(strong, _)| *strong == order.as_str()).expect("all orders are listed");

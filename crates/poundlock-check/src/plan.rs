@@ -81,7 +81,7 @@ pub fn settings(client: &Client, how: How, wishes: &Wishes) -> Settings {
     let told_apart = !matches!(how, How::Walks(_));
     let weak = !wishes.sc && client.flags & abi::CLIENT_ORDER == 0;
     let longest = wishes.longest.unwrap_or(explore::LONGEST);
-    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, told_apart, longest, fences: false }
+    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, told_apart, longest }
 }
 
 /// Explores `client` in the way that is wished for, or that is kept, or else that turns out to be right.

@@ -1,5 +1,7 @@
 //! The checker is checked first: litmus tests against RC11, and small locks with seeded bugs.
 
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn check(arguments: &[&str]) -> Output {
@@ -51,6 +53,32 @@ fn an_execution_is_replayed() {
 fn unit_tests_object_to_mutants() {
     let output = check(&["--mutants", "--kills", "shuffle.h: w_store_release(&node->shuffler, 1);: dropped"]);
     assert!(output.status.success() && text(&output).contains("by unit/shuffle: tests/unit/"), "{}", text(&output));
+}
+
+/// A repository like this one, of which `client` is not kept in tests/check/expected.txt.
+fn without_record(client: &str) -> tempfile::TempDir {
+    let (root, ours) = (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let ours = ours.canonicalize().unwrap();
+    ["core", "world"].iter().for_each(|name| symlink(ours.join(name), root.path().join(name)).unwrap());
+    let (from, to) = (ours.join("tests/check"), root.path().join("tests/check"));
+    std::fs::create_dir_all(&to).unwrap();
+    for entry in std::fs::read_dir(&from).unwrap().map(Result::unwrap).filter(|e| e.file_name() != "expected.txt") {
+        symlink(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+    let records = std::fs::read_to_string(from.join("expected.txt")).unwrap();
+    let kept = records.lines().filter(|line| line.split(' ').next() != Some(client)).map(|line| format!("{line}\n"));
+    std::fs::write(to.join("expected.txt"), kept.collect::<String>()).unwrap();
+    root
+}
+
+#[test]
+fn a_client_without_a_record_fails_until_it_is_accepted() {
+    let root = without_record("litmus/sb_fences");
+    let check = |arguments: &[&str]| check(&[&["--root", root.path().to_str().unwrap()], arguments].concat());
+    let output = check(&["litmus/sb_fences"]);
+    assert!(!output.status.success() && text(&output).contains("new: nothing is kept of it"), "{}", text(&output));
+    assert!(check(&["--accept", "litmus/sb_fences"]).status.success());
+    assert!(check(&["litmus/sb_fences"]).status.success());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The command line's words. The manual pages are generated from here.
 
 use crate::bench::args::BenchArgs;
+use crate::runs::ProgressForm;
 use crate::sim::args::SimArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -258,6 +259,9 @@ pub(crate) struct CompareArgs {
     /// Leave out the runs without a replaced lock, and with them the ratios
     #[arg(long)]
     pub no_native: bool,
+    /// Report progress on stderr: a bar if that is a terminal, or a line at the start of each run
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub progress: ProgressForm,
     #[command(flatten)]
     pub preload: PreloadArgs,
     /// The program and its arguments

@@ -1,8 +1,8 @@
 //! What an ELF file says about itself. Only read, never run.
 
-use object::elf::{DT_NEEDED, PT_INTERP};
+use object::elf::{DT_NEEDED, EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym, VersionTable};
-use object::{Endianness, FileKind, Object, ObjectSection, ReadCache};
+use object::{Endianness, FileKind, Object, ObjectSection, ReadCache, ReadRef};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -11,37 +11,28 @@ use std::path::{Path, PathBuf};
 /// A program or library.
 #[derive(Debug)]
 pub struct Elf {
-    /// "64-bit X86_64".
-    pub machine: String,
-    /// The loader that it asks for. A program without one is static.
-    pub loader: Option<PathBuf>,
+    pub head: Head,
     /// The libraries that it asks for by itself.
     pub needed: Vec<String>,
     /// The dynamic symbols that others must define.
     pub imports: Vec<Symbol>,
     /// The dynamic symbols that it defines.
     pub exports: Vec<Symbol>,
+    /// Whether it uses Poundlock's own interface: imports it, or has it linked in.
+    pub uses_api: bool,
     /// The language's runtime that it carries.
     pub language: Language,
     /// What its compiler left in it.
     pub compiler: Option<String>,
 }
 
-/// Whether the file at `path` is a program that no loader prepares, and that so loads no library of ours. Reads no more of
-/// it than its headers.
-pub fn is_static(path: &Path) -> bool {
-    fn of<E: FileHeader<Endian = Endianness>>(cache: &ReadCache<File>) -> object::Result<bool> {
-        let header = E::parse(cache)?;
-        let endian = header.endian()?;
-        Ok(header.program_headers(endian, cache)?.iter().all(|segment| segment.p_type(endian) != PT_INTERP))
-    }
-    let Ok(cache) = File::open(path).map(ReadCache::new) else { return false };
-    let found = match FileKind::parse(&cache) {
-        Ok(FileKind::Elf32) => of::<object::elf::FileHeader32<Endianness>>(&cache),
-        Ok(FileKind::Elf64) => of::<object::elf::FileHeader64<Endianness>>(&cache),
-        _ => return false,
-    };
-    found.unwrap_or(false)
+/// What a program's headers say.
+#[derive(Debug)]
+pub struct Head {
+    /// "64-bit X86_64".
+    pub machine: String,
+    /// The loader that it asks for. A program without one is static.
+    pub loader: Option<PathBuf>,
 }
 
 /// A dynamic symbol with the version that it is bound to or defined for.
@@ -66,39 +57,80 @@ impl Elf {
         Elf::parse(&data)
     }
 
+    /// Reads the headers of the file at `path`, and no more of it.
+    pub fn head(path: &Path) -> Result<Head, String> {
+        let cache = File::open(path).map(ReadCache::new).map_err(|error| crate::failure::reason(&error))?;
+        let parsed = match FileKind::parse(&cache) {
+            Ok(FileKind::Elf32) => head::<object::elf::FileHeader32<Endianness>, _>(&cache),
+            Ok(FileKind::Elf64) => head::<object::elf::FileHeader64<Endianness>, _>(&cache),
+            _ => return Err(NO_ELF.to_owned()),
+        };
+        parsed.map_err(damaged)
+    }
+
     /// Reads a file's content.
     pub fn parse(data: &[u8]) -> Result<Elf, String> {
         let parsed = match FileKind::parse(data) {
             Ok(FileKind::Elf32) => parse_class::<object::elf::FileHeader32<Endianness>>(data),
             Ok(FileKind::Elf64) => parse_class::<object::elf::FileHeader64<Endianness>>(data),
-            _ => return Err("not an ELF file".to_owned()),
+            _ => return Err(NO_ELF.to_owned()),
         };
-        parsed.map_err(|error| format!("a damaged ELF file: {error}"))
+        parsed.map_err(damaged)
     }
 }
 
 fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<Elf> {
     let file = ElfFile::<E>::parse(data)?;
-    let bits = if file.is_64() { 64 } else { 32 };
     let (imports, exports) = symbols(&file)?;
     let compiler = compiler(&file);
     Ok(Elf {
-        machine: format!("{bits}-bit {:?}", file.architecture()),
-        loader: loader(&file)?,
+        head: head::<E, _>(data)?,
         needed: needed(&file)?,
         language: language(&file, compiler.as_deref()),
+        uses_api: imports.iter().any(|symbol| is_api(&symbol.name)) || contains_api(&file),
         imports,
         exports,
         compiler: compiler.and_then(|text| text.split('\0').find(|part| !part.is_empty()).map(str::to_owned)),
     })
 }
 
-fn loader<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Result<Option<PathBuf>> {
-    let segments = file.elf_program_headers();
-    let Some(segment) = segments.iter().find(|segment| segment.p_type(file.endian()) == PT_INTERP) else {
-        return Ok(None);
+const NO_ELF: &str = "not an ELF file";
+
+fn damaged(error: object::Error) -> String {
+    format!("a damaged ELF file: {error}")
+}
+
+fn head<'data, E, R>(data: R) -> object::Result<Head>
+where
+    E: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let header = E::parse(data)?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, data)?;
+    let interpreter = match segments.iter().find(|segment| segment.p_type(endian) == PT_INTERP) {
+        Some(segment) => segment.interpreter(endian, data)?,
+        None => None,
     };
-    Ok(segment.interpreter(file.endian(), file.data())?.map(|name| PathBuf::from(OsStr::from_bytes(name))))
+    let bits = if header.is_class_64() { 64 } else { 32 };
+    Ok(Head {
+        machine: format!("{bits}-bit {}", machine(header.e_machine(endian))),
+        loader: interpreter.map(|name| PathBuf::from(OsStr::from_bytes(name))),
+    })
+}
+
+/// The names of the machines that programs here may be made for.
+fn machine(number: object::elf::Machine) -> String {
+    match number {
+        EM_X86_64 => "X86_64".to_owned(),
+        EM_AARCH64 => "Aarch64".to_owned(),
+        EM_386 => "I386".to_owned(),
+        EM_ARM => "Arm".to_owned(),
+        EM_RISCV => "Riscv".to_owned(),
+        EM_PPC64 => "PowerPc64".to_owned(),
+        EM_S390 => "S390x".to_owned(),
+        other => format!("ELF machine {}", other.0),
+    }
 }
 
 fn needed<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Result<Vec<String>> {
@@ -138,16 +170,28 @@ fn compiler<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> Option<Str
     Some(text(file.section_by_name(".comment")?.data().ok()?))
 }
 
+/// A function of poundlock.h.
+fn is_api(name: &str) -> bool {
+    name.starts_with("pound_mutex_") || name.starts_with("pound_lock_") || name.starts_with("pound_rwlock_")
+}
+
+/// Whether the library is linked in statically: by the name that it looks its observer up by, which stripping leaves.
+fn contains_api<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> bool {
+    constants(file).is_some_and(|constants| memchr::memmem::find(constants, b"\0poundlock_observer_").is_some())
+}
+
+fn constants<'data, E: FileHeader<Endian = Endianness>>(file: &ElfFile<'data, E>) -> Option<&'data [u8]> {
+    file.section_by_name(".rodata")?.data().ok()
+}
+
 /// Go leaves a section of its own; Rust signs in the compilers' section, and its standard library's panics name their
 /// source files even in a stripped program.
 fn language<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>, compiler: Option<&str>) -> Language {
     if [".go.buildinfo", ".note.go.buildid"].iter().any(|name| file.section_by_name(name).is_some()) {
         return Language::Go;
     }
-    let names_std = || {
-        let constants = file.section_by_name(".rodata").and_then(|section| section.data().ok()).unwrap_or_default();
-        memchr::memmem::find(constants, b"library/std/src/").is_some()
-    };
+    let names_std =
+        || constants(file).is_some_and(|constants| memchr::memmem::find(constants, b"library/std/src/").is_some());
     if compiler.is_some_and(|text| text.contains("rustc version")) || names_std() {
         Language::Rust
     } else {

@@ -7,11 +7,14 @@ use std::io;
 const OURS: u8 = 125;
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
+/// What a shell makes of SIGPIPE.
+const CLOSED_PIPE: u8 = 128 + libc::SIGPIPE as u8;
 
 /// Ends the command with a line on stderr and an exit status.
 #[derive(Debug)]
 pub struct Failure {
     pub status: u8,
+    /// Empty: no line.
     pub message: String,
 }
 
@@ -19,6 +22,11 @@ impl Failure {
     /// Something that poundlock itself could not do.
     pub fn ours(message: impl Display) -> Failure {
         Failure { status: OURS, message: message.to_string() }
+    }
+
+    /// Nobody reads stdout any more: as SIGPIPE would end the command, if it were not ignored.
+    pub fn closed_pipe() -> Failure {
+        Failure { status: CLOSED_PIPE, message: String::new() }
     }
 
     /// A program that could not be started.

@@ -11,9 +11,13 @@ mod doctor;
 mod drawing;
 mod elf;
 mod failure;
+#[cfg(test)]
+mod fuzz;
+mod inherited;
 mod latency;
 mod list;
 mod measure;
+mod obstacle;
 mod output;
 mod preload;
 mod profile;
@@ -23,6 +27,7 @@ mod report;
 mod route;
 mod run;
 mod runs;
+mod script;
 mod sim;
 mod spec;
 mod stat;
@@ -35,23 +40,30 @@ mod topo;
 use args::{Cli, Command};
 use clap::Parser;
 use failure::Failure;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Does what the process's arguments say. Returns the exit status.
 pub fn main() -> ExitCode {
+    inherited::restore_sigpipe();
     let result = match Cli::try_parse() {
         Ok(cli) => dispatch(cli.command),
         Err(error) if error.use_stderr() => Err(failure::usage(&error)),
-        Err(help) => {
-            // Nobody is left to be told that the help could not be printed.
-            let _ = help.print();
-            return ExitCode::SUCCESS;
-        }
+        Err(help) => print_help(&help),
     };
     result.unwrap_or_else(|failure| {
-        eprintln!("poundlock: {}", failure.message);
+        if !failure.message.is_empty() {
+            output::note(&failure.message);
+        }
         ExitCode::from(failure.status)
     })
+}
+
+/// With its colours on a terminal.
+fn print_help(help: &clap::Error) -> Result<ExitCode, Failure> {
+    let text = help.render();
+    output::print(if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {

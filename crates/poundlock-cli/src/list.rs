@@ -2,6 +2,7 @@
 
 use crate::args::ListArgs;
 use crate::failure::Failure;
+use crate::output;
 use crate::provenance::Provenance;
 use crate::text_table;
 use comfy_table::Table;
@@ -66,10 +67,10 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     if args.json {
         let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
         let listing = Listing { schema: "poundlock.list/1", provenance, locks, rwlocks };
-        println!("{}", serde_json::to_string_pretty(&listing).map_err(Failure::ours)?);
+        output::print(output::json(&listing)?)?;
     } else {
         let [mutual, rw] = [table(&locks, &ATOMICS), table(&rwlocks, &RW_ATOMICS)];
-        println!("{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}");
+        output::print(format!("{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

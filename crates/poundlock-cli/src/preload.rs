@@ -1,7 +1,7 @@
 //! The preload library: where it is, and the environment that makes a program load it.
 
 use crate::args::OtherLocksArgs;
-use crate::elf::Elf;
+use crate::elf::{Elf, Head};
 use crate::failure::{Failure, reason};
 use crate::spec::Choice;
 use std::ffi::{OsStr, OsString};
@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = "libpoundlock-preload.so";
 
-/// The preload library, found and read.
+/// The preload library, found.
 #[derive(Debug)]
 pub struct Library {
     pub path: PathBuf,
-    pub elf: Elf,
 }
 
 impl Library {
@@ -24,15 +23,20 @@ impl Library {
             Some(path) => path.canonicalize().map_err(|error| unusable(path, &reason(&error)))?,
             None => search()?,
         };
-        let elf = Elf::read(&path).map_err(|why| unusable(&path, &why))?;
-        if elf.machine != own_machine() {
-            return Err(unusable(&path, &format!("it is {}, this machine is {}", elf.machine, own_machine())));
+        let Head { machine, .. } = Elf::head(&path).map_err(|why| unusable(&path, &why))?;
+        if machine != own_machine() {
+            return Err(unusable(&path, &format!("it is {machine}, this machine is {}", own_machine())));
         }
         // ld.so has no way to quote its separators.
         if path.as_os_str().as_bytes().iter().any(is_separator) {
             return Err(unusable(&path, "the loader takes no blank or colon in its path"));
         }
-        Ok(Library { path, elf })
+        Ok(Library { path })
+    }
+
+    /// All of it, read.
+    pub fn elf(&self) -> Result<Elf, Failure> {
+        Elf::read(&self.path).map_err(|why| unusable(&self.path, &why))
     }
 }
 

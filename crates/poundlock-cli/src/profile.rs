@@ -2,7 +2,7 @@
 
 use crate::args::{ProfileArgs, SourceArgs};
 use crate::failure::Failure;
-use crate::output::replace;
+use crate::output::{Page, note, write};
 use crate::stat::table::time;
 use crate::stats::source::Source;
 use crate::stats::{Names, Process, folded};
@@ -61,21 +61,23 @@ impl Profile {
 
 /// Draws the stacks of a program's waiters and holders.
 pub fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
+    Page::beside([&Some(args.output.clone()), &args.folded])?;
     let profile = Profile::get(&args.source)?;
     let mut heaviest: Vec<(&String, &u64)> = profile.lines.iter().collect();
     heaviest.sort_by_key(|(_, weight)| std::cmp::Reverse(**weight));
     for (line, weight) in heaviest.into_iter().take(args.rows) {
-        eprintln!("{:>10}  {}", time(Some(*weight as f64 * 1e3)), line.replace(';', " > "));
+        let line = line.replace(';', " > ");
+        Page::Stderr.show(format_args!("{:>10}  {line}", time(Some(*weight as f64 * 1e3))))?;
     }
     if let Some(file) = &args.folded {
-        replace(file, &(profile.folded().join("\n") + "\n"))?;
+        write(file, profile.folded().join("\n") + "\n")?;
     }
     match profile.flame_graph()? {
         Some(svg) => {
-            replace(&args.output, &svg)?;
-            eprintln!("poundlock: the flame graph is in {}", args.output.display());
+            write(&args.output, svg)?;
+            note(format_args!("the flame graph is in {}", args.output.display()));
         }
-        None => eprintln!("poundlock: nobody waited for a lock: there is nothing to draw"),
+        None => note("nobody waited for a lock: there is nothing to draw"),
     }
     Ok(ExitCode::from(profile.source.exit_code()))
 }

@@ -2,8 +2,10 @@
 
 use crate::args::RouteArgs;
 use crate::failure::Failure;
+use crate::output::{Page, is_stdout};
 use crate::provenance::Provenance;
 use crate::{output, topo};
+use poundlock_topology::input;
 use poundlock_topology::machine::Machine;
 use poundlock_topology::matrix::Matrix;
 use poundlock_topology::tour::{Effort, Tour, shortest};
@@ -52,7 +54,7 @@ fn in_use(args: &RouteArgs) -> Result<(), Failure> {
 }
 
 fn from_matrix(args: &RouteArgs, file: &Path) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| output::unreadable(file, &error))?;
+    let text = input::text(file).map_err(|error| output::unreadable(file, &error))?;
     let wrong = |error| Failure::ours(format!("'{}': {error}", file.display()));
     let mut matrix = Matrix::parse(&text).map_err(wrong)?;
     if let Some(list) = &args.cpus {
@@ -100,18 +102,18 @@ fn print(
     saved: Option<&Path>,
     line: &str,
 ) -> Result<(), Failure> {
+    let page = if saved.is_some_and(is_stdout) { Page::Stderr } else { Page::Stdout };
     if args.json {
         let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
         let document = Document { schema: "poundlock.route/1", provenance, file, route: order, tour, saved };
-        println!("{}", serde_json::to_string_pretty(&document).map_err(Failure::ours)?);
-        return Ok(());
+        return page.show(output::json(&document)?.trim_end());
     }
-    println!("{line}");
-    println!("{}", order.iter().map(usize::to_string).collect::<Vec<_>>().join(" "));
-    if let Some(file) = saved {
-        println!("saved in '{}'", file.display());
+    page.show(line)?;
+    page.show(order.iter().map(usize::to_string).collect::<Vec<_>>().join(" "))?;
+    match saved {
+        Some(file) if !is_stdout(file) => page.show(format_args!("saved in '{}'", file.display())),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The file to save in: `chosen`, or the user's own, for which the matrix must be of this machine.
@@ -133,10 +135,11 @@ fn place(chosen: Option<&Path>, matrix: &Matrix) -> Result<PathBuf, Failure> {
 
 fn save(file: &Path, order: &[usize], matrix: &Matrix, machine: &str, length: f64) -> Result<(), Failure> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| output::unwritable(file, &error))?;
+        // If that fails, writing does, and reports it.
+        let _ = std::fs::create_dir_all(folder);
     }
     let route = saved::Route { cpus: order, present: &matrix.present, machine, length };
-    output::replace(file, &saved::text(&route))
+    output::write(file, saved::text(&route))
 }
 
 /// The processor that the measurements are of, if they say so.

@@ -1,10 +1,10 @@
 //! `poundlock run`: becomes the program, with its locks replaced.
 
-use crate::args::RunArgs;
-use crate::elf;
+use crate::args::{OtherLocksArgs, RunArgs};
 use crate::failure::Failure;
+use crate::inherited;
+use crate::obstacle;
 use crate::preload::{self, Changes, Library};
-use crate::program;
 use crate::spec::{self, Choice};
 use crate::stats::source;
 use std::collections::BTreeMap;
@@ -23,32 +23,24 @@ pub fn run(args: &RunArgs) -> Failure {
 fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     spec::check_others(&args.others)?;
+    if choice == Choice::Native && args.stats.is_some() {
+        return Err(Failure::ours("native locks are not observed: name another with --lock"));
+    }
     let library = match choice {
         Choice::Native => None,
         Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
     };
-    if library.is_some() {
-        say_if_static(&args.program[0]);
+    if library.is_some() && obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful()) {
+        return Ok(preload::changes(&Choice::Native, &OtherLocksArgs::default(), None));
     }
     let mut changes = preload::changes(&choice, &args.others, library.as_ref());
     if let Some(folder) = &args.stats {
-        if choice == Choice::Native {
-            return Err(Failure::ours("native locks are not observed: name another with --lock"));
-        }
         changes.push(("POUNDLOCK_STATS", Some(source::folder_or_default(folder.as_deref())?)));
     }
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }
     Ok(changes)
-}
-
-/// A program without a loader runs as well as ever, but not under our locks.
-fn say_if_static(program: &OsStr) {
-    if program::find(program).is_ok_and(|path| elf::is_static(&path)) {
-        let name = program.to_string_lossy();
-        eprintln!("poundlock: '{name}' is statically linked: it runs with its own locks");
-    }
 }
 
 /// Becomes `program`. Unlike [`std::os::unix::process::CommandExt::exec`] it leaves the signal mask as it was found.
@@ -67,6 +59,7 @@ fn exec(program: &[OsString], changes: Changes) -> Failure {
     });
     let arguments: Vec<CString> = program.iter().cloned().map(c_string).collect();
     let variables: Vec<CString> = variables.map(c_string).collect();
+    inherited::close_on_exec();
     let Err(error) = nix::unistd::execvpe(&arguments[0], &arguments, &variables);
     Failure::of_program(&program[0], &io::Error::from(error))
 }

@@ -2,6 +2,8 @@
 
 use crate::failure::Failure;
 use crate::measure::End;
+use crate::output::{Page, note};
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -62,11 +64,9 @@ pub fn tail(output: &[u8]) -> String {
 
 /// Says what failed, and what the run said last.
 pub fn complain(what: &str, outcome: &Outcome, output_tail: Option<&str>) {
-    eprintln!("poundlock: {what}: {}", outcome.describe());
     let lines: Vec<&str> = output_tail.unwrap_or_default().lines().collect();
-    for line in &lines[lines.len().saturating_sub(3)..] {
-        eprintln!("  | {line}");
-    }
+    let last: String = lines[lines.len().saturating_sub(3)..].iter().map(|line| format!("\n  | {line}")).collect();
+    note(format_args!("{what}: {}{last}", outcome.describe()));
 }
 
 /// The median of figures, and their range.
@@ -121,6 +121,27 @@ fn catch() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     Ok(interrupted)
+}
+
+/// How a command reports its progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressForm {
+    /// A bar on a terminal, else nothing.
+    Auto,
+    /// A line for each run, also where stderr is a file or a pipe.
+    Lines,
+}
+
+/// Reports on stderr, in `form`, that the run `what` begins. `bar` counts the runs that have ended.
+pub fn announce(bar: &ProgressBar, form: ProgressForm, what: String) {
+    match form {
+        ProgressForm::Auto => bar.set_message(what),
+        ProgressForm::Lines => {
+            let (run, all) = (bar.position() + 1, bar.length().unwrap_or_default());
+            // Progress that cannot be shown is no reason to stop.
+            let _ = bar.suspend(|| Page::Stderr.show(format_args!("  run {run} of {all}: {what}")));
+        }
+    }
 }
 
 /// Shows how many of the runs are done. On a terminal only.

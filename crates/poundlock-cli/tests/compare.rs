@@ -130,6 +130,20 @@ fn a_failed_run_is_shown_and_the_others_count() {
 }
 
 #[test]
+fn progress_is_a_line_for_each_run_if_asked_for() {
+    let run = |options: &[&str]| {
+        stderr(&output(poundlock(["compare", "-l", "mcs", "-n", "2"]).args(options).args(["--", "true"])))
+    };
+    let lines = run(&["--progress", "lines"]);
+    let want = ["native, repeat 1", "mcs, repeat 1", "mcs, repeat 2", "native, repeat 2"]
+        .iter()
+        .zip(1..)
+        .fold(String::new(), |text, (what, run)| text + &format!("  run {run} of 4: {what}\n"));
+    assert_eq!(lines, want);
+    assert_eq!(run(&[]), "", "stderr is no terminal");
+}
+
+#[test]
 fn a_run_that_hangs_is_killed() {
     let (status, comparison) = compare(&["-l", "mcs", "-n", "1", "--timeout", "0.3"], "sleep 1000");
     assert_eq!(status, Some(1));

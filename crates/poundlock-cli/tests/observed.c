@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,12 +110,13 @@ static void counts(void)
 
 /* ---- The rest ---- */
 
-static void forked(void)
+/* @raw: as by _Fork(), of which no handler is told. */
+static void forked(bool raw)
 {
 	pid_t child;
 
 	lock_often(&table, 20);
-	child = fork();
+	child = raw ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
 	if (!child) {
 		lock_often(&table, 10);
 		_exit(0);
@@ -138,6 +141,25 @@ static void many(void)
 	hold_until_it_sleeps(&thread);
 	pthread_join(thread, NULL);
 	free(mutexes);
+}
+
+static void rarely(void)
+{
+	for (int i = 0; i < 10; i++) {
+		pthread_mutex_lock(&table);
+		usleep(2000);
+		pthread_mutex_unlock(&table);
+	}
+}
+
+/* Plain C names that are types in C++'s mangling. */
+pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, i = PTHREAD_MUTEX_INITIALIZER, St = PTHREAD_MUTEX_INITIALIZER;
+
+static void named(void)
+{
+	lock_often(&m, 3);
+	lock_often(&i, 2);
+	lock_often(&St, 1);
 }
 
 static atomic_bool ending;
@@ -171,14 +193,20 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "counts"))
 		counts();
 	else if (!strcmp(what, "forked"))
-		forked();
+		forked(false);
+	else if (!strcmp(what, "forked_raw"))
+		forked(true);
 	else if (!strcmp(what, "killed"))
 		killed();
 	else if (!strcmp(what, "many"))
 		many();
+	else if (!strcmp(what, "rarely"))
+		rarely();
+	else if (!strcmp(what, "named"))
+		named();
 	else if (!strcmp(what, "live"))
 		live();
 	else
 		return 2;
-	return strcmp(what, "forked") ? 0 : 5;
+	return strncmp(what, "forked", 6) ? 0 : 5;
 }

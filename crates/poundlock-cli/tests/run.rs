@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{assert_refused, compile, output, poundlock, preload, scratch, stderr, stdout};
+use common::{assert_refused, compile, executable, output, poundlock, preload, scratch, stderr, stdout};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -165,6 +165,108 @@ fn the_spin_lock_is_in_use() {
         let output = output(&mut poundlock(["run", "-v", "--spinlock", spec, "--", "true"]));
         assert!(stderr(&output).contains(&format!("spinlock={name} ")), "{}", stderr(&output));
     }
+}
+
+/// A program that the library would break runs with its own locks: nothing of ours is in its environment.
+#[test]
+fn a_program_of_another_libc_or_machine_runs_natively() {
+    let directory = scratch();
+    let (musl, script) = (directory.path().join("musl"), directory.path().join("script"));
+    let source = directory.path().join("musl.c");
+    std::fs::write(&source, PRINTS_ENVIRONMENT).expect("a file");
+    let built = output(Command::new("musl-gcc").arg("-o").arg(&musl).arg(&source));
+    assert!(built.status.success(), "{}", stderr(&built));
+    executable(&script, format!("#!{}\n", musl.display()));
+    for program in [&musl, &script] {
+        for arguments in [&["run", "-v", "--stats"][..], &["run"], &["stat"], &["profile", "-o", "/dev/null"]] {
+            let output = output(poundlock(arguments).arg("--").arg(program));
+            assert_eq!(output.status.code(), Some(7), "{arguments:?}: {}", stderr(&output));
+            assert_eq!(stdout(&output), "LD_PRELOAD=(null) POUNDLOCK_LOCK=(null)\n", "{arguments:?}");
+            let error = stderr(&output);
+            let line = error.lines().next().unwrap_or_default();
+            assert!(line.contains("musl") && line.contains("its own locks"), "{arguments:?}: {error}");
+            assert!(arguments[0] != "run" || error.lines().count() == 1, "{arguments:?}: {error}");
+        }
+    }
+    let compare = output(poundlock(["compare", "-n", "1", "-l", "mcs", "--"]).arg(&musl));
+    assert_eq!(compare.status.code(), Some(125), "{}", stderr(&compare));
+    assert!(stderr(&compare).contains("musl") && stderr(&compare).contains("nothing to compare"));
+}
+
+const PRINTS_ENVIRONMENT: &str = "
+#include <stdio.h>
+#include <stdlib.h>
+static const char *get(const char *name) { const char *value = getenv(name); return value ? value : \"(null)\"; }
+int main(void) { printf(\"LD_PRELOAD=%s POUNDLOCK_LOCK=%s\\n\", get(\"LD_PRELOAD\"), get(\"POUNDLOCK_LOCK\")); return 7; }
+";
+
+/// The answer is in a program's header, and it need not be one that this machine runs.
+#[test]
+fn a_program_of_32_bits_is_told_of() {
+    let directory = scratch();
+    let program = directory.path().join("program");
+    compile("int main(void) { return 0; }", &[], &program);
+    let mut content = std::fs::read(&program).expect("it was compiled");
+    // The first 52 bytes as those of a 32-bit file for i386, without segments.
+    content[4] = 1;
+    content[18..20].copy_from_slice(&3u16.to_le_bytes());
+    content[28..32].fill(0);
+    content[42..46].copy_from_slice(&[32, 0, 0, 0]);
+    executable(&program, content);
+    let output = output(poundlock(["run", "--"]).arg(&program));
+    assert!(stderr(&output).contains("is a 32-bit I386 program"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_privileged_program_is_told_of() {
+    let directory = scratch();
+    let program = directory.path().join("program");
+    compile("int main(void) { return 7; }", &[], &program);
+    if !nix::unistd::getuid().is_root() {
+        // Only root can make a program another user's; this one is root's everywhere.
+        let output = output(&mut poundlock(["run", "--", "su", "--version"]));
+        return assert!(stderr(&output).contains("set-user-id"), "{}", stderr(&output));
+    }
+    std::os::unix::fs::chown(&program, Some(65534), None).expect("root may");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).expect("root may");
+    let output = output(poundlock(["run", "--"]).arg(&program));
+    assert_eq!(output.status.code(), Some(7));
+    assert!(stderr(&output).contains("set-user-id") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
+}
+
+/// What `run` costs, in counts that do not depend on the machine's speed: the program inherits the process with them.
+#[test]
+fn run_reads_next_to_nothing_before_the_program() {
+    let counts = |command: &mut Command| -> [u64; 2] {
+        let text = stdout(&output(command));
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+        };
+        [of("rchar:"), of("syscr:")]
+    };
+    let [bytes, calls] = counts(&mut poundlock(["run", "--", "cat", "/proc/self/io"]));
+    let [bare_bytes, bare_calls] = counts(Command::new("cat").arg("/proc/self/io").env("LD_PRELOAD", preload()));
+    assert!(bytes - bare_bytes < 64 << 10, "{} bytes are read", bytes - bare_bytes);
+    assert!(calls - bare_calls < 60, "there are {} reads", calls - bare_calls);
+}
+
+/// The library's own start: it reads which CPUs share a cache, some lines for each group of them, and touches few pages.
+#[test]
+fn the_librarys_start_reads_a_line_for_a_cache() {
+    let io = |command: &mut Command| {
+        let text = stdout(&output(command.args(["/proc/self/io", "/proc/self/stat"])));
+        let reads = text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok()).expect("a count");
+        let fields: Vec<&str> =
+            text.lines().last().and_then(|line| line.rsplit(") ").next()).expect("stat").split(' ').collect();
+        (reads, fields[7].parse::<u64>().expect("page faults"))
+    };
+    let (bare_reads, bare_faults) = io(Command::new("cat").env_remove("LD_PRELOAD"));
+    let (reads, faults) = io(Command::new("cat").env("LD_PRELOAD", preload()));
+    // SAFETY: asks for a number.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.unsigned_abs();
+    assert!(reads - bare_reads < 8 + 8 * cpus, "{reads} reads, {bare_reads} without the library, on {cpus} CPUs");
+    assert!(faults < bare_faults + 100, "{faults} page faults, {bare_faults} without the library");
 }
 
 #[test]

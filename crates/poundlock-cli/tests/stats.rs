@@ -96,12 +96,18 @@ fn what_was_done_is_counted_exactly() {
 
 #[test]
 fn every_process_has_its_own_counts_and_the_exit_status_is_the_programs() {
-    let (document, status) = Observed::make().stat("cna", "forked");
-    assert_eq!(status, Some(5));
-    let mut taken: Vec<_> = document["processes"].as_array().expect("processes").iter().collect();
-    taken.sort_by_key(|process| row(process, "table", "mutex")["acquisitions"].as_u64());
-    let taken: Vec<_> = taken.into_iter().map(|process| &row(process, "table", "mutex")["acquisitions"]).collect();
-    assert_eq!(taken, [10, 20]);
+    let observed = Observed::make();
+    for (lock, how) in
+        [("cna", "forked"), ("cna", "forked_raw"), ("shfl_mutex", "forked"), ("shfl_mutex", "forked_raw")]
+    {
+        let (document, status) = observed.stat(lock, how);
+        assert_eq!(status, Some(5));
+        let processes = document["processes"].as_array().expect("processes");
+        let mut taken: Vec<_> =
+            processes.iter().map(|process| row(process, "table", "mutex")["acquisitions"].as_u64()).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [Some(10), Some(20)], "{how} under {lock}");
+    }
 }
 
 #[test]
@@ -122,6 +128,125 @@ fn of_a_hundred_thousand_locks_nothing_is_lost_and_what_was_waited_for_has_a_row
     assert!(process["locks_unobserved"].as_u64() > Some(0));
     assert!(row(process, "(others)", "others")["acquisitions"].as_u64() > Some(0));
     assert_eq!(row(process, "table", "mutex")["contended"], 1);
+}
+
+#[test]
+fn a_lock_that_is_taken_rarely_is_timed_each_time() {
+    let (document, _) = Observed::make().stat("shfl_mutex", "rarely");
+    let table = row(&document["processes"][0], "table", "mutex");
+    assert_eq!((&table["acquisitions"], &table["holds_timed"]), (&10.into(), &10.into()), "{table}");
+    assert!(table["hold_mean_ns"].as_f64() >= Some(2e6), "{table}");
+}
+
+#[test]
+fn c_names_are_not_demangled() {
+    let (document, _) = Observed::make().stat("shfl_mutex", "named");
+    for (name, taken) in [("m", 3), ("i", 2), ("St", 1)] {
+        assert_eq!(row(&document["processes"][0], name, "mutex")["acquisitions"], taken);
+    }
+}
+
+/// The program runs on without statistics where its files may not have the size of ours.
+#[test]
+fn a_limit_on_the_size_of_files_does_not_end_the_program() {
+    let observed = Observed::make();
+    let folder = scratch();
+    let script = format!("ulimit -f 8; trap '' XFSZ; trap - XFSZ; exec {} counts", observed.program.display());
+    let mut command = poundlock(["run"]);
+    command.arg(format!("--stats={}", folder.path().display()));
+    let output = output(command.args(["--", "sh", "-c", &script]).env("POUNDLOCK_LOCK", "shfl_mutex"));
+    assert_eq!(output.status.code(), Some(0), "{:?}: {}", output.status, stderr(&output));
+    let lines: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+    assert!(lines.len() == 1 && lines[0].contains("File too large"), "{lines:?}");
+    let left = std::fs::read_dir(folder.path()).expect("a folder").flatten().collect::<Vec<_>>();
+    assert!(left.iter().all(|file| file.metadata().is_ok_and(|file| file.len() > 8192)), "{left:?}");
+}
+
+/// What stands in the way of a file of statistics, or in it, is an error in a line.
+#[test]
+fn a_file_of_statistics_may_be_anything() {
+    let folder = scratch();
+    let path = |name: &str| folder.path().join(name);
+    let refuse = |file: &Path, why: &str| {
+        assert_refused(poundlock(["stat", "--file"]).arg(file), 125, &[&file.display().to_string(), why]);
+    };
+    let fifo = path("poundlock.1.0.stats");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    refuse(&fifo, "not a regular file");
+    refuse(Path::new("/dev/zero"), "not a regular file");
+    // Five arrays of 4 Gi items of 1 MiB each; then such as are not in the file, and such as are larger than it.
+    for (bytes, count) in [(1u32 << 20, u32::MAX), (4096, 16), (128, 1 << 20), (0, 1), (1, 8)] {
+        let mut content = vec![0; 8192];
+        content[..16].copy_from_slice(b"poundlock stats\0");
+        content[16..20].copy_from_slice(&1u32.to_ne_bytes());
+        for area in 0..5 {
+            let header: Vec<u8> =
+                [4096u32, 0, bytes, count, count].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            content[56 + 24 * area..76 + 24 * area].copy_from_slice(&header);
+        }
+        let crafted = path("crafted");
+        std::fs::write(&crafted, &content).expect("a file");
+        refuse(&crafted, "is not a whole file of statistics");
+    }
+    // A folder that others write to: what is no file of ours is skipped.
+    let all = output(poundlock(["stat", "--json", "-", "--file"]).arg(folder.path()));
+    let document: Value =
+        serde_json::from_str(&stdout(&all)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&all)));
+    assert_eq!(document["processes"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn texts_that_do_not_end_are_refused() {
+    for arguments in [
+        &["route", "--matrix", "/dev/zero"][..],
+        &["bench", "file", "/dev/zero"],
+        &["sim", "run", "-t", "2", "-l", "mcs", "-m", "/dev/zero", "-w", "cna-map"],
+        &["sim", "figure", "/dev/zero"],
+    ] {
+        assert_refused(&mut poundlock(arguments), 125, &["/dev/zero", "larger than"]);
+    }
+}
+
+/// Where the build has put libpoundlock, by the preload library's place.
+fn built() -> PathBuf {
+    common::preload().ancestors().nth(2).expect("build/preload").to_path_buf()
+}
+
+/// Locks of the program's own use of poundlock.h, linked against the library and with it.
+#[test]
+fn locks_of_our_own_interface_are_counted() {
+    let directory = scratch();
+    let (library, root) = (built(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let include = format!("-I{}", root.join("lib").display());
+    let (place, path) = (format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display()));
+    let archive = library.join("libpoundlock.a").display().to_string();
+    for linked in [&[place.as_str(), "-lpoundlock", &path][..], &["-Wl,--no-as-needed", &archive]] {
+        let program = directory.path().join("program");
+        // The archive comes after what needs it.
+        compile(include_str!("api.c"), &[&[include.as_str(), "-pthread"], linked].concat(), &program);
+        let output = output(poundlock(["stat", "--json", "-", "--"]).arg(&program));
+        let json = serde_json::from_str::<Value>(&stdout(&output));
+        let document = json.unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+        assert_eq!(output.status.code(), Some(0), "{linked:?}: {}", stderr(&output));
+        let process = &document["processes"][0];
+        for (name, side, acquisitions, contended) in [
+            ("by_name", "mutex", 100, 0),
+            ("of_zeroes", "readers", 20, 0),
+            ("of_zeroes", "writers", 7, 0),
+            ("rw_by_name", "readers", 20, 0),
+            ("rw_by_name", "writers", 7, 0),
+            ("waited_for", "mutex", 1, 1),
+        ] {
+            let row = row(process, name, side);
+            let counts = (&row["acquisitions"], &row["contended"], &row["api"]);
+            assert_eq!(counts, (&acquisitions.into(), &contended.into(), &true.into()), "{row} of {linked:?}");
+        }
+        assert_eq!(row(process, "by_name", "mutex")["trylock_failures"], 100);
+        let doctor = common::output(poundlock(["doctor"]).arg(&program));
+        assert_eq!(doctor.status.code(), Some(1), "{}", stdout(&doctor));
+        assert!(stdout(&doctor).contains("uses Poundlock's own locks"), "{}", stdout(&doctor));
+        assert!(stdout(&doctor).contains("Poundlock's own already"), "{}", stdout(&doctor));
+    }
 }
 
 #[test]

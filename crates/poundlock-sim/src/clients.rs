@@ -36,7 +36,7 @@ struct Definition {
 }
 
 /// `CHECK_CLIENT_FORKS`.
-const FORKS: u32 = 4;
+const FORKS: u32 = 2;
 
 /// `struct sim_clients`.
 #[repr(C)]

@@ -31,7 +31,8 @@ const TURNS: Time = 2;
 /// `enum w_how`.
 const W_SPIN: u32 = 0;
 const W_YIELD: u32 = 1;
-const W_POLITE: u32 = 3;
+const W_TURN: u32 = 2;
+const W_POLITE: u32 = 4;
 
 /// What `world/user` has as SPIN_NANOSECONDS and W_SPIN_PARTS; and as W_SPINS_WHOLE, where it has 256 (see [`Luck`]).
 const SPIN_NANOSECONDS: f64 = 5000.0;
@@ -1022,7 +1023,7 @@ impl Engine {
         self.wait_end(true);
         match wait.how {
             W_SPIN => self.spin(deadline),
-            W_YIELD => self.yield_cpu(),
+            W_YIELD | W_TURN => self.yield_cpu(),
             _ => return false,
         }
         self.now < deadline

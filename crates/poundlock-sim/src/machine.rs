@@ -6,6 +6,7 @@
 
 use crate::memory::{MOST_CORES, MOST_DOMAINS};
 use crate::table;
+use poundlock_topology::{MOST_CPUS, input};
 use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
@@ -255,10 +256,9 @@ impl Machine {
     /// Reads a machine's file; a matrix is looked for beside it.
     pub fn read(path: &Path) -> Result<Machine, SimError> {
         let named = |wrong: &dyn fmt::Display| SimError(format!("'{}': {wrong}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|wrong| named(&wrong))?;
+        let text = input::text(path).map_err(|wrong| named(&wrong))?;
         let beside = path.parent().unwrap_or(Path::new("."));
-        let matrix =
-            |name: &str| std::fs::read_to_string(beside.join(name)).map_err(|wrong| format!("'{name}': {wrong}"));
+        let matrix = |name: &str| input::text(&beside.join(name)).map_err(|wrong| format!("'{name}': {wrong}"));
         Machine::from_toml(&text, matrix).map_err(|wrong| named(&wrong))
     }
 
@@ -284,6 +284,9 @@ impl Machine {
         let count = table.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
         if count < 2 {
             return error("a machine needs the latencies between at least two CPUs");
+        }
+        if count > MOST_CPUS {
+            return error(format!("has {count} CPUs; the model has room for {MOST_CPUS}"));
         }
         let published = parse_matrix(table, count).map_err(SimError)?;
         let (cpus, cores) = table::lay_out(&published, count)?;
@@ -669,7 +672,7 @@ fn parse_matrix(text: &str, count: usize) -> Result<Vec<f32>, String> {
     for (i, row) in rows.iter().enumerate() {
         for (j, field) in row.split(',').enumerate().filter(|(j, field)| *j != i && !field.trim().is_empty()) {
             let value: f32 = field.trim().parse().map_err(|_| format!("row {}: '{field}' is not a number", i + 1))?;
-            if j >= count || !(value > 0.0 && value < 1e6) {
+            if j >= count || !(0.01..1e6).contains(&value) {
                 return Err(format!("row {}, column {}: {value} is not a latency in ns", i + 1, j + 1));
             }
             table[i * count + j] = value;

@@ -17,8 +17,7 @@ pub struct pound_mutex_t {
     pub embedder: u32,
     pound_state: u32,
     pound_generation: u32,
-    /// The embedder's too.
-    pub embedder2: u32,
+    pound_spinner: u32,
 }
 
 /// An unlocked mutex.
@@ -28,7 +27,7 @@ pub const POUND_MUTEX_INIT: pound_mutex_t = pound_mutex_t {
     embedder: 0,
     pound_state: 0,
     pound_generation: 0,
-    embedder2: 0,
+    pound_spinner: 0,
 };
 
 /// Any lock by name. To be initialised by [`pound_lock_init`].
@@ -90,7 +89,12 @@ pub struct pound_policy {
     pub context: *mut c_void,
 }
 
+// build.rs asserts that these structures are laid out as the C compiler lays them out.
+include!(concat!(env!("OUT_DIR"), "/layout.rs"));
+
 unsafe extern "C" {
+    /// The contended part of [`pound_mutex_trylock`], which last saw the state `seen`.
+    pub fn pound_mutex_trylock_slow(mutex: *mut pound_mutex_t, seen: u32) -> bool;
     /// The contended part of [`pound_mutex_lock`].
     pub fn pound_mutex_lock_slow(mutex: *mut pound_mutex_t);
     /// The contended part of [`pound_mutex_unlock`].
@@ -100,6 +104,8 @@ unsafe extern "C" {
 
     /// Makes an unlocked lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
     pub fn pound_lock_init(lock: *mut pound_lock_t, spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
+    /// Returns what [`pound_lock_init`] would, and sets nothing.
+    pub fn pound_lock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
     /// Gives back what a lock that nobody uses has outside its own memory.
     pub fn pound_lock_destroy(lock: *mut pound_lock_t);
     /// Takes the lock.
@@ -126,14 +132,16 @@ unsafe extern "C" {
     /// Makes an unlocked readers-writer lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
     pub fn pound_rwlock_init(lock: *mut pound_rwlock_t, spec: *const c_char, error: *mut c_char, size: size_t)
     -> c_int;
-    /// Enters as a reader.
-    pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t);
+    /// Returns what [`pound_rwlock_init`] would, and sets nothing.
+    pub fn pound_rwlock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
+    /// Enters as a reader; 0, or EAGAIN if there are too many.
+    pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t) -> c_int;
     /// Enters as a reader if that needs no waiting.
     pub fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool;
     /// Enters as a reader; gives up at an absolute deadline on a clock.
     pub fn pound_rwlock_timedrdlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
-    /// Enters as a reader that may be one already.
-    pub fn pound_rwlock_rdlock_again(lock: *mut pound_rwlock_t);
+    /// Enters as a reader that may be one already; 0, or EAGAIN if there are too many.
+    pub fn pound_rwlock_rdlock_again(lock: *mut pound_rwlock_t) -> c_int;
     /// Enters as a reader that may be one already, if that needs no waiting.
     pub fn pound_rwlock_tryrdlock_again(lock: *mut pound_rwlock_t) -> bool;
     /// Leaves as a reader.
@@ -169,7 +177,7 @@ unsafe extern "C" {
 /// The state of a mutex that is held and has nothing to do on release; its one bit is set in every state with a holder.
 const LOCKED: u32 = 1;
 
-/// The mutex's word, which the header's inline functions access in the same two ways.
+/// The mutex's word, which the header's inline functions access in the same ways.
 ///
 /// # Safety
 /// `mutex` points to a valid mutex for the lifetime of the result.
@@ -186,7 +194,12 @@ unsafe fn state<'a>(mutex: *mut pound_mutex_t) -> &'a AtomicU32 {
 #[inline]
 pub unsafe fn pound_mutex_trylock(mutex: *mut pound_mutex_t) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { state(mutex) }.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    unsafe {
+        match state(mutex).compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(seen) => pound_mutex_trylock_slow(mutex, seen),
+        }
+    }
 }
 
 /// Whether somebody holds the mutex, at the moment of asking.
@@ -207,7 +220,7 @@ pub unsafe fn pound_mutex_is_locked(mutex: *mut pound_mutex_t) -> bool {
 pub unsafe fn pound_mutex_lock(mutex: *mut pound_mutex_t) {
     // SAFETY: as the caller promises.
     unsafe {
-        if !pound_mutex_trylock(mutex) {
+        if state(mutex).compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_err() {
             pound_mutex_lock_slow(mutex);
         }
     }
@@ -230,26 +243,61 @@ pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::mem::{align_of, offset_of, size_of};
 
     unsafe extern "C" {
-        static poundlock_sys_layout: [size_t; 9];
+        fn poundlock_sys_trylock(mutex: *mut pound_mutex_t) -> bool;
+        fn poundlock_sys_lock(mutex: *mut pound_mutex_t);
+        fn poundlock_sys_unlock(mutex: *mut pound_mutex_t);
     }
 
+    const PARKED: u32 = 2;
+    const CLOSED: u32 = 8;
+
+    /// All that a mutex without waiters is, by its state and the fork generation that it was last used in.
+    fn mutex(state: u32, generation: u32) -> pound_mutex_t {
+        pound_mutex_t { pound_state: state, pound_generation: generation, embedder: 7, ..POUND_MUTEX_INIT }
+    }
+
+    fn parts(mutex: &pound_mutex_t) -> (bool, bool, [u32; 4]) {
+        let numbers = [mutex.embedder, mutex.pound_state, mutex.pound_generation, mutex.pound_spinner];
+        (mutex.pound_tail.is_null(), mutex.pound_heir.is_null(), numbers)
+    }
+
+    /// What a function returns for a mutex, and leaves there; the header's and ours must be the same.
+    fn both<R: PartialEq + std::fmt::Debug>(
+        begin: (u32, u32),
+        header: unsafe extern "C" fn(*mut pound_mutex_t) -> R,
+        ours: unsafe fn(*mut pound_mutex_t) -> R,
+    ) -> (R, u32) {
+        let (mut one, mut other) = (mutex(begin.0, begin.1), mutex(begin.0, begin.1));
+        // SAFETY: both are valid, and nobody else has them.
+        let (expected, result) = unsafe { (header(&mut one), ours(&mut other)) };
+        assert_eq!((&expected, parts(&one)), (&result, parts(&other)), "from {begin:?}");
+        (result, other.pound_state)
+    }
+
+    /// The generation of another process: what a lock has whose waiters a fork did not copy.
+    const PARENT: u32 = 98;
+
     #[test]
-    fn structures_are_laid_out_as_in_the_header() {
-        let here = [
-            size_of::<pound_mutex_t>(),
-            align_of::<pound_mutex_t>(),
-            offset_of!(pound_mutex_t, pound_state),
-            size_of::<pound_lock_t>(),
-            align_of::<pound_lock_t>(),
-            size_of::<pound_rwlock_t>(),
-            align_of::<pound_rwlock_t>(),
-            size_of::<pound_lock_info>(),
-            offset_of!(pound_lock_info, atomics_reading),
-        ];
-        // SAFETY: layout.c defines it with this type and number of elements, and nothing writes to it.
-        assert_eq!(here, unsafe { poundlock_sys_layout });
+    fn inline_functions_do_what_the_headers_do() {
+        let trylock = |state, generation| both((state, generation), poundlock_sys_trylock, pound_mutex_trylock);
+        assert_eq!(trylock(0, 0), (true, LOCKED));
+        assert_eq!(trylock(0, PARENT), (true, LOCKED));
+        assert_eq!(trylock(CLOSED, 0), (false, CLOSED), "it is the first waiter's");
+        assert_eq!(trylock(CLOSED, PARENT), (true, LOCKED), "closed for a waiter that is not in this process");
+        for state in [LOCKED, LOCKED | PARKED, LOCKED | CLOSED] {
+            assert_eq!(trylock(state, 0), (false, state));
+            assert_eq!(trylock(state, PARENT), (false, state));
+        }
+        for begin in [(0, 0), (0, PARENT), (CLOSED, PARENT)] {
+            assert_eq!(both(begin, poundlock_sys_lock, pound_mutex_lock), ((), LOCKED));
+        }
+        for generation in [0, PARENT] {
+            let unlock = |state| both((state, generation), poundlock_sys_unlock, pound_mutex_unlock);
+            assert_eq!(unlock(LOCKED), ((), 0));
+            assert_eq!(unlock(LOCKED | PARKED), ((), 0));
+            assert_eq!(unlock(LOCKED | CLOSED), ((), CLOSED));
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! - [`saved`]: the file in which the library finds a route.
 
 pub mod cpus;
+pub mod input;
 pub mod latency;
 pub mod machine;
 pub mod matrix;

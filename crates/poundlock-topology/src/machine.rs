@@ -1,6 +1,6 @@
 //! Which CPUs share what, from sysfs. CPU numbers are never divided: sockets are often interleaved, and CPUs missing.
 
-use crate::{Error, cpus};
+use crate::{Error, cpus, input};
 use serde::Serialize;
 use std::path::Path;
 
@@ -65,7 +65,7 @@ impl Machine {
     pub fn read(root: &Path) -> Result<Machine, Error> {
         let folder = root.join("devices/system/cpu");
         let file = folder.join("online");
-        let online = std::fs::read_to_string(&file)
+        let online = input::text(&file)
             .map_err(|error| Error::new(format!("cannot read '{}': {}", file.display(), error.kind())))?;
         let online = cpus::parse(&online)?;
         if online.is_empty() {
@@ -157,7 +157,7 @@ fn last_level_cache(folder: &Path) -> Option<Vec<usize>> {
 }
 
 fn line(file: &Path) -> Option<String> {
-    Some(std::fs::read_to_string(file).ok()?.trim().to_owned())
+    Some(input::text(file).ok()?.trim().to_owned())
 }
 
 fn list(file: &Path) -> Option<Vec<usize>> {

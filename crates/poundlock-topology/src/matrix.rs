@@ -31,7 +31,7 @@ impl Matrix {
 
     fn parse_json(text: &str) -> Result<Matrix, Error> {
         let measurements = Measurements::parse(text)?;
-        let number = |cpu| measurements.cpus.iter().position(|&known| known == cpu);
+        let number = |cpu| measurements.cpus.binary_search(&cpu).ok();
         let mut grid = Grid::new(measurements.cpus.len());
         for pair in &measurements.pairs {
             let (Some(a), Some(b)) = (number(pair.a), number(pair.b)) else {

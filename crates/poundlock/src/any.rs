@@ -2,11 +2,11 @@
 
 use crate::{monotonic_in, until};
 use poundlock_sys::{
-    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_timedlock, pound_lock_trylock,
-    pound_lock_unlock,
+    pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_timedlock,
+    pound_lock_trylock, pound_lock_unlock,
 };
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -27,7 +27,8 @@ impl std::error::Error for SpecError {}
 
 /// Protects a `T` by the lock that a spec `NAME[,KEY=VALUE...]` names, such as `mcs,wait=spin`.
 ///
-/// Settings of one lock are shared by all locks of that name in the process.
+/// Settings, but for `wait`, are shared by all locks of that name in the process: the keys that the spec names are set for all
+/// of them.
 ///
 /// ```
 /// let lock = poundlock::AnyLock::new("ticket", vec![1])?;
@@ -52,21 +53,27 @@ unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 
-/// An unlocked lock as `spec` says.
-fn init(spec: &str) -> Result<Box<UnsafeCell<pound_lock_t>>, SpecError> {
+/// Calls a C function with `spec` and room for the one line that says what is wrong with it.
+pub(crate) fn with_spec(
+    spec: &str,
+    call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int,
+) -> Result<(), SpecError> {
     let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name has no NUL: {spec:?}")))?;
-    let mut lock = Box::new(MaybeUninit::<UnsafeCell<pound_lock_t>>::uninit());
     let mut line = [0; 256];
-    // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
-    let error = unsafe {
-        pound_lock_init(lock.as_mut_ptr().cast(), spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len())
-    };
-    if error == 0 {
-        // SAFETY: pound_lock_init succeeded.
-        return Ok(unsafe { lock.assume_init() });
+    if call(spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) == 0 {
+        return Ok(());
     }
     let line = CStr::from_bytes_until_nul(&line).unwrap_or_default();
     Err(SpecError(line.to_string_lossy().into_owned()))
+}
+
+/// An unlocked lock as `spec` says.
+fn init(spec: &str) -> Result<Box<UnsafeCell<pound_lock_t>>, SpecError> {
+    let mut lock = Box::new(MaybeUninit::<UnsafeCell<pound_lock_t>>::uninit());
+    // SAFETY: the lock is there to be written to, and so is what with_spec() gives.
+    with_spec(spec, |spec, line, size| unsafe { pound_lock_init(lock.as_mut_ptr().cast(), spec, line, size) })?;
+    // SAFETY: pound_lock_init succeeded.
+    Ok(unsafe { lock.assume_init() })
 }
 
 impl Raw {
@@ -167,10 +174,8 @@ impl<T: ?Sized> Drop for AnyLockGuard<'_, T> {
     }
 }
 
-/// Whether `spec` names a lock and settings that it has.
-///
-/// Like [`AnyLock::new`], it makes the settings those of all locks of that name in the process.
+/// Whether `spec` names a lock and settings that it has. Sets nothing.
 pub fn check_spec(spec: &str) -> Result<(), SpecError> {
-    // Never taken, it has nothing outside its memory; taking it back would be its first use, which looks for its route.
-    init(spec).map(drop)
+    // SAFETY: with_spec() gives it what it takes.
+    with_spec(spec, |spec, line, size| unsafe { pound_lock_check(spec, line, size) })
 }

@@ -1,14 +1,15 @@
 //! `pound_rwlock_t` behind `lock_api`.
 
+use crate::any::with_spec;
 use crate::{SpecError, monotonic_in, until};
 use lock_api::{GuardSend, RawRwLock as _, RawRwLockTimed};
 use poundlock_sys::{
-    POUND_RWLOCK_INIT, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdlock_again, pound_rwlock_rdunlock,
-    pound_rwlock_t, pound_rwlock_timedrdlock, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock, pound_rwlock_trywrlock,
-    pound_rwlock_wrlock, pound_rwlock_wrunlock,
+    POUND_RWLOCK_INIT, pound_rwlock_check, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdlock_again,
+    pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_timedrdlock, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock,
+    pound_rwlock_trywrlock, pound_rwlock_wrlock, pound_rwlock_wrunlock,
 };
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
 
 /// Protects a `T` that many may read or one may write. See [`RawRwLock`] and, for the methods, [`lock_api::RwLock`].
+///
+/// As with std's lock, reading panics, and a try to read fails, if there are too many readers (2^27): guards that were
+/// forgotten add up.
 ///
 /// ```
 /// static NUMBERS: poundlock::RwLock<Vec<u64>> = poundlock::RwLock::new(Vec::new());
@@ -34,7 +38,8 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
 /// An unlocked lock as `spec`, NAME\[,KEY=VALUE...\], says; see [`crate::rw_locks()`].
 ///
-/// Settings of one lock are shared by all locks of that name in the process.
+/// Settings, but for `wait`, are shared by all locks of that name in the process: the keys that the spec names are set for all
+/// of them.
 ///
 /// ```
 /// let lock = poundlock::rw_lock_by_name("fair_rw,wait=yield", 1)?;
@@ -62,31 +67,29 @@ pub fn read_again<'a, T: ?Sized>(guard: &RwLockReadGuard<'a, T>) -> RwLockReadGu
     let lock = RwLockReadGuard::rwlock(guard);
     // SAFETY: the raw lock is only entered, as a reader, and what leaves is the new guard.
     unsafe {
-        pound_rwlock_rdlock_again(lock.raw().0.get());
+        entered(pound_rwlock_rdlock_again(lock.raw().0.get()));
         lock.make_read_guard_unchecked(GuardSend::new())
     }
 }
 
-/// Whether `spec` names a readers-writer lock and settings that it has.
-///
-/// Like [`rw_lock_by_name`], it makes the settings those of all locks of that name in the process.
+/// Panics if `error` says that there are too many readers; a guard of one more must not exist.
+fn entered(error: c_int) -> bool {
+    assert_ne!(error, libc::EAGAIN, "too many readers of an RwLock");
+    error == 0
+}
+
+/// Whether `spec` names a readers-writer lock and settings that it has. Sets nothing.
 pub fn check_rw_spec(spec: &str) -> Result<(), SpecError> {
-    raw_by_name(spec).map(drop)
+    // SAFETY: with_spec() gives it what it takes.
+    with_spec(spec, |spec, line, size| unsafe { pound_rwlock_check(spec, line, size) })
 }
 
 fn raw_by_name(spec: &str) -> Result<RawRwLock, SpecError> {
-    let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name has no NUL: {spec:?}")))?;
     let mut lock = MaybeUninit::<pound_rwlock_t>::uninit();
-    let mut line = [0; 256];
-    // SAFETY: the lock and the line are there to be written to, and the spec is a C string.
-    let error =
-        unsafe { pound_rwlock_init(lock.as_mut_ptr(), spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) };
-    if error == 0 {
-        // SAFETY: pound_rwlock_init succeeded. An unlocked lock may be moved.
-        return Ok(RawRwLock(UnsafeCell::new(unsafe { lock.assume_init() })));
-    }
-    let line = CStr::from_bytes_until_nul(&line).unwrap_or_default();
-    Err(SpecError(line.to_string_lossy().into_owned()))
+    // SAFETY: the lock is there to be written to, and so is what with_spec() gives.
+    with_spec(spec, |spec, line, size| unsafe { pound_rwlock_init(lock.as_mut_ptr(), spec, line, size) })?;
+    // SAFETY: pound_rwlock_init succeeded. An unlocked lock may be moved.
+    Ok(RawRwLock(UnsafeCell::new(unsafe { lock.assume_init() })))
 }
 
 // SAFETY: the C lock is made to be used by many threads at once.
@@ -104,7 +107,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
     fn lock_shared(&self) -> GuardSend {
         // SAFETY: INIT or pound_rwlock_init made it valid, and the borrow keeps it where it is while anybody waits.
-        unsafe { pound_rwlock_rdlock(self.0.get()) }
+        entered(unsafe { pound_rwlock_rdlock(self.0.get()) });
         GuardSend::new()
     }
 
@@ -164,7 +167,7 @@ unsafe impl RawRwLockTimed for RawRwLock {
         };
         // SAFETY: as in lock_shared; the deadline is a valid timespec.
         let error = unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        (error == 0).then(GuardSend::new)
+        entered(error).then(GuardSend::new)
     }
 
     fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardSend> {
@@ -188,6 +191,7 @@ unsafe impl RawRwLockTimed for RawRwLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn readers_are_together_and_writers_alone() {
@@ -232,6 +236,41 @@ mod tests {
                 assert!(lock.try_read_for(Duration::from_millis(1)).is_none(), "{spec}: a newcomer passed the writer");
             });
             assert_eq!(*lock.read(), 1);
+        }
+    }
+
+    fn panics<T>(read: impl FnOnce() -> T) -> bool {
+        catch_unwind(AssertUnwindSafe(|| std::mem::forget(read()))).is_err()
+    }
+
+    #[test]
+    fn a_reader_too_many_is_refused() {
+        let lock = rw_lock_by_name("shfl_rw", 1).expect("it is there");
+        let reader = lock.read();
+        // Guards that are forgotten, without their making.
+        // SAFETY: the raw lock is only entered.
+        let entered = (1u32..1 << 28).take_while(|_| unsafe { pound_rwlock_rdlock(lock.raw().0.get()) } == 0).count();
+        assert_eq!(entered, (1 << 27) - 1);
+        assert!(lock.try_write().is_none(), "a writer beside readers");
+        assert!(lock.try_read().is_none());
+        assert!(panics(|| lock.read()));
+        assert!(panics(|| lock.try_read_for(Duration::from_secs(3600))));
+        assert!(panics(|| read_again(&reader)));
+        drop(reader);
+        assert!(lock.try_read().is_some());
+    }
+
+    #[test]
+    fn a_lock_is_no_heir_to_forgotten_guards() {
+        for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
+            let mut slot = rw_lock_by_name(spec, 0).expect(spec);
+            for _ in 0..10 {
+                drop(slot.read()); // BRAVO lets the next readers in without the lock under it
+                std::mem::forget(slot.read());
+                assert!(slot.try_write().is_none(), "{spec}: it is read");
+                slot = rw_lock_by_name(spec, 0).expect(spec);
+                assert!(slot.try_write().is_some(), "{spec}: another lock's reader keeps a writer out");
+            }
         }
     }
 

@@ -12,8 +12,7 @@
 	ENTRIES("levels/2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),                        \
 		ENTRIES("levels/trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),                    \
 		ENTRIES("levels/timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),                    \
-		ENTRIES("levels/freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1,        \
-			.flags = CHECK_CLIENT_FREES),                                                              \
+		ENTRIES("levels/freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1),       \
 		ENTRIES("levels/2x2", lock_2, 2, "contended handover_near", NULL, prepare, finish, .walks = 10000, \
 			.spurious = 1),                                                                            \
 		ENTRIES("levels/3x1", lock_1, 3, "handover_local handover_near batch", NULL, prepare, finish,      \

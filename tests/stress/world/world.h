@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The world of user space with the CPU given up at random before the locks' operations on shared objects, so that a
- * thread is overtaken in places where the scheduler seldom puts it.
+ * thread is overtaken in places where the scheduler seldom puts it. How it is given up is the program's: stress_give_way().
  */
 #ifndef POUNDLOCK_STRESS_WORLD_H
 #define POUNDLOCK_STRESS_WORLD_H
 
-#include <sched.h>
 #include <stdint.h>
+
+void stress_give_way(void);
 
 /* One operation in this many is preceded by a yield. */
 #define STRESS_YIELD_EVERY 32u
@@ -22,7 +23,7 @@ static inline void stress_step(void)
 	random ^= random >> 17;
 	random ^= random << 5;
 	if (random % STRESS_YIELD_EVERY == 0)
-		sched_yield();
+		stress_give_way();
 }
 
 #define W_STEP() stress_step()

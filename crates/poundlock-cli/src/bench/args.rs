@@ -4,6 +4,7 @@ use crate::args::{OutputArgs, seconds};
 use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_bench::{Class, Placement, Section, Unit, Work, Workload};
+use poundlock_topology::input;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -214,7 +215,7 @@ impl Kind {
                 ..of_one_class("loop", "Bueso (CACM'15) figure 2, table 2", Section::None, Work::default())
             },
             Kind::File { file, .. } => {
-                let text = std::fs::read_to_string(file).map_err(|error| crate::failure::reason(&error));
+                let text = input::text(file).map_err(|error| crate::failure::reason(&error));
                 text.and_then(|text| Workload::from_toml(&text).map_err(|wrong| wrong.to_string()))
                     .map_err(|wrong| format!("'{}': {wrong}", file.display()))?
             }

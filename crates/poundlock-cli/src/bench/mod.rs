@@ -11,6 +11,7 @@ pub mod table;
 use crate::args::OtherLocksArgs;
 use crate::failure::{Failure, reason};
 use crate::measure::{End, Measured, measure};
+use crate::output;
 use crate::preload;
 use crate::provenance::{Provenance, environment, seconds_since_1970};
 use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
@@ -32,16 +33,17 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     workload.check().map_err(Failure::ours)?;
     let common = args.workload.common();
     if common.describe {
-        print!("{}", toml::to_string(&workload).map_err(Failure::ours)?);
+        output::print(toml::to_string(&workload).map_err(Failure::ours)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     workload.check_native().map_err(Failure::ours)?;
     let plan = Plan::make(common, workload)?;
+    let page = common.output.page()?;
     let interrupted = interrupts()?;
     let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let report = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
-    common.output.publish(&table::render(&report), &report, || plot::svg(&picture(&report)))?;
+    common.output.publish(page, &table::render(&report), &report, || plot::svg(&picture(&report)))?;
     Ok(exit_code(report.interrupted, report.runs.iter().map(|run| &run.outcome)))
 }
 
@@ -64,7 +66,7 @@ fn picture(report: &Report) -> Picture<'_> {
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = serde_json::from_str(job).map_err(|wrong| Failure::ours(format!("not a job: {wrong}")))?;
     let counts = poundlock_bench::run(&job).map_err(Failure::ours)?;
-    println!("{}", serde_json::to_string(&counts).map_err(Failure::ours)?);
+    output::print(serde_json::to_string(&counts).map_err(Failure::ours)? + "\n")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,7 +90,6 @@ impl Plan<'_> {
             choices.insert(0, Choice::Native);
         }
         let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
-        common.output.check()?;
         Ok(Plan {
             threads: numbers_of_threads(common, &workload)?,
             limit: limit(common),

@@ -9,10 +9,10 @@ use crate::args::CompareArgs;
 use crate::failure::{Failure, reason};
 use crate::measure::{self, End, Measured, measure};
 use crate::preload::{self, Library};
-use crate::program;
 use crate::provenance::{Provenance, environment, seconds_since_1970};
-use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
+use crate::runs::{Outcome, announce, complain, exit_code, interrupts, progress, rotated, tail};
 use crate::spec::{self, Choice};
+use crate::{obstacle, program};
 use metric::Metric;
 use std::io;
 use std::process::ExitCode;
@@ -22,12 +22,13 @@ use summary::{Comparison, Figure, Run, Settings, Summary};
 /// Runs, measures, and tells.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(args)?;
+    let page = args.output.page()?;
     let interrupted = interrupts()?;
     let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let comparison = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
     let svg = || plot::svg(&comparison, &Choice::Native.to_string());
-    args.output.publish(&table::render(&comparison), &comparison, svg)?;
+    args.output.publish(page, &table::render(&comparison), &comparison, svg)?;
     Ok(exit_code(comparison.interrupted, comparison.runs.iter().map(|run| &run.outcome)))
 }
 
@@ -36,6 +37,8 @@ struct Plan<'a> {
     args: &'a CompareArgs,
     choices: Vec<Choice>,
     library: Library,
+    /// Of the library.
+    compiler: String,
     metric: Option<Metric>,
 }
 
@@ -48,9 +51,12 @@ impl Plan<'_> {
         }
         let metric = args.metric.as_deref().map(Metric::parse).transpose()?;
         let library = Library::find(args.preload.preload.as_deref())?;
+        let compiler = library.elf()?.compiler.unwrap_or_else(|| "unknown".to_owned());
         program::find(&args.program[0])?;
-        args.output.check()?;
-        Ok(Plan { args, choices, library, metric })
+        if obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful()) {
+            return Err(Failure::ours("there is nothing to compare"));
+        }
+        Ok(Plan { args, choices, library, compiler, metric })
     }
 
     /// Every run, in the order of measuring, up to an interrupt.
@@ -59,13 +65,13 @@ impl Plan<'_> {
         let progress = progress(order.len() as u64);
         let mut runs = Vec::new();
         for (choice, repeat) in order {
-            progress.set_message(choice.to_string());
+            let when = repeat.map_or("warm-up".to_owned(), |repeat| format!("repeat {repeat}"));
+            let what = format!("{choice}, {when}");
+            announce(&progress, self.args.progress, what.clone());
             let Some(run) = self.run_once(choice, repeat, interrupted) else {
                 break;
             };
             if run.outcome != Outcome::Ok {
-                let when = run.repeat.map_or("warm-up".to_owned(), |repeat| format!("repeat {repeat}"));
-                let what = format!("{}, {when}", run.lock);
                 progress.suspend(|| complain(&what, &run.outcome, run.output_tail.as_deref()));
             }
             runs.push(run);
@@ -122,10 +128,9 @@ impl Plan<'_> {
     fn summarise(&self, runs: Vec<Run>, started: u64, interrupted: bool) -> Comparison {
         let args = self.args;
         let native = Choice::Native.to_string();
-        let compiler = self.library.elf.compiler.clone().unwrap_or_else(|| "unknown".to_owned());
         Comparison {
             schema: "poundlock.compare/1",
-            provenance: Provenance::new(compiler),
+            provenance: Provenance::new(self.compiler.clone()),
             started,
             command: args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             environment: environment(),

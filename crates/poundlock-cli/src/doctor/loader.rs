@@ -19,7 +19,7 @@ pub struct Loaded {
 /// author wanted it to be, and is not run.
 pub fn is_ours(loader: &Path) -> Result<bool, Failure> {
     let own =
-        Elf::read(Path::new("/proc/self/exe")).map_err(|why| Failure::ours(format!("cannot read myself: {why}")))?;
+        Elf::head(Path::new("/proc/self/exe")).map_err(|why| Failure::ours(format!("cannot read myself: {why}")))?;
     let real = |path: &Path| path.canonicalize().ok();
     Ok(own.loader.as_deref().and_then(real).is_some_and(|own| real(loader) == Some(own)))
 }

@@ -2,22 +2,21 @@
 
 mod functions;
 mod loader;
-mod script;
 
 use crate::args::DoctorArgs;
 use crate::elf::{Elf, Language};
 use crate::failure::Failure;
+use crate::obstacle::Obstacle;
+use crate::output;
 use crate::preload::{Library, own_machine};
-use crate::program;
 use crate::provenance::Provenance;
 use crate::text_table;
+use crate::{program, script};
 use comfy_table::Table;
 use functions::{Family, Imports};
 use loader::Loaded;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -44,7 +43,7 @@ struct Patient {
     path: PathBuf,
     elf: Elf,
     /// The preload library, or why there is none.
-    preload: Result<Library, String>,
+    preload: Result<(Library, Elf), String>,
     /// `None` if the program has no loader that may be asked.
     loaded: Option<Loaded>,
     preload_fault: Option<String>,
@@ -55,9 +54,9 @@ struct Patient {
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let report = examine(args)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(Failure::ours)?);
+        output::print(output::json(&report)?)?;
     } else {
-        print_report(&report);
+        output::print(text(&report))?;
     }
     Ok(if report.works { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -70,7 +69,7 @@ fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
     let path = path.canonicalize().unwrap_or(path);
     let patient = Patient::admit(path, args.preload.preload.as_deref())?;
     let obstacle = patient.obstacle();
-    let compiler = patient.preload.as_ref().ok().and_then(|library| library.elf.compiler.clone());
+    let compiler = patient.preload.as_ref().ok().and_then(|(_, elf)| elf.compiler.clone());
     Ok(Report {
         schema: "poundlock.doctor/1",
         provenance: Provenance::new(compiler.unwrap_or_else(|| poundlock::C_COMPILER.to_owned())),
@@ -79,10 +78,10 @@ fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
         scripts,
         works: obstacle.is_none(),
         verdict: obstacle.unwrap_or_else(|| "its locks can be replaced".to_owned()),
-        machine_type: patient.elf.machine,
-        loader: patient.elf.loader,
+        machine_type: patient.elf.head.machine,
+        loader: patient.elf.head.loader,
         needed: patient.elf.needed,
-        preload: patient.preload.ok().map(|library| library.path),
+        preload: patient.preload.ok().map(|(library, _)| library.path),
         imports: patient.imports,
         program: patient.path,
     })
@@ -91,11 +90,12 @@ fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
 impl Patient {
     fn admit(path: PathBuf, preload: Option<&Path>) -> Result<Patient, Failure> {
         let elf = Elf::read(&path).map_err(|why| unreadable(&path, &why))?;
-        let preload = Library::find(preload).map_err(|failure| failure.message);
-        let exports = preload.as_ref().ok().map(|library| &library.elf);
+        let found = Library::find(preload).and_then(|library| library.elf().map(|elf| (library, elf)));
+        let preload = found.map_err(|failure| failure.message);
+        let exports = preload.as_ref().ok().map(|(_, elf)| elf);
         let mut imports = vec![Imports::of(&path, &elf, exports)];
         let (mut loaded, mut preload_fault) = (None, None);
-        if let Some(loader) = elf.loader.as_deref().filter(|_| elf.machine == own_machine())
+        if let Some(loader) = elf.head.loader.as_deref().filter(|_| elf.head.machine == own_machine())
             && loader::is_ours(loader)?
         {
             let found = loader::list(loader, &path, None)?;
@@ -103,7 +103,7 @@ impl Patient {
                 let elf = Elf::read(library).map_err(|why| unreadable(library, &why))?;
                 imports.push(Imports::of(library, &elf, exports));
             }
-            if let Ok(library) = &preload {
+            if let Ok((library, _)) = &preload {
                 preload_fault = loader::preload_fault(loader, &path, &library.path)?;
             }
             loaded = Some(found);
@@ -118,21 +118,16 @@ impl Patient {
 
     /// Why the program would load no library of ours, whatever is in it.
     fn not_loadable(&self) -> Option<String> {
-        if self.elf.machine != own_machine() {
-            return Some(format!("a {} program: the preload library is {}", self.elf.machine, own_machine()));
-        }
-        let Some(loader) = &self.elf.loader else {
-            return Some(match self.elf.language {
-                Language::Go => "a static Go program: its locks are the Go runtime's: nothing to interpose".to_owned(),
-                Language::Rust => "a static Rust program: no loader runs, nothing to interpose".to_owned(),
-                Language::Other => "statically linked: no loader runs, nothing to interpose".to_owned(),
-            });
-        };
-        if loader.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-musl")) {
-            return Some("linked with musl: the preload library is made for glibc".to_owned());
-        }
-        is_privileged(&self.path).then(|| {
-            "setuid, setgid or with capabilities of its own: the loader ignores LD_PRELOAD for this user".to_owned()
+        let obstacle = Obstacle::of(&self.path, &self.elf.head)?;
+        Some(match (&obstacle, self.elf.language) {
+            (Obstacle::Static, Language::Go) => {
+                "a static Go program: its locks are the Go runtime's: nothing to interpose".to_owned()
+            }
+            (Obstacle::Static, Language::Rust) => {
+                "a static Rust program: no loader runs, nothing to interpose".to_owned()
+            }
+            (Obstacle::Static, Language::Other) => format!("it {obstacle}: no loader runs, nothing to interpose"),
+            _ => format!("it {obstacle}"),
         })
     }
 
@@ -163,6 +158,9 @@ impl Patient {
             Language::Rust if own + libraries == 0 => Some(
                 "a Rust program whose locks are the standard library's, on futexes: nothing to interpose".to_owned(),
             ),
+            _ if own + libraries == 0 && self.elf.uses_api => {
+                Some("its locks are Poundlock's own already: nothing to interpose".to_owned())
+            }
             _ if own + libraries == 0 => {
                 Some("neither it nor a library that it is linked with takes a lock that can be interposed".to_owned())
             }
@@ -184,6 +182,13 @@ impl Patient {
             Language::Rust => notes.push("only C and C++ code's locks can be replaced in a Rust program".to_owned()),
             Language::Other => {}
         }
+        if self.elf.uses_api {
+            notes.push(
+                "it uses Poundlock's own locks: those stay what it chose; stat counts them, but not what a pound_mutex_t \
+                 does without waiting"
+                    .to_owned(),
+            );
+        }
         if self.only_libraries_lock() {
             notes.push(
                 "it takes none of these locks itself, only libraries do that it is linked with: locks of its own making, and \
@@ -191,7 +196,7 @@ impl Patient {
                     .to_owned(),
             );
         }
-        if self.loaded.is_none() && self.elf.loader.is_some() {
+        if self.loaded.is_none() && self.elf.head.loader.is_some() {
             notes.push("its loader is not this system's: its libraries were not looked at".to_owned());
         }
         if self.elf.imports.iter().any(|symbol| symbol.name == "dlopen") {
@@ -212,40 +217,22 @@ fn unreadable(path: &Path, why: &str) -> Failure {
     Failure::ours(format!("'{}': {why}", path.display()))
 }
 
-/// Whether the kernel gives the program other rights than its caller's, so that the loader distrusts the environment.
-fn is_privileged(path: &Path) -> bool {
-    let (user, group) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
-    let other_owner = path.metadata().is_ok_and(|file| {
-        (file.mode() & libc::S_ISUID != 0 && file.uid() != user)
-            || (file.mode() & libc::S_ISGID != 0 && file.gid() != group)
-    });
-    other_owner || (user != 0 && has_capabilities(path))
-}
-
-fn has_capabilities(path: &Path) -> bool {
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
-        return false;
-    };
-    // SAFETY: both names are C strings, and nothing is written: the attribute's size is asked for.
-    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
-}
-
-fn print_report(report: &Report) {
+fn text(report: &Report) -> String {
+    let mut lines = Vec::new();
     for script in &report.scripts {
-        println!("script    {}", script.display());
+        lines.push(format!("script    {}", script.display()));
     }
     let linking = if report.loader.is_some() { "dynamic" } else { "static" };
-    println!("program   {} ({}, {linking})", report.program.display(), report.machine_type);
+    lines.push(format!("program   {} ({}, {linking})", report.program.display(), report.machine_type));
     if let Some(preload) = &report.preload {
-        println!("preload   {}", preload.display());
+        lines.push(format!("preload   {}", preload.display()));
     }
     if report.imports.iter().any(|imports| !imports.functions.is_empty()) {
-        println!("\nLock functions imported:\n{}\n", table(&report.imports));
+        lines.push(format!("\nLock functions imported:\n{}\n", table(&report.imports)));
     }
-    for note in &report.notes {
-        println!("note      {note}");
-    }
-    println!("verdict   {}: {}", if report.works { "yes" } else { "no" }, report.verdict);
+    lines.extend(report.notes.iter().map(|note| format!("note      {note}")));
+    lines.push(format!("verdict   {}: {}\n", if report.works { "yes" } else { "no" }, report.verdict));
+    lines.join("\n")
 }
 
 fn table(imports: &[Imports]) -> Table {

@@ -5,9 +5,11 @@ mod table;
 
 use crate::args::LatencyArgs;
 use crate::failure::Failure;
+use crate::output::Page;
 use crate::provenance::Provenance;
 use crate::{output, runs, topo};
 use poundlock_topology::cpus;
+use poundlock_topology::input;
 use poundlock_topology::latency::{Measurements, Settings, measure};
 use poundlock_topology::machine::Machine;
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,7 @@ pub fn latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
 
 struct Session<'a> {
     args: &'a LatencyArgs,
+    page: Page,
     provenance: Provenance,
     measurements: Measurements,
     /// How many pairs an earlier session has measured.
@@ -69,12 +72,9 @@ impl Session<'_> {
             Some(file) => resume(file, wanted, provenance.cpu())?,
             None => wanted,
         };
-        for file in [&args.json, &args.csv, &args.svg].into_iter().flatten().filter(|file| *file != Path::new("-")) {
-            let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
-            opened.map_err(|error| output::unwritable(file, &error))?;
-        }
+        let page = Page::beside([&args.json, &args.csv, &args.svg])?;
         let before = measurements.pairs.len();
-        Ok(Session { args, provenance, measurements, before })
+        Ok(Session { args, page, provenance, measurements, before })
     }
 
     /// Up to an interrupt.
@@ -104,29 +104,25 @@ impl Session<'_> {
     }
 
     fn json(&self) -> Result<String, Failure> {
-        let document = Document { measurements: &self.measurements, provenance: &self.provenance };
-        Ok(serde_json::to_string_pretty(&document).map_err(Failure::ours)? + "\n")
+        output::json(&Document { measurements: &self.measurements, provenance: &self.provenance })
     }
 
     fn save(&self) -> Result<(), Failure> {
-        self.args.kept_in().map_or(Ok(()), |file| output::replace(file, &self.json()?))
+        self.args.kept_in().map_or(Ok(()), |file| output::write(file, self.json()?))
     }
 
     fn publish(&self, machine: &Machine) -> Result<(), Failure> {
         let text = format!("{}\n{}", table::render(&self.measurements, machine), self.caption());
-        if self.args.json.is_some() && self.args.kept_in().is_none() {
-            eprintln!("{text}");
-            print!("{}", self.json()?);
-        } else {
-            println!("{text}");
+        self.page.show(text)?;
+        if let Some(file) = self.args.json.as_ref().filter(|_| self.args.kept_in().is_none()) {
+            output::write(file, self.json()?)?;
         }
         if let Some(file) = self.args.csv.as_ref().filter(|_| self.measurements.complete) {
-            output::replace(file, &self.measurements.csv())?;
+            output::write(file, self.measurements.csv())?;
         }
         if let Some(file) = &self.args.svg {
             let svg = plot::svg(&self.measurements, &self.provenance.machine_line());
-            let svg = svg.map_err(|error| Failure::ours(format!("cannot draw: {error}")))?;
-            output::replace(file, &svg)?;
+            output::write(file, svg.map_err(output::undrawable)?)?;
         }
         Ok(())
     }
@@ -148,9 +144,10 @@ impl Session<'_> {
 }
 
 impl LatencyArgs {
-    /// The file in which measurements are kept.
+    /// The file in which measurements are kept: a device, a FIFO or stdout gets them once, at the end.
     fn kept_in(&self) -> Option<&Path> {
-        self.json.as_deref().filter(|file| *file != Path::new("-"))
+        let is_kept = |file: &&Path| !output::is_stdout(file) && file.metadata().map_or(true, |there| there.is_file());
+        self.json.as_deref().filter(is_kept)
     }
 }
 
@@ -164,7 +161,7 @@ fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, 
     struct Machine {
         cpu: String,
     }
-    let text = match std::fs::read_to_string(file) {
+    let text = match input::text(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(wanted),
         read => read.map_err(|error| output::unreadable(file, &error))?,
     };

@@ -4,7 +4,7 @@ mod plot;
 
 use crate::args::ReportArgs;
 use crate::failure::Failure;
-use crate::output::replace;
+use crate::output::{Page, note, write};
 use crate::profile::Profile;
 use crate::provenance::Provenance;
 use crate::stat::table::{HEADER, heading, notes, row};
@@ -22,12 +22,13 @@ details { margin: .3em 0 } .faint { color: #78808a } code { font-size: 12px }";
 
 /// Writes the page.
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    Page::beside([&Some(args.output.clone())])?;
     let profile = Profile::get(&args.source)?;
     let compiler = profile.source.compiler.clone().unwrap_or_else(|| "unknown".to_owned());
     let command: Vec<_> = args.source.program.iter().map(|word| word.to_string_lossy()).collect();
     let page = page(&profile, &command.join(" "), &Provenance::new(compiler), args.rows)?;
-    replace(&args.output, &page.into_string())?;
-    eprintln!("poundlock: the report is in {}", args.output.display());
+    write(&args.output, page.into_string())?;
+    note(format_args!("the report is in {}", args.output.display()));
     Ok(ExitCode::from(profile.source.exit_code()))
 }
 

@@ -122,9 +122,9 @@ pub fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let settings = &args.settings;
     let output = OutputArgs { json: settings.json.clone(), svg: None };
     let plans = Loads::plan(args)?;
-    output.check()?;
+    let page = output.page()?;
     let report = plans.simulate(settings, args.fairness)?;
-    output.publish(&render(&report), &report, || Err("advise draws nothing".into()))?;
+    output.publish(page, &render(&report), &report, || Err("advise draws nothing".into()))?;
     let runs = report.loads.iter().flat_map(|load| &load.runs);
     Ok(exit_code(report.interrupted, runs.map(|run| &run.outcome)))
 }

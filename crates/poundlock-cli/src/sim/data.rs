@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, reason};
 use poundlock_bench::Workload;
+use poundlock_topology::input;
 use std::path::{Path, PathBuf};
 
 /// A kind of files, in folders relative to this binary's: installed, and in a build tree (target/PROFILE/poundlock, or
@@ -66,7 +67,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// The workload of that name or file, checked.
 pub fn workload(given: &str) -> Result<Workload, Failure> {
     let file = WORKLOADS.find(given)?;
-    let text = std::fs::read_to_string(&file).map_err(|error| reason(&error));
+    let text = input::text(&file).map_err(|error| reason(&error));
     let workload = text.and_then(|text| Workload::from_toml(&text).map_err(|wrong| wrong.to_string()));
     workload.map_err(|wrong| Failure::ours(format!("'{}': {wrong}", file.display())))
 }

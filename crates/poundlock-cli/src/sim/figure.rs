@@ -12,11 +12,12 @@ use crate::args::OutputArgs;
 use crate::bench::plot::{self, Picture};
 use crate::bench::report::{Point, Run};
 use crate::failure::{Failure, reason};
-use crate::output::replace;
+use crate::output::{Page, write};
 use crate::provenance::Provenance;
 use crate::runs::{Outcome, Spread, exit_code, interrupts};
 use crate::text_table::{self, ABSENT, number};
 use poundlock_bench::Workload;
+use poundlock_topology::input;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A published figure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figure {
+pub struct Figure {
     name: String,
     about: String,
     source: String,
@@ -177,7 +178,7 @@ pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
     let names = if args.all { FILES.names()? } else { args.names.clone() };
     let figures = names.iter().map(|name| read(name)).collect::<Result<Vec<_>, _>>()?;
     let output = OutputArgs { json: args.json.clone(), svg: args.svg.clone() };
-    output.check()?;
+    let page = Page::beside([&output.json, &output.svg, &args.markdown])?;
     if args.svg.is_some() && figures.len() != 1 {
         return Err(Failure::ours("--svg draws one figure"));
     }
@@ -195,11 +196,11 @@ pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
         figures: drawn,
     };
     let text: String = report.figures.iter().map(render).collect::<Vec<_>>().join("\n");
-    output.publish(&format!("{text}{}", summary(&report)), &report, || {
+    output.publish(page, &format!("{text}{}", summary(&report)), &report, || {
         plot::svg(&picture(&report.figures[0], &report))
     })?;
     if let Some(file) = args.markdown.as_ref().filter(|_| !report.interrupted) {
-        replace(file, &markdown(&report))?;
+        write(file, markdown(&report))?;
     }
     Ok(exit_code(report.interrupted, report.figures.iter().flat_map(|drawn| &drawn.runs).map(|run| &run.outcome)))
 }
@@ -207,9 +208,14 @@ pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
 fn read(name: &str) -> Result<Figure, Failure> {
     let file = FILES.find(name)?;
     let wrong = |wrong: String| Failure::ours(format!("'{}': {wrong}", file.display()));
-    let text = std::fs::read_to_string(&file).map_err(|error| wrong(reason(&error)))?;
-    let figure: Figure = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
-    figure.check_places().map_err(wrong)?;
+    let text = input::text(&file).map_err(|error| wrong(reason(&error)))?;
+    parse(&text).map_err(wrong)
+}
+
+/// The figure that a file's text describes.
+pub fn parse(text: &str) -> Result<Figure, String> {
+    let figure: Figure = toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
+    figure.check_places()?;
     Ok(figure)
 }
 

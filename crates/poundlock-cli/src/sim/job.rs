@@ -7,11 +7,13 @@ use crate::args::OtherLocksArgs;
 use crate::bench::last_line;
 use crate::failure::{Failure, reason};
 use crate::measure::{End, Measured, measure};
+use crate::output;
 use crate::preload;
 use crate::runs::{Outcome, complain, progress, tail};
 use crate::spec::Choice;
 use poundlock_bench::{Counts, Workload};
 use poundlock_sim::{Locality, Machine, Point, SimError, Traffic, simulate};
+use poundlock_topology::input;
 use poundlock_topology::latency::Measurements;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -49,7 +51,7 @@ pub struct Simulated {
 /// The machine that a table of latencies makes, or what `poundlock latency` keeps.
 fn machine_of_table(file: &Path) -> Result<Machine, SimError> {
     let named = |wrong: String| SimError(format!("'{}': {wrong}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| named(reason(&error)))?;
+    let text = input::text(file).map_err(|error| named(reason(&error)))?;
     let table = if file.extension().is_some_and(|ending| ending == "json") {
         let measured = Measurements::parse(&text).map_err(|wrong| named(wrong.to_string()))?;
         if !measured.complete {
@@ -71,7 +73,7 @@ pub fn machine(file: &Path, matrix: Option<&Path>) -> Result<Machine, SimError> 
     };
     let Some(matrix) = matrix else { return Ok(machine) };
     let named = |wrong: String| SimError(format!("'{}': {wrong}", matrix.display()));
-    let table = std::fs::read_to_string(matrix).map_err(|error| named(reason(&error)))?;
+    let table = input::text(matrix).map_err(|error| named(reason(&error)))?;
     machine.with_matrix(&table).map_err(|wrong| named(wrong.to_string()))
 }
 
@@ -98,7 +100,7 @@ pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = serde_json::from_str(job).map_err(|wrong| Failure::ours(format!("not a job: {wrong}")))?;
     let outcome = job.point(false).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
     let simulated = Simulated { counts: outcome.counts, traffic: outcome.traffic, steps: outcome.events };
-    println!("{}", serde_json::to_string(&simulated).map_err(Failure::ours)?);
+    output::print(serde_json::to_string(&simulated).map_err(Failure::ours)? + "\n")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 mod advise;
 pub mod args;
 mod data;
-mod figure;
+pub mod figure;
 mod job;
 mod sweep;
 mod trace;

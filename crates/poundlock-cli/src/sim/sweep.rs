@@ -8,7 +8,7 @@ use crate::bench::plot::{self, Picture};
 use crate::bench::report::{Point, Run};
 use crate::bench::table;
 use crate::failure::Failure;
-use crate::output::unwritable;
+use crate::output::{Page, write};
 use crate::provenance::Provenance;
 use crate::runs::{Spread, exit_code, interrupts};
 use crate::spec::{self, Choice, Family};
@@ -211,10 +211,10 @@ pub fn at_a_time(jobs: Option<u32>) -> usize {
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
     let output = OutputArgs { json: args.scene.settings.json.clone(), svg: None };
-    output.check()?;
+    let page = output.page()?;
     let report = plan.simulate(true)?;
     let text = render(&report) + "\n" + &details(&report);
-    output.publish(&text, &report, || Err("run draws nothing".into()))?;
+    output.publish(page, &text, &report, || Err("run draws nothing".into()))?;
     Ok(exit_code(report.interrupted, report.runs.iter().map(|run| &run.outcome)))
 }
 
@@ -222,9 +222,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(&args.scene, &args.locks, args.threads.as_ref())?;
     let output = OutputArgs { json: args.scene.settings.json.clone(), svg: args.svg.clone() };
-    output.check()?;
+    let page = Page::beside([&output.json, &output.svg, &args.csv])?;
     let report = plan.simulate(false)?;
-    output.publish(&render(&report), &report, || plot::svg(&picture(&report)))?;
+    output.publish(page, &render(&report), &report, || plot::svg(&picture(&report)))?;
     if let Some(file) = &args.csv {
         write_csv(file, &report.points)?;
     }
@@ -298,10 +298,5 @@ fn write_csv(file: &Path, points: &[Point]) -> Result<(), Failure> {
         let row: Vec<String> = [point.lock.clone(), point.threads.to_string()].into_iter().chain(cells).collect();
         writer.write_record(&row).map_err(Failure::ours)?;
     }
-    let text = writer.into_inner().map_err(Failure::ours)?;
-    if file == Path::new("-") {
-        print!("{}", String::from_utf8_lossy(&text));
-        return Ok(());
-    }
-    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+    write(file, writer.into_inner().map_err(Failure::ours)?)
 }

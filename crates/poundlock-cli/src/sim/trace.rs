@@ -3,7 +3,7 @@
 use super::args::TraceArgs;
 use super::sweep::Plan;
 use crate::failure::Failure;
-use crate::output::replace;
+use crate::output::{Page, write};
 use poundlock_sim::{TraceEvent, simulate};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -27,6 +27,7 @@ struct OtherData {
 
 /// Simulates once, in this process, and writes the timeline.
 pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
+    let page = Page::beside([&Some(args.output.clone())])?;
     let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
     let job = plan.jobs().swap_remove(0);
     let point = job.point(true).map_err(Failure::ours)?;
@@ -43,7 +44,7 @@ pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
             lock: job.lock,
         },
     };
-    replace(&args.output, &(serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n"))?;
-    println!("{count} events of {} threads in {}", plan.threads[0], args.output.display());
+    write(&args.output, serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n")?;
+    page.show(format_args!("{count} events of {} threads in {}", plan.threads[0], args.output.display()))?;
     Ok(ExitCode::SUCCESS)
 }

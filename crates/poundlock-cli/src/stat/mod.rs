@@ -5,33 +5,32 @@ pub mod table;
 
 use crate::args::StatArgs;
 use crate::failure::Failure;
-use crate::output::unwritable;
+use crate::output::{Page, json, note, write};
 use crate::provenance::{Provenance, environment};
 use crate::stats::source::Source;
 use crate::stats::{Names, Process};
 use serde::Serialize;
-use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Tells what the locks of a program did.
 pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
+    Page::beside([&args.json, &args.csv])?;
     let source = Source::get(&args.source, false)?;
     let mut names = Names::default();
     let processes: Vec<Process> = source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
     if processes.is_empty() {
-        eprintln!("poundlock: no process took a lock that is ours: `poundlock doctor` tells whether any could");
+        note(
+            "no process took a lock that is ours: `poundlock doctor` reports whether any could. A pound_mutex_t counts when it is waited for",
+        );
     }
     for process in &processes {
-        eprintln!("\n{}", table::table(process, args.rows));
+        Page::Stderr.show(format_args!("\n{}", table::table(process, args.rows)))?;
     }
     if let Some(file) = &args.csv {
-        write(file, &spreadsheet::csv(&processes).map_err(Failure::ours)?)?;
+        write(file, spreadsheet::csv(&processes).map_err(Failure::ours)?)?;
     }
     if let Some(file) = &args.json {
-        let document = Document::of(args, &source, &processes);
-        let json = serde_json::to_string_pretty(&document).map_err(Failure::ours)? + "\n";
-        write(file, json.as_bytes())?;
+        write(file, json(&Document::of(args, &source, &processes))?)?;
     }
     Ok(ExitCode::from(source.exit_code()))
 }
@@ -59,10 +58,4 @@ impl<'a> Document<'a> {
             processes,
         }
     }
-}
-
-/// Writes to a file, or to stdout if that is "-".
-fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let written = if file == Path::new("-") { std::io::stdout().write_all(bytes) } else { std::fs::write(file, bytes) };
-    written.map_err(|error| unwritable(file, &error))
 }

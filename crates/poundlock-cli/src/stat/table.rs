@@ -45,7 +45,7 @@ pub fn table(process: &Process, rows: usize) -> String {
 /// A process in a line.
 pub fn heading(process: &Process) -> String {
     format!(
-        "{} ({}): {}, {}; {} threads; holds: 1 in {} timed",
+        "{} ({}): {}, {}; {} threads; holds: the first 256 of a lock, then 1 in {} timed",
         process.program, process.pid, process.lock, process.rwlock, process.threads, process.hold_every
     )
 }

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use crate::output::unreadable;
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8] = b"poundlock stats\0";
@@ -58,6 +58,8 @@ pub struct LockItem {
     /// 0 for what found no room.
     pub address: u64,
     pub readers_writer: bool,
+    /// Whether the program uses it through poundlock.h.
+    pub api: bool,
     pub lives: u32,
     /// The place of the stack that first contended it.
     pub stack: Option<u32>,
@@ -114,7 +116,9 @@ impl Bytes<'_> {
 
     fn text(&self, at: usize, length: usize) -> String {
         let bytes = &self.0[at..at + length];
-        String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+        let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        // A terminal would obey control characters.
+        text.replace(char::is_control, "\u{fffd}")
     }
 }
 
@@ -124,118 +128,176 @@ struct Area {
     bytes: usize,
 }
 
-impl Area {
-    fn read(file: &File, header: &Bytes<'_>, index: usize) -> io::Result<Area> {
+/// The most items of each array: several times what the library makes. What follows takes time by their product.
+const MOST: [u32; 5] = [1 << 10, 1 << 16, 1 << 14, 1 << 13, 1 << 17];
+const MODULES: usize = 0;
+const LOCKS: usize = 1;
+const STACKS: usize = 2;
+const THREADS: usize = 3;
+const SHARES: usize = 4;
+/// The most bytes of a file. It is sparse, and may be much larger than what is in it.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A file that has the right size and header. Anybody may have written it.
+struct Source<'a> {
+    file: &'a File,
+    length: u64,
+    header: Vec<u8>,
+    counters: Vec<String>,
+    events: Vec<String>,
+}
+
+impl<'a> Source<'a> {
+    fn open(file: &'a File) -> Result<Source<'a>, String> {
+        let damaged = |_| DAMAGED.to_owned();
+        let length = file.metadata().map_err(damaged)?.len();
+        let mut header = vec![0; HEADER_BYTES];
+        file.read_exact_at(&mut header, 0).map_err(damaged)?;
+        let bytes = Bytes(&header);
+        if !header.starts_with(MAGIC) || length > MOST_BYTES {
+            return Err(DAMAGED.to_owned());
+        }
+        if bytes.word(16) != VERSION {
+            return Err(format!("is of version {} of the format, not {VERSION}", bytes.word(16)));
+        }
+        let names = |at, length| bytes.text(at, length).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let (counters, events) = (names(408, 512), names(920, 1024));
+        Ok(Source { file, length, header, counters, events })
+    }
+
+    fn header(&self) -> Bytes<'_> {
+        Bytes(&self.header)
+    }
+
+    /// How many rows a thread has.
+    fn rows(&self) -> usize {
+        self.header().word(52) as usize
+    }
+
+    /// Where they begin.
+    fn rows_at(&self) -> usize {
+        24 + 8 * self.events.len()
+    }
+
+    fn row_bytes(&self) -> usize {
+        40 + 8 * self.counters.len()
+    }
+
+    /// What an item of the array has at least.
+    fn least_bytes(&self, index: usize) -> usize {
+        match index {
+            LOCKS => 128 + 8 * self.counters.len(),
+            STACKS => 32,
+            THREADS => self.rows_at().saturating_add(self.row_bytes().saturating_mul(self.rows())),
+            _ => 24,
+        }
+    }
+
+    /// Reads an array, all of which must be in the file.
+    fn area(&self, index: usize) -> io::Result<Area> {
         let at = 56 + 24 * index;
-        let (bytes, most, used) = (header.word(at + 8) as usize, header.word(at + 12), header.word(at + 16));
-        if bytes == 0 || bytes > 1 << 20 {
+        let header = self.header();
+        let (offset, bytes) = (header.long(at), header.word(at + 8) as usize);
+        let count = header.word(at + 12).min(header.word(at + 16));
+        let length = u64::from(count) * bytes as u64;
+        let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        if bytes < self.least_bytes(index) || count > MOST[index] || !inside {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let mut items = vec![0; bytes * used.min(most) as usize];
-        file.read_exact_at(&mut items, header.long(at))?;
+        let mut items = vec![0; length as usize];
+        self.file.read_exact_at(&mut items, offset)?;
         Ok(Area { items, bytes })
     }
 
+    /// Reads all arrays, again while counts move. A process that was killed in the middle stays there.
+    fn areas(&self) -> io::Result<[Area; 5]> {
+        let mut attempts = 1;
+        loop {
+            let threads = self.area(THREADS)?;
+            let before = merges(&threads);
+            let areas = [self.area(MODULES)?, self.area(LOCKS)?, self.area(STACKS)?, threads, self.area(SHARES)?];
+            let whole = before.is_some() && before == merges(&self.area(THREADS)?);
+            if whole || attempts == ATTEMPTS {
+                return Ok(areas);
+            }
+            attempts += 1;
+        }
+    }
+
+    fn counts(&self, bytes: &Bytes<'_>, at: usize) -> Counts {
+        self.counters.iter().enumerate().map(|(index, name)| (name.clone(), bytes.long(at + 8 * index))).collect()
+    }
+
+    fn thread(&self, bytes: &Bytes<'_>) -> Thread {
+        let rows = (0..self.rows()).map(|row| self.rows_at() + row * self.row_bytes());
+        Thread {
+            serial: bytes.long(8),
+            events: (0..self.events.len()).map(|event| bytes.long(24 + 8 * event)).collect(),
+            rows: rows
+                .filter(|at| bytes.long(*at) != 0)
+                .map(|at| (bytes.word(at + 8), self.counts(bytes, at + 40)))
+                .collect(),
+        }
+    }
+}
+
+impl Area {
     fn iter(&self) -> impl Iterator<Item = (u32, Bytes<'_>)> {
         (0..).zip(self.items.chunks_exact(self.bytes).map(Bytes))
     }
 }
 
+const DAMAGED: &str = "is not a whole file of statistics";
+
 impl Observed {
     /// Reads a file, which its process may go on writing.
     pub fn read(path: &Path) -> Result<Observed, Failure> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        let mut attempts = 0;
-        loop {
-            let (observed, whole) = Observed::read_once(&file, path)?;
-            attempts += 1;
-            // A process that was killed in the middle stays so.
-            if whole || attempts == ATTEMPTS {
-                return Ok(observed);
-            }
-        }
+        let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
+        Observed::of(&file, path).map_err(|wrong| Failure::ours(format!("'{}' {wrong}", path.display())))
     }
 
-    /// The content, and whether no counts moved while it was read.
-    fn read_once(file: &File, path: &Path) -> Result<(Observed, bool), Failure> {
-        let mut header = vec![0; HEADER_BYTES];
-        let read = file.read_exact_at(&mut header, 0);
-        let damaged = || Failure::ours(format!("'{}' is not a whole file of statistics", path.display()));
-        if read.is_err() || !header.starts_with(MAGIC) {
-            return Err(damaged());
-        }
-        let header = Bytes(&header);
-        if header.word(16) != VERSION {
-            return Err(Failure::ours(format!(
-                "'{}' is of version {} of the format, not {VERSION}",
-                path.display(),
-                header.word(16)
-            )));
-        }
-        let area = |index| Area::read(file, &header, index).map_err(|_| damaged());
-        let threads = area(3)?;
-        let (modules, locks, stacks, shares) = (area(0)?, area(1)?, area(2)?, area(4)?);
-        let whole = merges(&threads) == merges(&area(3)?);
-        let names = |at, length| header.text(at, length).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let (counters, events) = (names(408, 512), names(920, 1024));
-        let row_bytes = 40 + 8 * counters.len();
-        let rows_at = 24 + 8 * events.len();
-        if locks.bytes < 128 + 8 * counters.len()
-            || stacks.bytes < 32
-            || modules.bytes < 24
-            || shares.bytes < 24
-            || threads.bytes < rows_at + row_bytes * header.word(52) as usize
-        {
-            return Err(damaged());
-        }
-        let counts = |bytes: &Bytes<'_>, at: usize| -> Counts {
-            counters.iter().enumerate().map(|(index, name)| (name.clone(), bytes.long(at + 8 * index))).collect()
-        };
-        Ok((
-            Observed {
-                path: path.to_path_buf(),
-                pid: header.word(24),
-                profile: header.word(28) != 0,
-                start_ns: header.long(32),
-                start_s: header.long(40),
-                hold_every: header.word(48),
-                threads_seen: header.long(176),
-                threads_unobserved: header.long(184),
-                locks_unobserved: header.long(192),
-                stacks_unobserved: header.long(200),
-                shares_unobserved: header.long(208),
-                lock: header.text(216, 64),
-                rwlock: header.text(280, 64),
-                program: header.text(344, 64),
-                modules: modules.iter().filter_map(|(_, bytes)| module(&bytes, modules.bytes)).collect(),
-                locks: locks.iter().map(|(index, bytes)| lock(index, &bytes, counts(&bytes, 128))).collect(),
-                stacks: stacks.iter().filter_map(|(index, bytes)| stack(index, &bytes, stacks.bytes)).collect(),
-                threads: threads
-                    .iter()
-                    .map(|(_, bytes)| Thread {
-                        serial: bytes.long(8),
-                        events: (0..events.len()).map(|event| bytes.long(24 + 8 * event)).collect(),
-                        rows: (0..header.word(52) as usize)
-                            .map(|row| rows_at + row * row_bytes)
-                            .filter(|at| bytes.long(*at) != 0)
-                            .map(|at| (bytes.word(at + 8), counts(&bytes, at + 40)))
-                            .collect(),
-                    })
-                    .collect(),
-                shares: shares
-                    .iter()
-                    .map(|(_, bytes)| Share {
-                        thread: bytes.long(0),
-                        lock: bytes.word(8),
-                        acquisitions: bytes.long(16),
-                    })
-                    .filter(|share| share.thread != 0)
-                    .collect(),
-                events,
-            },
-            whole,
-        ))
+    fn of(file: &File, path: &Path) -> Result<Observed, String> {
+        let source = Source::open(file)?;
+        let [modules, locks, stacks, threads, shares] = source.areas().map_err(|_| DAMAGED.to_owned())?;
+        let header = source.header();
+        Ok(Observed {
+            path: path.to_path_buf(),
+            pid: header.word(24),
+            profile: header.word(28) != 0,
+            start_ns: header.long(32),
+            start_s: header.long(40),
+            hold_every: header.word(48),
+            threads_seen: header.long(176),
+            threads_unobserved: header.long(184),
+            locks_unobserved: header.long(192),
+            stacks_unobserved: header.long(200),
+            shares_unobserved: header.long(208),
+            lock: header.text(216, 64),
+            rwlock: header.text(280, 64),
+            program: header.text(344, 64),
+            modules: modules.iter().filter_map(|(_, bytes)| module(&bytes, modules.bytes)).collect(),
+            locks: locks.iter().map(|(index, bytes)| lock(index, &bytes, source.counts(&bytes, 128))).collect(),
+            stacks: stacks.iter().filter_map(|(index, bytes)| stack(index, &bytes, stacks.bytes)).collect(),
+            threads: threads.iter().map(|(_, bytes)| source.thread(&bytes)).collect(),
+            shares: shares.iter().map(|(_, bytes)| share(&bytes)).filter(|share| share.thread != 0).collect(),
+            events: source.events.clone(),
+        })
     }
+}
+
+/// Opens a regular file. Another kind is not even opened: a FIFO may block, a device may act.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let none = || io::Error::other("not a regular file");
+    if !path.metadata()?.is_file() {
+        return Err(none());
+    }
+    // It may have become another since.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
+}
+
+fn share(bytes: &Bytes<'_>) -> Share {
+    Share { thread: bytes.long(0), lock: bytes.word(8), acquisitions: bytes.long(16) }
 }
 
 /// What tells that no thread's counts move; None while some do.
@@ -258,7 +320,8 @@ fn lock(index: u32, bytes: &Bytes<'_>, counts: Counts) -> LockItem {
     LockItem {
         index,
         address: bytes.long(8),
-        readers_writer: bytes.word(16) != 0,
+        readers_writer: bytes.word(16) & 1 != 0,
+        api: bytes.word(16) & 2 != 0,
         lives: bytes.word(20),
         stack: bytes.word(24).checked_sub(1),
         waiting: bytes.word(64),
@@ -274,7 +337,7 @@ fn stack(index: u32, bytes: &Bytes<'_>, length: usize) -> Option<Stack> {
         2 => StackKind::Holder,
         _ => return None,
     };
-    (depth != 0 && 32 + 8 * depth <= length).then(|| Stack {
+    (depth != 0 && depth <= (length - 32) / 8).then(|| Stack {
         index,
         kind,
         lock: bytes.word(8),

@@ -17,7 +17,8 @@ pub fn folded(observed: &Observed, process: &Process, several: bool, names: &mut
             if several { vec![frame(&format!("{} ({})", process.program, process.pid))] } else { Vec::new() };
         frames.extend([frame(label), side.to_owned()]);
         frames.extend(names.stack(&observed.modules, &stack.frames).iter().rev().map(|name| frame(name)));
-        *lines.entry(frames.join(";")).or_default() += stack.ns.div_ceil(1000);
+        let sum = lines.entry(frames.join(";")).or_default();
+        *sum = sum.saturating_add(stack.ns.div_ceil(1000));
     }
     lines
 }

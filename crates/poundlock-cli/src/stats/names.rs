@@ -1,10 +1,11 @@
 //! The names of addresses, from the files on disk that a process had loaded.
 
-use super::file::Module;
+use super::file::{Module, open_regular};
 use addr2line::Loader;
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// What knows the files, each read when it is first asked for.
@@ -13,6 +14,9 @@ pub struct Names {
     files: HashMap<PathBuf, Symbols>,
     code: HashMap<(PathBuf, u64), Vec<String>>,
 }
+
+/// The largest file whose symbols are read: statistics may name any file.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// A file's objects, and its code.
 struct Symbols {
@@ -23,13 +27,17 @@ struct Symbols {
 
 impl Symbols {
     fn read(path: &Path) -> Symbols {
-        let mut objects = std::fs::read(path).ok().and_then(|data| objects(&data)).unwrap_or_default();
+        let file = open_regular(path).ok().filter(|file| file.metadata().is_ok_and(|file| file.len() <= MOST_BYTES));
+        let Some(file) = file else {
+            return Symbols { objects: Vec::new(), loader: None };
+        };
+        let mut objects = objects(&ReadCache::new(file)).unwrap_or_default();
         objects.sort();
         Symbols { objects, loader: Loader::new(path).ok() }
     }
 }
 
-fn objects(data: &[u8]) -> Option<Vec<(u64, u64, String)>> {
+fn objects(data: &ReadCache<File>) -> Option<Vec<(u64, u64, String)>> {
     let file = object::File::parse(data).ok()?;
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
@@ -52,7 +60,7 @@ impl Names {
         let at = address.wrapping_sub(module.bias);
         let objects = &self.symbols(&module.path).objects;
         let before = objects.partition_point(|(start, ..)| *start <= at);
-        let within = objects[..before].iter().rev().take(16).find(|(start, size, _)| at < start + size);
+        let within = objects[..before].iter().rev().take(16).find(|(start, size, _)| at - start < *size);
         Some(match within {
             Some((start, _, name)) if *start == at => name.clone(),
             Some((start, _, name)) => format!("{name}+{:#x}", at - start),
@@ -92,7 +100,7 @@ fn frames(loader: &Loader, at: u64) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(mut frames) = loader.find_frames(at) {
         while let Ok(Some(frame)) = frames.next() {
-            names.extend(frame.function.and_then(|function| function.demangle().ok().map(Cow::into_owned)));
+            names.extend(frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?))));
         }
     }
     if names.is_empty() {
@@ -101,8 +109,10 @@ fn frames(loader: &Loader, at: u64) -> Vec<String> {
     names
 }
 
+/// A C name stays as it is: as a mangled type, `m` is an unsigned long.
 fn demangle(name: &str) -> String {
-    addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
+    let is_mangled = name.starts_with("_Z") || name.starts_with("_R");
+    if is_mangled { addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned() } else { name.to_owned() }
 }
 
 fn file_name(path: &Path) -> Cow<'_, str> {
@@ -139,7 +149,17 @@ fn without_arguments(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::in_short;
+    use super::{demangle, in_short};
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        for name in ["m", "i", "table", "_start", "__Z", "St", "pthread_mutex_lock"] {
+            assert_eq!(demangle(name), name);
+        }
+        assert_eq!(demangle("_ZN5Cache3getEi"), "Cache::get(int)");
+        assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+        assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
+    }
 
     #[test]
     fn wrappers_are_not_what_a_stack_is_called_by() {

@@ -3,6 +3,7 @@
 use super::{Observed, file_of, files_in};
 use crate::args::SourceArgs;
 use crate::failure::{Failure, reason};
+use crate::obstacle;
 use crate::preload::{self, Library};
 use crate::spec::{self, Choice};
 use nix::sys::signal::{Signal, kill};
@@ -88,6 +89,9 @@ fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
     }
     spec::check_others(&args.others)?;
     let library = Library::find(args.preload.preload.as_deref())?;
+    let compiler = library.elf()?.compiler;
+    let harmful = obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful());
+    let choice = if harmful { Choice::Native } else { choice };
     let folder = scratch()?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
@@ -99,7 +103,7 @@ fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
     }
     command.env("POUNDLOCK_STATS", folder.path()).env("POUNDLOCK_PROFILE", if profile { "1" } else { "0" });
     let status = to_its_end(&mut command).map_err(|error| Failure::of_program(&args.program[0], &error))?;
-    Ok(Source { observed: files_in(folder.path())?, status: Some(status), compiler: library.elf.compiler })
+    Ok(Source { observed: files_in(folder.path())?, status: Some(status), compiler })
 }
 
 /// Runs a command to its end. Interrupts from the terminal reach it, and us too, who wait for what it does about them;

@@ -57,6 +57,8 @@ pub struct Lock {
     pub name: String,
     pub named_by: Named,
     pub side: Side,
+    /// Whether the program uses it through Poundlock's own interface. What it is made of is the program's choice.
+    pub api: bool,
     /// "0x..."
     pub address: String,
     /// How many locks were made in turn at this address and are in this row.
@@ -80,7 +82,7 @@ pub struct Lock {
     pub hold_mean_ns: Option<f64>,
     /// Of those that were timed.
     pub hold_max_ns: u64,
-    /// The mean for all acquisitions.
+    /// Of all acquisitions, estimated from those that were timed.
     pub hold_ns: Option<f64>,
     pub handovers_local: u64,
     pub handovers_remote: u64,
@@ -109,6 +111,7 @@ impl Process {
     /// What a lock of it is made of.
     pub fn lock_of(&self, lock: &Lock) -> &str {
         match lock.side {
+            _ if lock.api => "",
             Side::Mutex => &self.lock,
             Side::Readers | Side::Writers => &self.rwlock,
             Side::Others => "",
@@ -120,15 +123,15 @@ impl Process {
         let mut sums: HashMap<u32, Counts> = HashMap::new();
         let mut shares: HashMap<u32, BTreeMap<u64, u64>> = HashMap::new();
         for share in &observed.shares {
-            *shares.entry(share.lock).or_default().entry(share.thread).or_default() += share.acquisitions;
+            add_to(shares.entry(share.lock).or_default().entry(share.thread).or_default(), share.acquisitions);
         }
         for (thread, (lock, counts)) in
             observed.threads.iter().flat_map(|thread| thread.rows.iter().map(move |row| (thread, row)))
         {
             add(sums.entry(*lock).or_default(), counts);
-            let taken = counts["acquisitions"];
+            let taken = counts.get("acquisitions").copied().unwrap_or(0);
             if taken > 0 {
-                *shares.entry(*lock).or_default().entry(thread.serial).or_default() += taken;
+                add_to(shares.entry(*lock).or_default().entry(thread.serial).or_default(), taken);
             }
         }
         let mut locks: Vec<Lock> = observed
@@ -163,16 +166,21 @@ impl Process {
 }
 
 fn events(observed: &Observed) -> BTreeMap<String, u64> {
-    let sum = |event: usize| observed.threads.iter().map(|thread| thread.events[event]).sum();
+    let sum = |event: usize| observed.threads.iter().map(|thread| thread.events[event]).fold(0, u64::saturating_add);
     let all = observed.events.iter().enumerate().map(|(index, name)| (name.clone(), sum(index)));
     all.filter(|(_, count)| *count > 0).collect()
+}
+
+/// A file may have any counts.
+fn add_to(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
 }
 
 /// Adds counts to sums, or raises the largest.
 fn add(sums: &mut Counts, counts: &Counts) {
     for (name, count) in counts {
         let sum = sums.entry(name.clone()).or_default();
-        *sum = if name.contains("_max") { (*sum).max(*count) } else { *sum + count };
+        *sum = if name.contains("_max") { (*sum).max(*count) } else { sum.saturating_add(*count) };
     }
 }
 
@@ -180,8 +188,8 @@ fn lock(observed: &Observed, index: u32, counts: &Counts, shares: &[f64], names:
     let item = &observed.locks[index as usize];
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
     let ratio = |of: u64, to: u64| (to > 0).then(|| of as f64 / to as f64);
-    let stack = item.stack.and_then(|place| observed.stacks.iter().find(|stack| stack.index == place));
-    let stack = stack.map_or(Vec::new(), |stack| names.stack(&observed.modules, &stack.frames));
+    let stack = item.stack.and_then(|place| observed.stacks.binary_search_by_key(&place, |stack| stack.index).ok());
+    let stack = stack.map_or(Vec::new(), |at| names.stack(&observed.modules, &observed.stacks[at].frames));
     let side = match (item.address, item.readers_writer) {
         (0, _) => Side::Others,
         (_, false) => Side::Mutex,
@@ -197,18 +205,20 @@ fn lock(observed: &Observed, index: u32, counts: &Counts, shares: &[f64], names:
     };
     let (acquisitions, contended) = (count("acquisitions"), count("contended"));
     let (holds_timed, hold_timed_ns) = (count("holds_timed"), count("hold_timed_ns"));
-    let hold_mean_ns = ratio(hold_timed_ns, holds_timed);
+    let first = Holds { count: count("holds_first"), ns: count("hold_first_ns") };
+    let hold_ns = hold_ns(acquisitions, Holds { count: holds_timed, ns: hold_timed_ns }, first);
     let several = side != Side::Others && contended > 0 && shares.len() > 1;
     Lock {
         name,
         named_by,
         side,
+        api: item.api,
         address: format!("{address:#x}"),
         lives: item.lives,
         stack,
         acquisitions,
         contended,
-        contended_share: ratio(contended, acquisitions + count("timeouts")),
+        contended_share: ratio(contended, acquisitions.saturating_add(count("timeouts"))),
         trylock_failures: count("trylock_failures"),
         timeouts: count("timeouts"),
         waiting: item.waiting,
@@ -218,9 +228,9 @@ fn lock(observed: &Observed, index: u32, counts: &Counts, shares: &[f64], names:
         queue_mean: ratio(count("queue_sum"), contended).filter(|_| side != Side::Others),
         queue_max: count("queue_max"),
         holds_timed,
-        hold_mean_ns,
+        hold_mean_ns: hold_ns.filter(|_| acquisitions > 0).map(|sum| sum / acquisitions as f64),
         hold_max_ns: count("hold_timed_max_ns"),
-        hold_ns: hold_mean_ns.map(|mean| mean * acquisitions as f64),
+        hold_ns,
         handovers_local: count("handovers_local"),
         handovers_remote: count("handovers_remote"),
         parks: count("parks"),
@@ -229,5 +239,40 @@ fn lock(observed: &Observed, index: u32, counts: &Counts, shares: &[f64], names:
         fairness_factor: fairness_factor(shares).filter(|_| several),
         jain: jain(shares).filter(|_| several),
         index,
+    }
+}
+
+/// Holds that were timed.
+struct Holds {
+    count: u64,
+    ns: u64,
+}
+
+/// How long all acquisitions held a lock: the `first` ones as they were timed, the others as those of them in the mean
+/// that were timed by chance. None if none was timed.
+fn hold_ns(acquisitions: u64, timed: Holds, first: Holds) -> Option<f64> {
+    let (count, ns) = (timed.count.saturating_sub(first.count), timed.ns.saturating_sub(first.ns));
+    let mean = |of: &Holds| (of.count > 0).then(|| of.ns as f64 / of.count as f64);
+    let other = mean(&Holds { count, ns }).or(mean(&first))?;
+    Some(first.ns as f64 + other * acquisitions.saturating_sub(first.count) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Holds, hold_ns};
+
+    #[test]
+    fn first_holds_count_once_and_others_for_all_that_were_not_timed() {
+        let of = |acquisitions, timed, first| {
+            let holds = |(count, ns)| Holds { count, ns };
+            hold_ns(acquisitions, holds(timed), holds(first))
+        };
+        assert_eq!(of(10, (0, 0), (0, 0)), None);
+        assert_eq!(of(10, (10, 500), (10, 500)), Some(500.0));
+        // Ten slow ones at the start, then a thousand of 2 ns, of which four were timed.
+        assert_eq!(of(1010, (14, 10_008), (10, 10_000)), Some(10_000.0 + 2_000.0));
+        assert_eq!(of(1000, (4, 8), (0, 0)), Some(2_000.0));
+        // None of the others was timed yet.
+        assert_eq!(of(20, (10, 500), (10, 500)), Some(1_000.0));
     }
 }

@@ -5,6 +5,7 @@ mod screen;
 
 use crate::args::TopArgs;
 use crate::failure::{Failure, reason};
+use crate::output;
 use crate::stats::{Names, Observed, Process, file_of};
 use change::Change;
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
@@ -17,7 +18,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let mut watch = Watch::begin(args.pid)?;
     if args.once {
         std::thread::sleep(args.interval);
-        println!("{}", screen::text(&watch.look()?));
+        output::print(screen::text(&watch.look()?) + "\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut terminal = ratatui::try_init()
@@ -25,7 +26,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let ended = show(&mut terminal, &mut watch, args.interval);
     ratatui::restore();
     if ended? {
-        eprintln!("poundlock: process {} has ended", args.pid);
+        output::note(format_args!("process {} has ended", args.pid));
     }
     Ok(ExitCode::SUCCESS)
 }

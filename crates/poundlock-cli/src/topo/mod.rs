@@ -4,7 +4,7 @@ mod plot;
 
 use crate::args::TopoArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Page};
 use crate::provenance::Provenance;
 use poundlock_topology::cpus;
 use poundlock_topology::machine::{Cpu, Kind, Machine};
@@ -47,6 +47,7 @@ struct Group {
 
 /// Prints and draws the machine.
 pub fn topo(args: &TopoArgs) -> Result<ExitCode, Failure> {
+    let page = Page::beside([&args.svg])?;
     let root = args.sysfs.as_deref().unwrap_or(Path::new(SYSFS));
     let machine = Machine::read(root).map_err(Failure::ours)?;
     // Of another machine, this process can use all.
@@ -56,16 +57,14 @@ pub fn topo(args: &TopoArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.svg {
         let title = if args.sysfs.is_some() { root.display().to_string() } else { provenance.machine_line() };
         let svg = plot::svg(&title, &summary(&machine, &usable), &groups(&machine), &usable);
-        let svg = svg.map_err(|error| Failure::ours(format!("cannot draw: {error}")))?;
-        std::fs::write(file, svg).map_err(|error| output::unwritable(file, &error))?;
+        output::write(file, svg.map_err(output::undrawable)?)?;
     }
     if args.json {
         let entries = machine.cpus.iter().map(|cpu| entry(cpu, &usable)).collect();
         let document = Document { schema: "poundlock.topo/1", provenance, present: &machine.present, cpus: entries };
-        println!("{}", serde_json::to_string_pretty(&document).map_err(Failure::ours)?);
+        page.show(output::json(&document)?.trim_end())?;
     } else {
-        println!("{}", summary(&machine, &usable));
-        print!("{}", text(&groups(&machine), 0));
+        page.show(summary(&machine, &usable) + "\n" + text(&groups(&machine), 0).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A program that uses poundlock.h, and what it does is known. tests/stats.rs has the numbers. */
+#define _GNU_SOURCE
+#include <poundlock.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+pound_mutex_t waited_for = POUND_MUTEX_INIT;
+pound_lock_t by_name;
+pound_rwlock_t of_zeroes = POUND_RWLOCK_INIT, rw_by_name;
+
+static void *wait_once(void *unused)
+{
+	pound_mutex_lock(&waited_for);
+	pound_mutex_unlock(&waited_for);
+	return unused;
+}
+
+static void read_and_write(pound_rwlock_t *lock)
+{
+	for (int i = 0; i < 20; i++) {
+		if (pound_rwlock_rdlock(lock))
+			abort();
+		pound_rwlock_rdunlock(lock);
+	}
+	for (int i = 0; i < 7; i++) {
+		pound_rwlock_wrlock(lock);
+		pound_rwlock_wrunlock(lock);
+	}
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	if (pound_lock_init(&by_name, "mcs", NULL, 0) || pound_rwlock_init(&rw_by_name, "fair_rw", NULL, 0))
+		return 1;
+	for (int i = 0; i < 100; i++) {
+		pound_lock_lock(&by_name);
+		if (pound_lock_trylock(&by_name))
+			abort();
+		pound_lock_unlock(&by_name);
+	}
+	read_and_write(&of_zeroes);
+	read_and_write(&rw_by_name);
+	pound_mutex_lock(&waited_for);
+	if (pthread_create(&thread, NULL, wait_once, NULL))
+		abort();
+	/* The waiter holds nothing until this thread has seen it wait. */
+	while (__atomic_load_n(&waited_for.pound_state, __ATOMIC_RELAXED) == 1)
+		usleep(1000);
+	pound_mutex_unlock(&waited_for);
+	return pthread_join(thread, NULL);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fork_cost [LIBRARY]: the page faults of a child that ends at once, which are what the library adds to a fork: with
+ * LIBRARY preloaded at most MORE than without it. The program calls itself both ways.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "forks.h"
+#include "posix.h"
+
+#define CHILDREN 50
+/* The handler's code, and what it calls getpid() by; its note in a fresh page; the library's symbols for _exit(). */
+#define MORE 6
+
+/* The least of the children: others may have lost a page to the kernel. */
+static int print_faults(void)
+{
+	struct rusage before, after;
+	long least = LONG_MAX;
+
+	for (int i = 0; i < CHILDREN; i++) {
+		pid_t child;
+
+		EXPECT(!getrusage(RUSAGE_CHILDREN, &before));
+		child = fork();
+		if (!child)
+			_exit(0);
+		reap(child);
+		EXPECT(!getrusage(RUSAGE_CHILDREN, &after));
+		if (after.ru_minflt - before.ru_minflt < least)
+			least = after.ru_minflt - before.ru_minflt;
+	}
+	return printf("%ld\n", least) < 0;
+}
+
+static long faults_with(const char *library)
+{
+	char command[PATH_MAX + 64], self[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	FILE *pipe;
+	long faults;
+
+	EXPECT(length > 0);
+	self[length] = 0;
+	EXPECT(!setenv("FORK_COST", self, 1) && !setenv("FORK_COST_LIBRARY", library, 1));
+	snprintf(command, sizeof(command), "LD_PRELOAD=\"$FORK_COST_LIBRARY\" exec \"$FORK_COST\"");
+	pipe = popen(command, "r");
+	EXPECT(pipe && fscanf(pipe, "%ld", &faults) == 1);
+	EXPECT(!pclose(pipe));
+	return faults;
+}
+
+int main(int count, char **arguments)
+{
+	long without, with;
+
+	if (count < 2)
+		return print_faults();
+	without = faults_with("");
+	with = faults_with(arguments[1]);
+	EXPECT(with <= without + MORE, "a child has %ld page faults, natively %ld", with, without);
+	return 0;
+}

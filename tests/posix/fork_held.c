@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What becomes of a mutex that is held while the process forks, in each way to fork: other threads wait for it, another
+ * thread holds it, the child makes it anew or unmaps it, a vfork child takes it.
+ */
+#include <sys/mman.h>
+
+#include "forks.h"
+#include "posix.h"
+
+#define WAITERS 3
+#define CONTENDERS 4
+#define ROUNDS 200
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long counted;
+static atomic_uint about_to_wait;
+
+static void *wait_once(void *argument)
+{
+	atomic_fetch_add(&about_to_wait, 1);
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	counted++;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return argument;
+}
+
+static void *contend(void *argument)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		counted++;
+		if (i % 16 == 0)
+			sched_yield(); /* so that others queue */
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+	}
+	return argument;
+}
+
+static void contend_together(void)
+{
+	pthread_t threads[CONTENDERS];
+
+	counted = 0;
+	for (int i = 0; i < CONTENDERS; i++)
+		threads[i] = start(contend, NULL);
+	for (int i = 0; i < CONTENDERS; i++)
+		finish(threads[i]);
+	EXPECT(counted == CONTENDERS * ROUNDS, "%lu", counted);
+}
+
+/* Threads that wait for the mutex, which is held; or will in a moment, where the machine is busy. */
+static void start_waiters(pthread_t *threads)
+{
+	atomic_store(&about_to_wait, 0);
+	for (int i = 0; i < WAITERS; i++)
+		threads[i] = start(wait_once, NULL);
+	while (atomic_load(&about_to_wait) < WAITERS)
+		sched_yield();
+	sleep_ms(20);
+}
+
+/* Releases the mutex, and waits until the threads of start_waiters() have had it. */
+static void release_to(pthread_t *threads)
+{
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	for (int i = 0; i < WAITERS; i++)
+		finish(threads[i]);
+}
+
+/* ---- Waiters that the child does not have ---- */
+
+static void waiters_left_behind(int way)
+{
+	pthread_t waiters[WAITERS];
+	pid_t child;
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	start_waiters(waiters);
+	child = fork_by(way);
+	if (!child) {
+		limit();
+		EXPECT_RESULT(pthread_mutex_trylock(&mutex), EBUSY);
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+		contend_together();
+		_exit(0);
+	}
+	reap(child);
+	release_to(waiters);
+}
+
+/* The child's own threads wait before the one that forked releases. */
+static void waiters_old_and_new(int way)
+{
+	pthread_t waiters[WAITERS];
+	pid_t child;
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	start_waiters(waiters);
+	child = fork_by(way);
+	if (!child) {
+		limit();
+		start_waiters(waiters);
+		counted = 0;
+		release_to(waiters);
+		EXPECT(counted == WAITERS, "%lu", counted);
+		_exit(0);
+	}
+	reap(child);
+	release_to(waiters);
+}
+
+/* ---- A mutex that another thread has locked for the one that forks ---- */
+
+static void *lock_for_another(void *argument)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	return argument;
+}
+
+static void handed_over(int way)
+{
+	pthread_t waiters[WAITERS];
+	pid_t child;
+
+	finish(start(lock_for_another, NULL));
+	start_waiters(waiters);
+	child = fork_by(way);
+	if (!child) {
+		limit();
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+		contend_together();
+		_exit(0);
+	}
+	reap(child);
+	release_to(waiters);
+}
+
+/* ---- A held mutex that is one no more at the next fork ---- */
+
+static void *trylock(void *result)
+{
+	*(int *)result = pthread_mutex_trylock(&mutex);
+	return NULL;
+}
+
+/* As allocators do in a handler of pthread_atfork(). */
+static void made_anew(int way)
+{
+	int result;
+	pid_t child;
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	child = fork_by(way);
+	if (!child) {
+		limit();
+		EXPECT_OK(pthread_mutex_init(&mutex, NULL));
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+		child = fork_by(way);
+		if (!child) {
+			limit();
+			finish(start(trylock, &result));
+			EXPECT_OK(result);
+			_exit(0);
+		}
+		reap(child);
+		EXPECT_OK(elsewhere(pthread_mutex_trylock, &mutex));
+		_exit(0);
+	}
+	reap(child);
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+}
+
+static void unmapped(int way)
+{
+	pthread_mutex_t *held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t child;
+
+	EXPECT(held != MAP_FAILED);
+	EXPECT_OK(pthread_mutex_init(held, NULL));
+	EXPECT_OK(pthread_mutex_lock(held));
+	EXPECT(!munmap(held, 4096));
+	child = fork_by(way);
+	if (!child) {
+		limit();
+		contend_together();
+		_exit(0);
+	}
+	reap(child);
+}
+
+/* ---- A child that shares the memory of its parent ---- */
+
+static void *has_vfork_child(void *argument)
+{
+	pid_t child = vfork();
+
+	if (!child) {
+		(void)pthread_mutex_lock(&mutex);
+		(void)pthread_mutex_unlock(&mutex);
+		_exit(0);
+	}
+	reap(child);
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return argument;
+}
+
+/* It takes the mutex before its parent's thread has, while others contend for it. */
+static void vforked(void)
+{
+	pthread_t contender = start(contend, NULL);
+
+	for (int i = 0; i < 20; i++)
+		finish(start(has_vfork_child, NULL));
+	finish(contender);
+	contend_together();
+}
+
+/* ---- Mutexes that name their owner where locks keep what a child looks for ---- */
+
+static void with_owners(int way)
+{
+	static const int types[] = {PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
+	pid_t child = fork_by(way);
+
+	if (child) {
+		reap(child);
+		return;
+	}
+	limit();
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		init_mutex(&mutex, types[i]);
+		contend_together();
+	}
+	_exit(0);
+}
+
+int main(void)
+{
+	for (int way = 0; way < FORKS; way++) {
+		with_owners(way);
+		waiters_left_behind(way);
+		waiters_old_and_new(way);
+		handed_over(way);
+		made_anew(way);
+		unmapped(way);
+	}
+	vforked();
+	return 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What debuggers and sandboxes read in a recursive or error-checking mutex: while it is held, however it was taken,
+ * __owner is its owner's thread id as glibc knows it, and __nusers is not 0. After a raw clone() that id is the parent's
+ * until the child changes it in glibc's struct pthread, which is how Firefox and Chromium find the place.
+ */
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "posix.h"
+
+static const int types[] = {PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
+#define EACH_TYPE(type) for (const int *type = types; type < types + 2; type++)
+
+static pid_t tid(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+static void expect_owner(pthread_mutex_t *mutex)
+{
+	EXPECT(mutex->__data.__owner == tid(), "%d instead of %d", mutex->__data.__owner, tid());
+	EXPECT(mutex->__data.__nusers, "no user");
+}
+
+static int lock_in_time(pthread_mutex_t *mutex)
+{
+	struct timespec at = from_now(CLOCK_REALTIME, 3600 * 1000);
+
+	return pthread_mutex_timedlock(mutex, &at);
+}
+
+static int (*const ways[])(pthread_mutex_t *mutex) = {pthread_mutex_lock, pthread_mutex_trylock, lock_in_time};
+
+static void alone(int type)
+{
+	pthread_mutex_t mutex;
+
+	init_mutex(&mutex, type);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		EXPECT_OK(ways[i](&mutex));
+		expect_owner(&mutex);
+		if (type == PTHREAD_MUTEX_RECURSIVE) {
+			EXPECT_OK(ways[i](&mutex));
+			expect_owner(&mutex);
+			EXPECT_OK(pthread_mutex_unlock(&mutex));
+			expect_owner(&mutex);
+		}
+		EXPECT_OK(pthread_mutex_unlock(&mutex));
+		EXPECT(!mutex.__data.__owner, "%d owns a free mutex", mutex.__data.__owner);
+	}
+	EXPECT_OK(pthread_mutex_destroy(&mutex));
+}
+
+/* ---- Threads that wait for one another: what the lock keeps for its waiters gives way to the owner, and comes back ---- */
+
+#define THREADS 8
+#define ROUNDS 400
+
+struct contended {
+	pthread_mutex_t mutex;
+	unsigned long held;
+};
+
+static void *contend(void *argument)
+{
+	struct contended *contended = argument;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		EXPECT_OK((i % 2 ? pthread_mutex_lock : lock_in_time)(&contended->mutex));
+		expect_owner(&contended->mutex);
+		contended->held++;
+		sched_yield();
+		expect_owner(&contended->mutex);
+		EXPECT_OK(pthread_mutex_unlock(&contended->mutex));
+		EXPECT_RESULT(pthread_mutex_unlock(&contended->mutex), EPERM);
+	}
+	return NULL;
+}
+
+static void among_others(int type)
+{
+	struct contended contended = {.held = 0};
+	pthread_t threads[THREADS];
+
+	init_mutex(&contended.mutex, type);
+	for (size_t i = 0; i < THREADS; i++)
+		threads[i] = start(contend, &contended);
+	for (size_t i = 0; i < THREADS; i++)
+		finish(threads[i]);
+	EXPECT(contended.held == THREADS * ROUNDS, "%lu", contended.held);
+	EXPECT_OK(pthread_mutex_destroy(&contended.mutex));
+}
+
+/* ---- What sandboxes do in the child of a raw clone() ---- */
+
+static pid_t owner_found(void)
+{
+	pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	pid_t found;
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	found = mutex.__data.__owner;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	EXPECT_OK(pthread_mutex_destroy(&mutex));
+	return found;
+}
+
+/* Where glibc keeps the thread's id, which is @known. */
+static pid_t *place_of(pid_t known)
+{
+	pid_t *word = (pid_t *)pthread_self();
+
+	for (size_t i = 0; i < 1024 / sizeof(*word); i++)
+		if (word[i] == known)
+			return word + i;
+	EXPECT(false, "%d is not in struct pthread", known);
+	return NULL;
+}
+
+static void in_child(pid_t parent)
+{
+	pid_t found = owner_found();
+
+	EXPECT(found == parent, "%d instead of %d", found, parent);
+	*place_of(found) = tid();
+	EXPECT(owner_found() == tid(), "%d instead of %d", owner_found(), tid());
+}
+
+static void after_clone(void)
+{
+	pid_t parent = tid(), child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	int status;
+
+	if (!child) {
+		in_child(parent);
+		_exit(0);
+	}
+	EXPECT(child > 0, "clone: %s", strerror(errno));
+	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %#x", (unsigned)status);
+}
+
+int main(void)
+{
+	EACH_TYPE(type)
+	{
+		alone(*type);
+		among_others(*type);
+	}
+	after_clone();
+	return 0;
+}
