@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sanitizer.h"
+
 /* What a wait does between two reads; programs that run give the CPU up. */
 #ifndef C11_PAUSE
 #define C11_PAUSE ((void)0)
@@ -58,8 +60,8 @@ int __VERIFIER_nondet_int(void);
 #define w_fetch_and_acquire(p, v) atomic_fetch_and_explicit(p, v, memory_order_acquire)
 #define w_fetch_and_release(p, v) atomic_fetch_and_explicit(p, v, memory_order_release)
 #define w_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit(p, v, memory_order_acq_rel)
-#ifdef __SANITIZE_THREAD__
-/* gcc's sanitizer knows no fences; an object that all fences modify orders as much. */
+#ifdef W_THREAD_SANITIZER
+/* The sanitizer knows no fences; an object that all fences modify orders as much. */
 static W_ATOMIC(uint32_t) c11_fence_word __attribute__((unused));
 #define w_fence_seq_cst() ((void)atomic_fetch_add(&c11_fence_word, 1))
 #else

@@ -38,7 +38,7 @@ __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
 bool w_listening;
 void (*w_listener)(enum w_event event);
 struct w_visible w_visible_readers[W_VISIBLE] __attribute__((aligned(64)));
-#ifdef __SANITIZE_THREAD__
+#ifdef W_THREAD_SANITIZER
 W_ATOMIC(uint32_t) w_fence_word;
 #endif
 
@@ -187,7 +187,7 @@ struct w_self *w_self_attach(void)
 /* The block of @self's last owner. The sanitizer would not know that it has ended. */
 static struct w_block *left_behind(struct w_self *self)
 {
-#ifdef __SANITIZE_THREAD__
+#ifdef W_THREAD_SANITIZER
 	(void)self;
 	return NULL;
 #else

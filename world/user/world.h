@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "sanitizer.h"
+
 /* A stress test's world defines this to give the CPU up at random before an operation. */
 #ifndef W_STEP
 #define W_STEP() ((void)0)
@@ -118,7 +120,7 @@ static inline bool w_alone(void)
 #define w_fetch_and_acquire(p, v) W_FETCH_AND(p, v, memory_order_acquire)
 #define w_fetch_and_release(p, v) W_FETCH_AND(p, v, memory_order_release)
 #define w_fetch_and_acq_rel(p, v) W_FETCH_AND(p, v, memory_order_acq_rel)
-#ifdef __SANITIZE_THREAD__
+#ifdef W_THREAD_SANITIZER
 /* The sanitizer knows no fences; an object that all fences modify orders as much. */
 extern W_HIDDEN W_ATOMIC(uint32_t) w_fence_word;
 #define w_fence_seq_cst() ((void)atomic_fetch_add(&w_fence_word, 1))
