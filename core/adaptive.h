@@ -34,7 +34,7 @@
 #ifndef POUNDLOCK_ADAPTIVE_H
 #define POUNDLOCK_ADAPTIVE_H
 
-#include "generation.h"
+#include "part/generation.h"
 #include "mcs.h"
 
 #define ADAPTIVE_LOCKED 1u

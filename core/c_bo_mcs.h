@@ -15,7 +15,7 @@
 #ifndef POUNDLOCK_C_BO_MCS_H
 #define POUNDLOCK_C_BO_MCS_H
 
-#include "cohort.h"
+#include "part/cohort.h"
 
 struct c_bo_mcs {
 	struct cohort cohort;

@@ -17,7 +17,7 @@
 #ifndef POUNDLOCK_C_PTL_TKT_H
 #define POUNDLOCK_C_PTL_TKT_H
 
-#include "cohort.h"
+#include "part/cohort.h"
 
 struct c_ptl_tkt {
 	struct cohort cohort;

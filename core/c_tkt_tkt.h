@@ -15,7 +15,7 @@
 #ifndef POUNDLOCK_C_TKT_TKT_H
 #define POUNDLOCK_C_TKT_TKT_H
 
-#include "cohort.h"
+#include "part/cohort.h"
 
 struct c_tkt_tkt {
 	struct cohort cohort;

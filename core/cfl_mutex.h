@@ -17,7 +17,7 @@
 #ifndef POUNDLOCK_CFL_MUTEX_H
 #define POUNDLOCK_CFL_MUTEX_H
 
-#include "cfl.h"
+#include "cfl/cfl.h"
 
 struct cfl_mutex {
 	struct cfl cfl;

@@ -18,7 +18,7 @@
 #ifndef POUNDLOCK_CFL_SPIN_H
 #define POUNDLOCK_CFL_SPIN_H
 
-#include "cfl.h"
+#include "cfl/cfl.h"
 
 struct cfl_spin {
 	struct cfl cfl;

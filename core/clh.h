@@ -27,7 +27,7 @@
 #ifndef POUNDLOCK_CLH_H
 #define POUNDLOCK_CLH_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 struct clh_node {
 	W_ATOMIC(uint32_t) status;

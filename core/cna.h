@@ -33,7 +33,7 @@
 #ifndef POUNDLOCK_CNA_H
 #define POUNDLOCK_CNA_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 struct cna_node {
 	W_ATOMIC(uint32_t) status;

@@ -27,8 +27,8 @@
 #ifndef POUNDLOCK_HAPAX_H
 #define POUNDLOCK_HAPAX_H
 
-#include "generation.h"
-#include "wait.h"
+#include "part/generation.h"
+#include "part/wait.h"
 
 struct hapax {
 	W_ATOMIC(uint64_t) arrive;

@@ -28,8 +28,8 @@
 #ifndef POUNDLOCK_HBO_H
 #define POUNDLOCK_HBO_H
 
-#include "backoff.h"
-#include "wait.h"
+#include "part/backoff.h"
+#include "part/wait.h"
 
 struct hbo {
 	W_ATOMIC(uint32_t) word;

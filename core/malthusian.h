@@ -35,7 +35,7 @@
 #ifndef POUNDLOCK_MALTHUSIAN_H
 #define POUNDLOCK_MALTHUSIAN_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 struct malthusian_node {
 	W_ATOMIC(uint32_t) status;

@@ -21,7 +21,7 @@
 #ifndef POUNDLOCK_MCS_H
 #define POUNDLOCK_MCS_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 struct mcs_node {
 	W_ATOMIC(uint32_t) status;

@@ -30,8 +30,8 @@
 #ifndef POUNDLOCK_MCSTP_H
 #define POUNDLOCK_MCSTP_H
 
-#include "backoff.h"
-#include "wait.h"
+#include "part/backoff.h"
+#include "part/wait.h"
 
 enum { MCSTP_SKIPPED = NODE_ABANDONED + 1 };
 

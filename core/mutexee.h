@@ -31,8 +31,8 @@
 #ifndef POUNDLOCK_MUTEXEE_H
 #define POUNDLOCK_MUTEXEE_H
 
-#include "generation.h"
-#include "wait.h"
+#include "part/generation.h"
+#include "part/wait.h"
 
 #define MUTEXEE_LOCKED 1u
 #define MUTEXEE_SLEEPERS 2u

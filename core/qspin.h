@@ -33,7 +33,7 @@
 #ifndef POUNDLOCK_QSPIN_H
 #define POUNDLOCK_QSPIN_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 #define QSPIN_LOCKED 1u
 #define QSPIN_CLOSED 2u

@@ -31,7 +31,7 @@
 #ifndef POUNDLOCK_RECIPROCATING_H
 #define POUNDLOCK_RECIPROCATING_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 struct reciprocating_node {
 	W_ATOMIC(uint32_t) status;

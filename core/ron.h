@@ -22,7 +22,7 @@
 #ifndef POUNDLOCK_RON_H
 #define POUNDLOCK_RON_H
 
-#include "tour.h"
+#include "part/tour.h"
 
 /* On a stack it is given a line of its own, as shuffle.h's. */
 struct ron_node {

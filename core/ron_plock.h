@@ -26,7 +26,7 @@
 #ifndef POUNDLOCK_RON_PLOCK_H
 #define POUNDLOCK_RON_PLOCK_H
 
-#include "tour.h"
+#include "part/tour.h"
 
 #define RON_PLOCK_TOKEN 0x80000000u
 #define RON_PLOCK_SLEEPERS 0x40000000u

@@ -37,8 +37,8 @@
 #ifndef POUNDLOCK_RON_SHARED_H
 #define POUNDLOCK_RON_SHARED_H
 
-#include "generation.h"
-#include "wait.h"
+#include "part/generation.h"
+#include "part/wait.h"
 
 #define RON_SHARED_SLOTS 64u
 #define RON_SHARED_MARKS 64u /* slots a word */

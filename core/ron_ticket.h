@@ -29,8 +29,8 @@
 #ifndef POUNDLOCK_RON_TICKET_H
 #define POUNDLOCK_RON_TICKET_H
 
-#include "tickets.h"
-#include "tour.h"
+#include "part/tickets.h"
+#include "part/tour.h"
 
 struct ron_ticket {
 	struct tour tour;

@@ -38,8 +38,8 @@
 #ifndef POUNDLOCK_SCL_H
 #define POUNDLOCK_SCL_H
 
-#include "generation.h"
-#include "hold.h"
+#include "part/generation.h"
+#include "part/hold.h"
 #include "mcs.h"
 
 #define SCL_HELD 1u

@@ -36,9 +36,9 @@
 #ifndef POUNDLOCK_SHFL_MUTEX_H
 #define POUNDLOCK_SHFL_MUTEX_H
 
-#include "disguise.h"
-#include "generation.h"
-#include "shuffle.h"
+#include "part/disguise.h"
+#include "part/generation.h"
+#include "part/shuffle.h"
 
 #define SHFL_MUTEX_LOCKED 1u
 #define SHFL_MUTEX_PARKED 2u

@@ -27,8 +27,8 @@
 #ifndef POUNDLOCK_SHFL_SPIN_H
 #define POUNDLOCK_SHFL_SPIN_H
 
-#include "generation.h"
-#include "shuffle.h"
+#include "part/generation.h"
+#include "part/shuffle.h"
 
 struct shfl_spin {
 	shfl_tail tail;

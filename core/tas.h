@@ -16,7 +16,7 @@
 #ifndef POUNDLOCK_TAS_H
 #define POUNDLOCK_TAS_H
 
-#include "backoff.h"
+#include "part/backoff.h"
 #include "ttas.h"
 
 struct tas {

@@ -17,8 +17,8 @@
 #ifndef POUNDLOCK_TICKET_H
 #define POUNDLOCK_TICKET_H
 
-#include "generation.h"
-#include "tickets.h"
+#include "part/generation.h"
+#include "part/tickets.h"
 
 struct ticket {
 	struct tickets tickets;

@@ -16,8 +16,8 @@
 #ifndef POUNDLOCK_TTAS_H
 #define POUNDLOCK_TTAS_H
 
-#include "backoff.h"
-#include "wait.h"
+#include "part/backoff.h"
+#include "part/wait.h"
 
 struct ttas {
 	W_ATOMIC(uint32_t) word;

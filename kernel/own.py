@@ -74,10 +74,9 @@ def sources():
 
 def overlay():
     """What is laid into the object tree: paths there, and the files."""
-    files = [*(HERE / "overlay").iterdir(), *(ROOT / "core").glob("*.h"), ROOT / "core/events.def",
-             *(ROOT / "world/kernel").iterdir()]
-    laid = {Path(PLACE) / file.name: file for file in files}
-    laid |= {Path(PLACE) / "policy" / file.name: file for file in (ROOT / "core/policy").glob("*.h")}
+    core = ROOT / "core"
+    laid = {Path(PLACE) / file.name: file for folder in (HERE / "overlay", ROOT / "world/kernel") for file in folder.iterdir()}
+    laid |= {Path(PLACE) / file.relative_to(core): file for file in [*core.rglob("*.h"), core / "events.def"]}
     return laid
 
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "wait.h"
+#include "part/wait.h"
 
 #define ANY_LOCK_SIZE 32
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "wait.h"
+#include "part/wait.h"
 
 /* What a lock's specification can set, for all locks of that name. */
 struct setting {

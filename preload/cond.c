@@ -55,7 +55,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "generation.h"
+#include "part/generation.h"
 #include "layout.h"
 #include "mutex.h"
 #include "preload.h"

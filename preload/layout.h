@@ -13,7 +13,7 @@
  *                   glibc's __count, bytes 4 to 7, is the lock's.
  *
  *   pthread_cond_t    bytes  0 to 7             the state; its halves are futexes
- *                     bytes  8 to 11            the fork generation of its waiters (core/generation.h)
+ *                     bytes  8 to 11            the fork generation of its waiters (core/part/generation.h)
  *                     glibc's word of flags     pshared and clock, as glibc's own pthread_cond_init leaves them. It has
  *                                               moved between glibc versions, so that layout_probe() asks glibc for it
  *

@@ -20,7 +20,7 @@
 #include "layout.h"
 #include "preload.h"
 #include "real.h"
-#include "shfl_rw.h"
+#include "rw/shfl_rw.h"
 #include "stats.h"
 
 /* ---- The read locks of a thread ---- */

@@ -28,9 +28,9 @@
 #include "observer.h"
 #include "poundlock.h"
 #include "preload.h"
-#include "generation.h"
+#include "part/generation.h"
 #include "shfl_mutex.h"
-#include "shfl_rw.h"
+#include "rw/shfl_rw.h"
 #include "stats_region.h"
 #include "stats_stack.h"
 

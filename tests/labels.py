@@ -227,13 +227,14 @@ def self_test():
     for name, old, new, expected in BROKEN:
         with tempfile.TemporaryDirectory() as folder:
             core = pathlib.Path(folder) / "core"
-            core.mkdir()
-            for path in (SOURCES / "core").glob("*.h"):
+            for path in (SOURCES / "core").rglob("*.h"):
                 text = path.read_text()
                 if path.name == name:
                     assert old in text, f"{name} has no '{old}' to break"
                     text = text.replace(old, new, 1)
-                (core / path.name).write_text(text)
+                copy = core / path.relative_to(SOURCES / "core")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(text)
             wrong = check(core)
         if not any(expected in line for line in wrong):
             print(f"{name} with '{new}': nothing says '{expected}', but {wrong}", file=sys.stderr)

@@ -9,8 +9,8 @@
 #ifndef POUNDLOCK_POLICY_FAIR_H
 #define POUNDLOCK_POLICY_FAIR_H
 
-#include "../hold.h"
-#include "stay.h"
+#include "part/hold.h"
+#include "policy/stay.h"
 
 /* In units of 256 ns, so that times compare if they are less than 9 minutes apart. */
 static inline uint32_t policy_fair_note(const void *lock)

@@ -6,7 +6,7 @@
 #ifndef POUNDLOCK_POLICY_GROUP_H
 #define POUNDLOCK_POLICY_GROUP_H
 
-#include "stay.h"
+#include "policy/stay.h"
 #include "world.h"
 
 static inline uint32_t policy_group_note(void)

@@ -5,7 +5,7 @@
 #ifndef POUNDLOCK_POLICY_NUMA_H
 #define POUNDLOCK_POLICY_NUMA_H
 
-#include "stay.h"
+#include "policy/stay.h"
 #include "world.h"
 
 static inline uint32_t policy_numa_note(void)

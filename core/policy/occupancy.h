@@ -9,8 +9,8 @@
 #ifndef POUNDLOCK_POLICY_OCCUPANCY_H
 #define POUNDLOCK_POLICY_OCCUPANCY_H
 
-#include "../hold.h"
-#include "stay.h"
+#include "part/hold.h"
+#include "policy/stay.h"
 
 static inline uint32_t policy_occupancy_note(const void *lock)
 {

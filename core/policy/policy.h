@@ -13,12 +13,12 @@
 #ifndef POUNDLOCK_POLICY_H
 #define POUNDLOCK_POLICY_H
 
-#include "fair.h"
-#include "fifo.h"
-#include "group.h"
-#include "numa.h"
-#include "occupancy.h"
-#include "route.h"
+#include "policy/fair.h"
+#include "policy/fifo.h"
+#include "policy/group.h"
+#include "policy/numa.h"
+#include "policy/occupancy.h"
+#include "policy/route.h"
 
 enum policy {
 	POLICY_FIFO,

@@ -55,10 +55,10 @@ fn compile_clients(root: &Path) {
     clients.includes(["world/sim", "world/check", "core", "tests/check"].map(|directory| root.join(directory)));
     clients.file(root.join("world/sim/clients.c"));
     for line in definitions.lines() {
-        let Some((lock, source, more)) = client(line) else { continue };
+        let Some((lock, header, source, more)) = client(line) else { continue };
         let file = out.join(format!("client_{lock}.c"));
         let text = format!(
-            "#define check_clients sim_clients_of_{lock}\n#define LOCK {lock}\n#define LOCK_HEADER \"{lock}.h\"\n\
+            "#define check_clients sim_clients_of_{lock}\n#define LOCK {lock}\n#define LOCK_HEADER \"{header}\"\n\
              {more}#include \"{source}\"\n"
         );
         fs::write(&file, text).expect("cargo's folder can be written");
@@ -67,17 +67,22 @@ fn compile_clients(root: &Path) {
     clients.compile("poundlock_sim_clients");
 }
 
-/// The lock that a line of core/locks.def defines, the source of its clients, and what that is to know besides.
-fn client(line: &str) -> Option<(&str, &str, String)> {
+/// The lock that a line of core/locks.def defines, its header, the source of its clients, and what that is to know besides.
+fn client(line: &str) -> Option<(&str, String, &str, String)> {
     let (what, rest) = line.split_once('(')?;
     let mut arguments = rest.split(", ");
     let lock = arguments.next()?;
     match what {
         "LOCK" => {
             let kind = arguments.next()?;
-            Some((lock, "lock.c", format!("#define LOCK_{kind}\n#define LOCK_TRAITS \"locks/{lock}.h\"\n")))
+            Some((
+                lock,
+                format!("{lock}.h"),
+                "lock.c",
+                format!("#define LOCK_{kind}\n#define LOCK_TRAITS \"locks/{lock}.h\"\n"),
+            ))
         }
-        "RWLOCK" => Some((lock, "rw.c", String::new())),
+        "RWLOCK" => Some((lock, format!("rw/{lock}.h"), "rw.c", String::new())),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CFL around the kernel's word (qspinlock.c, which includes this): core/cfl_order.h's queue and order, of groups, which are the
+ * CFL around the kernel's word (qspinlock.c, which includes this): core/cfl/cfl_order.h's queue and order, of groups, which are the
  * cgroups of the cpu controller, by cpu.weight, and in a group of its tasks, by nice. Handlers of interrupts are of no group.
  *
  * A release is a store that is inlined everywhere, and charges nothing. So the next holder does: who takes the word through

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What CFL knows of a lock that has no room for it (core/cfl_order.h): one of LEDGERS ledgers of the file that includes this, by
+ * What CFL knows of a lock that has no room for it (core/cfl/cfl_order.h): one of LEDGERS ledgers of the file that includes this, by
  * the lock's address. Locks that share one are as one in what has been held, and by whom.
  */
 #ifndef POUNDLOCK_KERNEL_LEDGERS_H
@@ -9,7 +9,7 @@
 #include <linux/cache.h>
 #include <linux/hash.h>
 
-#include "cfl_order.h"
+#include "cfl/cfl_order.h"
 
 #define LEDGER_BITS 8
 #define LEDGERS (1u << LEDGER_BITS)

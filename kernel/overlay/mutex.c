@@ -8,7 +8,7 @@
  * stock is the file that this one replaces, as it is; ww_mutex is always built on that. shfl is core/shfl_mutex.h, and cfl
  * core/cfl_mutex.h, in the bytes of the struct mutex:
  *
- *   owner       its halves: `spinner` (cfl: `limit`) and `state`, of which core/shfl_mutex.h (core/cfl.h) has the diagram. A
+ *   owner       its halves: `spinner` (cfl: `limit`) and `state`, of which core/shfl_mutex.h (core/cfl/cfl.h) has the diagram. A
  *               mutex that stock took, as a ww_mutex, has a pointer there, whose highest bit is set as is that of no state
  *   wait_lock   and osq: not used (cfl: `start`)
  *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
@@ -116,7 +116,7 @@ static DEFINE_STATIC_KEY_FALSE(by_cfl);
 #include "park.c"
 #include "accounts.c"
 
-#include "shuffle.h"
+#include "part/shuffle.h"
 
 #define SHFL_MUTEX_FRAME
 struct shfl_mutex {

@@ -23,7 +23,7 @@
  * Of ron the tail is the word of core/ron_shared.h: also 0 if nobody waits, and only then; but not who waits.
  *
  * Promises: mutual exclusion. Nobody passes the queue, but under cfl (cfl_qspinlock.h); in it the order, and its bound, is that of
- * core/cna.h, core/shuffle.h, core/cfl_order.h and core/ron_shared.h, but that under ron who is next is decided one hand-over ahead.
+ * core/cna.h, core/part/shuffle.h, core/cfl/cfl_order.h and core/ron_shared.h, but that under ron who is next is decided one hand-over ahead.
  * Waiters only pause. 4 bytes a lock; nodes, and slots, are the CPU's, one for each context: a fifth that waits in the same CPU
  * polls.
  */
@@ -57,10 +57,10 @@ static inline void *w_named(u16 name);
 /* The world's functions, too: this is the one file of it in the kernel. */
 #include "world.c"
 
-#include "cfl_order.h"
+#include "cfl/cfl_order.h"
 #include "cna.h"
 #include "ron_shared.h"
-#include "shuffle.h"
+#include "part/shuffle.h"
 
 /* ---- Nodes ---- */
 

@@ -5,9 +5,9 @@
  *
  *	poundlock.rwsem=stock|shfl
  *
- * stock is the file that this one replaces, as it is. shfl is core/shfl_rw.h in the bytes of the struct rw_semaphore:
+ * stock is the file that this one replaces, as it is. shfl is core/rw/shfl_rw.h in the bytes of the struct rw_semaphore:
  *
- *   count       the word, core/rw_word.h's; its other half is 0, so that all of it is 0 if nobody is inside
+ *   count       the word, core/part/rw_word.h's; its other half is 0, so that all of it is 0 if nobody is inside
  *   owner       not used
  *   osq         not used
  *   wait_lock   not used
@@ -17,7 +17,7 @@
  * rwsem_is_contended(), which are inline everywhere, hold.
  *
  * Promises: readers together, a writer alone; no reader enters while the head waits for readers to leave. Order and bypass are
- * core/shfl_rw.h's, with its default settings. Waiters spin for a bounded time, and not if their CPU is wanted, then sleep. A
+ * core/rw/shfl_rw.h's, with its default settings. Waiters spin for a bounded time, and not if their CPU is wanted, then sleep. A
  * waiter that is interrupted leaves at once: mutex.c says how. Releases may be in handlers of interrupts, and by others than
  * those who took it. The last access is the store that releases it.
  */
@@ -119,8 +119,8 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 #define W_SLEEPS
 #define W_TAIL_IN_LIST
 #include "park.h"
-#include "rw_word.h"
-#include "shuffle.h"
+#include "part/rw_word.h"
+#include "part/shuffle.h"
 
 #define SHFL_RW_FRAME
 struct shfl_rw {
@@ -140,7 +140,7 @@ static_assert(offsetof(struct rw_semaphore, count) == 0);
 static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wait_list.next));
 static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
 
-#include "shfl_rw.h"
+#include "rw/shfl_rw.h"
 
 static_assert(PID_MAX_LIMIT < RW_FULL / RW_READER, "down_read() has no error for too many readers");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What holds of a shuffled queue (core/shuffle.h) in every state, by the newest values: its nodes are linked to one
+ * What holds of a shuffled queue (core/part/shuffle.h) in every state, by the newest values: its nodes are linked to one
  * another only, each but the one that is being moved behind one other at most, in no circle; nobody is before the
  * head but one that is leaving; and one waiter at most has the shuffler's role. That no node is lost the end shows: its waiter would not come
  * there.
@@ -9,7 +9,7 @@
 #define POUNDLOCK_CHECK_QUEUE_H
 
 #include "check.h"
-#include "shuffle.h"
+#include "part/shuffle.h"
 
 #define QUEUE_THREADS 8
 

@@ -18,7 +18,7 @@ import time
 from typing import NamedTuple
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COPIED = ["core", "lib", "world/user", "tests/expect.h", "tests/forks.h", "tests/unit", "tests/stress"]
+COPIED = ["core", "lib", "world/sanitizer.h", "world/user", "tests/expect.h", "tests/forks.h", "tests/unit", "tests/stress"]
 WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
 LIBRARY = sorted(f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c"))
 STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "tests/stress/run.c", *LIBRARY]
@@ -90,18 +90,18 @@ FAULTS = [
 
     # ---- Sleeping and waking ----
     Fault("wrong-waiter-woken", "the wrong waiter is parked or woken", "shuffle",
-          "core/shuffle.h", "shfl_wake_early(current);", "shfl_wake_early(previous);"),
+          "core/part/shuffle.h", "shfl_wake_early(current);", "shfl_wake_early(previous);"),
     Fault("wake-overwrites-ready", "a wake-up by a plain store overwrites what a predecessor has written", "shuffle",
-          "core/shuffle.h",
+          "core/part/shuffle.h",
           "if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE) || seen != SHFL_PARKED)\n\t\treturn;",
           "seen = w_exchange_relaxed(&node->status, SHFL_AWAKE);\n\tif (seen != SHFL_PARKED)\n\t\treturn;\n"
           "\tseen = SHFL_AWAKE;"),
     Fault("park-overwrites-ready", "going to sleep by a plain store loses the hand-over", "shuffle",
-          "core/shuffle.h",
+          "core/part/shuffle.h",
           "if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))",
           "w_store_relaxed(&node->status, SHFL_PARKED);\n\tif (!node)"),
     Fault("awake-but-asleep", "PARKED to AWAKE without a wake-up", "shuffle",
-          "core/shuffle.h", "\t\tw_unpark(&node->status);\n", ""),
+          "core/part/shuffle.h", "\t\tw_unpark(&node->status);\n", ""),
     Fault("heir-forgotten", "the release does not wake the next head, which sleeps on its own status", "shfl_mutex",
           "core/shfl_mutex.h", "\t\tw_unpark(heir);\n", ""),
     Fault("head-forgotten", "the release does not wake the head, which sleeps on the word", "shfl_mutex",
@@ -120,9 +120,9 @@ FAULTS = [
           "core/ttas.h", "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
           "w_exchange_acquire(&lock->word, TTAS_HELD)"),
     Fault("ticket-sleepers-forgotten", "a release does not wake the sleepers", "waits",
-          "core/tickets.h", "\t\tw_unpark_all(serving);\n", ""),
+          "core/part/tickets.h", "\t\tw_unpark_all(serving);\n", ""),
     Fault("granted-but-asleep", "a grant does not wake the waiter that sleeps", "waits",
-          "core/wait.h", "\t\tw_unpark(status);\n", ""),
+          "core/part/wait.h", "\t\tw_unpark(status);\n", ""),
 
     # ---- Deadlines ----
     Fault("ticket-misses-release", "a polling waiter misses the release between its try and its look", "waits",
@@ -131,21 +131,21 @@ FAULTS = [
           "\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n"
           "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n"),
     Fault("granted-to-the-gone", "the lock is given to a waiter that has gone", "waits",
-          "core/wait.h", "return seen != NODE_ABANDONED;", "return true;"),
+          "core/part/wait.h", "return seen != NODE_ABANDONED;", "return true;"),
     Fault("head-has-gone", "a waiter that has gone is made the head", "shuffle",
-          "core/shuffle.h", "} while (seen == SHFL_ABANDONED);", "} while (seen == SHFL_FREE);"),
+          "core/part/shuffle.h", "} while (seen == SHFL_ABANDONED);", "} while (seen == SHFL_FREE);"),
     Fault("last-moment-grant-lost", "a waiter gives up although the lock has come in the last moment", "waits",
-          "core/wait.h",
+          "core/part/wait.h",
           "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;",
           "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_FREE;"),
 
     # ---- The queue ----
     Fault("role-lost", "the shuffler's role is lost", "shuffle",
-          "core/shuffle.h", "\tw_store_release(&node->shuffler, 1);\n", ""),
+          "core/part/shuffle.h", "\tw_store_release(&node->shuffler, 1);\n", ""),
     Fault("batch-without-end", "shuffling passes waiters without bound", "shuffle",
-          "core/shuffle.h", "return last->batch < order.bound && (", "return ("),
+          "core/part/shuffle.h", "return last->batch < order.bound && (", "return ("),
     Fault("last-waiter-moved", "the shuffler moves the last waiter, behind which others link themselves", "shuffle",
-          "core/shuffle.h", "if (!next)\n\t\treturn false;\n\t/* [S4]", "/* [S4]"),
+          "core/part/shuffle.h", "if (!next)\n\t\treturn false;\n\t/* [S4]", "/* [S4]"),
     Fault("second-queue-dropped", "the second queue is forgotten when it is to come back", "cna",
           "core/cna.h", "\t\tnext = second;\n", ""),
     Fault("second-queue-overwritten", "waiters sent to the second queue replace those that are there", "cna",
@@ -176,20 +176,20 @@ FAULTS = [
     Fault("sleepers-of-a-place-forgotten", "the first to take the token forgets those that sleep on", "ron",
           "core/ron_plock.h", "left & RON_PLOCK_WAITERS ? left : 0)", "left & RON_PLOCK_WAITERS)"),
     Fault("scan-then-clear", "the lock is made free although somebody has come since the search", "ron",
-          "core/tour.h", "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
+          "core/part/tour.h", "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
           "if (w_store_release(&tour->word, 0), seen)\n\t\t\t\treturn;"),
     Fault("no-second-look", "a group's bit is taken away although somebody has come meanwhile", "ron",
-          "core/tour.h", "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, group << tour->shift);\n",
+          "core/part/tour.h", "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, group << tour->shift);\n",
           "\tw_fence_seq_cst();\n"),
     Fault("tour-from-where-it-runs", "a holder that moves keeps the tour among the same places", "ron",
-          "core/tour.h", "uint32_t next = tour->at;", "uint32_t next = tour_here(tour);"),
+          "core/part/tour.h", "uint32_t next = tour->at;", "uint32_t next = tour_here(tour);"),
     Fault("own-place-first", "the place of the holder is served again and again", "ron",
-          "core/tour.h", "found = tour_scan(tour, kind, at + 1);", "found = tour_scan(tour, kind, at);"),
+          "core/part/tour.h", "found = tour_scan(tour, kind, at + 1);", "found = tour_scan(tour, kind, at);"),
     Fault("last-to-come-first", "the last to come to a place is the first to be served there", "ron",
           "core/ron.h", "for (struct ron_node *last = ron_node(arrived); last; last = next) {",
           "node = ron_node(arrived);\n\t\tfor (struct ron_node *last = NULL; last; last = next) {"),
     Fault("places-beyond-the-array", "a CPU has a place behind the end of the array", "ron",
-          "core/tour.h", "return position < tour->places ? position : position % tour->places;", "return position;"),
+          "core/part/tour.h", "return position < tour->places ? position : position % tour->places;", "return position;"),
 
     Fault("granted-to-a-stranger", "the waiter of another lock, which took the slot meanwhile, is given this one",
           "ron_shared", "core/ron_shared.h",
@@ -229,9 +229,9 @@ FAULTS = [
 
     # ---- Fork ----
     Fault("generation-ignored", "a child waits for waiters that it does not have", "generation",
-          "core/generation.h", "if (w_likely(seen == sound))", "if (sound || !sound)"),
+          "core/part/generation.h", "if (w_likely(seen == sound))", "if (sound || !sound)"),
     Fault("repair-of-a-parent", "a parent's unfinished repair holds up its child", "generation",
-          "core/generation.h", "if (seen != sound + 1 && ", "if (!(seen & 1) && "),
+          "core/part/generation.h", "if (seen != sound + 1 && ", "if (!(seen & 1) && "),
     Fault("trylock-in-a-child", "trylock in a child fails for a queue that is not there", "generation",
           "core/shfl_spin.h", "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
           "if (w_load_relaxed(&lock->tail))"),

@@ -3,7 +3,7 @@
  * Forked children, played by one thread: a lock that a parent's waiters left is repaired once, by whoever meets it
  * first; what the parent's thread held stays held; a parent's unfinished repair holds up nobody.
  */
-#include "generation.h"
+#include "part/generation.h"
 #include "shfl_mutex.h"
 #include "shfl_spin.h"
 #include "ticket.h"

@@ -3,7 +3,7 @@
  * shuffle.h: the order after shuffling for all patterns of domains, batches, the role and where its next holder goes on,
  * the end of a batch; each status of a node against each writer.
  */
-#include "shuffle.h"
+#include "part/shuffle.h"
 #include "unit.h"
 
 #define DOMAINS 3

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sanitizer.h"
+#include "../sanitizer.h"
 
 /* What a wait does between two reads; programs that run give the CPU up. */
 #ifndef C11_PAUSE

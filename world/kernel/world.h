@@ -177,7 +177,7 @@ struct w_node {
 struct w_account {
 	const void *lock; /* NULL: none */
 	const void *task;
-	u64 held;   /* for how long, by weight (core/hold.h) */
+	u64 held;   /* for how long, by weight (core/part/hold.h) */
 	u64 until;  /* when it last was released after somebody had waited; 0: never */
 	u64 since;  /* when it was taken, while it is held; 0: not known */
 	u32 recent; /* the mean of the hold times lately */

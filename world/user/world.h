@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "sanitizer.h"
+#include "../sanitizer.h"
 
 /* A stress test's world defines this to give the CPU up at random before an operation. */
 #ifndef W_STEP
@@ -148,7 +148,7 @@ struct w_node {
 /* What a thread knows of its use of a lock. Its own: no other thread reads or writes it. */
 struct w_account {
 	const void *lock; /* NULL: none */
-	uint64_t held;    /* for how long, by weight (core/hold.h) */
+	uint64_t held;    /* for how long, by weight (core/part/hold.h) */
 	uint64_t until;   /* when it last was released after somebody had waited; 0: never */
 	uint64_t since;   /* when it was taken, while it is held; 0: not known */
 	uint32_t recent;  /* the mean of the hold times lately */

@@ -37,7 +37,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         files.push(File { name: lock.name, path: "lock.c".into(), defines, header: Some(header) });
     }
     for name in sources.rw_locks()? {
-        let header = format!("{name}.h");
+        let header = format!("rw/{name}.h");
         let defines = vec![format!("LOCK={name}"), format!("LOCK_HEADER=\"{header}\"")];
         files.push(File { name, path: "rw.c".into(), defines, header: Some(header) });
     }

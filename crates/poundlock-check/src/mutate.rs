@@ -17,7 +17,7 @@ use crate::client::Sources;
 /// A change to one place of a file of the core.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// e.g. "shuffle.h"
+    /// e.g. "part/shuffle.h"
     pub file: String,
     pub line: usize,
     /// What it changes, in the words of the survivors' list: the same as long as that line of the source is.
@@ -117,13 +117,25 @@ fn number_alike(mutants: &mut [Mutant]) {
     }
 }
 
+/// The headers in `folder` of `core`, and in the folders there, by their paths from `core`.
+fn headers(core: &Path, folder: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let at = core.join(folder);
+    for entry in std::fs::read_dir(&at).with_context(|| format!("cannot read {}", at.display()))? {
+        let entry = entry?;
+        let name = format!("{folder}{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            names.extend(headers(core, &format!("{name}/"))?);
+        } else if name.ends_with(".h") {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
 /// All mutants of the core.
 pub fn all(sources: &Sources) -> Result<Vec<Mutant>> {
-    let mut names: Vec<String> = std::fs::read_dir(&sources.core)
-        .with_context(|| format!("cannot read {}", sources.core.display()))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".h"))
-        .collect();
+    let mut names = headers(&sources.core, "")?;
     names.sort();
     let mut mutants = Vec::new();
     for name in names {

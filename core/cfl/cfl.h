@@ -20,8 +20,8 @@
 #ifndef POUNDLOCK_CFL_H
 #define POUNDLOCK_CFL_H
 
-#include "cfl_order.h"
-#include "generation.h"
+#include "cfl/cfl_order.h"
+#include "part/generation.h"
 
 #define CFL_LOCKED 1u
 #define CFL_PARKED 2u

@@ -23,9 +23,9 @@
 #ifndef POUNDLOCK_FAIR_RW_H
 #define POUNDLOCK_FAIR_RW_H
 
-#include "generation.h"
+#include "part/generation.h"
 #include "mcs.h"
-#include "rw_word.h"
+#include "part/rw_word.h"
 
 struct fair_rw {
 	struct mcs queue; /* held by the waiter that is next to enter */

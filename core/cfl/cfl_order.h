@@ -42,8 +42,8 @@
 #ifndef POUNDLOCK_CFL_ORDER_H
 #define POUNDLOCK_CFL_ORDER_H
 
-#include "hold.h"
-#include "shuffle.h"
+#include "part/hold.h"
+#include "part/shuffle.h"
 
 /* Groups and domains are taken modulo these: those that share a place are as one to the lock. */
 #define CFL_GROUPS 8

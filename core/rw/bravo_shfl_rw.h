@@ -3,8 +3,8 @@
 #ifndef POUNDLOCK_BRAVO_SHFL_RW_H
 #define POUNDLOCK_BRAVO_SHFL_RW_H
 
-#include "bravo.h"
-#include "shfl_rw.h"
+#include "rw/bravo.h"
+#include "rw/shfl_rw.h"
 
 struct bravo_shfl_rw_policy {
 	enum wait wait;

@@ -30,10 +30,10 @@
 #ifndef POUNDLOCK_COHORT_H
 #define POUNDLOCK_COHORT_H
 
-#include "backoff.h"
-#include "generation.h"
+#include "part/backoff.h"
+#include "part/generation.h"
 #include "mcs.h"
-#include "partitioned.h"
+#include "part/partitioned.h"
 #include "ttas.h"
 
 /* The first pause of a waiter for a global BO that spins, in pause instructions: that of Concurrency Kit and LiTL. */

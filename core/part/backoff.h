@@ -6,7 +6,7 @@
 #ifndef POUNDLOCK_BACKOFF_H
 #define POUNDLOCK_BACKOFF_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 /* Pauses for @pauses, at most @most; how long the next time. @most of 0: no pause at all. */
 static inline uint32_t backoff_pause(uint32_t pauses, uint32_t most)

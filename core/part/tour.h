@@ -37,8 +37,8 @@
 #ifndef POUNDLOCK_TOUR_H
 #define POUNDLOCK_TOUR_H
 
-#include "generation.h"
-#include "wait.h"
+#include "part/generation.h"
+#include "part/wait.h"
 
 #define TOUR_GROUP_SHIFT 3u /* of the least groups: 8 places, about a line */
 #define TOUR_GROUPS 63u

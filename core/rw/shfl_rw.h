@@ -25,9 +25,9 @@
 #ifndef POUNDLOCK_SHFL_RW_H
 #define POUNDLOCK_SHFL_RW_H
 
-#include "generation.h"
-#include "rw_word.h"
-#include "shuffle.h"
+#include "part/generation.h"
+#include "part/rw_word.h"
+#include "part/shuffle.h"
 
 /* Who embeds it in a frame of another form declares that, with the same fields. */
 #ifndef SHFL_RW_FRAME

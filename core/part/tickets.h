@@ -13,7 +13,7 @@
 #ifndef POUNDLOCK_TICKETS_H
 #define POUNDLOCK_TICKETS_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 struct tickets {
 	W_ATOMIC(uint32_t) next;

@@ -47,7 +47,7 @@
 #define POUNDLOCK_SHUFFLE_H
 
 #include "policy/policy.h"
-#include "wait.h"
+#include "part/wait.h"
 
 /* How many waiters may follow one another because of shuffling, and pass another one (figure 4, line 55); a test has less. */
 #ifndef SHFL_MAX_BATCH

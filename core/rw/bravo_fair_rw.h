@@ -3,8 +3,8 @@
 #ifndef POUNDLOCK_BRAVO_FAIR_RW_H
 #define POUNDLOCK_BRAVO_FAIR_RW_H
 
-#include "bravo.h"
-#include "fair_rw.h"
+#include "rw/bravo.h"
+#include "rw/fair_rw.h"
 
 struct bravo_fair_rw_policy {
 	enum wait wait;

@@ -23,7 +23,7 @@
 #ifndef POUNDLOCK_RW_WORD_H
 #define POUNDLOCK_RW_WORD_H
 
-#include "wait.h"
+#include "part/wait.h"
 
 #define RW_WRITER 1u
 #define RW_CLOSED 2u

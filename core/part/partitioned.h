@@ -16,7 +16,7 @@
 #ifndef POUNDLOCK_PARTITIONED_H
 #define POUNDLOCK_PARTITIONED_H
 
-#include "tickets.h"
+#include "part/tickets.h"
 
 struct partitioned {
 	W_ATOMIC(uint32_t) next;

@@ -39,8 +39,8 @@
 #ifndef POUNDLOCK_BRAVO_H
 #define POUNDLOCK_BRAVO_H
 
-#include "generation.h"
-#include "wait.h"
+#include "part/generation.h"
+#include "part/wait.h"
 
 #define BRAVO_BIASED UINT64_C(1)
 #define BRAVO_WRITER UINT64_C(2)
