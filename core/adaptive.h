@@ -75,7 +75,7 @@ static inline bool adaptive_drop_waiters(struct adaptive *lock)
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
 	lock->last = NULL;
-	/* relaxed, all: [G4] publishes them, and nobody waits until then */
+	/* relaxed, all: [GENERATION-3] publishes them, and nobody waits until then */
 	w_store_relaxed(&lock->spinners.tail, NULL);
 	w_store_relaxed(&lock->list, 0);
 	(void)w_fetch_and_relaxed(&lock->word, ADAPTIVE_LOCKED);
@@ -89,7 +89,8 @@ static inline bool adaptive_take(struct adaptive *lock, uint32_t *seen, uint32_t
 	/* relaxed: the compare-exchange decides */
 	*seen = w_load_relaxed(&lock->word);
 	while (!(*seen & barred))
-		/* [U61] acquire: pairs with [U67], [U69]; the last holder's critical section */
+		/* [ADAPTIVE-1] acquire: pairs with [ADAPTIVE-9], [ADAPTIVE-8]; the last holder's
+		 * critical section */
 		if (w_compare_exchange_acquire(&lock->word, seen,
 					       ((*seen + ADAPTIVE_NUMBER) | ADAPTIVE_LOCKED) & ~ADAPTIVE_HANDOFF))
 			return true;
@@ -116,7 +117,8 @@ static inline bool adaptive_join(struct adaptive *lock, struct mcs_node *node, e
 {
 	if (mcs_enter(&lock->spinners, node))
 		return true;
-	/* [U62] acquire: pairs with nothing; to be first orders nothing, [U61] does */
+	/* [ADAPTIVE-2] acquire: pairs with nothing; to be first orders nothing, [ADAPTIVE-1]
+	 * does */
 	return w_wait_acquire(&node->status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED ||
 	       node_leave(&node->status);
 }
@@ -132,7 +134,7 @@ static inline bool adaptive_spin(struct adaptive *lock, enum wait wait, const st
 	if (!adaptive_join(lock, node, wait, deadline))
 		return false;
 	while (!(taken = adaptive_take(lock, &seen, ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF)) && runs) {
-		/* [U63] acquire: pairs with nothing; adaptive_take reads again */
+		/* [ADAPTIVE-3] acquire: pairs with nothing; adaptive_take reads again */
 		now = w_wait_acquire(&lock->word,
 				     !(VAL & (ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF)) ||
 					     VAL / ADAPTIVE_NUMBER != seen / ADAPTIVE_NUMBER,
@@ -148,15 +150,15 @@ static inline bool adaptive_spin(struct adaptive *lock, enum wait wait, const st
 
 static inline void adaptive_list_lock(struct adaptive *lock)
 {
-	/* [U64] acquire: pairs with [U65]; the list */
+	/* [ADAPTIVE-4] acquire: pairs with [ADAPTIVE-6]; the list */
 	while (w_exchange_acquire(&lock->list, 1))
-		/* [U66] acquire: pairs with nothing; [U64] reads again */
+		/* [ADAPTIVE-5] acquire: pairs with nothing; [ADAPTIVE-4] reads again */
 		(void)w_wait_acquire(&lock->list, !VAL, W_YIELD, NULL);
 }
 
 static inline void adaptive_list_unlock(struct adaptive *lock)
 {
-	/* [U65] release: pairs with [U64]; the list */
+	/* [ADAPTIVE-6] release: pairs with [ADAPTIVE-4]; the list */
 	w_store_release(&lock->list, 0);
 }
 
@@ -232,7 +234,7 @@ static inline void adaptive_park(struct adaptive *lock, struct adaptive_waiter *
 static inline void adaptive_await_release(struct adaptive *lock)
 {
 	adaptive_list_unlock(lock);
-	/* [U68] acquire: pairs with nothing; adaptive_try_turn reads again */
+	/* [ADAPTIVE-7] acquire: pairs with nothing; adaptive_try_turn reads again */
 	(void)w_wait_acquire(&lock->word, !(VAL & ADAPTIVE_RELEASING), W_YIELD, NULL);
 	adaptive_list_lock(lock);
 }
@@ -325,7 +327,7 @@ static W_SLOW void adaptive_release_slow(struct adaptive *lock)
 	/* relaxed: what counts is that the list is looked at after it */
 	(void)w_fetch_or_relaxed(&lock->word, ADAPTIVE_RELEASING);
 	sleeper = adaptive_mark_first(lock);
-	/* [U69] release: pairs with [U61]; our critical section */
+	/* [ADAPTIVE-8] release: pairs with [ADAPTIVE-1]; our critical section */
 	seen = w_fetch_and_release(&lock->word, ~(ADAPTIVE_LOCKED | ADAPTIVE_RELEASING));
 	if (seen & ADAPTIVE_HANDOFF)
 		w_event(handoff);
@@ -345,7 +347,7 @@ static inline bool adaptive_release(struct adaptive *lock, struct adaptive_polic
 	if (w_unlikely(!(seen & ADAPTIVE_LOCKED)))
 		return false;
 	while (w_likely(!(seen & ADAPTIVE_WAITERS)))
-		/* [U67] release: pairs with [U61]; our critical section */
+		/* [ADAPTIVE-9] release: pairs with [ADAPTIVE-1]; our critical section */
 		if (w_compare_exchange_release(&lock->word, &seen, seen - ADAPTIVE_LOCKED))
 			return true;
 	adaptive_release_slow(lock);

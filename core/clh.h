@@ -52,9 +52,10 @@ static inline bool clh_try_acquire(struct clh *lock, struct clh_node *node)
 	/* relaxed: only a hint that spares the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail))
 		return false;
-	/* relaxed: [L1] publishes it */
+	/* relaxed: [CLH-1] publishes it */
 	w_store_relaxed(&node->status, NODE_WAITING);
-	/* [L1] acq_rel: acquire pairs with [L3]; the last holder's critical section. Release pairs with [L2]: our node */
+	/* [CLH-1] acq_rel: acquire pairs with [CLH-4]; the last holder's critical section. Release
+	 * pairs with [CLH-3]: our node */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
@@ -67,7 +68,7 @@ static W_SLOW bool clh_poll(struct clh *lock, struct clh_node *node, const struc
 	do {
 		if (clh_try_acquire(lock, node))
 			return true;
-		/* [L4] acquire: pairs with nothing; clh_try_acquire reads again */
+		/* [CLH-2] acquire: pairs with nothing; clh_try_acquire reads again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
@@ -82,11 +83,12 @@ static inline bool clh_acquire(struct clh *lock, struct clh_node *node, struct c
 
 	if (deadline)
 		return clh_poll(lock, node, deadline);
-	/* relaxed: [L2] publishes it */
+	/* relaxed: [CLH-3] publishes it */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	/*
-	 * [L2] acq_rel: acquire pairs with [L1], [L2]: the predecessor's node, which we write; and with [L3]: the last
-	 * holder's critical section. Release pairs with [L2]: our node
+	 * [CLH-3] acq_rel: acquire pairs with [CLH-1], [CLH-3]: the predecessor's node, which we
+	 * write; and with [CLH-4]: the last holder's critical section. Release pairs with [CLH-3]:
+	 * our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
@@ -103,7 +105,7 @@ static inline void clh_release(struct clh *lock, struct clh_node *node, struct c
 
 	/* relaxed: spares the line where somebody is behind us, who stays; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail) == node &&
-	    /* [L3] release: pairs with [L1], [L2]; our critical section */
+	    /* [CLH-4] release: pairs with [CLH-1], [CLH-3]; our critical section */
 	    w_compare_exchange_release(&lock->tail, &last, NULL))
 		node_free(&node->status);
 	else
@@ -113,7 +115,7 @@ static inline void clh_release(struct clh *lock, struct clh_node *node, struct c
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
 static inline void clh_drop_waiters(struct clh *lock, struct clh_node *node)
 {
-	/* relaxed, both: [G4] publishes what is repaired, once */
+	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->status, NODE_WAITING);
 }

@@ -66,7 +66,7 @@ static inline void cna_node_init(struct cna_node *node)
 	node->second = NULL;
 	node->left = 0;
 	node->skip = 0;
-	/* relaxed, both: [C1] or [C2] publishes them */
+	/* relaxed, both: [CNA-1] or [CNA-3] publishes them */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	w_store_relaxed(&node->next, NULL);
 }
@@ -80,7 +80,8 @@ static inline bool cna_try_acquire(struct cna *lock, struct cna_node *node)
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	cna_node_init(node);
-	/* [C1] acq_rel: acquire pairs with [C5]; the last holder's critical section. Release pairs with [C2]: our node */
+	/* [CNA-1] acq_rel: acquire pairs with [CNA-6]; the last holder's critical section. Release
+	 * pairs with [CNA-3]: our node */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
@@ -93,7 +94,7 @@ static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node, const struc
 	do {
 		if (cna_try_acquire(lock, node))
 			return true;
-		/* [C8] acquire: pairs with nothing; cna_try_acquire reads again */
+		/* [CNA-2] acquire: pairs with nothing; cna_try_acquire reads again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
@@ -109,14 +110,15 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 		return cna_poll(lock, node, deadline);
 	cna_node_init(node);
 	/*
-	 * [C2] acq_rel: acquire pairs with [C1], [C2]: the predecessor's node, which we write; and with [C5], [C6]: the
-	 * last holder's critical section, and the end of the queue that it made. Release pairs with [C2]: our node
+	 * [CNA-3] acq_rel: acquire pairs with [CNA-1], [CNA-3]: the predecessor's node, which we
+	 * write; and with [CNA-6], [CNA-7]: the last holder's critical section, and the end of the
+	 * queue that it made. Release pairs with [CNA-3]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
 	node->domain = w_domain();
-	/* [C3] release: pairs with [C4], [C7], [C9]; our node's domain */
+	/* [CNA-4] release: pairs with [CNA-8], [CNA-5], [CNA-9]; our node's domain */
 	w_store_release(&previous->next, node);
 	return node_wait(&node->status, policy.wait, deadline);
 }
@@ -124,7 +126,7 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 /* Moves the waiters from @first to @last, whose next is known, from the main queue to the end of @node's second one. */
 static inline void cna_defer(struct cna_node *node, struct cna_node *first, struct cna_node *last, uint32_t threshold)
 {
-	/* relaxed, both: only holders walk these links, and the grant or [C6] orders them */
+	/* relaxed, both: only holders walk these links, and the grant or [CNA-7] orders them */
 	w_store_relaxed(&last->next, NULL);
 	if (node->second) {
 		w_store_relaxed(&node->second->second_tail->next, first);
@@ -144,7 +146,7 @@ static inline struct cna_node *cna_find_local(struct cna_node *node, struct cna_
 
 	while (current && current->domain != domain) {
 		last = current;
-		/* [C7] acquire: pairs with [C3]; the domain of the waiter there */
+		/* [CNA-5] acquire: pairs with [CNA-4]; the domain of the waiter there */
 		current = w_load_acquire(&current->next);
 	}
 	if (current && last)
@@ -192,7 +194,7 @@ static inline bool cna_leave(struct cna *lock, struct cna_node *node)
 {
 	struct cna_node *last = node;
 
-	/* [C5] release: pairs with [C1], [C2]; our critical section */
+	/* [CNA-6] release: pairs with [CNA-1], [CNA-3]; our critical section */
 	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
 		return false;
 	node_free(&node->status);
@@ -204,7 +206,8 @@ static inline struct cna_node *cna_replace(struct cna *lock, struct cna_node *no
 {
 	struct cna_node *last = node, *second = node->second;
 
-	/* [C6] release: pairs with [C2]; the second queue's last link, which the next arrival overwrites */
+	/* [CNA-7] release: pairs with [CNA-3]; the second queue's last link, which the next arrival
+	 * overwrites */
 	if (!w_compare_exchange_release(&lock->tail, &last, second->second_tail))
 		return NULL;
 	w_event(flush);
@@ -220,7 +223,7 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 
 	do {
 		successor = NULL;
-		/* [C4] acquire: pairs with [C3]; the successor's node */
+		/* [CNA-8] acquire: pairs with [CNA-4]; the successor's node */
 		next = w_load_acquire(&node->next);
 		if (!next) {
 			if (node->second)
@@ -229,7 +232,7 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 				return;
 		}
 		if (!next && !successor)
-			/* [C9] acquire: pairs with [C3], as [C4] */
+			/* [CNA-9] acquire: pairs with [CNA-4], as [CNA-8] */
 			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait), NULL);
 		if (!successor)
 			successor = cna_choose(node, next, policy);
@@ -252,7 +255,7 @@ static inline void cna_drop_waiters(struct cna *lock, struct cna_node *node)
 {
 	node->second = NULL;
 	node->left = 0;
-	/* relaxed, both: [G4] publishes what is repaired, once */
+	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -83,7 +83,8 @@ static inline bool cst_acquire(struct cst *lock, struct cst_node *node, struct c
 static inline void cst_set_aside(struct hmcs_place *leaf, struct mcs_node *waiter, uint32_t batch)
 {
 	w_event(set_aside);
-	/* relaxed, both: only the first of the queue walks these links, and the grant or [Q2] orders them */
+	/* relaxed, both: only the first of the queue walks these links, and the grant or [CST-1]
+	 * orders them */
 	w_store_relaxed(&waiter->next, NULL);
 	if (leaf->asleep.first)
 		w_store_relaxed(&leaf->asleep.last->next, waiter);
@@ -112,7 +113,8 @@ static inline struct mcs_node *cst_replace(struct hmcs_place *leaf, struct mcs_n
 {
 	struct mcs_node *last = node, *first = leaf->asleep.first;
 
-	/* [Q2] release: pairs with [M2]; the last sleeper's link, which the next arrival overwrites */
+	/* [CST-1] release: pairs with [MCS-3]; the last sleeper's link, which the next arrival
+	 * overwrites */
 	if (!w_compare_exchange_release(&leaf->queue.tail, &last, leaf->asleep.last))
 		return NULL;
 	leaf->asleep.first = NULL;
@@ -130,7 +132,7 @@ static inline struct mcs_node *cst_find_awake(struct hmcs_place *leaf, struct mc
 		if (node_grant_awake(&next->status))
 			return NULL;
 		leaf->asleep.left++;
-		/* [Q1] acquire: pairs with [M3]; the node there */
+		/* [CST-2] acquire: pairs with [MCS-4]; the node there */
 		after = w_load_acquire(&next->next);
 		if (!after)
 			break;
@@ -145,11 +147,11 @@ static W_SLOW void cst_hand_over(struct hmcs_place *leaf, struct mcs_node *node,
 {
 	struct mcs_node *first = NULL, *next;
 
-	/* relaxed: only whether there is a successor; [Q4] reads who it is */
+	/* relaxed: only whether there is a successor; [CST-3] reads who it is */
 	if (!w_load_relaxed(&node->next))
 		first = cst_replace(leaf, node);
 	if (!first) {
-		/* [Q4] acquire: pairs with [M3]; the successor's node */
+		/* [CST-3] acquire: pairs with [MCS-4]; the successor's node */
 		next = w_wait_acquire(&node->next, VAL != NULL, W_YIELD, NULL);
 		first = cst_find_awake(leaf, next, batch);
 	}

@@ -54,8 +54,9 @@ static inline void hapax_drop_waiters(struct hapax *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* relaxed: [G4] publishes it; a holder from before the fork waits in generation_claim() too. Of a holder that had
-	 * not come to noting its number there was no critical section yet */
+	/* relaxed: [GENERATION-3] publishes it; a holder from before the fork waits in
+	 * generation_claim() too. Of a holder that had not come to noting its number there was no
+	 * critical section yet */
 	w_store_relaxed(&lock->arrive, lock->holder);
 	generation_settle(&lock->generation);
 }
@@ -66,7 +67,7 @@ static inline bool hapax_try_acquire(struct hapax *lock)
 	uint64_t departed, number;
 
 	hapax_drop_waiters(lock);
-	/* [U101] acquire: pairs with [U104]; the last holder's critical section */
+	/* [HAPAX-1] acquire: pairs with [HAPAX-8]; the last holder's critical section */
 	departed = w_load_acquire(&lock->depart);
 	/* relaxed: only a hint that spares a number */
 	if (w_load_relaxed(&lock->arrive) != departed)
@@ -89,7 +90,7 @@ static W_SLOW bool hapax_poll(struct hapax *lock, const struct w_deadline *deadl
 		seen = w_load_relaxed(&lock->depart);
 		if (hapax_try_acquire(lock))
 			return true;
-		/* [U106] acquire: pairs with nothing; hapax_try_acquire reads again */
+		/* [HAPAX-2] acquire: pairs with nothing; hapax_try_acquire reads again */
 		(void)w_wait_acquire(&lock->depart, VAL != seen, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
@@ -114,12 +115,12 @@ static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wai
 
 	w_event(contended);
 	for (;;) {
-		/* [U102] acquire: pairs with [U105]; the departure that bumped it */
+		/* [HAPAX-3] acquire: pairs with [HAPAX-7]; the departure that bumped it */
 		seen = w_load_acquire(slot);
-		/* [U103] acquire: pairs with [U104], as [U101] */
+		/* [HAPAX-4] acquire: pairs with [HAPAX-8], as [HAPAX-1] */
 		if (w_load_acquire(&lock->depart) == before)
 			return;
-		/* [U107] acquire: pairs with nothing; [U102] reads again */
+		/* [HAPAX-5] acquire: pairs with nothing; [HAPAX-3] reads again */
 		now = w_wait_acquire(slot, (VAL | HAPAX_SLEEPERS) != (seen | HAPAX_SLEEPERS), wait_turn(wait), NULL);
 		if (wait == WAIT_PARK && (now | HAPAX_SLEEPERS) == (seen | HAPAX_SLEEPERS))
 			hapax_park(slot, now);
@@ -137,7 +138,7 @@ static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy,
 	number = w_unique();
 	/* relaxed: order comes from depart */
 	before = w_exchange_relaxed(&lock->arrive, number);
-	/* [U108] acquire: pairs with [U104], as [U101] */
+	/* [HAPAX-6] acquire: pairs with [HAPAX-8], as [HAPAX-1] */
 	if (w_unlikely(w_load_acquire(&lock->depart) != before))
 		hapax_wait(lock, before, policy.wait);
 	lock->holder = number;
@@ -150,7 +151,7 @@ static inline void hapax_bump(W_ATOMIC(uint32_t) *slot)
 	/* relaxed: the compare-exchange decides */
 	uint32_t seen = w_load_relaxed(slot);
 
-	/* [U105] release: pairs with [U102]; the departure before it */
+	/* [HAPAX-7] release: pairs with [HAPAX-3]; the departure before it */
 	while (!w_compare_exchange_release(slot, &seen, (seen + HAPAX_COUNT) & ~HAPAX_SLEEPERS))
 		;
 	if (w_unlikely(seen & HAPAX_SLEEPERS)) {
@@ -170,7 +171,7 @@ static inline bool hapax_release(struct hapax *lock, struct hapax_policy policy)
 	if (w_unlikely(w_load_relaxed(&lock->arrive) == w_load_relaxed(&lock->depart)))
 		return false;
 	slot = w_slot(lock->holder);
-	/* [U104] release: pairs with [U101], [U103], [U108]; our critical section */
+	/* [HAPAX-8] release: pairs with [HAPAX-1], [HAPAX-4], [HAPAX-6]; our critical section */
 	w_store_release(&lock->depart, lock->holder);
 	hapax_bump(slot);
 	return true;

@@ -63,7 +63,7 @@ static inline uint32_t hbo_mine(void)
 static inline bool hbo_take(struct hbo *lock, uint32_t held, uint32_t *seen)
 {
 	*seen = HBO_FREE;
-	/* [H1] acquire: pairs with [H2], [H3]; the last holder's critical section */
+	/* [HBO-1] acquire: pairs with [HBO-2], [HBO-3]; the last holder's critical section */
 	return w_compare_exchange_acquire(&lock->word, seen, held);
 }
 
@@ -142,9 +142,9 @@ static inline bool hbo_release(struct hbo *lock, struct hbo_policy policy)
 	if (w_unlikely(w_load_relaxed(&lock->word) == HBO_FREE))
 		return false;
 	if (policy.wait != WAIT_PARK) {
-		/* [H2] release: pairs with [H1]; our critical section */
+		/* [HBO-2] release: pairs with [HBO-1]; our critical section */
 		w_store_release(&lock->word, HBO_FREE);
-		/* [H3] release: pairs with [H1]; our critical section */
+		/* [HBO-3] release: pairs with [HBO-1]; our critical section */
 	} else if (w_exchange_release(&lock->word, HBO_FREE) & HBO_SLEEPERS) {
 		w_event(wake_late);
 		w_unpark(&lock->word);

@@ -239,7 +239,7 @@ static inline void hmcs_drop_waiters(struct hmcs *lock, struct hmcs_node *node)
 			continue;
 		}
 		place->passed = 0;
-		/* relaxed: [G4] publishes what is repaired, once */
+		/* relaxed: [GENERATION-3] publishes what is repaired, once */
 		w_store_relaxed(&place->queue.tail, NULL);
 	}
 	mcs_drop_waiters(&lock->root, hmcs_stands(node, NULL));

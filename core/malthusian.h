@@ -63,7 +63,7 @@ static inline void malthusian_node_init(struct malthusian_node *node)
 	node->left = 0;
 	node->passive = NULL;
 	node->eldest = NULL;
-	/* relaxed, both: [U1] or [U2] publishes them */
+	/* relaxed, both: [MALTHUSIAN-1] or [MALTHUSIAN-3] publishes them */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	w_store_relaxed(&node->next, NULL);
 }
@@ -77,7 +77,8 @@ static inline bool malthusian_try_acquire(struct malthusian *lock, struct malthu
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	malthusian_node_init(node);
-	/* [U1] acq_rel: acquire pairs with [U5]; the last holder's critical section. Release pairs with [U2]: our node */
+	/* [MALTHUSIAN-1] acq_rel: acquire pairs with [MALTHUSIAN-5]; the last holder's critical
+	 * section. Release pairs with [MALTHUSIAN-3]: our node */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
@@ -91,7 +92,7 @@ static W_SLOW bool malthusian_poll(struct malthusian *lock, struct malthusian_no
 	do {
 		if (malthusian_try_acquire(lock, node))
 			return true;
-		/* [U8] acquire: pairs with nothing; malthusian_try_acquire reads again */
+		/* [MALTHUSIAN-2] acquire: pairs with nothing; malthusian_try_acquire reads again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
@@ -107,13 +108,16 @@ static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian
 		return malthusian_poll(lock, node, deadline);
 	malthusian_node_init(node);
 	/*
-	 * [U2] acq_rel: acquire pairs with [U1], [U2]: the predecessor's node, which we write; and with [U5], [U6]: the
-	 * last holder's critical section, and the end of the queue that it made. Release pairs with [U2]: our node
+	 * [MALTHUSIAN-3] acq_rel: acquire pairs with [MALTHUSIAN-1], [MALTHUSIAN-3]: the
+	 * predecessor's node, which we write; and with [MALTHUSIAN-5], [MALTHUSIAN-6]: the last
+	 * holder's critical section, and the end of the queue that it made. Release pairs with
+	 * [MALTHUSIAN-3]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [U3] release: pairs with [U4], [U7], [U9], [U10]; our node's fields */
+	/* [MALTHUSIAN-4] release: pairs with [MALTHUSIAN-8], [MALTHUSIAN-10], [MALTHUSIAN-7],
+	 * [MALTHUSIAN-9]; our node's fields */
 	w_store_release(&previous->next, node);
 	return node_wait(&node->status, policy.wait, deadline);
 }
@@ -124,7 +128,7 @@ static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian
 static inline void malthusian_cull(struct malthusian_node *node, struct malthusian_node *waiter, uint32_t patience)
 {
 	w_event(cull);
-	/* relaxed: only holders walk these links, and the grant or [U6] orders them */
+	/* relaxed: only holders walk these links, and the grant or [MALTHUSIAN-6] orders them */
 	w_store_relaxed(&waiter->next, node->passive);
 	waiter->younger = NULL;
 	if (node->passive) {
@@ -175,7 +179,8 @@ static inline bool malthusian_leave(struct malthusian *lock, struct malthusian_n
 {
 	struct malthusian_node *last = node;
 
-	/* [U5] release: pairs with [U1], [U2]; our critical section */
+	/* [MALTHUSIAN-5] release: pairs with [MALTHUSIAN-1], [MALTHUSIAN-3]; our critical
+	 * section */
 	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
 		return false;
 	node_free(&node->status);
@@ -188,12 +193,14 @@ static inline void malthusian_graft(struct malthusian *lock, struct malthusian_n
 {
 	struct malthusian_node *last = node;
 
-	/* relaxed: [U6] publishes it to who overwrites it, or the grant to its waiter */
+	/* relaxed: [MALTHUSIAN-6] publishes it to who overwrites it, or the grant to its waiter */
 	w_store_relaxed(&waiter->next, next);
-	/* [U6] release: pairs with [U2]; the queue's last link, which the next arrival overwrites */
+	/* [MALTHUSIAN-6] release: pairs with [MALTHUSIAN-3]; the queue's last link, which the next
+	 * arrival overwrites */
 	if (next || w_compare_exchange_release(&lock->tail, &last, waiter))
 		return;
-	/* [U9] acquire: pairs with [U3]; the next waiter's node. relaxed: as above */
+	/* [MALTHUSIAN-7] acquire: pairs with [MALTHUSIAN-4]; the next waiter's node. relaxed: as
+	 * above */
 	w_store_relaxed(&waiter->next, w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL));
 }
 
@@ -201,7 +208,7 @@ static inline void malthusian_graft(struct malthusian *lock, struct malthusian_n
 static inline struct malthusian_node *malthusian_choose(struct malthusian *lock, struct malthusian_node *node,
 							struct malthusian_policy policy)
 {
-	/* [U4] acquire: pairs with [U3]; the successor's node */
+	/* [MALTHUSIAN-8] acquire: pairs with [MALTHUSIAN-4]; the successor's node */
 	struct malthusian_node *next = w_load_acquire(&node->next), *second, *back;
 
 	if (node->passive && (!next || !node->left)) {
@@ -212,12 +219,12 @@ static inline struct malthusian_node *malthusian_choose(struct malthusian *lock,
 	if (!next) {
 		if (malthusian_leave(lock, node))
 			return NULL;
-		/* [U10] acquire: pairs with [U3], as [U4] */
+		/* [MALTHUSIAN-9] acquire: pairs with [MALTHUSIAN-4], as [MALTHUSIAN-8] */
 		next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait), NULL);
 	}
 	if (node->passive)
 		node->left--;
-	/* [U7] acquire: pairs with [U3]; the node there */
+	/* [MALTHUSIAN-10] acquire: pairs with [MALTHUSIAN-4]; the node there */
 	second = w_load_acquire(&next->next);
 	if (!second)
 		return next;
@@ -259,7 +266,7 @@ static inline void malthusian_drop_waiters(struct malthusian *lock, struct malth
 {
 	node->passive = NULL;
 	node->eldest = NULL;
-	/* relaxed, both: [G4] publishes what is repaired, once */
+	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -41,7 +41,7 @@ struct mcs_policy {
 
 static inline void mcs_node_init(struct mcs_node *node)
 {
-	/* relaxed, both: [M1], [M2] or [M3] publishes them */
+	/* relaxed, both: [MCS-1], [MCS-3] or [MCS-4] publishes them */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	w_store_relaxed(&node->next, NULL);
 }
@@ -55,7 +55,8 @@ static inline bool mcs_try_acquire(struct mcs *lock, struct mcs_node *node)
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	mcs_node_init(node);
-	/* [M1] acq_rel: acquire pairs with [M5]; the last holder's critical section. Release pairs with [M2]: our node */
+	/* [MCS-1] acq_rel: acquire pairs with [MCS-5]; the last holder's critical section. Release
+	 * pairs with [MCS-3]: our node */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
@@ -68,7 +69,7 @@ static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struc
 	do {
 		if (mcs_try_acquire(lock, node))
 			return true;
-		/* [M6] acquire: pairs with nothing; mcs_try_acquire reads again */
+		/* [MCS-2] acquire: pairs with nothing; mcs_try_acquire reads again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
@@ -81,13 +82,14 @@ static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 
 	mcs_node_init(node);
 	/*
-	 * [M2] acq_rel: acquire pairs with [M1], [M2]: the predecessor's node, which we write; and with [M5], [Q2]: the
-	 * last holder's critical section, and the end of the queue that it made. Release pairs with [M2]: our node
+	 * [MCS-3] acq_rel: acquire pairs with [MCS-1], [MCS-3]: the predecessor's node, which we
+	 * write; and with [MCS-5], [CST-1]: the last holder's critical section, and the end of the
+	 * queue that it made. Release pairs with [MCS-3]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [M3] release: pairs with [M4], [M7], [Q1], [Q4]; our node's fields */
+	/* [MCS-4] release: pairs with [MCS-6], [MCS-7], [CST-2], [CST-3]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
 }
@@ -106,7 +108,7 @@ static inline bool mcs_leave(struct mcs *lock, struct mcs_node *node)
 {
 	struct mcs_node *last = node;
 
-	/* [M5] release: pairs with [M1], [M2]; our critical section */
+	/* [MCS-5] release: pairs with [MCS-1], [MCS-3]; our critical section */
 	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
 		return false;
 	node_free(&node->status);
@@ -120,12 +122,12 @@ static W_SLOW void mcs_hand_over(struct mcs *lock, struct mcs_node *node, enum w
 	bool granted;
 
 	do {
-		/* [M4] acquire: pairs with [M3]; the successor's node */
+		/* [MCS-6] acquire: pairs with [MCS-4]; the successor's node */
 		next = w_load_acquire(&node->next);
 		if (!next) {
 			if (mcs_leave(lock, node))
 				return;
-			/* [M7] acquire: pairs with [M3], as [M4] */
+			/* [MCS-7] acquire: pairs with [MCS-4], as [MCS-6] */
 			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 		}
 		granted = node_grant(&next->status, wait);
@@ -145,7 +147,7 @@ static inline void mcs_release(struct mcs *lock, struct mcs_node *node, struct m
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
 static inline void mcs_drop_waiters(struct mcs *lock, struct mcs_node *node)
 {
-	/* relaxed, both: [G4] publishes what is repaired, once */
+	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -58,7 +58,7 @@ struct mcstp_policy {
 
 static inline void mcstp_node_init(struct mcstp_node *node)
 {
-	/* relaxed, both: [U11] or [U12] publishes them */
+	/* relaxed, both: [MCSTP-1] or [MCSTP-6] publishes them */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	w_store_relaxed(&node->next, NULL);
 }
@@ -72,7 +72,8 @@ static inline bool mcstp_try_acquire(struct mcstp *lock, struct mcstp_node *node
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	mcstp_node_init(node);
-	/* [U11] acq_rel: acquire pairs with [U15], [U22]; the last holder's critical section. Release pairs with [U12]: our node */
+	/* [MCSTP-1] acq_rel: acquire pairs with [MCSTP-9], [MCSTP-12]; the last holder's critical
+	 * section. Release pairs with [MCSTP-6]: our node */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
@@ -85,7 +86,7 @@ static W_SLOW bool mcstp_poll(struct mcstp *lock, struct mcstp_node *node, const
 	do {
 		if (mcstp_try_acquire(lock, node))
 			return true;
-		/* [U16] acquire: pairs with nothing; mcstp_try_acquire reads again */
+		/* [MCSTP-2] acquire: pairs with nothing; mcstp_try_acquire reads again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
@@ -117,7 +118,7 @@ static inline uint32_t mcstp_park(W_ATOMIC(uint32_t) *status, const struct w_dea
 	/* relaxed: publishes nothing; the granter learns from it only that there is somebody to wake */
 	if (w_compare_exchange_relaxed(status, &seen, NODE_PARKED))
 		w_event(park);
-	/* [U17] acquire: pairs with [N4] and [U18]; as in node_wait */
+	/* [MCSTP-3] acquire: pairs with [WAIT-6] and [MCSTP-11]; as in node_wait */
 	while ((seen = w_load_acquire(status)) == NODE_PARKED && !w_expired(deadline))
 		w_park(status, NODE_PARKED, deadline);
 	return seen;
@@ -131,7 +132,7 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 
 	w_event(contended);
 	for (;;) {
-		/* [U19] acquire: pairs with [N4], [N6], [U18]; as in node_wait */
+		/* [MCSTP-4] acquire: pairs with [WAIT-6], [WAIT-5], [MCSTP-11]; as in node_wait */
 		seen = w_wait_acquire(&node->status, VAL != NODE_WAITING, W_BRIEF, deadline);
 		if (seen == NODE_WAITING && policy.wait == WAIT_PARK)
 			seen = mcstp_park(&node->status, deadline);
@@ -144,8 +145,9 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 	}
 	if (seen == NODE_GRANTED || seen == MCSTP_SKIPPED)
 		return seen;
-	/* [U20] acq_rel: release pairs with [N4], [U18]: whoever frees our node sees that we are done with it;
-	 * acquire pairs with [N4], [U18]: the lock may have come in the last moment */
+	/* [MCSTP-5] acq_rel: release pairs with [WAIT-6], [MCSTP-11]: whoever frees our node sees
+	 * that we are done with it; acquire pairs with [WAIT-6], [MCSTP-11]: the lock may have come
+	 * in the last moment */
 	return w_exchange_acq_rel(&node->status, NODE_ABANDONED);
 }
 
@@ -161,15 +163,16 @@ static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, st
 	do {
 		mcstp_node_init(node);
 		/*
-		 * [U12] acq_rel: acquire pairs with [U11], [U12]: the predecessor's node, which we write; and with [U15],
-		 * [U22]: the last holder's critical section. Release pairs with [U12]: our node
+		 * [MCSTP-6] acq_rel: acquire pairs with [MCSTP-1], [MCSTP-6]: the predecessor's
+		 * node, which we write; and with [MCSTP-9], [MCSTP-12]: the last holder's critical
+		 * section. Release pairs with [MCSTP-6]: our node
 		 */
 		previous = w_exchange_acq_rel(&lock->tail, node);
 		if (!previous)
 			return true;
-		/* relaxed: [U13] publishes it */
+		/* relaxed: [MCSTP-7] publishes it */
 		w_store_relaxed(&node->time, w_now());
-		/* [U13] release: pairs with [U14], [U21]; our node's fields */
+		/* [MCSTP-7] release: pairs with [MCSTP-8], [MCSTP-10]; our node's fields */
 		w_store_release(&previous->next, node);
 		seen = mcstp_wait(node, policy, deadline);
 	} while (seen == MCSTP_SKIPPED && !w_expired(deadline));
@@ -186,15 +189,15 @@ static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, st
 /* Who comes behind @node; NULL: nobody, and @lock is free. */
 static inline struct mcstp_node *mcstp_next(struct mcstp *lock, struct mcstp_node *node, enum wait wait)
 {
-	/* [U14] acquire: pairs with [U13]; the node behind */
+	/* [MCSTP-8] acquire: pairs with [MCSTP-7]; the node behind */
 	struct mcstp_node *next = w_load_acquire(&node->next), *last = node;
 
 	if (next)
 		return next;
-	/* [U15] release: pairs with [U11], [U12]; our critical section */
+	/* [MCSTP-9] release: pairs with [MCSTP-1], [MCSTP-6]; our critical section */
 	if (w_compare_exchange_release(&lock->tail, &last, NULL))
 		return NULL;
-	/* [U21] acquire: pairs with [U13], as [U14] */
+	/* [MCSTP-10] acquire: pairs with [MCSTP-7], as [MCSTP-8] */
 	return w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 }
 
@@ -209,8 +212,8 @@ static inline bool mcstp_runs(struct mcstp_node *node, struct mcstp_policy polic
 /* Gives @node, which is out of the queue, back to its waiter to enter again, or to its pool if nobody is there. */
 static inline void mcstp_retire(struct mcstp_node *node)
 {
-	/* [U18] acq_rel: release pairs with [U17], [U19], [U20]: we are done with the node; acquire pairs with [U20]: so is
-	 * its waiter */
+	/* [MCSTP-11] acq_rel: release pairs with [MCSTP-3], [MCSTP-4], [MCSTP-5]: we are done with
+	 * the node; acquire pairs with [MCSTP-5]: so is its waiter */
 	uint32_t seen = w_exchange_acq_rel(&node->status, MCSTP_SKIPPED);
 
 	if (seen == NODE_PARKED)
@@ -245,7 +248,7 @@ static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node, st
 		mcstp_hand_over(lock, node, policy);
 		return;
 	}
-	/* [U22] release: pairs with [U11], [U12]; our critical section */
+	/* [MCSTP-12] release: pairs with [MCSTP-1], [MCSTP-6]; our critical section */
 	if (w_likely(w_compare_exchange_release(&lock->tail, &last, NULL)))
 		node_free(&node->status);
 	else
@@ -255,7 +258,7 @@ static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node, st
 /* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
 static inline void mcstp_drop_waiters(struct mcstp *lock, struct mcstp_node *node)
 {
-	/* relaxed, both: [G4] publishes what is repaired, once */
+	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

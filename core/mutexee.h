@@ -66,7 +66,7 @@ static inline void mutexee_drop_waiters(struct mutexee *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* relaxed: [G4] publishes it, and nobody waits until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody waits until then */
 	(void)w_fetch_and_relaxed(&lock->word, MUTEXEE_LOCKED);
 	generation_settle(&lock->generation);
 }
@@ -78,7 +78,8 @@ static inline bool mutexee_try_acquire(struct mutexee *lock)
 	uint32_t seen = w_load_relaxed(&lock->word);
 
 	while (!(seen & MUTEXEE_LOCKED))
-		/* [U41] acquire: pairs with [U44]; the last holder's critical section */
+		/* [MUTEXEE-1] acquire: pairs with [MUTEXEE-5]; the last holder's critical
+		 * section */
 		if (w_compare_exchange_acquire(&lock->word, &seen, seen | MUTEXEE_LOCKED))
 			return true;
 	return false;
@@ -93,7 +94,7 @@ static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const stru
 
 	for (;;) {
 		if (!(seen & MUTEXEE_LOCKED)) {
-			/* [U42] acquire: pairs with [U44], as [U41] */
+			/* [MUTEXEE-2] acquire: pairs with [MUTEXEE-5], as [MUTEXEE-1] */
 			if (w_compare_exchange_acquire(&lock->word, &seen, (seen - MUTEXEE_SPINNER) | MUTEXEE_LOCKED))
 				return true;
 		} else if (over) {
@@ -101,7 +102,7 @@ static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const stru
 			if (w_compare_exchange_relaxed(&lock->word, &seen, seen - MUTEXEE_SPINNER))
 				return false;
 		} else {
-			/* [U45] acquire: pairs with nothing; [U42] reads again */
+			/* [MUTEXEE-3] acquire: pairs with nothing; [MUTEXEE-2] reads again */
 			seen = w_wait_acquire(&lock->word, !(VAL & MUTEXEE_LOCKED), wait_race(wait), deadline);
 			over = seen & MUTEXEE_LOCKED;
 		}
@@ -114,10 +115,11 @@ static inline bool mutexee_sleep(struct mutexee *lock, const struct w_deadline *
 	uint32_t seen;
 
 	for (;;) {
-		/* relaxed: says only that there is somebody to wake; where it is wrong to, [U43] or the futex notices */
+		/* relaxed: says only that there is somebody to wake; where it is wrong to,
+		 * [MUTEXEE-4] or the futex notices */
 		seen = w_fetch_or_relaxed(&lock->word, MUTEXEE_SLEEPERS) | MUTEXEE_SLEEPERS;
 		while (!(seen & MUTEXEE_LOCKED))
-			/* [U43] acquire: pairs with [U44], as [U41] */
+			/* [MUTEXEE-4] acquire: pairs with [MUTEXEE-5], as [MUTEXEE-1] */
 			if (w_compare_exchange_acquire(&lock->word, &seen, seen | MUTEXEE_LOCKED | MUTEXEE_SLEEPERS))
 				return true;
 		if (!(seen & MUTEXEE_SLEEPERS))
@@ -194,7 +196,8 @@ static inline bool mutexee_release(struct mutexee *lock, struct mutexee_policy p
 		left = seen - MUTEXEE_LOCKED;
 		if (left == MUTEXEE_SLEEPERS)
 			left = 0;
-		/* [U44] release: pairs with [U41], [U42], [U43]; our critical section */
+		/* [MUTEXEE-5] release: pairs with [MUTEXEE-1], [MUTEXEE-2], [MUTEXEE-4]; our
+		 * critical section */
 	} while (!w_compare_exchange_release(&lock->word, &seen, left));
 	if (left & MUTEXEE_SLEEPERS)
 		w_event(wake_spared);

@@ -96,7 +96,7 @@ static inline bool qspin_try_acquire(struct qspin *lock)
 	uint32_t seen = w_load_relaxed(&lock->word);
 
 	while (qspin_is_open(seen, w_process())) {
-		/* [J1] acquire: pairs with [J2]; the last holder's critical section */
+		/* [QSPIN-1] acquire: pairs with [QSPIN-8]; the last holder's critical section */
 		if (w_compare_exchange_acquire(&lock->word, &seen, (seen & ~QSPIN_CLOSED) | QSPIN_LOCKED)) {
 			if (seen & QSPIN_TAIL)
 				w_event(steal);
@@ -112,7 +112,7 @@ static inline bool qspin_poll(struct qspin *lock, enum wait wait, const struct w
 	uint32_t own = w_process();
 
 	while (!qspin_try_acquire(lock)) {
-		/* [J3] acquire: pairs with nothing; [J1] reads again */
+		/* [QSPIN-2] acquire: pairs with nothing; [QSPIN-1] reads again */
 		(void)w_wait_acquire(&lock->word, qspin_is_open(VAL, own), wait_soon(wait), deadline);
 		if (w_expired(deadline)) {
 			w_event(abandon);
@@ -130,7 +130,7 @@ static inline uint32_t qspin_claim(void)
 	for (uint32_t i = 0; i < QSPIN_LOOKS; i++) {
 		slot = (first + i) % W_QUEUE_NODES;
 		seen = NODE_FREE;
-		/* [J4] acquire: pairs with [N7]; the last user's accesses */
+		/* [QSPIN-3] acquire: pairs with [WAIT-8]; the last user's accesses */
 		if (w_compare_exchange_acquire(&qspin_node(slot)->status, &seen, NODE_WAITING))
 			return slot;
 	}
@@ -142,14 +142,14 @@ static inline bool qspin_enter(struct qspin *lock, uint32_t slot, uint32_t *befo
 {
 	uint32_t own = w_process(), tail = qspin_tail(slot);
 
-	/* relaxed, both: [J5] publishes the one, and decides on the other */
+	/* relaxed, both: [QSPIN-4] publishes the one, and decides on the other */
 	w_store_relaxed(&qspin_node(slot)->next, 0);
 	*before = w_load_relaxed(&lock->word);
 	do {
 		if ((*before & QSPIN_TAIL) && !qspin_is_of(*before, own))
 			return false;
-		/* [J5] acq_rel: acquire and release pair with [J5]; the predecessor's node, which we write. Release
-		 * pairs with [J7] too: our node, for the head */
+		/* [QSPIN-4] acq_rel: acquire and release pair with [QSPIN-4]; the predecessor's
+		 * node, which we write. Release pairs with [QSPIN-6] too: our node, for the head */
 	} while (!w_compare_exchange_acq_rel(&lock->word, before, (*before & ~QSPIN_TAIL) | tail));
 	return true;
 }
@@ -161,13 +161,14 @@ static inline bool qspin_take_as_head(struct qspin *lock, uint32_t slot, struct 
 	enum w_how how = policy.wait == WAIT_SPIN ? W_SPIN : W_BRIEF;
 
 	for (;;) {
-		/* [J6] acquire: pairs with nothing; [J7] reads again */
+		/* [QSPIN-5] acquire: pairs with nothing; [QSPIN-6] reads again */
 		seen = w_wait_acquire(&lock->word, !(VAL & QSPIN_LOCKED), how, NULL);
 		while (!(seen & QSPIN_LOCKED)) {
 			taken = (seen & ~QSPIN_CLOSED) | QSPIN_LOCKED;
 			if ((seen & QSPIN_TAIL) == tail)
 				taken &= ~QSPIN_TAIL;
-			/* [J7] acquire: pairs with [J2], as [J1]; and with [J5]: the node behind ours */
+			/* [QSPIN-6] acquire: pairs with [QSPIN-8], as [QSPIN-1]; and with
+			 * [QSPIN-4]: the node behind ours */
 			if (w_compare_exchange_acquire(&lock->word, &seen, taken))
 				return (seen & QSPIN_TAIL) == tail;
 		}
@@ -185,7 +186,8 @@ static inline bool qspin_take_as_head(struct qspin *lock, uint32_t slot, struct 
 /* Makes the waiter behind @node, who is about to come if it has not, the head. */
 static inline void qspin_pass_on(struct qspin_node *node, enum wait wait)
 {
-	/* [J8] acquire: pairs with nothing; the word that told us of the node behind, by [J7] and [J5], has published it */
+	/* [QSPIN-7] acquire: pairs with nothing; the word that told us of the node behind, by
+	 * [QSPIN-6] and [QSPIN-4], has published it */
 	uint32_t next = w_wait_acquire(&node->next, VAL != 0, wait_soon(wait), NULL);
 
 	(void)node_grant(&qspin_node(next - 1)->status, wait);
@@ -205,7 +207,7 @@ static inline bool qspin_acquire_queued(struct qspin *lock, struct qspin_policy 
 		return false;
 	}
 	if (before & QSPIN_TAIL) {
-		/* relaxed: [J5] publishes our node, to [J7] */
+		/* relaxed: [QSPIN-4] publishes our node, to [QSPIN-6] */
 		w_store_relaxed(&qspin_node((before & QSPIN_SLOT) >> QSPIN_SLOT_SHIFT)->next, slot + 1);
 		(void)node_wait_in(&node->status, wait_race(policy.wait), policy.wait, NULL);
 	}
@@ -238,7 +240,7 @@ static inline bool qspin_release(struct qspin *lock, struct qspin_policy policy)
 	/* relaxed: only the holder can clear it, so the holder reads its own doing */
 	if (w_unlikely(!(w_load_relaxed(&lock->word) & QSPIN_LOCKED)))
 		return false;
-	/* [J2] release: pairs with [J1], [J7]; our critical section */
+	/* [QSPIN-8] release: pairs with [QSPIN-1], [QSPIN-6]; our critical section */
 	(void)w_fetch_and_release(&lock->word, ~QSPIN_LOCKED);
 	return true;
 }

@@ -71,7 +71,8 @@ static inline bool reciprocating_try_acquire(struct reciprocating *lock, struct 
 	reciprocating_begin(node);
 	/* relaxed: nobody looks at a holder's status */
 	w_store_relaxed(&node->status, NODE_WAITING);
-	/* [U31] acquire: pairs with [U33]; the last holder's critical section */
+	/* [RECIPROCATING-1] acquire: pairs with [RECIPROCATING-4]; the last holder's critical
+	 * section */
 	if (w_compare_exchange_acquire(&lock->arrivals, &seen, node))
 		return true;
 	node_free(&node->status);
@@ -85,7 +86,8 @@ static W_SLOW bool reciprocating_poll(struct reciprocating *lock, struct recipro
 	do {
 		if (reciprocating_try_acquire(lock, node))
 			return true;
-		/* [U35] acquire: pairs with nothing; reciprocating_try_acquire reads again */
+		/* [RECIPROCATING-2] acquire: pairs with nothing; reciprocating_try_acquire reads
+		 * again */
 		(void)w_wait_acquire(&lock->arrivals, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
@@ -99,11 +101,12 @@ static inline bool reciprocating_acquire(struct reciprocating *lock, struct reci
 
 	if (policy.wait == WAIT_SPIN && deadline)
 		return reciprocating_poll(lock, node, deadline);
-	/* relaxed: [U32] publishes it */
+	/* relaxed: [RECIPROCATING-3] publishes it */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	/*
-	 * [U32] acq_rel: acquire pairs with [U33]: the last holder's critical section; and with [U32]: the node of who came
-	 * before us, to whom we hand over. Release pairs with [U32], [U34]: our node
+	 * [RECIPROCATING-3] acq_rel: acquire pairs with [RECIPROCATING-4]: the last holder's
+	 * critical section; and with [RECIPROCATING-3]: the node of who came before us, to whom we
+	 * hand over. Release pairs with [RECIPROCATING-3], [RECIPROCATING-5]: our node
 	 */
 	seen = w_exchange_acq_rel(&lock->arrivals, node);
 	if (!seen) {
@@ -125,11 +128,13 @@ static inline struct reciprocating_node *reciprocating_next(struct reciprocating
 	}
 	if (!next) {
 		seen = end;
-		/* [U33] release: pairs with [U31], [U32]; our critical section */
+		/* [RECIPROCATING-4] release: pairs with [RECIPROCATING-1], [RECIPROCATING-3]; our
+		 * critical section */
 		if (w_compare_exchange_release(&lock->arrivals, &seen, NULL))
 			return NULL;
 		w_event(segment);
-		/* [U34] acquire: pairs with [U32]; the node of the last to arrive */
+		/* [RECIPROCATING-5] acquire: pairs with [RECIPROCATING-3]; the node of the last to
+		 * arrive */
 		next = w_exchange_acquire(&lock->arrivals, RECIPROCATING_EMPTY);
 	}
 	next->end = end;
@@ -155,7 +160,7 @@ static inline void reciprocating_release(struct reciprocating *lock, struct reci
 static inline void reciprocating_drop_waiters(struct reciprocating *lock, struct reciprocating_node *node)
 {
 	reciprocating_begin(node);
-	/* relaxed: [G4] publishes what is repaired, once */
+	/* relaxed: [GENERATION-3] publishes what is repaired, once */
 	w_store_relaxed(&lock->arrivals, node);
 }
 

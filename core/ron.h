@@ -59,12 +59,12 @@ static inline void ron_come(struct ron_place *place, struct ron_node *node)
 {
 	uintptr_t seen;
 
-	/* relaxed, both: [O1] publishes them */
+	/* relaxed, both: [RON-1] publishes them */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	seen = w_load_relaxed(&place->arrived);
 	do
 		node->next = ron_node(seen);
-	/* [O1] release: pairs with [O2]; our node */
+	/* [RON-1] release: pairs with [RON-2]; our node */
 	while (!w_compare_exchange_release(&place->arrived, &seen, (uintptr_t)node | (seen ? RON_MORE : 0)));
 }
 
@@ -81,7 +81,7 @@ static inline struct ron_node *ron_take(struct ron_place *place)
 		/* relaxed: only spares the line */
 		if (!w_load_relaxed(&place->arrived))
 			return NULL;
-		/* [O2] acquire: pairs with [O1]; the nodes */
+		/* [RON-2] acquire: pairs with [RON-1]; the nodes */
 		arrived = w_exchange_acquire(&place->arrived, 0);
 		if (!(arrived & RON_MORE))
 			return ron_node(arrived);
@@ -119,7 +119,7 @@ static inline void ron_clear(void *memory)
 {
 	struct ron_place *place = memory;
 
-	/* relaxed: [G4] publishes it */
+	/* relaxed: [GENERATION-3] publishes it */
 	w_store_relaxed(&place->arrived, 0);
 	place->queue = NULL;
 }

@@ -65,7 +65,7 @@ static inline bool ron_plock_grant(void *memory, enum wait wait)
 	do
 		if (!(seen & RON_PLOCK_WAITERS))
 			return false;
-	/* [V1] release: pairs with [V2]; our critical section */
+	/* [RON_PLOCK-1] release: pairs with [RON_PLOCK-2]; our critical section */
 	while (!w_compare_exchange_release(&place->word, &seen, seen | RON_PLOCK_TOKEN));
 	if (seen & RON_PLOCK_SLEEPERS) {
 		w_event(wake_in_cs);
@@ -78,7 +78,7 @@ static inline void ron_plock_clear(void *memory)
 {
 	struct ron_plock_place *place = memory;
 
-	/* relaxed: [G4] publishes it */
+	/* relaxed: [GENERATION-3] publishes it */
 	w_store_relaxed(&place->word, 0);
 }
 
@@ -117,7 +117,8 @@ static inline bool ron_plock_leave(struct ron_plock_place *place, bool only_with
 		if (only_with_token && !(seen & RON_PLOCK_TOKEN))
 			return false;
 		left = (seen & ~RON_PLOCK_TOKEN) - 1;
-		/* [V2] acquire: pairs with [V1]; the last holder's critical section */
+		/* [RON_PLOCK-2] acquire: pairs with [RON_PLOCK-1]; the last holder's critical
+		 * section */
 	} while (!w_compare_exchange_acquire(&place->word, &seen, left & RON_PLOCK_WAITERS ? left : 0));
 	return seen & RON_PLOCK_TOKEN;
 }
@@ -141,7 +142,7 @@ static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait,
 {
 	w_event(contended);
 	do {
-		/* [V3] acquire: pairs with nothing; [V2] reads again */
+		/* [RON_PLOCK-3] acquire: pairs with nothing; [RON_PLOCK-2] reads again */
 		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_turn(wait), deadline) & RON_PLOCK_TOKEN) {
 			if (ron_plock_leave(place, true))
 				return true;

@@ -114,7 +114,7 @@ static inline void ron_shared_drop_waiters(struct ron_shared_array *array)
 {
 	if (w_likely(!generation_claim(&array->generation)))
 		return;
-	/* relaxed, both: [G4] publishes them, and nobody has a slot until then */
+	/* relaxed, both: [GENERATION-3] publishes them, and nobody has a slot until then */
 	for (uint32_t word = 0; word < ron_shared_words(); word++)
 		w_store_relaxed(ron_shared_marks(array, word), 0);
 	for (uint32_t slot = 0; slot < ron_shared_slots(); slot++)
@@ -144,7 +144,7 @@ static inline bool ron_shared_try_acquire(struct ron_shared *lock)
 	/* relaxed: only a hint that spares the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->word))
 		return false;
-	/* [Z1] acquire: pairs with [Z2]; the last holder's critical section */
+	/* [RON_SHARED-1] acquire: pairs with [RON_SHARED-12]; the last holder's critical section */
 	return w_compare_exchange_acquire(&lock->word, &seen, RON_SHARED_HELD | ron_shared_here() * RON_SHARED_AT);
 }
 
@@ -160,7 +160,8 @@ static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct r
 		seen = w_load_relaxed(&ron_shared_slot(array, slot)->lock);
 		if (seen)
 			continue;
-		/* [Z3] acquire: pairs with [Z4]; the last owner has taken its mark away */
+		/* [RON_SHARED-2] acquire: pairs with [RON_SHARED-3]; the last owner has taken its
+		 * mark away */
 		if (w_compare_exchange_acquire(&ron_shared_slot(array, slot)->lock, &seen,
 					       ron_shared_of(lock, RON_SHARED_WAITING)))
 			return slot;
@@ -171,9 +172,10 @@ static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct r
 /* Gives back @slot, in which nobody else writes any more. */
 static inline void ron_shared_leave(struct ron_shared_array *array, uint32_t slot)
 {
-	/* relaxed: a mark without a waiter costs a look; [Z4] orders it before the next owner's */
+	/* relaxed: a mark without a waiter costs a look; [RON_SHARED-3] orders it before the next
+	 * owner's */
 	(void)w_fetch_and_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS), ~(1ull << slot % RON_SHARED_MARKS));
-	/* [Z4] release: pairs with [Z3]; the mark is away */
+	/* [RON_SHARED-3] release: pairs with [RON_SHARED-2]; the mark is away */
 	w_store_release(&ron_shared_slot(array, slot)->lock, 0);
 }
 
@@ -185,17 +187,19 @@ static inline bool ron_shared_park(struct ron_shared_slot *slot, struct ron_shar
 	/* relaxed: if it is stale the sleep ends at once; who grants changes it after it has seen PARKED */
 	uint32_t before = w_load_relaxed(&slot->wake);
 
-	/* [Z5] release: pairs with [Z6]; our look at wake is before its change */
+	/* [RON_SHARED-4] release: pairs with [RON_SHARED-10]; our look at wake is before its
+	 * change */
 	if (w_compare_exchange_release(&slot->lock, &seen, ron_shared_of(lock, RON_SHARED_PARKED))) {
 		w_event(park);
 		do {
 			w_park(&slot->wake, before, deadline);
-			/* [Z12] acquire: pairs with [Z13]; who changed it for us has granted before */
+			/* [RON_SHARED-5] acquire: pairs with [RON_SHARED-11]; who changed it for us
+			 * has granted before */
 			before = w_load_acquire(&slot->wake);
-			/* relaxed: [Z7] reads again */
+			/* relaxed: [RON_SHARED-6] reads again */
 		} while (w_load_relaxed(&slot->lock) != granted && !w_expired(deadline));
 	}
-	/* [Z7] acquire: pairs with [Z6]; the last holder's critical section */
+	/* [RON_SHARED-6] acquire: pairs with [RON_SHARED-10]; the last holder's critical section */
 	return w_load_acquire(&slot->lock) == granted;
 }
 
@@ -206,7 +210,7 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
 	uint64_t granted = ron_shared_of(lock, RON_SHARED_GRANTED), seen;
 
 	w_event(contended);
-	/* [Z8] acquire: pairs with [Z6], as [Z7] */
+	/* [RON_SHARED-7] acquire: pairs with [RON_SHARED-10], as [RON_SHARED-6] */
 	if (w_wait_acquire(&slot->lock, VAL == granted, wait_turn(wait), deadline) == granted)
 		return true;
 	if (wait == WAIT_PARK && ron_shared_park(slot, lock, deadline))
@@ -219,16 +223,17 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
 			w_event(abandon);
 			return false;
 		}
-	/* [Z9] acquire: pairs with [Z6], as [Z7] */
+	/* [RON_SHARED-8] acquire: pairs with [RON_SHARED-10], as [RON_SHARED-6] */
 	return w_load_acquire(&slot->lock) == granted;
 }
 
 /* Says that @slot waits for @lock. True if the lock was free: it is the caller's. */
 static inline bool ron_shared_announce(struct ron_shared_array *array, struct ron_shared *lock, uint32_t slot)
 {
-	/* relaxed: [Z10] publishes it */
+	/* relaxed: [RON_SHARED-9] publishes it */
 	(void)w_fetch_or_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS), 1ull << slot % RON_SHARED_MARKS);
-	/* [Z10] acq_rel: acquire pairs with [Z2]: the last holder's critical section. Release pairs with [Z11]: our slot and mark */
+	/* [RON_SHARED-9] acq_rel: acquire pairs with [RON_SHARED-12]: the last holder's critical
+	 * section. Release pairs with [RON_SHARED-13]: our slot and mark */
 	if (w_fetch_or_acq_rel(&lock->word, RON_SHARED_HELD | RON_SHARED_WAITERS) & RON_SHARED_HELD)
 		return false;
 	/* relaxed: the holder's */
@@ -274,7 +279,8 @@ static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ro
 	uint32_t slot;
 
 	for (uint32_t word = from / RON_SHARED_MARKS; word < (end + RON_SHARED_MARKS - 1) / RON_SHARED_MARKS; word++) {
-		/* relaxed: a mark says only where to look; [Z11] orders the look that counts */
+		/* relaxed: a mark says only where to look; [RON_SHARED-13] orders the look that
+		 * counts */
 		for (marks = w_load_relaxed(ron_shared_marks(array, word)); marks; marks &= marks - 1) {
 			slot = word * RON_SHARED_MARKS + (uint32_t)__builtin_ctzll(marks);
 			if (slot < from || slot >= end)
@@ -310,11 +316,13 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 	do
 		if (seen != ron_shared_of(lock, RON_SHARED_WAITING) && seen != ron_shared_of(lock, RON_SHARED_PARKED))
 			return false;
-	/* [Z6] acq_rel: release pairs with [Z7], [Z8], [Z9]: our critical section. Acquire pairs with [Z5] */
+	/* [RON_SHARED-10] acq_rel: release pairs with [RON_SHARED-6], [RON_SHARED-7],
+	 * [RON_SHARED-8]: our critical section. Acquire pairs with [RON_SHARED-4] */
 	while (!w_compare_exchange_acq_rel(&waiter->lock, &seen, ron_shared_of(lock, RON_SHARED_GRANTED)));
 	if (seen == ron_shared_of(lock, RON_SHARED_PARKED)) {
 		w_event(wake_in_cs);
-		/* [Z13] release: pairs with [Z12]; the grant. By now the slot may be another's, who then wakes for no reason */
+		/* [RON_SHARED-11] release: pairs with [RON_SHARED-5]; the grant. By now the slot
+		 * may be another's, who then wakes for no reason */
 		(void)w_fetch_add_release(&waiter->wake, 1);
 		w_unpark(&waiter->wake);
 	}
@@ -327,7 +335,8 @@ static inline bool ron_shared_free(struct ron_shared *lock)
 	/* relaxed: the compare-exchange decides */
 	W_SHORT seen = w_load_relaxed(&lock->word) & (W_SHORT)~RON_SHARED_WAITERS;
 
-	/* [Z2] release: pairs with [Z1], [Z10]; our critical section */
+	/* [RON_SHARED-12] release: pairs with [RON_SHARED-1], [RON_SHARED-9]; our critical
+	 * section */
 	return w_compare_exchange_release(&lock->word, &seen, 0);
 }
 
@@ -340,7 +349,8 @@ static W_SLOW void ron_shared_hand_over(struct ron_shared *lock)
 	do {
 		slot = ron_shared_next(array, lock);
 		if (slot == RON_SHARED_NONE) {
-			/* [Z11] acquire: pairs with [Z10]; the slots and marks of those that set it before */
+			/* [RON_SHARED-13] acquire: pairs with [RON_SHARED-9]; the slots and marks
+			 * of those that set it before */
 			(void)w_fetch_and_acquire(&lock->word, ~RON_SHARED_WAITERS);
 			slot = ron_shared_next(array, lock);
 			if (slot == RON_SHARED_NONE)

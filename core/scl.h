@@ -93,7 +93,7 @@ static inline void scl_drop_waiters(struct scl *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* relaxed: [G4] publishes it, and nobody waits until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody waits until then */
 	w_store_relaxed(&lock->queue.tail, NULL);
 	generation_settle(&lock->generation);
 }
@@ -204,7 +204,7 @@ static inline bool scl_wait_until(W_ATOMIC(uint32_t) *word, uint32_t seen, uint6
 	if (wait == WAIT_PARK)
 		w_park(word, seen, &end);
 	else
-		/* [U94] acquire: pairs with nothing; the caller looks again */
+		/* [SCL-1] acquire: pairs with nothing; the caller looks again */
 		(void)w_wait_acquire(word, VAL != seen, wait_soon(wait), &end);
 	return w_expired(&end);
 }
@@ -304,7 +304,7 @@ static inline bool scl_take(struct scl *lock, struct w_account *account)
 {
 	uint32_t seen = 0;
 
-	/* [U91] acquire: pairs with [U92]; the last holder's critical section */
+	/* [SCL-2] acquire: pairs with [SCL-5]; the last holder's critical section */
 	if (!w_compare_exchange_acquire(&lock->word, &seen, SCL_HELD))
 		return false;
 	lock->since = w_now();
@@ -318,7 +318,7 @@ static inline void scl_take_as_head(struct scl *lock, struct w_account *account,
 	uint32_t seen;
 
 	while (!scl_take(lock, account)) {
-		/* [U93] acquire: pairs with nothing; [U91] reads again */
+		/* [SCL-3] acquire: pairs with nothing; [SCL-2] reads again */
 		seen = w_wait_acquire(&lock->word, !(VAL & SCL_HELD), wait_turn(wait), NULL);
 		if (!(seen & SCL_HELD) || wait != WAIT_PARK)
 			continue;
@@ -352,7 +352,7 @@ static W_SLOW bool scl_poll(struct scl *lock, struct w_account *account, const s
 	while (!scl_take_between(lock, account)) {
 		if (w_expired(deadline))
 			return false;
-		/* [U95] acquire: pairs with nothing; [U91] reads again */
+		/* [SCL-4] acquire: pairs with nothing; [SCL-2] reads again */
 		(void)w_wait_acquire(&lock->word, !VAL, W_YIELD, deadline);
 	}
 	return true;
@@ -407,7 +407,7 @@ static inline bool scl_release(struct scl *lock, struct scl_policy policy)
 	scl_drop_waiters(lock);
 	wakes_head = scl_charge(lock, scl_open(w_account(lock), lock->since)) && scl_owns_slice(lock) &&
 		     scl_give_up_slice(lock);
-	/* [U92] release: pairs with [U91]; our critical section */
+	/* [SCL-5] release: pairs with [SCL-2]; our critical section */
 	if (w_exchange_release(word, 0) & SCL_SLEEPER) {
 		w_event(wake_late);
 		w_unpark(word);

@@ -76,7 +76,7 @@ static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
-	/* relaxed, all: [G4] publishes them, and nobody queues until then */
+	/* relaxed, all: [GENERATION-3] publishes them, and nobody queues until then */
 	w_store_relaxed(&lock->tail, NULL);
 	w_store_relaxed(&lock->spinner, 0);
 	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED);
@@ -88,7 +88,8 @@ static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 static inline bool shfl_mutex_take_free(struct shfl_mutex *lock, uint32_t *seen)
 {
 	*seen = 0;
-	/* [X1] acquire: pairs with [X3], [X4]; the last holder's critical section */
+	/* [SHFL_MUTEX-1] acquire: pairs with [SHFL_MUTEX-5], [SHFL_MUTEX-4]; the last holder's
+	 * critical section */
 	return w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED);
 }
 
@@ -111,7 +112,8 @@ static inline bool shfl_mutex_take(struct shfl_mutex *lock, uint32_t *seen)
 {
 	/* relaxed: the compare-exchange decides */
 	*seen = w_load_relaxed(&lock->state);
-	/* [X2] acquire: pairs with [X3], [X4], as [X1]. What it clears is CLOSED, ours */
+	/* [SHFL_MUTEX-2] acquire: pairs with [SHFL_MUTEX-5], [SHFL_MUTEX-4], as [SHFL_MUTEX-1].
+	 * What it clears is CLOSED, ours */
 	while (!(*seen & SHFL_MUTEX_LOCKED))
 		if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED))
 			return true;
@@ -136,7 +138,8 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 
 	/* relaxed, both: a hint to newcomers, which may be wrong */
 	w_store_relaxed(&lock->spinner, 1);
-	/* [X5] acquire: pairs with nothing; [X1] and [X2] read again */
+	/* [SHFL_MUTEX-3] acquire: pairs with nothing; [SHFL_MUTEX-1] and [SHFL_MUTEX-2] read
+	 * again */
 	seen = w_wait_acquire(&lock->state, !(VAL & SHFL_MUTEX_LOCKED) || (VAL & until),
 			      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait), deadline);
 	w_store_relaxed(&lock->spinner, 0);
@@ -241,7 +244,8 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 			return false;
 		if (seen & SHFL_MUTEX_HEIR)
 			heir = disguise(lock->heir);
-		/* [X4] release: pairs with [X1], [X2]; our critical section */
+		/* [SHFL_MUTEX-4] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
+		 * section */
 	} while (!w_compare_exchange_release(&lock->state, &seen, seen & SHFL_MUTEX_CLOSED));
 	if (heir) {
 		w_event(wake_late);
@@ -260,7 +264,8 @@ static inline bool shfl_mutex_release(struct shfl_mutex *lock, struct shfl_mutex
 	uint32_t seen = SHFL_MUTEX_LOCKED;
 
 	(void)policy;
-	/* [X3] release: pairs with [X1], [X2]; our critical section */
+	/* [SHFL_MUTEX-5] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
+	 * section */
 	return w_likely(w_compare_exchange_release(&lock->state, &seen, 0)) || shfl_mutex_release_slow(lock);
 }
 

@@ -54,7 +54,7 @@ static inline bool shfl_spin_take(struct shfl_spin *lock)
 {
 	uint32_t seen = 0;
 
-	/* [P1] acquire: pairs with [P2]; the last holder's critical section */
+	/* [SHFL_SPIN-1] acquire: pairs with [SHFL_SPIN-3]; the last holder's critical section */
 	return w_compare_exchange_acquire(&lock->locked, &seen, 1);
 }
 
@@ -63,7 +63,7 @@ static inline bool shfl_spin_drop_waiters(struct shfl_spin *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
-	/* relaxed: [G4] publishes it, and nobody queues until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody queues until then */
 	w_store_relaxed(&lock->tail, NULL);
 	generation_settle(&lock->generation);
 	return true;
@@ -72,7 +72,7 @@ static inline bool shfl_spin_drop_waiters(struct shfl_spin *lock)
 /* Takes @lock if it is free. Figure 4, line 6. */
 static inline bool shfl_spin_try_acquire(struct shfl_spin *lock)
 {
-	/* relaxed: a stale NULL lets us pass one waiter, once; [P1] orders what matters */
+	/* relaxed: a stale NULL lets us pass one waiter, once; [SHFL_SPIN-1] orders what matters */
 	if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))
 		return false;
 	return shfl_spin_take(lock);
@@ -86,7 +86,7 @@ static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_no
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->locked, ~0u, 0}, policy.wait == WAIT_PARK,
 				     shfl_by(&policy.policy, policy.batch));
-		/* [P3] acquire: pairs with nothing; [P1] reads again */
+		/* [SHFL_SPIN-2] acquire: pairs with nothing; [SHFL_SPIN-1] reads again */
 		if (w_wait_acquire(&lock->locked, !VAL, wait_soon(policy.wait), deadline)) {
 			w_event(abandon);
 			return false;
@@ -137,7 +137,7 @@ static inline bool shfl_spin_release(struct shfl_spin *lock, struct shfl_spin_po
 	/* relaxed: only the holder can make it 0, so the holder reads its own doing */
 	if (w_unlikely(!w_load_relaxed(&lock->locked)))
 		return false;
-	/* [P2] release: pairs with [P1]; our critical section */
+	/* [SHFL_SPIN-3] release: pairs with [SHFL_SPIN-1]; our critical section */
 	w_store_release(&lock->locked, 0);
 	return true;
 }

@@ -62,7 +62,7 @@ static W_SLOW bool ticket_poll(struct ticket *lock, const struct w_deadline *dea
 		seen = w_load_relaxed(&lock->tickets.serving);
 		if (ticket_try_acquire(lock))
 			return true;
-		/* [K6] acquire: pairs with nothing; ticket_try_acquire reads again */
+		/* [TICKET-1] acquire: pairs with nothing; ticket_try_acquire reads again */
 		(void)w_wait_acquire(&lock->tickets.serving, VAL != seen, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);

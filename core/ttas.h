@@ -38,7 +38,7 @@ static inline bool ttas_try_acquire(struct ttas *lock)
 {
 	uint32_t seen = TTAS_FREE;
 
-	/* [T1] acquire: pairs with [T4], [T5]; the last holder's critical section */
+	/* [TTAS-1] acquire: pairs with [TTAS-4], [TTAS-5]; the last holder's critical section */
 	return w_compare_exchange_acquire(&lock->word, &seen, TTAS_HELD);
 }
 
@@ -46,7 +46,7 @@ static inline bool ttas_try_acquire(struct ttas *lock)
  * not there, which costs a wake-up. */
 static inline bool ttas_park(struct ttas *lock, const struct w_deadline *deadline)
 {
-	/* [T2] acquire: pairs with [T5], as [T1] */
+	/* [TTAS-2] acquire: pairs with [TTAS-5], as [TTAS-1] */
 	while (w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS) != TTAS_FREE) {
 		/* Only here may a waiter go: a wake-up that it took is now owed to the sleepers by the holder. */
 		if (w_expired(deadline)) {
@@ -65,7 +65,7 @@ static W_SLOW bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy 
 	uint32_t pauses = 1;
 
 	w_event(contended);
-	/* [T3] acquire: pairs with nothing; [T1] reads again */
+	/* [TTAS-3] acquire: pairs with nothing; [TTAS-1] reads again */
 	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_race(policy.wait), deadline) == TTAS_FREE) {
 		if (ttas_try_acquire(lock))
 			return true;
@@ -90,9 +90,9 @@ static inline bool ttas_release(struct ttas *lock, struct ttas_policy policy)
 	if (w_unlikely(w_load_relaxed(&lock->word) == TTAS_FREE))
 		return false;
 	if (policy.wait != WAIT_PARK) {
-		/* [T4] release: pairs with [T1]; our critical section */
+		/* [TTAS-4] release: pairs with [TTAS-1]; our critical section */
 		w_store_release(&lock->word, TTAS_FREE);
-		/* [T5] release: pairs with [T1], [T2]; our critical section */
+		/* [TTAS-5] release: pairs with [TTAS-1], [TTAS-2]; our critical section */
 	} else if (w_exchange_release(&lock->word, TTAS_FREE) == TTAS_HELD_SLEEPERS) {
 		w_event(wake_late);
 		w_unpark(&lock->word);

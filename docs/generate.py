@@ -108,7 +108,8 @@ def labels_table():
     for path in sorted((DOCS.parent / "core").rglob("*.h")):
         for name, label in labels.File(path, DOCS.parent).labels.items():
             pairs = "; ".join(f"{side}: {', '.join(sorted(partners))}" for side, partners in sorted(label.pairs.items()))
-            rows.append((name[0], int(name[1:]), f"| {name} | `{path.relative_to(DOCS.parent)}` | {label.order} | {pairs} |\n"))
+            file, number = name.rsplit("-", 1)
+            rows.append((file, int(number), f"| {name} | `{path.relative_to(DOCS.parent)}` | {label.order} | {pairs} |\n"))
     return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
 
 

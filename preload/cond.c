@@ -183,7 +183,7 @@ static void forget_parents(struct cond *c)
 {
 	if (w_likely(!generation_claim(&c->generation)))
 		return;
-	/* relaxed: [G4] publishes it; a signal may advance the sequence meanwhile */
+	/* relaxed: [GENERATION-3] publishes it; a signal may advance the sequence meanwhile */
 	(void)w_fetch_and_relaxed(&c->state, UINT32_MAX & ~(uint64_t)(WOKEN_MOST * WOKEN_STEP));
 	generation_settle(&c->generation);
 }

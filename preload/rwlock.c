@@ -242,7 +242,7 @@ static inline bool default_read(struct rwlock *rw)
 	seen = w_load_relaxed(word_of(rw));
 	if (w_unlikely(seen & (RW_WRITER | RW_CLOSED | RW_FULL)))
 		return false;
-	/* Counted first, as in rdlock_by_table(). acquire: as [W1] */
+	/* Counted first, as in rdlock_by_table(). acquire: as [RW_WORD-1] */
 	*held = 1;
 	if (w_likely(CHANGES(alone, word_of(rw), &seen, seen + RW_READER, acquire)))
 		return true;
@@ -256,7 +256,7 @@ static inline bool default_write(struct rwlock *rw)
 	const char *alone = default_alone(rw);
 	uint32_t seen = 0;
 
-	/* acquire: as [W1] */
+	/* acquire: as [RW_WORD-1] */
 	if (w_unlikely(!alone || !CHANGES(alone, word_of(rw), &seen, RW_WRITER, acquire)))
 		return false;
 	w_store_relaxed(&rw->writer, own_tid());
@@ -295,10 +295,11 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 	seen = w_load_relaxed(word_of(rw));
 	if (seen == RW_WRITER) {
 		w_store_relaxed(&rw->writer, 0);
-		/* release: as [W3] */
+		/* release: as [RW_WORD-3] */
 		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, release)) ? 0 : unlock_by_table(lock);
 	}
-	/* release: as [W2]. A flag means that somebody waits; without a reader it is the table's to say what is wrong */
+	/* release: as [RW_WORD-2]. A flag means that somebody waits; without a reader it is the
+	 * table's to say what is wrong */
 	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, release)))
 		return unlock_by_table(lock);
 	if (w_likely(*held))

@@ -114,7 +114,7 @@ static inline bool take(pthread_spinlock_t *lock)
 {
 	uint32_t seen = OURS;
 
-	/* acquire: as [J1] */
+	/* acquire: as [QSPIN-1] */
 	return w_likely(w_compare_exchange_acquire(&qspin_of(lock)->word, &seen, OURS | QSPIN_LOCKED));
 }
 
@@ -123,7 +123,7 @@ static inline bool give_back(pthread_spinlock_t *lock)
 {
 	uint32_t seen = OURS | QSPIN_LOCKED;
 
-	/* release: as [J2] */
+	/* release: as [QSPIN-8] */
 	return w_likely(w_compare_exchange_release(&qspin_of(lock)->word, &seen, OURS));
 }
 

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Checks that the memory orders of the locks' sources are labelled, and that the labels pair up.
 
-An ordered operation has `[X1] ORDER: pairs with [X2], ...` in the comment right before it (`[X1] acq_rel: acquire pairs
-with ...; release pairs with ...`). Labels are unique; a partner exists, has the other order and names the label back.
-An acquire may pair with `nothing`; either may pair with `the release of w_NAME` or `the acquire of w_NAME` of
-world/README.md. A relaxed operation has `relaxed: REASON` right before it; `relaxed, both:` stands for two operations of
-a function, `relaxed, all:` for three or more.
+An ordered operation has `[FILE-1] ORDER: pairs with [FILE-2], ...` in the comment right before it
+(`[FILE-1] acq_rel: acquire pairs with ...; release pairs with ...`), where FILE is the header's name in capitals.
+Labels are unique; a partner exists, has the other order and names the label back. An acquire may pair with `nothing`;
+either may pair with `the release of w_NAME` or `the acquire of w_NAME` of world/README.md. A relaxed operation has
+`relaxed: REASON` right before it; `relaxed, both:` stands for two operations of a function, `relaxed, all:` for three
+or more.
 """
 
 import pathlib
@@ -22,9 +23,10 @@ REACH = 3
 
 OPERATION = re.compile(r"\bw_(?:load|store|exchange|compare_exchange|fetch_[a-z]+|await|wait)_"
                        r"(relaxed|acquire|release|acq_rel)\(|\bw_(fence)_seq_cst\(")
-LABEL = re.compile(r"\[([A-Z][0-9]+)\] (acquire|release|acq_rel|fence):")
+NAME = r"[A-Z][A-Z0-9_]*-[0-9]+"
+LABEL = re.compile(rf"\[({NAME})\] (acquire|release|acq_rel|fence):")
 RELAXED = re.compile(r"(?:^|[.;:)] )relaxed(, both|, all)?:")
-LIST = r"((?:\[[A-Z][0-9]+\](?:, (?=\[)| and (?=\[))?)+|nothing\b|the (?:acquire|release) of w_[a-z_]+)"
+LIST = rf"((?:\[{NAME}\](?:, (?=\[)| and (?=\[))?)+|nothing\b|the (?:acquire|release) of w_[a-z_]+)"
 PARTNERS = re.compile(rf"(?:(acquire and release|acquire|release) )?(?:pairs?|and) with {LIST}", re.IGNORECASE)
 OTHER = {"acquire": "release", "release": "acquire"}
 
@@ -55,7 +57,7 @@ def pairs_of(order, text):
     for match in PARTNERS.finditer(text):
         if match.group(1):
             side = match.group(1).lower()
-        named = re.findall(r"\[([A-Z][0-9]+)\]", match.group(2)) or [match.group(2).lower()]
+        named = re.findall(rf"\[({NAME})\]", match.group(2)) or [match.group(2).lower()]
         for one in side.split(" and ") if side else []:
             pairs[one].update(named)
     return {one: partners for one, partners in pairs.items() if partners}
@@ -80,6 +82,8 @@ class File:
         self.relaxed_group = None  # [line, kind, how many operations so far]
         for line, text in self.comments.items():
             for name, label in labels_of(text, f"{self.name}:{line}").items():
+                if not name.startswith(f"{path.stem.upper()}-"):
+                    self.wrong.append(f"{label.where}: [{name}] is not named after its file")
                 if name in self.labels:
                     self.wrong.append(f"{label.where}: [{name}] is there twice")
                 self.labels[name] = label
@@ -202,19 +206,23 @@ def check(core):
 
 # A file, a text in it, what to put in its place, and a part of the line that has to say so.
 BROKEN = [
-    ("ttas.h", "/* [T1] acquire: pairs with [T4], [T5]", "/* acquire: pairs with [T4], [T5]", "this acquire has no label"),
-    ("ttas.h", "[T4] release: pairs with [T1]", "[T4] release: pairs with [T9]", "[T9], which is not there"),
-    ("ttas.h", "[T4] release: pairs with [T1]", "[T4] release: pairs with [T2]", "whose acquire does not name it"),
-    ("ttas.h", "[T4] release: pairs with [T1]", "[T4] release: pairs with nothing", "pairs with nothing"),
-    ("ttas.h", "[T4] release: pairs with [T1];", "[T4] release:", "does not say what its release pairs with"),
-    ("ttas.h", "[T4] release", "[T5] release", "is there twice"),
+    ("ttas.h", "/* [TTAS-1] acquire: pairs with", "/* acquire: pairs with", "this acquire has no label"),
+    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with [TTAS-9]",
+     "[TTAS-9], which is not there"),
+    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with [TTAS-2]",
+     "whose acquire does not name it"),
+    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with nothing", "pairs with nothing"),
+    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1];", "[TTAS-4] release:", "does not say what its release pairs with"),
+    ("ttas.h", "[TTAS-4] release", "[TTAS-5] release", "is there twice"),
+    ("ttas.h", "[TTAS-4] release", "[TAS-4] release", "is not named after its file"),
     ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word", "no comment says why this is relaxed"),
-    ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word", "[T4] belongs to no release operation"),
+    ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word",
+     "[TTAS-4] belongs to no release operation"),
     ("ttas.h", "/* relaxed: only", "/* only", "no comment says why this is relaxed"),
-    ("mcs.h", "relaxed, both: [M1]", "relaxed: [M1]", "no comment says why this is relaxed"),
-    ("mcs.h", "relaxed, both: [M1]", "relaxed, all: [M1]", "stands before 2 operations"),
-    ("mcs.h", "[M2] acq_rel: acquire pairs", "[M2] acq_rel: release pairs", "[M2]"),
-    ("mcs.h", "[M3] release", "[T4] release", "is at core/"),
+    ("mcs.h", "relaxed, both: [MCS-1]", "relaxed: [MCS-1]", "no comment says why this is relaxed"),
+    ("mcs.h", "relaxed, both: [MCS-1]", "relaxed, all: [MCS-1]", "stands before 2 operations"),
+    ("mcs.h", "[MCS-3] acq_rel: acquire pairs", "[MCS-3] acq_rel: release pairs", "[MCS-3]"),
+    ("mcs.h", "[MCS-4] release", "[TTAS-4] release", "is at core/"),
     ("wait.h", "the acquire of w_node_get", "the acquire of w_nobody", "world/README.md does not have"),
     ("tickets.h", "\tuint32_t serving = w_load_acquire(",
      "\tw_fence_seq_cst();\n\tuint32_t serving = w_load_acquire(", "this fence has no label"),

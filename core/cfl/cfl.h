@@ -77,7 +77,7 @@ static inline bool cfl_drop_waiters(struct cfl *lock)
 {
 	if (w_likely(!generation_claim(cfl_generation(lock))))
 		return false;
-	/* relaxed, both: [G4] publishes them, and nobody queues until then */
+	/* relaxed, both: [GENERATION-3] publishes them, and nobody queues until then */
 	w_store_relaxed(&lock->tail, NULL);
 	(void)w_fetch_and_relaxed(&lock->state, CFL_LOCKED);
 	generation_settle(cfl_generation(lock));
@@ -89,7 +89,7 @@ static inline bool cfl_take(struct cfl *lock)
 {
 	uint32_t seen = 0;
 
-	/* [F5] acquire: pairs with [F6]; the last holder's critical section */
+	/* [CFL-1] acquire: pairs with [CFL-2]; the last holder's critical section */
 	return w_compare_exchange_acquire(&lock->state, &seen, CFL_LOCKED);
 }
 
@@ -97,7 +97,7 @@ static inline bool cfl_take(struct cfl *lock)
 static inline void cfl_give(struct cfl *lock)
 {
 	W_ATOMIC(uint32_t) *heir = lock->heir, *state = &lock->state;
-	/* [F6] release: pairs with [F5]; our critical section */
+	/* [CFL-2] release: pairs with [CFL-1]; our critical section */
 	uint32_t seen = w_exchange_release(state, 0);
 
 	if (seen & CFL_HEIR) {
@@ -133,7 +133,7 @@ static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 /* Takes @lock if nobody waits and it is free. */
 static inline bool cfl_take_free(struct cfl *lock)
 {
-	/* relaxed: a stale NULL lets us pass one waiter, once; [F5] orders what matters */
+	/* relaxed: a stale NULL lets us pass one waiter, once; [CFL-1] orders what matters */
 	if (w_load_relaxed(&lock->tail) || !cfl_take(lock))
 		return false;
 	cfl_begin(lock);
@@ -179,7 +179,7 @@ static inline void cfl_give_way(struct cfl *lock)
 	if (w_load_relaxed(&lock->state) || !w_load_relaxed(&ledger->back) ||
 	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0 || cfl_skips(ledger))
 		return;
-	/* [F8] acquire: pairs with nothing; [F5] reads again */
+	/* [CFL-3] acquire: pairs with nothing; [CFL-1] reads again */
 	cfl_gave_way(ledger, w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED);
 }
 
@@ -197,7 +197,7 @@ static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, str
 	for (cfl_give_way(lock); !cfl_take(lock); cfl_give_way(lock)) {
 		if (shfl_head_shuffles(&node->node))
 			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !*slept, policy);
-		/* [F7] acquire: pairs with nothing; [F5] reads again */
+		/* [CFL-4] acquire: pairs with nothing; [CFL-1] reads again */
 		seen = w_wait_acquire(&lock->state, !(VAL & CFL_LOCKED), how, deadline);
 		if (!(seen & CFL_LOCKED))
 			continue;
@@ -231,7 +231,7 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, s
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
 
-	/* relaxed: [S6] publishes it */
+	/* relaxed: [SHUFFLE-6] publishes it */
 	w_store_relaxed(&node->before, NULL);
 	node->node.where = arrival.group * CFL_DOMAINS + arrival.domain;
 	if (shfl_enter(&lock->tail, &node->node, cfl_units(arrival.held)))

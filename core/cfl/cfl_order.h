@@ -352,10 +352,12 @@ static inline void cfl_unpin(struct cfl_node *at, struct cfl_node *before)
 {
 	struct cfl_node *seen = cfl_tagged(before);
 
-	/* [F1] release: pairs with [F3]; our reads of the node come before its next use */
+	/* [CFL_ORDER-1] release: pairs with [CFL_ORDER-3]; our reads of the node come before its
+	 * next use */
 	if (w_compare_exchange_release(&at->before, &seen, before))
 		return;
-	/* [F2] acquire: pairs with [F3]; its thread is done with the node, or who acted for that */
+	/* [CFL_ORDER-2] acquire: pairs with [CFL_ORDER-3]; its thread is done with the node, or who
+	 * acted for that */
 	(void)w_load_acquire(&at->before);
 	w_event(free_for);
 	node_free(&before->node.status);
@@ -386,7 +388,8 @@ static inline void cfl_announce_alone(struct cfl *lock, const struct shfl_node *
 static inline bool cfl_part(void *lock, struct shfl_node *next)
 {
 	cfl_announce(lock, next);
-	/* [F3] acq_rel: release pairs with [F2]: we are done with our node; acquire pairs with [F1]: so is the walker */
+	/* [CFL_ORDER-3] acq_rel: release pairs with [CFL_ORDER-2]: we are done with our node;
+	 * acquire pairs with [CFL_ORDER-1]: so is the walker */
 	return !((uintptr_t)w_exchange_acq_rel(&cfl_node(next)->before, NULL) & 1);
 }
 
@@ -446,7 +449,7 @@ static inline void cfl_look_back(struct cfl *lock, struct cfl_node *node, struct
 /* Counts those behind @node. */
 static inline void cfl_look_ahead(struct cfl *lock, struct shfl_node *node, struct cfl_tally *tally)
 {
-	/* [F4] acquire: pairs with [S8], [S4]; the node there */
+	/* [CFL_ORDER-4] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node there */
 	while ((node = w_load_acquire(&node->next)))
 		cfl_count(lock, tally, node);
 }
@@ -584,7 +587,7 @@ static inline void cfl_link_back(struct shfl_node *node, struct shfl_node *last)
 	struct shfl_node *next;
 
 	for (; node != last; node = next) {
-		/* relaxed, both: the shuffler's; [S1] publishes them */
+		/* relaxed, both: the shuffler's; [SHUFFLE-1] publishes them */
 		next = w_load_relaxed(&node->next);
 		w_store_relaxed(&cfl_node(next)->before, cfl_node(node));
 		if (next->moves != node->moves)

@@ -117,7 +117,7 @@ static W_SLOW void cohort_back_off(struct ttas *bo, uint32_t most)
 
 	w_event(contended);
 	do {
-		/* relaxed: a look only; [T1] decides */
+		/* relaxed: a look only; [TTAS-1] decides */
 		while (w_load_relaxed(&bo->word) != TTAS_FREE) {
 			pauses = backoff_pause(pauses, most);
 			backoff_give_way(WAIT_SPIN, &spun, pauses);
@@ -281,7 +281,7 @@ static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_nod
 		else if (holds)
 			mcs_drop_waiters(&place->mcs, node);
 		else
-			/* relaxed: [G4] publishes what is repaired, once */
+			/* relaxed: [GENERATION-3] publishes what is repaired, once */
 			w_store_relaxed(&place->mcs.tail, NULL);
 	}
 }
@@ -300,7 +300,8 @@ static inline void cohort_see_to_fork(struct cohort *lock, enum cohort_global gl
 	} else {
 		held = partitioned_count(&lock->ptl);
 		own = partitioned_drop_waiters(&lock->ptl, held);
-		/* relaxed: [G4] publishes it. It was not served yet if the parent's last holder was about to */
+		/* relaxed: [GENERATION-3] publishes it. It was not served yet if the parent's last
+		 * holder was about to */
 		w_store_relaxed(cohort_slot(lock, own), own);
 	}
 	cohort_drop_local_waiters(lock, NULL, COHORT_LOCAL_TKT, held);

@@ -16,7 +16,7 @@
 static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 {
 	uint32_t sound = 2 * w_fork_generation();
-	/* [G1] acquire: pairs with [G4]; the repaired lock */
+	/* [GENERATION-1] acquire: pairs with [GENERATION-3]; the repaired lock */
 	uint32_t seen = w_load_acquire(generation);
 
 	if (w_likely(seen == sound))
@@ -26,14 +26,14 @@ static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 		w_event(fork_repair);
 		return true;
 	}
-	/* [G3] acquire: pairs with [G4]; the repaired lock */
+	/* [GENERATION-2] acquire: pairs with [GENERATION-3]; the repaired lock */
 	(void)w_wait_acquire(generation, VAL == sound, W_YIELD, NULL);
 	return false;
 }
 
 static inline void generation_settle(W_ATOMIC(uint32_t) *generation)
 {
-	/* [G4] release: pairs with [G1], [G3]; the repaired lock */
+	/* [GENERATION-3] release: pairs with [GENERATION-1], [GENERATION-2]; the repaired lock */
 	w_store_release(generation, 2 * w_fork_generation());
 }
 

@@ -41,7 +41,8 @@ static inline uint32_t partitioned_count(struct partitioned *lock)
 /* Takes the next number, if the @slot it is served in serves it already; @number is what next was seen to be. */
 static inline bool partitioned_try_acquire(struct partitioned *lock, W_ATOMIC(uint32_t) *slot, uint32_t number)
 {
-	/* [K9] acquire: pairs with [K4], [K5]; the last holder's critical section */
+	/* [PARTITIONED-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the last holder's critical
+	 * section */
 	if ((w_load_acquire(slot) & ~TICKETS_SLEEPERS) != number)
 		return false;
 	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */

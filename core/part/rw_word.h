@@ -61,7 +61,8 @@ static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32
 	/* relaxed: the compare-exchange decides */
 	*seen = w_load_relaxed(word);
 	while (!(*seen & against))
-		/* [W1] acquire: pairs with [W2], [W3]; the critical sections of those who have left */
+		/* [RW_WORD-1] acquire: pairs with [RW_WORD-2], [RW_WORD-3]; the critical sections
+		 * of those who have left */
 		if (w_compare_exchange_acquire(word, seen, (*seen & ~clear) + (writes ? RW_WRITER : RW_READER)))
 			return true;
 	return false;
@@ -94,7 +95,8 @@ static inline bool rw_leave_read(rw_word *word)
 	do {
 		if (w_unlikely(!(seen & RW_READERS)))
 			return false;
-		/* [W2] release: pairs with [W1]; our critical section comes before the next writer's */
+		/* [RW_WORD-2] release: pairs with [RW_WORD-1]; our critical section comes before
+		 * the next writer's */
 	} while (!w_compare_exchange_release(word, &seen, seen - RW_READER));
 	if (w_unlikely((seen & RW_PARKED) && (seen & RW_READERS) == RW_READER)) {
 		w_event(wake_late);
@@ -115,7 +117,7 @@ static inline bool rw_leave_write(rw_word *word, W_ATOMIC(uint32_t) **heir)
 			return false;
 		if (w_unlikely(seen & RW_HEIR))
 			sleeper = *heir;
-		/* [W3] release: pairs with [W1]; our critical section */
+		/* [RW_WORD-3] release: pairs with [RW_WORD-1]; our critical section */
 	} while (!w_compare_exchange_release(word, &seen, seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)));
 	if (w_unlikely(sleeper)) {
 		w_event(wake_late);

@@ -125,7 +125,8 @@ static inline void shfl_pass_role(struct shfl_node *node)
 	uint32_t seen = SHFL_WAITING;
 
 	w_event(shuffle_pass);
-	/* [S1] release: pairs with [S2]; the queue as we leave it, and node's batch and seen */
+	/* [SHUFFLE-1] release: pairs with [SHUFFLE-2]; the queue as we leave it, and node's batch
+	 * and seen */
 	w_store_release(&node->shuffler, 1);
 	/* relaxed, both: only a nudge; the role is in `shuffler` */
 	if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_ROLE) && seen == SHFL_AWAKE)
@@ -135,20 +136,21 @@ static inline void shfl_pass_role(struct shfl_node *node)
 /* Whether @node's waiter is to shuffle. */
 static inline bool shfl_has_role(struct shfl_node *node)
 {
-	/* [S2] acquire: pairs with [S1]; the last shuffler's work */
+	/* [SHUFFLE-2] acquire: pairs with [SHUFFLE-1]; the last shuffler's work */
 	return w_load_acquire(&node->shuffler);
 }
 
 /* Moves @current from behind @previous to behind @last. False if it is the last in the queue, where others link. */
 static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous, struct shfl_node *current)
 {
-	/* [S3] acquire: pairs with [S8], [S4]; the node behind */
+	/* [SHUFFLE-3] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node behind */
 	struct shfl_node *next = w_load_acquire(&current->next);
 
 	if (!next)
 		return false;
-	/* [S4] release: pairs with [S3], [S5], [S9], [F4]; each link publishes the node that it leads to. relaxed: our own view
-	 * of a link that only we change */
+	/* [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [CFL_ORDER-4];
+	 * each link publishes the node that it leads to. relaxed: our own view of a link that only
+	 * we change */
 	w_store_release(&previous->next, next);
 	w_store_release(&current->next, w_load_relaxed(&last->next));
 	w_store_release(&last->next, current);
@@ -216,7 +218,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 	bool moves;
 
 	while (shfl_goes_on(last, stop, order)) {
-		/* [S5] acquire: pairs with [S8], [S4]; the node there */
+		/* [SHUFFLE-5] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node there */
 		current = w_load_acquire(&previous->next);
 		if (!current)
 			break;
@@ -244,7 +246,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 /* As the shuffler, begins. */
 static inline void shfl_begin(struct shfl_node *node)
 {
-	/* relaxed: the role is ours; [S1] passes it on */
+	/* relaxed: the role is ours; [SHUFFLE-1] passes it on */
 	w_store_relaxed(&node->shuffler, 0);
 	if (!node->batch)
 		node->batch = 1;
@@ -289,17 +291,19 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 	node->batch = 0;
 	node->note = note;
 	node->moves = 0;
-	/* relaxed, all: [S6] and [S8] publish them */
+	/* relaxed, all: [SHUFFLE-6] and [SHUFFLE-7] publish them */
 	w_store_relaxed(&node->status, SHFL_WAITING);
 	w_store_relaxed(&node->shuffler, 0);
 	w_store_relaxed(&node->next, NULL);
 	w_event(contended);
-	/* [S6] acq_rel: acquire and release pair with [S6]: the predecessor's node, which we write. Acquire pairs with
-	 * [S7] too: the queue has ended before it begins again */
+	/* [SHUFFLE-6] acq_rel: acquire and release pair with [SHUFFLE-6]: the predecessor's node,
+	 * which we write. Acquire pairs with [SHUFFLE-13] too: the queue has ended before it begins
+	 * again */
 	previous = w_exchange_acq_rel(tail, node);
 	if (!previous)
 		return true;
-	/* [S8] release: pairs with [S3], [S5], [S9], [S12], [F4]; our node's fields */
+	/* [SHUFFLE-7] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-14],
+	 * [CFL_ORDER-4]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
 }
@@ -309,12 +313,12 @@ static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen, const st
 {
 	/* relaxed: publishes nothing; the waker learns only that there is somebody to wake */
 	if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))
-		/* [S10] acquire: pairs with [S13], as [S11] */
+		/* [SHUFFLE-8] acquire: pairs with [SHUFFLE-15], as [SHUFFLE-10] */
 		return w_load_acquire(&node->status);
 	w_event(park);
 	do {
 		w_park(&node->status, SHFL_PARKED, deadline);
-		/* [S14] acquire: pairs with [S13], as [S11] */
+		/* [SHUFFLE-9] acquire: pairs with [SHUFFLE-15], as [SHUFFLE-10] */
 		seen = w_load_acquire(&node->status);
 	} while (seen == SHFL_PARKED && !w_expired(deadline));
 	return seen;
@@ -334,7 +338,8 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 	uint32_t now;
 
 	for (;;) {
-		/* [S11] acquire: pairs with [S13]; the order of the queue, and batch and role given to us */
+		/* [SHUFFLE-10] acquire: pairs with [SHUFFLE-15]; the order of the queue, and batch
+		 * and role given to us */
 		now = w_wait_acquire(&node->status, VAL != *seen, how, deadline);
 		if (now == *seen && wait == WAIT_PARK && !w_expired(deadline)) {
 			*slept = true;
@@ -348,8 +353,8 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 		if (shfl_has_role(node))
 			return SHFL_TURN_SHUFFLER;
 	}
-	/* [S15] acq_rel: release pairs with [S13]: our links, for whoever acts for us; acquire pairs with [S13]: we may have
-	 * become the head in the last moment */
+	/* [SHUFFLE-11] acq_rel: release pairs with [SHUFFLE-15]: our links, for whoever acts for
+	 * us; acquire pairs with [SHUFFLE-15]: we may have become the head in the last moment */
 	if (w_exchange_acq_rel(&node->status, SHFL_ABANDONED) == SHFL_READY)
 		return SHFL_TURN_HEAD;
 	w_event(abandon);
@@ -382,24 +387,26 @@ static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_nod
 	uint32_t seen;
 
 	do {
-		/* [S9] acquire: pairs with [S8], [S4]; the node behind */
+		/* [SHUFFLE-12] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node behind */
 		next = w_load_acquire(&node->next);
 		if (!next) {
 			last = node;
-			/* [S7] release: pairs with [S6]; our last accesses to the queue */
+			/* [SHUFFLE-13] release: pairs with [SHUFFLE-6]; our last accesses to the
+			 * queue */
 			if (w_compare_exchange_release(tail, &last, NULL)) {
 				node_free(&node->status);
 				return NULL;
 			}
-			/* [S12] acquire: pairs with [S8], as [S9] */
+			/* [SHUFFLE-14] acquire: pairs with [SHUFFLE-7], as [SHUFFLE-12] */
 			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 		}
 		/* Nobody shuffles now: the batch, if there is one, ends with us. */
 		if (!next->batch)
 			next->moves = node->moves;
 		ours = !part || part(context, next);
-		/* [S13] acq_rel: release pairs with [S10], [S11], [S14], [S15]: the queue's order so far. Acquire pairs
-		 * with [S15]: the links of one that has gone */
+		/* [SHUFFLE-15] acq_rel: release pairs with [SHUFFLE-8], [SHUFFLE-10], [SHUFFLE-9],
+		 * [SHUFFLE-11]: the queue's order so far. Acquire pairs with [SHUFFLE-11]: the
+		 * links of one that has gone */
 		seen = w_exchange_acq_rel(&next->status, SHFL_READY);
 		if (ours)
 			node_free(&node->status);

@@ -26,7 +26,8 @@ struct tickets {
 /* Takes a number if it is served at once. */
 static inline bool tickets_try_acquire(struct tickets *tickets)
 {
-	/* [K1] acquire: pairs with [K4], [K5]; the last holder's critical section. Free, it has no sleepers: the bit is 0 */
+	/* [TICKETS-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the last holder's critical
+	 * section. Free, it has no sleepers: the bit is 0 */
 	uint32_t serving = w_load_acquire(&tickets->serving);
 
 	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */
@@ -38,7 +39,7 @@ static inline void tickets_park(W_ATOMIC(uint32_t) *serving, uint32_t number)
 {
 	uint32_t seen;
 
-	/* [K2] acquire: pairs with [K5], as [K1] */
+	/* [TICKETS-2] acquire: pairs with [TICKETS-7], as [TICKETS-1] */
 	while (((seen = w_load_acquire(serving)) & ~TICKETS_SLEEPERS) != number) {
 		/* relaxed: the bit says only that there is somebody to wake */
 		if (!(seen & TICKETS_SLEEPERS) && !w_compare_exchange_relaxed(serving, &seen, seen | TICKETS_SLEEPERS))
@@ -60,7 +61,7 @@ static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t numbe
 	while (seen != number && seen != before) {
 		w_pause_for((number - seen) / TICKETS_STEP * pauses);
 		before = seen;
-		/* [K8] acquire: pairs with nothing; the caller reads again */
+		/* [TICKETS-3] acquire: pairs with nothing; the caller reads again */
 		seen = w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) != before, how, NULL) & ~TICKETS_SLEEPERS;
 	}
 }
@@ -71,7 +72,7 @@ static W_SLOW void tickets_wait(W_ATOMIC(uint32_t) *serving, uint32_t number, en
 	w_event(contended);
 	if (backoff)
 		tickets_stay_away(serving, number, backoff, wait_turn(wait));
-	/* [K7] acquire: pairs with [K4], [K5], as [K1] */
+	/* [TICKETS-4] acquire: pairs with [TICKETS-6], [TICKETS-7], as [TICKETS-1] */
 	if ((w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) & ~TICKETS_SLEEPERS) !=
 	    number)
 		tickets_park(serving, number);
@@ -80,7 +81,7 @@ static W_SLOW void tickets_wait(W_ATOMIC(uint32_t) *serving, uint32_t number, en
 /* Waits until @serving is @number, if it is not. */
 static inline void tickets_await(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait, uint32_t backoff)
 {
-	/* [K3] acquire: pairs with [K4], [K5], as [K1] */
+	/* [TICKETS-5] acquire: pairs with [TICKETS-6], [TICKETS-7], as [TICKETS-1] */
 	if (w_unlikely((w_load_acquire(serving) & ~TICKETS_SLEEPERS) != number))
 		tickets_wait(serving, number, wait, backoff);
 }
@@ -107,9 +108,11 @@ static inline uint32_t tickets_count(struct tickets *tickets)
 static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait)
 {
 	if (wait != WAIT_PARK) {
-		/* [K4] release: pairs with [K1], [K3], [K7], [K9]; our critical section */
+		/* [TICKETS-6] release: pairs with [TICKETS-1], [TICKETS-5], [TICKETS-4],
+		 * [PARTITIONED-1]; our critical section */
 		w_store_release(serving, number);
-		/* [K5] release: pairs with [K1], [K2], [K3], [K7], [K9]; our critical section */
+		/* [TICKETS-7] release: pairs with [TICKETS-1], [TICKETS-2], [TICKETS-5],
+		 * [TICKETS-4], [PARTITIONED-1]; our critical section */
 	} else if (w_exchange_release(serving, number) & TICKETS_SLEEPERS) {
 		w_event(wake_in_cs);
 		w_unpark_all(serving);

@@ -116,7 +116,7 @@ static inline void tour_drop_waiters(struct tour *tour, const struct tour_kind *
 		return;
 	for (uint32_t place = 0; place < tour->places; place++)
 		kind->clear(tour_place(tour, kind, place));
-	/* relaxed: [G4] publishes it, and nobody waits until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody waits until then */
 	(void)w_fetch_and_relaxed(&tour->word, TOUR_HELD);
 	generation_settle(&tour->generation);
 }
@@ -128,8 +128,8 @@ static inline bool tour_try_acquire(struct tour *tour)
 {
 	uint64_t seen = 0;
 
-	/* relaxed: spares the line that all who wait look at. [Y1] acquire: pairs with [Y2], [Y3]; the last holder's
-	 * critical section */
+	/* relaxed: spares the line that all who wait look at. [TOUR-1] acquire: pairs with
+	 * [TOUR-7], [TOUR-6]; the last holder's critical section */
 	if (w_load_relaxed(&tour->word) || !w_compare_exchange_acquire(&tour->word, &seen, TOUR_HELD))
 		return false;
 	tour->at = tour_here(tour);
@@ -142,7 +142,7 @@ static W_SLOW bool tour_poll(struct tour *tour, const struct w_deadline *deadlin
 	do {
 		if (tour_try_acquire(tour))
 			return true;
-		/* [Y4] acquire: pairs with nothing; tour_try_acquire reads again */
+		/* [TOUR-2] acquire: pairs with nothing; tour_try_acquire reads again */
 		(void)w_wait_acquire(&tour->word, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
@@ -157,12 +157,13 @@ static inline bool tour_mark(struct tour *tour, uint32_t place)
 {
 	uint64_t group = 1ull << (place >> tour->shift);
 
-	/* [Y5] fence: with [Y8]: either we see that the bit is taken away, or who takes it sees us */
+	/* [TOUR-3] fence: with [TOUR-5]: either we see that the bit is taken away, or who takes it
+	 * sees us */
 	w_fence_seq_cst();
-	/* relaxed: [Y5]; a bit that is set says HELD, too */
+	/* relaxed: [TOUR-3]; a bit that is set says HELD, too */
 	if (w_load_relaxed(&tour->word) & group)
 		return false;
-	/* [Y6] acquire: pairs with [Y2], [Y3]; the last holder's critical section */
+	/* [TOUR-4] acquire: pairs with [TOUR-7], [TOUR-6]; the last holder's critical section */
 	if (w_fetch_or_acquire(&tour->word, TOUR_HELD | group) & TOUR_HELD)
 		return false;
 	tour->at = (place ? place : tour->places) - 1;
@@ -191,7 +192,7 @@ static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind
 		return found;
 	/* relaxed: the fence orders it */
 	(void)w_fetch_and_relaxed(&tour->word, ~(1ull << group));
-	/* [Y8] fence: with [Y5], as there */
+	/* [TOUR-5] fence: with [TOUR-3], as there */
 	w_fence_seq_cst();
 	found = tour_scan(tour, kind, group << tour->shift);
 	if (found != TOUR_NOBODY) {
@@ -241,7 +242,7 @@ static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kin
 		if (next == TOUR_NOBODY) {
 			next = tour->at;
 			seen = TOUR_HELD;
-			/* [Y3] release: pairs with [Y1], [Y6]; our critical section */
+			/* [TOUR-6] release: pairs with [TOUR-1], [TOUR-4]; our critical section */
 			if (w_compare_exchange_release(&tour->word, &seen, 0))
 				return;
 		} else if (kind->grant(tour_place(tour, kind, next), wait)) {
@@ -263,7 +264,7 @@ static inline bool tour_leave(struct tour *tour, bool *held)
 	/* relaxed: spares the line that all who wait look at */
 	uint64_t seen = w_load_relaxed(&tour->word);
 
-	/* [Y2] release: pairs with [Y1], [Y6]; our critical section */
+	/* [TOUR-7] release: pairs with [TOUR-1], [TOUR-4]; our critical section */
 	if (w_likely(seen == TOUR_HELD && w_compare_exchange_release(&tour->word, &seen, 0)))
 		return true;
 	*held = seen & TOUR_HELD;

@@ -54,12 +54,12 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 
 	/* relaxed: publishes nothing; the granter learns from it only that there is somebody to wake */
 	if (!w_compare_exchange_relaxed(status, &seen, NODE_PARKED))
-		/* [N1] acquire: pairs with [N4], [N8], as in node_wait */
+		/* [WAIT-1] acquire: pairs with [WAIT-6], [WAIT-7], as in node_wait */
 		return w_load_acquire(status) == NODE_GRANTED;
 	w_event(park);
 	do {
 		w_park(status, NODE_PARKED, deadline);
-		/* [N2] acquire: pairs with [N4], as in node_wait */
+		/* [WAIT-2] acquire: pairs with [WAIT-6], as in node_wait */
 		if (w_load_acquire(status) == NODE_GRANTED)
 			return true;
 	} while (!w_expired(deadline));
@@ -70,8 +70,8 @@ static inline bool node_park(W_ATOMIC(uint32_t) *status, const struct w_deadline
 static inline bool node_leave(W_ATOMIC(uint32_t) *status)
 {
 	/*
-	 * [N5] acq_rel: release pairs with [N4]: whoever passes the lock on for us sees our links;
-	 * acquire pairs with [N4]: the lock may have come in the last moment
+	 * [WAIT-3] acq_rel: release pairs with [WAIT-6]: whoever passes the lock on for us sees our
+	 * links; acquire pairs with [WAIT-6]: the lock may have come in the last moment
 	 */
 	return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;
 }
@@ -84,7 +84,8 @@ static inline bool node_wait_in(W_ATOMIC(uint32_t) *status, enum w_how how, enum
 				const struct w_deadline *deadline)
 {
 	w_event(contended);
-	/* [N3] acquire: pairs with [N4], [N6], [N8]; the last holder's critical section, and what it wrote into our node */
+	/* [WAIT-4] acquire: pairs with [WAIT-6], [WAIT-5], [WAIT-7]; the last holder's critical
+	 * section, and what it wrote into our node */
 	if (w_wait_acquire(status, VAL == NODE_GRANTED, how, deadline) == NODE_GRANTED)
 		return true;
 	if (wait == WAIT_PARK && node_park(status, deadline))
@@ -107,13 +108,14 @@ static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
 	uint32_t seen;
 
 	if (wait == WAIT_SPIN) {
-		/* [N6] release: pairs with [N3], [U19]; our critical section */
+		/* [WAIT-5] release: pairs with [WAIT-4], [MCSTP-4]; our critical section */
 		w_store_release(status, NODE_GRANTED);
 		return true;
 	}
 	/*
-	 * [N4] acq_rel: release pairs with [N1], [N2], [N3], [N5], [U17], [U19], [U20]: our critical section;
-	 * acquire pairs with [N5], [U20]: the links of the waiter that has gone
+	 * [WAIT-6] acq_rel: release pairs with [WAIT-1], [WAIT-2], [WAIT-4], [WAIT-3], [MCSTP-3],
+	 * [MCSTP-4], [MCSTP-5]: our critical section; acquire pairs with [WAIT-3], [MCSTP-5]: the
+	 * links of the waiter that has gone
 	 */
 	seen = w_exchange_acq_rel(status, NODE_GRANTED);
 	if (seen == NODE_PARKED) {
@@ -133,15 +135,15 @@ static inline bool node_grant_awake(W_ATOMIC(uint32_t) *status)
 	/* relaxed: spares the line of one that sleeps; the compare-exchange decides */
 	if (w_load_relaxed(status) != NODE_WAITING)
 		return false;
-	/* [N8] release: pairs with [N1], [N3]; our critical section */
+	/* [WAIT-7] release: pairs with [WAIT-1], [WAIT-4]; our critical section */
 	return w_compare_exchange_release(status, &seen, NODE_GRANTED);
 }
 
 /* Gives a node back to its pool: the last access to it. */
 static inline void node_free(W_ATOMIC(uint32_t) *status)
 {
-	/* [N7] release: pairs with the acquire of w_node_get; our last accesses come before its next use. Pairs
-	 * with [J4] */
+	/* [WAIT-8] release: pairs with the acquire of w_node_get; our last accesses come before its
+	 * next use. Pairs with [QSPIN-3] */
 	w_store_release(status, NODE_FREE);
 }
 

@@ -97,14 +97,15 @@ static inline uint64_t bravo_now(struct bravo *lock)
 
 static inline void bravo_vacate(struct w_visible *entry)
 {
-	/* [B1] release: pairs with [B2], [B5]; our critical section, and the entry's fields */
+	/* [BRAVO-1] release: pairs with [BRAVO-5], [BRAVO-10]; our critical section, and the
+	 * entry's fields */
 	w_store_release(&entry->bias, 0);
 }
 
 /* Gives a claimed @entry back to its reader, and to whoever else leaves for it. */
 static inline void bravo_unclaim(struct w_visible *entry, uint32_t reader)
 {
-	/* [B11] release: pairs with [B10]; the entry's depth */
+	/* [BRAVO-2] release: pairs with [BRAVO-4]; the entry's depth */
 	w_store_release(&entry->reader, reader);
 }
 
@@ -114,17 +115,20 @@ static inline void bravo_unclaim(struct w_visible *entry, uint32_t reader)
  */
 static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t who, uint32_t *reader)
 {
-	/* relaxed, both: a reader wrote them itself, or has come to the one who leaves for it; [B10] decides */
+	/* relaxed, both: a reader wrote them itself, or has come to the one who leaves for it;
+	 * [BRAVO-4] decides */
 	while (w_load_relaxed(&entry->bias) == bias) {
 		*reader = w_load_relaxed(&entry->reader);
 		if (!*reader || (who && (*reader & BRAVO_ID) != who))
 			return false;
 		if (*reader & BRAVO_CLAIMED)
-			/* [B9] acquire: pairs with nothing; it is read again */
+			/* [BRAVO-3] acquire: pairs with nothing; it is read again */
 			(void)w_wait_acquire(&entry->reader, !(VAL & BRAVO_CLAIMED), W_YIELD, NULL);
-		/* [B10] acquire: pairs with [B11], [B12]; the entry's depth, and whose it is */
+		/* [BRAVO-4] acquire: pairs with [BRAVO-2], [BRAVO-8]; the entry's depth, and whose
+		 * it is */
 		else if (w_compare_exchange_acquire(&entry->reader, reader, *reader | BRAVO_CLAIMED)) {
-			/* relaxed: [B10] orders it. The reader may have left, and come to another lock by the same entry */
+			/* relaxed: [BRAVO-4] orders it. The reader may have left, and come to
+			 * another lock by the same entry */
 			if (w_load_relaxed(&entry->bias) == bias)
 				return true;
 			bravo_unclaim(entry, *reader);
@@ -178,14 +182,16 @@ static inline bool bravo_enter(struct bravo *lock, bool again)
 	entry = bravo_entry(lock);
 	if (again && bravo_enter_beside(bias, entry, w_self_id()))
 		return true;
-	/* [B2] acquire: pairs with [B1]; the entry's fields */
+	/* [BRAVO-5] acquire: pairs with [BRAVO-1]; the entry's fields */
 	if (barred || !w_compare_exchange_acquire(&entry->bias, &nobody, bias))
 		return false;
-	/* [B3] fence: with [B6]: either we see that the bias is revoked, or the writer sees our entry */
+	/* [BRAVO-6] fence: with [BRAVO-12]: either we see that the bias is revoked, or the writer
+	 * sees our entry */
 	w_fence_seq_cst();
-	/* [B4] acquire: pairs with [B8], also by what writers have made of it; the critical sections of those before it */
+	/* [BRAVO-7] acquire: pairs with [BRAVO-9], also by what writers have made of it; the
+	 * critical sections of those before it */
 	if (w_load_acquire(&lock->state) == state) {
-		/* [B12] release: pairs with [B10]; whose the entry is, and its depth */
+		/* [BRAVO-8] release: pairs with [BRAVO-4]; whose the entry is, and its depth */
 		w_store_release(&entry->reader, w_self_id());
 		return true;
 	}
@@ -248,7 +254,8 @@ static inline void bravo_bias(struct bravo *lock)
 	/* relaxed: the compare-exchange decides; no writer is inside */
 	if (w_load_relaxed(&lock->state) || w_now() < lock->inhibited_until)
 		return;
-	/* [B8] release: pairs with [B4]; the critical sections of the writers before us. A number of 41 bits */
+	/* [BRAVO-9] release: pairs with [BRAVO-7]; the critical sections of the writers before us.
+	 * A number of 41 bits */
 	if (w_compare_exchange_release(&lock->state, &seen, w_unique() << BRAVO_NUMBER | BRAVO_BIASED))
 		w_event(bias);
 }
@@ -276,11 +283,11 @@ static inline void bravo_watch(struct w_visible *entry, const struct w_deadline 
 static inline bool bravo_await(uint64_t bias, struct w_visible *entry, enum wait wait, bool patient,
 			       const struct w_deadline *deadline)
 {
-	/* [B5] acquire: pairs with [B1]; the reader's critical section */
+	/* [BRAVO-10] acquire: pairs with [BRAVO-1]; the reader's critical section */
 	while (w_load_acquire(&entry->bias) == bias) {
 		if (!patient || w_expired(deadline))
 			return false;
-		/* [B7] acquire: pairs with nothing; [B5] reads again */
+		/* [BRAVO-11] acquire: pairs with nothing; [BRAVO-10] reads again */
 		if (w_wait_acquire(&entry->bias, VAL != bias, wait_turn(wait), deadline) == bias && wait == WAIT_PARK)
 			bravo_watch(entry, deadline);
 	}
@@ -290,14 +297,15 @@ static inline bool bravo_await(uint64_t bias, struct w_visible *entry, enum wait
 /* As a writer that is about to wait, lets no more readers in without the lock under it. */
 static inline void bravo_announce(struct bravo *lock)
 {
-	/* relaxed: readers that miss it are met by the walk, which [B6] orders */
+	/* relaxed: readers that miss it are met by the walk, which [BRAVO-12] orders */
 	(void)w_fetch_add_relaxed(&lock->state, BRAVO_WRITER);
 }
 
 /* As that writer, which gives up, or is inside the lock under it, takes that back, and @with it. */
 static inline void bravo_withdraw(struct bravo *lock, uint64_t with)
 {
-	/* relaxed: if the bias is still there, no writer has been inside since [B8]; else readers go through the lock under it */
+	/* relaxed: if the bias is still there, no writer has been inside since [BRAVO-9]; else
+	 * readers go through the lock under it */
 	(void)w_fetch_add_relaxed(&lock->state, 0 - BRAVO_WRITER - with);
 }
 
@@ -330,7 +338,7 @@ static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wa
 	w_event(revoke);
 	if (!announced)
 		bravo_announce(lock);
-	/* [B6] fence: with [B3], as there */
+	/* [BRAVO-12] fence: with [BRAVO-6], as there */
 	w_fence_seq_cst();
 	start = w_now();
 	if (!bravo_walk(bravo_of(lock, state), wait, patient, deadline)) {
@@ -365,7 +373,7 @@ static inline void bravo_after_fork(void)
  */
 static inline bool bravo_drop_writers(struct bravo *lock)
 {
-	/* relaxed: [G4] publishes it, and nobody enters the lock under it until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody enters the lock under it until then */
 	return w_fetch_and_relaxed(&lock->state, ~BRAVO_WRITERS) & BRAVO_BIASED;
 }
 

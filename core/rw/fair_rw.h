@@ -45,7 +45,7 @@ static inline bool fair_rw_drop_waiters(struct fair_rw *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
-	/* relaxed: [G4] publishes it, and nobody queues until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody queues until then */
 	w_store_relaxed(&lock->queue.tail, NULL);
 	rw_drop_waiters(&lock->word);
 	generation_settle(&lock->generation);
@@ -82,7 +82,7 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 			rw_give_up(&lock->word);
 			return false;
 		}
-		/* [W5] acquire: pairs with nothing; [W1] reads again */
+		/* [FAIR_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads again */
 		seen = w_wait_acquire(&lock->word, !(VAL & against), wait == WAIT_PARK ? W_POLITE : wait_soon(wait),
 				      deadline);
 		if (!(seen & against))

@@ -62,7 +62,7 @@ static inline bool shfl_rw_drop_waiters(struct shfl_rw *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
-	/* relaxed: [G4] publishes it, and nobody queues until then */
+	/* relaxed: [GENERATION-3] publishes it, and nobody queues until then */
 	w_store_relaxed(&lock->tail, NULL);
 	rw_drop_waiters(&lock->word);
 	generation_settle(&lock->generation);
@@ -112,7 +112,8 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept, shfl_rw_order());
 		shfl_rw_close(lock, seen, in_vain++ >= policy.patience);
-		/* [W4] acquire: pairs with nothing; [W1] reads again. Readers that are inside an open lock: close it */
+		/* [SHFL_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads again. Readers that
+		 * are inside an open lock: close it */
 		seen = w_wait_acquire(&lock->word, !(VAL & against) || ((VAL & RW_READERS) && !(VAL & RW_CLOSED)),
 				      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait), deadline);
 		if (!(seen & against))
