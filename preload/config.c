@@ -15,8 +15,8 @@
 
 #include "spec.h"
 #include "spin.h"
-#include "stats.h"
-#include "stats_region.h"
+#include "stats/stats.h"
+#include "stats/region.h"
 
 #define DEFAULT_LOCK "shfl_mutex"
 #define DEFAULT_RWLOCK "shfl_rw"

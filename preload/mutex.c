@@ -18,7 +18,7 @@
 #include "preload.h"
 #include "real.h"
 #include "shfl_mutex.h"
-#include "stats.h"
+#include "stats/stats.h"
 
 /* ---- Owners: of recursive and error-checking mutexes. layout.h says where they are ---- */
 

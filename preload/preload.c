@@ -13,7 +13,7 @@
 #include "layout.h"
 #include "real.h"
 #include "spin.h"
-#include "stats.h"
+#include "stats/stats.h"
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
 W_ATOMIC(const char *) chosen_default;

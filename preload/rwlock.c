@@ -21,7 +21,7 @@
 #include "preload.h"
 #include "real.h"
 #include "rw/shfl_rw.h"
-#include "stats.h"
+#include "stats/stats.h"
 
 /* ---- The read locks of a thread ---- */
 

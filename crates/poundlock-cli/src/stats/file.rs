@@ -1,4 +1,4 @@
-//! A file of statistics as it is: preload/stats_file.h has the layout.
+//! A file of statistics as it is: preload/stats/file.h has the layout.
 
 use crate::failure::Failure;
 use crate::output::unreadable;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The file of statistics, mapped. stats_region.h says what it promises. */
+/* The file of statistics, mapped. region.h says what it promises. */
 #define _GNU_SOURCE
-#include "stats_region.h"
+#include "region.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #ifndef POUNDLOCK_STATS_STACK_H
 #define POUNDLOCK_STATS_STACK_H
 
-#include "stats_file.h"
+#include "file.h"
 
 struct stats_frames {
 	uint32_t depth;

@@ -8,7 +8,7 @@
 #ifndef POUNDLOCK_STATS_REGION_H
 #define POUNDLOCK_STATS_REGION_H
 
-#include "stats_stack.h"
+#include "stack.h"
 
 /* Where the file is or will be mapped; NULL until stats_region_reserve(). */
 extern W_HIDDEN struct stats_header *stats_region;

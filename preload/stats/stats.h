@@ -3,7 +3,7 @@
  * Statistics of every lock that is ours (POUNDLOCK_STATS): tables of functions that count and then do what the chosen
  * ones do. Without statistics they are not used, and nothing is different.
  *
- * Each thread counts for itself, in a cache of rows by lock, in the file that stats_file.h describes: a process that is
+ * Each thread counts for itself, in a cache of rows by lock, in the file that file.h describes: a process that is
  * killed loses nothing. Of a lock's own item only those who wait write, and holders that release it to waiters.
  */
 #ifndef POUNDLOCK_STATS_H

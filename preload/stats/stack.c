@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Stacks and the files of addresses. stats_stack.h says what it promises. */
+/* Stacks and the files of addresses. stack.h says what it promises. */
 #define _GNU_SOURCE
-#include "stats_stack.h"
+#include "stack.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include "stats_region.h"
+#include "region.h"
 
 /* ---- Files ---- */
 

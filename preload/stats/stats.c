@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The counting. stats.h and stats_file.h say what is counted where.
+ * The counting. stats.h and file.h say what is counted where.
  *
  * A thread's rows are a cache: a lock's counts that lose their row to another lock are added to the lock's item, those of
  * a thread that has ended when another thread takes its place. So what is shared is written once in a while, and threads
@@ -31,8 +31,8 @@
 #include "part/generation.h"
 #include "shfl_mutex.h"
 #include "rw/shfl_rw.h"
-#include "stats_region.h"
-#include "stats_stack.h"
+#include "region.h"
+#include "stack.h"
 
 bool stats_on;
 
