@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The kernel's own locks whose waiters sleep, to torture and compare them by the functions that all of the kernel uses: those
- * of the kernel that the module is loaded by, whatever that has chosen.
+ * The kernel's own sleeping locks, through the functions that all of the kernel uses, to torture
+ * and compare them: whichever implementation the running kernel has chosen.
  */
 #include <linux/atomic.h>
 #include <linux/kernel.h>
@@ -12,7 +12,7 @@
 
 #include "spin.h"
 
-/* Lockdep's classes: a run makes four locks, which are taken one in the other. */
+/* Classes for lockdep: a run creates four locks and nests them. */
 #define CLASSES 4
 
 struct classes {
@@ -93,7 +93,7 @@ static bool rwsem_native_trylock(void *lock)
 	return down_write_trylock(lock);
 }
 
-/* There is no wait of a writer that just any signal ends. */
+/* A writer's wait ends by fatal signals only. */
 static int rwsem_native_lock_state(void *lock, unsigned int state)
 {
 	return down_write_killable(lock);

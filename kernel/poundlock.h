@@ -8,10 +8,11 @@
  *	...
  *	pound_spin_unlock(lock);
  *
- * As with spin_lock() preemption is off while a lock is held, a holder does not sleep, and releases are by the CPU that took
- * the lock. Where a handler of an interrupt takes a lock, others take it with interrupts off.
+ * As with spin_lock(), preemption is off while a lock is held, a holder must not sleep, and the CPU
+ * that took the lock releases it. If interrupt handlers take a lock, all others take it with
+ * interrupts off.
  *
- * A few locks are there as "park:NAME", too: for tasks alone, which sleep while they wait, and may while they hold it.
+ * Some locks also exist as "park:NAME", for tasks only: waiters sleep, and holders may.
  */
 #ifndef POUNDLOCK_KERNEL_H
 #define POUNDLOCK_KERNEL_H
@@ -22,9 +23,9 @@
 
 struct pound_spin;
 
-/* A free lock. ERR_PTR(-ENOENT): there is no lock of that name; ERR_PTR(-ENOMEM): no memory. */
+/* Creates a free lock. ERR_PTR(-ENOENT): no lock has that name; ERR_PTR(-ENOMEM): no memory. */
 struct pound_spin *pound_spin_create(const char *name, gfp_t gfp);
-/* Of a free lock that nobody uses; NULL: nothing is done. */
+/* Destroys a free lock without users. NULL is allowed. */
 void pound_spin_destroy(struct pound_spin *lock);
 
 void pound_spin_lock(struct pound_spin *lock);

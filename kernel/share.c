@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * How tasks of user space, in cgroups of theirs, share the time of one of the kernel's own locks, by debugfs's
+ * Measures how user-space tasks in cgroups share the time of one kernel lock, through debugfs's
  * poundlock_torture/share:
  *
  *	echo "begin TASKS MILLISECONDS LOCK" >share     LOCK: mutex or spin
  *	echo "CLASS MICROSECONDS" >share                by each of the tasks
  *	cat share
  *
- * Each task's write ends when all have come and that time is over: until then it takes the lock again and again, and holds it
- * for so long. Read are, by class, 0 or 1, how often and how long it was held meanwhile, and of 1,000 parts the first one's.
+ * A task's write starts when all TASKS have written, and returns after MILLISECONDS: meanwhile it
+ * takes the lock repeatedly and holds it for MICROSECONDS each time. Reading shows, for classes 0
+ * and 1, the number of acquisitions and the time held, and class 0's share in 1,000.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -65,12 +66,12 @@ static struct {
 	const struct shared *lock;
 	unsigned int tasks, milliseconds;
 	atomic_t come;
-	u64 end; /* of who came last; the others wait for it. 0: not all have come */
-	/* The holder's. */
+	u64 end; /* of the run, set by the last task to arrive; 0: tasks are missing */
+	/* Written by the holder. */
 	u64 held[CLASSES], taken[CLASSES];
 } run;
 
-/* Waits until all have come: when it ends, or 0 if a signal came first. */
+/* Waits for all tasks. Returns the run's end, or 0 after a signal. */
 static u64 wait_for_all(void)
 {
 	u64 end;
@@ -109,7 +110,7 @@ static int work(unsigned int class, unsigned int microseconds)
 	return 0;
 }
 
-/* False: there is no lock of that @name. */
+/* False if no lock has that @name. */
 static bool begin(unsigned int tasks, unsigned int milliseconds, const char *name)
 {
 	unsigned int i;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * debugfs's poundlock_torture/share: from its begin to its end.
- */
+/* debugfs's poundlock_torture/share: creation and removal. */
 #ifndef POUNDLOCK_KERNEL_SHARE_H
 #define POUNDLOCK_KERNEL_SHARE_H
 

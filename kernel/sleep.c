@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Locks of core/ whose waiters sleep, for tasks: those whose waiters' nodes are on the stack, or that have none.
+ * Locks of core/ whose waiters sleep, for tasks: those with waiters' nodes on the stack, or without
+ * nodes.
  */
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -14,7 +15,7 @@
 
 #include "spin.h"
 
-/* All of them. */
+/* The list of them. */
 #define LOCKS(L) L(hapax) L(mutexee) L(shfl_mutex) L(shfl_spin) L(ticket)
 
 /* ---- Settings, which are not those of the locks of the same name that spin ---- */

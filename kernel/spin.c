@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Every mutual-exclusion lock of core/locks.def that need not sleep, compiled as a spin lock of the kernel's world, behind one table. A lock
- * that keeps its holder's node has it beside it.
+ * Every mutual-exclusion lock of core/locks.def that need not sleep, compiled as a spin lock of the
+ * kernel's world, behind one table. A lock whose holder keeps a node stores it beside the lock.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -35,7 +35,10 @@ static const struct spin_setting spin_settings[] = {
 #include "locks.def"
 };
 
-/* Sets the one of @count @settings that is @name's and that @key, of @length characters, names, if there is one for @value. */
+/*
+ * Sets the setting @key, of @length characters, of the lock @name to @value, if it is among the
+ * @count @settings and @value is in its range.
+ */
 static bool set_among(const struct spin_setting *settings, unsigned int count, const char *name, const char *key,
 		      size_t length, u32 value)
 {
@@ -78,7 +81,7 @@ bool spin_set(const char *name, const char *key, size_t length, u32 value)
 
 /* ---- Locks whose holders keep their node ---- */
 
-/* Before the lock, in a line of its own: the holder's. */
+/* The holder's node, stored before the lock in a cache line of its own. */
 struct kept {
 	void *node;
 } ____cacheline_aligned;
@@ -137,12 +140,12 @@ static struct kept *kept_of(void *lock)
 #define BOXED_BARE(name) HOLDS_NOTHING(name) OF_ANY_SIZE(name)
 #define BOXED_NODE(name) HOLDS_NODE(name) OF_ANY_SIZE(name)
 
-/* It bans threads, which then must sleep. */
+/* scl throttles threads, which must sleep then. */
 #define SLEEPS_scl 1
 
 #define SPINS_0(...) __VA_ARGS__
 #define SPINS_1(...)
-/* The rest, if lock @name is one for those who cannot sleep. */
+/* The remaining arguments if the lock @name works for contexts that cannot sleep. */
 #define SPINS(name, ...) CONCATENATE(SPINS_, __is_defined(SLEEPS_##name))(__VA_ARGS__)
 
 #define LOCK(name, kind, wait, promise, paper) SPINS(name, kind(name))
@@ -205,7 +208,7 @@ static size_t native_spin_size(void)
 	return sizeof(arch_spinlock_t);
 }
 
-/* Zeroed memory is an unlocked one. */
+/* Zeroed memory is a free lock. */
 static void native_spin_init(void *lock, size_t size)
 {
 }
@@ -249,7 +252,7 @@ const struct spin_kind *spin_find(const char *name)
 
 struct pound_spin {
 	const struct spin_kind *kind;
-	struct kept kept; /* right before the lock */
+	struct kept kept; /* directly before the lock */
 	char lock[] ____cacheline_aligned;
 };
 
@@ -262,7 +265,7 @@ struct pound_spin *pound_spin_create(const char *name, gfp_t gfp)
 
 	if (!kind)
 		return ERR_PTR(-ENOENT);
-	/* Sizes that are no powers of 2 may be aligned to less than a line. */
+	/* A size that is not a power of 2 may be aligned to less than a cache line. */
 	made = kzalloc(roundup_pow_of_two(sizeof(*made) + kind->size()), gfp);
 	if (!made)
 		return ERR_PTR(-ENOMEM);

@@ -1,40 +1,44 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The module poundlock_torture: offers Poundlock's spin locks to other modules (poundlock.h), tortures them and counts.
+ * The module poundlock_torture: tortures Poundlock's locks, counts events, and offers the spin
+ * locks to other modules (poundlock.h).
  *
  *	echo "cna threads=8 count=20000" >/sys/module/poundlock_torture/parameters/run
  *
- * The write ends when the run does, in success if the lock kept its promise; what was counted is one line of the log,
- * and of the parameter `result`; `events` has the events of core/events.def that happened in it. The parameter `locks` has the
- * locks' names. Settings of the lock (docs/locks.md) may be
- * among those of the run; they stay.
+ * The write returns when the run ends, and succeeds if the lock kept its promise. The counts are
+ * one line of the kernel log and the value of the parameter `result`; `events` holds the run's
+ * events (core/events.def); `locks` lists the names of the locks. A run may set the lock's own
+ * settings (docs/locks.md), which persist.
  *
- * park:NAME is one of the locks whose waiters sleep; native, native:mutex and native:rwsem are the kernel's own. Where waiters
- * sleep, holders do, too, now and then, or keep the lock for longer than the scheduler's slice; if signals end its waits, threads
- * send each other signals, and come again when they were interrupted; and if it has readers, three of four turns are theirs, in
- * which no writer may be seen, and writers stay as readers now and then. `together`: how often a reader was beside another.
+ * park:NAME is a lock whose waiters sleep; native, native:mutex and native:rwsem are the kernel's
+ * own locks. Holders of sleeping locks sometimes sleep too, or exceed their time slice. If signals
+ * can end waits of the lock, threads send each other signals and retry after an interruption. If
+ * the lock has readers, `reads` percent of the turns are read sections, in which no writer may be
+ * seen, and writers sometimes downgrade. `together` counts readers that found another reader
+ * inside.
  *
- * Where CPUs go offline meanwhile, threads are driven off them: so often while they did something else (`driven`), or while they
- * waited for the lock (`driven_waiting`), which those that spin cannot be.
+ * If CPUs go offline during the run, their threads are migrated: `driven` counts migrations outside
+ * the lock, `driven_waiting` migrations of waiters, which spinning waiters never suffer.
  *
- * Of 1,000 acquisitions so many were on the CPU of the last one (`same_per_1000`) or on another node (`remote_per_1000`); of
- * 1,000 that were on another CPU, hand-overs proper, so many on another node (`crossed_per_1000`).
+ * Of 1,000 acquisitions, `same_per_1000` were on the previous holder's CPU and `remote_per_1000` on
+ * another node. Of 1,000 hand-overs to another CPU, `crossed_per_1000` crossed nodes.
  *
- * Of 1,000 acquisitions so many were off the route (`off_route_per_1000`): on the tour from where the lock was, the lock passed
- * over a thread that had waited since before the last two acquisitions. It is counted where waiters spin, under irq=0.
+ * Of 1,000 acquisitions, `off_route_per_1000` were off the route: on the tour from the lock's
+ * previous place, the lock skipped a thread that had been waiting since before the last two
+ * acquisitions. This is counted with irq=0 and for spinning waiters only.
  *
- * A run is fixed work: `threads` threads, bound to one CPU each, take the lock `count` times each. Under it they add to
- * what only a holder may touch, so that a lock that lets two in loses some of it, and note where the lock was before.
+ * The amount of work is fixed: each of `threads` threads, bound to one CPU each, takes the lock
+ * `count` times. Holders update plain variables, so a lock that admits two holders loses updates.
  *
  *   hold, pause  the most pauses of a critical section, and between two
- *   try          1: every eighth time by trylock only
- *   nest         1: holders take a second lock now and then, and in it a third
- *   irq          1: handlers of interrupts take a lock, too, among them such that interrupt waiters and holders; 0: waiters
- *                are not interrupted, and most_passed and off_route_per_1000 are exact
- *   stay, signal 1: holders sleep now and then or stay for longer; threads interrupt each other's waits
- *   reads        how many of 100 turns are readers'
- *   move         1: threads bind themselves to another CPU now and then, one that is back among them
- *   stall        after how many seconds in which nobody got the lock it is taken to be hung
+ *   try          1: every eighth acquisition polls trylock
+ *   nest         1: some holders take a second lock, and a third inside it
+ *   irq          1: interrupt handlers take a lock too, and interrupt waiters and holders;
+ *                0: waiters are not interrupted; most_passed and off_route_per_1000 are exact
+ *   stay, signal 1: some holders sleep or stay longer; threads interrupt each other's waits
+ *   reads        the percentage of turns that are read sections
+ *   move         1: threads sometimes migrate to another CPU, including CPUs that came back
+ *   stall        seconds without an acquisition after which the lock counts as hung
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -62,13 +66,16 @@
 
 /* ---- A run ---- */
 
-/* A no-operation that tells guest/transfers.c, which counts cache lines that move, where we are. */
+/*
+ * A no-operation that marks the program's position for guest/transfers.c, which counts cache-line
+ * transfers.
+ */
 #ifdef CONFIG_X86_64
 #define MARK(what) asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00\n\t.ascii \"PLK" what "\"" ::: "memory")
 #else
 #define MARK(what) barrier()
 #endif
-/* A run begins, and ends; a call of the lock that it is about begins, and ends. */
+/* Begin and end of a run; begin and end of a call of the lock under test. */
 #define MARK_RUN() MARK("R")
 #define MARK_DONE() MARK("D")
 #define MARK_ENTER() MARK("E")
@@ -78,28 +85,28 @@ struct settings {
 	u32 threads, count, hold, pause, try, nest, irq, stay, signal, reads, move, stall;
 };
 
-/* What one lock protects. */
+/* The data that one lock protects. */
 struct guarded {
 	struct pound_spin *lock;
-	void *holder;      /* NULL: nobody, if the lock works */
-	u64 before, after; /* how often it was taken, as counted at the begin and end of a critical section */
-	u64 overlaps;      /* how often somebody was inside already */
+	void *holder;      /* NULL while the lock is free */
+	u64 before, after; /* acquisitions, counted at its begin and end */
+	u64 overlaps;      /* acquisitions that found another holder inside */
 };
 
 struct run {
 	const char *name;
 	struct settings set;
-	bool sleeps;  /* its lock is one for tasks: no interrupts, and holders may sleep */
-	bool signals; /* signals end waits for it */
+	bool sleeps;  /* a lock for tasks: no interrupts, and holders may sleep */
+	bool signals; /* signals end its waits */
 	bool reads;   /* it has readers */
 	struct guarded outer, inner, innermost, in_irq;
-	/* Of the outer lock; its holder's. */
+	/* Of the outer lock; written by its holder. */
 	int last_cpu, last_node;
-	u64 same, local, remote; /* CPU, node: where the lock was the last time */
+	u64 same, local, remote; /* relative to the previous holder's CPU and node */
 	u32 last_place;          /* on the route */
 	u64 off_route;
-	u64 most_passed; /* how often others took it between a thread's coming and its turn, at most */
-	atomic_t ready, working, readers, seen_by_readers; /* who is inside; how often one saw a writer there */
+	u64 most_passed;                                   /* acquisitions by others in one wait, at most */
+	atomic_t ready, working, readers, seen_by_readers; /* readers inside; writers they saw */
 	bool go;
 	struct completion done;
 	struct worker *workers;
@@ -110,10 +117,10 @@ struct worker {
 	struct task_struct *task;
 	struct irq_work irq;
 	u64 taken, inner, irqs_queued, interrupted;
-	u64 reads, together, downgrades; /* together: beside another reader */
-	int cpu;                         /* that it is bound to; -1: it was driven off it */
+	u64 reads, together, downgrades; /* together: another reader was inside */
+	int cpu;                         /* the CPU it is bound to; -1 after a forced migration */
 	u64 driven, driven_waiting;
-	u64 waits; /* for the outer lock, while nothing interrupts it: 1 and how often it had been taken; 0: it does not */
+	u64 waits; /* 1 + acquisitions before its undisturbed wait; 0: no wait */
 	u32 place; /* on the route */
 	atomic_t irqs;
 	u32 random;
@@ -168,13 +175,13 @@ static void note_place(struct run *run)
 	run->last_node = node;
 }
 
-/* How far it is on the tour that begins behind @last to @place. */
+/* The distance of @place on the tour that begins after @last. */
 static u32 tour_to(u32 place, u32 last)
 {
 	return (place + w_cpu_count() - last - 1) % w_cpu_count();
 }
 
-/* As @worker, who holds the outer lock and was waiting for it. */
+/* Counts an acquisition off the route. The holder @worker calls it after a wait. */
 static void note_route(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -191,7 +198,7 @@ static void note_route(struct worker *worker)
 	run->last_place = worker->place;
 }
 
-/* Counts as one of @times if the thread is no longer where it is bound to. */
+/* Increments @times if the thread was migrated away from its CPU. */
 static void note_driven(struct worker *worker, u64 *times)
 {
 	if (worker->cpu < 0 || (int)raw_smp_processor_id() == worker->cpu)
@@ -200,7 +207,7 @@ static void note_driven(struct worker *worker, u64 *times)
 	worker->cpu = -1;
 }
 
-/* To any CPU that is there. */
+/* Binds the thread to a random online CPU. */
 static void move(struct worker *worker)
 {
 	unsigned int cpu = draw(worker) % nr_cpu_ids;
@@ -221,7 +228,7 @@ static void take_in_irq(struct irq_work *work)
 	atomic_inc(&worker->irqs);
 }
 
-/* Takes what handlers take. */
+/* Takes the lock that interrupt handlers take. */
 static void take_with_irqs_off(struct worker *worker)
 {
 	struct guarded *guarded = &worker->run->in_irq;
@@ -243,14 +250,14 @@ static void take_nested(struct worker *worker)
 	enter(&run->inner, worker);
 	pound_spin_lock(run->innermost.lock);
 	enter(&run->innermost, worker);
-	/* In the order of taking, as no stack would have it. */
+	/* Released in the order of acquisition, which a stack of nodes could not do. */
 	leave(&run->inner, worker);
 	pound_spin_unlock(run->inner.lock);
 	leave(&run->innermost, worker);
 	pound_spin_unlock(run->innermost.lock);
 }
 
-/* Takes the outer lock in @state, and again as long as a signal comes first. */
+/* Takes the outer lock in @state; retries after each signal. */
 static void take_or_be_interrupted(struct worker *worker, unsigned int state)
 {
 	const struct spin_kind *kind = spin_kind_of(worker->run->outer.lock);
@@ -261,7 +268,7 @@ static void take_or_be_interrupted(struct worker *worker, unsigned int state)
 	}
 }
 
-/* Sends another thread a signal, one that kills now and then. */
+/* Sends a random thread a signal, half of them fatal. */
 static void disturb(struct worker *worker)
 {
 	struct worker *other = &worker->run->workers[draw(worker) % worker->run->set.threads];
@@ -288,7 +295,7 @@ static void take_outer(struct worker *worker)
 	}
 }
 
-/* As a holder that may sleep, stays for longer now and then. */
+/* Some holders that may sleep stay longer. */
 static void stay(struct worker *worker)
 {
 	unsigned long end = jiffies + 2;
@@ -311,7 +318,9 @@ static void one_turn(struct worker *worker)
 	unsigned long flags = 0;
 	u64 came, passed;
 
-	/* Where nothing interrupts a waiter, those counted as having passed it are those that did. */
+	/*
+	 * With interrupts off, every acquisition counted during the wait really passed this waiter.
+	 */
 	if (undisturbed)
 		local_irq_save(flags);
 	came = READ_ONCE(run->outer.before);
@@ -370,7 +379,7 @@ static void take_as_reader(struct worker *worker, const struct spin_kind *kind, 
 	}
 }
 
-/* As a reader of the outer lock: no writer is there, nor comes. */
+/* A read section of the outer lock: no writer is inside or enters. */
 static void look(struct worker *worker)
 {
 	struct guarded *guarded = &worker->run->outer;
@@ -398,7 +407,7 @@ static void read_turn(struct worker *worker)
 	kind->unread(lock);
 }
 
-/* As the writer, whose own work is done, stays as a reader for a while. */
+/* Downgrades the writer, whose own work is done, to a reader. */
 static void downgrade_turn(struct worker *worker)
 {
 	const struct spin_kind *kind = spin_kind_of(worker->run->outer.lock);
@@ -410,7 +419,7 @@ static void downgrade_turn(struct worker *worker)
 	worker->downgrades++;
 }
 
-/* Now and then a thread is away for longer, as if interrupted: else the order of first come, first served freezes. */
+/* Some threads pause longer, as if interrupted; otherwise a FIFO order repeats itself forever. */
 static void be_away(struct worker *worker)
 {
 	const struct settings *set = &worker->run->set;
@@ -467,7 +476,7 @@ static const char *const event_names[W_EVENTS] = {
 
 static u64 events[W_EVENTS]; /* of the last run */
 
-/* Before a run, and after it. */
+/* Brackets a run. */
 static void begin_events(void)
 {
 	unsigned int i;
@@ -486,13 +495,13 @@ static void end_events(void)
 		events[i] = w_counted(i) - events[i];
 }
 
-/* ---- Its result ---- */
+/* ---- The result ---- */
 
 #define RESULT 512
 
 static char result[RESULT];
 
-/* By how many what was counted under the lock differs from what was done. */
+/* The difference between the updates made and the updates counted under the lock. */
 static u64 lost_of(const struct guarded *guarded, u64 done)
 {
 	u64 before = guarded->before > done ? guarded->before - done : done - guarded->before;
@@ -535,7 +544,7 @@ static bool judge(struct run *run, u64 nanoseconds)
 	return !lost && !overlaps;
 }
 
-/* ---- Beginning and ending it ---- */
+/* ---- Start and end of a run ---- */
 
 static void destroy(struct run *run)
 {
@@ -616,7 +625,7 @@ static int begin(struct run *run)
 	return 0;
 }
 
-/* Ends the threads that begin() made. Those that were never woken end at once. */
+/* Ends the threads that begin() made. Threads that were never woken end at once. */
 static void end(struct run *run)
 {
 	u32 i;
@@ -626,7 +635,7 @@ static void end(struct run *run)
 			kthread_stop(run->workers[i].task);
 }
 
-/* Waits until all is done. False if nobody got the lock for too long. */
+/* Waits for all threads. Returns false if the lock was not acquired for `stall` seconds. */
 static bool finish(struct run *run)
 {
 	u64 seen;
@@ -655,7 +664,10 @@ static int torture(const char *name, const struct settings *set)
 			  "lock=%s threads=%u acquisitions=%llu of %llu, then none for %u s HUNG", name, set->threads,
 			  run->outer.before, (u64)set->threads * set->count, set->stall);
 		pr_err("%s\n", result);
-		/* Its threads are in the lock for good, and so are the module and all of the run's memory. */
+		/*
+		 * Threads of a hung run never leave the lock, so the module and the run's memory
+		 * stay for good.
+		 */
 		__module_get(THIS_MODULE);
 		return -ETIMEDOUT;
 	}
@@ -704,7 +716,7 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 	return true;
 }
 
-/* KEY=VALUE, of the run or of lock @name. */
+/* Parses KEY=VALUE, a setting of the run or of the lock @name. */
 static int parse_one(const char *name, const char *word, struct settings *set)
 {
 	size_t length = strcspn(word, "=");
@@ -717,7 +729,7 @@ static int parse_one(const char *name, const char *word, struct settings *set)
 	return -EINVAL;
 }
 
-/* Cuts @words into the lock's name, which it returns, and the settings. */
+/* Splits @words into the lock's name, which it returns, and the settings. */
 static const char *parse(char *words, struct settings *set)
 {
 	const char *name = strsep(&words, " ");
@@ -753,7 +765,7 @@ static int run_set(const char *value, const struct kernel_param *param)
 	const char *name;
 	int error;
 
-	/* At the module's load nothing is ready. */
+	/* The parameter may be written before the module is ready. */
 	if (THIS_MODULE->state != MODULE_STATE_LIVE)
 		return -EAGAIN;
 	words = kstrdup(value, GFP_KERNEL);
@@ -763,7 +775,7 @@ static int run_set(const char *value, const struct kernel_param *param)
 	mutex_lock(&running);
 	error = IS_ERR(name) ? PTR_ERR(name) : torture(name, &set);
 	mutex_unlock(&running);
-	/* A run that hangs keeps its name. */
+	/* A hung run keeps using its name. */
 	if (error != -ETIMEDOUT)
 		kfree(words);
 	return error;

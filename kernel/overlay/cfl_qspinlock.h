@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CFL around the kernel's word (qspinlock.c, which includes this): core/cfl/cfl_order.h's queue and order, of groups, which are the
- * cgroups of the cpu controller, by cpu.weight, and in a group of its tasks, by nice. Handlers of interrupts are of no group.
+ * CFL around the kernel's word; included by qspinlock.c. The queue and order are those of
+ * core/cfl/cfl_order.h. Groups are the cgroups of the cpu controller, by cpu.weight; inside a
+ * group, tasks share by nice. Interrupt handlers belong to no group.
  *
- * A release is a store that is inlined everywhere, and charges nothing. So the next holder does: who takes the word through
- * the slow path says in the word that it did (SIGNED), and in the lock's `hold` who it is; and the head of the queue, which becomes
- * that as the hold begins, charges it when it sees the word become free. A hold that began in the fast path is nobody's, and one
- * that nobody waited for at first costs what was waited for.
+ * A release is a store that is inlined everywhere and charges nothing. So the next holder charges:
+ * a thread that takes the word in the slow path marks it SIGNED and writes its identity to the
+ * lock's `hold`. The queue head, which becomes head as the hold begins, charges the hold when it
+ * sees the word become free. A hold that began in the fast path has no owner. A hold that had no
+ * waiters at first is charged for the waited part only.
  *
- * With two tasks there is one waiter, and no order; and of few, one that is owed more than every other turn comes back behind
- * a head that no shuffler moves. So there is stealing, as in core/cfl_spin.h, but only when the head allows it:
+ * With two tasks there is one waiter and no order to choose; with few tasks, one that is owed more
+ * than every other turn returns behind a head that no shuffler moves. So there is stealing, as in
+ * core/cfl_spin.h, but only when the head allows it:
  *
  *   bits  31 .. 16   15 .. 9   8      7 .. 0
  *          tail      unused    OPEN   0, LOCKED, or LOCKED|SIGNED
  *
- *   OPEN  legal to set by the head if the lock is free, to clear by a thief or the head, as it takes the lock
+ *   OPEN  set by the head while the lock is free; cleared by a thief or the head as it takes the
+ *         lock
  *
  *   tail|LOCKED.. ──release──▶ tail ──head──▶ tail|LOCKED|SIGNED
  *                               │ head, having charged                          ▲            ▲
  *                               ╰──────────▶ tail|OPEN ──newcomer that is owed──╯            │
- *                                              ╰──head, when it has waited for that──────────╯
+ *                                              ╰──head, after a wait for a thief─────────────╯
  *
- * The head opens the lock if the last holder is owed more, once it has charged that, and for no longer than its hold took. A
- * newcomer that finds the lock free behind a queue waits for what the head does: it is usually the last holder.
+ * The head opens the lock if the last holder is owed more after the charge, for no longer than that
+ * hold took. A newcomer that finds the lock free with a queue waits for the head's decision, since
+ * it is usually the last holder.
  *
- * Promises: as core/cfl_spin.h, with the default settings: a waiter is passed by at most `bypass` others that are moved before it
- * and by as many thieves, of which each passes one head that allowed it. What two locks that share a ledger write at once may
- * be lost: a charge, never more.
+ * Promises: as core/cfl_spin.h with default settings: at most `bypass` later waiters are moved
+ * before a waiter, and at most as many thieves pass it, each with its head's permission. Two locks
+ * that share a ledger may lose a charge when they write at once; they never add one.
  */
 #ifndef POUNDLOCK_KERNEL_CFL_QSPINLOCK_H
 #define POUNDLOCK_KERNEL_CFL_QSPINLOCK_H
@@ -41,17 +46,17 @@ struct cfl {
 #define TAKEN (_Q_LOCKED_VAL | SIGNED)
 #define OPEN _Q_PENDING_VAL
 
-/* Of a lock that was taken in the slow path: by whom. The holder's; then the head's. */
+/* The owner of a hold that began in the slow path. Written by the holder, then by the head. */
 struct hold {
-	const struct cfl *lock; /* another one, if that has the same ledger */
+	const struct cfl *lock; /* distinguishes locks that share a ledger */
 	struct w_account *account;
-	u32 weight; /* the task's */
+	u32 weight; /* the task's account */
 	struct cfl_payer payer;
 } ____cacheline_aligned;
 
 static struct hold holds[LEDGERS];
 
-/* How many wait, by group, of the locks that share a ledger. */
+/* Waiters by group, of all locks that share a ledger. */
 static struct {
 	atomic_t waiters[CFL_GROUPS];
 } ____cacheline_aligned waiting_groups[LEDGERS];
@@ -63,7 +68,7 @@ static inline struct hold *hold_of(const struct cfl *lock)
 
 /* ---- Charging ---- */
 
-/* As the new holder, begins the hold: in the task's name. */
+/* Begins the new holder's hold, in the name of the task. */
 static inline void cfl_sign(struct cfl *lock, struct cfl_arrival arrival)
 {
 	struct hold *hold = hold_of(lock);
@@ -79,8 +84,9 @@ static inline void cfl_sign(struct cfl *lock, struct cfl_arrival arrival)
 }
 
 /*
- * Notes which group that waits has had least. What a shuffler noted of that is old when thefts follow one another: the queue
- * stays as it is meanwhile, and the thieves' group is soon ahead of one that waits behind the head.
+ * Finds the waiting group with the least time. A shuffler's note of it is stale after several
+ * thefts in a row: the queue does not change meanwhile, and the thieves' group soon overtakes a
+ * group that waits behind the head.
  */
 static inline void cfl_note_due(struct cfl *lock)
 {
@@ -88,7 +94,7 @@ static inline void cfl_note_due(struct cfl *lock)
 	const atomic_t *waiters = waiting_groups[ledger_of(lock)].waiters;
 	u32 group, due = CFL_GROUPS;
 
-	/* relaxed, both: times that may be a little old; nothing but the order depends on them */
+	/* relaxed, both: times may be stale; only the order depends on them */
 	for (group = 0; group < CFL_GROUPS; group++)
 		if (atomic_read(&waiters[group]) &&
 		    (due == CFL_GROUPS || w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[due])))
@@ -99,8 +105,8 @@ static inline void cfl_note_due(struct cfl *lock)
 }
 
 /*
- * As the head that sees the end of a hold that was signed, charges it from @since on, by its own clock, which need not agree with
- * the holder's: for how long that was. 0: whose it was is lost.
+ * Charges a signed hold that just ended, from @since on, by the head's own clock, which need not
+ * agree with the holder's. Returns its length; 0 if its owner is unknown.
  */
 static inline u64 cfl_bill(struct cfl *lock, u64 since)
 {
@@ -117,7 +123,7 @@ static inline u64 cfl_bill(struct cfl *lock, u64 since)
 	payer.domain = READ_ONCE(hold->payer.domain);
 	payer.held = READ_ONCE(hold->payer.held) + cost;
 	if (READ_ONCE(account->lock) == lock) {
-		/* relaxed, both: its owner reads them when it next comes */
+		/* relaxed, both: the owner reads them at its next arrival */
 		(void)w_fetch_add_relaxed(&account->billed, cost);
 		w_store_relaxed(&account->billed_at, now);
 	}
@@ -126,12 +132,12 @@ static inline u64 cfl_bill(struct cfl *lock, u64 since)
 	return time;
 }
 
-/* As a newcomer, notes in its account what it was charged, and arrives. */
+/* Enters the newcomer's charges into its account, and arrives. */
 static inline struct cfl_arrival cfl_arrive_billed(struct cfl *lock)
 {
 	struct w_account *account = w_account(lock);
 
-	/* relaxed, both: sums that may come late */
+	/* relaxed, both: sums that may arrive late */
 	account->held += w_exchange_relaxed(&account->billed, 0);
 	account->until = w_load_relaxed(&account->billed_at);
 	return cfl_arrive(lock, w_now());
@@ -139,15 +145,18 @@ static inline struct cfl_arrival cfl_arrive_billed(struct cfl *lock)
 
 /* ---- Stealing ---- */
 
-/* As a newcomer that finds @lock free behind a queue, waits for what the head does, which is at once; but not for long. */
+/*
+ * Waits a bounded time for the decision of @lock's head. Called by a newcomer that finds the lock
+ * free behind a queue.
+ */
 static inline void cfl_await_head(struct cfl *lock)
 {
-	/* acquire: pairs with the release of cfl_open(): what the head has charged */
+	/* acquire: pairs with the release of cfl_open(); the head's charge */
 	(void)w_wait_acquire(&lock->word.val.counter, !(VAL & _Q_TAIL_MASK) || VAL & _Q_LOCKED_PENDING_MASK, W_BRIEF,
 			     NULL);
 }
 
-/* Takes @lock, if its head allows it and the task is owed it. */
+/* Takes @lock if its head allows it and the task is owed time. */
 static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 {
 	u16 seen = OPEN;
@@ -166,15 +175,16 @@ static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 }
 
 /*
- * As the head, which has charged a hold of @time, opens the free @lock to whom is owed it, if that may be the last holder, for
- * so long at most, and until there were @limit thefts. Whether it did: then somebody may have come.
+ * Opens the free @lock to threads that are owed time, if the last holder may be one of them: for at
+ * most @time, the hold that the head just charged, and at most @limit thefts in total. Returns
+ * whether it opened the lock; a thief may have taken it since.
  */
 static inline bool cfl_open(struct cfl *lock, u64 time, u32 limit)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	struct w_deadline deadline;
 
-	/* relaxed, both: hints; but of this lock all thefts so far are counted */
+	/* relaxed, both: hints; but thefts counts every theft of this lock so far */
 	if (!time || !w_load_relaxed(&ledger->back) || (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 ||
 	    cfl_skips(ledger))
 		return false;
@@ -187,7 +197,7 @@ static inline bool cfl_open(struct cfl *lock, u64 time, u32 limit)
 
 /* ---- The queue ---- */
 
-/* A waiter's place that nobody looks at any more; NULL: there is none. */
+/* A node that no other CPU reads any more; NULL if there is none. */
 static inline struct place *cfl_claim_place(void)
 {
 	unsigned int index;
@@ -197,7 +207,10 @@ static inline struct place *cfl_claim_place(void)
 	for (index = 0; index < MAX_NODES; index++) {
 		place = this_cpu_ptr(&places[index]);
 		seen = SHFL_FREE;
-		/* acquire: pairs with the release of node_free(): its last user is done with it, and who looked at it */
+		/*
+		 * acquire: pairs with the release of node_free(); its last user and its readers are
+		 * done
+		 */
 		if (try_cmpxchg_acquire(&place->cfl.node.status, &seen, SHFL_WAITING)) {
 			place->name = name_of_place(index);
 			return place;
@@ -206,13 +219,13 @@ static inline struct place *cfl_claim_place(void)
 	return NULL;
 }
 
-/* A head that takes the lock. */
+/* A queue head that takes the lock. */
 struct cfl_head {
 	struct cfl *lock;
 	u32 limit; /* of thefts */
 };
 
-/* As the head's node leaves the queue, cfl_part() and what else the next one is to know. */
+/* Removes the head's node from the queue, as cfl_part(), and hands its notes to the next head. */
 static inline bool cfl_part_limited(void *context, struct shfl_node *next)
 {
 	const struct cfl_head *head = context;
@@ -221,7 +234,7 @@ static inline bool cfl_part_limited(void *context, struct shfl_node *next)
 	return cfl_part(head->lock, next);
 }
 
-/* As the head of the queue, takes its lock. @is_signed: whether the hold before was. */
+/* Takes the word as the queue head. @is_signed: whether the previous hold was signed. */
 static inline void cfl_take_as_head(struct cfl_head head, struct cfl_node *node, bool is_signed,
 				    struct cfl_policy policy)
 {
@@ -231,15 +244,15 @@ static inline void cfl_take_as_head(struct cfl_head head, struct cfl_node *node,
 	u16 seen;
 
 	do {
-		/* The hold that we wait for has just begun; or we have come, to an empty queue. */
+		/* The hold to wait for has just begun, or this waiter found the queue empty. */
 		since = w_now();
 		if (READ_ONCE(word->locked) && shfl_head_shuffles(&node->node))
 			cfl_shuffle(head.lock, node, stop, true, false, policy);
 		(void)smp_cond_load_acquire(&word->locked, !VAL);
 		seen = is_signed && cfl_open(head.lock, cfl_bill(head.lock, since), head.limit) ? OPEN : 0;
-		/* Next time it is a thief's. */
+		/* The next hold is the thief's. */
 		is_signed = true;
-		/* acquire: as that above, of a thief's critical section */
+		/* acquire: as above, of a thief's critical section */
 	} while (!try_cmpxchg_acquire(&word->locked_pending, &seen, TAKEN));
 }
 
@@ -262,7 +275,7 @@ static noinline void cfl_queue(struct cfl *lock, struct place *place, struct cfl
 	} else {
 		(void)cfl_wait_turn(lock, &place->cfl, policy, NULL, &slept);
 	}
-	/* One that was brought forward lets no more pass those that it passed. */
+	/* A waiter that was moved forward admits no more moves past the waiters it passed. */
 	if (place->cfl.node.where & CFL_BROUGHT)
 		head.limit = place->limit;
 	cfl_take_as_head(head, &place->cfl, is_signed, policy);

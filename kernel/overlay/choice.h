@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the files of the overlay share: which locks are chosen can be read in debugfs, poundlock/NAME; and the choice itself of
- * locks of tasks.
+ * Shared by the files of the overlay: debugfs files poundlock/NAME that show the choice, and the
+ * choice of a lock for tasks.
  */
 #ifndef POUNDLOCK_KERNEL_CHOICE_H
 #define POUNDLOCK_KERNEL_CHOICE_H
@@ -12,7 +12,7 @@
 
 #include "park.h"
 
-/* Makes the file @name of @mode, which @operations read, or write. */
+/* Creates the debugfs file @name with @mode and @operations. */
 static inline void choice_show(const char *name, const struct file_operations *operations, umode_t mode)
 {
 	struct dentry *folder = debugfs_lookup("poundlock", NULL);
@@ -24,13 +24,13 @@ static inline void choice_show(const char *name, const struct file_operations *o
 	debugfs_create_file(name, mode, folder, NULL, operations);
 }
 
-/* A lock of tasks that can be chosen: by its name, which sets the keys. */
+/* A lock for tasks that can be chosen; enabling its keys chooses it. */
 struct choice {
 	const char *name;
 	struct static_key *ours, *which; /* NULL: none */
 };
 
-/* Sets the keys of the one of @choices that has @name, while there is one task yet; if there is none, that is stock. */
+/* Enables the keys of the choice @name, while there is only one task; stock if there is none. */
 static inline const struct choice *choice_make(const char *what, const struct choice *choices, size_t count,
 					       const char *name)
 {
@@ -52,8 +52,8 @@ static inline const struct choice *choice_make(const char *what, const struct ch
 }
 
 /*
- * Makes of the file's `choices`, the first of which is stock, the one that the boot parameter poundlock.@what says, and shows
- * it. One that is not stock stays.
+ * Applies the boot parameter poundlock.@what to `choices`, whose first entry is stock, and shows
+ * the result. A choice other than stock is final.
  */
 #define CHOICE(what)                                                                     \
 	static const struct choice *chosen = choices;                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What CFL knows of a lock that has no room for it (core/cfl/cfl_order.h): one of LEDGERS ledgers of the file that includes this, by
- * the lock's address. Locks that share one are as one in what has been held, and by whom.
+ * CFL's data about locks that have no room for it (core/cfl/cfl_order.h): one of LEDGERS ledgers of
+ * the including file, by the lock's address. Locks that share a ledger share its times.
  */
 #ifndef POUNDLOCK_KERNEL_LEDGERS_H
 #define POUNDLOCK_KERNEL_LEDGERS_H
@@ -18,7 +18,7 @@ static struct {
 	struct cfl_ledger ledger;
 } ____cacheline_aligned ledgers[LEDGERS];
 
-/* Which of them is @lock's. */
+/* The ledger of @lock. */
 static inline u32 ledger_of(const struct cfl *lock)
 {
 	return hash_ptr(lock, LEDGER_BITS);

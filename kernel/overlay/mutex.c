@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Takes the place of Linux's kernel/locking/mutex.c: the same struct mutex and the same functions, and behind them what the
- * boot parameter names:
+ * Replaces Linux's kernel/locking/mutex.c: the same struct mutex and functions, with the lock that
+ * the boot parameter chooses:
  *
  *	poundlock.mutex=stock|shfl|cfl
  *
- * stock is the file that this one replaces, as it is; ww_mutex is always built on that. shfl is core/shfl_mutex.h, and cfl
- * core/cfl_mutex.h, in the bytes of the struct mutex:
+ * stock is the replaced file, unchanged; ww_mutex is always built on it. shfl is core/shfl_mutex.h
+ * and cfl is core/cfl_mutex.h, in the bytes of the struct mutex:
  *
- *   owner       its halves: `spinner` (cfl: `limit`) and `state`, of which core/shfl_mutex.h (core/cfl/cfl.h) has the diagram. A
- *               mutex that stock took, as a ww_mutex, has a pointer there, whose highest bit is set as is that of no state
- *   wait_lock   and osq: not used (cfl: `start`)
- *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
+ *   owner       its halves are `spinner` (cfl: `limit`) and `state`; core/shfl_mutex.h and
+ *               core/cfl/cfl.h have the diagrams. A mutex that stock took, as a ww_mutex, has a
+ *               pointer here; its highest bit is set, which no state has
+ *   wait_lock   unused, as is osq (cfl: `start`)
+ *   wait_list   `tail` and `heir`; without waiters `tail` is its own address, like an empty list
  *
- * So a struct mutex is as large as stock's, and initialised by the same means. What else cfl knows of a lock is in one of
- * LEDGERS ledgers, by the mutex's address (ledgers.h). What it knows of a task's use is the task's (accounts.c).
+ * So a struct mutex has stock's size and initialisers. The remaining data of a cfl lock are in one
+ * of LEDGERS ledgers, chosen by the mutex's address (ledgers.h); the data of a task's use are the
+ * task's (accounts.c).
  *
- * Promises: mutual exclusion. Order and bypass are core/shfl_mutex.h's and core/cfl_mutex.h's, with their default settings; the
- * shares of the time that cfl promises are those of groups, which are the cgroups of the cpu controller, by cpu.weight, and in
- * a group of its tasks, by nice. Waiters spin for a bounded time, and not if their CPU is wanted, then sleep. A waiter that is
- * interrupted leaves at once: its node, of a pool (park.h), stays until those before it have had their turn; so do all nodes
- * of cfl, whereas others of shfl are on their stacks. If the pool is empty, a waiter that would need a node tries each tick,
- * and has no place in the queue. The last access to the mutex is the store that releases it: who takes it next may free it,
- * which stock does not promise.
- * The word has no owner: nobody can tell from a mutex who holds it, and waiters do not look whether that one runs.
+ * Promises: mutual exclusion. Order and bypass bound are those of core/shfl_mutex.h and
+ * core/cfl_mutex.h with default settings. cfl shares time among groups, which are the cgroups of
+ * the cpu controller by cpu.weight, and inside a group among its tasks by nice. Waiters spin for a
+ * bounded time, not while their CPU is needed, and then sleep. An interrupted waiter leaves at
+ * once; its node, of a pool (park.h), stays queued until its predecessors have had their turn. All
+ * cfl nodes come from the pool; other shfl nodes are on the waiters' stacks. Without a free node, a
+ * waiter polls every tick and has no place in the queue. The last access to the mutex is the store
+ * that releases it, so the next holder may free it, which stock does not promise. The word has no
+ * owner: nothing in a mutex identifies its holder, and waiters do not check whether the holder
+ * runs.
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
@@ -84,7 +88,7 @@ void mutex_lock_io(struct mutex *lock);
 
 #include <../kernel/locking/mutex.c>
 
-/* It makes the trace points of locks; whatever else has some makes its own. */
+/* The original defines the trace points of locks; our own code must not define them again. */
 #undef CREATE_TRACE_POINTS
 
 #undef mutex_is_locked
@@ -104,7 +108,7 @@ void mutex_lock_io(struct mutex *lock);
 #undef mutex_lock_io
 #endif
 
-/* Whether it is not stock, and then which. */
+/* Whether a lock other than stock is chosen, and which. */
 static DEFINE_STATIC_KEY_FALSE(ours);
 static DEFINE_STATIC_KEY_FALSE(by_cfl);
 
@@ -112,7 +116,7 @@ static DEFINE_STATIC_KEY_FALSE(by_cfl);
 
 #define W_TAIL_IN_LIST
 #define W_SHARES
-/* The world's sleeping and accounts, too: this is the one file of them in the kernel. */
+/* Also defines the world's sleeping and accounts: in the kernel, this is their only file. */
 #include "park.c"
 #include "accounts.c"
 
@@ -127,7 +131,7 @@ struct shfl_mutex {
 	W_ATOMIC(uint32_t) state;
 	W_ATOMIC(uint32_t) spinner;
 #endif
-	W_ATOMIC(uint32_t) generation; /* always 0: nothing forks here */
+	W_ATOMIC(uint32_t) generation; /* always 0: the kernel does not fork */
 	char unused[offsetof(struct mutex, wait_list) - 3 * sizeof(uint32_t)];
 	shfl_tail tail;
 	W_ATOMIC(uint32_t) *heir;
@@ -162,7 +166,7 @@ static_assert(offsetof(struct cfl, state) == offsetof(struct shfl_mutex, state))
 static_assert(offsetof(struct cfl, tail) == offsetof(struct mutex, wait_list.next));
 static_assert(sizeof(struct cfl) <= sizeof(struct mutex), "no larger than stock's");
 
-/* Always 0: nothing forks here. */
+/* Always 0: the kernel does not fork. */
 static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
 {
 	static W_ATOMIC(uint32_t) generation;
@@ -175,7 +179,7 @@ static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
 static_assert(sizeof(struct cfl_node) <= sizeof(struct w_node), "a node fits the pool's");
 static_assert(CFL_LOCKED == SHFL_MUTEX_LOCKED);
 
-/* ---- Either ---- */
+/* ---- Both locks ---- */
 
 #define SET(lock, key, otherwise, ...) .key = (otherwise),
 static const struct shfl_mutex_policy shfl_settings = {.wait = WAIT_PARK, shfl_mutex_settings(SET)};
@@ -191,20 +195,20 @@ static __always_inline struct cfl_mutex *cfl_of(struct mutex *mutex)
 	return (struct cfl_mutex *)mutex;
 }
 
-/* Whether stock has taken @mutex. */
+/* Whether stock took @mutex. */
 static __always_inline bool is_stock(const struct mutex *mutex)
 {
 	return atomic_long_read(&mutex->owner) < 0;
 }
 
-/* Takes @mutex if it is free, and, of cfl, the task may pass those who wait. */
+/* Takes @mutex if it is free; a cfl task must also be owed time to pass waiters. */
 static __always_inline bool take_free(struct mutex *mutex)
 {
 	bool taken;
 
 	if (!static_branch_unlikely(&by_cfl))
 		return shfl_mutex_try_acquire(shfl_of(mutex));
-	/* For its account. */
+	/* Charged to its account. */
 	preempt_disable();
 	taken = cfl_mutex_try_acquire(cfl_of(mutex));
 	preempt_enable();
@@ -223,7 +227,7 @@ static __always_inline bool give(struct mutex *mutex)
 	return held;
 }
 
-/* Takes @mutex without a place in its queue: false if a signal came first. */
+/* Polls for @mutex without a place in its queue; false after a signal. */
 static bool try_each_tick(struct mutex *mutex, const struct w_deadline *deadline)
 {
 	while (!take_free(mutex)) {
@@ -234,7 +238,7 @@ static bool try_each_tick(struct mutex *mutex, const struct w_deadline *deadline
 	return true;
 }
 
-/* Waits for @mutex by shfl: false if a signal came first. NULL: none does. */
+/* Waits for @mutex by shfl; false after a signal. @deadline NULL: not interruptible. */
 static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 {
 	struct shfl_mutex *lock = shfl_of(mutex);
@@ -250,7 +254,7 @@ static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline) : try_each_tick(mutex, deadline);
 }
 
-/* As wait_by_shfl, by cfl. */
+/* As wait_by_shfl(), by cfl. */
 static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 {
 	struct cfl *lock = &cfl_of(mutex)->cfl;
@@ -266,7 +270,7 @@ static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 		    : try_each_tick(mutex, deadline);
 }
 
-/* Takes @mutex, which was not free a moment ago: 0, or -EINTR if a signal that @state knows came first. */
+/* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */
 static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, unsigned long ip)
 {
 	const struct w_deadline signal = {.state = state}, *deadline = state == TASK_UNINTERRUPTIBLE ? NULL : &signal;
@@ -274,7 +278,7 @@ static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, un
 
 	lock_contended(&mutex->dep_map, ip);
 	trace_contention_begin(mutex, LCB_F_MUTEX);
-	/* Who enters the queue is not preempted before its node is linked: others wait for that. */
+	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
 	preempt_disable();
 	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline) : wait_by_shfl(mutex, deadline);
 	preempt_enable();
@@ -304,7 +308,7 @@ static __always_inline int take(struct mutex *mutex, unsigned int state, unsigne
 bool mutex_is_locked(struct mutex *lock)
 {
 	if (static_branch_unlikely(&ours) && !is_stock(lock))
-		/* relaxed: who asks knows that it may change at once */
+		/* relaxed: a hint that may change at any moment */
 		return w_load_relaxed(&shfl_of(lock)->state) & SHFL_MUTEX_LOCKED;
 	return stock_mutex_is_locked(lock);
 }
@@ -324,7 +328,10 @@ int __sched mutex_trylock(struct mutex *lock)
 }
 EXPORT_SYMBOL(mutex_trylock);
 
-/* A mutex that was taken before the choice is released as it was taken: that under which static keys are switched is one. */
+/*
+ * A mutex taken before the choice is released as it was taken: the one that the static keys' change
+ * itself holds.
+ */
 void __sched mutex_unlock(struct mutex *lock)
 {
 	bool held;
@@ -423,7 +430,7 @@ EXPORT_SYMBOL_GPL(mutex_lock_io);
 
 #endif
 
-/* True, and @lock is held, if @count is now 0. */
+/* Returns true, with @lock held, if @count drops to 0. */
 int atomic_dec_and_mutex_lock(atomic_t *count, struct mutex *lock)
 {
 	if (atomic_add_unless(count, -1, 1))

@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Takes the place of Linux's kernel/locking/qspinlock.c: the same four bytes and the same fast paths, and of the slow path
- * the one that the boot parameter names:
+ * Replaces Linux's kernel/locking/qspinlock.c: the same four bytes and fast paths, with the slow
+ * path that the boot parameter chooses:
  *
  *	poundlock.spin=stock|cna|shfl|ron|cfl
  *
- * stock is the file that this one replaces, as it is. The others are core/'s queues around the kernel's word. A name that is
- * written to debugfs's poundlock/spin is the choice from then on. With poundlock.events, what the locks of this overlay do is
- * counted (core/events.def), in poundlock/events.
+ * stock is the replaced file, unchanged. The others are queues of core/ around the kernel's word.
+ * Writing a name to debugfs's poundlock/spin changes the choice on the running machine. With the
+ * boot parameter poundlock.events, poundlock/events counts the events of the overlay's locks
+ * (core/events.def).
  *
- * Of cna and shfl:
+ * The word under cna and shfl:
  *
  *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
  *         CPU + 1     context    cfl's    locked
  *         ╰────── tail ─────╯
  *
- *   tail    the last in the queue, by the name of its node; 0: nobody waits
- *   locked  legal to set by a newcomer if the whole word is 0, else by the head of the queue; to clear by the holder
+ *   tail    the name of the last waiter's node; 0: no waiters
+ *   locked  set by a newcomer only if the whole word is 0, else by the queue head; cleared by
+ *           the holder
  *
- *   0 ──newcomer──▶ locked ──waiter──▶ tail|locked ──release──▶ tail ──head──▶ tail|locked ──head, if the last──▶ locked
+ *   0 ──newcomer──▶ locked ──waiter──▶ tail|locked ──release──▶ tail ──head──▶ tail|locked
+ *   tail ──head that is the last waiter──▶ locked
  *
- * Of ron the tail is the word of core/ron_shared.h: also 0 if nobody waits, and only then; but not who waits.
+ * Under ron, tail is the word of core/ron_shared.h: 0 exactly if there are no waiters, but no
+ * node's name.
  *
- * Promises: mutual exclusion. Nobody passes the queue, but under cfl (cfl_qspinlock.h); in it the order, and its bound, is that of
- * core/cna.h, core/part/shuffle.h, core/cfl/cfl_order.h and core/ron_shared.h, but that under ron who is next is decided one hand-over ahead.
- * Waiters only pause. 4 bytes a lock; nodes, and slots, are the CPU's, one for each context: a fifth that waits in the same CPU
- * polls.
+ * Promises: mutual exclusion. Only cfl admits barging (cfl_qspinlock.h). Order and bypass bound of
+ * the queue are those of core/cna.h, core/part/shuffle.h, core/cfl/cfl_order.h and
+ * core/ron_shared.h, except that ron chooses the successor one hand-over ahead. Waiters spin. 4
+ * bytes per lock. Nodes and slots belong to CPUs, one per context; a fifth waiter of one CPU polls.
  */
 /* The original, under another name. */
 #define queued_spin_lock_slowpath stock_spin_lock_slowpath
@@ -47,14 +51,14 @@
 #error "a tail of 16 bits knows fewer than 16,383 CPUs"
 #endif
 
-/* What core/ has as a pointer to the last node is its name here. */
+/* A pointer to the last node in core/ is the node's 16-bit name here. */
 #define W_TAIL(T) u16
 #define W_SHORT u16
 static inline u16 w_name_of(const void *node);
 static inline void *w_named(u16 name);
 
 #define W_SHARES
-/* The world's functions, too: this is the one file of it in the kernel. */
+/* Also defines the world's functions: in the kernel, this is their only file. */
 #include "world.c"
 
 #include "cfl/cfl_order.h"
@@ -64,19 +68,19 @@ static inline void *w_named(u16 name);
 
 /* ---- Nodes ---- */
 
-/* A waiter's, in a line of its own. */
+/* A waiter's node, in a cache line of its own. */
 struct place {
 	union {
 		struct shfl_node shfl;
 		struct cna_node cna;
 		struct cfl_node cfl;
 	};
-	u32 limit; /* cfl's: of thefts, to who becomes the head; of who makes it that */
-	u16 name;  /* its waiter writes it before it queues */
+	u32 limit; /* cfl: the thefts so far and the previous head, for the next head */
+	u16 name;  /* written by its waiter before it enters the queue */
 } ____cacheline_aligned;
 
 static DEFINE_PER_CPU_ALIGNED(struct place, places[MAX_NODES]);
-static DEFINE_PER_CPU(int, waiting); /* how many of them are in use */
+static DEFINE_PER_CPU(int, waiting); /* the nodes in use */
 
 static inline u16 w_name_of(const void *node)
 {
@@ -92,7 +96,7 @@ static inline void *w_named(u16 name)
 	return per_cpu_ptr(&places[(tail & _Q_TAIL_IDX_MASK) >> _Q_TAIL_IDX_OFFSET], (tail >> _Q_TAIL_CPU_OFFSET) - 1);
 }
 
-/* Of this CPU's place @index. */
+/* This CPU's node at @index. */
 static inline u16 name_of_place(int index)
 {
 	return (u16)(encode_tail(smp_processor_id(), index) >> _Q_TAIL_OFFSET);
@@ -100,14 +104,14 @@ static inline u16 name_of_place(int index)
 
 /* ---- The word ---- */
 
-/* As the head of the queue, takes @lock when it is free. */
+/* Waits until @lock is free and takes it. Called by the queue head. */
 static __always_inline void take_as_head(struct qspinlock *lock)
 {
 	(void)smp_cond_load_acquire(&lock->locked, !VAL);
 	WRITE_ONCE(lock->locked, _Q_LOCKED_VAL);
 }
 
-/* Takes @lock by @queued, through the queue. */
+/* Takes @lock by @queued, with a node of this CPU. */
 static __always_inline void take_queued(struct qspinlock *lock,
 					void (*queued)(struct qspinlock *lock, struct place *place))
 {
@@ -121,7 +125,10 @@ static __always_inline void take_queued(struct qspinlock *lock,
 		while (!queued_spin_trylock(lock))
 			cpu_relax();
 	} else {
-		/* The place is ours before it is written: a handler takes the next one. */
+		/*
+		 * The index is claimed before the node is written: an interrupt handler takes the
+		 * next one.
+		 */
 		barrier();
 		place = this_cpu_ptr(&places[index]);
 		place->name = name_of_place(index);
@@ -132,7 +139,10 @@ static __always_inline void take_queued(struct qspinlock *lock,
 	this_cpu_dec(waiting);
 }
 
-/* ---- CNA: its queue is a lock of its own, which the head of the queue holds while it waits for the word ---- */
+/*
+ * ---- CNA: the queue is a lock of its own, which the queue head holds while it waits for the word
+ * ----
+ */
 
 static __always_inline void queue_by_cna(struct qspinlock *lock, struct place *place)
 {
@@ -150,7 +160,10 @@ static noinline void __lockfunc cna_spin_lock_slowpath(struct qspinlock *lock, u
 	take_queued(lock, queue_by_cna);
 }
 
-/* ---- RON: as CNA. The head lets the next on the route be head as it takes the word, so that the release need not look for it ---- */
+/*
+ * ---- RON: as CNA; the head appoints its successor as it takes the word, so a release need not
+ * search ----
+ */
 
 static_assert(W_CONTEXTS >= MAX_NODES, "who waits at a place of a CPU's has a slot there");
 
@@ -217,9 +230,9 @@ static const struct {
 
 static unsigned int choice;
 
-static bool has_memory; /* that of the world */
+static bool has_memory; /* the world's */
 
-/* Whether there is what a choice needs: of RON's slots there may be more than its word can tell apart. */
+/* Whether the machine fits the choice: the slots that ron.s word can tell apart are limited. */
 static bool can_use(unsigned int wanted)
 {
 	if (!has_memory)
@@ -227,7 +240,7 @@ static bool can_use(unsigned int wanted)
 	return choices[wanted].slowpath != ron_spin_lock_slowpath || ron_shared_slots() <= RON_SHARED_MOST;
 }
 
-/* The choice of @name; ARRAY_SIZE(choices): there is none. */
+/* The index of the choice @name; ARRAY_SIZE(choices) if there is none. */
 static unsigned int find_choice(const char *name)
 {
 	unsigned int i;
@@ -249,7 +262,7 @@ static int __init choose(char *name)
 }
 early_param("poundlock.spin", choose);
 
-/* Before the other CPUs come up: nobody waits for any lock. */
+/* Runs before the other CPUs start, while there are no waiters. */
 static int __init begin(void)
 {
 	has_memory = w_start();
@@ -264,7 +277,7 @@ static int __init begin(void)
 }
 early_initcall(begin);
 
-/* ---- Another choice, while the machine runs ---- */
+/* ---- Changing the choice on a running machine ---- */
 
 static void (*chosen_slowpath)(struct qspinlock *lock, u32 val);
 
@@ -274,8 +287,8 @@ static void chosen_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 }
 
 /*
- * The other CPUs do nothing, with interrupts off: a waiter has preemption off, so that there is none. CFL's nodes say whether they
- * are free, where CNA's have something else.
+ * The other CPUs are stopped with interrupts off. Waiters have preemption off, so there are none.
+ * The nodes are cleared, since CFL's nodes carry a free mark where CNA's carry other data.
  */
 static int switch_slowpath(void *slowpath)
 {
@@ -287,8 +300,8 @@ static int switch_slowpath(void *slowpath)
 }
 
 /*
- * A static call cannot be changed while the machine is stopped, since that sleeps, nor under waiters: so it leads to a pointer for
- * as long as it takes, and what all waiters follow is changed at one moment.
+ * A static call cannot change while the machine is stopped, since that sleeps, nor while there are
+ * waiters. So during the change it calls through a pointer, which changes at one moment for all.
  */
 static void switch_choice(unsigned int wanted)
 {
@@ -343,7 +356,7 @@ static const struct file_operations spin_fops = {
 	.release = single_release,
 };
 
-/* ---- poundlock.events: what our locks do is counted, and is in debugfs, too ---- */
+/* ---- poundlock.events: counts of the locks' events, in debugfs ---- */
 
 static int __init count_events(char *unused)
 {

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Takes the place of Linux's kernel/locking/rwsem.c: the same struct rw_semaphore and the same functions, and behind them what
- * the boot parameter names:
+ * Replaces Linux's kernel/locking/rwsem.c: the same struct rw_semaphore and functions, with the
+ * lock that the boot parameter chooses:
  *
  *	poundlock.rwsem=stock|shfl
  *
- * stock is the file that this one replaces, as it is. shfl is core/rw/shfl_rw.h in the bytes of the struct rw_semaphore:
+ * stock is the replaced file, unchanged. shfl is core/rw/shfl_rw.h in the bytes of the struct
+ * rw_semaphore:
  *
- *   count       the word, core/part/rw_word.h's; its other half is 0, so that all of it is 0 if nobody is inside
- *   owner       not used
- *   osq         not used
- *   wait_lock   not used
- *   wait_list   `tail`, which is its own address if nobody waits, as that of an empty list, and `heir`
+ *   count       the word of core/part/rw_word.h; its other half is 0, so that a free one is 0
+ *   owner       unused
+ *   osq         unused
+ *   wait_lock   unused
+ *   wait_list   `tail` and `heir`; without waiters `tail` is its own address, like an empty list
  *
- * So a struct rw_semaphore is as large as stock's and initialised by the same means, and rwsem_is_locked() and
- * rwsem_is_contended(), which are inline everywhere, hold.
+ * So a struct rw_semaphore has stock's size and initialisers, and the inline functions
+ * rwsem_is_locked() and rwsem_is_contended() work.
  *
- * Promises: readers together, a writer alone; no reader enters while the head waits for readers to leave. Order and bypass are
- * core/rw/shfl_rw.h's, with its default settings. Waiters spin for a bounded time, and not if their CPU is wanted, then sleep. A
- * waiter that is interrupted leaves at once: mutex.c says how. Releases may be in handlers of interrupts, and by others than
- * those who took it. The last access is the store that releases it.
+ * Promises: readers share, a writer is alone, and no reader enters while the queue head waits for
+ * readers to leave. Order and bypass bound are those of core/rw/shfl_rw.h with default settings.
+ * Waiters spin for a bounded time, not while their CPU is needed, and then sleep. An interrupted
+ * waiter leaves at once, as described in mutex.c. Interrupt handlers and tasks other than the
+ * holder may release. The last access is the store that releases it.
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
@@ -107,7 +109,7 @@ void up_read_non_owner(struct rw_semaphore *sem);
 
 static DEFINE_STATIC_KEY_FALSE(by_shfl);
 
-/* The original's needs the kernel's name of the current task, which the world takes away. */
+/* The original needs the kernel's `current`, which the world undefines. */
 #ifdef CONFIG_DEBUG_RWSEMS
 #define RWSEM_WARN_ON(condition) DEBUG_LOCKS_WARN_ON(condition)
 #else
@@ -126,7 +128,7 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 struct shfl_rw {
 #ifdef __LITTLE_ENDIAN
 	rw_word word;
-	W_ATOMIC(uint32_t) generation; /* always 0: nothing forks here */
+	W_ATOMIC(uint32_t) generation; /* always 0: the kernel does not fork */
 #else
 	W_ATOMIC(uint32_t) generation;
 	rw_word word;
@@ -152,7 +154,7 @@ static __always_inline struct shfl_rw *shfl_of(struct rw_semaphore *sem)
 	return (struct shfl_rw *)sem;
 }
 
-/* Waits for @lock as one who may leave: false if a signal came first. */
+/* Waits interruptibly for @lock; false after a signal. */
 static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_deadline *deadline)
 {
 	struct shfl_node *node;
@@ -170,7 +172,7 @@ static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_dead
 	return true;
 }
 
-/* Enters @sem, which it could not a moment ago: 0, or -EINTR if a signal that @state knows came first. */
+/* Enters @sem, which a fast path could not: 0, or -EINTR after a signal that @state admits. */
 static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
 {
 	const struct w_deadline deadline = {.state = state};
@@ -178,7 +180,7 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 
 	lock_contended(&sem->dep_map, ip);
 	trace_contention_begin(sem, writes ? LCB_F_WRITE : LCB_F_READ);
-	/* Who enters the queue is not preempted before its node is linked: others wait for that. */
+	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
 	preempt_disable();
 	entered = state == TASK_UNINTERRUPTIBLE ? shfl_rw_slow(shfl_of(sem), writes, settings, NULL)
 						: wait_or_leave(shfl_of(sem), writes, &deadline);
@@ -187,14 +189,14 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 	return entered ? 0 : -EINTR;
 }
 
-/* What remains of an acquisition after lockdep was told of it. */
+/* The rest of an acquisition, after lockdep's hook. */
 static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
 {
 	RWSEM_WARN_ON(sem->magic != sem);
 	return likely(shfl_rw_try(shfl_of(sem), writes, false)) ? 0 : wait_for(sem, writes, state, ip);
 }
 
-/* Tells lockdep whether @sem was entered, as @error says, which is returned. */
+/* Reports to lockdep whether @sem was entered. Returns @error. */
 static __always_inline int tell(struct rw_semaphore *sem, int error, unsigned long ip)
 {
 	if (error)
@@ -219,17 +221,20 @@ static __always_inline int shfl_write(struct rw_semaphore *sem, unsigned int sta
 	return tell(sem, enter(sem, true, state, ip), ip);
 }
 
-/* A writer stays as a reader, and wakes whoever sleeps for it to leave: readers may enter now. */
+/* Turns the writer into a reader and wakes sleepers, since readers may enter now. */
 static void downgrade(struct shfl_rw *lock)
 {
-	/* relaxed: only the writer can clear WRITER and set HEIR, so it reads its own doing; the compare-exchange decides */
+	/*
+	 * relaxed: only the writer clears WRITER and sets HEIR, so it reads its own stores; the
+	 * compare-exchange decides
+	 */
 	uint32_t seen = w_load_relaxed(&lock->word);
 	W_ATOMIC(uint32_t) *heir = NULL;
 
 	do {
 		if (seen & RW_HEIR)
 			heir = lock->heir;
-		/* release: as that of rw_leave_write(); what we wrote is there for those who enter as readers */
+		/* release: as in rw_leave_write(); publishes the writes to readers that enter */
 	} while (!w_compare_exchange_release(&lock->word, &seen,
 					     (seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)) + RW_READER));
 	if (heir)
