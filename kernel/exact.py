@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Counts that are the same from run to run: QEMU counts instructions instead of time, and all that is random has a fixed seed.
+"""Reproducible counts: QEMU counts instructions instead of time, and every random seed is fixed.
 
-It needs QEMU 10: the CPUs of 7.2 do not all start then. Debian 12 has that in its backports, of whose packages those needed are
-downloaded, and unpacked in build/kernel/qemu, not installed: the other guests keep the QEMU that they were made for. Their
-libraries are those of the installed one.
+QEMU 10 is required, since 7.2 does not start all CPUs in this mode. Debian 12 has QEMU 10 in its
+backports: the needed packages are downloaded and unpacked in build/kernel/qemu, not installed, and
+use the libraries of the installed QEMU. The other guests keep the installed QEMU.
 
-guest/transfers.c, a plugin of QEMU, counts the cache lines that move between CPUs in the calls of the lock.
+guest/transfers.c, a QEMU plugin, counts the cache lines that move between CPUs inside the lock's
+calls.
 
-What is expected is in guest/exact.json, for each combination of what the counts depend on: QEMU, the kernel, the compiler of the module, and
-busybox. It was recorded, and is again with --accept: after a change of a lock, or of the torture, the counts are others.
+The expected counts are in guest/exact.json, for each combination of QEMU, kernel, the module's
+compiler and busybox. --accept records them again, which is due after each change of a lock or of
+the torture.
 """
 
 import json
@@ -21,15 +23,15 @@ HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "guest/exact.json"
 PACKAGES = ["qemu-system-x86", "qemu-system-data", "seabios"]
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
-FIRST = 10  # of QEMU's versions
-LIMIT = 300  # seconds, of what is downloaded
+FIRST = 10  # of QEMU
+LIMIT = 300  # seconds, for downloads
 
-# What is compared, of a run's result and of the plugin's line about it.
+# The compared keys of a run's result and of the plugin's line about the run.
 COUNTS = ["acquisitions", "same_per_1000", "remote_per_1000", "most_passed", "local", "remote"]
 
 
 class Failure(Exception):
-    """There is no such QEMU; the text says why."""
+    """QEMU 10 is not available; the text says why."""
 
 
 def output(*command):
@@ -41,7 +43,7 @@ def output(*command):
 
 
 def backports():
-    """The line for apt of the backports of this Debian, from where it has its other packages."""
+    """The apt line of this Debian's backports, on the mirror of its other packages."""
     release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     codename = release.get("VERSION_CODENAME", "").strip('"')
     known = output("apt-get", "indextargets", "--format", "$(IDENTIFIER) $(CODENAME) $(ORIGIN) $(REPO_URI)")
@@ -53,7 +55,7 @@ def backports():
 
 
 class Qemu:
-    """The emulator, unpacked in @folder, where it is put if it is not there yet."""
+    """The emulator, unpacked in @folder; unpacks it if necessary."""
 
     def __init__(self, folder):
         self.root = folder / "root"
@@ -83,7 +85,8 @@ class Qemu:
         unpacked.rename(self.root)
 
     def command(self, command, plugin, each):
-        """@command, which is one for the installed QEMU, for this one, with all that makes it exact; @each: CPUs of a node."""
+        """@command of the installed QEMU, changed to this QEMU in exact mode. @each: CPUs per node.
+        """
         share = self.root / "usr/share"
         command = [str(self.program), *command[1:], "-L", str(share / "qemu"), "-L", str(share / "seabios"),
                    "-icount", "shift=4,sleep=off", "-seed", "1", "-rtc", "base=2024-01-01,clock=vm", "-plugin", f"{plugin},each={each}"]
@@ -99,7 +102,7 @@ def build_plugin(target):
 
 
 def counts_of(results, lines):
-    """By the first words of each result, what is compared of it. @lines: the console's, the plugin's among them."""
+    """The compared values, by the first words of each result. @lines: console and plugin output."""
     moved = [line for line in lines if line.startswith("transfers: ")]
     counted = {}
     for (run, text), line in zip(results, moved):
@@ -109,7 +112,7 @@ def counts_of(results, lines):
 
 
 class Record:
-    """What is expected of the guests under @key."""
+    """The expected counts of the guests under @key."""
 
     def __init__(self, key):
         self.key = key

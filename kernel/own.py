@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Builds the guests' own kernel, in which Poundlock's locks take the place of the kernel's.
+"""Builds the guests' own kernel, in which Poundlock's locks replace the kernel's.
 
-No patch: Kbuild prefers a file of the object tree to that of the same name in the sources. So kernel/overlay is laid
-there, with what it includes, beside objects of the sources of Debian's linux-source.
+There is no patch: Kbuild prefers a file in the object tree to the source file of the same name. So
+kernel/overlay and its includes are copied into the object tree of Debian's linux-source.
 
-The sources and objects lie in build/kernel, or where POUNDLOCK_KERNEL_CACHE says, for others to share. There is an object tree for
-each version of the sources, of the configuration and of the compiler; in it make finds by itself what a changed overlay
-changes.
+Sources and objects are in build/kernel, or in POUNDLOCK_KERNEL_CACHE to share them. Each version of
+the sources, configuration and compiler has an object tree of its own, in which make rebuilds what a
+changed overlay affects.
 """
 
 import functools
@@ -23,21 +23,21 @@ ROOT = HERE.parent
 SERIES = "6.1"
 PACKAGES = [f"linux-source-{SERIES}", "xz-utils", "bc", "flex", "bison", "libelf-dev"]
 CONFIG = HERE / "guest/config"
-# The kernels there are, by what is added to it: one that is as fast as it can be; one that checks how its locks are used; and one
-# that looks for data races, those that only a weaker memory than the machine's would show among them.
+# The kernels, by their additions to the configuration: as fast as possible; with lockdep; with a
+# detector of data races that also models weak memory.
 VARIANTS = {
     "plain": [],
     "checked": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
     "kcsan": ["CONFIG_KCSAN=y", "CONFIG_KCSAN_STRICT=y", "CONFIG_KCSAN_WEAK_MEMORY=y", "# CONFIG_KCSAN_SELFTEST is not set"],
 }
-# In the object tree: what its configuration was made from.
+# In the object tree: the input of its configuration.
 CHOSEN = "poundlock.config"
-# Where the overlay's files go, and all that they include.
+# Destination of the overlay and its includes.
 PLACE = "kernel/locking"
 IMAGE = "arch/x86/boot/bzImage"
 MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/locking/test-ww_mutex.ko"]
 
-LIMIT = 3600  # seconds, of the kernel's build
+LIMIT = 3600  # seconds, for the kernel's build
 
 
 class Failure(Exception):
@@ -47,7 +47,7 @@ class Failure(Exception):
 @dataclass
 class Kernel:
     image: Path
-    tree: Path  # for modules
+    tree: Path  # to build modules against
     modules: list
 
 
@@ -60,7 +60,7 @@ def output(*command):
 
 
 def sources():
-    """Debian's sources, unpacked, and their version."""
+    """Debian's unpacked sources, and their version."""
     version = version_of_sources()
     unpacked = cache() / f"linux-source-{version}"
     if not unpacked.exists():
@@ -73,7 +73,7 @@ def sources():
 
 
 def overlay():
-    """What is laid into the object tree: paths there, and the files."""
+    """The overlay: destination paths in the object tree, and their files."""
     core = ROOT / "core"
     laid = {Path(PLACE) / file.name: file for folder in (HERE / "overlay", ROOT / "world/kernel") for file in folder.iterdir()}
     laid |= {Path(PLACE) / file.relative_to(core): file for file in [*core.rglob("*.h"), core / "events.def"]}
@@ -81,7 +81,7 @@ def overlay():
 
 
 def lay(objects):
-    """Lays the overlay into @objects; a file that is there already, as it is, keeps its time."""
+    """Copies the overlay into @objects; unchanged files keep their time stamp."""
     for place, file in overlay().items():
         target = objects / place
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def lay(objects):
 
 
 def make(unpacked, objects, *targets):
-    """Runs make, whose output goes to build.log; of one that fails the end is in the exception."""
+    """Runs make, with output in build.log. A failure's exception has the end of the log."""
     log = objects / "build.log"
     command = ["make", "-C", unpacked, f"O={objects}", "ARCH=x86_64", f"KCONFIG_ALLCONFIG={objects / CHOSEN}",
                f"-j{os.cpu_count()}", *targets]
@@ -108,7 +108,7 @@ def version_of_sources():
 
 
 def configuration(variant):
-    """The configuration of the kernel @variant, and the object tree for it."""
+    """The configuration of the kernel @variant, and its object tree."""
     compiler = output("gcc", "--version").splitlines()[0]
     config = CONFIG.read_text() + "".join(f"{line}\n" for line in VARIANTS[variant])
     known_by = hashlib.sha256("\n".join([version_of_sources(), config, compiler]).encode()).hexdigest()[:12]
@@ -117,7 +117,7 @@ def configuration(variant):
 
 @functools.cache
 def build(variant):
-    """The kernel, built if it is not yet."""
+    """The kernel @variant; builds it if necessary."""
     unpacked, version = sources()
     config, objects = configuration(variant)
     objects.mkdir(parents=True, exist_ok=True)

@@ -1,43 +1,50 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tortures Poundlock's spin locks inside Linux, in guests of QEMU, and checks what they promise by counts.
+"""Tortures Poundlock's locks inside Linux, in QEMU guests, and checks their promises by counts.
 
-The module poundlock_torture is built against the installed linux-headers, without a warning of the compiler (W=1) or of
-sparse, and loaded by the unmodified Debian kernel that they belong to, in an emulated machine (TCG):
+The module poundlock_torture is built against the installed linux-headers, without a warning from
+the compiler (W=1) or from sparse. The matching unmodified Debian kernel loads it, in an emulated
+machine (TCG):
 
-  torture   8 CPUs on 4 nodes that take turns (thread=single), each lock with trylocks, nesting and interrupts
-  parallel  the same with 2 CPUs that do run at the same time (thread=multi)
-  order     16 CPUs on 2 nodes: how often the lock goes to the other node, and how often a waiter is passed
-  hotplug   8 CPUs on 4 nodes, of which all but one go offline and come back while each lock is tortured
+  torture   8 CPUs on 4 nodes that take turns (thread=single); each lock with trylock, nesting
+            and interrupts
+  parallel  the same with 2 CPUs that run in parallel (thread=multi)
+  order     16 CPUs on 2 nodes: how often the lock crosses nodes, and how often waiters are passed
+  hotplug   8 CPUs on 4 nodes; all but one go offline and come back during each torture
 
-With --own, a small kernel is built in which Poundlock's locks take the place of its own (kernel/own.py), which takes its
-time once; and for each choice of poundlock.spin
+--own builds a small kernel in which Poundlock's locks replace its own (kernel/own.py). Building it
+takes minutes once. For each choice of poundlock.spin:
 
-  CHOICE           16 CPUs on 2 nodes: the kernel's own torture of spin_lock, and the order of spin locks
-  CHOICE-parallel  2 CPUs that do run at the same time: the kernel's own torture of spin_lock, and the module's
-  cfl-shares       8 CPUs on 4 nodes: of CFL's spin lock the shares of the time that two cgroups have
+  CHOICE           16 CPUs on 2 nodes: the kernel's own spin lock torture, and the order of waiters
+  CHOICE-parallel  2 CPUs in parallel: the kernel's spin lock torture and the module's
+  cfl-shares       8 CPUs on 4 nodes: the shares of two cgroups in the time of CFL's spin lock
 
-and for each of poundlock.mutex
+For each choice of poundlock.mutex:
 
-  mutex-CHOICE           8 CPUs on 4 nodes: the module's torture of mutexes, the kernel's own, its test of ww_mutex, and of
-                         CFL the shares of the time that two cgroups have
-  mutex-CHOICE-parallel  2 CPUs that do run at the same time: the same
+  mutex-CHOICE           8 CPUs on 4 nodes: the module's torture of mutexes, the kernel's own, its
+                         test of ww_mutex and, for CFL, the shares of two cgroups
+  mutex-CHOICE-parallel  the same with 2 CPUs in parallel
 
-and for each of poundlock.rwsem
+For each choice of poundlock.rwsem:
 
-  rwsem-CHOICE           8 CPUs on 4 nodes: the module's torture of rwsems, with downgrades, and the kernel's own
-  rwsem-CHOICE-parallel  2 CPUs that do run at the same time: the same
+  rwsem-CHOICE           8 CPUs on 4 nodes: the module's torture of rwsems, with downgrades, and
+                         the kernel's own
+  rwsem-CHOICE-parallel  the same with 2 CPUs in parallel
 
-and for stock locks and ShflLocks the guests `counts-CHOICE`, in which mutex and rwsem show their order and whom they wake up. With all
-of them ShflLocks there are `all` and `all-parallel`; in `switched` the spin lock changes while it is tortured, and in
-`hotplug-CHOICE`, for each choice of poundlock.spin, CPUs go offline and come back while all three are tortured.
-With --checked, a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP is built, in which all of them have to do all of it in silence:
-checked-CHOICE. With --kcsan, a kernel that looks for data races: kcsan-CHOICE, but stock, and -parallel of each. With
---exact, exact-8, exact-16, exact-32, and with --own exact-CHOICE: under QEMU 10 what is counted is the same in each run (exact.py). Where many CPUs take turns, files and memory are put under load, too
-(guest/stress.c).
+`counts-CHOICE`, for stock locks and ShflLocks, shows the order of mutex and rwsem and the threads
+they wake. `all` and `all-parallel` use ShflLocks for everything. `switched` changes the spin lock
+during the torture. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back
+during tortures of all three kinds. With many CPUs that take turns, files and memory are put under
+load too (guest/stress.c).
 
-Time means nothing there, so that only counts are judged. Every guest must end by itself within its limit; of one that does
-not the last lines of the console are printed. The last line is `N passed, N failed`.
+--checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
+all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
+-parallel, for each choice but stock. --exact runs exact-8, exact-16, exact-32 and, with --own,
+exact-CHOICE under QEMU 10, whose counts are reproducible (exact.py).
+
+Time has no meaning in such guests, so only counts are checked. Every guest must end by itself
+within its limit, else the last lines of its console are printed. The last line is `N passed, N
+failed`.
 """
 
 import argparse
@@ -64,18 +71,18 @@ PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse"
 
 STRESS = HERE / "guest/stress.c"
 
-# Seconds: bounds on hangs, many times what a busy machine takes.
-GUEST_LIMIT = 3600  # of a guest
-BUILD_LIMIT = 3600  # of the module's build
-STALL = 600  # without an acquisition after which the module takes a lock to be hung
-CONSOLE_LINES = 40  # of a guest that did not end
+# Bounds on hangs in seconds: many times the duration on a busy machine.
+GUEST_LIMIT = 3600  # for a guest
+BUILD_LIMIT = 3600  # for the module's build
+STALL = 600  # without an acquisition, until the module reports a hang
+CONSOLE_LINES = 40  # of the console of a guest that did not end
 
 
 class Failure(Exception):
-    """Something without which no guest can run; the text says what."""
+    """A prerequisite of every guest is missing; the text names it."""
 
 
-# ---- What is run, and what is expected of it ----
+# ---- Guests' cases and their expected results ----
 
 
 @dataclass
@@ -92,8 +99,8 @@ class Result:
 
 @dataclass
 class Case:
-    """@run is written to the module; @judge says what is wrong with what came of it, or nothing. @command: not the module's
-    torture but another of guest/init's, of which @run is the first argument, and @more are the others."""
+    """@run is written to the module; @judge returns a complaint about the result, or nothing. With
+    @command, another command of guest/init runs instead, with @run and @more as its arguments."""
 
     run: str
     judge: Callable[[Result], str]
@@ -102,7 +109,7 @@ class Case:
 
     @property
     def line(self):
-        """What the guest is told."""
+        """The guest's line for this case."""
         return f"{self.command} {self.run} {self.more}"
 
     @property
@@ -123,7 +130,7 @@ def is_caught(result):
 
 
 def within(name, least, most):
-    """A judge: the lock is sound, and what is counted as @name is from @least to @most."""
+    """A judge: the lock is sound, and the count @name is in @least .. @most."""
 
     def judge(result):
         number = result.number(name)
@@ -143,20 +150,22 @@ def all_of(*judges):
     return judge
 
 
-# What a torture of a lock that signals and readers know must have seen.
+# Counts that a torture with signals and readers must have seen.
 INTERRUPTED = within("interrupted", 1, 10**9)
 SHARED = all_of(INTERRUPTED, within("together", 1, 10**9), within("downgrades", 1, 10**9))
 
-# Orders of 16 CPUs on 2 nodes that always compete. Of 1,000 acquisitions those of first come, first served are anywhere; a lock that
-# keeps to a node seldom leaves it; and on the route 2 of at most 16, a tour, are on the other node.
+# Orders of 16 CPUs on 2 nodes that always compete, per 1,000 acquisitions. FIFO locks cross nodes
+# at random; NUMA-aware locks seldom leave a node; a route crosses 2 times in a tour of at most 16.
 FIRST_COME = all_of(within("remote_per_1000", 400, 1000), within("off_route_per_1000", 400, 1000))
 NEAR = within("remote_per_1000", 0, 49)
 BY_ROUTE = all_of(within("remote_per_1000", 124, 200), within("off_route_per_1000", 0, 9))
 
-# A thread may come that much later than it is counted as waiting: a CPU's turn can end in between.
+# Waiters may be passed this often between being counted as waiting and entering the queue, since
+# the turn of an emulated CPU can end there.
 LATE = 4
 
-# What must have happened in a kernel of ShflLocks whose waiters sleep and are interrupted, and what must not.
+# Events that a kernel of sleeping ShflLocks with interrupted waits must have counted, and events
+# that it must not.
 OFTEN = [within(name, 1, 10**12) for name in ("park", "wake_late", "abandon", "skip", "shuffle_move")]
 EVENTS = Case("events", all_of(*OFTEN, within("wake_in_cs", 0, 0)), "events", "")
 
@@ -171,14 +180,14 @@ def says(words):
 
 
 def locktorture(name, word="SUCCESS"):
-    """The kernel's own torture of its lock @name, by 8 writers, which should end in @word."""
+    """The kernel's own torture of the lock @name, by 8 writers; it should end in @word."""
     return Case(name, says(f"End of test: {word}"), "locktorture", "8")
 
 
 def by_weight(lock):
-    """Tasks of two cgroups, 2 that hold the kernel's @lock for a time and 6 that do for four times that. Of 1,000 parts of the
-    time for which it is held the first group has what its weight gives it, but for a tenth of that: no lock that knows nothing
-    of weights does under both."""
+    """Tasks of two cgroups: 2 tasks with short holds and 6 tasks with holds four times as long. The
+    first group's share in 1,000 must be within a tenth of its weight. No lock that ignores weights
+    achieves that under both."""
     share = [((100, 100), 450, 550), ((100, 300), 225, 275)]
     return [Case(f"{lock} {first} {second}", within("share_per_1000", least, most), "share", "")
             for (first, second), least, most in share]
@@ -194,7 +203,7 @@ class Guest:
     nodes: int
     thread: str
     cases: list = field(default_factory=list)
-    # poundlock.NAME: what it is set to, and which choice the kernel then says that it uses, if another one.
+    # Values of poundlock.NAME, and the choice that the kernel then reports, if it differs.
     sets: dict = field(default_factory=dict)
     uses: dict = None
 
@@ -204,35 +213,35 @@ class Guest:
 
     @property
     def counts(self):
-        """Whether the kernel's own locks are to count what they do."""
+        """Whether the kernel's own locks count their events."""
         return any(case.command in ("counted", "events") for case in self.cases)
 
     @property
     def raced(self):
-        """Whether the kernel is one that looks for data races."""
+        """Whether the kernel detects data races."""
         return any(case.command == "races" for case in self.cases)
 
 
-# Of a run: threads that do nothing but take the lock, so that it is always contended.
+# Settings of a run whose threads only take the lock, so that it is always contended.
 ALWAYS = "try=0 nest=0 irq=0 hold=32 pause=2"
 
-# A spinning waiter that does not pause keeps an emulated CPU for its whole slice.
+# A spinning waiter without pauses keeps an emulated CPU for its whole time slice.
 PAUSES = {"tas": "backoff=8"}
 
 
-# The locks of tasks, whose waiters sleep.
+# Locks for tasks, whose waiters sleep.
 SLEEPING = [f"park:{name}" for name in ("hapax", "mutexee", "shfl_mutex", "shfl_spin", "ticket")]
 
 
 def guests(names):
-    """The guests, and their cases, for the locks of these @names."""
+    """The guests of the unmodified kernel, and their cases, for the locks @names."""
     torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught),
                                                 Case("broken:mutex count=50 threads=16", is_caught),
                                                 Case("broken:rwsem count=50 threads=16", is_caught)])
     # More threads than CPUs.
     torture.cases += [Case(f"{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
     torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
-    # So much that the two are now and then inside it at the same time, however seldom the host runs both.
+    # Enough work that both CPUs meet inside the lock even if the host seldom runs them together.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
     return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16)),
@@ -243,8 +252,9 @@ HOTPLUG_CPUS = 8
 
 
 def hotplug_cases(spinning, sleeping, times):
-    """All CPUs but the first go offline and come back, so many @times, while locks are tortured on them: those whose waiters
-    spin, and so stay where they are, and those whose waiters sleep, and wake up elsewhere."""
+    """All CPUs but the first go offline and come back @times times during tortures of a lock whose
+    waiters spin, and stay on their CPU, and of a lock whose waiters sleep, and may wake elsewhere.
+    """
     changes = 2 * (HOTPLUG_CPUS - 1) * times
     gone = within("hotplugs", changes, changes)
     spun, slept = [all_of(gone, within(counted, 1, 10**9)) for counted in ("all_driven", "all_driven_waiting")]
@@ -254,7 +264,7 @@ def hotplug_cases(spinning, sleeping, times):
 
 
 def own_guests():
-    """Those of the kernel whose locks are replaced."""
+    """Guests of the kernel with replaced locks."""
     every = spin_guests()
     every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")],
                              {"stock": [], "shfl": [], "cfl": by_weight("mutex")})
@@ -262,7 +272,7 @@ def own_guests():
     every += all_guests() + counts_guests() + switched_guests()
     gone = [locktorture("spin_lock"), *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)]
     every += [Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen) for name, chosen in ALL.items()]
-    # A lock that is none, and choices that are none: the kernel says so, and takes the stock ones.
+    # Invalid choices: the kernel reports them and uses the stock locks.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
     broken.uses = dict.fromkeys(CHOICES, "stock")
@@ -270,21 +280,21 @@ def own_guests():
     return every
 
 
-# What the kernel has parameters for.
+# The kernel's parameters.
 CHOICES = ["spin", "mutex", "rwsem"]
 
-# By the spin lock, all of them: where there is no such mutex or rwsem, ShflLock.
+# Named by the spin lock; a mutex or rwsem without that choice is ShflLock's.
 ALL = {name: dict.fromkeys(CHOICES, name) for name in ("stock", "shfl")}
 ALL |= {name: ALL["shfl"] | {"spin": name} for name in ("cna", "ron")}
 ALL["cfl"] = ALL["shfl"] | {"spin": "cfl", "mutex": "cfl"}
 
-# How often a waiter of CFL's may be passed by those moved before it, and by newcomers, each.
+# The bound on bypass of a CFL waiter, by moved waiters and by newcomers each.
 CFL_BYPASS = 1024
 
 
 def spin_guests():
     cpus = 16
-    # Under RON each other CPU passes a waiter on its tour, once, and one of them has been told before that it is next.
+    # Under RON every other CPU passes a waiter once per tour, plus one that was appointed before.
     orders = {"stock": FIRST_COME, "cna": NEAR, "shfl": NEAR, "ron": all_of(BY_ROUTE, within("most_passed", 1, cpus + LATE)),
               "cfl": within("most_passed", 1, 2 * CFL_BYPASS + cpus)}
     every = []
@@ -298,8 +308,8 @@ def spin_guests():
 
 
 def sleeping_guests(lock, judged, own_tests, choices):
-    """Of @lock, whose torture is @judged, after which come the kernel's @own_tests; and, by each of the @choices, more where
-    CPUs take turns."""
+    """Guests of @lock: its torture, checked by @judged, then the kernel's @own_tests; @choices adds
+    cases for CPUs that take turns."""
     every = []
     for choice, more in choices.items():
         chosen = {lock: choice}
@@ -312,20 +322,22 @@ def sleeping_guests(lock, judged, own_tests, choices):
 
 
 def exact_guests():
-    """Those whose counts are compared with those recorded. Few turns: QEMU is slow there."""
+    """Guests whose counts are compared with recorded ones. Few turns, since QEMU is slow in this
+    mode."""
     names = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
     cases = [Case(f"{lock} count=50 {ALWAYS}", is_sound) for lock in names]
     return [Guest(f"exact-{cpus}", cpus, nodes, "single", cases) for cpus, nodes in ((8, 2), (16, 2), (32, 4))]
 
 
 def own_exact_guests():
-    """The same of the kernel's own spin lock. A kernel of ours is another one after each change, so that nothing is recorded of it."""
+    """The same for the kernel's own spin lock. Nothing is recorded, since each change makes another
+    kernel."""
     cases = [Case(f"native count=50 {ALWAYS}", is_sound)]
     return [Guest(f"exact-{choice}", 16, 2, "single", cases, {"spin": choice}) for choice in ("stock", "cna", "shfl", "ron")]
 
 
 def all_guests():
-    """Those of which all locks are ShflLocks."""
+    """Guests in which all locks are ShflLocks."""
     chosen = ALL["shfl"]
     cases = [Case("native count=2000", is_sound), Case("native:mutex count=300 threads=24", INTERRUPTED),
              Case("native:rwsem count=300 threads=24", SHARED)]
@@ -334,14 +346,15 @@ def all_guests():
 
 
 def files(threads, count):
-    """Files and memory under load, by so many threads of so many rounds."""
+    """Load on files and memory by @threads threads of @rounds rounds."""
     names = re.findall(r'^\t\{"(\w+)", ', STRESS.read_text(), re.MULTILINE)
     return [Case(name, is_sound, "stress", f"{threads} {count}") for name in names]
 
 
 def counts_guests():
-    """What the kernel's own mutex and rwsem do under the threads of all CPUs, which spin most of the time, and of three times as many
-    that sleep. Of 1,000 hand-overs between writers these go to the other node."""
+    """The order of the kernel's own mutex and rwsem: with one thread per CPU, which mostly spin,
+    and with three, which sleep. The figures are hand-overs between writers, per 1,000, that cross
+    nodes."""
     near, some = (0, 49), (0, 299)
     stocks = {near: (400, 1000), some: (300, 1000)}
     spinning, sleeping = ("try=0 nest=0 signal=0 hold=32 pause=2 " + more for more in ("stay=0 threads=16", "threads=48"))
@@ -358,15 +371,16 @@ def counts_guests():
 
 
 def switched_guests():
-    """Those whose spin lock is switched while they run: CPUs that take turns, since others meet code while it is patched."""
+    """Guests whose spin lock is changed while they run. Their CPUs take turns, since CPUs in
+    parallel would meet code while it is patched."""
     cases = [Case(f"native count=1000 {settings}", within("switches", 40, 40), "beside switches 8")
              for settings in ("", ALWAYS)]
     return [Guest("switched", 8, 4, "single", cases)]
 
 
 def checked_guests():
-    """Those of the kernel that checks how its locks are used. Without the test of ww_mutex: it holds more of them at once than
-    lockdep of 6.1 counts, which complains under stock, too."""
+    """Guests of the kernel with lockdep. Without the test of ww_mutex, which holds more of them
+    than lockdep of 6.1 can count, and fails under stock locks too."""
     lockdep = Case("lockdep", says("debug_locks: 1"), "lockdep", "")
     cases = [Case("native:mutex count=100 threads=16", INTERRUPTED), Case("native:rwsem count=100 threads=16", SHARED),
              locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20),
@@ -375,12 +389,12 @@ def checked_guests():
             for name, chosen in ALL.items()]
 
 
-# Of the object tree: what has the kernel's own locks.
+# Objects of the kernel's locks in the object tree.
 LOCK_OBJECTS = [f"{own.PLACE}/{name}.o" for name in ("qspinlock", "mutex", "rwsem")]
 
 
 def racing(result):
-    """Of the pairs of functions that raced in a run those of which one is ours, the torture's or the locks'."""
+    """The pairs of racing functions of a run that involve the torture's or the locks' code."""
     objects = [own.configuration("kcsan")[1] / name for name in LOCK_OBJECTS] + sorted((BUILD / "module").rglob("*.o"))
     ours = {line.split()[2] for line in output(["nm", "-A", *objects]).splitlines() if re.search(r" [tT] ", line)}
     pairs = re.search(r"\braces=(\S*)", result.text)
@@ -397,7 +411,7 @@ def races(result):
 
 
 def kcsan_guests(names):
-    """Those of the kernel that looks for data races. It sees those of a lock that lets two in."""
+    """Guests of the kernel that detects data races. It must report the races of a broken lock."""
     own_locks = [Case("native count=2000", does_not_race, "races"),
                  Case("native:mutex count=1000 threads=12", does_not_race, "races"),
                  Case("native:rwsem count=1000 threads=12", does_not_race, "races")]
@@ -413,7 +427,8 @@ def kcsan_guests(names):
 
 
 def order_cases(cpus):
-    """Locks that are always contended. A waiter is passed by those before it, and by as many more as it comes late."""
+    """Locks under permanent contention. A waiter is passed by its predecessors, and by as many more
+    as it arrives late."""
     queue = 2 * cpus
     return [
         Case(f"mcs count=500 {ALWAYS}", FIRST_COME),
@@ -424,17 +439,18 @@ def order_cases(cpus):
         Case(f"mcs count=200 {ALWAYS}", within("most_passed", 1, queue)),
         Case(f"ticket count=200 {ALWAYS}", within("most_passed", 1, queue)),
         Case(f"clh count=200 {ALWAYS}", within("most_passed", 1, queue)),
-        # These pass waiters, and stop where they are told to: so much that the next two say something.
+        # NUMA-aware locks pass waiters up to their bound: enough for the next two rows to differ.
         Case(f"cna count=300 {ALWAYS} reduction=0", within("most_passed", 4 * queue, 10**9)),
         Case(f"cna count=300 {ALWAYS} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)),
         Case(f"shfl_spin count=300 {ALWAYS} batch=20", within("most_passed", 1, 20 + queue)),
-        # Of sleepers: patience=0 closes the lock to newcomers, so that what passes a waiter are those before it and its batch.
+        # Sleeping locks with patience=0, which is closed to newcomers: predecessors and the batch
+        # pass.
         Case(f"park:shfl_mutex count=200 {ALWAYS} stay=0", within("most_passed", 4 * queue, 10**9)),
         Case(f"park:shfl_mutex count=200 {ALWAYS} stay=0 patience=0 batch=20", within("most_passed", 1, 20 + 2 * queue)),
     ]
 
 
-# ---- What is needed for it ----
+# ---- Prerequisites ----
 
 
 def output(command, **more):
@@ -459,7 +475,7 @@ def release():
 
 
 def kernel_image(name):
-    """The kernel of release @name, out of Debian's package, which is downloaded once and not installed."""
+    """The kernel @name, from Debian's package, which is downloaded once and not installed."""
     image = BUILD / "images" / f"vmlinuz-{name}"
     if image.exists():
         return image
@@ -481,7 +497,8 @@ def kernel_image(name):
 
 
 def stage():
-    """The sources, copied, since Kbuild puts its objects beside them; and without those of another kernel, which look up to date."""
+    """Copies the sources, since Kbuild writes objects beside them. Removes objects of another
+    kernel, which would look up to date."""
     shutil.rmtree(BUILD / "module", ignore_errors=True)
     for part in "core", "kernel", "world/kernel":
         shutil.copytree(ROOT / part, BUILD / "module" / part)
@@ -489,7 +506,8 @@ def stage():
 
 
 def build_module(tree):
-    """Builds the module for the kernel of @tree. Returns it, the same from whatever folder, and what the compiler and sparse had to say."""
+    """Builds the module for the kernel of @tree, with the same bytes from any folder. Returns it,
+    and the warnings of the compiler and sparse."""
     folder = stage()
     make = ["make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count()}", f"KCFLAGS=-ffile-prefix-map={folder.parent}=."]
     made = subprocess.run(make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
@@ -502,14 +520,14 @@ def build_module(tree):
 
 
 def locks():
-    """The locks that the module should have: those of core/locks.def but for those that must sleep."""
+    """The locks that the module must have: all of core/locks.def that need not sleep."""
     names = re.findall(r"^LOCK\((\w+),", (ROOT / "core/locks.def").read_text(), re.MULTILINE)
     sleep = re.findall(r"^#define SLEEPS_(\w+)", (HERE / "spin.c").read_text(), re.MULTILINE)
     return [name for name in names if name not in sleep]
 
 
 def build_stress():
-    """Builds the guests' one program."""
+    """Builds the guests' only program."""
     program = BUILD / "stress"
     BUILD.mkdir(parents=True, exist_ok=True)
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o", program, STRESS],
@@ -518,7 +536,8 @@ def build_stress():
 
 
 def initramfs(guest, parts):
-    """An initial file system of busybox, the @parts, which are modules and programs, and what the guest is to run."""
+    """The initial file system: busybox, the modules and programs in @parts, and the guest's
+    commands."""
     folder = BUILD / f"guest-{guest.name}"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "bin").mkdir(parents=True)
@@ -527,7 +546,7 @@ def initramfs(guest, parts):
         shutil.copy(part, folder)
     shutil.copy(HERE / "guest/init", folder / "init")
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
-    # The same parts make the same archive: no times, no numbers of the host's.
+    # The same parts make the same archive: no time stamps or inode numbers of the host.
     paths = sorted(folder.rglob("*"))
     for path in paths:
         os.utime(path, (0, 0))
@@ -543,10 +562,12 @@ def initramfs(guest, parts):
 
 
 def qemu(guest, image, archive):
-    """The command: CPUs and 1 GiB spread evenly over the nodes. The hypervisor's flag is hidden, so that the kernel takes its
-    own locks as on a real machine. Then no_timer_check must be told: the kernel panics at boot where a busy host's timer is
-    late. nohz=off: else it patches its timers' code while they run, and a QEMU whose CPUs run at the same time has shown one of
-    them the breakpoint of such a patch after that was over (7.2.22, an unhandled int3)."""
+    """QEMU's command: CPUs and 1 GiB, spread evenly over the nodes. The hypervisor flag is hidden,
+    so that the kernel uses its own locks as on a real machine. That requires no_timer_check: the
+    kernel panics at boot if a busy host delays the timer. nohz=off avoids patching of timer code
+    while it runs: a QEMU with parallel CPUs showed one of them the breakpoint of a patch that was
+    over (7.2.22, an unhandled int3).
+    """
     each, memory = guest.cpus // guest.nodes, 1024 // guest.nodes
     command = ["qemu-system-x86_64", "-accel", f"tcg,thread={guest.thread}", "-cpu", "max,hypervisor=off",
                "-smp", f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1", "-m", "1024M"]
@@ -563,13 +584,14 @@ def qemu(guest, image, archive):
                       "softlockup_panic=1 rcupdate.rcu_cpu_stall_suppress=1 " +
                       ("nohz=off " if guest.thread == "multi" else "") +
                       ("poundlock.events " if guest.counts else "") +
-                      # What is seen to race is reported once in a while, and not to the console, which is slow.
+                      # Race reports are rate-limited and kept off the console, which is slow.
                       ("kcsan.early_enable=1 kcsan.skip_watch=500 loglevel=1 log_buf_len=4M " if guest.raced else "") +
                       " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 
 def run_guest(guest, image, archive, emulator=None):
-    """The console's lines, and what is wrong with how the guest ended, if anything. @emulator: the one for exact counts."""
+    """The console's lines, and a complaint if the guest did not end well. @emulator: for exact
+    counts."""
     log, command = BUILD / f"{guest.name}.log", qemu(guest, image, archive)
     if emulator:
         plugin = exact.build_plugin(BUILD / "transfers.so")
@@ -587,7 +609,7 @@ def run_guest(guest, image, archive, emulator=None):
 
 
 class Count:
-    """What passed and failed so far, and how long each part took."""
+    """Counts of passed and failed cases, and the duration of each part."""
 
     def __init__(self):
         self.passed = self.failed = 0
@@ -642,7 +664,7 @@ def judge_guest(guest, lines, wrong, count):
 
 
 def checked_module(image, tree, count):
-    """The module for the kernel of @image, whose build without a warning is a case."""
+    """The module for the kernel of @image. A build without warnings is a case."""
     with count.part(f"module for {image.name}"):
         module, said = build_module(tree)
     count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
@@ -650,7 +672,7 @@ def checked_module(image, tree, count):
 
 
 def run_guests(chosen, image, tree, parts, count):
-    """Builds the module for the kernel of @tree, and runs and judges the guests with it and the other @parts."""
+    """Builds the module for the kernel of @tree, then runs and checks the guests, with @parts."""
     module = checked_module(image, tree, count)
     for guest in chosen:
         with count.part(guest.name):
@@ -664,7 +686,8 @@ def built_kernel(variant, count):
 
 
 def run_exact(guests_of_it, image, tree, accept, count):
-    """Runs them with QEMU 10, and compares what was counted with what is recorded, or, if nothing is, with a second run."""
+    """Runs @guests with QEMU 10 and compares counts with the recorded ones, or else with a second
+    run."""
     try:
         emulator = exact.Qemu(BUILD / "qemu")
     except exact.Failure as failure:

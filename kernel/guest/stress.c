@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Stresses the kernel's file system and memory management by many threads of one process, and checks what came of it:
+ * Stresses the kernel's file system and memory management by many threads of one process, and
+ * checks the results:
  *
  *	stress TEST THREADS COUNT
  *
- * Fixed work: each thread does COUNT rounds of TEST in the working directory, which is to be empty, and is when it ends. It
- * ends in success if every file and every byte is as it should be, else says in one line what is not. After FxMark's MWCM,
- * MWRM, MRDM and MWRL, and will-it-scale's lock1, lock2, open1, open2, mmap1 and page_fault1.
+ * Each thread runs COUNT rounds of TEST in the working directory, which must be empty and is empty
+ * again at the end. Succeeds if every file and byte is as expected, else prints one line. Modelled
+ * on FxMark's MWCM, MWRM, MRDM and MWRL, and on will-it-scale's lock1, lock2, open1, open2, mmap1
+ * and page_fault1.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -73,7 +75,7 @@ static struct path folder_of(long thread)
 	return path;
 }
 
-/* A new file whose content is @number. */
+/* Creates a file with the content @number. */
 static void create(struct path path, long number)
 {
 	int file = open(path.text, O_CREAT | O_EXCL | O_RDWR, 0600);
@@ -105,7 +107,7 @@ static void discard(struct path path)
 	check(!unlink(path.text), "unlink", path.text);
 }
 
-/* How many files of @folder there are whose names begin with @kind. */
+/* The number of files in @folder whose names begin with @kind. */
 static long files_in(const char *folder, const char *kind)
 {
 	DIR *directory = opendir(folder);
@@ -127,7 +129,7 @@ static void expect_files(const char *folder, const char *kind, long files)
 		die("%s has %ld files %s*, not %ld", folder, seen, kind, files);
 }
 
-/* ---- The tests: what each thread does, and what comes before and after all of them ---- */
+/* ---- The tests: each thread's rounds, and the steps before and after them ---- */
 
 static void nothing(void)
 {
@@ -165,7 +167,7 @@ static void check_own(void)
 	}
 }
 
-/* From its own folder to the shared one and on, over the next thread's, back. */
+/* From the thread's folder to the shared one, then through the next thread's and back. */
 static void rename_across(long me)
 {
 	struct path home = path_of(folder_of(me).text, "f", me, 0), shared = path_of("shared", "f", me, 0);
@@ -196,7 +198,10 @@ static void create_staying(void)
 		create(path_of("shared", "stays", i, 0), i);
 }
 
-/* Every other thread reads the folder, the others make files there and delete them: those that stay are always seen. */
+/*
+ * Odd threads read the folder while even ones create and delete files there: files that nobody
+ * deletes must be seen every time.
+ */
 static void read_shared(long me)
 {
 	for (long i = 0; i < count; i++) {
@@ -218,7 +223,7 @@ static void check_staying(void)
 	}
 }
 
-/* Takes or releases the lock of a file, as the open file, not as the process. */
+/* Takes or releases the lock of a file, in the name of the open file, not of the process. */
 static void lock_file(int file, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_len = 4};
@@ -250,7 +255,7 @@ static void check_counter(void)
 	discard(path_of("shared", "f", 0, 0));
 }
 
-/* The number in the file is added to under its lock. */
+/* Increments the number in the file under the file's lock. */
 static void lock_shared(long me)
 {
 	int file = open(path_of("shared", "f", 0, 0).text, O_RDWR);
@@ -282,7 +287,7 @@ static void open_shared(long me)
 
 #define MAPPED 8
 
-/* Maps memory, which is zero, writes to each page, and unmaps it. */
+/* Maps memory, checks that it is zero, writes to each page, and unmaps it. */
 static void map_and_unmap(long me)
 {
 	for (long i = 0; i < count; i++) {
@@ -316,7 +321,10 @@ static void unmap_region(void)
 	check(!munmap(region, threads * MAPPED * PAGE), "munmap", "the region");
 }
 
-/* Touches its pages of the one region, then gives them back. Every other time their protection changes in between. */
+/*
+ * Touches its pages of the common region, then discards them. Changes their protection in between
+ * in every other round.
+ */
 static void fault(long me)
 {
 	char *mine = region + me * MAPPED * PAGE;
@@ -335,7 +343,7 @@ static void fault(long me)
 	}
 }
 
-/* Children that share its memory until they write to it. */
+/* Children that share memory copy-on-write. */
 static void fork_and_wait(long me)
 {
 	for (long i = 0; i < count; i++) {

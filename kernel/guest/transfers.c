@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A plugin of QEMU (10, one thread for all CPUs) that counts how often a cache line goes from one CPU to another while these are in
- * the calls of a lock, as caches that never evict and keep lines modified, shared or invalid (MSI) would move it:
+ * A QEMU plugin (QEMU 10, one thread for all CPUs) that counts cache-line transfers between CPUs
+ * inside a lock's calls. The model is MSI: caches never evict, and hold lines modified, shared or
+ * invalid. These are transfers:
  *
- *   a read of a line that this CPU has no valid copy of, and another one has
- *   a write to a line that another CPU has a valid copy of, or wrote last
+ *   a read of a line without a valid copy on this CPU, of which another CPU has one
+ *   a write to a line of which another CPU has a valid copy, or which it wrote last
  *
- * is a transfer; a remote one if no CPU of the own node had it. Only accesses between the module's marks count (kernel/torture.c),
- * so that what a critical section touches does not; what lines are where is followed all the time that a run lasts.
+ * A transfer is remote if no CPU of the same node had the line. Only accesses between the module's
+ * marks count (kernel/torture.c), so those of critical sections do not; the lines' places are
+ * followed during the whole run.
  *
- *   transfers.so,each=8   8 CPUs a node, one node after the other. At most 64 CPUs
+ *   transfers.so,each=8   8 CPUs per node, node by node; at most 64 CPUs
  *
- * At the end of each run there is one line on stderr, whatever the console has begun: `transfers: runs=N enters=N local=N remote=N`.
+ * At the end of each run it prints a line on stderr, also in the middle of a line of the console:
+ * `transfers: runs=N enters=N local=N remote=N`.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- QEMU's side: Debian has no header of it. Version 4 of its plugins' interface ---- */
+/* ---- QEMU's plugin interface, version 4: Debian ships no header for it ---- */
 
 #define API 4
 
@@ -50,11 +53,11 @@ void qemu_plugin_register_vcpu_mem_cb(struct instruction *instruction,
 				      int which, void *argument);
 
 /*
- * Where one thread runs all CPUs, QEMU hands a callback the number of the CPU that the code was translated for, whichever
- * runs it: so it is asked itself.
+ * With one thread for all CPUs, QEMU passes a callback the CPU for which the code was translated,
+ * not the one that runs it. So the plugin asks for the current CPU.
  */
 extern __thread void *current_cpu;
-int gdb_get_cpu_index(void *cpu); /* from 1 */
+int gdb_get_cpu_index(void *cpu); /* counts from 1 */
 
 static unsigned int this_cpu(void)
 {
@@ -65,18 +68,18 @@ static unsigned int this_cpu(void)
 
 #define LINE_BITS 6
 #define MAX_CPUS 64u
-#define LINES (1u << 26) /* of 4 GiB of physical addresses; touched where used */
+#define LINES (1u << 26) /* for 4 GiB of physical addresses; pages are touched on first use */
 
 struct line {
-	uint64_t valid; /* which CPUs have a copy */
-	uint32_t run;   /* in which this was noted */
+	uint64_t valid; /* the CPUs with a copy */
+	uint32_t run;   /* the run in which this was recorded */
 };
 
 static struct line *lines;
 static unsigned int each = 1; /* CPUs of a node */
 static uint32_t runs;
 static bool running;
-static bool inside[MAX_CPUS]; /* between marks of a lock's call */
+static bool inside[MAX_CPUS]; /* between the marks of a lock's call */
 static uint64_t enters, local, remote;
 
 static uint64_t node_of(unsigned int cpu)
@@ -123,7 +126,7 @@ static void on_access(unsigned int wrong, access_info info, uint64_t address, vo
 	}
 }
 
-/* ---- Marks: no-operations of 8 bytes, whose last tells what they mean ---- */
+/* ---- Marks: no-operations of 8 bytes; the last byte identifies the mark ---- */
 
 static const unsigned char mark[7] = {0x0f, 0x1f, 0x84, 0x00, 'P', 'L', 'K'};
 enum { RUN = 'R', DONE = 'D', ENTER = 'E', LEAVE = 'L' };
@@ -161,7 +164,7 @@ static void on_translated(plugin_id id, struct block *block)
 	(void)id;
 	for (i = 0; i < n; i++) {
 		instruction = qemu_plugin_tb_get_insn(block, i);
-		/* The kernel's half of the addresses alone. */
+		/* Only the kernel's half of the address space. */
 		if (!(qemu_plugin_insn_vaddr(instruction) >> 63))
 			continue;
 		if (qemu_plugin_insn_size(instruction) == sizeof(bytes) &&
@@ -173,7 +176,7 @@ static void on_translated(plugin_id id, struct block *block)
 	}
 }
 
-/* ---- Its entry ---- */
+/* ---- Entry point ---- */
 
 EXPORTED int qemu_plugin_version = API;
 EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv);
