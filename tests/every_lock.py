@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""That every lock of core/locks.def has all that a lock must have: a page, counted atomics, a place in README.md, clients of
+"""That every lock of core/locks.def has all that a lock must have: a page, counted atomics, a place in docs/locks.md, clients of
 the model checker, stress tests plain and with yields, and the real programs; one without readers clients in C11, too; and that nothing of it is of a
 lock that is none. The build folder, whose tests are looked at, is the argument. --self-test: that a lack is seen.
 """
@@ -44,7 +44,7 @@ def places(build):
     pages = (ROOT / "docs/locks").glob("*.md")
     yield "a page in docs/locks/", {page.stem for page in pages if page.read_text().startswith(f"# {page.stem}:")}
     yield "counted atomics in lib/atomics.def", names(r"^(?:RW_)?ATOMICS\((\w+),", text("lib/atomics.def"))
-    yield "a place in README.md", names(r"\(docs/locks/(\w+)\.md\)", text("README.md"))
+    yield "a place in docs/locks.md", names(r"\(locks/(\w+)\.md\)", text("docs/locks.md"))
     yield "clients in tests/check/expected.txt", names(r"^(\w+)/", text("tests/check/expected.txt")) - {"litmus", "records", "seeded"}
     yield "a stress test", names(r"^stress\.(\w+)\.", tests)
     yield "a stress test with yields", names(r"^stress-yields\.(\w+)\.", tests)
