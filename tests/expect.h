@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What all C and C++ tests check with: a test says on stderr, in one line, what did not hold and where, and aborts. One
- * that hangs is ended by limit(), which says which part of the test it was in.
+ * Checks for all C and C++ tests: a failing check prints one line on stderr, with the condition and
+ * its place, and aborts. limit() ends a test that hangs, and names the part of the test it was in.
  */
 #ifndef POUNDLOCK_TESTS_EXPECT_H
 #define POUNDLOCK_TESTS_EXPECT_H
@@ -22,7 +22,7 @@
 		}                                                                     \
 	} while (0)
 
-/* The part of the test that runs now. */
+/* The current part of the test. */
 static const char *volatile expect_part = "?";
 
 static void expect_alarm(int signal)
@@ -34,12 +34,12 @@ static void expect_alarm(int signal)
 }
 
 /*
- * Seconds after which a part of a test counts as hung: many times what the longest takes, so that a busy machine only takes
- * longer, and less than CTest's own 1,500.
+ * Seconds until a part of a test counts as hung: many times the duration of the longest part, so
+ * that a busy machine only takes longer, and less than CTest's own 1,500.
  */
 #define HANG_SECONDS 1200
 
-/* Ends the process as failed unless the test ends, or calls this again, within HANG_SECONDS. */
+/* Fails the process unless it ends, or calls this again, within HANG_SECONDS. */
 static inline void limit(void)
 {
 	signal(SIGALRM, expect_alarm);

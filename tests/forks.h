@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The ways to fork: handlers of pthread_atfork() are called by fork() alone.
- */
+/* The ways to fork. Only fork() calls the handlers of pthread_atfork(). */
 #ifndef POUNDLOCK_TESTS_FORKS_H
 #define POUNDLOCK_TESTS_FORKS_H
 
@@ -19,7 +17,7 @@ static inline pid_t fork_by(int way)
 	return way == FORK ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 }
 
-/* Waits for the end of @child, which must be a success. */
+/* Waits for the end of @child, which must succeed. */
 static inline void reap(pid_t child)
 {
 	int status;

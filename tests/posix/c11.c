@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* C11 mutexes and condition variables, and that they exclude each other across threads of either interface. */
+/* C11 mutexes and condition variables exclude threads of both interfaces, C11's and POSIX's. */
 #include <threads.h>
 
 #include "posix.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A wait is a cancellation point: of either type, pending or to come, with or without a deadline. The mutex is the
- * waiter's again when its clean-up handlers run, and a signal that a cancelled waiter has consumed goes to another one.
+ * A wait is a cancellation point: for both cancellation types, for pending and later requests, with
+ * and without a deadline. The waiter holds the mutex again when its clean-up handlers run. A signal
+ * that a cancelled waiter consumed goes to another waiter.
  */
 #include "posix.h"
 
@@ -64,7 +65,10 @@ static void cancel(struct way way)
 
 	if (!way.pending) {
 		until_is(&mutex, &waiting, 1);
-		/* POSIX has no wait that may be cancelled asynchronously before it sleeps: glibc's may lose the mutex. */
+		/*
+		 * POSIX has no wait that allows asynchronous cancellation before it sleeps: glibc's
+		 * may lose the mutex then.
+		 */
 		until_asleep(way.waiter);
 		EXPECT_OK(pthread_cancel(thread));
 	}
@@ -82,7 +86,7 @@ static void cancel(struct way way)
 	EXPECT_OK(pthread_mutex_unlock(&mutex));
 }
 
-/* ---- Signals race with cancellation: of two waiters and one signal either gets it, or the cancelled one passes it on ---- */
+/* ---- Signals race with cancellation: one signal wakes one of two waiters, or is passed on ---- */
 
 static unsigned tokens;
 static bool taken[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A wait that is cancelled unwinds through C++: destructors run, with the mutex held, and the exception can be caught and
- * thrown on. And the standard library's own mutexes and condition variables work.
+ * A cancelled wait unwinds through C++: destructors run with the mutex held, and the exception can
+ * be caught and rethrown. The standard library's mutexes and condition variables work.
  */
 #include <chrono>
 #include <condition_variable>

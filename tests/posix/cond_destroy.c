@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A condition variable is destroyed, and its memory unmapped, as soon as the threads that wait for it have been woken:
- * at once after the broadcast, while they may not have run yet; and by a waiter, at once after it was signalled. In a
- * forked child, too.
+ * A condition variable is destroyed and unmapped as soon as its waiters have been woken: directly
+ * after a broadcast, before they may have run; and by a waiter directly after a signal. Also in a
+ * forked child.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -42,7 +42,10 @@ static void *wait_until_ready(void *argument)
 	(void)argument;
 	EXPECT_OK(pthread_mutex_lock(&mutex));
 	number = waiting++;
-	/* Woken by the broadcast after which the memory goes: no second look at the condition variable. */
+	/*
+	 * The broadcast that wakes it precedes unmapping: it must not read the condition variable
+	 * again.
+	 */
 	while (!ready)
 		EXPECT_OK(number % 2 ? pthread_cond_wait(cond, &mutex) : pthread_cond_timedwait(cond, &mutex, &at));
 	EXPECT_OK(pthread_mutex_unlock(&mutex));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* No signal and no broadcast is lost: to one of several waiters, to many, from outside of the mutex, amid signals. */
+/*
+ * No signal and no broadcast is lost: to one of several waiters, to many, without holding the
+ * mutex, and while signals interrupt the waiters.
+ */
 #include <signal.h>
 
 #include "posix.h"
@@ -50,7 +53,7 @@ static void wake_waiters(unsigned threads, int (*wake)(pthread_cond_t *cond), un
 	free(thread);
 }
 
-/* ---- Producers and consumers over a short ring ---- */
+/* ---- Producers and consumers of a short ring buffer ---- */
 
 #define RING 4
 #define WORKERS 8
@@ -103,7 +106,7 @@ static void ring(void)
 	EXPECT(consumed == WORKERS * ITEMS, "%lu", consumed);
 }
 
-/* ---- Two that take turns: each is signalled while it is about to fall asleep ---- */
+/* ---- Two threads that take turns: each is signalled while it falls asleep ---- */
 
 #define TURNS 20000
 
@@ -135,7 +138,7 @@ static void ping_pong(void)
 		finish(threads[i]);
 }
 
-/* ---- A waiter that is interrupted goes on waiting, without EINTR and with errno as it was ---- */
+/* ---- An interrupted waiter continues to wait, without EINTR and with errno unchanged ---- */
 
 static void on_signal(int number)
 {
@@ -178,11 +181,13 @@ static void interrupted(void)
 		finish(threads[i]);
 }
 
-/* ---- Many who give from outside of the mutex and many who take, while signals move sleepers to the queue's end ---- */
+/*
+ * ---- Givers without the mutex, and takers whom signals move to the end of the futex's queue ----
+ */
 
 #define GIVERS 4
 #define TAKERS 6
-#define GIFTS 3000 /* of each giver: a multiple of TAKERS */
+#define GIFTS 3000 /* by each giver: a multiple of TAKERS */
 
 static atomic_bool given;
 
@@ -229,7 +234,7 @@ static void from_outside(void)
 	pesterer = start(pester, takers);
 	for (size_t i = 0; i < GIVERS; i++)
 		finish(givers[i]);
-	/* A taker that has ended is joined only once nobody sends it signals any more. */
+	/* An ended taker is joined only after the last signal was sent to it. */
 	until_is(&mutex, &tokens, 0);
 	atomic_store(&given, true);
 	finish(pesterer);

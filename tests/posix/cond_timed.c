@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Deadlines of condition variables on both clocks, by attribute and by pthread_cond_clockwait; what a wait does to each
- * type of mutex; and the error codes.
+ * Deadlines of condition variables on both clocks, by attribute and by pthread_cond_clockwait();
+ * the effect of a wait on each type of mutex; and the error codes.
  */
 #include "posix.h"
 
-/* The mutex, error-checking, is the caller's: only then is unlocking it right. */
+/* Checks that the caller holds the error-checking mutex: only then does unlocking it succeed. */
 static void expect_mine(pthread_mutex_t *mutex)
 {
 	EXPECT_OK(pthread_mutex_unlock(mutex));
 	EXPECT_OK(pthread_mutex_lock(mutex));
 }
 
-/* Waits with @clock, which is @cond's own if @by_attribute. */
+/* Waits with @clock, set as @cond's own clock if @by_attribute. */
 static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, bool by_attribute,
 		      const struct timespec *at)
 {
@@ -74,7 +74,10 @@ static void errors(pthread_mutex_t *mutex)
 	EXPECT_OK(pthread_mutex_lock(mutex));
 }
 
-/* While one thread waits another one can lock the mutex, and the deadline, once it has passed, waits for that one to unlock. */
+/*
+ * During a wait, another thread can lock the mutex; after the deadline the waiter waits for that
+ * thread to unlock it.
+ */
 struct meeting {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A waiter that was signalled and does not run yet, since a signal's handler keeps it, takes no signal from those who come
- * after it. Not natively: glibc's pthread_cond_signal waits for such a waiter before it wakes later ones.
+ * A signalled waiter that does not run yet, since a signal handler keeps it, consumes no signal
+ * that is meant for later waiters. Skipped natively: glibc's pthread_cond_signal() waits for such a
+ * waiter before it wakes later ones.
  */
 #include <signal.h>
 
@@ -14,7 +15,7 @@ static unsigned waiting, wanted;
 
 #define LATER 40
 
-/* Its own turn alone lets it out. */
+/* Leaves only when its own turn comes. */
 static void *wait_for_turn(void *argument)
 {
 	unsigned turn = (unsigned)(uintptr_t)argument;
@@ -53,7 +54,7 @@ int main(void)
 		later = start(wait_for_turn, (void *)turn);
 		until_is(&mutex, &waiting, 2);
 		if (turn % 2)
-			sleep_ms(1); /* so that it is asleep, half of the times */
+			sleep_ms(1); /* so that it is asleep in half of the rounds */
 		let_out((unsigned)turn);
 		finish(later);
 	}

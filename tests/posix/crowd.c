@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Many: 1,000 threads that one broadcast wakes, and 100,000 threads over the life of a process, each of which waits for
- * a lock, without growth.
+ * Large numbers: one broadcast wakes 1,000 threads; and 100,000 threads in the life of a process,
+ * each of which waits for a lock, do not make it grow.
  */
 #include <stdio.h>
 
@@ -75,7 +75,7 @@ static void come_and_go(unsigned threads)
 	}
 }
 
-/* Of this process's address space, in pages. */
+/* The size of this process's address space, in pages. */
 static unsigned long size(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Locks work before any constructor has run, in constructors, after main, in destructors of thread-local data, and in
- * threads that were started before any constructor.
+ * Locks work before any constructor has run, in constructors, after main, in destructors of thread-
+ * local data, and in threads that were started before any constructor.
  */
 #include "posix.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the preload library makes of its environment: argv[1] is the library, argv[2...] are the names of all locks. A
- * child of this program runs under it and prints the environment that it would pass on.
+ * How the preload library reacts to environment variables. argv[1] is the library, argv[2...] are
+ * the names of all locks. A child of this program runs under the library and prints the environment
+ * that it would pass on.
  */
 #include <sys/wait.h>
 
@@ -68,7 +69,7 @@ static void expect_lines(const struct run *run, unsigned lines)
 	EXPECT(!strstr(run->output, "poundlock: "), "on stdout: %s", run->output);
 }
 
-/* One line about the variable, and one that says which lock is active. */
+/* Expects one line about the variable and one that names the active lock. */
 static void expect_refused(struct run run, const char *about)
 {
 	expect_lines(&run, 2);
@@ -99,7 +100,7 @@ static void locks(char **names)
 	}
 }
 
-/* The line that says which lock is active names the readers-writer lock, too. */
+/* The line that names the active lock names the readers-writer lock too. */
 static void expect_rwlock(struct run run, const char *lock)
 {
 	char expected[128];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A process that becomes another program, by exec and by posix_spawn, after fork and after vfork, while its threads hold
- * locks and wait for them: the new program begins with locks of its own, and the old one's parent goes on.
+ * A process becomes another program, by exec and by posix_spawn, after fork and after vfork, while
+ * its threads hold locks and wait for them: the new program starts with locks of its own, and the
+ * parent continues.
  */
 #include <spawn.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static void *wait_for_stop(void *argument)
 	return argument;
 }
 
-/* What the new program does: it uses its locks in two threads. */
+/* The new program: uses its locks in two threads. */
 static int be_new(void)
 {
 	pthread_t thread = start(contend, NULL);
@@ -77,7 +78,7 @@ static pid_t by_fork(void)
 	return child;
 }
 
-/* The child borrows this thread, and all locks, until it is another program. */
+/* The child borrows this thread and all locks until it becomes another program. */
 static pid_t by_vfork(void)
 {
 	pid_t child = vfork();
@@ -108,7 +109,7 @@ static void each_way(void)
 	}
 }
 
-/* The whole process becomes the new program, with its threads amid their locks. */
+/* The whole process becomes the new program while its threads use locks. */
 static void become_new_in_child(void)
 {
 	pid_t child = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * No memory is left when threads wait for locks for the first time: they wait all the same. Timed waits and condition
- * variables, too.
+ * No memory is left when threads wait for locks for the first time: they wait nevertheless. Also
+ * for timed waits and condition variables.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -29,14 +29,15 @@ static void *wait_without_memory(void *argument)
 		sched_yield(); /* so that the others wait */
 		EXPECT_OK(pthread_cond_signal(&cond));
 		if (i % 100 == 0)
-			(void)pthread_cond_timedwait(&cond, &mutex, &past); /* or the signal of another thread */
+			/* Or the signal of another thread. */
+			(void)pthread_cond_timedwait(&cond, &mutex, &past);
 		EXPECT_OK(pthread_mutex_unlock(&mutex));
 		write_and_read(&rwlock, &written);
 	}
 	return argument;
 }
 
-/* From now on nothing can be mapped. */
+/* From here on, nothing can be mapped. */
 static void exhaust(void)
 {
 	struct rlimit limit;

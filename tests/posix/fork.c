@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * fork while other threads hold and wait, with handlers that lock around it: the child can use every lock that the
- * forking thread held, with its new threads; and the parent goes on. Handlers of libraries that were initialised before
- * everything else come first.
+ * fork() while other threads hold locks and wait, with atfork handlers that lock: the child can use
+ * every lock that the forking thread held, with new threads of its own, and the parent continues.
+ * Includes handlers of libraries that were initialised before everything else.
  */
 #include "forks.h"
 #include "posix.h"
@@ -17,7 +17,7 @@ static atomic_bool stop;
 static unsigned long counted, waits;
 static bool ready;
 
-/* ---- Handlers, the first one from before any constructor and any lock ---- */
+/* ---- Handlers: the first from before any constructor and any lock ---- */
 
 static void lock_first(void)
 {
@@ -53,8 +53,8 @@ static void unlock_both(void)
 }
 
 /*
- * Natively a recursive mutex cannot be unlocked in the child, where its owner has another thread id: it is made anew, as
- * programs do.
+ * Natively a recursive mutex cannot be unlocked in the child, where its owner has another thread
+ * id: it is re-initialised, as programs do.
  */
 static void unlock_in_child(void)
 {
@@ -64,7 +64,7 @@ static void unlock_in_child(void)
 	EXPECT_OK(pthread_mutex_unlock(&mutex));
 }
 
-/* ---- What the other threads do meanwhile ---- */
+/* ---- The other threads ---- */
 
 static void *contend(void *argument)
 {
@@ -137,8 +137,8 @@ static void in_child(void)
 	pthread_t threads[3], waiter;
 
 	counted = waits = 0;
-	EXPECT_OK(
-		pthread_cond_init(&cond, NULL)); /* natively the parent's waiters would keep it from being destroyed */
+	/* Natively the parent's waiters would prevent its destruction. */
+	EXPECT_OK(pthread_cond_init(&cond, NULL));
 	waiter = start(wait_for_ready, NULL);
 	for (size_t i = 0; i < 3; i++)
 		threads[i] = start(count_up, NULL);
@@ -155,7 +155,7 @@ static void in_child(void)
 	_exit(0);
 }
 
-/* Without handlers the child may use what the forking thread held, and what nobody held. */
+/* Without handlers, the child may use free locks and those that the forking thread held. */
 static void holding(void)
 {
 	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;

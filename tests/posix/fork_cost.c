@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * fork_cost [LIBRARY]: the page faults of a child that ends at once, which are what the library adds to a fork: with
- * LIBRARY preloaded at most MORE than without it. The program calls itself both ways.
+ * fork_cost [LIBRARY]: the page faults of a child that exits at once measure the library's cost for
+ * a fork: with LIBRARY preloaded, at most MORE than without it. The program calls itself both ways.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,13 @@
 #include "posix.h"
 
 #define CHILDREN 50
-/* The handler's code, and what it calls getpid() by; its note in a fresh page; the library's symbols for _exit(). */
+/*
+ * The handler's code, and the code of getpid(); its note on a wiped page; the library's symbol
+ * lookup for _exit().
+ */
 #define MORE 6
 
-/* The least of the children: others may have lost a page to the kernel. */
+/* The minimum over the children: the kernel may have reclaimed a page of the others. */
 static int print_faults(void)
 {
 	struct rusage before, after;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What becomes of a mutex that is held while the process forks, in each way to fork: other threads wait for it, another
- * thread holds it, the child makes it anew or unmaps it, a vfork child takes it.
+ * A mutex that is held while the process forks, in each way to fork: other threads wait for it,
+ * another thread holds it, the child re-initialises or unmaps it, or a vfork child takes it.
  */
 #include <sys/mman.h>
 
@@ -49,7 +49,7 @@ static void contend_together(void)
 	EXPECT(counted == CONTENDERS * ROUNDS, "%lu", counted);
 }
 
-/* Threads that wait for the mutex, which is held; or will in a moment, where the machine is busy. */
+/* Threads that wait for the held mutex, or will within a moment on a busy machine. */
 static void start_waiters(pthread_t *threads)
 {
 	atomic_store(&about_to_wait, 0);
@@ -68,7 +68,7 @@ static void release_to(pthread_t *threads)
 		finish(threads[i]);
 }
 
-/* ---- Waiters that the child does not have ---- */
+/* ---- Waiters that do not exist in the child ---- */
 
 static void waiters_left_behind(int way)
 {
@@ -89,7 +89,7 @@ static void waiters_left_behind(int way)
 	release_to(waiters);
 }
 
-/* The child's own threads wait before the one that forked releases. */
+/* The child's own threads wait before the forking thread releases. */
 static void waiters_old_and_new(int way)
 {
 	pthread_t waiters[WAITERS];
@@ -110,7 +110,7 @@ static void waiters_old_and_new(int way)
 	release_to(waiters);
 }
 
-/* ---- A mutex that another thread has locked for the one that forks ---- */
+/* ---- A mutex that another thread locked for the forking thread ---- */
 
 static void *lock_for_another(void *argument)
 {
@@ -136,7 +136,7 @@ static void handed_over(int way)
 	release_to(waiters);
 }
 
-/* ---- A held mutex that is one no more at the next fork ---- */
+/* ---- A held mutex that is gone at the next fork ---- */
 
 static void *trylock(void *result)
 {
@@ -190,7 +190,7 @@ static void unmapped(int way)
 	reap(child);
 }
 
-/* ---- A child that shares the memory of its parent ---- */
+/* ---- A child that shares its parent's memory ---- */
 
 static void *has_vfork_child(void *argument)
 {
@@ -207,7 +207,7 @@ static void *has_vfork_child(void *argument)
 	return argument;
 }
 
-/* It takes the mutex before its parent's thread has, while others contend for it. */
+/* Takes the mutex before its parent's thread ever has, while others contend for it. */
 static void vforked(void)
 {
 	pthread_t contender = start(contend, NULL);
@@ -218,7 +218,7 @@ static void vforked(void)
 	contend_together();
 }
 
-/* ---- Mutexes that name their owner where locks keep what a child looks for ---- */
+/* ---- Mutexes that name their owner in the bytes that a child reads waiters from ---- */
 
 static void with_owners(int way)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who waits for long takes no CPU, which may be rationed: while a mutex, a readers-writer lock for reading and for writing,
- * and a condition variable are waited for, the process's CPU time stays where it is. Told by the kernel's count of CPU
- * time, not by clocks: others on the machine do not change it.
+ * Long waits use no CPU time, which may be rationed: while threads wait for a mutex, for a readers-
+ * writer lock as readers and as a writer, and for a condition variable, the process's CPU time
+ * stays the same. Measured by the kernel's count of CPU time, which other programs do not change.
  */
 #include <sys/resource.h>
 
@@ -10,7 +10,7 @@
 
 #define THREADS 8
 #define HELD_MS 1000
-#define CPU_MS 100 /* of all waiters together: a tenth of one that would spin */
+#define CPU_MS 100 /* of all waiters together: a tenth of the time of one spinning waiter */
 
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static bool ready;
@@ -33,7 +33,7 @@ static long cpu_ms(void)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-/* Threads that do @wait while what they wait for is not to be had; @let then gives it to them. */
+/* Starts threads that do @wait while it must block; @let unblocks them. */
 static void expect_idle(void *(*wait)(void *), int (*let)(void), const char *what)
 {
 	pthread_t threads[THREADS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * instructions LIBRARY: no operation that needs not wait takes more instructions with the default locks of LIBRARY
- * preloaded than natively, both in a process of one thread and in one of several. Counted by single steps; a system call
- * is as many as SYSTEM_CALL.
+ * instructions LIBRARY: no operation that need not wait executes more instructions with the default
+ * locks of LIBRARY preloaded than natively, in a process with one thread and in one with several.
+ * Counted by single steps; a system call counts as SYSTEM_CALL instructions.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define SYSTEM_CALL 1000
 #define SKIPPED 77
 
-/* ---- What is measured ---- */
+/* ---- Operations ---- */
 
 static pthread_mutex_t normal = PTHREAD_MUTEX_INITIALIZER, explicit, by_default;
 static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -39,9 +39,11 @@ static void prepare(void)
 }
 
 /*
- * MEASURED(name, call, more): in this order, each after those before it. @more: how many instructions more than natively
- * are allowed. A thread counts its read locks, which natively pthread_rwlock_rdlock() alone pays for otherwise. A spin lock must be asked whether it is ours, which is one comparison with a number of 32 bits, and is
- * released by a read-modify-write, since waiters may have queued in the same word; natively it is 4 instructions, and 3.
+ * MEASURED(name, call, more): in this order, each after those before it. @more: the instructions
+ * allowed beyond the native count. Each thread counts its read locks, natively only in
+ * pthread_rwlock_rdlock(). A spin lock's kind is checked by one comparison with a 32-bit number,
+ * and its release is a read-modify-write, since waiters may have queued in the same word; natively
+ * the two operations are 4 and 3 instructions.
  */
 #define MUTEX(mutex)                                                \
 	MEASURED(mutex##_lock, pthread_mutex_lock(&mutex), 0)       \
@@ -106,7 +108,7 @@ static void mark(void)
 	__asm__ __volatile__("int3" ::: "memory");
 }
 
-/* Once for the loader and what is prepared at a first use, then traced. */
+/* Runs once for the loader and for first-use initialisation, then traced. */
 static void run_operations(void)
 {
 	for (size_t i = 0; i < COUNT; i++)
@@ -119,7 +121,7 @@ static void run_operations(void)
 	}
 }
 
-/* ---- A waiter that has been signalled, and does not run before the end: a signal's handler keeps it ---- */
+/* ---- A signalled waiter that does not run before the end: a signal handler keeps it ---- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static unsigned waiting, tokens;
@@ -166,7 +168,7 @@ static int be_measured(const char *way)
 	return 0;
 }
 
-/* ---- The measure ---- */
+/* ---- Measurement ---- */
 
 static pid_t begin(const char *way, const char *library)
 {
@@ -180,7 +182,7 @@ static pid_t begin(const char *way, const char *library)
 	_exit(SKIPPED);
 }
 
-/* What the next instruction counts for. */
+/* The cost of the next instruction. */
 static long weight(pid_t child)
 {
 	struct user_regs_struct registers;
@@ -191,7 +193,7 @@ static long weight(pid_t child)
 	return (code & 0xffff) == 0x050f ? SYSTEM_CALL : 1;
 }
 
-/* Whether @child has stopped at a mark, rather than after a step. */
+/* Whether @child stopped at a mark rather than after a step. */
 static bool is_marked(pid_t child)
 {
 	siginfo_t info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A thread that is kept from running on, by a signal handler, until the test releases it. */
+/* A thread that a signal handler keeps from running until the test releases it. */
 #ifndef POUNDLOCK_TESTS_KEPT_H
 #define POUNDLOCK_TESTS_KEPT_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Libraries that are opened while threads use their locks: one that shares the program's mutexes and condition
- * variables, and one that binds to itself first (RTLD_DEEPBIND) and whose own locks work beside. argv[1] is the library.
+ * Libraries opened while threads use their locks: one that shares the program's mutexes and
+ * condition variables, and one that binds to itself first (RTLD_DEEPBIND) and uses locks of its
+ * own. argv[1] is the library.
  */
 #include <dlfcn.h>
 
@@ -42,7 +43,7 @@ static void *run_own(void *run)
 	return NULL;
 }
 
-/* Two threads in the library, by locks that are the library's. */
+/* Two threads in the library use the library's own locks. */
 static void own(void *library)
 {
 	void *run = function(library, "late_own_run");
@@ -55,7 +56,7 @@ static void own(void *library)
 	EXPECT(counted() == before + 2 * ROUNDS, "%lu", counted());
 }
 
-/* The library takes part in the program's lock, and waits for its condition variable. */
+/* The library uses the program's lock and waits for its condition variable. */
 static void shared(void *library)
 {
 	late_shared *run = (late_shared *)(uintptr_t)function(library, "late_shared_run");

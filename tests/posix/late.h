@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What late.c calls in the library that it opens, late_library.c. */
+/* The functions of late_library.c, the library that late.c opens. */
 #ifndef POUNDLOCK_TESTS_LATE_H
 #define POUNDLOCK_TESTS_LATE_H
 
 #include <pthread.h>
 
-/* Counts up under locks of the library's own. */
+/* Counts under locks of the library's own. */
 typedef void late_own(unsigned rounds);
-/* How far that has come. */
+/* The current count. */
 typedef unsigned long late_count(void);
-/* Counts up under the program's mutex, and waits each time until somebody else has. */
+/* Counts under the program's mutex; each time waits until another thread has counted. */
 typedef void late_shared(pthread_mutex_t *mutex, pthread_cond_t *cond, unsigned long *count, unsigned rounds);
 
 #define EXPORTED __attribute__((visibility("default")))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A library that is opened late: late.h. */
+/* The library that late.c opens; late.h describes it. */
 #include "late.h"
 
 #include "posix.h"

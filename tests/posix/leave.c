@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A thread that waits in pthread_mutex_lock() leaves by a signal handler, which ends it or jumps out of the wait. glibc's
- * waiters leave without a trace; so do those of locks that have no queue.
+ * A thread that waits in pthread_mutex_lock() leaves through a signal handler, which ends the
+ * thread or jumps out of the wait. glibc's waiters leave without a trace, as do those of locks
+ * without a queue.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -57,7 +58,7 @@ static void leave_amid_others(void)
 		sched_yield();
 	for (size_t i = 0; i < OTHERS; i++)
 		others[i] = start(use, NULL);
-	sleep_ms(50); /* most likely it sleeps by now; if not, it leaves a little sooner */
+	sleep_ms(50); /* probably asleep by now; otherwise it leaves a little earlier */
 	EXPECT_OK(pthread_kill(waiter, SIGUSR1));
 	EXPECT_OK(pthread_join(waiter, NULL));
 	EXPECT_OK(pthread_mutex_unlock(&mutex));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A thread that waits in pthread_mutex_lock(), or for a readers-writer lock, jumps out of the wait from a signal handler.
- * Nobody may get the lock after that (docs/preload.md), but what was the waiter's stack is the thread's own again: neither
- * the releaser nor other waiters write to it.
+ * A thread that waits in pthread_mutex_lock() or for a readers-writer lock jumps out of the wait
+ * from a signal handler. The lock may be lost (docs/preload.md), but the waiter's old stack belongs
+ * to the thread again: neither the releaser nor other waiters write to it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void leave(int signal)
 	siglongjmp(before, 1);
 }
 
-/* Covers the stack that the wait used, has the lock released, and looks. */
+/* Fills the stack that the wait used, has the lock released, and checks the stack. */
 __attribute__((noinline)) static void keep_stack(void)
 {
 	volatile unsigned char stack[STACK];
@@ -39,7 +39,7 @@ __attribute__((noinline)) static void keep_stack(void)
 	atomic_store(&covered, true);
 	while (!atomic_load(&released))
 		sleep_ms(1);
-	sleep_ms(20); /* for what others would do later; without it less is seen */
+	sleep_ms(20); /* gives late writes a chance; without it fewer would be caught */
 	for (size_t i = 0; i < STACK; i++)
 		EXPECT(stack[i] == PATTERN, "byte %zu became %u", i, stack[i]);
 }
@@ -58,7 +58,7 @@ static void *wait_and_leave(void *argument)
 	return NULL;
 }
 
-/* Queues behind the one that has left. */
+/* Queues behind the waiter that left. */
 static void *come_and_go(void *argument)
 {
 	struct lock *lock = argument;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What debuggers and sandboxes read in a recursive or error-checking mutex: while it is held, however it was taken,
- * __owner is its owner's thread id as glibc knows it, and __nusers is not 0. After a raw clone() that id is the parent's
- * until the child changes it in glibc's struct pthread, which is how Firefox and Chromium find the place.
+ * The fields of a recursive or error-checking mutex that debuggers and sandboxes read: while it is
+ * held, however acquired, __owner is the owner's thread id as glibc knows it, and __nusers is not
+ * 0. After a raw clone() that id is the parent's until the child changes it in glibc's struct
+ * pthread; Firefox and Chromium find that place by this field.
  */
 #include <signal.h>
 #include <sys/syscall.h>
@@ -54,7 +55,7 @@ static void alone(int type)
 	EXPECT_OK(pthread_mutex_destroy(&mutex));
 }
 
-/* ---- Threads that wait for one another: what the lock keeps for its waiters gives way to the owner, and comes back ---- */
+/* ---- Contended: the owner replaces the lock's data about waiters, which come back later ---- */
 
 #define THREADS 8
 #define ROUNDS 400
@@ -94,7 +95,7 @@ static void among_others(int type)
 	EXPECT_OK(pthread_mutex_destroy(&contended.mutex));
 }
 
-/* ---- What sandboxes do in the child of a raw clone() ---- */
+/* ---- The steps of sandboxes in the child of a raw clone() ---- */
 
 static pid_t owner_found(void)
 {
@@ -108,7 +109,7 @@ static pid_t owner_found(void)
 	return found;
 }
 
-/* Where glibc keeps the thread's id, which is @known. */
+/* The place of the thread's id, @known, in glibc's data. */
 static pid_t *place_of(pid_t known)
 {
 	pid_t *word = (pid_t *)pthread_self();

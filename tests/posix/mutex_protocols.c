@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Priority ceilings and consistency: what they say of each kind of mutex, by pthread_mutex_getprioceiling,
- * _setprioceiling and _consistent, which are glibc's and look into mutexes that may be ours.
+ * Priority ceilings and consistency: the results of pthread_mutex_getprioceiling(),
+ * _setprioceiling() and _consistent() for each kind of mutex. These functions are glibc's and read
+ * mutexes that may be ours.
  */
 #include <sched.h>
 
@@ -10,7 +11,7 @@
 static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
 			    PTHREAD_MUTEX_ADAPTIVE_NP};
 
-/* A mutex without a ceiling that is not robust: refused in each state, which stays what it was. */
+/* A mutex without a ceiling that is not robust: refused in each state, without changing it. */
 static void expect_none(pthread_mutex_t *mutex)
 {
 	int ceiling = -7;
@@ -50,7 +51,8 @@ static void with_ceiling(int type)
 	EXPECT_OK(pthread_mutexattr_destroy(&attr));
 	EXPECT_OK(pthread_mutex_getprioceiling(&mutex, &ceiling));
 	EXPECT(ceiling == least, "%d", ceiling);
-	if (!pthread_mutex_setprioceiling(&mutex, least + 1, &ceiling)) { /* else it may not have that priority */
+	/* Otherwise it may not use that priority. */
+	if (!pthread_mutex_setprioceiling(&mutex, least + 1, &ceiling)) {
 		EXPECT(ceiling == least, "%d", ceiling);
 		EXPECT_OK(pthread_mutex_getprioceiling(&mutex, &ceiling));
 		EXPECT(ceiling == least + 1, "%d", ceiling);
@@ -58,7 +60,7 @@ static void with_ceiling(int type)
 	EXPECT_OK(pthread_mutex_destroy(&mutex));
 }
 
-/* A robust one whose owner is alive is not inconsistent. */
+/* A robust mutex with a living owner is not inconsistent. */
 static void robust(void)
 {
 	pthread_mutexattr_t attr;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Mutual exclusion among threads that lock, try and nest in any order of release; a mutex that travels from thread to
- * thread; memory that is reused as soon as it is unlocked; and 10,000 threads over the life of the process.
+ * Mutual exclusion among threads that lock, try and nest, released in any order; a mutex that
+ * travels from thread to thread; memory reused directly after an unlock; and 10,000 threads in the
+ * life of the process.
  */
 #include <sys/mman.h>
 
@@ -55,7 +56,7 @@ static void exclusion(void)
 		EXPECT(counts[i] == THREADS * ROUNDS, "%lu", counts[i]);
 }
 
-/* Baton: each thread locks its own mutex twice; the second time waits for its predecessor to unlock it. */
+/* Baton: each thread locks its own mutex twice; its predecessor's unlock ends the second wait. */
 static pthread_mutex_t batons[THREADS];
 static atomic_uint passed;
 
@@ -86,7 +87,7 @@ static void travel(void)
 		finish(threads[i]);
 }
 
-/* The last of two threads to have locked an object frees it: the other one's unlock must have let go of the memory. */
+/* The second of two holders frees the object: the first one's unlock must not touch it any more. */
 struct shared {
 	pthread_mutex_t mutex;
 	unsigned users;
@@ -143,7 +144,9 @@ static void come_and_go(void)
 	}
 }
 
-/* A mutex held by a thread that has ended stays locked, also for a thread that is given the same memory as stack. */
+/*
+ * A mutex held by an ended thread stays locked, also for a thread that gets the same stack memory.
+ */
 static void end_while_holding(void)
 {
 	static pthread_mutex_t held[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,

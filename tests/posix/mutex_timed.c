@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* pthread_mutex_timedlock and _clocklock on both clocks: past, invalid and met deadlines, and the queue they leave. */
+/*
+ * pthread_mutex_timedlock() and _clocklock() on both clocks: past, invalid and met deadlines, and
+ * the queue that they leave.
+ */
 #include "posix.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +56,7 @@ static void *is_served(void *argument)
 	return NULL;
 }
 
-/* A free mutex is taken without a look at the time; the clock is always looked at. */
+/* A free mutex is taken without checking the time; the clock's id is always checked. */
 static void while_free(void)
 {
 	struct timespec past = {.tv_sec = 1}, invalid = {.tv_nsec = 1000000000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Each type of mutex, from its static initialiser, from pthread_mutex_init, re-initialised and copied, keeps its meaning
- * and its error codes.
+ * Each type of mutex keeps its meaning and error codes, from its static initialiser, from
+ * pthread_mutex_init(), re-initialised and copied.
  */
 #include "posix.h"
 
@@ -40,7 +40,7 @@ static void expect_free(pthread_mutex_t *mutex)
 	EXPECT_OK(pthread_mutex_unlock(mutex));
 }
 
-/* The mutex is the caller's, held once. */
+/* Checks that the caller holds the mutex once. */
 static void relock(pthread_mutex_t *mutex, int type)
 {
 	switch (type) {

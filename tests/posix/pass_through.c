@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Robust, priority-inheriting and process-shared mutexes keep their meaning, alone, with condition variables of either
- * kind, and across processes; and mutexes of the other kinds work with process-shared condition variables.
+ * Robust, priority-inheriting and process-shared mutexes keep their meaning: alone, with both kinds
+ * of condition variables, and between processes. Other mutexes work with process-shared condition
+ * variables.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -92,7 +93,7 @@ static void time_out(struct meeting *meeting, clockid_t clock)
 	EXPECT_OK(pthread_mutex_unlock(&meeting->mutex));
 }
 
-/* The owner ends: the next one is told so, also when it comes out of a wait. */
+/* The owner ends: the next thread gets EOWNERDEAD, also at the end of a condition wait. */
 static void *end_holding(void *argument)
 {
 	struct meeting *meeting = argument;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the POSIX tests share. They know pthread only: run natively each test is itself tested, run under the preload
- * library it tests that. None relies on how long anything takes, but for what POSIX says must not end too early.
+ * Helpers of the POSIX tests. The tests use only pthread: a native run tests the test itself, a run
+ * under the preload library tests the library. No test depends on the duration of anything, except
+ * where POSIX forbids an early end.
  */
 #ifndef POUNDLOCK_TESTS_POSIX_H
 #define POUNDLOCK_TESTS_POSIX_H
@@ -18,7 +19,7 @@
 
 #include "expect.h"
 
-/* @call returns the error number @number. */
+/* Checks that @call returns the error number @number. */
 #define EXPECT_RESULT(call, number)                                                                                \
 	do {                                                                                                       \
 		int result_ = (call);                                                                              \
@@ -86,7 +87,7 @@ static inline void *finish(pthread_t thread)
 	return result;
 }
 
-/* Counts once more what the lock protects, and comes back as a reader. */
+/* Increments the protected count and downgrades to a reader. */
 static inline void write_and_read(pthread_rwlock_t *rwlock, unsigned long *written)
 {
 	EXPECT_OK(pthread_rwlock_wrlock(rwlock));
@@ -96,7 +97,7 @@ static inline void write_and_read(pthread_rwlock_t *rwlock, unsigned long *writt
 	EXPECT_OK(pthread_rwlock_unlock(rwlock));
 }
 
-/* What @call returns for @mutex in another thread. */
+/* The result of @call for @mutex in another thread. */
 struct elsewhere {
 	int (*call)(pthread_mutex_t *mutex);
 	pthread_mutex_t *mutex;
@@ -130,8 +131,8 @@ static inline void init_mutex(pthread_mutex_t *mutex, int type)
 }
 
 /*
- * Waits until @number, which @mutex protects, is @wanted. Asleep between looks: a thread that yields instead takes the
- * CPU, and where CPUs are few the lock, from those that it waits for.
+ * Waits until @number, which @mutex protects, is @wanted. Sleeps between reads: a yielding thread
+ * would keep the CPU and the lock from the threads that it waits for.
  */
 static inline void until_is(pthread_mutex_t *mutex, const unsigned *number, unsigned wanted)
 {
@@ -153,7 +154,7 @@ static inline pid_t kernel_id(void)
 	return (pid_t)syscall(SYS_gettid);
 }
 
-/* Waits until the thread of the process with the kernel's id @id sleeps in the kernel. */
+/* Waits until this process's thread with the kernel's id @id sleeps in the kernel. */
 static inline void until_asleep(pid_t id)
 {
 	char path[64], line[256], *name_end;

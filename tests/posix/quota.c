@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A group with a fifth of a CPU, as a container may have: who waits does not eat what the holder could run with. While a
- * holder sleeps, the group is never throttled; while holders work, nearly all that the group uses is their work. Told by
- * the kernel's counts of throttled periods and of CPU time, not by clocks.
+ * A cgroup with a fifth of a CPU, as containers have: waiters do not use up the holder's quota.
+ * While a holder sleeps, the group is never throttled; while holders work, nearly all of the
+ * group's CPU time is their work. Measured by the kernel's counts of throttled periods and of CPU
+ * time.
  *
- * Skipped, with a line that says why, where no such group can be made: who is not root, and where the controller is not
- * to be had.
+ * Skipped, with a line that gives the reason, if such a group cannot be made: without root, or
+ * without the controller.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +29,10 @@ static char group[128];
 static const struct version {
 	const char *root, *limit, *text;
 } versions[] = {
-	/* The hierarchy's root, the file with the quota, and what is written there; version 1's period is 100 ms anyway. */
+	/*
+	 * The hierarchy's root, the quota file and its contents; version 1's period is 100 ms by
+	 * default.
+	 */
 	{"/sys/fs/cgroup", "cpu.max", "20000 100000"},
 	{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"},
 };
@@ -66,7 +70,7 @@ static bool make_group(void)
 	return false;
 }
 
-/* How many periods the group was stopped in, because its quota was used up. */
+/* The number of periods in which the group was throttled. */
 static long throttled(void)
 {
 	char path[192], name[64];
@@ -103,16 +107,16 @@ static long thread_us(void)
 	return used.tv_sec * 1000000 + used.tv_nsec / 1000;
 }
 
-/* ---- While a holder sleeps ---- */
+/* ---- A sleeping holder ---- */
 
-/* Threads @wait for what the caller holds. */
+/* Starts threads that @wait for a lock that the caller holds. */
 static void expect_quota_left(void *(*wait)(void *), const char *what, pthread_t *threads)
 {
 	long before;
 
 	for (size_t i = 0; i < THREADS; i++)
 		threads[i] = start(wait, i % 2 ? threads : NULL);
-	sleep_ms(HELD_MS / 2); /* to start threads takes CPU time, too */
+	sleep_ms(HELD_MS / 2); /* starting threads takes CPU time too */
 	before = throttled();
 	sleep_ms(HELD_MS);
 	EXPECT(throttled() == before, "waiters for a %s used the quota up in %ld periods", what, throttled() - before);
@@ -138,7 +142,7 @@ static void sleep_as_holder(void)
 	finish_all(threads);
 }
 
-/* ---- While holders work ---- */
+/* ---- Working holders ---- */
 
 static void *work(void *argument)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Objects that nobody uses are memory: they may be copied, also over others, moved with what they lie in, and initialised
- * again without having been destroyed, as what they were and as something else.
+ * Unused objects are plain memory: they may be copied, also over others, moved with the structure
+ * that contains them, and re-initialised without destruction, as the same type and as another one.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define TIMES 100
 #define THREADS 3
 
-/* What a program might have in a block that it moves. */
+/* Objects that a program might have in a block that it moves. */
 struct block {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
@@ -69,7 +69,7 @@ static void copied(struct block *from)
 
 	by_all(&copy);
 	by_all(from);
-	/* Over one that was used. */
+	/* Over a used object. */
 	copy = *from;
 	by_all(&copy);
 	moved = malloc(sizeof(*moved));

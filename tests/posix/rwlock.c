@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The rules of readers-writer locks, one by one: those of POSIX, and where it leaves a choice glibc's. Each kind from its
- * static initialiser, from pthread_rwlock_init, copied and re-initialised.
+ * The rules of readers-writer locks, one by one: POSIX's, and glibc's where POSIX leaves a choice.
+ * Each kind from its static initialiser, from pthread_rwlock_init(), copied and re-initialised.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ static void *other_run(void *argument)
 	return NULL;
 }
 
-/* What @call returns for @lock in another thread. */
+/* The result of @call for @lock in another thread. */
 static int in_other(int (*call)(pthread_rwlock_t *lock), pthread_rwlock_t *lock)
 {
 	struct other other = {.call = call, .lock = lock, .result = -1};
@@ -94,7 +94,7 @@ static void expect_free(pthread_rwlock_t *lock)
 	EXPECT_OK(in_other(read_and_unlock, lock));
 }
 
-/* ---- Readers together, a writer alone; what their own relocking gives ---- */
+/* ---- Readers share, a writer is alone; results of relocking ---- */
 
 static void while_read(pthread_rwlock_t *lock)
 {
@@ -131,7 +131,7 @@ static void while_written(pthread_rwlock_t *lock)
 	expect_free(lock);
 }
 
-/* A reader that another thread lets go. */
+/* A reader that another thread unblocks. */
 static void unlocked_elsewhere(pthread_rwlock_t *lock)
 {
 	EXPECT_OK(pthread_rwlock_rdlock(lock));
@@ -163,7 +163,7 @@ static void deadlines(pthread_rwlock_t *lock)
 
 /* ---- While a writer waits ---- */
 
-/* A reader enters again. If it had to wait for the writer, that would be for ever. */
+/* A reader enters again. If it had to wait for the writer, both would wait indefinitely. */
 static void recursive_read(pthread_rwlock_t *lock)
 {
 	struct other writer = {.call = wait_and_write, .lock = lock};
@@ -186,7 +186,7 @@ static void recursive_read(pthread_rwlock_t *lock)
 	expect_free(lock);
 }
 
-/* The same with more locks than any thread has buckets for. */
+/* The same with more locks than a thread has read counters for. */
 static void recursive_read_of_many(void)
 {
 	static pthread_rwlock_t locks[300];
@@ -205,7 +205,10 @@ static void recursive_read_of_many(void)
 	EXPECT_OK(writer.result);
 }
 
-/* With writer preference a new reader has to wait for a waiting writer; it can be seen to, sooner or later. */
+/*
+ * With writer preference, a new reader waits for a waiting writer; the test can observe that
+ * eventually.
+ */
 static void writer_preference(pthread_rwlock_t *lock)
 {
 	struct other writer = {.call = wait_and_write, .lock = lock};
@@ -319,7 +322,7 @@ static void shared_by_processes(void)
 	EXPECT_OK(pthread_rwlock_destroy(lock));
 }
 
-/* A forked child can use a lock that threads which it does not have waited for. glibc leaves them counted. */
+/* A forked child can use a lock with waiters that do not exist there. glibc leaves them counted. */
 static void forked(pthread_rwlock_t *lock, int (*enter)(pthread_rwlock_t *lock))
 {
 	struct other writer = {.call = wait_and_write, .lock = lock};
@@ -344,7 +347,7 @@ static void forked(pthread_rwlock_t *lock, int (*enter)(pthread_rwlock_t *lock))
 	EXPECT_OK(writer.result);
 }
 
-/* ---- All of it ---- */
+/* ---- All rules ---- */
 
 static void use(pthread_rwlock_t *lock, int kind)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A readers-writer lock that is read and never released: reading it fails with EAGAIN before a count wraps, for glibc's
- * lock as for ours, and no writer gets in beside the readers.
+ * A readers-writer lock that is locked for reading and never released: pthread_rwlock_rdlock()
+ * fails with EAGAIN before a count wraps, in glibc's lock and in ours, and no writer enters beside
+ * readers.
  */
 #include "posix.h"
 

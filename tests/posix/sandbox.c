@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sandboxes that forbid what a lock might ask the kernel for. getcpu and membarrier are refused, or kill the process, from
- * its main function on; and refused from the start, with rseq and sched_getaffinity. In a strict one, from the main function
- * on all kills the process but what glibc's own threads and locks need, and what docs/preload.md adds to that.
+ * Sandboxes that forbid system calls which a lock might use. getcpu() and membarrier() fail, or
+ * kill the process, from main() on; or they fail from the start, with rseq() and
+ * sched_getaffinity(). In a strict sandbox, from main() on, every call kills the process that
+ * neither glibc's threads and locks need nor docs/preload.md lists.
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -30,7 +31,8 @@ static void *use(void *argument)
 		EXPECT_OK(pthread_mutex_lock(&mutex));
 		count++;
 		if (i % 100 == 0)
-			(void)pthread_cond_timedwait(&cond, &mutex, &past); /* or the signal of another thread */
+			/* Or the signal of another thread. */
+			(void)pthread_cond_timedwait(&cond, &mutex, &past);
 		EXPECT_OK(pthread_cond_signal(&cond));
 		EXPECT_OK(pthread_mutex_unlock(&mutex));
 		EXPECT_OK(i % 10 ? pthread_rwlock_rdlock(&rwlock) : pthread_rwlock_wrlock(&rwlock));
@@ -50,7 +52,7 @@ static void use_locks(void)
 	EXPECT(count == THREADS * ROUNDS, "%lu", count);
 }
 
-/* All of the process's threads to come get the answer @action to the calls. */
+/* Makes @action the result of the calls, for all threads from now on. */
 static void forbid(uint32_t action)
 {
 #define FORBIDDEN(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
@@ -66,7 +68,7 @@ static void forbid(uint32_t action)
 	EXPECT(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
 }
 
-/* The same for a program that is yet to begin: its loader opens files, and its threads may not have rseq either. */
+/* The same for a new program: its loader opens files, and its threads may not use rseq() either. */
 static void forbid_from_the_start(void)
 {
 	uint32_t action = SECCOMP_RET_ERRNO | EPERM;
@@ -82,7 +84,9 @@ static void forbid_from_the_start(void)
 	EXPECT(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
 }
 
-/* What threads and locks of glibc need, with its allocator; and, of docs/preload.md, gettid() and getpid(). */
+/*
+ * The calls of glibc's threads, locks and allocator; and docs/preload.md's gettid() and getpid().
+ */
 static const int needed[] = {SYS_futex,        SYS_clone,
 			     SYS_clone3,       SYS_set_robust_list,
 			     SYS_rseq,         SYS_rt_sigprocmask,
@@ -136,7 +140,7 @@ static void deadly(void *unused)
 	use_locks();
 }
 
-/* Holds the mutex for so long that all others come to sleep; then as many use everything. */
+/* Holds the mutex until all others sleep; then as many threads use everything. */
 static void strict(void *unused)
 {
 	pthread_t sleepers[THREADS];

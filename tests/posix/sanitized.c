@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Nothing that a sanitizer could object to: threads that share a count by a mutex, a readers-writer lock and a condition
- * variable. It is built with each of them, whose run time initialises itself before the preload library or after it.
+ * A program without sanitizer errors: threads share a count under a mutex, a readers-writer lock
+ * and a condition variable. It is built with each sanitizer, whose runtime initialises itself
+ * before or after the preload library.
  */
 #include "posix.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Spin locks: exclusion among threads, more of them than have places in a queue, and among processes, whatever the
- * attribute says; trylock; unlocked elsewhere, unmapped at once, copied, made anew; in a forked child; memory that was
- * never initialised but set to what glibc has for a free lock.
+ * Spin locks: exclusion among threads, more than a queue has places for, and among processes,
+ * whatever the attribute is; trylock; unlocked by another thread, unmapped at once, copied, re-
+ * initialised; in a forked child; and memory that was set to glibc's value of a free lock without
+ * initialisation.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -62,7 +63,7 @@ static int lock_and_unlock(pthread_spinlock_t *lock)
 	return pthread_spin_unlock(lock);
 }
 
-/* ---- One lock by all rules ---- */
+/* ---- All rules on one lock ---- */
 
 static void use(pthread_spinlock_t *lock)
 {
@@ -135,7 +136,7 @@ static void threads(size_t count, unsigned rounds)
 	free(started);
 }
 
-/* The last of two to have locked an object unmaps it. */
+/* The second of two holders unmaps the object. */
 struct dropped {
 	pthread_spinlock_t lock;
 	unsigned users;
@@ -192,7 +193,10 @@ static void *increments_between(void *argument)
 	return argument;
 }
 
-/* Two threads of each process. What was initialised as one process's own works between them, too, as glibc's does. */
+/*
+ * Two threads of each process. A lock initialised as process-private works between processes, as
+ * glibc's does.
+ */
 static void processes(int pshared)
 {
 	pid_t children[PROCESSES];
@@ -219,7 +223,7 @@ static void processes(int pshared)
 	EXPECT(!munmap(between, sizeof(*between)));
 }
 
-/* The forking thread holds one lock that others wait for: the child unlocks it and goes on. */
+/* The forking thread holds a lock that others wait for: the child unlocks it and continues. */
 static void fork_holding(void)
 {
 	pthread_t waiters[3];
@@ -251,7 +255,7 @@ static void fork_holding(void)
 	EXPECT(many.count == 300, "%lu", many.count);
 }
 
-/* Not glibc's: the word of one that was made as this process's own. */
+/* Not natively: checks the word of a lock that was initialised as process-private. */
 static void is_the_librarys(void)
 {
 	const char *preload = getenv("LD_PRELOAD"), *kind = getenv("POUNDLOCK_SPINLOCK");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Holders and waiters that are stopped and continued in any moment, by signals to the process and by a debugger that
- * seizes one thread after the other: nothing is lost, and all ends. And processes that are killed at once, holding and
- * waiting: others, which share no lock with them, lose nothing.
+ * Holders and waiters are stopped and continued at any moment, by signals to the process and by a
+ * debugger that seizes one thread after the other: nothing is lost, and everything ends. Processes
+ * are killed while holding and waiting: processes that share no lock with them lose nothing.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -53,13 +53,13 @@ static void *contend(void *argument)
 	return argument;
 }
 
-/* What the process in the storm does. */
+/* The work of the process in the storm. */
 static void endure(void)
 {
 	unsigned long rounds[THREADS], sum = 0;
 	pthread_t threads[THREADS];
 
-	/* Where only descendants may be traced. */
+	/* Needed where only descendants may be traced. */
 	prctl(PR_SET_PTRACER, getppid(), 0, 0, 0);
 	for (size_t i = 0; i < THREADS; i++)
 		threads[i] = start(contend, &rounds[i]);
@@ -82,7 +82,7 @@ static void stop_and_continue(pid_t victim)
 	}
 }
 
-/* Stops one thread in its course, for a moment. False if nobody may be debugged here. */
+/* Stops one running thread for a moment. False if tracing is forbidden. */
 static bool seize(pid_t thread)
 {
 	int status;
@@ -117,7 +117,7 @@ static void debug(pid_t victim)
 	}
 }
 
-/* A process that endures, and has begun to. */
+/* A process that must survive, and has started. */
 static pid_t begin_to_endure(void)
 {
 	pid_t child;
@@ -132,7 +132,7 @@ static pid_t begin_to_endure(void)
 	return child;
 }
 
-/* Kills processes that do the same as @survivor, with locks of their own. */
+/* Kills processes that do the same work as @survivor with locks of their own. */
 static void kill_others(pid_t survivor)
 {
 	(void)survivor;

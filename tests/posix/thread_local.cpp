@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Destructors of thread-local objects contend for locks, wait for a condition and make thread-local objects of their own, whose
- * destructors do the same, when what the library knows of their thread may be gone; those of static objects come last.
+ * Destructors of thread-local objects contend for locks, wait for a condition and create thread-
+ * local objects whose destructors do the same, after the library's own data about the thread may be
+ * gone. Destructors of static objects run last.
  */
 #include <condition_variable>
 #include <mutex>
@@ -65,7 +66,7 @@ struct last_of_all {
 	}
 };
 
-last_of_all at_exit; /* its destructor runs before those of what it uses, which were made before it */
+last_of_all at_exit; /* destroyed before the objects that it uses, which were created earlier */
 
 void live(unsigned index)
 {

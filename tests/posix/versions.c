@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A program linked on glibc 2.31, one linked on 2.36, and objects of both in one process, get the same locks: every
- * generation of every name that we interpose is the same function, and all of them are ours if the preload library is
- * there. The older generation of condition variables, which only the newer one's layout would break, too.
+ * A program linked with glibc 2.31, one linked with 2.36, and objects of both in one process use
+ * the same locks: every symbol version of every interposed name is the same function, which is ours
+ * if the preload library is loaded. This includes the older condition variables, whose layout
+ * differs.
  */
 #include <dlfcn.h>
 #include <threads.h>
@@ -14,7 +15,9 @@
 	extern __typeof__(name) alias;  \
 	__asm__(".symver " #alias ", " #name "@" version)
 
-/* Names that moved from libpthread to libc with 2.34 as their only version, and kept their older one. */
+/*
+ * Names that moved from libpthread to libc in 2.34 as their only version, and kept their older one.
+ */
 #define MOVED(DO)                                     \
 	DO(pthread_mutex_trylock, "GLIBC_2.2.5")      \
 	DO(pthread_mutex_timedlock, "GLIBC_2.2.5")    \
@@ -54,7 +57,7 @@
 	REFERENCE(name, "GLIBC_2.34", name##_newer);
 MOVED(DECLARE_MOVED)
 
-/* Names that have two generations with different layouts. */
+/* Names with two versions of different layouts. */
 #define TWICE(DO)                  \
 	DO(pthread_cond_init)      \
 	DO(pthread_cond_destroy)   \
@@ -68,7 +71,7 @@ MOVED(DECLARE_MOVED)
 	REFERENCE(name, "GLIBC_2.3.2", name##_newer);
 TWICE(DECLARE_TWICE)
 
-/* Names of one version. */
+/* Names with one version. */
 #define ONCE(DO)                  \
 	DO(pthread_mutex_init)    \
 	DO(pthread_mutex_destroy) \
@@ -112,7 +115,7 @@ static void expect_object(void *function, const char *name)
 	EXPECT(!preloaded || !strcmp(object, "libpoundlock-preload.so"), "%s is of %s", name, object);
 }
 
-/* Excludes, whichever generation locks and whichever looks. */
+/* Excludes other threads, whichever version locks and whichever looks. */
 static void exclusion(void)
 {
 	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

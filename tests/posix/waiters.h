@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads that wait for a mutex or a readers-writer lock that the test holds, to see what they take meanwhile.
+ * Threads that wait for a mutex or a readers-writer lock that the test holds, so that the test can
+ * measure their use of resources.
  */
 #ifndef POUNDLOCK_TESTS_WAITERS_H
 #define POUNDLOCK_TESTS_WAITERS_H
@@ -17,7 +18,7 @@ static void *lock_mutex(void *argument)
 	return argument;
 }
 
-/* Writes if there is an argument. */
+/* Locks for writing if there is an argument. */
 static void *read_or_write(void *argument)
 {
 	EXPECT_OK(argument ? pthread_rwlock_wrlock(&rwlock) : pthread_rwlock_rdlock(&rwlock));
