@@ -3,7 +3,7 @@
  * The world of plain C11 and pthreads: stdatomic.h and nothing of a system, so that other model checkers (GenMC,
  * Dartagnan) and sanitizers can take the locks as they are. world/README.md says what each operation promises.
  *
- * What the surroundings decide is asked of __VERIFIER_nondet_int(), which those checkers know; native.c has one for
+ * What the surroundings decide is asked of __VERIFIER_nondet_int(), which those checkers know; nondet.c has one for
  * programs that run. Every wait is the one loop of C11_WAIT. A sleep is a wait for the value to change, so that a lost
  * wake-up is not seen here: world/check sees those.
  */

@@ -63,7 +63,7 @@ impl Sources {
 
     /// Compiles what is linked to all clients.
     pub fn build_glue(&self, folder: &Path) -> Result<()> {
-        self.compile(&self.root.join("world/check/glue.c"), &[], &folder.join(GLUE))
+        self.compile(&self.root.join("crates/poundlock-check/csrc/runtime.c"), &[], &folder.join(GLUE))
     }
 
     /// Takes the glue that was built in another folder.

@@ -59,7 +59,7 @@ fn unit_tests_object_to_mutants() {
 fn without_record(client: &str) -> tempfile::TempDir {
     let (root, ours) = (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     let ours = ours.canonicalize().unwrap();
-    ["core", "world"].iter().for_each(|name| symlink(ours.join(name), root.path().join(name)).unwrap());
+    ["core", "crates", "world"].iter().for_each(|name| symlink(ours.join(name), root.path().join(name)).unwrap());
     let (from, to) = (ours.join("tests/check"), root.path().join("tests/check"));
     std::fs::create_dir_all(&to).unwrap();
     for entry in std::fs::read_dir(&from).unwrap().map(Result::unwrap).filter(|e| e.file_name() != "expected.txt") {
