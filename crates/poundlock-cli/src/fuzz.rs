@@ -2,10 +2,10 @@
 //! unbounded time or memory, and an error is one line. $POUNDLOCK_FUZZ sets how many inputs each parser gets; 256 by
 //! default, and docs/verification.md has the command for millions.
 
-use crate::elf::Elf;
-use crate::sim::figure;
-use crate::stat::table;
-use crate::stats::{Names, Observed, Process, folded};
+use crate::commands::sim::figure;
+use crate::program::elf::Elf;
+use crate::statistics::table;
+use crate::statistics::{Names, Observed, Process, folded};
 use poundlock_bench::Workload;
 use poundlock_sim::Machine;
 use poundlock_topology::latency::Measurements;

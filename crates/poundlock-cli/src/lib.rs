@@ -4,42 +4,27 @@
 //! What goes wrong is one line on stderr, `poundlock: ...`, and an exit status: 125 for what poundlock itself could not
 //! do, 126 and 127 for a program that cannot be run or found.
 
-pub mod args;
-mod bench;
-mod compare;
-mod doctor;
-mod drawing;
-mod elf;
+mod commands;
 mod failure;
 #[cfg(test)]
 mod fuzz;
 mod inherited;
-mod latency;
-mod list;
-mod measure;
-mod obstacle;
+pub mod options;
 mod output;
-mod preload;
-mod profile;
+mod plot;
+mod points;
 mod program;
 mod provenance;
-mod report;
-mod route;
-mod run;
 mod runs;
-mod script;
-mod sim;
 mod spec;
-mod stat;
-mod stats;
+mod statistics;
 mod text_table;
 mod threads;
-mod top;
-mod topo;
 
-use args::{Cli, Command};
 use clap::Parser;
+use commands::{bench, compare, doctor, latency, list, profile, report, route, run, sim, stat, top, topo};
 use failure::Failure;
+use options::{Cli, Command};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
 //! Where a command's results go: text for the reader, documents and pictures for files. Every byte that the command
 //! writes goes through here.
 
-use crate::args::OutputArgs;
 use crate::failure::{Failure, reason};
 use crate::inherited;
+use crate::options::OutputArgs;
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Which locks the command line names.
 
-use crate::args::OtherLocksArgs;
 use crate::failure::Failure;
+use crate::options::OtherLocksArgs;
 use poundlock::{check_rw_spec, check_spec};
 use std::fmt;
 

@@ -1,0 +1,317 @@
+//! `bench`'s words.
+
+use crate::options::{OutputArgs, seconds};
+use crate::threads::Threads;
+use clap::{Args, Subcommand, ValueEnum};
+use poundlock_bench::{Class, Placement, Section, Unit, Work, Workload};
+use poundlock_topology::input;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub workload: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Kind {
+    /// A key-value map, an AVL tree under one lock (CNA section 7.1.1, figures 6 and 8 to 10)
+    Map {
+        /// Keys are drawn below this; half of them are in the map at first
+        #[arg(long, value_name = "N", default_value_t = 1024)]
+        keys: u32,
+        /// Per cent of the operations that insert or remove, half each; the others look up
+        #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
+        updates: u32,
+        /// External work between operations, in steps of a pseudo-random number generator, a few ns each
+        #[arg(long, value_name = "STEPS", default_value_t = 0)]
+        work: u64,
+        /// Under readers-writer locks, which lookups take as readers: -l names such
+        #[arg(long)]
+        rw: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// A hash table under one lock (ShflLock section 6.3, figure 11)
+    Hash {
+        /// Keys are drawn below this; half of them are in the table
+        #[arg(long, value_name = "N", default_value_t = 8192)]
+        keys: u32,
+        /// The number of chains
+        #[arg(long, value_name = "N", default_value_t = 1024)]
+        buckets: u32,
+        /// Per cent of the operations that move an entry to another key; the others look up
+        #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+        writes: u32,
+        /// Under readers-writer locks, which lookups take as readers: -l names such (figure 11 (g) and (h))
+        #[arg(long)]
+        rw: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Increments an array under a lock, and lets time pass outside (RON section 6.2.2, algorithm 4, figures 5 to 10)
+    Ron {
+        /// How many integers the critical section increments
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        words: u32,
+        /// How long a thread stays outside of the lock, less or more by 15 %; as 10us, 400us
+        #[arg(long, value_name = "TIME", default_value = "10us", value_parser = time)]
+        outside: u64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Sets of threads that hold a lock for different times (CFL section 4.6, figure 8; SCL)
+    Cfl {
+        /// How long a thread of each set holds the lock; as 10us,100us
+        #[arg(long, value_name = "TIME,...", default_value = "10us,100us", value_parser = time, value_delimiter = ',')]
+        hold: Vec<u64>,
+        /// How long a thread of any set stays outside of the lock
+        #[arg(long, value_name = "TIME", default_value = "0", value_parser = time)]
+        outside: u64,
+        /// How many threads each set has of every round of dealing; one each unless given
+        #[arg(long, value_name = "N,...", value_delimiter = ',')]
+        shares: Vec<u32>,
+        /// The nice value of each set's threads; 0 unless given. Below 0 takes privileges
+        #[arg(long, value_name = "NICE,...", value_delimiter = ',', allow_hyphen_values = true)]
+        nice: Vec<i32>,
+        /// The weight of each set's threads, for the locks that keep shares; that of their nice value unless given
+        #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',')]
+        weights: Vec<u32>,
+        /// Make each set a tenant of this weight (1024 is usual), for the locks that keep shares by group
+        #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',')]
+        tenants: Vec<u32>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Takes and releases a lock again and again, with nothing inside (Bueso, figures 2 and table 2)
+    Loop {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// What a file describes (bench/workloads/*.toml)
+    File {
+        /// The workload's description, in TOML
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What every workload takes.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
+    /// repeated. All locks unless given
+    #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
+    pub locks: Vec<String>,
+    /// The numbers of threads, as for sim sweep: N, or Nx for N times as many as there are CPUs. As the workload has it,
+    /// or powers of two up to the CPUs, and twice the CPUs, unless given
+    #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
+    pub threads: Option<Threads>,
+    /// How long each run is measured
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub seconds: Duration,
+    /// How long each run goes on before that
+    #[arg(long, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
+    pub warmup: Duration,
+    /// End each run after so many acquisitions by all threads, and not by time
+    #[arg(long, value_name = "N", conflicts_with_all = ["seconds", "warmup"])]
+    pub acquisitions: Option<u64>,
+    /// How often each lock is measured
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// Kill a run that takes longer, and count it as failed. A minute and ten times what it should take, unless given
+    /// or --acquisitions is
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Where threads run. As the workload's paper has it, unless given
+    #[arg(long, value_name = "PLACEMENT", value_enum)]
+    pub placement: Option<Place>,
+    /// Take the times of every Nth acquisition of a thread only: taking them costs some time inside. Every one of ron
+    /// and cfl, every 16th of the others, unless given
+    #[arg(long, value_name = "N")]
+    pub timed: Option<u32>,
+    /// What all that is drawn is drawn from
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Leave out the runs under the C library's mutex, and with them the ratios
+    #[arg(long)]
+    pub no_native: bool,
+    /// Print the workload's description, for a file, and run nothing
+    #[arg(long)]
+    pub describe: bool,
+}
+
+/// The placements, as the command line has them.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Place {
+    /// Where the operating system likes
+    Free,
+    /// Each bound to a CPU: all of a socket first, then the next one's
+    FirstFill,
+    /// Each bound to a CPU of the next socket in turn
+    RoundRobin,
+}
+
+impl From<Place> for Placement {
+    fn from(place: Place) -> Placement {
+        match place {
+            Place::Free => Placement::Free,
+            Place::FirstFill => Placement::FirstFill,
+            Place::RoundRobin => Placement::RoundRobin,
+        }
+    }
+}
+
+/// RON's non-critical section is drawn from 0.85 to 1.15 of its size (algorithm 4, line 9).
+const RON_SPREAD: f64 = 0.15;
+/// How often times are taken where critical sections are short.
+const SPARSE: u32 = 16;
+
+impl Kind {
+    /// The options that all workloads have.
+    pub fn common(&self) -> &Common {
+        match self {
+            Kind::Map { common, .. }
+            | Kind::Hash { common, .. }
+            | Kind::Ron { common, .. }
+            | Kind::Cfl { common, .. }
+            | Kind::Loop { common }
+            | Kind::File { common, .. } => common,
+        }
+    }
+
+    /// The workload that the options describe, not checked yet.
+    pub fn workload(&self) -> Result<Workload, String> {
+        let workload = match self {
+            Kind::Map { keys, updates, work, rw, .. } => {
+                let section = Section::Map { keys: *keys, writes: *updates };
+                let outside = Work { length: *work, unit: Unit::Steps, spread: 0.0 };
+                let workload = of_one_class("map", "CNA (EuroSys'19) section 7.1.1", section, outside);
+                Workload { readers: *rw, ..workload }
+            }
+            Kind::Hash { keys, buckets, writes, rw, .. } => {
+                let section = Section::Hash { keys: *keys, buckets: *buckets, writes: *writes };
+                let workload = of_one_class("hash", "ShflLock (SOSP'19) section 6.3", section, Work::default());
+                Workload { readers: *rw, placement: Placement::FirstFill, ..workload }
+            }
+            Kind::Ron { words, outside, .. } => {
+                let section = if *words > 0 { Section::Words { words: *words } } else { Section::None };
+                let outside = Work { length: *outside, unit: Unit::Nanoseconds, spread: RON_SPREAD };
+                let workload = of_one_class("ron", "RON (OSDI'23) section 6.2.2, algorithm 4", section, outside);
+                Workload { placement: Placement::FirstFill, timed: 1, ..workload }
+            }
+            Kind::Cfl { hold, outside, shares, nice, weights, tenants, .. } => Workload {
+                classes: cfl_classes(hold, *outside, shares, nice, [weights, tenants])?,
+                timed: 1,
+                ..of_one_class("cfl", "CFL (PPoPP'24) section 4.6", Section::None, Work::default())
+            },
+            Kind::Loop { .. } => Workload {
+                placement: Placement::FirstFill,
+                ..of_one_class("loop", "Bueso (CACM'15) figure 2, table 2", Section::None, Work::default())
+            },
+            Kind::File { file, .. } => {
+                let text = input::text(file).map_err(|error| crate::failure::reason(&error));
+                text.and_then(|text| Workload::from_toml(&text).map_err(|wrong| wrong.to_string()))
+                    .map_err(|wrong| format!("'{}': {wrong}", file.display()))?
+            }
+        };
+        Ok(self.common().apply(workload))
+    }
+}
+
+impl Common {
+    fn apply(&self, workload: Workload) -> Workload {
+        Workload {
+            placement: self.placement.map_or(workload.placement, Placement::from),
+            timed: self.timed.unwrap_or(workload.timed),
+            seed: self.seed.unwrap_or(workload.seed),
+            ..workload
+        }
+    }
+}
+
+fn of_one_class(name: &str, source: &str, section: Section, outside: Work) -> Workload {
+    Workload {
+        name: name.to_owned(),
+        source: source.to_owned(),
+        section,
+        classes: vec![Class { outside, ..Class::default() }],
+        readers: false,
+        placement: Placement::Free,
+        threads_per_cpu: vec![],
+        timed: SPARSE,
+        seed: 1,
+    }
+}
+
+fn cfl_classes(
+    hold: &[u64],
+    outside: u64,
+    shares: &[u32],
+    nice: &[i32],
+    [weights, tenants]: [&[u32]; 2],
+) -> Result<Vec<Class>, String> {
+    let lengths = [shares.len(), nice.len(), weights.len(), tenants.len()];
+    for (name, given) in ["--shares", "--nice", "--weights", "--tenants"].into_iter().zip(lengths) {
+        if given != 0 && given != hold.len() {
+            return Err(format!("{name} has {given} values, and --hold {}: one each for a set", hold.len()));
+        }
+    }
+    let lasting = |length| Work { length, unit: Unit::Nanoseconds, spread: 0.0 };
+    let class = |(index, hold): (usize, &u64)| Class {
+        share: shares.get(index).copied().unwrap_or(1),
+        inside: lasting(*hold),
+        outside: lasting(outside),
+        nice: nice.get(index).copied().unwrap_or(0),
+        weight: weights.get(index).copied(),
+        tenant: tenants.get(index).copied(),
+        cpu_max: None,
+    };
+    Ok(hold.iter().enumerate().map(class).collect())
+}
+
+/// A per cent figure as parts of 10,000.
+fn percent(text: &str) -> Result<u32, String> {
+    let parsed = text.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
+    parsed.map(|percent| (percent * 100.0).round() as u32).ok_or("not a number from 0 to 100".to_owned())
+}
+
+/// A time in nanoseconds: a number with ns, us or ms; without a unit only 0.
+pub(crate) fn time(text: &str) -> Result<u64, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let scale = match &text[digits..] {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "" if text == "0" => 1.0,
+        _ => return Err("not a time such as 200ns, 10us or 1.5ms".to_owned()),
+    };
+    let number: f64 = text[..digits].parse().map_err(|_| "not a time such as 200ns, 10us or 1.5ms".to_owned())?;
+    Ok((number * scale).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{percent, time};
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(["0", "200ns", "10us", "1.5ms"].map(time), [Ok(0), Ok(200), Ok(10_000), Ok(1_500_000)]);
+        for wrong in ["", "10", "us", "1.2.3us", "10 us", "-1us", "10s"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn percents_have_two_decimals() {
+        assert_eq!(["0", "0.5", "20", "100"].map(percent), [Ok(0), Ok(50), Ok(2_000), Ok(10_000)]);
+        for wrong in ["", "-1", "100.1", "NaN", "x"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

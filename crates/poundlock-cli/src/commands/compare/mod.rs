@@ -1,0 +1,173 @@
+//! `poundlock compare`: a program under each lock in turn.
+
+mod metric;
+pub mod summary;
+pub mod table;
+
+use crate::failure::{Failure, reason};
+use crate::options::CompareArgs;
+use crate::plot::bars;
+use crate::program::preload::{self, Library};
+use crate::program::{self, obstacle};
+use crate::provenance::{Provenance, environment, seconds_since_1970};
+use crate::runs::measure::{self, End, Measured, measure};
+use crate::runs::{Outcome, announce, complain, exit_code, interrupts, progress, rotated, tail};
+use crate::spec::{self, Choice};
+use metric::Metric;
+use std::io;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use summary::{Comparison, Figure, Run, Settings, Summary};
+
+/// Runs, measures, and tells.
+pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let plan = Plan::make(args)?;
+    let page = args.output.page()?;
+    let interrupted = interrupts()?;
+    let started = seconds_since_1970();
+    let runs = plan.run_all(&interrupted);
+    let comparison = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
+    let svg = || bars::svg(&comparison, &Choice::Native.to_string());
+    args.output.publish(page, &table::render(&comparison), &comparison, svg)?;
+    Ok(exit_code(comparison.interrupted, comparison.runs.iter().map(|run| &run.outcome)))
+}
+
+/// What is to be run, all of it checked.
+struct Plan<'a> {
+    args: &'a CompareArgs,
+    choices: Vec<Choice>,
+    library: Library,
+    /// Of the library.
+    compiler: String,
+    metric: Option<Metric>,
+}
+
+impl Plan<'_> {
+    fn make(args: &CompareArgs) -> Result<Plan<'_>, Failure> {
+        let mut choices = spec::parse_lists(&args.locks)?;
+        spec::check_others(&args.others)?;
+        if !args.no_native {
+            choices.insert(0, Choice::Native);
+        }
+        let metric = args.metric.as_deref().map(Metric::parse).transpose()?;
+        let library = Library::find(args.preload.preload.as_deref())?;
+        let compiler = library.elf()?.compiler.unwrap_or_else(|| "unknown".to_owned());
+        program::find(&args.program[0])?;
+        if obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful()) {
+            return Err(Failure::ours("there is nothing to compare"));
+        }
+        Ok(Plan { args, choices, library, compiler, metric })
+    }
+
+    /// Every run, in the order of measuring, up to an interrupt.
+    fn run_all(&self, interrupted: &AtomicBool) -> Vec<Run> {
+        let order = self.order();
+        let progress = progress(order.len() as u64);
+        let mut runs = Vec::new();
+        for (choice, repeat) in order {
+            let when = repeat.map_or("warm-up".to_owned(), |repeat| format!("repeat {repeat}"));
+            let what = format!("{choice}, {when}");
+            announce(&progress, self.args.progress, what.clone());
+            let Some(run) = self.run_once(choice, repeat, interrupted) else {
+                break;
+            };
+            if run.outcome != Outcome::Ok {
+                progress.suspend(|| complain(&what, &run.outcome, run.output_tail.as_deref()));
+            }
+            runs.push(run);
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        runs
+    }
+
+    /// Locks and repeats (none: a warm-up).
+    fn order(&self) -> Vec<(&Choice, Option<u32>)> {
+        let warmup = (0..self.args.warmup).flat_map(|_| self.choices.iter().map(|choice| (choice, None)));
+        let repeats = (0..self.args.repeats)
+            .flat_map(|repeat| rotated(&self.choices, repeat).map(move |choice| (choice, Some(repeat + 1))));
+        warmup.chain(repeats).collect()
+    }
+
+    /// One run, or nothing if it was interrupted.
+    fn run_once(&self, choice: &Choice, repeat: Option<u32>, interrupted: &AtomicBool) -> Option<Run> {
+        if interrupted.load(Ordering::Relaxed) {
+            return None;
+        }
+        let changes = preload::changes(choice, &self.args.others, Some(&self.library));
+        let measured = match measure(&self.args.program, &changes, self.args.timeout, interrupted) {
+            Ok(Measured { end: End::Interrupted, .. }) => return None,
+            Ok(measured) => measured,
+            Err(error) => return Some(not_started(choice, repeat, &error)),
+        };
+        let (outcome, figure) = self.judge(&measured);
+        Some(Run {
+            lock: choice.to_string(),
+            repeat,
+            output_tail: (outcome != Outcome::Ok).then(|| tail(&measured.output)),
+            outcome,
+            figure,
+            wall: measured.wall.as_secs_f64(),
+            cpu_user: measured.cpu_user.as_secs_f64(),
+            cpu_system: measured.cpu_system.as_secs_f64(),
+            peak_rss_bytes: measured.peak_rss_bytes,
+        })
+    }
+
+    fn judge(&self, measured: &Measured) -> (Outcome, Option<f64>) {
+        match (&self.metric, Outcome::from(measured.end)) {
+            (None, Outcome::Ok) => (Outcome::Ok, Some(measured.wall.as_secs_f64())),
+            (Some(metric), Outcome::Ok) => match metric.figure(&measured.output) {
+                Ok(figure) => (Outcome::Ok, Some(figure)),
+                Err(reason) => (Outcome::NoFigure { reason }, None),
+            },
+            (_, failure) => (failure, None),
+        }
+    }
+
+    fn summarise(&self, runs: Vec<Run>, started: u64, interrupted: bool) -> Comparison {
+        let args = self.args;
+        let native = Choice::Native.to_string();
+        Comparison {
+            schema: "poundlock.compare/1",
+            provenance: Provenance::new(self.compiler.clone()),
+            started,
+            command: args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            environment: environment(),
+            preload: self.library.path.display().to_string(),
+            settings: Settings {
+                repeats: args.repeats,
+                warmup: args.warmup,
+                timeout: args.timeout.map(|timeout| timeout.as_secs_f64()),
+                metric: args.metric.clone(),
+            },
+            figure: figure(args),
+            peak_rss_floor_bytes: measure::peak_rss_floor_bytes(),
+            interrupted,
+            locks: self.choices.iter().map(|choice| Summary::of(&choice.to_string(), &native, &runs)).collect(),
+            runs,
+        }
+    }
+}
+
+fn figure(args: &CompareArgs) -> Figure {
+    match (&args.metric, args.lower_is_better) {
+        (None, _) => Figure { name: "wall time", unit: "s", better: "lower" },
+        (Some(_), true) => Figure { name: "metric", unit: "", better: "lower" },
+        (Some(_), false) => Figure { name: "metric", unit: "", better: "higher" },
+    }
+}
+
+fn not_started(choice: &Choice, repeat: Option<u32>, error: &io::Error) -> Run {
+    Run {
+        lock: choice.to_string(),
+        repeat,
+        outcome: Outcome::NotStarted { reason: reason(error) },
+        figure: None,
+        wall: 0.0,
+        cpu_user: 0.0,
+        cpu_system: 0.0,
+        peak_rss_bytes: 0,
+        output_tail: None,
+    }
+}

@@ -1,0 +1,152 @@
+//! The lock functions that a program imports, and which of them the preload library takes over.
+
+use crate::program::elf::{Elf, Symbol};
+use serde::Serialize;
+use std::path::Path;
+
+/// What kind of lock a function is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    Mutex,
+    Cond,
+    Rwlock,
+    Spin,
+    C11,
+}
+
+impl Family {
+    pub const ALL: [Family; 5] = [Family::Mutex, Family::Cond, Family::Rwlock, Family::Spin, Family::C11];
+
+    /// The family of the function `name`, which may be one of glibc's old names with underscores.
+    fn of(name: &str) -> Option<Family> {
+        let name = name.trim_start_matches('_');
+        let prefixes = [
+            ("pthread_mutex_", Family::Mutex),
+            ("pthread_cond_", Family::Cond),
+            ("pthread_rwlock_", Family::Rwlock),
+            ("pthread_spin_", Family::Spin),
+        ];
+        let by_prefix = prefixes.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, family)| *family);
+        by_prefix.or_else(|| C11.contains(&name).then_some(Family::C11))
+    }
+}
+
+/// By name, since mtx_ and cnd_ may be anybody's prefix.
+const C11: [&str; 12] = [
+    "mtx_init",
+    "mtx_lock",
+    "mtx_trylock",
+    "mtx_timedlock",
+    "mtx_unlock",
+    "mtx_destroy",
+    "cnd_init",
+    "cnd_signal",
+    "cnd_broadcast",
+    "cnd_wait",
+    "cnd_timedwait",
+    "cnd_destroy",
+];
+
+/// The C library and the compilers' own: they come with every program and lock next to nothing for it.
+const RUNTIME: [&str; 6] = ["libc.so.", "libm.so.", "ld-linux", "libgcc_s.so.", "libstdc++.so.", "libpthread.so."];
+
+/// The lock functions that one file imports.
+#[derive(Debug, Serialize)]
+pub struct Imports {
+    pub file: String,
+    /// Whether it is the language's runtime, whose locks count for nothing.
+    pub runtime: bool,
+    pub functions: Vec<Function>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Function {
+    pub name: String,
+    pub version: Option<String>,
+    pub family: Family,
+    pub interposed: bool,
+}
+
+impl Function {
+    /// Whether it takes a lock: a program that only makes or destroys them has none to speak of.
+    fn locks(&self) -> bool {
+        self.name.ends_with("lock") && !self.name.ends_with("unlock")
+    }
+}
+
+impl Imports {
+    /// What `elf` at `path` imports, with what `preload` exports.
+    pub fn of(path: &Path, elf: &Elf, preload: Option<&Elf>) -> Imports {
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let function = |symbol: &Symbol| {
+            Some(Function {
+                family: Family::of(&symbol.name)?,
+                interposed: preload.is_some_and(|preload| preload.exports.iter().any(|export| binds(symbol, export))),
+                name: symbol.name.clone(),
+                version: symbol.version.clone(),
+            })
+        };
+        Imports {
+            file: path.display().to_string(),
+            runtime: RUNTIME.iter().any(|name| file_name.starts_with(name)),
+            functions: elf.imports.iter().filter_map(function).collect(),
+        }
+    }
+
+    /// Its functions that take locks and are interposed, if they count.
+    pub fn interposed(&self) -> usize {
+        if self.runtime {
+            0
+        } else {
+            self.functions.iter().filter(|function| function.interposed && function.locks()).count()
+        }
+    }
+
+    pub fn count(&self, family: Family) -> usize {
+        self.functions.iter().filter(|function| function.family == family).count()
+    }
+
+    /// Its functions that get past the preload library.
+    pub fn missed(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter().filter(|function| !function.interposed)
+    }
+}
+
+/// Whether the loader binds the reference `import` to the definition `export`: a definition without a version serves
+/// any reference, one with a version only its own.
+fn binds(import: &Symbol, export: &Symbol) -> bool {
+    import.name == export.name
+        && (export.version.is_none() || import.version.is_none() || import.version == export.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Family, binds};
+    use crate::program::elf::Symbol;
+
+    fn symbol(name: &str, version: Option<&str>) -> Symbol {
+        Symbol { name: name.to_owned(), version: version.map(str::to_owned) }
+    }
+
+    #[test]
+    fn functions_have_families() {
+        assert_eq!(Family::of("pthread_mutex_clocklock"), Some(Family::Mutex));
+        assert_eq!(Family::of("__pthread_mutex_lock"), Some(Family::Mutex));
+        assert_eq!(Family::of("pthread_mutexattr_init"), None);
+        assert_eq!(Family::of("pthread_cond_wait"), Some(Family::Cond));
+        assert_eq!(Family::of("pthread_rwlock_rdlock"), Some(Family::Rwlock));
+        assert_eq!(Family::of("pthread_spin_lock"), Some(Family::Spin));
+        assert_eq!(Family::of("mtx_lock"), Some(Family::C11));
+        assert_eq!(Family::of("mtx_of_somebody_else"), None);
+    }
+
+    #[test]
+    fn a_versioned_definition_serves_its_version_only() {
+        let import = symbol("pthread_mutex_trylock", Some("GLIBC_2.34"));
+        assert!(binds(&import, &symbol("pthread_mutex_trylock", None)));
+        assert!(binds(&import, &symbol("pthread_mutex_trylock", Some("GLIBC_2.34"))));
+        assert!(!binds(&import, &symbol("pthread_mutex_trylock", Some("GLIBC_2.2.5"))));
+        assert!(!binds(&import, &symbol("pthread_mutex_lock", None)));
+    }
+}

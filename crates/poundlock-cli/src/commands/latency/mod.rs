@@ -1,0 +1,198 @@
+//! `poundlock latency`: how far CPUs are from each other.
+
+mod table;
+
+use crate::commands::topo;
+use crate::failure::Failure;
+use crate::options::LatencyArgs;
+use crate::output::Page;
+use crate::plot::heat_map;
+use crate::provenance::Provenance;
+use crate::{output, runs};
+use poundlock_topology::cpus;
+use poundlock_topology::input;
+use poundlock_topology::latency::{Measurements, Settings, measure};
+use poundlock_topology::machine::Machine;
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How much of the work may be lost if the process is killed.
+const SAVED_EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    measurements: &'a Measurements,
+    #[serde(flatten)]
+    provenance: &'a Provenance,
+}
+
+/// Measures what has not been measured yet, and tells.
+pub fn latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
+    let machine = Machine::read(Path::new(topo::SYSFS)).map_err(Failure::ours)?;
+    let mut session = Session::begin(args, &machine)?;
+    let interrupted = runs::interrupts()?;
+    let result = session.measure_all(&interrupted);
+    session.save()?;
+    result?;
+    session.publish(&machine)?;
+    let complete = session.measurements.complete;
+    Ok(runs::exit_code(!complete, std::iter::empty()))
+}
+
+struct Session<'a> {
+    args: &'a LatencyArgs,
+    page: Page,
+    provenance: Provenance,
+    measurements: Measurements,
+    /// How many pairs an earlier session has measured.
+    before: usize,
+}
+
+impl Session<'_> {
+    fn begin<'a>(args: &'a LatencyArgs, machine: &Machine) -> Result<Session<'a>, Failure> {
+        let usable = cpus::usable();
+        let chosen = match &args.cpus {
+            Some(list) => cpus::parse(list).map_err(Failure::ours)?,
+            None => usable.clone(),
+        };
+        if let Some(cpu) = chosen.iter().find(|cpu| usable.binary_search(cpu).is_err()) {
+            return Err(Failure::ours(format!("this process may not use CPU {cpu}")));
+        }
+        if chosen.len() < 2 {
+            return Err(Failure::ours("there is nothing to measure with less than two CPUs"));
+        }
+        let settings = Settings { samples: args.samples, round_trips: args.round_trips };
+        let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
+        let wanted = Measurements::new(machine.present.clone(), chosen, settings);
+        let measurements = match args.kept_in().filter(|_| !args.restart) {
+            Some(file) => resume(file, wanted, provenance.cpu())?,
+            None => wanted,
+        };
+        let page = Page::beside([&args.json, &args.csv, &args.svg])?;
+        let before = measurements.pairs.len();
+        Ok(Session { args, page, provenance, measurements, before })
+    }
+
+    /// Up to an interrupt.
+    fn measure_all(&mut self, interrupted: &AtomicBool) -> Result<(), Failure> {
+        let progress = runs::progress(self.measurements.count() as u64);
+        progress.set_position(self.before as u64);
+        progress.reset_eta();
+        let mut saved = Instant::now();
+        for (a, b) in self.measurements.missing() {
+            progress.set_message(format!("CPUs {a} and {b}"));
+            let settings = self.measurements.settings;
+            let Some(pair) = measure(a, b, settings, interrupted).map_err(Failure::ours)? else {
+                break;
+            };
+            self.measurements.add(pair);
+            progress.inc(1);
+            if saved.elapsed() > SAVED_EVERY {
+                self.save()?;
+                saved = Instant::now();
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    fn json(&self) -> Result<String, Failure> {
+        output::json(&Document { measurements: &self.measurements, provenance: &self.provenance })
+    }
+
+    fn save(&self) -> Result<(), Failure> {
+        self.args.kept_in().map_or(Ok(()), |file| output::write(file, self.json()?))
+    }
+
+    fn publish(&self, machine: &Machine) -> Result<(), Failure> {
+        let text = format!("{}\n{}", table::render(&self.measurements, machine), self.caption());
+        self.page.show(text)?;
+        if let Some(file) = self.args.json.as_ref().filter(|_| self.args.kept_in().is_none()) {
+            output::write(file, self.json()?)?;
+        }
+        if let Some(file) = self.args.csv.as_ref().filter(|_| self.measurements.complete) {
+            output::write(file, self.measurements.csv())?;
+        }
+        if let Some(file) = &self.args.svg {
+            let svg = heat_map::svg(&self.measurements, &self.provenance.machine_line());
+            output::write(file, svg.map_err(output::undrawable)?)?;
+        }
+        Ok(())
+    }
+
+    fn caption(&self) -> String {
+        let Settings { samples, round_trips } = self.measurements.settings;
+        let (done, all) = (self.measurements.pairs.len(), self.measurements.count());
+        let mut caption =
+            format!("One way, in nanoseconds: medians of {samples} samples of {round_trips} round trips.");
+        if self.before > 0 {
+            caption += &format!(" {} of {all} pairs were measured before.", self.before);
+        }
+        if !self.measurements.complete {
+            caption += &format!(" Interrupted after {done} of {all} pairs");
+            caption += if self.args.kept_in().is_some() { ": the same command goes on from there." } else { "." };
+        }
+        caption
+    }
+}
+
+impl LatencyArgs {
+    /// The file in which measurements are kept: a device, a FIFO or stdout gets them once, at the end.
+    fn kept_in(&self) -> Option<&Path> {
+        let is_kept = |file: &&Path| !output::is_stdout(file) && file.metadata().map_or(true, |there| there.is_file());
+        self.json.as_deref().filter(is_kept)
+    }
+}
+
+/// What `file` has of what is `wanted`, on the machine with this processor. A file that is not there has nothing.
+fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, Failure> {
+    #[derive(Deserialize)]
+    struct Origin {
+        machine: Machine,
+    }
+    #[derive(Deserialize)]
+    struct Machine {
+        cpu: String,
+    }
+    let text = match input::text(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(wanted),
+        read => read.map_err(|error| output::unreadable(file, &error))?,
+    };
+    if text.is_empty() {
+        return Ok(wanted);
+    }
+    let wrong = |what: &dyn std::fmt::Display| {
+        Failure::ours(format!("'{}' {what}: name another file, or measure anew with --restart", file.display()))
+    };
+    let found = Measurements::parse(&text).map_err(|error| wrong(&format!("has no latencies ({error})")))?;
+    let origin: Origin = serde_json::from_str(&text).map_err(|error| wrong(&format!("has no machine ({error})")))?;
+    if origin.machine.cpu != cpu || found.present != wanted.present {
+        return Err(wrong(&"is of another machine"));
+    }
+    if found.cpus != wanted.cpus {
+        return Err(wrong(&format!("has the CPUs {}, not {}", cpus::format(&found.cpus), cpus::format(&wanted.cpus))));
+    }
+    if found.settings != wanted.settings {
+        let Settings { samples, round_trips } = found.settings;
+        return Err(wrong(&format!("has {samples} samples of {round_trips} round trips")));
+    }
+    let mut merged = wanted;
+    let missing = merged.missing();
+    for pair in found.pairs {
+        if !missing.contains(&(pair.a, pair.b))
+            || merged.pairs.iter().any(|known| (known.a, known.b) == (pair.a, pair.b))
+        {
+            return Err(wrong(&format!("has CPUs {} and {} where they cannot be", pair.a, pair.b)));
+        }
+        merged.add(pair);
+    }
+    Ok(merged)
+}

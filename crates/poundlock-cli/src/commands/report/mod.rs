@@ -1,0 +1,91 @@
+//! `poundlock report`: one page about a program's locks, with all that it needs in itself.
+
+use crate::commands::profile::Profile;
+use crate::failure::Failure;
+use crate::options::ReportArgs;
+use crate::output::{Page, note, write};
+use crate::plot::waits;
+use crate::provenance::Provenance;
+use crate::statistics::table::{HEADER, heading, notes, row};
+use crate::statistics::{Lock, Process};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::process::ExitCode;
+
+const STYLE: &str = "
+body { font: 15px/1.5 sans-serif; color: #222831; max-width: 1240px; margin: 2em auto; padding: 0 1em }
+table { border-collapse: collapse; width: 100%; font-size: 13px } h2 { margin-top: 2em }
+th { text-align: right; border-bottom: 2px solid #889; padding: 4px 8px } td { text-align: right; padding: 3px 8px;
+border-bottom: 1px solid #e4e7eb; white-space: nowrap } th:first-child, td:first-child { text-align: left; white-space:
+normal; word-break: break-word } iframe { width: 100%; border: 1px solid #e4e7eb } svg { max-width: 100%; height: auto }
+details { margin: .3em 0 } .faint { color: #78808a } code { font-size: 12px }";
+
+/// Writes the page.
+pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    Page::beside([&Some(args.output.clone())])?;
+    let profile = Profile::get(&args.source)?;
+    let compiler = profile.source.compiler.clone().unwrap_or_else(|| "unknown".to_owned());
+    let command: Vec<_> = args.source.program.iter().map(|word| word.to_string_lossy()).collect();
+    let page = page(&profile, &command.join(" "), &Provenance::new(compiler), args.rows)?;
+    write(&args.output, page.into_string())?;
+    note(format_args!("the report is in {}", args.output.display()));
+    Ok(ExitCode::from(profile.source.exit_code()))
+}
+
+fn page(profile: &Profile, command: &str, provenance: &Provenance, rows: usize) -> Result<Markup, Failure> {
+    let title = if command.is_empty() { "Locks".to_owned() } else { format!("Locks of {command}") };
+    let flames = profile.flame_graph()?;
+    let processes = profile.processes.iter().map(|of| process(of, rows)).collect::<Result<Vec<_>, _>>()?;
+    Ok(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (title) }
+                p.faint { (provenance.machine_line()) }
+                @if processes.is_empty() { p { "No process took a lock that is ours." } }
+                @for process in &processes { (process) }
+                @if let Some(flames) = &flames {
+                    h2 { "Who waited, and for whom" }
+                    p { "Each lock's waiters by the time that they waited, and its holders by the time of those holds that
+                        somebody waited for. Outermost functions are lowest." }
+                    iframe title="flame graph" height=(height_of(flames)) srcdoc=(flames) {}
+                }
+            }
+        }
+    })
+}
+
+/// A picture's height, with room for a frame around it.
+fn height_of(svg: &str) -> u32 {
+    let value = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());
+    value.and_then(|value| value.parse::<u32>().ok()).unwrap_or(600) + 20
+}
+
+fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {
+    let shown: Vec<&Lock> = process.locks.iter().take(rows).collect();
+    let drawn = |svg: Result<String, _>| {
+        svg.map_err(|error: Box<dyn std::error::Error>| Failure::ours(format!("cannot draw: {error}")))
+    };
+    let waited: Vec<&Lock> = shown.iter().copied().filter(|lock| lock.contended > 0).collect();
+    let plot = if waited.is_empty() { None } else { Some(drawn(waits::svg(&waited))?) };
+    Ok(html! {
+        h2 { (heading(process)) }
+        @if let Some(plot) = &plot { (PreEscaped(plot)) }
+        table {
+            tr { @for name in HEADER { th { (name) } } }
+            @for lock in &shown { tr { @for cell in row(lock) { td { (cell) } } } }
+        }
+        @if process.locks.len() > rows { p.faint { "and " (process.locks.len() - rows) " more" } }
+        @for note in notes(process) { p { (note) } }
+        @for lock in waited.iter().filter(|lock| !lock.stack.is_empty()) {
+            details {
+                summary { "Who first waited for " (lock.label()) }
+                @for function in &lock.stack { code { (function) } br; }
+            }
+        }
+    })
+}

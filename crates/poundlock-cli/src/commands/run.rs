@@ -1,0 +1,69 @@
+//! `poundlock run`: becomes the program, with its locks replaced.
+
+use crate::failure::Failure;
+use crate::inherited;
+use crate::options::{OtherLocksArgs, RunArgs};
+use crate::program::obstacle;
+use crate::program::preload::{self, Changes, Library};
+use crate::spec::{self, Choice};
+use crate::statistics::source;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+/// Runs the program in place of this process. Returns only if it could not.
+pub fn run(args: &RunArgs) -> Failure {
+    match environment(args) {
+        Ok(changes) => exec(&args.program, changes),
+        Err(failure) => failure,
+    }
+}
+
+fn environment(args: &RunArgs) -> Result<Changes, Failure> {
+    let choice = Choice::parse(&args.lock)?;
+    spec::check_others(&args.others)?;
+    if choice == Choice::Native && args.stats.is_some() {
+        return Err(Failure::ours("native locks are not observed: name another with --lock"));
+    }
+    let library = match choice {
+        Choice::Native => None,
+        Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
+    };
+    if library.is_some() && obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful()) {
+        return Ok(preload::changes(&Choice::Native, &OtherLocksArgs::default(), None));
+    }
+    let mut changes = preload::changes(&choice, &args.others, library.as_ref());
+    if let Some(folder) = &args.stats {
+        changes.push(("POUNDLOCK_STATS", Some(source::folder_or_default(folder.as_deref())?)));
+    }
+    if args.verbose {
+        changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
+    }
+    Ok(changes)
+}
+
+/// Becomes `program`. Unlike [`std::os::unix::process::CommandExt::exec`] it leaves the signal mask as it was found.
+fn exec(program: &[OsString], changes: Changes) -> Failure {
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in changes {
+        match value {
+            Some(value) => variables.insert(name.into(), value),
+            None => variables.remove(OsStr::new(name)),
+        };
+    }
+    let variables = variables.into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    let arguments: Vec<CString> = program.iter().cloned().map(c_string).collect();
+    let variables: Vec<CString> = variables.map(c_string).collect();
+    inherited::close_on_exec();
+    let Err(error) = nix::unistd::execvpe(&arguments[0], &arguments, &variables);
+    Failure::of_program(&program[0], &io::Error::from(error))
+}
+
+fn c_string(string: OsString) -> CString {
+    CString::new(string.into_vec()).expect("what came as an argument or a variable has no NUL")
+}

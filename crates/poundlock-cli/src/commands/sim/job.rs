@@ -1,0 +1,162 @@
+//! One simulation as a job for a process of its own, and many of them side by side.
+//!
+//! The simulated memory is at the same address in every run, since code may hash addresses: so a process runs one
+//! simulation at a time, and points side by side are processes. One that fails takes nothing along.
+
+use crate::commands::bench::last_line;
+use crate::failure::{Failure, reason};
+use crate::options::OtherLocksArgs;
+use crate::output;
+use crate::program::preload;
+use crate::runs::measure::{End, Measured, measure};
+use crate::runs::{Outcome, complain, progress, tail};
+use crate::spec::Choice;
+use poundlock_bench::{Counts, Workload};
+use poundlock_sim::{Locality, Machine, Point, SimError, Traffic, simulate};
+use poundlock_topology::input;
+use poundlock_topology::latency::Measurements;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// A simulation, with its machine by its files.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    pub machine: PathBuf,
+    pub matrix: Option<PathBuf>,
+    pub workload: Workload,
+    pub lock: String,
+    pub threads: usize,
+    /// In seconds of simulated time.
+    pub warmup: f64,
+    pub measured: f64,
+    pub seed: u64,
+    pub step: f64,
+    pub locality: Locality,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Simulated {
+    pub counts: Counts,
+    pub traffic: Traffic,
+    /// How many steps the simulator took.
+    pub steps: u64,
+}
+
+/// The machine that a table of latencies makes, or what `poundlock latency` keeps.
+fn machine_of_table(file: &Path) -> Result<Machine, SimError> {
+    let named = |wrong: String| SimError(format!("'{}': {wrong}", file.display()));
+    let text = input::text(file).map_err(|error| named(reason(&error)))?;
+    let table = if file.extension().is_some_and(|ending| ending == "json") {
+        let measured = Measurements::parse(&text).map_err(|wrong| named(wrong.to_string()))?;
+        if !measured.complete {
+            return Err(named("not all pairs of CPUs are measured yet".to_owned()));
+        }
+        measured.among_themselves().csv()
+    } else {
+        text
+    };
+    let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    Machine::from_table(&name, &table).map_err(|wrong| named(wrong.to_string()))
+}
+
+/// The machine of a file, with other latencies if they are given.
+pub fn machine(file: &Path, matrix: Option<&Path>) -> Result<Machine, SimError> {
+    let machine = match file.extension().and_then(|ending| ending.to_str()) {
+        Some("csv" | "json") => machine_of_table(file)?,
+        _ => Machine::read(file)?,
+    };
+    let Some(matrix) = matrix else { return Ok(machine) };
+    let named = |wrong: String| SimError(format!("'{}': {wrong}", matrix.display()));
+    let table = input::text(matrix).map_err(|error| named(reason(&error)))?;
+    machine.with_matrix(&table).map_err(|wrong| named(wrong.to_string()))
+}
+
+impl Job {
+    /// As the simulator wants it.
+    pub fn point(&self, trace: bool) -> Result<Point, SimError> {
+        Ok(Point {
+            machine: machine(&self.machine, self.matrix.as_deref())?,
+            workload: self.workload.clone(),
+            lock: self.lock.clone(),
+            threads: self.threads,
+            warmup: self.warmup,
+            measured: self.measured,
+            seed: self.seed,
+            step: self.step,
+            locality: self.locality,
+            trace,
+        })
+    }
+}
+
+/// Does one job in this process, and prints what came of it as one line of JSON.
+pub fn worker(job: &str) -> Result<ExitCode, Failure> {
+    let job: Job = serde_json::from_str(job).map_err(|wrong| Failure::ours(format!("not a job: {wrong}")))?;
+    let outcome = job.point(false).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
+    let simulated = Simulated { counts: outcome.counts, traffic: outcome.traffic, steps: outcome.events };
+    output::print(serde_json::to_string(&simulated).map_err(Failure::ours)? + "\n")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub outcome: Outcome,
+    pub simulated: Option<Simulated>,
+    /// What one that failed wrote last.
+    pub output_tail: Option<String>,
+}
+
+/// Runs the jobs, so many at a time. What an interrupt has kept from running is none.
+pub fn run_all(jobs: &[Job], at_a_time: usize, interrupted: &AtomicBool) -> Result<Vec<Option<Ended>>, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
+    let progress = progress(jobs.len() as u64);
+    let next = AtomicUsize::new(0);
+    let ended: Mutex<Vec<Option<Ended>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    let work = || {
+        while !interrupted.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { break };
+            progress.set_message(format!("{}, {} threads", job.lock, job.threads));
+            let Some(end) = run(job, &own, interrupted) else { break };
+            if end.outcome != Outcome::Ok {
+                let what = format!("{}, {} threads, seed {}", job.lock, job.threads, job.seed);
+                progress.suspend(|| complain(&what, &end.outcome, end.output_tail.as_deref()));
+            }
+            ended.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(end);
+            progress.inc(1);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..at_a_time.min(jobs.len()) {
+            scope.spawn(work);
+        }
+    });
+    progress.finish_and_clear();
+    Ok(ended.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// None if it was interrupted.
+fn run(job: &Job, own: &Path, interrupted: &AtomicBool) -> Option<Ended> {
+    let text = serde_json::to_string(job).expect("a job is made of numbers and text");
+    let command: [OsString; 3] = [own.into(), "sim-worker".into(), text.into()];
+    let failed = |outcome, output: &[u8]| Ended { outcome, simulated: None, output_tail: Some(tail(output)) };
+    let changes = preload::changes(&Choice::Native, &OtherLocksArgs::default(), None);
+    Some(match measure(&command, &changes, None, interrupted) {
+        Ok(Measured { end: End::Interrupted, .. }) => return None,
+        Ok(measured) => match (Outcome::from(measured.end), last_line(&measured.output)) {
+            (Outcome::Ok, Ok(simulated)) => {
+                Ended { outcome: Outcome::Ok, simulated: Some(simulated), output_tail: None }
+            }
+            (Outcome::Ok, Err(reason)) => failed(Outcome::NoFigure { reason }, &measured.output),
+            (outcome, _) => failed(outcome, &measured.output),
+        },
+        Err(error) => failed(Outcome::NotStarted { reason: reason(&error) }, b""),
+    })
+}

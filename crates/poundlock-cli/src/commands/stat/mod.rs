@@ -1,0 +1,60 @@
+//! `poundlock stat`: what each lock of a program did.
+
+mod spreadsheet;
+
+use crate::failure::Failure;
+use crate::options::StatArgs;
+use crate::output::{Page, json, note, write};
+use crate::provenance::{Provenance, environment};
+use crate::statistics::source::Source;
+use crate::statistics::{Names, Process, table};
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// Tells what the locks of a program did.
+pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
+    Page::beside([&args.json, &args.csv])?;
+    let source = Source::get(&args.source, false)?;
+    let mut names = Names::default();
+    let processes: Vec<Process> = source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
+    if processes.is_empty() {
+        note(
+            "no process took a lock that is ours: `poundlock doctor` reports whether any could. A pound_mutex_t counts when it is waited for",
+        );
+    }
+    for process in &processes {
+        Page::Stderr.show(format_args!("\n{}", table::table(process, args.rows)))?;
+    }
+    if let Some(file) = &args.csv {
+        write(file, spreadsheet::csv(&processes).map_err(Failure::ours)?)?;
+    }
+    if let Some(file) = &args.json {
+        write(file, json(&Document::of(args, &source, &processes))?)?;
+    }
+    Ok(ExitCode::from(source.exit_code()))
+}
+
+/// What `--json` has: docs/cli.md.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    provenance: Provenance,
+    command: Vec<String>,
+    environment: std::collections::BTreeMap<String, String>,
+    exit_status: Option<u8>,
+    processes: &'a [Process],
+}
+
+impl<'a> Document<'a> {
+    fn of(args: &StatArgs, source: &Source, processes: &'a [Process]) -> Document<'a> {
+        Document {
+            schema: "poundlock.stat/1",
+            provenance: Provenance::new(source.compiler.clone().unwrap_or_else(|| "unknown".to_owned())),
+            command: args.source.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            environment: environment(),
+            exit_status: source.status.is_some().then(|| source.exit_code()),
+            processes,
+        }
+    }
+}

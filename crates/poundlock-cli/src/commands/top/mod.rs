@@ -1,0 +1,93 @@
+//! `poundlock top`: what a living process's locks do, now.
+
+mod change;
+mod screen;
+
+use crate::failure::{Failure, reason};
+use crate::options::TopArgs;
+use crate::output;
+use crate::statistics::{Names, Observed, Process, file_of};
+use change::Change;
+use crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Shows what the locks of a process do, until it ends or the user has seen enough.
+pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
+    let mut watch = Watch::begin(args.pid)?;
+    if args.once {
+        std::thread::sleep(args.interval);
+        output::print(screen::text(&watch.look()?) + "\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut terminal = ratatui::try_init()
+        .map_err(|error| Failure::ours(format!("no terminal: {}; --once needs none", reason(&error))))?;
+    let ended = show(&mut terminal, &mut watch, args.interval);
+    ratatui::restore();
+    if ended? {
+        output::note(format_args!("process {} has ended", args.pid));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A process, and how it was at the last look.
+struct Watch {
+    pid: u32,
+    file: std::path::PathBuf,
+    names: Names,
+    before: Process,
+    at: Instant,
+}
+
+impl Watch {
+    fn begin(pid: u32) -> Result<Watch, Failure> {
+        let file = file_of(pid)?;
+        let mut names = Names::default();
+        let before = Process::of(&Observed::read(&file)?, &mut names);
+        Ok(Watch { pid, file, names, before, at: Instant::now() })
+    }
+
+    /// What has happened since the last look.
+    fn look(&mut self) -> Result<Change, Failure> {
+        let now = Process::of(&Observed::read(&self.file)?, &mut self.names);
+        let change = Change::between(&self.before, &now, self.at.elapsed());
+        self.before = now;
+        self.at = Instant::now();
+        Ok(change)
+    }
+
+    fn is_alive(&self) -> bool {
+        Path::new(&format!("/proc/{}/maps", self.pid)).exists() && file_of(self.pid).is_ok_and(|file| file == self.file)
+    }
+}
+
+/// Draws until the process has ended (true) or the user ends it.
+fn show(terminal: &mut ratatui::DefaultTerminal, watch: &mut Watch, interval: Duration) -> Result<bool, Failure> {
+    let failed = |error| Failure::ours(format!("the terminal fails: {}", reason(&error)));
+    loop {
+        let change = watch.look()?;
+        terminal.draw(|frame| screen::draw(frame, &change)).map_err(failed)?;
+        if wants_to_quit(interval).map_err(failed)? {
+            return Ok(false);
+        }
+        if !watch.is_alive() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Waits for `time`, or for the user to end it.
+fn wants_to_quit(time: Duration) -> std::io::Result<bool> {
+    let end = Instant::now() + time;
+    while event::poll(end.saturating_duration_since(Instant::now()))? {
+        let Event::Key(key) = event::read()? else {
+            return Ok(false); // another size: draw anew
+        };
+        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        if control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

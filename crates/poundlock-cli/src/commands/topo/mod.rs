@@ -1,0 +1,142 @@
+//! `poundlock topo`: which CPUs share what.
+
+use crate::failure::Failure;
+use crate::options::TopoArgs;
+use crate::output::{self, Page};
+use crate::plot::boxes;
+use crate::provenance::Provenance;
+use poundlock_topology::cpus;
+use poundlock_topology::machine::{Cpu, Kind, Machine};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The machine's sysfs.
+pub const SYSFS: &str = "/sys";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    provenance: Provenance,
+    present: &'a str,
+    cpus: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    cpu: usize,
+    usable: bool,
+    socket: usize,
+    die: usize,
+    numa_node: usize,
+    l3: usize,
+    core: usize,
+}
+
+/// A group of CPUs that share something, in the group around it.
+pub struct Group {
+    /// All that exactly these CPUs share, in words.
+    pub name: String,
+    pub cpus: Vec<usize>,
+    /// Empty for a core.
+    pub parts: Vec<Group>,
+}
+
+/// Prints and draws the machine.
+pub fn topo(args: &TopoArgs) -> Result<ExitCode, Failure> {
+    let page = Page::beside([&args.svg])?;
+    let root = args.sysfs.as_deref().unwrap_or(Path::new(SYSFS));
+    let machine = Machine::read(root).map_err(Failure::ours)?;
+    // Of another machine, this process can use all.
+    let usable: Vec<usize> =
+        if args.sysfs.is_some() { machine.cpus.iter().map(|cpu| cpu.number).collect() } else { cpus::usable() };
+    let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
+    if let Some(file) = &args.svg {
+        let title = if args.sysfs.is_some() { root.display().to_string() } else { provenance.machine_line() };
+        let svg = boxes::svg(&title, &summary(&machine, &usable), &groups(&machine), &usable);
+        output::write(file, svg.map_err(output::undrawable)?)?;
+    }
+    if args.json {
+        let entries = machine.cpus.iter().map(|cpu| entry(cpu, &usable)).collect();
+        let document = Document { schema: "poundlock.topo/1", provenance, present: &machine.present, cpus: entries };
+        page.show(output::json(&document)?.trim_end())?;
+    } else {
+        page.show(summary(&machine, &usable) + "\n" + text(&groups(&machine), 0).trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn entry(cpu: &Cpu, usable: &[usize]) -> Entry {
+    let group = |kind| cpu.groups[kind as usize];
+    Entry {
+        cpu: cpu.number,
+        usable: usable.binary_search(&cpu.number).is_ok(),
+        socket: group(Kind::Package),
+        die: group(Kind::Die),
+        numa_node: group(Kind::Node),
+        l3: group(Kind::L3),
+        core: group(Kind::Core),
+    }
+}
+
+/// How many there are of each kind.
+fn summary(machine: &Machine, usable: &[usize]) -> String {
+    let count =
+        |number: usize, (one, several): (&str, &str)| format!("{number} {}", if number == 1 { one } else { several });
+    let kinds: Vec<String> = Kind::ALL.iter().map(|&kind| count(machine.groups(kind).len(), kind.names())).collect();
+    let number = machine.cpus.len();
+    let free = machine.cpus.iter().filter(|cpu| usable.binary_search(&cpu.number).is_ok()).count();
+    let part = if free < number { format!(", of which {free} may be used") } else { String::new() };
+    format!("{}, {}{part}", kinds.join(", "), count(number, ("CPU", "CPUs")))
+}
+
+fn groups(machine: &Machine) -> Vec<Group> {
+    parts(&machine.cpus.iter().collect::<Vec<_>>(), &Kind::ALL)
+}
+
+/// The CPUs by what they share of `kinds`, the largest first.
+fn parts(cpus: &[&Cpu], kinds: &[Kind]) -> Vec<Group> {
+    let Some((&kind, smaller)) = kinds.split_first() else {
+        return Vec::new();
+    };
+    let mut numbers: Vec<usize> = cpus.iter().map(|cpu| cpu.groups[kind as usize]).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let part = |number: usize| {
+        let members: Vec<&Cpu> = cpus.iter().copied().filter(|cpu| cpu.groups[kind as usize] == number).collect();
+        let mut parts = parts(&members, smaller);
+        let mut name = format!("{} {number}", kind.names().0);
+        // A core stays a part, even where it is all of its L3 group.
+        if parts.len() == 1 && smaller.len() > 1 {
+            let only = parts.remove(0);
+            name = format!("{name}, {}", only.name);
+            parts = only.parts;
+        }
+        Group { name, cpus: members.iter().map(|cpu| cpu.number).collect(), parts }
+    };
+    numbers.into_iter().map(part).collect()
+}
+
+/// A line for each group, with its cores where it has no larger parts: `0+4 1+5`.
+fn text(groups: &[Group], depth: usize) -> String {
+    let mut lines = String::new();
+    for group in groups {
+        let cores = group.parts.iter().all(|part| part.parts.is_empty());
+        let cores = if cores {
+            format!(":  {}", group.parts.iter().map(core).collect::<Vec<_>>().join(" "))
+        } else {
+            String::new()
+        };
+        writeln!(lines, "{:depth$}{}{cores}", "", group.name, depth = 2 * depth).expect("a string takes all");
+        if cores.is_empty() {
+            lines += &text(&group.parts, depth + 1);
+        }
+    }
+    lines
+}
+
+pub fn core(core: &Group) -> String {
+    core.cpus.iter().map(usize::to_string).collect::<Vec<_>>().join("+")
+}

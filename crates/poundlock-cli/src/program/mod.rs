@@ -1,0 +1,39 @@
+//! Where the shell would find a program.
+
+pub mod elf;
+pub mod obstacle;
+pub mod preload;
+pub mod script;
+
+use crate::failure::Failure;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The file that running `program` would run: itself if its name has a slash, else the first in PATH that is executable.
+pub fn find(program: &OsStr) -> Result<PathBuf, Failure> {
+    if program.as_bytes().contains(&b'/') {
+        return match executable(Path::new(program)) {
+            Ok(()) => Ok(PathBuf::from(program)),
+            Err(error) => Err(Failure::of_program(program, &error)),
+        };
+    }
+    let mut best = io::Error::from_raw_os_error(libc::ENOENT);
+    for directory in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
+        let candidate = directory.join(program);
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => best = error,
+            Err(_) => {}
+        }
+    }
+    Err(Failure::of_program(program, &best))
+}
+
+fn executable(path: &Path) -> io::Result<()> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    Ok(nix::unistd::access(path, nix::unistd::AccessFlags::X_OK)?)
+}

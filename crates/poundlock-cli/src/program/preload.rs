@@ -1,0 +1,111 @@
+//! The preload library: where it is, and the environment that makes a program load it.
+
+use crate::failure::{Failure, reason};
+use crate::options::OtherLocksArgs;
+use crate::program::elf::{Elf, Head};
+use crate::spec::Choice;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+const FILE_NAME: &str = "libpoundlock-preload.so";
+
+/// The preload library, found.
+#[derive(Debug)]
+pub struct Library {
+    pub path: PathBuf,
+}
+
+impl Library {
+    /// The library at `given`, or the first that is where one belongs.
+    pub fn find(given: Option<&Path>) -> Result<Library, Failure> {
+        let path = match given {
+            Some(path) => path.canonicalize().map_err(|error| unusable(path, &reason(&error)))?,
+            None => search()?,
+        };
+        let Head { machine, .. } = Elf::head(&path).map_err(|why| unusable(&path, &why))?;
+        if machine != own_machine() {
+            return Err(unusable(&path, &format!("it is {machine}, this machine is {}", own_machine())));
+        }
+        // ld.so has no way to quote its separators.
+        if path.as_os_str().as_bytes().iter().any(is_separator) {
+            return Err(unusable(&path, "the loader takes no blank or colon in its path"));
+        }
+        Ok(Library { path })
+    }
+
+    /// All of it, read.
+    pub fn elf(&self) -> Result<Elf, Failure> {
+        Elf::read(&self.path).map_err(|why| unusable(&self.path, &why))
+    }
+}
+
+fn unusable(path: &Path, why: &str) -> Failure {
+    Failure::ours(format!("preload library '{}' cannot be used: {why}", path.display()))
+}
+
+/// The machine that we run on, as [`Elf::machine`] has it.
+pub fn own_machine() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "64-bit X86_64",
+        "aarch64" => "64-bit Aarch64",
+        other => other,
+    }
+}
+
+/// Where the library is relative to this binary: beside it, installed, and in a build tree (target/PROFILE/poundlock,
+/// or target/TRIPLE/PROFILE/poundlock).
+fn places() -> [PathBuf; 7] {
+    let debian = format!("../lib/{}-linux-gnu", std::env::consts::ARCH);
+    let debian_own = format!("{debian}/poundlock");
+    [".", "../lib", "../lib/poundlock", &debian, &debian_own, "../../build/preload", "../../../build/preload"]
+        .map(PathBuf::from)
+}
+
+fn search() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
+    let directory = own.parent().unwrap_or(Path::new("/"));
+    let mut candidates = places().into_iter().map(|place| directory.join(place).join(FILE_NAME));
+    candidates.find_map(|candidate| candidate.canonicalize().ok()).ok_or_else(|| {
+        let near = directory.display();
+        Failure::ours(format!("no {FILE_NAME} near {near}: say where it is with --preload or POUNDLOCK_PRELOAD"))
+    })
+}
+
+/// Changes to a program's environment: variables to set, and (without a value) to unset.
+pub type Changes = Vec<(&'static str, Option<OsString>)>;
+
+/// What makes a program load `library` with the lock of `choice`, or keeps it from loading ours if that is native.
+/// `beside` is checked.
+pub fn changes(choice: &Choice, beside: &OtherLocksArgs, library: Option<&Library>) -> Changes {
+    let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let others = entries(&inherited).filter(|entry| !is_ours(entry));
+    let (lock, ours) = match choice {
+        Choice::Native => (None, None),
+        Choice::Lock(spec) => (Some(OsString::from(spec)), library.map(|library| library.path.as_os_str())),
+    };
+    let preloads: Vec<&[u8]> = ours.into_iter().chain(others).map(OsStr::as_bytes).collect();
+    let preloads = OsString::from_vec(preloads.join(&b':'));
+    let mut changes: Changes = vec![
+        ("LD_PRELOAD", Some(preloads).filter(|list| !list.is_empty())),
+        ("POUNDLOCK_LOCK", lock),
+        // Who names a lock wants it now, whatever a parent switched off.
+        ("POUNDLOCK_DISABLE", None),
+    ];
+    changes.extend(beside.rwlock.as_ref().map(|spec| ("POUNDLOCK_RWLOCK", Some(spec.into()))));
+    changes.extend(beside.spinlock.as_ref().map(|spec| ("POUNDLOCK_SPINLOCK", Some(spec.into()))));
+    changes
+}
+
+fn is_separator(byte: &u8) -> bool {
+    matches!(byte, b' ' | b':')
+}
+
+fn entries(list: &OsStr) -> impl Iterator<Item = &OsStr> {
+    list.as_bytes().split(is_separator).filter(|entry| !entry.is_empty()).map(OsStr::from_bytes)
+}
+
+/// Whether a path is the library's, in whatever folder.
+pub fn is_ours(path: impl AsRef<Path>) -> bool {
+    path.as_ref().file_name() == Some(OsStr::new(FILE_NAME))
+}

@@ -1,0 +1,176 @@
+//! The names of addresses, from the files on disk that a process had loaded.
+
+use super::file::{Module, open_regular};
+use addr2line::Loader;
+use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What knows the files, each read when it is first asked for.
+#[derive(Default)]
+pub struct Names {
+    files: HashMap<PathBuf, Symbols>,
+    code: HashMap<(PathBuf, u64), Vec<String>>,
+}
+
+/// The largest file whose symbols are read: statistics may name any file.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// A file's objects, and its code.
+struct Symbols {
+    /// Address, size, name; sorted.
+    objects: Vec<(u64, u64, String)>,
+    loader: Option<Loader>,
+}
+
+impl Symbols {
+    fn read(path: &Path) -> Symbols {
+        let file = open_regular(path).ok().filter(|file| file.metadata().is_ok_and(|file| file.len() <= MOST_BYTES));
+        let Some(file) = file else {
+            return Symbols { objects: Vec::new(), loader: None };
+        };
+        let mut objects = objects(&ReadCache::new(file)).unwrap_or_default();
+        objects.sort();
+        Symbols { objects, loader: Loader::new(path).ok() }
+    }
+}
+
+fn objects(data: &ReadCache<File>) -> Option<Vec<(u64, u64, String)>> {
+    let file = object::File::parse(data).ok()?;
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
+    Some(data.filter_map(|symbol| Some((symbol.address(), symbol.size(), demangle(symbol.name().ok()?)))).collect())
+}
+
+/// The module that an address is in: the one that was loaded last.
+fn module(modules: &[Module], address: u64) -> Option<&Module> {
+    modules.iter().rev().find(|module| (module.start..module.end).contains(&address))
+}
+
+impl Names {
+    fn symbols(&mut self, path: &Path) -> &Symbols {
+        self.files.entry(path.to_path_buf()).or_insert_with_key(|path| Symbols::read(path))
+    }
+
+    /// The static object at an address, with the offset in it: "table+0x40"; at least its module, if there is one.
+    pub fn object(&mut self, modules: &[Module], address: u64) -> Option<String> {
+        let module = module(modules, address)?;
+        let at = address.wrapping_sub(module.bias);
+        let objects = &self.symbols(&module.path).objects;
+        let before = objects.partition_point(|(start, ..)| *start <= at);
+        let within = objects[..before].iter().rev().take(16).find(|(start, size, _)| at - start < *size);
+        Some(match within {
+            Some((start, _, name)) if *start == at => name.clone(),
+            Some((start, _, name)) => format!("{name}+{:#x}", at - start),
+            None => format!("{}+{at:#x}", file_name(&module.path)),
+        })
+    }
+
+    /// The functions at a return address, those that were inlined first. None for ours.
+    pub fn functions(&mut self, modules: &[Module], address: u64) -> Vec<String> {
+        let Some(module) = module(modules, address) else {
+            return vec![format!("{address:#x}")];
+        };
+        if crate::program::preload::is_ours(&module.path) {
+            return Vec::new();
+        }
+        // The call is before where it returns to.
+        let at = address.wrapping_sub(module.bias).wrapping_sub(1);
+        let key = (module.path.clone(), at);
+        if let Some(known) = self.code.get(&key) {
+            return known.clone();
+        }
+        let mut found = self.symbols(&module.path).loader.as_ref().map(|loader| frames(loader, at)).unwrap_or_default();
+        if found.is_empty() {
+            found.push(format!("{}+{at:#x}", file_name(&module.path)));
+        }
+        self.code.insert(key, found.clone());
+        found
+    }
+
+    /// A stack's functions, innermost first, without ours.
+    pub fn stack(&mut self, modules: &[Module], frames: &[u64]) -> Vec<String> {
+        frames.iter().flat_map(|frame| self.functions(modules, *frame)).collect()
+    }
+}
+
+fn frames(loader: &Loader, at: u64) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Ok(mut frames) = loader.find_frames(at) {
+        while let Ok(Some(frame)) = frames.next() {
+            names.extend(frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?))));
+        }
+    }
+    if names.is_empty() {
+        names.extend(loader.find_symbol(at).map(demangle));
+    }
+    names
+}
+
+/// A C name stays as it is: as a mangled type, `m` is an unsigned long.
+fn demangle(name: &str) -> String {
+    let is_mangled = name.starts_with("_Z") || name.starts_with("_R");
+    if is_mangled { addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned() } else { name.to_owned() }
+}
+
+fn file_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// Those that only pass a lock on: of the C++ library and of pthread itself.
+const WRAPPERS: [&str; 10] = [
+    "__gthread_",
+    "std::mutex::",
+    "std::timed_mutex::",
+    "std::recursive_mutex::",
+    "std::shared_mutex::",
+    "std::__",
+    "std::lock_guard",
+    "std::unique_lock",
+    "std::scoped_lock",
+    "pthread_",
+];
+
+/// What a person calls a stack by: its innermost functions that do not only pass a lock on.
+pub fn in_short(stack: &[String]) -> String {
+    let telling = stack
+        .iter()
+        .map(|name| without_arguments(name))
+        .filter(|name| !WRAPPERS.iter().any(|start| name.starts_with(start)));
+    let names: Vec<&str> = telling.take(3).collect();
+    names.join(" < ")
+}
+
+fn without_arguments(name: &str) -> &str {
+    name.find('(').filter(|at| *at > 0).map_or(name, |at| &name[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{demangle, in_short};
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        for name in ["m", "i", "table", "_start", "__Z", "St", "pthread_mutex_lock"] {
+            assert_eq!(demangle(name), name);
+        }
+        assert_eq!(demangle("_ZN5Cache3getEi"), "Cache::get(int)");
+        assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+        assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
+    }
+
+    #[test]
+    fn wrappers_are_not_what_a_stack_is_called_by() {
+        let stack = [
+            "__gthread_mutex_lock(pthread_mutex_t*)",
+            "std::mutex::lock()",
+            "Cache::get(int)",
+            "serve()",
+            "run",
+            "main",
+        ];
+        assert_eq!(in_short(&stack.map(str::to_owned)), "Cache::get < serve < run");
+    }
+}

@@ -1,0 +1,110 @@
+//! Statistics for a reader.
+
+use crate::plot::shorten;
+use crate::statistics::{Lock, Process};
+use crate::text_table::{ABSENT, number, with_header};
+
+const NAME: usize = 48;
+
+pub const HEADER: [&str; 14] = [
+    "lock",
+    "taken",
+    "waited",
+    "wait",
+    "mean",
+    "longest",
+    "hold",
+    "queue",
+    "remote",
+    "parks",
+    "woken in",
+    "try failed",
+    "Jain",
+    "factor",
+];
+
+/// A process's locks, those first that were waited for most, and what is not in them.
+pub fn table(process: &Process, rows: usize) -> String {
+    let mut lines = vec![heading(process)];
+    if process.locks.is_empty() {
+        lines.push("It took no lock that is ours.".to_owned());
+        return lines.join("\n");
+    }
+    let mut table = with_header(&HEADER, 1..HEADER.len());
+    for lock in process.locks.iter().take(rows) {
+        table.add_row(row(lock));
+    }
+    lines.push(table.to_string());
+    if process.locks.len() > rows {
+        lines.push(format!("and {} more: --rows, --json, --csv", process.locks.len() - rows));
+    }
+    lines.extend(notes(process));
+    lines.join("\n")
+}
+
+/// A process in a line.
+pub fn heading(process: &Process) -> String {
+    format!(
+        "{} ({}): {}, {}; {} threads; holds: the first 256 of a lock, then 1 in {} timed",
+        process.program, process.pid, process.lock, process.rwlock, process.threads, process.hold_every
+    )
+}
+
+/// A lock's cells, under [`HEADER`].
+pub fn row(lock: &Lock) -> [String; 14] {
+    let handovers = lock.handovers_local + lock.handovers_remote;
+    let remote = (handovers > 0).then(|| lock.handovers_remote as f64 / handovers as f64);
+    [
+        shorten(&lock.label(), NAME),
+        lock.acquisitions.to_string(),
+        percent(lock.contended_share),
+        time(Some(lock.wait_ns as f64).filter(|_| lock.contended > 0)),
+        time(lock.wait_mean_ns),
+        time(Some(lock.wait_max_ns as f64).filter(|_| lock.contended > 0)),
+        time(lock.hold_mean_ns),
+        lock.queue_mean.map_or(ABSENT.to_owned(), |mean| format!("{mean:.1}/{}", lock.queue_max)),
+        percent(remote),
+        lock.parks.to_string(),
+        lock.wakeups_in_section.to_string(),
+        lock.trylock_failures.to_string(),
+        lock.jain.map_or(ABSENT.to_owned(), |jain| format!("{jain:.3}")),
+        lock.fairness_factor.map_or(ABSENT.to_owned(), |factor| format!("{factor:.3}")),
+    ]
+}
+
+/// A share.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or(ABSENT.to_owned(), |share| format!("{:.1}%", 100.0 * share))
+}
+
+/// A time in the unit that suits it.
+pub fn time(ns: Option<f64>) -> String {
+    let Some(ns) = ns else {
+        return ABSENT.to_owned();
+    };
+    let (unit, name) =
+        [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(unit, _)| ns >= *unit).unwrap_or((1.0, "ns"));
+    format!("{} {name}", if unit == 1.0 { format!("{ns:.0}") } else { number(ns / unit) })
+}
+
+/// What found no room, in words.
+pub fn notes(process: &Process) -> Vec<String> {
+    let told = [
+        (process.locks_unobserved, "times a lock found no row of its own: (others) has them"),
+        (process.threads_unobserved, "threads were not observed: there were too many at a time"),
+        (process.stacks_unobserved, "stacks were not kept"),
+        (process.shares_unobserved, "threads' shares of a lock were not kept: fairness is over the others"),
+    ];
+    told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        let texts = [None, Some(0.0), Some(999.0), Some(1000.0), Some(2.5e6), Some(61e9)].map(time);
+        assert_eq!(texts, ["-", "0 ns", "999 ns", "1.000 us", "2.500 ms", "61.00 s"]);
+    }
+}
