@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`./dev demo` in a reduced size, from start to end: its status, tables, plots and progress; and the same with locks
-under which the programs always fail. Ends with `N passed, N failed`."""
+"""Tests `./dev demo` in a reduced size, from start to end: its status, tables, plots and progress;
+and the same with locks under which the programs always fail. Ends with `N passed, N failed`."""
 
 import functools
 import json
@@ -23,13 +23,13 @@ RUNS = len(LOCKS) + 1
 
 
 def run(command, path=None):
-    """Runs the command to its end; it looks for programs in the folder `path` first."""
+    """Runs the command to its end; programs in the folder `path` come first in PATH."""
     environment = os.environ | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def failing_programs(folder, pattern):
-    """Puts programs into the folder that run the real ones, but fail under locks that match the shell pattern."""
+    """Creates wrappers of programs that fail under locks which match the shell pattern."""
     for command in COMMANDS:
         real = subprocess.run(["which", command], capture_output=True, text=True, check=True).stdout.strip()
         script = pathlib.Path(folder, command)

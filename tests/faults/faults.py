@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Builds known faults, one at a time, into copies of the sources, and expects a test to fail on each.
+"""Fault injection: builds seeded bugs, one at a time, into copies of the sources; the named test
+must fail on each.
 
-The faults are those of earlier implementations that the design lists, and what reviews of this one have found. Each
-names the test that has to notice it; that test first has to pass on the sources as they are.
+The faults are those of earlier implementations that the design lists, and those that reviews of
+this implementation found. The test must first pass on the unchanged sources.
 """
 
 import argparse
@@ -24,13 +25,13 @@ LIBRARY = sorted(f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c"
 STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "tests/stress/run.c", *LIBRARY]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
 
-# A faulty build that hangs is caught as well: one that takes ten times as long as the sound one, and 20 s.
+# A build that hangs counts as caught: ten times the duration of the sound build, plus 20 s.
 SOUND_SECONDS = 1500
 FAULTY_FACTOR, FAULTY_SECONDS = 10, 20
 
 
 class Test(NamedTuple):
-    """A program, by its sources and flags, and the arguments to run it with."""
+    """A test program: its sources, flags and arguments."""
 
     sources: list
     flags: list = []
@@ -42,7 +43,7 @@ def scripted(name):
 
 
 def stress(spec, scenario, flags=()):
-    """With yields at the locks' operations, which puts threads where a fault shows."""
+    """With injected yields, which put threads where a fault shows."""
     return Test([*STRESS, *WORLD], ["-Itests/stress/world", "-DSTRESS_PERCENT=40", *flags], [spec, scenario])
 
 
@@ -201,7 +202,7 @@ FAULTS = [
     Fault("deaf-without-a-slot", "who finds all slots taken does not see the lock become free", "ron_shared",
           "core/ron_shared.h", "\t\tif (ron_shared_try_acquire(lock))\n\t\t\treturn true;\n", ""),
 
-    # ---- Where ----
+    # ---- Placement ----
     Fault("domain-by-division", "the node is computed as cpu / (cpus / nodes)", "topology",
           "world/user/topology.c", "domains[cpu] = domain;", "domains[cpu] = (uint16_t)(cpu / ((last + 2) / 2));"),
     Fault("hidden-behind-holes", "missing CPUs hide those behind them", "topology",
@@ -250,7 +251,7 @@ FAULTS = [
 
 
 class Problem(Exception):
-    """What is wrong, in one line."""
+    """Returns the failure in one line."""
 
 
 def copy(folder):
@@ -281,13 +282,13 @@ def compile_test(test, folder, compiler):
 
 
 def run(test, folder, seconds):
-    """Whether it passed, and what it said last."""
+    """Returns whether it passed, and its last line of output."""
     process = subprocess.Popen(["./program", *test.arguments], cwd=folder, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        # Its children, too: this is the group that start_new_session made.
+        # Includes its children: the group that start_new_session created.
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         return False, f"did not end within {seconds:.0f} s"
@@ -296,7 +297,7 @@ def run(test, folder, seconds):
 
 
 def expect_sound(name, folder, compiler):
-    """How many seconds the test takes without a fault."""
+    """The duration of the test without a fault, in seconds."""
     copy(folder)
     compile_test(TESTS[name], folder, compiler)
     began = time.monotonic()
@@ -308,7 +309,7 @@ def expect_sound(name, folder, compiler):
 
 
 def expect_caught(fault, folder, compiler, sound):
-    """Of a test that takes `sound`, a future, without the fault."""
+    """Runs the faulty build of a test that takes `sound`, a future, without the fault."""
     limit = FAULTY_SECONDS + FAULTY_FACTOR * sound.result()
     copy(folder)
     apply(fault, folder)

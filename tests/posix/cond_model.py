@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Explores all interleavings of a model of preload/cond.c's state word, with few threads: each signal must have unblocked a
-thread that was waiting at some moment of the call.
+"""Explores all interleavings of a model of preload/cond.c's state word, with few threads: each
+signal must have unblocked a thread that waited at some moment of the call.
 
-Each step of the model is one atomic operation, or one step of the kernel. A wake-up takes any sleeper, since a signal's
-handler may have moved one behind others in the kernel's queue. Every waiter waits once, whatever was signalled: harder
-than POSIX's loops. Two variants of the model with a fault must be found wrong.
+Each step of the model is one atomic operation or one step of the kernel. A wake-up takes any
+sleeper, since a signal handler may have moved one to the end of the kernel's queue. Every waiter
+waits once, without the loop that POSIX asks for, which is harder. Two faulty variants of the model
+must be rejected.
 """
 
 import sys
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 ENTERING, AWAKE, ASLEEP, WOKEN, LEAVING, GONE = range(6)
 CALLING, READING, WAKING, RETURNED = range(4)
-WOKEN_MOST = 3  # as 31, for fewer threads
+WOKEN_MOST = 3  # stands for 31, for fewer threads
 
 
 class Waiter(NamedTuple):
@@ -24,7 +25,7 @@ class Waiter(NamedTuple):
 
 class Signaller(NamedTuple):
     at: int = CALLING
-    blocked: frozenset = frozenset()  # who was waiting when it was called, or came meanwhile
+    blocked: frozenset = frozenset()  # the threads that waited at some moment of the call
 
 
 class State(NamedTuple):
@@ -33,13 +34,13 @@ class State(NamedTuple):
     waiting: int = 0
     woken: int = 0
     sequence: int = 0
-    interrupts: int = 1  # of sleepers, by handlers of signals
+    interrupts: int = 1  # of sleepers, by signal handlers
     timeouts: int = 1
 
 
 class Rules(NamedTuple):
-    bounded: bool = True  # entering and leaving count no more woken ones than wait
-    counted: bool = True  # leaving counts one woken less
+    bounded: bool = True  # entering and leaving keep the woken count at most the waiting count
+    counted: bool = True  # leaving decrements the woken count
 
 
 def put(items, index, item):
@@ -112,7 +113,8 @@ def signaller_steps(state, k, broadcasts):
 
 
 def with_blocked(before, after):
-    """@after, with whom each signaller finds blocked during its call; nobody if there was nobody at its beginning."""
+    """@after, with the threads that each signaller has found blocked during its call; none if there
+    was none at its beginning."""
     blocked = frozenset(i for i, waiter in enumerate(after.waiters) if waiter.at not in (ENTERING, GONE))
     signallers = tuple(
         now._replace(blocked=now.blocked | blocked)
@@ -124,7 +126,7 @@ def with_blocked(before, after):
 
 
 def loses(state):
-    """Whether a signal is lost in @state, in which nothing can happen any more."""
+    """Whether the final @state has lost a signal."""
     asleep = frozenset(sleepers(state))
     return any(signaller.blocked and signaller.blocked <= asleep for signaller in state.signallers)
 
@@ -136,7 +138,8 @@ def is_end(state):
 
 
 def explore(waiters, signallers, broadcasts=0, rules=Rules()):
-    """How many states there are, and whether a signal is lost in one; the first @broadcasts signals are broadcasts."""
+    """Returns the number of states, and whether one has lost a signal. The first @broadcasts
+    signals are broadcasts."""
     first = State((Waiter(),) * waiters, (Signaller(),) * signallers)
     seen, left = {first}, [first]
     while left:

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Firefox or Chromium, as argv[1] says, headless and in their sandboxes: the DOM of a local page, and a screenshot of it.
+"""Firefox or Chromium (argv[1]), headless and sandboxed: the DOM of a local page and a screenshot.
 
-The page is of a server here on the loopback interface, and is a script's work alone: it fetches a number, shows the square of
-it, turns itself one colour, and posts its DOM back. Chromium refuses to be sandboxed as root; it then runs as nobody.
+A server on the loopback interface serves the page, whose content a script makes: it fetches a
+number, shows its square, sets the page's colour, and posts its DOM back. Chromium refuses to be
+sandboxed as root, so it runs as nobody.
 """
 
 import http.server
@@ -22,7 +23,7 @@ NUMBER = 1234
 SHOWN = f'<p id="shown">{NUMBER * NUMBER}</p>'
 WIDTH, HEIGHT = 320, 240
 PICTURE = "picture.png"
-SECONDS = 500  # for one run of a browser: only one that hangs takes them
+SECONDS = 500  # a bound on hangs of one run
 
 PAGE = f"""<!doctype html><title>page</title><body><p id="shown">nothing</p><script>
 function get(path, body) {{
@@ -37,11 +38,11 @@ document.body.style.background = "rgb({COLOUR[0]}, {COLOUR[1]}, {COLOUR[2]})";
 get("/dom", document.documentElement.outerHTML);
 </script></body>"""
 
-doms = []  # that were posted, each with whether a process was in a sandbox's filter of system calls then
+doms = []  # posted DOMs, each with whether a process was under a seccomp filter at that time
 
 
 def family(pid):
-    """The processes that descend from @pid."""
+    """The descendants of the process @pid."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
             yield child
@@ -84,7 +85,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def firefox(home):
-    """The commands that open a page and write its picture, and that print its DOM, if the browser can."""
+    """The commands that open a page and save its picture, and that print its DOM if the browser
+    can."""
     os.mkdir(f"{home}/profile")
     command = ["firefox-esr", "--headless", "--no-remote", "--profile", f"{home}/profile"]
     return [*command, f"--window-size={WIDTH},{HEIGHT}", "--screenshot", f"{home}/{PICTURE}"], None
@@ -104,13 +106,13 @@ def chromium(home):
 
 
 def preloaded(home):
-    """The preloaded libraries as copies in @home, which nobody can read wherever this tree is."""
+    """Copies of the preloaded libraries in @home, since the user nobody may not read this tree."""
     libraries = os.environ.get("LD_PRELOAD", "").split(":")
     return ":".join(shutil.copy(library, home) for library in libraries if library)
 
 
 def run(command, home):
-    """What @command, which must succeed, prints."""
+    """The output of @command, which must succeed."""
     environment = {**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home, "MOZ_CRASHREPORTER_DISABLE": "1"}
     done = subprocess.run(command, cwd=home, env=environment, stdout=subprocess.PIPE, timeout=SECONDS, text=True)
     if done.returncode:

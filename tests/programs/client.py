@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the clients of servers share."""
+"""Shared by the clients of servers."""
 
 import subprocess
 
 
 class Wrong(Exception):
-    """The server answered something else than was due."""
+    """The server's answer was not the expected one."""
 
 
 def call(*command):
-    """The output of a program that has to succeed."""
+    """The output of a program that must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode:
         text = (done.stderr.strip() or done.stdout.strip()).splitlines()

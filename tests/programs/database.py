@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""MariaDB in a directory: made natively, served under a lock, loaded by sysbench, and examined when it has ended."""
+"""MariaDB in a directory: created natively, served under a lock, loaded by sysbench, and examined
+after its end."""
 
 import glob
 import os
@@ -10,10 +11,10 @@ from client import Wrong, call
 
 ROWS = 1000
 THREADS = 16
-# Small files, no network, and no accounts but the one who runs it.
+# Small files, no network, and no account but the current user's.
 OPTIONS = ["--no-defaults", "--innodb-log-file-size=4M", "--innodb-data-file-path=ibdata1:4M:autoextend"]
 
-made = None  # the directory with a new database, kept for all runs
+made = None  # a directory with a new database, kept for all runs
 
 
 def data(directory):
@@ -21,7 +22,7 @@ def data(directory):
 
 
 def prepare(directory):
-    """Puts a new database into @directory."""
+    """Creates a database in @directory."""
     global made
     if not made:
         made = tempfile.TemporaryDirectory(prefix="poundlock-", dir=os.path.dirname(directory))
@@ -56,7 +57,7 @@ def load(path, events):
 
 
 def examine(directory):
-    """The checksums of all pages, on disk."""
+    """Checks the checksums of all pages on disk."""
     files = glob.glob(f"{data(directory)}/sbtest/*.ibd")
     if not files:
         raise Wrong("there is no table on disk")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""LevelDB in threads: they store, fetch, remove and walk while it compacts. argv[1]: per cent of the work."""
+"""LevelDB with threads: they store, fetch, remove and iterate during compaction. argv[1]: the
+percentage of the work."""
 
 import random
 import sys
@@ -10,7 +11,7 @@ import plyvel
 
 THREADS = 8
 ROUNDS = 40 * int(sys.argv[1])
-KEYS = 500  # of each thread
+KEYS = 500  # per thread
 
 
 def value(index, round):
@@ -18,7 +19,7 @@ def value(index, round):
 
 
 def change(base, index, held):
-    """A thread's own keys, of which it knows what they hold; and one that all write, and that is always whole."""
+    """Each thread checks keys of its own, and a key that all write, which must never be torn."""
     order = random.Random(index)
     for round in range(ROUNDS):
         key = b"%d/%04d" % (index, order.randrange(KEYS))

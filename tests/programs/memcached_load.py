@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Load for a memcached server that notices when the server's locks fail.
+"""A load for a memcached server that detects failures of the server's locks.
 
-Connections pipeline their commands in batches, so that the server has more to do than its clients, and most commands
-meet on a few keys, so that its threads contend. Every answer is compared with the one that is due:
+Connections pipeline commands in batches, so that the server has more work than its clients. Most
+commands use a few keys, so that the server's threads contend. Every answer is checked:
 
-  - a connection's own keys hold exactly what it stored last;
-  - a shared value, rewritten by all, is always one whole value that somebody stored, never parts of two;
-  - the shared counters end at exactly the number of increments, the shared log at one mark per append.
+  - a connection's own keys hold exactly its last values;
+  - a shared value, which all rewrite, is always one complete stored value;
+  - the shared counters end at the number of increments, the shared log at one mark per append.
 """
 
 import functools
@@ -20,13 +20,13 @@ from concurrent.futures import ProcessPoolExecutor
 from client import Wrong
 
 CONNECTIONS = 8
-ROUNDS = 600  # unless told otherwise
-INCREMENTS = 60  # a round, over COUNTERS counters
+ROUNDS = 600  # by default
+INCREMENTS = 60  # per round, over COUNTERS counters
 COUNTERS = 2
-OWN_KEYS = 20  # a round, each stored and fetched
+OWN_KEYS = 20  # per round, each stored and fetched
 SHARED_KEYS = 4
-SHARED_WRITES = 10  # a round, each stored and fetched
-APPENDS = 100  # of each connection in all, at most one a round
+SHARED_WRITES = 10  # per round, each stored and fetched
+APPENDS = 100  # per connection in total, at most one per round
 
 
 def difference(due, got):
@@ -53,7 +53,7 @@ class Connection:
             raise Wrong(difference(due, got))
 
     def value(self, key):
-        """The value that follows, fetched by get_command(key)."""
+        """The next value, requested by get_command(key)."""
         head = self.line()
         match = re.fullmatch(rb"VALUE %s 0 (\d+)\r\n" % key, head)
         if not match:
@@ -76,7 +76,7 @@ def set_command(key, data):
 
 
 def whole_value(writer, number):
-    """A value that says by itself whether it is whole."""
+    """A value with a checksum."""
     body = b"%d-%d," % (writer, number) * 60
     return b"%08x%s" % (zlib.crc32(body), body)
 
@@ -150,11 +150,14 @@ def check_totals(connection, rounds):
 
 
 def load(path, rounds=ROUNDS):
-    """Loads the server at the socket @path, @rounds times by each connection. Raises Wrong if an answer was not the one due."""
+    """Loads the server at the socket @path with @rounds rounds per connection. Raises Wrong after
+    an unexpected answer."""
     first = Connection(path)
     prepare(first)
-    # Processes, since threads of one interpreter would mostly wait for each other, not for the server.
+    # Processes, since threads of one interpreter would mostly wait for each other instead of the
+    # server.
     with ProcessPoolExecutor(CONNECTIONS, multiprocessing.get_context("fork")) as clients:
-        list(clients.map(functools.partial(use, path, rounds), range(CONNECTIONS)))  # raises what one of them did
+        # Re-raises their exceptions.
+        list(clients.map(functools.partial(use, path, rounds), range(CONNECTIONS)))
     check_totals(first, rounds)
     first.close()

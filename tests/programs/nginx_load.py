@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""nginx that reads its files in a pool of threads, and clients that compare every byte of what it sends."""
+"""nginx that reads files in a thread pool, and clients that compare every byte it sends."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from client import Wrong
 
 CLIENTS = 16
 FILES = 20
-BATCH = 4  # requests that a client sends before it reads the answers
+BATCH = 4  # requests of a client before it reads the answers
 
 CONFIGURATION = """
 daemon off;
@@ -35,7 +35,7 @@ http {{
 
 
 def content(index):
-    """Of file @index: no two alike, and none with a period."""
+    """The content of file @index: all differ, and none is periodic."""
     return random.Random(index).randbytes(10000 * (index + 1))
 
 
@@ -66,7 +66,7 @@ def answer(stream):
 
 
 def ask(path, requests, contents, seed):
-    """One client's connection, on which it asks for files in an order of its own."""
+    """One client's connection, which requests files in a random order."""
     order = random.Random(seed)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(60)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""PostgreSQL in a directory: made natively, served under a lock, loaded by pgbench, and examined when it has ended.
+"""PostgreSQL in a directory: created natively, served under a lock, loaded by pgbench, and examined
+after its end.
 
-Its processes share their locks, which are its own and stay so: what is ours there must keep out of the way.
+Its processes share locks of their own, which must keep working beside ours.
 """
 
 import glob
@@ -16,22 +17,23 @@ from client import Wrong, call
 CLIENTS = 8
 THREADS = 4
 
-made = None  # the directory with a new database, kept for all runs
+made = None  # a directory with a new database, kept for all runs
 
 
 def program(name):
-    """Debian keeps the server's programs out of the way."""
+    """Debian keeps the server's programs out of PATH."""
     found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
     return found[-1] if found else name
 
 
 def user():
-    """Who runs the server, which refuses to be root's."""
+    """The user of the server, which refuses to run as root."""
     return "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
 
 
 def as_user(*command):
-    """@command, which still can load the preload library if that lies in a folder of root's."""
+    """@command as that user, with a preload library that may be in a folder that only root can
+    read."""
     if os.getuid():
         return list(command)
     identity = ["--reuid", user(), "--regid", user(), "--clear-groups"]
@@ -43,13 +45,13 @@ def data(directory):
 
 
 def give(directory):
-    """Lets the server's user have @directory."""
+    """Gives @directory to the server's user."""
     if os.getuid() == 0:
         call("chown", "-R", f"{user()}:", directory)
 
 
 def prepare(directory):
-    """Puts a new database into @directory."""
+    """Creates a database in @directory."""
     global made
     if not made:
         made = tempfile.TemporaryDirectory(prefix="poundlock-", dir=os.path.dirname(directory))
@@ -76,7 +78,7 @@ def query(path, text):
 
 
 def wait_until_ready(path):
-    """It listens before it serves."""
+    """The server listens before it accepts queries."""
     deadline = time.monotonic() + 30
     while True:
         try:
@@ -88,7 +90,7 @@ def wait_until_ready(path):
 
 
 def load(path, transactions):
-    """Transfers, of which each table keeps the sum, on one branch that all meet at."""
+    """Transfers that keep each table's sum, all on one branch, where they contend."""
     each = transactions // CLIENTS
     wait_until_ready(path)
     call("pgbench", *at(path), "--initialize", "--scale=1", "postgres")
@@ -104,5 +106,5 @@ def load(path, transactions):
 
 
 def examine(directory):
-    """The checksums of all pages, on disk."""
+    """Checks the checksums of all pages on disk."""
     call(*as_user(program("pg_checksums"), "--check", "--pgdata", data(directory)))

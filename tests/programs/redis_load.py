@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Load for a Redis server with threads for its clients, and what it has to hold afterwards."""
+"""A load for a Redis server with I/O threads, and the expected content afterwards."""
 
 from client import Wrong, call
 

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs unmodified Debian programs natively and under every lock of core/locks.def: its mutexes, or its readers-writer
-locks where it has some.
+"""Runs unmodified Debian programs natively and under every lock of core/locks.def: replaces their
+mutexes, or their readers-writer locks where they have some.
 
-By default a test: each run must end by itself, successfully, within its time-out, with its own success text and
-a right result, and under a lock the preload library must itself have said that this lock, and no other, was active.
-The last line is `N passed, N failed`.
+By default this is a test: each run must end successfully, within its time-out, with its own success
+message and a correct result. Under a lock, the preload library must report exactly this lock as
+active. The last line is `N passed, N failed`.
 
-With --ratio and --default measurements that never fail for being slow, with interleaved repeats, as a table: the median of
-each lock's times over the median of the native ones; and the median of the default locks' throughputs over the native
-ones.
+--ratio and --default measure in interleaved repeats, never fail for being slow, and print a table:
+each lock's median time relative to native, or the default locks' median throughput relative to
+native.
 """
 
 import argparse
@@ -42,16 +42,16 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
-DEFAULT = "default"  # the locks of who chooses none
+DEFAULT = "default"  # the default locks
 DB_BENCH_THREADS = 8
-RATIO_GOAL = 3  # at most, of times
-DEFAULT_GOAL = 0.98  # at least, of throughputs
+RATIO_GOAL = 3  # at most, for times
+DEFAULT_GOAL = 0.98  # at least, for throughputs
 PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3", "mariadb-server-core", "redis-server",
             "stress-ng", "lld", "postgresql-15", "nginx", "python3-plyvel", "ffmpeg", "firefox-esr", "chromium"]
 
 
 class Failure(Exception):
-    """A run that did not end as it should; the text says how."""
+    """A run failed; the text says how."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Outcome:
 
 @dataclass
 class Batch:
-    """A program that runs to its own end; @command is given a scratch directory, @check its output."""
+    """A program that runs to its end; @command gets a scratch directory, @check the output."""
 
     name: str
     command: Callable[[str], list]
@@ -83,10 +83,8 @@ class Batch:
 
 @dataclass
 class Server:
-    """A server in a scratch directory that listens on its socket there until it is told to end; @load is the clients' work.
-
-    @prepare comes before, @examine after the server's life.
-    """
+    """A server in a scratch directory, listening on its socket there until it is stopped; @load is
+    the clients' work, @prepare runs before, @examine after."""
 
     name: str
     command: Callable[[str], list]
@@ -138,7 +136,7 @@ def spawn(command, environment):
 
 
 def finish(process, limit):
-    """The process's output and errors, once it has ended well."""
+    """The process's output and errors, after a successful end."""
     try:
         output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -197,7 +195,8 @@ def kccachetest(test, threads, count):
 
 
 def db_bench(operations):
-    """One small cache of small blocks for all threads: each read takes the cache's mutex several times."""
+    """One small cache of small blocks for all threads: each read takes the cache's mutex several
+    times."""
     options = [
         "--benchmarks=fillrandom,readrandom,readwhilewriting,verifychecksum",
         f"--threads={DB_BENCH_THREADS}",
@@ -223,20 +222,22 @@ def threads64(percent):
 
 
 def checked(name, *command):
-    """A program of ours for somebody else's runtime, which says what it has checked."""
+    """Our program for a third-party runtime, which prints what it checked."""
     return Batch(name, lambda _: list(command), check_checked, slow=True)
 
 
 def stress_ng(name, prefix, operations):
-    """Its stressors of what locks are made of, which verify what they do: two of each, for so many operations."""
+    """The stressors of stress-ng that use locks and verify their work: two of each, for
+    @operations."""
     command = [*prefix, "stress-ng", "--stdout", "--verify"]
     for stressor, count in operations.items():
         command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count)]
     return Batch(name, lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True)
 
 
-# Where it may, the stressor of mutexes makes its threads real-time ones: the first then does all of the work before the thread
-# that makes them runs again, which takes the end for a failure ("could not create any pthreads", status 3), native or not.
+# The mutex stressor, where permitted, makes its threads real-time: the first one does all of the
+# work before the creating thread runs again, which reports failure ("could not create any
+# pthreads", status 3), also natively.
 WITHOUT_REAL_TIME = ["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice"]
 
 
@@ -246,7 +247,8 @@ def check_stress_ng(output):
 
 
 def same_as_first(name, script):
-    """A shell's @script for a directory, which makes the file `made` there. The first, native, is what all others must be."""
+    """A shell @script that creates the file `made` in a directory. All must equal the first, native
+    one."""
     digests = []
 
     def command(directory):
@@ -267,14 +269,14 @@ def linker():
 
 
 def transcoder(frames):
-    """ffmpeg makes a film in one format, and another of it, by threads that decode, filter and encode."""
+    """ffmpeg encodes a film and converts it, with threads that decode, filter and encode."""
     call = "ffmpeg -nostdin -loglevel error -threads 4 -fflags +bitexact -flags +bitexact"
     film = f"{call} -f lavfi -i testsrc2=size=320x240:rate=25 -frames:v {frames} -codec:v mpeg4 -threads 4 film.avi"
     return same_as_first("ffmpeg", f"{film}; {call} -i film.avi -vf hqdn3d,unsharp -codec:v libx264 -threads 4 -f h264 made")
 
 
 def programs_of(percent):
-    """The programs, doing @percent of their full work."""
+    """The programs, with @percent of their full work."""
 
     def part(count):
         return count * percent // 100
@@ -323,7 +325,7 @@ def programs_of(percent):
     ]
 
 
-# To be tested alone: most of what they take is the start of a dozen processes.
+# Only run alone: most of the time is the start of a dozen processes.
 BROWSERS = [checked(name, "/usr/bin/python3", str(HERE / "browser.py"), name) for name in ("firefox", "chromium")]
 
 
@@ -335,24 +337,25 @@ def locks_of(kind):
     return found
 
 
-# A program of many locks, each of which waits for its owner's slice of 2 ms to end, stands still most of the time.
+# A program with many locks, each of which waits for its owner's 2 ms slice to end, hardly
+# progresses.
 SETTINGS = {"scl": ",slice=20"}
-# The preload library's own choice.
+# The preload library's default.
 DEFAULTS = ["shfl_mutex", "shfl_rw"]
 LOCKS = locks_of("LOCK")
 RWLOCKS = locks_of("RWLOCK")
-# For programs that take seconds to begin and end: what somebody who runs such a program might choose.
+# For programs that take seconds to start and end: a typical user's choice.
 CHOICES = ["shfl_mutex", "mcs", "cna", "cfl_mutex"]
 
 
 def environment(**settings):
-    """This process's environment without any setting of ours, and @settings."""
+    """This process's environment with our variables removed and @settings added."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POUNDLOCK_")}
     return {**kept, **settings}
 
 
 def check_active(lock, errors):
-    """The library says itself that @lock is the one in use."""
+    """Checks that the library reports @lock as active."""
     kind = "rwlock" if lock in RWLOCKS else "lock"
     said = re.findall(rf"^poundlock: .*\b{kind}=(\w+)", errors, re.MULTILINE)
     if not said or "cannot be preloaded" in errors:
@@ -387,7 +390,7 @@ def report(verdict, program, lock, detail):
 
 
 def endure(program, lock, limit, which=""):
-    """The seconds of a run; None after a report of how it failed, and @which it was."""
+    """The duration of a run in seconds; None after reporting how the run @which failed."""
     try:
         return run(program, lock, limit).seconds
     except (Failure, OSError) as failure:
@@ -396,13 +399,13 @@ def endure(program, lock, limit, which=""):
 
 
 def attempt(program, lock, limit):
-    """Runs and reports. Returns whether it went well, and the seconds."""
+    """Runs and reports. Returns whether it succeeded, and the seconds."""
     seconds = endure(program, lock, limit)
     return seconds is not None and report("ok", program.name, lock, f"{seconds:.2f} s"), seconds
 
 
 def refuses(name, lock, errors):
-    """Whether check_active() can fail at all: a run that printed @errors was not one under @lock."""
+    """Checks that check_active() can fail: a run that printed @errors was not under @lock."""
     try:
         check_active(lock, errors)
     except Failure as failure:
@@ -421,7 +424,7 @@ def check_the_check(program, lock, other):
 
 
 def fitting(program, chosen):
-    """The locks of @chosen that @program is run under."""
+    """The locks among @chosen under which @program runs."""
     if program.slow:
         return [lock for lock in chosen if lock in CHOICES]
     return [lock for lock in chosen if program.rwlocks or lock not in RWLOCKS]
@@ -444,9 +447,8 @@ def test(programs, chosen):
 
 
 def measure(program, variants, repeats, runner=run):
-    """The runs of each variant: the seconds of each and those of CPU time, None for one that failed.
-
-    Interleaved: each repeat runs every variant once, and begins with another than the one before.
+    """Runs each variant repeatedly: returns the seconds of each run, elapsed and of CPU time; None
+    for a failed one. Interleaved: each repeat runs every variant once, starting with another one.
     """
     runs = {variant: [] for variant in variants}
     for repeat in range(repeats):
@@ -462,7 +464,7 @@ def measure(program, variants, repeats, runner=run):
 
 
 def cpu_seconds():
-    """Of all processes that have been waited for."""
+    """Of all children that have been waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -477,7 +479,7 @@ def captured(*command):
 
 
 def conditions(**more):
-    """Where and with what it was measured, and @more."""
+    """The conditions of the measurement, and @more."""
     model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     revision = captured("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
     return {
@@ -498,7 +500,8 @@ def line(cells):
 
 
 def table(title, where, columns, programs, row, output):
-    """Prints a @title, the conditions, and a line of each program as it comes: @row gives its cells and what is kept."""
+    """Prints a @title, the conditions and a row per program as it ends: @row returns cells and
+    data."""
     text = [f"# {title}", ""] + [f"- {name}: {value}" for name, value in where.items()]
     text += ["", line(["program", *columns]), line(["---"] + ["---:"] * len(columns))]
     print("\n".join(text), flush=True)
@@ -516,7 +519,7 @@ def table(title, where, columns, programs, row, output):
 
 
 def keep(output, text, where, kept):
-    """Writes what is there so far to the files of @output, if any: an interruption loses one line."""
+    """Writes the results so far to the files of @output, if any: an interruption loses one row."""
     if not output:
         return
     Path(output + ".json").write_text(json.dumps({"schema": 2, "conditions": where, "programs": kept}, indent=1) + "\n")
@@ -538,17 +541,18 @@ def ratio(programs, chosen, repeats, output):
 
 
 def run_alike(program, lock, limit):
-    """Native, too, is started by poundlock: what that takes is not the locks'."""
+    """Native runs are started by poundlock too, so its start-up time is in both."""
     return launch(program, ["--lock", NATIVE], limit) if lock == NATIVE else run(program, lock, limit)
 
 
 def pairs(runs, what):
-    """The default's throughput over the native one in each repeat: the times the other way round."""
+    """The default's throughput relative to native in each repeat: the inverse ratio of the times.
+    """
     return [native[what] / ours[what] for native, ours in zip(runs[NATIVE], runs[DEFAULT]) if native and ours]
 
 
 def spread(ratios):
-    """Their quartiles, which of two or more there are."""
+    """The quartiles of two or more ratios."""
     if len(ratios) < 2:
         return "-"
     low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
@@ -556,7 +560,8 @@ def spread(ratios):
 
 
 def interval(ratios):
-    """The ends between which the median lies in 95 of 100 cases, by the ranks of the sign test; None for less than six.
+    """The 95 % confidence interval of the median, by the ranks of the sign test; None for fewer than
+    six ratios.
 
     >>> interval([9, 8, 7, 6, 5, 4, 3, 2, 1]), interval(range(1, 16)), interval(range(5))
     ((2, 8), (4, 12), None)
@@ -568,10 +573,13 @@ def interval(ratios):
 
 
 def reached(ratios, goal):
-    """Whether their median is what it should be; if it is not, "noise" where they do not decide it.
+    """Whether the median of the ratios reaches the goal: "yes", "no", or "noise" if their interval contains
+    the goal.
 
-    >>> [reached(ratios, 0.98) for ratios in ([0.9, 0.98, 2], [0.9] * 5, [0.97] * 8, [0.9] * 5 + [0.99] * 3)]
-    ['yes', 'noise', 'no', 'noise']
+    >>> [reached(ratios, 0.98) for ratios in ([0.9, 0.98, 2], [0.9] * 5, [0.97] * 8)]
+    ['yes', 'noise', 'no']
+    >>> reached([0.9] * 5 + [0.99] * 3, 0.98)
+    'noise'
     """
     ends = interval(ratios)
     if statistics.median(ratios) >= goal:
@@ -600,7 +608,7 @@ def against_native(programs, repeats, output):
 
 
 def endure_for(program, lock, seconds):
-    """How often it ran in so many seconds, one run at least; None if one failed."""
+    """The number of runs in @seconds, at least one; None if one failed."""
     end = time.monotonic() + seconds
     runs = 0
     while not runs or time.monotonic() < end:
@@ -611,7 +619,7 @@ def endure_for(program, lock, seconds):
 
 
 def soak(programs, locks, seconds, output):
-    """Each program natively and under each of @locks, again and again for so many seconds."""
+    """Runs each program natively and under each of @locks, repeatedly, for @seconds."""
     results = []
 
     def row(program):
@@ -635,14 +643,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ratio", action="store_true", help="measure the locks instead of testing")
     parser.add_argument("--default", action="store_true", help="measure the default locks' throughput instead of testing")
-    parser.add_argument("--soak", type=int, metavar="SECONDS", help="run each for so long, again and again")
-    parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: 3)")
-    parser.add_argument("--output", metavar="PATH", help="where to write the measurement, without .json and .md")
+    parser.add_argument("--soak", type=int, metavar="SECONDS", help="repeat each program for SECONDS")
+    parser.add_argument("--repeats", type=int, default=3, help="repeats of each measurement (default: 3)")
+    parser.add_argument("--output", metavar="PATH", help="write the measurement to PATH.json and PATH.md")
     parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
     parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
-    parser.add_argument("--percent", type=int, default=100, help="of their full work that the programs do (default: 100)")
+    parser.add_argument("--percent", type=int, default=100, help="percentage of the programs' full work (default: 100)")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))  # so that the running program is ended too
+    # So that the running program is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))
 
     if options.soak is not None and options.soak < 1:
         sys.exit(f"--soak {options.soak}: not a second or more")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""SQLite in its serialized mode: threads share one connection and have one of their own each. argv[1]: per cent of the work."""
+"""SQLite in serialized mode: threads share one connection and have one each. argv[1]: the
+percentage of the work."""
 
 import sqlite3
 import sys
@@ -13,8 +14,9 @@ ROUNDS = 2 * int(sys.argv[1])
 def change(shared, path, index):
     own = sqlite3.connect(path, timeout=60, isolation_level=None)
     for round in range(ROUNDS):
-        # A statement and what it changed belong together. And nobody reads by this connection: to write while it does, SQLite
-        # does not wait for another connection's lock, but says at once that the database is locked.
+        # A statement and its count of changes belong together. Nobody reads by this connection: a
+        # write during a read does not wait for another connection's lock but fails with "database
+        # is locked".
         with guard:
             shared.execute("update counters set value = value + 1 where id = ?", (round % 4,))
         memory.execute("insert into marks values (?, ?)", (index, round))
@@ -31,7 +33,7 @@ threading.excepthook = lambda error: errors.append(repr(error.exc_value))
 with tempfile.TemporaryDirectory(prefix="poundlock-") as directory:
     path = f"{directory}/base"
     shared = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
-    shared.execute("pragma journal_mode = wal")  # so that readers do not keep writers out
+    shared.execute("pragma journal_mode = wal")  # so that readers do not block writers
     shared.execute("pragma synchronous = off")
     memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     for base in (shared, memory):

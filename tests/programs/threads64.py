@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""threads64.py [PERCENT]: a program of 64 threads that use Python's queues, locks and conditions, and checks what they did.
+"""threads64.py [PERCENT]: 64 threads that use Python's queues, locks and conditions, and check the
+results.
 
-Prints one line, `checked: ...`, and ends with 0 if and only if every item arrived once, no update of a shared counter
-was lost and every thread had its turns in order. The contended lock below all of it is the interpreter's own.
+Prints one line, `checked: ...`, and exits with 0 if and only if every item arrived once, no update
+of a shared counter was lost, and every thread had its turns in order. The contended lock below all
+of it is the interpreter's.
 """
 
 import queue
@@ -12,13 +14,13 @@ import threading
 
 PERCENT = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 PAIRS = 32
-ITEMS = 3000 * PERCENT // 100  # that each producer sends
-ADDITIONS = 600 * PERCENT // 100  # of each thread to the counter
+ITEMS = 3000 * PERCENT // 100  # by each producer
+ADDITIONS = 600 * PERCENT // 100  # by each thread, of the counter
 TURNS = max(1, 12 * PERCENT // 100)  # of each thread
 
 
 class Counter:
-    """Loses updates if two threads are ever inside add()."""
+    """Loses updates if two threads are ever inside add() together."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * fork, in each way: while other threads hold, wait and sleep. The child can unlock what the forking thread held, and it and its new
- * threads can use that lock and others, trylock included; a lock whose holder does not exist there stays held, and a
- * timed wait for it ends at its deadline without harm to other locks. The same holds for the child's child. The parent
- * does not notice.
+ * fork(), in each way, while other threads hold, wait and sleep. The child can unlock what the
+ * forking thread held, and its threads can use that lock and others, including trylock. A lock
+ * whose holder does not exist in the child stays held, and a timed wait for it ends at its deadline
+ * without harm to other locks. The same holds for the child's child. The parent notices nothing.
  */
 #include "../forks.h"
 #include "poundlock.h"
 #include "stress.h"
 
-/* More than the records of threads that one piece of memory has, so that those of the parent's threads are used again. */
+/* More than the thread records in one chunk of memory, so that the parent's records are reused. */
 #define CHILD_THREADS 110
 
 static struct {
-	struct stress_lock ours;   /* held by the thread that forks */
-	struct stress_lock theirs; /* held by a thread that the child does not have */
+	struct stress_lock ours;   /* held by the forking thread */
+	struct stress_lock theirs; /* held by a thread that does not exist in the child */
 	struct stress_lock own[CHILD_THREADS];
 	pthread_barrier_t all_hold, all_may_leave, they_hold, they_may_leave;
 } forked;
@@ -115,7 +115,7 @@ static void fork_among_waiters(int way)
 	pthread_barrier_wait(&forked.they_hold);
 	crew_start(&for_ours, waiters, waits_for_ours, NULL);
 	crew_start(&for_theirs, waiters, waits_for_theirs, NULL);
-	/* Those without a deadline wait by now; the others do or do not, and both are to work. */
+	/* Waiters without a deadline wait by now; the others may or may not, and both must work. */
 	while (contended_so_far() < before + 1 + (uint64_t)waiters)
 		w_yield();
 	child = fork_by(way);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * stress SPEC [SCENARIO]: puts one lock, chosen as any.h chooses it, through all scenarios or one. Silent and 0 when all
- * holds; else one line on stderr says what did not.
+ * stress SPEC [SCENARIO]: runs one lock, chosen as in any.h, through all scenarios or one. Silent,
+ * with status 0, on success; else one line on stderr describes the failure.
  */
 #include "poundlock.h"
 #include "stress.h"
@@ -16,7 +16,7 @@ static const struct scenario scenarios[] = {
 	{"fork", scenario_fork},           {NULL, NULL},
 };
 
-/* The program's own policy, a hostile one: whatever comes to its mind. */
+/* A hostile policy of the program's own: a random order. */
 static uint32_t any_answer(void)
 {
 	static _Thread_local uint32_t random = 1;

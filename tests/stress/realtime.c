@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * realtime SPEC: threads of SCHED_OTHER and one of SCHED_FIFO contend for a lock on one CPU. The ordinary ones sleep before
- * some of the lock's operations, as if they were preempted there. Whatever they are in the middle of, the real-time thread
- * must not keep the CPU from them while it waits for it: how much CPU time one acquisition takes it is bounded.
+ * realtime SPEC: SCHED_OTHER threads and one SCHED_FIFO thread contend for a lock on one CPU. The
+ * ordinary threads sleep before some of the lock's operations, as if they were preempted there.
+ * Whatever they are in the middle of, the real-time thread must not keep the CPU from them while it
+ * waits: the CPU time of one acquisition is bounded.
  *
  * Returns 77 where SCHED_FIFO is not permitted.
  */
@@ -15,10 +16,10 @@
 #include "stress.h"
 
 #define ROUNDS 1000
-#define SECONDS 5 /* the rounds that there is time for are enough */
+#define SECONDS 5 /* fewer rounds suffice if the time is over */
 #define SKIPPED 77
 
-/* The kernel takes the CPU from a real-time thread that does not let go of it after 950 ms. */
+/* The kernel throttles a real-time thread that keeps the CPU for 950 ms. */
 #define MOST_NANOSECONDS 400000000ull
 
 const struct any_ops *ops;
@@ -48,7 +49,7 @@ static void ordinary(int number, void *unused)
 	stress_nap.tv_nsec = 0;
 }
 
-/* The CPU time that the worst of the rounds takes. */
+/* The CPU time of the worst round. */
 static uint64_t worst_round(void)
 {
 	const struct timespec apart = {.tv_nsec = 50000};
@@ -67,7 +68,7 @@ static uint64_t worst_round(void)
 	return worst;
 }
 
-/* Moves the process to the first of its CPUs. */
+/* Binds the process to the first of its CPUs. */
 static void use_one_cpu(void)
 {
 	cpu_set_t cpus, one;
@@ -81,7 +82,9 @@ static void use_one_cpu(void)
 	EXPECT(!sched_setaffinity(0, sizeof(one), &one));
 }
 
-/* Whether the calling thread now is of SCHED_FIFO; only then of SCHED_OTHER, if not @real_time. */
+/*
+ * Makes the calling thread SCHED_FIFO if @real_time, else SCHED_OTHER. False if that is forbidden.
+ */
 static bool change_class(bool real_time)
 {
 	struct sched_param priority = {.sched_priority = real_time ? 10 : 0};

@@ -7,7 +7,7 @@
 
 enum wait way;
 
-/* ---- Where the locks of stress/world give the CPU up ---- */
+/* ---- Yields injected by stress/world ---- */
 
 _Thread_local struct timespec stress_nap;
 
@@ -80,7 +80,7 @@ uint64_t contended_so_far(void)
 	return 0;
 }
 
-/* ---- What a lock protects ---- */
+/* ---- The protected data ---- */
 
 void cell_write(struct cell *cell, uint32_t random)
 {

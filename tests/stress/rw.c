@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * stress-rw SPEC [SCENARIO]: puts one readers-writer lock, chosen as any_rw.h chooses it, through all scenarios or one.
- * Silent and 0 when all holds; else one line on stderr says what did not. Each scenario says what it would catch.
+ * stress-rw SPEC [SCENARIO]: runs one readers-writer lock, chosen as in any_rw.h, through all
+ * scenarios or one. Silent, with status 0, on success; else one line on stderr describes the
+ * failure. Each scenario names the faults that it would catch.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -16,7 +17,7 @@
 /* The lock under test. */
 static const struct any_rw_ops *ops_rw;
 
-/* A lock's memory, as any_rw.h wants it. */
+/* A lock's memory, as any_rw.h requires it. */
 struct rw {
 	_Alignas(8) char bytes[ANY_RW_SIZE];
 };
@@ -60,7 +61,7 @@ static void expect_nobody(struct rw *lock)
 	EXPECT(!ops_rw->wrunlock(lock), "a writer left where none was");
 }
 
-/* The lock is free: it can be entered at once, by readers together or by one writer. */
+/* Checks that the lock is free: readers together, or one writer, can enter at once. */
 static void expect_rw_free(struct rw *lock)
 {
 	expect_nobody(lock);
@@ -77,7 +78,7 @@ static void expect_rw_free(struct rw *lock)
 	expect_nobody(lock);
 }
 
-/* Inside: what the lock protects is used as @mode allows. */
+/* Inside: uses the protected data as @mode allows. */
 static void use(struct cell *cell, enum mode mode, uint32_t random)
 {
 	if (mode == WRITE)
@@ -103,9 +104,10 @@ static void try_until_refused(int number, void *lock)
 }
 
 /*
- * Until a newcomer would have to wait for the writer that waits: the caller, or somebody else, is a reader. That a thread
- * which is inside is refused says less: BRAVO's goes through the lock under it then, which a writer has before it says that
- * it waits. So a newcomer tries, too.
+ * Waits until a newcomer would have to wait for the waiting writer, while the caller or another
+ * thread is a reader. A failing try of a thread that is inside proves less: a BRAVO reader then
+ * uses the lock below, which a writer has before it announces that it waits. So a newcomer tries
+ * too.
  */
 static void await_waiting_writer(struct rw *lock)
 {
@@ -116,7 +118,7 @@ static void await_waiting_writer(struct rw *lock)
 	crew_join(&newcomer);
 }
 
-/* ---- exclusion: every way of entering, mixed ---- */
+/* ---- exclusion: all ways to enter, mixed ---- */
 
 static struct {
 	struct guarded guarded;
@@ -148,7 +150,7 @@ static bool take_somehow(struct rw *lock, enum mode mode, uint32_t random)
 	}
 }
 
-/* As a reader, becomes one again. */
+/* A reader becomes a reader again. */
 static void read_again(struct guarded *guarded, uint32_t random)
 {
 	struct w_deadline deadline = after(CLOCK_MONOTONIC, HOUR);
@@ -171,7 +173,7 @@ static void exclusion_member(int number, void *shared)
 
 	(void)shared;
 	for (int i = 0; i < rounds(6000); i++) {
-		/* Times when most write and times when most read. */
+		/* Alternates phases of mostly writers and mostly readers. */
 		enum mode mode = next_random(&random) >> 20 & (i & 256 ? 3 : 15) ? READ : WRITE;
 
 		if (!take_somehow(&exclusion.guarded.lock, mode, random))
@@ -196,7 +198,10 @@ static void scenario_rw_exclusion(void)
 	expect_rw_free(&exclusion.guarded.lock);
 }
 
-/* ---- together: readers meet inside, those who come to a free lock and those who have waited for a writer ---- */
+/*
+ * ---- together: readers meet inside, after finding the lock free and after waiting for a writer
+ * ----
+ */
 
 static struct {
 	struct guarded guarded;
@@ -233,7 +238,7 @@ static void scenario_together(void)
 	}
 }
 
-/* ---- closed: while a writer waits for readers newcomers wait behind it, and readers inside may enter again ---- */
+/* ---- closed: while a writer waits for readers, newcomers queue and readers may re-enter ---- */
 
 static struct {
 	struct guarded guarded;
@@ -279,7 +284,7 @@ static void scenario_closed(void)
 	cell_expect(&closed.guarded.cell, (uint64_t)rounds(200));
 }
 
-/* ---- nesting: many locks at once, left in any order ---- */
+/* ---- nesting: many locks at once, released in any order ---- */
 
 #define NESTED 100
 
@@ -318,7 +323,10 @@ static void scenario_rw_nesting(void)
 	}
 }
 
-/* ---- timeout: waiters that give up leave the queue intact, and the lock open to those who are not against them ---- */
+/*
+ * ---- timeout: waiters that give up leave the queue intact, and admit threads they had excluded
+ * ----
+ */
 
 static struct {
 	struct guarded guarded;
@@ -363,7 +371,7 @@ static void time_out(enum mode held, int patient)
 	expect_rw_free(&timeouts.guarded.lock);
 }
 
-/* A writer that waited for readers, and has gone, leaves the lock open to other readers. */
+/* A writer that waited for readers and gave up leaves the lock open to readers. */
 static void reopen(void)
 {
 	struct crew impatient_ones;
@@ -389,7 +397,9 @@ static void scenario_rw_timeout(void)
 	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.written));
 }
 
-/* ---- straddle: deadlines that pass while the lock changes hands lose neither the lock nor a wake-up ---- */
+/*
+ * ---- straddle: deadlines that expire during hand-overs lose neither the lock nor a wake-up ----
+ */
 
 static void straddling_member(int number, void *shared)
 {
@@ -421,12 +431,12 @@ static void scenario_rw_straddle(void)
 	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.written));
 }
 
-/* ---- destroy: the writer who finds that all have been inside unmaps the lock at once; whoever still touches it faults ---- */
+/* ---- destroy: the last writer unmaps the lock at once; a late access faults ---- */
 
 struct page {
 	struct rw lock;
-	_Atomic int to_come; /* readers who have not been inside */
-	int writers_to_come; /* the same; the lock protects it */
+	_Atomic int to_come; /* readers that have not been inside */
+	int writers_to_come; /* the same for writers; protected by the lock */
 };
 
 static struct {
@@ -493,7 +503,7 @@ static void scenario_rw_destroy(void)
 	crew_run(contenders(), destroy_member, NULL);
 }
 
-/* ---- threads: they come and go by the thousand ---- */
+/* ---- threads: thousands start and end ---- */
 
 #define THREADS_FULL 4000
 
@@ -528,7 +538,7 @@ static void scenario_rw_threads(void)
 	expect_rw_free(&crowd.guarded.lock);
 }
 
-/* ---- handoff: a thread leaves for another one, which may have ended since ---- */
+/* ---- handoff: a thread releases for another one, which may have ended ---- */
 
 static struct {
 	struct guarded guarded;
@@ -567,7 +577,10 @@ static void scenario_rw_handoff(void)
 	}
 }
 
-/* ---- fork: inside, while others wait and sleep. The child can leave, and it and its new threads can use the lock ---- */
+/*
+ * ---- fork: from inside, while others wait and sleep. The child's threads can release and use the
+ * lock ----
+ */
 
 static struct {
 	struct guarded guarded;
@@ -599,7 +612,7 @@ static void fork_inside(enum mode mode, int way_to_fork)
 
 	take(&forked.guarded.lock, mode);
 	crew_start(&writer, 1, fork_member, NULL);
-	/* It waits by then, and behind it the others do or do not yet, and both are to work. */
+	/* The writer waits by now; threads behind it may or may not, and both must work. */
 	if (mode == READ)
 		await_waiting_writer(&forked.guarded.lock);
 	while (mode == WRITE && contended_so_far() == before)

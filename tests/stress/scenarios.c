@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The scenarios in one process; fork.c has the one with two. Each says what it would catch.
+ * The scenarios of one process; fork.c has the one of two. Each names the faults that it would
+ * catch.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -9,7 +10,7 @@
 
 #include "stress.h"
 
-/* ---- What a lock protects ---- */
+/* ---- The protected data ---- */
 
 struct guarded {
 	struct stress_lock lock;
@@ -53,7 +54,7 @@ void contend(struct stress_lock *lock, int turns)
 	expect_free(lock);
 }
 
-/* ---- exclusion: every way of taking the lock, mixed ---- */
+/* ---- exclusion: all ways to take the lock, mixed ---- */
 
 static struct {
 	struct guarded guarded;
@@ -109,7 +110,7 @@ void scenario_exclusion(void)
 	expect_free(&exclusion.guarded.lock);
 }
 
-/* ---- trylock: a free lock can be taken at once, also after hand-overs under contention ---- */
+/* ---- trylock: a free lock can be taken at once, also after contended hand-overs ---- */
 
 void scenario_trylock(void)
 {
@@ -214,7 +215,9 @@ void scenario_timeout(void)
 	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.taken));
 }
 
-/* ---- straddle: deadlines that pass while the lock is handed over lose neither the lock nor a wake-up ---- */
+/*
+ * ---- straddle: deadlines that expire during hand-overs lose neither the lock nor a wake-up ----
+ */
 
 static void straddling_member(int number, void *shared)
 {
@@ -243,11 +246,11 @@ void scenario_straddle(void)
 	cell_expect(&timeouts.guarded.cell, atomic_load(&timeouts.taken));
 }
 
-/* ---- destroy: the last to leave unmaps the lock at once; whoever still touches it faults ---- */
+/* ---- destroy: the last holder unmaps the lock at once; a late access faults ---- */
 
 struct page {
 	struct stress_lock lock;
-	int inside; /* how many have yet to take the lock */
+	int inside; /* threads that have yet to take the lock */
 };
 
 static struct {
@@ -291,7 +294,7 @@ void scenario_destroy(void)
 	crew_run(contenders(), destroy_member, NULL);
 }
 
-/* ---- threads: they come and go by the thousand ---- */
+/* ---- threads: thousands start and end ---- */
 
 #define THREADS_FULL 4000
 
@@ -320,7 +323,7 @@ void scenario_threads(void)
 	expect_free(&crowd.lock);
 }
 
-/* ---- handoff: a thread unlocks what another one, which may have ended since, has locked ---- */
+/* ---- handoff: a thread unlocks for another one, which may have ended ---- */
 
 static struct {
 	struct guarded guarded;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the scenarios of the stress clients share, of locks (main.c) and of readers-writer locks (rw.c): threads, what a
- * lock protects, and random numbers that are the same in each run. All sizes are counts; nothing here depends on how
- * fast the machine is.
+ * Helpers of the stress clients of locks (main.c) and readers-writer locks (rw.c): threads,
+ * protected data, and random numbers that repeat in each run. All sizes are counts; nothing depends
+ * on the machine's speed.
  */
 #ifndef POUNDLOCK_STRESS_H
 #define POUNDLOCK_STRESS_H
@@ -15,20 +15,23 @@
 #include "../expect.h"
 #include "any.h"
 
-/* Per cent of the full number of rounds; builds whose every operation is slow make fewer. */
+/* The percentage of the full number of rounds; slow builds run fewer. */
 #ifndef STRESS_PERCENT
 #define STRESS_PERCENT 100
 #endif
 
-/* Whether the platform lets the child of a process with threads start threads of its own. */
+/* Whether the child of a multi-threaded process can start threads. */
 #ifndef STRESS_FORK
 #define STRESS_FORK 1
 #endif
 
-/* How the waiters of the lock under test wait. */
+/* How waiters of the lock under test wait. */
 extern enum wait way;
 
-/* Whether waiters only spin: then as few threads as make a test, since more of them than CPUs hardly move. */
+/*
+ * Whether waiters only spin. Then few threads contend, since more threads than CPUs hardly
+ * progress.
+ */
 static inline int only_spins(void)
 {
 	return way == WAIT_SPIN;
@@ -44,11 +47,11 @@ static inline int rounds(int full)
 
 #define MAX_THREADS 128
 
-/* For how long the calling thread sleeps where stress/world has it give the CPU up; 0, as it begins: it yields there. */
+/* The time for which the calling thread sleeps at an injected yield; 0, the default: it yields. */
 extern _Thread_local struct timespec stress_nap;
 void stress_give_way(void);
 
-/* How many threads contend. */
+/* The number of contending threads. */
 static inline int contenders(void)
 {
 	return only_spins() ? 2 : 4;
@@ -62,7 +65,7 @@ static inline uint32_t next_random(uint32_t *state)
 	return *state;
 }
 
-/* Now and @nanoseconds on @clock. */
+/* The time on @clock in @nanoseconds. */
 static inline struct w_deadline after(clockid_t clock, uint64_t nanoseconds)
 {
 	struct w_deadline deadline = {.clock = clock};
@@ -76,7 +79,7 @@ static inline struct w_deadline after(clockid_t clock, uint64_t nanoseconds)
 
 #define HOUR UINT64_C(3600000000000)
 
-/* Starts @count threads that each get their number, waits for them. */
+/* Starts @count threads, passes each its index, and waits for them. */
 struct crew {
 	pthread_t threads[MAX_THREADS];
 	struct crew_member {
@@ -98,7 +101,10 @@ static inline void crew_run(int count, void (*run)(int number, void *shared), vo
 	crew_join(&crew);
 }
 
-/* While the caller holds a lock: threads that wait until the deadline, and others without one. */
+/*
+ * While the caller holds a lock: threads that wait until the deadline, and threads that wait
+ * without one.
+ */
 struct straddle {
 	struct crew straddling, patient;
 	struct w_deadline deadline;
@@ -109,40 +115,43 @@ void straddle_begin(struct straddle *straddle, void (*straddling)(int number, vo
 		    void (*patient)(int number, void *unused));
 void straddle_end(struct straddle *straddle);
 
-/* The numbers from 0 to @count - 1 in any order. */
+/* The numbers 0 to @count - 1 in random order. */
 void random_order(int *order, int count, uint32_t *random);
 
-/* How often a thread had to wait since pound_events_start(). */
+/* The number of waits since pound_events_start(). */
 uint64_t contended_so_far(void);
 
-/* ---- What a lock protects ---- */
+/* ---- The protected data ---- */
 
-/* Words on three cache lines that only ever change together: who is not alone inside finds, or leaves, them different. */
+/*
+ * Words on three cache lines that only change together: a thread that is not alone sees them
+ * differ.
+ */
 struct cell {
 	struct {
 		_Alignas(64) uint64_t word;
 	} lines[3];
 };
 
-/* Alone inside: counts up. */
+/* Alone inside: increments. */
 void cell_write(struct cell *cell, uint32_t random);
-/* Inside beside nobody who writes: the count. */
+/* Inside, without a writer: returns the count. */
 uint64_t cell_read(const struct cell *cell, uint32_t random);
 void cell_expect(const struct cell *cell, uint64_t expected);
 
 /* ---- Scenarios ---- */
 
 struct scenario {
-	const char *name; /* NULL: behind the last */
+	const char *name; /* NULL: end of the list */
 	void (*run)(void);
 };
 
-/* Runs those of @scenarios whose name is @only, or all if that is NULL. What main() is to return. */
+/* Runs the scenario named @only, or all if it is NULL. Returns main()'s result. */
 int run_scenarios(const struct scenario *scenarios, const char *only);
 
 /* ---- The scenarios of locks ---- */
 
-/* A lock's memory, as any.h wants it. */
+/* A lock's memory, as any.h requires it. */
 struct stress_lock {
 	_Alignas(8) char bytes[ANY_LOCK_SIZE];
 };
@@ -150,7 +159,7 @@ struct stress_lock {
 /* The lock under test. */
 extern const struct any_ops *ops;
 
-/* The lock is free: it can be taken at once, and only once. */
+/* Checks that the lock is free: it can be taken at once, and only once. */
 void expect_free(struct stress_lock *lock);
 
 /* contenders() threads take @lock @turns times each; afterwards it is free. */

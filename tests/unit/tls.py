@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""
-tls.py LIBRARY MOST: fails if the shared library (64-bit ELF) has more than MOST bytes of thread-local storage. All of ours
-is of the static kind, of which the C library has little left for libraries that are loaded late: 1,664 bytes by default,
-for all of them.
-"""
+"""tls.py LIBRARY MOST: fails if the shared library (64-bit ELF) has more than MOST bytes of thread-
+local storage. All of it is static, of which the C library reserves little for libraries that are
+loaded late: 1,664 bytes by default, for all of them together."""
 
 import struct
 import sys

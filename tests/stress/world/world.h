@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The world of user space with the CPU given up at random before the locks' operations on shared objects, so that a
- * thread is overtaken in places where the scheduler seldom puts it. How it is given up is the program's: stress_give_way().
+ * The world of user space with a random yield before the locks' operations on shared objects, so
+ * that threads are preempted in places where the scheduler seldom does it. The program defines the
+ * yield: stress_give_way().
  */
 #ifndef POUNDLOCK_STRESS_WORLD_H
 #define POUNDLOCK_STRESS_WORLD_H
@@ -10,7 +11,7 @@
 
 void stress_give_way(void);
 
-/* One operation in this many is preceded by a yield. */
+/* One operation in this many follows a yield. */
 #define STRESS_YIELD_EVERY 32u
 
 static inline void stress_step(void)
