@@ -560,7 +560,7 @@ def spread(ratios):
 
 
 def interval(ratios):
-    """The 95 % confidence interval of the median, by the ranks of the sign test; None for fewer than
+    """The median's 95 % confidence interval, by the ranks of the sign test; None for fewer than
     six ratios.
 
     >>> interval([9, 8, 7, 6, 5, 4, 3, 2, 1]), interval(range(1, 16)), interval(range(5))
@@ -573,7 +573,7 @@ def interval(ratios):
 
 
 def reached(ratios, goal):
-    """Whether the median of the ratios reaches the goal: "yes", "no", or "noise" if their interval contains
+    """Whether the median of the ratios reaches the goal: "yes", "no", or "noise" if the interval has
     the goal.
 
     >>> [reached(ratios, 0.98) for ratios in ([0.9, 0.98, 2], [0.9] * 5, [0.97] * 8)]

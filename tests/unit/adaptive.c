@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * adaptive.h: every value of the word against newcomers; the list of sleepers in every order of leaving; sleepers whose
- * deadline, wake-ups, thieves and releases fall together; the hand-over to one that was woken in vain.
+ * adaptive.h: every value of the word against newcomers; sleepers that leave the list in every
+ * order; sleepers whose deadline, wake-up, thief and release coincide; the hand-over to a sleeper
+ * that lost the lock after its wake-up.
  */
 #include "adaptive.h"
 #include "unit.h"
@@ -36,7 +37,7 @@ static void newcomers_by_word(void)
 	}
 }
 
-/* Whoever leaves the list, in whatever order, the others stay in it in theirs. */
+/* Whichever waiters leave the list, in any order, the others keep theirs. */
 static void list(void)
 {
 	struct adaptive_waiter waiters[SLEEPERS], *at;
@@ -68,7 +69,7 @@ static void list(void)
 static bool releases(void *unused)
 {
 	(void)unused;
-	/* In the middle of a sleeper's own work the list is locked, and a release would have to wait. */
+	/* While a sleeper changes the list, it is locked, and a release would have to wait. */
 	if (atomic_load(&lock.list))
 		return false;
 	EXPECT(adaptive_release(&lock, parks));
@@ -83,7 +84,7 @@ static bool steals(void *stolen)
 	return true;
 }
 
-/* A sleeper is passed once after it slept; then the lock is released for it alone. */
+/* A sleeper is passed once after it slept; then the lock is handed to it. */
 static void handed_over(void)
 {
 	int stolen = 0;

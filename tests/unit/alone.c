@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The world's read-modify-writes do the same with one thread in the process, where they are not atomic, as with two.
+ * The world's read-modify-writes, which are not atomic in a single-threaded process, have the same
+ * results as with two threads.
  */
 #include <pthread.h>
 
@@ -21,7 +22,7 @@ static void expect_word(uint32_t value)
 	EXPECT(atomic_load(&word) == value, "0x%x instead of 0x%x", atomic_load(&word), value);
 }
 
-/* Each operation has one outcome, in each order. */
+/* Every operation has one result, whatever its order. */
 #define EXPECT_ORDER(order)                                                               \
 	do {                                                                              \
 		uint32_t old = 7;                                                         \

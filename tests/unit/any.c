@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What a lock's specification may say, and the one line that names what is wrong with it.
- */
+/* A lock's specification: valid forms, and the one line that names an error. */
 #include "any.h"
 
 #include <errno.h>
@@ -66,7 +64,7 @@ static void long_spec(void)
 	EXPECT(!any_find(spec, error, sizeof(error)) && strstr(error, "too long"), "%s", error);
 }
 
-/* A spec that is wrong in its second half has changed nothing by its first. */
+/* A specification with an error in its second half changes nothing by its first half. */
 static void wrong_specs_change_nothing(void)
 {
 	pound_lock_t lock;
@@ -76,7 +74,7 @@ static void wrong_specs_change_nothing(void)
 	EXPECT(any_find("cna", NULL, 0));
 }
 
-/* What is set where a specification says something, by a lock whose functions depend on its policy. */
+/* The effect of a specification, shown by a lock whose functions depend on its policy. */
 static void a_check_sets_nothing(void)
 {
 	const struct any_ops *before = any_find("shfl_spin,policy=numa", NULL, 0), *measuring;
@@ -92,7 +90,7 @@ static void a_check_sets_nothing(void)
 	EXPECT(any_rw_check("bravo,patience=3", NULL, 0) && !any_rw_check("bravo,foo=1", error, sizeof(error)));
 }
 
-/* A setting that a specification does not name stays as another thread has set it meanwhile. */
+/* A setting that a specification does not name keeps a value that another thread sets meanwhile. */
 static void only_what_is_named_is_set(void)
 {
 	W_ATOMIC(uint32_t) named = 1, other = 2, stranger = 3;
@@ -113,7 +111,7 @@ static void only_what_is_named_is_set(void)
 	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
 }
 
-/* Settings change while locks are made and waited for: what ThreadSanitizer has no objection to. */
+/* Settings change while locks are created and waited for, without a race for ThreadSanitizer. */
 static void *sets_and_locks(void *argument)
 {
 	static pound_mutex_t mutex;
@@ -165,7 +163,7 @@ static void every_lock_every_way(void)
 	EXPECT(count > 0);
 }
 
-/* Each key takes a number, or each of the names that the line about a wrong one lists. */
+/* Each key takes a number, or each of the names that the error about a wrong one lists. */
 static void every_value(const char *lock, const char *key)
 {
 	char error[256], spec[128], *names, *rest;
@@ -192,7 +190,7 @@ static void every_key(void)
 	}
 }
 
-/* A lock leaves the bytes alone that any.h says are the embedder's. */
+/* A lock does not change the bytes that any.h reserves for the embedder. */
 static void embedders_bytes(void)
 {
 	struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * poundlock.h as a C program uses it: both kinds of lock, deadlines, errors, events; errno is never changed.
+ * poundlock.h from a C program: both kinds of lock, deadlines, errors, events; errno never changes.
  */
 #define _GNU_SOURCE
 #include "poundlock.h"
@@ -115,7 +115,7 @@ static void rwlock_is_written(void)
 	EXPECT(!pound_rwlock_tryrdlock(&rwlock) && !pound_rwlock_trywrlock(&rwlock));
 }
 
-/* Readers that never leave: a further one is refused before their count wraps. */
+/* Readers that never leave: another one is refused before their count wraps. */
 static void rwlocks_are_full(void)
 {
 	static const struct timespec far = {.tv_sec = 1 << 30};
@@ -171,7 +171,7 @@ static void events(void)
 	EXPECT(count_of("abandon") == 2 && count_of("contended") == 2);
 }
 
-/* A policy of the program's: youngest first, by a count of the arrivals. */
+/* A policy of the program's own: youngest first, by a count of arrivals. */
 static uint32_t count_up(void *context, const void *lock_bytes)
 {
 	(void)lock_bytes;

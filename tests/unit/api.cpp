@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// poundlock.hpp as a C++17 program uses it: the standard library's locks, timed functions, condition variables, and a
-// static mutex that is ready before any constructor runs.
+// poundlock.hpp in a C++17 program: the standard library's locks, timed functions, condition
+// variables, and a static mutex that works before any constructor has run.
 #include "poundlock.hpp"
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 extern pound::mutex ready_early;
 
-// Runs before the initialisers further down in this file; a mutex that had one would be locked before it.
+// Runs before the initialisers below, and would lock a mutex with an initialiser too early.
 static const bool locked_early = [] {
 	ready_early.lock();
 	return true;
@@ -54,7 +54,7 @@ template <class Mutex> static bool take_for(Mutex &mutex)
 	return mutex.try_lock_for(1ms);
 }
 
-// A clock that is neither of the system's.
+// A clock that is neither of the two system clocks.
 struct odd_clock {
 	using duration = std::chrono::milliseconds;
 	using rep = duration::rep;
@@ -150,7 +150,7 @@ template <class Clock> static bool reads_until(pound::shared_mutex &mutex)
 	return mutex.try_lock_shared_until(Clock::now() + 1ms);
 }
 
-// Whether another thread can read, by each way of asking.
+// Whether another thread can read; tries each function.
 static void expect_readable(pound::shared_mutex &mutex, bool readable)
 {
 	bool (*const ways[])(pound::shared_mutex &) = {
@@ -190,7 +190,8 @@ static void shared_lockable(pound::shared_mutex &mutex)
 	EXPECT(reader.owns_lock());
 }
 
-// A reader enters again while a writer waits: it would wait for ever if it did not say that it is one.
+// A reader re-enters while a writer waits: it would wait indefinitely if it did not declare that it
+// is a reader.
 static void read_again(pound::shared_mutex &mutex)
 {
 	std::shared_lock reader(mutex);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * box.h: boxes are zeroed, aligned, apart from one another and used again, also by many threads at once; to get one takes
- * the same however many there are, and there are no more than were in use.
+ * box.h: boxes are zeroed, aligned, disjoint and reused, also by many threads at once; getting one
+ * costs the same however many exist; and no more exist than were in use at a time.
  */
 #include "box.h"
 
@@ -15,7 +15,7 @@
 #define BOXES 300
 #define THREADS 4
 #define ROUNDS 2000
-#define BOX_OF_ONE 500 /* of a size that no other test takes */
+#define BOX_OF_ONE 500 /* a size that no other test uses */
 
 static const size_t sizes[] = {1, 64, 65, 1000, 4096, 70000, 200000};
 
@@ -57,7 +57,7 @@ static void used_again(void)
 	box_put(second);
 }
 
-/* Whoever has a box has it alone: what it writes there stays. */
+/* A box has one owner: what it writes there stays. */
 static void *gets_and_puts(void *number)
 {
 	uintptr_t mark = (uintptr_t)number, *boxes[3];
@@ -86,13 +86,13 @@ static void by_many_threads(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- However many there are ---- */
+/* ---- Cost with many boxes ---- */
 
 #define FEW 4
 #define MANY 4000
 #define STOP SIGUSR1
 
-/* With @count boxes given back, one get and one put between two signals. */
+/* Frees @count boxes, then gets and puts one between two signals. */
 static void get_and_put_among(int count)
 {
 	static void *boxes[MANY];
@@ -108,7 +108,7 @@ static void get_and_put_among(int count)
 	(void)raise(STOP);
 }
 
-/* Lets @child, which is traced and stopped, go on until it is stopped by the signal. */
+/* Continues the traced and stopped @child until the signal stops it. */
 static void go_on(pid_t child)
 {
 	int status;
@@ -117,7 +117,7 @@ static void go_on(pid_t child)
 	EXPECT(WIFSTOPPED(status) && WSTOPSIG(status) == STOP);
 }
 
-/* The same in single steps: how many. */
+/* The same by single steps; returns their number. */
 static long steps(pid_t child)
 {
 	long count = 0;
@@ -131,7 +131,10 @@ static long steps(pid_t child)
 	return count;
 }
 
-/* The instructions of get_and_put_among(@count), and of two signals. 0: nothing can be traced here (an emulator). */
+/*
+ * The instructions of get_and_put_among(@count) and of two signals; 0 without tracing (an
+ * emulator).
+ */
 static long instructions_among(int count)
 {
 	pid_t child = fork();
@@ -163,7 +166,7 @@ static void as_fast_among_many(void)
 	EXPECT(many <= few + few / 4, "%ld instructions among %d boxes, %ld among %d", few, FEW, many, MANY);
 }
 
-/* ---- No more than are needed ---- */
+/* ---- Number of boxes ---- */
 
 #define KNOWN_MOST (4 * THREADS)
 
@@ -192,7 +195,7 @@ static void *gets_one(void *known)
 	return NULL;
 }
 
-/* Threads that have one box at a time are content with two for each. */
+/* Threads that have one box at a time need at most two each. */
 static void no_more_than_needed(void)
 {
 	static struct known known[THREADS], all;

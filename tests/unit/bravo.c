@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * bravo.h: readers of one lock have entries of their own, however many they are, and so do the locks of one reader. Those
- * of a lock that is gone are not met by the next one in its memory; nor does a count of them wrap.
+ * bravo.h: readers of one lock have distinct entries, as have the locks of one reader. A new lock
+ * in reused memory meets no entry of the old one, and a count of entries never wraps.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -36,7 +36,7 @@ static uint32_t different(void)
 	return count;
 }
 
-/* Entries drawn by lot would be 248 different ones of 256. */
+/* Entries drawn at random would be 248 distinct ones of 256. */
 static void threads_have_their_own(void)
 {
 	pthread_t threads[MANY];
@@ -61,7 +61,10 @@ static void locks_have_their_own(void)
 
 static const struct bravo_shfl_rw_policy policy = {.wait = WAIT_PARK};
 
-/* @lock, free and not biased, gets a reader by its entry, which nobody lets go. All other entries are free. */
+/*
+ * Gives the free, unbiased @lock a reader by its entry, never to be released. All other entries are
+ * free.
+ */
 static void read_by_entry(struct bravo_shfl_rw *lock)
 {
 	memset(w_visible_readers, 0, sizeof(w_visible_readers));
@@ -71,7 +74,7 @@ static void read_by_entry(struct bravo_shfl_rw *lock)
 	EXPECT(!bravo_shfl_rw_try_write(lock), "a writer beside a reader");
 }
 
-/* @lock has no reader, and works. */
+/* Checks that @lock has no reader and works. */
 static void expect_free(struct bravo_shfl_rw *lock)
 {
 	EXPECT(!bravo_shfl_rw_release_read(lock, policy), "a reader that another lock had is let go");
@@ -87,7 +90,7 @@ static void expect_free(struct bravo_shfl_rw *lock)
 	EXPECT(bravo_shfl_rw_release_write(lock, policy));
 }
 
-/* The memory of a lock that is still read, used for another one. */
+/* The memory of a lock that is still read becomes another lock. */
 static void memory_used_again(void)
 {
 	static struct bravo_shfl_rw lock;
@@ -111,7 +114,9 @@ static void copied(void)
 	expect_free(&lock);
 }
 
-/* In a child the lock that a thread of the parent reads is initialised again, as handlers of forks do. */
+/*
+ * In a child, the lock that a thread of the parent reads is re-initialised, as atfork handlers do.
+ */
 static void initialised_in_a_child(void)
 {
 	static struct bravo_shfl_rw lock;
@@ -131,7 +136,7 @@ static void initialised_in_a_child(void)
 	expect_free(&lock);
 }
 
-/* A reader that enters again more often than its entry can count enters the lock under it. */
+/* A reader that re-enters more often than its entry can count uses the lock below. */
 static void deep(void)
 {
 	static struct bravo_shfl_rw lock;

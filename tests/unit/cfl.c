@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * cfl_spin and cfl_mutex, in counted time: who holds the lock for how long, whatever the holds' lengths, the weights, the
- * groups and the numbers of threads; what newcomers get; that no time is wasted while somebody wants the lock, and that
- * strict_guarantee does; that grace_period keeps the lock in a domain, and no longer; how often a waiter is passed, and
- * how often the clock is read. Before that, of one thread, what the shuffler and the holders leave in the lock for others.
+ * cfl_spin and cfl_mutex in simulated time: the share of each thread for all lengths of holds,
+ * weights, groups and numbers of threads; newcomers' shares; work conservation, and
+ * strict_guarantee without it; grace_period, which keeps the lock in a domain, but no longer; the
+ * bound on bypass; and the number of clock readings. First, with one thread: the data that
+ * shufflers and holders leave in the lock for others.
  */
 #include "cfl_mutex.h"
 #include "cfl_spin.h"
@@ -36,14 +37,14 @@ static void run(uint64_t end)
 	EXPECT(!atomic_load(&lock.state) && !atomic_load(&lock.tail));
 }
 
-/* ---- What is left in the lock for others ---- */
+/* ---- Data left in the lock for others ---- */
 
-/* So many units. */
+/* @n units of time. */
 #define UNITS(n) ((uint64_t)(n) << CFL_UNIT)
 
 static struct cfl_node waiters[4];
 
-/* From now on this thread is another one, of @group, that has not used the lock yet, at @time. */
+/* Makes this thread another one, of @group, that first uses the lock at @time. */
 static void stand_for(uint32_t group, uint64_t time)
 {
 	w_own = (struct w_own){.weight = 1024, .group = group + 1, .random = 1};
@@ -53,7 +54,7 @@ static void stand_for(uint32_t group, uint64_t time)
 	machine.threads[0].domain = 0;
 }
 
-/* Puts a waiter that has held the lock for @held into the queue. */
+/* Enters a waiter into the queue that has held the lock for @held. */
 static void enter(int waiter, uint32_t group, uint32_t domain, uint64_t held)
 {
 	struct cfl_node *node = &waiters[waiter];
@@ -70,7 +71,7 @@ static void shuffle_by(int waiter, bool head)
 	cfl_shuffle(&lock, &waiters[waiter], never, head, false, policy);
 }
 
-/* A group is away from when its last hold ended, or one of it came. */
+/* A group is away since its last hold ended or one of its threads arrived. */
 static void time_away(void)
 {
 	stand_for(1, 1000);
@@ -82,7 +83,7 @@ static void time_away(void)
 	EXPECT(cfl_arrive(&lock, 2100).away == 100);
 }
 
-/* The head is alone, of group 1 and domain 2; group 0 has had less than its group, group 2 more. */
+/* The head alone is of group 1 and domain 2; group 0 has had less than its group, group 2 more. */
 static void announce_one_of_group_1(void)
 {
 	struct cfl_node node = {.node = {.note = 1000, .where = 1 * CFL_DOMAINS + 2}};
@@ -94,7 +95,10 @@ static void announce_one_of_group_1(void)
 	cfl_announce_alone(&lock, &node.node);
 }
 
-/* Newcomers may pass a head that has had more than they, or whose group has; and its time is a sample of its group's. */
+/*
+ * Newcomers may pass a head that, or whose group, has had more time; their time is a sample of
+ * their group's.
+ */
 static void head(void)
 {
 	announce_one_of_group_1();
@@ -103,7 +107,9 @@ static void head(void)
 	EXPECT(cfl_arrive(&lock, 1000).held == UNITS(500), "half way to it from 0");
 }
 
-/* Nobody passes a group that came, too, and has had less, until a shuffler sees that it waits no more. */
+/*
+ * Nobody passes a group that arrived and has had less, until a shuffler sees that it waits no more.
+ */
 static void due(void)
 {
 	announce_one_of_group_1();
@@ -122,7 +128,7 @@ static void due(void)
 	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)));
 }
 
-/* Newcomers of the chosen domain are measured by the average of all, those of another one by the chosen one's. */
+/* Newcomers of the chosen domain are compared with the average of all, others with the domain's. */
 static void averages(void)
 {
 	stand_for(1, 1000);
@@ -136,7 +142,7 @@ static void averages(void)
 	EXPECT(cfl_is_owed(&lock, 1, 3, UNITS(999)) && !cfl_is_owed(&lock, 1, 3, UNITS(1000)));
 }
 
-/* When it is another group's turn than before, those of it that were walked past are found. */
+/* When the turn changes to another group, its waiters that the walk has passed are found. */
 static void turns(void)
 {
 	stand_for(1, 1000);
@@ -153,7 +159,7 @@ static void turns(void)
 	EXPECT(waiters[1].node.batch == 3 && atomic_load(&waiters[1].node.shuffler));
 }
 
-/* A thread's nodes are used by other locks, too: what those left in one leads to nobody. */
+/* A thread's nodes serve other locks too: pointers left in one by another lock are not followed. */
 static void used_node(void)
 {
 	static const struct w_deadline passed = {.at = {.tv_nsec = 1}};
@@ -167,7 +173,7 @@ static void used_node(void)
 	EXPECT(!atomic_load(&lock.ledger.average[2]), "the walk back came to another lock's node");
 }
 
-/* In a forked child the holder has nobody to wake, and nobody is waited for. */
+/* In a forked child the holder has no waiter to wake, and no thread is waited for. */
 static void forked(void)
 {
 	stand_for(1, 1000);
@@ -178,7 +184,7 @@ static void forked(void)
 	EXPECT(!cfl_drop_waiters(&lock));
 }
 
-/* Under strict_guarantee newcomers are measured by who was here last, if nobody waits. */
+/* Under strict_guarantee newcomers are compared with the last holder if there are no waiters. */
 static void last_holder(void)
 {
 	stand_for(1, 1000);
@@ -203,7 +209,7 @@ static void white(void)
 	}
 }
 
-/* ---- Tests, each for both locks ---- */
+/* ---- Tests of both locks ---- */
 
 static void long_and_short_holds(bool spins)
 {
@@ -238,7 +244,7 @@ static void weights_of(bool spins, int each, uint64_t think)
 	}
 }
 
-/* Also of those that do something else in between, for less long than a head gives way. */
+/* Also for threads that pause between, for less time than a head yields to them. */
 static void weights(bool spins)
 {
 	for (int each = 1; each <= 3; each++)
@@ -246,7 +252,10 @@ static void weights(bool spins)
 			weights_of(spins, each, think);
 }
 
-/* Where all sleep and nobody comes back at once, it is the order of the queue that decides, and somebody must see to it. */
+/*
+ * If all sleep and nobody returns at once, the order of the queue decides, and a waiter maintains
+ * it.
+ */
 static void weights_of_sleepers(bool spins)
 {
 	for (uint64_t think = 5000; think <= 20000; think += 5000)
@@ -283,7 +292,7 @@ static void newcomer(bool spins)
 	EXPECT(share > 0.15 && share < 0.25, "spins %d: the newcomer has %.3f", spins, share);
 }
 
-/* One that comes back is owed no more than a little of what it did not take while it was away. */
+/* A thread that returns is owed only a bounded part of what it did not take while away. */
 static void one_that_was_away(bool spins)
 {
 	uint64_t span = 20 * MILLISECOND, late;
@@ -299,7 +308,7 @@ static void one_that_was_away(bool spins)
 	       "spins %d: one that was away had the lock for %llu ns", spins, (unsigned long long)late);
 }
 
-/* The same of a group. */
+/* The same for a group. */
 static void a_group_that_was_away(bool spins)
 {
 	uint64_t span = 20 * MILLISECOND, late;
@@ -318,7 +327,7 @@ static void a_group_that_was_away(bool spins)
 	       "spins %d: a group that was away had the lock for %llu ns", spins, (unsigned long long)late);
 }
 
-/* Alone, a thread gets the lock whenever it asks; contended, the lock is hardly ever free. */
+/* A lone thread gets the lock at every request; a contended lock is hardly ever free. */
 static void no_time_is_wasted(bool spins)
 {
 	begin(spins);
@@ -330,12 +339,12 @@ static void no_time_is_wasted(bool spins)
 	for (int i = 0; i < 4; i++)
 		add(i % 2 ? 40 * TURNS_WAKE : 20 * TURNS_WAKE, 0);
 	run(500 * MILLISECOND);
-	/* A wake-up and the way into the lock for each hold, at most. */
+	/* At most one wake-up and one entry into the lock per hold. */
 	EXPECT(machine.busy > 450 * MILLISECOND, "spins %d: the lock was held for %llu ns of 500 ms", spins,
 	       (unsigned long long)machine.busy);
 }
 
-/* One that has had much, and then finds the lock free: it gets it at once, but under strict_guarantee. */
+/* A thread that has had much gets a free lock at once, except under strict_guarantee. */
 static void strict_guarantee(bool spins)
 {
 	uint32_t turns[2];
@@ -351,7 +360,7 @@ static void strict_guarantee(bool spins)
 	EXPECT(turns[1] < turns[0] * 3 / 4, "spins %d: %u turns without it, %u with it", spins, turns[0], turns[1]);
 }
 
-/* Those who hold the lock for as long as each other, or for longer but not so often, do not idle at the same time. */
+/* Threads with equal holds, or with longer but rarer ones, do not idle at the same time. */
 static void strict_guarantee_works(bool spins)
 {
 	for (int others = 1; others < 4; others++) {
@@ -367,7 +376,10 @@ static void strict_guarantee_works(bool spins)
 
 static const uint64_t graces[] = {200000, 1000000, 5000000}; /* in ns */
 
-/* Eight threads, so many of them in one domain, the others in another, which have the lock for such a grace each. */
+/*
+ * Eight threads, the first @few in one domain and the others in another; each domain keeps the lock
+ * for a grace period.
+ */
 static void run_with_grace(bool spins, int first, uint64_t grace)
 {
 	begin(spins);
@@ -381,8 +393,9 @@ static void run_with_grace(bool spins, int first, uint64_t grace)
 }
 
 /*
- * A domain keeps the lock for its grace, and a few holds longer; then the one has it that has had less, so that all have as
- * much. Of two that are alike that is the other one, but once, as they begin: then the second has had less at the end of its.
+ * A domain keeps the lock for its grace period plus a few holds; then the domain with less time
+ * gets it, so that shares are equal. Between two equal domains, turns alternate, except once at the
+ * start, when the second has had less at the end of its turn.
  */
 static void grace_period(bool spins)
 {
@@ -401,7 +414,10 @@ static void grace_period(bool spins)
 	}
 }
 
-/* One with three times as many threads has two graces in a row: after one of them its threads still have less of each. */
+/*
+ * A domain with three times the threads gets two graces in a row: after the first, its threads
+ * still have less each.
+ */
 static void grace_of_many(bool spins)
 {
 	for (int i = 0; i < COUNT(graces); i++) {
@@ -420,7 +436,10 @@ static void bypasses(bool spins)
 		for (int i = 0; i < 8; i++)
 			add(i ? 1000 : 1000000, 0);
 		run(100 * MILLISECOND);
-		/* Those that were there before it, the moves, and the thefts before its turn and in it. */
+		/*
+		 * The waiters before it, the moves, and the thefts before and during its turn as
+		 * head.
+		 */
 		for (int i = 0; i < 8; i++)
 			EXPECT(machine.threads[i].most_passed <= 8 + 3 * bypass,
 			       "spins %d: passed %u times, %u allowed", spins, machine.threads[i].most_passed, bypass);
@@ -463,7 +482,7 @@ static void (*const tests[])(bool spins) = {
 static void all(void)
 {
 	for (int test = 0; test < COUNT(tests); test++) {
-		limit(); /* each */
+		limit(); /* per thread */
 		for (int spins = 0; spins < 2; spins++)
 			tests[test](spins);
 	}

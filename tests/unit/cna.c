@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * cna.h: for all patterns of domains, and of waiters that have gone, each waiter gets the lock once; the second queue is
- * made, appended to and put back; the bound on local hand-overs holds and is reached.
+ * cna.h: for all patterns of domains and of waiters that left, each waiter gets the lock once; the
+ * secondary queue is created, appended to and spliced back; the bound on local hand-overs holds and
+ * is reached.
  */
 #include "cna.h"
 #include "unit.h"
@@ -31,7 +32,7 @@ static void begin(int waiters, int pattern)
 		enter(&nodes[i], digit(pattern, DOMAINS, i));
 }
 
-/* The waiter that has the lock now; NULL if the lock is free. */
+/* The waiter that now holds the lock; NULL if the lock is free. */
 static struct cna_node *granted(int waiters)
 {
 	struct cna_node *holder = NULL;
@@ -46,7 +47,7 @@ static struct cna_node *granted(int waiters)
 	return holder;
 }
 
-/* Releases until nobody waits; how many had the lock after the first holder. */
+/* Releases until there are no waiters; returns the number of holders after the first. */
 static int drain(int waiters, struct cna_policy policy)
 {
 	struct cna_node *holder = &nodes[0];
@@ -99,7 +100,9 @@ static int place(const char *order, int waiter)
 	return (int)(strchr(order, '0' + waiter) - order);
 }
 
-/* The order in which the waiters of @pattern (domains, the holder's first) get the lock, as digits. */
+/*
+ * The order in which the waiters of @pattern (domains, the holder's first) get the lock, as digits.
+ */
 static const char *order_of(const char *pattern, struct cna_policy policy)
 {
 	static char order[MOST + 1];
@@ -116,7 +119,10 @@ static const char *order_of(const char *pattern, struct cna_policy policy)
 	return order;
 }
 
-/* Made, appended to, and put before the main queue when that has no local waiter; or in its place when that is empty. */
+/*
+ * The secondary queue is created, appended to, and spliced before a main queue without local
+ * waiters, or in place of an empty one.
+ */
 static void second_queue(void)
 {
 	struct cna_policy policy = {WAIT_YIELD, 1000000, 0};
@@ -137,7 +143,7 @@ static void second_queue(void)
 	w_listening = false;
 }
 
-/* With a threshold of 1 each local hand-over that passes somebody is followed by the flush. */
+/* With threshold=1, a flush follows each local hand-over that passed a waiter. */
 static void threshold_of_one(void)
 {
 	struct cna_policy policy = {WAIT_YIELD, 1, 0};
@@ -146,7 +152,10 @@ static void threshold_of_one(void)
 	EXPECT(!strcmp(order_of("abaaa", policy), "2134"));
 }
 
-/* Local waiters without end: how often is the one of another domain passed? At most, and at times, `threshold` times. */
+/*
+ * With an endless supply of local waiters, a remote one is passed at most, and sometimes,
+ * `threshold` times.
+ */
 static void bound_is_exact(void)
 {
 	for (uint32_t threshold = 1; threshold <= 5; threshold++) {
@@ -174,7 +183,7 @@ static void bound_is_exact(void)
 	}
 }
 
-/* With `reduction` the order is that of arrival for at most that many hand-overs after a flush. */
+/* With `reduction`, the order is FIFO for at most that many hand-overs after a flush. */
 static void reduction_is_bounded(void)
 {
 	struct cna_policy policy = {WAIT_YIELD, 1, 4};

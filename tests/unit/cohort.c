@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * cohort.h: a domain passes the lock on within itself as often as it may and no more, and not where nobody waits; a
- * trylock neither takes nor leaves a place; numbers and slots wrap around; who waits for a back-off lock looks less and
- * less often; a child finds a lock that serves it.
+ * cohort.h: a domain passes the lock on within itself up to its bound, and never without waiters; a
+ * trylock neither takes nor leaves a place; numbers and slots wrap around; a waiter for a back-off
+ * lock polls less and less often; a forked child finds a working lock.
  */
 #include "c_bo_mcs.h"
 #include "c_ptl_tkt.h"
@@ -33,13 +33,16 @@ static void begin(void)
 	EXPECT(lock->domains == DOMAINS);
 }
 
-/* Somebody comes to the local lock of the current domain. */
+/* A waiter arrives at the local lock of the current domain. */
 static void arrive(void)
 {
 	atomic_fetch_add(&memory.places[script_domain].tickets.next, TICKETS_STEP);
 }
 
-/* The waiter that the local lock of domain 0 has come to does what its acquisition would. Whether it has the lock. */
+/*
+ * The waiter that received the local lock of domain 0 completes its acquisition. Whether it holds
+ * the lock.
+ */
 static bool owns(void)
 {
 	bool owns = memory.places[0].owns;
@@ -73,7 +76,7 @@ static void tkt_alone_passes_to_nobody(void)
 		script_domain = i % DOMAINS;
 		EXPECT(c_tkt_tkt_acquire(&memory.tkt, policy, NULL));
 		EXPECT(lock->holder == &memory.places[script_domain]);
-		script_domain = 1; /* the holder moves */
+		script_domain = 1; /* the holder migrates */
 		EXPECT(c_tkt_tkt_release(&memory.tkt, policy));
 		EXPECT(!c_tkt_tkt_release(&memory.tkt, policy), "a free lock was released");
 		for (int domain = 0; domain < DOMAINS; domain++)
@@ -81,7 +84,9 @@ static void tkt_alone_passes_to_nobody(void)
 	}
 }
 
-/* The local lock is given up before the global one: what frees the lock is the last access to it. */
+/*
+ * The local lock is released before the global one, whose release is the last access to the lock.
+ */
 static bool global_still_held(void *unused)
 {
 	(void)unused;
@@ -109,7 +114,7 @@ static void ptl_wraps_around(void)
 
 	for (policy = (struct c_ptl_tkt_policy){WAIT_SPIN, 1}; policy.wait <= WAIT_PARK; policy.wait++) {
 		begin();
-		lock->domains = 1; /* the slot of a number, and of the one after it, is known whatever the number */
+		lock->domains = 1; /* the slots of a number and its successor, for any number */
 		atomic_store(&lock->ptl.next, UINT32_MAX - 5);
 		atomic_store(&lock->ptl.own, UINT32_MAX - 5);
 		atomic_store(&memory.places[0].slot, UINT32_MAX - 5);
@@ -132,7 +137,7 @@ static void trylock_has_no_place(void)
 	begin();
 	EXPECT(c_bo_mcs_try_acquire(&memory.bo, &nodes[0]));
 	EXPECT(!lock->holder && !atomic_load(&memory.places[0].mcs.tail));
-	/* Somebody comes to the domain's lock meanwhile: it is not the trylock's to give. */
+	/* A waiter arrives at the domain's lock meanwhile: the trylock cannot release it. */
 	EXPECT(mcs_try_acquire(&memory.places[0].mcs, &nodes[1].mcs));
 	c_bo_mcs_release(&memory.bo, &nodes[0], policy);
 	EXPECT(atomic_load(&nodes[0].mcs.status) == NODE_FREE);
@@ -141,8 +146,9 @@ static void trylock_has_no_place(void)
 }
 
 /*
- * In the parent others wait in both domains, locally and for the global lock, and one may be about to find the lock
- * passed on to it; the holder holds it with a place, or by trylock, or it is free and a waiter is on its way.
+ * In the parent, others wait in both domains, locally and for the global lock, and one may just
+ * receive the lock; the holder holds it with a place or by trylock, or the lock is free and a
+ * waiter is arriving.
  */
 static void child_is_served(bool ptl, int pattern)
 {
@@ -159,7 +165,7 @@ static void child_is_served(bool ptl, int pattern)
 	for (script_domain = 0; script_domain < DOMAINS; script_domain++)
 		for (int i = 0; i < digit(pattern, 3, 1 + script_domain); i++)
 			arrive();
-	if (held) /* the global lock's waiter; of a free one it would be the holder */
+	if (held) /* the global lock's waiter; the holder if the lock is free */
 		for (int i = 0; i < digit(pattern, 3, 3); i++)
 			atomic_fetch_add(ptl ? &lock->ptl.next : &lock->tkt.next, TICKETS_STEP);
 	fork_generation_set(1);
@@ -183,7 +189,7 @@ static void every_child_is_served(void)
 	}
 }
 
-/* The same of queues, where the holder has a place or not. */
+/* The same for queues, with and without a place of the holder. */
 static void queues_of_a_child_are_empty(void)
 {
 	struct c_bo_mcs_policy policy = {WAIT_YIELD, 64, 0};
@@ -211,7 +217,10 @@ static bool bo_is_released(void *unused)
 	return true;
 }
 
-/* Each look in vain doubles the pause, up to the longest one. Who gives the CPU up or sleeps does not pause besides. */
+/*
+ * Each failed poll doubles the pause, up to a limit. A waiter that yields or sleeps does not pause
+ * as well.
+ */
 static void bo_backs_off(void)
 {
 	const uint32_t longest[] = {1, COHORT_FIRST_PAUSE, 3 * COHORT_FIRST_PAUSE, 1 << 20};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * cst.h, and hmcs.h with it: for all patterns of waiters that sleep, and for all bounds, each gets the lock once, sleepers in
- * their order; one is passed as often as it may be and no more; a turn ends at its bound, the leaf before the root.
+ * cst.h and hmcs.h: for all patterns of sleeping waiters and all bounds, each waiter gets the lock
+ * once, sleepers in order; the bound on bypass holds and is reached; a turn ends at its bound, and
+ * the leaf is released before the root.
  */
 #include "cst.h"
 #include "unit.h"
@@ -17,8 +18,8 @@ static struct {
 static struct hmcs *const tree = &memory.lock.tree;
 static struct hmcs_place *const leaf = memory.leaves;
 static struct cst_node nodes[MOST + 1]; /* the first is the holder's */
-static struct mcs_node up;              /* the leaf's in the root's queue */
-static struct mcs_node *newcomer_first; /* that came to a leaf that nobody held */
+static struct mcs_node up;              /* the leaf's node in the root's queue */
+static struct mcs_node *newcomer_first; /* that arrived at a free leaf */
 
 static void enter_root(void)
 {
@@ -40,7 +41,7 @@ static void enter(struct cst_node *node, bool asleep)
 		atomic_store(&previous->next, mine);
 }
 
-/* The first node holds the lock, @waiters wait, of which those of @pattern sleep. */
+/* The first node holds the lock, @waiters wait, and those of @pattern sleep. */
 static void begin(int waiters, int pattern)
 {
 	script_clear();
@@ -54,7 +55,10 @@ static void begin(int waiters, int pattern)
 		enter(&nodes[i], digit(pattern, 2, i - 1));
 }
 
-/* Releases by @node; who has the lock then, having seen to the root itself if the domain's turn is over; NULL: nobody. */
+/*
+ * Releases by @node; returns the next holder, which acquired the root itself after the domain's
+ * turn; NULL: none.
+ */
 static struct cst_node *release(struct cst_node *node, struct cst_policy policy)
 {
 	struct cst_node *holder = NULL;
@@ -102,7 +106,7 @@ static void every_waiter_once(void)
 	}
 }
 
-/* A sleeper behind the holder, and waiters that are awake without end. */
+/* A sleeper behind the holder, and an endless supply of awake waiters. */
 static void bound_is_exact(void)
 {
 	for (uint32_t batch = 1; batch <= 6; batch++) {
@@ -123,7 +127,7 @@ static void bound_is_exact(void)
 	}
 }
 
-/* The last sleeper's place is taken by a newcomer in the middle of a hand-over. */
+/* A newcomer takes the place of the last sleeper during a hand-over. */
 static bool newcomer_enters(void *newcomer)
 {
 	if (!atomic_load(&leaf->queue.tail))
@@ -140,7 +144,7 @@ static void newcomer_meets_the_sleepers(void)
 		struct cst_node *holder = &nodes[0];
 		int grants = 0;
 
-		begin(2, 1); /* a sleeper, and one awake */
+		begin(2, 1); /* a sleeper, and an awake waiter */
 		holder = release(holder, policy);
 		EXPECT(holder == &nodes[2] && leaf->asleep.first == &nodes[1].tree.mcs);
 		newcomer_first = NULL;
@@ -155,7 +159,7 @@ static void newcomer_meets_the_sleepers(void)
 	newcomer_first = NULL;
 }
 
-/* hmcs.h: as often as it may, no more; the turn over, the root is the last that a release leaves. */
+/* hmcs.h: reaches the bound and stays within it; at the end of a turn the root is released last. */
 static bool root_still_held(void *unused)
 {
 	(void)unused;
@@ -188,7 +192,10 @@ static void hmcs_turns(void)
 	script_finish();
 }
 
-/* hmcs.h of three levels: a domain's turn over, the other of its part has the lock, the root with it; as often as it may. */
+/*
+ * hmcs.h with three levels: after a domain's turn, the sibling domain gets the lock with the root,
+ * up to the bound.
+ */
 static void three_levels(void)
 {
 	static union {
@@ -211,7 +218,7 @@ static void three_levels(void)
 	EXPECT(places[0].above == part && !part->above && atomic_load(&part->queue.tail) == places[0].up);
 	EXPECT(atomic_load(&lock->root.tail) == part->up);
 
-	/* One of the other domain waits behind. */
+	/* A waiter of the other domain queues. */
 	mcs_node_init(&near);
 	atomic_store(&part->queue.tail, &near);
 	atomic_store(&places[0].up->next, &near);
@@ -219,7 +226,7 @@ static void three_levels(void)
 	EXPECT(atomic_load(&near.status) == NODE_GRANTED && part->owns && atomic_load(&lock->root.tail) == part->up);
 	EXPECT(!atomic_load(&places[0].queue.tail) && part->passed == 1);
 
-	/* It has the lock; its turn over, nobody else is let in past the root, which is free. */
+	/* It gets the lock; after its turn, no waiter passes the root, which is free. */
 	part->owns = false;
 	places[1] = (struct hmcs_place){.up = &near, .above = part};
 	mcs_node_init(&nodes[1].mcs);
@@ -230,7 +237,7 @@ static void three_levels(void)
 	hmcs_release(lock, &nodes[1], policy);
 	EXPECT(!part->owns && !part->passed && !atomic_load(&part->queue.tail) && !atomic_load(&lock->root.tail));
 
-	/* In a child the holder's nodes alone are in the queues, wherever they came from. */
+	/* In a child, only the holder's nodes are in the queues, whichever path it took. */
 	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL));
 	atomic_store(&part->queue.tail, &near);
 	atomic_store(&places[0].up->next, &near);
@@ -242,14 +249,14 @@ static void three_levels(void)
 	EXPECT(!atomic_load(&places[0].queue.tail) && !atomic_load(&part->queue.tail) &&
 	       !atomic_load(&lock->root.tail));
 
-	/* By two levels, that one is left out. */
+	/* With two levels, this one is absent. */
 	policy.levels = 2;
 	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL) && !places[0].above && !atomic_load(&part->queue.tail));
 	hmcs_release(lock, &nodes[0], policy);
 	script_parents[1] = 0;
 }
 
-/* In a child the waiters of all leaves and of the root are gone, and those that were set aside. */
+/* In a child, the waiters of all leaves and of the root are gone, including those set aside. */
 static void child_is_served(void)
 {
 	struct cst_policy policy = {WAIT_PARK, 100};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Forked children, played by one thread: a lock that a parent's waiters left is repaired once, by whoever meets it
- * first; what the parent's thread held stays held; a parent's unfinished repair holds up nobody.
+ * Forked children, simulated by one thread: a lock with a parent's waiters is repaired once, by the
+ * first thread that uses it; what the parent's thread held stays held; an unfinished repair of the
+ * parent blocks nobody.
  */
 #include "part/generation.h"
 #include "shfl_mutex.h"
@@ -11,7 +12,7 @@
 
 static struct shfl_node gone; /* a waiter that does not exist in the child */
 
-/* A child's child's generation counts on from its parent's. */
+/* The generation of a grandchild continues its parent's count. */
 static void fork_here(void)
 {
 	fork_generation_set(w_fork_generation() + 1);
@@ -105,7 +106,9 @@ static void shfl_mutex_in_a_child(void)
 	}
 }
 
-/* A held lock had @waiters more numbers given out: they are taken back, over the wrap-around too. */
+/*
+ * A held lock had issued @waiters more numbers: they are taken back, also across the wrap-around.
+ */
 static void ticket_in_a_child(void)
 {
 	struct ticket_policy policy = {.wait = WAIT_PARK};

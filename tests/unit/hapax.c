@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * hapax.h: arrivals, departures and sleeps that fall together in every way, also where a slot is another lock's, too; what a
- * fork leaves; numbers beyond the end of a block.
+ * hapax.h: arrivals, departures and sleeps that coincide in every way, also with a slot that
+ * another lock shares; the state after a fork; numbers beyond the end of a block.
  */
 #include "hapax.h"
 #include "unit.h"
@@ -19,7 +19,7 @@ static bool releases(void *unused)
 	return true;
 }
 
-/* A departure of somebody else's whose number leads to the same slot. */
+/* A departure from another lock whose number maps to the same slot. */
 static bool bumps(void *slot)
 {
 	hapax_bump(slot);
@@ -52,7 +52,7 @@ static void against_release(void)
 			}
 }
 
-/* The lock becomes free at any moment of a timed wait: it is not missed. */
+/* The lock becomes free at any moment of a timed wait, which does not miss it. */
 static void polls(void)
 {
 	policy.wait = WAIT_PARK;
@@ -68,7 +68,7 @@ static void polls(void)
 	}
 }
 
-/* In a child those who waited are gone: held it stays held, and its release makes it free. */
+/* In a child the waiters are gone: a held lock stays held, and its release frees it. */
 static void forked(void)
 {
 	for (int waiters = 0; waiters < 3; waiters++) {
@@ -83,7 +83,7 @@ static void forked(void)
 	}
 }
 
-/* Numbers rise within a block, and none is 0; a thread that has used up its block gets another. */
+/* Numbers rise within a block and are never 0; a thread that has used up its block gets another. */
 static void numbers(void)
 {
 	uint64_t last = w_unique(), next;

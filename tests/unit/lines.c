@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The hooks that a compiler calls for -fsanitize=thread: each notes the line, and does the operation if it is atomic.
- * (The orders do not matter to one thread.)
+ * The hooks that compilers call under -fsanitize=thread: each notes the cache line and performs the
+ * atomic operation. Memory orders do not matter, since there is one thread.
  */
 #include "lines.h"
 
@@ -61,7 +61,7 @@ static void note(const volatile void *p)
 	state.lines[state.count++] = line;
 }
 
-/* Names that a compiler knows, and no header declares. */
+/* Functions that compilers call and no header declares. */
 #define HOOK(name) __tsan_##name
 
 #define NOTES(name)               \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Machines made of files: a folder that stands for /sys, between begin() and end().
- */
+/* Simulated machines: a directory in the form of /sys, between begin() and end(). */
 #ifndef POUNDLOCK_UNIT_MACHINE_H
 #define POUNDLOCK_UNIT_MACHINE_H
 
@@ -23,7 +21,7 @@ static inline void make_folders(char *path)
 	}
 }
 
-/* Writes @text into the file named by the rest, under the root. */
+/* Writes @text into the file below the root that the format names. */
 __attribute__((format(printf, 2, 3))) static inline void put(const char *text, const char *format, ...)
 {
 	char name[128], path[256];
@@ -49,7 +47,7 @@ static inline int remove_one(const char *path, const struct stat *status, int fl
 
 static inline void begin(void)
 {
-	/* In memory, if there is a place: a machine is thousands of files. */
+	/* In memory if possible: a machine is thousands of files. */
 	snprintf(root, sizeof(root), "%s/poundlock-machine-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	EXPECT(mkdtemp(root), "%s", root);
 }
@@ -59,7 +57,7 @@ static inline void end(void)
 	EXPECT(!nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS));
 }
 
-/* The CPUs of @list share their @file of the topology. */
+/* Declares that the CPUs of @list share the topology @file. */
 static inline void share(const char *list, const char *file, const int *cpus, int count)
 {
 	for (int i = 0; i < count; i++)

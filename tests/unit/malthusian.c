@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * malthusian.h: who gets the lock next, for every set of waiters that have gone; the bound on how long one is set aside.
- */
+/* malthusian.h: the next holder, for every set of waiters that left; the bound on culling. */
 #include "malthusian.h"
 #include "unit.h"
 
@@ -20,7 +18,7 @@ static void enter(struct malthusian_node *node)
 		atomic_store(&previous->next, node);
 }
 
-/* Node 0 holds the lock, the @waiters behind it wait. */
+/* Node 0 holds the lock, and @waiters wait behind it. */
 static void begin(int waiters)
 {
 	memset((void *)&lock, 0, sizeof(lock));
@@ -30,7 +28,7 @@ static void begin(int waiters)
 		enter(&nodes[i]);
 }
 
-/* The waiter who was given the lock, or NULL. */
+/* The waiter that received the lock, or NULL. */
 static struct malthusian_node *granted(int waiters)
 {
 	for (int i = 0; i <= waiters; i++)
@@ -39,7 +37,7 @@ static struct malthusian_node *granted(int waiters)
 	return NULL;
 }
 
-/* The order in which @waiters get the lock, if none comes anew, as digits. */
+/* The order in which @waiters get the lock, without newcomers, as digits. */
 static const char *order_of(int waiters, struct malthusian_policy policy)
 {
 	static char order[MOST + 1];
@@ -56,7 +54,10 @@ static const char *order_of(int waiters, struct malthusian_policy policy)
 	return order;
 }
 
-/* Two circulate; who was set aside comes back youngest first when no other is left, or as the eldest when it is time. */
+/*
+ * Two threads circulate; a culled one returns youngest first if no other waits, or eldest first at
+ * the bound.
+ */
 static void orders(void)
 {
 	struct malthusian_policy patient = {WAIT_YIELD, 1000}, impatient = {WAIT_YIELD, 1};
@@ -71,7 +72,7 @@ static void orders(void)
 	EXPECT(!strcmp(order_of(6, impatient), "241635"), "the eldest comes back after each other hand-over");
 }
 
-/* Each waiter that is there gets the lock once, and every node comes back. */
+/* Each remaining waiter gets the lock once, and every node is returned. */
 static void some_have_gone(void)
 {
 	for (uint32_t patience = 1; patience < 5; patience++)
@@ -89,7 +90,10 @@ static void some_have_gone(void)
 		}
 }
 
-/* @threads want the lock without end. How often is the one set aside when @elder others were passed at most? */
+/*
+ * The most hand-overs that pass a culled waiter with @elder culled before it, among @threads that
+ * always want the lock.
+ */
 static void bound_holds(void)
 {
 	for (uint32_t patience = 1; patience < 6; patience++) {
@@ -109,7 +113,10 @@ static void bound_holds(void)
 					most = passed[i] > most ? passed[i] : most;
 				}
 			}
-			/* One more in the main queue, before it is set aside, and the one who has the lock before it. */
+			/*
+			 * One more waiter in the main queue before it is culled, and the holder
+			 * before it.
+			 */
 			EXPECT(most <= (uint32_t)threads * (patience + 1) + 1, "%u of %d, patience %u", most, threads,
 			       patience);
 			EXPECT(most >= patience, "nobody was set aside");
@@ -125,7 +132,7 @@ static bool released(void *policy)
 	return true;
 }
 
-/* A deadline and the release fall together in every way. */
+/* A deadline and the release coincide in every way. */
 static void timed_against_release(void)
 {
 	struct malthusian_policy policy = {.patience = 1};
@@ -151,7 +158,7 @@ static bool enters(void *node)
 	return true;
 }
 
-/* Somebody enters while the holder, who saw nobody behind it, brings a waiter back. */
+/* A waiter arrives while the holder, which saw no successor, brings a culled waiter back. */
 static void arrival_against_revival(void)
 {
 	int between = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mcstp.h: for every pattern of waiters that look, that do not, that sleep and that have gone, who gets the lock, who must
- * enter again, and that no node is lost.
+ * mcstp.h: for every pattern of waiters that poll, do not poll, sleep or left: the next holder, the
+ * waiters that must re-enter, and no node is lost.
  */
 #include "mcstp.h"
 #include "unit.h"
@@ -26,7 +26,10 @@ static void enter(struct mcstp_node *node, int state)
 		atomic_store(&previous->next, node);
 }
 
-/* What has to have become of the waiter in @state once a release has come to it, and whether that one got the lock. */
+/*
+ * The expected state of the waiter in @state after a release reached it; returns whether it got the
+ * lock.
+ */
 static bool expect_seen(struct mcstp_node *node, int state)
 {
 	uint32_t status = atomic_load(&node->status);
@@ -48,7 +51,7 @@ static bool expect_seen(struct mcstp_node *node, int state)
 
 static void all_patterns(void)
 {
-	/* Long enough for a slow machine not to make a waiter that has just looked a stale one. */
+	/* Long enough that a slow machine does not make a waiter stale that has just polled. */
 	struct mcstp_policy policy = {WAIT_PARK, 1000000};
 
 	for (int pattern = 0; pattern < power(STATES, MOST); pattern++) {
@@ -72,13 +75,16 @@ static bool releases(void *policy)
 {
 	if (atomic_load(&lock.tail) != &nodes[0] && !atomic_load(&nodes[0].next))
 		return false;
-	/* The clock of a machine that has just started shows less than that: our waiter is passed over once. */
+	/* A machine that has just booted shows less time than that: our waiter is skipped once. */
 	atomic_store(&nodes[1].time, 0);
 	mcstp_release(&lock, &nodes[0], *(struct mcstp_policy *)policy);
 	return true;
 }
 
-/* One that is passed over at any moment of its wait, to a deadline or not, enters again or gives its node back. */
+/*
+ * A waiter that is skipped at any moment of its wait re-enters, or returns its node at its
+ * deadline.
+ */
 static void passed_over_at_any_moment(void)
 {
 	struct mcstp_policy policy = {.stale = 1};

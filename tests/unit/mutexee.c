@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mutexee.h: every value of the word against newcomers and releases; waiters whose deadline and releases fall together
- * lose no wake-up; the mode.
+ * mutexee.h: every value of the word against newcomers and releases; waiters whose deadline and
+ * releases coincide lose no wake-up; the mode.
  */
 #include "mutexee.h"
 #include "unit.h"
@@ -46,7 +46,7 @@ static bool releases(void *unused)
 	return true;
 }
 
-/* Released and taken again at once, by one who does not wait. */
+/* Released, and taken again at once by a thread that does not wait. */
 static bool steals(void *unused)
 {
 	(void)unused;
@@ -54,7 +54,7 @@ static bool steals(void *unused)
 	return true;
 }
 
-/* Somebody else sleeps on the word: whatever becomes of us, it is owed a wake-up or has got one. */
+/* Another thread sleeps on the word: whatever happens to us, it has or will get a wake-up. */
 static void no_wake_up_is_lost(void)
 {
 	int taken = 0, gone = 0;
@@ -83,7 +83,7 @@ static void no_wake_up_is_lost(void)
 	EXPECT(taken && gone);
 }
 
-/* One contended acquisition that had to sleep, or that had not. */
+/* A contended acquisition that slept, or did not. */
 static void contend(bool sleeps, struct mutexee_policy policy)
 {
 	begin(MUTEXEE_LOCKED);

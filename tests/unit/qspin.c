@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * qspin.h: every form of the word against newcomers and releases; the order of the queue, a head that closes the lock, and
- * one of another process; all slots taken; slots given back.
+ * qspin.h: every form of the word against newcomers and releases; the order of the queue; a head
+ * that closes the lock, and a head of another process; all slots in use; slots returned.
  */
 #include "qspin.h"
 #include "unit.h"
@@ -58,7 +58,7 @@ static bool releases(void *unused)
 	return true;
 }
 
-/* Released and taken again at once, by one who does not wait: while it can be. */
+/* Released, and taken again at once by a thread that does not wait, while that is possible. */
 static bool steals(void *count)
 {
 	EXPECT(qspin_release(&lock, spins));
@@ -68,7 +68,7 @@ static bool steals(void *count)
 	return false;
 }
 
-/* The embedder's bits and the rest of the word, after one has waited through the queue alone. */
+/* The embedder's bits and the rest of the word, after one waiter went through the queue alone. */
 static void waits_and_ends_the_queue(void)
 {
 	begin(1u << 30 | QSPIN_LOCKED);
@@ -78,7 +78,7 @@ static void waits_and_ends_the_queue(void)
 	expect_slots_free();
 }
 
-/* A holder that comes back each time it has released gets the lock as often as the head has patience for. */
+/* A holder that returns after each release gets the lock up to `patience` times. */
 static void head_closes(void)
 {
 	struct qspin_policy policy = {.wait = WAIT_YIELD, .patience = 3};
@@ -92,7 +92,7 @@ static void head_closes(void)
 	expect_slots_free();
 }
 
-/* The queue is another process's: one of ours polls, and leaves it as it was. */
+/* The queue is another process's: our waiter polls, and leaves it unchanged. */
 static void foreign_queue(void)
 {
 	uint32_t foreign = OTHER_PROCESS << QSPIN_PROCESS_SHIFT | 3u << QSPIN_SLOT_SHIFT;
@@ -104,7 +104,7 @@ static void foreign_queue(void)
 	expect_slots_free();
 }
 
-/* A waiter that comes behind us while we wait is made the head when we have the lock. */
+/* A waiter that arrives behind us becomes the head when we get the lock. */
 static uint32_t behind;
 
 static bool comes(void *unused)

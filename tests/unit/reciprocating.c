@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * reciprocating.h: the order of waiters over several segments, with every set of them gone; how often one is passed.
+ * reciprocating.h: the order of waiters over several segments, for every set that left; the bound
+ * on bypass.
  */
 #include "reciprocating.h"
 #include "unit.h"
@@ -23,7 +24,7 @@ static void enter(struct reciprocating_node *node)
 		node->next = seen == RECIPROCATING_EMPTY ? NULL : seen;
 }
 
-/* Node 0 holds the lock, the @waiters behind it wait. */
+/* Node 0 holds the lock, and @waiters wait behind it. */
 static void begin(int waiters)
 {
 	memset((void *)&lock, 0, sizeof(lock));
@@ -33,7 +34,7 @@ static void begin(int waiters)
 		enter(&nodes[i]);
 }
 
-/* The waiter who was given the lock, or NULL if it is free. */
+/* The waiter that received the lock, or NULL if it is free. */
 static struct reciprocating_node *granted(int waiters)
 {
 	struct reciprocating_node *holder = NULL;
@@ -48,7 +49,9 @@ static struct reciprocating_node *granted(int waiters)
 	return holder;
 }
 
-/* The order in which they get the lock, as digits; @again come once more, behind the first hand-over. */
+/*
+ * The order in which they get the lock, as digits; @again arrive again after the first hand-over.
+ */
 static const char *order_of(int waiters, const char *again)
 {
 	static char order[4 * MOST];
@@ -88,7 +91,9 @@ static void some_have_gone(void)
 	}
 }
 
-/* All want the lock without end: each other thread passes a waiter at most once, and so twice is never. */
+/*
+ * All always want the lock: each other thread passes a waiter at most once, and all together once.
+ */
 static void bypass(void)
 {
 	int passed[MOST + 1][MOST + 1] = {{0}}, most = 0;
@@ -112,7 +117,7 @@ static void bypass(void)
 			for (int j = 0; j <= MOST; j++)
 				most = passed[i][j] > most ? passed[i][j] : most;
 	}
-	/* Once by a thread that was there before, which is no passing, and once by the same after it came back. */
+	/* Once as a predecessor, which is no bypass, and once after its return. */
 	EXPECT(most == 2, "%d", most);
 }
 
@@ -123,7 +128,7 @@ static bool releases(void *unused)
 	return true;
 }
 
-/* A deadline and the release fall together in every way. */
+/* A deadline and the release coincide in every way. */
 static void timed_against_release(void)
 {
 	for (enum wait wait = WAIT_YIELD; wait <= WAIT_PARK; wait++)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads' records (thread.c, included for its counts): threads by the thousand share few, nested locks get nodes of
- * their own, a child has its parent's records but not its threads, and a vfork child leaves nothing behind.
+ * Threads' records (thread.c, included for its counts): thousands of threads share few records;
+ * nested locks get distinct nodes; a child has its parent's records but not its threads; a vfork
+ * child leaves nothing behind.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 
-/* What is checked before each step in which thread.c shares what it has made; NULL: nothing. */
+/* Called before each step that publishes something in thread.c; NULL: nothing is checked. */
 static void (*at_step)(void);
 
 #define W_STEP() (at_step ? at_step() : (void)0)
@@ -19,12 +20,14 @@ static void (*at_step)(void);
 #define BATCH 40
 #define THREADS 4000
 #define NESTED 100
-/* The dead ones are looked for when there are twice the living and 32; then each that begins may make a chunk. */
+/*
+ * Dead records are searched for at twice the living plus 32; then each new thread may add a chunk.
+ */
 #define MOST (2 * (BATCH + 1) + 32 + BATCH * (CHUNK / sizeof(struct w_self)))
 
 static pthread_barrier_t attached;
 
-/* The record is still its thread's own when all of the batch have theirs. */
+/* Each thread still owns its record when all of the batch have one. */
 static void *attach(void *id)
 {
 	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id());
@@ -34,7 +37,7 @@ static void *attach(void *id)
 	return NULL;
 }
 
-/* Joined, and gone for the kernel too: on a busy machine it lets go of threads much later. */
+/* Joined, and gone for the kernel too, which may take much longer on a busy machine. */
 static void start_and_join(void)
 {
 	pthread_t threads[BATCH];
@@ -63,7 +66,7 @@ static void listed_have_ids(void)
 		EXPECT(self->id, "a record that can be claimed has no id");
 }
 
-/* A reader that BRAVO knew by the id 0 would never leave. */
+/* A reader known to BRAVO by the id 0 would never leave. */
 static void no_record_without_id(void)
 {
 	at_step = listed_have_ids;
@@ -72,7 +75,9 @@ static void no_record_without_id(void)
 	listed_have_ids();
 }
 
-/* A node is taken by giving it a status, and free again with the status 0, in any order; then no more memory is needed. */
+/*
+ * A status takes a node, the status 0 frees it, in any order; afterwards no more memory is needed.
+ */
 static void nested_nodes(void)
 {
 	struct w_node *nodes[NESTED];
@@ -119,7 +124,9 @@ static struct w_node *take_node_elsewhere(void)
 	return node;
 }
 
-/* The nodes of threads that are not in the child stay as they are: locks of theirs may still lead to them. */
+/*
+ * Nodes of threads that do not exist in the child keep their state: locks may still refer to them.
+ */
 static void child_main(struct w_node *theirs, struct w_node *ours, uint32_t parents)
 {
 	struct w_self *self = w_self_or_null;
@@ -153,7 +160,7 @@ static void in_a_child(void)
 	atomic_store(&ours->status, 0);
 }
 
-/* Each thread of the batch has a record of its own, and none of them that of the thread that forked. */
+/* Each thread of the batch has a record of its own, distinct from the forking thread's. */
 static void *attach_beside(void *forker)
 {
 	EXPECT(w_self() != forker, "two threads have one record");
@@ -161,7 +168,7 @@ static void *attach_beside(void *forker)
 	return NULL;
 }
 
-/* What a child's new threads begin, since the thread that forked does not come to its record before. */
+/* The child's new threads begin its generation, before the forking thread uses its record. */
 static void others_come_first(void)
 {
 	struct w_self *forker = w_self();
@@ -216,7 +223,7 @@ static void *has_guests(void *unused)
 	return unused;
 }
 
-/* A vfork child shares its thread-local storage with the thread that made it, which sleeps. */
+/* A vfork child shares the thread-local storage of its sleeping parent thread. */
 static void guests_leave_nothing(void)
 {
 	pthread_t thread;

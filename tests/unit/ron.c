@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * tour.h, ron.h, ron_ticket.h, ron_plock.h: for all patterns of waiters at places each is served once, in the order of
- * the tour; and nobody is lost, nor the lock, wherever in an acquisition a release falls, in a release an arrival, or
- * between the two a deadline; a child has none of its parent's waiters. The interleavings that earlier implementations got wrong are among them, by name.
+ * tour.h, ron.h, ron_ticket.h, ron_plock.h: for all patterns of waiters and places, each is served
+ * once in the order of the tour. Neither a waiter nor the lock is lost, whenever a release, an
+ * arrival or a deadline interrupts an acquisition or a release. A child has none of its parent's
+ * waiters. The interleavings that earlier implementations got wrong have tests of their own.
  */
 #include "ron.h"
 #include "ron_plock.h"
@@ -16,7 +17,7 @@ static _Alignas(64) char memory[1 << 17];
 static struct ron_node nodes[MOST_WAITERS];
 static uint32_t tickets[MOST_WAITERS], places[MOST_WAITERS];
 
-/* A lock of this kind, whose waiters come and wait step by step. */
+/* A lock under test, whose waiters arrive and wait step by step. */
 static const struct subject {
 	const char *name;
 	size_t (*size)(void);
@@ -24,11 +25,11 @@ static const struct subject {
 	bool (*try)(void);
 	bool (*acquire)(enum wait wait, const struct w_deadline *deadline);
 	bool (*release)(enum wait wait);
-	/* As thread @who, goes to place @place, and says so. */
+	/* Thread @who arrives at @place and announces itself. */
 	void (*come)(int who, uint32_t place, enum wait wait);
 	/* The first half of that. */
 	void (*arrive)(int who, void *place);
-	/* Whether @who has the lock now; it is then a waiter no more. */
+	/* Whether @who holds the lock now; it then stops waiting. */
 	bool (*served)(int who);
 	const struct tour_kind *kind;
 } * subject;
@@ -113,7 +114,7 @@ static const struct subject subjects[] = {ENTRY(ron), ENTRY(ron_ticket), ENTRY(r
 
 static const enum wait ways[] = {WAIT_SPIN, WAIT_YIELD, WAIT_PARK};
 
-/* A lock of so many places, free. */
+/* A free lock with @places places. */
 static void begin(uint32_t cpus)
 {
 	script_clear();
@@ -142,7 +143,7 @@ static void expect_free(void)
 	EXPECT(!subject->release(WAIT_YIELD), "%s: a free lock was released", subject->name);
 }
 
-/* Who has the lock, and says where, or -1. */
+/* The waiter that received the lock and announces its place, or -1. */
 static int served(void)
 {
 	int holder = -1;
@@ -159,7 +160,7 @@ static int served(void)
 
 /* ---- Order ---- */
 
-/* Of those who wait (@waiting, at places[]), whose turn it is behind place @at: on the tour, then by arrival. */
+/* The next of the waiters (@waiting, at places[]) after place @at: by tour, then by arrival. */
 static int expected(unsigned waiting, uint32_t cpus, uint32_t at)
 {
 	for (uint32_t step = 1; step <= cpus; step++)
@@ -186,7 +187,7 @@ static void expect_tour(int waiters, uint32_t cpus, uint32_t at, enum wait wait)
 	expect_free();
 }
 
-/* Where all waiters are, for all patterns of few places; and over the borders of groups. */
+/* All patterns of waiters at few places, and across the borders of groups. */
 static void all_patterns(void)
 {
 	static const uint32_t spread[] = {1, 21, 63, 64, 1344, 4032};
@@ -204,7 +205,7 @@ static void all_patterns(void)
 			}
 }
 
-/* Two at one place: one release lets one in. (RON's public code: several CPUs, one slot, and both went in.) */
+/* Two waiters at one place: one release admits one. (RON's public code admitted both.) */
 static void two_in_one_slot(void)
 {
 	for (int way = 0; way < COUNT(ways); way++) {
@@ -221,7 +222,7 @@ static void two_in_one_slot(void)
 	}
 }
 
-/* Waiters that come again and again to the places around: one that waits is passed once by each. */
+/* Waiters that return to the places around: each passes a waiter once. */
 static void bounded_waiting(void)
 {
 	for (uint32_t patient = 0; patient < 4; patient++) {
@@ -230,7 +231,10 @@ static void bounded_waiting(void)
 		begin_held(4, patient);
 		for (int other = 0; other < 4; other++)
 			subject->come(other, ((uint32_t)other + patient + 1) % 4, WAIT_YIELD);
-		/* The one at the holder's place is the last; the others come back as soon as they are through. */
+		/*
+		 * A waiter at the holder's place is last; the others return as soon as they
+		 * release.
+		 */
 		for (;;) {
 			EXPECT(subject->release(WAIT_YIELD));
 			who = served();
@@ -243,7 +247,10 @@ static void bounded_waiting(void)
 	}
 }
 
-/* A holder that has moved: the tour goes on from where it took the lock, or it could stay among the same places. */
+/*
+ * A migrated holder: the tour continues from the place of its acquisition; otherwise the lock could
+ * stay among the same places.
+ */
 static void migration(void)
 {
 	begin_held(4, 1);
@@ -259,7 +266,7 @@ static void migration(void)
 	expect_free();
 }
 
-/* More CPUs than there are places: some share one. And positions beyond those that the lock was made for. */
+/* More CPUs than places: some share one. Also positions beyond the lock's places. */
 static void more_cpus_than_places(void)
 {
 	begin(TOUR_MOST + 100);
@@ -293,9 +300,9 @@ static bool come_now(void *place)
 }
 
 /*
- * A release at each step of an acquisition: the acquisition comes to its end. Between announcing oneself and waiting
- * there are the steps at which algorithm 2's unlock searches for a ticket that has not been taken, and those at which a
- * waiter that is about to sleep is missed.
+ * A release at each step of an acquisition, which must complete. Between announcing and waiting are
+ * the steps at which algorithm 2's unlock searches for a ticket that was not taken, and those at
+ * which a waiter that falls asleep is missed.
  */
 static void release_while_acquiring(void)
 {
@@ -312,7 +319,10 @@ static void release_while_acquiring(void)
 	}
 }
 
-/* The same with a deadline at each step: who leaves takes neither the lock nor the token along. */
+/*
+ * The same with a deadline at each step: a leaving waiter takes neither the lock nor the token
+ * along.
+ */
 static void release_and_deadline(void)
 {
 	struct w_deadline deadline;
@@ -337,7 +347,7 @@ static void release_and_deadline(void)
 	EXPECT(left && stayed);
 }
 
-/* As the waiter that has come, releases once it is served. */
+/* The arrived waiter releases once it is served. */
 static bool pass_on(void *unused)
 {
 	(void)unused;
@@ -347,7 +357,10 @@ static bool pass_on(void *unused)
 	return true;
 }
 
-/* Another waiter comes to the same place, or to the one before, at each step of an acquisition: one is let in, then the other. */
+/*
+ * Another waiter arrives at the same or the previous place, at each step of an acquisition: both
+ * are admitted, one after the other.
+ */
 static void come_while_acquiring(void)
 {
 	for (uint32_t place = 0; place < 2; place++)
@@ -367,7 +380,7 @@ static void come_while_acquiring(void)
 			}
 }
 
-/* The waiters are served one after the other, until the lock is free: how many there were. */
+/* Serves the waiters one by one until the lock is free; returns their number. */
 static int drain(void)
 {
 	int turns = 0;
@@ -378,8 +391,8 @@ static int drain(void)
 }
 
 /*
- * An arrival at each step of a release, be it the first of several or that which makes the lock free: it is served then,
- * or finds the lock free and takes it.
+ * An arrival at each step of a release, with and without other waiters: it is served, or finds the
+ * lock free and takes it.
  */
 static void come_while_releasing(void)
 {
@@ -402,7 +415,7 @@ static void come_while_releasing(void)
 				}
 }
 
-/* As thread @who, goes to place @place, and does not say so yet. */
+/* Thread @who goes to @place, but does not announce itself yet. */
 static void come_half(int who, uint32_t place)
 {
 	struct tour *tour = (struct tour *)memory;
@@ -411,7 +424,7 @@ static void come_half(int who, uint32_t place)
 	subject->arrive(who, tour_place(tour, subject->kind, place));
 }
 
-/* A thread that has got as far as its place, and no further, holds nobody up. */
+/* A thread that stops before its announcement blocks nobody. */
 static void half_come(void)
 {
 	begin_held(2, 0);
@@ -423,7 +436,7 @@ static void half_come(void)
 	EXPECT(!subject->try(), "free, but its first waiter is at its place");
 }
 
-/* Served by another's mark, and marked only then: a mark where nobody waits holds nobody up. */
+/* Served by another waiter's mark, and marked afterwards: a mark without a waiter blocks nobody. */
 static void marked_too_late(void)
 {
 	begin_held(2, 0);
@@ -438,7 +451,7 @@ static void marked_too_late(void)
 
 /* ---- Fork ---- */
 
-/* In a child nobody is served who waited in the parent, be it at a place that it has said or not; those who come are. */
+/* In a child no waiter of the parent is served, announced or not; new waiters are. */
 static void child_is_served(void)
 {
 	fork_generation_set(0);
@@ -463,7 +476,7 @@ static void child_is_served(void)
 
 /* ---- Deadlines ---- */
 
-/* ron_plock: the last waiter of a place leaves at each step around the token's coming; so do two. */
+/* ron_plock: the last waiter of a place leaves at each step of the token's arrival; so do two. */
 static void stranded_token(void)
 {
 	struct ron_plock_place *place;
@@ -487,7 +500,7 @@ static void stranded_token(void)
 	expect_free();
 }
 
-/* As the only waiter of @place, leaves; who finds the token there has the lock. */
+/* The only waiter of @place leaves; if it finds the token there, it holds the lock. */
 static bool leave_now(void *place)
 {
 	tickets[0] = 0;
@@ -498,7 +511,10 @@ static bool leave_now(void *place)
 	return true;
 }
 
-/* ron_plock: the only waiter of a place leaves at each step of a release, which has seen it: the token does not stay there. */
+/*
+ * ron_plock: the only waiter of a place leaves at each step of a release that saw it: the token
+ * does not stay there.
+ */
 static void leave_while_releasing(void)
 {
 	subject = &subjects[2];
@@ -513,7 +529,10 @@ static void leave_while_releasing(void)
 	}
 }
 
-/* ron_plock: one of two sleepers is woken, and a newcomer takes the token before it: it sleeps on, and is woken again. */
+/*
+ * ron_plock: one of two sleepers is woken, and a newcomer takes the token first: the sleeper sleeps
+ * again and is woken again.
+ */
 static void sleepers_stay_known(void)
 {
 	struct ron_plock_place *place;
@@ -534,7 +553,7 @@ static void sleepers_stay_known(void)
 	expect_free();
 }
 
-/* ron: waiters that have gone are passed by, wherever they are at a place. */
+/* ron: waiters that left are skipped, wherever they are at a place. */
 static void some_gone(void)
 {
 	subject = &subjects[0];

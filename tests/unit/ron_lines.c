@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ron_lines [FILE]: how many cache lines of a lock and its waiters a release touches that hands over, for one waiter at each
- * place and holders at about 64 places; the mean and the most, as rows of docs/locks/ron.md. With a file's name fails if it
- * lacks one of them. Nothing here depends on time.
+ * ron_lines [FILE]: the cache lines of a lock and its waiters that a hand-over touches, with one
+ * waiter at each place and holders at about 64 places: mean and maximum, as rows of
+ * docs/locks/ron.md. With a file name, fails if the file lacks a row. Nothing depends on time.
  *
- * Compiled with -fsanitize=thread and without its run time: lines.c has the hooks in its place, and sees every access.
+ * Compiled with -fsanitize=thread but without its runtime: lines.c implements the hooks and sees
+ * every access.
  */
 #include <stdio.h>
 
@@ -17,10 +18,10 @@
 
 #define MOST_CPUS 1024
 
-/* The world's stand-in for a fence under that option; the library is built without it. */
+/* The world's replacement of a fence under that option; the library is compiled without it. */
 W_ATOMIC(uint32_t) w_fence_word;
 
-#define STRIDE(cpus) ((cpus) / 64 + 1) /* not one that only meets borders of lines */
+#define STRIDE(cpus) ((cpus) / 64 + 1) /* odd, so as not to meet only borders of lines */
 
 static _Alignas(64) char memory[1 << 16];
 static _Alignas(64) struct ron_node node;
@@ -46,7 +47,9 @@ static void add(struct count *count, uint32_t lines)
 	count->most = lines > count->most ? lines : count->most;
 }
 
-/* Counts for a lock of @cpus places whose waiter comes by @arrive and, given the lock, says so by @taken. */
+/*
+ * Counts for a lock of @cpus places; a waiter arrives by @arrive and receives the lock by @taken.
+ */
 #define COUNTED(lock, arrive, taken)                                                                             \
 	static bool lock##_unlock(void)                                                                          \
 	{                                                                                                        \
@@ -112,7 +115,7 @@ COUNTED(ron, ron_arrive, ron_taken)
 COUNTED(ron_ticket, ron_ticket_arrive, ron_ticket_taken)
 COUNTED(ron_plock, ron_plock_arrive, ron_plock_taken)
 
-/* ---- The one whose waiters are in the process's array ---- */
+/* ---- Waiters in the process's array ---- */
 
 static struct ron_shared shared;
 
@@ -127,7 +130,7 @@ static struct count ron_shared_count(uint32_t cpus)
 	struct count count = {0};
 
 	script_clear();
-	script_cpus = MOST_CPUS; /* the array is made once: for the most */
+	script_cpus = MOST_CPUS; /* the array is made once, for the most CPUs */
 	array = ron_shared_array();
 	script_cpus = cpus;
 	for (uint32_t at = 0; at < cpus; at += STRIDE(cpus)) {
@@ -189,7 +192,7 @@ static struct count scan_count(uint32_t cpus)
 	return count;
 }
 
-/* ---- What is said of it ---- */
+/* ---- Output ---- */
 
 static int cell(char *text, size_t size, struct count count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ron_shared.h: waiters of two locks in one array, in the order of the slots; all slots taken; a release, a deadline and
- * another lock's waiter at each step of an acquisition. With SHORT as the kernel's spin lock has it: in two bytes, with as many
- * slots as these can tell apart.
+ * ron_shared.h: waiters of two locks in one array, in the order of the slots; all slots in use; a
+ * release, a deadline and another lock's waiter at each step of an acquisition. With SHORT as in
+ * the kernel's spin lock: two bytes, with as many slots as these can distinguish.
  */
 #include "world.h"
 
@@ -24,9 +24,9 @@
 #define SLOTS RON_SHARED_SLOTS
 #endif
 #define LAST (CPUS - 1) /* of the places */
-#define MOST_STEPS 120  /* more than an acquisition has that finds a slot */
+#define MOST_STEPS 120  /* more than an acquisition that finds a slot has */
 
-/* Side by side: if they are short, other is not at a multiple of 4. */
+/* Side by side: as short locks, `other` is not at a multiple of 4. */
 static _Alignas(4) struct ron_shared locks[2];
 static struct ron_shared *const lock = &locks[0], *const other = &locks[1];
 static enum wait way;
@@ -49,7 +49,7 @@ static void begin(void)
 	EXPECT(!atomic_load(ron_shared_marks(ron_shared_array(), 0)), "a mark was left");
 }
 
-/* A thread of @position comes to wait for @which; its slot. */
+/* A thread at @position waits for @which; returns its slot. */
 static uint32_t come(struct ron_shared *which, uint32_t position)
 {
 	uint32_t slot = ron_shared_claim(ron_shared_array(), which, position * ron_shared_each());
@@ -59,7 +59,7 @@ static uint32_t come(struct ron_shared *which, uint32_t position)
 	return slot;
 }
 
-/* The waiter of @slot has been given @which: it leaves its slot. */
+/* The waiter of @slot received @which and leaves its slot. */
 static bool served(struct ron_shared *which, uint32_t slot)
 {
 	if (atomic_load(&slot_at(slot)->lock) != ron_shared_of(which, RON_SHARED_GRANTED))
@@ -82,7 +82,10 @@ static void expect_free(struct ron_shared *which)
 	EXPECT(!atomic_load(&which->word));
 }
 
-/* The waiters of one lock among those of another: by the route behind the holder's place, then those before it. */
+/*
+ * Waiters of one lock among those of another: by the route after the holder's place, then before
+ * it.
+ */
 static void order(void)
 {
 	uint32_t first, second, third, stranger;
@@ -140,7 +143,7 @@ static bool come_now(void *slot)
 	return true;
 }
 
-/* At each step of an acquisition a release of the lock, and before it another lock's waiter. */
+/* A release at each step of an acquisition, preceded by another lock's waiter. */
 static void release_while_acquiring(void)
 {
 	for (int step = 1; step < MOST_STEPS; step++) {
@@ -161,7 +164,7 @@ static void release_while_acquiring(void)
 	}
 }
 
-/* The same with a deadline at each step: who leaves takes nothing along. */
+/* The same with a deadline at each step: a leaving waiter takes nothing along. */
 static void release_and_deadline(void)
 {
 	struct w_deadline deadline;
@@ -186,7 +189,10 @@ static void release_and_deadline(void)
 	EXPECT(left && stayed);
 }
 
-/* All slots are another lock's waiters': who wants this one still gets it once it is free; or gives up in time. */
+/*
+ * All slots belong to another lock's waiters: a waiter still gets this lock once it is free, or
+ * leaves at its deadline.
+ */
 static void all_slots_taken(void)
 {
 	struct w_deadline deadline;

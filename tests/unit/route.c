@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * route.h: on machines made of files, for restricted sets of CPUs too, the positions are one tour over the CPUs that the
- * process may use, that leaves each domain as seldom as can be; a file that says anything else than such a tour is
- * refused for its reason; and the files are looked for in their order, by a child for each environment: without the library,
- * whose constructor would look at the parent's.
+ * route.h on simulated machines, also for restricted sets of CPUs: the positions are one tour over
+ * the usable CPUs that leaves each domain as seldom as possible; a file that is not such a tour is
+ * refused with the reason; and the files are searched in order, by a child for each environment,
+ * without the library, whose constructor would read the parent's.
  */
 #define _GNU_SOURCE
 #include "route.h"
@@ -18,7 +18,7 @@
 
 static uint16_t positions[W_CPUS];
 static struct w_cpus usable;
-static size_t count; /* of usable */
+static size_t count; /* of usable CPUs */
 
 static void use(bool (*may)(size_t cpu), size_t cpus)
 {
@@ -59,7 +59,7 @@ static bool pseudo_random(size_t cpu)
 
 static bool (*const sets[])(size_t cpu) = {any, every_third, one, the_last, pseudo_random};
 
-/* The CPU at each position, into @tour. Fails unless the usable CPUs have one each, and no CPU has another. */
+/* Writes the CPU at each position into @tour. Checks that each usable CPU has one, and no other. */
 static void expect_tour(uint16_t tour[W_CPUS])
 {
 	memset(tour, 0xff, W_CPUS * sizeof(*tour));
@@ -75,10 +75,14 @@ static void expect_tour(uint16_t tour[W_CPUS])
 
 /* ---- The derived route ---- */
 
-/* How many CPUs, threads a core, cores an L3, L3s a die, dies a package; and how CPUs are numbered. */
+/*
+ * A machine: CPUs, threads per core, cores per L3, L3s per die, dies per package; and its
+ * numbering.
+ */
 struct made {
 	int threads, cores, caches, dies, packages;
-	bool interleaved; /* CPU numbers go round the packages first, then the dies, and the threads come last */
+	/* CPU numbers alternate between packages, then dies; hardware threads come last. */
+	bool interleaved;
 };
 
 static int cpus_of(const struct made *made)
@@ -129,7 +133,7 @@ static void make(const struct made *made)
 	}
 }
 
-/* How often the tour goes to a CPU whose domain of @kind is another; and how many domains it visits. */
+/* The number of steps of the tour to another domain of @kind; and the number of domains visited. */
 static int changes(enum w_domain_kind kind, const uint16_t *tour, int *visited)
 {
 	static uint16_t domains[W_CPUS];
@@ -175,7 +179,7 @@ static void derived(void)
 	}
 }
 
-/* A CPU that the process may not use has the place of one before it in its core or cache, not one at the other end. */
+/* An unusable CPU has the place of a preceding CPU of its core or cache, not one at the far end. */
 static void not_usable(void)
 {
 	static const struct made made = {2, 4, 2, 1, 2, true};
@@ -191,7 +195,7 @@ static void not_usable(void)
 	end();
 }
 
-/* Without sysfs, with CPUs that it does not know, and with none at all. */
+/* Without sysfs, with CPUs unknown to it, and without CPUs. */
 static void no_topology(void)
 {
 	static uint16_t tour[W_CPUS];
@@ -212,7 +216,7 @@ static void no_topology(void)
 
 static char error[256];
 
-/* Reads a file of the @size bytes of @bytes, on a machine of 8 CPUs. */
+/* Reads a file of the @size bytes @bytes, on a machine of 8 CPUs. */
 static enum w_route_file read_bytes(const char *bytes, size_t size)
 {
 	char path[256];
@@ -262,7 +266,7 @@ static void accepted(void)
 	end();
 }
 
-/* Only the CPUs that the process may use have a place of their own; CPUs that are unplugged need none. */
+/* Only usable CPUs have a place of their own; unplugged CPUs need none. */
 static void contracted(void)
 {
 	static uint16_t tour[W_CPUS];
@@ -327,7 +331,7 @@ static void refused(void)
 	end();
 }
 
-/* Files that are cut off, and files with a few bytes changed, are refused or are tours. */
+/* Truncated files, and files with a few changed bytes, are refused or are tours. */
 static void damaged(void)
 {
 	static uint16_t tour[W_CPUS];
@@ -353,7 +357,7 @@ static void damaged(void)
 	end();
 }
 
-/* The largest route; and files that are larger, no files, or not there. */
+/* The largest route; larger files, non-files and missing files. */
 static void files(void)
 {
 	static char text[W_ROUTE_BYTES + 1];
@@ -394,7 +398,7 @@ static void files(void)
 	end();
 }
 
-/* ---- Reading while another reads ---- */
+/* ---- Concurrent readers ---- */
 
 static void claims(void)
 {
@@ -405,7 +409,8 @@ static void claims(void)
 	for (int cpu = 0; cpu < W_CPUS; cpu++)
 		EXPECT(!route[cpu]);
 	EXPECT(!atomic_load(&w_route) && w_domains_load()[0] == 0 && !atomic_load(&w_domains));
-	fork_generation_set(w_fork_generation() + 1); /* as in a forked child: the other reader is not in it */
+	/* As in a forked child, where the other reader does not exist. */
+	fork_generation_set(w_fork_generation() + 1);
 	EXPECT(w_topology_claim());
 	w_topology_release();
 	route = w_route_load();
@@ -420,9 +425,11 @@ static void claims(void)
 		EXPECT(positions[cpu] < count);
 }
 
-/* ---- Where it is looked for ---- */
+/* ---- Search order ---- */
 
-/* The child: prints the place of each CPU that it may use. It binds itself before it waits, as programs do. */
+/*
+ * The child prints the place of each usable CPU. It binds itself before it waits, as programs do.
+ */
 static void print_places(void)
 {
 	cpu_set_t all, bound;
@@ -458,7 +465,7 @@ static void read_pipe(int from, char *text, size_t size)
 	close(from);
 }
 
-/* Runs the child in the folder of the machine, with the environment @settings, NULL-terminated. */
+/* Runs the child in the machine's folder, with the environment @settings, NULL-terminated. */
 static const struct run *run(const char *const *settings)
 {
 	static struct run run;
@@ -488,7 +495,7 @@ static const struct run *run(const char *const *settings)
 
 #define RUN_WITH(...) run((const char *const[]){__VA_ARGS__, NULL})
 
-/* The places on the tour of the CPUs by their numbers, rotated by @by, as the child prints them; and a file of it. */
+/* The tour by CPU number, rotated by @by: the places as the child prints them, and a file of it. */
 static void save_rotated(const char *name, uint32_t by, const cpu_set_t *all, char *expected)
 {
 	uint32_t cpus = (uint32_t)CPU_COUNT(all), place = 0;
@@ -509,14 +516,14 @@ static void save_rotated(const char *name, uint32_t by, const cpu_set_t *all, ch
 			used += (size_t)sprintf(expected + used, "%d:%u ", cpu, (place++ + by) % cpus);
 }
 
-/* @run found no file to complain of, and the route that is @expected. */
+/* Checks that @run reported no error and has the route @expected. */
 static void expect_route(const struct run *run, const char *expected)
 {
 	EXPECT(!strcmp(run->output, expected) && !*run->errors, "'%s', not '%s': %s", run->output, expected,
 	       run->errors);
 }
 
-/* @run said one line about the file, with @words, and has the derived route. */
+/* Checks that @run printed one line about the file, with @words, and has the derived route. */
 static void expect_complaint(const struct run *run, const char *words, const char *derived)
 {
 	const char *end = strchr(run->errors, '\n');
@@ -526,7 +533,9 @@ static void expect_complaint(const struct run *run, const char *words, const cha
 	EXPECT(!strcmp(run->output, derived), "%s", run->output);
 }
 
-/* /etc/poundlock/route is the machine's own: what is expected where no other file is, is what this machine does. */
+/*
+ * /etc/poundlock/route belongs to the machine: without other files, its route is the expected one.
+ */
 static void search(void)
 {
 	static char first[16384], second[16384], third[16384], none[16384];

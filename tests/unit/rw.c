@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The readers-writer locks with as many readers as they have room for: one more is refused, at once and without a trace,
- * and a writer never gets in beside them.
+ * Readers-writer locks at their maximum of readers: one more is refused, at once and without a
+ * trace, and no writer enters beside them.
  */
 #include "all.h"
 #include "unit.h"
@@ -10,7 +10,7 @@
 
 static const struct w_deadline passed;
 
-/* @word of a lock, which begins zeroed or with the initialiser that follows, gets all readers but one. */
+/* Gives @word of a zeroed or initialised lock all its readers but one. */
 #define IS_FULL_WITH_2_TO_27(name, word, ...)                                      \
 	static void name##_is_full(void)                                           \
 	{                                                                          \
@@ -35,7 +35,7 @@ static const struct w_deadline passed;
 
 IS_FULL_WITH_2_TO_27(shfl_rw, word)
 IS_FULL_WITH_2_TO_27(fair_rw, word)
-/* What readers do without the bias, which is never given here. */
+/* The readers' path without the bias, which is never set here. */
 #define UNBIASED                                    \
 	{                                           \
 		.bravo.inhibited_until = UINT64_MAX \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * scl, in counted time: who holds the lock for how long, whatever the holds' lengths, the weights and the numbers of
- * threads; bans, slices, and what ends them; that a thread that is alone is never kept waiting, and that threads which
- * have ended are forgotten.
+ * scl in simulated time: the share of each thread for all lengths of holds, weights and numbers of
+ * threads; throttling, slices and their end; a lone thread never waits; ended threads are
+ * forgotten.
  */
 #include "turns.h"
 #include "scl.h"
@@ -11,7 +11,7 @@ static struct scl_policy policy;
 static struct scl lock;
 
 static int last;
-static uint32_t changes; /* of hands */
+static uint32_t changes; /* hand-overs */
 
 static void acquire(void)
 {
@@ -46,9 +46,9 @@ static void run(uint64_t end)
 	EXPECT(!atomic_load(&lock.word) && !atomic_load(&lock.queue.tail));
 }
 
-/* ---- Tests, each for every way of waiting ---- */
+/* ---- Tests of every way of waiting ---- */
 
-/* Also, asleep, holds far longer than a slice and a period. */
+/* Includes holds far longer than a slice and a period, by a sleeping holder. */
 static void long_and_short_holds(enum wait wait)
 {
 	static const uint64_t longest[] = {10000, 1000000, 2000000000};
@@ -75,9 +75,9 @@ static void run_weights(enum wait wait, uint32_t slice, const uint32_t *shares, 
 }
 
 /*
- * Nobody has more than its weight's share of the time, but for a slice begun in it; and all have their share of what is
- * used, if changing hands costs little of a slice: the default's, or short ones where nobody sleeps. Bans are of real time,
- * as in the paper, so what it costs is nobody's share.
+ * No thread exceeds its weight's share, except by a slice that it began; and all get their shares
+ * of the used time if hand-overs are cheap compared with a slice. Throttling counts elapsed time,
+ * as in the paper, so the cost of hand-overs is in nobody's share.
  */
 static void weights(enum wait wait)
 {
@@ -97,7 +97,7 @@ static void weights(enum wait wait)
 	}
 }
 
-/* A thread that is alone is never banned, and waits for no slice. */
+/* A lone thread is never throttled, and waits for no slice. */
 static void alone(enum wait wait)
 {
 	begin(wait);
@@ -108,7 +108,7 @@ static void alone(enum wait wait)
 	EXPECT(lock.weights == 1024, "counted more than once");
 }
 
-/* Its owner has the lock for a slice, although others wait: the lock changes hands once a slice, not once a hold. */
+/* The owner keeps the lock for a slice despite waiters: one hand-over per slice, not per hold. */
 static void slices(enum wait wait)
 {
 	begin(wait);
@@ -119,7 +119,7 @@ static void slices(enum wait wait)
 	EXPECT(changes >= 50 && changes <= 110, "wait %d: %u changes of hands in 100 slices", (int)wait, changes);
 }
 
-/* Who came seldom has credit for one slice, however long it was away. */
+/* A thread that came seldom has credit for one slice, however long it was away. */
 static void newcomer(enum wait wait)
 {
 	begin(wait);
@@ -131,7 +131,10 @@ static void newcomer(enum wait wait)
 	       (unsigned long long)machine.threads[1].late);
 }
 
-/* Who is alone after many is banned for them no longer than two periods, each over when all could have had a turn. */
+/*
+ * A thread that is alone after many is throttled for at most two periods on their account; each
+ * ends when all could have had a turn.
+ */
 static void forgotten(enum wait wait)
 {
 	const uint32_t many = 24;
@@ -152,7 +155,10 @@ static void forgotten(enum wait wait)
 	EXPECT(scl_total(&lock) == w_weight());
 }
 
-/* A thread whose account is forgotten between its acquisitions is counted once a period, and not banned while alone. */
+/*
+ * A thread whose account is forgotten between acquisitions is counted once per period, and not
+ * throttled while alone.
+ */
 static void forgotten_account(enum wait wait)
 {
 	struct w_account none = {0};
@@ -168,7 +174,7 @@ static void forgotten_account(enum wait wait)
 	*w_account(&lock) = none;
 }
 
-/* trylock takes a free lock in another's slice, and while its thread is banned. */
+/* trylock takes a free lock in another thread's slice, and while its own thread is throttled. */
 static void trylock(enum wait wait)
 {
 	begin(wait);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The script of world/world.h.
- */
+/* The script of world/world.h. */
 #include "../expect.h"
 #include "world.h"
 
 #define ACTIONS 8
 #define UNPARKS 64
-#define BRIEF_READS 2   /* how often a bounded spin reads */
-#define ENDLESS 1000000 /* operations after which a wait has no end */
+#define BRIEF_READS 2   /* reads of a bounded spin */
+#define ENDLESS 1000000 /* operations after which a wait counts as endless */
 
 int32_t script_domain;
 uint32_t script_parents[W_LEVELS];
@@ -24,7 +22,7 @@ static struct {
 		void *argument;
 	} actions[ACTIONS];
 	int count, done;
-	bool acting; /* the operations are an action's: they take no time */
+	bool acting; /* true during an action, whose operations take no time */
 	const void *unparked[UNPARKS];
 	int unparks;
 	const void *asleep;
@@ -49,7 +47,7 @@ static const struct action *pending(void)
 	return script.done < script.count ? &script.actions[script.done] : NULL;
 }
 
-/* Does the next action, if it can be done now. */
+/* Does the next action if it is possible now. */
 static bool act(void)
 {
 	const struct action *action = &script.actions[script.done];
@@ -113,7 +111,7 @@ void script_unpark(W_ATOMIC(uint32_t) *p)
 		script.asleep = NULL;
 }
 
-/* Asleep, time flies to the next action, or to the deadline if that is before it. */
+/* In a sleep, time advances to the next action or to the deadline, whichever is first. */
 void script_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
 	script_step();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A thread's share (world/user/shares.c): its cgroup out of what the kernel writes, in both versions and both at once; its
- * weight by its nice value, by the kernel's table; tenants; and the ranks of the policy that orders by time held.
+ * A thread's share (world/user/shares.c): its cgroup from the kernel's files, of both versions and
+ * of both at once; its weight by nice value, as in the kernel's table; tenants; and the ranks of
+ * the policy that orders by time held.
  */
 #include "shares.h"
 
@@ -14,7 +15,7 @@
 /* ---- Cgroups ---- */
 
 static const struct {
-	const char *text, *path, *v1_controllers; /* of no cgroup: no path */
+	const char *text, *path, *v1_controllers; /* a cgroup without path */
 } cgroups[] = {
 	{"", NULL, NULL},
 	{"\n", NULL, NULL},
@@ -28,9 +29,12 @@ static const struct {
 	{"4:cpu:/a\n", "/a", "cpu"},
 	{"4:cpu,cpuacct:/docker/1\n", "/docker/1", "cpu,cpuacct"},
 	{"4:cpuacct,cpu:/docker/2\n", "/docker/2", "cpuacct,cpu"},
-	/* Neither is the controller, though its name begins so, or ends so. */
+	/* Other controllers whose names begin or end in the same way. */
 	{"5:cpuset:/b\n4:cpuacct:/c\n6:xcpu:/d\n", NULL, NULL},
-	/* Both versions: the controller is where version 1 has it, in whichever order; else version 2's cgroup counts. */
+	/*
+	 * Both versions, in either order: the controller of version 1 counts, else version 2's
+	 * cgroup.
+	 */
 	{"12:cpuset:/b\n4:cpu,cpuacct:/a\n0::/two\n", "/a", "cpu,cpuacct"},
 	{"0::/two\n4:cpu,cpuacct:/a\n", "/a", "cpu,cpuacct"},
 	{"12:cpuset:/b\n1:name=systemd:/x\n0::/two\n", "/two", NULL},
@@ -63,7 +67,10 @@ static void weights_of_nice_values(void)
 	EXPECT(w_weight_of_nice(0) == 1024);
 	EXPECT(w_weight_of_nice(-20) == 88761 && w_weight_of_nice(19) == 15);
 	EXPECT(w_weight_of_nice(-21) == 88761 && w_weight_of_nice(20) == 15);
-	/* What the kernel's table is made by: a level is a factor of 1.25, rounded, more coarsely where weights are small. */
+	/*
+	 * The rule behind the kernel's table: a factor of 1.25 per level, rounded more coarsely for
+	 * small weights.
+	 */
 	for (int nice = -20; nice < 19; nice++) {
 		double ratio = (double)w_weight_of_nice(nice) / w_weight_of_nice(nice + 1);
 		double rounding = 1.0 / w_weight_of_nice(nice + 1);

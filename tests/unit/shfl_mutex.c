@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * shfl_mutex.h: every value of the state word against newcomers, the head and the release; patience; whom a release
- * wakes; waiters whose deadline, wake-ups and releases fall together.
+ * shfl_mutex.h: every value of the state word against newcomers, the head and the release;
+ * patience; the thread that a release wakes; waiters whose deadline, wake-up and release coincide.
  */
 #include "shfl_mutex.h"
 #include "unit.h"
@@ -66,7 +66,7 @@ static bool release(void *unused)
 	return true;
 }
 
-/* A newcomer takes the lock whenever it may, which puts the head off, until the head closes the lock. */
+/* A newcomer takes the lock whenever that is allowed, until the head closes the lock. */
 static bool release_and_steal(void *stolen)
 {
 	EXPECT(shfl_mutex_release(&lock, parks));
@@ -75,7 +75,7 @@ static bool release_and_steal(void *stolen)
 	return true;
 }
 
-/* With @patience, the head is passed by at most this many newcomers, each after one of its tries. */
+/* With @patience, at most this many newcomers pass the head, each after one of its tries. */
 static void closes_after_patience(void)
 {
 	for (uint32_t patience = 0; patience < 4; patience++) {
@@ -142,7 +142,10 @@ static void timed_head_against_release(void)
 	}
 }
 
-/* The head ahead of us becomes the holder, and its release wakes us; not between our entering and our linking. */
+/*
+ * The head before us becomes the holder, and its release wakes us; not between entering and
+ * linking.
+ */
 static bool head_takes_and_leaves(void *unused)
 {
 	W_ATOMIC(uint32_t) *sleeper;
@@ -192,8 +195,9 @@ static bool second_enters_and_sleeps(void *unused)
 	return true;
 }
 
-/* The next in line, asleep, is woken by a head that has time for it or by the release, but never with the lock held by
- * the one who wakes it. */
+/*
+ * A sleeping successor is woken by a head that has time, or by the release, never under the lock.
+ */
 static void next_in_line_is_woken(void)
 {
 	int heirs = 0, early = 0;
@@ -225,7 +229,7 @@ static void next_in_line_is_woken(void)
 	EXPECT(heirs && early, "only one of the two ways was taken");
 }
 
-/* A head that gives up makes a sleeper behind it the head at once. */
+/* A head that gives up makes the sleeper behind it the head at once. */
 static void timed_head_wakes_the_next(void)
 {
 	int entered = 0;

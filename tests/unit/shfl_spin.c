@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * shfl_spin.h: who may take the word and when, and waiters whose deadline, wake-ups and releases fall together.
+ * shfl_spin.h: which thread may take the word and when; waiters whose deadline, wake-up and release
+ * coincide.
  */
 #include "shfl_spin.h"
 #include "unit.h"
@@ -38,7 +39,10 @@ static bool release(void *unused)
 	return true;
 }
 
-/* The head ahead of us takes the lock, leaves the queue and releases; not between our entering and our linking. */
+/*
+ * The head before us takes the lock, leaves the queue and releases; not between entering and
+ * linking.
+ */
 static bool head_passes(void *unused)
 {
 	W_ATOMIC(uint32_t) *sleeper;
@@ -94,7 +98,7 @@ static void timed_head_against_release(void)
 	}
 }
 
-/* Behind another head, that has entered already. */
+/* Behind another head that has already entered. */
 static void timed_waiter_against_head(void)
 {
 	for (long step = 1; step < 40; step++) {

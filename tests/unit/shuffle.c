@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * shuffle.h: the order after shuffling for all patterns of domains, batches, the role and where its next holder goes on,
- * the end of a batch; each status of a node against each writer.
+ * shuffle.h: the order after shuffling for all patterns of domains and batches; the shuffler role
+ * and where its next owner continues; the end of a batch; each status of a node against each
+ * writer.
  */
 #include "part/shuffle.h"
 #include "unit.h"
@@ -12,7 +13,7 @@
 static struct shfl_node nodes[SHFL_MAX_BATCH * 2];
 static int domains[SHFL_MAX_BATCH * 2];
 static shfl_tail tail;
-static W_ATOMIC(uint32_t) word; /* 1: shuffle on; 0: stop */
+static W_ATOMIC(uint32_t) word; /* 1: continue shuffling; 0: stop */
 
 static void enter(int first, int last)
 {
@@ -39,7 +40,7 @@ static void shuffle(struct shfl_node *node)
 	shfl_shuffle(node, when_free, false, shfl_by(&numa, SHFL_MAX_BATCH));
 }
 
-/* What the order is to be, and how many belong to the batch: those of the head's domain first, but the last stays. */
+/* The expected order and batch: the head's domain first, except that the last waiter stays. */
 static int expected_order(int count, int *order)
 {
 	int placed = 1, batch;
@@ -80,7 +81,7 @@ static struct shfl_node *role_holder(int count)
 	return NULL;
 }
 
-/* Where the next shuffler goes on: behind all that were walked. */
+/* The place where the next shuffler continues: behind all waiters that were walked. */
 static void expect_seen(int count)
 {
 	int order[COUNT(nodes)], batch = expected_order(count, order);
@@ -102,7 +103,7 @@ static void all_patterns(void)
 	}
 }
 
-/* The next shuffler, when more have come, goes on as if one had walked all the way. */
+/* After more arrivals, the next shuffler continues as if one had walked all the way. */
 static void all_patterns_in_two_walks(void)
 {
 	for (int first = 1; first < MOST; first++) {
@@ -118,7 +119,9 @@ static void all_patterns_in_two_walks(void)
 	}
 }
 
-/* Heads come and go, shuffling where they are to: each waiter becomes the head once, and nobody is left. */
+/*
+ * Heads come and go and shuffle in their turn: each waiter becomes the head once, and none is left.
+ */
 static void all_patterns_drained(void)
 {
 	for (int pattern = 0; pattern < power(DOMAINS, MOST); pattern++) {
@@ -140,7 +143,7 @@ static void all_patterns_drained(void)
 	}
 }
 
-/* A batch ends at its bound, and with it the role: the next head begins another one. */
+/* A batch ends at its bound, as does the role: the next head begins another one. */
 static void batch_ends(void)
 {
 	int count = 2 * SHFL_MAX_BATCH - 1, place = 0;
@@ -183,7 +186,7 @@ static bool stop(void *unused)
 	return true;
 }
 
-/* Wherever the walk is cut short, nobody is lost and one waiter has the role. */
+/* Wherever the walk is cut short, no waiter is lost and one has the role. */
 static void stops_anywhere(void)
 {
 	for (int pattern = 0; pattern < power(DOMAINS, 6); pattern++) {
@@ -206,7 +209,10 @@ static void stops_anywhere(void)
 
 /* ---- Policies ---- */
 
-/* As the heads come and go, those behind shuffling where they are to, in which order the waiters are served. */
+/*
+ * The order in which the waiters are served, as heads come and go and waiters shuffle in their
+ * turn.
+ */
 static void drain(int count, struct shfl_order order, int *served)
 {
 	struct shfl_node *head = &nodes[0], *shuffler;
@@ -228,7 +234,7 @@ static void drain(int count, struct shfl_order order, int *served)
 	EXPECT(!atomic_load(&tail));
 }
 
-/* How often @waiter was passed, and that it was not more often than may be. */
+/* How often @waiter was passed; checks that it is within the bound. */
 static void expect_bound(int count, const int *served, uint32_t bound)
 {
 	for (int place = 0; place < count; place++) {
@@ -240,7 +246,10 @@ static void expect_bound(int count, const int *served, uint32_t bound)
 	}
 }
 
-/* Waiters at all positions: the tour from the head's on, each once, but for the last, which others link to. */
+/*
+ * Waiters at all positions: the tour from the head's on, each once; but the last, to which
+ * newcomers link, stays.
+ */
 static void route_is_a_tour(void)
 {
 	static const enum policy route = POLICY_ROUTE;
@@ -273,7 +282,10 @@ static void fifo_moves_nobody(void)
 	}
 }
 
-/* Those that have less than the head come first, the least first; times that wrap compare all the same. */
+/*
+ * Waiters with less time than the head come first, the least first; times that wrap compare
+ * correctly.
+ */
 static void least_first(void)
 {
 	static const enum policy policies[] = {POLICY_FAIR, POLICY_OCCUPANCY};
@@ -295,7 +307,7 @@ static void least_first(void)
 	}
 }
 
-/* For each policy, the program's own with answers at random among them, nobody is lost or passed too often. */
+/* For each policy, including one with random answers, no waiter is lost or passed too often. */
 static uint32_t any_note(void *context, const void *anything)
 {
 	(void)context, (void)anything;
@@ -313,7 +325,9 @@ static uint32_t any_rank(void *context, uint32_t shuffler, uint32_t waiter)
 
 static const struct w_own_policy hostile = {.note = any_note, .rank = any_rank};
 
-/* More waiters come whenever there are few, so that the queue never ends, until all have come. */
+/*
+ * More waiters arrive whenever there are few, so that the queue never ends before all have arrived.
+ */
 static void expect_all_served(enum policy policy, uint32_t bound, int most)
 {
 	static int served[COUNT(nodes)];
@@ -416,7 +430,10 @@ static void pass_role_by_status(void)
 	}
 }
 
-/* A leaving head makes the first that is still there the head, whatever it is doing, and frees those that have gone. */
+/*
+ * A leaving head makes the first remaining waiter the head, in whatever state, and frees abandoned
+ * nodes.
+ */
 static void leave_by_statuses(void)
 {
 	enum { BEHIND = 4, STATUSES = SHFL_ABANDONED };
@@ -442,7 +459,7 @@ static void leave_by_statuses(void)
 	}
 }
 
-/* ---- A waiter, and what its neighbours do at any moment ---- */
+/* ---- A waiter, and its neighbours' steps at any moment ---- */
 
 static bool head_leaves(void *unused)
 {

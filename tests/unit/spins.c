@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Bounded spins of world/user: who spins in vain again and again spins for less, but now and then for all of it; who does
- * not spins whole again. Only polite spins learn, and those in a queue, either for themselves; and a new thread knows what another
- * one has learnt.
+ * Bounded spins of world/user: a thread whose spins fail repeatedly spins for less, but sometimes
+ * for the whole bound; one whose spins succeed does so again. Only polite spins and queue spins
+ * learn, each separately; and a new thread inherits the history of another one.
  */
 #include <pthread.h>
 
@@ -11,13 +11,13 @@
 
 static W_ATOMIC(uint32_t) word;
 
-/* Waits for what never comes. */
+/* Waits for an event that never comes. */
 static void spin_in_vain(enum w_how how)
 {
 	EXPECT(!w_wait_acquire(&word, VAL, how, NULL), "it came");
 }
 
-/* Waits for what comes after the first look. */
+/* Waits for an event after the first read. */
 static void spin_with_luck(void)
 {
 	unsigned looks = 0;
@@ -26,7 +26,7 @@ static void spin_with_luck(void)
 	EXPECT(looks == 2, "%u looks", looks);
 }
 
-/* Of W_SPINS_WHOLE spins in a row, how many are whole. */
+/* How many of W_SPINS_WHOLE spins in a row use the whole bound. */
 static unsigned whole_spins(enum w_how how)
 {
 	unsigned whole = 0;
@@ -81,7 +81,7 @@ static void other_spins_stay(void)
 	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
 }
 
-/* As a signal handler does that jumps out of a wait. */
+/* As a signal handler that jumps out of a wait. */
 static void abandoned_spins_do_not_count_for_ever(void)
 {
 	struct w_spin abandoned = w_spin_begin(W_BRIEF), next = {.counted = false};
@@ -100,7 +100,7 @@ static void abandoned_spins_do_not_count_for_ever(void)
 
 int main(void)
 {
-	w_spinners_most = 1; /* as on two CPUs: on one nobody spins */
+	w_spinners_most = 1; /* as on two CPUs: on one CPU, waiters do not spin */
 	w_spin_pauses = W_SPIN_PARTS * 4;
 	RUN(vain_spins_shrink);
 	RUN(new_threads_know);

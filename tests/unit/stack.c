@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How much of its stack a thread needs for a lock that it has to wait for, also for its first one, when its record, its
- * weight and group, and the machine are read: a thread of the smallest stack that there is (16 KiB, of which a signal may
- * want a quarter and thread-local data some more) can take any lock.
+ * The stack that a contended acquisition needs, also a thread's first, when its record, weight,
+ * group and machine are read: a thread with the smallest stack (16 KiB, of which a signal may need
+ * a quarter and thread-local data more) can take any lock.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -28,7 +28,10 @@ static void *need_nothing(void *none)
 	return none;
 }
 
-/* The lock is held, so that this waits for a while, in the queue where the way of waiting allows a deadline there. */
+/*
+ * The lock is held, so this waits for a while, in the queue where the way of waiting allows
+ * deadlines.
+ */
 static void *need_lock(void *none)
 {
 	struct w_deadline deadline = {.clock = CLOCK_MONOTONIC};
@@ -41,7 +44,7 @@ static void *need_lock(void *none)
 	return none;
 }
 
-/* How many bytes of its stack a new thread that does @run has written to. */
+/* The number of stack bytes that a new thread writes during @run. */
 static size_t stack_of(void *(*run)(void *none))
 {
 	unsigned char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * topology.h on machines made of files: interleaved sockets, missing CPUs and files, many CPUs, nodes without CPUs. A
- * domain that came from dividing CPU numbers is wrong on most of them.
+ * topology.h on simulated machines: interleaved sockets, missing CPUs and files, many CPUs, nodes
+ * without CPUs. A domain computed by dividing CPU numbers would be wrong on most of them.
  */
 #define _GNU_SOURCE
 #include "topology.h"
@@ -57,7 +57,9 @@ static void interleaved_nodes(void)
 	end();
 }
 
-/* The last level counts, whatever the order of the files; and a machine may have no third level. */
+/*
+ * The last cache level counts, whatever the order of the files; a machine may lack a third level.
+ */
 static void last_level_cache(void)
 {
 	static const char *const lists[] = {"0-1", "0-1", "2,5", "3-4", "3-4", "2,5"};
@@ -94,7 +96,10 @@ static void cores(void)
 	}
 }
 
-/* CPUs that are missing, in short and long rows and more than 256 in all, do not hide those behind them. */
+/*
+ * Missing CPUs, in short and long gaps and more than 256 in total, do not hide the CPUs behind
+ * them.
+ */
 static void holes(void)
 {
 	static const int present[] = {3, 10, 200, 390, 580};
@@ -113,7 +118,7 @@ static void holes(void)
 	end();
 }
 
-/* Where the kernel says which CPUs there may be, none is looked for beyond them, and none is missed before. */
+/* The kernel's list of possible CPUs bounds the search, and no gap ends it earlier. */
 static void possible(void)
 {
 	static const int present[] = {0, 900, 901};
@@ -146,7 +151,7 @@ static void many_cpus(void)
 	end();
 }
 
-/* Packages of two L3 groups each; packages that are L3 groups themselves, or all the machine, say nothing. */
+/* Packages of two L3 groups; packages that equal an L3 group or the machine add no level. */
 static void parents(void)
 {
 	static const char *const lists[] = {"0-1", "2-3", "4-5", "6-7"};
@@ -167,7 +172,7 @@ static void parents(void)
 	end();
 }
 
-/* A tree that says nothing, or nonsense, gives one domain; a list never reaches beyond the CPUs asked for. */
+/* An empty or nonsensical tree gives one domain; a list never reaches beyond the requested CPUs. */
 static void no_sense(void)
 {
 	static const char *const lists[] = {"", ",", "x", "0-", "-", "7-3", "0-18446744073709551615", "0,,1"};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What the white-box tests share.
- */
+/* Shared by the white-box tests. */
 #ifndef POUNDLOCK_UNIT_H
 #define POUNDLOCK_UNIT_H
 
@@ -10,7 +8,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Runs the test @function, which a hang is blamed on. */
+/* Runs the test @function; a hang is reported with its name. */
 #define RUN(function)                    \
 	do {                             \
 		expect_part = #function; \
@@ -18,13 +16,13 @@
 		function();              \
 	} while (0)
 
-/* As in the @generation-th forked child of a forked child. */
+/* Simulates a fork to the process of the @generation. */
 static inline void fork_generation_set(uint32_t generation)
 {
 	atomic_store(&w_this_process.generation, generation + 1);
 }
 
-/* @base to the power of @exponent: how many patterns there are. */
+/* @base to the power of @exponent: the number of patterns. */
 static inline int power(int base, int exponent)
 {
 	return exponent ? base * power(base, exponent - 1) : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ttas.h, ticket.h, mcs.h and wait.h: numbers that wrap around; deadlines, releases and sleeps that fall together in
- * every way, where no wake-up and no free lock may be missed.
+ * ttas.h, ticket.h, mcs.h and wait.h: numbers that wrap around; deadlines, releases and sleeps that
+ * coincide in every way, without a lost wake-up or a missed free lock.
  */
 #include "mcs.h"
 #include "ticket.h"
@@ -22,7 +22,7 @@ static bool ttas_releases(void *unused)
 	return true;
 }
 
-/* Another one sleeps too: after our giving up somebody must still owe it a wake-up, or have sent it. */
+/* Another thread sleeps too: after we give up, it must have a wake-up, or one must be due. */
 static void ttas_loses_no_wake_up(void)
 {
 	struct ttas_policy policy = {.wait = WAIT_PARK};
@@ -111,7 +111,9 @@ static void ticket_wraps_around(void)
 	}
 }
 
-/* The lock becomes free at any moment of a timed wait: it is not missed, and numbers are not lost. */
+/*
+ * The lock becomes free at any moment of a timed wait, which does not miss it; no number is lost.
+ */
 static void ticket_polls(void)
 {
 	struct ticket_policy policy;
@@ -174,7 +176,9 @@ static void mcs_anyhow(void)
 						    end == STEPS ? NEVER : end);
 }
 
-/* The status of a node against a grant: only a waiter that sleeps is woken, only one that has gone refuses. */
+/*
+ * A node's status against a grant: only a sleeping waiter is woken, only an abandoned node refuses.
+ */
 static void grants_by_status(void)
 {
 	static W_ATOMIC(uint32_t) status;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The machine of world.h: its threads, that take one lock again and again, and what came of it for each.
- */
+/* The machine of world.h: threads that repeatedly take one lock, and their results. */
 #ifndef POUNDLOCK_TURNS_H
 #define POUNDLOCK_TURNS_H
 
@@ -15,17 +13,17 @@
 #define MILLISECOND UINT64_C(1000000)
 
 struct thread {
-	uint64_t hold, think; /* what it does each time */
+	uint64_t hold, think; /* its repeated action */
 	uint64_t begin, leaves, returns;
 	uint32_t weight, group;
 	int32_t domain;
-	/* What came of it. */
-	uint64_t held, late; /* in all; and since `watched` */
+	/* The results. */
+	uint64_t held, late; /* in total, and since `watched` */
 	uint32_t turns, passed, most_passed;
-	/* The machine's. */
+	/* The machine's state. */
 	uint64_t time;
 	const void *asleep;
-	uint64_t until; /* of its sleep; 0: no end */
+	uint64_t until; /* end of its sleep; 0: none */
 	bool ended;
 	ucontext_t context;
 	struct w_self self;
@@ -40,8 +38,10 @@ static struct {
 	int count, running;
 	uint64_t end, watched, busy;
 	bool inside;
-	/* Where the lock is, since when, for how long now, the longest of that, how often that was another domain than before, and
-	 * how often it had been one for longer than this. */
+	/*
+	 * The lock's domain, since when, for how long, the longest stay, the number of moves to
+	 * another domain, and the number of stays that exceeded the limit.
+	 */
 	int32_t domain;
 	uint64_t since, stay, longest, limit;
 	uint32_t crossings, overstays;
@@ -61,7 +61,7 @@ static void become(struct thread *thread)
 	w_own = thread->own;
 }
 
-/* The time at which @thread goes on if nothing happens to it; 0: never. */
+/* The time at which @thread continues if nothing happens to it; 0: never. */
 static uint64_t goes_on(const struct thread *thread)
 {
 	if (thread->ended)
@@ -71,7 +71,7 @@ static uint64_t goes_on(const struct thread *thread)
 								: thread->time;
 }
 
-/* Goes on with the earliest thread that is awake, or then will be; back to main() if all have ended. */
+/* Continues with the earliest awake thread; returns to main() when all have ended. */
 static void pick(void)
 {
 	int before = machine.running, next = -1;
@@ -140,7 +140,7 @@ void turns_wake(const void *p)
 	}
 }
 
-/* ---- What they do ---- */
+/* ---- Threads' actions ---- */
 
 static void note_domain(const struct thread *thread)
 {
@@ -196,7 +196,7 @@ static struct thread *add(uint64_t hold, uint64_t think)
 {
 	struct thread *thread = &machine.threads[machine.count++];
 
-	/* With an id of its own: locks tell their owner by it. */
+	/* With an id of its own, by which locks recognise their owner. */
 	memset((void *)thread, 0, offsetof(struct thread, stack));
 	*thread = (struct thread){.hold = hold, .think = think, .weight = 1024, .group = 0};
 	thread->self.id = (uint32_t)machine.count;
@@ -216,7 +216,7 @@ static void clear_machine(void (*acquire)(void), bool (*release)(void))
 	machine.release = release;
 }
 
-/* Out of line: getcontext() may return twice, for all that the compiler knows. */
+/* Out of line: for the compiler, getcontext() may return twice. */
 static __attribute__((noinline)) void make(struct thread *thread)
 {
 	getcontext(&thread->context);
@@ -225,7 +225,7 @@ static __attribute__((noinline)) void make(struct thread *thread)
 	makecontext(&thread->context, live, 0);
 }
 
-/* Until all are past @end. */
+/* Runs until all threads are past @end. */
 static void run_machine(uint64_t end)
 {
 	struct w_self *before = w_self();
@@ -235,7 +235,7 @@ static void run_machine(uint64_t end)
 	for (int i = 0; i < machine.count; i++) {
 		struct thread *thread = &machine.threads[i];
 
-		/* Not all at once. */
+		/* Staggered. */
 		thread->time = thread->begin ? thread->begin : 1000 + (uint64_t)i * 137;
 		thread->own =
 			(struct w_own){.weight = thread->weight, .group = thread->group + 1, .random = 1 + (uint32_t)i};

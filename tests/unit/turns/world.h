@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A world of many threads in one, each on a CPU of its own, whose time is counted: an operation on a shared object takes
- * STEP, a wake-up WAKE, of which the waker spends UNPARK; the thread that is earliest goes on. So all is the same in each
- * run, on any machine.
+ * A world of many simulated threads in one, each on a CPU of its own, in simulated time: an
+ * operation on a shared object takes STEP; a wake-up takes WAKE, of which the waker spends UNPARK.
+ * The earliest thread runs next, so every run is the same on any machine.
  */
 #ifndef POUNDLOCK_TURNS_WORLD_H
 #define POUNDLOCK_TURNS_WORLD_H
@@ -14,18 +14,18 @@ void turns_step(void);
 #include "../../../world/user/world.h"
 
 #define TURNS_STEP 10
-#define TURNS_LOOK 100 /* between two looks of one that waits */
+#define TURNS_LOOK 100 /* between two reads of a waiter */
 #define TURNS_WAKE 5000
-#define TURNS_UNPARK 4000 /* of it, the waker's time */
-#define TURNS_BRIEF 20    /* looks of a bounded spin */
+#define TURNS_UNPARK 4000 /* the waker's part of it */
+#define TURNS_BRIEF 20    /* reads of a bounded spin */
 
 extern uint64_t turns_readings; /* of the clock */
 
-/* The thread's time now; it spends so much. */
+/* Advances the thread's time by the given duration. */
 uint64_t turns_time(void);
 void turns_spend(uint64_t nanoseconds);
 int32_t turns_domain(void);
-/* Until it is woken, or the time is @until (0: never). */
+/* Sleeps until it is woken or the time is @until (0: never). */
 void turns_sleep(const void *p, uint64_t until);
 void turns_wake(const void *p);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A world of one thread that plays all the others: a script of actions, each done right before the n-th operation that a
- * lock makes on a shared object. Time is the count of those operations. Waiting ends by an action or a deadline; where
- * neither can come any more the test fails, as the real thread would wait for ever.
+ * A world of one thread that simulates all others: a script of actions, each done directly before
+ * the n-th operation that a lock performs on a shared object. Time is the number of operations. An
+ * action or a deadline ends a wait; a wait without either fails the test, as the thread would wait
+ * indefinitely.
  *
- * Objects, the thread's record and the events are those of the world of user space.
+ * Objects, the thread's record and events are those of the user-space world.
  */
 #ifndef POUNDLOCK_UNIT_WORLD_H
 #define POUNDLOCK_UNIT_WORLD_H
@@ -20,7 +21,7 @@ extern uint32_t script_parents[W_LEVELS];
 extern uint32_t script_position;
 extern uint32_t script_cpus;
 extern long script_time;
-extern uint64_t script_paused; /* for how many pause instructions, since script_clear() */
+extern uint64_t script_paused; /* the number of pause instructions since script_clear() */
 
 #define w_pause_for(pauses) ((void)(script_paused += (pauses)))
 #define w_domain() script_domain
@@ -30,19 +31,20 @@ extern uint64_t script_paused; /* for how many pause instructions, since script_
 #define w_domain_parents(level) (script_parents[level])
 #define w_domain_parent(level, domain) ((uint32_t)(domain) % script_parents[level])
 
-/* Forgets the script and starts the time again. */
+/* Forgets the script and restarts the time. */
 void script_clear(void);
 
 /*
- * Does @action before operation @step (from 1 on; in that order), or when time has come to it in a sleep. It returns
- * whether it could be done; if not, it comes before the next operation again.
+ * Does @action before operation @step (counted from 1, in rising order), or when a sleep reaches
+ * that time. Returns whether the action was possible; if not, it is retried before the next
+ * operation.
  */
 void script_at(long step, bool (*action)(void *argument), void *argument);
 
-/* Does what is left of the script. */
+/* Does the rest of the script. */
 void script_finish(void);
 
-/* How often @status was unparked since script_clear(). */
+/* The number of wake-ups of @status since script_clear(). */
 int script_unparks(const void *status);
 
 /* A deadline at operation @step. */
