@@ -9,7 +9,7 @@ mod failure;
 #[cfg(test)]
 mod fuzz;
 mod inherited;
-pub mod options;
+mod options;
 mod output;
 mod plot;
 mod points;
@@ -21,10 +21,10 @@ mod statistics;
 mod text_table;
 mod threads;
 
+pub use commands::Cli;
+
 use clap::Parser;
-use commands::{bench, compare, doctor, latency, list, profile, report, route, run, sim, stat, top, topo};
 use failure::Failure;
-use options::{Cli, Command};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     inherited::restore_sigpipe();
     let result = match Cli::try_parse() {
-        Ok(cli) => dispatch(cli.command),
+        Ok(cli) => commands::dispatch(cli.command),
         Err(error) if error.use_stderr() => Err(failure::usage(&error)),
         Err(help) => print_help(&help),
     };
@@ -49,24 +49,4 @@ fn print_help(help: &clap::Error) -> Result<ExitCode, Failure> {
     let text = help.render();
     output::print(if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() })?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    match command {
-        Command::Run(args) => Err(run::run(&args)),
-        Command::Stat(args) => stat::stat(&args),
-        Command::Profile(args) => profile::profile(&args),
-        Command::Report(args) => report::report(&args),
-        Command::Top(args) => top::top(&args),
-        Command::Compare(args) => compare::compare(&args),
-        Command::List(args) => list::list(&args),
-        Command::Doctor(args) => doctor::doctor(&args),
-        Command::Bench(args) => bench::bench(&args),
-        Command::BenchWorker { job } => bench::worker(&job),
-        Command::Sim(args) => sim::sim(&args),
-        Command::SimWorker { job } => sim::worker(&job),
-        Command::Topo(args) => topo::topo(&args),
-        Command::Latency(args) => latency::latency(&args),
-        Command::Route(args) => route::route(&args),
-    }
 }

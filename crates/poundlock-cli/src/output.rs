@@ -3,7 +3,6 @@
 
 use crate::failure::{Failure, reason};
 use crate::inherited;
-use crate::options::OutputArgs;
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 use std::error::Error;
@@ -49,31 +48,6 @@ impl Page {
                 written.map_err(|error| Failure::ours(format!("cannot write to stderr: {}", reason(&error))))
             }
         }
-    }
-}
-
-impl OutputArgs {
-    /// [`Page::beside`] these files.
-    pub fn page(&self) -> Result<Page, Failure> {
-        Page::beside([&self.json, &self.svg])
-    }
-
-    /// Shows the table on `page`, and writes the document and its picture to their files, if any.
-    pub fn publish(
-        &self,
-        page: Page,
-        table: &str,
-        document: &impl Serialize,
-        svg: impl FnOnce() -> Result<String, Box<dyn Error>>,
-    ) -> Result<(), Failure> {
-        page.show(table)?;
-        if let Some(file) = &self.json {
-            write(file, json(document)?)?;
-        }
-        if let Some(file) = &self.svg {
-            write(file, svg().map_err(undrawable)?)?;
-        }
-        Ok(())
     }
 }
 

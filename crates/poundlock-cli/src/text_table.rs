@@ -35,6 +35,15 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Cuts `text` to `length` characters, the last of which is then an ellipsis.
+pub fn shorten(text: &str, length: usize) -> String {
+    if text.chars().count() <= length {
+        text.to_owned()
+    } else {
+        text.chars().take(length - 1).chain(['…']).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::number;

@@ -1,7 +1,7 @@
 //! The manual pages in docs/man are those of the command line. POUNDLOCK_WRITE_MAN=1 writes them.
 
 use clap::{Command, CommandFactory};
-use poundlock_cli::options::Cli;
+use poundlock_cli::Cli;
 use std::path::{Path, PathBuf};
 
 /// Every page with its name: the command's own, and one for each subcommand that is meant for people, however deep.

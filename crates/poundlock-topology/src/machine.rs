@@ -4,6 +4,9 @@ use crate::{Error, cpus, input};
 use serde::Serialize;
 use std::path::Path;
 
+/// The sysfs of the running machine.
+pub const SYSFS: &str = "/sys";
+
 /// What CPUs can share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,14 +1,21 @@
 //! `poundlock list`: every lock with what is known of it.
 
 use crate::failure::Failure;
-use crate::options::ListArgs;
 use crate::output;
 use crate::provenance::Provenance;
 use crate::text_table;
+use clap::Args;
 use comfy_table::Table;
 use poundlock::LockInfo;
 use serde::Serialize;
 use std::process::ExitCode;
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Serialize)]
 struct Listing {

@@ -1,13 +1,12 @@
 //! `poundlock route`: the order of CPUs along which locks hand over.
 
-use crate::commands::topo;
 use crate::failure::Failure;
-use crate::options::RouteArgs;
 use crate::output;
 use crate::output::{Page, is_stdout};
 use crate::provenance::Provenance;
+use clap::Args;
 use poundlock_topology::input;
-use poundlock_topology::machine::Machine;
+use poundlock_topology::machine::{Machine, SYSFS};
 use poundlock_topology::matrix::Matrix;
 use poundlock_topology::tour::{Effort, Tour, shortest};
 use poundlock_topology::{cpus, saved};
@@ -15,6 +14,22 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Args, Debug)]
+pub(crate) struct RouteArgs {
+    /// The latencies: what `poundlock latency` wrote as JSON or CSV, or another such table
+    #[arg(short, long, value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+    /// Only these of its CPUs, such as 0-3,8
+    #[arg(long, value_name = "LIST", requires = "matrix")]
+    pub cpus: Option<String>,
+    /// Save the route: in FILE, or where the library finds it for this user's programs
+    #[arg(long, value_name = "FILE", requires = "matrix", num_args = 0..=1, require_equals = true)]
+    pub save: Option<Option<PathBuf>>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -122,7 +137,7 @@ fn place(chosen: Option<&Path>, matrix: &Matrix) -> Result<PathBuf, Failure> {
     if let Some(file) = chosen {
         return Ok(file.to_owned());
     }
-    let here = Machine::read(Path::new(topo::SYSFS)).map_err(Failure::ours)?.present;
+    let here = Machine::read(Path::new(SYSFS)).map_err(Failure::ours)?.present;
     if here != matrix.present {
         return Err(Failure::ours(format!(
             "the matrix is of a machine with the CPUs {}, this one has {here}: name a file, --save=FILE",

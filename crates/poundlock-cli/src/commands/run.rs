@@ -2,15 +2,37 @@
 
 use crate::failure::Failure;
 use crate::inherited;
-use crate::options::{OtherLocksArgs, RunArgs};
+use crate::options::{OtherLocksArgs, PreloadArgs};
 use crate::program::obstacle;
 use crate::program::preload::{self, Changes, Library};
 use crate::spec::{self, Choice};
 use crate::statistics::source;
+use clap::Args;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`; or native
+    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    pub lock: String,
+    #[command(flatten)]
+    pub others: OtherLocksArgs,
+    /// Count what each lock does, in a file in FOLDER, or $XDG_RUNTIME_DIR or /dev/shm, for `stat --pid` and `stat --file`
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    pub stats: Option<Option<PathBuf>>,
+    /// Say on stderr which lock is used
+    #[arg(short, long)]
+    pub verbose: bool,
+    #[command(flatten)]
+    pub preload: PreloadArgs,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub program: Vec<OsString>,
+}
 
 /// Runs the program in place of this process. Returns only if it could not.
 pub fn run(args: &RunArgs) -> Failure {

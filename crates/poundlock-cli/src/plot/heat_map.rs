@@ -1,10 +1,9 @@
 //! Latencies as a heat map: a square for each two CPUs, both triangles, and the scale beside it.
 
-use crate::plot::{self, Area, FAINT, INK, label};
+use super::{Area, FAINT, INK, Result, Svg, canvas, label};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use poundlock_topology::latency::Measurements;
-use std::error::Error;
 
 /// The map's size, about, and the least and most of a square.
 const SIZE: i32 = 760;
@@ -39,14 +38,14 @@ impl Scale {
 }
 
 /// The picture as SVG.
-pub fn svg(measurements: &Measurements, machine: &str) -> Result<String, Box<dyn Error>> {
+pub fn svg(measurements: &Measurements, machine: &str) -> Svg {
     let count = i32::try_from(measurements.cpus.len())?;
     let square = (SIZE / count).clamp(SQUARE.0, SQUARE.1);
     let side = square * count;
     let (width, height) = ((LEFT + side + RIGHT).max(520), TOP + side.max(240) + BOTTOM);
     let most = measurements.pairs.iter().map(|pair| pair.median).fold(0.0, f64::max);
     let scale = Scale { most: if most > 0.0 { most } else { 1.0 } };
-    plot::svg((width, height), |area| {
+    canvas((width, height), |area| {
         label(area, "Core-to-core latency", (24, 26), 18, &INK, HPos::Left)?;
         let settings = measurements.settings;
         let line = format!("{machine}; medians of {} samples, one way, nanoseconds", settings.samples);
@@ -58,7 +57,7 @@ pub fn svg(measurements: &Measurements, machine: &str) -> Result<String, Box<dyn
     })
 }
 
-fn squares(area: &Area, measurements: &Measurements, square: i32, scale: &Scale) -> plot::Result {
+fn squares(area: &Area, measurements: &Measurements, square: i32, scale: &Scale) -> Result {
     let count = measurements.cpus.len();
     let place = |cpu| measurements.cpus.binary_search(&cpu).expect("a pair is of two of the CPUs");
     let mut latencies = vec![None; count * count];
@@ -87,7 +86,7 @@ fn squares(area: &Area, measurements: &Measurements, square: i32, scale: &Scale)
     Ok(())
 }
 
-fn axes(area: &Area, cpus: &[usize], square: i32) -> plot::Result {
+fn axes(area: &Area, cpus: &[usize], square: i32) -> Result {
     let every = (BETWEEN_LABELS.unsigned_abs().div_ceil(square.unsigned_abs()).next_power_of_two()) as usize;
     for (index, cpu) in cpus.iter().enumerate().step_by(every) {
         let middle = square * index as i32 + square / 2;
@@ -97,7 +96,7 @@ fn axes(area: &Area, cpus: &[usize], square: i32) -> plot::Result {
     Ok(())
 }
 
-fn legend(area: &Area, left: i32, scale: &Scale) -> plot::Result {
+fn legend(area: &Area, left: i32, scale: &Scale) -> Result {
     const HEIGHT: i32 = 4;
     let steps = COLOURS as i32;
     for step in 0..=steps {

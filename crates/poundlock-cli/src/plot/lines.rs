@@ -1,14 +1,14 @@
 //! Points as a picture: throughput and fairness over the number of threads, a line for each lock; with one number of
 //! threads, a point for each.
 
-use crate::plot::{self, Area, FAINT, GRID, INK, Result, label, round_step, shorten, tick};
+use super::{Area, FAINT, GRID, INK, Result, Svg, canvas, label, round_step, tick};
 use crate::points::Point;
 use crate::runs::Spread;
+use crate::text_table::shorten;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use poundlock_bench::NATIVE;
-use std::error::Error;
 
 const WIDTH: i32 = 1160;
 const TOP: i32 = 112;
@@ -48,11 +48,11 @@ pub struct Picture<'a> {
 }
 
 /// The picture as SVG.
-pub fn svg(report: &Picture) -> std::result::Result<String, Box<dyn Error>> {
+pub fn svg(report: &Picture) -> Svg {
     let rows = i32::try_from(report.locks.len().div_ceil(LEGEND_COLUMNS))?;
     let bottom = TOP + PANEL_HEIGHT;
     let height = bottom + GAP + rows * LEGEND_ROW + 12;
-    plot::svg((WIDTH, height), |area| {
+    canvas((WIDTH, height), |area| {
         head(area, report)?;
         for (left, panel) in PANELS.into_iter().zip(panels(report)) {
             panel.draw(area, left, report)?;

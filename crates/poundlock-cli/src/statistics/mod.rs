@@ -4,6 +4,7 @@
 mod file;
 mod folded;
 mod names;
+mod profile;
 pub mod source;
 mod summary;
 pub mod table;
@@ -11,6 +12,7 @@ pub mod table;
 pub use file::Observed;
 pub use folded::folded;
 pub use names::Names;
+pub use profile::Profile;
 pub use summary::{Lock, Process};
 
 use crate::failure::Failure;

@@ -1,8 +1,7 @@
 //! Statistics for a reader.
 
-use crate::plot::shorten;
 use crate::statistics::{Lock, Process};
-use crate::text_table::{ABSENT, number, with_header};
+use crate::text_table::{ABSENT, number, shorten, with_header};
 
 const NAME: usize = 48;
 

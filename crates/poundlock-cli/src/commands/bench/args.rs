@@ -1,6 +1,6 @@
 //! `bench`'s words.
 
-use crate::options::{OutputArgs, seconds};
+use crate::options::{OutputArgs, seconds, time};
 use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_bench::{Class, Placement, Section, Unit, Work, Workload};
@@ -281,31 +281,9 @@ fn percent(text: &str) -> Result<u32, String> {
     parsed.map(|percent| (percent * 100.0).round() as u32).ok_or("not a number from 0 to 100".to_owned())
 }
 
-/// A time in nanoseconds: a number with ns, us or ms; without a unit only 0.
-pub(crate) fn time(text: &str) -> Result<u64, String> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let scale = match &text[digits..] {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "" if text == "0" => 1.0,
-        _ => return Err("not a time such as 200ns, 10us or 1.5ms".to_owned()),
-    };
-    let number: f64 = text[..digits].parse().map_err(|_| "not a time such as 200ns, 10us or 1.5ms".to_owned())?;
-    Ok((number * scale).round() as u64)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{percent, time};
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(["0", "200ns", "10us", "1.5ms"].map(time), [Ok(0), Ok(200), Ok(10_000), Ok(1_500_000)]);
-        for wrong in ["", "10", "us", "1.2.3us", "10 us", "-1us", "10s"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-    }
+    use super::percent;
 
     #[test]
     fn percents_have_two_decimals() {

@@ -1,23 +1,67 @@
 //! `poundlock compare`: a program under each lock in turn.
 
+mod chart;
 mod metric;
-pub mod summary;
-pub mod table;
+mod summary;
+mod table;
 
 use crate::failure::{Failure, reason};
-use crate::options::CompareArgs;
+use crate::options::{OtherLocksArgs, OutputArgs, PreloadArgs, seconds};
 use crate::plot::bars;
 use crate::program::preload::{self, Library};
 use crate::program::{self, obstacle};
 use crate::provenance::{Provenance, environment, seconds_since_1970};
+use crate::runs::ProgressForm;
 use crate::runs::measure::{self, End, Measured, measure};
 use crate::runs::{Outcome, announce, complain, exit_code, interrupts, progress, rotated, tail};
 use crate::spec::{self, Choice};
+use clap::Args;
 use metric::Metric;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use summary::{Comparison, Figure, Run, Settings, Summary};
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
+    /// repeated. All locks unless given
+    #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
+    pub locks: Vec<String>,
+    #[command(flatten)]
+    pub others: OtherLocksArgs,
+    /// How often each lock is measured
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// How many rounds to run first without counting them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub warmup: u32,
+    /// Take the figure from the program's output, by the first group of this regular expression's last match, instead
+    /// of the wall time. Higher figures are better. ^ and $ match at lines, commas in numbers are ignored
+    #[arg(long, value_name = "REGEX")]
+    pub metric: Option<String>,
+    /// The metric's lower figures are better
+    #[arg(long, requires = "metric")]
+    pub lower_is_better: bool,
+    /// Kill a run that takes longer, and count it as failed
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Leave out the runs without a replaced lock, and with them the ratios
+    #[arg(long)]
+    pub no_native: bool,
+    /// Report progress on stderr: a bar if that is a terminal, or a line at the start of each run
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub progress: ProgressForm,
+    #[command(flatten)]
+    pub preload: PreloadArgs,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub program: Vec<OsString>,
+}
 
 /// Runs, measures, and tells.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
@@ -27,7 +71,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let comparison = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
-    let svg = || bars::svg(&comparison, &Choice::Native.to_string());
+    let svg = || bars::svg(&chart::chart(&comparison, &Choice::Native.to_string()));
     args.output.publish(page, &table::render(&comparison), &comparison, svg)?;
     Ok(exit_code(comparison.interrupted, comparison.runs.iter().map(|run| &run.outcome)))
 }

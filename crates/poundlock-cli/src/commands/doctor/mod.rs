@@ -4,7 +4,7 @@ mod functions;
 mod loader;
 
 use crate::failure::Failure;
-use crate::options::DoctorArgs;
+use crate::options::PreloadArgs;
 use crate::output;
 use crate::program::elf::{Elf, Language};
 use crate::program::obstacle::Obstacle;
@@ -12,13 +12,27 @@ use crate::program::preload::{Library, own_machine};
 use crate::program::{self, script};
 use crate::provenance::Provenance;
 use crate::text_table;
+use clap::Args;
 use comfy_table::Table;
 use functions::{Family, Imports};
 use loader::Loaded;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub preload: PreloadArgs,
+    /// The program, and arguments, which are not looked at
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub program: Vec<OsString>,
+}
 
 #[derive(Serialize)]
 struct Report {

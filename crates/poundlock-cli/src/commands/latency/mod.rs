@@ -2,26 +2,51 @@
 
 mod table;
 
-use crate::commands::topo;
 use crate::failure::Failure;
-use crate::options::LatencyArgs;
 use crate::output::Page;
 use crate::plot::heat_map;
 use crate::provenance::Provenance;
 use crate::{output, runs};
+use clap::Args;
 use poundlock_topology::cpus;
 use poundlock_topology::input;
 use poundlock_topology::latency::{Measurements, Settings, measure};
-use poundlock_topology::machine::Machine;
+use poundlock_topology::machine::{Machine, SYSFS};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How much of the work may be lost if the process is killed.
 const SAVED_EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Args, Debug)]
+pub(crate) struct LatencyArgs {
+    /// The CPUs, such as 0-3,8. All that the process may use unless given
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// How many samples to take of each two CPUs
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub samples: u32,
+    /// How many round trips make a sample
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub round_trips: u32,
+    /// Keep the measurements in FILE as JSON, and go on with those that are there (-: to stdout at the end)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Measure all anew, whatever the JSON file has
+    #[arg(long, requires = "json")]
+    pub restart: bool,
+    /// Write the medians to FILE as a table: row and column are the CPUs' numbers, the lower triangle is filled
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw a heat map into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -33,7 +58,7 @@ struct Document<'a> {
 
 /// Measures what has not been measured yet, and tells.
 pub fn latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
-    let machine = Machine::read(Path::new(topo::SYSFS)).map_err(Failure::ours)?;
+    let machine = Machine::read(Path::new(SYSFS)).map_err(Failure::ours)?;
     let mut session = Session::begin(args, &machine)?;
     let interrupted = runs::interrupts()?;
     let result = session.measure_all(&interrupted);

@@ -1,14 +1,17 @@
 //! `poundlock report`: one page about a program's locks, with all that it needs in itself.
 
-use crate::commands::profile::Profile;
 use crate::failure::Failure;
-use crate::options::ReportArgs;
-use crate::output::{Page, note, write};
-use crate::plot::waits;
+use crate::options::SourceArgs;
+use crate::output::{Page, note, undrawable, write};
+use crate::plot::bars::{self, Bar, Chart};
 use crate::provenance::Provenance;
-use crate::statistics::table::{HEADER, heading, notes, row};
+use crate::runs::Spread;
+use crate::statistics::Profile;
+use crate::statistics::table::{HEADER, heading, notes, row, time};
 use crate::statistics::{Lock, Process};
+use clap::Args;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const STYLE: &str = "
@@ -18,6 +21,18 @@ th { text-align: right; border-bottom: 2px solid #889; padding: 4px 8px } td { t
 border-bottom: 1px solid #e4e7eb; white-space: nowrap } th:first-child, td:first-child { text-align: left; white-space:
 normal; word-break: break-word } iframe { width: 100%; border: 1px solid #e4e7eb } svg { max-width: 100%; height: auto }
 details { margin: .3em 0 } .faint { color: #78808a } code { font-size: 12px }";
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// The page
+    #[arg(short, long, value_name = "FILE", default_value = "poundlock-report.html")]
+    pub output: PathBuf,
+    /// How many locks to show, of each process
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 30)]
+    pub rows: usize,
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
 
 /// Writes the page.
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
@@ -67,11 +82,8 @@ fn height_of(svg: &str) -> u32 {
 
 fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {
     let shown: Vec<&Lock> = process.locks.iter().take(rows).collect();
-    let drawn = |svg: Result<String, _>| {
-        svg.map_err(|error: Box<dyn std::error::Error>| Failure::ours(format!("cannot draw: {error}")))
-    };
     let waited: Vec<&Lock> = shown.iter().copied().filter(|lock| lock.contended > 0).collect();
-    let plot = if waited.is_empty() { None } else { Some(drawn(waits::svg(&waited))?) };
+    let plot = if waited.is_empty() { None } else { Some(bars::svg(&waits(&waited)).map_err(undrawable)?) };
     Ok(html! {
         h2 { (heading(process)) }
         @if let Some(plot) = &plot { (PreEscaped(plot)) }
@@ -88,4 +100,25 @@ fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {
             }
         }
     })
+}
+
+/// The time that threads waited for each lock.
+fn waits(locks: &[&Lock]) -> Chart {
+    let bar = |lock: &&Lock| {
+        let waited = lock.wait_ns as f64 / 1e6;
+        Bar {
+            name: lock.label(),
+            spread: Some(Spread { median: waited, min: waited, max: waited }),
+            figure: time(Some(lock.wait_ns as f64)),
+            detail: format!("longest {}", time(Some(lock.wait_max_ns as f64))),
+            failure: String::new(),
+            is_reference: false,
+        }
+    };
+    Chart {
+        title: String::new(),
+        caption: String::new(),
+        axis: "time waited by all threads, ms".to_owned(),
+        bars: locks.iter().map(bar).collect(),
+    }
 }

@@ -1,6 +1,6 @@
 //! `sim`'s words.
 
-use crate::commands::bench::args::time;
+use crate::options::time;
 use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_sim::Locality;

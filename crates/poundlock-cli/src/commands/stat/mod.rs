@@ -3,13 +3,30 @@
 mod spreadsheet;
 
 use crate::failure::Failure;
-use crate::options::StatArgs;
+use crate::options::SourceArgs;
 use crate::output::{Page, json, note, write};
 use crate::provenance::{Provenance, environment};
 use crate::statistics::source::Source;
 use crate::statistics::{Names, Process, table};
+use clap::Args;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+#[derive(Args, Debug)]
+pub(crate) struct StatArgs {
+    /// How many locks to print, of each process
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub rows: usize,
+    /// Write all locks to FILE as JSON (-: to stdout)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write all locks to FILE as CSV (-: to stdout)
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
 
 /// Tells what the locks of a program did.
 pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {

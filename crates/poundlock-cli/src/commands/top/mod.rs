@@ -4,14 +4,28 @@ mod change;
 mod screen;
 
 use crate::failure::{Failure, reason};
-use crate::options::TopArgs;
+use crate::options::seconds;
 use crate::output;
 use crate::statistics::{Names, Observed, Process, file_of};
 use change::Change;
+use clap::Args;
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// The process
+    #[arg(short, long, value_name = "PID")]
+    pub pid: u32,
+    /// How long to look each time
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: Duration,
+    /// Look once, and print that
+    #[arg(long)]
+    pub once: bool,
+}
 
 /// Shows what the locks of a process do, until it ends or the user has seen enough.
 pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {

@@ -1,9 +1,8 @@
 //! What a process's locks did lately, on a terminal or as text.
 
 use super::change::{Change, LockChange};
-use crate::plot::shorten;
 use crate::statistics::table::{percent, time};
-use crate::text_table::{number, with_header};
+use crate::text_table::{number, shorten, with_header};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
 use ratatui::style::{Style, Stylize};

@@ -1,19 +1,30 @@
 //! `poundlock topo`: which CPUs share what.
 
 use crate::failure::Failure;
-use crate::options::TopoArgs;
 use crate::output::{self, Page};
-use crate::plot::boxes;
+use crate::plot::boxes::{self, Block};
 use crate::provenance::Provenance;
+use clap::Args;
 use poundlock_topology::cpus;
-use poundlock_topology::machine::{Cpu, Kind, Machine};
+use poundlock_topology::machine::{Cpu, Kind, Machine, SYSFS};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The machine's sysfs.
-pub const SYSFS: &str = "/sys";
+#[derive(Args, Debug)]
+pub(crate) struct TopoArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the machine into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Read the machine from a copy of its /sys
+    #[arg(long, value_name = "FOLDER")]
+    pub sysfs: Option<PathBuf>,
+}
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -36,12 +47,12 @@ struct Entry {
 }
 
 /// A group of CPUs that share something, in the group around it.
-pub struct Group {
+struct Group {
     /// All that exactly these CPUs share, in words.
-    pub name: String,
-    pub cpus: Vec<usize>,
+    name: String,
+    cpus: Vec<usize>,
     /// Empty for a core.
-    pub parts: Vec<Group>,
+    parts: Vec<Group>,
 }
 
 /// Prints and draws the machine.
@@ -55,7 +66,7 @@ pub fn topo(args: &TopoArgs) -> Result<ExitCode, Failure> {
     let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
     if let Some(file) = &args.svg {
         let title = if args.sysfs.is_some() { root.display().to_string() } else { provenance.machine_line() };
-        let svg = boxes::svg(&title, &summary(&machine, &usable), &groups(&machine), &usable);
+        let svg = boxes::svg(&title, &summary(&machine, &usable), &blocks(&groups(&machine), &usable));
         output::write(file, svg.map_err(output::undrawable)?)?;
     }
     if args.json {
@@ -137,6 +148,16 @@ fn text(groups: &[Group], depth: usize) -> String {
     lines
 }
 
-pub fn core(core: &Group) -> String {
+fn core(core: &Group) -> String {
     core.cpus.iter().map(usize::to_string).collect::<Vec<_>>().join("+")
+}
+
+/// The groups as boxes. Cores of which this process may use no CPU are disabled.
+fn blocks(groups: &[Group], usable: &[usize]) -> Vec<Block> {
+    let block = |group: &Group| Block {
+        name: if group.parts.is_empty() { core(group) } else { group.name.clone() },
+        disabled: !group.cpus.iter().any(|cpu| usable.binary_search(cpu).is_ok()),
+        parts: blocks(&group.parts, usable),
+    };
+    groups.iter().map(block).collect()
 }
