@@ -326,7 +326,7 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
 }
 
 fn run_of(job: &Job, ended: Ended, workload: &Workload, first: u64) -> Run {
-    let counts = ended.simulated.map(|simulated| simulated.counts);
+    let counts = ended.result.map(|simulated| simulated.counts);
     let seed = (job.seed - first) as u32 + 1;
     let mut run = Run::new(workload, job.lock.clone(), job.threads, seed, ended.outcome, counts, ended.output_tail);
     run.counts = None;
@@ -341,7 +341,7 @@ fn fitted(base: &Job, fit: &Fit, at_once: usize, interrupted: &AtomicBool) -> Re
     let jobs = STEPS.map(job);
     let ended = job::run_all(&jobs, at_once, interrupted)?;
     let time = |ended: Option<&Ended>| -> Option<f64> {
-        let counts = &ended?.simulated.as_ref()?.counts;
+        let counts = &ended?.result.as_ref()?.counts;
         let acquisitions: u64 = counts.threads.iter().map(|thread| thread.acquisitions).sum();
         Some(counts.elapsed_ns as f64 / acquisitions as f64)
     };

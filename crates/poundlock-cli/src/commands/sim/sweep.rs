@@ -164,7 +164,7 @@ impl Plan<'_> {
     pub fn found(&self, ended: impl IntoIterator<Item = Option<Ended>>, whole: bool) -> Found {
         let mut found = Found::default();
         for (job, ended) in self.jobs().iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?))) {
-            found.traffic.push(ended.simulated.as_ref().map(|simulated| simulated.traffic));
+            found.traffic.push(ended.result.as_ref().map(|simulated| simulated.traffic));
             found.runs.push(run_of(job, ended, self, whole));
         }
         found
@@ -191,7 +191,7 @@ impl Plan<'_> {
 }
 
 fn run_of(job: &Job, ended: Ended, plan: &Plan, whole: bool) -> Run {
-    let counts: Option<Counts> = ended.simulated.map(|simulated| simulated.counts);
+    let counts: Option<Counts> = ended.result.map(|simulated| simulated.counts);
     let seed = (job.seed.wrapping_sub(plan.settings.repeats.seed)) as u32;
     let lock = job.lock.clone();
     let mut run = Run::new(&plan.workload, lock, job.threads, seed + 1, ended.outcome, counts, ended.output_tail);
