@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""That every lock of core/locks.def has all that a lock must have: a page, counted atomics, a place in docs/locks.md, clients of
-the model checker, stress tests plain and with yields, and the real programs; one without readers clients in C11, too; and that nothing of it is of a
-lock that is none. The build folder, whose tests are looked at, is the argument. --self-test: that a lack is seen.
+"""Checks that every lock of core/locks.def has everything that a lock must have: a page, counted
+atomics, an entry in the documents, clients of the model checker and in C11, stress tests with and
+without injected yields, and the real programs; and that none of these names an unknown lock. The
+argument is the build folder, whose tests are listed. --self-test checks that a lack is reported.
 """
 
 import importlib.util
@@ -39,7 +40,7 @@ def tests_of(build):
 
 
 def places(build):
-    """(What, the locks that have it) in turn."""
+    """Yields (requirement, the locks that meet it) pairs."""
     tests = tests_of(build)
     pages = (ROOT / "docs/locks").glob("*.md")
     yield "a page in docs/locks/", {page.stem for page in pages if page.read_text().startswith(f"# {page.stem}:")}
@@ -71,7 +72,7 @@ def main():
         assert locks and all(lack in seen for lack in lacks), seen
         assert all(f"mcs is no lock and has: {what}" in spare for what, _ in found), spare
         return
-    # bravo is over any of them, and has its page.
+    # bravo works over any of them, and has a page.
     wrong = list(complaints(locks, found, {"bravo"}))
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(1 if wrong else 0)
