@@ -118,7 +118,7 @@ def locks_tables():
     locks, rwlocks = listing["locks"], listing["rwlocks"]
     missing = [lock["name"] for lock in locks + rwlocks if not (DOCS / "locks" / f"{lock['name']}.md").exists()]
     if missing:
-        sys.exit(f"docs/locks/ has no page of {', '.join(missing)}")
+        sys.exit("write " + ", ".join(f"docs/locks/{name}.md" for name in missing))
     return [HEADER + "".join(map(row, locks)), RW_HEADER + "".join(map(row, rwlocks))]
 
 
