@@ -4,9 +4,8 @@
 
 use crate::commands::sim::figure;
 use crate::program::elf::Elf;
-use crate::statistics::folded::folded;
 use crate::statistics::table;
-use crate::statistics::{Names, Observed, Process};
+use crate::statistics::{Names, Observed, Process, folded};
 use poundlock_bench::Workload;
 use poundlock_sim::Machine;
 use poundlock_topology::latency::Measurements;

@@ -1,9 +1,7 @@
 //! A profile: the statistics of a program's locks with the stacks of waiters and holders.
 
-use super::folded::folded;
-use super::names::Names;
 use super::source::Source;
-use super::summary::Process;
+use super::{Names, Process, folded};
 use crate::failure::Failure;
 use crate::options::SourceArgs;
 use crate::output::undrawable;

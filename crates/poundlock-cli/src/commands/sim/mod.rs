@@ -5,7 +5,6 @@ pub mod args;
 mod data;
 pub mod figure;
 mod job;
-mod plan;
 mod sweep;
 mod trace;
 
