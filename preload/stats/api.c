@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Locks of the program's own use of poundlock.h: the observer that lib/observer.h declares. The locks' own functions are
+ * in another library.
+ */
+#include "observe.h"
+#include "observer.h"
+#include "poundlock.h"
+#include "preload.h"
+#include "stats.h"
+
+/* ---- pound_lock_t and pound_rwlock_t ---- */
+
+/* Tables that count, each with the own table in place of which it is used. */
+struct api_ops {
+	struct any_ops ops;
+	W_ATOMIC(const struct any_ops *) own; /* NULL: free */
+};
+
+struct api_rw_ops {
+	struct any_rw_ops ops;
+	W_ATOMIC(const struct any_rw_ops *) own;
+};
+
+#define TABLES 256u /* more than there are locks times ways of waiting */
+
+static struct api_ops api_ops[TABLES];
+static struct api_rw_ops api_rw_ops[TABLES];
+
+/* relaxed, both: a lock has its table since it was initialised, by a thread that hands the lock on */
+static const struct any_ops *own_of(const void *lock)
+{
+	return w_load_relaxed(&((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->own);
+}
+
+static const struct any_rw_ops *own_rw_of(const void *lock)
+{
+	return w_load_relaxed(&((const struct api_rw_ops *)((const pound_rwlock_t *)lock)->pound_ops)->own);
+}
+
+static struct stats_row *row_of(uint64_t key, bool readers_writer)
+{
+	struct stats_row *row = stats_row_of(key, readers_writer);
+
+	if (row->lock && row->counts[STATS_acquisitions] == 0) /* all threads that make a row store the same */
+		stats_lock_item(row->lock)->kind = (readers_writer ? STATS_READERS_WRITER : 0) | STATS_API;
+	return row;
+}
+
+OBSERVED_LOCK(api, row_of, own_of)
+OBSERVED_RWLOCK(api, row_of, own_rw_of, true)
+
+/* The table for @own: one that has it, or a free one. @own itself if there is neither, or there are no statistics. */
+static const struct any_ops *observe_lock(const struct any_ops *own)
+{
+	initialise();
+	for (uint32_t i = 0; stats_on && i < TABLES; i++) {
+		const struct any_ops *seen = NULL;
+
+		/* relaxed: the functions are constant */
+		if (w_compare_exchange_relaxed(&api_ops[i].own, &seen, own) || seen == own) {
+			api_ops[i].ops = (struct any_ops)OBSERVED_OPS(api, own);
+			return &api_ops[i].ops;
+		}
+	}
+	return own;
+}
+
+static const struct any_rw_ops *observe_rwlock(const struct any_rw_ops *own)
+{
+	initialise();
+	for (uint32_t i = 0; stats_on && i < TABLES; i++) {
+		const struct any_rw_ops *seen = NULL;
+
+		/* relaxed: the functions are constant */
+		if (w_compare_exchange_relaxed(&api_rw_ops[i].own, &seen, own) || seen == own) {
+			api_rw_ops[i].ops = (struct any_rw_ops)OBSERVED_RW_OPS(api, own);
+			return &api_rw_ops[i].ops;
+		}
+	}
+	return own;
+}
+
+/* ---- pound_mutex_t ---- */
+
+struct mutex_wait {
+	struct stats_wait wait; /* first: wait_mutex() finds the rest by it */
+	bool (*function)(void *mutex, const struct w_deadline *deadline);
+};
+
+static bool wait_mutex(const struct stats_wait *wait)
+{
+	return ((const struct mutex_wait *)wait)->function(wait->lock, wait->deadline);
+}
+
+static bool observe_mutex_wait(void *mutex, const struct w_deadline *deadline,
+			       bool (*function)(void *mutex, const struct w_deadline *deadline))
+{
+	struct mutex_wait wait = {.wait = {.wait = wait_mutex,
+					   .lock = mutex,
+					   .deadline = deadline,
+					   .caller = __builtin_return_address(0)},
+				  .function = function};
+	struct stats_row *row;
+	bool taken;
+
+	initialise();
+	if (!stats_on)
+		return function(mutex, deadline);
+	row = row_of(stats_key(mutex), false);
+	taken = stats_wait(row, &wait.wait);
+	row->since = 0; /* the release may be one that is not observed */
+	return taken;
+}
+
+static bool observe_mutex_release(void *mutex, bool (*unlock)(void *mutex))
+{
+	return stats_on ? stats_release(stats_key(mutex), false, unlock, mutex) : unlock(mutex);
+}
+
+/* ---- The observer ---- */
+
+EXPORT extern const struct pound_observer POUND_OBSERVER;
+
+const struct pound_observer POUND_OBSERVER = {
+	.lock = observe_lock,
+	.rwlock = observe_rwlock,
+	.mutex_wait = observe_mutex_wait,
+	.mutex_release = observe_mutex_release,
+};

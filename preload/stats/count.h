@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What is counted of an acquisition, a wait and a release.
+ *
+ * An acquisition tries the lock first, so that it is known whether it waits; the clock is read before and after a wait.
+ * Holds are timed for the first acquisitions of each lock, and then for one in many, at random.
+ *
+ * A lock's item holds the number of waiters. A holder that releases the lock and sees one stores its domain there, and
+ * the waiter that gets the lock next takes it away: that is a hand-over.
+ */
+#ifndef POUNDLOCK_STATS_COUNT_H
+#define POUNDLOCK_STATS_COUNT_H
+
+#include "row.h"
+
+/* Whether all waits, and the holds that they waited for, are recorded with their stacks. Set once, at the start. */
+extern W_HIDDEN bool stats_profile;
+
+/* A wait: for which lock, and how. */
+struct stats_wait {
+	bool (*wait)(const struct stats_wait *wait); /* false at the deadline */
+	const void *own;                             /* the lock's own functions */
+	void *lock;
+	bool again;                        /* a reader's: as any_rw.h has it */
+	const struct w_deadline *deadline; /* NULL: none */
+	void *caller;                      /* return address of the program's call */
+};
+
+/* Counts events (core/events.def) of the calling thread, and of the lock that its operation is about. */
+W_HIDDEN void stats_hear(enum w_event event);
+
+/* Waits by @wait for the lock of @row, which was not free a moment ago. False at the deadline. */
+W_HIDDEN W_SLOW bool stats_wait(struct stats_row *row, const struct stats_wait *wait);
+
+/* The parts of the functions below that are rarely needed. */
+W_HIDDEN W_SLOW void stats_begin_hold(struct stats_row *row);
+W_HIDDEN W_SLOW bool stats_release_slow(struct stats_row *row, uint64_t key, bool (*unlock)(void *lock), void *lock);
+
+static inline void stats_count_acquisition(struct stats_row *row, bool readers_writer)
+{
+	uint64_t taken = ++row->counts[STATS_acquisitions];
+
+	stats_self.last[readers_writer] = row;
+	if (w_unlikely(!--stats_self.until_timed) || w_unlikely(taken <= row->first))
+		stats_begin_hold(row);
+}
+
+/* Counts a trylock that has @taken the lock or not. Returns @taken. */
+static inline bool stats_count_try(struct stats_row *row, bool readers_writer, bool taken)
+{
+	if (w_likely(taken))
+		stats_count_acquisition(row, readers_writer);
+	else
+		row->counts[STATS_trylock_failures]++;
+	return taken;
+}
+
+/* Whether there is nothing to count of the release of the lock of @row: not timed, and nobody waits. */
+static inline bool stats_is_quiet(const struct stats_row *row)
+{
+	return w_likely(!(row->since | w_load_relaxed(&row->item->waiting)));
+}
+
+/* Releases @lock, whose key is @key, by @unlock. Returns what that returns. */
+static inline bool stats_release(uint64_t key, bool readers_writer, bool (*unlock)(void *lock), void *lock)
+{
+	struct stats_row *row;
+
+	stats_check_fork();
+	row = stats_self.last[readers_writer];
+	if (w_load_relaxed(&row->key) != key)
+		row = stats_row_if_any(key);
+	return !row || stats_is_quiet(row) ? unlock(lock) : stats_release_slow(row, key, unlock, lock);
+}
+
+/* Whether @key is the lock taken last, and there is nothing to count of its release. */
+static inline bool stats_is_last_and_quiet(uint64_t key, bool readers_writer)
+{
+	struct stats_row *row;
+
+	stats_check_fork();
+	row = stats_self.last[readers_writer];
+	return w_likely(w_load_relaxed(&row->key) == key) && stats_is_quiet(row);
+}
+
+#endif

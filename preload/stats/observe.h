@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Tables of functions that count, and then do what the lock's own functions do. OBSERVED_LOCK() and OBSERVED_RWLOCK()
+ * define the functions of one table, for the locks of which
+ *
+ *   row_of(key, readers_writer)  is the calling thread's row
+ *   own_of(lock)                 are the own functions
+ */
+#ifndef POUNDLOCK_STATS_OBSERVE_H
+#define POUNDLOCK_STATS_OBSERVE_H
+
+#include "any_rw.h"
+#include "count.h"
+
+static inline uint64_t stats_key(void *lock)
+{
+	return (uintptr_t)lock;
+}
+
+/* The key of a lock's side of readers. */
+static inline uint64_t stats_readers_key(void *lock)
+{
+	return (uintptr_t)lock + STATS_READERS;
+}
+
+/* Wait for a lock that was not free a moment ago. Functions of their own: the callers' fast paths need no stack frame. */
+W_HIDDEN W_SLOW bool stats_wait_lock(struct stats_row *row, const struct any_ops *own, void *lock,
+				     const struct w_deadline *deadline, void *caller);
+W_HIDDEN W_SLOW bool stats_wait_read(struct stats_row *row, const struct any_rw_ops *own, void *lock, bool again,
+				     const struct w_deadline *deadline, void *caller);
+W_HIDDEN W_SLOW bool stats_wait_write(struct stats_row *row, const struct any_rw_ops *own, void *lock,
+				      const struct w_deadline *deadline, void *caller);
+
+/* A function for a deadline is called after a trylock failed, which was not the program's. */
+static inline void stats_uncount_try(struct stats_row *row)
+{
+	if (row->counts[STATS_trylock_failures])
+		row->counts[STATS_trylock_failures]--;
+}
+
+/* ---- Locks ---- */
+
+static inline int stats_lock(struct stats_row *row, const struct any_ops *own, void *lock, void *caller)
+{
+	if (w_unlikely(!own->trylock(lock)))
+		(void)stats_wait_lock(row, own, lock, NULL, caller);
+	else
+		stats_count_acquisition(row, false);
+	return 0;
+}
+
+static inline bool stats_timedlock(struct stats_row *row, const struct any_ops *own, void *lock,
+				   const struct w_deadline *deadline, void *caller)
+{
+	stats_uncount_try(row);
+	return stats_wait_lock(row, own, lock, deadline, caller);
+}
+
+#define OBSERVED_LOCK(prefix, row_of, own_of)                                                           \
+	__attribute__((noinline)) static int prefix##_lock(void *lock)                                  \
+	{                                                                                               \
+		struct stats_row *row = row_of(stats_key(lock), false);                                 \
+                                                                                                        \
+		return stats_lock(row, own_of(lock), lock, __builtin_return_address(0));                \
+	}                                                                                               \
+	static bool prefix##_trylock(void *lock)                                                        \
+	{                                                                                               \
+		struct stats_row *row = row_of(stats_key(lock), false);                                 \
+                                                                                                        \
+		return stats_count_try(row, false, own_of(lock)->trylock(lock));                        \
+	}                                                                                               \
+	static bool prefix##_timedlock(void *lock, const struct w_deadline *deadline)                   \
+	{                                                                                               \
+		struct stats_row *row = row_of(stats_key(lock), false);                                 \
+                                                                                                        \
+		return stats_timedlock(row, own_of(lock), lock, deadline, __builtin_return_address(0)); \
+	}                                                                                               \
+	__attribute__((noinline)) static bool prefix##_unlock(void *lock)                               \
+	{                                                                                               \
+		return stats_release(stats_key(lock), false, own_of(lock)->unlock, lock);               \
+	}
+
+/* The table of these functions, for locks whose own table is @own. */
+#define OBSERVED_OPS(prefix, own)                                                                                  \
+	{                                                                                                          \
+		.name = (own)->name, .wait = (own)->wait, .lock = prefix##_lock, .trylock = prefix##_trylock,      \
+		.timedlock = prefix##_timedlock, .unlock = prefix##_unlock, .leaves_middle = (own)->leaves_middle, \
+		.destroy = (own)->destroy,                                                                         \
+	}
+
+/* ---- Readers-writer locks ---- */
+
+/* @tried: the caller has tried to enter just now, so that this only waits. */
+static inline bool stats_read(struct stats_row *row, const struct any_rw_ops *own, void *lock, bool again,
+			      const struct w_deadline *deadline, bool tried, void *caller)
+{
+	if (tried)
+		stats_uncount_try(row);
+	if (w_unlikely(tried || !own->tryrdlock(lock, again)))
+		return stats_wait_read(row, own, lock, again, deadline, caller);
+	stats_count_acquisition(row, true);
+	return true;
+}
+
+static inline bool stats_write(struct stats_row *row, const struct any_rw_ops *own, void *lock,
+			       const struct w_deadline *deadline, bool tried, void *caller)
+{
+	if (tried)
+		stats_uncount_try(row);
+	if (w_unlikely(tried || !own->trywrlock(lock)))
+		return stats_wait_write(row, own, lock, deadline, caller);
+	stats_count_acquisition(row, true);
+	return true;
+}
+
+/* @tried: callers of the functions for a deadline have tried to enter. */
+#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                                           \
+	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again)                            \
+	{                                                                                                        \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                                   \
+                                                                                                                 \
+		return stats_read(row, own_of(lock), lock, again, NULL, false, __builtin_return_address(0));     \
+	}                                                                                                        \
+	static bool prefix##_tryrdlock(void *lock, bool again)                                                   \
+	{                                                                                                        \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                                   \
+                                                                                                                 \
+		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));                         \
+	}                                                                                                        \
+	static bool prefix##_timedrdlock(void *lock, bool again, const struct w_deadline *deadline)              \
+	{                                                                                                        \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                                   \
+                                                                                                                 \
+		return stats_read(row, own_of(lock), lock, again, deadline, tried, __builtin_return_address(0)); \
+	}                                                                                                        \
+	static bool prefix##_full(void *lock)                                                                    \
+	{                                                                                                        \
+		return own_of(lock)->full(lock);                                                                 \
+	}                                                                                                        \
+	__attribute__((noinline)) static bool prefix##_rdunlock(void *lock)                                      \
+	{                                                                                                        \
+		return stats_release(stats_readers_key(lock), true, own_of(lock)->rdunlock, lock);               \
+	}                                                                                                        \
+	static void prefix##_wrlock(void *lock)                                                                  \
+	{                                                                                                        \
+		struct stats_row *row = row_of(stats_key(lock), true);                                           \
+                                                                                                                 \
+		(void)stats_write(row, own_of(lock), lock, NULL, false, __builtin_return_address(0));            \
+	}                                                                                                        \
+	static bool prefix##_trywrlock(void *lock)                                                               \
+	{                                                                                                        \
+		struct stats_row *row = row_of(stats_key(lock), true);                                           \
+                                                                                                                 \
+		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));                                \
+	}                                                                                                        \
+	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline)                          \
+	{                                                                                                        \
+		struct stats_row *row = row_of(stats_key(lock), true);                                           \
+                                                                                                                 \
+		return stats_write(row, own_of(lock), lock, deadline, tried, __builtin_return_address(0));       \
+	}                                                                                                        \
+	static bool prefix##_wrunlock(void *lock)                                                                \
+	{                                                                                                        \
+		return stats_release(stats_key(lock), true, own_of(lock)->wrunlock, lock);                       \
+	}
+
+#define OBSERVED_RW_OPS(prefix, own)                                                                                  \
+	{                                                                                                             \
+		.name = (own)->name, .wait = (own)->wait, .rdlock = prefix##_rdlock, .tryrdlock = prefix##_tryrdlock, \
+		.timedrdlock = prefix##_timedrdlock, .full = prefix##_full, .rdunlock = prefix##_rdunlock,            \
+		.wrlock = prefix##_wrlock, .trywrlock = prefix##_trywrlock, .timedwrlock = prefix##_timedwrlock,      \
+		.wrunlock = prefix##_wrunlock,                                                                        \
+	}
+
+#endif
