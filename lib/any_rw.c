@@ -1,68 +1,42 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Every readers-writer lock of core/locks.def, in each way of waiting, behind the one table of any_rw.h, as any.c has
- * the others.
+ * The tables of all readers-writer locks of core/locks.def, made as those of any.c, and the choice of one by its
+ * specification.
  */
 #include "any_rw.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "all.h"
 #include "info.h"
-#include "spec.h"
-
-/* ---- Settings ---- */
-
-static struct {
-#define VALUE(lock, key, otherwise, least, most, small, ...) W_ATOMIC(uint32_t) lock##_##key;
-#define RWLOCK(name, wait, promise, paper) name##_settings(VALUE)
-#include "locks.def"
-} settings = {
-#define OTHERWISE(lock, key, otherwise, least, most, small, ...) .lock##_##key = (otherwise),
-#define RWLOCK(name, wait, promise, paper) name##_settings(OTHERWISE)
-#include "locks.def"
-};
-
-static const struct setting all_settings[] = {
-#define SETTING(lock, key, otherwise, least, most, small, ...) \
-	{#lock, #key, &settings.lock##_##key, least, most, "" __VA_ARGS__},
-#define RWLOCK(name, wait, promise, paper) name##_settings(SETTING)
-#include "locks.def"
-};
-
-#define SETTINGS (sizeof(all_settings) / sizeof(all_settings[0]))
-
-/* What the functions of lock @name take as their policy, for a way of waiting. */
-#define SET(lock, key, otherwise, least, most, small, ...) .key = spec_value(&settings.lock##_##key),
-#define POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SET)})
+#include "settings.h"
 
 /* ---- The locks ---- */
 
 #define FUNCTIONS(name, way, WAY)                                                                         \
 	ANY_WHOLE static bool name##_##way##_rdlock(void *lock, bool again)                               \
 	{                                                                                                 \
-		return name##_read(lock, again, POLICY(name, WAY), NULL);                                 \
+		return name##_read(lock, again, LOCK_POLICY(name, WAY), NULL);                            \
 	}                                                                                                 \
 	static bool name##_##way##_timedrdlock(void *lock, bool again, const struct w_deadline *deadline) \
 	{                                                                                                 \
-		return name##_read(lock, again, POLICY(name, WAY), deadline);                             \
+		return name##_read(lock, again, LOCK_POLICY(name, WAY), deadline);                        \
 	}                                                                                                 \
 	ANY_WHOLE static bool name##_##way##_rdunlock(void *lock)                                         \
 	{                                                                                                 \
-		return name##_release_read(lock, POLICY(name, WAY));                                      \
+		return name##_release_read(lock, LOCK_POLICY(name, WAY));                                 \
 	}                                                                                                 \
 	ANY_WHOLE static void name##_##way##_wrlock(void *lock)                                           \
 	{                                                                                                 \
-		(void)name##_write(lock, POLICY(name, WAY), NULL);                                        \
+		(void)name##_write(lock, LOCK_POLICY(name, WAY), NULL);                                   \
 	}                                                                                                 \
 	static bool name##_##way##_timedwrlock(void *lock, const struct w_deadline *deadline)             \
 	{                                                                                                 \
-		return name##_write(lock, POLICY(name, WAY), deadline);                                   \
+		return name##_write(lock, LOCK_POLICY(name, WAY), deadline);                              \
 	}                                                                                                 \
 	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock)                                         \
 	{                                                                                                 \
-		return name##_release_write(lock, POLICY(name, WAY));                                     \
+		return name##_release_write(lock, LOCK_POLICY(name, WAY));                                \
 	}
 
 #define RWLOCK(name, wait, promise, paper)                                                                   \
@@ -127,7 +101,7 @@ static const struct facts facts[LOCKS] = {
 #define UNDER ",under="
 #define DEFAULT_UNDER "shfl_rw"
 
-/* "bravo[,under=LOCK][,...]" is "bravo_LOCK[,...]", of @room bytes at @name. Any other @spec is itself. */
+/* Rewrites "bravo[,under=LOCK][,...]" to "bravo_LOCK[,...]", in the @room bytes at @name. Returns any other @spec. */
 static const char *expand_bravo(const char *spec, char *name, size_t room)
 {
 	const char *under = DEFAULT_UNDER, *rest = spec + strlen(BRAVO), *key;
@@ -146,11 +120,11 @@ static const char *expand_bravo(const char *spec, char *name, size_t room)
 	return name;
 }
 
-/* The lock that @given names, and what is @said of all settings; NULL, and @error says why. */
-static const struct any_rw_ops *read_spec(const char *given, struct said *said, char *error, size_t size)
+/* The lock that @asked names, and the settings @given. NULL if it is wrong; @error says why. */
+static const struct any_rw_ops *read_spec(const char *asked, struct given *given, char *error, size_t size)
 {
 	char expanded[256];
-	const char *spec = expand_bravo(given, expanded, sizeof(expanded));
+	const char *spec = expand_bravo(asked, expanded, sizeof(expanded));
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
 	enum wait wait;
@@ -161,7 +135,7 @@ static const struct any_rw_ops *read_spec(const char *given, struct said *said, 
 		if (strlen(name) != length || memcmp(name, spec, length))
 			continue;
 		wait = facts[i].wait;
-		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, said, error, size))
+		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, given, error, size))
 			return NULL;
 		return &all_ops[i][wait];
 	}
@@ -171,12 +145,12 @@ static const struct any_rw_ops *read_spec(const char *given, struct said *said, 
 
 const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
 {
-	struct said said[SETTINGS];
-	const struct any_rw_ops *ops = read_spec(spec, said, error, size);
+	struct given given[SETTINGS];
+	const struct any_rw_ops *ops = read_spec(spec, given, error, size);
 
 	if (!ops)
 		return NULL;
-	spec_set(all_settings, SETTINGS, said);
+	spec_set(all_settings, SETTINGS, given);
 	if (!strncmp(ops->name, BRAVO, strlen(BRAVO)))
 		w_process_tell(bravo_after_fork);
 	return ops;
@@ -184,12 +158,10 @@ const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
 
 bool any_rw_check(const char *spec, char *error, size_t size)
 {
-	struct said said[SETTINGS];
+	struct given given[SETTINGS];
 
-	return read_spec(spec, said, error, size);
+	return read_spec(spec, given, error, size);
 }
-
-/* ---- What is known of them ---- */
 
 const struct pound_lock_info *pound_rwlock_info(size_t index)
 {

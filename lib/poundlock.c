@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of poundlock.h that is the same for all locks: any lock by name, and the events. The default mutex and what
- * is known of each lock are in any.c, with the locks.
+ * The part of poundlock.h that is the same for all locks: locks by name, shares, the program's policy, events. The
+ * default mutex is in mutex.c.
  */
 #include <errno.h>
 

@@ -35,7 +35,7 @@ const char *spec_split(const char *spec, size_t *length)
 	return spec[*length] ? spec + *length + 1 : NULL;
 }
 
-/* Which of the space-separated @choices @value of @key is. */
+/* Finds @value of @key among the space-separated @choices: its index. */
 static bool parse_choice(const char *key, const char *value, const char *choices, uint32_t *number, char *error,
 			 size_t size)
 {
@@ -75,19 +75,19 @@ static bool parse(const struct setting *setting, const char *value, uint32_t *nu
 	return parse_number(setting, value, number, error, size);
 }
 
-/* What a specification is about, and where what it says goes. */
+/* The lock whose specification is parsed, and where the results go. */
 struct target {
 	const char *lock;
 	const struct setting *settings;
 	size_t count;
 	uint32_t wait;
-	struct said *said;
+	struct given *given;
 	char *error;
 	size_t size;
 };
 
-/* Takes one "key=value". */
-static bool take(struct target *target, char *pair)
+/* Parses one "key=value". */
+static bool parse_pair(struct target *target, char *pair)
 {
 	char *value = strchr(pair, '=');
 
@@ -100,19 +100,19 @@ static bool take(struct target *target, char *pair)
 		const struct setting *setting = &target->settings[i];
 
 		if (!strcmp(target->lock, setting->lock) && !strcmp(pair, setting->key))
-			return target->said[i].named =
-				       parse(setting, value, &target->said[i].number, target->error, target->size);
+			return target->given[i].named =
+				       parse(setting, value, &target->given[i].number, target->error, target->size);
 	}
 	return spec_wrong(target->error, target->size, "lock %s has no key '%s'", target->lock, pair);
 }
 
 bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count, enum wait *wait,
-		struct said *said, char *error, size_t size)
+		struct given *given, char *error, size_t size)
 {
-	struct target target = {lock, settings, count, *wait, said, error, size};
+	struct target target = {lock, settings, count, *wait, given, error, size};
 	char copy[256];
 
-	memset(said, 0, count * sizeof(*said));
+	memset(given, 0, count * sizeof(*given));
 	if (!pairs)
 		return true;
 	if (strlen(pairs) >= sizeof(copy))
@@ -122,19 +122,19 @@ bool spec_parse(const char *lock, const char *pairs, const struct setting *setti
 		rest = strchr(pair, ',');
 		if (rest)
 			*rest++ = 0;
-		if (!take(&target, pair))
+		if (!parse_pair(&target, pair))
 			return false;
 	}
 	*wait = (enum wait)target.wait;
 	return true;
 }
 
-void spec_set(const struct setting *settings, size_t count, const struct said *said)
+void spec_set(const struct setting *settings, size_t count, const struct given *given)
 {
 	for (size_t i = 0; i < count; i++)
 		/* relaxed: as spec_value() reads it */
-		if (said[i].named)
-			atomic_store_explicit(settings[i].value, said[i].number, memory_order_relaxed);
+		if (given[i].named)
+			atomic_store_explicit(settings[i].value, given[i].number, memory_order_relaxed);
 }
 
 void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys, size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What follows a lock's name in its specification: KEY=VALUE[,KEY=VALUE...]. Wrong input is one line that names it.
+ * The settings in a lock's specification, NAME[,KEY=VALUE...]. Wrong input is reported in one line that names it.
  */
 #ifndef POUNDLOCK_SPEC_H
 #define POUNDLOCK_SPEC_H
@@ -10,22 +10,22 @@
 
 #include "part/wait.h"
 
-/* What a lock's specification can set, for all locks of that name. */
+/* A setting, which holds for all locks of that name. */
 struct setting {
 	const char *lock;
 	const char *key;
 	W_ATOMIC(uint32_t) *value;
 	uint32_t least, most;
-	const char *choices; /* the names of the values from 0 on, separated by spaces; "": they are numbers */
+	const char *choices; /* names of the values from 0 on, separated by spaces; "": the values are numbers */
 };
 
-/* What a specification says of a setting. */
-struct said {
-	bool named;
+/* What a specification gives for a setting. */
+struct given {
+	bool named; /* false: nothing */
 	uint32_t number;
 };
 
-/* The value of a setting, which another thread may set at any time. */
+/* The value of a setting now. Another thread may set it at any time. */
 static inline uint32_t spec_value(W_ATOMIC(uint32_t) *value)
 {
 	/* relaxed: a number that publishes nothing, and depends on no other */
@@ -34,26 +34,39 @@ static inline uint32_t spec_value(W_ATOMIC(uint32_t) *value)
 
 #define SPEC_WAYS (WAIT_PARK + 1)
 
+/*
+ * For the lists NAME_settings(S) of core/locks.def: a field, its initialiser, and the row of a table, for a structure that
+ * is called lock_settings where these are used.
+ */
+#define SETTING_VALUE(lock, key, ...) W_ATOMIC(uint32_t) lock##_##key;
+#define SETTING_DEFAULT(lock, key, otherwise, ...) .lock##_##key = (otherwise),
+#define SETTING_ROW(lock, key, otherwise, least, most, small, ...) \
+	{#lock, #key, &lock_settings.lock##_##key, least, most, "" __VA_ARGS__},
+#define SETTING_NOW(lock, key, ...) .key = spec_value(&lock_settings.lock##_##key),
+
+/* The policy that the functions of lock @name take, for a way of waiting, as it is set now. */
+#define LOCK_POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SETTING_NOW)})
+
 /* "spin", "yield" or "park". */
 W_HIDDEN const char *spec_wait_name(enum wait wait);
 
 /* Writes one line into @error (@size bytes) and returns false. */
 __attribute__((format(printf, 3, 4))) W_HIDDEN bool spec_wrong(char *error, size_t size, const char *format, ...);
 
-/* Splits @spec: how long the name of the lock is, and what follows it, or NULL. */
+/* Splits @spec. Stores the length of the lock's name, and returns the settings, or NULL if there are none. */
 W_HIDDEN const char *spec_split(const char *spec, size_t *length);
 
 /*
- * Reads what @pairs (NULL: nothing) say of @lock: into *@wait, if they name it, and into @said, of each of the @count
- * @settings. Sets nothing. False if anything in it is wrong; @error says what.
+ * Reads @pairs (KEY=VALUE[,...]; NULL: none) of @lock: `wait` into *@wait, the others into @given, of @count elements as
+ * @settings has. Sets nothing. False if anything in it is wrong; @error says what.
  */
 W_HIDDEN bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count,
-			 enum wait *wait, struct said *said, char *error, size_t size);
+			 enum wait *wait, struct given *given, char *error, size_t size);
 
-/* Sets those @settings that are named in @said, each by itself. Any thread may, at any time. */
-W_HIDDEN void spec_set(const struct setting *settings, size_t count, const struct said *said);
+/* Sets the named ones of @settings, each atomically by itself. Any thread may call it, at any time. */
+W_HIDDEN void spec_set(const struct setting *settings, size_t count, const struct given *given);
 
-/* The keys of @lock, comma-separated, into @keys. */
+/* Writes the keys of @lock, comma-separated, into @keys (@size bytes). */
 W_HIDDEN void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys, size_t size);
 
 #endif

@@ -32,19 +32,16 @@ _Static_assert((OURS & ~QSPIN_EMBEDDER) == 0, "our mark is in the embedder's bit
 _Static_assert(sizeof(struct qspin) == sizeof(pthread_spinlock_t), "a spin lock fits in place");
 _Static_assert(_Alignof(struct qspin) <= _Alignof(pthread_spinlock_t), "and is aligned");
 
-/* ---- What they are set to ---- */
+/* ---- Settings ---- */
 
+static enum wait spin_wait = WAIT_YIELD;
+
+/* Separate from those of the locks that the program names "qspin" itself. */
 static struct {
-	uint32_t wait;
-#define VALUE(lock, key, ...) W_ATOMIC(uint32_t) key;
-	qspin_settings(VALUE)
-} set = {.wait = WAIT_YIELD,
-#define OTHERWISE(lock, key, otherwise, ...) .key = (otherwise),
-	 qspin_settings(OTHERWISE)};
+	qspin_settings(SETTING_VALUE)
+} lock_settings = {qspin_settings(SETTING_DEFAULT)};
 
-static const struct setting settings[] = {
-#define SETTING(lock, key, otherwise, least, most, small, ...) {#lock, #key, &set.key, least, most, "" __VA_ARGS__},
-	qspin_settings(SETTING)};
+static const struct setting settings[] = {qspin_settings(SETTING_ROW)};
 
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
@@ -52,23 +49,22 @@ static W_ATOMIC(uint32_t) enabled;
 
 static struct qspin_policy policy(void)
 {
-#define SET(lock, key, ...) .key = spec_value(&set.key),
-	return (struct qspin_policy){.wait = (enum wait)set.wait, qspin_settings(SET)};
+	return LOCK_POLICY(qspin, spin_wait);
 }
 
 bool spin_find(const char *spec, char *error, size_t size)
 {
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
-	enum wait wait = (enum wait)set.wait;
-	struct said said[SETTINGS];
+	enum wait wait = spin_wait;
+	struct given given[SETTINGS];
 
 	if (length != strlen(SPIN_DEFAULT) || memcmp(spec, SPIN_DEFAULT, length))
 		return spec_wrong(error, size, "there is no spin lock '%.*s'", (int)length, spec);
-	if (!spec_parse(SPIN_DEFAULT, pairs, settings, SETTINGS, &wait, said, error, size))
+	if (!spec_parse(SPIN_DEFAULT, pairs, settings, SETTINGS, &wait, given, error, size))
 		return false;
-	spec_set(settings, SETTINGS, said);
-	set.wait = wait;
+	spec_set(settings, SETTINGS, given);
+	spin_wait = wait;
 	return true;
 }
 

@@ -237,7 +237,7 @@ FAULTS = [
           "core/shfl_spin.h", "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
           "if (w_load_relaxed(&lock->tail))"),
     Fault("holder-keeps-the-gone", "a holder's waiters that a child does not have stay in its queue", "fork mcs",
-          "lib/any.c", "\tdrop(kept, holder);\n", ""),
+          "lib/kept.h", "\tdrop(kept, holder);\n", ""),
     Fault("nodes-freed-in-a-child", "a child uses nodes again that locks still lead to", "records",
           "world/user/thread.c", "\tatomic_store(&free_count, count);\n",
           "\tatomic_store(&free_count, count);\n"

@@ -35,7 +35,7 @@ static const struct {
 	{"shfl_spin,policy=rout", "policy=rout: not one of fifo, numa, route, group, fair, occupancy, own"},
 	{"shfl_spin,policy=routes", "policy=routes: not one of fifo, numa, route, group, fair, occupancy, own"},
 	{"shfl_spin,policy=fifo numa", "policy=fifo numa: not one of fifo, numa, route, group, fair, occupancy, own"},
-	{"shfl,policy=own", "policy=own: the program has brought none (pound_policy_use)"},
+	{"shfl,policy=own", "policy=own: the program has registered no policy (pound_policy_use)"},
 	{"shfl,batch=0", "batch=0: not a number from 1 to 1000000"},
 };
 
@@ -97,17 +97,17 @@ static void only_what_is_named_is_set(void)
 	const struct setting settings[] = {{"lock", "named", &named, 0, 100, ""},
 					   {"lock", "other", &other, 0, 100, ""},
 					   {"stranger", "named", &stranger, 0, 100, ""}};
-	struct said said[COUNT(settings)];
+	struct given given[COUNT(settings)];
 	enum wait wait = WAIT_YIELD;
 
-	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, said, NULL, 0) && wait == WAIT_YIELD);
+	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, given, NULL, 0) && wait == WAIT_YIELD);
 	EXPECT(spec_value(&named) == 1, "parsing has set it");
 	atomic_store(&other, 20);
 	atomic_store(&stranger, 30);
-	spec_set(settings, 3, said);
+	spec_set(settings, 3, given);
 	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
-	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, said, NULL, 0) && wait == WAIT_PARK);
-	spec_set(settings, 3, said);
+	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, given, NULL, 0) && wait == WAIT_PARK);
+	spec_set(settings, 3, given);
 	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
 }
 
@@ -166,13 +166,13 @@ static void every_lock_every_way(void)
 /* Each key takes a number, or each of the names that the error about a wrong one lists. */
 static void every_value(const char *lock, const char *key)
 {
-	char error[256], spec[128], *names, *rest;
+	char error[256], list[256], spec[128], *names, *rest;
 
 	snprintf(spec, sizeof(spec), "%s,%s=100", lock, key);
-	if (any_find(spec, error, sizeof(error)))
+	if (any_find(spec, list, sizeof(list)))
 		return;
-	names = strstr(error, "not one of ");
-	EXPECT(names, "%s", error);
+	names = strstr(list, "not one of ");
+	EXPECT(names, "%s", list);
 	for (char *name = strtok_r(names + 11, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
 		snprintf(spec, sizeof(spec), "%s,%s=%s", lock, key, name);
 		EXPECT(any_find(spec, error, sizeof(error)) || !strcmp(name, "own"), "%s", spec);

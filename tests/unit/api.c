@@ -191,7 +191,7 @@ static void own_policy(void)
 	char error[128];
 
 	EXPECT(pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)) == EINVAL);
-	EXPECT(!strcmp(error, "policy=own: the program has brought none (pound_policy_use)"), "%s", error);
+	EXPECT(!strcmp(error, "policy=own: the program has registered no policy (pound_policy_use)"), "%s", error);
 	EXPECT(pound_policy_use(&policy) == 0 && pound_policy_use(&policy) == EBUSY);
 	EXPECT(!pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)));
 	pound_lock_lock(&lock);
