@@ -3,14 +3,16 @@
 //! Everything is made before the threads start, each thread counts on lines of its own, and what holders must tell each
 //! other (who was last, how many there were) is on one line that only a holder touches: part of every critical section.
 
+use crate::error::{BenchError, error};
 use crate::lock::{Lock, NATIVE, Native, NativeRw, Pound, PoundRw};
 use crate::placement::{self, bind};
-use crate::section::{Data, Operation, vary};
-use crate::workload::{BenchError, Class, Unit, Work, Workload, error};
+use crate::section::{Data, vary};
 use crossbeam_utils::CachePadded;
 use poundlock_sys::{
     pound_domain, pound_event_count, pound_event_name, pound_events_start, pound_thread_tenant, pound_thread_weight,
 };
+use poundlock_workload::section::Operation;
+use poundlock_workload::{Class, Counts, ThreadCounts, Unit, Work, Workload};
 use quanta::Clock;
 use serde::{Deserialize, Serialize};
 use std::cell::UnsafeCell;
@@ -49,48 +51,6 @@ pub enum Limit {
     },
     /// After so many acquisitions by all threads together: who takes them is up to the lock.
     Acquisitions(u64),
-}
-
-/// What came of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
-    /// From the start, or from the end of the warm-up, to the end.
-    pub elapsed_ns: u64,
-    /// Each thread's.
-    pub threads: Vec<ThreadCounts>,
-    /// The library's counts of what its locks did meanwhile; none for the native mutex.
-    pub events: Option<BTreeMap<String, u64>>,
-    /// How often a thread gave the CPU up to wait, from the start of the process.
-    pub sleeps: u64,
-    /// How often a thread was made to give the CPU up.
-    pub preemptions: u64,
-}
-
-/// What a thread did. Times are sums over the acquisitions that were timed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThreadCounts {
-    /// The class, of the workload's.
-    pub class: usize,
-    /// The CPU that it was bound to.
-    pub cpu: Option<usize>,
-    /// How often it took the lock.
-    pub acquisitions: u64,
-    /// ... after another thread had it last.
-    pub handovers: u64,
-    /// ... in another domain.
-    pub handovers_remote: u64,
-    /// How many acquisitions were timed.
-    pub timed: u64,
-    /// From asking for the lock to having it.
-    pub wait_ns: u64,
-    /// The longest of these.
-    pub longest_wait_ns: u64,
-    /// From having the lock to releasing it.
-    pub hold_ns: u64,
-    /// How many of them found a thread that was to release it to them, and both sides were timed.
-    pub timed_handovers: u64,
-    /// From its release to having it.
-    pub handover_ns: u64,
 }
 
 /// What else a thread knows, for the end of the run.
@@ -545,10 +505,10 @@ mod tests {
         let workload = Workload {
             name: "none".to_owned(),
             source: String::new(),
-            section: crate::workload::Section::None,
+            section: poundlock_workload::Section::None,
             classes: vec![Class { inside, ..Class::default() }],
             readers: false,
-            placement: crate::workload::Placement::Free,
+            placement: poundlock_workload::Placement::Free,
             threads_per_cpu: vec![],
             timed: 1,
             seed: 1,

@@ -1,18 +1,18 @@
-//! The papers' benchmarks of locks, natively.
+//! The papers' lock benchmarks, run natively.
 //!
-//! A [`Workload`] says what threads do with one lock and its data; it can be read from TOML and written with its
-//! figures. [`run`] does it in this process under one lock and returns what each thread counted; [`metrics`] says how
-//! evenly that was shared out. The critical sections are C, in `bench/workloads`, since the simulator is to run the
-//! same; threads, time and counting are here.
+//! [`run`] runs a [`Workload`] in this process under one lock and returns what each thread counted. Workloads, counts and
+//! the figures derived from them are those of `poundlock-workload`, re-exported here. The critical sections are C, in
+//! `bench/workloads`, because the simulator compiles the same sources; threads, time and counting are here.
 
 mod engine;
-pub mod figures;
+mod error;
 mod lock;
-pub mod metrics;
 mod placement;
 mod section;
-mod workload;
 
-pub use engine::{Counts, Job, Limit, ThreadCounts, run};
+pub use engine::{Job, Limit, run};
+pub use error::BenchError;
 pub use lock::{NATIVE, check_rwlock, rwlocks};
-pub use workload::{BenchError, Class, CpuMax, Placement, Section, Unit, Work, Workload};
+pub use poundlock_workload::{
+    Class, Counts, CpuMax, Placement, Section, ThreadCounts, Unit, Work, Workload, figures, metrics,
+};

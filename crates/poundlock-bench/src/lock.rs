@@ -1,6 +1,6 @@
 //! What a benchmark's threads contend for: a lock of Poundlock's by its spec, or the C library's mutex.
 
-use crate::workload::{BenchError, error};
+use crate::error::{BenchError, error};
 use poundlock_sys::{
     pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock, pound_rwlock_check,
     pound_rwlock_info, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t,

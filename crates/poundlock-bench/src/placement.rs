@@ -1,7 +1,8 @@
 //! Which CPU each thread runs on.
 
-use crate::workload::{BenchError, Placement, error};
+use crate::error::{BenchError, error};
 use poundlock_topology::machine::{self, Kind, Machine};
+use poundlock_workload::Placement;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,38 +1,9 @@
 //! The critical sections of `bench/workloads`, in C.
 
-use crate::workload::Section;
+use poundlock_workload::Section;
+use poundlock_workload::section::{Operation, Settings};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::size_of;
-
-/// `struct section_settings`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Settings {
-    kind: u32,
-    words: u32,
-    keys: u32,
-    buckets: u32,
-    writes: u32,
-}
-
-/// An operation that a thread has drawn and is to do under the lock: `struct section_operation`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation {
-    verb: u32,
-    key: u32,
-    to: u32,
-}
-
-impl Operation {
-    /// Whether it changes nothing, so that several may be done at once.
-    pub(crate) fn reads(self) -> bool {
-        self.verb == LOOK
-    }
-}
-
-/// `SECTION_LOOK`.
-const LOOK: u32 = 0;
 
 unsafe extern "C" {
     fn section_size(settings: *const Settings) -> usize;
@@ -47,16 +18,6 @@ unsafe extern "C" {
 pub(crate) fn vary(length: u64, spread: f64, random: &mut u64) -> u64 {
     // SAFETY: the state is valid for the call.
     unsafe { section_vary(length, spread, random) }
-}
-
-/// `enum section_kind`.
-fn settings(section: Section) -> Settings {
-    match section {
-        Section::None => Settings::default(),
-        Section::Words { words } => Settings { kind: 1, words, ..Settings::default() },
-        Section::Map { keys, writes } => Settings { kind: 2, keys, writes, ..Settings::default() },
-        Section::Hash { keys, buckets, writes } => Settings { kind: 3, keys, buckets, writes, words: 0 },
-    }
 }
 
 /// Two cache lines, since processors fetch them in pairs.
@@ -81,7 +42,7 @@ unsafe impl Sync for Data {}
 impl Data {
     /// The section's data as they are before the first operation, all of them resident.
     pub(crate) fn new(section: Section, seed: u64) -> Data {
-        let settings = settings(section);
+        let settings = Settings::from(section);
         // SAFETY: the settings are valid.
         let size = unsafe { section_size(&settings) };
         let lines = size.div_ceil(size_of::<Lines>());
@@ -195,7 +156,7 @@ mod tests {
     fn writes_are_as_often_as_asked_for() {
         let data = Data::new(Section::Hash { keys: 64, buckets: 8, writes: 100 }, 1);
         let mut random = 1;
-        let writes = (0..100_000).filter(|_| data.draw(&mut random).verb != LOOK).count();
+        let writes = (0..100_000).filter(|_| !data.draw(&mut random).reads()).count();
         assert!((800..1_200).contains(&writes), "{writes} of 100,000");
     }
 }

@@ -3,6 +3,7 @@
 //! accesses. Change both sides together.
 
 use crate::engine::{NEVER, engine};
+use poundlock_workload::section::{Operation, Settings as SectionSettings};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// `struct sim_setting`.
@@ -38,26 +39,6 @@ pub(crate) struct Lock {
     pub wait: u32,
     pub policy: *mut u32,
     pub settings: *const Setting,
-}
-
-/// `struct section_settings`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SectionSettings {
-    pub kind: u32,
-    pub words: u32,
-    pub keys: u32,
-    pub buckets: u32,
-    pub writes: u32,
-}
-
-/// `struct section_operation`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation {
-    pub verb: u32,
-    pub key: u32,
-    pub to: u32,
 }
 
 unsafe extern "C" {

@@ -7,7 +7,7 @@ use crate::engine::{Engine, NEVER, engine};
 use crate::locks::event_names;
 use crate::machine::{Machine, SimError, ns};
 use crate::run::{JITTER, Locality, localities, order, route};
-use poundlock_bench::Placement;
+use poundlock_workload::Placement;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;

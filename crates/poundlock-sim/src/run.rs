@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a workload on a machine: the same description that the native benchmark has, and the same counts.
 
-use crate::abi::{self, SectionSettings};
+use crate::abi;
 use crate::arena::Arena;
 use crate::engine::{Engine, NEVER, engine};
 use crate::locks::{LockSpec, event_names};
@@ -9,7 +9,8 @@ use crate::machine::{Machine, SimError, Time, error, ns};
 use crate::memory::Traffic;
 use crate::random::Random;
 use crate::trace::{Trace, TraceEvent};
-use poundlock_bench::{Class, Counts, CpuMax, Placement, Section, ThreadCounts, Unit, Work, Workload};
+use poundlock_workload::section::Settings;
+use poundlock_workload::{Class, Counts, CpuMax, Placement, ThreadCounts, Unit, Work, Workload};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -83,7 +84,7 @@ const STEP_CYCLES: f64 = 5.0;
 /// What holders tell each other, as in the native benchmark, and what all of them together do.
 struct Shared {
     workload: Workload,
-    settings: SectionSettings,
+    settings: Settings,
     data: usize,
     lock: usize,
     ops: abi::Ops,
@@ -144,19 +145,10 @@ pub fn simulate(point: &Point) -> Result<Outcome, SimError> {
 /// As many as stacks fit into the simulated memory.
 const MOST_THREADS: usize = 8192;
 
-fn settings(section: Section) -> SectionSettings {
-    match section {
-        Section::None => SectionSettings::default(),
-        Section::Words { words } => SectionSettings { kind: 1, words, ..Default::default() },
-        Section::Map { keys, writes } => SectionSettings { kind: 2, keys, writes, ..Default::default() },
-        Section::Hash { keys, buckets, writes } => SectionSettings { kind: 3, keys, buckets, writes, words: 0 },
-    }
-}
-
 /// The lock and the data, made before the threads, at the first node.
 fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Shared>> {
     let workload = point.workload.clone();
-    let settings = settings(workload.section);
+    let settings = Settings::from(workload.section);
     let size = engine.prepare(|| spec.size());
     let lock = engine.allocate(size, 4096, 0);
     engine.call(lock, size, "the lock".to_owned());
@@ -263,7 +255,7 @@ impl Worker {
         sim().me().step = 0;
         sim().asks();
         let asked = sim().now;
-        let reads = readers && operation.verb == 0;
+        let reads = readers && operation.reads();
         // SAFETY: the lock was made for these functions.
         let node = unsafe {
             if reads {

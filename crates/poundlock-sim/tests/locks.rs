@@ -1,7 +1,7 @@
 //! Every lock on the simulated machine: it excludes, comes to an end, and does the same again.
 
-use poundlock_bench::{Class, Counts, CpuMax, Placement, Section, Unit, Work, Workload};
 use poundlock_sim::{Locality, Machine, Point, lock_names, simulate};
+use poundlock_workload::{Class, Counts, CpuMax, Placement, Section, Unit, Work, Workload};
 use std::path::Path;
 
 fn machine(name: &str) -> Machine {
@@ -155,7 +155,7 @@ fn fifo_locks_are_even_and_a_machine_of_1024_cpus_runs() {
         point.measured = 0.002;
         let counts = simulate(&point).expect("it runs").counts;
         let shares: Vec<f64> = counts.threads.iter().map(|thread| thread.acquisitions as f64).collect();
-        let factor = poundlock_bench::metrics::fairness_factor(&shares).expect("some");
+        let factor = poundlock_workload::metrics::fairness_factor(&shares).expect("some");
         assert!((factor - 0.5).abs() < even, "{lock}: {factor}");
     }
     let mut large = point("mcs,wait=spin", 1024, workload(MAP, false, Placement::RoundRobin));

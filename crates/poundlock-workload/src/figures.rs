@@ -1,6 +1,6 @@
 //! The figures that a run comes to.
 
-use crate::engine::{Counts, ThreadCounts};
+use crate::counts::{Counts, ThreadCounts};
 use crate::metrics::{evenness, fairness_factor, jain, variation};
 use crate::workload::Workload;
 

@@ -6,18 +6,18 @@ use std::fmt;
 
 /// What is wrong with a workload or with running it. Displays as one line that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BenchError(pub String);
+pub struct WorkloadError(pub String);
 
-impl fmt::Display for BenchError {
+impl fmt::Display for WorkloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for BenchError {}
+impl std::error::Error for WorkloadError {}
 
-pub(crate) fn error<T>(message: impl fmt::Display) -> Result<T, BenchError> {
-    Err(BenchError(message.to_string()))
+fn error<T>(message: impl fmt::Display) -> Result<T, WorkloadError> {
+    Err(WorkloadError(message.to_string()))
 }
 
 /// One benchmark: threads that take one lock again and again.
@@ -193,14 +193,14 @@ const LONGEST_PERIOD: u64 = 1_000_000;
 
 impl Workload {
     /// Reads a description.
-    pub fn from_toml(text: &str) -> Result<Workload, BenchError> {
-        let workload: Workload = toml::from_str(text).map_err(|wrong| BenchError(one_line(text, &wrong)))?;
+    pub fn from_toml(text: &str) -> Result<Workload, WorkloadError> {
+        let workload: Workload = toml::from_str(text).map_err(|wrong| WorkloadError(one_line(text, &wrong)))?;
         workload.check()?;
         Ok(workload)
     }
 
     /// Whether it can be run.
-    pub fn check(&self) -> Result<(), BenchError> {
+    pub fn check(&self) -> Result<(), WorkloadError> {
         self.section.check()?;
         if self.readers && !matches!(self.section, Section::Map { .. } | Section::Hash { .. }) {
             return error("readers: no operation of this section only reads");
@@ -221,7 +221,7 @@ impl Workload {
     }
 
     /// Whether it can be run on this machine.
-    pub fn check_native(&self) -> Result<(), BenchError> {
+    pub fn check_native(&self) -> Result<(), WorkloadError> {
         if self.classes.iter().any(|class| class.cpu_max.is_some()) {
             return error("cpu_max: only poundlock sim makes control groups; natively, run the whole benchmark in one");
         }
@@ -250,7 +250,7 @@ fn one_line(text: &str, wrong: &toml::de::Error) -> String {
 }
 
 impl Section {
-    fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         let (sizes, writes) = match *self {
             Section::None => (vec![], 0),
             Section::Words { words } => (vec![("words", words, 1)], 0),
@@ -267,7 +267,7 @@ impl Section {
 }
 
 impl Class {
-    fn check(&self) -> Result<(), BenchError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         for (name, work) in [("inside", self.inside), ("outside", self.outside)] {
             if !(0.0..=1.0).contains(&work.spread) {
                 return error(format!("{name}: a spread of {} is not from 0 to 1", work.spread));
