@@ -24,12 +24,13 @@ const MORE_SECTIONS: [&str; 4] = ["hash_init", "hash_look", "hash_move", "hash_c
 
 fn main() {
     let root = Path::new("../..");
+    println!("cargo::rerun-if-changed=csrc");
     for directory in ["core", "world/sim", "bench/workloads"] {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
     let mut locks = instrumented();
     locks.includes(["world/sim", "core"].map(|directory| root.join(directory)));
-    locks.file(root.join("world/sim/locks.c"));
+    locks.file("csrc/locks.c");
     locks.compile("poundlock_sim_locks");
 
     let mut sections = instrumented();
@@ -53,7 +54,7 @@ fn compile_clients(root: &Path) {
     let definitions = fs::read_to_string(root.join("core/locks.def")).expect("the list of locks");
     let mut clients = instrumented();
     clients.includes(["world/sim", "world/check", "core", "tests/check"].map(|directory| root.join(directory)));
-    clients.file(root.join("world/sim/clients.c"));
+    clients.file("csrc/clients.c");
     for line in definitions.lines() {
         let Some((lock, header, source, more)) = client(line) else { continue };
         let file = out.join(format!("client_{lock}.c"));
