@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of the simulated process: at the same address in every run, since code may hash addresses.
-//!
-//! A process has one; simulations in one process take turns.
+//! The memory of the simulated process. It is at the same address in every run, since locks may hash addresses; so
+//! simulations in one process take turns.
 
-use crate::machine::{SimError, error};
+use crate::error::{SimError, error};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const BASE: usize = 0x2000_0000_0000;
-/// Reserved: pages that nobody touches cost nothing.
+/// Reserved address space; untouched pages cost nothing.
 const BYTES: usize = 1 << 30;
-/// Of a simulated thread.
+/// Bytes of a simulated thread's stack.
 pub(crate) const STACK: usize = 64 << 10;
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -21,9 +20,9 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Maps the memory, zeroed, once the one before is gone.
+    /// Maps the memory, zeroed. Waits for the end of another simulation in this process.
     pub fn map() -> Result<Arena, SimError> {
-        // A simulation that panicked has left nothing behind: the memory is mapped anew.
+        // A panic of another simulation left no state: the memory is mapped again.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: a new mapping that replaces none.
         let got = unsafe {
@@ -50,7 +49,7 @@ impl Arena {
         self.bytes
     }
 
-    /// So many bytes of their own, zeroed.
+    /// Allocates zeroed bytes.
     pub fn allocate(&mut self, bytes: usize, align: usize) -> usize {
         let at = self.used.next_multiple_of(align);
         self.used = at + bytes;
@@ -58,9 +57,9 @@ impl Arena {
         BASE + at
     }
 
-    /// Reads the object of `size` bytes (none: 0) at `address`.
+    /// Reads the object of `size` bytes at `address`; of size 0, returns 0.
     pub fn read(&self, address: usize, size: u32) -> u64 {
-        // SAFETY: simulated code accesses its own objects, in this memory or static, and one at a time.
+        // SAFETY: simulated code accesses valid objects, in this memory or static, one thread at a time.
         unsafe {
             match size {
                 0 => 0,
@@ -86,7 +85,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and the coroutines that lived there are gone.
+        // SAFETY: the mapping is owned, and the coroutines whose stacks were there have ended.
         unsafe { libc::munmap(BASE as *mut _, BYTES) };
     }
 }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model checker's clients of every lock (`tests/check`), run on the simulated machine.
+//! The model checker's clients (`tests/check`) of every lock, run on the simulated machine.
 
 use crate::abi;
 use crate::arena::Arena;
-use crate::engine::{Engine, NEVER, engine};
+use crate::engine::{Engine, engine};
+use crate::error::SimError;
 use crate::locks::event_names;
-use crate::machine::{Machine, SimError, ns};
+use crate::machine::Machine;
 use crate::run::{JITTER, Locality, localities, order, route};
+use crate::time::{NEVER, ns};
 use poundlock_workload::Placement;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;
 
-/// `struct check_client`, of which some is for the checker alone.
+/// `struct check_client`; some fields are only for the checker.
 #[repr(C)]
 struct Definition {
     name: *const c_char,
@@ -59,10 +61,10 @@ pub struct Client {
     definition: &'static Definition,
 }
 
-/// The clients of all locks, but for those that fork: the simulated machine has one process.
+/// The clients of all locks, except those that fork: the simulated machine has one process.
 pub fn clients() -> Vec<Client> {
     let first = &raw const sim_clients;
-    // SAFETY: the table, and the list of each lock, end with an entry without a name; all are constants of the C side.
+    // SAFETY: the table and the list of each lock are C constants that end with an entry without a name.
     let lists = (0..).map(|i| unsafe { &*first.add(i) }).take_while(|list| !list.lock.is_null());
     let of = |list: &'static OfLock| {
         // SAFETY: as above.
@@ -77,11 +79,11 @@ fn text(string: *const c_char) -> &'static str {
     unsafe { CStr::from_ptr(string) }.to_str().unwrap_or_default()
 }
 
-/// How long thread 0 waits at a time for the others, in nanoseconds.
+/// The interval at which thread 0 polls for the end of the others, in nanoseconds.
 const POLL: f64 = 500.0;
 
 impl Client {
-    /// Its name and its lock's.
+    /// Its name, behind that of its lock.
     pub fn name(&self) -> String {
         format!("{}/{}", self.lock, text(self.definition.name))
     }
@@ -91,16 +93,16 @@ impl Client {
         self.lock
     }
 
-    /// Runs it on `machine`: an error if something does not hold, or if it does not come to an end. How often each event
-    /// of [`event_names`] happened.
+    /// Runs it on `machine`. Returns the counts of the events of [`event_names`]; an error if an assertion fails, or if
+    /// the client does not end.
     pub fn simulate(&self, machine: &Machine, seed: u64) -> Result<Vec<u64>, SimError> {
         let client = self.definition;
         let mut engine = Box::new(Engine::new(machine.clone(), Arena::map()?, seed, event_names().len(), false));
-        engine.set_localities(localities(machine, Locality::L3), route(machine));
+        engine.set_places(localities(machine, Locality::L3), route(machine));
         let memory = engine.allocate(client.shared, 4096, 0);
         engine.call(memory, client.shared, "the client's memory".to_owned());
         let mut ghost = vec![0_u64; client.ghost.div_ceil(8)];
-        // SAFETY: who has the arena has these, too.
+        // SAFETY: only the simulation that has the arena accesses these.
         unsafe {
             sim_client_memory = memory as *mut _;
             sim_client_ghost = ghost.as_mut_ptr().cast();
@@ -126,7 +128,7 @@ impl Client {
     }
 }
 
-/// How far a client is. Its beginning and its end are thread 0's.
+/// The progress of a client. Thread 0 runs its setup and its finish.
 #[derive(Default)]
 struct Course {
     begun: Cell<bool>,
@@ -135,7 +137,7 @@ struct Course {
 
 impl Course {
     fn run(&self, client: &Definition, index: u32) {
-        // SAFETY: threads of the engine call this. The client is C code of the simulated world, whose memory is there.
+        // SAFETY: threads of the engine call this; the client is C code of the simulated world, whose memory exists.
         let (pass, call) = (|| unsafe { engine() }.pass(POLL), |part: unsafe extern "C" fn()| unsafe { part() });
         if index == 0 {
             client.setup.map(call);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The locks of `core/locks.def`, compiled for the simulator: found by name, and set up by their specification.
+//! The locks of `core/locks.def`, compiled for the simulator: looked up by name and configured by specification.
 
 use crate::abi::{self, Ops, Setting};
-use crate::machine::{SimError, error};
+use crate::error::{SimError, error};
 use std::ffi::{CStr, c_char};
 
-/// A lock as a specification says: `mcs`, `cna,threshold=1024,wait=spin`.
+/// A lock and its settings, parsed from a specification: `mcs`, `cna,threshold=1024,wait=spin`.
 #[derive(Clone, Debug)]
 pub struct LockSpec {
     index: usize,
     wait: usize,
-    /// Of its policy: where, and what.
+    /// Fields of its policy: offset and value.
     values: Vec<(usize, u32)>,
 }
 
@@ -18,29 +18,29 @@ const WAYS: [&str; 3] = ["spin", "yield", "park"];
 
 fn table() -> &'static [abi::Lock] {
     let first = &raw const abi::sim_locks;
-    // SAFETY: the table ends with an entry without a name, and nobody writes it.
+    // SAFETY: the table ends with an entry without a name, and is never written.
     unsafe {
         let count = (0..).take_while(|i| !(*first.add(*i)).name.is_null()).count();
         std::slice::from_raw_parts(first, count)
     }
 }
 
-// SAFETY: the table and what it points to are constants of the C side, but for the policies: those are written by the
-// simulation that has the arena, and there is one at a time.
+// SAFETY: the table and what it points to are constants, except for the policies, which only the simulation that has the
+// arena writes, one at a time.
 unsafe impl Sync for abi::Lock {}
 
 fn text(string: *const c_char) -> &'static str {
-    // SAFETY: a literal of the C side, in ASCII.
+    // SAFETY: a C literal in ASCII.
     unsafe { CStr::from_ptr(string) }.to_str().unwrap_or_default()
 }
 
-/// The names of all locks that are not readers-writer locks, or of those that are.
+/// The names of all mutual exclusion locks, or of all readers-writer locks.
 pub fn names(readers: bool) -> Vec<&'static str> {
     let is = |lock: &&abi::Lock| lock.alias.is_null() && lock.ops[0].lock_shared.is_some() == readers;
     table().iter().filter(is).map(|lock| text(lock.name)).collect()
 }
 
-/// The names of the events that locks count, in order.
+/// The names of the events of `core/events.def`, in order.
 pub fn event_names() -> Vec<&'static str> {
     let first = &raw const abi::sim_event_names;
     // SAFETY: the list ends with a null.
@@ -53,7 +53,7 @@ fn settings(lock: &abi::Lock) -> Vec<&'static Setting> {
 }
 
 impl LockSpec {
-    /// Reads a specification.
+    /// Parses a specification.
     pub fn parse(spec: &str) -> Result<LockSpec, SimError> {
         let mut parts = spec.split(',');
         let name = parts.next().unwrap_or_default();
@@ -99,11 +99,11 @@ impl LockSpec {
         table()[self.index].ops[0].lock_shared.is_some()
     }
 
-    /// Writes its policy; by the simulation that has the arena.
+    /// Writes its policy. Only for the simulation that has the arena.
     pub(crate) fn set_up(&self) {
         let lock = &table()[self.index];
         for (offset, value) in &self.values {
-            // SAFETY: the policy has a uint32_t at the offset, and nobody else is at it.
+            // SAFETY: the policy has a uint32_t at the offset, and only this simulation accesses it.
             unsafe { lock.policy.byte_add(*offset).write(*value) };
         }
     }
@@ -112,17 +112,17 @@ impl LockSpec {
         table()[self.index].ops[self.wait]
     }
 
-    /// Bytes that it needs; in a prepared engine.
+    /// Its size in bytes. To be called by [`Engine::prepare`](crate::engine::Engine::prepare).
     pub(crate) fn size(&self) -> usize {
-        let size = table()[self.index].size.expect("it is no alias");
-        // SAFETY: the engine is there to be asked.
+        let size = table()[self.index].size.expect("aliases are resolved");
+        // SAFETY: an engine runs.
         unsafe { size() }
     }
 
-    /// Makes it of `size` zeroed bytes at `address`; in a prepared engine.
+    /// Initialises it in `size` zeroed bytes at `address`. To be called as [`LockSpec::size`].
     pub(crate) fn init(&self, address: usize, size: usize) {
-        let init = table()[self.index].init.expect("it is no alias");
-        // SAFETY: as above, and the memory is the simulation's.
+        let init = table()[self.index].init.expect("aliases are resolved");
+        // SAFETY: an engine runs, and the memory is its own.
         unsafe { init(address as *mut _, size) }
     }
 }

@@ -3,16 +3,10 @@
 //!
 //! Caches never run out of room: a line leaves a core only because another core wants it.
 
-use crate::machine::{Machine, Time};
+use crate::ids::LineId;
+use crate::machine::{MOST_CORES, Machine};
 use crate::random::Random;
-
-/// The most cores of a machine.
-pub(crate) const MOST_CORES: usize = 1024;
-/// The most last-level caches of a machine.
-pub(crate) const MOST_DOMAINS: usize = 64;
-
-/// A line's number, from 0 on, in the order of first use.
-pub(crate) type LineId = u32;
+use crate::time::Time;
 
 const NO_CORE: u16 = u16::MAX;
 const WORDS: usize = MOST_CORES / 64;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two threads that pass a word to and fro by compare-and-swap, as `poundlock latency` has them: what the machine's
-//! table of latencies was measured by, and so what the model must give back.
+//! A ping-pong: two threads pass a word back and forth by compare-and-swap, as in `poundlock latency`. Machines' tables of
+//! latencies are measured this way, so the model must reproduce them.
 
 use crate::arena::Arena;
 use crate::engine::{Engine, engine};
-use crate::machine::{Machine, SimError, ns};
+use crate::error::SimError;
+use crate::machine::Machine;
+use crate::time::ns;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The one-way latency between two CPUs in nanoseconds, over so many round trips.
+/// Measures the one-way latency between two CPUs in nanoseconds, over `round_trips`.
 pub fn ping_pong(machine: &Machine, a: usize, b: usize, round_trips: u64) -> Result<f64, SimError> {
     let mut machinery = Box::new(Engine::new(machine.clone(), Arena::map()?, 1, 0, false));
     let word = machinery.allocate(64, 64, machine.cpus[a].node);
@@ -37,5 +39,5 @@ pub fn ping_pong(machine: &Machine, a: usize, b: usize, round_trips: u64) -> Res
     Ok((ended - began) as f64 / 1000.0 / (2.0 * (round_trips - 1) as f64))
 }
 
-/// Round trips that are not counted.
+/// Round trips before the measurement.
 const WARM: u64 = 10;

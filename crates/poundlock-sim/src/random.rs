@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pseudo-random numbers: the same for the same seed, wherever.
+//! Pseudo-random numbers: the same sequence for the same seed on every host.
 
 /// xorshift64* (Vigna, TOMS 2016).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Of a seed and a purpose: different ones for each of both.
+    /// A generator for `purpose`; different seeds and purposes give different sequences.
     pub fn new(seed: u64, purpose: u64) -> Random {
         let mixed = (seed ^ purpose.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mut random = Random(mixed ^ mixed >> 31 | 1);
@@ -21,7 +21,7 @@ impl Random {
         self.0.wrapping_mul(2_685_821_657_736_338_717)
     }
 
-    /// From 0 to 1, less than 1.
+    /// A number from 0 to 1, excluding 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each thread did when, for a timeline.
+//! The timeline: what each thread did when.
 
-use crate::engine::ThreadId;
+use crate::ids::ThreadId;
 use crate::locks::event_names;
-use crate::machine::Time;
+use crate::time::Time;
 use serde::Serialize;
 
 /// What happened to a thread.
@@ -20,7 +20,7 @@ pub(crate) enum Mark {
     Event(u32),
 }
 
-/// In the order in which it was noted.
+/// The marks, in the order of their recording.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     wanted: bool,
@@ -39,7 +39,7 @@ impl Trace {
     }
 }
 
-/// Part of a timeline, in the trace event format of Chrome and Perfetto: a span (`ph` X, with `dur`) or an instant (i).
+/// An entry of a timeline in the trace event format of Chrome and Perfetto: a span (`ph` X, with `dur`) or an instant (i).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceEvent {
     /// What the thread did: waits, holds, sleeps, or an event of `core/events.def`.
@@ -48,16 +48,16 @@ pub struct TraceEvent {
     pub ph: &'static str,
     /// When it began, in microseconds.
     pub ts: f64,
-    /// How long it took.
+    /// Its duration, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dur: Option<f64>,
-    /// The process: there is one.
+    /// The process; always 0.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
 }
 
-/// What a thread is in, since when.
+/// When the spans that a thread is in began.
 #[derive(Clone, Copy, Default)]
 struct Open {
     asks: Option<Time>,
@@ -67,7 +67,7 @@ struct Open {
 }
 
 impl Trace {
-    /// The timeline. What had not ended when the simulation did is left out.
+    /// The timeline. Spans that have not ended are omitted.
     pub fn events(&self) -> Vec<TraceEvent> {
         let names = event_names();
         let threads = self.marks.iter().map(|(_, thread, _)| *thread).max().map_or(0, |last| last as usize + 1);

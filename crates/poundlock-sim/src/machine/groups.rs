@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPUs are a core's, a last-level cache's and a socket's, read off a table of latencies between them.
+//! Derives the topology from a table of latencies between CPUs: which CPUs share a core, a last-level cache, a socket.
 //!
-//! CPUs that are nearer to each other than some limit, and further from all others, are a group. A limit makes groups of a
-//! machine if nearly all pairs that are near are in a group, and the other way round, and if it may as well be a little more.
+//! CPUs whose latencies are below a limit, and above it to all others, form a group. A limit is accepted if nearly all
+//! near pairs are in one group and nearly all pairs of a group are near, and if slightly larger limits give the same groups.
 
-use crate::machine::{Core, Cpu, SimError, error};
-use crate::memory::{MOST_CORES, MOST_DOMAINS};
+use super::parts::{Core, Cpu, MOST_CORES, MOST_DOMAINS};
+use crate::error::{SimError, error};
 
-/// By CPU, its group.
+/// By CPU: its group.
 type Groups = Vec<usize>;
 
-/// Part of the pairs that must fit: some single latencies are off in every table.
+/// The fraction of pairs that must fit; every table has a few outliers.
 const FITTING: f64 = 0.985;
-/// How much each limit is above the one before, and how many in a row must make the same groups.
+/// The factor between successive limits, and how many of them must give the same groups.
 const STEP: f64 = 1.05;
 const LASTING: u32 = 3;
-/// Hardware threads of a core are this much nearer than cores that share a cache, at most so many nanoseconds from each
-/// other, and at most so many.
+/// Hardware threads of a core: their latency is below this fraction of that between cores of a cache, and below this many
+/// nanoseconds; and there are at most this many.
 const SIBLINGS: f64 = 0.6;
 const FURTHEST_SIBLING: f64 = 15.0;
 const MOST_SIBLINGS: usize = 8;
 
-/// The CPUs by number and the cores, numbered cache by cache, of a table of `count` rows.
+/// The CPUs by number and the cores, numbered cache by cache; `table` has `count` rows and columns.
 pub(crate) fn lay_out(table: &[f32], count: usize) -> Result<(Vec<Cpu>, Vec<Core>), SimError> {
     let mut levels = levels(table, count);
     let alone: Groups = (0..count).collect();
@@ -34,9 +34,11 @@ pub(crate) fn lay_out(table: &[f32], count: usize) -> Result<(Vec<Cpu>, Vec<Core
     };
     let (caches, most) = (groups(&domain_of), MOST_DOMAINS);
     if caches > most || groups(&core_of) > MOST_CORES {
-        return error(format!("{caches} groups of near CPUs; the model has room for {most}, and {MOST_CORES} cores"));
+        return error(format!(
+            "{caches} groups of near CPUs; the model has room for {most} and for {MOST_CORES} cores"
+        ));
     }
-    // Sockets in the order of their first CPU, and in them caches, and in these cores.
+    // Sockets, then their caches, then their cores, in the order of their first CPU.
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_key(|cpu| (package_of[*cpu], domain_of[*cpu], core_of[*cpu], *cpu));
     let mut cpus = vec![Cpu { core: 0, sibling: 0, domain: 0, node: 0, package: 0 }; count];
@@ -67,7 +69,7 @@ fn groups(of: &Groups) -> usize {
     of.iter().max().map_or(0, |last| last + 1)
 }
 
-/// Whether each group is of few CPUs that are much nearer to each other than the nearest others.
+/// Whether every group is small, and its CPUs much nearer to each other than to any other.
 fn are_siblings(table: &[f32], count: usize, of: &Groups) -> bool {
     let small = (0..groups(of)).all(|group| of.iter().filter(|other| **other == group).count() <= MOST_SIBLINGS);
     let extreme = |same: bool, start: f32, pick: fn(f32, f32) -> f32| {
@@ -79,7 +81,7 @@ fn are_siblings(table: &[f32], count: usize, of: &Groups) -> bool {
     small && f64::from(inside) < FURTHEST_SIBLING.min(SIBLINGS * f64::from(outside))
 }
 
-/// The groupings that fit, the smallest groups first, each within the next; without that of single CPUs and that of all.
+/// The accepted groupings, from fine to coarse, each nested in the next. Excludes single CPUs and the whole machine.
 fn levels(table: &[f32], count: usize) -> Vec<Groups> {
     let pairs = || (0..count).flat_map(|a| (0..a).map(move |b| f64::from(table[a * count + b])));
     let (least, most) = (pairs().fold(f64::MAX, f64::min), pairs().fold(0.0, f64::max));
@@ -99,13 +101,13 @@ fn levels(table: &[f32], count: usize) -> Vec<Groups> {
     found
 }
 
-/// Whether each of the smaller groups is in one of the larger ones.
+/// Whether each of the small groups is inside one of the large ones.
 fn within(small: &Groups, large: &Groups) -> bool {
     let mut home = vec![None; groups(small)];
     small.iter().zip(large).all(|(small, large)| *home[*small].get_or_insert(*large) == *large)
 }
 
-/// Groups of the CPUs that are near most of their group's so far, numbered by their first CPU.
+/// Adds each CPU to the first group of which most CPUs are near, or to a new group.
 fn near(table: &[f32], count: usize, limit: f64) -> Groups {
     let mut members: Vec<Vec<usize>> = vec![];
     let mut of = vec![0; count];
@@ -124,6 +126,7 @@ fn near(table: &[f32], count: usize, limit: f64) -> Groups {
     of
 }
 
+/// Whether nearly all near pairs are in one group, and nearly all pairs of a group are near.
 fn fits(table: &[f32], count: usize, limit: f64, of: &Groups) -> bool {
     let pairs = (0..count).flat_map(|a| (0..a).map(move |b| (a, b)));
     let (mut inside, mut near, mut both) = (0u32, 0u32, 0u32);

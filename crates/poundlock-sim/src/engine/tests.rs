@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of the engine by small threads, without locks.
+
+use super::spins::{SPIN_NANOSECONDS, SPINS_WHOLE, W_POLITE, W_SPIN, W_YIELD};
+use super::*;
+use std::path::Path;
+
+const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/graviton3.toml");
+
+fn with_threads(bodies: Vec<fn(usize)>) -> Result<(), SimError> {
+    let machine = Machine::read(Path::new(MACHINE)).expect("a machine");
+    let mut made = Box::new(Engine::new(machine, Arena::map()?, 1, 0, false));
+    let word = made.allocate(64, 64, 0);
+    made.call(word, 64, "the word".to_owned());
+    for (cpu, body) in bodies.into_iter().enumerate() {
+        made.spawn(cpu, 1024, 64, move || body(word));
+    }
+    made.run(NEVER, 1000)
+}
+
+/// Waits as the macro w_wait_acquire() of world.h.
+fn await_value(word: usize, value: u64, how: u32) {
+    // SAFETY: only threads of the engine call this.
+    let sim = || unsafe { engine() };
+    if sim().load(word, 4) != value {
+        sim().wait_begin(how);
+        while sim().wait_again(NEVER) && sim().load(word, 4) != value {}
+        sim().wait_end(false);
+    }
+}
+
+/// The engine.
+fn sim<'a>() -> &'a mut Engine {
+    // SAFETY: as above.
+    unsafe { engine() }
+}
+
+#[test]
+fn a_deadlock_report_lists_the_waiting_threads() {
+    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, W_SPIN), |word| sim().store(word, 4, 1)];
+    let message = with_threads(bodies).expect_err("no thread writes 2").to_string();
+    assert!(message.starts_with("deadlock"), "{message}");
+    assert!(message.contains("thread 0 on CPU 0 spins on the word+0x0 (= 1): thread 1 wrote there last"), "{message}");
+    assert_eq!(message.lines().count(), 2, "the other thread has ended: {message}");
+}
+
+#[test]
+fn a_lost_wake_up_is_a_deadlock() {
+    // The waker finds no sleeper, since the other thread sleeps only later.
+    let bodies: Vec<fn(usize)> = vec![
+        |word| {
+            sim().pass(5_000.0);
+            sim().park(word, 0, NEVER);
+        },
+        |word| sim().unpark(word, false),
+    ];
+    let message = with_threads(bodies).expect_err("no thread wakes it").to_string();
+    assert!(
+        message.contains("thread 0 on CPU 0 sleeps on the word+0x0 (= 0): no thread has written there"),
+        "{message}"
+    );
+}
+
+#[test]
+fn failed_polite_spins_shorten_the_next_and_successful_ones_lengthen_it() {
+    let bodies: Vec<fn(usize)> = vec![|word| {
+        // The length of a bounded spin on a word that no thread writes.
+        let spin = || {
+            let began = sim().now;
+            await_value(word, 2, W_POLITE);
+            sim().now - began
+        };
+        let (first, second) = (spin(), spin());
+        assert!(second < first && first < ns(2.0 * SPIN_NANOSECONDS), "{first}, then {second}");
+        let last = (0..SPINS_WHOLE - 3).fold(second, |_, _| spin());
+        assert!(last < first / 4, "{first}, at last {last}");
+        assert!(spin() > first * 3 / 4, "one of SPINS_WHOLE is whole");
+        for _ in 0..SPINS_WHOLE {
+            sim().wait_begin(W_POLITE);
+            sim().wait_end(false);
+        }
+        let again = spin();
+        assert!(again > first * 3 / 4, "{again} after successes");
+    }];
+    with_threads(bodies).expect("all threads end");
+}
+
+#[test]
+fn a_livelock_is_reported() {
+    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, W_YIELD), |word| await_value(word, 2, W_YIELD)];
+    let message = with_threads(bodies).expect_err("no thread writes 2").to_string();
+    assert!(message.starts_with("livelock"), "{message}");
+}
+
+#[test]
+fn waking_all_wakes_only_current_sleepers() {
+    // Woken threads sleep again until the store, which comes after the wake-up of all.
+    fn sleeper(word: usize) {
+        while sim().load(word, 4) == 0 {
+            sim().park(word, 0, NEVER);
+        }
+    }
+    let bodies: Vec<fn(usize)> = vec![sleeper, sleeper, sleeper, sleeper, sleeper, |word| {
+        sim().pass(50_000.0);
+        sim().unpark(word, true);
+        sim().store(word, 4, 1);
+        sim().unpark(word, true);
+    }];
+    with_threads(bodies).expect("all threads end");
+}
+
+#[test]
+fn a_deadline_wakes_a_sleeper() {
+    let bodies: Vec<fn(usize)> = vec![|word| {
+        sim().park(word, 0, ns(20_000.0));
+        assert!(sim().now >= ns(20_000.0), "it is {}", sim().now);
+    }];
+    with_threads(bodies).expect("its deadline wakes it");
+}
+
+#[test]
+fn a_futex_reads_the_word_again_before_it_sleeps() {
+    let bodies: Vec<fn(usize)> = vec![|word| sim().park(word, 0, NEVER), |word| {
+        sim().store(word, 4, 1);
+        sim().unpark(word, false);
+    }];
+    with_threads(bodies).expect("the store is seen, or the wake-up comes");
+}
+
+#[test]
+fn a_busy_waiting_thread_observes_every_store() {
+    let bodies: Vec<fn(usize)> = vec![
+        |word| {
+            (0..1000).for_each(|turn| {
+                await_value(word, 2 * turn, W_SPIN);
+                sim().store(word, 4, 2 * turn + 1);
+            })
+        },
+        |word| {
+            (0..1000).for_each(|turn| {
+                await_value(word, 2 * turn + 1, W_SPIN);
+                sim().store(word, 4, 2 * turn + 2);
+            })
+        },
+    ];
+    with_threads(bodies).expect("both threads end");
+}
