@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+from results import machine_seconds, own_seconds
+
 
 class BenchError(Exception):
     """One line for the user."""
@@ -96,18 +98,6 @@ class Driver:
         if done.returncode != 0 or done.stderr:
             raise BenchError(f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}")
         return json.loads(done.stdout)
-
-
-def machine_seconds():
-    """CPU time that all processes have used, and what the hypervisor gave to others."""
-    user, nice, system, _idle, _iowait, irq, softirq, steal = map(
-        int, pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    )
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds():
-    return sum(os.times()[:4])
 
 
 def last_line(text):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs the papers' workloads (bench/workloads) with `poundlock bench`, each under the locks that its paper compares, and
-keeps tables, figures and plots in results/. See docs/benchmarks.md."""
+keeps tables and plots in results/, raw data in build/results/. See docs/benchmarks.md."""
 
 import dataclasses
 import os
@@ -11,7 +11,8 @@ import sys
 import time
 
 from command_line import Parser, positive
-from measure import machine_seconds, own_seconds
+import results
+from results import machine_seconds, own_seconds
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKLOADS = ROOT / "bench" / "workloads"
@@ -66,6 +67,7 @@ def arguments():
     parser.add_argument("--threads", help="instead of each workload's own, e.g. 1,2,16,64")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path")
     parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    results.add_option(parser)
     options = parser.parse_args()
     for name in options.workloads:
         if name not in names:
@@ -101,7 +103,7 @@ def command(options, one, length):
     line = [str(options.poundlock), "bench", "file", str(WORKLOADS / f"{one.workload}.toml")]
     line += ["--locks", ",".join(one.locks), "--threads", one.threads, "--repeats", str(options.repeats)]
     line += ["--seconds", f"{length:.3f}", "--warmup", f"{length * WARMUP:.3f}"]
-    return line + ["--json", f"{path}.json", "--svg", f"{path}.svg"]
+    return line + ["--json", str(results.raw(path)), "--svg", f"{path}.svg"]
 
 
 def shown(line):
@@ -118,7 +120,7 @@ def section(options, one, line, done, busy):
     if done.returncode:
         parts.append(f"Exit status {done.returncode}: {FAILURES.get(done.returncode, 'it could not be run')}.")
     parts.append(f"Meanwhile other processes kept {busy:.1f} of {os.cpu_count()} cores busy.")
-    parts.append(f"![{one.workload}]({path}.svg) [every run]({path}.json)")
+    parts.append(f"![{one.workload}]({path}.svg)")
     return "\n\n".join(parts) + "\n"
 
 
@@ -135,6 +137,10 @@ def run(line):
 
 def main():
     options = arguments()
+    try:
+        results.check(options.output, options.force)
+    except results.Unfit as reason:
+        sys.exit(f"papers: {reason}")
     length, began = seconds(options), time.monotonic()
     options.output.parent.mkdir(parents=True, exist_ok=True)
     report = options.output.with_name(options.output.name + ".md")

@@ -3,7 +3,6 @@
 """Measures the locks, prints the tables of each question and keeps the results. See docs/benchmarks.md."""
 
 import datetime
-import json
 import os
 import pathlib
 import platform
@@ -13,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 
+import results
 from command_line import Parser, positive
 from measure import BenchError, Driver
 from questions import QUESTIONS, ROOT
@@ -27,7 +27,8 @@ def arguments():
     parser.add_argument("--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)")
     parser.add_argument("--locks", type=lambda text: text.split(","), help="whose names contain one of these")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build's directory")
-    parser.add_argument("--output", type=pathlib.Path, help="the results' path without .json and .md")
+    parser.add_argument("--output", type=pathlib.Path, help="the report's path without .md")
+    results.add_option(parser)
     options = parser.parse_args()
     options.fail = parser.error
     for question in options.questions:
@@ -41,15 +42,13 @@ def output_path(options):
     if options.output:
         return options.output
     whole = options.questions == list(QUESTIONS)
-    return ROOT / "results" / ("bench" if whole else "-".join(["bench", *options.questions]))
+    return results.RESULTS / ("bench" if whole else "-".join(["bench", *options.questions]))
 
 
 def keep(path, document, text):
-    """Writes the @document and the @text that says the same to @path with .json and .md."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_name(path.name + ".json").write_text(json.dumps(document, indent=1) + "\n")
-    path.with_name(path.name + ".md").write_text(text)
-    print(f"kept in {os.path.relpath(path)}.json and .md")
+    """Writes the report @text and the raw @document, and prints where."""
+    report, data = results.keep(path, document, text)
+    print(f"kept in {os.path.relpath(report)}; raw data in {os.path.relpath(data)}")
 
 
 def one_line(command):
@@ -74,7 +73,7 @@ def parking_lot_version():
 
 def revision():
     commit = one_line(["git", "rev-parse", "--short=12", "HEAD"])
-    if commit and one_line(["git", "status", "--porcelain", "--untracked-files=no"]):
+    if commit and results.changes(ROOT):
         return commit + " with changes"
     return commit or "unknown"
 
@@ -129,6 +128,7 @@ def preamble(facts):
 
 def main():
     options = arguments()
+    results.check(output_path(options), options.force)
     slack = options.seconds * 10 + 60
     driver = Driver(options.build / "bench/lockbench", options.build / "preload/libpoundlock-preload.so", slack)
     facts = conditions(driver, options)
@@ -147,7 +147,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except BenchError as error:
+    except (BenchError, results.Unfit) as error:
         sys.exit(f"bench: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -15,9 +15,11 @@ import subprocess
 import sys
 import time
 
+import results
 from command_line import Parser, positive
-from measure import last_line, machine_seconds, own_seconds
+from measure import last_line
 from questions import MILLION, ROOT, Table
+from results import machine_seconds, own_seconds
 from run import cpu_model, keep, markdown, preamble, revision
 
 SCHEMA = 1
@@ -61,6 +63,7 @@ def arguments():
     parser.add_argument("--repeats", type=positive(int), default=5, help="of every simulation (%(default)s)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results" / "simulator", help="the results' path")
     parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    results.add_option(parser)
     options = parser.parse_args()
     for name in options.machines:
         if name not in names:
@@ -77,7 +80,7 @@ def children_seconds():
 
 
 def simulate(options, machine, threads, lock, milliseconds):
-    """One simulation, alone: what it did, and what its processes took."""
+    """Runs one simulation, alone. Returns its operations and the time of its processes."""
     line = [options.poundlock, "sim", "run", "-m", machine, "-w", WORKLOAD, "-l", lock, "-t", str(threads)]
     line += ["-d", f"{milliseconds * 1000:g}us", "--warmup", "0us", "-n", "1", "-j", "1", "--json", "-"]
     began, cpu = time.monotonic(), children_seconds()
@@ -92,12 +95,12 @@ def simulate(options, machine, threads, lock, milliseconds):
 def measure(options):
     """Of each case and lock, what each repeat took, and of each case (lock None) what it takes to begin: one thread that
     hardly does a thing. In turn, so that what drifts meets them alike."""
-    results = {(case, lock): [] for case in options.cases for lock in (None, *case.locks)}
+    measured = {(case, lock): [] for case in options.cases for lock in (None, *case.locks)}
     for _ in range(options.repeats):
-        for (case, lock), repeats in results.items():
+        for (case, lock), repeats in measured.items():
             what = (case.threads, lock, options.milliseconds) if lock else (1, "mcs", 0.001)
             repeats.append(simulate(options, case.machine, *what))
-    return results
+    return measured
 
 
 def median(repeats, figure):
@@ -133,11 +136,11 @@ HEADER = ["lock", "million operations", "in the core", "million/s", "min - max",
 HEADER += [f"{RATE / MILLION:g} million/s", f"{SECONDS:g} s"]
 
 
-def tables(options, results):
+def tables(options, measured):
     for case in options.cases:
-        start = median(results[case, None], "cpu_seconds")
+        start = median(measured[case, None], "cpu_seconds")
         title = f"{case.machine}, {case.threads} threads, {options.milliseconds:g} ms of {WORKLOAD}; the start: {start:.3f} s"
-        yield Table(title, HEADER, [row(options, case, lock, results[case, lock], start) for lock in case.locks])
+        yield Table(title, HEADER, [row(options, case, lock, measured[case, lock], start) for lock in case.locks])
 
 
 def conditions(options, busy):
@@ -156,15 +159,16 @@ def conditions(options, busy):
 
 def main():
     options = arguments()
+    results.check(options.output, options.force)
     before = time.monotonic(), machine_seconds() - own_seconds()
-    results = measure(options)
+    measured = measure(options)
     after = time.monotonic(), machine_seconds() - own_seconds()
     facts = conditions(options, max(0.0, (after[1] - before[1]) / (after[0] - before[0])))
-    text = "\n".join([preamble(facts), *map(markdown, tables(options, results))])
+    text = "\n".join([preamble(facts), *map(markdown, tables(options, measured))])
     print(text)
     measurements = [
         {"machine": case.machine, "threads": case.threads if lock else 1, "lock": lock, "repeats": repeats}
-        for (case, lock), repeats in results.items()
+        for (case, lock), repeats in measured.items()
     ]
     keep(options.output, {"schema": SCHEMA, "conditions": facts, "measurements": measurements}, text)
 
@@ -172,7 +176,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except Failed as error:
+    except (Failed, results.Unfit) as error:
         sys.exit(f"simulator: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

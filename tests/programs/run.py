@@ -14,7 +14,6 @@ native.
 
 import argparse
 import datetime
-import json
 import math
 import os
 import platform
@@ -40,6 +39,9 @@ import redis_load
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.append(str(ROOT / "bench"))
+import results as kept_results  # noqa: E402
+
 POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
 DEFAULT = "default"  # the default locks
@@ -522,8 +524,7 @@ def keep(output, text, where, kept):
     """Writes the results so far to the files of @output, if any: an interruption loses one row."""
     if not output:
         return
-    Path(output + ".json").write_text(json.dumps({"schema": 2, "conditions": where, "programs": kept}, indent=1) + "\n")
-    Path(output + ".md").write_text("\n".join(text) + "\n")
+    kept_results.keep(output, {"schema": 2, "conditions": where, "programs": kept}, "\n".join(text) + "\n")
 
 
 def ratio(programs, chosen, repeats, output):
@@ -645,7 +646,8 @@ def main():
     parser.add_argument("--default", action="store_true", help="measure the default locks' throughput instead of testing")
     parser.add_argument("--soak", type=int, metavar="SECONDS", help="repeat each program for SECONDS")
     parser.add_argument("--repeats", type=int, default=3, help="repeats of each measurement (default: 3)")
-    parser.add_argument("--output", metavar="PATH", help="write the measurement to PATH.json and PATH.md")
+    parser.add_argument("--output", metavar="PATH", help="write the measurement to PATH.md, see bench/results.py")
+    kept_results.add_option(parser)
     parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
     parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
     parser.add_argument("--percent", type=int, default=100, help="percentage of the programs' full work (default: 100)")
@@ -653,6 +655,11 @@ def main():
     # So that the running program is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))
 
+    if options.output:
+        try:
+            kept_results.check(options.output, options.force)
+        except kept_results.Unfit as reason:
+            sys.exit(f"programs: {reason}")
     if options.soak is not None and options.soak < 1:
         sys.exit(f"--soak {options.soak}: not a second or more")
     if not 10 <= options.percent <= 100:
