@@ -1,35 +1,44 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The adaptive mutex of the Linux kernel: who finds it held spins as long as its owner seems to run, in a queue of which
- * only the first looks at the lock; then sleeps in a list, whose first, woken in vain, has the lock handed to it.
+ * The adaptive mutex of the Linux kernel: a waiter spins while the owner appears to be running, in
+ * a queue of which only the head watches the lock, and then sleeps in a list. A sleeper that wakes
+ * and does not get the lock has it handed over next time.
  *
- * From: Bueso, "Scalability techniques for practical synchronization primitives", CACM'15 (fast path, optimistic spinning,
- * slow path), and the Linux mutex, whose flags of the owner word are the ones below.
- * Changed, and why:
- *  - Whether the owner runs only the kernel knows. Here it is taken to run as long as it has not held the lock for a whole
- *    bounded spin of the waiter's; and a spinner gives up its place in the queue after as long.
- *  - So all that is wanted of the owner is whether it is still the same hold: instead of the owner's address the word has
- *    a number, which each acquisition changes.
- *  - Linux unlocks first and looks for a sleeper then, when the next owner may have freed the lock. Here the release looks
- *    first, and from then on the first sleeper neither sleeps nor goes away before the word is free (RELEASING). After
- *    that the release uses an address only.
+ * From: Bueso, "Scalability techniques for practical synchronization primitives", CACM'15 (fast
+ * path, optimistic spinning, slow path), and Linux's mutex, whose owner-word flags are used below.
  *
- * Promises: mutual exclusion. Spinners and newcomers pass sleepers; the first sleeper is passed by nobody once it was
- * woken in vain; the sleepers are first come, first served. Blocking under wait=park; the others only spin. 28 bytes a lock
- * in a frame of 32, of which the embedder has 4; a waiter has a node of the pool while it spins, and another one while it
- * sleeps; a holder none. Atomic read-modify-writes: 2 uncontended.
+ * Promise: mutual exclusion. Spinners and newcomers overtake sleepers; nobody overtakes the first
+ * sleeper once it has woken without getting the lock; sleepers are served first come, first served.
+ * Waiters sleep under wait=park and only spin otherwise. 28 bytes per lock in a frame of 32, of
+ * which the embedder uses 4. A waiter uses one pool node while it spins and another while it
+ * sleeps; a holder uses none. Atomic read-modify-writes: 2 uncontended.
  *
  *   word = LOCKED | WAITERS | HANDOFF | RELEASING | number
- *     LOCKED   legal to set by anybody if neither it nor HANDOFF is, by the first sleeper if it is not set
- *     WAITERS  the list is not empty, and the release wakes the first: changed with the list locked
- *     HANDOFF  only the first sleeper may take the lock. Legal to set and clear by that one
- *     RELEASING  the holder marks the first sleeper and is about to clear LOCKED. Legal to set and clear by the holder
+ *     LOCKED     the lock is held. Set by any thread if neither LOCKED nor HANDOFF is set, by the
+ *                first sleeper if LOCKED is not set
+ *     WAITERS    the list is not empty; the release wakes its first. Changed with the list locked
+ *     HANDOFF    only the first sleeper may take the lock. Set and cleared by the first sleeper
+ *     RELEASING  the holder marks the first sleeper and is about to clear LOCKED. Set and cleared
+ *                by the holder
+ *     number     changes at each acquisition
  *
- *   spinners ──▶ [last] ◀─next─ ... ◀─next─ [first, looks at word]
+ *   spinners ──▶ [last] ◀─next─ ... ◀─next─ [first, watches the word]
  *   last ──▶ [last sleeper] ─next─▶ [first sleeper] ─next─▶ ... ─next─▶ [last sleeper]
  *
- *   0 ──▶ LOCKED ──sleeper──▶ LOCKED|WAITERS ──release, unpark──▶ WAITERS ──spinner──▶ LOCKED|WAITERS
- *   LOCKED|WAITERS ──first, woken in vain──▶ LOCKED|WAITERS|HANDOFF ──release, unpark──▶ WAITERS|HANDOFF ──first──▶ LOCKED
+ *   0 ──▶ LOCKED ──sleeper──▶ LOCKED|WAITERS ──release, unpark──▶ WAITERS
+ *   WAITERS ──spinner──▶ LOCKED|WAITERS
+ *   LOCKED|WAITERS ──first, woken but overtaken──▶ LOCKED|WAITERS|HANDOFF
+ *   LOCKED|WAITERS|HANDOFF ──release, unpark──▶ WAITERS|HANDOFF ──first──▶ LOCKED
+ *
+ * Departures from Linux:
+ *  - Only the kernel knows whether the owner is running. Here an owner counts as running until it
+ *    has held the lock for one whole bounded spin of the waiter. A spinner leaves the queue after
+ *    as long.
+ *  - Waiters only need to know whether the hold is still the same one. So the word contains a
+ *    number that each acquisition changes, instead of the owner's address.
+ *  - Linux unlocks first and then looks for a sleeper, when the next owner may have freed the lock.
+ *    Here the release looks first. From then until the word is free (RELEASING), the first sleeper
+ *    neither sleeps nor leaves. After that the release uses an address only.
  */
 #ifndef POUNDLOCK_ADAPTIVE_H
 #define POUNDLOCK_ADAPTIVE_H
@@ -43,7 +52,9 @@
 #define ADAPTIVE_RELEASING 8u
 #define ADAPTIVE_NUMBER 16u
 
-/* A sleeper's status; 0: the node is free. WOKEN: by the holder, with the list locked. */
+/*
+ * Status of a sleeper; 0: the node is free. WOKEN is written by the holder, with the list locked.
+ */
 #define ADAPTIVE_ASLEEP 1u
 #define ADAPTIVE_WOKEN 2u
 
@@ -53,11 +64,11 @@ struct adaptive_waiter {
 };
 
 struct adaptive {
-	struct mcs spinners;          /* its holder is the one who looks at the word */
-	struct adaptive_waiter *last; /* in the circular list of sleepers; NULL: it is empty */
-	uint32_t embedder;            /* in a pthread_mutex_t __kind is here */
+	struct mcs spinners;          /* its holder is the spinner that watches the word */
+	struct adaptive_waiter *last; /* of the circular list of sleepers; NULL: empty */
+	uint32_t embedder;            /* overlays __kind in a pthread_mutex_t */
 	W_ATOMIC(uint32_t) word;
-	W_ATOMIC(uint32_t) list; /* whether `last` and the links are locked */
+	W_ATOMIC(uint32_t) list; /* 1: `last` and the links are locked */
 	W_ATOMIC(uint32_t) generation;
 };
 
@@ -66,16 +77,16 @@ struct adaptive_policy {
 };
 
 #define adaptive_settings(S)
-/* Without the embedder's. */
+/* Excludes the embedder's fields. */
 #define adaptive_bytes sizeof(struct adaptive) - sizeof(uint32_t), sizeof(struct adaptive_waiter), 0
 
-/* In a forked child: drops the waiters that do not exist here. Whether it did. */
+/* In a forked child, discards the parent's waiters. Returns true if it did. */
 static inline bool adaptive_drop_waiters(struct adaptive *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
 	lock->last = NULL;
-	/* relaxed, all: [GENERATION-3] publishes them, and nobody waits until then */
+	/* relaxed, all: [GENERATION-3] publishes them; nobody waits before that */
 	w_store_relaxed(&lock->spinners.tail, NULL);
 	w_store_relaxed(&lock->list, 0);
 	(void)w_fetch_and_relaxed(&lock->word, ADAPTIVE_LOCKED);
@@ -83,47 +94,59 @@ static inline bool adaptive_drop_waiters(struct adaptive *lock)
 	return true;
 }
 
-/* Takes @lock unless a flag of @barred is set; else *@seen is what it was. */
+/*
+ * Sets LOCKED and the next number unless a flag in @barred is set. On failure, *@seen is the word.
+ */
 static inline bool adaptive_take(struct adaptive *lock, uint32_t *seen, uint32_t barred)
 {
 	/* relaxed: the compare-exchange decides */
 	*seen = w_load_relaxed(&lock->word);
 	while (!(*seen & barred))
-		/* [ADAPTIVE-1] acquire: pairs with [ADAPTIVE-9], [ADAPTIVE-8]; the last holder's
-		 * critical section */
+		/*
+		 * [ADAPTIVE-1] acquire: pairs with [ADAPTIVE-9], [ADAPTIVE-8]; the previous
+		 * critical section
+		 */
 		if (w_compare_exchange_acquire(&lock->word, seen,
 					       ((*seen + ADAPTIVE_NUMBER) | ADAPTIVE_LOCKED) & ~ADAPTIVE_HANDOFF))
 			return true;
 	return false;
 }
 
-/* Takes @lock if it is free. */
+/* !LOCKED && !HANDOFF -> LOCKED. */
 static inline bool adaptive_try_acquire(struct adaptive *lock)
 {
 	uint32_t seen;
 
 	if (w_likely(adaptive_take(lock, &seen, ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF)))
 		return true;
-	/* It may be kept for a sleeper that does not exist in this child. */
+	/* HANDOFF may be set for a sleeper that exists only in the parent. */
 	return !(seen & ADAPTIVE_LOCKED) && adaptive_drop_waiters(lock) &&
 	       adaptive_take(lock, &seen, ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF);
 }
 
 /* ---- Spinning ---- */
 
-/* Waits with @node to be the first of the spinners. False, and @node is left to its predecessor, if that takes too long. */
+/*
+ * Waits until @node is the first spinner. Returns false after a bounded time, and leaves @node to
+ * its predecessor.
+ */
 static inline bool adaptive_join(struct adaptive *lock, struct mcs_node *node, enum wait wait,
 				 const struct w_deadline *deadline)
 {
 	if (mcs_enter(&lock->spinners, node))
 		return true;
-	/* [ADAPTIVE-2] acquire: pairs with nothing; to be first orders nothing, [ADAPTIVE-1]
-	 * does */
+	/*
+	 * [ADAPTIVE-2] acquire: pairs with nothing; the place in the queue orders nothing,
+	 * [ADAPTIVE-1] does
+	 */
 	return w_wait_acquire(&node->status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED ||
 	       node_leave(&node->status);
 }
 
-/* Takes @lock while its owners seem to run. False if one does not, or the deadline has passed. */
+/*
+ * Takes @lock while its owners appear to be running. Returns false if one does not, or if @deadline
+ * passes.
+ */
 static inline bool adaptive_spin(struct adaptive *lock, enum wait wait, const struct w_deadline *deadline)
 {
 	static const struct mcs_policy spinners = {WAIT_YIELD};
@@ -134,7 +157,7 @@ static inline bool adaptive_spin(struct adaptive *lock, enum wait wait, const st
 	if (!adaptive_join(lock, node, wait, deadline))
 		return false;
 	while (!(taken = adaptive_take(lock, &seen, ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF)) && runs) {
-		/* [ADAPTIVE-3] acquire: pairs with nothing; adaptive_take reads again */
+		/* [ADAPTIVE-3] acquire: pairs with nothing; adaptive_take() reads the word again */
 		now = w_wait_acquire(&lock->word,
 				     !(VAL & (ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF)) ||
 					     VAL / ADAPTIVE_NUMBER != seen / ADAPTIVE_NUMBER,
@@ -152,7 +175,7 @@ static inline void adaptive_list_lock(struct adaptive *lock)
 {
 	/* [ADAPTIVE-4] acquire: pairs with [ADAPTIVE-6]; the list */
 	while (w_exchange_acquire(&lock->list, 1))
-		/* [ADAPTIVE-5] acquire: pairs with nothing; [ADAPTIVE-4] reads again */
+		/* [ADAPTIVE-5] acquire: pairs with nothing; [ADAPTIVE-4] reads the word again */
 		(void)w_wait_acquire(&lock->list, !VAL, W_YIELD, NULL);
 }
 
@@ -187,8 +210,9 @@ static inline void adaptive_remove(struct adaptive *lock, struct adaptive_waiter
 enum adaptive_turn { ADAPTIVE_TAKEN, ADAPTIVE_HELD, ADAPTIVE_SOON_FREE };
 
 /*
- * As @waiter, with the list locked: takes @lock, or changes the word of the held lock by @set and @clear; but not as the
- * first of the list while a release is not over, which may have looked for the first already.
+ * As @waiter, with the list locked: takes @lock, or sets @set and clears @clear in the word of the
+ * held lock. The first in the list does neither while a release is in progress, since that release
+ * may have looked for the first sleeper already: SOON_FREE.
  */
 static inline enum adaptive_turn adaptive_try_turn(struct adaptive *lock, struct adaptive_waiter *waiter, uint32_t set,
 						   uint32_t clear)
@@ -201,28 +225,30 @@ static inline enum adaptive_turn adaptive_try_turn(struct adaptive *lock, struct
 			return ADAPTIVE_TAKEN;
 		if (first && (seen & ADAPTIVE_RELEASING))
 			return ADAPTIVE_SOON_FREE;
-		/* relaxed: publishes nothing; a release that comes after it finds us in the list. Also where it changes
-		 * nothing: what it reads is the newest word */
+		/*
+		 * relaxed: publishes nothing; a later release finds us in the list. Done even if it
+		 * changes nothing, because it reads the newest word
+		 */
 	} while (!w_compare_exchange_relaxed(&lock->word, &seen, (seen | set) & ~clear));
 	return ADAPTIVE_HELD;
 }
 
-/* Takes @waiter, who has @lock if @taken, out of the list. */
+/* Removes @waiter from the list and unlocks the list. @taken: it holds @lock. */
 static inline void adaptive_end_sleep(struct adaptive *lock, struct adaptive_waiter *waiter, bool taken)
 {
 	adaptive_remove(lock, waiter);
 	if (taken && !lock->last)
-		/* relaxed: nobody is there to be woken */
+		/* relaxed: there is nobody to wake */
 		(void)w_fetch_and_relaxed(&lock->word, ~ADAPTIVE_WAITERS);
 	adaptive_list_unlock(lock);
 	node_free(&waiter->status);
 }
 
-/* Sleeps until a release has marked @waiter, or to the deadline. The list is locked before and after. */
+/* Sleeps until a release marks @waiter or @deadline passes. The list is locked before and after. */
 static inline void adaptive_park(struct adaptive *lock, struct adaptive_waiter *waiter,
 				 const struct w_deadline *deadline)
 {
-	/* relaxed: with the list locked */
+	/* relaxed: the list is locked */
 	w_store_relaxed(&waiter->status, ADAPTIVE_ASLEEP);
 	adaptive_list_unlock(lock);
 	w_event(park);
@@ -230,16 +256,16 @@ static inline void adaptive_park(struct adaptive *lock, struct adaptive_waiter *
 	adaptive_list_lock(lock);
 }
 
-/* Waits until a release that has begun is over. The list is locked before and after. */
+/* Waits until the release in progress is over. The list is locked before and after. */
 static inline void adaptive_await_release(struct adaptive *lock)
 {
 	adaptive_list_unlock(lock);
-	/* [ADAPTIVE-7] acquire: pairs with nothing; adaptive_try_turn reads again */
+	/* [ADAPTIVE-7] acquire: pairs with nothing; adaptive_try_turn() reads the word again */
 	(void)w_wait_acquire(&lock->word, !(VAL & ADAPTIVE_RELEASING), W_YIELD, NULL);
 	adaptive_list_lock(lock);
 }
 
-/* What the first sleeper undoes of the word when it goes without the lock; the others nothing. */
+/* Returns the flags that the first sleeper clears when it leaves without the lock; 0 for others. */
 static inline uint32_t adaptive_undo(struct adaptive *lock, struct adaptive_waiter *waiter)
 {
 	if (lock->last->next != waiter)
@@ -247,7 +273,7 @@ static inline uint32_t adaptive_undo(struct adaptive *lock, struct adaptive_wait
 	return waiter->next == waiter ? ADAPTIVE_HANDOFF | ADAPTIVE_WAITERS : ADAPTIVE_HANDOFF;
 }
 
-/* Sleeps for @lock. False if the deadline has passed. */
+/* Sleeps until @lock is taken. Returns false if @deadline passes first. */
 static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline *deadline)
 {
 	struct adaptive_waiter on_stack, *waiter = w_waiter_node(&on_stack, false);
@@ -255,7 +281,7 @@ static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline
 	enum adaptive_turn turn;
 	bool expired = false;
 
-	/* relaxed: the list's lock publishes it */
+	/* relaxed: published by the list's lock */
 	w_store_relaxed(&waiter->status, ADAPTIVE_ASLEEP);
 	adaptive_list_lock(lock);
 	adaptive_append(lock, waiter);
@@ -269,7 +295,7 @@ static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline
 		if (turn == ADAPTIVE_HELD) {
 			adaptive_park(lock, waiter, deadline);
 			expired = w_expired(deadline);
-			/* relaxed: with the list locked */
+			/* relaxed: the list is locked */
 			handoff = w_load_relaxed(&waiter->status) == ADAPTIVE_WOKEN ? ADAPTIVE_HANDOFF : handoff;
 		} else {
 			adaptive_await_release(lock);
@@ -279,7 +305,7 @@ static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline
 	return turn == ADAPTIVE_TAKEN;
 }
 
-/* Takes @lock, which was not free a moment ago. False if @deadline (NULL: never) passed first. */
+/* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
 static W_SLOW bool adaptive_acquire_slow(struct adaptive *lock, struct adaptive_policy policy,
 					 const struct w_deadline *deadline)
 {
@@ -291,7 +317,7 @@ static W_SLOW bool adaptive_acquire_slow(struct adaptive *lock, struct adaptive_
 	return false;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool adaptive_acquire(struct adaptive *lock, struct adaptive_policy policy,
 				    const struct w_deadline *deadline)
 {
@@ -303,7 +329,7 @@ static inline bool adaptive_acquire(struct adaptive *lock, struct adaptive_polic
 
 /* ---- Release ---- */
 
-/* Marks the first sleeper as woken. Whom to unpark; NULL: nobody. */
+/* Marks the first sleeper as woken. Returns the address to unpark, or NULL. */
 static inline W_ATOMIC(uint32_t) *adaptive_mark_first(struct adaptive *lock)
 {
 	struct adaptive_waiter *first;
@@ -311,20 +337,20 @@ static inline W_ATOMIC(uint32_t) *adaptive_mark_first(struct adaptive *lock)
 	adaptive_list_lock(lock);
 	first = lock->last ? lock->last->next : NULL;
 	if (first)
-		/* relaxed: it is looked at with the list locked, or asleep */
+		/* relaxed: the sleeper reads it with the list locked, or is woken */
 		w_store_relaxed(&first->status, ADAPTIVE_WOKEN);
 	adaptive_list_unlock(lock);
 	return first ? &first->status : NULL;
 }
 
-/* Releases @lock, which is held and may have sleepers. */
+/* LOCKED|WAITERS -> RELEASING -> !LOCKED, then wakes the first sleeper. */
 static W_SLOW void adaptive_release_slow(struct adaptive *lock)
 {
 	W_ATOMIC(uint32_t) *sleeper;
 	uint32_t seen;
 
 	(void)adaptive_drop_waiters(lock);
-	/* relaxed: what counts is that the list is looked at after it */
+	/* relaxed: it only has to precede the look at the list, which is locked after it */
 	(void)w_fetch_or_relaxed(&lock->word, ADAPTIVE_RELEASING);
 	sleeper = adaptive_mark_first(lock);
 	/* [ADAPTIVE-8] release: pairs with [ADAPTIVE-1]; our critical section */
@@ -337,10 +363,13 @@ static W_SLOW void adaptive_release_slow(struct adaptive *lock)
 	}
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* LOCKED -> 0 unless WAITERS is set. Returns false, and changes nothing, if @lock was not held. */
 static inline bool adaptive_release(struct adaptive *lock, struct adaptive_policy policy)
 {
-	/* relaxed: only the holder can clear LOCKED, so the holder reads its own doing; the compare-exchange decides */
+	/*
+	 * relaxed: only the holder clears LOCKED, so it reads its own write; the compare-exchange
+	 * decides
+	 */
 	uint32_t seen = w_load_relaxed(&lock->word);
 
 	(void)policy;

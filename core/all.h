@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Every lock of locks.def, for those who take all of them at once. The preprocessor cannot include by that list: this is
- * the second line that a new lock needs.
+ * Includes every lock of locks.def. The preprocessor cannot include from that list, so a new lock
+ * needs a line here as well.
  */
 #ifndef POUNDLOCK_ALL_H
 #define POUNDLOCK_ALL_H

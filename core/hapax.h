@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Hapax lock: a ticket lock whose numbers are never used again, anywhere. Who arrives leaves a number of its own, and waits
- * until the one found there has departed; far from the lock, at a slot that the number leads to.
+ * Hapax lock: a ticket lock whose numbers are never reused, by any lock. An arriving thread
+ * exchanges its number for its predecessor's, and waits until that number has departed, at a slot
+ * outside the lock that the number selects.
  *
- * From: Dice and Kogan, "Hapax locks: value-based mutual exclusion", PPoPP'26 (arXiv 2511.14608): arrive, depart, numbers
- * in blocks for each thread, and the waiting array that all locks share.
- * Changed, and why:
- *  - A slot counts changes instead of holding the number that departed last: it is 4 bytes, so that a waiter can sleep on
- *    it, and says only that it is time to look at the lock again.
- *  - As a number cannot be taken back, a timed waiter polls for a free lock.
- *  - The holder's number lies in the lock, so that any thread may unlock.
+ * From: Dice and Kogan, "Hapax locks: value-based mutual exclusion", PPoPP'26 (arXiv 2511.14608):
+ * arrive, depart, numbers in blocks for each thread, and the waiting array shared by all locks.
  *
- * Promises: mutual exclusion; first come, first served, but for timed waiters. Blocking under wait=park. 28 bytes a lock in
- * a frame of 32, of which the embedder has 4; nothing a waiter or holder. Atomic read-modify-writes: 2 uncontended and
- * contended (the exchange, the slot).
+ * Promise: mutual exclusion; first come, first served, except for timed waiters, which poll.
+ * Waiters sleep under wait=park. 28 bytes per lock in a frame of 32, of which the embedder uses 4;
+ * none per waiter or holder. Atomic read-modify-writes: 2, uncontended and contended (the exchange,
+ * the slot).
  *
- *   arrive   the number of the last to arrive
- *   depart   the number of the last to depart
+ *   arrive   number of the last thread to arrive
+ *   depart   number of the last thread to depart
  *
- *   arrive == depart    free
- *   arrive == a holder's, depart == its predecessor's    held, nobody waits
+ *   arrive == depart                                        free
+ *   arrive == the holder's, depart == its predecessor's     held, no waiters
  *
- *   slot = count | SLEEPERS: bumped after each departure whose number leads to it, of whichever lock; SLEEPERS: somebody
- *   sleeps on it
+ *   slot = count | SLEEPERS
+ *     count     incremented after each departure whose number selects the slot, of any lock
+ *     SLEEPERS  a thread sleeps on the slot
+ *
+ * Departures from the paper:
+ *  - A slot counts changes instead of holding the number that departed last. It is 4 bytes, so that
+ *    a waiter can sleep on it, and it only tells a waiter to look at the lock again.
+ *  - A number cannot be taken back, so a timed waiter polls for a free lock.
+ *  - The holder's number is stored in the lock, so that any thread may unlock.
  */
 #ifndef POUNDLOCK_HAPAX_H
 #define POUNDLOCK_HAPAX_H
@@ -33,9 +37,9 @@
 struct hapax {
 	W_ATOMIC(uint64_t) arrive;
 	W_ATOMIC(uint64_t) depart;
-	uint32_t embedder; /* in a pthread_mutex_t __kind is here */
+	uint32_t embedder; /* overlays __kind in a pthread_mutex_t */
 	W_ATOMIC(uint32_t) generation;
-	uint64_t holder; /* the holder's number */
+	uint64_t holder; /* number of the holder */
 };
 
 struct hapax_policy {
@@ -43,71 +47,80 @@ struct hapax_policy {
 };
 
 #define hapax_settings(S)
-/* Without the embedder's. */
+/* Excludes the embedder's fields. */
 #define hapax_bytes sizeof(struct hapax) - sizeof(uint32_t), 0, 0
 
 #define HAPAX_SLEEPERS 1u
 #define HAPAX_COUNT 2u
 
-/* In a forked child: takes back the numbers of those who do not exist here. */
+/* In a forked child, takes back the numbers of threads that exist only in the parent. */
 static inline void hapax_drop_waiters(struct hapax *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* relaxed: [GENERATION-3] publishes it; a holder from before the fork waits in
-	 * generation_claim() too. Of a holder that had not come to noting its number there was no
-	 * critical section yet */
+	/*
+	 * relaxed: [GENERATION-3] publishes it; a holder from before the fork also waits in
+	 * generation_claim(). A holder that had not stored its number yet had no critical section
+	 */
 	w_store_relaxed(&lock->arrive, lock->holder);
 	generation_settle(&lock->generation);
 }
 
-/* Takes @lock if it is free. */
+/* arrive == depart: arrive -> a new number. */
 static inline bool hapax_try_acquire(struct hapax *lock)
 {
 	uint64_t departed, number;
 
 	hapax_drop_waiters(lock);
-	/* [HAPAX-1] acquire: pairs with [HAPAX-8]; the last holder's critical section */
+	/* [HAPAX-1] acquire: pairs with [HAPAX-8]; the previous critical section */
 	departed = w_load_acquire(&lock->depart);
-	/* relaxed: only a hint that spares a number */
+	/* relaxed: a hint that avoids using up a number */
 	if (w_load_relaxed(&lock->arrive) != departed)
 		return false;
 	number = w_unique();
-	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */
+	/*
+	 * relaxed: the acquire above orders the previous holder's writes; a number publishes
+	 * nothing
+	 */
 	if (!w_compare_exchange_relaxed(&lock->arrive, &departed, number))
 		return false;
 	lock->holder = number;
 	return true;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool hapax_poll(struct hapax *lock, const struct w_deadline *deadline)
 {
 	uint64_t seen;
 
 	do {
-		/* relaxed: read before the try, so that a departure that the try missed ends the wait below at once */
+		/*
+		 * relaxed: read before the attempt, so that a departure during it ends the wait
+		 * below at once
+		 */
 		seen = w_load_relaxed(&lock->depart);
 		if (hapax_try_acquire(lock))
 			return true;
-		/* [HAPAX-2] acquire: pairs with nothing; hapax_try_acquire reads again */
+		/*
+		 * [HAPAX-2] acquire: pairs with nothing; hapax_try_acquire() reads the word again
+		 */
 		(void)w_wait_acquire(&lock->depart, VAL != seen, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
 	return false;
 }
 
-/* Sleeps until @slot, last seen as @seen, has changed. */
+/* slot -> slot|SLEEPERS, then sleeps until @slot, last seen as @seen, changes. */
 static inline void hapax_park(W_ATOMIC(uint32_t) *slot, uint32_t seen)
 {
-	/* relaxed: says only that there is somebody to wake */
+	/* relaxed: only requests a wake-up */
 	if (!(seen & HAPAX_SLEEPERS) && !w_compare_exchange_relaxed(slot, &seen, seen | HAPAX_SLEEPERS))
 		return;
 	w_event(park);
 	w_park(slot, seen | HAPAX_SLEEPERS, NULL);
 }
 
-/* Waits until the one of number @before has departed. */
+/* Waits until the number @before has departed. */
 static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wait)
 {
 	W_ATOMIC(uint32_t) *slot = w_slot(before);
@@ -115,19 +128,19 @@ static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wai
 
 	w_event(contended);
 	for (;;) {
-		/* [HAPAX-3] acquire: pairs with [HAPAX-7]; the departure that bumped it */
+		/* [HAPAX-3] acquire: pairs with [HAPAX-7]; the departure that changed it */
 		seen = w_load_acquire(slot);
 		/* [HAPAX-4] acquire: pairs with [HAPAX-8], as [HAPAX-1] */
 		if (w_load_acquire(&lock->depart) == before)
 			return;
-		/* [HAPAX-5] acquire: pairs with nothing; [HAPAX-3] reads again */
+		/* [HAPAX-5] acquire: pairs with nothing; [HAPAX-3] reads the slot again */
 		now = w_wait_acquire(slot, (VAL | HAPAX_SLEEPERS) != (seen | HAPAX_SLEEPERS), wait_turn(wait), NULL);
 		if (wait == WAIT_PARK && (now | HAPAX_SLEEPERS) == (seen | HAPAX_SLEEPERS))
 			hapax_park(slot, now);
 	}
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy, const struct w_deadline *deadline)
 {
 	uint64_t number, before;
@@ -136,7 +149,7 @@ static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy,
 		return hapax_poll(lock, deadline);
 	hapax_drop_waiters(lock);
 	number = w_unique();
-	/* relaxed: order comes from depart */
+	/* relaxed: depart orders the critical sections */
 	before = w_exchange_relaxed(&lock->arrive, number);
 	/* [HAPAX-6] acquire: pairs with [HAPAX-8], as [HAPAX-1] */
 	if (w_unlikely(w_load_acquire(&lock->depart) != before))
@@ -145,7 +158,7 @@ static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy,
 	return true;
 }
 
-/* Says at @slot that somebody has departed. */
+/* Announces a departure at @slot and wakes its sleepers. */
 static inline void hapax_bump(W_ATOMIC(uint32_t) *slot)
 {
 	/* relaxed: the compare-exchange decides */
@@ -160,14 +173,17 @@ static inline void hapax_bump(W_ATOMIC(uint32_t) *slot)
 	}
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. The slot is not the lock's memory. */
+/*
+ * depart -> the holder's number. Returns false, and changes nothing, if @lock was not held. The
+ * slot is not in the lock's memory.
+ */
 static inline bool hapax_release(struct hapax *lock, struct hapax_policy policy)
 {
 	W_ATOMIC(uint32_t) *slot;
 
 	(void)policy;
 	hapax_drop_waiters(lock);
-	/* relaxed, both: only the holder moves depart on, and its own arrival is before it */
+	/* relaxed, both: only the holder changes depart, and its own arrival is visible to it */
 	if (w_unlikely(w_load_relaxed(&lock->arrive) == w_load_relaxed(&lock->depart)))
 		return false;
 	slot = w_slot(lock->holder);

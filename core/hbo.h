@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * HBO: hierarchical back-off. The lock word says which domain holds it; waiters of that domain come back soon, those of
- * others late, so that the lock more often stays where its data is.
+ * HBO: hierarchical back-off. The lock word contains the holder's domain. Waiters of that domain
+ * retry soon and others late, so that the lock tends to stay near its data.
  *
- * From: Radovic and Hagersten, "Hierarchical backoff locks for nonuniform communication architectures", HPCA'03: HBO,
- * and of HBO_GT_SD the measure against starvation that the starving waiter takes itself: after `angry` tries in vain it
- * comes back as soon as the local ones.
- * Changed: the paper's other measures lie in an array by domain that all locks of a process share (one remote spinner
- * a domain; an angry waiter stops the holder's domain by it). They are left out: the lock stays one word, and knows
- * nothing of others. A waiter may yield or sleep.
+ * From: Radovic and Hagersten, "Hierarchical backoff locks for nonuniform communication
+ * architectures", HPCA'03: HBO, and from HBO_GT_SD the measure against starvation that a starving
+ * waiter takes on its own: after `angry` failed attempts it retries as often as a local one.
  *
- * Promises: mutual exclusion, and nothing about order: a waiter may be passed without bound, one of another domain than
- * the holder's more often. Blocking under wait=park, after `tries` vain tries. 4 bytes a lock, none a waiter or holder.
- * Atomic read-modify-writes: 1 uncontended (2 under wait=park), unbounded contended.
+ * Promise: mutual exclusion; no order, and no bound on bypass. Waiters of other domains than the
+ * holder's are bypassed more often. Under wait=park, waiters sleep after `tries` failed attempts. 4
+ * bytes per lock, none per waiter or holder. Atomic read-modify-writes: 1 uncontended (2 under
+ * wait=park), unbounded contended.
  *
- *   31         30                    0
- *   sleepers   domain of the holder + 1
+ *   bits  31         30 .. 0
+ *         sleepers   domain of the holder + 1
  *
  *   0             free
- *   d + 1         held by a thread that was in domain d when it came
- *   d + 1 | bit   the same, and somebody sleeps until it is free   (wait=park only)
+ *   d + 1         held by a thread that was in domain d when it took the lock
+ *   d + 1 | bit   held, and a waiter sleeps until the lock is free   (wait=park only)
  *
  *   0 ──acquire──▶ d + 1 ──release──▶ 0
  *                    │ a waiter is about to sleep
  *                    └──▶ d + 1 | sleepers ──release, unpark──▶ 0
+ *
+ * Departure from the paper: its other measures use an array, indexed by domain, that all locks of a
+ * process share (one remote spinner per domain; an angry waiter stops the holder's domain through
+ * it). They are left out: the lock remains a single word. A waiter may yield or sleep.
  */
 #ifndef POUNDLOCK_HBO_H
 #define POUNDLOCK_HBO_H
@@ -40,10 +42,11 @@ struct hbo {
 
 struct hbo_policy {
 	enum wait wait;
-	uint32_t local;  /* the longest pause while the lock is held in the waiter's domain, in pause instructions */
-	uint32_t remote; /* the same while it is held elsewhere */
-	uint32_t angry;  /* vain tries after which a waiter pauses as a local one wherever it is */
-	uint32_t tries;  /* under wait=park, the vain tries before it sleeps; at least 1 */
+	/* longest pause while the holder is in the waiter's domain, in pause instructions */
+	uint32_t local;
+	uint32_t remote; /* longest pause while the holder is in another domain */
+	uint32_t angry;  /* failed attempts after which a waiter pauses like a local one */
+	uint32_t tries;  /* under wait=park, failed attempts before a waiter sleeps; at least 1 */
 };
 
 #define hbo_settings(S)                     \
@@ -59,15 +62,15 @@ static inline uint32_t hbo_mine(void)
 	return 1 + (uint32_t)w_domain();
 }
 
-/* Takes @lock with the word @held if it is free; else *@seen is what it was. */
+/* FREE -> @held. On failure, *@seen is the word that was read. */
 static inline bool hbo_take(struct hbo *lock, uint32_t held, uint32_t *seen)
 {
 	*seen = HBO_FREE;
-	/* [HBO-1] acquire: pairs with [HBO-2], [HBO-3]; the last holder's critical section */
+	/* [HBO-1] acquire: pairs with [HBO-2], [HBO-3]; the previous critical section */
 	return w_compare_exchange_acquire(&lock->word, seen, held);
 }
 
-/* Takes @lock if it is free. */
+/* FREE -> the caller's domain + 1. */
 static inline bool hbo_try_acquire(struct hbo *lock)
 {
 	uint32_t seen;
@@ -75,18 +78,21 @@ static inline bool hbo_try_acquire(struct hbo *lock)
 	return hbo_take(lock, hbo_mine(), &seen);
 }
 
-/* Takes @lock, asleep while it is held, last seen as @seen. False if the deadline passed first. */
+/* Sleeps until @lock, last seen as @seen, is taken. Returns false if @deadline passes first. */
 static inline bool hbo_park(struct hbo *lock, uint32_t mine, uint32_t seen, const struct w_deadline *deadline)
 {
-	/* There may be other sleepers: the holder that has slept owes them a wake-up. */
+	/* There may be other sleepers: a holder that has slept owes them a wake-up. */
 	while (!hbo_take(lock, mine | HBO_SLEEPERS, &seen)) {
 		/*
-		 * relaxed: the bit says only that there is somebody to wake. Also where it was seen to be set: what failed
-		 * above may have read a value of long ago
+		 * relaxed: only requests a wake-up. Also done if the bit was seen set: the failed
+		 * compare-exchange above may have read an old value
 		 */
 		if (!w_compare_exchange_relaxed(&lock->word, &seen, seen | HBO_SLEEPERS))
 			continue;
-		/* Only here may a waiter go: a wake-up that it took is now owed to the sleepers by the holder. */
+		/*
+		 * A waiter may leave only here: if it consumed a wake-up, the holder now owes one
+		 * to the sleepers.
+		 */
 		if (w_expired(deadline)) {
 			w_event(abandon);
 			return false;
@@ -97,7 +103,10 @@ static inline bool hbo_park(struct hbo *lock, uint32_t mine, uint32_t seen, cons
 	return true;
 }
 
-/* Whether the waiter should come back late, having seen the lock held as @seen; *@patience: until it is angry. */
+/*
+ * Returns whether a waiter that saw the lock held as @seen should retry late. *@patience: attempts
+ * left until it is angry.
+ */
 static inline bool hbo_stays_away(uint32_t mine, uint32_t seen, uint32_t *patience)
 {
 	if (!*patience || (seen & ~HBO_SLEEPERS) == mine)
@@ -127,7 +136,7 @@ static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32
 	return false;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool hbo_acquire(struct hbo *lock, struct hbo_policy policy, const struct w_deadline *deadline)
 {
 	uint32_t mine = hbo_mine(), seen;
@@ -135,10 +144,10 @@ static inline bool hbo_acquire(struct hbo *lock, struct hbo_policy policy, const
 	return w_likely(hbo_take(lock, mine, &seen)) || hbo_acquire_contended(lock, mine, seen, policy, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool hbo_release(struct hbo *lock, struct hbo_policy policy)
 {
-	/* relaxed: only the holder can make it FREE, so the holder reads its own doing */
+	/* relaxed: only the holder writes FREE, so it reads its own write */
 	if (w_unlikely(w_load_relaxed(&lock->word) == HBO_FREE))
 		return false;
 	if (policy.wait != WAIT_PARK) {

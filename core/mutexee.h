@@ -1,32 +1,39 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * MUTEXEE: a futex mutex that spares the energy and the time of wake-ups: waiters spin for long before they sleep, and a
- * release wakes nobody as long as somebody spins.
+ * MUTEXEE: a futex mutex that saves the energy and the time of wake-ups. Waiters spin for a long
+ * time before they sleep, and a release wakes nobody while a waiter spins.
  *
  * From: Falsafi, Guerraoui, Picorel, Trigonakis, "Unlocking energy", USENIX ATC'16, section 5.
- * Changed: the paper's release frees the lock, watches it for some hundred cycles, and wakes a sleeper only if nobody took
- * it. That reads the lock after its release, when the next owner may have freed its memory. Here spinners are counted in
- * the word, and a release leaves the hand-over to them if there is one: the same wake-ups are spared, but for those of
- * threads that come right after the release. The paper's spinning of 8,000 cycles is the world's bounded spin, its
- * 256 cycles of the sleepy mode are a few pauses. The paper's optional time-out of sleepers is left out.
  *
- * Promises: mutual exclusion, and nothing about order: a sleeper may be passed without bound. Blocking under wait=park. 20
- * bytes a lock and 4 for the fork generation, none a waiter or holder. Atomic read-modify-writes: 2 uncontended,
- * unbounded contended.
+ * Promise: mutual exclusion; no order, and no bound on how often a sleeper is bypassed. Waiters
+ * sleep under wait=park. 20 bytes per lock and 4 for the fork generation, none per waiter or
+ * holder. Atomic read-modify-writes: 2 uncontended, unbounded contended.
  *
  *   word = LOCKED | SLEEPERS | spinners
- *     LOCKED    held
- *     SLEEPERS  somebody may sleep on the word: the release that sees no spinner clears it and wakes one
- *     spinners  how many waiters spin. One leaves it only by taking the lock, or while the lock is held: so that
- *               either it or a later release takes care of the sleepers
+ *     LOCKED    the lock is held
+ *     SLEEPERS  a waiter may sleep on the word. A release that sees no spinner clears the flag and
+ *               wakes one sleeper
+ *     spinners  number of spinning waiters. A waiter stops spinning only by taking the lock, or
+ *               while the lock is held, so that either it or a later release serves the sleepers
  *
  *   0 ──▶ LOCKED ──▶ 0
  *   LOCKED ──waiter──▶ LOCKED|1 ──release──▶ 1 ──waiter──▶ LOCKED
- *   LOCKED|1 ──waiter, its spinning over──▶ LOCKED|SLEEPERS ──release, unpark──▶ 0 ──sleeper──▶ LOCKED|SLEEPERS
+ *   LOCKED|1 ──waiter, its spinning over──▶ LOCKED|SLEEPERS ──release, unpark──▶ 0
+ *   0 ──woken sleeper──▶ LOCKED|SLEEPERS
  *   LOCKED|SLEEPERS|1 ──release──▶ SLEEPERS|1 ──spinner──▶ LOCKED|SLEEPERS
  *
- * The mode: a lock whose waiters mostly end up asleep lets them spin only shortly, for MUTEXEE_SLEEPY windows of `window`
- * contended acquisitions each; then it tries again.
+ * The modes: if most waiters end up asleep, they spin only briefly for the next MUTEXEE_SLEEPY
+ * windows of `window` contended acquisitions each. Then the lock tries long spinning again.
+ *
+ * Departures from the paper:
+ *  - The paper's release frees the lock, watches it for some hundred cycles, and wakes a sleeper
+ *    only if nobody took it. That reads the lock after its release, when the next owner may have
+ *    freed its memory. Here the word counts the spinners, and a release leaves the hand-over to
+ *    them if there are any. This avoids the same wake-ups, except those that a thread arriving just
+ *    after the release would have avoided.
+ *  - The paper's 8,000 cycles of spinning are the world's bounded spin, and its 256 cycles in the
+ *    sleepy mode are a few pauses.
+ *  - The optional time-out of sleepers is left out.
  */
 #ifndef POUNDLOCK_MUTEXEE_H
 #define POUNDLOCK_MUTEXEE_H
@@ -38,57 +45,58 @@
 #define MUTEXEE_SLEEPERS 2u
 #define MUTEXEE_SPINNER 4u
 
-#define MUTEXEE_SLEPT_MOST \
-	30               /* per cent of contended acquisitions after a sleep with which spinning is worth its while */
-#define MUTEXEE_SLEEPY 8 /* windows of short spinning */
-#define MUTEXEE_SHORT 4  /* pauses of short spinning */
+/* Per cent of contended acquisitions that may end in a sleep while long spinning still pays off. */
+#define MUTEXEE_SLEPT_MOST 30
+/* Windows of brief spinning, and its length in pauses. */
+#define MUTEXEE_SLEEPY 8
+#define MUTEXEE_SHORT 4
 
 struct mutexee {
 	W_ATOMIC(uint32_t) word;
 	W_ATOMIC(uint32_t) generation;
-	uint32_t embedder[3];      /* in a pthread_mutex_t __owner, __nusers and __kind are here */
-	W_ATOMIC(uint32_t) sleepy; /* for how many windows more spinning is short */
-	uint32_t contended;        /* the holder's: contended acquisitions in this window */
-	uint32_t slept;            /* the holder's: those of them after a sleep */
+	uint32_t embedder[3];      /* overlays __owner, __nusers and __kind in a pthread_mutex_t */
+	W_ATOMIC(uint32_t) sleepy; /* remaining windows of brief spinning */
+	/* written only by the holder: contended acquisitions in this window */
+	uint32_t contended;
+	uint32_t slept; /* written only by the holder: how many of them slept */
 };
 
 struct mutexee_policy {
 	enum wait wait;
-	uint32_t window; /* contended acquisitions from one choice of the mode to the next */
+	uint32_t window; /* contended acquisitions per choice of the mode */
 };
 
 #define mutexee_settings(S) S(mutexee, window, 2048, 1, 1000000000, 1)
-/* Without the embedder's. */
+/* Excludes the embedder's fields. */
 #define mutexee_bytes sizeof(struct mutexee) - 3 * sizeof(uint32_t), 0, 0
 
-/* In a forked child: drops the waiters that do not exist here. */
+/* In a forked child, discards the parent's waiters. */
 static inline void mutexee_drop_waiters(struct mutexee *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* relaxed: [GENERATION-3] publishes it, and nobody waits until then */
+	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
 	(void)w_fetch_and_relaxed(&lock->word, MUTEXEE_LOCKED);
 	generation_settle(&lock->generation);
 }
 
-/* Takes @lock if it is free. */
+/* Sets LOCKED if the lock is free. */
 static inline bool mutexee_try_acquire(struct mutexee *lock)
 {
 	/* relaxed: the compare-exchange decides */
 	uint32_t seen = w_load_relaxed(&lock->word);
 
 	while (!(seen & MUTEXEE_LOCKED))
-		/* [MUTEXEE-1] acquire: pairs with [MUTEXEE-5]; the last holder's critical
-		 * section */
+		/* [MUTEXEE-1] acquire: pairs with [MUTEXEE-5]; the previous critical section */
 		if (w_compare_exchange_acquire(&lock->word, &seen, seen | MUTEXEE_LOCKED))
 			return true;
 	return false;
 }
 
-/* Spins for @lock. False if the spinning is over, or the deadline has passed. */
+/* Spins for @lock. Returns false if the spin budget is exhausted or @deadline passes. */
 static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const struct w_deadline *deadline)
 {
-	/* relaxed: says only that a wake-up can be spared */
+	/* relaxed: only tells the release that it can skip a wake-up */
 	uint32_t seen = w_fetch_add_relaxed(&lock->word, MUTEXEE_SPINNER) + MUTEXEE_SPINNER;
 	bool over = false;
 
@@ -98,25 +106,29 @@ static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const stru
 			if (w_compare_exchange_acquire(&lock->word, &seen, (seen - MUTEXEE_SPINNER) | MUTEXEE_LOCKED))
 				return true;
 		} else if (over) {
-			/* relaxed: the holder's release sees that we do not spin any more */
+			/* relaxed: the holder's release reads that we no longer spin */
 			if (w_compare_exchange_relaxed(&lock->word, &seen, seen - MUTEXEE_SPINNER))
 				return false;
 		} else {
-			/* [MUTEXEE-3] acquire: pairs with nothing; [MUTEXEE-2] reads again */
+			/*
+			 * [MUTEXEE-3] acquire: pairs with nothing; [MUTEXEE-2] reads the word again
+			 */
 			seen = w_wait_acquire(&lock->word, !(VAL & MUTEXEE_LOCKED), wait_race(wait), deadline);
 			over = seen & MUTEXEE_LOCKED;
 		}
 	}
 }
 
-/* Sleeps for @lock, which was held. False if the deadline has passed. */
+/* Sleeps until @lock, which was held, is taken. Returns false if @deadline passes first. */
 static inline bool mutexee_sleep(struct mutexee *lock, const struct w_deadline *deadline)
 {
 	uint32_t seen;
 
 	for (;;) {
-		/* relaxed: says only that there is somebody to wake; where it is wrong to,
-		 * [MUTEXEE-4] or the futex notices */
+		/*
+		 * relaxed: only requests a wake-up; if the lock is free by now, [MUTEXEE-4] or the
+		 * futex notices
+		 */
 		seen = w_fetch_or_relaxed(&lock->word, MUTEXEE_SLEEPERS) | MUTEXEE_SLEEPERS;
 		while (!(seen & MUTEXEE_LOCKED))
 			/* [MUTEXEE-4] acquire: pairs with [MUTEXEE-5], as [MUTEXEE-1] */
@@ -124,7 +136,10 @@ static inline bool mutexee_sleep(struct mutexee *lock, const struct w_deadline *
 				return true;
 		if (!(seen & MUTEXEE_SLEEPERS))
 			continue;
-		/* Only here may a waiter go: a wake-up that it took is now owed to the sleepers by the holder. */
+		/*
+		 * A waiter may leave only here: if it consumed a wake-up, the holder now owes one
+		 * to the sleepers.
+		 */
 		if (w_expired(deadline))
 			return false;
 		w_event(park);
@@ -132,7 +147,7 @@ static inline bool mutexee_sleep(struct mutexee *lock, const struct w_deadline *
 	}
 }
 
-/* As the holder: counts a contended acquisition, and chooses how long the next waiters spin. */
+/* As the holder, counts a contended acquisition and chooses how long the next waiters spin. */
 static inline void mutexee_note(struct mutexee *lock, bool slept, uint32_t window)
 {
 	uint32_t sleepy;
@@ -140,7 +155,7 @@ static inline void mutexee_note(struct mutexee *lock, bool slept, uint32_t windo
 	lock->slept += slept;
 	if (++lock->contended < window)
 		return;
-	/* relaxed, both: the holder's, and to others a hint */
+	/* relaxed, both: written only by the holder; a hint to others */
 	sleepy = w_load_relaxed(&lock->sleepy);
 	if (sleepy) {
 		sleepy--;
@@ -153,7 +168,7 @@ static inline void mutexee_note(struct mutexee *lock, bool slept, uint32_t windo
 	lock->slept = 0;
 }
 
-/* Takes @lock, which was not free a moment ago. False if @deadline (NULL: never) passed first. */
+/* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
 static W_SLOW bool mutexee_acquire_slow(struct mutexee *lock, struct mutexee_policy policy,
 					const struct w_deadline *deadline)
 {
@@ -176,17 +191,20 @@ static W_SLOW bool mutexee_acquire_slow(struct mutexee *lock, struct mutexee_pol
 	return true;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool mutexee_acquire(struct mutexee *lock, struct mutexee_policy policy,
 				   const struct w_deadline *deadline)
 {
 	return w_likely(mutexee_try_acquire(lock)) || mutexee_acquire_slow(lock, policy, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool mutexee_release(struct mutexee *lock, struct mutexee_policy policy)
 {
-	/* relaxed: only the holder can clear LOCKED, so the holder reads its own doing; the compare-exchange decides */
+	/*
+	 * relaxed: only the holder clears LOCKED, so it reads its own write; the compare-exchange
+	 * decides
+	 */
 	uint32_t seen = w_load_relaxed(&lock->word), left;
 
 	(void)policy;

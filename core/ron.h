@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * RON: the lock goes round along a tour of the CPUs, from each to the next one on which somebody waits.
+ * RON: the lock travels along a route over the CPUs, from each to the next one with a waiter.
  *
- * From: RON (OSDI'23) section 4, algorithm 1. tour.h has the tour, and what is changed there.
- * Changed here: algorithm 1 has one flag a CPU and room for one thread there; two threads share the flag, and a hand-over
- * lets both in. Here the threads that come to a place queue: each waits on a word of its own, for its turn at the place.
- * A waiter may yield or sleep, and leave at a deadline (wait.h).
+ * From: Lo et al., "RON", OSDI'23, section 4, algorithm 1. part/tour.h contains the tour.
  *
- * Promises: mutual exclusion; between places the order of the tour, at a place that of arrival: a waiter with k others before it at
- * its place is passed by at most k + 1 waiters of each other place. Timed waiters under wait=spin poll, and have no
- * place. Blocking under wait=park. A box of tour.h's and 16 bytes a CPU; a node of 16 bytes a waiter, none a holder.
- * Atomic read-modify-writes: 2 uncontended; contended 1 to wait (the list) or 2 (the word), and 2 to hand over (the list,
- * the grant; 1 under wait=spin), and 1 more if the place's group is left empty.
+ * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
+ * order of arrival. A waiter with k others before it at its place is overtaken by at most k + 1
+ * waiters of each other place. Timed waiters under wait=spin poll, and have no place. Waiters sleep
+ * under wait=park. A box of part/tour.h's size and 16 bytes per CPU; a node of 16 bytes per waiter,
+ * none per holder. Atomic read-modify-writes: 2 uncontended; contended 1 (the list) or 2 (and the
+ * word) to wait, and 2 to hand over (the list, the grant; 1 under wait=spin), and 1 more if the
+ * place's group becomes empty.
  *
- *   place   arrived ─▶ [last] ─next─▶ ... ─next─▶ [first]      pushed by those who come
- *           queue   ─▶ [first] ─next─▶ ... ─next─▶ [last]      the holder's: taken from arrived, turned round
+ *   place   arrived ─▶ [last] ─next─▶ ... ─next─▶ [first]      pushed by arriving threads
+ *           queue   ─▶ [first] ─next─▶ ... ─next─▶ [last]      the holder's: the reverse of arrived
  *
- * A push is one compare-exchange, and the holder takes all by one exchange: it never waits for a thread that has only
- * half come. A node leaves both before its status is granted, and its waiter may then return from the frame it is in.
+ * A push is one compare-exchange, and the holder takes all by one exchange. So it never waits for a
+ * thread that has not finished arriving. A node leaves both lists before its status is granted; its
+ * waiter may then return from its stack frame.
+ *
+ * Departures from the paper: algorithm 1 has one flag per CPU, for one thread. Two threads there
+ * would share the flag, and one hand-over would admit both. Here the threads of a place queue, and
+ * each waits on a word of its own. A waiter may yield, sleep, or leave at a deadline (part/wait.h).
+ * part/tour.h lists the rest.
  */
 #ifndef POUNDLOCK_RON_H
 #define POUNDLOCK_RON_H
 
 #include "part/tour.h"
 
-/* On a stack it is given a line of its own, as shuffle.h's. */
+/* On a stack, it has a cache line of its own, as in part/shuffle.h. */
 struct ron_node {
 	W_ATOMIC(uint32_t) status;
 	struct ron_node *next;
@@ -46,7 +51,7 @@ struct ron_policy {
 #define ron_settings(S)
 #define ron_bytes sizeof(void *), sizeof(struct ron_node), 0
 
-/* Of a word of those who have arrived. */
+/* Tag in `arrived`: the node was not the only one. */
 #define RON_MORE 1u
 
 static inline struct ron_node *ron_node(uintptr_t arrived)
@@ -54,7 +59,7 @@ static inline struct ron_node *ron_node(uintptr_t arrived)
 	return (struct ron_node *)(arrived & ~(uintptr_t)RON_MORE);
 }
 
-/* Comes to @place with @node. */
+/* Enters @place with @node. */
 static inline void ron_come(struct ron_place *place, struct ron_node *node)
 {
 	uintptr_t seen;
@@ -69,8 +74,8 @@ static inline void ron_come(struct ron_place *place, struct ron_node *node)
 }
 
 /*
- * The first of those at @place, who is there no longer, or NULL. One that came alone is not looked at: its line comes to its
- * granter once, to be written.
+ * Removes and returns the first waiter of @place, or NULL. A waiter that arrived alone is not read:
+ * its cache line moves to its granter once, to be written.
  */
 static inline struct ron_node *ron_take(struct ron_place *place)
 {
@@ -78,7 +83,7 @@ static inline struct ron_node *ron_take(struct ron_place *place)
 	uintptr_t arrived;
 
 	if (!node) {
-		/* relaxed: only spares the line */
+		/* relaxed: only avoids taking the line */
 		if (!w_load_relaxed(&place->arrived))
 			return NULL;
 		/* [RON-2] acquire: pairs with [RON-1]; the nodes */
@@ -99,7 +104,7 @@ static inline bool ron_waits(void *memory)
 {
 	struct ron_place *place = memory;
 
-	/* relaxed: says only where to look */
+	/* relaxed: only a hint for the search */
 	return w_load_relaxed(&place->arrived) || place->queue;
 }
 
@@ -173,13 +178,13 @@ static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const stru
 	return ron_acquire_at_place(lock, w_waiter_node(&node, deadline), wait, deadline);
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool ron_acquire(struct ron *lock, struct ron_policy policy, const struct w_deadline *deadline)
 {
 	return w_likely(ron_try_acquire(lock)) || ron_acquire_slow(lock, policy.wait, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool ron_release(struct ron *lock, struct ron_policy policy)
 {
 	bool held = true;

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * RON-plock: RON's tour, with a test-and-set lock at each place: which of the threads there is the next is left to the
- * scheduler, so that the lock need not wait for one that does not run.
+ * RON-plock: RON's tour with a test-and-set lock at each place. The scheduler decides which thread
+ * of a place is next, so the lock does not wait for a thread that is not running.
  *
- * From: RON (OSDI'23) section 5.2, algorithm 3. tour.h has the tour, and what is changed there.
- * Changed here: algorithm 3 reads numWait and then sets lock = HAS_LOCK; if the last waiter leaves in between, or waits
- * elsewhere since (its threads read their CPU again and again), nobody takes the token and all wait for ever. Here count
- * and token are one word: the token is given only together with a count above 0, and a waiter that wants to leave and finds the token
- * takes it. The holder is not counted. A waiter may yield or sleep, and leave at a deadline.
+ * From: Lo et al., "RON", OSDI'23, section 5.2, algorithm 3. part/tour.h contains the tour.
  *
- * Promises: mutual exclusion; each other place is passed by once before a waiter's place is served; at a place no order: a waiter
- * may be passed without bound by others there, newcomers included. Blocking under wait=park. A box of tour.h's
- * and 4 bytes a CPU, none a waiter or holder: constant, however many threads wait. Atomic
- * read-modify-writes: 2 uncontended; contended at least 2 to wait (the count, the token) or 3 (the word), and 1 to hand over
- * (the token), and 1 more if the place's group is left empty.
+ * Promise: mutual exclusion; each other place is served at most once before a waiter's place is
+ * served. Within a place there is no order, and no bound on bypass, newcomers included. Waiters
+ * sleep under wait=park. A box of part/tour.h's size and 4 bytes per CPU; none per waiter or
+ * holder, however many threads wait. Atomic read-modify-writes: 2 uncontended; contended at least 2
+ * (the count, the token) or 3 (and the word) to wait, 1 to hand over (the token), and 1 more if the
+ * place's group becomes empty.
  *
- *   place = TOKEN | SLEEPERS | the number of waiters
- *     TOKEN     the lock is here. Legal to set by the holder if the number is not 0; to clear by a waiter, who then holds
- *               the lock
- *     SLEEPERS  somebody sleeps until the word changes (wait=park only). Legal to set by a waiter; cleared by the
- *               last that leaves
+ *   place = TOKEN | SLEEPERS | number of waiters
+ *     TOKEN     the lock is here. Set by the holder if the number is not 0; cleared by a waiter,
+ *               which then holds the lock
+ *     SLEEPERS  a waiter sleeps until the word changes (wait=park only). Set by a waiter; cleared
+ *               by the last one that leaves
  *
- *   0 ──waiter──▶ 1 ──waiter──▶ 2 ──holder──▶ TOKEN | 2 ──waiter, the new holder──▶ 1 ──waiter, at its deadline──▶ 0
+ *   0 ──waiter──▶ 1 ──waiter──▶ 2 ──holder──▶ TOKEN | 2 ──waiter, the new holder──▶ 1
+ *   1 ──waiter, at its deadline──▶ 0
+ *
+ * Departures from the paper: algorithm 3 reads numWait and then sets lock = HAS_LOCK. If the last
+ * waiter leaves in between, or migrates to another CPU (its threads read their CPU repeatedly),
+ * nobody takes the token and all threads wait indefinitely. Here the count and the token are one
+ * word: the token is only given together with a count above 0, and a waiter that wants to leave but
+ * finds the token takes it. The holder is not counted. A waiter may yield, sleep, or leave at a
+ * deadline. part/tour.h lists the rest.
  */
 #ifndef POUNDLOCK_RON_PLOCK_H
 #define POUNDLOCK_RON_PLOCK_H
@@ -51,14 +56,17 @@ static inline bool ron_plock_waits(void *memory)
 {
 	struct ron_plock_place *place = memory;
 
-	/* relaxed: says only where to look */
+	/* relaxed: only a hint for the search */
 	return w_load_relaxed(&place->word) & RON_PLOCK_WAITERS;
 }
 
 static inline bool ron_plock_grant(void *memory, enum wait wait)
 {
 	struct ron_plock_place *place = memory;
-	/* relaxed: the compare-exchange decides, and a 0 that is out of date has a mark that is not */
+	/*
+	 * relaxed: the compare-exchange decides, and the waiter behind a stale 0 has set its
+	 * group's bit
+	 */
 	uint32_t seen = w_load_relaxed(&place->word);
 
 	(void)wait;
@@ -107,7 +115,10 @@ static inline bool ron_plock_try_acquire(struct ron_plock *lock)
 	return tour_try_acquire(&lock->tour);
 }
 
-/* Leaves @place: true with the token. Without it, false, and not at all if @only_with_token. */
+/*
+ * n -> n - 1, without the token. Returns true if the token was there: the caller then holds the
+ * lock. @only_with_token: do nothing without it.
+ */
 static inline bool ron_plock_leave(struct ron_plock_place *place, bool only_with_token)
 {
 	/* relaxed: the compare-exchange decides */
@@ -117,16 +128,15 @@ static inline bool ron_plock_leave(struct ron_plock_place *place, bool only_with
 		if (only_with_token && !(seen & RON_PLOCK_TOKEN))
 			return false;
 		left = (seen & ~RON_PLOCK_TOKEN) - 1;
-		/* [RON_PLOCK-2] acquire: pairs with [RON_PLOCK-1]; the last holder's critical
-		 * section */
+		/* [RON_PLOCK-2] acquire: pairs with [RON_PLOCK-1]; the previous critical section */
 	} while (!w_compare_exchange_acquire(&place->word, &seen, left & RON_PLOCK_WAITERS ? left : 0));
 	return seen & RON_PLOCK_TOKEN;
 }
 
-/* Sleeps until @place changes, unless it has the token. */
+/* n -> SLEEPERS|n, then sleeps until @place changes, unless it has the token. */
 static inline void ron_plock_park(struct ron_plock_place *place, const struct w_deadline *deadline)
 {
-	/* relaxed, both: the bit says only that there is somebody to wake */
+	/* relaxed, both: the bit only requests a wake-up */
 	uint32_t seen = w_load_relaxed(&place->word);
 
 	if (seen & RON_PLOCK_TOKEN)
@@ -137,12 +147,15 @@ static inline void ron_plock_park(struct ron_plock_place *place, const struct w_
 	w_park(&place->word, seen | RON_PLOCK_SLEEPERS, deadline);
 }
 
-/* Waits for the token of @place, where the caller is counted, and takes it. False if the deadline passed first. */
+/*
+ * Waits for the token of @place, which counts the caller, and takes it. Returns false if @deadline
+ * passes first.
+ */
 static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait, const struct w_deadline *deadline)
 {
 	w_event(contended);
 	do {
-		/* [RON_PLOCK-3] acquire: pairs with nothing; [RON_PLOCK-2] reads again */
+		/* [RON_PLOCK-3] acquire: pairs with nothing; [RON_PLOCK-2] reads the word again */
 		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_turn(wait), deadline) & RON_PLOCK_TOKEN) {
 			if (ron_plock_leave(place, true))
 				return true;
@@ -164,7 +177,7 @@ static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait
 	tour_drop_waiters(&lock->tour, &ron_plock_kind);
 	here = tour_here(&lock->tour);
 	place = tour_place(&lock->tour, &ron_plock_kind, here);
-	/* relaxed: the mark says that we are there */
+	/* relaxed: tour_mark() announces it */
 	(void)w_fetch_add_relaxed(&place->word, 1);
 	if (tour_mark(&lock->tour, here))
 		ron_plock_hand_over(lock, wait);
@@ -174,14 +187,14 @@ static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait
 	return true;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool ron_plock_acquire(struct ron_plock *lock, struct ron_plock_policy policy,
 				     const struct w_deadline *deadline)
 {
 	return w_likely(ron_plock_try_acquire(lock)) || ron_plock_acquire_slow(lock, policy.wait, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool ron_plock_release(struct ron_plock *lock, struct ron_plock_policy policy)
 {
 	bool held = true;

@@ -1,38 +1,48 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * RON in constant space: a lock of 4 bytes, and one array of slots that the waiters of all locks of the process share.
+ * RON in constant space: a lock of 4 bytes, and an array of slots shared by the waiters of all
+ * locks of the process.
  *
- * From: RON (OSDI'23) section 7.1. tour.h says what else is changed from algorithm 1; here the same holds of the array.
- * Changed, and why:
- *  - A slot has the lock's address and how its waiter fares in one word, so that a release cannot give its lock to the
- *    waiter of another one which took the slot meanwhile. Section 7.1 compares the address and then writes.
- *  - Slots in use are marked, 64 to a word, and a search looks at those marked only.
- *  - Whose own slots are taken uses the next free one on the route. There are RON_SHARED_SLOTS at least.
- *  - The word has the place that the lock was taken at, where the next search begins (tour.h says why). 16 bits are enough
- *    for up to RON_SHARED_MOST slots: where a world has no more room, it is so short.
- *  - In user space a waiter may sleep. A release that finds nobody takes WAITERS back, looks again, and frees the lock by
- *    a compare-exchange that fails if somebody came: all before its last access to the lock's memory.
+ * From: Lo et al., "RON", OSDI'23, section 7.1. The departures from algorithm 1 that part/tour.h
+ * lists apply to the array as well.
  *
- * Promises: mutual exclusion; a waiter that has a slot is passed by each other slot once at most. Who finds all slots
- * taken, since more threads of the process wait than there are, has no place in this order and may be passed without
- * bound: it yields until a slot or the lock is free (section 7.1: it waits on InUse). Blocking under wait=park but for
- * these. 4 bytes a lock, none a waiter or holder; 16 bytes a slot a process. Atomic read-modify-writes: 2 uncontended;
- * contended 3 to wait (the slot, the mark, the word), 1 to leave the slot and 3 to hand over.
+ * Promise: mutual exclusion; each other slot is served at most once before a waiter's slot is
+ * served. A waiter that finds all slots taken, because more threads of the process wait than there
+ * are slots, has no place in this order and no bound on bypass: it yields until a slot or the lock
+ * is free (in section 7.1 it waits on InUse). Other waiters sleep under wait=park. 4 bytes per
+ * lock, none per waiter or holder; 16 bytes per slot and process. Atomic read-modify-writes: 2
+ * uncontended; contended 3 to wait (the slot, the mark, the word), 1 to leave the slot and 3 to
+ * hand over.
  *
  *   word = HELD | WAITERS | at << 2
- *     HELD      legal to set if the word is 0, or, with WAITERS, by who comes to wait; cleared with all others by the
- *               holder
- *     WAITERS   somebody may have a slot. Legal to set by a waiter after it has marked its slot; to clear by the
- *               holder, who then looks again
- *     at        the slot that the lock was last given to. The holder's
+ *     HELD      the lock is held. Set if the word is 0, or together with WAITERS by an arriving
+ *               waiter; cleared with all other bits by the holder
+ *     WAITERS   a thread may have a slot. Set by a waiter after it has marked its slot; cleared by
+ *               the holder, which then looks again
+ *     at        the slot that the lock was last given to. Written only by the holder
  *
- *   0 ──▶ HELD ──waiter──▶ HELD | WAITERS ──holder, who finds no slot──▶ HELD ──▶ 0
+ *   0 ──▶ HELD ──waiter──▶ HELD | WAITERS ──holder that finds no slot──▶ HELD ──▶ 0
  *
- *   slot = the lock's address, twice | its waiter's state
- *   0 ──waiter──▶ WAITING ──waiter──▶ PARKED       holder: either ──▶ GRANTED ──waiter──▶ 0
- *                                                  waiter, at its deadline: either ──▶ LEAVING ──▶ 0
+ *   slot = address of the lock, shifted left by one | state of its waiter
+ *   0 ──waiter──▶ WAITING ──waiter──▶ PARKED
+ *   either ──holder──▶ GRANTED ──waiter──▶ 0
+ *   either ──waiter, at its deadline──▶ LEAVING ──▶ 0
  *
- * Only the thread that a slot belongs to sets and clears its mark, and it does so while the slot is its own.
+ * Only the thread that owns a slot sets and clears its mark, and only while it owns the slot.
+ *
+ * Departures from the paper:
+ *  - A slot holds the lock's address and the waiter's state in one word, so that a release cannot
+ *    give its lock to another lock's waiter that has taken the slot in the meantime. Section 7.1
+ *    compares the address and then writes.
+ *  - Slots in use are marked, 64 to a word, and a search only looks at marked slots.
+ *  - A thread whose own slots are taken uses the next free one on the route. There are at least
+ *    RON_SHARED_SLOTS.
+ *  - The word holds the place where the lock was taken, where the next search begins (see
+ *    part/tour.h). 16 bits suffice for up to RON_SHARED_MOST slots, for a world that has no more
+ *    room.
+ *  - In user space a waiter may sleep. A release that finds no waiter clears WAITERS, looks again,
+ *    and frees the lock by a compare-exchange that fails if a waiter has come. All of this precedes
+ *    its last access to the lock's memory.
  */
 #ifndef POUNDLOCK_RON_SHARED_H
 #define POUNDLOCK_RON_SHARED_H
@@ -41,7 +51,7 @@
 #include "part/wait.h"
 
 #define RON_SHARED_SLOTS 64u
-#define RON_SHARED_MARKS 64u /* slots a word */
+#define RON_SHARED_MARKS 64u /* slots per word */
 #define RON_SHARED_NONE UINT32_MAX
 
 #define RON_SHARED_HELD 1u
@@ -73,7 +83,7 @@ struct ron_shared_policy {
 
 /* ---- The array ---- */
 
-/* How many slots a place has: one at least for each that may wait there and not give the CPU up to the others. */
+/* Slots per place: at least one for each waiter there that cannot yield the CPU to the others. */
 static inline uint32_t ron_shared_each(void)
 {
 	uint32_t each = (RON_SHARED_SLOTS + w_cpu_count() - 1) / w_cpu_count();
@@ -109,12 +119,15 @@ static inline struct ron_shared_slot *ron_shared_slot(struct ron_shared_array *a
 	return (struct ron_shared_slot *)ron_shared_marks(array, ron_shared_words()) + slot;
 }
 
-/* In a forked child: drops the waiters that do not exist here. A lock's WAITERS may stay: nobody is found. */
+/*
+ * In a forked child, discards the parent's waiters. A lock's WAITERS may remain set: the next
+ * search finds no waiter.
+ */
 static inline void ron_shared_drop_waiters(struct ron_shared_array *array)
 {
 	if (w_likely(!generation_claim(&array->generation)))
 		return;
-	/* relaxed, both: [GENERATION-3] publishes them, and nobody has a slot until then */
+	/* relaxed, both: [GENERATION-3] publishes them; nobody has a slot before that */
 	for (uint32_t word = 0; word < ron_shared_words(); word++)
 		w_store_relaxed(ron_shared_marks(array, word), 0);
 	for (uint32_t slot = 0; slot < ron_shared_slots(); slot++)
@@ -122,7 +135,10 @@ static inline void ron_shared_drop_waiters(struct ron_shared_array *array)
 	generation_settle(&array->generation);
 }
 
-/* A lock is at an even address, whose highest bit tells no two of them apart: it is 0 of those of user space, 1 of the kernel's. */
+/*
+ * The content of a slot whose waiter wants @lock. A lock's address is even, and its highest bit is
+ * the same for all locks: 0 in user space, 1 in the kernel.
+ */
 static inline uint64_t ron_shared_of(struct ron_shared *lock, uint32_t state)
 {
 	return (uint64_t)(uintptr_t)lock << 1 | state;
@@ -130,25 +146,28 @@ static inline uint64_t ron_shared_of(struct ron_shared *lock, uint32_t state)
 
 /* ---- Waiters ---- */
 
-/* The slot after which a holder that runs here begins its search: the last of its place. */
+/* The slot after which a holder that runs here begins its search: the last one of its place. */
 static inline uint32_t ron_shared_here(void)
 {
 	return (w_route_position() + 1) * ron_shared_each() - 1;
 }
 
-/* Takes @lock if it is free. */
+/* 0 -> HELD. */
 static inline bool ron_shared_try_acquire(struct ron_shared *lock)
 {
 	W_SHORT seen = 0;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->word))
 		return false;
-	/* [RON_SHARED-1] acquire: pairs with [RON_SHARED-12]; the last holder's critical section */
+	/* [RON_SHARED-1] acquire: pairs with [RON_SHARED-12]; the previous critical section */
 	return w_compare_exchange_acquire(&lock->word, &seen, RON_SHARED_HELD | ron_shared_here() * RON_SHARED_AT);
 }
 
-/* The first free slot from @from on, taken for @lock; or RON_SHARED_NONE. */
+/*
+ * 0 -> WAITING for @lock, in the first free slot from @from on. Returns RON_SHARED_NONE if none is
+ * free.
+ */
 static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct ron_shared *lock, uint32_t from)
 {
 	uint32_t slots = ron_shared_slots(), slot;
@@ -156,12 +175,14 @@ static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct r
 
 	for (uint32_t step = 0; step < slots; step++) {
 		slot = (from + step) % slots;
-		/* relaxed: which slot is free is only a hint; the compare-exchange decides */
+		/* relaxed: a hint for a free slot; the compare-exchange decides */
 		seen = w_load_relaxed(&ron_shared_slot(array, slot)->lock);
 		if (seen)
 			continue;
-		/* [RON_SHARED-2] acquire: pairs with [RON_SHARED-3]; the last owner has taken its
-		 * mark away */
+		/*
+		 * [RON_SHARED-2] acquire: pairs with [RON_SHARED-3]; the previous owner has cleared
+		 * its mark
+		 */
 		if (w_compare_exchange_acquire(&ron_shared_slot(array, slot)->lock, &seen,
 					       ron_shared_of(lock, RON_SHARED_WAITING)))
 			return slot;
@@ -169,41 +190,55 @@ static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct r
 	return RON_SHARED_NONE;
 }
 
-/* Gives back @slot, in which nobody else writes any more. */
+/* * -> 0: returns @slot, in which nobody else writes any more. */
 static inline void ron_shared_leave(struct ron_shared_array *array, uint32_t slot)
 {
-	/* relaxed: a mark without a waiter costs a look; [RON_SHARED-3] orders it before the next
-	 * owner's */
+	/*
+	 * relaxed: a mark without a waiter costs one look; [RON_SHARED-3] orders it before the next
+	 * owner's
+	 */
 	(void)w_fetch_and_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS), ~(1ull << slot % RON_SHARED_MARKS));
-	/* [RON_SHARED-3] release: pairs with [RON_SHARED-2]; the mark is away */
+	/* [RON_SHARED-3] release: pairs with [RON_SHARED-2]; the cleared mark */
 	w_store_release(&ron_shared_slot(array, slot)->lock, 0);
 }
 
-/* Sleeps until @slot is granted (true) or the deadline passes (false). */
+/*
+ * WAITING -> PARKED, then sleeps until @slot is granted. Returns false if @deadline passes first.
+ */
 static inline bool ron_shared_park(struct ron_shared_slot *slot, struct ron_shared *lock,
 				   const struct w_deadline *deadline)
 {
 	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING), granted = ron_shared_of(lock, RON_SHARED_GRANTED);
-	/* relaxed: if it is stale the sleep ends at once; who grants changes it after it has seen PARKED */
+	/*
+	 * relaxed: if it is stale, the sleep ends at once; a granter changes it after it has seen
+	 * PARKED
+	 */
 	uint32_t before = w_load_relaxed(&slot->wake);
 
-	/* [RON_SHARED-4] release: pairs with [RON_SHARED-10]; our look at wake is before its
-	 * change */
+	/*
+	 * [RON_SHARED-4] release: pairs with [RON_SHARED-10]; our read of wake comes before its
+	 * change
+	 */
 	if (w_compare_exchange_release(&slot->lock, &seen, ron_shared_of(lock, RON_SHARED_PARKED))) {
 		w_event(park);
 		do {
 			w_park(&slot->wake, before, deadline);
-			/* [RON_SHARED-5] acquire: pairs with [RON_SHARED-11]; who changed it for us
-			 * has granted before */
+			/*
+			 * [RON_SHARED-5] acquire: pairs with [RON_SHARED-11]; if our granter
+			 * changed it, it has granted
+			 */
 			before = w_load_acquire(&slot->wake);
-			/* relaxed: [RON_SHARED-6] reads again */
+			/* relaxed: [RON_SHARED-6] reads it again */
 		} while (w_load_relaxed(&slot->lock) != granted && !w_expired(deadline));
 	}
-	/* [RON_SHARED-6] acquire: pairs with [RON_SHARED-10]; the last holder's critical section */
+	/* [RON_SHARED-6] acquire: pairs with [RON_SHARED-10]; the previous critical section */
 	return w_load_acquire(&slot->lock) == granted;
 }
 
-/* Waits in @slot until @lock is given to it: true. At the deadline false, and the slot is left to be given back. */
+/*
+ * Waits in @slot until @lock is given to it. At the deadline, returns false: WAITING or PARKED ->
+ * LEAVING, and the caller has to return the slot.
+ */
 static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shared *lock, enum wait wait,
 				   const struct w_deadline *deadline)
 {
@@ -218,7 +253,7 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
 	/* relaxed: the compare-exchange decides */
 	seen = w_load_relaxed(&slot->lock);
 	while (seen != granted)
-		/* relaxed: who gives up learns nothing, and tells nothing */
+		/* relaxed: a leaving waiter neither reads nor publishes anything */
 		if (w_compare_exchange_relaxed(&slot->lock, &seen, ron_shared_of(lock, RON_SHARED_LEAVING))) {
 			w_event(abandon);
 			return false;
@@ -227,16 +262,21 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
 	return w_load_acquire(&slot->lock) == granted;
 }
 
-/* Says that @slot waits for @lock. True if the lock was free: it is the caller's. */
+/*
+ * * -> HELD|WAITERS: announces @slot to @lock. Returns true if @lock was free: the caller then
+ * holds it.
+ */
 static inline bool ron_shared_announce(struct ron_shared_array *array, struct ron_shared *lock, uint32_t slot)
 {
 	/* relaxed: [RON_SHARED-9] publishes it */
 	(void)w_fetch_or_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS), 1ull << slot % RON_SHARED_MARKS);
-	/* [RON_SHARED-9] acq_rel: acquire pairs with [RON_SHARED-12]: the last holder's critical
-	 * section. Release pairs with [RON_SHARED-13]: our slot and mark */
+	/*
+	 * [RON_SHARED-9] acq_rel: acquire pairs with [RON_SHARED-12]: the previous critical
+	 * section. Release pairs with [RON_SHARED-13]: our slot and mark
+	 */
 	if (w_fetch_or_acq_rel(&lock->word, RON_SHARED_HELD | RON_SHARED_WAITERS) & RON_SHARED_HELD)
 		return false;
-	/* relaxed: the holder's */
+	/* relaxed: written only by the holder */
 	(void)w_fetch_add_relaxed(&lock->word, slot * RON_SHARED_AT);
 	return true;
 }
@@ -262,7 +302,7 @@ static W_SLOW bool ron_shared_acquire_slow(struct ron_shared *lock, enum wait wa
 	return taken;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool ron_shared_acquire(struct ron_shared *lock, struct ron_shared_policy policy,
 				      const struct w_deadline *deadline)
 {
@@ -271,7 +311,7 @@ static inline bool ron_shared_acquire(struct ron_shared *lock, struct ron_shared
 
 /* ---- The holder ---- */
 
-/* The first of @lock's waiters in the marked slots from @from to @end, or RON_SHARED_NONE. */
+/* Returns the first of @lock's waiters in the marked slots in [@from, @end), or RON_SHARED_NONE. */
 static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ron_shared *lock, uint32_t from,
 				       uint32_t end)
 {
@@ -279,13 +319,15 @@ static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ro
 	uint32_t slot;
 
 	for (uint32_t word = from / RON_SHARED_MARKS; word < (end + RON_SHARED_MARKS - 1) / RON_SHARED_MARKS; word++) {
-		/* relaxed: a mark says only where to look; [RON_SHARED-13] orders the look that
-		 * counts */
+		/*
+		 * relaxed: a mark is a hint for the search; [RON_SHARED-13] orders the search that
+		 * counts
+		 */
 		for (marks = w_load_relaxed(ron_shared_marks(array, word)); marks; marks &= marks - 1) {
 			slot = word * RON_SHARED_MARKS + (uint32_t)__builtin_ctzll(marks);
 			if (slot < from || slot >= end)
 				continue;
-			/* relaxed: the compare-exchange that grants decides */
+			/* relaxed: the granting compare-exchange decides */
 			seen = w_load_relaxed(&ron_shared_slot(array, slot)->lock);
 			if (seen == ron_shared_of(lock, RON_SHARED_WAITING) ||
 			    seen == ron_shared_of(lock, RON_SHARED_PARKED))
@@ -295,23 +337,26 @@ static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ro
 	return RON_SHARED_NONE;
 }
 
-/* The next of @lock's waiters, those behind the slot that it was last given to first. */
+/* Returns the next of @lock's waiters, starting behind the slot that the lock was last given to. */
 static inline uint32_t ron_shared_next(struct ron_shared_array *array, struct ron_shared *lock)
 {
-	/* relaxed: its place is the holder's */
+	/* relaxed: `at` is written only by the holder */
 	uint32_t from = w_load_relaxed(&lock->word) / RON_SHARED_AT + 1;
 	uint32_t slot = ron_shared_find(array, lock, from, ron_shared_slots());
 
 	return slot == RON_SHARED_NONE ? ron_shared_find(array, lock, 0, from) : slot;
 }
 
-/* Gives @lock to the waiter in @slot. False if it has gone. */
+/* WAITING or PARKED -> GRANTED. Returns false if the waiter in @slot has left. */
 static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_shared *lock, uint32_t slot)
 {
 	struct ron_shared_slot *waiter = ron_shared_slot(array, slot);
 	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING);
 
-	/* relaxed, both: the place is the holder's. The last access to the lock if the waiter is there */
+	/*
+	 * relaxed, both: `at` is written only by the holder. The last access to the lock if the
+	 * waiter is still there
+	 */
 	(void)w_fetch_add_relaxed(&lock->word, (slot - w_load_relaxed(&lock->word) / RON_SHARED_AT) * RON_SHARED_AT);
 	do
 		if (seen != ron_shared_of(lock, RON_SHARED_WAITING) && seen != ron_shared_of(lock, RON_SHARED_PARKED))
@@ -321,15 +366,17 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 	while (!w_compare_exchange_acq_rel(&waiter->lock, &seen, ron_shared_of(lock, RON_SHARED_GRANTED)));
 	if (seen == ron_shared_of(lock, RON_SHARED_PARKED)) {
 		w_event(wake_in_cs);
-		/* [RON_SHARED-11] release: pairs with [RON_SHARED-5]; the grant. By now the slot
-		 * may be another's, who then wakes for no reason */
+		/*
+		 * [RON_SHARED-11] release: pairs with [RON_SHARED-5]; the grant. By now the slot
+		 * may belong to another waiter, which then wakes spuriously
+		 */
 		(void)w_fetch_add_release(&waiter->wake, 1);
 		w_unpark(&waiter->wake);
 	}
 	return true;
 }
 
-/* Makes @lock free if nobody has come to wait. */
+/* HELD -> 0 unless a waiter has announced itself. */
 static inline bool ron_shared_free(struct ron_shared *lock)
 {
 	/* relaxed: the compare-exchange decides */
@@ -349,14 +396,16 @@ static W_SLOW void ron_shared_hand_over(struct ron_shared *lock)
 	do {
 		slot = ron_shared_next(array, lock);
 		if (slot == RON_SHARED_NONE) {
-			/* [RON_SHARED-13] acquire: pairs with [RON_SHARED-9]; the slots and marks
-			 * of those that set it before */
+			/*
+			 * [RON_SHARED-13] acquire: pairs with [RON_SHARED-9]; the slots and marks
+			 * of the waiters that had set it
+			 */
 			(void)w_fetch_and_acquire(&lock->word, ~RON_SHARED_WAITERS);
 			slot = ron_shared_next(array, lock);
 			if (slot == RON_SHARED_NONE)
 				continue;
 			w_event(recheck);
-			/* relaxed: for holders, and each hand-over orders it */
+			/* relaxed: only holders act on it, and each hand-over orders it */
 			(void)w_fetch_or_relaxed(&lock->word, RON_SHARED_WAITERS);
 		}
 		if (ron_shared_grant(array, lock, slot))
@@ -364,11 +413,11 @@ static W_SLOW void ron_shared_hand_over(struct ron_shared *lock)
 	} while (!ron_shared_free(lock));
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool ron_shared_release(struct ron_shared *lock, struct ron_shared_policy policy)
 {
 	(void)policy;
-	/* relaxed: only the holder clears HELD, so the holder reads its own doing */
+	/* relaxed: only the holder clears HELD, so it reads its own write */
 	if (w_unlikely(!(w_load_relaxed(&lock->word) & RON_SHARED_HELD)))
 		return false;
 	if (w_unlikely(!ron_shared_free(lock)))

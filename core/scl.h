@@ -1,39 +1,48 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * u-SCL, the scheduler-cooperative lock: each thread gets the lock for the share of time that its weight gives it. Who
- * takes it owns it for a slice, in which it takes and releases it as it likes; who has used more than its share is
- * banned from it for as long as that takes to even out.
+ * u-SCL, the scheduler-cooperative lock. Each thread gets the lock for its share of time, by
+ * weight. A thread that takes the lock owns it for a slice, in which it may take and release it
+ * repeatedly. A thread that has used more than its share is banned until its share has caught up.
  *
- * From: Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding scheduler subversion using scheduler-
- * cooperative locks", EuroSys'20, section 4 (u-SCL).
- * Changed, and why:
- *  - The paper adds up the weights of all threads that ever used the lock, so that those which have ended ban the others
- *    for ever. Here they are added up anew each period: of a second, as after that the paper's k-SCL forgets a thread, but
- *    not before all who use the lock have had a turn, those too that were banned as it began.
- *  - A thread that was away from the lock comes back with credit for one slice at most, and for what it waits from then
- *    on: without end, as in the paper, a thread that was idle for long gets the lock for long.
- *  - What a thread knows of the lock is in its account (w_account()), not in memory of its own for each lock.
- *  - The owner of a slice takes a word, and a waiter that has come to the head of the queue leaves it as it takes the lock;
- *    the paper keeps the head's node in the lock.
- *  - trylock and timed waiters own no slice: they take a free lock, in whoever's slice; a timed waiter polls.
+ * From: Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding scheduler subversion
+ * using scheduler-cooperative locks", EuroSys'20, section 4 (u-SCL).
  *
- * Promises: mutual exclusion; in the long run no thread has more than its share of time while others want theirs. Slices
- * are given first come, first served; a waiter is passed by the slice's owner, and by trylock and timed waiters. Not
- * work-conserving: a lock may be free while threads wait, for a slice's end or their ban's. Blocking under wait=park. 88
- * bytes a lock, in a box; a node of the pool a waiter, none a holder. Atomic read-modify-writes: 2 uncontended and in a
- * slice; 6 as the head.
+ * Promise: mutual exclusion; in the long run no thread gets more than its share of time while
+ * others want theirs. Slices are granted first come, first served. The slice's owner, trylock and
+ * timed waiters overtake waiters. Not work-conserving: the lock may be free while threads wait for
+ * the end of a slice or of their ban. Waiters sleep under wait=park. 88 bytes per lock, boxed; one
+ * pool node per waiter, none per holder. Atomic read-modify-writes: 2 uncontended and within a
+ * slice, 6 as the head.
  *
  *   word   = HELD | SLEEPER: the head sleeps on it
- *   slice  = count | SLEEPER: the head sleeps on it; changes when a slice begins or is given up
- *   begun, owner: of the slice; begun 0: there is none
+ *   slice  = count | SLEEPER: the head sleeps on it. Changes when a slice begins or is given up
+ *   begun, owner: of the slice; begun == 0: there is none
  *
- *   word:  0 ──owner in its slice; head when there is none; trylock──▶ HELD ──head──▶ HELD|SLEEPER
+ *   word:  0 ──owner in its slice; head if there is none; trylock──▶ HELD ──head──▶ HELD|SLEEPER
  *          HELD, HELD|SLEEPER ──release──▶ 0
  *
- *   a thread's account: `until` its ban, less its credit; `since` its last release; `recent` the period that counts it
+ *   a thread's account: `until`   end of its ban, minus its credit
+ *                       `since`   its last release
+ *                       `recent`  the period that counts it
  *
- *   a thread:  ban ──▶ queue ──▶ head ──end of the slice──▶ word ──▶ owner of a new slice, and out of the queue
- *   its release:  until += held * (weights of all) / (its own); if that is later than now, the slice is given up
+ *   a waiter:   ban ──▶ queue ──▶ head ──end of the slice──▶ word
+ *               word ──▶ owner of a new slice, and out of the queue
+ *   a release:  until += held * (weight of all) / (own weight); if that is later than now, the
+ *               slice is given up
+ *
+ * Departures from the paper:
+ *  - The paper adds up the weights of all threads that ever used the lock, so threads that have
+ *    ended keep others banned. Here they are added up again in each period. A period lasts a
+ *    second, after which the paper's k-SCL forgets a thread, and at least until every user of the
+ *    lock has had a turn, including those that were banned when it began.
+ *  - A thread that was away from the lock returns with credit for at most one slice, plus the time
+ *    that it waits from then on. Without this bound, as in the paper, a thread that was idle for
+ *    long would keep the lock for long.
+ *  - A thread's state is in its account (w_account()), not in memory of its own per lock.
+ *  - The owner of a slice takes a word, and the head leaves the queue when it takes the lock; the
+ *    paper keeps the head's node in the lock.
+ *  - trylock and timed waiters own no slice: they take a free lock in another thread's slice. A
+ *    timed waiter polls.
  */
 #ifndef POUNDLOCK_SCL_H
 #define POUNDLOCK_SCL_H
@@ -43,27 +52,28 @@
 #include "mcs.h"
 
 #define SCL_HELD 1u
-#define SCL_SLEEPER 2u /* of word, and of slice */
+#define SCL_SLEEPER 2u /* in word and in slice */
 #define SCL_SLICE 4u
 #define SCL_PERIOD UINT64_C(1000000000) /* nanoseconds */
-#define SCL_NAP UINT64_C(50000)         /* from one look at the deadline to the next, in nanoseconds */
+/* interval between checks of the deadline, in nanoseconds */
+#define SCL_NAP UINT64_C(50000)
 
 struct scl {
 	struct mcs queue;
 	W_ATOMIC(uint64_t) begun;
 	W_ATOMIC(uint32_t) word;
 	W_ATOMIC(uint32_t) slice;
-	W_ATOMIC(uint32_t) owner; /* its w_self_id() */
+	W_ATOMIC(uint32_t) owner; /* w_self_id() of the owner */
 	W_ATOMIC(uint32_t) generation;
-	/* The holder's, all that follows. */
+	/* Written only by the holder, from here on. */
 	uint32_t period;  /* its number */
 	uint32_t turns;   /* since the period's time was over */
-	uint32_t users;   /* the threads counted in this period */
-	uint32_t counted; /* which: a bit each, by its w_self_id() */
-	uint64_t weights; /* their weights */
+	uint32_t users;   /* threads counted in this period */
+	uint32_t counted; /* which of them: one bit each, by w_self_id() */
+	uint64_t weights; /* the sum of their weights */
 	uint64_t last_weights;
 	uint64_t period_end;
-	uint64_t bans_end; /* of all bans until now */
+	uint64_t bans_end; /* the latest end of any ban so far */
 	uint64_t since;    /* when the lock was taken */
 };
 
@@ -86,29 +96,29 @@ static inline void scl_init(struct scl *lock, size_t size)
 }
 
 /*
- * In a forked child: drops the waiters that do not exist here. Their slice ends by time, and a sleeper that is none is
- * woken in vain once.
+ * In a forked child, discards the parent's waiters. Their slice ends by time, and a stale SLEEPER
+ * costs one wake-up.
  */
 static inline void scl_drop_waiters(struct scl *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* relaxed: [GENERATION-3] publishes it, and nobody waits until then */
+	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
 	w_store_relaxed(&lock->queue.tail, NULL);
 	generation_settle(&lock->generation);
 }
 
 /* ---- Shares ---- */
 
-/* The weights of all who use the lock. */
+/* The weight of all users of the lock. */
 static inline uint64_t scl_total(const struct scl *lock)
 {
 	return lock->weights > lock->last_weights ? lock->weights : lock->last_weights;
 }
 
 /*
- * Whether the period is over at @time: its time, and then as many turns as it has users. They take turns, so each of them
- * has had one, unless it has gone.
+ * Returns whether the period is over at @time: its time is, and as many turns as it has users have
+ * followed. Users take turns, so each of them has had one, unless it has left.
  */
 static inline bool scl_period_over(struct scl *lock, uint64_t time)
 {
@@ -117,7 +127,7 @@ static inline bool scl_period_over(struct scl *lock, uint64_t time)
 	return lock->turns > lock->users;
 }
 
-/* Begins another period. */
+/* Begins a new period at @time. */
 static inline void scl_begin_period(struct scl *lock, uint64_t time)
 {
 	lock->period++;
@@ -131,7 +141,7 @@ static inline void scl_begin_period(struct scl *lock, uint64_t time)
 	lock->weights = 0;
 }
 
-/* As the new holder: counts @account's thread among those who use the lock. */
+/* As the new holder, counts @account's thread among the users of the lock. */
 static inline void scl_count_in(struct scl *lock, struct w_account *account)
 {
 	uint32_t bit = UINT32_C(1) << w_self_id() % 32;
@@ -143,7 +153,7 @@ static inline void scl_count_in(struct scl *lock, struct w_account *account)
 		return;
 	was_new = !account->recent;
 	account->recent = lock->period;
-	/* An account that is new may be one that was forgotten. */
+	/* A new account may be one that was forgotten. */
 	if (was_new && (lock->counted & bit))
 		return;
 	lock->counted |= bit;
@@ -151,7 +161,7 @@ static inline void scl_count_in(struct scl *lock, struct w_account *account)
 	lock->weights += w_weight();
 }
 
-/* @time by as many times as all weigh more than the caller. */
+/* @time, multiplied by the weight of all users and divided by the caller's. */
 static inline uint64_t scl_price(const struct scl *lock, uint64_t time)
 {
 	uint64_t ratio = scl_total(lock) * HOLD_WEIGHT / w_weight();
@@ -164,7 +174,7 @@ static inline uint64_t scl_nanoseconds(struct scl_policy policy)
 	return policy.slice * UINT64_C(1000);
 }
 
-/* As the holder: charges @account's thread for its hold until now. Whether it is banned. */
+/* As the holder, charges @account for its hold until now. Returns whether its thread is banned. */
 static inline bool scl_charge(struct scl *lock, struct w_account *account)
 {
 	uint64_t now = w_now();
@@ -176,7 +186,7 @@ static inline bool scl_charge(struct scl *lock, struct w_account *account)
 	return (int64_t)(account->until - now) > 0;
 }
 
-/* Opens an account that is new, or was forgotten: it has no credit, and no ban, from @since on (0: now). */
+/* Opens @account if it is new or was forgotten: no credit and no ban as of @since (0: now). */
 static inline struct w_account *scl_open(struct w_account *account, uint64_t since)
 {
 	if (w_unlikely(!account->until))
@@ -184,7 +194,7 @@ static inline struct w_account *scl_open(struct w_account *account, uint64_t sin
 	return account;
 }
 
-/* As @account's thread comes: what it did not use while it was away is lost, but for a slice. */
+/* As @account's thread arrives, limits the credit from its absence to one slice. */
 static inline void scl_limit_credit(struct w_account *account, uint64_t now, struct scl_policy policy)
 {
 	int64_t more = (int64_t)(now - scl_nanoseconds(policy) - account->until);
@@ -194,9 +204,9 @@ static inline void scl_limit_credit(struct w_account *account, uint64_t now, str
 		account->until += away < (uint64_t)more ? away : (uint64_t)more;
 }
 
-/* ---- Waiting for a time ---- */
+/* ---- Timed waits ---- */
 
-/* Waits while @word is @seen, until w_now() is @time. Whether it is. */
+/* Waits while @word is @seen, until w_now() is @time. Returns whether that time has come. */
 static inline bool scl_wait_until(W_ATOMIC(uint32_t) *word, uint32_t seen, uint64_t time, enum wait wait)
 {
 	struct w_deadline end = w_deadline_at(time);
@@ -204,12 +214,12 @@ static inline bool scl_wait_until(W_ATOMIC(uint32_t) *word, uint32_t seen, uint6
 	if (wait == WAIT_PARK)
 		w_park(word, seen, &end);
 	else
-		/* [SCL-1] acquire: pairs with nothing; the caller looks again */
+		/* [SCL-1] acquire: pairs with nothing; the caller reads again */
 		(void)w_wait_acquire(word, VAL != seen, wait_soon(wait), &end);
 	return w_expired(&end);
 }
 
-/* Waits from @now to the end of the ban of @account's thread. False if the deadline passed first. */
+/* Waits from @now to the end of the ban in @account. Returns false if @deadline passes first. */
 static inline bool scl_serve_ban(const struct w_account *account, uint64_t now, enum wait wait,
 				 const struct w_deadline *deadline)
 {
@@ -234,56 +244,56 @@ static inline bool scl_serve_ban(const struct w_account *account, uint64_t now, 
 
 static inline bool scl_owns_slice(struct scl *lock)
 {
-	/* relaxed: our own doing, if it is us */
+	/* relaxed: our own write if it is us */
 	return w_load_relaxed(&lock->owner) == w_self_id();
 }
 
-/* When the slice ends; 0: it has ended, or there is none. */
+/* The end of the slice; 0 if it has ended or there is none. */
 static inline uint64_t scl_slice_end(struct scl *lock, struct scl_policy policy)
 {
-	/* relaxed: what is wrong about it costs time */
+	/* relaxed: a stale value only costs time */
 	uint64_t begun = w_load_relaxed(&lock->begun);
 
 	return begun && hold_time(begun, w_now()) < scl_nanoseconds(policy) ? begun + scl_nanoseconds(policy) : 0;
 }
 
-/* As the holder, begins a slice of its own. */
+/* As the holder, begins a slice. */
 static inline void scl_begin_slice(struct scl *lock)
 {
-	/* relaxed, all: the slice is the head's to begin, and what is read of it too early or too late costs time */
+	/* relaxed, all: only the head begins a slice; a stale read of it only costs time */
 	w_store_relaxed(&lock->slice, (w_load_relaxed(&lock->slice) + SCL_SLICE) & ~SCL_SLEEPER);
 	w_store_relaxed(&lock->owner, w_self_id());
 	w_store_relaxed(&lock->begun, lock->since | 1);
 	lock->turns++;
 }
 
-/* As the holder, gives up its slice. Whether somebody sleeps until its end. */
+/* As the holder, gives up the slice. Returns whether the head sleeps until its end. */
 static inline bool scl_give_up_slice(struct scl *lock)
 {
 	w_event(slice_given_up);
-	/* relaxed, both: who misses them waits to the end of the slice at most */
+	/* relaxed, both: a waiter that misses them waits until the end of the slice at most */
 	w_store_relaxed(&lock->begun, 0);
 	return w_fetch_add_relaxed(&lock->slice, SCL_SLICE) & SCL_SLEEPER;
 }
 
-/* Says on the number of a slice that the head sleeps until its end. */
+/* slice -> slice|SLEEPER: the head is about to sleep until its end. */
 static inline bool scl_mark_sleeper(struct scl *lock, uint32_t *seen)
 {
 	uint32_t before = *seen;
 
 	*seen |= SCL_SLEEPER;
-	/* relaxed: says only that there is somebody to wake */
+	/* relaxed: only requests a wake-up */
 	return before == *seen || w_compare_exchange_relaxed(&lock->slice, &before, *seen);
 }
 
-/* As the head of the queue, who alone begins slices, waits for the end of the slice. */
+/* As the head of the queue, the only thread that begins slices, waits for the end of the slice. */
 static inline void scl_wait_for_slice(struct scl *lock, struct scl_policy policy)
 {
 	uint32_t seen;
 	uint64_t end;
 
 	for (;;) {
-		/* relaxed: read before the slice that it is the number of, as near as matters */
+		/* relaxed: read before the slice that it numbers; a mismatch only costs time */
 		seen = w_load_relaxed(&lock->slice);
 		end = scl_slice_end(lock, policy);
 		if (!end)
@@ -304,7 +314,7 @@ static inline bool scl_take(struct scl *lock, struct w_account *account)
 {
 	uint32_t seen = 0;
 
-	/* [SCL-2] acquire: pairs with [SCL-5]; the last holder's critical section */
+	/* [SCL-2] acquire: pairs with [SCL-5]; the previous critical section */
 	if (!w_compare_exchange_acquire(&lock->word, &seen, SCL_HELD))
 		return false;
 	lock->since = w_now();
@@ -312,17 +322,17 @@ static inline bool scl_take(struct scl *lock, struct w_account *account)
 	return true;
 }
 
-/* As the head of the queue, takes the word. */
+/* As the head of the queue: 0 -> HELD. */
 static inline void scl_take_as_head(struct scl *lock, struct w_account *account, enum wait wait)
 {
 	uint32_t seen;
 
 	while (!scl_take(lock, account)) {
-		/* [SCL-3] acquire: pairs with nothing; [SCL-2] reads again */
+		/* [SCL-3] acquire: pairs with nothing; [SCL-2] reads the word again */
 		seen = w_wait_acquire(&lock->word, !(VAL & SCL_HELD), wait_turn(wait), NULL);
 		if (!(seen & SCL_HELD) || wait != WAIT_PARK)
 			continue;
-		/* relaxed: publishes nothing; the releaser learns only that there is somebody to wake */
+		/* relaxed: publishes nothing; it only tells the releaser to wake a sleeper */
 		if (!(seen & SCL_SLEEPER) && !w_compare_exchange_relaxed(&lock->word, &seen, seen | SCL_SLEEPER))
 			continue;
 		w_event(park);
@@ -332,7 +342,7 @@ static inline void scl_take_as_head(struct scl *lock, struct w_account *account,
 
 /* ---- The lock ---- */
 
-/* Takes @lock if it is free, in whoever's slice. */
+/* 0 -> HELD, in another thread's slice. */
 static inline bool scl_take_between(struct scl *lock, struct w_account *account)
 {
 	if (!scl_take(lock, account))
@@ -346,26 +356,26 @@ static inline bool scl_try_acquire(struct scl *lock)
 	return scl_take_between(lock, scl_open(w_account(lock), 0));
 }
 
-/* Takes @lock, in whoever's slice, by polling until the deadline. */
+/* Polls @lock until it is taken, in another thread's slice, or @deadline passes. */
 static W_SLOW bool scl_poll(struct scl *lock, struct w_account *account, const struct w_deadline *deadline)
 {
 	while (!scl_take_between(lock, account)) {
 		if (w_expired(deadline))
 			return false;
-		/* [SCL-4] acquire: pairs with nothing; [SCL-2] reads again */
+		/* [SCL-4] acquire: pairs with nothing; [SCL-2] reads the word again */
 		(void)w_wait_acquire(&lock->word, !VAL, W_YIELD, deadline);
 	}
 	return true;
 }
 
-/* Takes @lock, in a slice that begins with it. */
+/* Takes @lock and begins a slice. */
 static W_SLOW void scl_acquire_slice(struct scl *lock, struct w_account *account, struct scl_policy policy)
 {
 	struct mcs_node *node = w_node_get();
 
 	if (!mcs_enter(&lock->queue, node))
 		(void)node_wait(&node->status, policy.wait, NULL);
-	/* relaxed: for the count */
+	/* relaxed: only for counting */
 	else if (w_load_relaxed(&lock->word) || scl_slice_end(lock, policy))
 		w_event(contended);
 	scl_wait_for_slice(lock, policy);
@@ -374,7 +384,7 @@ static W_SLOW void scl_acquire_slice(struct scl *lock, struct w_account *account
 	mcs_release(&lock->queue, node, (struct mcs_policy){policy.wait});
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool scl_acquire(struct scl *lock, struct scl_policy policy, const struct w_deadline *deadline)
 {
 	struct w_account *account = scl_open(w_account(lock), 0);
@@ -394,14 +404,17 @@ static inline bool scl_acquire(struct scl *lock, struct scl_policy policy, const
 	return true;
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. Charges the thread that calls. */
+/*
+ * HELD -> 0, and charges the calling thread. Returns false, and changes nothing, if @lock was not
+ * held.
+ */
 static inline bool scl_release(struct scl *lock, struct scl_policy policy)
 {
 	W_ATOMIC(uint32_t) *word = &lock->word, *slice = &lock->slice;
 	bool wakes_head;
 
 	(void)policy;
-	/* relaxed: only the holder can clear HELD, so the holder reads its own doing */
+	/* relaxed: only the holder clears HELD, so it reads its own write */
 	if (w_unlikely(!(w_load_relaxed(&lock->word) & SCL_HELD)))
 		return false;
 	scl_drop_waiters(lock);

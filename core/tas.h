@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * TAS: test-and-set, again and again, on one word.
+ * TAS: test-and-set on one word, repeated until it succeeds.
  *
- * From: Anderson, "The performance of spin lock alternatives for shared-memory multiprocessors", TPDS'90; the "TAS" of
- * RON (OSDI'23) and of ShflLock (SOSP'19) table 1. With exponential back-off, Anderson's, as a policy.
- * Changed: the test-and-set is a compare-exchange, which leaves the mark of sleepers alone; it takes the cache line
- * all the same, also in vain.
+ * From: Anderson, "The performance of spin lock alternatives for shared-memory multiprocessors",
+ * TPDS'90, with its exponential back-off as a setting. It is "TAS" in RON (OSDI'23) and in table 1
+ * of ShflLock (SOSP'19).
  *
- * Promises: as ttas.h, whose word it is and whose sleep: mutual exclusion, and nothing about order. Blocking under
- * wait=park, after `tries` vain tries. 4 bytes a lock, none a waiter or holder. Atomic read-modify-writes: 1 uncontended
- * (2 under wait=park), unbounded contended: one for each look.
+ * Promise: mutual exclusion; no order, and no bound on bypass. Under wait=park, waiters sleep after
+ * `tries` failed attempts. 4 bytes per lock, none per waiter or holder. Atomic read-modify-writes:
+ * 1 uncontended (2 under wait=park), unbounded contended: one per attempt.
  *
- *   FREE ──acquire──▶ HELD ──release──▶ FREE            and HELD_SLEEPERS: see ttas.h
+ * The word and the sleep are ttas.h's:
+ *
+ *   FREE ──acquire──▶ HELD ──release──▶ FREE            HELD_SLEEPERS: see ttas.h
+ *
+ * Departure: the test-and-set is a compare-exchange, so that it keeps HELD_SLEEPERS. A failed one
+ * takes the cache line all the same.
  */
 #ifndef POUNDLOCK_TAS_H
 #define POUNDLOCK_TAS_H
@@ -25,14 +29,14 @@ struct tas {
 
 struct tas_policy {
 	enum wait wait;
-	uint32_t backoff; /* the longest pause after a vain try, in pause instructions; 0: none */
-	uint32_t tries;   /* under wait=park, the vain tries before a waiter sleeps; at least 1 */
+	uint32_t backoff; /* longest pause after a failed attempt, in pause instructions; 0: none */
+	uint32_t tries;   /* under wait=park, failed attempts before a waiter sleeps; at least 1 */
 };
 
 #define tas_settings(S) S(tas, backoff, 0, 0, 1000000, 2) S(tas, tries, 100, 1, 1000000000, 1)
 #define tas_bytes sizeof(struct tas), 0, 0
 
-/* Takes @lock if it is free. */
+/* FREE -> HELD. */
 static inline bool tas_try_acquire(struct tas *lock)
 {
 	return ttas_try_acquire(&lock->word);
@@ -55,13 +59,13 @@ static W_SLOW bool tas_acquire_contended(struct tas *lock, struct tas_policy pol
 	return false;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool tas_acquire(struct tas *lock, struct tas_policy policy, const struct w_deadline *deadline)
 {
 	return w_likely(tas_try_acquire(lock)) || tas_acquire_contended(lock, policy, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool tas_release(struct tas *lock, struct tas_policy policy)
 {
 	return ttas_release(&lock->word, (struct ttas_policy){.wait = policy.wait});

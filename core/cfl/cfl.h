@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CFL: a shuffled queue that schedules the time for which a lock is held as CFS schedules the CPU. What cfl_spin.h and
- * cfl_mutex.h share; they differ in whether the head of the queue sleeps.
+ * CFL: a shuffled queue that schedules the time for which a lock is held as CFS schedules the CPU.
+ * Shared by cfl_spin.h and cfl_mutex.h, which differ in whether the head of the queue sleeps.
  *
- * From: Park and Eom, "Locks as a resource: fairly scheduling lock occupation with CFL", PPoPP'24, section 3. What is
- * changed, and why: cfl_order.h, which has all but the word.
+ * From: Park and Eom, "Locks as a resource: fairly scheduling lock occupation with CFL", PPoPP'24,
+ * section 3. cfl_order.h contains everything but the word, and lists the departures from the paper.
  *
- * The word:
  *   state = LOCKED | PARKED | HEIR
- *     LOCKED  legal to set if state == 0: by a newcomer that finds no queue, or is entitled to pass it; by the head. To
- *             clear, with all else, by the holder
- *     PARKED  the head sleeps on state. Legal to set by the head if LOCKED
- *     HEIR    the head sleeps on its own status, at `heir`. Legal to set by the holder
+ *     LOCKED  the lock is held. Set if state == 0: by a newcomer that finds no queue or may
+ *             overtake it, or by the head. Cleared, with all other flags, by the holder
+ *     PARKED  the head sleeps on state. Set by the head if LOCKED
+ *     HEIR    the next head sleeps on its own status, at `heir`. Set by the holder
  *
  *   0 ──newcomer, head──▶ LOCKED ──release──▶ 0
  *   LOCKED ──head──▶ LOCKED|PARKED ──release, unpark──▶ 0
@@ -27,15 +26,16 @@
 #define CFL_PARKED 2u
 #define CFL_HEIR 4u
 
-/* Who embeds it in a frame of another form declares that, and where the rest is. */
+/* An embedder whose frame differs declares the struct and both functions itself. */
 #ifndef CFL_FRAME
 struct cfl {
 	shfl_tail tail;
-	W_ATOMIC(uint32_t) *heir; /* the holder's; an address to unpark, never to read */
+	/* Written by the holder. An address to unpark, never dereferenced */
+	W_ATOMIC(uint32_t) *heir;
 	W_ATOMIC(uint32_t) state;
 	W_ATOMIC(uint32_t) generation;
-	W_ATOMIC(uint32_t) limit; /* of thefts; the head's */
-	uint64_t start;           /* when the hold began; the holder's */
+	W_ATOMIC(uint32_t) limit; /* on thefts; written by the head */
+	uint64_t start;           /* start of the hold; written by the holder */
 	struct cfl_ledger ledger;
 };
 
@@ -52,13 +52,13 @@ static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
 
 /* ---- The hold ---- */
 
-/* As the new holder, lets the time begin. */
+/* As the new holder, starts to measure the hold. */
 static inline void cfl_begin(struct cfl *lock)
 {
 	lock->start = w_now();
 }
 
-/* As the new holder that had to wait or to steal. */
+/* As the new holder, after having waited or stolen the lock. */
 static inline void cfl_begin_after(struct cfl *lock, struct cfl_arrival arrival)
 {
 	cfl_begin_group(lock, arrival);
@@ -72,28 +72,28 @@ static inline uint64_t cfl_charge(struct cfl *lock)
 
 /* ---- The word ---- */
 
-/* In a forked child: drops the waiters that do not exist here. Whether it did. */
+/* In a forked child, discards the parent's waiters. Returns true if it did. */
 static inline bool cfl_drop_waiters(struct cfl *lock)
 {
 	if (w_likely(!generation_claim(cfl_generation(lock))))
 		return false;
-	/* relaxed, both: [GENERATION-3] publishes them, and nobody queues until then */
+	/* relaxed, both: [GENERATION-3] publishes them; nobody queues before that */
 	w_store_relaxed(&lock->tail, NULL);
 	(void)w_fetch_and_relaxed(&lock->state, CFL_LOCKED);
 	generation_settle(cfl_generation(lock));
 	return true;
 }
 
-/* Takes the word, whoever waits. */
+/* 0 -> LOCKED, even if threads wait. */
 static inline bool cfl_take(struct cfl *lock)
 {
 	uint32_t seen = 0;
 
-	/* [CFL-1] acquire: pairs with [CFL-2]; the last holder's critical section */
+	/* [CFL-1] acquire: pairs with [CFL-2]; the previous critical section */
 	return w_compare_exchange_acquire(&lock->state, &seen, CFL_LOCKED);
 }
 
-/* Releases the word, as its holder. */
+/* As the holder: * -> 0, then wakes the sleepers that the flags name. */
 static inline void cfl_give(struct cfl *lock)
 {
 	W_ATOMIC(uint32_t) *heir = lock->heir, *state = &lock->state;
@@ -110,15 +110,18 @@ static inline void cfl_give(struct cfl *lock)
 	}
 }
 
-/* Takes @lock, past those who wait, if the head has not been passed too often. Section 3.3. */
+/*
+ * 0 -> LOCKED past the queue, if the newcomer may overtake it and the limit on thefts permits.
+ * Section 3.3.
+ */
 static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	uint32_t thefts;
 
-	if (!cfl_is_owed(lock, arrival.group, arrival.domain, arrival.held) || !cfl_take(lock))
+	if (!cfl_may_overtake(lock, arrival.group, arrival.domain, arrival.held) || !cfl_take(lock))
 		return false;
-	/* relaxed, all: a count; the limit may be a little old, and the head then waits for one more */
+	/* relaxed, all: a count. The limit may be stale: the head then waits for one more theft */
 	thefts = w_load_relaxed(&ledger->thefts);
 	if ((int32_t)(thefts - w_load_relaxed(&lock->limit)) >= 0) {
 		cfl_give(lock);
@@ -130,24 +133,27 @@ static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 	return true;
 }
 
-/* Takes @lock if nobody waits and it is free. */
+/* 0 -> LOCKED if nobody waits. */
 static inline bool cfl_take_free(struct cfl *lock)
 {
-	/* relaxed: a stale NULL lets us pass one waiter, once; [CFL-1] orders what matters */
+	/*
+	 * relaxed: a stale NULL lets us bypass one waiter once; [CFL-1] orders the critical
+	 * sections
+	 */
 	if (w_load_relaxed(&lock->tail) || !cfl_take(lock))
 		return false;
 	cfl_begin(lock);
 	return true;
 }
 
-/* Takes @lock if it is free for this thread: nobody waits, or it is entitled to pass. */
+/* Takes @lock if it is free and either nobody waits or this thread may overtake. */
 static inline bool cfl_try_acquire_by(struct cfl *lock)
 {
 	struct cfl_arrival arrival;
 
 	if (w_likely(cfl_take_free(lock)))
 		return true;
-	/* relaxed, both: hints; what follows looks again */
+	/* relaxed, both: hints; the functions below read them again */
 	if (w_load_relaxed(&lock->state) & CFL_LOCKED || !w_load_relaxed(&lock->tail))
 		return false;
 	if (cfl_drop_waiters(lock))
@@ -156,10 +162,10 @@ static inline bool cfl_try_acquire_by(struct cfl *lock)
 	return cfl_steal(lock, arrival);
 }
 
-/* As the head, sleeps until a release. */
+/* As the head: LOCKED -> LOCKED|PARKED, then sleeps until a release. @seen: the state last read. */
 static inline void cfl_park(struct cfl *lock, uint32_t seen, const struct w_deadline *deadline)
 {
-	/* relaxed: publishes nothing; the releaser learns only that there is somebody to wake */
+	/* relaxed: publishes nothing; it only tells the releaser to wake a sleeper */
 	if (!(seen & CFL_PARKED) && !w_compare_exchange_relaxed(&lock->state, &seen, seen | CFL_PARKED))
 		return;
 	w_event(park);
@@ -167,23 +173,23 @@ static inline void cfl_park(struct cfl *lock, uint32_t seen, const struct w_dead
 }
 
 /*
- * As the head, lets the last holder take the lock once more, if that is owed it: for a moment, and more seldom each time
- * that it does not come. What it wants is its own to know; but a thread that is owed more than one turn usually comes at
- * once, and it has further to go than we.
+ * As the head, briefly yields to the last holder if that may still overtake; backs off if it does
+ * not come back. Only the last holder knows whether it wants the lock; but a thread that is owed
+ * more than one turn usually returns at once, and it takes longer to arrive than the head.
  */
-static inline void cfl_give_way(struct cfl *lock)
+static inline void cfl_yield_to_last_holder(struct cfl *lock)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 
-	/* relaxed, all: hints, which may be wrong */
-	if (w_load_relaxed(&lock->state) || !w_load_relaxed(&ledger->back) ||
-	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0 || cfl_skips(ledger))
+	/* relaxed, all: hints; they may be wrong */
+	if (w_load_relaxed(&lock->state) || !w_load_relaxed(&ledger->may_return) ||
+	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0 || cfl_skips_yield(ledger))
 		return;
-	/* [CFL-3] acquire: pairs with nothing; [CFL-1] reads again */
-	cfl_gave_way(ledger, w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED);
+	/* [CFL-3] acquire: pairs with nothing; [CFL-1] reads the word again */
+	cfl_record_yield(ledger, w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED);
 }
 
-/* As the head of the queue, takes the word. False if the deadline passed first. */
+/* As the head of the queue: 0 -> LOCKED. Returns false if @deadline passes first. */
 static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy, uint32_t limit,
 				    const struct w_deadline *deadline, bool *slept)
 {
@@ -191,13 +197,16 @@ static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, str
 	struct shfl_stop stop = {.word = &lock->state, .mask = CFL_LOCKED, .value = 0};
 	uint32_t seen;
 
-	/* One that was brought forward lets no more pass those that it passed. relaxed: thieves may see it late, each once */
-	if (!(node->node.where & CFL_BROUGHT))
+	/*
+	 * A head that was moved forward must not let more threads overtake those that it overtook.
+	 * relaxed: thieves may read it late, once each
+	 */
+	if (!(node->node.where & CFL_MOVED))
 		w_store_relaxed(&lock->limit, limit);
-	for (cfl_give_way(lock); !cfl_take(lock); cfl_give_way(lock)) {
+	for (cfl_yield_to_last_holder(lock); !cfl_take(lock); cfl_yield_to_last_holder(lock)) {
 		if (shfl_head_shuffles(&node->node))
 			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !*slept, policy);
-		/* [CFL-4] acquire: pairs with nothing; [CFL-1] reads again */
+		/* [CFL-4] acquire: pairs with nothing; [CFL-1] reads the word again */
 		seen = w_wait_acquire(&lock->state, !(VAL & CFL_LOCKED), how, deadline);
 		if (!(seen & CFL_LOCKED))
 			continue;
@@ -214,8 +223,9 @@ static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, str
 }
 
 /*
- * As the head that has taken the lock and had slept, shuffles if that is up to it: where all sleep nobody else does, and the
- * queue would be served as it came. It is once a batch, before the hold begins, and short beside the wake-up.
+ * As the head that has slept and now holds the lock, shuffles if it is its turn to. If all waiters
+ * sleep, nobody else does, and the queue would be served in order of arrival. This happens once per
+ * batch, before the hold begins, and takes little time compared to the wake-up.
  */
 static inline void cfl_shuffle_awakened(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy)
 {
@@ -241,7 +251,7 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, s
 	taken = cfl_take_as_head(lock, node, policy, arrival.thefts + policy.bypass, deadline, &slept);
 	if (taken && slept)
 		cfl_shuffle_awakened(lock, node, policy);
-	sleeper = shfl_leave_by(&lock->tail, &node->node, policy.wait, cfl_part, lock);
+	sleeper = shfl_leave_by(&lock->tail, &node->node, policy.wait, cfl_retire, lock);
 	if (taken)
 		cfl_begin_after(lock, arrival);
 	if (!sleeper)
@@ -251,12 +261,15 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, s
 		return false;
 	}
 	lock->heir = sleeper;
-	/* relaxed: only our own release, or that of a thread we synchronise with, acts on it */
+	/*
+	 * relaxed: read only by our own release, or by the release of a thread that we synchronise
+	 * with
+	 */
 	(void)w_fetch_or_relaxed(&lock->state, CFL_HEIR);
 	return true;
 }
 
-/* Takes @lock, which was not free a moment ago. */
+/* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
 static W_SLOW bool cfl_acquire_slow(struct cfl *lock, struct cfl_policy policy, const struct w_deadline *deadline)
 {
 	struct cfl_arrival arrival;
@@ -265,11 +278,14 @@ static W_SLOW bool cfl_acquire_slow(struct cfl *lock, struct cfl_policy policy, 
 	arrival = cfl_arrive(lock, w_now());
 	if (cfl_steal(lock, arrival))
 		return true;
-	/* A walker may look at the node when we have gone: it is of the pool, not of the stack. */
+	/*
+	 * A walker may read the node after we have left: it comes from the pool, not from the
+	 * stack.
+	 */
 	return cfl_acquire_queued(lock, w_node_get(), policy, arrival, deadline);
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool cfl_acquire_by(struct cfl *lock, struct cfl_policy policy, const struct w_deadline *deadline)
 {
 	if (w_unlikely(policy.strict_guarantee))
@@ -277,21 +293,21 @@ static inline bool cfl_acquire_by(struct cfl *lock, struct cfl_policy policy, co
 	return w_likely(cfl_take_free(lock)) || cfl_acquire_slow(lock, policy, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool cfl_release_by(struct cfl *lock, struct cfl_policy policy)
 {
 	uint64_t cost;
 	bool waited;
 
-	/* relaxed: only the holder can clear it, so the holder reads its own doing */
+	/* relaxed: only the holder clears it, so it reads its own write */
 	if (w_unlikely(!(w_load_relaxed(&lock->state) & CFL_LOCKED)))
 		return false;
-	/* relaxed: who comes late is not hurt by more than it waits */
+	/* relaxed: a waiter that arrives late loses no more than its wait */
 	waited = w_load_relaxed(&lock->tail);
 	if (w_unlikely(waited || policy.strict_guarantee)) {
 		cost = cfl_charge(lock);
 		if (!waited)
-			cfl_follow(lock, cost);
+			cfl_track_average(lock, cost);
 	}
 	cfl_give(lock);
 	return true;

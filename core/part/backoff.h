@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Exponential back-off (Anderson, TPDS'90): a thread that loses a race pauses, twice as long each time. tas.h,
- * ttas.h, hbo.h and others share it.
+ * Exponential back-off (Anderson, TPDS'90): a thread pauses after a failed attempt, twice as long
+ * each time. Shared by tas.h, ttas.h, hbo.h and others.
  */
 #ifndef POUNDLOCK_BACKOFF_H
 #define POUNDLOCK_BACKOFF_H
 
 #include "part/wait.h"
 
-/* Pauses for @pauses, at most @most; how long the next time. @most of 0: no pause at all. */
+/* Pauses for @pauses, at most @most (0: not at all). Returns the length of the next pause. */
 static inline uint32_t backoff_pause(uint32_t pauses, uint32_t most)
 {
 	uint32_t now = pauses < most ? pauses : most;
@@ -20,8 +20,9 @@ static inline uint32_t backoff_pause(uint32_t pauses, uint32_t most)
 }
 
 /*
- * Gives the CPU up as @wait has it, after a failed try and about @pauses; *@spun: how many since it last did. A waiter that
- * spins does so too after W_SPIN_ROW: it may be a real-time thread on the CPU of the holder.
+ * Yields the CPU as @wait requires, after a failed attempt and a pause of @pauses. *@spun: pauses
+ * since the last yield. A waiter with WAIT_SPIN also yields, after W_SPIN_ROW pauses: it may be a
+ * real-time thread on the holder's CPU.
  */
 static inline void backoff_give_way(enum wait wait, uint32_t *spun, uint32_t pauses)
 {

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A lock that waiters from before a fork have left in a state that only they could have resolved is repaired in the
- * child by the first thread that meets it there, once: the lock carries the fork generation in which it was last sound.
+ * Repair after fork(). A parent's waiters may leave a lock in a state that only they could resolve.
+ * In the child, the first thread that meets such a lock repairs it, once. The lock stores the fork
+ * generation in which it was last sound:
  *
  *   2 * w_fork_generation()       sound
- *   2 * w_fork_generation() + 1   one thread repairs, the others that come wait
- *   anything else                 left by a parent, perhaps in the middle of its own repair
+ *   2 * w_fork_generation() + 1   one thread repairs the lock; others wait for it
+ *   any other value               left by a parent, possibly during the parent's own repair
  */
 #ifndef POUNDLOCK_GENERATION_H
 #define POUNDLOCK_GENERATION_H
 
 #include "world.h"
 
-/* Whether the caller must repair the lock of @generation and then call generation_settle(). Waits for others' repair. */
+/*
+ * Returns true if the caller must repair the lock and then call generation_settle(). Waits while
+ * another thread repairs it.
+ */
 static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 {
 	uint32_t sound = 2 * w_fork_generation();
@@ -21,7 +25,7 @@ static inline bool generation_claim(W_ATOMIC(uint32_t) *generation)
 
 	if (w_likely(seen == sound))
 		return false;
-	/* relaxed: claims are ordered by the object itself, and an ancestor's repair by the fork */
+	/* relaxed: claims are ordered by the object itself, and an ancestor's repair by fork() */
 	if (seen != sound + 1 && w_compare_exchange_relaxed(generation, &seen, sound + 1)) {
 		w_event(fork_repair);
 		return true;

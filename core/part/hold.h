@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How long a thread has held a lock: its account with it, w_account(lock), which only its thread reads and writes.
+ * How long a thread has held a lock. The time is kept in the thread's account with the lock,
+ * w_account(lock), which only that thread accesses.
  *
- * From: CFL (PPoPP'24) section 3.1. Time is virtual: real nanoseconds over the thread's weight, 1,024 being the weight of
- * nice 0. `recent` is the mean of the real hold times lately, each new one counting an eighth.
+ * From: Park and Eom, "Locks as a resource: fairly scheduling lock occupation with CFL", PPoPP'24,
+ * section 3.1. Time is virtual: nanoseconds divided by the thread's weight, where 1,024 is the
+ * weight of nice 0. `recent` is a moving average of the real hold times; each new one counts an
+ * eighth.
  */
 #ifndef POUNDLOCK_HOLD_H
 #define POUNDLOCK_HOLD_H
@@ -17,7 +20,7 @@ static inline uint64_t hold_virtual(uint64_t nanoseconds, uint32_t weight)
 	return nanoseconds * HOLD_WEIGHT / weight;
 }
 
-/* The time from @start to @now, within reason: clocks of two CPUs may disagree. */
+/* Nanoseconds from @start to @now, clamped: clocks of two CPUs may disagree. */
 static inline uint64_t hold_time(uint64_t start, uint64_t now)
 {
 	const uint64_t most = UINT64_C(1) << 40; /* 18 minutes */
@@ -25,7 +28,7 @@ static inline uint64_t hold_time(uint64_t start, uint64_t now)
 	return now <= start ? 0 : now - start < most ? now - start : most;
 }
 
-/* Notes that @account's thread has held the lock for so long. */
+/* Adds a hold of @nanoseconds to @account. */
 static inline void hold_charge(struct w_account *account, uint64_t nanoseconds)
 {
 	uint32_t part = nanoseconds < UINT32_MAX ? (uint32_t)nanoseconds : UINT32_MAX;
@@ -34,7 +37,7 @@ static inline void hold_charge(struct w_account *account, uint64_t nanoseconds)
 	account->recent = account->recent ? account->recent - account->recent / 8 + part / 8 : part;
 }
 
-/* Around a hold of a lock that does not measure by itself, by its thread: the time begins, or ends. */
+/* Called around each hold of a lock that does not measure by itself. */
 static inline void hold_begin(const void *lock)
 {
 	w_account(lock)->since = w_now();

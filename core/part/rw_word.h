@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The indicator of the readers-writer locks: one word that says who is inside, and what the head of the queue of those
- * who are not has asked for. How the queue is ordered is the lock's (shfl_rw.h, fair_rw.h).
+ * The state word of the readers-writer locks: who is inside, and what the head of the queue has
+ * requested. The lock defines the order of the queue (shfl_rw.h, fair_rw.h).
  *
- * From: ShflLock (SOSP'19) section 4.2.3, which has it from Linux's queued rwlock (Long, 2013).
- * Changed, and why: readers enter by compare-exchange. The paper's add first and take back what was not theirs: in the
- * meantime a writer's try would fail on a lock that nobody holds.
+ * From: Kashyap et al. (ShflLock), SOSP'19, section 4.2.3, which takes it from Linux's queued
+ * rwlock (Long, 2013).
  *
  *   word = readers << 4 | CLOSED | PARKED | HEIR | WRITER
- *     readers  how many are inside, 2^27 at most. Legal to raise if !WRITER and !FULL; newcomers only if !CLOSED, too
- *     FULL     the topmost bit of readers: set by the 2^27th. Each further reader is refused until one leaves. Guards
- *              that a program forgets add up; a count that wrapped would let a writer in beside readers
- *     WRITER   one is inside. Legal to set if no reader and no writer is inside; newcomers only if !CLOSED, too
- *     CLOSED   the paper's WWb: only the head of the queue may enter, and who is a reader already. The head's
- *     PARKED   the head sleeps on the word. The head's to set; cleared by it, or by the writer's release, which wakes it.
- *              The last reader's release wakes it, too, and leaves the flag to it
- *     HEIR     the next head sleeps elsewhere. The writer's to set; cleared by its release, which wakes it
+ *     readers  readers inside, at most 2^27. Incremented if !WRITER and !FULL; by newcomers only if
+ *              also !CLOSED
+ *     FULL     topmost bit of readers, set by the 2^27th. Further readers are refused until one
+ *              leaves. A program that leaks read locks must not wrap the count, which would admit a
+ *              writer beside readers
+ *     WRITER   a writer is inside. Set if no reader and no writer is inside; by newcomers only if
+ *              also !CLOSED
+ *     CLOSED   the paper's WWb: only the head of the queue, and threads that are readers already,
+ *              may enter. Set and cleared by the head
+ *     PARKED   the head sleeps on the word. Set by the head; cleared by the head, or by the
+ *              writer's release, which wakes it. The last reader's release also wakes it, and
+ *              keeps the flag
+ *     HEIR     the next head sleeps on its node. Set by the writer; cleared by its release, which
+ *              wakes that waiter
  *
  *   0 ──newcomer──▶ WRITER ──release──▶ 0 ──newcomers──▶ readers ──releases──▶ 0
- *   any ──head──▶ any|CLOSED|PARKED ──the last inside leaves, unpark──▶ CLOSED ──head──▶ WRITER, or a reader
+ *   any ──head──▶ any|CLOSED|PARKED ──the last inside leaves, unpark──▶ CLOSED
+ *   CLOSED ──head──▶ WRITER, or readers
+ *
+ * Departure from the paper: readers enter by compare-exchange. The paper's readers add first and
+ * subtract again if they may not enter; meanwhile a writer's trylock fails on a lock that nobody
+ * holds.
  */
 #ifndef POUNDLOCK_RW_WORD_H
 #define POUNDLOCK_RW_WORD_H
@@ -35,13 +45,15 @@
 
 typedef W_ATOMIC(uint32_t) rw_word;
 
-/* What keeps a reader, or a writer, from entering, whatever its place in the queue. */
-static inline uint32_t rw_against(bool writes)
+/* Bits that keep a reader, or a writer, out, whatever its place in the queue. */
+static inline uint32_t rw_conflicts(bool writes)
 {
 	return writes ? RW_WRITER | RW_READERS : RW_WRITER;
 }
 
-/* Whether a reader that saw @seen is refused: no wait makes room, unless another reader leaves. */
+/*
+ * Returns whether a reader that read @seen is refused: waiting does not help until a reader leaves.
+ */
 static inline bool rw_refuses(bool writes, uint32_t seen)
 {
 	return !writes && (seen & RW_FULL);
@@ -53,7 +65,10 @@ static inline bool rw_full(rw_word *word)
 	return rw_refuses(false, w_load_relaxed(word));
 }
 
-/* Enters, and clears @clear, unless one of @against is set, or a reader is refused. *@seen is what the word was. */
+/*
+ * Enters and clears @clear, unless a bit in @against is set or a reader is refused. *@seen is the
+ * word that was read.
+ */
 static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32_t clear, uint32_t *seen)
 {
 	if (!writes)
@@ -61,32 +76,43 @@ static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32
 	/* relaxed: the compare-exchange decides */
 	*seen = w_load_relaxed(word);
 	while (!(*seen & against))
-		/* [RW_WORD-1] acquire: pairs with [RW_WORD-2], [RW_WORD-3]; the critical sections
-		 * of those who have left */
+		/*
+		 * [RW_WORD-1] acquire: pairs with [RW_WORD-2], [RW_WORD-3]; the critical sections
+		 * of the threads that have left
+		 */
 		if (w_compare_exchange_acquire(word, seen, (*seen & ~clear) + (writes ? RW_WRITER : RW_READER)))
 			return true;
 	return false;
 }
 
-/* As the head of the queue, sleeps until those inside have left, having last seen @seen. May wake early. */
+/*
+ * As the head of the queue: any -> any|PARKED, then sleeps until the threads inside have left. May
+ * wake early. @seen: the word last read.
+ */
 static inline void rw_park(rw_word *word, uint32_t seen, const struct w_deadline *deadline)
 {
-	/* relaxed: publishes nothing; the releaser learns only that there is somebody to wake */
+	/* relaxed: publishes nothing; it only tells the releaser to wake a sleeper */
 	if (!(seen & RW_PARKED) && !w_compare_exchange_relaxed(word, &seen, seen | RW_PARKED))
 		return;
 	w_event(park);
 	w_park(word, seen | RW_PARKED, deadline);
 }
 
-/* As the head of the queue, takes back what it has asked for: it gives up. */
+/* As the head of the queue, clears its requests: CLOSED|PARKED -> 0. */
 static inline void rw_give_up(rw_word *word)
 {
 	w_event(abandon);
-	/* relaxed: opens to newcomers, publishes nothing. The next head closes for itself */
+	/*
+	 * relaxed: opens the lock to newcomers; publishes nothing. The next head closes it if
+	 * needed
+	 */
 	(void)w_fetch_and_relaxed(word, ~(RW_CLOSED | RW_PARKED));
 }
 
-/* A reader leaves. False, and nothing is changed, if there was none: BRAVO asks before it looks for it elsewhere. */
+/*
+ * Removes one reader. Returns false, and changes nothing, if there is none: BRAVO then looks for it
+ * in its table.
+ */
 static inline bool rw_leave_read(rw_word *word)
 {
 	/* relaxed: the compare-exchange decides */
@@ -95,8 +121,10 @@ static inline bool rw_leave_read(rw_word *word)
 	do {
 		if (w_unlikely(!(seen & RW_READERS)))
 			return false;
-		/* [RW_WORD-2] release: pairs with [RW_WORD-1]; our critical section comes before
-		 * the next writer's */
+		/*
+		 * [RW_WORD-2] release: pairs with [RW_WORD-1]; our critical section comes before
+		 * the next writer's
+		 */
 	} while (!w_compare_exchange_release(word, &seen, seen - RW_READER));
 	if (w_unlikely((seen & RW_PARKED) && (seen & RW_READERS) == RW_READER)) {
 		w_event(wake_late);
@@ -105,10 +133,16 @@ static inline bool rw_leave_read(rw_word *word)
 	return true;
 }
 
-/* The writer leaves, and wakes whoever sleeps at *@heir. False, and nothing is changed, if there was none. */
+/*
+ * WRITER -> 0, then wakes the sleeper at *@heir. Returns false, and changes nothing, if there was
+ * no writer.
+ */
 static inline bool rw_leave_write(rw_word *word, W_ATOMIC(uint32_t) **heir)
 {
-	/* relaxed: only the writer can clear WRITER and set HEIR, so it reads its own doing; the compare-exchange decides */
+	/*
+	 * relaxed: only the writer clears WRITER and sets HEIR, so it reads its own writes; the
+	 * compare-exchange decides
+	 */
 	uint32_t seen = w_load_relaxed(word);
 	W_ATOMIC(uint32_t) *sleeper = NULL;
 
@@ -130,7 +164,7 @@ static inline bool rw_leave_write(rw_word *word, W_ATOMIC(uint32_t) **heir)
 	return true;
 }
 
-/* In a forked child: forgets what waiters that do not exist here had asked for. */
+/* In a forked child, clears the requests of the parent's waiters. */
 static inline void rw_drop_waiters(rw_word *word)
 {
 	/* relaxed: publishes nothing */

@@ -1,47 +1,55 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Shuffling: a queue of waiters that one of the waiters, the shuffler, re-orders while it waits. Only the order is here;
- * what the head of the queue waits for is the lock's (shfl_spin.h, shfl_mutex.h).
+ * Shuffling: a queue of waiters that one of them, the shuffler, reorders while it waits. This
+ * header decides the order only; shfl_spin.h and shfl_mutex.h define what the head of the queue
+ * waits for.
  *
- * From: Kashyap, Calciu, Cheng, Min, Kim, "Scalable and practical locking with shuffling", SOSP'19, figure 4 (lines
- * 44-108), figure 6 and the qlast optimisation of section 4.2.1.
- * Changed, and why:
- *  - The role of shuffler is a field of its own, and the status only wakes its new holder up (ROLE): a status that
- *    carried the role would lose it to the READY that a predecessor writes meanwhile.
- *  - Figure 6 leaves the transitions from PARKED to others; below they are all compare-exchanges or exchanges, so that a
- *    wake-up cannot fall between two of them.
- *  - A woken waiter (AWAKE, the paper's S_SPINNING) spins for one more budget and then sleeps again: on over-subscribed
- *    cores a waiter that spins without end takes the CPU that the holder needs.
- *  - A shuffler in the middle of the queue that finds nobody to move keeps the role until it is the head, instead of
- *    walking again and again.
- *  - Waiters can leave at a deadline.
- *  - The order is an argument (shfl_order): a policy of policy/policy.h, or CFL's. Those brought forward are sorted by rank,
- *    not only gathered.
- *  - How often a waiter is passed is counted for each, not only how long a batch is.
+ * From: Kashyap, Calciu, Cheng, Min, Kim, "Scalable and practical locking with shuffling", SOSP'19,
+ * figure 4 (lines 44-108), figure 6 and the qlast optimisation of section 4.2.1.
  *
- * The queue is MCS's: tail names the last waiter, next links lead to it. The invariants (section 4.2.1): a head keeps
- * its place; there is one shuffler at a time; only a head starts shuffling; the role goes only to waiters behind. The
- * second follows from: between the head that started and the waiter that has the role, all have batch > 0.
+ * The queue is MCS's: the tail points to the last waiter, and next links lead to it. Invariants
+ * (section 4.2.1): the head keeps its place; there is at most one shuffler; only a head starts
+ * shuffling; the role passes only to waiters behind. The second follows from this: from the head
+ * that started to the waiter that has the role, all waiters have batch > 0.
+ *
+ * The bound on bypass. A walk brings waiters forward over those that stay behind the batch. The
+ * moves are counted for the lifetime of the queue, and each waiter that stays records the count
+ * when a walk first passes it; the one right behind the batch has been bypassed most. Once it has
+ * been bypassed `bound` times, the batch ends, and nobody overtakes it any more. Within the batch,
+ * a waiter is overtaken by those of the same walk that rank before it, and a batch has at most
+ * `bound` waiters. So a waiter is bypassed at most twice `bound` times, whatever the policy
+ * returns, and at most `bound` times if the policy knows only one rank besides POLICY_STAY.
  *
  * The status of a node:
  *
- *   WAITING ──shuffler──▶ AWAKE ──shuffler──▶ ROLE       (WAITING ──▶ ROLE too)
+ *   WAITING ──shuffler──▶ AWAKE ──shuffler──▶ ROLE       (also WAITING ──▶ ROLE)
  *      │ ▲                  │                  │
  *      │ └ (never again)    │                  │
  *      └──────── waiter, its spinning over: any of the three ──▶ PARKED ──shuffler, unpark──▶ AWAKE
  *
- *   any ──predecessor──▶ READY   its waiter is now the head
- *   any but READY ──waiter, at its deadline──▶ ABANDONED ──predecessor, which then acts for it──▶ READY
- *   any ──waiter, or who acts for it, when it leaves the queue──▶ FREE
+ *   any ──predecessor──▶ READY   the waiter is now the head
+ *   any but READY ──waiter, at its deadline──▶ ABANDONED ──predecessor──▶ READY
+ *                         (the predecessor then acts for the waiter that has left)
+ *   any ──waiter, or the thread that acts for it, when it leaves the queue──▶ FREE
  *
- * Who may write a node's fields: next its thread's successor once (from NULL), then the shuffler; batch and seen the
- * shuffler; moves the shuffler, and a head that leaves the next one to begin; note its thread, before it is linked.
+ * Writers of a node's fields: next, once from NULL, the successor's thread, then the shuffler;
+ * batch and seen, the shuffler; moves, the shuffler, and a head that leaves when the next one has
+ * to begin; note, the waiter, before the node is linked.
  *
- * The bound. Waiters are brought forward over those that stay behind the batch. The moves are counted for as long as there
- * is a queue, and each waiter that stays remembers the count when it was first walked past; the one in front of them has
- * been passed most. Once that one has been passed `bound` times, the batch is over, and nobody passes it any more. In the
- * batch, the last is passed by those of the same walk that rank before it, and a batch has `bound` waiters at most. So a
- * waiter is passed at most twice `bound` times, whatever the policy says; once `bound` times if equals are all it knows.
+ * Departures from the paper:
+ *  - The shuffler's role is a field of its own; the status only wakes its new owner (ROLE). A
+ *    status that carried the role would lose it when a predecessor writes READY.
+ *  - Figure 6 leaves PARKED by plain stores. Below, all transitions of PARKED are compare-exchanges
+ *    or exchanges, so that no wake-up is lost between two of them.
+ *  - A woken waiter (AWAKE, the paper's S_SPINNING) spins for one more budget and then sleeps
+ *    again. On over-subscribed cores a waiter that spins indefinitely takes the CPU that the holder
+ *    needs.
+ *  - A shuffler inside the queue that finds nobody to move keeps the role until it is the head,
+ *    instead of repeating the walk.
+ *  - Waiters can leave at a deadline.
+ *  - The order is an argument (shfl_order): a policy of policy/policy.h, or CFL's. Waiters that are
+ *    brought forward are sorted by rank, not only gathered.
+ *  - Bypasses are counted per waiter, not only the length of a batch.
  */
 #ifndef POUNDLOCK_SHUFFLE_H
 #define POUNDLOCK_SHUFFLE_H
@@ -49,7 +57,10 @@
 #include "policy/policy.h"
 #include "part/wait.h"
 
-/* How many waiters may follow one another because of shuffling, and pass another one (figure 4, line 55); a test has less. */
+/*
+ * Default `batch`: most waiters in one batch, and most times that one waiter is bypassed (figure 4,
+ * line 55). Tests set less.
+ */
 #ifndef SHFL_MAX_BATCH
 #define SHFL_MAX_BATCH 1024
 #endif
@@ -64,29 +75,33 @@ enum {
 	SHFL_ABANDONED,
 };
 
-/* On a stack (w_waiter_node()) it has a line of its own: others access it while its thread uses the stack around it. */
+/*
+ * Waiter's node. On a stack (w_waiter_node()) it has a cache line of its own: other threads access
+ * it while its thread uses the stack around it.
+ */
 struct shfl_node {
 	W_ATOMIC(uint32_t) status;
-	W_ATOMIC(uint32_t) shuffler; /* whether this waiter has the role */
+	W_ATOMIC(uint32_t) shuffler; /* 1: this waiter has the role */
 	W_ATOMIC(struct shfl_node *) next;
-	struct shfl_node *seen; /* how far the role's holders have walked; NULL: to this node */
-	uint32_t batch;         /* how many its batch had when it was placed; 0: in none */
-	uint32_t note;          /* what the policy wants to know */
-	uint32_t where;         /* more of it: CFL's */
-	uint32_t moves; /* of a batch's last: how many there have been; of one in none: when it was passed by, or 0 */
+	struct shfl_node *seen; /* how far the role's owners have walked; NULL: to this node */
+	uint32_t batch;         /* its number in its batch when it was placed; 0: in none */
+	uint32_t note;          /* for the policy */
+	uint32_t where;         /* for CFL */
+	/* last of a batch: moves so far; in no batch: moves when a walk first passed it, or 0 */
+	uint32_t moves;
 };
 
 typedef W_TAIL(struct shfl_node) shfl_tail;
 
-/* What orders the waiters. */
+/* The order of the waiters. */
 struct shfl_order {
-	/* As a policy's rank() (policy/policy.h), of @waiter, as @shuffler sees it. */
+	/* Rank of @waiter as @shuffler sees it, as rank() of policy/policy.h. */
 	uint32_t (*rank)(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter);
 	const void *context;
 	uint32_t bound;
 };
 
-/* When a shuffler has better things to do: when *@word, less the bits outside @mask, is @value. */
+/* When a shuffler stops walking: when *@word & @mask is @value. */
 struct shfl_stop {
 	W_ATOMIC(uint32_t) *word;
 	uint32_t mask, value;
@@ -105,12 +120,12 @@ static inline struct shfl_order shfl_by(const enum policy *policy, uint32_t boun
 
 /* ---- The shuffler ---- */
 
-/* Makes @node's waiter look up from its sleep, off anybody's critical path. Figure 6, line 41. */
+/* WAITING or PARKED -> AWAKE. Wakes @node's waiter off the critical path. Figure 6, line 41. */
 static inline void shfl_wake_early(struct shfl_node *node)
 {
 	uint32_t seen = SHFL_WAITING;
 
-	/* relaxed, both: the waiter learns only that it should not sleep */
+	/* relaxed, both: only tells the waiter not to sleep */
 	if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE) || seen != SHFL_PARKED)
 		return;
 	if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE)) {
@@ -119,28 +134,33 @@ static inline void shfl_wake_early(struct shfl_node *node)
 	}
 }
 
-/* Hands the role to @node, which finds it when it next looks: at once if it spins. */
+/* Passes the role to @node, then WAITING or AWAKE -> ROLE so that a spinning waiter notices. */
 static inline void shfl_pass_role(struct shfl_node *node)
 {
 	uint32_t seen = SHFL_WAITING;
 
 	w_event(shuffle_pass);
-	/* [SHUFFLE-1] release: pairs with [SHUFFLE-2]; the queue as we leave it, and node's batch
-	 * and seen */
+	/*
+	 * [SHUFFLE-1] release: pairs with [SHUFFLE-2]; the queue as we leave it, and the batch and
+	 * seen fields of @node
+	 */
 	w_store_release(&node->shuffler, 1);
 	/* relaxed, both: only a nudge; the role is in `shuffler` */
 	if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_ROLE) && seen == SHFL_AWAKE)
 		(void)w_compare_exchange_relaxed(&node->status, &seen, SHFL_ROLE);
 }
 
-/* Whether @node's waiter is to shuffle. */
+/* Returns whether @node's waiter has the role. */
 static inline bool shfl_has_role(struct shfl_node *node)
 {
-	/* [SHUFFLE-2] acquire: pairs with [SHUFFLE-1]; the last shuffler's work */
+	/* [SHUFFLE-2] acquire: pairs with [SHUFFLE-1]; the previous shuffler's work */
 	return w_load_acquire(&node->shuffler);
 }
 
-/* Moves @current from behind @previous to behind @last. False if it is the last in the queue, where others link. */
+/*
+ * Moves @current from behind @previous to behind @last. Returns false if @current is the last of
+ * the queue, where newcomers link themselves.
+ */
 static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous, struct shfl_node *current)
 {
 	/* [SHUFFLE-3] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node behind */
@@ -148,9 +168,11 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 
 	if (!next)
 		return false;
-	/* [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [CFL_ORDER-4];
-	 * each link publishes the node that it leads to. relaxed: our own view of a link that only
-	 * we change */
+	/*
+	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [CFL_ORDER-4];
+	 * each link publishes the node that it points to. relaxed: a link that only the shuffler
+	 * changes
+	 */
 	w_store_release(&previous->next, next);
 	w_store_release(&current->next, w_load_relaxed(&last->next));
 	w_store_release(&last->next, current);
@@ -158,16 +180,19 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 	return true;
 }
 
-/* Behind which of the batch from @node to @last a waiter of @rank goes: behind those that rank with it or before it. */
-static inline struct shfl_node *shfl_place(struct shfl_order order, struct shfl_node *node, struct shfl_node *last,
-					   uint32_t rank)
+/*
+ * Finds the insertion point for @rank in the batch from @node to @last; equal ranks keep their
+ * order.
+ */
+static inline struct shfl_node *shfl_insertion_point(struct shfl_order order, struct shfl_node *node,
+						     struct shfl_node *last, uint32_t rank)
 {
 	struct shfl_node *place = node, *next;
 
 	if (last == node || order.rank(order.context, node, last) <= rank)
 		return last;
 	while (place != last) {
-		/* relaxed: a link of the batch, which only we change */
+		/* relaxed: a link inside the batch; only the shuffler changes it */
 		next = w_load_relaxed(&place->next);
 		if (order.rank(order.context, node, next) > rank)
 			break;
@@ -176,16 +201,22 @@ static inline struct shfl_node *shfl_place(struct shfl_order order, struct shfl_
 	return place;
 }
 
-/* Whether somebody may be brought forward to behind @last over those that stay there, if @passes any. */
+/*
+ * Returns whether a waiter may be brought forward to behind @last. @passes: it would overtake the
+ * waiters that stay behind the batch.
+ */
 static inline bool shfl_may_pass(struct shfl_node *last, bool passes, uint32_t bound)
 {
-	/* relaxed: the one in front, which we have walked past: we see it, and when that was */
+	/* relaxed: the first waiter behind the batch; we have walked past it and see its `moves` */
 	return !passes || last->moves - w_load_relaxed(&last->next)->moves < bound;
 }
 
-/* Notes that @current was placed behind @place in the batch that ends at @last, after so many @moves: the new last. */
-static inline struct shfl_node *shfl_placed(struct shfl_node *last, struct shfl_node *place, struct shfl_node *current,
-					    uint32_t moves)
+/*
+ * Records that @current was placed behind @place in the batch that ends at @last. Returns the
+ * batch's last.
+ */
+static inline struct shfl_node *shfl_record_place(struct shfl_node *last, struct shfl_node *place,
+						  struct shfl_node *current, uint32_t moves)
 {
 	uint32_t batch = last->batch + 1;
 
@@ -198,17 +229,18 @@ static inline struct shfl_node *shfl_placed(struct shfl_node *last, struct shfl_
 	return last;
 }
 
-/* Whether the batch that ends at @last may grow, and its shuffler has the time. */
-static inline bool shfl_goes_on(struct shfl_node *last, struct shfl_stop stop, struct shfl_order order)
+/* Returns whether the batch that ends at @last may grow and the shuffler may go on walking. */
+static inline bool shfl_may_grow(struct shfl_node *last, struct shfl_stop stop, struct shfl_order order)
 {
 	/* relaxed: only a hint that walking has become a delay */
 	return last->batch < order.bound && (w_load_relaxed(stop.word) & stop.mask) != stop.value;
 }
 
 /*
- * As the shuffler, walks the queue from where the last one stopped and brings the waiters that the order wants behind
- * @node, in a batch; ends at the end of the queue, or when it is told to stop. Returns the last of the batch, which knows
- * how far the walk went. @wake: wake the waiter that is placed right behind @node while there is none, too.
+ * As the shuffler, walks the queue from where the previous walk stopped, and gathers the waiters
+ * that @order ranks behind @node, in a batch. Stops at the end of the queue, at @stop or at a
+ * bound. Returns the last of the batch, which records how far the walk got. @wake: also wake the
+ * waiter that becomes the first behind @node.
  */
 static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_stop stop, bool wake,
 					  struct shfl_order order)
@@ -217,7 +249,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 	uint32_t rank;
 	bool moves;
 
-	while (shfl_goes_on(last, stop, order)) {
+	while (shfl_may_grow(last, stop, order)) {
 		/* [SHUFFLE-5] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node there */
 		current = w_load_acquire(&previous->next);
 		if (!current)
@@ -229,7 +261,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 			previous = current;
 			continue;
 		}
-		place = shfl_place(order, node, last, rank);
+		place = shfl_insertion_point(order, node, last, rank);
 		moves = place != previous;
 		if (!moves)
 			previous = current;
@@ -237,13 +269,13 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 			break;
 		if (wake && last == node)
 			shfl_wake_early(current);
-		last = shfl_placed(last, place, current, last->moves + moves);
+		last = shfl_record_place(last, place, current, last->moves + moves);
 	}
 	last->seen = previous == last ? NULL : previous;
 	return last;
 }
 
-/* As the shuffler, begins. */
+/* Takes up the shuffler's work. */
 static inline void shfl_begin(struct shfl_node *node)
 {
 	/* relaxed: the role is ours; [SHUFFLE-1] passes it on */
@@ -255,7 +287,7 @@ static inline void shfl_begin(struct shfl_node *node)
 	w_event(shuffle);
 }
 
-/* As the shuffler, ends: passes the role to the last of the batch, unless that is over. */
+/* Ends the shuffler's work: passes the role to the last of the batch, unless the batch is full. */
 static inline void shfl_end(struct shfl_node *node, struct shfl_node *last, struct shfl_order order)
 {
 	if (last->batch >= order.bound)
@@ -267,14 +299,16 @@ static inline void shfl_end(struct shfl_node *node, struct shfl_node *last, stru
 		w_store_relaxed(&node->shuffler, 1);
 }
 
-/* As the shuffler, does all of its work. */
+/* As the shuffler, does one turn of its work. */
 static inline void shfl_shuffle(struct shfl_node *node, struct shfl_stop stop, bool wake, struct shfl_order order)
 {
 	shfl_begin(node);
 	shfl_end(node, shfl_walk(node, stop, wake, order), order);
 }
 
-/* Whether @node, the head, is to shuffle: it has the role, or nobody has batched it yet. Figure 4, line 23. */
+/*
+ * Returns whether @node, the head, shuffles: it has the role, or is in no batch. Figure 4, line 23.
+ */
 static inline bool shfl_head_shuffles(struct shfl_node *node)
 {
 	return shfl_has_role(node) || !node->batch;
@@ -282,7 +316,10 @@ static inline bool shfl_head_shuffles(struct shfl_node *node)
 
 /* ---- The queue ---- */
 
-/* Enters the queue with @node, of which the policy wants to know @note. True if it is the head. Figure 4, lines 10-14, 45. */
+/*
+ * Enters the queue with @node; @note is for the policy. Returns true if @node is the head. Figure
+ * 4, lines 10-14 and 45.
+ */
 static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t note)
 {
 	struct shfl_node *previous;
@@ -296,9 +333,11 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 	w_store_relaxed(&node->shuffler, 0);
 	w_store_relaxed(&node->next, NULL);
 	w_event(contended);
-	/* [SHUFFLE-6] acq_rel: acquire and release pair with [SHUFFLE-6]: the predecessor's node,
-	 * which we write. Acquire pairs with [SHUFFLE-13] too: the queue has ended before it begins
-	 * again */
+	/*
+	 * [SHUFFLE-6] acq_rel: acquire and release pair with [SHUFFLE-6]: the predecessor's node,
+	 * which we write. Acquire pairs with [SHUFFLE-13] as well: the queue has ended before it
+	 * begins again
+	 */
 	previous = w_exchange_acq_rel(tail, node);
 	if (!previous)
 		return true;
@@ -308,10 +347,13 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 	return false;
 }
 
-/* Sleeps on @node, last seen with status @seen, until that changes: the new status; or to the deadline: PARKED. */
+/*
+ * Any -> PARKED, then sleeps until the status changes. @seen: the status last read. Returns the new
+ * status, or PARKED if @deadline passed.
+ */
 static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen, const struct w_deadline *deadline)
 {
-	/* relaxed: publishes nothing; the waker learns only that there is somebody to wake */
+	/* relaxed: publishes nothing; it only tells the waker to wake us */
 	if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))
 		/* [SHUFFLE-8] acquire: pairs with [SHUFFLE-15], as [SHUFFLE-10] */
 		return w_load_acquire(&node->status);
@@ -324,12 +366,13 @@ static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen, const st
 	return seen;
 }
 
-/* What a waiter is told. */
+/* Outcome of a wait in the queue. */
 enum shfl_turn { SHFL_TURN_HEAD, SHFL_TURN_SHUFFLER, SHFL_TURN_GONE };
 
 /*
- * Waits until @node is the head or is to shuffle, its status having been *@seen before; at the deadline leaves it to its
- * predecessor to remove (SHFL_TURN_GONE). *@slept: whether the waiter ever slept. Figure 4, line 44; figure 6, line 13.
+ * Waits until @node is the head or has the role. *@seen: the status last read. At the deadline, the
+ * status becomes ABANDONED, and the predecessor removes the node (SHFL_TURN_GONE). Sets *@slept if
+ * the waiter sleeps. Figure 4, line 44; figure 6, line 13.
  */
 static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, enum wait wait,
 				       const struct w_deadline *deadline, bool *slept)
@@ -338,8 +381,10 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 	uint32_t now;
 
 	for (;;) {
-		/* [SHUFFLE-10] acquire: pairs with [SHUFFLE-15]; the order of the queue, and batch
-		 * and role given to us */
+		/*
+		 * [SHUFFLE-10] acquire: pairs with [SHUFFLE-15]; the order of the queue, and the
+		 * batch and role given to us
+		 */
 		now = w_wait_acquire(&node->status, VAL != *seen, how, deadline);
 		if (now == *seen && wait == WAIT_PARK && !w_expired(deadline)) {
 			*slept = true;
@@ -353,15 +398,20 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 		if (shfl_has_role(node))
 			return SHFL_TURN_SHUFFLER;
 	}
-	/* [SHUFFLE-11] acq_rel: release pairs with [SHUFFLE-15]: our links, for whoever acts for
-	 * us; acquire pairs with [SHUFFLE-15]: we may have become the head in the last moment */
+	/*
+	 * [SHUFFLE-11] acq_rel: release pairs with [SHUFFLE-15]: our links, for the thread that
+	 * acts for us; acquire pairs with [SHUFFLE-15]: we may have become the head at the last
+	 * moment
+	 */
 	if (w_exchange_acq_rel(&node->status, SHFL_ABANDONED) == SHFL_READY)
 		return SHFL_TURN_HEAD;
 	w_event(abandon);
 	return SHFL_TURN_GONE;
 }
 
-/* Waits until @node is the head, shuffling when it is to: true. False at the deadline. As shfl_wait. */
+/*
+ * Waits until @node is the head, and shuffles when it has the role. Returns false at the deadline.
+ */
 static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const struct w_deadline *deadline,
 				  bool *slept, struct shfl_order order)
 {
@@ -375,9 +425,10 @@ static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const 
 }
 
 /*
- * Takes @node, the head, and the abandoned ones behind it out of the queue and makes the next waiter the head. Returns
- * the status to unpark if that one sleeps, else NULL. @part (NULL: none) is told, with @context, of the one behind each
- * node that goes, and says whether the node is to be freed. Figure 4, lines 33-42.
+ * Removes @node, the head, and the abandoned nodes right behind it, and makes the next waiter the
+ * head: any -> READY. Returns the status to unpark if that waiter sleeps, else NULL. For each
+ * removed node, @part (may be NULL) is called with @context and the node behind it; it returns
+ * whether the removed node is to be freed here. Figure 4, lines 33-42.
  */
 static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_node *node, enum wait wait,
 						bool (*part)(void *context, struct shfl_node *next), void *context)
@@ -391,8 +442,10 @@ static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_nod
 		next = w_load_acquire(&node->next);
 		if (!next) {
 			last = node;
-			/* [SHUFFLE-13] release: pairs with [SHUFFLE-6]; our last accesses to the
-			 * queue */
+			/*
+			 * [SHUFFLE-13] release: pairs with [SHUFFLE-6]; our last accesses to the
+			 * queue
+			 */
 			if (w_compare_exchange_release(tail, &last, NULL)) {
 				node_free(&node->status);
 				return NULL;
@@ -400,13 +453,15 @@ static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_nod
 			/* [SHUFFLE-14] acquire: pairs with [SHUFFLE-7], as [SHUFFLE-12] */
 			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 		}
-		/* Nobody shuffles now: the batch, if there is one, ends with us. */
+		/* There is no shuffler now: the batch, if any, ends with us. */
 		if (!next->batch)
 			next->moves = node->moves;
 		ours = !part || part(context, next);
-		/* [SHUFFLE-15] acq_rel: release pairs with [SHUFFLE-8], [SHUFFLE-10], [SHUFFLE-9],
+		/*
+		 * [SHUFFLE-15] acq_rel: release pairs with [SHUFFLE-8], [SHUFFLE-10], [SHUFFLE-9],
 		 * [SHUFFLE-11]: the queue's order so far. Acquire pairs with [SHUFFLE-11]: the
-		 * links of one that has gone */
+		 * links of a waiter that has left
+		 */
 		seen = w_exchange_acq_rel(&next->status, SHFL_READY);
 		if (ours)
 			node_free(&node->status);

@@ -1,38 +1,47 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The tour: who is next, where threads wait at places along a route and the lock goes round. Only the search is here;
- * how several threads wait at one place is the lock's (ron.h, ron_ticket.h, ron_plock.h).
+ * The tour: the order of a lock whose waiters wait at places along a route, and which travels round
+ * it. This header finds the next waiter; the lock defines how threads wait at one place (ron.h,
+ * ron_ticket.h, ron_plock.h).
  *
- * From: Lo, Lin, Hsieh, Lin, Fang, Lin, Huang, Lam, Chang, "RON: one-way circular shortest routing to achieve efficient
- * and bounded-waiting spinlocks", OSDI'23, algorithms 1 to 3, which share this part.
- * Changed, and why:
- *  - One word has the lock's InUse (HELD) and a bit for each group of places: somebody may wait there. So a search reads
- *    only the lines of such groups, and a lock becomes free by one compare-exchange that fails if anybody has come; this is
- *    the last access to its memory. The algorithms scan and then clear InUse: they miss who comes in between, which only those
- *    notice that spin on InUse; and a scan repeated after the clearing would touch a lock that its next owner may have freed.
- *  - The word is written only when a bit changes: while many wait, all have a copy of it, and a hand-over is what it is in
- *    algorithm 1: a place is read, then written.
- *  - A thread says that it waits after it has entered its place, so that a search never waits for a thread which has announced
- *    itself but is not there yet (algorithm 2's nWait and ticket).
- *  - Who finds the lock free when saying so hands it over, its own place being the first on the tour: others may be there.
- *  - A thread waits at the place it came to, for as long as it waits, wherever it runs meanwhile. A search begins behind
- *    the place that the lock was taken at, not where the holder runs now: holders that move could else keep the tour
- *    going over the same places.
+ * From: Lo, Lin, Hsieh, Lin, Fang, Lin, Huang, Lam, Chang, "RON: one-way circular shortest routing
+ * to achieve efficient and bounded-waiting spinlocks", OSDI'23. Algorithms 1 to 3 share this part.
  *
- * Promises: a waiter's place is passed by each other place once before it is served. Bytes: 128 and the places.
+ * Promise: each other place is served at most once before a waiter's place is served. 128 bytes,
+ * and the places.
  *
- *   word   HELD | a bit for each group of places: somebody may wait there. A group has 8 places, or more where there are
- *          more than 504
+ *   word = HELD | groups
+ *     HELD    the lock is held
+ *     groups  one bit per group of places: a thread may wait there. A group has 8 places, or more
+ *             if there are more than 504
  *
- *   0                  free, legal to take by anybody
- *   HELD               held, nobody waits
- *   HELD | groups      held, and each thread that waits, and has said so, is in one of the groups
+ *   0                  free: any thread may take the lock
+ *   HELD               held, no waiters
+ *   HELD | groups      held; each announced waiter is in one of the groups
  *
- *   0 ──newcomer, or who comes to wait──▶ HELD ──who comes──▶ HELD | groups ──holder, who finds a group empty──▶ HELD ──▶ 0
+ *   0 ──newcomer, or a waiter that announces itself──▶ HELD ──waiter──▶ HELD | groups
+ *   HELD | groups ──holder that finds a group empty──▶ HELD ──▶ 0
  *
- * Anybody may set groups; only the holder clears them, and looks again afterwards: who came before the clearing is seen
- * then, who comes later sees that the bit is gone, and sets it. A bit without a waiter costs a look; a waiter without a bit is
- * about to set it.
+ * Any thread sets group bits. Only the holder clears them, and it looks again afterwards: a waiter
+ * that came before the clearing is found then, and one that comes later sees the cleared bit and
+ * sets it. A bit without a waiter costs one search; a waiter without a bit is about to set it.
+ *
+ * Departures from the paper:
+ *  - One word holds the lock's InUse (HELD) and a bit per group of places. A search reads only the
+ *    lines of groups whose bit is set, and the lock becomes free by one compare-exchange, which
+ *    fails if a waiter has come; this is the last access to its memory. The algorithms scan and
+ *    then clear InUse: they miss a waiter that comes in between, which only a waiter spinning on
+ *    InUse survives. A second scan after the clearing would touch a lock that its next owner may
+ *    have freed.
+ *  - The word is written only when a bit changes. While many threads wait, all caches have a copy,
+ *    and a hand-over costs as much as in algorithm 1: it reads one place and writes it.
+ *  - A thread announces itself after it has entered its place. So a search never waits for a thread
+ *    that has announced itself but has not arrived (algorithm 2's nWait and ticket).
+ *  - A thread that finds the lock free while announcing itself hands it over, with its own place
+ *    first on the tour: other waiters may be there.
+ *  - A thread waits at the place where it arrived, wherever it runs meanwhile. A search begins
+ *    behind the place where the lock was taken, not where the holder runs now. Otherwise holders
+ *    that migrate could keep the tour going round the same places.
  */
 #ifndef POUNDLOCK_TOUR_H
 #define POUNDLOCK_TOUR_H
@@ -40,37 +49,43 @@
 #include "part/generation.h"
 #include "part/wait.h"
 
-#define TOUR_GROUP_SHIFT 3u /* of the least groups: 8 places, about a line */
+#define TOUR_GROUP_SHIFT 3u /* smallest group: 8 places, about one cache line */
 #define TOUR_GROUPS 63u
 #define TOUR_HELD (1ull << 63)
-#define TOUR_MOST (TOUR_GROUPS << 6) /* places; CPUs beyond share theirs */
+#define TOUR_MOST (TOUR_GROUPS << 6) /* places; further CPUs share them */
 #define TOUR_NOBODY UINT32_MAX
 
 struct tour {
-	/* Read by all who come, and written only when a group's bit is set or taken away, or the lock taken or freed. */
+	/*
+	 * Read by all arriving threads; written only when a group's bit changes or the lock is
+	 * taken or freed.
+	 */
 	W_ATOMIC(uint64_t) word;
 	W_ATOMIC(uint32_t) generation;
 	uint16_t places;
-	uint16_t shift; /* a group is so many places, as a power of two */
+	uint16_t shift; /* log2 of the places per group */
 	char line[48];
-	uint32_t at; /* where the tour is: the place that the lock was taken at. The holder's, who writes it soon */
+	/*
+	 * the place where the lock was taken. Written only by the holder, soon after each hand-over
+	 */
+	uint32_t at;
 };
 
-/* What a lock says of its places. */
+/* The lock's operations on its places. */
 struct tour_kind {
-	size_t bytes; /* of each */
-	/* As the holder: whether somebody waits there. */
+	size_t bytes; /* size of a place */
+	/* As the holder: returns whether a thread waits at @place. */
 	bool (*waits)(void *place);
 	/*
-	 * As the holder: gives the lock to a thread that waits there. False if they have gone since. If true, this was the
-	 * last access to the lock's memory.
+	 * As the holder: gives the lock to a thread that waits at @place. Returns false if all have
+	 * left. If it returns true, it was the last access to the lock's memory.
 	 */
 	bool (*grant)(void *place, enum wait wait);
-	/* Makes it a place where nobody waits. */
+	/* Makes @place empty. */
 	void (*clear)(void *place);
 };
 
-/* Where the places begin: on a line of their own. */
+/* Offset of the places, which start on a cache line of their own. */
 static inline size_t tour_offset(void)
 {
 	return (sizeof(struct tour) + 63) / 64 * 64;
@@ -91,7 +106,7 @@ static inline size_t tour_size(const struct tour_kind *kind)
 	return tour_offset() + tour_places() * kind->bytes;
 }
 
-/* Makes @tour of zeroed bytes, as many as tour_size() says. */
+/* Initialises @tour in tour_size() zeroed bytes. */
 static inline void tour_init(struct tour *tour)
 {
 	tour->places = (uint16_t)tour_places();
@@ -101,7 +116,7 @@ static inline void tour_init(struct tour *tour)
 	generation_settle(&tour->generation);
 }
 
-/* The place of the CPU that the caller runs on. */
+/* The place of the current CPU. */
 static inline uint32_t tour_here(struct tour *tour)
 {
 	uint32_t position = w_route_position();
@@ -109,40 +124,42 @@ static inline uint32_t tour_here(struct tour *tour)
 	return position < tour->places ? position : position % tour->places;
 }
 
-/* In a forked child: drops the waiters that do not exist here. */
+/* In a forked child, discards the parent's waiters. */
 static inline void tour_drop_waiters(struct tour *tour, const struct tour_kind *kind)
 {
 	if (w_likely(!generation_claim(&tour->generation)))
 		return;
 	for (uint32_t place = 0; place < tour->places; place++)
 		kind->clear(tour_place(tour, kind, place));
-	/* relaxed: [GENERATION-3] publishes it, and nobody waits until then */
+	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
 	(void)w_fetch_and_relaxed(&tour->word, TOUR_HELD);
 	generation_settle(&tour->generation);
 }
 
 /* ---- Waiters ---- */
 
-/* Takes @tour's lock if it is free. */
+/* 0 -> HELD. */
 static inline bool tour_try_acquire(struct tour *tour)
 {
 	uint64_t seen = 0;
 
-	/* relaxed: spares the line that all who wait look at. [TOUR-1] acquire: pairs with
-	 * [TOUR-7], [TOUR-6]; the last holder's critical section */
+	/*
+	 * relaxed: avoids taking the line that all waiters read. [TOUR-1] acquire: pairs with
+	 * [TOUR-7], [TOUR-6]; the previous critical section
+	 */
 	if (w_load_relaxed(&tour->word) || !w_compare_exchange_acquire(&tour->word, &seen, TOUR_HELD))
 		return false;
 	tour->at = tour_here(tour);
 	return true;
 }
 
-/* Takes @tour's lock by polling until the deadline. */
+/* Polls @tour's lock until the deadline. */
 static W_SLOW bool tour_poll(struct tour *tour, const struct w_deadline *deadline)
 {
 	do {
 		if (tour_try_acquire(tour))
 			return true;
-		/* [TOUR-2] acquire: pairs with nothing; tour_try_acquire reads again */
+		/* [TOUR-2] acquire: pairs with nothing; tour_try_acquire() reads the word again */
 		(void)w_wait_acquire(&tour->word, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
@@ -150,20 +167,22 @@ static W_SLOW bool tour_poll(struct tour *tour, const struct w_deadline *deadlin
 }
 
 /*
- * Says that somebody waits in the group of @place, where the caller is now. True if the lock was free: it is the caller's,
- * who has to hand it over, and the tour is right before @place.
+ * * -> HELD | group: announces a waiter at @place, where the caller has entered already. Returns
+ * true if the lock was free: the caller then holds it and has to hand it over, starting at @place.
  */
 static inline bool tour_mark(struct tour *tour, uint32_t place)
 {
 	uint64_t group = 1ull << (place >> tour->shift);
 
-	/* [TOUR-3] fence: with [TOUR-5]: either we see that the bit is taken away, or who takes it
-	 * sees us */
+	/*
+	 * [TOUR-3] fence: with [TOUR-5]: either we see the bit cleared, or the thread that cleared
+	 * it sees us
+	 */
 	w_fence_seq_cst();
-	/* relaxed: [TOUR-3]; a bit that is set says HELD, too */
+	/* relaxed: [TOUR-3] orders it; a set group bit implies HELD */
 	if (w_load_relaxed(&tour->word) & group)
 		return false;
-	/* [TOUR-4] acquire: pairs with [TOUR-7], [TOUR-6]; the last holder's critical section */
+	/* [TOUR-4] acquire: pairs with [TOUR-7], [TOUR-6]; the previous critical section */
 	if (w_fetch_or_acquire(&tour->word, TOUR_HELD | group) & TOUR_HELD)
 		return false;
 	tour->at = (place ? place : tour->places) - 1;
@@ -172,7 +191,9 @@ static inline bool tour_mark(struct tour *tour, uint32_t place)
 
 /* ---- The holder ---- */
 
-/* The first of the places from @from to the end of their group at which somebody waits, or TOUR_NOBODY. */
+/*
+ * Returns the first place from @from to the end of its group where a thread waits, or TOUR_NOBODY.
+ */
 static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind, uint32_t from)
 {
 	uint32_t end = ((from >> tour->shift) + 1) << tour->shift;
@@ -183,7 +204,7 @@ static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind
 	return TOUR_NOBODY;
 }
 
-/* As tour_scan, of the whole @group, whose bit is taken away if nobody waits there. */
+/* As tour_scan() of the whole @group; clears the group's bit if nobody waits there. */
 static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind *kind, uint32_t group)
 {
 	uint32_t found = tour_scan(tour, kind, group << tour->shift);
@@ -203,7 +224,7 @@ static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind
 	return found;
 }
 
-/* As tour_scan_group, of all @groups in turn. */
+/* As tour_scan_group() of each of @groups in turn. */
 static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kind *kind, uint64_t groups)
 {
 	uint32_t found = TOUR_NOBODY;
@@ -213,10 +234,13 @@ static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kin
 	return found;
 }
 
-/* The first place behind @at, itself the last, at which somebody waits, or TOUR_NOBODY. */
+/*
+ * Returns the first place behind @at, which itself comes last, where a thread waits, or
+ * TOUR_NOBODY.
+ */
 static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind, uint32_t at)
 {
-	/* relaxed: what it misses, the compare-exchange to 0 does not */
+	/* relaxed: the compare-exchange to 0 notices what this misses */
 	uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
 	uint64_t own = 1ull << (at >> tour->shift), later = ~(own | (own - 1));
 	uint32_t found = TOUR_NOBODY;
@@ -230,7 +254,7 @@ static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind
 	return found;
 }
 
-/* As the holder, gives the lock to the next waiter on the tour, or makes it free if there is none. */
+/* As the holder: gives the lock to the next waiter on the tour, or HELD -> 0 if there is none. */
 static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kind, enum wait wait)
 {
 	uint32_t next = tour->at;
@@ -251,17 +275,17 @@ static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kin
 	}
 }
 
-/* Notes that the lock was handed to the caller at @place, and has ready what the next hand-over looks at first. */
+/* Records that the lock was handed to the caller at @place, and prefetches the next place. */
 static inline void tour_arrive(struct tour *tour, const struct tour_kind *kind, uint32_t place)
 {
 	tour->at = place;
 	w_prefetch(tour_place(tour, kind, place + 1 < tour->places ? place + 1 : 0));
 }
 
-/* Makes the lock free if it is held and nobody waits. Else false, and *@held says whether it is held. */
+/* HELD -> 0 if there are no waiters. Otherwise returns false, and *@held is whether it is held. */
 static inline bool tour_leave(struct tour *tour, bool *held)
 {
-	/* relaxed: spares the line that all who wait look at */
+	/* relaxed: avoids taking the line that all waiters read */
 	uint64_t seen = w_load_relaxed(&tour->word);
 
 	/* [TOUR-7] release: pairs with [TOUR-1], [TOUR-4]; our critical section */

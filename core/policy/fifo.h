@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * First come, first served: whoever comes belongs right behind the one before.
+ * First come, first served: each arrival belongs right behind the one before.
  */
 #ifndef POUNDLOCK_POLICY_FIFO_H
 #define POUNDLOCK_POLICY_FIFO_H

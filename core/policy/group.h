@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Waiters of the shuffler's group, its cgroup or tenant, belong together: what a tenant works on stays in the caches for a
- * while, and tenants take turns in batches. Shares of the time by weight are CFL's (cfl.h).
+ * Waiters of the shuffler's group (its cgroup or tenant) follow it, so that a tenant's data stays
+ * in the caches for a batch, and tenants take turns. CFL shares time between groups by weight
+ * (cfl/cfl.h).
  */
 #ifndef POUNDLOCK_POLICY_GROUP_H
 #define POUNDLOCK_POLICY_GROUP_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Waiters of the shuffler's domain belong together (ShflLock section 4.1, figure 4 line 84).
+ * Waiters of the shuffler's domain follow it (ShflLock section 4.1, figure 4 line 84).
  */
 #ifndef POUNDLOCK_POLICY_NUMA_H
 #define POUNDLOCK_POLICY_NUMA_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The thread with the shortest critical sections lately comes first: the least waiting on the whole, as of shortest jobs
- * first, and no convoys of short sections behind long ones. One with longer sections than the shuffler's stays where it
- * is, until it has been passed as often as may be.
+ * Shortest recent critical sections first, as in shortest-job-first scheduling: it minimises the
+ * total waiting time, and prevents convoys of short critical sections behind long ones. A thread
+ * with longer ones than the shuffler's keeps its place, up to the bound on bypass.
  *
- * From: ShflLock (SOSP'19) section 7, which names occupancy-aware order as one that shuffling allows.
+ * From: ShflLock (SOSP'19) section 7, which names occupancy-aware order as one that shuffling
+ * allows.
  */
 #ifndef POUNDLOCK_POLICY_OCCUPANCY_H
 #define POUNDLOCK_POLICY_OCCUPANCY_H

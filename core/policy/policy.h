@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The policies that shuffle.h takes as its argument: what orders the waiters. A policy is two functions:
+ * Policies: the orders in which shuffle.h can arrange waiters. A policy is two functions:
  *
- *   note(lock)               what is to be known of a waiter, by its own thread, once, as it enters the queue
- *   rank(shuffler, waiter)   by the shuffler, off the holder's critical path, of the two's notes: POLICY_STAY: the waiter
- *                            stays where it is; else it is brought forward behind the shuffler, by rank, and equals in
- *                            the order of arrival
+ *   note(lock)               called once by each waiter as it enters the queue: the data by which
+ *                            it is ranked
+ *   rank(shuffler, waiter)   called by the shuffler with the notes of both, off the critical path.
+ *                            POLICY_STAY: the waiter keeps its place. Any other value: it is
+ *                            brought forward behind the shuffler, sorted by rank; equal ranks keep
+ *                            their order
  *
- * Whatever they answer, shuffle.h keeps exclusion, every node, and the bound on how often a waiter is passed. A policy
- * that is a constant folds: what a lock does not use is not there.
+ * Whatever they return, shuffle.h preserves mutual exclusion, every waiter, and the bound on
+ * bypass. A constant policy is folded by the compiler: unused policies cost nothing.
  */
 #ifndef POUNDLOCK_POLICY_H
 #define POUNDLOCK_POLICY_H
@@ -33,7 +35,7 @@ enum policy {
 /* In the order of the values. */
 #define POLICY_NAMES "fifo numa route group fair occupancy own"
 
-/* Whether hold times must be measured for it (hold.h), by whoever takes and releases the lock. */
+/* Returns whether the thread that takes and releases the lock must measure hold times (hold.h). */
 static inline bool policy_measures(enum policy policy)
 {
 	return policy == POLICY_FAIR || policy == POLICY_OCCUPANCY;

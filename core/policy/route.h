@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Along the route: waiters in the order in which a tour over the CPUs that begins at the shuffler's CPU comes to theirs.
+ * Order along the route: a tour over the CPUs that begins at the shuffler's CPU.
  *
- * From: RON (OSDI'23) section 4, one-way circular routing; that the waiters sort themselves, off the holder's critical
- * path, is its future work (section 9). All waiters belong to the tour, so that nobody is left behind: one that was
- * placed is passed only by those of its walk whose CPUs come first, each once.
+ * From: RON (OSDI'23) section 4, one-way circular routing. Its section 9 suggests waiters that sort
+ * themselves off the holder's critical path. Every waiter takes part in the tour, so nobody is left
+ * behind: once placed, a waiter is overtaken only by those of the same walk whose CPUs come first,
+ * once each.
  */
 #ifndef POUNDLOCK_POLICY_ROUTE_H
 #define POUNDLOCK_POLICY_ROUTE_H
@@ -16,7 +17,7 @@ static inline uint32_t policy_route_note(void)
 	return w_route_position();
 }
 
-/* How many places behind the shuffler's the waiter's is. */
+/* Distance on the route from the shuffler to the waiter. */
 static inline uint32_t policy_route_rank(uint32_t shuffler, uint32_t waiter)
 {
 	return waiter >= shuffler ? waiter - shuffler : waiter + w_cpu_count() - shuffler;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What every policy's rank() may answer besides a rank: the waiter stays where it is.
+ * The value of any policy's rank() that keeps a waiter in its place.
  */
 #ifndef POUNDLOCK_POLICY_STAY_H
 #define POUNDLOCK_POLICY_STAY_H

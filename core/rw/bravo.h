@@ -1,40 +1,53 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BRAVO: readers of any readers-writer lock write to a place of their own instead of the lock, while no writer comes.
+ * BRAVO: while no writer comes, readers of any readers-writer lock write to an entry of a table
+ * instead of the lock.
  *
  * From: Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", USENIX ATC'19.
- * Changed, and why:
- *  - An entry of the table also names the reader, once it is inside. A thread that leaves finds by it whether the entry is
- *    its own, instead of remembering it in its caller; one that enters again counts in its entry, and so never waits for
- *    a writer that waits for it; and in a forked child entries of readers that were not yet inside can be told and freed.
- *  - A writer that is about to wait says so first: as long as one does readers neither enter by the bias nor give it.
- *    In the paper, where only the writer that has the lock under it takes the bias back, readers that keep entering
- *    without that pass it for as long as it waits; and a reader inside gives the bias though a writer waits for it.
- *  - An entry names the bias by which its reader entered, not the lock: whenever the bias is given it gets a number of its
- *    own. A lock may be initialised again, or another one made in its memory, without destroying the first: readers that
- *    the first never let go, whose guards were forgotten or whose threads a fork did not copy, are none of the new one's.
- *  - A revoking writer may sleep until the reader of an entry leaves, or give up at a deadline; the bias then stays.
- *  - The fences that the paper leaves to x86's atomic instructions are written.
  *
- * Promises: what the lock under it does (bravo_LOCK is over LOCK), but that a writer pays for revoking: a walk through the
- * table, which readers may not make it do again before `inhibit` times as long has passed. A try to write that finds
- * biased readers holds the lock under it for a moment, in which another's try to read may fail. 48 bytes with the lock
- * under it, which has 24 at most; of the lock's waiters and holders no more. Atomic read-modify-writes of a reader: 2 and
- * a fence, none of them on the lock's own memory; of a writer: those of the lock under it, 2 more if it waits or revokes.
+ * Promise: that of the underlying lock (bravo_LOCK is over LOCK). In addition, a writer pays for
+ * revocation: a walk through the table, which readers cannot cause again before `inhibit` times its
+ * duration has passed. A write trylock that finds biased readers holds the underlying lock for a
+ * moment, during which another thread's read trylock may fail. 48 bytes including the underlying
+ * lock, which has at most 24; nothing more per waiter or holder. Atomic read-modify-writes of a
+ * reader: 2 and a fence, none of them on the lock's own memory; of a writer: those of the
+ * underlying lock, and 2 more if it waits or revokes.
  *
- * state = the bias's number << 23 | writers that wait or walk << 1 | BIASED. Readers enter by the bias while no writer waits
+ *   state = number of the bias << 23 | writers that wait or walk << 1 | BIASED
  *
- *   0 ──reader, inside the lock under it──▶ n, BIASED ──writer──▶ n, BIASED, 1 writer ──writer, inside it, after the walk──▶ 0
- *                                             ▲                   │
- *                                             └──────deadline─────┘
- *   any ──writer that is about to wait──▶ any + 1 writer ──it is inside the lock under it, or its deadline──▶ any
+ *   0 ──reader inside the underlying lock──▶ n, BIASED ──writer──▶ n, BIASED, 1 writer
+ *   n, BIASED, 1 writer ──writer inside, after the walk──▶ 0
+ *   n, BIASED, 1 writer ──deadline──▶ n, BIASED
+ *   any ──writer that is about to wait──▶ any + 1 writer
+ *   any + 1 writer ──it is inside the underlying lock, or at its deadline──▶ any
  *
- * An entry, of bias B and thread T, as bias, reader. While one of B is inside, its lock's state has B's number and BIASED:
+ * Readers enter by the bias while the state counts no writer.
  *
- *   0, 0 ──T──▶ B, 0 ──state is B's still──▶ B, T ──whoever leaves──▶ B, T|CLAIMED ──▶ B, 0 ──▶ 0, 0
+ * An entry of bias B and thread T is a pair (bias, reader). While a reader of B is inside, its
+ * lock's state has B's number and BIASED:
+ *
+ *   0, 0 ──T──▶ B, 0 ──state is still B's──▶ B, T ──leaving thread──▶ B, T|CLAIMED ──▶ B, 0
  *                 └──it is not──▶ 0, 0        │ ▲                      │    ▲
  *                                             │ └──depth was not 0─────┘    │ then unpark
  *                                             └─────writer──▶ B, T|WATCHED ─┘
+ *   B, 0 ──leaving thread──▶ 0, 0
+ *
+ * Departures from the paper:
+ *  - An entry also names its reader, once that is inside. A thread that leaves uses it to find out
+ *    whether the entry is its own, so its caller need not remember it. A reader that enters again
+ *    is counted in its entry, and never waits for a writer that waits for it. In a forked child,
+ *    entries of readers that were not inside yet can be recognised and freed.
+ *  - A writer that is about to wait announces it first: until it is done, readers neither enter by
+ *    the bias nor set it. In the paper, only the writer that holds the underlying lock revokes the
+ *    bias. Readers that keep entering by the bias overtake a waiting writer for as long as it
+ *    waits, and a reader inside sets the bias although a writer waits for it.
+ *  - An entry names the bias by which its reader entered, not the lock. Each time the bias is set,
+ *    it gets a new number. A lock may be initialised again, or another lock created in its memory,
+ *    without destroying the first: readers that never left it, because their guards were leaked or
+ *    a fork did not copy their threads, do not count as readers of the new one.
+ *  - A revoking writer may sleep until the reader of an entry leaves, or give up at a deadline; the
+ *    bias then remains.
+ *  - The fences that the paper leaves to x86's atomic instructions are explicit.
  */
 #ifndef POUNDLOCK_BRAVO_H
 #define POUNDLOCK_BRAVO_H
@@ -44,40 +57,45 @@
 
 #define BRAVO_BIASED UINT64_C(1)
 #define BRAVO_WRITER UINT64_C(2)
-#define BRAVO_NUMBER 23 /* where the number begins: there are fewer threads than 2^22 that could wait */
+#define BRAVO_NUMBER 23 /* shift of the number: fewer than 2^22 threads can wait */
 #define BRAVO_WRITERS ((UINT64_C(1) << BRAVO_NUMBER) - BRAVO_WRITER)
 
 #define BRAVO_WATCHED (1u << 31)
 #define BRAVO_CLAIMED (1u << 30)
 #define BRAVO_ID (BRAVO_CLAIMED - 1)
 
-/* How many times as long as revoking took readers do without bias, where nobody says: the paper's N. */
+/*
+ * Default `inhibit`, the paper's N: multiple of the time of a revocation for which the bias stays
+ * off.
+ */
 #define BRAVO_INHIBIT 9
 
-/* Behind the lock under it. */
+/* Follows the underlying lock. */
 struct bravo {
 	W_ATOMIC(uint32_t) generation;
 	uint32_t embedder;
 	W_ATOMIC(uint64_t) state;
-	uint64_t inhibited_until; /* written by writers, read by readers, inside the lock under it */
+	/* written by writers and read by readers, inside the underlying lock */
+	uint64_t inhibited_until;
 };
 
 /* ---- Readers ---- */
 
 _Static_assert(W_VISIBLE <= 1u << 16, "entries are told apart by 16 bits");
 
-/* The entry that this thread may use for @lock. */
+/* The entry that this thread uses for @lock. */
 static inline struct w_visible *bravo_entry(const struct bravo *lock)
 {
 	uint64_t hash = ((uintptr_t)lock >> 3 ^ (uint64_t)w_self_id() << 40) * 0x9e3779b97f4a7c15;
 
-	/* The highest bits: no bit below the 40th depends on the thread, and few of the next. */
+	/* The highest bits: none below bit 40 depends on the thread, and few of the next ones. */
 	return w_visible((uint32_t)(hash >> 48) % W_VISIBLE);
 }
 
 /*
- * What the entries of @lock's readers carry while its state is @state; 0: without the bias there are none. Where the state
- * counts writers it has bits of the lock's address: a lock that was copied while it was free has readers of its own.
+ * The bias that the entries of @lock's readers contain while its state is @state; 0 if there is no
+ * bias. Its bits for the count of writers are bits of the lock's address instead, so that a lock
+ * that was copied while it was free has readers of its own.
  */
 static inline uint64_t bravo_of(const struct bravo *lock, uint64_t state)
 {
@@ -88,47 +106,59 @@ static inline uint64_t bravo_of(const struct bravo *lock, uint64_t state)
 	return (state & ~BRAVO_WRITERS) | ((at >> 3 ^ at >> 25) * BRAVO_WRITER & BRAVO_WRITERS);
 }
 
-/* The same, for who is inside as a reader, or as the writer in the lock under it. */
+/* As bravo_of(), for a thread that is a reader, or the writer of the underlying lock. */
 static inline uint64_t bravo_now(struct bravo *lock)
 {
-	/* relaxed: the bias by which a reader is inside stays, and no writer means one that came after it */
+	/*
+	 * relaxed: the bias by which a reader is inside does not change, and a number newer than a
+	 * writer's critical section does not exist
+	 */
 	return bravo_of(lock, w_load_relaxed(&lock->state));
 }
 
 static inline void bravo_vacate(struct w_visible *entry)
 {
-	/* [BRAVO-1] release: pairs with [BRAVO-5], [BRAVO-10]; our critical section, and the
-	 * entry's fields */
+	/*
+	 * [BRAVO-1] release: pairs with [BRAVO-5], [BRAVO-10]; our critical section, and the fields
+	 * of the entry
+	 */
 	w_store_release(&entry->bias, 0);
 }
 
-/* Gives a claimed @entry back to its reader, and to whoever else leaves for it. */
+/* CLAIMED -> @reader. */
 static inline void bravo_unclaim(struct w_visible *entry, uint32_t reader)
 {
-	/* [BRAVO-2] release: pairs with [BRAVO-4]; the entry's depth */
+	/* [BRAVO-2] release: pairs with [BRAVO-4]; the depth of the entry */
 	w_store_release(&entry->reader, reader);
 }
 
 /*
- * Claims @entry, so that nobody else changes it, if the reader @who (0: any) is inside by it and @bias. *@reader: what the
- * entry said of it. The thread itself must do that, too, since another may leave in its stead.
+ * T -> T|CLAIMED: claims @entry if reader @who (0: any) is inside by it and @bias. *@reader is the
+ * entry's reader. The reader itself has to do this too, because another thread may leave on its
+ * behalf.
  */
 static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t who, uint32_t *reader)
 {
-	/* relaxed, both: a reader wrote them itself, or has come to the one who leaves for it;
-	 * [BRAVO-4] decides */
+	/*
+	 * relaxed, both: written by this reader itself, or handed to the thread that leaves on its
+	 * behalf; [BRAVO-4] decides
+	 */
 	while (w_load_relaxed(&entry->bias) == bias) {
 		*reader = w_load_relaxed(&entry->reader);
 		if (!*reader || (who && (*reader & BRAVO_ID) != who))
 			return false;
 		if (*reader & BRAVO_CLAIMED)
-			/* [BRAVO-3] acquire: pairs with nothing; it is read again */
+			/* [BRAVO-3] acquire: pairs with nothing; the loop reads it again */
 			(void)w_wait_acquire(&entry->reader, !(VAL & BRAVO_CLAIMED), W_YIELD, NULL);
-		/* [BRAVO-4] acquire: pairs with [BRAVO-2], [BRAVO-8]; the entry's depth, and whose
-		 * it is */
+		/*
+		 * [BRAVO-4] acquire: pairs with [BRAVO-2], [BRAVO-8]; the depth and the reader of
+		 * the entry
+		 */
 		else if (w_compare_exchange_acquire(&entry->reader, reader, *reader | BRAVO_CLAIMED)) {
-			/* relaxed: [BRAVO-4] orders it. The reader may have left, and come to
-			 * another lock by the same entry */
+			/*
+			 * relaxed: [BRAVO-4] orders it. The reader may have left and entered
+			 * another lock by the same entry
+			 */
 			if (w_load_relaxed(&entry->bias) == bias)
 				return true;
 			bravo_unclaim(entry, *reader);
@@ -138,8 +168,8 @@ static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t 
 }
 
 /*
- * Enters beside the reader @who (0: any), in its @entry. False if it is not inside by that and @bias, or has entered so
- * often that the entry cannot count it.
+ * Enters again by @entry, beside the reader @who (0: any). Returns false if that reader is not
+ * inside by it and @bias, or if the depth would overflow.
  */
 static inline bool bravo_enter_beside(uint64_t bias, struct w_visible *entry, uint32_t who)
 {
@@ -155,8 +185,9 @@ static inline bool bravo_enter_beside(uint64_t bias, struct w_visible *entry, ui
 }
 
 /*
- * Enters again, for a thread that is a reader by an entry which another has made, and given it. A writer that is inside
- * the lock under it waits for that one. False if there is no reader.
+ * Enters again, for a thread that is a reader by an entry that another thread made and handed to
+ * it. A writer inside the underlying lock waits for that reader. Returns false if there is no
+ * reader.
  */
 static W_SLOW bool bravo_enter_beside_another(struct bravo *lock)
 {
@@ -168,7 +199,7 @@ static W_SLOW bool bravo_enter_beside_another(struct bravo *lock)
 	return false;
 }
 
-/* Enters without touching the lock under it. @again: as in locks.def. */
+/* Enters without touching the underlying lock. @again: as in locks.def. */
 static inline bool bravo_enter(struct bravo *lock, bool again)
 {
 	/* relaxed: a hint; read again below */
@@ -182,16 +213,20 @@ static inline bool bravo_enter(struct bravo *lock, bool again)
 	entry = bravo_entry(lock);
 	if (again && bravo_enter_beside(bias, entry, w_self_id()))
 		return true;
-	/* [BRAVO-5] acquire: pairs with [BRAVO-1]; the entry's fields */
+	/* [BRAVO-5] acquire: pairs with [BRAVO-1]; the fields of the entry */
 	if (barred || !w_compare_exchange_acquire(&entry->bias, &nobody, bias))
 		return false;
-	/* [BRAVO-6] fence: with [BRAVO-12]: either we see that the bias is revoked, or the writer
-	 * sees our entry */
+	/*
+	 * [BRAVO-6] fence: with [BRAVO-12]: either we see that the bias is revoked, or the writer
+	 * sees our entry
+	 */
 	w_fence_seq_cst();
-	/* [BRAVO-7] acquire: pairs with [BRAVO-9], also by what writers have made of it; the
-	 * critical sections of those before it */
+	/*
+	 * [BRAVO-7] acquire: pairs with [BRAVO-9], also through the changes that writers made to
+	 * it; the critical sections of the writers before it
+	 */
 	if (w_load_acquire(&lock->state) == state) {
-		/* [BRAVO-8] release: pairs with [BRAVO-4]; whose the entry is, and its depth */
+		/* [BRAVO-8] release: pairs with [BRAVO-4]; the reader and the depth of the entry */
 		w_store_release(&entry->reader, w_self_id());
 		return true;
 	}
@@ -199,7 +234,7 @@ static inline bool bravo_enter(struct bravo *lock, bool again)
 	return false;
 }
 
-/* Leaves by @entry, if the reader @who (0: any) is inside by it and @bias. The lock is not touched. */
+/* Leaves by @entry if reader @who (0: any) is inside by it and @bias. Does not touch the lock. */
 static inline bool bravo_leave_entry(uint64_t bias, struct w_visible *entry, uint32_t who)
 {
 	uint32_t reader;
@@ -211,7 +246,7 @@ static inline bool bravo_leave_entry(uint64_t bias, struct w_visible *entry, uin
 		bravo_unclaim(entry, reader);
 		return true;
 	}
-	/* relaxed: bravo_vacate() publishes it. A claimed entry is not made WATCHED */
+	/* relaxed: bravo_vacate() publishes it. A claimed entry does not become WATCHED */
 	w_store_relaxed(&entry->reader, 0);
 	bravo_vacate(entry);
 	if (reader & BRAVO_WATCHED) {
@@ -221,7 +256,7 @@ static inline bool bravo_leave_entry(uint64_t bias, struct w_visible *entry, uin
 	return true;
 }
 
-/* Leaves, if this thread is inside by its entry. */
+/* Leaves if this thread is inside by its own entry. */
 static inline bool bravo_leave(struct bravo *lock)
 {
 	const uint64_t bias = bravo_now(lock);
@@ -230,8 +265,8 @@ static inline bool bravo_leave(struct bravo *lock)
 }
 
 /*
- * Leaves in the stead of a reader that has entered by its entry, for a thread that is none itself: the program has given
- * it the other's hold. False if there is no such reader.
+ * Leaves on behalf of a reader that entered by its entry, for a thread that is not a reader itself:
+ * the program has handed it the other thread's hold. Returns false if there is no such reader.
  */
 static W_SLOW bool bravo_leave_for_another(struct bravo *lock)
 {
@@ -244,8 +279,8 @@ static W_SLOW bool bravo_leave_for_another(struct bravo *lock)
 }
 
 /*
- * As a reader inside the lock under it, lets the next ones do without it, unless a writer waits, or that was revoked a
- * moment ago.
+ * As a reader inside the underlying lock: 0 -> BIASED, so that the next readers bypass the lock,
+ * unless a writer waits or the bias was revoked recently.
  */
 static inline void bravo_bias(struct bravo *lock)
 {
@@ -254,22 +289,24 @@ static inline void bravo_bias(struct bravo *lock)
 	/* relaxed: the compare-exchange decides; no writer is inside */
 	if (w_load_relaxed(&lock->state) || w_now() < lock->inhibited_until)
 		return;
-	/* [BRAVO-9] release: pairs with [BRAVO-7]; the critical sections of the writers before us.
-	 * A number of 41 bits */
+	/*
+	 * [BRAVO-9] release: pairs with [BRAVO-7]; the critical sections of the writers before us.
+	 * The number has 41 bits
+	 */
 	if (w_compare_exchange_release(&lock->state, &seen, w_unique() << BRAVO_NUMBER | BRAVO_BIASED))
 		w_event(bias);
 }
 
 /* ---- Writers ---- */
 
-/* Sleeps until the reader of @entry leaves. May wake early. */
+/* reader -> reader|WATCHED, then sleeps until the reader of @entry leaves. May wake early. */
 static inline void bravo_watch(struct w_visible *entry, const struct w_deadline *deadline)
 {
-	/* relaxed, both: only whether the reader is still the same matters */
+	/* relaxed, both: only the reader's identity matters */
 	uint32_t reader = w_load_relaxed(&entry->reader);
 
 	if (!reader || (reader & BRAVO_CLAIMED)) {
-		/* It enters or leaves at this moment. */
+		/* It is entering or leaving. */
 		w_yield();
 		return;
 	}
@@ -279,7 +316,10 @@ static inline void bravo_watch(struct w_visible *entry, const struct w_deadline 
 	w_park(&entry->reader, reader | BRAVO_WATCHED, deadline);
 }
 
-/* Waits until @entry is no reader's by @bias. False if it would be later than @deadline; @patient: if it would at all. */
+/*
+ * Waits until no reader is inside by @entry and @bias. Returns false if @deadline passes first, or,
+ * without @patient, if it would have to wait.
+ */
 static inline bool bravo_await(uint64_t bias, struct w_visible *entry, enum wait wait, bool patient,
 			       const struct w_deadline *deadline)
 {
@@ -287,29 +327,37 @@ static inline bool bravo_await(uint64_t bias, struct w_visible *entry, enum wait
 	while (w_load_acquire(&entry->bias) == bias) {
 		if (!patient || w_expired(deadline))
 			return false;
-		/* [BRAVO-11] acquire: pairs with nothing; [BRAVO-10] reads again */
+		/* [BRAVO-11] acquire: pairs with nothing; [BRAVO-10] reads the word again */
 		if (w_wait_acquire(&entry->bias, VAL != bias, wait_turn(wait), deadline) == bias && wait == WAIT_PARK)
 			bravo_watch(entry, deadline);
 	}
 	return true;
 }
 
-/* As a writer that is about to wait, lets no more readers in without the lock under it. */
+/* As a writer that is about to wait, stops readers from entering by the bias. */
 static inline void bravo_announce(struct bravo *lock)
 {
-	/* relaxed: readers that miss it are met by the walk, which [BRAVO-12] orders */
+	/* relaxed: the walk, which [BRAVO-12] orders, finds readers that miss it */
 	(void)w_fetch_add_relaxed(&lock->state, BRAVO_WRITER);
 }
 
-/* As that writer, which gives up, or is inside the lock under it, takes that back, and @with it. */
+/*
+ * As that writer, which gives up or is inside the underlying lock: undoes bravo_announce() and
+ * subtracts @with.
+ */
 static inline void bravo_withdraw(struct bravo *lock, uint64_t with)
 {
-	/* relaxed: if the bias is still there, no writer has been inside since [BRAVO-9]; else
-	 * readers go through the lock under it */
+	/*
+	 * relaxed: if the bias is still set, no writer has been inside since [BRAVO-9]; otherwise
+	 * readers use the underlying lock
+	 */
 	(void)w_fetch_add_relaxed(&lock->state, 0 - BRAVO_WRITER - with);
 }
 
-/* Whether no reader is inside by @bias, waiting for that if @patient, up to @deadline. */
+/*
+ * Waits, if @patient, until no reader is inside by @bias. Returns false if there is one, or at
+ * @deadline.
+ */
 static inline bool bravo_walk(uint64_t bias, enum wait wait, bool patient, const struct w_deadline *deadline)
 {
 	for (uint32_t i = 0; i < W_VISIBLE; i++)
@@ -319,14 +367,18 @@ static inline bool bravo_walk(uint64_t bias, enum wait wait, bool patient, const
 }
 
 /*
- * As the writer inside the lock under it, which has @announced itself or not, waits until the readers who entered without
- * that have left. False, and they may go on, if that would be later than @deadline, or, not @patient, if there are any.
- * @inhibit: how many times as long as it took readers are not to be let in so again.
+ * As the writer inside the underlying lock, revokes the bias and waits until the readers that
+ * entered by it have left. Returns false, and keeps the bias, if @deadline passes first, or,
+ * without @patient, if there are such readers. @announced: the writer has called bravo_announce().
+ * @inhibit: multiple of the time that this takes for which the bias stays off.
  */
 static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wait, uint32_t inhibit, bool patient,
 				const struct w_deadline *deadline)
 {
-	/* relaxed: who gave the bias was a reader inside the lock under it, before us. Nobody but us takes it back */
+	/*
+	 * relaxed: the bias was set by a reader inside the underlying lock, before us. Only we
+	 * revoke it
+	 */
 	const uint64_t state = w_load_relaxed(&lock->state);
 	uint64_t start, end;
 
@@ -353,11 +405,14 @@ static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wa
 
 /* ---- Fork ---- */
 
-/* In a forked child, before any thread uses a lock there: frees entries of readers that were not yet inside, and claimed ones. */
+/*
+ * In a forked child, before any thread uses a lock: frees the entries of readers that were not
+ * inside yet, and claimed ones.
+ */
 static inline void bravo_after_fork(void)
 {
 	for (uint32_t i = 0; i < W_VISIBLE; i++) {
-		/* relaxed, all: there is one thread only */
+		/* relaxed, all: there is only one thread */
 		uint32_t reader = w_load_relaxed(&w_visible(i)->reader);
 
 		if (!reader)
@@ -368,12 +423,13 @@ static inline void bravo_after_fork(void)
 }
 
 /*
- * In a forked child, for who repairs @lock: forgets the writers that do not exist here. Whether the lock under it may be
- * held by one of them that was not inside yet: one that is inside has revoked the bias.
+ * In a forked child, for the thread that repairs @lock: discards the parent's waiting writers.
+ * Returns whether one of them may hold the underlying lock without being inside yet; a writer that
+ * is inside has revoked the bias.
  */
 static inline bool bravo_drop_writers(struct bravo *lock)
 {
-	/* relaxed: [GENERATION-3] publishes it, and nobody enters the lock under it until then */
+	/* relaxed: [GENERATION-3] publishes it; nobody enters the underlying lock before that */
 	return w_fetch_and_relaxed(&lock->state, ~BRAVO_WRITERS) & BRAVO_BIASED;
 }
 
@@ -382,8 +438,9 @@ static inline bool bravo_drop_writers(struct bravo *lock)
 _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are the embedder's");
 
 /*
- * Defines bravo_UNDER over UNDER, with the functions of locks.def. struct bravo_UNDER_policy and bravo_UNDER_under(policy),
- * which makes UNDER's policy of it, are there already.
+ * Defines bravo_UNDER over UNDER, with the functions of locks.def. Requires struct
+ * bravo_UNDER_policy and bravo_UNDER_under(policy), which converts it to UNDER's policy. A reader
+ * fails if the deadline passes first, or if it is refused: bravo_UNDER_full().
  */
 #define BRAVO_OVER(under)                                                                                           \
 	struct bravo_##under {                                                                                      \
@@ -415,7 +472,6 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		return again && bravo_enter_beside_another(&lock->bravo);                                           \
 	}                                                                                                           \
                                                                                                                     \
-	/* False if @deadline (NULL: never) passed first, or bravo_UNDER_full(). */                                 \
 	static inline bool bravo_##under##_read(struct bravo_##under *lock, bool again,                             \
 						struct bravo_##under##_policy policy,                               \
 						const struct w_deadline *deadline)                                  \
@@ -429,7 +485,6 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		return true;                                                                                        \
 	}                                                                                                           \
                                                                                                                     \
-	/* Whether a reader is refused: the lock under it has too many. */                                          \
 	static inline bool bravo_##under##_full(struct bravo_##under *lock)                                         \
 	{                                                                                                           \
 		return under##_full(&lock->lock);                                                                   \

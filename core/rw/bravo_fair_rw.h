@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* BRAVO over the fair queue readers-writer lock: bravo.h says what that is, fair_rw.h what is under it. */
+/* BRAVO (bravo.h) over the fair queued readers-writer lock (fair_rw.h). */
 #ifndef POUNDLOCK_BRAVO_FAIR_RW_H
 #define POUNDLOCK_BRAVO_FAIR_RW_H
 
@@ -8,7 +8,7 @@
 
 struct bravo_fair_rw_policy {
 	enum wait wait;
-	uint32_t inhibit; /* how many times as long as revoking took readers do without bias */
+	uint32_t inhibit; /* multiple of the time of a revocation for which the bias stays off */
 };
 
 #define bravo_fair_rw_settings(S) S(bravo_fair_rw, inhibit, BRAVO_INHIBIT, 0, 1000000, 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* BRAVO over ShflLock's readers-writer lock: bravo.h says what that is, shfl_rw.h what is under it. */
+/* BRAVO (bravo.h) over ShflLock's readers-writer lock (shfl_rw.h). */
 #ifndef POUNDLOCK_BRAVO_SHFL_RW_H
 #define POUNDLOCK_BRAVO_SHFL_RW_H
 
@@ -9,7 +9,7 @@
 struct bravo_shfl_rw_policy {
 	enum wait wait;
 	uint32_t patience; /* as in shfl_rw.h */
-	uint32_t inhibit;  /* how many times as long as revoking took readers do without bias */
+	uint32_t inhibit;  /* multiple of the time of a revocation for which the bias stays off */
 };
 
 #define bravo_shfl_rw_settings(S)                       \

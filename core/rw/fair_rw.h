@@ -59,7 +59,7 @@ static inline bool fair_rw_enter(struct fair_rw *lock, bool writes, bool again)
 
 	/* relaxed: who comes at the same time as another is before or behind it */
 	return (again || !w_load_relaxed(&lock->queue.tail)) &&
-	       rw_enter(&lock->word, writes, rw_against(writes), 0, &seen);
+	       rw_enter(&lock->word, writes, rw_conflicts(writes), 0, &seen);
 }
 
 /* Enters if that needs no waiting. */
@@ -74,7 +74,7 @@ static inline bool fair_rw_try(struct fair_rw *lock, bool writes, bool again)
 static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum wait wait,
 					 const struct w_deadline *deadline)
 {
-	const uint32_t against = rw_against(writes);
+	const uint32_t against = rw_conflicts(writes);
 	uint32_t seen;
 
 	while (!rw_enter(&lock->word, writes, against, RW_PARKED, &seen)) {

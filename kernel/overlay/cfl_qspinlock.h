@@ -88,20 +88,20 @@ static inline void cfl_sign(struct cfl *lock, struct cfl_arrival arrival)
  * thefts in a row: the queue does not change meanwhile, and the thieves' group soon overtakes a
  * group that waits behind the head.
  */
-static inline void cfl_note_due(struct cfl *lock)
+static inline void cfl_note_least_group(struct cfl *lock)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	const atomic_t *waiters = waiting_groups[ledger_of(lock)].waiters;
-	u32 group, due = CFL_GROUPS;
+	u32 group, least = CFL_GROUPS;
 
 	/* relaxed, both: times may be stale; only the order depends on them */
 	for (group = 0; group < CFL_GROUPS; group++)
 		if (atomic_read(&waiters[group]) &&
-		    (due == CFL_GROUPS || w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[due])))
-			due = group;
-	if (due < CFL_GROUPS)
+		    (least == CFL_GROUPS || w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[least])))
+			least = group;
+	if (least < CFL_GROUPS)
 		/* relaxed: as above */
-		w_store_relaxed(&ledger->due, due);
+		w_store_relaxed(&ledger->least_group, least);
 }
 
 /*
@@ -127,7 +127,7 @@ static inline u64 cfl_bill(struct cfl *lock, u64 since)
 		(void)w_fetch_add_relaxed(&account->billed, cost);
 		w_store_relaxed(&account->billed_at, now);
 	}
-	cfl_note_due(lock);
+	cfl_note_least_group(lock);
 	cfl_charge_to(lock, payer, time, now);
 	return time;
 }
@@ -162,7 +162,7 @@ static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 	u16 seen = OPEN;
 
 	if (READ_ONCE(lock->word.locked_pending) != OPEN ||
-	    !cfl_is_owed(lock, arrival.group, arrival.domain, arrival.held))
+	    !cfl_may_overtake(lock, arrival.group, arrival.domain, arrival.held))
 		return false;
 	/* acquire: pairs with the release of cfl_open(); the last holder's critical section */
 	if (!try_cmpxchg_acquire(&lock->word.locked_pending, &seen, TAKEN))
@@ -185,13 +185,13 @@ static inline bool cfl_open(struct cfl *lock, u64 time, u32 limit)
 	struct w_deadline deadline;
 
 	/* relaxed, both: hints; but thefts counts every theft of this lock so far */
-	if (!time || !w_load_relaxed(&ledger->back) || (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 ||
-	    cfl_skips(ledger))
+	if (!time || !w_load_relaxed(&ledger->may_return) || (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 ||
+	    cfl_skips_yield(ledger))
 		return false;
 	deadline = w_deadline_at(w_now() + time);
 	/* release: pairs with the acquires of cfl_await_head() and cfl_steal() */
 	smp_store_release(&lock->word.pending, OPEN >> _Q_PENDING_OFFSET);
-	cfl_gave_way(ledger, w_wait_acquire(&lock->word.locked_pending, VAL != OPEN, W_BRIEF, &deadline) != OPEN);
+	cfl_record_yield(ledger, w_wait_acquire(&lock->word.locked_pending, VAL != OPEN, W_BRIEF, &deadline) != OPEN);
 	return true;
 }
 
@@ -225,13 +225,13 @@ struct cfl_head {
 	u32 limit; /* of thefts */
 };
 
-/* Removes the head's node from the queue, as cfl_part(), and hands its notes to the next head. */
+/* Removes the head's node from the queue, as cfl_retire(), and hands its notes to the next head. */
 static inline bool cfl_part_limited(void *context, struct shfl_node *next)
 {
 	const struct cfl_head *head = context;
 
 	container_of(next, struct place, cfl.node)->limit = head->limit;
-	return cfl_part(head->lock, next);
+	return cfl_retire(head->lock, next);
 }
 
 /* Takes the word as the queue head. @is_signed: whether the previous hold was signed. */
@@ -276,7 +276,7 @@ static noinline void cfl_queue(struct cfl *lock, struct place *place, struct cfl
 		(void)cfl_wait_turn(lock, &place->cfl, policy, NULL, &slept);
 	}
 	/* A waiter that was moved forward admits no more moves past the waiters it passed. */
-	if (place->cfl.node.where & CFL_BROUGHT)
+	if (place->cfl.node.where & CFL_MOVED)
 		head.limit = place->limit;
 	cfl_take_as_head(head, &place->cfl, is_signed, policy);
 	atomic_dec(waiters);

@@ -266,7 +266,7 @@ static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 	if (w_expired(deadline))
 		return false;
 	node = w_node_claim();
-	return node ? cfl_acquire_queued(lock, node, CFL_SETTLED(cfl_settings, true), arrival, deadline)
+	return node ? cfl_acquire_queued(lock, node, CFL_POLICY(cfl_settings, true), arrival, deadline)
 		    : try_each_tick(mutex, deadline);
 }
 

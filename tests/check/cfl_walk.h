@@ -32,7 +32,7 @@ static struct cfl_node *enter_as(uint32_t number)
 static void leave_and_use_again(struct cfl_node *node, bool is_head)
 {
 	if (is_head)
-		check_assert(!shfl_leave_by(&WALK->lock.tail, &node->node, WAIT_SPIN, cfl_part, &WALK->lock));
+		check_assert(!shfl_leave_by(&WALK->lock.tail, &node->node, WAIT_SPIN, cfl_retire, &WALK->lock));
 	node = w_node_get();
 	node->node.note = 1;
 }

@@ -85,7 +85,7 @@ FAULTS = [
           "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
           "if (!lock)"),
     Fault("never-closed", "newcomers pass the head without bound", "shfl_mutex",
-          "core/shfl_mutex.h", "if (in_vain++ == policy.patience) {", "if (in_vain++ == UINT32_MAX) {"),
+          "core/shfl_mutex.h", "if (attempts++ == policy.patience) {", "if (attempts++ == UINT32_MAX) {"),
     Fault("closed-by-release", "the release opens the lock that the head has closed", "shfl_mutex",
           "core/shfl_mutex.h", "&seen, seen & SHFL_MUTEX_CLOSED));", "&seen, 0));"),
 

@@ -102,8 +102,8 @@ static void announce_one_of_group_1(void)
 static void head(void)
 {
 	announce_one_of_group_1();
-	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)) && !cfl_is_owed(&lock, 1, 2, UNITS(1000)));
-	EXPECT(cfl_is_owed(&lock, 0, 2, UNITS(2000)) && !cfl_is_owed(&lock, 2, 2, UNITS(1)));
+	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(999)) && !cfl_may_overtake(&lock, 1, 2, UNITS(1000)));
+	EXPECT(cfl_may_overtake(&lock, 0, 2, UNITS(2000)) && !cfl_may_overtake(&lock, 2, 2, UNITS(1)));
 	EXPECT(cfl_arrive(&lock, 1000).held == UNITS(500), "half way to it from 0");
 }
 
@@ -115,17 +115,17 @@ static void due(void)
 	announce_one_of_group_1();
 	stand_for(2, 1000);
 	cfl_arrive(&lock, 1000);
-	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)));
+	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(999)));
 	stand_for(0, 1000);
 	cfl_arrive(&lock, 1000);
-	EXPECT(!cfl_is_owed(&lock, 1, 2, UNITS(999)) && cfl_is_owed(&lock, 0, 2, UNITS(2000)));
+	EXPECT(!cfl_may_overtake(&lock, 1, 2, UNITS(999)) && cfl_may_overtake(&lock, 0, 2, UNITS(2000)));
 	stand_for(1, 1000);
 	cfl_arrive(&lock, 1000);
-	EXPECT(!cfl_is_owed(&lock, 1, 2, UNITS(999)));
+	EXPECT(!cfl_may_overtake(&lock, 1, 2, UNITS(999)));
 	enter(0, 1, 2, UNITS(1000));
 	enter(1, 1, 2, UNITS(1000));
 	shuffle_by(0, true);
-	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(999)));
+	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(999)));
 }
 
 /* Newcomers of the chosen domain are compared with the average of all, others with the domain's. */
@@ -138,8 +138,8 @@ static void averages(void)
 	enter(3, 1, 3, UNITS(3000));
 	cfl_announce(&lock, &waiters[0].node);
 	shuffle_by(0, true);
-	EXPECT(cfl_is_owed(&lock, 1, 2, UNITS(1999)) && !cfl_is_owed(&lock, 1, 2, UNITS(2000)));
-	EXPECT(cfl_is_owed(&lock, 1, 3, UNITS(999)) && !cfl_is_owed(&lock, 1, 3, UNITS(1000)));
+	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(1999)) && !cfl_may_overtake(&lock, 1, 2, UNITS(2000)));
+	EXPECT(cfl_may_overtake(&lock, 1, 3, UNITS(999)) && !cfl_may_overtake(&lock, 1, 3, UNITS(1000)));
 }
 
 /* When the turn changes to another group, its waiters that the walk has passed are found. */
@@ -194,7 +194,7 @@ static void last_holder(void)
 	EXPECT(cfl_take_free(&lock) && release());
 	stand_for(1, 1000);
 	EXPECT(cfl_arrive(&lock, 1000).held == 4000);
-	cfl_follow(&lock, 1002);
+	cfl_track_average(&lock, 1002);
 	EXPECT(atomic_load(&lock.ledger.average[1]) == (4000 + w_account(&lock)->held + 1002) / 2,
 	       "a hold more is counted");
 }
