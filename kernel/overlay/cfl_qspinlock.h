@@ -97,7 +97,8 @@ static inline void cfl_note_least_group(struct cfl *lock)
 	/* relaxed, both: times may be stale; only the order depends on them */
 	for (group = 0; group < CFL_GROUPS; group++)
 		if (atomic_read(&waiters[group]) &&
-		    (least == CFL_GROUPS || w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[least])))
+		    (least == CFL_GROUPS ||
+		     w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[least])))
 			least = group;
 	if (least < CFL_GROUPS)
 		/* relaxed: as above */
