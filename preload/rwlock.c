@@ -8,10 +8,10 @@
  * waiting writer, so that readers which overlap keep a writer out for ever. Here only who may be a reader already passes;
  * all others wait behind the writer. With PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, nobody passes.
  *
- * Who may be a reader already is known by a filter in each thread: how many read locks it holds, by a hash of their
- * addresses. It takes the same few bytes whatever a thread holds, and errs on one side only: another lock with the same
- * hash makes a thread pass a writer, which costs that writer time, but a thread that is a reader is never taken for one
- * that is not. A thread that unlocks for another, being no reader itself, leaves a count behind there, with the same
+ * Each thread has a filter that tells whether it may be a reader already: how many read locks it holds, by a hash of their
+ * addresses, in 16 bytes. It errs on one side only. Another lock with the same hash makes a thread pass a writer, which
+ * costs that writer time, but a thread that is a reader is never taken for one that is not. A count that has reached
+ * MANY stays there. A thread that unlocks for another, being no reader itself, leaves a count behind there, with the same
  * effect. Being one itself, it has released its own hold, as POSIX has it, and is taken for no reader.
  */
 #include <errno.h>
@@ -25,19 +25,30 @@
 
 /* ---- The read locks of a thread ---- */
 
-#define FILTER_BITS 6
-/* EAGAIN says that a thread has too many, as it does of a lock: each has room for several such threads. */
-#define READ_LOCKS_MOST (1u << 24)
+#define FILTER_BITS 4
+#define MANY UINT8_MAX
 
-static __thread uint32_t read_locks[1 << FILTER_BITS] __attribute__((tls_model("initial-exec")));
+static __thread uint8_t read_locks[1 << FILTER_BITS] __attribute__((tls_model("initial-exec")));
 
 /* The count that @rw belongs to. */
-static uint32_t *read_locks_like(const struct rwlock *rw)
+static uint8_t *read_locks_like(const struct rwlock *rw)
 {
-	return &read_locks[(uint64_t)(uintptr_t)rw * 0x9e3779b97f4a7c15 >> (64 - FILTER_BITS)];
+	return &read_locks[(uint32_t)(uintptr_t)rw * 0x9e3779b1 >> (32 - FILTER_BITS)];
 }
 
-static bool passes_writers(const struct rwlock *rw, uint32_t held)
+static inline void count_one_more(uint8_t *held)
+{
+	*held = (uint8_t)(*held + (*held != MANY));
+}
+
+/* Nothing is taken from 0 either: the read lock is another thread's. */
+static inline void count_one_less(uint8_t *held)
+{
+	if (w_likely((uint8_t)(*held - 1) < MANY - 1))
+		--*held;
+}
+
+static bool passes_writers(const struct rwlock *rw, uint8_t held)
 {
 	return held && rw->kind != PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
 }
@@ -74,30 +85,23 @@ static inline const struct any_rw_ops *ops_of(const struct rwlock *rw)
 
 /* ---- Reading ---- */
 
-/* What every way of becoming a reader begins with: 0, or why it must not be. */
-static int may_read(struct rwlock *rw, uint32_t held)
-{
-	if (w_unlikely(is_writer(rw)))
-		return EDEADLK;
-	return w_unlikely(held >= READ_LOCKS_MOST) ? EAGAIN : 0;
-}
-
 __attribute__((noinline)) static int rdlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
-	uint32_t *held = read_locks_like(rw);
-	int error;
+	uint8_t *held = read_locks_like(rw);
+	bool passes;
 
 	if (w_unlikely(!ops))
 		return real.pthread_rwlock_rdlock(lock);
-	error = may_read(rw, *held);
-	if (w_unlikely(error))
-		return error;
+	if (w_unlikely(is_writer(rw)))
+		return EDEADLK;
+	passes = passes_writers(rw, *held);
 	/* Counted first, so that nothing is left to do afterwards: a signal handler that reads meanwhile may pass a writer. */
-	if (w_likely(ops->rdlock(rw, passes_writers(rw, (*held)++))))
+	count_one_more(held);
+	if (w_likely(ops->rdlock(rw, passes)))
 		return 0;
-	--*held;
+	count_one_less(held);
 	return EAGAIN;
 }
 
@@ -105,15 +109,13 @@ __attribute__((noinline)) static int tryrdlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
-	uint32_t *held = read_locks_like(rw);
+	uint8_t *held = read_locks_like(rw);
 
 	if (w_unlikely(!ops))
 		return real.pthread_rwlock_tryrdlock(lock);
-	if (w_unlikely(*held >= READ_LOCKS_MOST))
-		return EAGAIN;
 	if (!ops->tryrdlock(rw, passes_writers(rw, *held)))
 		return ops->full(rw) ? EAGAIN : EBUSY;
-	++*held;
+	count_one_more(held);
 	return 0;
 }
 
@@ -122,20 +124,18 @@ static int rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const str
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
 	struct w_deadline deadline = {.clock = clock, .at = *at};
-	uint32_t *held = read_locks_like(rw);
-	int error;
+	uint8_t *held = read_locks_like(rw);
 
 	if (w_unlikely(!ops))
 		return real.pthread_rwlock_clockrdlock(lock, clock, at);
 	/* Unlike a mutex's, checked even if there is nothing to wait for: as in glibc. */
 	if (!any_deadline_valid(&deadline))
 		return EINVAL;
-	error = may_read(rw, *held);
-	if (w_unlikely(error))
-		return error;
+	if (w_unlikely(is_writer(rw)))
+		return EDEADLK;
 	if (!ops->timedrdlock(rw, passes_writers(rw, *held), &deadline))
 		return w_expired(&deadline) ? ETIMEDOUT : EAGAIN;
-	++*held;
+	count_one_more(held);
 	return 0;
 }
 
@@ -198,7 +198,7 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
-	uint32_t *held = read_locks_like(rw);
+	uint8_t *held = read_locks_like(rw);
 
 	if (w_unlikely(!ops))
 		return real.pthread_rwlock_unlock(lock);
@@ -209,8 +209,8 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 	/* Without a reader it is for a writer that is another thread, or a thread of this name before a fork. */
 	if (w_unlikely(!ops->rdunlock(rw)))
 		unlock_write(rw, ops);
-	else if (*held)
-		--*held;
+	else
+		count_one_less(held);
 	return 0;
 }
 
@@ -234,7 +234,8 @@ static inline rw_word *word_of(struct rwlock *rw)
 static inline bool default_read(struct rwlock *rw)
 {
 	const char *alone = default_alone(rw);
-	uint32_t *held = read_locks_like(rw), seen;
+	uint8_t *held = read_locks_like(rw);
+	uint32_t seen;
 
 	if (w_unlikely(!alone || *held))
 		return false;
@@ -287,7 +288,8 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const char *alone = default_alone(rw);
-	uint32_t *held = read_locks_like(rw), seen;
+	uint8_t *held = read_locks_like(rw);
+	uint32_t seen;
 
 	if (w_unlikely(!alone))
 		return unlock_by_table(lock);
@@ -302,8 +304,7 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 	 * table's to say what is wrong */
 	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, release)))
 		return unlock_by_table(lock);
-	if (w_likely(*held))
-		--*held;
+	count_one_less(held);
 	return 0;
 }
 

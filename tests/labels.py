@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Checks that the memory orders of the locks' sources are labelled, and that the labels pair up.
 
-An ordered operation has `[FILE-1] ORDER: pairs with [FILE-2], ...` in the comment right before it
-(`[FILE-1] acq_rel: acquire pairs with ...; release pairs with ...`), where FILE is the header's name in capitals.
-Labels are unique; a partner exists, has the other order and names the label back. An acquire may pair with `nothing`;
-either may pair with `the release of w_NAME` or `the acquire of w_NAME` of world/README.md. A relaxed operation has
-`relaxed: REASON` right before it; `relaxed, both:` stands for two operations of a function, `relaxed, all:` for three
-or more.
+The comment directly before an ordered operation has `[FILE-1] ORDER: pairs with [FILE-2], ...`
+(`[FILE-1] acq_rel: acquire pairs with ...; release pairs with ...`), where FILE is the header's name
+in capitals. Labels are unique; a partner exists, has the other order and names the label back. An
+acquire may pair with `nothing`; both may pair with `the release of w_NAME` or `the acquire of
+w_NAME` of world/README.md. The comment directly before a relaxed operation has `relaxed: REASON`;
+`relaxed, both:` stands for two operations of a function, `relaxed, all:` for three or more.
 """
 
 import pathlib
@@ -107,7 +107,8 @@ class File:
                 self.check_ordered(line, order)
 
     def comments_before(self, line):
-        """Those that end at most REACH lines of code before @line, nearest first; a blank line is a border."""
+        """Comments that end at most REACH lines of code before @line, nearest first; a blank line ends
+        the search."""
         between = 0
         for above in range(line, 0, -1):
             if above in self.comments:
@@ -160,7 +161,7 @@ class File:
 
 
 def check_pairs(labels, world):
-    """What is wrong between the labels of all files."""
+    """Errors between the labels of all files."""
     wrong = []
     for name, label in labels.items():
         sides = list(OTHER) if label.order == "acq_rel" else [label.order]

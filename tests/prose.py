@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Checks the mechanical part of CONTRIBUTING.md's rules for prose: line width, banned words, openings and spelling.
+"""Checks the mechanical part of CONTRIBUTING.md's rules for prose: line width, banned words, openings
+and spelling.
 
-Prose is the text of Markdown files outside code, and the comments of source files. Each violation is one line,
-`FILE:LINE: what is wrong`. Exits with 1 if there are any.
+Prose is the text of Markdown files outside code, and the comments of source files. Prints one line
+per violation, `FILE:LINE: error`, and exits with 1 if there are any.
 
 Usage: prose.py [FILE...]    all tracked files by default
        prose.py --self-test  checks that each rule reports a seeded violation, and nothing else
@@ -45,7 +46,7 @@ RIDDLE = re.compile(r"(?:Who|Whose|What|Where|Which|Behind which|Behind whom)\b(
 LINE_COMMENTS = {".rs": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".toml": "#", ".def": "//"}
 C_LIKE = {".c", ".h", ".hpp", ".cpp", ".def"}
 # Written by commands, or quoted from elsewhere.
-SKIPPED = ("results/", "docs/fidelity.md", "tests/prose.py", "LICENSE", "docs/img/")
+SKIPPED = ("results/", "docs/fidelity.md", "tests/prose.py", "LICENSE", "docs/img/", "Cargo.lock")
 GENERATED = re.compile(r"<!-- written by .*?<!-- end -->", re.DOTALL)
 
 

@@ -68,7 +68,7 @@ static void prepare(void)
 	MEASURED(mtx_recursive_unlock, mtx_unlock(&repeated), 0)          \
 	MEASURED(rwlock_rdlock, pthread_rwlock_rdlock(&rwlock), 0)        \
 	MEASURED(rwlock_rdunlock, pthread_rwlock_unlock(&rwlock), 0)      \
-	MEASURED(rwlock_tryrdlock, pthread_rwlock_tryrdlock(&rwlock), 10) \
+	MEASURED(rwlock_tryrdlock, pthread_rwlock_tryrdlock(&rwlock), 8)  \
 	MEASURED(rwlock_rdunlock_2, pthread_rwlock_unlock(&rwlock), 0)    \
 	MEASURED(rwlock_wrlock, pthread_rwlock_wrlock(&rwlock), 0)        \
 	MEASURED(rwlock_wrunlock, pthread_rwlock_unlock(&rwlock), 0)      \
@@ -76,7 +76,7 @@ static void prepare(void)
 	MEASURED(rwlock_wrunlock_2, pthread_rwlock_unlock(&rwlock), 0)    \
 	MEASURED(spin_lock, pthread_spin_lock(&spin), 2)                  \
 	MEASURED(spin_unlock, pthread_spin_unlock(&spin), 3)              \
-	MEASURED(spin_trylock, pthread_spin_trylock(&spin), 2)            \
+	MEASURED(spin_trylock, pthread_spin_trylock(&spin), 0)            \
 	MEASURED(spin_unlock_2, pthread_spin_unlock(&spin), 3)            \
 	MEASURED(cond_signal, pthread_cond_signal(&cond), 0)              \
 	MEASURED(cond_broadcast, pthread_cond_broadcast(&cond), 0)        \

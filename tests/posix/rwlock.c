@@ -186,6 +186,28 @@ static void recursive_read(pthread_rwlock_t *lock)
 	expect_free(lock);
 }
 
+/* The same with a lock held more often than a byte can count, and again once it is held only once. */
+static void recursive_read_often(void)
+{
+	pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+	struct other writer = {.call = wait_and_write, .lock = &lock};
+	pthread_t thread;
+
+	for (int i = 0; i < 512; i++)
+		EXPECT_OK(pthread_rwlock_rdlock(&lock));
+	thread = start(other_run, &writer);
+	sleep_ms(20);
+	EXPECT_OK(pthread_rwlock_rdlock(&lock));
+	for (int i = 0; i < 512; i++)
+		EXPECT_OK(pthread_rwlock_unlock(&lock));
+	EXPECT_OK(pthread_rwlock_rdlock(&lock));
+	for (int i = 0; i < 2; i++)
+		EXPECT_OK(pthread_rwlock_unlock(&lock));
+	finish(thread);
+	EXPECT_OK(writer.result);
+	expect_free(&lock);
+}
+
 /* The same with more locks than a thread has read counters for. */
 static void recursive_read_of_many(void)
 {
@@ -388,6 +410,7 @@ int main(void)
 		initialised(kinds[i]);
 		by_many(kinds[i]);
 	}
+	recursive_read_often();
 	recursive_read_of_many();
 	shared_by_processes();
 	if (preload && strstr(preload, "libpoundlock-preload.so")) {

@@ -21,6 +21,7 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#define NO_ADVICE INT32_MAX /* which no kernel knows */
 
 struct w_more_nodes {
 	struct w_more_nodes *next;
@@ -49,6 +50,16 @@ static W_ATOMIC(uint32_t) free_count;
 static W_ATOMIC(uint32_t) scan_at = 32; /* how many records there may be before the dead ones are looked for */
 static struct w_node reserve[RESERVE];  /* for when there is no memory */
 
+/*
+ * What a child's handler reads. Not all zero, and so among the library's initialised data, which the parent has touched: to
+ * read it is no page fault.
+ */
+static struct {
+	W_ATOMIC(bool) kernel_wipes; /* w_this_process */
+	W_ATOMIC(bool) has_no_records;
+	W_ATOMIC(w_told *) told;
+} at_fork = {.has_no_records = true};
+
 static uint32_t thread_id(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
@@ -66,7 +77,7 @@ void *w_map(size_t size)
 /* A part of what is there in any case, and costs nothing until it is touched. NULL if it does not suffice. */
 static void *take_spare(size_t size)
 {
-	static char spare[SPARE] __attribute__((aligned(4096)));
+	static char spare[SPARE] __attribute__((aligned(64)));
 	static W_ATOMIC(size_t) used;
 	size_t from = atomic_load(&used), length = (size + 63) / 64 * 64;
 
@@ -177,8 +188,10 @@ struct w_self *w_self_attach(void)
 	uint64_t owner = caller_as_owner();
 	struct w_self *self = is_guest(owner) ? find_own(owner) : NULL;
 
-	if (!self)
+	if (!self) {
+		atomic_store(&at_fork.has_no_records, false);
 		self = get_record(owner);
+	}
 	if (!is_guest(owner))
 		w_self_or_null = self;
 	return self;
@@ -279,8 +292,6 @@ uint64_t w_unique_block(void)
 struct w_this_process w_this_process;
 
 static W_ATOMIC(uint32_t) generations; /* that this process and its ancestors have begun */
-static W_ATOMIC(w_told *) told_in_child;
-static bool kernel_wipes;
 
 #define NO_RECORD ((struct w_self *)UINTPTR_MAX)
 
@@ -304,7 +315,7 @@ static struct w_self *forker(void)
 static void orphan(uint32_t generation, struct w_self *record)
 {
 	uint32_t count = atomic_load(&record_count);
-	w_told *told = atomic_load(&told_in_child);
+	w_told *told = atomic_load(&at_fork.told);
 
 	if (told)
 		told();
@@ -368,33 +379,34 @@ uint32_t w_process_read(void)
 }
 
 /*
- * Notes what only the one thread after fork() knows, and leaves the rest to who needs it: most children become another
- * program, and each page that is touched here is a page fault of theirs.
+ * Notes the forking thread's record, which other threads of the child cannot find out. Most children become another program
+ * or end, and each page touched here is a page fault of theirs: without records there is nothing to note, and what the
+ * kernel has wiped is not looked at.
  */
 static void after_fork_in_child(void)
 {
 	struct w_self *own = w_self_or_null;
-	uint32_t number = (uint32_t)getpid(), seen = atomic_load(&w_this_process.number);
 
-	/* An emulator may say that it wipes pages, and not do it: the parent's number is still there. */
-	if (!kernel_wipes || (seen && seen != number))
+	if (!atomic_load(&at_fork.kernel_wipes))
 		memset(&w_this_process, 0, sizeof(w_this_process));
-	atomic_store(&w_this_process.forker, own ? own : NO_RECORD);
-	atomic_store(&w_this_process.number, number);
-	if (atomic_load(&told_in_child))
+	if (!atomic_load(&at_fork.has_no_records))
+		atomic_store(&w_this_process.forker, own ? own : NO_RECORD);
+	if (atomic_load(&at_fork.told))
 		(void)w_process_begin();
 }
 
 void w_process_tell(w_told *told)
 {
-	atomic_store(&told_in_child, told);
+	atomic_store(&at_fork.told, told);
 }
 
 void w_process_watch(void)
 {
 	int saved = errno;
 
-	kernel_wipes = !madvise(&w_this_process, sizeof(w_this_process), MADV_WIPEONFORK);
+	/* An emulator may accept any advice, and take none. */
+	atomic_store(&at_fork.kernel_wipes, !madvise(&w_this_process, sizeof(w_this_process), MADV_WIPEONFORK) &&
+						    madvise(&w_this_process, sizeof(w_this_process), NO_ADVICE));
 	errno = saved;
 	(void)w_fork_generation();
 	pthread_atfork(NULL, NULL, after_fork_in_child);

@@ -50,11 +50,11 @@ unsigned w_cpu(void)
 
 /* Not on the stack, which may be a small one. */
 static struct {
-	char list[4096];
-	bool known[W_CPUS];
 	unsigned caches;  /* how many the CPU had that was looked at last */
 	unsigned highest; /* which of them was of the highest level, and that */
 	long level;
+	bool known[W_CPUS];
+	char list[4096];
 } scratch;
 
 static enum w_domain_kind chosen = W_DOMAIN_L3;
@@ -238,13 +238,26 @@ static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *d
 	return domain;
 }
 
+/* Zeroes @size bytes, but does not write to those that are zero: a fork copies every page that was written to. */
+static void clear(void *memory, size_t size)
+{
+	static const char zeros[256];
+	char *at = memory;
+
+	for (size_t length; size; size -= length, at += length) {
+		length = size < sizeof(zeros) ? size : sizeof(zeros);
+		if (memcmp(at, zeros, length))
+			memset(at, 0, length);
+	}
+}
+
 size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *domains, size_t cpus)
 {
 	size_t count;
 
 	cpus = cpus < W_CPUS ? cpus : W_CPUS;
-	memset(domains, 0, cpus * sizeof(*domains));
-	memset(scratch.known, 0, sizeof(scratch.known));
+	clear(domains, cpus * sizeof(*domains));
+	clear(scratch.known, sizeof(scratch.known));
 	scratch.level = 0;
 	if (kind == W_DOMAIN_NODE)
 		count = read_nodes(root, domains, cpus);

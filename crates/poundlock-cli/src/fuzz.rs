@@ -4,8 +4,9 @@
 
 use crate::commands::sim::figure;
 use crate::program::elf::Elf;
+use crate::statistics::folded::folded;
 use crate::statistics::table;
-use crate::statistics::{Names, Observed, Process, folded};
+use crate::statistics::{Names, Observed, Process};
 use poundlock_bench::Workload;
 use poundlock_sim::Machine;
 use poundlock_topology::latency::Measurements;

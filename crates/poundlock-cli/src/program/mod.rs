@@ -5,7 +5,7 @@ pub mod obstacle;
 pub mod preload;
 pub mod script;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +29,11 @@ pub fn find(program: &OsStr) -> Result<PathBuf, Failure> {
         }
     }
     Err(Failure::of_program(program, &best))
+}
+
+/// The path of this binary.
+pub fn own_path() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::ours(format!("cannot find this binary: {}", reason(&error))))
 }
 
 fn executable(path: &Path) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::options::OtherLocksArgs;
 use crate::program::elf::{Elf, Head};
+use crate::program::own_path;
 use crate::spec::Choice;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -63,7 +64,7 @@ fn places() -> [PathBuf; 7] {
 }
 
 fn search() -> Result<PathBuf, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
+    let own = own_path()?;
     let directory = own.parent().unwrap_or(Path::new("/"));
     let mut candidates = places().into_iter().map(|place| directory.join(place).join(FILE_NAME));
     candidates.find_map(|candidate| candidate.canonicalize().ok()).ok_or_else(|| {

@@ -2,7 +2,8 @@
 //! the names of what is in it.
 
 mod file;
-mod folded;
+mod find;
+pub mod folded;
 mod names;
 mod profile;
 pub mod source;
@@ -10,50 +11,7 @@ mod summary;
 pub mod table;
 
 pub use file::Observed;
-pub use folded::folded;
+pub use find::file_of;
 pub use names::Names;
 pub use profile::Profile;
 pub use summary::{Lock, Process};
-
-use crate::failure::Failure;
-use crate::output::unreadable;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
-/// The files of statistics in a folder that anybody may write to, in the order in which their processes began: the
-/// caller's own, as root all. What is damaged is skipped.
-pub fn files_in(folder: &Path) -> Result<Vec<Observed>, Failure> {
-    let user = nix::unistd::geteuid().as_raw();
-    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
-    let is_trusted = |entry: &std::fs::DirEntry| {
-        // Not of what a link points to.
-        entry.metadata().is_ok_and(|file| file.is_file() && (user == 0 || file.uid() == user))
-    };
-    let paths = entries.flatten().filter(is_trusted).map(|entry| entry.path()).filter(|path| is_ours(path));
-    let mut found: Vec<Observed> = paths.filter_map(|path| Observed::read(&path).ok()).collect();
-    found.sort_by_key(|observed| (observed.start_ns, observed.pid));
-    Ok(found)
-}
-
-fn is_ours(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("poundlock.") && name.ends_with(".stats")
-}
-
-/// The file that a living process has mapped, which must belong to the process's user.
-pub fn file_of(pid: u32) -> Result<PathBuf, Failure> {
-    let maps = PathBuf::from(format!("/proc/{pid}/maps"));
-    let text = std::fs::read_to_string(&maps).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::ours(format!("there is no process {pid}")),
-        _ => unreadable(&maps, &error),
-    })?;
-    let path = text.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
-    let owner = |path: &Path| path.symlink_metadata().map(|file| file.uid()).ok();
-    let process = PathBuf::from(format!("/proc/{pid}"));
-    let is_its = |path: &&Path| is_ours(path) && owner(path) == owner(&process);
-    path.into_iter().find(is_its).map(Path::to_path_buf).ok_or_else(|| {
-        Failure::ours(format!(
-            "process {pid} keeps no statistics: start it with `poundlock run --stats` or POUNDLOCK_STATS=1"
-        ))
-    })
-}

@@ -1,7 +1,9 @@
 //! A profile: the statistics of a program's locks with the stacks of waiters and holders.
 
+use super::folded::folded;
+use super::names::Names;
 use super::source::Source;
-use super::{Names, Process, folded};
+use super::summary::Process;
 use crate::failure::Failure;
 use crate::options::SourceArgs;
 use crate::output::undrawable;

@@ -1,6 +1,7 @@
 //! Where statistics come from: a program that is run for them, a living process, or files that processes left.
 
-use super::{Observed, file_of, files_in};
+use super::file::Observed;
+use super::find::{file_of, files_in};
 use crate::failure::{Failure, reason};
 use crate::options::SourceArgs;
 use crate::program::obstacle;

@@ -1,6 +1,6 @@
 //! Statistics for a reader.
 
-use crate::statistics::{Lock, Process};
+use super::summary::{Lock, Process};
 use crate::text_table::{ABSENT, number, shorten, with_header};
 
 const NAME: usize = 48;

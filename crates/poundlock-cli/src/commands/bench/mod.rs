@@ -5,21 +5,17 @@
 
 pub mod args;
 
-use crate::failure::{Failure, reason};
-use crate::options::OtherLocksArgs;
+use crate::failure::Failure;
 use crate::output;
 use crate::plot::lines::{self, Picture};
 use crate::points::{Point, Report, Run, Settings, table};
-use crate::program::preload;
 use crate::provenance::{Provenance, environment, seconds_since_1970};
-use crate::runs::measure::{End, Measured, measure};
-use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated, tail};
+use crate::runs::worker::{self, Ended, Workers};
+use crate::runs::{Outcome, complain, exit_code, interrupts, progress, rotated};
 use crate::spec::{self, Choice, Family};
 use crate::threads::Threads;
 use args::{BenchArgs, Common};
 use poundlock_bench::{Counts, Job, Limit, NATIVE, Workload};
-use serde::de::DeserializeOwned;
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -61,10 +57,8 @@ fn picture(report: &Report) -> Picture<'_> {
 
 /// Does one job in this process, and prints its counts as one line of JSON.
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
-    let job: Job = serde_json::from_str(job).map_err(|wrong| Failure::ours(format!("not a job: {wrong}")))?;
-    let counts = poundlock_bench::run(&job).map_err(Failure::ours)?;
-    output::print(serde_json::to_string(&counts).map_err(Failure::ours)? + "\n")?;
-    Ok(ExitCode::SUCCESS)
+    let job: Job = worker::parse(job)?;
+    worker::answer(&poundlock_bench::run(&job).map_err(Failure::ours)?)
 }
 
 /// What is to be run, all of it checked.
@@ -75,8 +69,7 @@ struct Plan<'a> {
     threads: Vec<usize>,
     limit: Limit,
     timeout: Option<Duration>,
-    /// This program.
-    own: OsString,
+    workers: Workers,
 }
 
 impl Plan<'_> {
@@ -86,7 +79,6 @@ impl Plan<'_> {
         if !common.no_native {
             choices.insert(0, Choice::Native);
         }
-        let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
         Ok(Plan {
             threads: numbers_of_threads(common, &workload)?,
             limit: limit(common),
@@ -94,7 +86,7 @@ impl Plan<'_> {
             common,
             workload,
             choices,
-            own: own.into(),
+            workers: Workers::new("bench-worker")?,
         })
     }
 
@@ -133,27 +125,10 @@ impl Plan<'_> {
         if interrupted.load(Ordering::Relaxed) {
             return None;
         }
-        let run = |outcome, counts, output_tail| {
-            let lock = choice.to_string();
-            Some(Run::new(&self.workload, lock, threads, repeat, outcome, counts, output_tail))
-        };
-        // Native must be the C library's own, whatever is preloaded around us.
-        let changes = preload::changes(&Choice::Native, &OtherLocksArgs::default(), None);
-        match measure(&self.command(choice, threads), &changes, self.timeout, interrupted) {
-            Ok(Measured { end: End::Interrupted, .. }) => None,
-            Ok(measured) => match (Outcome::from(measured.end), last_line::<Counts>(&measured.output)) {
-                (Outcome::Ok, Ok(counts)) => run(Outcome::Ok, Some(counts), None),
-                (Outcome::Ok, Err(reason)) => run(Outcome::NoFigure { reason }, None, Some(tail(&measured.output))),
-                (outcome, _) => run(outcome, None, Some(tail(&measured.output))),
-            },
-            Err(error) => run(Outcome::NotStarted { reason: reason(&error) }, None, None),
-        }
-    }
-
-    fn command(&self, choice: &Choice, threads: usize) -> [OsString; 3] {
-        let job = Job { workload: self.workload.clone(), lock: choice.to_string(), threads, limit: self.limit };
-        let job = serde_json::to_string(&job).expect("a job is made of numbers and text");
-        [self.own.clone(), "bench-worker".into(), job.into()]
+        let lock = choice.to_string();
+        let job = Job { workload: self.workload.clone(), lock: lock.clone(), threads, limit: self.limit };
+        let Ended { outcome, result, output_tail } = self.workers.run::<Counts>(&job, self.timeout, interrupted)?;
+        Some(Run::new(&self.workload, lock, threads, repeat, outcome, result, output_tail))
     }
 
     fn summarise(self, runs: Vec<Run>, started: u64, interrupted: bool) -> Report {
@@ -201,11 +176,4 @@ fn limit(common: &Common) -> Limit {
 /// How long a run of so many seconds may take: threads that wait for their turn to end may take long on few CPUs.
 fn patience(common: &Common) -> Duration {
     Duration::from_secs(60) + 10 * (common.warmup + common.seconds)
-}
-
-/// What a worker printed last.
-pub fn last_line<T: DeserializeOwned>(output: &[u8]) -> Result<T, String> {
-    let text = String::from_utf8_lossy(output);
-    let line = text.lines().last().unwrap_or_default();
-    serde_json::from_str(line).map_err(|wrong| format!("its figures cannot be read: {wrong}"))
 }

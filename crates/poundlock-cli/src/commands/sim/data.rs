@@ -1,6 +1,7 @@
 //! What comes with poundlock for the simulator: machines, workloads and published figures, by name or as the user's own files.
 
 use crate::failure::{Failure, reason};
+use crate::program::own_path;
 use poundlock_bench::Workload;
 use poundlock_topology::input;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ impl Kind {
     }
 
     fn folder(&self) -> Result<PathBuf, Failure> {
-        let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
+        let own = own_path()?;
         let own = own.parent().unwrap_or(Path::new("/")).to_owned();
         let found = self.places.iter().find_map(|place| own.join(place).canonicalize().ok());
         found.ok_or_else(|| {

@@ -3,20 +3,14 @@
 //! The simulated memory is at the same address in every run, since code may hash addresses: so a process runs one
 //! simulation at a time, and points side by side are processes. One that fails takes nothing along.
 
-use crate::commands::bench::last_line;
 use crate::failure::{Failure, reason};
-use crate::options::OtherLocksArgs;
-use crate::output;
-use crate::program::preload;
-use crate::runs::measure::{End, Measured, measure};
-use crate::runs::{Outcome, complain, progress, tail};
-use crate::spec::Choice;
+use crate::runs::worker::{self, Workers};
+use crate::runs::{Outcome, complain, progress};
 use poundlock_bench::{Counts, Workload};
 use poundlock_sim::{Locality, Machine, Point, SimError, Traffic, simulate};
 use poundlock_topology::input;
 use poundlock_topology::latency::Measurements;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -97,25 +91,17 @@ impl Job {
 
 /// Does one job in this process, and prints what came of it as one line of JSON.
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
-    let job: Job = serde_json::from_str(job).map_err(|wrong| Failure::ours(format!("not a job: {wrong}")))?;
+    let job: Job = worker::parse(job)?;
     let outcome = job.point(false).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
-    let simulated = Simulated { counts: outcome.counts, traffic: outcome.traffic, steps: outcome.events };
-    output::print(serde_json::to_string(&simulated).map_err(Failure::ours)? + "\n")?;
-    Ok(ExitCode::SUCCESS)
+    worker::answer(&Simulated { counts: outcome.counts, traffic: outcome.traffic, steps: outcome.events })
 }
 
-/// How a job ended.
-#[derive(Debug)]
-pub struct Ended {
-    pub outcome: Outcome,
-    pub simulated: Option<Simulated>,
-    /// What one that failed wrote last.
-    pub output_tail: Option<String>,
-}
+/// A simulation that has ended.
+pub type Ended = worker::Ended<Simulated>;
 
 /// Runs the jobs, so many at a time. What an interrupt has kept from running is none.
 pub fn run_all(jobs: &[Job], at_a_time: usize, interrupted: &AtomicBool) -> Result<Vec<Option<Ended>>, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::ours(format!("cannot tell where I am: {error}")))?;
+    let workers = Workers::new("sim-worker")?;
     let progress = progress(jobs.len() as u64);
     let next = AtomicUsize::new(0);
     let ended: Mutex<Vec<Option<Ended>>> = Mutex::new(jobs.iter().map(|_| None).collect());
@@ -124,7 +110,7 @@ pub fn run_all(jobs: &[Job], at_a_time: usize, interrupted: &AtomicBool) -> Resu
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else { break };
             progress.set_message(format!("{}, {} threads", job.lock, job.threads));
-            let Some(end) = run(job, &own, interrupted) else { break };
+            let Some(end) = workers.run(job, None, interrupted) else { break };
             if end.outcome != Outcome::Ok {
                 let what = format!("{}, {} threads, seed {}", job.lock, job.threads, job.seed);
                 progress.suspend(|| complain(&what, &end.outcome, end.output_tail.as_deref()));
@@ -140,23 +126,4 @@ pub fn run_all(jobs: &[Job], at_a_time: usize, interrupted: &AtomicBool) -> Resu
     });
     progress.finish_and_clear();
     Ok(ended.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// None if it was interrupted.
-fn run(job: &Job, own: &Path, interrupted: &AtomicBool) -> Option<Ended> {
-    let text = serde_json::to_string(job).expect("a job is made of numbers and text");
-    let command: [OsString; 3] = [own.into(), "sim-worker".into(), text.into()];
-    let failed = |outcome, output: &[u8]| Ended { outcome, simulated: None, output_tail: Some(tail(output)) };
-    let changes = preload::changes(&Choice::Native, &OtherLocksArgs::default(), None);
-    Some(match measure(&command, &changes, None, interrupted) {
-        Ok(Measured { end: End::Interrupted, .. }) => return None,
-        Ok(measured) => match (Outcome::from(measured.end), last_line(&measured.output)) {
-            (Outcome::Ok, Ok(simulated)) => {
-                Ended { outcome: Outcome::Ok, simulated: Some(simulated), output_tail: None }
-            }
-            (Outcome::Ok, Err(reason)) => failed(Outcome::NoFigure { reason }, &measured.output),
-            (outcome, _) => failed(outcome, &measured.output),
-        },
-        Err(error) => failed(Outcome::NotStarted { reason: reason(&error) }, b""),
-    })
 }

@@ -5,6 +5,7 @@ pub mod args;
 mod data;
 pub mod figure;
 mod job;
+mod plan;
 mod sweep;
 mod trace;
 

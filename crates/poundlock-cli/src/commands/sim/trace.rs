@@ -1,7 +1,7 @@
 //! `sim trace`: who holds, waits, shuffles and sleeps when, for a person to look at in Perfetto or chrome://tracing.
 
 use super::args::TraceArgs;
-use super::sweep::Plan;
+use super::plan::Plan;
 use crate::failure::Failure;
 use crate::output::{Page, write};
 use poundlock_sim::{TraceEvent, simulate};

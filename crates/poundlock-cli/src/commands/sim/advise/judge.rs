@@ -1,0 +1,124 @@
+//! What the runs of each load say about its locks, and what the loads together say.
+
+use super::loads::REFERENCES;
+use crate::commands::sim::plan::{Found, Plan};
+use crate::points::{Point, Run};
+use crate::runs::Spread;
+use poundlock_bench::Workload;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub struct Load {
+    pub kind: &'static str,
+    pub workload: Workload,
+    pub threads: usize,
+    /// In seconds of simulated time.
+    pub warmup: f64,
+    pub measured: f64,
+    /// The lock with the best median.
+    pub best: Option<String>,
+    /// Those that are not told apart from it.
+    pub ties: Vec<String>,
+    pub next: Option<Over>,
+    /// Over [`REFERENCES`].
+    pub references: Vec<Over>,
+    /// Those that are less fair than was asked for.
+    pub unfair: Vec<String>,
+    pub points: Vec<Point>,
+    pub runs: Vec<Run>,
+}
+
+/// How far the best is ahead of another lock, or behind one that was not asked for.
+#[derive(Debug, Serialize)]
+pub struct Over {
+    pub lock: String,
+    /// Of the medians, and of any two seeds.
+    pub ratio: Spread,
+    pub tie: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Regret {
+    pub lock: String,
+    pub worst: f64,
+    /// At each load, in their order.
+    pub regrets: Vec<f64>,
+}
+
+/// What the runs of a load amount to.
+pub fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize, fairness: Option<f64>) -> Load {
+    let locks: Vec<String> = plans.iter().flat_map(|plan| plan.locks.clone()).collect();
+    let plan = plans.last().expect("the references are always simulated");
+    let threads = plan.threads[0];
+    let points = found.points(&locks, &plan.threads);
+    let chosen = points.iter().filter(|point| candidates.contains(&point.lock));
+    let (fair, unfair): (Vec<&Point>, Vec<&Point>) = chosen.partition(|point| is_fair(point, fairness));
+    let unfair = unfair.into_iter().map(|point| point.lock.clone()).collect();
+    let mut ranked: Vec<(&Point, Spread)> = fair.into_iter().filter_map(|p| Some((p, rate(p)?))).collect();
+    ranked.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
+    let best = ranked.first().copied();
+    let over = |other: &Point| over(best?, other);
+    let others = ranked.iter().skip(1).filter_map(|(point, _)| over(point));
+    let others: Vec<Over> = others.collect();
+    let references = REFERENCES.iter().filter_map(|name| points.iter().find(|point| point.lock == *name));
+    let kind = match threads {
+        1 => "uncontended",
+        _ if threads <= cpus => "contended",
+        _ => "over-subscribed",
+    };
+    Load {
+        kind,
+        workload: plan.workload.clone(),
+        threads,
+        warmup: plan.warmup,
+        measured: plan.measured,
+        best: best.map(|(point, _)| point.lock.clone()),
+        ties: others.iter().filter(|other| other.tie).map(|other| other.lock.clone()).collect(),
+        references: references.filter_map(over).collect(),
+        next: others.into_iter().next(),
+        unfair,
+        points,
+        runs: found.runs,
+    }
+}
+
+/// A single thread has no factor.
+fn is_fair(point: &Point, most: Option<f64>) -> bool {
+    let factor = point.figure("fairness_factor").map(|factor| factor.median);
+    most.is_none_or(|most| factor.is_none_or(|factor| factor <= most))
+}
+
+/// Acquisitions per second, if all seeds succeeded.
+fn rate(point: &Point) -> Option<Spread> {
+    point.figure("per_second").filter(|_| point.failed == 0)
+}
+
+/// None for the lock itself, and where the other one came to nothing.
+fn over((best, rate_of_best): (&Point, Spread), other: &Point) -> Option<Over> {
+    let rate = rate(other).filter(|rate| rate.median > 0.0 && other.lock != best.lock)?;
+    let ratio = Spread {
+        median: rate_of_best.median / rate.median,
+        min: rate_of_best.min / rate.max,
+        max: rate_of_best.max / rate.min,
+    };
+    Some(Over { lock: other.lock.clone(), ratio, tie: ratio.min <= 1.0 && ratio.max >= 1.0 })
+}
+
+/// Of each lock that has a figure at every load; the least first, and as the locks were named where they are equal.
+pub fn regrets(loads: &[Load], candidates: &[String]) -> Vec<Regret> {
+    let at = |load: &Load, lock: &str| {
+        if load.unfair.iter().any(|unfair| unfair == lock) {
+            return None;
+        }
+        let rate_of = |lock: &str| load.points.iter().find(|point| point.lock == lock).and_then(rate);
+        let best = rate_of(load.best.as_deref()?)?.median;
+        (best > 0.0).then_some(1.0 - rate_of(lock)?.median / best)
+    };
+    let regret = |lock: &String| {
+        let regrets = loads.iter().map(|load| at(load, lock)).collect::<Option<Vec<f64>>>()?;
+        Some(Regret { lock: lock.clone(), worst: regrets.iter().copied().fold(0.0, f64::max), regrets })
+    };
+    let mut regrets: Vec<Regret> = candidates.iter().filter_map(regret).collect();
+    regrets.sort_by(|a, b| a.worst.total_cmp(&b.worst));
+    regrets
+}

@@ -1,0 +1,107 @@
+//! `sim advise`: which lock serves which load on a simulated machine, by how much, and which one serves them all best.
+//!
+//! A load is a workload with a number of threads. Two locks tie at one if the ranges of their throughputs over the seeds
+//! overlap. A lock's regret at a load is what it lacks of the best throughput there, in parts of that; the one lock for
+//! all loads is the one whose worst regret is the least. Who is less fair than asked for is not chosen.
+
+mod judge;
+mod loads;
+mod report;
+mod text;
+
+use super::args::{AdviseArgs, SettingArgs};
+use super::job;
+use super::plan::{Found, Plan, at_a_time, place, seconds};
+use crate::failure::Failure;
+use crate::options::OutputArgs;
+use crate::provenance::Provenance;
+use crate::runs::{exit_code, interrupts};
+use judge::{load, regrets};
+use loads::{all, asked, families, loads, reads};
+use poundlock_bench::Workload;
+use report::Report;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Simulates the loads, and says which locks serve them.
+pub fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
+    let settings = &args.settings;
+    let output = OutputArgs { json: settings.json.clone(), svg: None };
+    let plans = Loads::plan(args)?;
+    let page = output.page()?;
+    let report = plans.simulate(settings, args.fairness)?;
+    output.publish(page, &text::render(&report), &report, || Err("advise draws nothing".into()))?;
+    let runs = report.loads.iter().flat_map(|load| &load.runs);
+    Ok(exit_code(report.interrupted, runs.map(|run| &run.outcome)))
+}
+
+/// What is to be simulated.
+struct Loads<'a> {
+    machine_name: String,
+    cpus: usize,
+    candidates: Vec<String>,
+    /// Of each load, the plans for locks of one holder at a time and for readers-writer locks, where there are both.
+    plans: Vec<Vec<Plan<'a>>>,
+}
+
+impl Loads<'_> {
+    fn plan(args: &AdviseArgs) -> Result<Loads<'_>, Failure> {
+        let settings = &args.settings;
+        let (file, machine) = place(settings)?;
+        let cpus = machine.cpus.len();
+        let asked = asked(&args.locks)?;
+        let mut loads = loads(args, cpus, asked.iter().flatten().any(|lock| reads(lock)))?;
+        let reading = loads.iter().any(|(workload, _)| workload.readers);
+        let candidates = asked.unwrap_or_else(|| all(reading));
+        if let Some(idle) = candidates.iter().find(|lock| !reading && reads(lock)) {
+            return Err(Failure::ours(format!("'{idle}': no workload that is given takes a readers-writer lock")));
+        }
+        // Nothing is to be said of a load that none of the locks can serve.
+        loads.retain(|(workload, _)| workload.readers || !candidates.iter().all(|lock| reads(lock)));
+        let (file, machine) = (&file, &machine);
+        let plan = |(workload, threads): &(Workload, usize)| {
+            let threads = *threads;
+            let least = if threads > cpus { machine.period() } else { 0.0 };
+            let plan = move |(workload, locks)| Plan {
+                settings,
+                machine: file.clone(),
+                machine_name: machine.about.clone(),
+                workload,
+                locks,
+                threads: vec![threads],
+                warmup: seconds(settings.warmup).max(least / 2.0),
+                measured: seconds(settings.measured).max(least),
+            };
+            families(workload, &candidates).into_iter().map(plan).collect()
+        };
+        let plans = loads.iter().map(plan).collect();
+        Ok(Loads { machine_name: machine.about.clone(), cpus, candidates, plans })
+    }
+
+    fn simulate(self, settings: &SettingArgs, fairness: Option<f64>) -> Result<Report, Failure> {
+        let jobs: Vec<_> = self.plans.iter().flatten().flat_map(Plan::jobs).collect();
+        let interrupted = interrupts()?;
+        let mut ended = job::run_all(&jobs, at_a_time(settings.repeats.jobs), &interrupted)?.into_iter();
+        let mut loads = vec![];
+        for plans in &self.plans {
+            let mut found = Found::default();
+            for plan in plans {
+                found.runs.extend(plan.found(ended.by_ref().take(plan.jobs().len()), false).runs);
+            }
+            loads.push(load(plans, found, &self.candidates, self.cpus, fairness));
+        }
+        let regrets = regrets(&loads, &self.candidates);
+        Ok(Report {
+            schema: "poundlock.sim-advise/1",
+            provenance: Provenance::new(poundlock::C_COMPILER.to_owned()),
+            simulated_machine: self.machine_name,
+            settings: settings.into(),
+            fairness,
+            locks: self.candidates,
+            interrupted: interrupted.load(Ordering::Relaxed),
+            loads,
+            choice: regrets.first().map(|regret| regret.lock.clone()),
+            regrets,
+        })
+    }
+}
