@@ -9,6 +9,7 @@ machine (TCG):
   torture   8 CPUs on 4 nodes that take turns (thread=single); each lock with trylock, nesting
             and interrupts
   parallel  the same with 2 CPUs that run in parallel (thread=multi)
+  realtime  2 CPUs of a preemptible kernel: half of the threads are of SCHED_FIFO
   order     16 CPUs on 2 nodes: how often the lock crosses nodes, and how often waiters are passed
   hotplug   8 CPUs on 4 nodes; all but one go offline and come back during each torture
 
@@ -206,6 +207,7 @@ class Guest:
     # Values of poundlock.NAME, and the choice that the kernel then reports, if it differs.
     sets: dict = field(default_factory=dict)
     uses: dict = None
+    boot: str = ""  # more boot parameters
 
     def __post_init__(self):
         if self.uses is None:
@@ -244,7 +246,10 @@ def guests(names):
     # Enough work that both CPUs meet inside the lock even if the host seldom runs them together.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
-    return [torture, parallel, Guest("order", 16, 2, "single", order_cases(16)),
+    # Real-time threads, which must not keep the CPU from preempted threads that they wait for.
+    realtime = Guest("realtime", 2, 1, "single", boot="preempt=full", cases=[
+        Case(f"{name} fifo=1 count=5000 threads=8 stay=0 pause=64", within("parks", 1, 10**9), "realtime") for name in SLEEPING])
+    return [torture, parallel, realtime, Guest("order", 16, 2, "single", order_cases(16)),
             Guest("hotplug", HOTPLUG_CPUS, 4, "single", hotplug_cases(names, SLEEPING, 1))]
 
 
@@ -586,7 +591,7 @@ def qemu(guest, image, archive):
                       ("poundlock.events " if guest.counts else "") +
                       # Race reports are rate-limited and kept off the console, which is slow.
                       ("kcsan.early_enable=1 kcsan.skip_watch=500 loglevel=1 log_buf_len=4M " if guest.raced else "") +
-                      " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
+                      f"{guest.boot} " + " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
 
 
 def run_guest(guest, image, archive, emulator=None):

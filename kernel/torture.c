@@ -37,6 +37,7 @@
  *                0: waiters are not interrupted; most_passed and off_route_per_1000 are exact
  *   stay, signal 1: some holders sleep or stay longer; threads interrupt each other's waits
  *   reads        the percentage of turns that are read sections
+ *   fifo         1: the first half of the threads is of SCHED_FIFO
  *   move         1: threads sometimes migrate to another CPU, including CPUs that came back
  *   stall        seconds without an acquisition after which the lock counts as hung
  */
@@ -82,7 +83,7 @@
 #define MARK_LEAVE() MARK("L")
 
 struct settings {
-	u32 threads, count, hold, pause, try, nest, irq, stay, signal, reads, move, stall;
+	u32 threads, count, hold, pause, try, nest, irq, stay, signal, reads, fifo, move, stall;
 };
 
 /* The data that one lock protects. */
@@ -427,6 +428,14 @@ static void be_away(struct worker *worker)
 	relax_up_to(worker, draw(worker) % 16 ? set->pause : set->pause + 16 * set->hold);
 }
 
+/* Real-time for its turns: a task that preempts waiters and holders, and must not starve them. */
+static bool is_fifo(const struct worker *worker)
+{
+	const struct run *run = worker->run;
+
+	return run->set.fifo && worker < run->workers + run->set.threads / 2;
+}
+
 static int work(void *argument)
 {
 	struct worker *worker = argument;
@@ -437,7 +446,9 @@ static int work(void *argument)
 	allow_signal(SIGKILL);
 	atomic_inc(&run->ready);
 	while (!READ_ONCE(run->go))
-		cond_resched();
+		schedule_timeout_uninterruptible(1);
+	if (is_fifo(worker))
+		sched_set_fifo(get_current());
 	for (i = 0; i < run->set.count; i++) {
 		if (run->set.move && !(draw(worker) % 32))
 			move(worker);
@@ -456,6 +467,7 @@ static int work(void *argument)
 		if (!(i % 64))
 			cond_resched();
 	}
+	sched_set_normal(get_current(), 0);
 	irq_work_sync(&worker->irq);
 	if (atomic_dec_and_test(&run->working)) {
 		MARK_DONE();
@@ -702,6 +714,7 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 		{"stay", &set->stay, 0, 1},
 		{"signal", &set->signal, 0, 1},
 		{"reads", &set->reads, 0, 100},
+		{"fifo", &set->fifo, 0, 1},
 		{"move", &set->move, 0, 1},
 		{"stall", &set->stall, 1, 3600},
 	};

@@ -28,6 +28,7 @@
 #include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <linux/topology.h>
@@ -370,24 +371,34 @@ static inline bool w_expired(const struct w_deadline *deadline)
 	return deadline && data_race(signal_pending_state(deadline->state, get_current()));
 }
 
-/* A waiter that has preemption off waits for one that has, too. */
-#define w_yield()                       \
-	do {                            \
-		if (!preempt_count())   \
-			cond_resched(); \
-	} while (0)
+/*
+ * Lets the task run that the caller waits for. That task may have a lower priority than a real-time
+ * caller and be bound to its CPU, so that a real-time caller sleeps. A waiter with preemption off
+ * waits for a task with preemption off, on another CPU.
+ */
+static inline void w_yield(void)
+{
+	if (preempt_count())
+		return;
+	if (rt_task(get_current()))
+		schedule_timeout_uninterruptible(1);
+	else
+		cond_resched();
+}
 void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 void w_unpark(W_ATOMIC(uint32_t) *p);
 void w_unpark_all(W_ATOMIC(uint32_t) *p);
 
-/* Whether to read again after so many @reads: a bounded spin ends, too, when the CPU is wanted. */
+/* Whether to read again after @reads. A bounded spin also ends when the CPU is needed. */
 static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
 {
 	cpu_relax();
-	if (how < W_BRIEF)
+	if (how >= W_BRIEF) {
+		if (reads >= W_SPIN_PAUSES || need_resched())
+			return false;
+	} else if (need_resched() || reads % W_SPIN_PAUSES == W_SPIN_PAUSES - 1) {
 		w_yield();
-	else if (reads >= W_SPIN_PAUSES || need_resched())
-		return false;
+	}
 	return !w_expired(deadline);
 }
 
