@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Poundlock: locks that keep their throughput, fairness and size when cores, sockets and threads outnumber what locks
- * are usually made for.
+ * Poundlock: scalable, fair and compact locks for the threads of one process.
  *
- *   pound_mutex_t  the default: a blocking, NUMA-aware mutex (ShflLock, SOSP'19 section 4.2.2), 32 bytes
- *   pound_lock_t   any lock by name, for comparing and for programs that let their users choose
- *   pound_rwlock_t readers together or one writer: by name, or all zero the default (shfl_rw, section 4.2.3)
+ *   pound_mutex_t   the default, 32 bytes: a blocking, NUMA-aware mutex (ShflLock, SOSP'19, 4.2.2)
+ *   pound_lock_t    any lock by name, for comparisons and for programs that let their users choose
+ *   pound_rwlock_t  any readers-writer lock by name; the default is ShflLock's (4.2.3)
  *
- * All are valid when all bytes are zero (POUND_MUTEX_INIT), resp. after pound_lock_init(), need no destroying (but see
- * pound_lock_destroy()), never allocate through malloc, and may be freed by the next owner as soon as it has locked and unlocked them.
- * They are for the threads of one process, also where its memory is shared with others.
- * No function here is async-signal-safe or a cancellation point. None changes errno.
+ * All-zero memory is an unlocked pound_mutex_t or pound_rwlock_t. A pound_lock_t is initialised by
+ * pound_lock_init(), and is the only one that may need destroying (pound_lock_destroy()).
+ *
+ * No function calls malloc, changes errno, is a cancellation point, or may be called by a signal
+ * handler. A thread that has locked and unlocked a lock may free its memory at once, if no other
+ * thread uses the lock from then on.
  */
 #ifndef POUNDLOCK_H
 #define POUNDLOCK_H
@@ -32,12 +33,14 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The fields belong to core/shfl_mutex.h; they are here so that an uncontended lock and unlock compile to one atomic
- * instruction each without a call. */
+/*
+ * The fields are private, except `embedder`. They are here so that an uncontended lock or unlock
+ * compiles to one atomic instruction without a call.
+ */
 typedef struct pound_mutex {
 	void *pound_tail;
 	void *pound_heir;
-	uint32_t embedder; /* yours: never touched by the lock */
+	uint32_t embedder; /* free for the program's own use: no function here reads or writes it */
 	uint32_t pound_state;
 	uint32_t pound_generation;
 	uint32_t pound_spinner;
@@ -48,90 +51,130 @@ typedef struct pound_mutex {
 		0, 0, 0, 0, 0, 0 \
 	}
 
+/*
+ * Private: the fast path. core/shfl_mutex.h has the state word's other flags; @alone is
+ * POUND_ALONE, or the same known from elsewhere.
+ */
+#define POUND_MUTEX_LOCKED 1u
+
+/* The parts that wait, or find waiters. */
 bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen);
 void pound_mutex_lock_slow(pound_mutex_t *mutex);
 void pound_mutex_unlock_slow(pound_mutex_t *mutex);
 
-/* Whether the mutex's state was *@seen, and is @state now; else *@seen is what it was. Not atomic in a process of one
- * thread, where it need not be: as in glibc. */
-static inline bool pound_mutex_change(pound_mutex_t *mutex, uint32_t *seen, uint32_t state, int order)
+/*
+ * Changes @word from *@seen to @to. False if it has another value, which *@seen is then. Not atomic
+ * in a process of one thread, where it need not be: as in glibc.
+ */
+static inline bool pound_word_change(uint32_t *word, uint32_t *seen, uint32_t to, int order, bool alone)
 {
 	uint32_t was;
 
-	if (!POUND_ALONE)
-		return __atomic_compare_exchange_n(&mutex->pound_state, seen, state, false, order, __ATOMIC_RELAXED);
-	was = __atomic_load_n(&mutex->pound_state, __ATOMIC_RELAXED);
+	if (!alone)
+		return __atomic_compare_exchange_n(word, seen, to, false, order, __ATOMIC_RELAXED);
+	was = __atomic_load_n(word, __ATOMIC_RELAXED);
 	if (was != *seen) {
 		*seen = was;
 		return false;
 	}
-	__atomic_store_n(&mutex->pound_state, state, __ATOMIC_RELAXED);
+	__atomic_store_n(word, to, __ATOMIC_RELAXED);
 	return true;
 }
 
-/* Takes @mutex if it is free. Returns whether it did. Never waits. */
+/* 0 -> LOCKED. False if the state is another one: *@seen. */
+static inline bool pound_mutex_take_free(pound_mutex_t *mutex, uint32_t *seen, bool alone)
+{
+	*seen = 0;
+	return pound_word_change(&mutex->pound_state, seen, POUND_MUTEX_LOCKED, __ATOMIC_ACQUIRE, alone);
+}
+
+/* LOCKED -> 0. False if the state is another one: there are waiters. */
+static inline bool pound_mutex_release_alone(pound_mutex_t *mutex, bool alone)
+{
+	uint32_t locked = POUND_MUTEX_LOCKED;
+
+	return pound_word_change(&mutex->pound_state, &locked, 0, __ATOMIC_RELEASE, alone);
+}
+
+/* Locks @mutex if it is free and not reserved for a waiter. Returns whether it did. Never waits. */
 static inline bool pound_mutex_trylock(pound_mutex_t *mutex)
 {
-	uint32_t seen = 0;
+	uint32_t seen;
 
-	return __builtin_expect(pound_mutex_change(mutex, &seen, 1, __ATOMIC_ACQUIRE), 1) ||
+	return __builtin_expect(pound_mutex_take_free(mutex, &seen, POUND_ALONE), 1) ||
 	       pound_mutex_trylock_slow(mutex, seen);
 }
 
-/* Takes @mutex, waiting for it if need be: spinning for a short while, then asleep. Not recursive. */
+/*
+ * Locks @mutex. A thread that finds it locked spins for a short while, then sleeps. Not recursive.
+ */
 static inline void pound_mutex_lock(pound_mutex_t *mutex)
 {
-	uint32_t seen = 0;
+	uint32_t seen;
 
-	if (__builtin_expect(!pound_mutex_change(mutex, &seen, 1, __ATOMIC_ACQUIRE), 0))
+	if (__builtin_expect(!pound_mutex_take_free(mutex, &seen, POUND_ALONE), 0))
 		pound_mutex_lock_slow(mutex);
 }
 
 /*
- * Takes @mutex, waiting until @deadline, an absolute time on @clock (CLOCK_REALTIME or CLOCK_MONOTONIC), at most.
- * Returns 0; ETIMEDOUT if the deadline passed first; EINVAL if the clock or the deadline's nanoseconds are invalid and
- * the mutex was not free.
+ * Locks @mutex, or gives up at @deadline, an absolute time on @clock (CLOCK_REALTIME or
+ * CLOCK_MONOTONIC). Returns 0; ETIMEDOUT if the deadline passed first; EINVAL if the mutex was not
+ * free and the clock is another one or tv_nsec is not within 0 to 999,999,999.
  */
 int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct timespec *deadline);
 
-/* Releases @mutex, which the caller's program must hold; any thread may do it. */
+/* Unlocks @mutex, which is locked, by this thread or by another one. */
 static inline void pound_mutex_unlock(pound_mutex_t *mutex)
 {
-	uint32_t locked = 1;
-
-	if (__builtin_expect(!pound_mutex_change(mutex, &locked, 0, __ATOMIC_RELEASE), 0))
+	if (__builtin_expect(!pound_mutex_release_alone(mutex, POUND_ALONE), 0))
 		pound_mutex_unlock_slow(mutex);
 }
 
-/* Any lock by name. */
+/* Any lock by name. The fields are private. */
 typedef struct pound_lock {
 	uint64_t pound_bytes[4];
 	const void *pound_ops;
 } pound_lock_t;
 
 /*
- * Makes @lock an unlocked lock as @spec says: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin"; `poundlock list` and
- * pound_lock_info() name them. Settings, but for `wait`, are shared by all locks of that name in the process: the keys
- * that @spec names are set for all of them, each atomically by itself, and no others; a waiter has them from its next
- * wait on. Any thread may call it, also while others use such locks. Returns 0, or EINVAL with one line in @error (up to
- * @size bytes; may be NULL with 0) that names what is wrong; nothing is set then.
+ * Initialises @lock, unlocked, as @spec specifies: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin".
+ * `poundlock list` and pound_lock_info() list names and keys.
+ *
+ * The key `wait` (spin, yield, park) is the lock's own. All other settings are shared by the locks
+ * of that name in the process: the keys in @spec are set for all of them, each atomically by
+ * itself. Waiters use them from their next wait on.
+ *
+ * Any thread may call it, also while other threads use locks of that name. Returns 0, or EINVAL and
+ * one line of text in @error (up to @size bytes with the final zero; may be NULL if @size is 0);
+ * nothing is set then.
  */
 int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size);
 
-/* Whether @spec is right, without a lock: what pound_lock_init() would return. Sets nothing. */
+/* Returns what pound_lock_init() would return, and sets nothing. */
 int pound_lock_check(const char *spec, char *error, size_t size);
 
-/* Gives back what @lock, which is free and used by nobody, has outside its own memory: something only where
- * pound_lock_info() says boxed. It may be initialised again. */
+/*
+ * Frees what @lock, which is unlocked and used by no thread, has outside its own memory: nothing
+ * unless pound_lock_info() reports `boxed`. It may be initialised again.
+ */
 void pound_lock_destroy(pound_lock_t *lock);
+
+/*
+ * As the functions for pound_mutex_t, but ticket polls until the deadline instead of queueing: it
+ * cannot leave the queue.
+ */
 void pound_lock_lock(pound_lock_t *lock);
 bool pound_lock_trylock(pound_lock_t *lock);
-/* As pound_mutex_timedlock(). A lock that cannot leave its queue (ticket) polls instead of queueing. */
 int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct timespec *deadline);
-/* By the thread that locked it, or another one that it handed the ownership to. */
+/*
+ * Another thread than the one that locked it may call it, if that one no longer uses the lock as
+ * its holder.
+ */
 void pound_lock_unlock(pound_lock_t *lock);
 
-/* Any readers-writer lock by name; all bytes zero: an unlocked one of the default. */
+/*
+ * Any readers-writer lock by name. All bytes zero: the default, unlocked. The fields are private.
+ */
 typedef struct pound_rwlock {
 	uint64_t pound_bytes[6];
 	const void *pound_ops;
@@ -142,69 +185,78 @@ typedef struct pound_rwlock {
 		{0}, 0    \
 	}
 
-/* As pound_lock_init() and pound_lock_check(), with the locks of pound_rwlock_info(). Such a lock needs no destroying. */
+/*
+ * As pound_lock_init() and pound_lock_check(), for the locks of pound_rwlock_info(). There is
+ * nothing to destroy.
+ */
 int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_t size);
 int pound_rwlock_check(const char *spec, char *error, size_t size);
 
 /*
- * Enters as a reader. Not for a thread that is one already: it may wait for a writer that waits for it. Returns 0, or
- * EAGAIN if the lock has 2^27 readers: holds that a program forgets add up. The caller is then no reader. A try fails
- * for the same reason.
+ * Lock @lock for reading. Not for a thread that holds it for reading already: it may wait for a
+ * writer that waits for it. Return 0, or EAGAIN if the lock has 2^27 readers (leaked read locks add
+ * up); a try returns false then.
  */
 int pound_rwlock_rdlock(pound_rwlock_t *lock);
 bool pound_rwlock_tryrdlock(pound_rwlock_t *lock);
-/* As pound_mutex_timedlock(), or EAGAIN. */
+/* Deadline and errors as of pound_mutex_timedlock(), or EAGAIN. */
 int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
-/* The same for a thread that may be a reader of @lock already: they pass writers that wait. */
+/* The same for a thread that may hold @lock for reading already: it passes waiting writers. */
 int pound_rwlock_rdlock_again(pound_rwlock_t *lock);
 bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock);
 int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
-/* Leaves as a reader. */
+/* Ends one read lock of @lock. */
 void pound_rwlock_rdunlock(pound_rwlock_t *lock);
 
-/* Enters as the writer. */
+/* Lock @lock for writing; deadline and errors as of pound_mutex_timedlock(). */
 void pound_rwlock_wrlock(pound_rwlock_t *lock);
 bool pound_rwlock_trywrlock(pound_rwlock_t *lock);
 int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
-/* Leaves as the writer; any thread may do it. */
+/* Unlocks @lock, which is locked for writing, by this thread or by another one. */
 void pound_rwlock_wrunlock(pound_rwlock_t *lock);
 
 /*
- * Shares of a lock's time, for the locks and policies that keep them (cfl_spin, cfl_mutex; policy=fair, policy=group).
+ * Shares of a lock's time, for the locks and policies that account for it: cfl_spin, cfl_mutex,
+ * policy=fair, policy=group (CFL, PPoPP'24 section 3). Each function concerns the calling thread.
  *
- * A thread's weight is that of its nice value, 1024 at nice 0 (the kernel's table, a quarter more or less a level), read
- * at its first wait. pound_thread_weight() says another, from 1 on; 0: that of its nice value, read again.
+ * A thread's share is proportional to its weight. By default that is the kernel's weight of its
+ * nice value (1024 at nice 0, a quarter more or less per level), read at the thread's first wait.
+ * pound_thread_weight() sets another one, of at least 1; 0 restores the default, and reads the nice
+ * value again.
  *
- * Its group is its cgroup, read at its first wait, with the weight of cpu.weight or cpu.shares. pound_thread_tenant() says
- * another: tenant @id of @weight, from 1 on (1024: as a cgroup that was told nothing), shared by all threads that name
- * the id; the weight is the one said last. It returns 0; EINVAL if the weight is 0; ENOSPC if the process has had 63 groups
- * already, in which case the thread is in none. pound_thread_leave_tenant() returns the thread to its cgroup.
- *
- * All are about the calling thread.
+ * A thread's group is by default its cgroup, read at its first wait, with the weight of cpu.weight
+ * or cpu.shares. pound_thread_tenant() puts it into tenant @id instead, a group of all threads that
+ * name the same id; the latest @weight holds for the tenant (1024: that of a cgroup by default).
+ * Returns 0; EINVAL if @weight is 0; ENOSPC if the process has had 63 groups, in which case the
+ * thread is in no group. pound_thread_leave_tenant() puts it back into its cgroup.
  */
 void pound_thread_weight(uint32_t weight);
 int pound_thread_tenant(uint64_t id, uint32_t weight);
 void pound_thread_leave_tenant(void);
 
 /*
- * A policy of your own for the order of a shuffled lock's waiters: what "shfl,policy=own" and "shfl_spin,policy=own" mean.
+ * The program's own policy for the order of a shuffled lock's waiters: "shfl,policy=own" and
+ * "shfl_spin,policy=own" (shuffling: ShflLock, SOSP'19 section 4).
  *
- *   note(context, lock)                by each thread that has to wait, once, before it is in the queue: what is to be known
- *                                      of it. @lock: the address of the lock (of its bytes), not to be used as one
- *   rank(context, shuffler, waiter)    by one waiter at a time for each lock, the shuffler, while the lock is held, of its
- *                                      own note and that of a waiter behind it: POUND_STAY, which leaves the waiter where
- *                                      it is, or a smaller number, which brings it forward behind the shuffler: smaller
- *                                      ones first, equals in the order of arrival
+ *   note(context, lock)
+ *     Called by each thread that has to wait, once, before it is queued. Returns the waiter's note.
+ *     @lock is the lock's address, for identification only.
  *
- * Both may be called by any number of threads at once (of different locks). They must return, soon: the time is that of
- * a waiter, but one that is about to get the lock. They must not lock or unlock anything that the lock's holder may wait
- * for, wait, call into this library, fork, end the thread, or jump out. They may read and write what @context leads to,
- * with atomic operations where that is shared.
+ *   rank(context, shuffler, waiter)
+ *     Called by one waiter of a lock at a time, the shuffler, while the lock is held, for its own
+ *     note and that of a waiter behind it. Returns POUND_STAY, which leaves the waiter in its
+ *     place, or a smaller number, which moves it forward behind the shuffler: smaller numbers first, equal
+ *     ones in order of arrival.
  *
- * Whatever they answer, the same or another each time, nobody holds the lock together with another, no waiter is lost,
- * and none is passed more often than twice the lock's key `batch`.
+ * Threads that wait for different locks call both functions at the same time: access to what
+ * @context points to must be atomic. A call delays a waiter that is about to get the lock, so it
+ * must return soon. It must not wait, call this library, fork, end the thread or jump out, nor take
+ * a lock that the lock's holder may wait for.
  *
- * Returns 0, or EBUSY if the process has one already: it stays for good.
+ * No return value breaks mutual exclusion, loses a waiter, or lets one be bypassed more often than
+ * twice the setting `batch`.
+ *
+ * Returns 0, or EBUSY if the process has registered a policy already: it cannot be changed.
  */
 #define POUND_STAY UINT32_MAX
 struct pound_policy {
@@ -214,34 +266,40 @@ struct pound_policy {
 };
 int pound_policy_use(const struct pound_policy *policy);
 
-/* What is known of a lock, from core/locks.def and the compiler. Sizes in bytes. */
+/* Facts about a lock. Sizes are in bytes. */
 struct pound_lock_info {
 	const char *name;
-	const char *wait;    /* the default way of waiting: "spin", "yield" or "park" */
-	const char *promise; /* about the order of waiters */
+	const char *wait;    /* the default of the key `wait`: "spin", "yield" or "park" */
+	const char *promise; /* the order of waiters */
 	const char *paper;
-	const char *keys; /* the settings it takes, comma-separated */
-	bool boxed;       /* too large for a pound_lock_t or pthread_mutex_t: lies behind a pointer there */
+	const char *keys; /* of its settings, comma-separated */
+	bool boxed;       /* larger than a pound_lock_t, which holds a pointer to it instead */
 	size_t bytes_per_lock;
 	size_t bytes_per_waiter;
 	size_t bytes_per_holder;
-	/* Atomic read-modify-writes of an acquisition and release, as counted by tests/count: alone, and the mean of four
-	 * threads that all want the lock all the time. Of a readers-writer lock: alone as a writer, and of threads that
-	 * write every other time. NaN where that was not counted. */
+	/*
+	 * Atomic read-modify-writes per acquisition and release, counted by tests/count; NaN if not
+	 * counted. Uncontended, and the mean of four threads that contend all the time. Of a
+	 * readers-writer lock: as a writer, and the mean of threads that write every other time.
+	 */
 	double atomics_alone;
 	double atomics_contended;
-	double atomics_reading; /* of a readers-writer lock: alone as a reader; else NaN */
+	double atomics_reading; /* of a readers-writer lock: uncontended, as a reader; else NaN */
 };
 
-/* The @index-th lock, or NULL past the last. What it returns is the calling thread's, until it asks for another. */
+/*
+ * The @index-th lock, or NULL past the last. The result is valid until the calling thread's next
+ * call.
+ */
 const struct pound_lock_info *pound_lock_info(size_t index);
 
-/* The same of the readers-writer locks. */
+/* The same for readers-writer locks. */
 const struct pound_lock_info *pound_rwlock_info(size_t index);
 
 /*
- * Counts of what the locks did in this process since pound_events_start(), by event of core/events.def: the name and
- * meaning of the @index-th (NULL past the last), and its count so far.
+ * Counts of the locks' events in this process since pound_events_start(): the name, meaning and
+ * count of the @index-th event of core/events.def. Name and meaning are NULL past the last, the
+ * count is 0.
  */
 void pound_events_start(void);
 const char *pound_event_name(size_t index);
@@ -249,15 +307,16 @@ const char *pound_event_meaning(size_t index);
 uint64_t pound_event_count(size_t index);
 
 /*
- * The locality domain that the calling thread runs in, as the NUMA-aware locks see it (POUNDLOCK_DOMAIN): a number from
- * 0. It may be another one at once, since threads move.
+ * The number, from 0, of the locality domain that the calling thread runs in. POUNDLOCK_DOMAIN
+ * selects which CPUs form a domain. The thread may move to another one at any time.
  */
 unsigned pound_domain(void);
 
 /*
- * The route: the CPUs that the process could use when it began, in the order in which the locks that have a route hand
- * over. Writes up to @size of them into @cpus and returns how many there are. pound_route_file() is the file that it was
- * read from, or NULL if it follows from the topology.
+ * The route (RON, OSDI'23): the CPUs that the process could use when it began, in the order in
+ * which locks with a route hand over. pound_route() stores up to @size of them in @cpus, and
+ * returns how many there are. pound_route_file() returns the path of the file that the route was
+ * read from, or NULL if it was derived from the topology.
  */
 size_t pound_route(unsigned *cpus, size_t size);
 const char *pound_route_file(void);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// Poundlock for C++17: pound::mutex, and pound::any_mutex for a lock by name. Both meet Lockable and TimedLockable, so
-// that std::lock_guard, std::unique_lock, std::scoped_lock and std::condition_variable_any take them. pound::shared_mutex,
-// the default readers-writer lock or one by name, meets SharedLockable and SharedTimedLockable, too: std::shared_lock
-// takes it; lock_shared() throws std::system_error if there are too many readers (2^27). pound::mutex and the default pound::shared_mutex are constant-initialised: a static one is ready before any
-// constructor runs.
+// Poundlock for C++17.
+//
+//   pound::mutex         the default mutex; Lockable and TimedLockable
+//   pound::any_mutex     a lock by name; the same
+//   pound::shared_mutex  the default readers-writer lock, or one by name; SharedTimedLockable
+//   pound::tenant        makes the calling thread a member of a tenant, for its own lifetime
+//
+// std::lock_guard, std::unique_lock, std::scoped_lock, std::shared_lock and
+// std::condition_variable_any accept them. pound::mutex and the default pound::shared_mutex are
+// constant-initialised: static ones are ready before any constructor runs. poundlock.h documents
+// the locks.
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
 
@@ -23,8 +29,7 @@ namespace pound
 namespace detail
 {
 
-// The absolute time of a C++ clock as (clock, timespec) for the C functions. steady_clock is CLOCK_MONOTONIC and
-// system_clock CLOCK_REALTIME in libstdc++ and libc++; others are waited for by what is left of them.
+// The timespec of a time since a clock's epoch.
 template <class Rep, class Period> timespec to_timespec(const std::chrono::duration<Rep, Period> &since_epoch)
 {
 	auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
@@ -36,7 +41,9 @@ template <class Rep, class Period> timespec to_timespec(const std::chrono::durat
 template <class Clock> constexpr bool is_system = std::is_same_v<Clock, std::chrono::system_clock>;
 template <class Clock> constexpr bool is_steady = std::is_same_v<Clock, std::chrono::steady_clock>;
 
-// Calls timed(clock, deadline), which returns 0 or ETIMEDOUT, until the time is up by @time's own clock.
+// Calls timed(clock, deadline), which returns 0 or ETIMEDOUT, until it succeeds or @time has
+// passed. steady_clock is CLOCK_MONOTONIC and system_clock CLOCK_REALTIME in libstdc++ and libc++.
+// The remaining time of any other clock is measured on steady_clock, until that clock agrees.
 template <class Timed, class Clock, class Duration>
 bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time)
 {
@@ -54,7 +61,8 @@ bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time
 	}
 }
 
-// The timed ways of TimedLockable, for a @Lock that has timed_lock(clock, deadline) as try_until() wants it.
+// The timed functions of TimedLockable, for a @Lock with a function timed_lock(clock, deadline) for
+// try_until().
 template <class Lock> class timed_lockable
 {
       public:
@@ -116,7 +124,8 @@ class mutex : public detail::timed_lockable<mutex>
 	pound_mutex_t native = POUND_MUTEX_INIT;
 };
 
-// A lock by name, e.g. pound::any_mutex("mcs,wait=spin"). Throws std::invalid_argument with the line that says why.
+// A lock by name, e.g. pound::any_mutex("mcs,wait=spin"). Throws std::invalid_argument if the
+// specification is wrong.
 class any_mutex : public detail::timed_lockable<any_mutex>
 {
       public:
@@ -161,8 +170,9 @@ class any_mutex : public detail::timed_lockable<any_mutex>
 	pound_lock_t native;
 };
 
-// Readers together or a writer alone: the default readers-writer lock (poundlock.h), or one by name, e.g.
-// pound::shared_mutex("bravo"); that throws std::invalid_argument with the line that says why. Not copyable.
+// The default readers-writer lock (poundlock.h), or one by name, e.g. pound::shared_mutex("bravo"):
+// throws std::invalid_argument if the specification is wrong. lock_shared() throws
+// std::system_error (EAGAIN) if the lock has 2^27 readers. Not copyable.
 class shared_mutex : public detail::timed_lockable<shared_mutex>
 {
       public:
@@ -218,7 +228,7 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 			time);
 	}
 
-	// For a thread that may be a reader already: passes writers that wait, who may wait for this very thread.
+	// For a thread that may hold it for reading already: passes waiting writers.
 	void lock_shared_again()
 	{
 		entered(pound_rwlock_rdlock_again(&native));
@@ -257,8 +267,9 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 	pound_rwlock_t native = POUND_RWLOCK_INIT;
 };
 
-// Makes the calling thread one of tenant @id, of @weight, for as long as this lives (poundlock.h). Throws
-// std::invalid_argument if the weight is 0, std::length_error if there are too many groups.
+// Puts the calling thread into tenant @id of weight @weight (pound_thread_tenant() in poundlock.h)
+// until the destructor runs. Throws std::invalid_argument if the weight is 0, std::length_error if
+// there are too many groups.
 class tenant
 {
       public:

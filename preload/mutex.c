@@ -17,7 +17,6 @@
 #include "poundlock.h"
 #include "preload.h"
 #include "real.h"
-#include "shfl_mutex.h"
 #include "stats/stats.h"
 
 /* ---- Owners: of recursive and error-checking mutexes. layout.h says where they are ---- */
@@ -170,40 +169,51 @@ int mutex_destroy(pthread_mutex_t *mutex)
 
 /* ---- Fast paths: of the default lock without a call, of any other through its table ---- */
 
-static inline W_ATOMIC(uint32_t) *state_of(pthread_mutex_t *mutex)
+static inline pound_mutex_t *pound_of(pthread_mutex_t *mutex)
 {
-	return &((struct shfl_mutex *)mutex)->state;
+	return (pound_mutex_t *)mutex;
+}
+
+/* poundlock.h's fast path, which is inlined once for a process of one thread and once for others. */
+static inline bool take_free(pthread_mutex_t *mutex, uint32_t *seen, const char *alone)
+{
+	return w_likely(*alone) ? pound_mutex_take_free(pound_of(mutex), seen, true)
+				: pound_mutex_take_free(pound_of(mutex), seen, false);
+}
+
+static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
+{
+	return w_likely(*alone) ? pound_mutex_release_alone(pound_of(mutex), true)
+				: pound_mutex_release_alone(pound_of(mutex), false);
 }
 
 static inline int default_lock(pthread_mutex_t *mutex, const char *alone)
 {
-	uint32_t seen = 0;
+	uint32_t seen;
 
-	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
-		pound_mutex_lock_slow((pound_mutex_t *)mutex);
+	if (w_unlikely(!take_free(mutex, &seen, alone)))
+		pound_mutex_lock_slow(pound_of(mutex));
 	return 0;
 }
 
 W_SLOW static int default_trylock_slow(pthread_mutex_t *mutex, uint32_t seen)
 {
-	return pound_mutex_trylock_slow((pound_mutex_t *)mutex, seen) ? 0 : EBUSY;
+	return pound_mutex_trylock_slow(pound_of(mutex), seen) ? 0 : EBUSY;
 }
 
 static inline int default_trylock(pthread_mutex_t *mutex, const char *alone)
 {
-	uint32_t seen = 0;
+	uint32_t seen;
 
-	if (w_likely(CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+	if (w_likely(take_free(mutex, &seen, alone)))
 		return 0;
-	return w_likely(seen & SHFL_MUTEX_LOCKED) ? EBUSY : default_trylock_slow(mutex, seen);
+	return w_likely(seen & POUND_MUTEX_LOCKED) ? EBUSY : default_trylock_slow(mutex, seen);
 }
 
 static inline int default_unlock(pthread_mutex_t *mutex, const char *alone)
 {
-	uint32_t seen = SHFL_MUTEX_LOCKED;
-
-	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, 0, release)))
-		pound_mutex_unlock_slow((pound_mutex_t *)mutex);
+	if (w_unlikely(!release_alone(mutex, alone)))
+		pound_mutex_unlock_slow(pound_of(mutex));
 	return 0;
 }
 
@@ -240,7 +250,7 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 /* relaxed: whoever finds it locked learns nothing else */
 static inline bool is_locked(pthread_mutex_t *mutex)
 {
-	return w_load_relaxed(state_of(mutex)) & SHFL_MUTEX_LOCKED;
+	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED) & POUND_MUTEX_LOCKED;
 }
 
 /* Where w_alone() is found if @m is of the default lock and has an owner; else NULL. */
@@ -298,7 +308,7 @@ __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
 	const char *alone = owned_alone(m);
-	uint32_t self, seen = 0;
+	uint32_t self, seen;
 
 	if (w_unlikely(!alone))
 		return lock_other(mutex);
@@ -306,7 +316,7 @@ __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
 	/* relaxed: as in owns() */
 	if (w_load_relaxed(&m->owner) == self)
 		return lock_again(m);
-	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+	if (w_unlikely(!take_free(mutex, &seen, alone)))
 		return lock_owned_slow(m);
 	begin_hold(m, self);
 	return 0;
@@ -316,7 +326,7 @@ __attribute__((noinline)) static int trylock_typed(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
 	const char *alone = owned_alone(m);
-	uint32_t self, seen = 0;
+	uint32_t self, seen;
 
 	if (w_unlikely(!alone))
 		return trylock_other(mutex);
@@ -326,7 +336,7 @@ __attribute__((noinline)) static int trylock_typed(pthread_mutex_t *mutex)
 		return lock_again(m);
 	if (is_locked(mutex))
 		return EBUSY;
-	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, SHFL_MUTEX_LOCKED, acquire)))
+	if (w_unlikely(!take_free(mutex, &seen, alone)))
 		return trylock_slow(mutex);
 	begin_hold(m, self);
 	return 0;
@@ -336,7 +346,6 @@ __attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
 	const char *alone = owned_alone(m);
-	uint32_t seen = SHFL_MUTEX_LOCKED;
 
 	if (w_unlikely(!alone))
 		return unlock_other(mutex);
@@ -346,7 +355,7 @@ __attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex)
 		return 0;
 	/* relaxed: as in owns() */
 	w_store_relaxed(&m->owner, 0);
-	if (w_unlikely(!CHANGES(alone, state_of(mutex), &seen, 0, release)))
+	if (w_unlikely(!release_alone(mutex, alone)))
 		return unlock_owned_slow(m);
 	return 0;
 }

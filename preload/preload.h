@@ -6,6 +6,7 @@
 #define POUNDLOCK_PRELOAD_H
 
 #include "any_rw.h"
+#include "poundlock.h"
 
 /* The interposed functions, and the table of lib/observer.h, are all that is visible. They carry no version: references
  * to any bind to them. */
@@ -25,13 +26,12 @@ extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 extern W_HIDDEN W_ATOMIC(const char *) chosen_rw_default;
 
 /*
- * Whether *@word was *@seen, and is @to now; else *@seen is what it was. @alone points to what w_alone() returns: as
- * poundlock.h has it.
+ * poundlock.h's pound_word_change(), for a word of a lock. @alone points to what w_alone() returns. The constants let the
+ * compiler lay the paths out for a process of one thread, whose locks are cheap enough for a jump to count.
  */
-#define CHANGES(alone, word, seen, to, order)                                                               \
-	(w_likely(*(alone)) ? W_ALONE_CAS(word, seen, to)                                                   \
-			    : atomic_compare_exchange_strong_explicit(word, seen, to, memory_order_##order, \
-								      memory_order_relaxed))
+#define CHANGES(alone, word, seen, to, order)                                                         \
+	(w_likely(*(alone)) ? pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, true) \
+			    : pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, false))
 
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);

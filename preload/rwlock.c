@@ -245,7 +245,7 @@ static inline bool default_read(struct rwlock *rw)
 		return false;
 	/* Counted first, as in rdlock_by_table(). acquire: as [RW_WORD-1] */
 	*held = 1;
-	if (w_likely(CHANGES(alone, word_of(rw), &seen, seen + RW_READER, acquire)))
+	if (w_likely(CHANGES(alone, word_of(rw), &seen, seen + RW_READER, ACQUIRE)))
 		return true;
 	*held = 0;
 	return false;
@@ -258,7 +258,7 @@ static inline bool default_write(struct rwlock *rw)
 	uint32_t seen = 0;
 
 	/* acquire: as [RW_WORD-1] */
-	if (w_unlikely(!alone || !CHANGES(alone, word_of(rw), &seen, RW_WRITER, acquire)))
+	if (w_unlikely(!alone || !CHANGES(alone, word_of(rw), &seen, RW_WRITER, ACQUIRE)))
 		return false;
 	w_store_relaxed(&rw->writer, own_tid());
 	return true;
@@ -298,11 +298,11 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 	if (seen == RW_WRITER) {
 		w_store_relaxed(&rw->writer, 0);
 		/* release: as [RW_WORD-3] */
-		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, release)) ? 0 : unlock_by_table(lock);
+		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, RELEASE)) ? 0 : unlock_by_table(lock);
 	}
 	/* release: as [RW_WORD-2]. A flag means that somebody waits; without a reader it is the
 	 * table's to say what is wrong */
-	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, release)))
+	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, RELEASE)))
 		return unlock_by_table(lock);
 	count_one_less(held);
 	return 0;

@@ -63,7 +63,7 @@ fn program() -> String {
                 .expect("a string takes all");
         }
     }
-    text + "\n};\n"
+    text + "\n\tNUMBER(POUND_MUTEX_LOCKED)\n};\n"
 }
 
 /// The numbers in the object file.
@@ -95,5 +95,6 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
         }
         assert!(size - covered < alignment, "{c} has fields that {rust} does not");
     }
+    writeln!(text, "    assert!(LOCKED == {});", next()).expect("a string takes all");
     text + "};\n"
 }

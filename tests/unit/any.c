@@ -7,6 +7,7 @@
 
 #include "any_rw.h"
 #include "poundlock.h"
+#include "shfl_mutex.h"
 #include "spec.h"
 #include "unit.h"
 
@@ -211,6 +212,25 @@ static void embedders_bytes(void)
 	}
 }
 
+/* From every state, poundlock.h's fast path does what core/shfl_mutex.h's does. */
+static void fast_path(void)
+{
+	const uint32_t states = 2 * SHFL_MUTEX_CLOSED;
+
+	for (uint32_t i = 0; i < 2 * states; i++) {
+		struct shfl_mutex core = {.state = i % states};
+		pound_mutex_t header = {.pound_state = i % states};
+		uint32_t expected, seen;
+		bool alone = i >= states;
+
+		EXPECT(shfl_mutex_take_free(&core, &expected) == pound_mutex_take_free(&header, &seen, alone));
+		EXPECT(seen == expected && header.pound_state == atomic_load(&core.state), "from %u", i % states);
+		header.pound_state = i % states;
+		EXPECT(pound_mutex_release_alone(&header, alone) == (i % states == SHFL_MUTEX_LOCKED));
+		EXPECT(header.pound_state == (i % states == SHFL_MUTEX_LOCKED ? 0 : i % states), "from %u", i % states);
+	}
+}
+
 int main(void)
 {
 	RUN(wrong_specs);
@@ -222,5 +242,6 @@ int main(void)
 	RUN(every_lock_every_way);
 	RUN(every_key);
 	RUN(embedders_bytes);
+	RUN(fast_path);
 	return 0;
 }
