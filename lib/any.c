@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The tables of all locks of core/locks.def. The compiler makes one copy of a lock for each way of waiting, in which the
- * way is a constant; other settings are read when a waiter needs them.
+ * The tables of all locks of core/locks.def. The compiler makes one copy of a lock for each way of
+ * waiting, in which the way is a constant; other settings are read when a waiter needs them.
  */
 #include "any.h"
 
@@ -175,7 +175,10 @@ enum {
 #include "locks.def"
 };
 
-/* Whether waiters use bytes 8 to 15 of a held lock: adaptive has its list of sleepers there, hapax `depart`. */
+/*
+ * Whether waiters use bytes 8 to 15 of a held lock: adaptive has its list of sleepers there, hapax
+ * `depart`.
+ */
 #define SHARES_MIDDLE(name) (INDEX_##name == INDEX_adaptive || INDEX_##name == INDEX_hapax)
 
 #define OPS(lock_name, kind, way, WAY)                      \

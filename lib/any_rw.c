@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The tables of all readers-writer locks of core/locks.def, made as those of any.c, and the choice of one by its
- * specification.
+ * The tables of all readers-writer locks of core/locks.def, made as those of any.c, and the choice
+ * of one by its specification.
  */
 #include "any_rw.h"
 
@@ -101,7 +101,10 @@ static const struct facts facts[LOCKS] = {
 #define UNDER ",under="
 #define DEFAULT_UNDER "shfl_rw"
 
-/* Rewrites "bravo[,under=LOCK][,...]" to "bravo_LOCK[,...]", in the @room bytes at @name. Returns any other @spec. */
+/*
+ * Rewrites "bravo[,under=LOCK][,...]" to "bravo_LOCK[,...]", in the @room bytes at @name. Returns
+ * any other @spec.
+ */
 static const char *expand_bravo(const char *spec, char *name, size_t room)
 {
 	const char *under = DEFAULT_UNDER, *rest = spec + strlen(BRAVO), *key;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Any readers-writer lock of core/locks.def behind one table of functions: what libpoundlock's pound_rwlock_t and the
- * preload library choose from at run time.
+ * Any readers-writer lock of core/locks.def behind one table of functions, as any.h has the others.
  *
- * A lock's memory here is 48 bytes, aligned to 8, all zero when unlocked. Bytes 28 to 31 are never touched: they are the
- * embedder's (in a pthread_rwlock_t they are __shared).
+ * A lock's memory is 48 bytes, aligned to 8, all zero when unlocked. Bytes 28 to 31 belong to the
+ * embedder (in a pthread_rwlock_t they are __shared): no function reads or writes them.
  */
 #ifndef POUNDLOCK_ANY_RW_H
 #define POUNDLOCK_ANY_RW_H
@@ -17,15 +16,15 @@ struct any_rw_ops {
 	const char *name;
 	enum wait wait;
 	/*
-	 * @again: the caller may be a reader of the lock already, and does not wait for writers that wait themselves. False
-	 * if the lock has so many readers that it takes no more (full()).
+	 * Locks for reading. @again: the caller may hold it for reading already, and passes waiting
+	 * writers. False if the lock has as many readers as it can count: full().
 	 */
 	bool (*rdlock)(void *lock, bool again);
 	bool (*tryrdlock)(void *lock, bool again);
-	/* The same, or the deadline passed first. */
+	/* False also if the deadline passed first. */
 	bool (*timedrdlock)(void *lock, bool again, const struct w_deadline *deadline);
 	bool (*full)(void *lock);
-	/* False, and nothing changed, if there was no reader, resp. writer. */
+	/* False if no reader, or no writer, holds it; nothing is changed then. */
 	bool (*rdunlock)(void *lock);
 	void (*wrlock)(void *lock);
 	bool (*trywrlock)(void *lock);
@@ -37,7 +36,7 @@ struct any_rw_ops {
 const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size);
 bool any_rw_check(const char *spec, char *error, size_t size);
 
-/* What a lock is that nobody chose: shfl_rw, its waiters asleep. */
+/* The default: shfl_rw, which parks. */
 extern const struct any_rw_ops *const any_rw_default;
 
 #endif

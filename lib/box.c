@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Boxes come in sizes of powers of two. Those of a size are numbered, and a number leads to its box in two steps: to the
- * chunk that it lies in, through tables of 1, 2, 4, ... chunks. Chunks and tables are mapped when they are needed first.
+ * The sizes of boxes are powers of two. Boxes of a size are numbered. A number is looked up in two
+ * steps: tables of 1, 2, 4, ... chunks lead to the chunk that contains the box. Chunks and tables
+ * are mapped when they are needed first.
  *
- * The boxes given back are a stack for each size:
+ * Free boxes are a stack for each size:
  *
  *   spare = how often it has changed << 32 | the topmost box's number + 1, or 0
  *
- * A box's link is read while another thread may take the box, put it to use and give it back. The count tells that: the
- * compare-exchange fails. Nothing is lost where a thread ends, is interrupted or not copied by a fork, but the one box
- * that it had in hand.
+ * While a thread reads a box's link, another one may take the box, use it and give it back. The
+ * count has changed then, and the compare-exchange fails. A thread that ends or is not copied by a
+ * fork in the middle of a function loses at most one box.
  */
 #include "box.h"
 
@@ -30,7 +31,7 @@ static unsigned size_class_of(size_t size)
 	return 64 - (unsigned)__builtin_clzll(size + BOX_HEADER - 1);
 }
 
-/* What *@place leads to: @bytes of zeroed memory, made if there is none yet. NULL if there is no memory. */
+/* The @bytes of zeroed memory at *@place, mapped if there are none yet. NULL: no memory. */
 static void *settle(W_ATOMIC(void *) *place, size_t bytes)
 {
 	/* acquire: pairs with the release below */
@@ -40,7 +41,10 @@ static void *settle(W_ATOMIC(void *) *place, size_t bytes)
 		return seen;
 	mapped = w_map(bytes);
 	settled = mapped ? mapped : w_keep(bytes);
-	/* release: pairs with the acquire above; what a table's memory begins with. acquire: as there */
+	/*
+	 * release: pairs with the acquire above; what a table's memory begins with. acquire: as
+	 * there
+	 */
 	if (!settled ||
 	    atomic_compare_exchange_strong_explicit(place, &seen, settled, memory_order_acq_rel, memory_order_acquire))
 		return settled;
@@ -49,7 +53,7 @@ static void *settle(W_ATOMIC(void *) *place, size_t bytes)
 	return seen;
 }
 
-/* The box @number, or NULL if there is no memory for it. */
+/* The box @number. NULL: no memory. */
 static struct box *box_at(unsigned size_class, uint32_t number)
 {
 	const size_t bytes = (size_t)1 << size_class, chunk_bytes = bytes > CHUNK ? bytes : CHUNK;
@@ -61,7 +65,7 @@ static struct box *box_at(unsigned size_class, uint32_t number)
 	return memory ? (struct box *)(memory + number % of_chunk * bytes) : NULL;
 }
 
-/* Takes a box that was given back. NULL if there is none. */
+/* Pops a free box. NULL if there is none. */
 static struct box *take(unsigned size_class)
 {
 	/* acquire, both: pairs with the release in box_put(); the last user's accesses */
@@ -72,17 +76,17 @@ static struct box *take(unsigned size_class)
 		if (!(uint32_t)head)
 			return NULL;
 		box = box_at(size_class, (uint32_t)head - 1);
-		/* relaxed: if it is not the stack's link any more, the head has changed */
+		/* relaxed: if the box has left the stack, the head has changed */
 		next = atomic_load_explicit(&box->next, memory_order_relaxed);
 	} while (!atomic_compare_exchange_weak_explicit(&spare[size_class], &head, ((head >> 32) + 1) << 32 | next,
 							memory_order_acquire, memory_order_acquire));
 	return box;
 }
 
-/* Makes a box. NULL if there is no memory, or another thread made one. */
+/* Makes a box. NULL if there is no memory, or if another thread made one first. */
 static struct box *make(unsigned size_class)
 {
-	/* relaxed, both: only the number counts */
+	/* relaxed, both: the number orders nothing else */
 	uint32_t number = atomic_load_explicit(&made[size_class], memory_order_relaxed);
 	struct box *box = box_at(size_class, number);
 
@@ -106,7 +110,7 @@ void *box_get(size_t size, const void *owner)
 
 	while (!(box = take(size_class)) && !(box = make(size_class)))
 		;
-	/* relaxed: who finds the box through its owner has acquired what it holds */
+	/* relaxed: a thread that finds the box through its owner has acquired its contents */
 	atomic_store_explicit(&box->owner, owner, memory_order_relaxed);
 	memory = (char *)box + BOX_HEADER;
 	return memset(memory, 0, size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory for the locks that do not fit where they are embedded. Neither malloc nor a lock is used, and a get or put takes
- * the same few steps however many boxes there are. A box is zeroed, aligned to 64 bytes, and stays mapped for ever: one
- * that is given back is the next lock's, so that there are no more of a size than were in use at a time.
+ * Memory for locks that are larger than the object in which they are embedded. Boxes are zeroed and
+ * aligned to 64 bytes. box_get() and box_put() take constant time, and use neither malloc nor a
+ * lock. A box stays mapped indefinitely; one that is given back is used for the next lock, so there
+ * are never more boxes of a size than were in use at one time.
  */
 #ifndef POUNDLOCK_BOX_H
 #define POUNDLOCK_BOX_H
@@ -11,10 +12,10 @@
 
 #include "world.h"
 
-/* Lies before a box, in a cache line of its own. */
+/* The header before a box, in a cache line of its own. */
 struct box {
 	W_ATOMIC(const void *) owner; /* NULL: given back */
-	W_ATOMIC(uint32_t) next;      /* while it is given back: the box below it, as box.c has it */
+	W_ATOMIC(uint32_t) next;      /* in the stack of free boxes: box.c */
 	uint32_t number;              /* among those of its size */
 	uint32_t size_class;
 };
@@ -23,16 +24,16 @@ struct box {
 
 _Static_assert(sizeof(struct box) <= BOX_HEADER, "a line of its own");
 
-/* A box of at least @size bytes, all zero, for @owner. Without memory it waits until there is some. */
+/* Returns @size zeroed bytes for @owner. Waits while the system has no memory. */
 W_HIDDEN void *box_get(size_t size, const void *owner);
 
-/* Gives back @box, which box_get() returned and nobody uses any more. */
+/* Gives back @box, which box_get() returned and no thread uses any more. */
 W_HIDDEN void box_put(void *box);
 
-/* Whose @box it is, which may have been given back. */
+/* The owner of @box; NULL if it has been given back. */
 static inline const void *box_owner(void *box)
 {
-	/* relaxed: the owner itself wrote it, or it is another's */
+	/* relaxed: compared only with the caller's own lock, which wrote it */
 	return atomic_load_explicit(&((struct box *)((char *)box - BOX_HEADER))->owner, memory_order_relaxed);
 }
 

@@ -35,7 +35,10 @@ static bool find_lock(const char *name, size_t length, size_t *lock)
 	return false;
 }
 
-/* False if the settings @given ask for the program's own policy, and the program has registered none. */
+/*
+ * False if the settings @given ask for the program's own policy, and the program has registered
+ * none.
+ */
 static bool own_policy_exists(const struct given *given)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
@@ -44,7 +47,10 @@ static bool own_policy_exists(const struct given *given)
 	return true;
 }
 
-/* Reads @spec: the lock's index, its way of waiting, and the settings @given. False if it is wrong; @error says why. */
+/*
+ * Reads @spec: the lock's index, its way of waiting, and the settings @given. False if it is wrong;
+ * @error says why.
+ */
 static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct given *given, char *error, size_t size)
 {
 	size_t length;
@@ -61,7 +67,10 @@ static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct gi
 	       spec_wrong(error, size, "policy=own: the program has registered no policy (pound_policy_use)");
 }
 
-/* Reads the route now if the lock @name will need it: a sandbox that is entered later may not allow it. */
+/*
+ * Reads the route now if the lock @name will need it: a sandbox that is entered later may not allow
+ * it.
+ */
 static void read_route(const char *name)
 {
 	bool needed = !strncmp(name, "ron", strlen("ron"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Locks whose holder keeps its queue node until it unlocks: the node comes from the thread's pool, and a pointer beside
- * the lock leads to it, so that any thread may unlock.
+ * Locks whose holder keeps its queue node until it unlocks: the node comes from the thread's pool,
+ * and a pointer beside the lock leads to it, so that any thread may unlock.
  */
 #ifndef POUNDLOCK_KEPT_H
 #define POUNDLOCK_KEPT_H
@@ -27,7 +27,10 @@ struct any_node {
 		struct ron_node ron;   /* the same */
 		struct cfl_node cfl;
 	};
-	/* Of a waiter or holder: the fork generation in which its queue is sound (part/generation.h). */
+	/*
+	 * Of a waiter or holder: the fork generation in which its queue is sound
+	 * (part/generation.h).
+	 */
 	W_ATOMIC(uint32_t) generation;
 };
 
@@ -71,13 +74,22 @@ static inline struct any_node *kept_take(struct kept *kept)
 
 typedef void (*kept_drop)(struct kept *kept, struct any_node *node);
 
-/* Drops the waiters of another process from a lock that is held since before the fork, unless that is done. */
+/*
+ * Drops the waiters of another process from a lock that is held since before the fork, unless that
+ * is done.
+ */
 static W_SLOW void kept_drop_waiters(struct kept *kept, kept_drop drop)
 {
-	/* acquire: pairs with the release in kept_take(): of a lock that was released meanwhile, its queue */
+	/*
+	 * acquire: pairs with the release in kept_take(): of a lock that was released meanwhile,
+	 * its queue
+	 */
 	struct any_node *holder = w_load_acquire(&kept->holder);
 
-	/* A holder that has moved its node (preload/layout.h) is of this process, or never releases. */
+	/*
+	 * A holder that has moved its node (preload/layout.h) is of this process, or never
+	 * releases.
+	 */
 	if (!is_disguised(holder))
 		return;
 	holder = disguise(holder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of poundlock.h that is the same for all locks: locks by name, shares, the program's policy, events. The
- * default mutex is in mutex.c.
+ * The part of poundlock.h that is the same for all locks: locks by name, shares, the program's
+ * policy, events. The default mutex is in mutex.c.
  */
 #include <errno.h>
 
@@ -81,7 +81,7 @@ int pound_rwlock_check(const char *spec, char *error, size_t size)
 	return any_rw_check(spec, error, size) ? 0 : EINVAL;
 }
 
-/* The functions of a lock of zeroes. Those of an observer find the lock's own through it, so that it gets them. */
+/* Stores the observer's table in a zeroed lock, by which its functions find the lock's own. */
 W_SLOW static const struct any_rw_ops *observe_default(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = any_observer->rwlock(any_rw_default);
@@ -205,7 +205,7 @@ int pound_policy_use(const struct pound_policy *policy)
 	if (atomic_exchange(&used, 1))
 		return EBUSY;
 	own = (struct w_own_policy){.note = policy->note, .rank = policy->rank, .context = policy->context};
-	/* release: pairs with the acquire of those that ask it */
+	/* release: pairs with the acquire of threads that call it */
 	atomic_store_explicit(&w_own_policy, &own, memory_order_release);
 	return 0;
 }
@@ -240,7 +240,7 @@ uint64_t pound_event_count(size_t index)
 	return index < W_EVENTS ? w_counted((enum w_event)index) : 0;
 }
 
-/* ---- Where a thread is ---- */
+/* ---- Domain and route ---- */
 
 unsigned pound_domain(void)
 {

@@ -245,8 +245,8 @@ void pound_thread_leave_tenant(void);
  *   rank(context, shuffler, waiter)
  *     Called by one waiter of a lock at a time, the shuffler, while the lock is held, for its own
  *     note and that of a waiter behind it. Returns POUND_STAY, which leaves the waiter in its
- *     place, or a smaller number, which moves it forward behind the shuffler: smaller numbers first, equal
- *     ones in order of arrival.
+ *     place, or a smaller number, which moves it forward behind the shuffler: smaller numbers
+ *     first, equal ones in order of arrival.
  *
  * Threads that wait for different locks call both functions at the same time: access to what
  * @context points to must be atomic. A call delays a waiter that is about to get the lock, so it

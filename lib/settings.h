@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The settings of all locks of core/locks.def, by lock: each holds for all locks of that name in the process. */
+/* The settings of all locks of core/locks.def. Each applies to all locks of that name. */
 #ifndef POUNDLOCK_SETTINGS_H
 #define POUNDLOCK_SETTINGS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Specifications are read before the first lock, which may be an allocator's: nothing here allocates. */
+/*
+ * Specifications are read before the first lock, which may be an allocator's: nothing here
+ * allocates.
+ */
 #include "spec.h"
 
 #include <stdarg.h>

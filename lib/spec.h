@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The settings in a lock's specification, NAME[,KEY=VALUE...]. Wrong input is reported in one line that names it.
+ * The settings in a lock's specification, NAME[,KEY=VALUE...]. Wrong input is reported in one line
+ * that names it.
  */
 #ifndef POUNDLOCK_SPEC_H
 #define POUNDLOCK_SPEC_H
@@ -10,18 +11,18 @@
 
 #include "part/wait.h"
 
-/* A setting, which holds for all locks of that name. */
+/* A setting, which applies to all locks of that name. */
 struct setting {
 	const char *lock;
 	const char *key;
 	W_ATOMIC(uint32_t) *value;
 	uint32_t least, most;
-	const char *choices; /* names of the values from 0 on, separated by spaces; "": the values are numbers */
+	const char *choices; /* names of the values from 0 on, space-separated; "": numbers */
 };
 
-/* What a specification gives for a setting. */
+/* A setting's value in a specification. */
 struct given {
-	bool named; /* false: nothing */
+	bool named; /* false: the specification has none */
 	uint32_t number;
 };
 
@@ -35,8 +36,8 @@ static inline uint32_t spec_value(W_ATOMIC(uint32_t) *value)
 #define SPEC_WAYS (WAIT_PARK + 1)
 
 /*
- * For the lists NAME_settings(S) of core/locks.def: a field, its initialiser, and the row of a table, for a structure that
- * is called lock_settings where these are used.
+ * For the lists NAME_settings(S) of core/locks.def: a field, its initialiser, and the row of a
+ * table, for a structure that is called lock_settings where these are used.
  */
 #define SETTING_VALUE(lock, key, ...) W_ATOMIC(uint32_t) lock##_##key;
 #define SETTING_DEFAULT(lock, key, otherwise, ...) .lock##_##key = (otherwise),
@@ -53,17 +54,23 @@ W_HIDDEN const char *spec_wait_name(enum wait wait);
 /* Writes one line into @error (@size bytes) and returns false. */
 __attribute__((format(printf, 3, 4))) W_HIDDEN bool spec_wrong(char *error, size_t size, const char *format, ...);
 
-/* Splits @spec. Stores the length of the lock's name, and returns the settings, or NULL if there are none. */
+/*
+ * Splits @spec. Stores the length of the lock's name, and returns the settings, or NULL if there
+ * are none.
+ */
 W_HIDDEN const char *spec_split(const char *spec, size_t *length);
 
 /*
- * Reads @pairs (KEY=VALUE[,...]; NULL: none) of @lock: `wait` into *@wait, the others into @given, of @count elements as
- * @settings has. Sets nothing. False if anything in it is wrong; @error says what.
+ * Reads @pairs (KEY=VALUE[,...]; NULL: none) of @lock: `wait` into *@wait, the others into @given,
+ * of @count elements as @settings has. Sets nothing. False if anything in it is wrong; @error says
+ * what.
  */
 W_HIDDEN bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count,
 			 enum wait *wait, struct given *given, char *error, size_t size);
 
-/* Sets the named ones of @settings, each atomically by itself. Any thread may call it, at any time. */
+/*
+ * Sets the named ones of @settings, each atomically by itself. Any thread may call it, at any time.
+ */
 W_HIDDEN void spec_set(const struct setting *settings, size_t count, const struct given *given);
 
 /* Writes the keys of @lock, comma-separated, into @keys (@size bytes). */

@@ -6,7 +6,7 @@
 #include "any.h"
 #include "info.h"
 
-/* What is known of the lock; NULL past the last. */
+/* Facts about the lock; NULL past the last. */
 W_HIDDEN const struct facts *any_facts(size_t lock);
 
 /* The functions of the lock that wait in this way, under the policy that is set now. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * C11 mtx_* and cnd_*: in glibc the same objects as pthread_mutex_t and pthread_cond_t under other names.
+ * C11 mtx_* and cnd_*: in glibc the same objects as pthread_mutex_t and pthread_cond_t under other
+ * names.
  */
 #include <errno.h>
 #include <threads.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What pthread_cond_* do, for the other families: calls inside the library do not go through the dynamic linker.
- */
+/* pthread_cond_* for calls inside the library, which bypass the dynamic linker. */
 #ifndef POUNDLOCK_PRELOAD_COND_H
 #define POUNDLOCK_PRELOAD_COND_H
 

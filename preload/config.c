@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The environment. Nothing here allocates: it runs before the first lock, which may be an allocator's. Lines go to
- * stderr by one plain system call each, since write() is a cancellation point and a lock must not be.
+ * The environment. Nothing here allocates: it runs before the first lock, which may be an
+ * allocator's. Each line goes to stderr by one plain system call: write() is a cancellation point,
+ * which a lock must not be.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -45,7 +46,7 @@ static void make_native(struct config *config)
 	config->spin = false;
 }
 
-/* The value of the switch @name: 0, 1, or @unset. With any other value complains, and makes @config native. */
+/* The switch @name: 0, 1 or @unset. Any other value is reported, and makes @config native. */
 static bool read_switch(struct config *config, const char *name, bool unset)
 {
 	const char *value = secure_getenv(name);
@@ -59,7 +60,7 @@ static bool read_switch(struct config *config, const char *name, bool unset)
 	return unset;
 }
 
-/* The value of @name, @unset if it has none. NULL if it is native. */
+/* The value of @name; @unset if it is empty; NULL if it is "native". */
 static const char *read_spec(const char *name, const char *unset)
 {
 	const char *spec = secure_getenv(name);
@@ -69,7 +70,9 @@ static const char *read_spec(const char *name, const char *unset)
 	return strcmp(spec, NATIVE) ? spec : NULL;
 }
 
-/* Reads which locks to use: the variable that is wrong, and why in @error, or NULL. */
+/*
+ * Reads which locks to use. Returns NULL, or the variable that is wrong, with the reason in @error.
+ */
 static const char *read_locks(struct config *config, char *error, size_t size)
 {
 	const char *spec = secure_getenv("POUNDLOCK_LOCK");
@@ -86,7 +89,7 @@ static const char *read_locks(struct config *config, char *error, size_t size)
 	return NULL;
 }
 
-/* Where the statistics go, if there are to be any. */
+/* Reads whether there are statistics, and in which folder. */
 static void read_stats(struct config *config)
 {
 	const char *value = secure_getenv("POUNDLOCK_STATS"), *runtime = secure_getenv("XDG_RUNTIME_DIR");
@@ -106,7 +109,7 @@ static void read_stats(struct config *config)
 	}
 }
 
-/* Whether the file name at @entry, @length long, is this library's, in whatever directory. */
+/* Whether @entry, of @length bytes, is the path of this library, in any directory. */
 static bool is_us(const char *entry, size_t length)
 {
 	size_t name = strlen(LIBRARY);
@@ -134,7 +137,7 @@ static void remove_us(char *list)
 	*to = 0;
 }
 
-/* Removes us from the environment that children inherit. */
+/* Removes this library and its variables from the environment that children inherit. */
 static void disinherit(void)
 {
 	char *preload = getenv("LD_PRELOAD");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the environment asks of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _VERBOSE, _DISABLE, _INHERIT,
- * _STATS, _PROFILE. docs/preload.md tells users. A wrong value is one line on stderr, and everything native.
+ * The environment of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _VERBOSE, _DISABLE,
+ * _INHERIT, _STATS, _PROFILE. docs/preload.md documents them. A wrong value is reported in one line
+ * on stderr, and all locks are native then.
  */
 #ifndef POUNDLOCK_CONFIG_H
 #define POUNDLOCK_CONFIG_H
@@ -20,13 +21,16 @@ struct config {
 /* Writes a line to stderr. */
 __attribute__((format(printf, 1, 2))) W_HIDDEN void config_say(const char *format, ...);
 
-/* Reads the environment, complains of what is wrong in it, and with POUNDLOCK_INHERIT=0 removes us from it. */
+/*
+ * Reads the environment and reports errors in it. POUNDLOCK_INHERIT=0: removes this library from
+ * it.
+ */
 W_HIDDEN struct config config_read(void);
 
-/* Turns @config to native, and says that it is because @what @is. */
+/* Makes everything in @config native, and reports the reason: "@what @is". */
 W_HIDDEN void config_refuse(struct config *config, const char *what, const char *is);
 
-/* Says on stderr, if that is wanted, which lock is active. */
+/* POUNDLOCK_VERBOSE: reports on stderr which locks are active. */
 W_HIDDEN void config_announce(const struct config *config);
 
 #endif

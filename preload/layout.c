@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Finds glibc's word of flags in a pthread_cond_t, the one word that an attribute changes, and the thread's id in its
- * struct pthread. layout.h says why.
+ * Finds glibc's word of flags in a pthread_cond_t, the one word that an attribute changes, and the
+ * thread's id in its struct pthread. layout.h has the reasons.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,10 @@ ptrdiff_t tid_offset;
 
 #define WORDS (sizeof(pthread_cond_t) / sizeof(uint32_t))
 
-/* The index of the only non-zero word that glibc's initialisation with @attr leaves, and the word; WORDS if not one. */
+/*
+ * Initialises a condition variable with @attr. Returns the index of its only non-zero word, and the
+ * word; WORDS if there is not exactly one.
+ */
 static size_t only_word(const pthread_condattr_t *attr, uint32_t *word)
 {
 	uint32_t words[WORDS];
@@ -59,7 +62,9 @@ static bool probe_cond(void)
 	return true;
 }
 
-/* By what glibc has for libthread_db: a field's size in bits, how many there are, and its offset in struct pthread. */
+/*
+ * glibc's symbol for libthread_db: the field's size in bits, count, and offset in struct pthread.
+ */
 static bool probe_tid(void)
 {
 	const uint32_t *field = dlsym(RTLD_NEXT, "_thread_db_pthread_tid");

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The only place that knows how glibc lays out pthread_mutex_t, pthread_cond_t and pthread_rwlock_t, and where in
- * them our own objects lie. All-zero memory, but for the kind that a static initialiser names, is an unlocked lock resp.
- * a condition variable without waiters.
+ * The layout of glibc's pthread_mutex_t, pthread_cond_t and pthread_rwlock_t, and of our own
+ * objects in them; no other file knows it. All-zero memory is an unlocked lock or a condition
+ * variable without waiters, whatever kind a static initialiser sets.
  *
- *   pthread_mutex_t   bytes  0 to 15, 20 to 31  the lock (lib/any.h)
- *                     bytes 16 to 19            glibc's __kind: part of the ABI, since static initialisers set it
- *                   of recursive and error-checking mutexes also, while they are held
- *                     bytes  8 to 11            glibc's __owner: the kernel's id of the thread
- *                     bytes 12 to 15            glibc's __nusers: how often the owner holds it, where glibc has 1
- *                     bytes 32 to 39            what the lock has at bytes 8 to 15 (lib/any.h: leaves_middle)
- *                   glibc's __count, bytes 4 to 7, is the lock's.
+ *   pthread_mutex_t
+ *     0 to 15, 20 to 31  the lock (lib/any.h)
+ *     16 to 19           glibc's __kind: part of the ABI, since static initialisers set it
+ *     of recursive and error-checking mutexes also, while they are held:
+ *     8 to 11            glibc's __owner: the kernel's id of the thread
+ *     12 to 15           glibc's __nusers: how often the owner holds it; 1 in glibc
+ *     32 to 39           the lock's own bytes 8 to 15 (lib/any.h: leaves_middle)
+ *     glibc's __count, bytes 4 to 7, is the lock's
  *
- *   pthread_cond_t    bytes  0 to 7             the state; its halves are futexes
- *                     bytes  8 to 11            the fork generation of its waiters (core/part/generation.h)
- *                     glibc's word of flags     pshared and clock, as glibc's own pthread_cond_init leaves them. It has
- *                                               moved between glibc versions, so that layout_probe() asks glibc for it
+ *   pthread_cond_t
+ *     0 to 7             the state; its halves are futexes
+ *     8 to 11            the fork generation of its waiters (core/part/generation.h)
+ *     a word of flags    pshared and clock, as left by glibc's pthread_cond_init(). It has moved
+ *                        between versions of glibc: layout_probe() finds it
  *
- *   pthread_rwlock_t  bytes  0 to 27, 32 to 47  the lock (lib/any_rw.h)
- *                     bytes 28 to 31            glibc's __shared: not 0 if it is process-shared
- *                     bytes 48 to 51            glibc's __flags: the kind, part of the ABI as static initialisers set it
- *                     bytes 52 to 55            the thread's id of the writer inside
+ *   pthread_rwlock_t
+ *     0 to 27, 32 to 47  the lock (lib/any_rw.h)
+ *     28 to 31           glibc's __shared: not 0 if it is process-shared
+ *     48 to 51           glibc's __flags: the kind, part of the ABI as in a mutex
+ *     52 to 55           the writer's thread id
  */
 #ifndef POUNDLOCK_LAYOUT_H
 #define POUNDLOCK_LAYOUT_H
@@ -33,7 +36,7 @@
 struct mutex {
 	unsigned char lock_head[8];
 	union {
-		W_ATOMIC(uint64_t) middle; /* the lock's, but while a recursive or error-checking mutex is held */
+		W_ATOMIC(uint64_t) middle; /* of the lock, unless a mutex with an owner is held */
 		struct {
 			W_ATOMIC(uint32_t) owner;
 			uint32_t holds;
@@ -41,7 +44,7 @@ struct mutex {
 	};
 	int kind;
 	unsigned char lock_tail[12];
-	uint64_t aside; /* the lock's middle while the owner is there */
+	uint64_t aside; /* meanwhile: the lock's middle */
 };
 
 _Static_assert(offsetof(struct mutex, kind) == offsetof(pthread_mutex_t, __data.__kind), "the kind is glibc's");
@@ -62,7 +65,10 @@ static inline struct mutex *mutex_of(pthread_mutex_t *mutex)
 	return (struct mutex *)mutex;
 }
 
-/* Whether @m is ours and has no owner to look after: normal (0) or adaptive (3), the types whose + 1 clears bit 1. */
+/*
+ * Whether @m is ours and has no owner: normal (0) or adaptive (3), the types with + 1 clearing bit
+ * 1.
+ */
 static inline bool mutex_is_plain(const struct mutex *m)
 {
 	return w_likely(!((m->kind & KIND_NATIVE) | ((m->kind + 1) & 2)));
@@ -74,8 +80,9 @@ static inline bool mutex_is_plain(const struct mutex *m)
 extern W_HIDDEN ptrdiff_t tid_offset;
 
 /*
- * What glibc writes into __owner: the kernel's id of the calling thread as glibc knows it. After a raw clone() that is the
- * parent's, until somebody changes it there: the sandboxes of Firefox and Chromium look for it with a recursive mutex.
+ * The calling thread's id in the kernel as glibc knows it, and writes it into __owner. After a raw
+ * clone() it is the parent's until the child changes it: the sandboxes of Firefox and Chromium find
+ * the field by means of a recursive mutex.
  */
 static inline uint32_t own_tid(void)
 {
@@ -104,7 +111,7 @@ static inline struct cond *cond_of(pthread_cond_t *cond)
 	return (struct cond *)cond;
 }
 
-/* Where glibc keeps a condition variable's flags. All zero until layout_probe(): no flag is ever seen set. */
+/* glibc's flags of a condition variable. All zero until layout_probe(): no flag appears set. */
 struct cond_layout {
 	size_t flags_offset;
 	uint32_t pshared;
@@ -138,8 +145,8 @@ static inline struct rwlock *rwlock_of(pthread_rwlock_t *lock)
 }
 
 /*
- * Fills cond_layout from what glibc's pthread_cond_init does, and tid_offset from what glibc tells debuggers. Returns NULL,
- * or the name of the type that is not laid out as we need it.
+ * Determines cond_layout from the effect of glibc's pthread_cond_init(), and tid_offset from what
+ * glibc exports for debuggers. Returns NULL, or the name of the type whose layout is unknown.
  */
 W_HIDDEN const char *layout_probe(void);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * pthread_mutex_*: normal, adaptive, recursive and error-checking mutexes are ours, in place (layout.h), but recursive
- * and error-checking ones with a lock that leaves no room for their owner. Robust, priority-inheriting,
- * priority-protecting and process-shared ones are glibc's, as are the attributes' functions, pthread_mutex_consistent and
- * the priority ceilings', which concern native mutexes only and refuse ours by their kind.
+ * pthread_mutex_*: normal, adaptive, recursive and error-checking mutexes are ours, in place
+ * (layout.h). Recursive and error-checking ones are glibc's if the chosen lock has no room for an
+ * owner.
  *
- * Error codes are glibc's. Owners are known as glibc knows them (own_tid()), in the same place, so that debuggers see
- * them; and as with glibc a recursive or error-checking mutex held across fork cannot be unlocked by the child.
+ * Robust, priority-inheriting, priority-protecting and process-shared mutexes are always glibc's,
+ * as are the functions for attributes, pthread_mutex_consistent() and the priority ceiling's: these
+ * concern native mutexes only, and refuse ours by their kind.
+ *
+ * Error codes are glibc's. So are the value and place of the owner (own_tid()), where debuggers
+ * look for it. As in glibc, a child cannot unlock a recursive or error-checking mutex held across
+ * fork.
  */
 #include "mutex.h"
 
@@ -19,7 +23,7 @@
 #include "real.h"
 #include "stats/stats.h"
 
-/* ---- Owners: of recursive and error-checking mutexes. layout.h says where they are ---- */
+/* ---- Owners of recursive and error-checking mutexes (layout.h) ---- */
 
 static bool owns(struct mutex *m)
 {
@@ -34,7 +38,7 @@ static inline void begin_hold(struct mutex *m, uint32_t self)
 	w_store_relaxed(&m->owner, self);
 }
 
-/* Puts the owner, who holds the lock since this moment, in the place of what the lock has there. */
+/* As the new holder, puts the owner in the place of the lock's middle. */
 static void own(struct mutex *m)
 {
 	/* relaxed: as in owns() */
@@ -42,14 +46,14 @@ static void own(struct mutex *m)
 	begin_hold(m, own_tid());
 }
 
-/* Puts back what the lock has there. */
+/* Restores the lock's middle. */
 static void disown(struct mutex *m)
 {
 	/* relaxed: as in owns() */
 	w_store_relaxed(&m->middle, m->aside);
 }
 
-/* What locking again does for the owner. */
+/* Locks a mutex that the caller owns already. */
 static int lock_again(struct mutex *m)
 {
 	if ((m->kind & KIND_TYPE) == TYPE_ERRORCHECK)
@@ -60,9 +64,9 @@ static int lock_again(struct mutex *m)
 	return 0;
 }
 
-/* ---- Paths that look at the type ---- */
+/* ---- By the mutex's type ---- */
 
-/* The lock that @m is made of, NULL if it is native. */
+/* The functions of @m; NULL if it is native. */
 static const struct any_ops *ops_of(struct mutex *m)
 {
 	initialise();
@@ -135,14 +139,14 @@ int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 	int result, kind;
 
 	initialise();
-	/* What real functions leave that have not been looked up yet. */
+	/* Real functions that have not been looked up yet leave it unchanged. */
 	m->kind = PTHREAD_MUTEX_DEFAULT;
 	if (attr)
 		pthread_mutexattr_gettype(attr, &m->kind);
 	result = real.pthread_mutex_init(mutex, attr);
 	if (result || !ops_of(m))
 		return result;
-	/* The type alone: glibc's also says whether the mutex may be elided, which concerns glibc's locks. */
+	/* The type alone: glibc's kind also has flags for lock elision. */
 	kind = m->kind & KIND_TYPE;
 	memset(mutex, 0, sizeof(*mutex));
 	m->kind = kind;
@@ -167,14 +171,16 @@ int mutex_destroy(pthread_mutex_t *mutex)
 	return 0;
 }
 
-/* ---- Fast paths: of the default lock without a call, of any other through its table ---- */
+/* ---- Fast paths: the default lock's without a call, others through their table ---- */
 
 static inline pound_mutex_t *pound_of(pthread_mutex_t *mutex)
 {
 	return (pound_mutex_t *)mutex;
 }
 
-/* poundlock.h's fast path, which is inlined once for a process of one thread and once for others. */
+/*
+ * poundlock.h's fast path, which is inlined once for a process of one thread and once for others.
+ */
 static inline bool take_free(pthread_mutex_t *mutex, uint32_t *seen, const char *alone)
 {
 	return w_likely(*alone) ? pound_mutex_take_free(pound_of(mutex), seen, true)
@@ -217,10 +223,10 @@ static inline int default_unlock(pthread_mutex_t *mutex, const char *alone)
 	return 0;
 }
 
-/* By the table, if @mutex is plain. */
+/* Locks through the table if @mutex is plain. */
 static int lock_by_table(pthread_mutex_t *mutex)
 {
-	/* acquire: pairs with the release in choose(); the lock's settings. So in the other fast paths */
+	/* acquire, here and below: pairs with the release in choose(); the lock's settings */
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
 	return w_likely(ops && mutex_is_plain(mutex_of(mutex))) ? ops->lock(mutex) : lock_slow(mutex);
@@ -245,15 +251,15 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 	return 0;
 }
 
-/* Mutexes with an owner, of the default lock: its slow paths alone look at the middle that the owner lies in. */
+/* The default lock with an owner: only its slow paths read the middle, where the owner is. */
 
-/* relaxed: whoever finds it locked learns nothing else */
+/* relaxed: a caller that finds it locked learns nothing else */
 static inline bool is_locked(pthread_mutex_t *mutex)
 {
 	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED) & POUND_MUTEX_LOCKED;
 }
 
-/* Where w_alone() is found if @m is of the default lock and has an owner; else NULL. */
+/* Points to w_alone()'s value if @m is of the default lock and has an owner; else NULL. */
 static inline const char *owned_alone(const struct mutex *m)
 {
 	return w_likely(m->kind == TYPE_RECURSIVE || m->kind == TYPE_ERRORCHECK)
@@ -261,7 +267,7 @@ static inline const char *owned_alone(const struct mutex *m)
 		       : NULL;
 }
 
-/* The same for the other types, of which the normal one does not come here. */
+/* The same for an adaptive mutex of the default lock. */
 static inline const char *adaptive_alone(const struct mutex *m)
 {
 	return m->kind == TYPE_ADAPTIVE ? w_load_acquire(&chosen_default) : NULL;
@@ -404,7 +410,7 @@ int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timesp
 		return EINVAL;
 	if (!mutex_is_plain(m) && owns(m))
 		return lock_again(m);
-	/* The time is looked at only by a caller that would have to wait. */
+	/* Only a caller that would have to wait has its deadline checked. */
 	if (!ops->trylock(m)) {
 		deadline.at = *at;
 		if (!any_deadline_valid(&deadline))
@@ -417,7 +423,7 @@ int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timesp
 	return 0;
 }
 
-/* ---- The names: pthread's, and those that objects linked on glibc 2.33 or older may use for the same functions ---- */
+/* ---- Names: pthread's, and those for objects linked on glibc 2.33 or older ---- */
 
 #define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
 

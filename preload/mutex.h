@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What pthread_mutex_* do, for the other families: calls inside the library do not go through the dynamic linker.
- */
+/* pthread_mutex_* for calls inside the library, which bypass the dynamic linker. */
 #ifndef POUNDLOCK_PRELOAD_MUTEX_H
 #define POUNDLOCK_PRELOAD_MUTEX_H
 
@@ -16,7 +14,7 @@ W_HIDDEN int mutex_lock(pthread_mutex_t *mutex);
 W_HIDDEN int mutex_trylock(pthread_mutex_t *mutex);
 W_HIDDEN int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at);
 W_HIDDEN int mutex_unlock(pthread_mutex_t *mutex);
-/* Whether @mutex is glibc's. */
+/* Whether @mutex is glibc's own. */
 W_HIDDEN bool mutex_is_native(pthread_mutex_t *mutex);
 
 #endif

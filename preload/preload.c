@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Initialisation: once, by the first interposed function that anybody calls, or by our constructor.
+ * Initialisation: once, by the first call of an interposed function, or by our constructor.
  *
- * The lock is chosen first, without allocating, because looking glibc's functions up may allocate, and a malloc
- * replacement that locks in there must already get the lock that it will unlock later.
+ * The lock is chosen first, without allocating: looking up glibc's functions may allocate, and a
+ * malloc replacement that locks meanwhile must get the lock that it will unlock later.
  */
 #include "preload.h"
 
@@ -32,7 +32,10 @@ static void choose(const struct config *config)
 	const char *alone = &__libc_single_threaded ? &__libc_single_threaded : &never;
 	bool owners = tid_offset && config->ops && config->ops->leaves_middle;
 
-	/* release, all: pair with the acquire of every fast path; the settings of the lock, w_spin_calibrate()'s result */
+	/*
+	 * release, all: pair with the acquire of each fast path; settings, w_spin_calibrate()'s
+	 * result
+	 */
 	w_store_release(&chosen_ops, config->ops);
 	w_store_release(&chosen_default, config->ops == any_default ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What the families of interposed functions share: the lock that was chosen, and the library's initialisation.
- */
+/* The chosen locks, and the library's initialisation, for all interposed functions. */
 #ifndef POUNDLOCK_PRELOAD_H
 #define POUNDLOCK_PRELOAD_H
 
 #include "any_rw.h"
 #include "poundlock.h"
 
-/* The interposed functions, and the table of lib/observer.h, are all that is visible. They carry no version: references
- * to any bind to them. */
+/*
+ * Only the interposed functions and the observer of lib/observer.h are visible. They have no symbol
+ * version: references to any version bind to them.
+ */
 #define EXPORT __attribute__((visibility("default")))
 
-/* What our mutexes are made of. NULL until initialise(), and for good if everything is to be native. */
+/* Our mutexes' functions. NULL until initialise(), and afterwards if everything is native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
-/* NULL if that is not any_default itself. Else the fast paths have it inline, and this is where w_alone() is found. */
+/* Not NULL if that is any_default, which is inlined: points to w_alone()'s value. */
 extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
-/* Whether recursive and error-checking mutexes are ours: the lock has room for an owner. Else they are glibc's. */
+/* Whether recursive and error-checking mutexes are ours: the lock has room for an owner. */
 extern W_HIDDEN W_ATOMIC(bool) chosen_owners;
-/* The same where recursive and error-checking mutexes are ours, too. */
+/* chosen_default, if recursive and error-checking mutexes are ours also. */
 extern W_HIDDEN W_ATOMIC(const char *) chosen_default_owners;
-/* What our readers-writer locks are made of. The same. */
+/* Our readers-writer locks' functions, as chosen_ops. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
-/* NULL if that is not any_rw_default itself. */
+/* Not NULL if that is any_rw_default, as chosen_default. */
 extern W_HIDDEN W_ATOMIC(const char *) chosen_rw_default;
 
 /*
- * poundlock.h's pound_word_change(), for a word of a lock. @alone points to what w_alone() returns. The constants let the
- * compiler lay the paths out for a process of one thread, whose locks are cheap enough for a jump to count.
+ * poundlock.h's pound_word_change(), for a word of a lock. @alone points to what w_alone() returns.
+ * The constants let the compiler lay the paths out for a process of one thread, whose locks are
+ * cheap enough for a jump to count.
  */
 #define CHANGES(alone, word, seen, to, order)                                                         \
 	(w_likely(*(alone)) ? pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, true) \
@@ -37,12 +38,12 @@ extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);
 
 /*
- * Called by every interposed function before anything else, but for fast paths that find chosen_ops set: other
- * libraries' constructors, which may run before ours, lock too. Inside the initialisation itself it does nothing.
+ * Called first by every interposed function, except on fast paths that find chosen_ops set: other
+ * libraries' constructors may run before ours, and lock. During the initialisation it does nothing.
  */
 static inline void initialise(void)
 {
-	/* acquire: pairs with the release at the end of initialise_slow(); all that it has set */
+	/* acquire: pairs with the release at the end of initialise_slow(); everything it has set */
 	if (w_unlikely(!w_load_acquire(&initialised)))
 		initialise_slow();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Looks glibc's own functions up. real.h says what they do before that. */
+/* Looks up glibc's own functions. real.h has what they do before that. */
 #define _GNU_SOURCE
 #include "real.h"
 
@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* What the functions below return: they have not been looked up yet (0), or could not be found. */
+/* Returned by the functions below: 0 before the look-up, ENOSYS for those it has not found. */
 static int unresolved;
 
 /*
- * Fork handlers that came before the look-up was over: an allocator's, which initialises itself when the loader allocates, a
- * sanitizer's, and our own, which is the first of them.
+ * Fork handlers registered before the look-up: those of an allocator that initialises itself when
+ * the loader allocates, a sanitizer's, and our own, which go first.
  */
 #define EARLY_HANDLERS 8
 static struct {
@@ -21,7 +21,7 @@ static struct {
 } early_handlers[EARLY_HANDLERS];
 static size_t early_handlers_count;
 
-/* What this library's own pthread_atfork() names as its object. */
+/* The object that this library's own pthread_atfork() passes. */
 extern char __dso_handle __attribute__((visibility("hidden")));
 
 static int early_register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
@@ -57,7 +57,7 @@ struct real real = {
 		.register_atfork = early_register_atfork,
 };
 
-/* ThreadSanitizer's, if it is there. */
+/* ThreadSanitizer's; NULL without it. */
 extern void __tsan_init(void) __attribute__((weak));
 
 bool real_has_sanitizer(void)
@@ -65,7 +65,7 @@ bool real_has_sanitizer(void)
 	return &__tsan_init;
 }
 
-/* A sanitizer's own functions, which know of what glibc's do, have no versions. */
+/* A sanitizer's interceptors, which must see the calls, have no symbol versions. */
 static void *find(const char *name, const char *version)
 {
 	void *function = version && !real_has_sanitizer() ? dlvsym(RTLD_NEXT, name, version) : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * glibc's own functions, behind ours: for native objects, and for what glibc knows best (reading attributes).
+ * glibc's own functions: for native objects, and for reading attributes.
  *
- * Until real_resolve() has looked them up, which happens once and at the very start, they do nothing and return 0: only
- * an allocator that locks while the loader allocates for our own look-up can meet them. Fork handlers that come then
- * are remembered and registered afterwards.
+ * Until real_resolve() has looked them up, once at the start, they do nothing and return 0. Only an
+ * allocator that locks while the loader allocates for this look-up can call them then. Fork
+ * handlers of that time are kept, and registered afterwards.
  */
 #ifndef POUNDLOCK_REAL_H
 #define POUNDLOCK_REAL_H
@@ -16,8 +16,9 @@
 #include "world.h"
 
 /*
- * REAL(name, version, parameters). Where an architecture has two generations of the condition variables' functions,
- * plain dlsym(RTLD_NEXT) may find the older one, which keeps only a pointer in the caller's memory.
+ * REAL(name, version, parameters). Where an architecture has two generations of the condition
+ * variables' functions, plain dlsym(RTLD_NEXT) may find the older one, which keeps only a pointer
+ * in the caller's memory.
  */
 #define REAL_COND "GLIBC_2.3.2"
 
@@ -61,12 +62,13 @@ struct real {
 
 extern W_HIDDEN struct real real;
 
-/* Looks all functions up. Returns NULL, or the name of one that the C library lacks; it then fails with ENOSYS. */
+/* Looks up all functions. Returns NULL, or the name of one that the C library lacks: ENOSYS. */
 W_HIDDEN const char *real_resolve(void);
 
 /*
- * Whether ThreadSanitizer is in the process. gcc's has its functions for locks behind ours, and would not see them; clang's
- * are before ours, but look glibc's condition variables up by their versions, and would use them with our mutexes.
+ * Whether ThreadSanitizer is in the process. gcc's interceptors come after ours and would not be
+ * called. clang's come before ours, but look up glibc's condition variables by version, and would
+ * use them with our mutexes.
  */
 W_HIDDEN bool real_has_sanitizer(void);
 

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * pthread_rwlock_*: those of one process are ours, in place (layout.h); process-shared ones are glibc's, as are the
- * attributes' functions. Error codes are glibc's.
+ * pthread_rwlock_*: those of one process are ours, in place (layout.h); process-shared ones are
+ * glibc's, as are the attributes' functions. Error codes are glibc's.
  *
- * A thread that is a reader may enter again while a writer waits, if the lock's kind is the default or
- * PTHREAD_RWLOCK_PREFER_WRITER_NP, which glibc treats alike. glibc keeps that promise by letting every reader pass every
- * waiting writer, so that readers which overlap keep a writer out for ever. Here only who may be a reader already passes;
- * all others wait behind the writer. With PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, nobody passes.
+ * A thread that is a reader may enter again while a writer waits, if the lock's kind is the default
+ * or PTHREAD_RWLOCK_PREFER_WRITER_NP, which glibc treats alike. glibc keeps that promise by letting
+ * every reader pass every waiting writer: readers that overlap starve a writer. Here only a thread
+ * that may be a reader already passes; all others wait behind the writer. With
+ * PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, nobody passes.
  *
- * Each thread has a filter that tells whether it may be a reader already: how many read locks it holds, by a hash of their
- * addresses, in 16 bytes. It errs on one side only. Another lock with the same hash makes a thread pass a writer, which
- * costs that writer time, but a thread that is a reader is never taken for one that is not. A count that has reached
- * MANY stays there. A thread that unlocks for another, being no reader itself, leaves a count behind there, with the same
- * effect. Being one itself, it has released its own hold, as POSIX has it, and is taken for no reader.
+ * Each thread has a filter that tells whether it may be a reader already: how many read locks it
+ * holds, by a hash of their addresses, in 16 bytes. It errs on one side only. Another lock with the
+ * same hash makes a thread pass a writer, which costs that writer time, but a thread that is a
+ * reader is never taken for one that is not. A count that has reached MANY stays there. A thread
+ * that unlocks for another, being no reader itself, leaves a count behind there, with the same
+ * effect. Being one itself, it has released its own hold, as POSIX has it, and is taken for no
+ * reader.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,7 +58,10 @@ static bool passes_writers(const struct rwlock *rw, uint8_t held)
 
 /* ---- The writer ---- */
 
-/* Whether this thread is the writer inside. relaxed, here and below: only the thread itself writes its id there */
+/*
+ * Whether this thread is the writer inside. relaxed, here and below: only the thread itself writes
+ * its id there
+ */
 static inline bool is_writer(struct rwlock *rw)
 {
 	uint32_t writer = w_load_relaxed(&rw->writer);
@@ -63,7 +69,7 @@ static inline bool is_writer(struct rwlock *rw)
 	return w_unlikely(writer) && writer == own_tid();
 }
 
-/* ---- Whose it is ---- */
+/* ---- Native or ours ---- */
 
 W_SLOW static const struct any_rw_ops *ops_at_start(void)
 {
@@ -72,7 +78,7 @@ W_SLOW static const struct any_rw_ops *ops_at_start(void)
 	return w_load_relaxed(&chosen_rw_ops);
 }
 
-/* The lock that @rw is made of, NULL if it is native. */
+/* The functions of @rw; NULL if it is native. */
 static inline const struct any_rw_ops *ops_of(const struct rwlock *rw)
 {
 	/* acquire: pairs with the release in choose(); the lock's settings */
@@ -97,7 +103,10 @@ __attribute__((noinline)) static int rdlock_by_table(pthread_rwlock_t *lock)
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
 	passes = passes_writers(rw, *held);
-	/* Counted first, so that nothing is left to do afterwards: a signal handler that reads meanwhile may pass a writer. */
+	/*
+	 * Counted first, so that nothing is left to do afterwards: a signal handler that reads
+	 * meanwhile may pass a writer.
+	 */
 	count_one_more(held);
 	if (w_likely(ops->rdlock(rw, passes)))
 		return 0;
@@ -206,7 +215,7 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 		unlock_write(rw, ops);
 		return 0;
 	}
-	/* Without a reader it is for a writer that is another thread, or a thread of this name before a fork. */
+	/* No reader: the writer is another thread, or this one's parent before a fork. */
 	if (w_unlikely(!ops->rdunlock(rw)))
 		unlock_write(rw, ops);
 	else
@@ -216,7 +225,7 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 
 /* ---- Fast paths: of the default lock, free of waiters, without a call ---- */
 
-/* The byte that w_alone() returns if @rw is ours and made of the default lock; else NULL. */
+/* Points to w_alone()'s value if @rw is of the default lock; else NULL. */
 static inline const char *default_alone(const struct rwlock *rw)
 {
 	/* acquire: pairs with the release in choose(); the lock's settings */
@@ -230,7 +239,7 @@ static inline rw_word *word_of(struct rwlock *rw)
 	return &((struct shfl_rw *)rw)->word;
 }
 
-/* Enters as a reader, if the thread may have no other read lock, and nobody is against it. False: nothing is changed. */
+/* Locks for reading if the thread has no read lock like it, and no writer is inside or waits. */
 static inline bool default_read(struct rwlock *rw)
 {
 	const char *alone = default_alone(rw);
@@ -251,7 +260,7 @@ static inline bool default_read(struct rwlock *rw)
 	return false;
 }
 
-/* Enters as the writer, if nobody is inside. False: nothing is changed. */
+/* Locks for writing if it is free. False: nothing is changed. */
 static inline bool default_write(struct rwlock *rw)
 {
 	const char *alone = default_alone(rw);
@@ -339,7 +348,7 @@ static int rwlock_destroy(pthread_rwlock_t *lock)
 	return 0;
 }
 
-/* ---- The names: pthread's, and those that objects linked on glibc 2.33 or older may use for the same functions ---- */
+/* ---- Names: pthread's, and those for objects linked on glibc 2.33 or older ---- */
 
 #define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
 

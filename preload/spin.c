@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * pthread_spin_*: a spin lock that was initialised as one of its process is ours (core/qspin.h), in its 4 bytes. A
- * process-shared one is glibc's, since other processes may use it without us; so is one that was never initialised, as
- * memory that a program set to 0 or 1 itself.
+ * pthread_spin_*: a spin lock that was initialised as process-private is ours (core/qspin.h), in
+ * its 4 bytes. A process-shared one is glibc's, since other processes may use it without this
+ * library. So is one that was never initialised: memory that the program set to 0 or 1 itself.
  *
- * They are told apart at each call by the two highest bits, the embedder's in core/qspin.h: 01 in ours. glibc's are small
- * numbers of either sign (on x86 free is 1, and each waiter takes one away; elsewhere 0 and 1), whose highest bits are
- * 00 or 11.
+ * The two highest bits, the embedder's in core/qspin.h, tell them apart at each call: 01 in ours.
+ * glibc's are small numbers of either sign (on x86 a free lock is 1, and each waiter subtracts 1;
+ * elsewhere 0 and 1), whose highest bits are 00 or 11.
  *
- * glibc's work between processes whatever their attribute says, and programs rely on it that put one into shared memory
- * before they fork. So do ours: the queue that a word names is of one process, and those of others poll it. No operation
- * here takes the shortcut of a process that has one thread.
+ * glibc's work between processes whatever their attribute is, and programs that put one into shared
+ * memory before they fork rely on it. So do ours: the queue belongs to one process, and the threads
+ * of others poll the word. No operation here takes the shortcut for a process of one thread.
  *
- * Error codes are glibc's: EBUSY of trylock, and 0 of all else.
+ * Error codes are glibc's: EBUSY from trylock, else 0.
  */
 #define W_BETWEEN_PROCESSES
 #include "spin.h"
@@ -81,7 +81,7 @@ static struct qspin *qspin_of(pthread_spinlock_t *lock)
 	return (struct qspin *)lock;
 }
 
-/* Whether @lock is ours: what was made ours has been so by who initialised it, before anybody else can use it. */
+/* Whether @lock is ours: marked by pthread_spin_init(), before any other thread can use it. */
 static bool is_ours(pthread_spinlock_t *lock)
 {
 	/* relaxed: our mark never changes while the lock is used */
@@ -91,10 +91,12 @@ static bool is_ours(pthread_spinlock_t *lock)
 EXPORT int pthread_spin_init(pthread_spinlock_t *lock, int pshared)
 {
 	initialise();
-	/* acquire: pairs with the release in spin_enable(); the settings, for all who use the lock */
+	/*
+	 * acquire: pairs with the release in spin_enable(); the settings, for all who use the lock
+	 */
 	if (!w_load_acquire(&enabled) || pshared == PTHREAD_PROCESS_SHARED)
 		return real.pthread_spin_init(lock, pshared);
-	/* relaxed: who initialises a lock tells the others */
+	/* relaxed: the program publishes the lock */
 	w_store_relaxed(&qspin_of(lock)->word, OURS);
 	return 0;
 }
@@ -105,7 +107,7 @@ EXPORT int pthread_spin_destroy(pthread_spinlock_t *lock)
 	return is_ours(lock) ? 0 : real.pthread_spin_destroy(lock);
 }
 
-/* Whether @lock was one of ours, free and without waiters, and is held now. */
+/* Locks @lock if it is ours, free and without waiters. */
 static inline bool take(pthread_spinlock_t *lock)
 {
 	uint32_t seen = OURS;
@@ -114,7 +116,7 @@ static inline bool take(pthread_spinlock_t *lock)
 	return w_likely(w_compare_exchange_acquire(&qspin_of(lock)->word, &seen, OURS | QSPIN_LOCKED));
 }
 
-/* Whether @lock was one of ours, held and without waiters, and is free now. */
+/* Unlocks @lock if it is ours and without waiters. */
 static inline bool give_back(pthread_spinlock_t *lock)
 {
 	uint32_t seen = OURS | QSPIN_LOCKED;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What pthread_spin_* are made of: core/qspin.h, or glibc's own.
- */
+/* The choice between glibc's pthread_spin_* and ours, made of core/qspin.h. */
 #ifndef POUNDLOCK_PRELOAD_SPIN_H
 #define POUNDLOCK_PRELOAD_SPIN_H
 
@@ -12,10 +10,10 @@
 
 #define SPIN_DEFAULT "qspin"
 
-/* Sets spin locks as @spec says. False, and what is wrong in @error (@size bytes), if it names none of ours. */
+/* Applies @spec to spin locks. False, with the reason in @error (@size bytes), if it is wrong. */
 W_HIDDEN bool spin_find(const char *spec, char *error, size_t size);
 
-/* Whether those that are initialised from now on are to be ours. */
+/* Whether spin locks that are initialised from now on are ours. */
 W_HIDDEN void spin_enable(bool enable);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Locks of the program's own use of poundlock.h: the observer that lib/observer.h declares. The locks' own functions are
- * in another library.
+ * Locks of the program's own use of poundlock.h: the observer that lib/observer.h declares. The
+ * locks' own functions are in another library.
  */
 #include "observe.h"
 #include "observer.h"
@@ -27,7 +27,9 @@ struct api_rw_ops {
 static struct api_ops api_ops[TABLES];
 static struct api_rw_ops api_rw_ops[TABLES];
 
-/* relaxed, both: a lock has its table since it was initialised, by a thread that hands the lock on */
+/*
+ * relaxed, both: a lock has its table since it was initialised, by a thread that hands the lock on
+ */
 static const struct any_ops *own_of(const void *lock)
 {
 	return w_load_relaxed(&((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->own);
@@ -42,7 +44,8 @@ static struct stats_row *row_of(uint64_t key, bool readers_writer)
 {
 	struct stats_row *row = stats_row_of(key, readers_writer);
 
-	if (row->lock && row->counts[STATS_acquisitions] == 0) /* all threads that make a row store the same */
+	/* All threads that make a row store the same. */
+	if (row->lock && row->counts[STATS_acquisitions] == 0)
 		stats_lock_item(row->lock)->kind = (readers_writer ? STATS_READERS_WRITER : 0) | STATS_API;
 	return row;
 }
@@ -50,7 +53,10 @@ static struct stats_row *row_of(uint64_t key, bool readers_writer)
 OBSERVED_LOCK(api, row_of, own_of)
 OBSERVED_RWLOCK(api, row_of, own_rw_of, true)
 
-/* The table for @own: one that has it, or a free one. @own itself if there is neither, or there are no statistics. */
+/*
+ * The table for @own: one that has it, or a free one. @own itself if there is neither, or there are
+ * no statistics.
+ */
 static const struct any_ops *observe_lock(const struct any_ops *own)
 {
 	initialise();

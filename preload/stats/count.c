@@ -36,7 +36,10 @@ W_SLOW void stats_begin_hold(struct stats_row *row)
 
 /* ---- Waiting ---- */
 
-/* Keeps @stack until the release of the lock that the thread waits for: stats_release_slow() counts it. */
+/*
+ * Keeps @stack until the release of the lock that the thread waits for: stats_release_slow() counts
+ * it.
+ */
 static void remember(struct stats_pending *pending, const struct stats_frames *stack)
 {
 	if (pending->key)
@@ -45,7 +48,10 @@ static void remember(struct stats_pending *pending, const struct stats_frames *s
 	memcpy(pending->stack.frames, stack->frames, stack->depth * sizeof(stack->frames[0]));
 }
 
-/* Records the stack of a waiter where it is wanted: a lock is named by that of its first one; a profile has all. */
+/*
+ * Records the stack of a waiter where it is wanted: a lock is named by that of its first one; a
+ * profile has all.
+ */
 static void note_waiter(struct stats_thread *table, struct stats_row *row, void *caller)
 {
 	struct stats_lock *item = row->item;
@@ -137,7 +143,10 @@ W_SLOW bool stats_wait(struct stats_row *row, const struct stats_wait *wait)
 
 /* ---- Releasing ---- */
 
-/* After a release, in a profile: counts the stack of the holder, if it was @waited_for, and that of its own wait. */
+/*
+ * After a release, in a profile: counts the stack of the holder, if it was @waited_for, and that of
+ * its own wait.
+ */
 static void note_stacks(struct stats_row *row, uint64_t key, uint64_t ns, bool waited_for)
 {
 	struct stats_thread *table = stats_self.table;

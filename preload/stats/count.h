@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What is counted of an acquisition, a wait and a release.
+ * Counting of acquisitions, waits and releases.
  *
- * An acquisition tries the lock first, so that it is known whether it waits; the clock is read before and after a wait.
- * Holds are timed for the first acquisitions of each lock, and then for one in many, at random.
  *
- * A lock's item holds the number of waiters. A holder that releases the lock and sees one stores its domain there, and
- * the waiter that gets the lock next takes it away: that is a hand-over.
+ *
+ * An acquisition tries the lock first, so that it is known whether it waits; the clock is read
+ * before and after a wait. Holds are timed for the first acquisitions of each lock, and then for
+ * one in many, at random.
+ *
+ * A lock's item holds the number of waiters. A holder that releases the lock and sees one stores
+ * its domain there, and the waiter that gets the lock next takes it away: that is a hand-over.
  */
 #ifndef POUNDLOCK_STATS_COUNT_H
 #define POUNDLOCK_STATS_COUNT_H
 
 #include "row.h"
 
-/* Whether all waits, and the holds that they waited for, are recorded with their stacks. Set once, at the start. */
+/*
+ * Whether all waits, and the holds that they waited for, are recorded with their stacks. Set once,
+ * at the start.
+ */
 extern W_HIDDEN bool stats_profile;
 
 /* A wait: for which lock, and how. */
@@ -26,7 +32,10 @@ struct stats_wait {
 	void *caller;                      /* return address of the program's call */
 };
 
-/* Counts events (core/events.def) of the calling thread, and of the lock that its operation is about. */
+/*
+ * Counts events (core/events.def) of the calling thread, and of the lock that its operation is
+ * about.
+ */
 W_HIDDEN void stats_hear(enum w_event event);
 
 /* Waits by @wait for the lock of @row, which was not free a moment ago. False at the deadline. */
@@ -55,7 +64,10 @@ static inline bool stats_count_try(struct stats_row *row, bool readers_writer, b
 	return taken;
 }
 
-/* Whether there is nothing to count of the release of the lock of @row: not timed, and nobody waits. */
+/*
+ * Whether there is nothing to count of the release of the lock of @row: not timed, and nobody
+ * waits.
+ */
 static inline bool stats_is_quiet(const struct stats_row *row)
 {
 	return w_likely(!(row->since | w_load_relaxed(&row->item->waiting)));

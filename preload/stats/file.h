@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the library saw of a process's locks, as a file that the process has mapped and others may read at any time, also
- * after it was killed. docs/statistics.md describes it for readers.
+ * Layout of the statistics file, which a process maps and others may read at any time, also after
+ * it was killed. docs/statistics.md documents it for readers.
  *
- * A header, and five arrays behind it, at the offsets that the header tells; an item of zeroes is not in use. Arrays grow
- * by their use, which the header tells too, up to a bound. Numbers are the machine's. The file is sparse.
+ * A header, then five arrays at the offsets in the header. An item of zeroes is unused. Arrays grow
+ * up to a bound; the header has the number of items in use. Byte order is the machine's. The file
+ * is sparse.
  *
- *   modules   the program and its libraries: from where to where in memory
- *   locks     one item for each, with the sums over threads whose own counts were given up; item 0 is all locks that
- *             found no room
- *   stacks    what called, and for how long it waited or was waited for
- *   threads   one item for each that is alive, or has not been replaced by one since it ended: its counts by lock. Only
- *             that thread writes there
- *   shares    how often a thread whose counts were given up took a lock
+ *   modules  the program and its libraries: their address ranges
+ *   locks    one item per lock: sums of the rows that threads gave up. Item 0: locks without room
+ *   stacks   call stacks, and how long they waited or were waited for
+ *   threads  one item per live thread, and per ended one that is not replaced yet: its rows by
+ *            lock. Only that thread writes to it
+ *   shares   how often a thread took a lock, of rows that it gave up
  *
  * A lock's figures are the sums of its item and of all threads' rows that name it.
  */
@@ -57,7 +57,7 @@ struct stats_area {
 	uint64_t offset;
 	uint32_t bytes; /* of an item */
 	uint32_t most;
-	W_ATOMIC(uint32_t) used; /* may be more than the most, by those that found no room */
+	W_ATOMIC(uint32_t) used; /* may exceed `most`, by attempts without room */
 	uint32_t unused;
 };
 
@@ -66,22 +66,22 @@ struct stats_header {
 	uint32_t version;
 	uint32_t bytes; /* of the header */
 	uint32_t pid;
-	uint32_t profile;    /* whether all waits and the holds that they waited for have their stacks */
+	uint32_t profile;    /* 1: stacks of all waits, and of holds that were waited for */
 	uint64_t start_ns;   /* on CLOCK_MONOTONIC */
 	uint64_t start_s;    /* since 1970 */
 	uint32_t hold_every; /* mean acquisitions per timed one, after a lock's first */
 	uint32_t rows;       /* of a thread */
 	struct stats_area areas[STATS_AREAS];
-	W_ATOMIC(uint64_t) threads;            /* that there have been */
-	W_ATOMIC(uint64_t) threads_unobserved; /* that found no room */
-	W_ATOMIC(uint64_t) locks_unobserved;   /* how often a lock found none, and was counted in item 0 */
+	W_ATOMIC(uint64_t) threads;            /* total */
+	W_ATOMIC(uint64_t) threads_unobserved; /* without room */
+	W_ATOMIC(uint64_t) locks_unobserved;   /* times that a lock found no room: item 0 */
 	W_ATOMIC(uint64_t) stacks_unobserved;
 	W_ATOMIC(uint64_t) shares_unobserved;
 	char lock[64];
 	char rwlock[64];
 	char program[64];
-	char counters[512]; /* names in the order of a row's counts, with a blank after each */
-	char events[1024];  /* the same of a thread's events */
+	char counters[512]; /* names in the order of a row's counts, a blank after each */
+	char events[1024];  /* the same for a thread's events */
 };
 
 #define STATS_PATH 232
@@ -89,26 +89,26 @@ struct stats_header {
 struct stats_module {
 	W_ATOMIC(uint64_t) start; /* set last */
 	uint64_t end;
-	uint64_t bias; /* what the loader added to the file's addresses */
+	uint64_t bias; /* added by the loader to the file's addresses */
 	char path[STATS_PATH];
 };
 
-/* A lock is known by its address; the side of readers by the address + 1. */
+/* A lock's key is its address; that of its side of readers, the address + 1. */
 #define STATS_READERS 1u
 
-/* Bits. */
-enum stats_lock_kind { STATS_READERS_WRITER = 1, STATS_API = 2 /* of the program's own use of poundlock.h */ };
+/* Bits. STATS_API: a lock of the program's own use of poundlock.h. */
+enum stats_lock_kind { STATS_READERS_WRITER = 1, STATS_API = 2 };
 
 struct stats_lock {
-	/* Hardly ever written. */
-	W_ATOMIC(uint64_t) key;   /* 0: nobody uses the lock any more */
+	/* Rarely written. */
+	W_ATOMIC(uint64_t) key;   /* 0: the lock is destroyed */
 	uint64_t address;         /* and the side */
 	uint32_t kind;            /* enum stats_lock_kind */
-	uint32_t lives;           /* how many locks were made in turn at this address and are this item */
-	W_ATOMIC(uint32_t) stack; /* one more than the index of the stack that first contended it; 0: none */
-	/* Written by those who wait, and by holders that have waiters. */
+	uint32_t lives;           /* locks in turn at this address that share this item */
+	W_ATOMIC(uint32_t) stack; /* of its first contention: index + 1; 0: none */
+	/* Written by waiters, and by holders that have waiters. */
 	_Alignas(64) W_ATOMIC(uint32_t) waiting;
-	W_ATOMIC(uint32_t) domain; /* one more than that of the last holder that released it to waiters; 0: none */
+	W_ATOMIC(uint32_t) domain; /* of the last holder that had waiters: + 1; 0: none */
 	_Alignas(64) W_ATOMIC(uint64_t) counts[STATS_COUNTS];
 };
 
@@ -126,18 +126,18 @@ struct stats_stack {
 	uint64_t frames[STATS_DEPTH]; /* return addresses, innermost first */
 };
 
-/* A row's key whose lock is no more, and may be another's memory. */
+/* Bit of a row's key: the lock is destroyed, and its memory may be another lock's. */
 #define STATS_STALE 2u
 
-/* Only its thread writes to it, but for the key. */
+/* Only its thread writes to it, except for the key. */
 struct stats_row {
 	W_ATOMIC(uint64_t) key; /* 0: none */
-	uint32_t lock;          /* its item */
+	uint32_t lock;          /* index of its item */
 	uint16_t readers_writer;
-	uint16_t first; /* number of acquisitions from the first on that are all timed; also counted in holds_first */
-	struct stats_lock *item; /* the same, where the process has it */
-	uint64_t since;          /* when it was taken, while it is held by this thread and timed; else 0 */
-	uint64_t since_taken;    /* the acquisition that this was */
+	uint16_t first;          /* acquisitions, from the first, that are all timed: holds_first */
+	struct stats_lock *item; /* its address in the process */
+	uint64_t since;          /* start of a timed hold; 0: not timed */
+	uint64_t since_taken;    /* the number of that acquisition */
 	uint64_t counts[STATS_COUNTS];
 };
 
@@ -146,8 +146,8 @@ struct stats_row {
 struct stats_thread {
 	W_ATOMIC(uint32_t) tid; /* 0: free */
 	uint32_t unused;
-	W_ATOMIC(uint64_t) serial; /* from 1 on, another one for each thread */
-	W_ATOMIC(uint64_t) merges; /* odd while a row's counts go into the lock's */
+	W_ATOMIC(uint64_t) serial; /* from 1, unique */
+	W_ATOMIC(uint64_t) merges; /* odd while a row is added to its lock's item */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 	struct stats_row rows[STATS_ROWS];
 };

@@ -10,7 +10,10 @@
 #define SLOTS_BITS 15
 _Static_assert(STATS_LOCK_SLOTS == 1u << SLOTS_BITS, "a hash is a slot");
 
-/* For some strides of arrays of locks the product's highest bits differ little; the bits below them do. */
+/*
+ * For some strides of arrays of locks the product's highest bits differ little; the bits below them
+ * do.
+ */
 static uint32_t hash(uint64_t key)
 {
 	uint64_t product = key * 0x9e3779b97f4a7c15;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tables of functions that count, and then do what the lock's own functions do. OBSERVED_LOCK() and OBSERVED_RWLOCK()
- * define the functions of one table, for the locks of which
+ * Tables of functions that count, and then do what the lock's own functions do. OBSERVED_LOCK() and
+ * OBSERVED_RWLOCK() define the functions of one table, for the locks of which
  *
  *   row_of(key, readers_writer)  is the calling thread's row
  *   own_of(lock)                 are the own functions
@@ -23,7 +23,10 @@ static inline uint64_t stats_readers_key(void *lock)
 	return (uintptr_t)lock + STATS_READERS;
 }
 
-/* Wait for a lock that was not free a moment ago. Functions of their own: the callers' fast paths need no stack frame. */
+/*
+ * Wait for a lock that was not free a moment ago. Functions of their own: the callers' fast paths
+ * need no stack frame.
+ */
 W_HIDDEN W_SLOW bool stats_wait_lock(struct stats_row *row, const struct any_ops *own, void *lock,
 				     const struct w_deadline *deadline, void *caller);
 W_HIDDEN W_SLOW bool stats_wait_read(struct stats_row *row, const struct any_rw_ops *own, void *lock, bool again,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The tables of the locks that are behind pthread's and C11's names. The default locks have fast paths of their own,
- * without a call while the lock is free and its row is found at once.
+ * The tables of the locks that are behind pthread's and C11's names. The default locks have fast
+ * paths of their own, without a call while the lock is free and its row is found at once.
  */
 #include "posix.h"
 

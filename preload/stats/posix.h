@@ -4,7 +4,10 @@
 
 #include "any_rw.h"
 
-/* The table that counts and does what @own does, for pthread's and C11's locks. Each is called once, at the start. */
+/*
+ * The table that counts and does what @own does, for pthread's and C11's locks. Each is called
+ * once, at the start.
+ */
 W_HIDDEN const struct any_ops *stats_observe_posix(const struct any_ops *own);
 W_HIDDEN const struct any_rw_ops *stats_observe_posix_rw(const struct any_rw_ops *own);
 

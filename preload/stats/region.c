@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The file of statistics, mapped. region.h says what it promises. */
+/* The mapped statistics file: region.h has the contract. */
 #define _GNU_SOURCE
 #include "region.h"
 
@@ -22,13 +22,13 @@
 #endif
 
 #define PAGE 4096u
-#define FILES_MOST 1000 /* of one process id */
+#define FILES_MOST 1000 /* per process id */
 #define ALIGNED(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
 
 struct stats_header *stats_region;
 struct stats_private *stats_private;
 
-/* @chunk: how many items are made at once, about. */
+/* @chunk: items that are allocated at a time, about. */
 #define AREAS(AREA)                                                     \
 	AREA(STATS_LOCKS, struct stats_lock, STATS_LOCKS_MOST, 64)      \
 	AREA(STATS_MODULES, struct stats_module, 512, 16)               \
@@ -49,7 +49,7 @@ static const struct {
 #define ALL_BYTES (REGION_BYTES + ALIGNED(sizeof(struct stats_private)))
 
 static size_t offsets[STATS_AREAS];
-static W_ATOMIC(uint32_t) populated[STATS_AREAS]; /* how many items are in the file */
+static W_ATOMIC(uint32_t) populated[STATS_AREAS]; /* items allocated in the file */
 static struct {
 	char folder[PATH_MAX - 64], path[PATH_MAX];
 	char lock[64], rwlock[64];
@@ -71,7 +71,7 @@ void *stats_item(enum stats_area_name area, uint32_t index)
 
 uint32_t stats_used(enum stats_area_name area)
 {
-	/* relaxed: items say themselves when they are there */
+	/* relaxed: each item has a field that publishes it */
 	uint32_t used = w_load_relaxed(&stats_region->areas[area].used);
 
 	return used < kinds[area].most ? used : kinds[area].most;
@@ -79,14 +79,14 @@ uint32_t stats_used(enum stats_area_name area)
 
 /* ---- Growing ---- */
 
-/* Puts the part of the region from @from to @to into the file. */
+/* Allocates the bytes from @from to @to of the region in the file. */
 static bool populate(size_t from, size_t to)
 {
 	from = from / PAGE * PAGE;
 	return !syscall(SYS_madvise, (char *)stats_region + from, ALIGNED(to - from), MADV_POPULATE_WRITE);
 }
 
-/* Whether the item @index is in the file, put there if there is room. */
+/* Allocates the item @index in the file. False if there is no room. */
 static bool make_room(enum stats_area_name area, uint32_t index)
 {
 	/* acquire: pairs with the release below; the file's pages */
@@ -112,7 +112,7 @@ void *stats_take(enum stats_area_name area, uint32_t spare, uint32_t *index)
 {
 	W_ATOMIC(uint32_t) *used = &stats_region->areas[area].used;
 
-	/* relaxed, both: who has an index is alone with its item */
+	/* relaxed, both: a thread that has taken an index is alone with its item */
 	if (w_load_relaxed(used) + spare >= kinds[area].most)
 		return NULL;
 	*index = w_fetch_add_relaxed(used, 1);
@@ -127,7 +127,7 @@ static int open_new(void)
 {
 	int fd = -1, flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
 
-	/* Earlier programs of this process, and of others that had its id, have left theirs. */
+	/* Earlier programs of this process, and other processes of this id, have left files. */
 	for (int i = 0; i < FILES_MOST && fd < 0; i++) {
 		snprintf(options.path, sizeof(options.path), "%s/poundlock.%ld.%d.stats", options.folder,
 			 (long)syscall(SYS_getpid), i);
@@ -138,7 +138,7 @@ static int open_new(void)
 	return fd;
 }
 
-/* Whether a file may have @bytes: the attempt would end the process by SIGXFSZ. */
+/* Whether RLIMIT_FSIZE allows @bytes: exceeding it would end the process by SIGXFSZ. */
 static bool may_have(size_t bytes)
 {
 	struct rlimit limit;
@@ -149,7 +149,7 @@ static bool may_have(size_t bytes)
 	return false;
 }
 
-/* Maps the file in place of the reserved addresses. */
+/* Maps the file at the reserved addresses. */
 static bool map(int fd)
 {
 	return may_have(REGION_BYTES) && !syscall(SYS_ftruncate, fd, (long)REGION_BYTES) &&
@@ -158,12 +158,12 @@ static bool map(int fd)
 
 static void map_nothing(void)
 {
-	/* If not even this succeeds there is what was before. */
+	/* If even this fails, the earlier mapping stays. */
 	(void)mmap(stats_region, ALL_BYTES, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/* Puts the beginning into the file: all of it where the kernel (before 5.14) cannot do so later. */
+/* Allocates the header; all of the file if the kernel (before 5.14) cannot allocate it later. */
 static bool begin(int fd)
 {
 	if (populate(0, sizeof(struct stats_header)))
@@ -226,7 +226,7 @@ static bool make(void)
 	return made;
 }
 
-bool stats_region_open(bool say)
+bool stats_region_open(bool report)
 {
 	uint32_t none = NONE;
 	int saved = errno;
@@ -240,7 +240,7 @@ bool stats_region_open(bool say)
 			continue;
 		}
 		made = make();
-		if (!made && say)
+		if (!made && report)
 			config_say("poundlock: POUNDLOCK_STATS: cannot make a file in '%s': %s; no statistics",
 				   options.folder, strerror(errno));
 		w_store_release(&state, made ? OPEN : FAILED);

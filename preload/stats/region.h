@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The file of statistics of this process, mapped: made, grown, and left to the parent by a forked child.
+ * This process's statistics file, mapped: made, grown, and left to the parent by a forked child.
  *
- * Nothing here allocates, takes a lock or changes errno. Memory is in the file before it is written to, so that a full
- * file system ends the growth, and no access ever fails.
+ * Nothing here calls malloc, takes a lock or changes errno. Pages are allocated in the file before
+ * they are written, so that a full file system only ends the growth: no access fails.
  */
 #ifndef POUNDLOCK_STATS_REGION_H
 #define POUNDLOCK_STATS_REGION_H
 
 #include "stack.h"
 
-/* Where the file is or will be mapped; NULL until stats_region_reserve(). */
+/* The mapping of the file; NULL until stats_region_reserve(). */
 extern W_HIDDEN struct stats_header *stats_region;
 
 #define STATS_LOCKS_MOST 16384u
@@ -18,14 +18,14 @@ extern W_HIDDEN struct stats_header *stats_region;
 #define STATS_LOCK_SLOTS (2 * STATS_LOCKS_MOST)
 #define STATS_STACK_SLOTS 8192u
 
-/* A wait whose stack is counted once the lock that was waited for is released. */
+/* A wait in a profile, whose stack is counted when the lock is released. */
 struct stats_pending {
 	uint64_t key; /* 0: none */
 	uint64_t ns;
 	struct stats_frames stack;
 };
 
-/* What belongs to a file, but is no part of it. */
+/* Data for one file that are not part of it. */
 struct stats_private {
 	/* One more than an item's index, by hash. */
 	W_ATOMIC(uint32_t) locks[STATS_LOCK_SLOTS];
@@ -39,25 +39,27 @@ extern W_HIDDEN struct stats_private *stats_private;
 W_HIDDEN bool stats_region_reserve(const char *folder, bool profile, const char *lock, const char *rwlock);
 
 /*
- * Whether there is a file, made now if this process has none yet. @say: after a line on stderr if it cannot be made;
- * only while no other thread can hold a lock of the C library.
+ * Makes the file if this process has none yet. False if there is none. @report: print a line to
+ * stderr then; only while no other thread can hold a lock of the C library.
  */
-W_HIDDEN bool stats_region_open(bool say);
+W_HIDDEN bool stats_region_open(bool report);
 
-/* In a forked child: the file is the parent's, and what is written to the region reaches nobody until it is opened anew. */
+/*
+ * In a forked child: leaves the file to the parent. Until the next open, nobody reads the region.
+ */
 W_HIDDEN void stats_region_leave(void);
 
-/* A new item of an array, all zero, and its index. NULL if there is no room. The first @spare are for others. */
+/* Takes a zeroed item of an array, and its index. NULL if no more than @spare items are left. */
 W_HIDDEN void *stats_take(enum stats_area_name area, uint32_t spare, uint32_t *index);
 
 /* The path of the file. */
 W_HIDDEN const char *stats_region_path(void);
 
 W_HIDDEN void *stats_item(enum stats_area_name area, uint32_t index);
-/* How many items of an array may be in use. */
+/* Bound of the items of an array that are in use. */
 W_HIDDEN uint32_t stats_used(enum stats_area_name area);
 
-/* The locks follow the header at once: their array is on the paths of all locks. */
+/* Locks come first, at a constant offset: every lock's path uses their array. */
 #define STATS_LOCKS_OFFSET 4096u
 _Static_assert(sizeof(struct stats_header) <= STATS_LOCKS_OFFSET, "the header is a page");
 

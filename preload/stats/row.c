@@ -6,7 +6,10 @@
 
 #include "item.h"
 
-/* The first acquisitions of each lock are all timed: sampling alone would miss locks that are taken rarely. */
+/*
+ * The first acquisitions of each lock are all timed: sampling alone would miss locks that are taken
+ * rarely.
+ */
 #define FIRST 256
 
 /* ---- Merging ---- */

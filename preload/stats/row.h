@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Rows of a thread's table: a set-associative cache by lock. A lock's counts that lose their row to another lock are
- * added to the lock's item, so shared memory is written rarely, and any number of locks fits.
+ * Rows of a thread's table: a set-associative cache by lock. A lock's counts that lose their row to
+ * another lock are added to the lock's item, so shared memory is written rarely, and any number of
+ * locks fits.
  */
 #ifndef POUNDLOCK_STATS_ROW_H
 #define POUNDLOCK_STATS_ROW_H
@@ -10,7 +11,10 @@
 
 #define STATS_WAYS 4
 
-/* The row of set @key at @way. Few bits of the hash are used; locks side by side in an array differ in them. */
+/*
+ * The row of set @key at @way. Few bits of the hash are used; locks side by side in an array differ
+ * in them.
+ */
 static inline struct stats_row *stats_row_at(struct stats_thread *table, uint64_t key, uint32_t way)
 {
 	uint32_t row = (uint32_t)(key >> 4 ^ key * 0x9e3779b97f4a7c15 >> 57);

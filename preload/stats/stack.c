@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Stacks and the files of addresses. stack.h says what it promises. */
+/* Stacks and modules: stack.h has the contract. */
 #define _GNU_SOURCE
 #include "stack.h"
 
@@ -15,7 +15,7 @@
 
 #include "region.h"
 
-/* ---- Files ---- */
+/* ---- Modules ---- */
 
 static char program[STATS_PATH];
 
@@ -23,7 +23,7 @@ static bool is_known(uint64_t start, const char *path)
 {
 	struct stats_module *module;
 
-	/* The latest first: what is loaded where something else was unloaded is noted anew. */
+	/* The latest first: a module may be loaded where another one was unloaded. */
 	for (uint32_t i = stats_used(STATS_MODULES); i-- > 0;) {
 		module = stats_item(STATS_MODULES, i);
 		/* acquire: pairs with the release below; the rest of the item */
@@ -137,7 +137,7 @@ void stats_stack_start(void)
 	stats_stack_capture(&stack, __builtin_return_address(0));
 }
 
-/* ---- Those that are known ---- */
+/* ---- Items of stacks ---- */
 
 #define PROBES 64u
 
@@ -186,7 +186,7 @@ static uint32_t find_or_add(const struct stats_frames *stack, uint32_t kind, uin
 		seen = w_load_acquire(slot);
 		if (!seen) {
 			ours = ours ? ours : add_stack(stack, kind, lock, hash);
-			/* A stack that another thread adds at the same time stays there twice, once without a count. */
+			/* Added by two threads at once: one of the items stays without a count. */
 			if (!ours || w_compare_exchange_release(slot, &seen, ours))
 				return ours;
 		}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Who called: return addresses, and the files that addresses are of, kept for readers of the statistics.
+ * Stacks of callers, and the modules (program and libraries) of their addresses, for readers of the
+ * statistics.
  *
- * Nothing here allocates or takes a lock, ours or the loader's: addresses are looked up by _dl_find_object, which the
- * unwinder, linked into this library, uses too. Where the C library lacks it (before 2.35), a stack is one address deep,
- * and the files are those that were there at the start.
+ * Nothing here calls malloc, or takes a lock of ours or of the loader: addresses are looked up by
+ * _dl_find_object(), as the unwinder that is linked into this library does. In a C library without
+ * it (before 2.35) a stack has one address, and the modules are those loaded at the start.
  */
 #ifndef POUNDLOCK_STATS_STACK_H
 #define POUNDLOCK_STATS_STACK_H
@@ -16,17 +17,17 @@ struct stats_frames {
 	uint64_t frames[STATS_DEPTH];
 };
 
-/* What is done once by the unwinder is done now; and the files that are there are noted. */
+/* Notes the loaded modules, and makes the unwinder do its one-time work now. */
 W_HIDDEN void stats_stack_start(void);
 
-/* The caller's stack. @caller: where the innermost function that is not ours will go on. */
+/* Captures the caller's stack. @caller: the return address of the program's call. */
 W_HIDDEN void stats_stack_capture(struct stats_frames *stack, void *caller);
 
-/* Counts @ns once more for @stack. One more than its index among the stacks; 0: no room. */
+/* Adds one use of @ns nanoseconds to @stack. Returns its index + 1; 0 if there is no room. */
 W_HIDDEN uint32_t stats_stack_count(const struct stats_frames *stack, enum stats_stack_kind kind, uint32_t lock,
 				    uint64_t ns);
 
-/* Keeps the file that @address is of, if it is of one and that is not known yet. */
+/* Notes the module that contains @address, if there is one. */
 W_HIDDEN void stats_module_note(uint64_t address);
 
 #endif

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Statistics of every lock that is Poundlock's (POUNDLOCK_STATS): tables of functions that count, and then do what the
- * chosen locks do. Without statistics these tables are not used, and nothing is slower.
+ * Statistics of every lock that is Poundlock's (POUNDLOCK_STATS): tables of functions that count,
+ * and then do what the chosen locks do. Without statistics these tables are not used, and nothing
+ * is slower.
  *
- * Each thread counts for itself in its table of the file (file.h): a cache of rows by lock. A process that is killed
- * loses nothing. A lock's own item is written only by waiters, and by holders that have waiters.
+ * Each thread counts for itself in its table of the file (file.h): a cache of rows by lock. A
+ * process that is killed loses nothing. A lock's own item is written only by waiters, and by
+ * holders that have waiters.
  *
- *   file.h        layout of the file           item   items of locks            observe   tables that count
- *   region, stack the mapped file, its stacks  row    a thread's rows           posix     those for pthread's locks
- *   thread        a thread's table, fork       count  what is counted and when  api       those for poundlock.h's
+ *   *   file.h    layout of the file             row      a thread's rows
+ *   region    the mapped file                count    acquisitions, waits, releases
+ *   stack     stacks and modules             observe  tables that count
+ *   thread    a thread's table; fork         posix    those for pthread's and C11's locks
+ *   item      items of locks                 api      those for poundlock.h's locks
  */
 #ifndef POUNDLOCK_STATS_H
 #define POUNDLOCK_STATS_H
@@ -19,9 +23,9 @@
 W_HIDDEN uint32_t stats_hold_every(bool profile);
 
 /*
- * Starts the statistics in @folder, and replaces @ops and @rw_ops (NULL: native) by tables that count. @profile: record
- * the stacks of all waits, and of the holds that they waited for. Where it cannot, prints a line to stderr and changes
- * nothing.
+ * Starts the statistics in @folder, and replaces @ops and @rw_ops (NULL: native) by tables that
+ * count. @profile: record the stacks of all waits, and of the holds that they waited for. Where it
+ * cannot, prints a line to stderr and changes nothing.
  */
 W_HIDDEN void stats_start(const char *folder, bool profile, const struct any_ops **ops,
 			  const struct any_rw_ops **rw_ops);
@@ -30,7 +34,10 @@ extern W_HIDDEN bool stats_on;
 extern W_HIDDEN struct any_ops stats_own_ops;
 W_HIDDEN void stats_forget_slow(const void *lock);
 
-/* The functions that do what @ops (NULL: none) do without counting: for calls that the program has not asked for. */
+/*
+ * The functions that do what @ops (NULL: none) do without counting: for calls that the program has
+ * not asked for.
+ */
 static inline const struct any_ops *stats_unobserved(const struct any_ops *ops)
 {
 	return ops && stats_on ? &stats_own_ops : ops;

@@ -24,7 +24,7 @@ __thread struct stats_self stats_self __attribute__((tls_model("initial-exec")))
 
 static uint32_t hold_every;
 static W_ATOMIC(uint32_t) free_tables;
-static W_ATOMIC(uint32_t) scan_at; /* number of tables from which on those of ended threads are looked for first */
+static W_ATOMIC(uint32_t) scan_at; /* tables from which on ended threads are looked for */
 static W_ATOMIC(uint32_t) scanning;
 static W_ATOMIC(uint32_t) process;
 
@@ -35,7 +35,10 @@ static uint32_t thread_now(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-/* Whether the thread @tid has ended. The @caller has no table yet, so a table with its number is an ended thread's. */
+/*
+ * Whether the thread @tid has ended. The @caller has no table yet, so a table with its number is an
+ * ended thread's.
+ */
 static bool has_ended(uint32_t tid, uint32_t caller)
 {
 	/* relaxed: set before the first table is */
@@ -90,7 +93,10 @@ static struct stats_thread *take_free(uint32_t tid)
 		struct stats_thread *table = stats_item(STATS_THREADS, i);
 
 		none = 0;
-		/* A table that was taken, but whose memory could not be had, looks free. Only its serial is still 0. */
+		/*
+		 * A table that was taken, but whose memory could not be had, looks free. Only its
+		 * serial is still 0.
+		 */
 		if (w_load_relaxed(&table->serial) && !w_load_relaxed(&table->tid) &&
 		    w_compare_exchange_acquire(&table->tid, &none, tid)) {
 			(void)w_fetch_add_relaxed(&free_tables, (uint32_t)-1);
@@ -100,7 +106,10 @@ static struct stats_thread *take_free(uint32_t tid)
 	return NULL;
 }
 
-/* Makes a table for the thread @tid. NULL if there is no room, or tables of ended threads are to be looked for first. */
+/*
+ * Makes a table for the thread @tid. NULL if there is no room, or tables of ended threads are to be
+ * looked for first.
+ */
 static struct stats_thread *make(uint32_t tid)
 {
 	struct stats_thread *table;
@@ -188,7 +197,10 @@ bool stats_attach(void)
 
 /* ---- Fork ---- */
 
-/* In a forked child: the first thread that comes here leaves the file to the parent; each thread forgets its table. */
+/*
+ * In a forked child: the first thread that comes here leaves the file to the parent; each thread
+ * forgets its table.
+ */
 W_SLOW void stats_leave_to_parent(void)
 {
 	static W_ATOMIC(uint32_t) left;

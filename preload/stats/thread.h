@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The calling thread's state, and the tables of the file that threads count in. A table belongs to one thread at a time:
- * when the file has no room for another one, the tables of threads that have ended are emptied and used again.
+ * The calling thread's state, and the tables of the file that threads count in. A table belongs to
+ * one thread at a time: when the file has no room for another one, the tables of threads that have
+ * ended are emptied and used again.
  */
 #ifndef POUNDLOCK_STATS_THREAD_H
 #define POUNDLOCK_STATS_THREAD_H
@@ -10,8 +11,8 @@
 
 struct stats_self {
 	struct stats_thread *table; /* stats_no_table: the thread is not observed now */
-	struct stats_row *last[2];  /* of the mutex and of the readers-writer lock taken last: often released next */
-	struct stats_row *observed; /* of the lock that an operation in progress is about; NULL: none */
+	struct stats_row *last[2];  /* taken last: mutex, readers-writer lock */
+	struct stats_row *observed; /* of the operation in progress; NULL: none */
 	struct stats_thread *own;   /* NULL: the thread has no table */
 	uint32_t generation;        /* fork generation of the process whose file this is about */
 	uint32_t until_timed;       /* acquisitions until the next hold that is timed */
@@ -60,8 +61,8 @@ static inline void stats_resume(struct stats_thread *table)
 W_HIDDEN W_SLOW void stats_leave_to_parent(void);
 
 /*
- * Begins every operation: a child, however it was forked, must not count in its parent's file. A vfork child shares its
- * parent's memory, and what it does counts as the parent thread's.
+ * Begins every operation: a child, however it was forked, must not count in its parent's file. A
+ * vfork child shares its parent's memory, and what it does counts as the parent thread's.
  */
 static inline void stats_check_fork(void)
 {
