@@ -21,6 +21,13 @@
 #include <stdint.h>
 #include <time.h>
 
+/* The release of this header: what CMake, pkg-config and the crates have too. */
+#define POUNDLOCK_VERSION_MAJOR 0
+#define POUNDLOCK_VERSION_MINOR 1
+#define POUNDLOCK_VERSION_PATCH 0
+/* For comparing: 1.2.3 is 10203. */
+#define POUNDLOCK_VERSION (POUNDLOCK_VERSION_MAJOR * 10000 + POUNDLOCK_VERSION_MINOR * 100 + POUNDLOCK_VERSION_PATCH)
+
 #if defined(__has_include) && __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define POUND_ALONE __libc_single_threaded

@@ -3,6 +3,7 @@
 
 mod layout;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,16 +20,30 @@ fn main() {
         println!("cargo::rerun-if-changed={file}");
     }
 
+    assert_version(&root.join("lib/poundlock.h"));
     let mut build = cc::Build::new();
-    build.std("gnu11").warnings(true).extra_warnings(true).warnings_into_errors(true);
+    build.std("gnu11").warnings(true).extra_warnings(true);
+    // Not rerun when it changes: that would only compile the same again.
+    build.warnings_into_errors(env::var_os("POUNDLOCK_WERROR").is_some());
     // A lock is part of what its user measures: it is optimised in debug builds too.
     build.opt_level(2);
     build.includes(INCLUDES.map(|directory| root.join(directory)));
-    layout::write(&build, Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets it")));
+    layout::write(&build, Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")));
     build.files(SOURCES.iter().flat_map(|directory| c_files(&root.join(directory))));
     build.file("src/inline.c");
     println!("cargo::rustc-env=POUNDLOCK_SYS_COMPILER={}", version(&build.get_compiler()));
     build.compile("poundlock");
+}
+
+/// Asserts that the crates have the header's version.
+fn assert_version(header: &Path) {
+    let text = std::fs::read_to_string(header).unwrap_or_else(|e| panic!("{}: {e}", header.display()));
+    let parts = ["MAJOR", "MINOR", "PATCH"].map(|part| {
+        let name = format!("#define POUNDLOCK_VERSION_{part} ");
+        text.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_else(|| panic!("no '{name}' in the header"))
+    });
+    let (header, crates) = (parts.join("."), env!("CARGO_PKG_VERSION"));
+    assert_eq!(header, crates, "the versions of lib/poundlock.h and of [workspace.package] in Cargo.toml differ");
 }
 
 fn c_files(directory: &Path) -> Vec<PathBuf> {

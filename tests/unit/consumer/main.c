@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include <poundlock.h>
+#include <stdio.h>
 
+_Static_assert(POUNDLOCK_VERSION >= 100, "a number that can be compared");
+
+/* Prints the version of its header. */
 int main(void)
 {
 	static pound_mutex_t mutex = POUND_MUTEX_INIT;
@@ -13,5 +17,6 @@ int main(void)
 	pound_lock_lock(&lock);
 	pound_lock_unlock(&lock);
 	pound_mutex_unlock(&mutex);
+	printf("%d.%d.%d\n", POUNDLOCK_VERSION_MAJOR, POUNDLOCK_VERSION_MINOR, POUNDLOCK_VERSION_PATCH);
 	return 0;
 }

@@ -12,10 +12,10 @@ rm -rf "$work"
 	-DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" >/dev/null
 "$cmake" --build "$work/build" >/dev/null
 for consumer in static shared cpp; do
-	"$work/build/consumer-$consumer"
+	"$work/build/consumer-$consumer" >"$work/version"
 done
 
 export PKG_CONFIG_PATH="$work/installed/$libdir/pkgconfig" LD_LIBRARY_PATH="$work/installed/$libdir"
 # shellcheck disable=SC2046,SC2086 # words on purpose
 "$cc" $flags $(pkg-config --cflags poundlock) "$sources/main.c" -o "$work/pkg-config" $(pkg-config --libs poundlock)
-"$work/pkg-config"
+[ "$("$work/pkg-config")" = "$(pkg-config --modversion poundlock)" ]
