@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Accounts of tasks, for locks whose waiters sleep: what a task knows of its use of locks goes with it from CPU to CPU. The
- * kernel's task has no room for that, so it is in a table, by the task's pid: a task has a block of accounts, which is its own
- * until it ends, and which only it reads and writes. A block's owner is referred to, so that no other has its address.
+ * Accounts of tasks, for locks whose waiters sleep: a task's use of locks follows it from CPU to
+ * CPU. The kernel's task has no room for them, so they are in a table, by the task's pid. A task
+ * owns a block of accounts until it ends, and only that task accesses it. A block holds a reference
+ * to its owner's pid, so that no other pid gets the same address.
  *
- * Where a task can have no block, since those it could have are all in use, it begins anew each time.
+ * A task for which there is no free block starts with a new account each time.
  */
 #include <linux/hash.h>
 #include <linux/mm.h>
@@ -22,12 +23,13 @@
 #define WAYS 8
 
 struct block {
-	struct pid *owner; /* NULL: nobody's */
+	struct pid *owner; /* NULL: free */
 	u32 uses;
 	struct w_account accounts[W_ACCOUNTS];
 };
 
-static struct block (*table)[WAYS]; /* a set for each hash of an owner. NULL: there is no memory for it, or not yet */
+/* A set of blocks for each hash of an owner. NULL: no memory for it, or not yet. */
+static struct block (*table)[WAYS];
 static DEFINE_RAW_SPINLOCK(claiming);
 static DEFINE_PER_CPU(struct w_account, blank);
 
@@ -37,7 +39,7 @@ void w_accounts_start(void)
 
 	if (!made)
 		pr_err("poundlock: no memory for accounts of tasks\n");
-	/* release: pairs with the dependency of w_account(); that they are all zero */
+	/* release: pairs with the dependency of w_account(); the zeroed table */
 	smp_store_release(&table, made);
 }
 
@@ -46,13 +48,13 @@ void w_accounts_end(void)
 	kvfree(table);
 }
 
-/* Whether @block is nobody's, or of a task that has ended. */
+/* Returns whether @block is free, or of a task that has ended. */
 static bool is_free(const struct block *block)
 {
 	return !block->owner || hlist_empty(&block->owner->tasks[PIDTYPE_PID]);
 }
 
-/* Makes a block of @set that is free @me's: NULL if none is. */
+/* Gives a free block of @set to @me. Returns NULL if there is none. */
 static struct block *claim(struct block *set, struct pid *me)
 {
 	struct block *found = NULL;
@@ -74,7 +76,7 @@ static struct block *claim(struct block *set, struct pid *me)
 	return found;
 }
 
-/* The block of @me in @set, NULL if it can have none. Nobody else makes it another's. */
+/* The block of @me in @set, or NULL if there is none for it. No other task takes it away. */
 static struct block *block_of(struct block *set, struct pid *me)
 {
 	u32 i;
@@ -88,7 +90,7 @@ static struct block *block_of(struct block *set, struct pid *me)
 struct w_account *w_account(const void *lock)
 {
 	struct block(*all)[WAYS] = READ_ONCE(table), *block = NULL;
-	/* None is that of a task that has all but ended. */
+	/* NULL for a task that has almost ended. */
 	struct pid *me = task_pid(get_current());
 	struct w_account *account;
 

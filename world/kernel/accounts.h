@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Before tasks' use of locks that sleep is accounted, and after; without, they have no accounts that last.
+ * Enables and disables the accounts of tasks with locks that sleep. While disabled, accounts do not
+ * last.
  */
 #ifndef POUNDLOCK_WORLD_KERNEL_ACCOUNTS_H
 #define POUNDLOCK_WORLD_KERNEL_ACCOUNTS_H

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Sleeping, for the kernel's world of tasks: sleepers are in lists by the address that they sleep on. A sleeper compares
- * the value with its list locked, and a waker locks the list after it has changed the value: so that either the sleeper
- * sees the change, or the waker the sleeper. Locks may be released in handlers of interrupts.
+ * Sleeping, for locks of tasks. Sleepers are in lists by the address on which they sleep. A sleeper
+ * compares the value with its list locked, and a waker locks the list after it has changed the
+ * value: either the sleeper sees the change, or the waker finds the sleeper. Locks may be released
+ * in interrupt handlers.
  */
 #include <linux/hash.h>
 #include <linux/list.h>
@@ -12,13 +13,13 @@
 #include <linux/sched/task.h>
 #include <linux/spinlock.h>
 
-/* The kernel's macro needs a name that the world takes away. */
+/* The kernel's macro uses a name that the world undefines. */
 static void prepare_to_sleep(unsigned int state)
 {
 	set_current_state(state);
 }
 
-/* Preemption may be off; it is not while we sleep. */
+/* Preemption may be off, but not during the sleep. */
 static void __sched sleep_for(long ticks)
 {
 #ifndef MODULE
@@ -42,7 +43,7 @@ static void __sched sleep_for(long ticks)
 
 static struct bucket {
 	raw_spinlock_t lock;
-	struct list_head sleepers; /* the first came first */
+	struct list_head sleepers; /* in order of arrival */
 } ____cacheline_aligned buckets[1 << BUCKET_BITS];
 
 /* On its task's stack; in a list until it is woken. */
@@ -84,7 +85,7 @@ void __sched w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_dea
 		return;
 	}
 	list_add_tail(&sleeper.link, &bucket->sleepers);
-	/* Before the list is unlocked: a waker that finds us there makes schedule() return. */
+	/* Before the list is unlocked, so that a waker that finds us makes schedule() return. */
 	prepare_to_sleep(state_of(deadline));
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	sleep_for(MAX_SCHEDULE_TIMEOUT);
@@ -99,7 +100,7 @@ void __sched w_nap(const struct w_deadline *deadline)
 	sleep_for(1);
 }
 
-/* Wakes one sleeper on @address, or all. Those that are woken are out of the list, and may be gone at once. */
+/* Wakes one sleeper on @address. A woken sleeper is out of the list, and may vanish at once. */
 static bool wake_one(const void *address)
 {
 	struct bucket *bucket = bucket_of(address);
@@ -137,10 +138,10 @@ void w_unpark_all(W_ATOMIC(uint32_t) *p)
 		;
 }
 
-/* ---- Nodes of those who may leave ---- */
+/* ---- Nodes of waiters that may leave ---- */
 
 #define TASK_NODES 1024u
-/* As far apart as lets those of different CPUs begin at different ones. */
+/* Distance between the CPUs' starting points. */
 #define NODES_APART 37u
 
 static struct w_node task_nodes[TASK_NODES];
@@ -152,7 +153,9 @@ void *w_node_claim(void)
 
 	for (i = 0; i < TASK_NODES; i++) {
 		node = &task_nodes[(first + i) % TASK_NODES];
-		/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+		/*
+		 * acquire: pairs with the release that freed the node; its previous user's accesses
+		 */
 		if (!READ_ONCE(node->status) && !cmpxchg_acquire(&node->status, 0, U32_MAX))
 			return node;
 	}

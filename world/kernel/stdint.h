@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What core/ takes of C's stdint.h, which the kernel does not have: its types are in linux/types.h under the same names.
+ * The part of C's stdint.h that core/ uses. The kernel has none; linux/types.h defines its types
+ * under the same names.
  */
 #ifndef POUNDLOCK_WORLD_KERNEL_STDINT_H
 #define POUNDLOCK_WORLD_KERNEL_STDINT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * All that depends on the kernel's version; the rest of the kernel's side is the same for all. Supported: 6.1 and later, on
- * 64-bit machines whose cmpxchg has a try form of each order.
+ * Everything that depends on the kernel's version. Supported: 6.1 and later, on 64-bit machines
+ * whose cmpxchg has a try form for each order.
  */
 #ifndef POUNDLOCK_WORLD_KERNEL_VERSION_H
 #define POUNDLOCK_WORLD_KERNEL_VERSION_H
@@ -21,16 +21,18 @@
 #define W_NICE_0 1024u
 
 /*
- * A file whose locks share out time defines W_SHARES: it knows tasks' groups, as no module can. They are the cgroups of the
- * cpu controller (cpu.weight), and what the kernel has instead of one for a session, which has no number.
+ * A file whose locks share time defines W_SHARES, and gets tasks' groups, which modules cannot
+ * read. They are the cgroups of the cpu controller (cpu.weight), and the kernel's autogroups of
+ * sessions, which have no number.
  */
 #if defined(W_SHARES) && defined(CONFIG_FAIR_GROUP_SCHED)
 #include <linux/sched/cputime.h>
 #include <../kernel/sched/sched.h>
 
 /*
- * The number of @task's group, small and reused; 0: it has none. Nothing else is kept of a group, which may be gone at once.
- * As below, preemption is off, as RCU's readers have it here: its functions may themselves need a spin lock.
+ * The number of @task's group, small and reused; 0: none. Nothing else of the group is kept, since
+ * it may vanish at once. As below, preemption is off, which protects RCU's readers here: the
+ * functions of RCU may themselves need a spin lock.
  */
 static inline u32 w_task_group(const struct task_struct *task)
 {
@@ -39,7 +41,7 @@ static inline u32 w_task_group(const struct task_struct *task)
 	return number > 0 ? (u32)number : 0;
 }
 
-/* The weight of @task's group among the groups, 1,024 for a cpu.weight of 100. */
+/* The weight of @task's group among groups; 1,024 for a cpu.weight of 100. */
 static inline u32 w_task_group_weight(const struct task_struct *task)
 {
 	u32 weight = (u32)scale_load_down(READ_ONCE(READ_ONCE(task->sched_task_group)->shares));
@@ -51,7 +53,9 @@ static inline u32 w_task_group_weight(const struct task_struct *task)
 #define w_task_group_weight(task) ((void)(task), W_NICE_0)
 #endif
 
-/* The weight of @task's nice value, 1,024 for 0; that of 0 for a task of another class than the fair one. */
+/*
+ * The weight of @task's nice value; 1,024 for 0, and for tasks of other classes than the fair one.
+ */
 static inline u32 w_task_weight(const struct task_struct *task)
 {
 	u32 weight = (u32)(READ_ONCE(task->se.load.weight) >> SCHED_FIXEDPOINT_SHIFT);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What the kernel's world keeps between the operations of locks, and the route: the tour over the nodes that goes from
- * each to the nearest one not yet seen, and within a node over its CPUs in their order.
+ * The state of the kernel's world between lock operations; and the route: a tour over the nodes,
+ * from each to the nearest one not visited yet, and within a node over its CPUs in order.
  */
 #include <linux/nodemask.h>
 #include <linux/random.h>
@@ -16,7 +16,10 @@ struct w_node w_queue_nodes[W_QUEUE_NODES];
 struct w_visible w_visible_readers[W_VISIBLE];
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] ____cacheline_aligned;
 
-/* Enough for core/ron_shared.h, the one lock that asks: slots of two words for each CPU's contexts, 64 at least, and their marks. */
+/*
+ * Enough for core/ron_shared.h, the only lock that needs it: slots of two words for each CPU's
+ * contexts, at least 64, and their marks.
+ */
 #define COMMON_BYTES (PAGE_SIZE + (size_t)(nr_cpu_ids * W_CONTEXTS + 64) * 4 * sizeof(u64))
 
 static void *common;
@@ -37,7 +40,10 @@ struct w_account *w_account_open(struct w_account *accounts, const void *lock)
 			oldest = &accounts[i];
 	fresh.lock = lock;
 	fresh.task = get_current();
-	/* A bill for its last owner may come meanwhile, and is lost, or the new one's. */
+	/*
+	 * A charge to its last owner may arrive concurrently. It is lost, or charged to the new
+	 * one.
+	 */
 	data_race(*oldest = fresh);
 	return oldest;
 }
@@ -51,7 +57,7 @@ u64 w_counted(enum w_event event)
 	return sum;
 }
 
-/* The node nearest to @from that is not in @seen; NUMA_NO_NODE: there is none. */
+/* The node nearest to @from that is not in @seen, or NUMA_NO_NODE. */
 static int nearest_node(int from, const nodemask_t *seen)
 {
 	int node, nearest = NUMA_NO_NODE;
@@ -77,7 +83,7 @@ static void lay_route(void)
 		for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == node) per_cpu_ptr(&w_selves, cpu)->position =
 			position++;
 	}
-	/* CPUs of no known node come last, so that no two share a place. */
+	/* CPUs without a known node come last, so that no two share a position. */
 	for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == NUMA_NO_NODE) per_cpu_ptr(&w_selves, cpu)->position =
 		position++;
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of the Linux kernel: its atomics by the kernel's memory model, per-CPU nodes, the scheduler.
- * world/README.md says what each operation promises; what is said here is only how it is kept.
+ * The world of the Linux kernel: the kernel's atomics, per-CPU nodes, the scheduler.
+ * world/README.md is the contract of each operation; the comments here describe the implementation.
  *
- * It is the world of spin locks: from the call that takes a lock to the end of the one that releases it preemption is
- * off, and a waiter only pauses, whatever `how` says. Handlers of interrupts may use other locks meanwhile: an operation is
- * either one instruction to them, or they leave all as they found it. There are no deadlines and no forks.
+ * It serves spin locks: preemption is off from the beginning of an acquisition to the end of the
+ * release, and a waiter only pauses, whatever `how` is. Interrupt handlers may use other locks in
+ * between: to them an operation is a single instruction, or they restore what they find. There are
+ * no deadlines and no forks.
  *
- * In a file that defines W_SLEEPS it is that of locks of tasks, which sleep (park.c), and whose deadlines are signals. Of what
- * is a CPU's own they may use what needs no more than one instruction: nodes of the pool are not theirs, and their accounts
- * are the task's (accounts.c), for which preemption must be off.
+ * In a file that defines W_SLEEPS it serves locks of tasks, which sleep (park.c), and whose
+ * deadlines are signals. Of the per-CPU state they may only use what takes a single instruction:
+ * the pool's nodes are not available to them, and their accounts are the task's (accounts.c), which
+ * requires preemption to be off.
  *
- * Objects are plain ones in the kernel's way, accessed by READ_ONCE() and its like: that nothing else accesses them the
- * other worlds check, where they are _Atomic.
+ * Objects are plain, as usual in the kernel, and accessed by READ_ONCE() and the like. The other
+ * worlds, where they are _Atomic, check that nothing else accesses them.
  */
 #ifndef POUNDLOCK_WORLD_KERNEL_H
 #define POUNDLOCK_WORLD_KERNEL_H
@@ -37,7 +39,8 @@
 #include "version.h"
 
 /*
- * The kernel's macro is a waiter's name in core/. Files include this header after all of the kernel's, and say get_current().
+ * The kernel's macro is the name of a waiter in core/. Files include this header after the
+ * kernel's, and use get_current().
  */
 #undef current
 
@@ -50,9 +53,10 @@
 #define W_ATOMIC(T) __typeof__(T)
 
 /*
- * A file whose locks have no room for a pointer says what a tail is there: two bytes, in which a pointer is stored as the name of a
- * node (of NULL: 0), and declares that name, and whose it is; and what W_SHORT is. One whose tails are in the place of a list of
- * the kernel's defines W_TAIL_IN_LIST: such a tail is its own address instead of NULL, as that of an empty list is.
+ * A file whose locks have no room for a pointer defines W_TAIL as two bytes, in which a pointer is
+ * stored as the name of a node (0 for NULL), the conversions w_name_of() and w_named(), and
+ * W_SHORT. A file whose tails overlay one of the kernel's list heads defines W_TAIL_IN_LIST: such a
+ * tail is its own address instead of NULL, as the head of an empty list is.
  */
 struct w_in_list;
 #ifdef W_TAIL_IN_LIST
@@ -69,7 +73,7 @@ struct w_in_list;
 #endif
 #define W_IS_NAME(p, v) (sizeof(*(p)) == sizeof(u16) && sizeof(v) == sizeof(void *))
 #define W_IS_IN_LIST(p) __builtin_types_compatible_p(__typeof__(*(p)), struct w_in_list *)
-/* @v, a value for *@p, as it is stored there; and @stored, read there, as a value like @v. */
+/* @v as it is stored in *@p; and @stored, read from there, as a value of @v's type. */
 #define W_STORED(p, v)                                                                          \
 	((__typeof__(*(p)))(W_IS_NAME(p, v)           ? w_name_of((const void *)(uintptr_t)(v)) \
 			    : W_IS_IN_LIST(p) && !(v) ? (uintptr_t)(p)                          \
@@ -83,7 +87,7 @@ struct w_in_list;
 						    stored))
 
 #define w_init(p, v) ((void)(*(p) = (v)))
-/* @loaded from @p: of a tail in the place of a list, NULL if it is its own address. */
+/* @loaded from @p: NULL if it is a tail in a list head that is its own address. */
 #define W_LOADED(p, loaded)                                                                                       \
 	({                                                                                                        \
 		__auto_type w_loaded_ = (loaded);                                                                 \
@@ -119,8 +123,8 @@ struct w_in_list;
 #define w_compare_exchange_acq_rel(p, old, new) W_CAS(try_cmpxchg, p, old, new)
 
 /*
- * The kernel has fetching operations for its own types only, which are one number each. On two bytes they are compare-exchanges:
- * the bytes beside them are others', who write them meanwhile.
+ * The kernel has fetching operations for its own types only, each of which is one integer. For two
+ * bytes they are compare-exchanges, because other threads write the neighbouring bytes.
  */
 #define W_DONE_add(was, v) ((was) + (v))
 #define W_DONE_or(was, v) ((was) | (v))
@@ -157,7 +161,7 @@ struct w_in_list;
 #define w_fetch_and_acq_rel(p, v) W_FETCH(and, , p, v)
 #define w_fence_seq_cst() smp_mb()
 
-/* ---- What the world keeps (world.c) ---- */
+/* ---- State of the world (world.c) ---- */
 
 enum w_event {
 #define EVENT(name, meaning) W_EVENT_##name,
@@ -166,35 +170,39 @@ enum w_event {
 	W_EVENTS
 };
 
-/* A waiter's node: one cache line, so that waiters spin apart. A status of 0 says that it is free. */
+/* A waiter's node: one cache line, so that waiters spin on different lines. Status 0: free. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;
 	char rest[60];
 };
 
 /*
- * What a task knows of its use of a lock. Under a spin lock it is the CPU's: when the task moves to another one it begins anew.
+ * A task's use of a lock. Under a spin lock it belongs to the CPU: a task that migrates starts
+ * again.
  */
 struct w_account {
-	const void *lock; /* NULL: none */
+	const void *lock; /* NULL: unused */
 	const void *task;
-	u64 held;   /* for how long, by weight (core/part/hold.h) */
-	u64 until;  /* when it last was released after somebody had waited; 0: never */
-	u64 since;  /* when it was taken, while it is held; 0: not known */
-	u32 recent; /* the mean of the hold times lately */
-	u32 used;   /* the later, the larger */
-	/* What others have charged to it of the spin lock, of which a release cannot, and when they last did. */
+	u64 held;   /* virtual hold time (core/part/hold.h) */
+	u64 until;  /* when it last released the lock while others waited; 0: never */
+	u64 since;  /* start of the current hold; 0: unknown */
+	u32 recent; /* average of the recent hold times */
+	u32 used;   /* time stamp of the last use */
+	/*
+	 * Charges by other threads for a spin lock whose release cannot charge, and the time of the
+	 * last one.
+	 */
 	W_ATOMIC(u64) billed, billed_at;
 };
 
 #define W_ACCOUNTS 8u
 
-/* A CPU's contexts: a task, and what may interrupt it: softirq, hard interrupt, NMI. Each has nodes of its own. */
+/* A CPU's contexts: task, softirq, hard interrupt, NMI. Each has its own nodes. */
 #define W_CONTEXTS 4
-/* How many locks that keep their holder's node a context may hold and wait for at once. */
+/* Locks with a holder's node that a context may hold and wait for at once. */
 #define W_NODES 16u
 
-/* What is a CPU's own. */
+/* Per-CPU state. */
 struct w_self {
 	struct w_node nodes[W_CONTEXTS][W_NODES];
 	struct w_account accounts[W_CONTEXTS][W_ACCOUNTS];
@@ -207,7 +215,10 @@ struct w_self {
 
 DECLARE_PER_CPU_ALIGNED(struct w_self, w_selves);
 
-/* Before any lock is used: false if there is no memory. And after all of them. */
+/*
+ * w_start() precedes the first use of a lock, and returns false if there is no memory. w_end()
+ * follows the last use.
+ */
 bool w_start(void);
 void w_end(void);
 
@@ -219,7 +230,9 @@ static inline void *w_node_get(void)
 	u32 i;
 
 	for (i = 0; i < W_NODES; i++)
-		/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+		/*
+		 * acquire: pairs with the release that freed the node; its previous user's accesses
+		 */
 		if (likely(!smp_load_acquire(&nodes[i].status)))
 			return &nodes[i];
 	panic("poundlock: CPU %u is in more than %u locks at once\n", raw_smp_processor_id(), W_NODES);
@@ -231,7 +244,7 @@ static inline void *w_node_get(void)
 extern struct w_node w_queue_nodes[W_QUEUE_NODES];
 #define w_queue_node(i) (&w_queue_nodes[i])
 
-/* Readers that are visible by themselves. */
+/* An entry of BRAVO's table of readers. */
 struct w_visible {
 	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
@@ -245,13 +258,13 @@ extern struct w_visible w_visible_readers[W_VISIBLE];
 #define W_SLOTS 4096
 extern W_ATOMIC(uint32_t) w_slots[W_SLOTS];
 
-/* Spread, so that numbers that follow one another lie on different cache lines. */
+/* Hashed, so that consecutive numbers select different cache lines. */
 static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
 {
 	return &w_slots[number * 0x9e3779b97f4a7c15ull / (U64_MAX / W_SLOTS + 1)];
 }
 
-/* A CPU's numbers follow one another, 2^48 for each. */
+/* 2^48 consecutive numbers per CPU. */
 static inline uint64_t w_unique(void)
 {
 	return this_cpu_inc_return(w_selves.unique);
@@ -264,7 +277,7 @@ void *w_common(size_t bytes);
 
 static inline uint32_t w_random(void)
 {
-	/* What a handler draws in between is drawn again. */
+	/* A number that an interrupt handler draws in between is drawn again. */
 	uint32_t x = this_cpu_read(w_selves.random);
 
 	x ^= x << 13;
@@ -275,7 +288,7 @@ static inline uint32_t w_random(void)
 }
 
 DECLARE_STATIC_KEY_FALSE(w_listening);
-/* How often, by all CPUs, while w_listening. */
+/* The count of @event, over all CPUs, while w_listening was set. */
 u64 w_counted(enum w_event event);
 
 #define w_event(name)                                                  \
@@ -288,7 +301,10 @@ u64 w_counted(enum w_event event);
 
 struct w_account *w_account_open(struct w_account *accounts, const void *lock);
 
-/* That of @lock and this task among W_ACCOUNTS, which are used for the @use-th time: of another one, if there is none yet. */
+/*
+ * The account of @lock and this task among W_ACCOUNTS; @use is the time stamp of this use. Replaces
+ * another account if there is none yet.
+ */
 static inline struct w_account *w_account_among(struct w_account *accounts, const void *lock, u32 use)
 {
 	struct w_account *account;
@@ -311,36 +327,39 @@ static inline struct w_account *w_account(const void *lock)
 }
 #endif
 
-/* A handler of interrupts is the kernel's own: it has no group, and weighs as much as nice 0, whomever it interrupts. */
+/* An interrupt handler has no group, and the weight of nice 0, whichever task it interrupts. */
 #define W_OF_TASK(otherwise, what) (interrupt_context_level() ? (otherwise) : what(get_current()))
 #define w_weight() W_OF_TASK(W_NICE_0, w_task_weight)
 #define w_self_id() ((uint32_t)get_current()->pid + 1)
 
-/* Their numbers are ints. Only of the thread's own is the weight asked for. */
+/* Group numbers are ints. Only the weight of the thread's own group is used. */
 #define W_GROUPS (1u << 31)
 #define w_group() W_OF_TASK(0u, w_task_group)
 #define w_group_weight(group) ((void)(group), W_OF_TASK(W_NICE_0, w_task_group_weight))
 
-/* ---- Where and when ---- */
+/* ---- Place and time ---- */
 
 #define w_cpu() ((uint32_t)raw_smp_processor_id())
 #define w_cpu_count() ((uint32_t)nr_cpu_ids)
 #define w_route_position() this_cpu_read(w_selves.position)
 #define w_domain() ((int32_t)numa_node_id())
 #define w_domain_count() ((uint32_t)nr_node_ids)
-/* The kernel knows nothing between a node and the machine that matters to a lock. */
+/* Between a node and the whole machine, the kernel knows no level that matters to a lock. */
 #define W_LEVELS 2
 #define w_domain_parents(level) ((void)(level), 0u)
 #define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
 #define w_now() local_clock()
 
-/* A policy of the program's own: nobody here can bring one. */
+/* A policy of the program: there are none here. */
 #define w_own_policy_note(lock) ((void)(lock), 0u)
 #define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
 
 /* ---- Waiting ---- */
 
-/* A time; or, for locks of tasks, that the task has a signal that it would look at in @state: TASK_INTERRUPTIBLE, TASK_KILLABLE. */
+/*
+ * A time; or, for locks of tasks, a pending signal that the task would handle in @state:
+ * TASK_INTERRUPTIBLE or TASK_KILLABLE.
+ */
 struct w_deadline {
 	u64 at;
 	unsigned int state;
@@ -348,7 +367,7 @@ struct w_deadline {
 
 enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
-/* How many pauses a bounded spin makes. */
+/* Number of pauses in a bounded spin. */
 #define W_SPIN_PAUSES 1000u
 
 #define w_deadline_at(time) ((struct w_deadline){.at = (time)})
@@ -365,7 +384,10 @@ static inline void w_pause_for(uint32_t pauses)
 
 #ifdef W_SLEEPS
 
-/* Once it has, it has until the task looks at its signals. One may come meanwhile, and the kernel's function reads plainly. */
+/*
+ * Remains true until the task handles its signals. One may arrive concurrently, and the kernel's
+ * function reads plainly.
+ */
 static inline bool w_expired(const struct w_deadline *deadline)
 {
 	return deadline && data_race(signal_pending_state(deadline->state, get_current()));
@@ -411,7 +433,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 
 #define w_yield() cpu_relax()
 
-/* No lock here sleeps. One that is told to only looks again. */
+/* No lock here sleeps. If one is asked to, it only reads again. */
 static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
 	WARN_ONCE(1, "poundlock: a spin lock wants to sleep\n");
@@ -426,7 +448,7 @@ static inline void w_unpark_all(W_ATOMIC(uint32_t) *p)
 {
 }
 
-/* Whether to read again after so many @reads. */
+/* Returns whether to read again after @reads. */
 static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
 {
 	cpu_relax();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * Giving the CPU up: yielding, and sleeping on a futex until an absolute deadline. errno stays as it was.
- */
+/* Giving up the CPU: yielding, and sleeping on a futex until an absolute deadline. Keeps errno. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -11,16 +9,16 @@
 
 #include "world.h"
 
-/* How long a bounded spin lasts: about what it takes to sleep and be woken. */
+/* Length of a bounded spin: about the time to sleep and be woken. */
 #define SPIN_NANOSECONDS 5000
-/* A term among the spinners: so much longer than a spin that those who begin with it are few. */
+/* Length of a spinners' term: much longer than a spin, so that few spins outlive it. */
 #define TERM_NANOSECONDS 100000000
-/* How long a thread that gives the CPU up sleeps; the kernel adds its timer slack, 50 us by default. */
+/* Length of a yield's sleep. The kernel adds its timer slack, 50 us by default. */
 #define YIELD_NANOSECONDS 50000
 
 uint32_t w_spin_pauses = 100;
 uint32_t w_spinners_most = 1;
-W_ATOMIC(struct w_luck) w_last_luck[W_LUCKS];
+W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_KINDS];
 
 void w_spin_new_term(uint32_t spinners)
 {
@@ -48,8 +46,8 @@ void w_spin_calibrate(void)
 }
 
 /*
- * Not sched_yield(): that lets no thread of a lower priority run, and a sandbox that allows what glibc's own locks need
- * allows no more than a futex. Nobody wakes this one.
+ * Not sched_yield(), which lets no thread of lower priority run. And a sandbox that allows what
+ * glibc's own locks need may allow no other system call than futex. Nobody wakes this one.
  */
 void w_yield(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The list of threads' records: included by thread.c alone, and by the model checker's clients of it
- * (tests/check/records.c). The including file has struct w_self with its owner, id and next; the variables of the list;
- * CHUNK, the bytes of records that are made at a time; w_keep(); and is_vacant() and is_dead() of an owner.
+ * The list of threads' records. Included by thread.c, and by the model checker's clients of it
+ * (tests/check/records.c). The including file defines struct w_self with owner, id and next; the
+ * variables of the list; CHUNK, the bytes of records allocated at a time; w_keep(); and is_vacant()
+ * and is_dead() of an owner.
  */
 
 static bool claim(struct w_self *self, uint64_t from, uint64_t owner)
@@ -10,7 +11,7 @@ static bool claim(struct w_self *self, uint64_t from, uint64_t owner)
 	return atomic_compare_exchange_strong(&self->owner, &from, owner);
 }
 
-/* A record that is nobody's, or NULL. */
+/* Claims a free record for @owner, or returns NULL. */
 static struct w_self *find_free(uint64_t owner)
 {
 	struct w_self *start = atomic_load(&cursor), *self;
@@ -32,7 +33,10 @@ static struct w_self *find_free(uint64_t owner)
 	return NULL;
 }
 
-/* Frees the records of threads that have ended. @caller has none. False if another thread is about to do it. */
+/*
+ * Frees the records of threads that have ended. @caller has none. Returns false if another thread
+ * is already doing it.
+ */
 static bool free_dead(uint64_t caller)
 {
 	uint32_t alive = 0;
@@ -54,7 +58,9 @@ static bool free_dead(uint64_t caller)
 	return true;
 }
 
-/* Adds the record @self to the list. It has its id before: a free one may be claimed as soon as it is in there. */
+/*
+ * Adds the record @self to the list. Sets its id first: a free record may be claimed once it is in.
+ */
 static void add(struct w_self *self)
 {
 	struct w_self *first = atomic_load(&records);
@@ -67,7 +73,10 @@ static void add(struct w_self *self)
 	while (!w_compare_exchange_release(&records, &first, self));
 }
 
-/* A new record out of a chunk of fresh memory, whose others become free ones; NULL if there is no memory. */
+/*
+ * Makes a record in a chunk of new memory, whose other records are free. Returns NULL without
+ * memory.
+ */
 static struct w_self *new_record(uint64_t owner)
 {
 	struct w_self *chunk = w_keep(CHUNK);
@@ -83,7 +92,7 @@ static struct w_self *new_record(uint64_t owner)
 	return chunk;
 }
 
-/* Without memory for a record, a thread's end may free one. */
+/* If there is no memory for a record, the end of a thread may free one. */
 static void wait_for_memory(uint64_t owner)
 {
 	(void)free_dead(owner);
@@ -95,7 +104,7 @@ static struct w_self *get_record(uint64_t owner)
 	struct w_self *self;
 
 	while (!(self = find_free(owner))) {
-		/* Not waiting for another's scan: it may be a thread that this one keeps from its CPU. */
+		/* Do not wait for another thread's scan: this thread may keep it from its CPU. */
 		if (atomic_load(&record_count) >= atomic_load(&scan_at) && free_dead(owner))
 			continue;
 		if ((self = new_record(owner)))

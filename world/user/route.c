@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The route: found when a lock that wants it is chosen or first asks, by whichever thread that is. Until it is there all CPUs share place 0.
+ * Finds the route, when a lock that uses it is chosen or first needs it, in whichever thread that
+ * is. Until then, all CPUs share position 0.
  *
- * A saved route is somebody else's text: whatever it says, the positions are dense and below w_cpu_count().
+ * A saved route is untrusted input: whatever it contains, the positions are dense and below
+ * w_cpu_count().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,16 +29,16 @@
 W_ATOMIC(uint32_t) w_cpus_usable;
 W_ATOMIC(const uint16_t *) w_route;
 
-/* What w_route_start() notes. */
+/* Recorded by w_route_start(). */
 static struct w_cpus usable;
-static char named[PATH_MAX + 1]; /* by POUNDLOCK_ROUTE; or empty */
-static char own[PATH_MAX];       /* the user's; or empty */
+static char named[PATH_MAX + 1]; /* by POUNDLOCK_ROUTE, or empty */
+static char own[PATH_MAX];       /* the user's, or empty */
 
 static uint16_t table[W_CPUS];
-static const char *source; /* the file that the table is from; NULL: none */
+static const char *source; /* the file that the table comes from; NULL: none */
 static const uint16_t one_place[W_CPUS];
 
-/* Not on the stack, which may be a small one. */
+/* Not on the stack, which may be small. */
 static struct {
 	char text[W_ROUTE_BYTES];
 	char present[4096];
@@ -46,9 +48,9 @@ static struct {
 	uint16_t ends[W_CPUS];
 } work;
 
-/* ---- The start ---- */
+/* ---- Start ---- */
 
-/* What @name is in the environment, or "": for a program with more rights than its user, always "". */
+/* The value of @name in the environment, or "". Always "" in a privileged (setuid) program. */
 static const char *environment(const char *name)
 {
 	const char *value = secure_getenv(name);
@@ -69,7 +71,10 @@ static void find_own_file(void)
 		*own = 0;
 }
 
-/* The program may change its directory. A name that is cut here is still too long for the kernel. */
+/*
+ * Absolute, since the program may change its directory. A name that is cut here is still too long
+ * for the kernel.
+ */
 static void find_named_file(void)
 {
 	const char *name = environment("POUNDLOCK_ROUTE");
@@ -84,7 +89,8 @@ static void find_named_file(void)
 
 static void find_cpus(void)
 {
-	uint64_t mask[8192 / 64] = {0}; /* the kernel wants one for all CPUs that it was made for */
+	/* The kernel requires room for all CPUs that it was built for. */
+	uint64_t mask[8192 / 64] = {0};
 	long length = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
 	uint32_t count = 0;
 
@@ -96,7 +102,7 @@ static void find_cpus(void)
 	}
 	if (!count)
 		w_cpus_add(&usable, 0);
-	/* relaxed: who uses the set goes through w_route_start() */
+	/* relaxed: users of the set go through w_route_start() */
 	atomic_store_explicit(&w_cpus_usable, count ? count : 1, memory_order_relaxed);
 }
 
@@ -125,7 +131,10 @@ uint32_t w_cpu_count_slow(void)
 
 /* ---- From a tour to positions ---- */
 
-/* A CPU that the process may not use shares the place of the last one before it that it may: it may come to use it. */
+/*
+ * A CPU that the process may not use shares the position of the last one before it that it may: the
+ * process may be allowed to use it later.
+ */
 static void place(const uint16_t *tour, size_t length, const struct w_cpus *among, uint16_t positions[W_CPUS])
 {
 	uint16_t count = 0;
@@ -141,7 +150,7 @@ static void place(const uint16_t *tour, size_t length, const struct w_cpus *amon
 
 /* ---- The derived route ---- */
 
-/* Sorts the tour by the domains of its CPUs, of which there are @count, and keeps it as it is within each. */
+/* Stable sort of the tour by the domains of its CPUs, of which there are @count. */
 static void sort_by_domain(size_t count)
 {
 	uint16_t place_of_domain = 0;
@@ -174,7 +183,7 @@ void w_route_derive(const char *root, const struct w_cpus *among, uint16_t posit
 
 /* ---- The saved route ---- */
 
-/* Writes one line, without its end, into @error, and says that the route is refused. */
+/* Writes one line, without its end, into @error. Returns W_ROUTE_REFUSED. */
 __attribute__((format(printf, 3, 4))) static enum w_route_file refuse(char *error, size_t size, const char *format, ...)
 {
 	va_list arguments;
@@ -185,7 +194,10 @@ __attribute__((format(printf, 3, 4))) static enum w_route_file refuse(char *erro
 	return W_ROUTE_REFUSED;
 }
 
-/* Reads @file, which may come in pieces, into work.text. Its size, or -1; more than there is room for counts as that. */
+/*
+ * Reads @file, possibly in pieces, into work.text. Returns its size, the size of the buffer if it
+ * is larger, or -1.
+ */
 static long read_all(long file)
 {
 	size_t length = 0;
@@ -199,7 +211,10 @@ static long read_all(long file)
 	return piece < 0 ? -1 : (long)length;
 }
 
-/* The file at @path as a text in work.text. What is not a regular file may never end, or wait for a writer. */
+/*
+ * Reads the file at @path into work.text as a string. Refuses all but regular files, which might
+ * not end, or wait for a writer.
+ */
 static enum w_route_file read_text(const char *path, char *error, size_t size)
 {
 	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), length = -1;
@@ -226,17 +241,20 @@ static enum w_route_file read_text(const char *path, char *error, size_t size)
 	return W_ROUTE_READ;
 }
 
-/* What is known of a route while its lines are read. */
+/* State while the lines of a route are read. */
 struct reading {
 	struct w_cpus on_it;
 	size_t length;
-	long announced; /* how many CPUs it says it has; -1: nothing yet */
+	long announced; /* number of CPUs that it announces; -1: none yet */
 	unsigned line;
 	char *error;
 	size_t size;
 };
 
-/* The number at *@text, which is moved behind it and the spaces around; -1 if there is none below @limit. */
+/*
+ * Parses the number at *@text, and advances *@text past it and the spaces around. Returns -1 if
+ * there is none below @limit.
+ */
 static long next_number(const char **text, long limit)
 {
 	long number = 0;
@@ -275,7 +293,7 @@ static enum w_route_file read_count(struct reading *reading, const char *rest)
 	return W_ROUTE_READ;
 }
 
-/* The machine is told by which CPUs it has; without sysfs, it is not. */
+/* The CPUs of a machine identify it. Without sysfs, they are unknown. */
 static enum w_route_file read_present(struct reading *reading, const char *rest)
 {
 	if (rest[strspn(rest, "0123456789,-")])
@@ -330,7 +348,7 @@ static enum w_route_file read_lines(struct reading *reading)
 	return result;
 }
 
-/* Whether this machine has all CPUs of the route; without sysfs, that cannot be told. */
+/* Returns whether this machine has all CPUs of the route. Without sysfs, assumes so. */
 static enum w_route_file check_known(const struct reading *reading)
 {
 	struct w_cpus known = {0};
@@ -382,7 +400,7 @@ enum w_route_file w_route_read(const char *path, const char *root, const struct 
 	return result;
 }
 
-/* ---- Finding it ---- */
+/* ---- Search for a saved route ---- */
 
 static void complain(const char *path, const char *error)
 {
@@ -392,7 +410,9 @@ static void complain(const char *path, const char *error)
 	syscall(SYS_write, STDERR_FILENO, work.text, (size_t)length);
 }
 
-/* The first file that is there decides; so does one that the environment names, there or not. */
+/*
+ * The first existing file decides; so does one that the environment names, even if it is missing.
+ */
 static bool find_saved(const char *root)
 {
 	const char *const places[] = {*named ? named : own, *named ? "" : COMMON_FILE};

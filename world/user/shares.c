@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whose share of a lock's time is how large: a thread's accounts with the locks that it uses, its weight by its nice value,
- * and its group by its cgroup, or what the program says instead.
+ * Shares of a lock's time: a thread's accounts with the locks that it uses; its weight, by its nice
+ * value; and its group, by its cgroup or as the program chooses.
  *
- * Accounts. A thread has W_ACCOUNTS of them. One that uses more locks at a time than that forgets the one that it has not
- * used for longest, and with it what it owes or is owed there: it comes back as a newcomer.
+ * Accounts. A thread has W_ACCOUNTS. If it uses more locks at a time, it loses the least recently
+ * used account, with the debt or claim in it, and returns to that lock as a newcomer.
  *
- * Groups. The first W_GROUPS - 1 different ones of a process have a number; threads of any more are all of group 0, as are
- * those whose group is not known. A cgroup is read once a thread, at its first wait; what changes later is not seen.
+ * Groups. The first W_GROUPS - 1 different ones of a process get a number. Threads of further
+ * groups, or of unknown ones, belong to group 0. A cgroup is read once per thread, at its first
+ * wait; later changes go unnoticed.
  *
- * Where a sandbox does not let threads read such things, all of them can have the process's (w_shares_of_process).
+ * If a sandbox forbids threads to read these, all of them can share the process's
+ * (w_shares_of_process()).
  *
  * Nothing here calls malloc or changes errno.
  */
@@ -41,9 +43,9 @@ struct w_account *w_account_open(const void *lock)
 	return oldest;
 }
 
-/* ---- The process's ---- */
+/* ---- Process-wide shares ---- */
 
-/* As w_own has them, of all threads; 0: each thread has its own. */
+/* As in w_own, for all threads; 0: each thread has its own. */
 static uint32_t process_weight, process_group;
 
 void w_shares_of_process(void)
@@ -60,7 +62,10 @@ void w_shares_of_process(void)
 #define NICE_LEAST (-20)
 #define NICE_0_WEIGHT 1024
 
-/* The kernel's (CFS): a nice level more is a quarter of CPU time less, beside a thread that has stayed. */
+/*
+ * The kernel's (CFS): one nice level up costs a quarter of the CPU time, beside a thread that
+ * stays.
+ */
 static const uint32_t nice_weights[40] = {
 	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
 	3906,  3121,  2501,  1991,  1586,  1277,  1024,  820,   655,   526,   423,  335,  272,  215,
@@ -81,7 +86,8 @@ uint32_t w_weight_read(void)
 	if (process_weight)
 		return w_own.weight = process_weight;
 	errno = 0;
-	w_own.weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0)); /* Linux: the thread's; of an error, -1 */
+	/* Linux: of the thread; -1 on error. */
+	w_own.weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0));
 	if (errno)
 		w_own.weight = NICE_0_WEIGHT;
 	errno = saved;
@@ -95,12 +101,12 @@ void w_weight_set(uint32_t weight)
 
 /* ---- Groups ---- */
 
-#define CGROUP_WEIGHT 100 /* cpu.weight of a cgroup that has not been told another */
+#define CGROUP_WEIGHT 100 /* the default cpu.weight of a cgroup */
 
 W_ATOMIC(uint32_t) w_group_weights[W_GROUPS] = {NICE_0_WEIGHT};
-static W_ATOMIC(uint64_t) ids[W_GROUPS]; /* 0: not taken; number 0 is never */
+static W_ATOMIC(uint64_t) ids[W_GROUPS]; /* 0: free; number 0 is not used */
 
-/* The number of the group @id, which is not 0; 0 if there are too many. */
+/* The number of the group @id, which is not 0. Returns 0 if there are too many groups. */
 static uint32_t number_of(uint64_t id)
 {
 	uint64_t seen;
@@ -125,7 +131,7 @@ static uint32_t join(uint64_t id, uint32_t weight)
 
 bool w_tenant_set(uint64_t id, uint32_t weight)
 {
-	return join(id << 1 | 1, weight); /* odd: no cgroup's */
+	return join(id << 1 | 1, weight); /* odd: not a cgroup's */
 }
 
 void w_tenant_clear(void)
@@ -140,10 +146,13 @@ static uint64_t hash(const char *text)
 
 	for (; *text; text++)
 		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash << 1 ? hash << 1 : 2; /* even: no tenant's */
+	return hash << 1 ? hash << 1 : 2; /* even: not a tenant's */
 }
 
-/* Reads the beginning of the file at @path into @text, as a string. Raw system calls: no cancellation point. */
+/*
+ * Reads the beginning of the file at @path into @text, as a string. Raw system calls are not
+ * cancellation points.
+ */
 static bool read_text(const char *path, char *text, size_t size)
 {
 	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), got, length = 0;
@@ -158,7 +167,7 @@ static bool read_text(const char *path, char *text, size_t size)
 	return length > 0;
 }
 
-/* Whether the comma-separated @list has @name. */
+/* Returns whether the comma-separated @list contains @name. */
 static bool lists(const char *list, const char *name)
 {
 	size_t length = strlen(name);
@@ -194,7 +203,7 @@ bool w_cgroup_parse(char *text, struct w_cgroup *found)
 	return found->path;
 }
 
-/* A number up to 2^20 that @text begins with, or @otherwise. */
+/* Parses the number at the start of @text, up to 2^20. Returns @otherwise if there is none. */
 static uint32_t number_in(const char *text, uint32_t otherwise)
 {
 	uint32_t number = 0;
@@ -204,10 +213,13 @@ static uint32_t number_in(const char *text, uint32_t otherwise)
 	return number ? number : otherwise;
 }
 
-/* Where a cgroup is read, off the stack: a thread's may be of 16 KiB, of which a signal may want a quarter. */
+/*
+ * Buffers for reading a cgroup, off the stack: a thread's stack may have 16 KiB, of which a signal
+ * may need a quarter.
+ */
 struct scratch {
 	char text[4096];
-	char path[4096 + 64]; /* all that @text may name, with what stands around it */
+	char path[4096 + 64]; /* room for any path in @text, and its prefix and suffix */
 };
 
 static uint32_t cgroup_weight(const struct w_cgroup *cgroup, char *path)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Threads' records: found without a lock or malloc, reused after their thread has ended, and never unmapped.
+ * Threads' records: found without a lock or malloc, reused after their thread has ended, and never
+ * unmapped.
  *
- * A thread gets its record at its first wait (or first acquisition of a lock whose holders keep a node) and never gives
- * it back: there is no moment at a thread's end after which it takes no lock any more. Instead, when there are twice as
- * many records as there were living threads last time, the records of threads that the kernel no longer knows are freed.
+ * A thread gets its record at its first wait (or its first acquisition of a lock whose holders keep
+ * a node) and never returns it: there is no point at the end of a thread after which it takes no
+ * more locks. Instead, when there are twice as many records as there were living threads at the
+ * last check, the records of threads that the kernel no longer knows are freed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +30,7 @@ struct w_more_nodes {
 	struct w_node nodes[];
 };
 
-#define CHUNK 4096 /* of few: threads that begin together may each find none free, and make one */
+#define CHUNK 4096 /* of few: threads that start together may each find none free, and make one */
 #define MORE_BYTES 4096
 #define MORE_NODES ((MORE_BYTES - sizeof(struct w_more_nodes)) / sizeof(struct w_node))
 #define RESERVE 64
@@ -44,15 +46,16 @@ W_ATOMIC(uint32_t) w_fence_word;
 #endif
 
 static W_ATOMIC(struct w_self *) records;
-static W_ATOMIC(struct w_self *) cursor; /* where the search for a free record goes on */
+static W_ATOMIC(struct w_self *) cursor; /* where the search for a free record resumes */
 static W_ATOMIC(uint32_t) record_count;
 static W_ATOMIC(uint32_t) free_count;
-static W_ATOMIC(uint32_t) scan_at = 32; /* how many records there may be before the dead ones are looked for */
-static struct w_node reserve[RESERVE];  /* for when there is no memory */
+/* Number of records at which dead threads' records are next looked for. */
+static W_ATOMIC(uint32_t) scan_at = 32;
+static struct w_node reserve[RESERVE]; /* for when there is no memory */
 
 /*
- * What a child's handler reads. Not all zero, and so among the library's initialised data, which the parent has touched: to
- * read it is no page fault.
+ * Read by a child's handler. Not all zero, so that it is part of the library's initialised data,
+ * which the parent has touched: reading it causes no page fault.
  */
 static struct {
 	W_ATOMIC(bool) kernel_wipes; /* w_this_process */
@@ -74,7 +77,10 @@ void *w_map(size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* A part of what is there in any case, and costs nothing until it is touched. NULL if it does not suffice. */
+/*
+ * Takes @size bytes of a static reserve, which costs nothing until touched. Returns NULL if it does
+ * not suffice.
+ */
 static void *take_spare(size_t size)
 {
 	static char spare[SPARE] __attribute__((aligned(64)));
@@ -109,15 +115,16 @@ void *w_common_make(size_t bytes)
 	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made, memory_order_release,
 						    memory_order_relaxed))
 		return made;
-	/* Another thread was faster, and what is kept is kept. */
+	/* Another thread was faster. The block that we made stays allocated. */
 	return atomic_load_explicit(&w_common_block, memory_order_acquire);
 }
 
-/* ---- A record's owner: its thread's id, and the generation of the process in which it is that ---- */
+/* ---- A record's owner: its thread's id, and the generation of that thread's process ---- */
 
 /*
- * A vfork child, or another process that shares our memory, has threads of its own that are none of ours: guests. One
- * that finds no record in the thread-local storage, which it shares with the thread that made it, leaves none there.
+ * A vfork child, or another process that shares our memory, has threads that are not ours: guests.
+ * A guest that finds no record in the thread-local storage, which it shares with the thread that
+ * created it, does not store one there.
  */
 #define OWNER_GUEST (1u << 31)
 
@@ -130,7 +137,10 @@ static uint64_t caller_as_owner(void)
 {
 	uint32_t tid = thread_id();
 
-	/* Not w_fork_generation(): a new thread comes after what was done before the process had begun. */
+	/*
+	 * Not w_fork_generation(): a new thread is ordered after what was done before the process
+	 * began.
+	 */
 	(void)w_process_begin();
 	return owner_of((uint32_t)getpid() == w_process() ? tid : tid | OWNER_GUEST);
 }
@@ -145,13 +155,16 @@ static bool is_of_another_process(uint64_t owner)
 	return owner >> 32 != w_fork_generation();
 }
 
-/* Whether a record of @owner is nobody's. */
+/* Returns whether a record of @owner is free. */
 static bool is_vacant(uint64_t owner)
 {
 	return !owner || (is_of_another_process(owner) && atomic_load(&w_this_process.orphaned));
 }
 
-/* Whether @owner has ended. @caller, of this process, has no record: one that carries its id is a dead thread's. */
+/*
+ * Returns whether @owner has ended. @caller, of this process, has no record: one with its id is a
+ * dead thread's.
+ */
 static bool is_dead(uint64_t owner, uint64_t caller)
 {
 	uint32_t tid = (uint32_t)owner & ~OWNER_GUEST;
@@ -197,7 +210,9 @@ struct w_self *w_self_attach(void)
 	return self;
 }
 
-/* The block of @self's last owner. The sanitizer would not know that it has ended. */
+/*
+ * The block of @self's last owner. Not under a sanitizer, which would not know that it has ended.
+ */
 static struct w_block *left_behind(struct w_self *self)
 {
 #ifdef W_THREAD_SANITIZER
@@ -208,7 +223,9 @@ static struct w_block *left_behind(struct w_self *self)
 #endif
 }
 
-/* A guest's record is not its thread's: the block that it needs first stays with that thread alone. */
+/*
+ * A guest's record is not its thread's: the block that it needs first is left to that thread alone.
+ */
 struct w_block *w_block_make(void)
 {
 	struct w_self *self = w_self();
@@ -279,7 +296,7 @@ void *w_node_get_slow(struct w_self *self)
 
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] __attribute__((aligned(64)));
 
-/* The first number of the next block; that of the first block is not 0. */
+/* The first number of the next block. That of the first block is not 0. */
 uint64_t w_unique_block(void)
 {
 	static W_ATOMIC(uint64_t) blocks;
@@ -291,15 +308,15 @@ uint64_t w_unique_block(void)
 
 struct w_this_process w_this_process;
 
-static W_ATOMIC(uint32_t) generations; /* that this process and its ancestors have begun */
+static W_ATOMIC(uint32_t) generations; /* begun by this process and its ancestors */
 
 #define NO_RECORD ((struct w_self *)UINTPTR_MAX)
 
 enum { BEGINNING = 1, AWAITED = 2 };
 
 /*
- * The record of the thread that forked, or NO_RECORD; NULL if it is not known which one did. A thread with a record that
- * meets a process not begun yet is that one: any other gets its record after that.
+ * The record of the thread that forked, or NO_RECORD; NULL if that thread is unknown. A thread with
+ * a record that finds its process not begun is that thread: all others get their records later.
  */
 static struct w_self *forker(void)
 {
@@ -309,8 +326,8 @@ static struct w_self *forker(void)
 }
 
 /*
- * In a process of @generation, which one thread of @record has begun: all other records are free. Their nodes in use
- * stay that: a lock that such a thread held still has them.
+ * Frees all records but @record, that of the thread which has begun the process, in @generation.
+ * Their used nodes stay used: a lock held by such a thread still contains them.
  */
 static void orphan(uint32_t generation, struct w_self *record)
 {
@@ -336,7 +353,7 @@ static uint32_t begin(void)
 	if (generation && record)
 		orphan(generation, record);
 	atomic_store(&w_this_process.generation, generation + 1);
-	/* Not w_unpark(): that is an event, and noting one may need what is begun here. */
+	/* Not w_unpark(), which counts an event, and counting may need what is begun here. */
 	if (atomic_load(&w_this_process.beginning) & AWAITED)
 		syscall(SYS_futex, &w_this_process.generation, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX);
 	return generation;
@@ -353,7 +370,7 @@ static uint32_t await_beginning(void)
 	return generation - 1;
 }
 
-/* Without signals: their handlers may need it, too. */
+/* Blocks signals, since their handlers may need the generation as well. */
 uint32_t w_process_begin(void)
 {
 	uint32_t begun = atomic_load(&w_this_process.generation), none = 0;
@@ -379,9 +396,9 @@ uint32_t w_process_read(void)
 }
 
 /*
- * Notes the forking thread's record, which other threads of the child cannot find out. Most children become another program
- * or end, and each page touched here is a page fault of theirs: without records there is nothing to note, and what the
- * kernel has wiped is not looked at.
+ * Records the forking thread, which other threads of the child cannot identify. Most children exec
+ * another program or end, and each page touched here costs them a page fault: without records there
+ * is nothing to record, and what the kernel has wiped is not read.
  */
 static void after_fork_in_child(void)
 {

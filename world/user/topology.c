@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The current CPU, by rseq where glibc has registered it, else by the vDSO; and its domain, from the lists of CPUs in
- * sysfs. CPU numbers are never divided: sockets are often interleaved, and CPUs missing.
+ * The current CPU, by rseq if glibc has registered it, otherwise by the vDSO; and its domain, by
+ * the lists of CPUs in sysfs. CPU numbers are never divided: sockets are often interleaved, and
+ * CPUs missing.
  *
- * All of it is read when the process starts, before a sandbox of its own may forbid that, and so with few files: three a
- * last-level cache.
+ * Everything is read when the process starts, before it may enter a sandbox that forbids it. So few
+ * files are read: three per last-level cache.
  *
- * Files are read by plain system calls: open() and read() of libc are cancellation points, which a lock must not be.
+ * Files are read by raw system calls: libc's open() and read() are cancellation points, which a
+ * lock must not be.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +25,7 @@
 
 /* ---- The CPU ---- */
 
-/* glibc's, from 2.35 on: where the thread's struct rseq lies from the thread pointer. */
+/* glibc's, since 2.35: the offset of the thread's struct rseq from the thread pointer. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
@@ -46,12 +48,13 @@ unsigned w_cpu(void)
 
 /* ---- Its domain ---- */
 
-#define MAX_GAP 256 /* CPUs missing in a row after which there are no more, where the kernel does not say how many */
+/* If the kernel does not report a maximum, this many missing CPUs in a row mean the end. */
+#define MAX_GAP 256
 
-/* Not on the stack, which may be a small one. */
+/* Not on the stack, which may be small. */
 static struct {
-	unsigned caches;  /* how many the CPU had that was looked at last */
-	unsigned highest; /* which of them was of the highest level, and that */
+	unsigned caches;  /* number of caches of the CPU examined last */
+	unsigned highest; /* the one of the highest level, and its level */
 	long level;
 	bool known[W_CPUS];
 	char list[4096];
@@ -112,7 +115,7 @@ bool w_topology_range(const char **list, size_t *first, size_t *last)
 	return true;
 }
 
-/* Gives @domain to the CPUs of @list. */
+/* Assigns @domain to the CPUs of @list. */
 static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t cpus)
 {
 	size_t first, last;
@@ -125,7 +128,7 @@ static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t 
 	}
 }
 
-/* What the file @name says of the cache @index of @cpu. */
+/* Reads the file @name of cache @index of @cpu. */
 static bool cache_text(const char *root, size_t cpu, unsigned index, const char *name, char *text, size_t size)
 {
 	char path[256];
@@ -134,7 +137,7 @@ static bool cache_text(const char *root, size_t cpu, unsigned index, const char 
 	return w_topology_text(path, text, size);
 }
 
-/* The level of the cache @index of @cpu; 0: there is no such cache. */
+/* The level of cache @index of @cpu; 0: no such cache. */
 static long cache_level(const char *root, size_t cpu, unsigned index)
 {
 	char text[32];
@@ -142,7 +145,10 @@ static long cache_level(const char *root, size_t cpu, unsigned index)
 	return cache_text(root, cpu, index, "level", text, sizeof(text)) ? strtol(text, NULL, 10) : 0;
 }
 
-/* Finds @cpu's caches, for scratch; most CPUs of a machine have the same, which takes two files to see. */
+/*
+ * Finds @cpu's caches, into scratch. Most CPUs of a machine have the same, which takes two files to
+ * verify.
+ */
 static void find_caches(const char *root, size_t cpu)
 {
 	long level;
@@ -159,14 +165,14 @@ static void find_caches(const char *root, size_t cpu)
 	}
 }
 
-/* The list of the CPUs that share @cpu's last-level cache. */
+/* The list of CPUs that share @cpu's last-level cache. */
 static bool cache_list(const char *root, size_t cpu, char *list, size_t size)
 {
 	find_caches(root, cpu);
 	return scratch.level && cache_text(root, cpu, scratch.highest, "shared_cpu_list", list, size);
 }
 
-/* The list of the CPUs of @cpu's domain of @kind. @newer and @older: the names that kernels have given the file. */
+/* The list of CPUs in @cpu's domain. @newer, @older: names of the file in different kernels. */
 static bool topology_list(const char *root, size_t cpu, const char *newer, const char *older, char *list, size_t size)
 {
 	char path[256];
@@ -193,7 +199,7 @@ static bool cpu_list(const char *root, enum w_domain_kind kind, size_t cpu, char
 	}
 }
 
-/* NUMA nodes are listed by node; their numbers may have gaps, and some have memory but no CPUs. */
+/* NUMA nodes are listed by node. Their numbers may have gaps, and some have memory but no CPUs. */
 static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 {
 	uint16_t domain = 0;
@@ -207,7 +213,7 @@ static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 	return domain;
 }
 
-/* One more than the highest number that a CPU may have, @cpus at most; 0 if the kernel does not say. */
+/* The highest possible CPU number + 1, at most @cpus; 0 if the kernel does not report it. */
 static size_t read_possible(const char *root, size_t cpus)
 {
 	const char *list = scratch.list;
@@ -227,7 +233,7 @@ static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *d
 	size_t missing = 0, possible = read_possible(root, cpus), end = possible ? possible : cpus;
 	uint16_t domain = 0;
 
-	/* Each CPU whose caches are looked for again costs a few files. */
+	/* Finding the caches of a CPU again costs a few files. */
 	for (size_t cpu = 0; cpu < end && (possible || missing < MAX_GAP); cpu++) {
 		missing++;
 		if (!scratch.known[cpu] && cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
@@ -266,12 +272,15 @@ size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *doma
 	return count ? count : 1;
 }
 
-/* ---- What domains are in ---- */
+/* ---- Levels above domains ---- */
 
 uint16_t w_parents[W_LEVELS][W_CPUS];
 uint32_t w_parent_counts[W_LEVELS];
 
-/* The kind of the level above domains of @kind, or @kind: there is none. Dies and nodes are not told apart from L3s here. */
+/*
+ * The kind of the level above domains of @kind, or @kind if there is none. Dies and nodes count as
+ * L3s here.
+ */
 static enum w_domain_kind kind_above(enum w_domain_kind kind)
 {
 	return kind == W_DOMAIN_CORE ? W_DOMAIN_L3 : W_DOMAIN_PACKAGE;
@@ -291,7 +300,7 @@ uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uin
 	return found;
 }
 
-/* @count: of the domains. */
+/* @count: number of domains. */
 static void read_parents(const uint16_t *domains, uint32_t count)
 {
 	enum w_domain_kind kind = chosen;
@@ -306,7 +315,10 @@ static void read_parents(const uint16_t *domains, uint32_t count)
 
 /* ---- One reader at a time ---- */
 
-/* 0, or one more than the fork generation of the reader: one that did not get into a forked child is not waited for. */
+/*
+ * 0, or the fork generation of the reader + 1: a reader that does not exist in a forked child is
+ * not waited for.
+ */
 static W_ATOMIC(uint32_t) reader;
 
 bool w_topology_claim(void)
@@ -321,7 +333,7 @@ void w_topology_release(void)
 	atomic_store(&reader, 0);
 }
 
-/* Until the one that reads is done, to the other threads all CPUs are of one domain. */
+/* While one thread reads, all CPUs belong to one domain for the others. */
 const uint16_t *w_domains_load(void)
 {
 	const uint16_t *domains = one_domain;

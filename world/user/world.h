@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of Linux user space: C11 atomics, pause, futex, rseq or the vDSO for the CPU, sysfs for the domain
- * and, where no file has one, for the route.
- * world/README.md says what each operation promises; what is said here is only how it is kept.
+ * The world of Linux user space: C11 atomics, pause, futex; rseq or the vDSO for the current CPU;
+ * sysfs for domains and, if there is no file, for the route. world/README.md is the contract of
+ * each operation; the comments here describe the implementation.
  *
  * Nothing here calls malloc, takes a lock, is a cancellation point or changes errno.
  */
@@ -17,11 +17,11 @@
 
 #include "../sanitizer.h"
 
-/* A stress test's world defines this to give the CPU up at random before an operation. */
+/* Stress tests define this to give up the CPU at random before an operation. */
 #ifndef W_STEP
 #define W_STEP() ((void)0)
 #endif
-/* One that counts defines this for what it does before a read-modify-write. */
+/* Counting tests define this to count read-modify-writes. */
 #ifndef W_UPDATE
 #define W_UPDATE() W_STEP()
 #endif
@@ -29,7 +29,7 @@
 #define w_likely(x) __builtin_expect(!!(x), 1)
 #define w_unlikely(x) __builtin_expect(!!(x), 0)
 #define W_HIDDEN __attribute__((visibility("hidden")))
-/* A path that an uncontended operation does not take: kept out of line, so that the others stay small. */
+/* A path that uncontended operations do not take: out of line, so that the others stay small. */
 #define W_SLOW __attribute__((noinline, cold, unused))
 
 /* ---- Objects ---- */
@@ -38,12 +38,12 @@
 #define W_TAIL(T) W_ATOMIC(T *)
 #define W_SHORT uint32_t
 
-/* glibc's, from 2.32 on. */
+/* glibc's, since 2.32. */
 extern char __libc_single_threaded __attribute__((weak));
 
 /*
- * Whether this is the process's one thread, and so the only one that uses its objects: not in a file that defines this,
- * whose objects other processes may use, too.
+ * Returns whether the calling thread is the only one of the process, and so the only user of its
+ * objects. A file whose objects other processes may use defines W_BETWEEN_PROCESSES.
  */
 static inline bool w_alone(void)
 {
@@ -67,8 +67,8 @@ static inline bool w_alone(void)
 #define w_store_relaxed(p, v) W_DO(atomic_store_explicit(p, v, memory_order_relaxed))
 #define w_store_release(p, v) W_DO(atomic_store_explicit(p, v, memory_order_release))
 /*
- * With one thread in the process nothing has to be atomic: as in glibc, a read and a write do, at a third of the cost.
- * The next thread's creation orders them.
+ * In a process with one thread, nothing has to be atomic: as in glibc, a read and a write suffice,
+ * at a third of the cost. The creation of the next thread orders them.
  */
 #define W_READ(p) atomic_load_explicit(p, memory_order_relaxed)
 #define W_WRITE(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
@@ -121,7 +121,7 @@ static inline bool w_alone(void)
 #define w_fetch_and_release(p, v) W_FETCH_AND(p, v, memory_order_release)
 #define w_fetch_and_acq_rel(p, v) W_FETCH_AND(p, v, memory_order_acq_rel)
 #ifdef W_THREAD_SANITIZER
-/* The sanitizer knows no fences; an object that all fences modify orders as much. */
+/* ThreadSanitizer does not support fences; an object that all fences modify orders as much. */
 extern W_HIDDEN W_ATOMIC(uint32_t) w_fence_word;
 #define w_fence_seq_cst() ((void)atomic_fetch_add(&w_fence_word, 1))
 #else
@@ -137,7 +137,7 @@ enum w_event {
 	W_EVENTS
 };
 
-/* A waiter's node: one cache line, so that waiters spin apart. A status of 0 says that it is free. */
+/* A waiter's node: one cache line, so that waiters spin on different lines. Status 0: free. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;
 	char rest[60];
@@ -145,60 +145,64 @@ struct w_node {
 
 #define W_NODES 8
 
-/* What a thread knows of its use of a lock. Its own: no other thread reads or writes it. */
+/* A thread's use of a lock. Only that thread accesses it. */
 struct w_account {
-	const void *lock; /* NULL: none */
-	uint64_t held;    /* for how long, by weight (core/part/hold.h) */
-	uint64_t until;   /* when it last was released after somebody had waited; 0: never */
-	uint64_t since;   /* when it was taken, while it is held; 0: not known */
-	uint32_t recent;  /* the mean of the hold times lately */
-	uint32_t used;    /* the later, the larger */
+	const void *lock; /* NULL: unused */
+	uint64_t held;    /* virtual hold time (core/part/hold.h) */
+	uint64_t until;   /* when it last released the lock while others waited; 0: never */
+	uint64_t since;   /* start of the current hold; 0: unknown */
+	uint32_t recent;  /* average of the recent hold times */
+	uint32_t used;    /* time stamp of the last use */
 };
 
 #define W_ACCOUNTS 8
 
 /*
- * What a thread keeps between its lock operations. Records are never unmapped: a node may still be queued when its
- * thread ends. A thread that ended leaves its record to the next one that looks for one (thread.c).
+ * A thread's state between lock operations. Records are never unmapped, because a node may still be
+ * queued when its thread ends. The record of an ended thread is reused by a later one (thread.c).
  */
 struct w_self {
 	struct w_node nodes[W_NODES];
 	W_ATOMIC(uint64_t) owner; /* a thread of some fork generation (thread.c); 0: free */
-	uint32_t id;              /* from 1 on */
+	uint32_t id;              /* at least 1 */
 	struct w_self *next;      /* in the list of all records */
 	W_ATOMIC(struct w_more_nodes *) more;
 	W_ATOMIC(struct w_block *) block;
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
 
-/* How bounded spins went, see w_spin_pauses_now(). */
-struct w_luck {
+/*
+ * The history of a thread's bounded spins of one kind; see w_spin_pauses_now(). Each failed spin
+ * adds 1/16 to the reduction of the next ones; a success halves it.
+ */
+struct w_spin_history {
 	uint8_t parts_lost;
 	uint8_t spins;
 };
-#define W_LUCKS 2 /* of W_POLITE, and of W_QUEUED */
+#define W_SPIN_KINDS 2 /* of W_POLITE and of W_QUEUED */
 
 /*
- * What few threads use, and what is too large for storage that every thread has (of the static kind, of which libraries
- * that are loaded late find little left). No other thread sees it while this one lives.
+ * State that few threads need, and that is too large for thread-local storage: libraries that are
+ * loaded late find little static storage left. Other threads do not access it while this one lives.
  */
 struct w_block {
 	struct w_account accounts[W_ACCOUNTS];
 	uint32_t account_uses;
-	_Alignas(16) char info[192];     /* lib/info.c's */
-	_Alignas(16) char embedder[192]; /* the preload library's */
+	_Alignas(16) char info[192];     /* for lib/info.c */
+	_Alignas(16) char embedder[192]; /* for the preload library */
 };
 
-/* What is over when the thread is. */
+/* State that ends with the thread. */
 struct w_own {
 	struct w_block *block; /* NULL: not needed yet */
-	uint32_t random;       /* 0: not begun */
-	uint32_t weight;       /* 0: not known yet */
-	uint32_t group;        /* one more than its number; 0: not known yet */
-	uint64_t unique;       /* the next of its block of unique numbers; a block's first: it has none */
-	bool knows_luck[W_LUCKS];
-	struct w_luck luck[W_LUCKS];
-	uint8_t refusals; /* of a place among the spinners */
+	uint32_t random;       /* 0: no seed yet */
+	uint32_t weight;       /* 0: not read yet */
+	uint32_t group;        /* its number + 1; 0: not read yet */
+	/* Next number of its block of unique numbers; if it is a block's first: it has no block. */
+	uint64_t unique;
+	bool has_spin_history[W_SPIN_KINDS];
+	struct w_spin_history spin_history[W_SPIN_KINDS];
+	uint8_t refusals; /* refused entries into a bounded spin */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -215,7 +219,7 @@ static inline struct w_self *w_self(void)
 
 W_HIDDEN struct w_block *w_block_make(void);
 
-/* The calling thread's, zeroed at first. */
+/* The calling thread's block, initially zeroed. */
 static inline struct w_block *w_block(void)
 {
 	return w_likely(w_own.block) ? w_own.block : w_block_make();
@@ -230,7 +234,7 @@ static inline uint32_t w_self_id(void)
 
 #define W_QUEUE_NODES 64u
 
-/* The largest page of the architecture, which has the kernel wipe no neighbour. */
+/* The largest page size of the architecture, so that the kernel's wiping affects no other data. */
 #if defined(__x86_64__) || defined(__i386__)
 #define W_PAGE 4096
 #else
@@ -238,43 +242,53 @@ static inline uint32_t w_self_id(void)
 #endif
 
 /*
- * What holds for this process alone. In a new one, however it was forked, the kernel has zeros here (MADV_WIPEONFORK):
- * the first thread that needs the generation finds none, and begins the process. So neither _Fork() nor a clone system
- * call has to be noticed. A vfork child shares the memory of its parent, and so is no process of its own here.
+ * State of this process alone. The kernel zeroes it in a new process, however that was forked
+ * (MADV_WIPEONFORK): the first thread that needs the generation finds none and begins the process.
+ * So neither _Fork() nor a clone system call needs to be intercepted. A vfork child shares its
+ * parent's memory, and counts as part of the parent here.
  */
 struct w_this_process {
-	_Alignas(W_PAGE) W_ATOMIC(uint32_t) generation; /* one more than it is; 0: not begun */
-	W_ATOMIC(uint32_t) number;                      /* its id */
-	W_ATOMIC(struct w_self *) forker;               /* as fork()'s handler has noted it (thread.c) */
-	W_ATOMIC(uint32_t) beginning;                   /* whether a thread does, and another sleeps until it has */
-	W_ATOMIC(uint32_t) orphaned; /* whether the records of other generations are free: none is a thread's here */
-	_Alignas(64) W_ATOMIC(uint32_t) scanning; /* one at a time, so that a record found dead is the dead thread's */
-	_Alignas(64) W_ATOMIC(uint32_t) spinners; /* threads in a bounded spin: w_spin_enter() */
+	/* Generation + 1; 0: the process has not begun. */
+	_Alignas(W_PAGE) W_ATOMIC(uint32_t) generation;
+	W_ATOMIC(uint32_t) number;        /* process id */
+	W_ATOMIC(struct w_self *) forker; /* written by fork()'s handler (thread.c) */
+	/* A thread begins the process; another may sleep until it has. */
+	W_ATOMIC(uint32_t) beginning;
+	/* 1: records of other generations are free, since their threads do not exist here. */
+	W_ATOMIC(uint32_t) orphaned;
+	/*
+	 * Mutex of the search for dead threads, so that a record found dead is the dead thread's.
+	 */
+	_Alignas(64) W_ATOMIC(uint32_t) scanning;
+	/* Threads in a bounded spin; see w_spin_enter(). */
+	_Alignas(64) W_ATOMIC(uint32_t) spinners;
 	struct w_node queue_nodes[W_QUEUE_NODES];
 };
 
 extern W_HIDDEN struct w_this_process w_this_process;
 
 /*
- * Has the kernel and pthread_atfork() tell new processes from their parents. Once, early. A kernel before 4.14 does not
- * wipe: there the children of _Fork() and of clone system calls go on as if they were their parents.
+ * Requests that new processes are recognised, by the kernel and by pthread_atfork(). Called once,
+ * early. Kernels before 4.14 cannot wipe: there, children of _Fork() and of clone system calls
+ * continue as if they were their parents.
  */
 W_HIDDEN void w_process_watch(void);
 
 /*
- * Has @told called in each new process from now on, before a thread there that has not forked gets a record. Not in a
- * child of _Fork() or of a clone system call in which such a thread is the first to need the generation.
+ * Registers @told, to be called in each new process before a thread other than the one that forked
+ * gets a record. It is not called in a child of _Fork() or of a clone system call in which such a
+ * thread is the first to need the generation.
  */
 typedef void w_told(void);
 W_HIDDEN void w_process_tell(w_told *told);
 
-/* Begins the process, if no other thread has. The generation. */
+/* Begins the process unless another thread has. Returns the generation. */
 W_HIDDEN uint32_t w_process_begin(void);
 W_HIDDEN uint32_t w_process_read(void);
 
 static inline uint32_t w_fork_generation(void)
 {
-	/* relaxed: a number that never changes again. What was done before it is ordered for new threads by w_self_attach() */
+	/* relaxed: written once. w_self_attach() orders what was done before it, for new threads */
 	uint32_t begun = atomic_load_explicit(&w_this_process.generation, memory_order_relaxed);
 
 	return w_likely(begun) ? begun - 1 : w_process_begin();
@@ -282,7 +296,7 @@ static inline uint32_t w_fork_generation(void)
 
 static inline uint32_t w_process(void)
 {
-	/* relaxed: a number that never changes again */
+	/* relaxed: written once */
 	uint32_t number = atomic_load_explicit(&w_this_process.number, memory_order_relaxed);
 
 	return w_likely(number) ? number : w_process_read();
@@ -290,7 +304,7 @@ static inline uint32_t w_process(void)
 
 #define w_queue_node(i) (&w_this_process.queue_nodes[i])
 
-/* Readers that are visible by themselves. */
+/* An entry of BRAVO's table of readers. */
 struct w_visible {
 	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
@@ -301,9 +315,12 @@ struct w_visible {
 extern W_HIDDEN struct w_visible w_visible_readers[W_VISIBLE];
 #define w_visible(i) (&w_visible_readers[i])
 
-/* @size bytes of zeroed memory, which munmap() gives back; NULL if there is none. Changes no errno. */
+/* Maps @size bytes of zeroed memory, to be unmapped by munmap(), or returns NULL. Keeps errno. */
 W_HIDDEN void *w_map(size_t size);
-/* The same, never to be given back. Where there is no memory it has 1 MiB of its own left for all who ask. */
+/*
+ * As w_map(), for memory that is never freed. If memory runs out, 1 MiB is reserved for all
+ * callers.
+ */
 W_HIDDEN void *w_keep(size_t size);
 
 W_HIDDEN void *w_node_get_slow(struct w_self *self);
@@ -312,16 +329,19 @@ static inline void *w_node_get(void)
 {
 	struct w_self *self = w_self();
 
-	/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+	/* acquire: pairs with the release that freed the node; its previous user's accesses */
 	if (w_likely(!atomic_load_explicit(&self->nodes[0].status, memory_order_acquire)))
 		return &self->nodes[0];
 	return w_node_get_slow(self);
 }
 
-/* The status of a node that is taken and not yet in a queue. */
+/* Status of a node that is taken but not in a queue yet. */
 #define W_NODE_TAKEN UINT32_MAX
 
-/* Takes a free node of status @status. One instruction to the thread's own signal handlers; no other thread takes it. */
+/*
+ * Takes a free node with status @status. A single instruction to the thread's own signal handlers;
+ * no other thread takes it.
+ */
 static inline bool w_node_mark(W_ATOMIC(uint32_t) *status)
 {
 #if defined(__x86_64__)
@@ -337,12 +357,12 @@ static inline bool w_node_mark(W_ATOMIC(uint32_t) *status)
 #endif
 }
 
-/* A node of the pool, which no signal handler of the thread can take as well. For a caller that is sure to use it. */
+/* A pool node that no signal handler of the thread can take as well. The caller must use it. */
 static inline void *w_node_take(void)
 {
 	struct w_node *node;
 
-	/* relaxed: the reserve's nodes are taken by compare-exchange when they are chosen */
+	/* relaxed: nodes of the reserve are taken by compare-exchange when they are chosen */
 	do
 		node = w_node_get();
 	while (!w_node_mark(&node->status) &&
@@ -350,10 +370,13 @@ static inline void *w_node_take(void)
 	return node;
 }
 
-/* Never @on_stack: a signal handler may jump out of any wait, or end the thread, and leave the node in the queue. */
+/*
+ * Never @on_stack: a signal handler may jump out of any wait, or end the thread, and leave the node
+ * in the queue.
+ */
 #define w_waiter_node(on_stack, may_leave) ((void)(on_stack), (may_leave) ? w_node_get() : w_node_take())
 
-extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL until first needed */
+extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL: not needed yet */
 W_HIDDEN void *w_common_make(size_t bytes);
 
 static inline void *w_common(size_t bytes)
@@ -379,13 +402,13 @@ static inline uint64_t w_unique(void)
 
 extern W_HIDDEN W_ATOMIC(uint32_t) w_slots[W_SLOTS];
 
-/* Spread, so that numbers that follow one another lie on different cache lines. */
+/* Hashed, so that consecutive numbers select different cache lines. */
 static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
 {
 	return &w_slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
 }
 
-/* Where the thread's random numbers begin: not 0. */
+/* A nonzero seed for the thread's random numbers. */
 W_HIDDEN uint32_t w_random_seed(void);
 
 static inline uint32_t w_random(void)
@@ -399,10 +422,10 @@ static inline uint32_t w_random(void)
 }
 
 extern W_HIDDEN bool w_listening;
-/* Who else is told of each event, by its thread, while w_listening; NULL: nobody. Set before that. */
+/* Called with each event by its thread while w_listening, unless NULL. Set before w_listening. */
 extern W_HIDDEN void (*w_listener)(enum w_event event);
 W_HIDDEN void w_count(enum w_event event);
-/* How often, by all threads there have been, since w_listening was set. */
+/* The count of @event, over all threads ever, since w_listening was set. */
 W_HIDDEN uint64_t w_counted(enum w_event event);
 
 #define w_event(name)                            \
@@ -443,22 +466,25 @@ static inline uint32_t w_group(void)
 
 #define W_GROUPS 64
 
-/* By group, once that is known to some thread. */
+/* By group; set before a thread belongs to the group. */
 extern W_HIDDEN W_ATOMIC(uint32_t) w_group_weights[W_GROUPS];
 
 static inline uint32_t w_group_weight(uint32_t group)
 {
-	/* relaxed: a number that is set before any thread is of the group, and may be set anew */
+	/* relaxed: set before any thread belongs to the group, and may be set again */
 	return atomic_load_explicit(&w_group_weights[group], memory_order_relaxed);
 }
 
-/* The thread's weight from now on; 0: that of its nice value, read again. */
+/* Sets the thread's weight; 0: reads that of its nice value again. */
 W_HIDDEN void w_weight_set(uint32_t weight);
-/* The thread's group from now on: the tenant @id, of @weight, or its cgroup again. False if there are too many. */
+/*
+ * Sets the thread's group to tenant @id with @weight. Returns false if there are too many groups.
+ * w_tenant_clear() returns it to its cgroup.
+ */
 W_HIDDEN bool w_tenant_set(uint64_t id, uint32_t weight);
 W_HIDDEN void w_tenant_clear(void);
 
-/* A policy that the program brings: as those of core/policy/policy.h. */
+/* A policy of the program, as those in core/policy/policy.h. */
 struct w_own_policy {
 	uint32_t (*note)(void *context, const void *lock);
 	uint32_t (*rank)(void *context, uint32_t shuffler, uint32_t waiter);
@@ -482,9 +508,9 @@ static inline uint32_t w_own_policy_rank(uint32_t shuffler, uint32_t waiter)
 	return own->rank(own->context, shuffler, waiter);
 }
 
-/* ---- Where and when ---- */
+/* ---- Place and time ---- */
 
-/* What glibc's published offsets into the calling thread's data, such as __rseq_offset, count from. */
+/* The base of glibc's published offsets into the calling thread's data, such as __rseq_offset. */
 static inline const char *w_thread_pointer(void)
 {
 #if defined(__x86_64__)
@@ -500,7 +526,7 @@ static inline const char *w_thread_pointer(void)
 #define W_CPUS 4096
 
 W_HIDDEN unsigned w_cpu(void);
-extern W_HIDDEN W_ATOMIC(const uint16_t *) w_domains; /* by CPU; NULL until first needed */
+extern W_HIDDEN W_ATOMIC(const uint16_t *) w_domains; /* by CPU; NULL: not needed yet */
 W_HIDDEN const uint16_t *w_domains_load(void);
 
 static inline int32_t w_domain(void)
@@ -515,14 +541,14 @@ static inline int32_t w_domain(void)
 
 #define W_CONTEXTS 1u
 
-extern W_HIDDEN W_ATOMIC(uint32_t) w_cpus_usable;   /* 0 until first needed */
-extern W_HIDDEN W_ATOMIC(const uint16_t *) w_route; /* by CPU, its position; NULL until first needed */
+extern W_HIDDEN W_ATOMIC(uint32_t) w_cpus_usable;   /* 0: not needed yet */
+extern W_HIDDEN W_ATOMIC(const uint16_t *) w_route; /* position by CPU; NULL: not needed yet */
 W_HIDDEN uint32_t w_cpu_count_slow(void);
 W_HIDDEN const uint16_t *w_route_load(void);
 
 static inline uint32_t w_cpu_count(void)
 {
-	/* relaxed: a number that never changes again */
+	/* relaxed: written once */
 	uint32_t count = atomic_load_explicit(&w_cpus_usable, memory_order_relaxed);
 
 	return w_likely(count) ? count : w_cpu_count_slow();
@@ -538,7 +564,7 @@ static inline uint32_t w_route_position(void)
 	return cpu < W_CPUS ? positions[cpu] : 0;
 }
 
-/* 1 until a thread that looks has read how many there are. */
+/* 1 until a thread that needs it has read the number. */
 extern W_HIDDEN W_ATOMIC(uint32_t) w_domains_known;
 
 static inline uint32_t w_domain_count(void)
@@ -550,7 +576,10 @@ static inline uint32_t w_domain_count(void)
 
 #define W_LEVELS 3
 
-/* Of each level above the domains: by domain, what it is in; and how many of that there are. Written before w_domains. */
+/*
+ * For each level above the domains: the part that a domain is in, and the number of parts. Written
+ * before w_domains.
+ */
 extern W_HIDDEN uint16_t w_parents[W_LEVELS][W_CPUS];
 extern W_HIDDEN uint32_t w_parent_counts[W_LEVELS];
 
@@ -589,20 +618,21 @@ static inline struct w_deadline w_deadline_at(uint64_t time)
 enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 /*
- * How many pauses a bounded spin makes at most; and how many threads of the process may be in one at a time: one less than it
- * has CPUs. More would only keep holders from running: they give up at once.
+ * The number of pauses in a bounded spin, and the number of threads that may be in one at a time:
+ * one less than the process has CPUs. Further threads would only keep holders from running, so they
+ * do not spin.
  */
 extern W_HIDDEN uint32_t w_spin_pauses;
 extern W_HIDDEN uint32_t w_spinners_most;
-/* How those of the process went, as the thread knows it that ended one last. */
-extern W_HIDDEN W_ATOMIC(struct w_luck) w_last_luck[W_LUCKS];
-/* Sets it, by the CPUs that the process may use and the time that a pause takes. */
+/* The history that the thread which finished a spin last has, by kind. */
+extern W_HIDDEN W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_KINDS];
+/* Sets both, by the number of CPUs of the process and the duration of a pause. */
 W_HIDDEN void w_spin_calibrate(void);
 
 W_HIDDEN bool w_expired_slow(const struct w_deadline *deadline);
-/* Sleeps for a moment: any other thread may run, whatever its priority. */
+/* Sleeps briefly, so that any other thread may run, whatever its priority. */
 W_HIDDEN void w_yield(void);
-/* Lets other threads of the same priority run, if there are any that are ready to. */
+/* Lets other runnable threads of the same priority run. */
 W_HIDDEN void w_sched_yield(void);
 W_HIDDEN void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 W_HIDDEN void w_unpark(W_ATOMIC(uint32_t) *p);
@@ -632,8 +662,9 @@ static inline void w_pause_for(uint32_t pauses)
 }
 
 /*
- * A pause while *@p, of @size bytes, most likely still is @seen. On arm64 WFE sleeps until the line moves (the exclusive
- * monitor that LDXR armed is cleared), or until the kernel's event stream wakes it after 0.1 ms at most.
+ * A pause while *@p, of @size bytes, is probably still @seen. On arm64, WFE sleeps until the line
+ * moves, which clears the exclusive monitor that LDXR has set, or until the kernel's event stream
+ * wakes it, after at most 0.1 ms.
  */
 static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen)
 {
@@ -653,13 +684,17 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 }
 
 /*
- * To spin in vain, for a lock whose holder does not run, takes as long as to sleep at once, and keeps a CPU from those who
- * have something to do. So of its polite spins, and of those in a queue, each for themselves, a thread loses a part for each that was in vain, and regains half of what it
- * lost for each that was not: those that pay now and then stay long. One in so many is whole whatever came before, since a
- * short one cannot tell what a long one would have seen; what such a one regains, the next ones confirm or lose again. It is
- * rare, since it costs most where it never pays: where holders give the CPU up, as in stress-ng's stressor of mutexes. A
- * thread begins with what another one knows, since many do not live for so long that they could learn: those of stress-ng's
- * stressor of threads spin once or twice. The length of other spins matters to their locks.
+ * The length of the next bounded spin of kind @how, in pauses.
+ *
+ * A failed spin costs as much time as sleeping at once, and keeps a CPU from threads that have work
+ * to do. So each failed polite spin, or spin in a queue, shortens the thread's next ones of its
+ * kind by 1/16; a success restores half of the loss, so that spins which succeed occasionally stay
+ * long. One in W_SPINS_WHOLE has full length whatever the history, since a short spin cannot tell
+ * what a long one would have seen; the spins after it confirm or lose what it restores. It is rare
+ * because it costs most where it never succeeds: where holders give up the CPU, as in stress-ng's
+ * mutex stressor. A thread starts with the history of another one, because many threads do not live
+ * long enough to learn: those of stress-ng's pthread stressor spin once or twice. Spins of other
+ * kinds always have full length; their locks depend on it.
  */
 #define W_SPIN_PARTS 16
 #define W_SPINS_WHOLE 256
@@ -672,31 +707,31 @@ static inline bool w_learns(enum w_how how)
 static inline uint32_t w_spin_pauses_now(enum w_how how)
 {
 	uint32_t kind = how - W_POLITE, lost;
-	struct w_luck *luck = &w_own.luck[kind];
+	struct w_spin_history *history = &w_own.spin_history[kind];
 
-	/* relaxed, here and below: it costs a little time if it is old */
-	if (w_unlikely(!w_own.knows_luck[kind]))
-		*luck = atomic_load_explicit(&w_last_luck[kind], memory_order_relaxed);
-	w_own.knows_luck[kind] = true;
-	lost = ++luck->spins % W_SPINS_WHOLE ? luck->parts_lost : 0;
+	/* relaxed, here and below: a stale value costs a little time */
+	if (w_unlikely(!w_own.has_spin_history[kind]))
+		*history = atomic_load_explicit(&w_last_spin_history[kind], memory_order_relaxed);
+	w_own.has_spin_history[kind] = true;
+	lost = ++history->spins % W_SPINS_WHOLE ? history->parts_lost : 0;
 	return w_spin_pauses * (W_SPIN_PARTS - lost) / W_SPIN_PARTS + 1;
 }
 
-static inline void w_spin_note(enum w_how how, bool in_vain)
+static inline void w_spin_note(enum w_how how, bool failed)
 {
 	uint32_t kind = how - W_POLITE;
-	struct w_luck *luck = &w_own.luck[kind];
+	struct w_spin_history *history = &w_own.spin_history[kind];
 
-	if (!in_vain)
-		luck->parts_lost /= 2;
-	else if (luck->parts_lost < W_SPIN_PARTS)
-		luck->parts_lost++;
-	atomic_store_explicit(&w_last_luck[kind], *luck, memory_order_relaxed);
+	if (!failed)
+		history->parts_lost /= 2;
+	else if (history->parts_lost < W_SPIN_PARTS)
+		history->parts_lost++;
+	atomic_store_explicit(&w_last_spin_history[kind], *history, memory_order_relaxed);
 }
 
 /*
- * A wait so far: how many pauses it may still make, the next one's length, whether it counts among the spinners, and how
- * often it went on after its bounded spin.
+ * A wait in progress: its remaining pauses, the length of the next one, whether it is counted among
+ * the spinners, and the number of reads after its bounded spin.
  */
 struct w_spin {
 	enum w_how how;
@@ -708,21 +743,22 @@ struct w_spin {
 };
 
 /*
- * The count of spinners, below the number of a term. A thread that leaves a spin in another way than by its end (its signal
- * handler jumps, or it is cancelled) stays counted. So where there is no room a new term begins now and then, with a count
- * of none, and a spin of a former one ends without a change.
+ * The count of spinners, in the bits below the number of a term. A thread that leaves a spin
+ * without reaching its end (its signal handler jumps, or it is cancelled) remains counted. So if
+ * there is no room, a new term occasionally begins with a count of 0, and a spin of an earlier term
+ * ends without changing the count.
  */
 #define W_TERM_SHIFT 16
 #define W_SPINNERS ((1u << W_TERM_SHIFT) - 1)
-#define W_REFUSALS 64 /* of which a thread looks once at the time */
+#define W_REFUSALS 64 /* refusals per check of the time */
 
-/* Begins a new term after @spinners, if the last one began long ago. */
+/* Begins a new term, after that of @spinners, if that began long ago. */
 W_HIDDEN void w_spin_new_term(uint32_t spinners);
 
-/* Counts the caller among the spinners, in *@term. False if there are enough. */
+/* Counts the caller among the spinners of *@term. Returns false if there are enough. */
 static inline bool w_spin_enter(uint32_t *term)
 {
-	/* relaxed, all here and below: a count that is a little off costs a little time */
+	/* relaxed, all here and below: a slightly wrong count costs a little time */
 	uint32_t seen = atomic_load_explicit(&w_this_process.spinners, memory_order_relaxed);
 
 	if ((seen & W_SPINNERS) < w_spinners_most) {
@@ -756,24 +792,25 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	return spin;
 }
 
-static inline void w_spin_end(struct w_spin *spin, bool in_vain)
+static inline void w_spin_end(struct w_spin *spin, bool failed)
 {
 	if (spin->counted) {
 		w_spin_leave(spin->term);
 		if (w_learns(spin->how))
-			w_spin_note(spin->how, in_vain);
+			w_spin_note(spin->how, failed);
 	}
 	spin->counted = false;
 	spin->left = 0;
 }
 
 /*
- * A thread of a real-time class that spins, or calls sched_yield(), keeps its CPU from every thread of a lower priority; if
- * the one it waits for is such a thread, and was preempted on that CPU, it waits for ever. So each wait sleeps now and then:
- * one that spins after W_SPIN_ROW pauses, which is milliseconds; one that yields after W_YIELD_ROW yields, and then each time.
+ * A real-time thread that spins, or calls sched_yield(), keeps its CPU from all threads of lower
+ * priority. If it waits for such a thread, which was preempted on that CPU, it waits indefinitely.
+ * So each wait sleeps from time to time: a spinning one after W_SPIN_ROW pauses, which take
+ * milliseconds; a yielding one after W_YIELD_ROW yields, and then each time.
  */
 #ifdef __aarch64__
-#define W_SPIN_ROW (1u << 10) /* of pauses that may each be a sleep to the kernel's next event */
+#define W_SPIN_ROW (1u << 10) /* pauses that may each last until the kernel's next event */
 #else
 #define W_SPIN_ROW (1u << 16)
 #endif
@@ -790,7 +827,7 @@ static inline void w_go_on(struct w_spin *spin, enum w_how how, const volatile v
 		w_yield();
 }
 
-/* Whether to read again after a read of *@p, which gave @seen, did not end the waiting. */
+/* After a read of *@p returned @seen, which did not end the wait: returns whether to read again. */
 static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struct w_deadline *deadline,
 				const volatile void *p, size_t size, uint64_t seen)
 {
