@@ -3,7 +3,7 @@
  * The blocking CFL: the head of the queue sleeps, so newcomers that have had less than their share
  * may overtake it.
  *
- * From: Park and Eom (CFL), PPoPP'24, section 3.3. cfl/cfl_order.h lists the departures.
+ * From: Park and Eom (CFL), PPoPP'24, section 3.3. cfl/order.h lists the departures.
  *
  * Promise: mutual exclusion. The hold time of threads that want the lock is shared between groups
  * by their weights, and between the threads of a group by theirs. A thread that does not want the

@@ -2,7 +2,7 @@
 /*
  * The non-blocking CFL: the head of the queue spins.
  *
- * From: Park and Eom (CFL), PPoPP'24, section 3.2, figures 3 and 4. cfl/cfl_order.h lists the
+ * From: Park and Eom (CFL), PPoPP'24, section 3.2, figures 3 and 4. cfl/order.h lists the
  * departures. One more: newcomers that may overtake do so here as well (section 3.3 has it for the
  * mutex). With two threads there is one waiter, no order to choose, and no other way to be fair.
  *

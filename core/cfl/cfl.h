@@ -4,7 +4,7 @@
  * Shared by cfl_spin.h and cfl_mutex.h, which differ in whether the head of the queue sleeps.
  *
  * From: Park and Eom, "Locks as a resource: fairly scheduling lock occupation with CFL", PPoPP'24,
- * section 3. cfl_order.h contains everything but the word, and lists the departures from the paper.
+ * section 3. order.h contains everything but the word, and lists the departures from the paper.
  *
  *   state = LOCKED | PARKED | HEIR
  *     LOCKED  the lock is held. Set if state == 0: by a newcomer that finds no queue or may
@@ -19,7 +19,7 @@
 #ifndef POUNDLOCK_CFL_H
 #define POUNDLOCK_CFL_H
 
-#include "cfl/cfl_order.h"
+#include "cfl/order.h"
 #include "part/generation.h"
 
 #define CFL_LOCKED 1u

@@ -169,7 +169,7 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 	if (!next)
 		return false;
 	/*
-	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [CFL_ORDER-4];
+	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [WALK-4];
 	 * each link publishes the node that it points to. relaxed: a link that only the shuffler
 	 * changes
 	 */
@@ -342,7 +342,7 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 	if (!previous)
 		return true;
 	/* [SHUFFLE-7] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-14],
-	 * [CFL_ORDER-4]; our node's fields */
+	 * [WALK-4]; our node's fields */
 	w_store_release(&previous->next, node);
 	return false;
 }

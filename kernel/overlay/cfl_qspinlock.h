@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * CFL around the kernel's word; included by qspinlock.c. The queue and order are those of
- * core/cfl/cfl_order.h. Groups are the cgroups of the cpu controller, by cpu.weight; inside a
+ * core/cfl/order.h. Groups are the cgroups of the cpu controller, by cpu.weight; inside a
  * group, tasks share by nice. Interrupt handlers belong to no group.
  *
  * A release is a store that is inlined everywhere and charges nothing. So the next holder charges:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CFL's data about locks that have no room for it (core/cfl/cfl_order.h): one of LEDGERS ledgers of
+ * CFL's data about locks that have no room for it (core/cfl/order.h): one of LEDGERS ledgers of
  * the including file, by the lock's address. Locks that share a ledger share its times.
  */
 #ifndef POUNDLOCK_KERNEL_LEDGERS_H
@@ -9,7 +9,7 @@
 #include <linux/cache.h>
 #include <linux/hash.h>
 
-#include "cfl/cfl_order.h"
+#include "cfl/order.h"
 
 #define LEDGER_BITS 8
 #define LEDGERS (1u << LEDGER_BITS)

@@ -27,7 +27,7 @@
  * node's name.
  *
  * Promises: mutual exclusion. Only cfl admits barging (cfl_qspinlock.h). Order and bypass bound of
- * the queue are those of core/cna.h, core/part/shuffle.h, core/cfl/cfl_order.h and
+ * the queue are those of core/cna.h, core/part/shuffle.h, core/cfl/order.h and
  * core/ron_shared.h, except that ron chooses the successor one hand-over ahead. Waiters spin. 4
  * bytes per lock. Nodes and slots belong to CPUs, one per context; a fifth waiter of one CPU polls.
  */
@@ -61,7 +61,7 @@ static inline void *w_named(u16 name);
 /* Also defines the world's functions: in the kernel, this is their only file. */
 #include "world.c"
 
-#include "cfl/cfl_order.h"
+#include "cfl/order.h"
 #include "cna.h"
 #include "ron_shared.h"
 #include "part/shuffle.h"

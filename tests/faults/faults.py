@@ -146,7 +146,7 @@ FAULTS = [
     Fault("batch-without-end", "shuffling passes waiters without bound", "shuffle",
           "core/part/shuffle.h", "return last->batch < order.bound && (", "return ("),
     Fault("last-waiter-moved", "the shuffler moves the last waiter, behind which others link themselves", "shuffle",
-          "core/part/shuffle.h", "if (!next)\n\t\treturn false;\n\t/* [SHUFFLE-4]", "/* [SHUFFLE-4]"),
+          "core/part/shuffle.h", "if (!next)\n\t\treturn false;\n\t/*\n\t * [SHUFFLE-4]", "/*\n\t * [SHUFFLE-4]"),
     Fault("second-queue-dropped", "the second queue is forgotten when it is to come back", "cna",
           "core/cna.h", "\t\tnext = second;\n", ""),
     Fault("second-queue-overwritten", "waiters sent to the second queue replace those that are there", "cna",
