@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "../sanitizer.h"
+#include "how.h"
 
 /* What a wait does between two reads; programs that run give the CPU up. */
 #ifndef C11_PAUSE
@@ -76,8 +77,6 @@ struct w_deadline {
 };
 
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
-
-enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 extern _Thread_local bool c11_expired;
 

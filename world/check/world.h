@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine.h"
+#include "how.h"
 
 #define w_likely(x) (x)
 #define w_unlikely(x) (x)
@@ -93,8 +94,6 @@ struct w_deadline {
 };
 
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
-
-enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 /*
  * The engine offers the values that the thread could read, to be tested, and then chooses one that ends the wait. So a

@@ -35,6 +35,7 @@
 #include <linux/smp.h>
 #include <linux/topology.h>
 
+#include "how.h"
 #include "stdint.h"
 #include "version.h"
 
@@ -364,8 +365,6 @@ struct w_deadline {
 	u64 at;
 	unsigned int state;
 };
-
-enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 /* Number of pauses in a bounded spin. */
 #define W_SPIN_PAUSES 1000u

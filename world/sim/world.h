@@ -11,6 +11,7 @@
 #define POUNDLOCK_WORLD_SIM_H
 
 #include "engine.h"
+#include "how.h"
 
 #define w_likely(x) __builtin_expect(!!(x), 1)
 #define w_unlikely(x) __builtin_expect(!!(x), 0)
@@ -84,8 +85,6 @@
 struct w_deadline {
 	uint64_t at;
 };
-
-enum w_how { W_SPIN, W_YIELD, W_TURN, W_BRIEF, W_POLITE, W_QUEUED };
 
 static inline uint64_t sim_deadline(const struct w_deadline *deadline)
 {

@@ -1,12 +1,86 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The parts of shares.c, for its test. */
+/*
+ * Shares of a lock's time: a thread's accounts with locks, its weight and its group. Implemented by
+ * shares.c.
+ */
 #ifndef POUNDLOCK_WORLD_SHARES_H
 #define POUNDLOCK_WORLD_SHARES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "thread.h"
 
-#include "world.h"
+W_HIDDEN struct w_account *w_account_open(const void *lock);
+
+static inline struct w_account *w_account(const void *lock)
+{
+	struct w_block *block = w_block();
+
+	for (int i = 0; i < W_ACCOUNTS; i++) {
+		if (block->accounts[i].lock == lock) {
+			block->accounts[i].used = ++block->account_uses;
+			return &block->accounts[i];
+		}
+	}
+	return w_account_open(lock);
+}
+
+W_HIDDEN uint32_t w_weight_read(void);
+W_HIDDEN uint32_t w_group_read(void);
+
+static inline uint32_t w_weight(void)
+{
+	return w_likely(w_own.weight) ? w_own.weight : w_weight_read();
+}
+
+static inline uint32_t w_group(void)
+{
+	return w_likely(w_own.group) ? w_own.group - 1 : w_group_read();
+}
+
+#define W_GROUPS 64
+
+/* By group; set before a thread belongs to the group. */
+extern W_HIDDEN W_ATOMIC(uint32_t) w_group_weights[W_GROUPS];
+
+static inline uint32_t w_group_weight(uint32_t group)
+{
+	/* relaxed: set before any thread belongs to the group, and may be set again */
+	return atomic_load_explicit(&w_group_weights[group], memory_order_relaxed);
+}
+
+/* Sets the thread's weight; 0: reads that of its nice value again. */
+W_HIDDEN void w_weight_set(uint32_t weight);
+/*
+ * Sets the thread's group to tenant @id with @weight. Returns false if there are too many groups.
+ * w_tenant_clear() returns it to its cgroup.
+ */
+W_HIDDEN bool w_tenant_set(uint64_t id, uint32_t weight);
+W_HIDDEN void w_tenant_clear(void);
+
+/* A policy of the program, as those in core/policy/policy.h. */
+struct w_own_policy {
+	uint32_t (*note)(void *context, const void *lock);
+	uint32_t (*rank)(void *context, uint32_t shuffler, uint32_t waiter);
+	void *context;
+};
+
+/* NULL: none. Set at most once. */
+extern W_HIDDEN W_ATOMIC(const struct w_own_policy *) w_own_policy;
+
+static inline uint32_t w_own_policy_note(const void *lock)
+{
+	const struct w_own_policy *own = atomic_load_explicit(&w_own_policy, memory_order_acquire);
+
+	return own->note(own->context, lock);
+}
+
+static inline uint32_t w_own_policy_rank(uint32_t shuffler, uint32_t waiter)
+{
+	const struct w_own_policy *own = atomic_load_explicit(&w_own_policy, memory_order_acquire);
+
+	return own->rank(own->context, shuffler, waiter);
+}
+
+/* ---- For the process, and for tests ---- */
 
 /* A thread's cgroup: in version 1, that of the cpu controller; otherwise in version 2. */
 struct w_cgroup {

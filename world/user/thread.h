@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A thread's state between its lock operations, and the process's state: records, waiters' nodes,
+ * fork generations, unique and random numbers, events. Implemented by thread.c.
+ */
+#ifndef POUNDLOCK_WORLD_THREAD_H
+#define POUNDLOCK_WORLD_THREAD_H
+
+#include "atomic.h"
+
+/* ---- The thread's record ---- */
+
+enum w_event {
+#define EVENT(name, meaning) W_EVENT_##name,
+#include "events.def"
+#undef EVENT
+	W_EVENTS
+};
+
+/* A waiter's node: one cache line, so that waiters spin on different lines. Status 0: free. */
+struct w_node {
+	_Alignas(64) W_ATOMIC(uint32_t) status;
+	char rest[60];
+};
+
+#define W_NODES 8
+
+/* A thread's use of a lock. Only that thread accesses it. */
+struct w_account {
+	const void *lock; /* NULL: unused */
+	uint64_t held;    /* virtual hold time (core/part/hold.h) */
+	uint64_t until;   /* when it last released the lock while others waited; 0: never */
+	uint64_t since;   /* start of the current hold; 0: unknown */
+	uint32_t recent;  /* average of the recent hold times */
+	uint32_t used;    /* time stamp of the last use */
+};
+
+#define W_ACCOUNTS 8
+
+/*
+ * A thread's state between lock operations. Records are never unmapped, because a node may still be
+ * queued when its thread ends. The record of an ended thread is reused by a later one (thread.c).
+ */
+struct w_self {
+	struct w_node nodes[W_NODES];
+	W_ATOMIC(uint64_t) owner; /* a thread of some fork generation (thread.c); 0: free */
+	uint32_t id;              /* at least 1 */
+	struct w_self *next;      /* in the list of all records */
+	W_ATOMIC(struct w_more_nodes *) more;
+	W_ATOMIC(struct w_block *) block;
+	W_ATOMIC(uint64_t) events[W_EVENTS];
+};
+
+/*
+ * The history of a thread's bounded spins of one kind; see w_spin_pauses_now(). Each failed spin
+ * adds 1/16 to the reduction of the next ones; a success halves it.
+ */
+struct w_spin_history {
+	uint8_t parts_lost;
+	uint8_t spins;
+};
+#define W_SPIN_KINDS 2 /* of W_POLITE and of W_QUEUED */
+
+/*
+ * State that few threads need, and that is too large for thread-local storage: libraries that are
+ * loaded late find little static storage left. Other threads do not access it while this one lives.
+ */
+struct w_block {
+	struct w_account accounts[W_ACCOUNTS];
+	uint32_t account_uses;
+	_Alignas(16) char info[192];     /* for lib/info.c */
+	_Alignas(16) char embedder[192]; /* for the preload library */
+};
+
+/* State that ends with the thread. */
+struct w_own {
+	struct w_block *block; /* NULL: not needed yet */
+	uint32_t random;       /* 0: no seed yet */
+	uint32_t weight;       /* 0: not read yet */
+	uint32_t group;        /* its number + 1; 0: not read yet */
+	/* Next number of its block of unique numbers; if it is a block's first: it has no block. */
+	uint64_t unique;
+	bool has_spin_history[W_SPIN_KINDS];
+	struct w_spin_history spin_history[W_SPIN_KINDS];
+	uint8_t refusals; /* refused entries into a bounded spin */
+};
+
+extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
+
+extern W_HIDDEN __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
+W_HIDDEN struct w_self *w_self_attach(void);
+
+static inline struct w_self *w_self(void)
+{
+	struct w_self *self = w_self_or_null;
+
+	return w_likely(self) ? self : w_self_attach();
+}
+
+W_HIDDEN struct w_block *w_block_make(void);
+
+/* The calling thread's block, initially zeroed. */
+static inline struct w_block *w_block(void)
+{
+	return w_likely(w_own.block) ? w_own.block : w_block_make();
+}
+
+static inline uint32_t w_self_id(void)
+{
+	return w_self()->id;
+}
+
+/* ---- The process ---- */
+
+#define W_QUEUE_NODES 64u
+
+/* The largest page size of the architecture, so that the kernel's wiping affects no other data. */
+#if defined(__x86_64__) || defined(__i386__)
+#define W_PAGE 4096
+#else
+#define W_PAGE 65536
+#endif
+
+/*
+ * State of this process alone. The kernel zeroes it in a new process, however that was forked
+ * (MADV_WIPEONFORK): the first thread that needs the generation finds none and begins the process.
+ * So neither _Fork() nor a clone system call needs to be intercepted. A vfork child shares its
+ * parent's memory, and counts as part of the parent here.
+ */
+struct w_this_process {
+	/* Generation + 1; 0: the process has not begun. */
+	_Alignas(W_PAGE) W_ATOMIC(uint32_t) generation;
+	W_ATOMIC(uint32_t) number;        /* process id */
+	W_ATOMIC(struct w_self *) forker; /* written by fork()'s handler (thread.c) */
+	/* A thread begins the process; another may sleep until it has. */
+	W_ATOMIC(uint32_t) beginning;
+	/* 1: records of other generations are free, since their threads do not exist here. */
+	W_ATOMIC(uint32_t) orphaned;
+	/*
+	 * Mutex of the search for dead threads, so that a record found dead is the dead thread's.
+	 */
+	_Alignas(64) W_ATOMIC(uint32_t) scanning;
+	/* Threads in a bounded spin; see w_spin_enter(). */
+	_Alignas(64) W_ATOMIC(uint32_t) spinners;
+	struct w_node queue_nodes[W_QUEUE_NODES];
+};
+
+extern W_HIDDEN struct w_this_process w_this_process;
+
+/*
+ * Requests that new processes are recognised, by the kernel and by pthread_atfork(). Called once,
+ * early. Kernels before 4.14 cannot wipe: there, children of _Fork() and of clone system calls
+ * continue as if they were their parents.
+ */
+W_HIDDEN void w_process_watch(void);
+
+/*
+ * Registers @told, to be called in each new process before a thread other than the one that forked
+ * gets a record. It is not called in a child of _Fork() or of a clone system call in which such a
+ * thread is the first to need the generation.
+ */
+typedef void w_told(void);
+W_HIDDEN void w_process_tell(w_told *told);
+
+/* Begins the process unless another thread has. Returns the generation. */
+W_HIDDEN uint32_t w_process_begin(void);
+W_HIDDEN uint32_t w_process_read(void);
+
+static inline uint32_t w_fork_generation(void)
+{
+	/* relaxed: written once. w_self_attach() orders what was done before it, for new threads */
+	uint32_t begun = atomic_load_explicit(&w_this_process.generation, memory_order_relaxed);
+
+	return w_likely(begun) ? begun - 1 : w_process_begin();
+}
+
+static inline uint32_t w_process(void)
+{
+	/* relaxed: written once */
+	uint32_t number = atomic_load_explicit(&w_this_process.number, memory_order_relaxed);
+
+	return w_likely(number) ? number : w_process_read();
+}
+
+#define w_queue_node(i) (&w_this_process.queue_nodes[i])
+
+/* An entry of BRAVO's table of readers. */
+struct w_visible {
+	W_ATOMIC(uint64_t) bias;
+	W_ATOMIC(uint32_t) reader;
+	uint32_t depth;
+};
+
+#define W_VISIBLE 4096u
+extern W_HIDDEN struct w_visible w_visible_readers[W_VISIBLE];
+#define w_visible(i) (&w_visible_readers[i])
+
+/* Maps @size bytes of zeroed memory, to be unmapped by munmap(), or returns NULL. Keeps errno. */
+W_HIDDEN void *w_map(size_t size);
+/*
+ * As w_map(), for memory that is never freed. If memory runs out, 1 MiB is reserved for all
+ * callers.
+ */
+W_HIDDEN void *w_keep(size_t size);
+
+W_HIDDEN void *w_node_get_slow(struct w_self *self);
+
+static inline void *w_node_get(void)
+{
+	struct w_self *self = w_self();
+
+	/* acquire: pairs with the release that freed the node; its previous user's accesses */
+	if (w_likely(!atomic_load_explicit(&self->nodes[0].status, memory_order_acquire)))
+		return &self->nodes[0];
+	return w_node_get_slow(self);
+}
+
+/* Status of a node that is taken but not in a queue yet. */
+#define W_NODE_TAKEN UINT32_MAX
+
+/*
+ * Takes a free node with status @status. A single instruction to the thread's own signal handlers;
+ * no other thread takes it.
+ */
+static inline bool w_node_mark(W_ATOMIC(uint32_t) *status)
+{
+#if defined(__x86_64__)
+	uint32_t seen = 0;
+
+	__asm__ __volatile__("cmpxchgl %2, %1" : "+a"(seen), "+m"(*status) : "r"(W_NODE_TAKEN) : "memory", "cc");
+	return !seen;
+#else
+	uint32_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(status, &none, W_NODE_TAKEN, memory_order_acquire,
+						       memory_order_relaxed);
+#endif
+}
+
+/* A pool node that no signal handler of the thread can take as well. The caller must use it. */
+static inline void *w_node_take(void)
+{
+	struct w_node *node;
+
+	/* relaxed: nodes of the reserve are taken by compare-exchange when they are chosen */
+	do
+		node = w_node_get();
+	while (!w_node_mark(&node->status) &&
+	       atomic_load_explicit(&node->status, memory_order_relaxed) != W_NODE_TAKEN);
+	return node;
+}
+
+/*
+ * Never @on_stack: a signal handler may jump out of any wait, or end the thread, and leave the node
+ * in the queue.
+ */
+#define w_waiter_node(on_stack, may_leave) ((void)(on_stack), (may_leave) ? w_node_get() : w_node_take())
+
+extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL: not needed yet */
+W_HIDDEN void *w_common_make(size_t bytes);
+
+static inline void *w_common(size_t bytes)
+{
+	/* acquire: pairs with the release that published it, zeroed */
+	void *block = atomic_load_explicit(&w_common_block, memory_order_acquire);
+
+	return w_likely(block) ? block : w_common_make(bytes);
+}
+
+#define W_UNIQUE_BLOCK 65536
+
+W_HIDDEN uint64_t w_unique_block(void);
+
+static inline uint64_t w_unique(void)
+{
+	if (w_unlikely(!(w_own.unique % W_UNIQUE_BLOCK)))
+		w_own.unique = w_unique_block();
+	return w_own.unique++;
+}
+
+#define W_SLOTS 4096
+
+extern W_HIDDEN W_ATOMIC(uint32_t) w_slots[W_SLOTS];
+
+/* Hashed, so that consecutive numbers select different cache lines. */
+static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
+{
+	return &w_slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
+}
+
+/* A nonzero seed for the thread's random numbers. */
+W_HIDDEN uint32_t w_random_seed(void);
+
+static inline uint32_t w_random(void)
+{
+	uint32_t x = w_likely(w_own.random) ? w_own.random : w_random_seed();
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return w_own.random = x;
+}
+
+extern W_HIDDEN bool w_listening;
+/* Called with each event by its thread while w_listening, unless NULL. Set before w_listening. */
+extern W_HIDDEN void (*w_listener)(enum w_event event);
+W_HIDDEN void w_count(enum w_event event);
+/* The count of @event, over all threads ever, since w_listening was set. */
+W_HIDDEN uint64_t w_counted(enum w_event event);
+
+#define w_event(name)                            \
+	do {                                     \
+		if (w_unlikely(w_listening))     \
+			w_count(W_EVENT_##name); \
+	} while (0)
+
+#endif
