@@ -244,7 +244,9 @@ static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *d
 	return domain;
 }
 
-/* Zeroes @size bytes, but does not write to those that are zero: a fork copies every page that was written to. */
+/*
+ * Zeroes @size bytes without writing to those that are zero: a fork copies every written page.
+ */
 static void clear(void *memory, size_t size)
 {
 	static const char zeros[256];
