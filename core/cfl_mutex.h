@@ -22,46 +22,9 @@
 
 #include "cfl/cfl.h"
 
-struct cfl_mutex {
-	struct cfl cfl;
-};
-
-struct cfl_mutex_policy {
-	enum wait wait;
-	uint32_t bypass, grace_period, strict_guarantee; /* as in struct cfl_policy */
-};
-
 #define cfl_mutex_settings(S) CFL_SETTINGS(S, cfl_mutex)
 #define cfl_mutex_bytes sizeof(void *), sizeof(struct cfl_node), 0
 
-static inline size_t cfl_mutex_size(void)
-{
-	return sizeof(struct cfl_mutex);
-}
-
-/* Zeroed memory is an unlocked lock. */
-static inline void cfl_mutex_init(struct cfl_mutex *lock, size_t size)
-{
-	(void)lock, (void)size;
-}
-
-/* Takes @lock if it is free and either nobody waits or this thread may overtake. */
-static inline bool cfl_mutex_try_acquire(struct cfl_mutex *lock)
-{
-	return cfl_try_acquire_by(&lock->cfl);
-}
-
-/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool cfl_mutex_acquire(struct cfl_mutex *lock, struct cfl_mutex_policy policy,
-				     const struct w_deadline *deadline)
-{
-	return cfl_acquire_by(&lock->cfl, CFL_POLICY(policy, true), deadline);
-}
-
-/* Releases @lock. Returns false, and changes nothing, if it was not held. */
-static inline bool cfl_mutex_release(struct cfl_mutex *lock, struct cfl_mutex_policy policy)
-{
-	return cfl_release_by(&lock->cfl, CFL_POLICY(policy, true));
-}
+CFL_LOCK(cfl_mutex, true)
 
 #endif

@@ -16,46 +16,9 @@
 
 #include "cfl/cfl.h"
 
-struct cfl_spin {
-	struct cfl cfl;
-};
-
-struct cfl_spin_policy {
-	enum wait wait;
-	uint32_t bypass, grace_period, strict_guarantee; /* as in struct cfl_policy */
-};
-
 #define cfl_spin_settings(S) CFL_SETTINGS(S, cfl_spin)
 #define cfl_spin_bytes sizeof(void *), sizeof(struct cfl_node), 0
 
-static inline size_t cfl_spin_size(void)
-{
-	return sizeof(struct cfl_spin);
-}
-
-/* Zeroed memory is an unlocked lock. */
-static inline void cfl_spin_init(struct cfl_spin *lock, size_t size)
-{
-	(void)lock, (void)size;
-}
-
-/* Takes @lock if it is free and either nobody waits or this thread may overtake. */
-static inline bool cfl_spin_try_acquire(struct cfl_spin *lock)
-{
-	return cfl_try_acquire_by(&lock->cfl);
-}
-
-/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool cfl_spin_acquire(struct cfl_spin *lock, struct cfl_spin_policy policy,
-				    const struct w_deadline *deadline)
-{
-	return cfl_acquire_by(&lock->cfl, CFL_POLICY(policy, false), deadline);
-}
-
-/* Releases @lock. Returns false, and changes nothing, if it was not held. */
-static inline bool cfl_spin_release(struct cfl_spin *lock, struct cfl_spin_policy policy)
-{
-	return cfl_release_by(&lock->cfl, CFL_POLICY(policy, false));
-}
+CFL_LOCK(cfl_spin, false)
 
 #endif

@@ -313,4 +313,47 @@ static inline bool cfl_release_by(struct cfl *lock, struct cfl_policy policy)
 	return true;
 }
 
+/* ---- A lock ---- */
+
+/*
+ * Defines the lock @name, with the functions of locks.def. @head_sleeps: whether the head of its
+ * queue sleeps under wait=park. Zeroed memory is an unlocked lock. Its
+ * settings are those of struct cfl_policy.
+ */
+#define CFL_LOCK(name, head_sleeps)                                                           \
+	struct name {                                                                         \
+		struct cfl cfl;                                                               \
+	};                                                                                    \
+                                                                                              \
+	struct name##_policy {                                                                \
+		enum wait wait;                                                               \
+		uint32_t bypass, grace_period, strict_guarantee;                              \
+	};                                                                                    \
+                                                                                              \
+	static inline size_t name##_size(void)                                                \
+	{                                                                                     \
+		return sizeof(struct name);                                                   \
+	}                                                                                     \
+                                                                                              \
+	static inline void name##_init(struct name *lock, size_t size)                        \
+	{                                                                                     \
+		(void)lock, (void)size;                                                       \
+	}                                                                                     \
+                                                                                              \
+	static inline bool name##_try_acquire(struct name *lock)                              \
+	{                                                                                     \
+		return cfl_try_acquire_by(&lock->cfl);                                        \
+	}                                                                                     \
+                                                                                              \
+	static inline bool name##_acquire(struct name *lock, struct name##_policy policy,     \
+					  const struct w_deadline *deadline)                  \
+	{                                                                                     \
+		return cfl_acquire_by(&lock->cfl, CFL_POLICY(policy, head_sleeps), deadline); \
+	}                                                                                     \
+                                                                                              \
+	static inline bool name##_release(struct name *lock, struct name##_policy policy)     \
+	{                                                                                     \
+		return cfl_release_by(&lock->cfl, CFL_POLICY(policy, head_sleeps));           \
+	}
+
 #endif
