@@ -36,7 +36,7 @@ struct c_bo_mcs_policy {
  * from 512 pauses to 2^20 - 1. It starves the other domains, as theirs does; with less there is less of that, and the
  * lock's line comes more often.
  */
-#define c_bo_mcs_settings(S) S(c_bo_mcs, batch, 64, 1, UINT32_MAX, 1) S(c_bo_mcs, backoff, 1048575, 1, 1048575, 2)
+#define c_bo_mcs_settings(S) S(c_bo_mcs, batch, 64, 1, UINT32_MAX) S(c_bo_mcs, backoff, 1048575, 1, 1048575)
 #define c_bo_mcs_bytes 0, sizeof(struct c_bo_mcs_node), sizeof(struct c_bo_mcs_node)
 #define c_bo_mcs_size cohort_size
 

@@ -26,7 +26,7 @@ struct c_tkt_tkt_policy {
 	uint32_t batch; /* how often in a row a domain may pass the lock on within itself */
 };
 
-#define c_tkt_tkt_settings(S) S(c_tkt_tkt, batch, 64, 1, UINT32_MAX, 1)
+#define c_tkt_tkt_settings(S) S(c_tkt_tkt, batch, 64, 1, UINT32_MAX)
 #define c_tkt_tkt_bytes 0, 0, 0
 #define c_tkt_tkt_size cohort_size
 

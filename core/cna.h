@@ -55,7 +55,7 @@ struct cna_policy {
 	uint32_t reduction; /* the most hand-overs in order of arrival before a second queue begins; 0: begin at once */
 };
 
-#define cna_settings(S) S(cna, threshold, 65535, 1, UINT32_MAX - 1, 2) S(cna, reduction, 127, 0, UINT32_MAX - 1, 1)
+#define cna_settings(S) S(cna, threshold, 65535, 1, UINT32_MAX - 1) S(cna, reduction, 127, 0, UINT32_MAX - 1)
 #define cna_bytes sizeof(struct cna), sizeof(struct cna_node), sizeof(struct cna_node)
 
 #define CNA_NO_DOMAIN (-1)

@@ -52,7 +52,7 @@ struct cst_policy {
 	uint32_t batch; /* how often in a row a domain passes the lock on within itself; and past its sleepers */
 };
 
-#define cst_settings(S) S(cst, batch, 128, 1, UINT32_MAX, 1)
+#define cst_settings(S) S(cst, batch, 128, 1, UINT32_MAX)
 #define cst_bytes hmcs_bytes
 
 /* Of two levels: leaves, and the root. */

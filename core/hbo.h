@@ -49,11 +49,11 @@ struct hbo_policy {
 	uint32_t tries;  /* under wait=park, failed attempts before a waiter sleeps; at least 1 */
 };
 
-#define hbo_settings(S)                     \
-	S(hbo, local, 64, 1, 1000000, 1)    \
-	S(hbo, remote, 1024, 1, 1000000, 1) \
-	S(hbo, angry, 50, 1, 1000000000, 1) \
-	S(hbo, tries, 100, 1, 1000000000, 2)
+#define hbo_settings(S)                  \
+	S(hbo, local, 64, 1, 1000000)    \
+	S(hbo, remote, 1024, 1, 1000000) \
+	S(hbo, angry, 50, 1, 1000000000) \
+	S(hbo, tries, 100, 1, 1000000000)
 #define hbo_bytes sizeof(struct hbo), 0, 0
 
 /* The word of a lock that the caller holds. */

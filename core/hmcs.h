@@ -69,7 +69,7 @@ struct hmcs_policy {
 	uint32_t levels; /* the root's among them, that are used at most */
 };
 
-#define hmcs_settings(S) S(hmcs, batch, 64, 1, UINT32_MAX, 1) S(hmcs, levels, 4, 2, UINT32_MAX, 2)
+#define hmcs_settings(S) S(hmcs, batch, 64, 1, UINT32_MAX) S(hmcs, levels, 4, 2, UINT32_MAX)
 #define hmcs_bytes \
 	0, sizeof(struct hmcs_node) + sizeof(struct mcs_node), sizeof(struct hmcs_node) + sizeof(struct mcs_node)
 

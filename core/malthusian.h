@@ -55,7 +55,7 @@ struct malthusian_policy {
 	uint32_t patience; /* hand-overs from one return of the eldest waiter set aside to the next */
 };
 
-#define malthusian_settings(S) S(malthusian, patience, 1000, 1, UINT32_MAX - 1, 1)
+#define malthusian_settings(S) S(malthusian, patience, 1000, 1, UINT32_MAX - 1)
 #define malthusian_bytes sizeof(struct malthusian), sizeof(struct malthusian_node), sizeof(struct malthusian_node)
 
 static inline void malthusian_node_init(struct malthusian_node *node)

@@ -50,7 +50,7 @@ struct mcstp_policy {
 	uint32_t stale; /* microseconds without a sign of life after which a waiter is taken not to run */
 };
 
-#define mcstp_settings(S) S(mcstp, stale, 20, 1, 1000000000, 1)
+#define mcstp_settings(S) S(mcstp, stale, 20, 1, 1000000000)
 /* About how many pauses a waiter makes between two times that it says it runs: those of a bounded spin. */
 #define MCSTP_LOOK 100
 

@@ -66,7 +66,7 @@ struct mutexee_policy {
 	uint32_t window; /* contended acquisitions per choice of the mode */
 };
 
-#define mutexee_settings(S) S(mutexee, window, 2048, 1, 1000000000, 1)
+#define mutexee_settings(S) S(mutexee, window, 2048, 1, 1000000000)
 /* Excludes the embedder's fields. */
 #define mutexee_bytes sizeof(struct mutexee) - 3 * sizeof(uint32_t), 0, 0
 

@@ -69,7 +69,7 @@ struct qspin_policy {
 	uint32_t patience; /* failed attempts of a head before it closes the lock to newcomers */
 };
 
-#define qspin_settings(S) S(qspin, patience, 16, 0, 1000000000, 1)
+#define qspin_settings(S) S(qspin, patience, 16, 0, 1000000000)
 #define qspin_bytes sizeof(struct qspin), 0, 0
 
 static inline struct qspin_node *qspin_node(uint32_t slot)

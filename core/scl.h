@@ -82,7 +82,7 @@ struct scl_policy {
 	uint32_t slice; /* in microseconds */
 };
 
-#define scl_settings(S) S(scl, slice, 2000, 1, 1000000, 1)
+#define scl_settings(S) S(scl, slice, 2000, 1, 1000000)
 #define scl_bytes 0, sizeof(struct mcs_node), 0
 
 static inline size_t scl_size(void)

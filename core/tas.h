@@ -33,7 +33,7 @@ struct tas_policy {
 	uint32_t tries;   /* under wait=park, failed attempts before a waiter sleeps; at least 1 */
 };
 
-#define tas_settings(S) S(tas, backoff, 0, 0, 1000000, 2) S(tas, tries, 100, 1, 1000000000, 1)
+#define tas_settings(S) S(tas, backoff, 0, 0, 1000000) S(tas, tries, 100, 1, 1000000000)
 #define tas_bytes sizeof(struct tas), 0, 0
 
 /* FREE -> HELD. */

@@ -31,7 +31,7 @@ struct ticket_policy {
 	uint32_t backoff; /* pauses between two looks, for each number that is to be served before; 0: none */
 };
 
-#define ticket_settings(S) S(ticket, backoff, 0, 0, 1000000, 1)
+#define ticket_settings(S) S(ticket, backoff, 0, 0, 1000000)
 /* Without the embedder's. */
 #define ticket_bytes sizeof(struct ticket) - 3 * sizeof(uint32_t), 0, 0
 

@@ -30,7 +30,7 @@ struct ttas_policy {
 	uint32_t backoff; /* longest pause after a failed attempt, in pause instructions; 0: none */
 };
 
-#define ttas_settings(S) S(ttas, backoff, 0, 0, 1000000, 2)
+#define ttas_settings(S) S(ttas, backoff, 0, 0, 1000000)
 #define ttas_bytes sizeof(struct ttas), 0, 0
 
 /* FREE -> HELD. */

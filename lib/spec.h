@@ -41,7 +41,7 @@ static inline uint32_t spec_value(W_ATOMIC(uint32_t) *value)
  */
 #define SETTING_VALUE(lock, key, ...) W_ATOMIC(uint32_t) lock##_##key;
 #define SETTING_DEFAULT(lock, key, otherwise, ...) .lock##_##key = (otherwise),
-#define SETTING_ROW(lock, key, otherwise, least, most, small, ...) \
+#define SETTING_ROW(lock, key, otherwise, least, most, ...) \
 	{#lock, #key, &lock_settings.lock##_##key, least, most, "" __VA_ARGS__},
 #define SETTING_NOW(lock, key, ...) .key = spec_value(&lock_settings.lock##_##key),
 

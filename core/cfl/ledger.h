@@ -80,10 +80,10 @@ struct cfl_policy {
 	uint32_t strict_guarantee; /* whether a thread over its share idles */
 };
 
-#define CFL_SETTINGS(S, name)                          \
-	S(name, bypass, SHFL_MAX_BATCH, 1, 1000000, 4) \
-	S(name, grace_period, 0, 0, 1000000000, 0)     \
-	S(name, strict_guarantee, 0, 0, 1, 0, "off on")
+#define CFL_SETTINGS(S, name)                       \
+	S(name, bypass, SHFL_MAX_BATCH, 1, 1000000) \
+	S(name, grace_period, 0, 0, 1000000000)     \
+	S(name, strict_guarantee, 0, 0, 1, "off on")
 
 #define CFL_POLICY(policy, head_sleeps)                                             \
 	((struct cfl_policy){.wait = (policy).wait,                                 \

@@ -11,7 +11,7 @@ struct bravo_fair_rw_policy {
 	uint32_t inhibit; /* multiple of the time of a revocation for which the bias stays off */
 };
 
-#define bravo_fair_rw_settings(S) S(bravo_fair_rw, inhibit, BRAVO_INHIBIT, 0, 1000000, 1)
+#define bravo_fair_rw_settings(S) S(bravo_fair_rw, inhibit, BRAVO_INHIBIT, 0, 1000000)
 #define bravo_fair_rw_bytes sizeof(struct bravo_fair_rw), sizeof(struct mcs_node), 0
 
 static inline struct fair_rw_policy bravo_fair_rw_under(struct bravo_fair_rw_policy policy)

@@ -12,9 +12,9 @@ struct bravo_shfl_rw_policy {
 	uint32_t inhibit;  /* multiple of the time of a revocation for which the bias stays off */
 };
 
-#define bravo_shfl_rw_settings(S)                       \
-	S(bravo_shfl_rw, patience, 4, 0, 1000000000, 1) \
-	S(bravo_shfl_rw, inhibit, BRAVO_INHIBIT, 0, 1000000, 1)
+#define bravo_shfl_rw_settings(S)                    \
+	S(bravo_shfl_rw, patience, 4, 0, 1000000000) \
+	S(bravo_shfl_rw, inhibit, BRAVO_INHIBIT, 0, 1000000)
 #define bravo_shfl_rw_bytes sizeof(struct bravo_shfl_rw), sizeof(struct shfl_node), 0
 
 static inline struct shfl_rw_policy bravo_shfl_rw_under(struct bravo_shfl_rw_policy policy)

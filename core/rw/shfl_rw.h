@@ -51,7 +51,7 @@ struct shfl_rw_policy {
 	uint32_t patience; /* failed attempts of a head before it closes the lock to newcomers */
 };
 
-#define shfl_rw_settings(S) S(shfl_rw, patience, 4, 0, 1000000000, 1)
+#define shfl_rw_settings(S) S(shfl_rw, patience, 4, 0, 1000000000)
 #define shfl_rw_bytes sizeof(struct shfl_rw), sizeof(struct shfl_node), 0
 
 /* The domain of all readers, to the shuffler. */

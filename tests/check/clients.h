@@ -8,13 +8,14 @@
 #define POUNDLOCK_CHECK_CLIENTS_H
 
 #include "check.h"
+#include "small.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 #define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
 
 /* Bounds are as small as they can be while what they bound still happens. */
-#define SMALL(lock, key, default_, least, most, small, ...) .key = small,
+#define SMALL(lock, key, ...) .key = SMALL_##lock##_##key,
 #define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
 
 static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)

@@ -35,12 +35,12 @@ const char *const sim_event_names[] = {
 
 /* ---- Settings ---- */
 
-#define KEY(lock, key, default_, least_, most_, small, ...) \
-	{.name = #key,                                      \
-	 .offset = offsetof(struct lock##_policy, key),     \
-	 .value = default_,                                 \
-	 .least = least_,                                   \
-	 .most = most_,                                     \
+#define KEY(lock, key, default_, least_, most_, ...)    \
+	{.name = #key,                                  \
+	 .offset = offsetof(struct lock##_policy, key), \
+	 .value = default_,                             \
+	 .least = least_,                               \
+	 .most = most_,                                 \
 	 .names = "" __VA_ARGS__},
 
 #define SETTINGS(lock)                              \
