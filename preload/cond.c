@@ -48,38 +48,15 @@
 #define _GNU_SOURCE
 #include "cond.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "part/generation.h"
+#include "kernel.h"
 #include "layout.h"
 #include "mutex.h"
 #include "preload.h"
 #include "real.h"
-
-/* ---- The kernel ---- */
-
-/* Returns 0 or an error number. errno may change. */
-static int futex_wait(const void *word, uint32_t expected, const struct w_deadline *deadline)
-{
-	int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
-
-	if (deadline && deadline->clock == CLOCK_REALTIME)
-		operation |= FUTEX_CLOCK_REALTIME;
-	return syscall(SYS_futex, word, operation, expected, deadline ? &deadline->at : NULL, NULL,
-		       FUTEX_BITSET_MATCH_ANY) < 0
-		       ? errno
-		       : 0;
-}
-
-static void futex_wake(const void *word, int count)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count);
-}
 
 /* ---- The state ---- */
 
@@ -133,16 +110,14 @@ static W_ATOMIC(uint32_t) *high_half(struct cond *c)
 
 static W_SLOW int advance_and_wake(struct cond *c, int count)
 {
-	int saved = errno;
+	int operation = FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, change = count == 1 ? SIGNAL : BROADCAST;
 
-	if (syscall(SYS_futex, low_half(c), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, count, 0, low_half(c),
-		    count == 1 ? SIGNAL : BROADCAST) < 0) {
+	if (w_system_call(SYS_futex, (long)low_half(c), operation, count, 0, (long)low_half(c), change) < 0) {
 		/* The kernel lacks it. Two steps: a waiter of real-time priority might slip in between, and woken may
 		 * not count who is not woken yet. */
 		(void)w_fetch_add_relaxed(low_half(c), SEQUENCE_STEP);
-		futex_wake(low_half(c), count);
+		w_futex_wake(low_half(c), count);
 	}
-	errno = saved;
 	return 0;
 }
 
@@ -217,7 +192,7 @@ static void leave(struct cond *c, uint32_t generation)
 	/* release: pairs with the acquire in cond_destroy(); all our accesses come before the destruction */
 	while (!w_compare_exchange_release(&c->state, &seen, with_woken(seen, awake ? awake - 1 : 0) - WAITER));
 	if ((uint32_t)(seen >> 32) == (DESTROYING | 1))
-		futex_wake(high_half(c), INT_MAX);
+		w_futex_wake(high_half(c), INT_MAX);
 }
 
 /* ---- Waiting ---- */
@@ -227,6 +202,8 @@ struct waiter {
 	pthread_mutex_t *mutex;
 	uint32_t sequence;
 	uint32_t generation;
+	bool alone; /* without another thread, which could cancel it */
+	int type;   /* its own type of cancellation, while it waits with another one */
 };
 
 /* relaxed: only whether it is another one than the waiter's matters; what was signalled is under the mutex */
@@ -243,41 +220,66 @@ static int sleep_once(const struct waiter *waiter, const struct w_deadline *dead
 
 	if (sequence_of(seen) != waiter->sequence)
 		return EAGAIN;
-	return futex_wait(low_half(waiter->cond), (uint32_t)seen, deadline);
+	return w_futex_wait(low_half(waiter->cond), (uint32_t)seen, deadline);
 }
 
 static void pass_on(const struct waiter *waiter)
 {
-	futex_wake(low_half(waiter->cond), 1);
+	w_futex_wake(low_half(waiter->cond), 1);
 }
 
+/* After a cancellation, or a siglongjmp() out of the wait. */
 static void cancelled(void *argument)
 {
 	struct waiter *waiter = argument;
 
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
 	if (is_advanced(waiter))
 		pass_on(waiter);
 	leave(waiter->cond, waiter->generation);
 	mutex_lock(waiter->mutex);
+	if (waiter->type != PTHREAD_CANCEL_DEFERRED)
+		pthread_setcanceltype(waiter->type, NULL);
 }
 
 /*
- * Sleeps once; a cancellation point. The system call has no wrapper that is one, so that cancellation is asynchronous
- * around it: the handler is right wherever it strikes. The deferred type is the caller's to restore.
+ * glibc's clean-up handlers of the older kind: in a list, instead of by a sigsetjmp(). glibc's own waits have them in
+ * there as well, so that a siglongjmp() out of a wait runs them.
+ */
+extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*handler)(void *), void *argument);
+extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int execute);
+
+static int sleep_asynchronously(const struct waiter *waiter, const struct w_deadline *deadline)
+{
+	int result;
+
+	if (waiter->alone)
+		return sleep_once(waiter, deadline);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	result = sleep_once(waiter, deadline);
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+	return result;
+}
+
+/*
+ * Sleeps until it is woken (0), the sequence has advanced (EAGAIN), or the deadline (ETIMEDOUT); a cancellation point. The
+ * system call has no wrapper that is one. So cancellation is asynchronous around it: the handler works wherever it strikes.
+ * The caller restores its own type; here it is deferred.
  *
- * glibc's own waits wait for a cancellation that is on its way when they return; we cannot see that. It then strikes
- * later, harmlessly, but for a thread that is ending just then: it has run to its end, and pthread_join says
+ * glibc's own waits wait for a cancellation in progress when they return; ours cannot see it. It then strikes
+ * later, harmlessly, except for a thread that is ending just then: it has run to its end, and pthread_join() returns
  * PTHREAD_CANCELED.
  */
 static int sleep_cancellably(struct waiter *waiter, const struct w_deadline *deadline)
 {
+	struct _pthread_cleanup_buffer handler;
 	int result;
 
-	pthread_cleanup_push(cancelled, waiter);
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-	result = sleep_once(waiter, deadline);
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
-	pthread_cleanup_pop(0);
+	_pthread_cleanup_push(&handler, cancelled, waiter);
+	do
+		result = sleep_asynchronously(waiter, deadline);
+	while (result == EINTR || (result == EAGAIN && !is_advanced(waiter)));
+	_pthread_cleanup_pop(&handler, 0);
 	return result;
 }
 
@@ -288,44 +290,46 @@ static int sleep_until_signalled(struct waiter *waiter, const struct w_deadline 
 
 	if (deadline && deadline->at.tv_sec < 0)
 		return ETIMEDOUT;
-	do
-		result = sleep_cancellably(waiter, deadline);
-	while (result == EINTR || (result == EAGAIN && !is_advanced(waiter)));
+	result = sleep_cancellably(waiter, deadline);
 	if (!result && !is_advanced(waiter))
 		pass_on(waiter);
 	return result == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
-static int wait_with_type_deferred(struct cond *c, pthread_mutex_t *mutex, const struct w_deadline *deadline)
+static int wait_with_type_deferred(struct waiter *waiter, const struct w_deadline *deadline)
 {
-	struct waiter waiter = {.cond = c, .mutex = mutex, .generation = w_fork_generation()};
 	int result, locked;
 
 	pthread_testcancel();
-	waiter.sequence = enter(c);
-	result = mutex_unlock(mutex);
+	waiter->sequence = enter(waiter->cond);
+	result = mutex_unlock(waiter->mutex);
 	if (result) {
-		leave(c, waiter.generation);
+		leave(waiter->cond, waiter->generation);
 		return result;
 	}
-	result = sleep_until_signalled(&waiter, deadline);
-	leave(c, waiter.generation);
-	locked = mutex_lock(mutex);
+	result = sleep_until_signalled(waiter, deadline);
+	leave(waiter->cond, waiter->generation);
+	locked = mutex_lock(waiter->mutex);
 	return locked ? locked : result;
 }
 
 /* Waits for @c, which is ours. */
 static int wait_for(struct cond *c, pthread_mutex_t *mutex, const struct w_deadline *deadline)
 {
-	int result, type, saved = errno;
+	struct waiter waiter = {.cond = c,
+				.mutex = mutex,
+				.generation = w_fork_generation(),
+				.alone = w_alone(),
+				.type = PTHREAD_CANCEL_DEFERRED};
+	int result;
 
 	if (deadline && !any_deadline_valid(deadline))
 		return EINVAL;
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-	result = wait_with_type_deferred(c, mutex, deadline);
-	if (type != PTHREAD_CANCEL_DEFERRED)
-		pthread_setcanceltype(type, NULL);
-	errno = saved;
+	if (!waiter.alone)
+		pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &waiter.type);
+	result = wait_with_type_deferred(&waiter, deadline);
+	if (waiter.type != PTHREAD_CANCEL_DEFERRED)
+		pthread_setcanceltype(waiter.type, NULL);
 	return result;
 }
 
@@ -342,7 +346,6 @@ int cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 int cond_destroy(pthread_cond_t *cond)
 {
 	struct cond *c = cond_of(cond);
-	int saved = errno;
 	uint64_t seen;
 
 	if (!is_ours(c))
@@ -352,11 +355,10 @@ int cond_destroy(pthread_cond_t *cond)
 	seen = w_load_acquire(&c->state);
 	while (waiters_of(seen)) {
 		if (w_compare_exchange_acquire(&c->state, &seen, seen | DESTROYING * WAITER)) {
-			futex_wait(high_half(c), (uint32_t)(seen >> 32) | DESTROYING, NULL);
+			w_futex_wait(high_half(c), (uint32_t)(seen >> 32) | DESTROYING, NULL);
 			seen = w_load_acquire(&c->state);
 		}
 	}
-	errno = saved;
 	return 0;
 }
 

@@ -4,6 +4,9 @@
  * and without a deadline. The waiter holds the mutex again when its clean-up handlers run. A signal
  * that a cancelled waiter consumed goes to another waiter.
  */
+#include <setjmp.h>
+#include <signal.h>
+
 #include "posix.h"
 
 static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
@@ -150,6 +153,43 @@ static void signal_and_cancel(bool holding)
 	waiting = 0;
 }
 
+/* ---- A signal handler jumps out of a wait: the mutex is the waiter's again, and the wait is over ---- */
+
+static sigjmp_buf out;
+static pid_t jumper;
+
+static void jump(int number)
+{
+	(void)number;
+	siglongjmp(out, 1);
+}
+
+static void *interrupt(void *argument)
+{
+	until_is(&mutex, &waiting, 1);
+	until_asleep(jumper);
+	EXPECT_OK(pthread_kill(*(pthread_t *)argument, SIGUSR1));
+	return NULL;
+}
+
+static void jump_out(void)
+{
+	struct sigaction action = {.sa_handler = jump};
+	pthread_t self = pthread_self(), other;
+
+	EXPECT(!sigaction(SIGUSR1, &action, NULL), "sigaction");
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	waiting = 1;
+	jumper = kernel_id();
+	other = start(interrupt, &self);
+	if (!sigsetjmp(out, 1))
+		for (;;)
+			EXPECT_OK(pthread_cond_wait(&cond, &mutex));
+	waiting = 0;
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	finish(other);
+}
+
 int main(void)
 {
 	static const int types[] = {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS};
@@ -160,6 +200,7 @@ int main(void)
 		cancel((struct way){.type = types[i], .disabled = true});
 	for (unsigned i = 0; i < 300; i++)
 		signal_and_cancel(i & 1);
+	jump_out();
 	EXPECT_OK(pthread_cond_destroy(&cond)); /* hangs if cancelled waits are still counted */
 	return 0;
 }

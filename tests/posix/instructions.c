@@ -80,8 +80,19 @@ static void prepare(void)
 	MEASURED(spin_unlock_2, pthread_spin_unlock(&spin), 3)            \
 	MEASURED(cond_signal, pthread_cond_signal(&cond), 0)              \
 	MEASURED(cond_broadcast, pthread_cond_broadcast(&cond), 0)        \
+	MEASURED(cond_timedwait, wait_in_past(), 0)                       \
 	MEASURED(woken_signal, pthread_cond_signal(&waited), 0)           \
 	MEASURED(woken_broadcast, pthread_cond_broadcast(&waited), 0)
+
+/* A wait that sleeps until a deadline in the past, and its mutex. */
+static int wait_in_past(void)
+{
+	struct timespec past = {.tv_sec = 1};
+
+	pthread_mutex_lock(&normal);
+	(void)pthread_cond_timedwait(&cond, &normal, &past);
+	return pthread_mutex_unlock(&normal);
+}
 
 #define MEASURED(name, call, more)       \
 	static void measure_##name(void) \

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Giving up the CPU: yielding, and sleeping on a futex until an absolute deadline. Keeps errno. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "world.h"
+#include "kernel.h"
 
 /* Length of a bounded spin: about the time to sleep and be woken. */
 #define SPIN_NANOSECONDS 5000
@@ -53,10 +49,8 @@ void w_yield(void)
 {
 	struct timespec moment = {.tv_nsec = YIELD_NANOSECONDS};
 	uint32_t nothing = 0;
-	int saved = errno;
 
-	syscall(SYS_futex, &nothing, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, nothing, &moment);
-	errno = saved;
+	(void)w_system_call(SYS_futex, (long)&nothing, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, nothing, (long)&moment, 0, 0);
 }
 
 void w_sched_yield(void)
@@ -80,31 +74,18 @@ bool w_expired_slow(const struct w_deadline *deadline)
 
 void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
-	int saved = errno, operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
-
-	if (deadline && deadline->at.tv_sec < 0)
-		return;
-	if (deadline && deadline->clock == CLOCK_REALTIME)
-		operation |= FUTEX_CLOCK_REALTIME;
-	syscall(SYS_futex, p, operation, expected, deadline ? &deadline->at : NULL, NULL, FUTEX_BITSET_MATCH_ANY);
-	errno = saved;
-}
-
-static void wake(W_ATOMIC(uint32_t) *p, int count)
-{
-	int saved = errno;
-
-	w_event(unpark);
-	syscall(SYS_futex, p, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count);
-	errno = saved;
+	if (!deadline || deadline->at.tv_sec >= 0)
+		(void)w_futex_wait(p, expected, deadline);
 }
 
 void w_unpark(W_ATOMIC(uint32_t) *p)
 {
-	wake(p, 1);
+	w_event(unpark);
+	w_futex_wake(p, 1);
 }
 
 void w_unpark_all(W_ATOMIC(uint32_t) *p)
 {
-	wake(p, INT32_MAX);
+	w_event(unpark);
+	w_futex_wake(p, INT32_MAX);
 }

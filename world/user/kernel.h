@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * System calls without errno: on the paths of waiters, which must leave it as it was.
+ */
+#ifndef POUNDLOCK_WORLD_USER_KERNEL_H
+#define POUNDLOCK_WORLD_USER_KERNEL_H
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "world.h"
+
+/* The result of the system call, or a negative error number. */
+static inline long w_system_call(long number, long first, long second, long third, long fourth, long fifth, long sixth)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = fourth, r8 __asm__("r8") = fifth, r9 __asm__("r9") = sixth;
+	long result;
+
+	__asm__ __volatile__("syscall"
+			     : "=a"(result)
+			     : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10), "r"(r8), "r"(r9)
+			     : "rcx", "r11", "memory");
+	return result;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = first, x1 __asm__("x1") = second;
+	register long x2 __asm__("x2") = third, x3 __asm__("x3") = fourth, x4 __asm__("x4") = fifth;
+	register long x5 __asm__("x5") = sixth;
+
+	__asm__ __volatile__("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	return x0;
+#else
+	int saved = errno;
+	long result = syscall(number, first, second, third, fourth, fifth, sixth);
+
+	if (result < 0)
+		result = -errno;
+	errno = saved;
+	return result;
+#endif
+}
+
+/*
+ * Sleeps while *@word, a futex of this process alone, is @expected: until it is woken (0), @deadline (ETIMEDOUT), or a
+ * signal (EINTR). EAGAIN: it is not @expected.
+ */
+static inline int w_futex_wait(const volatile void *word, uint32_t expected, const struct w_deadline *deadline)
+{
+	int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+
+	if (deadline && deadline->clock == CLOCK_REALTIME)
+		operation |= FUTEX_CLOCK_REALTIME;
+	return (int)-w_system_call(SYS_futex, (long)word, operation, expected, deadline ? (long)&deadline->at : 0, 0,
+				   FUTEX_BITSET_MATCH_ANY);
+}
+
+/* Wakes at most @count threads that sleep on @word. */
+static inline void w_futex_wake(const volatile void *word, int count)
+{
+	(void)w_system_call(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, 0, 0, 0);
+}
+
+#endif
