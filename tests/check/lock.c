@@ -127,7 +127,7 @@ static void fork_and_try(enum wait wait)
 	release(&M->lock, kept, wait);
 }
 
-/* By then the other may have been woken in vain. */
+/* By then the other may have been woken without getting the lock. */
 static void lock_and_fork_later(enum wait wait)
 {
 	lock_and_unlock(wait);

@@ -226,11 +226,11 @@ static void bo_backs_off(void)
 	const uint32_t longest[] = {1, COHORT_FIRST_PAUSE, 3 * COHORT_FIRST_PAUSE, 1 << 20};
 
 	for (int i = 0; i < COUNT(longest); i++) {
-		for (int vain = 0; vain < 14; vain++) {
+		for (int failed = 0; failed < 14; failed++) {
 			struct cohort_policy policy = {.global = COHORT_BO, .batch = 1, .backoff = longest[i]};
 			uint64_t paused = 0;
 
-			for (int look = 0; look < vain; look++) {
+			for (int look = 0; look < failed; look++) {
 				uint64_t pause = (uint64_t)COHORT_FIRST_PAUSE << look;
 
 				paused += pause < longest[i] ? pause : longest[i];
@@ -238,9 +238,9 @@ static void bo_backs_off(void)
 			begin();
 			EXPECT(ttas_try_acquire(&lock->bo));
 			script_clear();
-			script_at(vain + 2, bo_is_released, NULL);
+			script_at(failed + 2, bo_is_released, NULL);
 			cohort_global_acquire(lock, policy);
-			EXPECT(script_paused == paused, "%d looks in vain, paused %llu times instead of %llu", vain,
+			EXPECT(script_paused == paused, "%d failed looks, paused %llu times instead of %llu", failed,
 			       (unsigned long long)script_paused, (unsigned long long)paused);
 		}
 	}

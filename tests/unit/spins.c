@@ -12,13 +12,13 @@
 static W_ATOMIC(uint32_t) word;
 
 /* Waits for an event that never comes. */
-static void spin_in_vain(enum w_how how)
+static void failed_spin(enum w_how how)
 {
 	EXPECT(!w_wait_acquire(&word, VAL, how, NULL), "it came");
 }
 
 /* Waits for an event after the first read. */
-static void spin_with_luck(void)
+static void successful_spin(void)
 {
 	unsigned looks = 0;
 
@@ -36,16 +36,16 @@ static unsigned whole_spins(enum w_how how)
 	return whole;
 }
 
-static void vain_spins_shrink(void)
+static void failed_spins_shrink(void)
 {
 	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "a thread begins with whole spins");
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
-		spin_in_vain(W_POLITE);
-	EXPECT(whole_spins(W_POLITE) == 1, "after spins in vain %u of %u are whole", whole_spins(W_POLITE),
+		failed_spin(W_POLITE);
+	EXPECT(whole_spins(W_POLITE) == 1, "after failed spins %u of %u are whole", whole_spins(W_POLITE),
 	       W_SPINS_WHOLE);
 	EXPECT(whole_spins(W_QUEUED) == W_SPINS_WHOLE, "others learn from them");
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
-		spin_in_vain(W_QUEUED);
+		failed_spin(W_QUEUED);
 	EXPECT(whole_spins(W_QUEUED) == 1, "in a queue %u of %u are whole", whole_spins(W_QUEUED), W_SPINS_WHOLE);
 }
 
@@ -65,19 +65,19 @@ static void new_threads_know(void)
 	EXPECT(whole == 1, "of the first spins of a thread %u of %u are whole", whole, W_SPINS_WHOLE);
 }
 
-static void lucky_spins_grow(void)
+static void successful_spins_grow(void)
 {
-	spin_with_luck();
+	successful_spin();
 	EXPECT(w_spin_pauses_now(W_POLITE) >= w_spin_pauses / 2, "one that paid brings back half of what was lost");
 	for (unsigned i = 0; i < W_SPIN_PARTS; i++)
-		spin_with_luck();
+		successful_spin();
 	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
 }
 
 static void other_spins_stay(void)
 {
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
-		spin_in_vain(W_BRIEF);
+		failed_spin(W_BRIEF);
 	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
 }
 
@@ -102,9 +102,9 @@ int main(void)
 {
 	w_spinners_most = 1; /* as on two CPUs: on one CPU, waiters do not spin */
 	w_spin_pauses = W_SPIN_PARTS * 4;
-	RUN(vain_spins_shrink);
+	RUN(failed_spins_shrink);
 	RUN(new_threads_know);
-	RUN(lucky_spins_grow);
+	RUN(successful_spins_grow);
 	RUN(other_spins_stay);
 	RUN(abandoned_spins_do_not_count_for_ever);
 	return 0;
