@@ -56,8 +56,7 @@
 #define SHFL_MUTEX_HEIR 4u
 #define SHFL_MUTEX_CLOSED 8u
 
-/* An embedder whose frame differs declares the struct itself, with the same fields. */
-#ifndef SHFL_MUTEX_FRAME
+#ifndef LOCK_LAYOUT /* locks.def */
 struct shfl_mutex {
 	shfl_tail tail;
 	/* Written by the holder. An address to unpark, never dereferenced; disguised */

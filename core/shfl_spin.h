@@ -8,7 +8,7 @@
  *
  * Promise: mutual exclusion. A newcomer overtakes a queued waiter only if it read the tail before
  * that waiter entered an empty queue, at most once. Within the queue, the bound is `batch`
- * (part/shuffle.h). The head never sleeps; the waiters behind it do under wait=park. 12 bytes per
+ * (part/shuffle.h). The head never sleeps; the waiters behind it do under wait=park. 16 bytes per
  * lock and 4 for the fork generation; one node per waiter, none per holder. Atomic
  * read-modify-writes: 1 uncontended, 4 contended (two exchanges: the tail, the next head's status;
  * two compare-exchanges: locked, the tail).

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes what is generated of the documents, or with --check says whether it is up to date: the tables of locks.md, from
-`poundlock list --json`; the tables of verification.md, from tests/check/expected.txt, killers.txt and survivors.txt there, and the labels in core/.
+"""Writes the generated parts of the documents. --check reports whether they are up to date instead.
 
-Every lock needs a page of its own in locks/.
+  locks.md         tables of the locks, from `poundlock list --json`
+  verification.md  tables of the exploration, from expected.txt, killers.txt and survivors.txt in
+                   tests/check/, and from the labels in core/
+
+Every lock needs a page of its own in locks/. The sizes that a lock's header and page state must be
+those of the library.
 """
 
 import collections
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -122,6 +127,30 @@ def locks_tables():
     return [HEADER + "".join(map(row, locks)), RW_HEADER + "".join(map(row, rwlocks))]
 
 
+# Sizes that a lock's header and page state about it, and where `poundlock list` has them.
+STATED = {r"(\d+) bytes (?:a|per) lock\b": "bytes_per_lock", r"node of (\d+) bytes": "bytes_per_waiter"}
+
+
+def wrong_sizes(lock):
+    """One line for each size of @lock that its header or page states wrongly."""
+    name = lock["name"]
+    sources = [*DOCS.parent.glob(f"core/**/{name}.h"), DOCS / "locks" / f"{name}.md"]
+    for path in sources:
+        text = re.sub(r"\s+(?:\* )?", " ", path.read_text())
+        for pattern, field in STATED.items():
+            for stated in re.findall(pattern, text):
+                if int(stated) != lock[field]:
+                    yield f"{path.relative_to(DOCS.parent)}: {field} is {lock[field]}, not {stated}"
+
+
+def check_sizes():
+    listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
+    # The size of a box depends on the machine.
+    unboxed = [lock for lock in listing["locks"] + listing["rwlocks"] if not lock["boxed"]]
+    if wrong := [line for lock in unboxed for line in wrong_sizes(lock)]:
+        sys.exit("\n".join(wrong))
+
+
 def filled(page, tables):
     """The text of @page with @tables between the marks, in their order."""
     before, *parts = page.read_text().split(BEGIN)
@@ -131,6 +160,7 @@ def filled(page, tables):
 
 
 def main():
+    check_sizes()
     pages = {"locks.md": locks_tables(), "verification.md": [clients_table(), mutants_table(), labels_table()]}
     for name, tables in pages.items():
         page = DOCS / name

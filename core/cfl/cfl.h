@@ -26,8 +26,7 @@
 #define CFL_PARKED 2u
 #define CFL_HEIR 4u
 
-/* An embedder whose frame differs declares the struct and both functions itself. */
-#ifndef CFL_FRAME
+#ifndef LOCK_LAYOUT /* locks.def: with the two functions */
 struct cfl {
 	shfl_tail tail;
 	/* Written by the holder. An address to unpark, never dereferenced */

@@ -35,8 +35,7 @@
 #include "part/rw_word.h"
 #include "part/shuffle.h"
 
-/* An embedder whose frame differs declares the struct itself, with the same fields. */
-#ifndef SHFL_RW_FRAME
+#ifndef LOCK_LAYOUT /* locks.def */
 struct shfl_rw {
 	shfl_tail tail;
 	/* Written by the writer. An address to unpark, never dereferenced */

@@ -122,7 +122,7 @@ static DEFINE_STATIC_KEY_FALSE(by_cfl);
 
 #include "part/shuffle.h"
 
-#define SHFL_MUTEX_FRAME
+#define LOCK_LAYOUT
 struct shfl_mutex {
 #ifdef __LITTLE_ENDIAN
 	W_ATOMIC(uint32_t) spinner;
@@ -147,7 +147,6 @@ static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than
 
 #include "ledgers.h"
 
-#define CFL_FRAME
 struct cfl {
 #ifdef __LITTLE_ENDIAN
 	W_ATOMIC(uint32_t) limit;

@@ -124,7 +124,7 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 #include "part/rw_word.h"
 #include "part/shuffle.h"
 
-#define SHFL_RW_FRAME
+#define LOCK_LAYOUT
 struct shfl_rw {
 #ifdef __LITTLE_ENDIAN
 	rw_word word;
