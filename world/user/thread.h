@@ -68,8 +68,8 @@ struct w_spin_history {
 struct w_block {
 	struct w_account accounts[W_ACCOUNTS];
 	uint32_t account_uses;
-	_Alignas(16) char info[192];     /* for lib/info.c */
-	_Alignas(16) char embedder[192]; /* for the preload library */
+	_Alignas(16) char info[192];    /* for lib/info.c */
+	_Alignas(16) char preload[192]; /* for the preload library */
 };
 
 /* State that ends with the thread. */
