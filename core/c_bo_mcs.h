@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * C-BO-MCS: a cohort lock of an MCS lock for each domain and a test-and-set lock with back-off between them.
+ * C-BO-MCS: a cohort lock of one MCS lock per domain, and a test-and-set lock with back-off between
+ * the domains.
  *
- * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15, section 3.1 there. Changed: see cohort.h; and
- * only waiters that spin back off: the others give the CPU up or sleep, and are not to be late besides.
+ * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15, section 3.1 of the
+ * latter.
  *
- * Promises: mutual exclusion; within a domain first come, first served, but for timed waiters, who poll. Between the
- * domains no order: one may be passed without bound, as the global lock has none. Blocking under wait=park. 64 bytes a
- * lock and 128 a domain in its box; a node a waiter and a holder. Atomic read-modify-writes: 3 uncontended (4 under
- * wait=park), 2 within a batch as MCS.
+ * Promise: mutual exclusion; within a domain first come, first served, except for timed waiters,
+ * which poll. Between domains there is no order and no bound on bypass, because the global lock has
+ * none. Waiters sleep under wait=park. 64 bytes per lock and 128 per domain, boxed; one node per
+ * waiter and per holder. Atomic read-modify-writes: 3 uncontended (4 under wait=park), 2 within a
+ * batch, as MCS.
  *
- * The structure, and which state is legal when: cohort.h; the local queue: mcs.h; the global word: ttas.h.
+ * part/cohort.h describes the structure, its states and the departures from the paper; mcs.h the
+ * local queue; ttas.h the global word. One more departure: only spinning waiters back off. The
+ * others yield or sleep, and should not be delayed further.
  */
 #ifndef POUNDLOCK_C_BO_MCS_H
 #define POUNDLOCK_C_BO_MCS_H
@@ -27,14 +31,15 @@ struct c_bo_mcs_node {
 
 struct c_bo_mcs_policy {
 	enum wait wait;
-	uint32_t batch;   /* how often in a row a domain may pass the lock on within itself */
-	uint32_t backoff; /* wait=spin: the longest pause of a waiter for the global lock, in pause instructions */
+	uint32_t batch; /* consecutive hand-overs within one domain */
+	/* Wait=spin: longest pause of a waiter for the global lock, in pause instructions. */
+	uint32_t backoff;
 };
 
 /*
- * The back-off is that of the lock that the papers measure (CNA, ShflLock, RON: LiTL's, with Concurrency Kit's constants):
- * from 512 pauses to 2^20 - 1. It starves the other domains, as theirs does; with less there is less of that, and the
- * lock's line comes more often.
+ * The back-off is that of the lock which the papers measure (CNA, ShflLock, RON: LiTL's, with the
+ * constants of Concurrency Kit): from 512 pauses to 2^20 - 1. It starves the other domains, as
+ * theirs does. A shorter one starves them less, and moves the lock's line more often.
  */
 #define c_bo_mcs_settings(S) S(c_bo_mcs, batch, 64, 1, UINT32_MAX) S(c_bo_mcs, backoff, 1048575, 1, 1048575)
 #define c_bo_mcs_bytes 0, sizeof(struct c_bo_mcs_node), sizeof(struct c_bo_mcs_node)
@@ -59,7 +64,9 @@ static inline bool c_bo_mcs_try_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_n
 	return true;
 }
 
-/* Takes @lock. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
+ */
 static inline bool c_bo_mcs_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_node *node, struct c_bo_mcs_policy policy,
 				    const struct w_deadline *deadline)
 {
@@ -76,13 +83,16 @@ static inline bool c_bo_mcs_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_node 
 /* Releases @lock, held with @node. */
 static inline void c_bo_mcs_release(struct c_bo_mcs *lock, struct c_bo_mcs_node *node, struct c_bo_mcs_policy policy)
 {
-	/* Without a place the node is only a token of holding. */
+	/* Without a place, the node only marks the holder. */
 	if (!lock->cohort.holder)
 		node_free(&node->mcs.status);
 	cohort_release(&lock->cohort, &node->mcs, c_bo_mcs_cohort(policy));
 }
 
-/* In a forked child: drops all waiters of @lock, which is held with @node; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters of @lock, which is held with @node: their threads exist
+ * only in the parent.
+ */
 static inline void c_bo_mcs_drop_waiters(struct c_bo_mcs *lock, struct c_bo_mcs_node *node)
 {
 	cohort_drop_local_waiters(&lock->cohort, &node->mcs, COHORT_LOCAL_MCS, true);

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CLH: a queue lock whose waiters watch the node of the one before them, so that no waiter has to know its successor.
+ * CLH: a queue lock whose waiters watch their predecessor's node, so that no thread has to know its
+ * successor.
  *
- * From: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", 1993; Landin and Hagersten, "Queue locks
- * on cache coherent multiprocessors", and Magnusson, Landin and Hagersten, IPPS'94.
- * Changed: a free lock has no node. In the papers the last holder's node stays in the lock, and each thread goes on with
- * the node of the one before it; here a holder with nobody behind it takes its node out (a compare-exchange, as MCS has
- * it), and a waiter gives the node that it waited on back to the pool that it came from. So zeroed memory is a free lock,
- * a lock that is not in use keeps nobody's memory, and an unlock ends with the access that frees the lock. A waiter may
- * yield or sleep. As CLH waiters cannot leave, a timed one polls for a free lock.
+ * From: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", 1993; Landin and
+ * Hagersten, "Queue locks on cache coherent multiprocessors"; and Magnusson, Landin and Hagersten,
+ * IPPS'94.
  *
- * Promises: mutual exclusion; first come, first served, but for timed waiters. Blocking under wait=park. 8 bytes a lock,
- * a node a waiter and a holder. Atomic read-modify-writes: 2 uncontended (exchange, compare-exchange), 2 contended
- * (exchange, and the grant; 1 under wait=spin).
+ * Promise: mutual exclusion; first come, first served, except for timed waiters, which poll.
+ * Waiters sleep under wait=park. 8 bytes per lock; one node per waiter and per holder. Atomic
+ * read-modify-writes: 2 uncontended (exchange, compare-exchange), 2 contended (exchange, grant; 1
+ * under wait=spin).
  *
  *   [holder] ◀─waits on─ [waiter] ◀─waits on─ [waiter] ◀─ tail
  *
- *   tail   status of tail's node   means
+ *   tail   status of tail's node   meaning
  *   NULL   -                       free
- *   n      WAITING, PARKED         n holds the lock, or is the last waiter; PARKED: somebody behind it sleeps
- *   n      GRANTED                 never: only who has a successor grants
+ *   n      WAITING, PARKED         n holds the lock or is the last waiter; PARKED: successor asleep
+ *   n      GRANTED                 impossible: only a node with a successor is granted
  *
- * A node's status is that of wait.h, one place further: WAITING until its thread releases the lock, PARKED by the waiter
- * behind it, GRANTED by its thread, FREE by the waiter behind it; or, with nobody behind it, FREE by its thread.
+ * A node's status is that of part/wait.h, shifted by one: WAITING until its thread releases the
+ * lock, PARKED by its successor, GRANTED by its thread, FREE by its successor; or, without a
+ * successor, FREE by its thread.
+ *
+ * Departures from the papers: a free lock has no node. In the papers the last holder's node stays
+ * in the lock, and each thread continues with its predecessor's node. Here a holder without a
+ * successor removes its node (by a compare-exchange, as in MCS), and a waiter returns its
+ * predecessor's node to the pool that it came from. So zeroed memory is a free lock, an unused lock
+ * keeps nobody's memory, and the release ends with the access that frees the lock. A waiter may
+ * yield or sleep. CLH waiters cannot leave, so a timed one polls for a free lock.
  */
 #ifndef POUNDLOCK_CLH_H
 #define POUNDLOCK_CLH_H
@@ -44,38 +50,43 @@ struct clh_policy {
 #define clh_settings(S)
 #define clh_bytes sizeof(struct clh), sizeof(struct clh_node), sizeof(struct clh_node)
 
-/* Takes @lock with @node if it is free. */
+/* NULL -> @node. */
 static inline bool clh_try_acquire(struct clh *lock, struct clh_node *node)
 {
 	struct clh_node *seen = NULL;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	/* relaxed: [CLH-1] publishes it */
 	w_store_relaxed(&node->status, NODE_WAITING);
-	/* [CLH-1] acq_rel: acquire pairs with [CLH-4]; the last holder's critical section. Release
-	 * pairs with [CLH-3]: our node */
+	/*
+	 * [CLH-1] acq_rel: acquire pairs with [CLH-4]; the previous critical section. Release pairs
+	 * with [CLH-3]: our node
+	 */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
 	return false;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool clh_poll(struct clh *lock, struct clh_node *node, const struct w_deadline *deadline)
 {
 	do {
 		if (clh_try_acquire(lock, node))
 			return true;
-		/* [CLH-2] acquire: pairs with nothing; clh_try_acquire reads again */
+		/* [CLH-2] acquire: pairs with nothing; clh_try_acquire() reads the word again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
 	return false;
 }
 
-/* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock in order of arrival. Returns false, with @node back in its pool, if @deadline (NULL:
+ * none) passes first.
+ */
 static inline bool clh_acquire(struct clh *lock, struct clh_node *node, struct clh_policy policy,
 			       const struct w_deadline *deadline)
 {
@@ -87,7 +98,7 @@ static inline bool clh_acquire(struct clh *lock, struct clh_node *node, struct c
 	w_store_relaxed(&node->status, NODE_WAITING);
 	/*
 	 * [CLH-3] acq_rel: acquire pairs with [CLH-1], [CLH-3]: the predecessor's node, which we
-	 * write; and with [CLH-4]: the last holder's critical section. Release pairs with [CLH-3]:
+	 * write; and with [CLH-4]: the previous critical section. Release pairs with [CLH-3]:
 	 * our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
@@ -103,7 +114,10 @@ static inline void clh_release(struct clh *lock, struct clh_node *node, struct c
 {
 	struct clh_node *last = node;
 
-	/* relaxed: spares the line where somebody is behind us, who stays; the compare-exchange decides */
+	/*
+	 * relaxed: avoids taking the line if we have a successor, which stays; the compare-exchange
+	 * decides
+	 */
 	if (w_load_relaxed(&lock->tail) == node &&
 	    /* [CLH-4] release: pairs with [CLH-1], [CLH-3]; our critical section */
 	    w_compare_exchange_release(&lock->tail, &last, NULL))
@@ -112,10 +126,13 @@ static inline void clh_release(struct clh *lock, struct clh_node *node, struct c
 		(void)node_grant(&node->status, policy.wait);
 }
 
-/* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters behind @node, which holds @lock: their threads exist only
+ * in the parent.
+ */
 static inline void clh_drop_waiters(struct clh *lock, struct clh_node *node)
 {
-	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
+	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->status, NODE_WAITING);
 }

@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CNA: MCS in one word whose holder sends waiters of other domains to a second queue, so that the lock and the data it
- * protects stay in one domain for a while.
+ * CNA: MCS in one word, whose holder moves waiters of other domains to a secondary queue, so that
+ * the lock and the data it protects stay in one domain for a while.
  *
- * From: Dice and Kogan, "Compact NUMA-aware locks", EuroSys'19, figures 2-5 and both optimisations of section 6.
- * Changed: the figures' `spin` word, which is the flag and the second queue's head at once, is two fields, so that a
- * waiter can sleep on the flag. The counts that decide when the second queue comes back, and when to begin one, travel
- * with the lock instead of lying in a thread: the bound on local hand-overs is then exact, not only likely. A waiter may
- * yield or sleep on its node, and leave at a deadline (wait.h).
+ * From: Dice and Kogan, "Compact NUMA-aware locks", EuroSys'19, figures 2-5 and both optimisations
+ * of section 6.
  *
- * Promises: mutual exclusion; a waiter in the second queue is passed by at most `threshold` local hand-overs before the
- * second queue moves to the front as it stands. Blocking under wait=park. 8 bytes a lock, a node a waiter and a holder.
- * Atomic read-modify-writes: as MCS.
+ * Promise: mutual exclusion; a waiter in the secondary queue is bypassed by at most `threshold`
+ * local hand-overs before the secondary queue moves to the front as a whole. Waiters sleep under
+ * wait=park. 8 bytes per lock; one node per waiter and per holder. Atomic read-modify-writes: as
+ * MCS.
  *
  *   tail ─────────────────────────────────────┐
  *                                             ▼
  *   [holder] ─next─▶ [waiter] ─ ... ─next─▶ [waiter]
  *      │
- *      └─second─▶ [waiter] ─ ... ─next─▶ [waiter] ─next─▶ NULL        all of other domains than the holder's
- *                    └───────second_tail─────▲
+ *      └─secondary_queue─▶ [waiter] ─ ... ─next─▶ [waiter] ─next─▶ NULL     all of other domains
+ *                            └──secondary_tail──────▲
  *
- *   tail   holder's next   holder's second   means
+ *   tail   holder's next   secondary_queue   meaning
  *   NULL   -               -                 free
- *   n      NULL            NULL              n holds the lock, nobody waits (or has linked itself)
- *   n      NULL            s                 only waiters of other domains: the release makes s's queue the main one
+ *   n      NULL            NULL              n holds the lock; nobody waits (or has linked itself)
+ *   n      NULL            s                 only remote waiters: the release splices s into the
+ *                                            place of the main queue
  *   n      m               NULL              as MCS
- *   n      m               s                 both; `left` local hand-overs more before s's queue comes back
+ *   n      m               s                 both; s is spliced back after `left` local hand-overs
  *
- * Only the holder reads or writes second, second_tail, left and skip, in its own node, in its successor's and in those
- * of the second queue; the grant passes that right on.
+ * Only the holder accesses secondary_queue, secondary_tail, left and skip: in its own node, in its
+ * successor's and in those of the secondary queue. The grant transfers this right.
+ *
+ * Departures from the paper: the `spin` word of the figures, which is both the flag and the
+ * secondary queue's head, is two fields, so that a waiter can sleep on the flag. The counts that
+ * decide when the secondary queue returns, and when one may begin, travel with the lock instead of
+ * belonging to a thread: the bound on local hand-overs is exact, not probabilistic. A waiter may
+ * yield, sleep on its node, or leave at a deadline (part/wait.h).
  */
 #ifndef POUNDLOCK_CNA_H
 #define POUNDLOCK_CNA_H
@@ -39,10 +44,11 @@ struct cna_node {
 	W_ATOMIC(uint32_t) status;
 	int32_t domain; /* CNA_NO_DOMAIN until its thread has to wait */
 	W_ATOMIC(struct cna_node *) next;
-	struct cna_node *second;
-	struct cna_node *second_tail; /* in the first node of the second queue */
-	uint32_t left;                /* local hand-overs until the second queue comes back */
-	uint32_t skip;                /* hand-overs in order of arrival until a second queue may begin */
+	struct cna_node *secondary_queue;
+	struct cna_node *secondary_tail; /* in the first node of the secondary queue */
+	uint32_t left;                   /* local hand-overs until the secondary queue returns */
+	/* Hand-overs in order of arrival until a secondary queue may begin. */
+	uint32_t skip;
 };
 
 struct cna {
@@ -51,8 +57,12 @@ struct cna {
 
 struct cna_policy {
 	enum wait wait;
-	uint32_t threshold; /* the most local hand-overs while the second queue waits; at least 1 */
-	uint32_t reduction; /* the most hand-overs in order of arrival before a second queue begins; 0: begin at once */
+	uint32_t threshold; /* most local hand-overs while the secondary queue waits; at least 1 */
+	/*
+	 * Most hand-overs in order of arrival before a secondary queue begins; 0: it begins at
+	 * once.
+	 */
+	uint32_t reduction;
 };
 
 #define cna_settings(S) S(cna, threshold, 65535, 1, UINT32_MAX - 1) S(cna, reduction, 127, 0, UINT32_MAX - 1)
@@ -63,7 +73,7 @@ struct cna_policy {
 static inline void cna_node_init(struct cna_node *node)
 {
 	node->domain = CNA_NO_DOMAIN;
-	node->second = NULL;
+	node->secondary_queue = NULL;
 	node->left = 0;
 	node->skip = 0;
 	/* relaxed, both: [CNA-1] or [CNA-3] publishes them */
@@ -71,36 +81,41 @@ static inline void cna_node_init(struct cna_node *node)
 	w_store_relaxed(&node->next, NULL);
 }
 
-/* Takes @lock with @node if it is free. */
+/* NULL -> @node. */
 static inline bool cna_try_acquire(struct cna *lock, struct cna_node *node)
 {
 	struct cna_node *seen = NULL;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	cna_node_init(node);
-	/* [CNA-1] acq_rel: acquire pairs with [CNA-6]; the last holder's critical section. Release
-	 * pairs with [CNA-3]: our node */
+	/*
+	 * [CNA-1] acq_rel: acquire pairs with [CNA-6]; the previous critical section. Release pairs
+	 * with [CNA-3]: our node
+	 */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
 	return false;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node, const struct w_deadline *deadline)
 {
 	do {
 		if (cna_try_acquire(lock, node))
 			return true;
-		/* [CNA-2] acquire: pairs with nothing; cna_try_acquire reads again */
+		/* [CNA-2] acquire: pairs with nothing; cna_try_acquire() reads the word again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
 }
 
-/* Takes @lock. False, with @node left to its pool, if @deadline (NULL: never) passed first. Figure 3. */
+/*
+ * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
+ * Figure 3.
+ */
 static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct cna_policy policy,
 			       const struct w_deadline *deadline)
 {
@@ -111,8 +126,8 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 	cna_node_init(node);
 	/*
 	 * [CNA-3] acq_rel: acquire pairs with [CNA-1], [CNA-3]: the predecessor's node, which we
-	 * write; and with [CNA-6], [CNA-7]: the last holder's critical section, and the end of the
-	 * queue that it made. Release pairs with [CNA-3]: our node
+	 * write; and with [CNA-6], [CNA-7]: the previous critical section, and the end of the queue
+	 * that it made. Release pairs with [CNA-3]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
@@ -123,23 +138,30 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 	return node_wait(&node->status, policy.wait, deadline);
 }
 
-/* Moves the waiters from @first to @last, whose next is known, from the main queue to the end of @node's second one. */
-static inline void cna_defer(struct cna_node *node, struct cna_node *first, struct cna_node *last, uint32_t threshold)
+/*
+ * Moves the waiters from @first to @last, whose next is known, from the main queue to the end of
+ * @node's secondary queue.
+ */
+static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node *first, struct cna_node *last,
+					 uint32_t threshold)
 {
 	/* relaxed, both: only holders walk these links, and the grant or [CNA-7] orders them */
 	w_store_relaxed(&last->next, NULL);
-	if (node->second) {
-		w_store_relaxed(&node->second->second_tail->next, first);
+	if (node->secondary_queue) {
+		w_store_relaxed(&node->secondary_queue->secondary_tail->next, first);
 	} else {
-		node->second = first;
+		node->secondary_queue = first;
 		node->left = 1 + w_random() % threshold;
 	}
-	node->second->second_tail = last;
+	node->secondary_queue->secondary_tail = last;
 	w_event(secondary);
 }
 
-/* The first waiter from @next on in @node's domain, or NULL. Those before it go to the second queue. Figure 5. */
-static inline struct cna_node *cna_find_local(struct cna_node *node, struct cna_node *next, uint32_t threshold)
+/*
+ * Returns the first waiter from @next on in @node's domain, or NULL; moves those before it to the
+ * secondary queue. Figure 5.
+ */
+static inline struct cna_node *cna_find_successor(struct cna_node *node, struct cna_node *next, uint32_t threshold)
 {
 	struct cna_node *last = NULL, *current = next;
 	int32_t domain = node->domain == CNA_NO_DOMAIN ? w_domain() : node->domain;
@@ -150,46 +172,47 @@ static inline struct cna_node *cna_find_local(struct cna_node *node, struct cna_
 		current = w_load_acquire(&current->next);
 	}
 	if (current && last)
-		cna_defer(node, next, last, threshold);
+		cna_move_to_secondary(node, next, last, threshold);
 	return current;
 }
 
-/* Tells @next, the successor-to-be, what travels with the lock. */
-static inline struct cna_node *cna_bequeath(struct cna_node *next, struct cna_node *second, uint32_t left,
+/* Hands the state that travels with the lock to @next, the future holder. */
+static inline struct cna_node *cna_transfer(struct cna_node *next, struct cna_node *second, uint32_t left,
 					    uint32_t skip)
 {
-	next->second = second;
+	next->secondary_queue = second;
 	next->left = left;
 	next->skip = skip;
 	return next;
 }
 
-/* Chooses @node's successor, @next being the next in the main queue. Figure 4, lines 38-49. */
+/* Returns @node's successor. @next: the next node in the main queue. Figure 4, lines 38-49. */
 static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node *next, struct cna_policy policy)
 {
 	struct cna_node *local, *second;
 
-	if (!node->second && node->skip)
-		return cna_bequeath(next, NULL, 0, node->skip - 1);
-	if (!node->second || node->left) {
-		local = cna_find_local(node, next, policy.threshold);
+	if (!node->secondary_queue && node->skip)
+		return cna_transfer(next, NULL, 0, node->skip - 1);
+	if (!node->secondary_queue || node->left) {
+		local = cna_find_successor(node, next, policy.threshold);
 		if (local) {
 			w_event(handover_local);
-			return cna_bequeath(local, node->second, node->second ? node->left - 1 : 0, 0);
+			return cna_transfer(local, node->secondary_queue, node->secondary_queue ? node->left - 1 : 0,
+					    0);
 		}
 	}
 	w_event(handover_remote);
-	second = node->second;
+	second = node->secondary_queue;
 	if (second) {
 		w_event(flush);
-		/* relaxed: as in cna_defer */
-		w_store_relaxed(&second->second_tail->next, next);
+		/* relaxed: as in cna_move_to_secondary() */
+		w_store_relaxed(&second->secondary_tail->next, next);
 		next = second;
 	}
-	return cna_bequeath(next, NULL, 0, policy.reduction ? w_random() % (policy.reduction + 1) : 0);
+	return cna_transfer(next, NULL, 0, policy.reduction ? w_random() % (policy.reduction + 1) : 0);
 }
 
-/* Makes @lock free if nobody is behind @node, which holds it, and its second queue is empty. */
+/* @node -> NULL if nobody is behind @node, which holds @lock, and its secondary queue is empty. */
 static inline bool cna_leave(struct cna *lock, struct cna_node *node)
 {
 	struct cna_node *last = node;
@@ -201,21 +224,26 @@ static inline bool cna_leave(struct cna *lock, struct cna_node *node)
 	return true;
 }
 
-/* Gives the second queue the main one's place, if nobody is behind @node there: its head, the successor, or NULL. */
-static inline struct cna_node *cna_replace(struct cna *lock, struct cna_node *node)
+/*
+ * @node -> secondary_tail: splices the secondary queue into the place of the empty main queue.
+ * Returns its head, the successor, or NULL if the main queue is not empty.
+ */
+static inline struct cna_node *cna_splice(struct cna *lock, struct cna_node *node)
 {
-	struct cna_node *last = node, *second = node->second;
+	struct cna_node *last = node, *second = node->secondary_queue;
 
-	/* [CNA-7] release: pairs with [CNA-3]; the second queue's last link, which the next arrival
-	 * overwrites */
-	if (!w_compare_exchange_release(&lock->tail, &last, second->second_tail))
+	/*
+	 * [CNA-7] release: pairs with [CNA-3]; the secondary queue's last link, which the next
+	 * arrival overwrites
+	 */
+	if (!w_compare_exchange_release(&lock->tail, &last, second->secondary_tail))
 		return NULL;
 	w_event(flush);
 	w_event(handover_remote);
-	return cna_bequeath(second, NULL, 0, 0);
+	return cna_transfer(second, NULL, 0, 0);
 }
 
-/* Gives @lock to a waiter that is still there, if there is one. Figure 4. */
+/* Grants @lock to a waiter that has not left, if there is one. Figure 4. */
 static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct cna_policy policy)
 {
 	struct cna_node *next, *successor;
@@ -226,8 +254,8 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 		/* [CNA-8] acquire: pairs with [CNA-4]; the successor's node */
 		next = w_load_acquire(&node->next);
 		if (!next) {
-			if (node->second)
-				successor = cna_replace(lock, node);
+			if (node->secondary_queue)
+				successor = cna_splice(lock, node);
 			else if (cna_leave(lock, node))
 				return;
 		}
@@ -245,17 +273,20 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 /* Releases @lock, held with @node. */
 static inline void cna_release(struct cna *lock, struct cna_node *node, struct cna_policy policy)
 {
-	/* relaxed: cna_hand_over reads again */
-	if (w_unlikely(node->second || w_load_relaxed(&node->next) || !cna_leave(lock, node)))
+	/* relaxed: cna_hand_over() reads it again */
+	if (w_unlikely(node->secondary_queue || w_load_relaxed(&node->next) || !cna_leave(lock, node)))
 		cna_hand_over(lock, node, policy);
 }
 
-/* In a forked child: drops all waiters of @node, which holds @lock; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters of @node, which holds @lock: their threads exist only in
+ * the parent.
+ */
 static inline void cna_drop_waiters(struct cna *lock, struct cna_node *node)
 {
-	node->second = NULL;
+	node->secondary_queue = NULL;
 	node->left = 0;
-	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
+	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

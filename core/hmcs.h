@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * HMCS: a tree of MCS locks along the machine's levels. Who releases passes to a neighbour at the lowest level where
- * one waits, up to a threshold there, and only then to the level above.
+ * HMCS: a tree of MCS locks along the machine's levels. A release hands over at the lowest level
+ * where a thread waits, up to a threshold there, and only then at the level above.
  *
- * From: Chabbi, Fagan and Mellor-Crummey, "High performance locks for multi-level NUMA systems", PPoPP'15: HMCS<N>. The
- * leaves are the domains; above them are the parts of the machine that have several domains, if it has such (cores in L3
- * groups in packages, by what a domain is), and the root.
- * Changed, and why:
- *  - A place's node in the queue above is not the place's, but one of the thread that entered it there, from its pool;
- *    it stays with the place until its turn ends, whoever ends it. So a release that ends turns can leave the leaf first and
- *    the root last: in the paper's order it still writes to the leaf's queue when another domain has the lock, and may have
- *    freed it.
- *  - The count of passes lies in the place, where the paper hands it on in the successor's status, so that a waiter can
- *    sleep on its status (wait.h).
- *  - trylock and timed waiters, who poll, take the root alone with their own node.
+ * From: Chabbi, Fagan and Mellor-Crummey, "High performance locks for multi-level NUMA systems",
+ * PPoPP'15: HMCS<N>. The leaves are the domains. Above them are the root, and the parts of the
+ * machine that contain several domains, if there are any (such as cores in L3 groups in packages,
+ * depending on what a domain is).
  *
- * Promises: mutual exclusion; within a domain first come, first served, and domains, and the parts they are in, in order of
- * their arrival a level above: a waiter that is next in its domain is passed by at most (P - 1) * (batch + 1) turns of the P
- * places beside its own at each level, a turn being of up to batch + 1 of the level below; but for trylock and timed waits.
- * Blocking under wait=park. 64 bytes a lock and 64 a place in its box; a node a waiter, and one more for each level
- * entered; a node a holder, and one for each level but the root. Atomic read-modify-writes: 2 a level uncontended, within a
- * batch as MCS.
+ * Promise: mutual exclusion; first come, first served within a domain; domains, and the parts that
+ * contain them, in order of their arrival at the level above. A waiter that is next in its domain
+ * is bypassed by at most (P - 1) * (batch + 1) turns of the P places at each level, where a turn is
+ * up to batch + 1 of the level below; not counting trylock and timed waits. Waiters sleep under
+ * wait=park. 64 bytes per lock and 64 per place, boxed; one node per waiter and one more per level
+ * entered; one node per holder and one per level except the root. Atomic read-modify-writes: 2 per
+ * level uncontended; as MCS within a batch.
  *
  *   root    tail ──▶ [node of part 1's turn] ...
- *   part 0  tail ──▶ [node of leaf 0's turn] ...    up: its node in the root's queue   passed   owns
- *   leaf 0  tail ──▶ [waiter]                       up: its node in part 0's queue     passed   owns
+ *   part 0  tail ──▶ [node of leaf 0's turn] ...    up: its node in the root's queue  passed  owns
+ *   leaf 0  tail ──▶ [waiter]                       up: its node in part 0's queue    passed  owns
  *   leaf 1  tail ──▶ [holder] ◀─ [waiter]
  *
- *   a place's queue   owns    up             means, for the place
- *   empty             -       -              nobody is here
- *   n is first        false   in the queue   n waits for the level above, or has the lock
- *   n is first        true    the holder's   the lock was passed on to n, which is about to see it
+ *   a place's queue   owns    up             meaning, for the place
+ *   empty             -       -              no thread is here
+ *   n is first        false   in the queue   n waits for the level above, or holds the lock
+ *   n is first        true    the holder's   the lock was passed to n, which is about to notice
  *
- * up, above, passed and owns belong to the first of the place's queue, `last` to the lock's holder. A leaf may be in another
- * part each turn: who enters says in which.
+ * up, above, passed and owns belong to the first of the place's queue; `last` to the lock's holder.
+ * A leaf may be in another part at each turn: the thread that enters decides.
+ *
+ * Departures from the paper:
+ *  - A place's node in the queue above is not the place's own, but a pool node of the thread that
+ *    entered it there. It stays with the place until its turn ends, whichever thread ends it. So a
+ *    release that ends turns can leave the leaf first and the root last. In the paper's order it
+ *    still writes to the leaf's queue when another domain holds the lock, and may have freed it.
+ *  - The count of passes is in the place; the paper passes it in the successor's status. So a
+ *    waiter can sleep on its status (part/wait.h).
+ *  - trylock and timed waiters, which poll, take the root alone with their own node.
  */
 #ifndef POUNDLOCK_HMCS_H
 #define POUNDLOCK_HMCS_H
@@ -44,29 +47,31 @@ struct hmcs_place {
 	_Alignas(64) struct mcs queue;
 	struct mcs_node *up;
 	struct hmcs_place *above; /* in whose queue `up` is; NULL: the root's */
-	uint32_t passed;          /* how often the lock was passed on since the place took it */
-	bool owns;                /* whether who comes first in the queue has the lock with it */
-	struct {                  /* cst.h: waiters taken out of the queue because they sleep */
+	uint32_t passed;          /* consecutive hand-overs since the place took the lock */
+	/* Whether the first of the queue gets the lock together with it. */
+	bool owns;
+	struct { /* cst.h: waiters removed from the queue because they sleep */
 		struct mcs_node *first, *last;
-		uint32_t left; /* how often they may still be passed */
+		uint32_t left; /* how often they may still be bypassed */
 	} asleep;
 };
 
 struct hmcs {
 	_Alignas(64) struct mcs root;
-	struct hmcs_place *last;   /* the leaf that the lock was last taken through */
-	uint32_t places[W_LEVELS]; /* of each level, which lie one behind the other; 0: it is left out */
+	struct hmcs_place *last; /* the leaf through which the lock was last taken */
+	/* Per level, stored one level after the other; 0: the level is left out. */
+	uint32_t places[W_LEVELS];
 };
 
 struct hmcs_node {
 	struct mcs_node mcs;
-	struct hmcs_place *leaf; /* that the lock was taken through; NULL: past them */
+	struct hmcs_place *leaf; /* through which the lock was taken; NULL: past the leaves */
 };
 
 struct hmcs_policy {
 	enum wait wait;
-	uint32_t batch;  /* how often in a row a place may pass the lock on within itself: the paper's threshold */
-	uint32_t levels; /* the root's among them, that are used at most */
+	uint32_t batch;  /* consecutive hand-overs within one place: the paper's threshold */
+	uint32_t levels; /* most levels that are used, including the root */
 };
 
 #define hmcs_settings(S) S(hmcs, batch, 64, 1, UINT32_MAX) S(hmcs, levels, 4, 2, UINT32_MAX)
@@ -87,7 +92,7 @@ static inline size_t hmcs_size(void)
 	return sizeof(struct hmcs) + places * sizeof(struct hmcs_place);
 }
 
-/* Levels for which there is no room are left out: cst.h makes room for leaves alone. */
+/* Levels for which there is no room are left out: cst.h makes room for leaves only. */
 static inline void hmcs_init(struct hmcs *lock, size_t size)
 {
 	uint32_t room = (uint32_t)((size - sizeof(struct hmcs)) / sizeof(struct hmcs_place)), most = w_domain_count();
@@ -109,7 +114,10 @@ static inline uint32_t hmcs_count(const struct hmcs *lock)
 	return count;
 }
 
-/* Takes @lock if it is free. A node that was not taken is left as it is: nothing would release a store to it. */
+/*
+ * Takes @lock if it is free. Does not write to a node that fails: nothing would release such a
+ * store.
+ */
 static inline bool hmcs_try_acquire(struct hmcs *lock, struct hmcs_node *node)
 {
 	if (!mcs_try_acquire(&lock->root, &node->mcs))
@@ -118,7 +126,10 @@ static inline bool hmcs_try_acquire(struct hmcs *lock, struct hmcs_node *node)
 	return true;
 }
 
-/* The place of @domain at the first level above @below that @lock has, or NULL: the root is next. */
+/*
+ * Returns the place of @domain at the first level above *@below that @lock has, or NULL for the
+ * root.
+ */
 static inline struct hmcs_place *hmcs_above(struct hmcs *lock, int32_t domain, uint32_t *below, uint32_t levels)
 {
 	struct hmcs_place *places = hmcs_places(lock);
@@ -150,7 +161,9 @@ static inline void hmcs_climb(struct hmcs *lock, struct hmcs_place *leaf, int32_
 	(void)mcs_acquire(&lock->root, mine, (struct mcs_policy){policy.wait}, NULL);
 }
 
-/* Takes @lock. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
+ */
 static inline bool hmcs_acquire(struct hmcs *lock, struct hmcs_node *node, struct hmcs_policy policy,
 				const struct w_deadline *deadline)
 {
@@ -173,7 +186,10 @@ static inline bool hmcs_acquire(struct hmcs *lock, struct hmcs_node *node, struc
 	return true;
 }
 
-/* Notes whether @place's first passes the lock on to who is @behind it; if not, the node to leave the level above with. */
+/*
+ * Decides whether @place's first hands over within the place; @behind: there is a successor. If
+ * not, returns the node with which to leave the level above.
+ */
 static inline struct mcs_node *hmcs_end_turn(struct hmcs_place *place, bool behind, uint32_t batch)
 {
 	bool pass = behind && place->passed < batch;
@@ -193,7 +209,10 @@ static inline void hmcs_count_pass(bool within_a_domain)
 		w_event(handover_near);
 }
 
-/* Releases @lock, held with @node: places from the leaf up, until one passes the lock on; the root last. */
+/*
+ * Releases @lock, held with @node: the places from the leaf up, until one hands over; the root
+ * last.
+ */
 static inline void hmcs_release(struct hmcs *lock, struct hmcs_node *node, struct hmcs_policy policy)
 {
 	const struct mcs_policy mcs = {policy.wait};
@@ -214,7 +233,10 @@ static inline void hmcs_release(struct hmcs *lock, struct hmcs_node *node, struc
 	mcs_release(&lock->root, mine, mcs);
 }
 
-/* The node with which @lock's holder, of @node, stands in @place's queue (NULL: the root's); NULL if it does not. */
+/*
+ * The node of @lock's holder, of @node, in the queue of @place (NULL: the root); NULL if it has
+ * none.
+ */
 static inline struct mcs_node *hmcs_stands(struct hmcs_node *node, const struct hmcs_place *place)
 {
 	struct mcs_node *mine = &node->mcs;
@@ -225,7 +247,10 @@ static inline struct mcs_node *hmcs_stands(struct hmcs_node *node, const struct 
 	return at == place ? mine : NULL;
 }
 
-/* In a forked child: drops all waiters of @lock, which is held with @node; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters of @lock, which is held with @node: their threads exist
+ * only in the parent.
+ */
 static inline void hmcs_drop_waiters(struct hmcs *lock, struct hmcs_node *node)
 {
 	for (uint32_t i = 0; i < hmcs_count(lock); i++) {
@@ -239,7 +264,7 @@ static inline void hmcs_drop_waiters(struct hmcs *lock, struct hmcs_node *node)
 			continue;
 		}
 		place->passed = 0;
-		/* relaxed: [GENERATION-3] publishes what is repaired, once */
+		/* relaxed: one thread repairs; [GENERATION-3] publishes the result */
 		w_store_relaxed(&place->queue.tail, NULL);
 	}
 	mcs_drop_waiters(&lock->root, hmcs_stands(node, NULL));

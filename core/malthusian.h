@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Malthusian (MCSCR): MCS that restricts how many threads circulate over the lock: more waiters than keep it busy are set
- * aside, where they cost no CPU, cache or hand-over.
+ * Malthusian lock (MCSCR): MCS that restricts the number of threads that circulate over the lock.
+ * Waiters beyond those that keep it busy are set aside, where they cost no CPU, cache or hand-over.
  *
  * From: Dice, "Malthusian locks", EuroSys'17, section 5 (MCSCR).
- * Changed: the paper's passive set lies in the lock, here it travels with the lock from holder to holder, as CNA's second
- * queue does (cna.h): the lock stays one word, and an idle one costs nothing more than MCS. The paper draws at random, one
- * in 1,000 times, when the eldest of the passive set gets the lock; here the hand-overs are counted, so that the bound is
- * exact. A waiter may yield or sleep on its node, and leave at a deadline (wait.h).
  *
- * Promises: mutual exclusion; no order for a while: a waiter set aside when `p` others were is passed by at most
- * (p + 1) * (`patience` + 1) hand-overs, as each `patience` of them the eldest gets the lock; one in the main queue by
- * at most one of the passive set each `patience`. No lock is free while somebody waits. Blocking under wait=park. 8
- * bytes a lock, a node a waiter and a holder. Atomic read-modify-writes: as MCS.
+ * Promise: mutual exclusion; no order in the short run. A waiter set aside when p others were is
+ * bypassed by at most (p + 1) * (`patience` + 1) hand-overs, since the eldest gets the lock after
+ * each `patience` of them; a waiter in the main queue is overtaken by at most one of the passive
+ * set per `patience`. The lock is never free while a thread waits. Waiters sleep under wait=park. 8
+ * bytes per lock; one node per waiter and per holder. Atomic read-modify-writes: as MCS.
  *
  *   tail ─────────────────────────────────────┐
  *                                             ▼
  *   [holder] ─next─▶ [waiter] ─ ... ─next─▶ [waiter]                  circulating
  *      │ │
- *      │ └─passive─▶ [youngest] ─next─▶ ... ─next─▶ [eldest]          set aside; `elder` of each names the one before it
- *      └───eldest────────────────────────────────────▲
+ *      │ └─passive─▶ [youngest] ─next─▶ ... ─next─▶ [eldest]          set aside; `younger` of each
+ *      └───eldest────────────────────────────────────▲                points to the one before it
  *
- *   tail   holder's next   passive   at the release
- *   NULL   -               -         free
+ *   tail   holder's next   passive   release
+ *   NULL   -               -         (free)
  *   n      NULL            NULL      the lock becomes free
- *   n      NULL            p         p, the youngest, comes back and gets the lock: nobody else wants it
- *   n      m, not the last any       m is set aside, the one behind it gets the lock
+ *   n      NULL            p         p, the youngest, returns and gets the lock: no other waiter
+ *   n      m, not the last any       m is set aside; the waiter behind it gets the lock
  *   n      m, the last     any       m gets the lock
- *   n      any             p, left 0 the eldest comes back and gets the lock
+ *   n      any             p, left 0 the eldest returns and gets the lock
  *
- * Only the holder reads or writes passive, eldest and left, in its own node and in its successor's, and links of nodes
- * that are set aside; the grant passes that right on.
+ * Only the holder accesses passive, eldest and left, in its own node and in its successor's, and
+ * the links of nodes that are set aside. The grant transfers this right.
+ *
+ * Departures from the paper: the paper's passive set is in the lock; here it travels from holder to
+ * holder, like CNA's secondary queue (cna.h), so that the lock is one word and costs no more than
+ * MCS when idle. The paper gives the lock to the eldest at random, once in 1,000 times; here
+ * hand-overs are counted, so that the bound is exact. A waiter may yield, sleep on its node, or
+ * leave at a deadline (part/wait.h).
  */
 #ifndef POUNDLOCK_MALTHUSIAN_H
 #define POUNDLOCK_MALTHUSIAN_H
@@ -41,7 +44,7 @@ struct malthusian_node {
 	W_ATOMIC(uint32_t) status;
 	uint32_t left; /* hand-overs until the eldest of the passive set gets the lock */
 	W_ATOMIC(struct malthusian_node *) next;
-	struct malthusian_node *younger; /* in the passive set: whose next we are */
+	struct malthusian_node *younger; /* in the passive set: the node whose next we are */
 	struct malthusian_node *passive; /* the youngest of the passive set */
 	struct malthusian_node *eldest;
 };
@@ -52,7 +55,7 @@ struct malthusian {
 
 struct malthusian_policy {
 	enum wait wait;
-	uint32_t patience; /* hand-overs from one return of the eldest waiter set aside to the next */
+	uint32_t patience; /* hand-overs between two returns of the eldest waiter set aside */
 };
 
 #define malthusian_settings(S) S(malthusian, patience, 1000, 1, UINT32_MAX - 1)
@@ -68,37 +71,44 @@ static inline void malthusian_node_init(struct malthusian_node *node)
 	w_store_relaxed(&node->next, NULL);
 }
 
-/* Takes @lock with @node if it is free. */
+/* NULL -> @node. */
 static inline bool malthusian_try_acquire(struct malthusian *lock, struct malthusian_node *node)
 {
 	struct malthusian_node *seen = NULL;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	malthusian_node_init(node);
-	/* [MALTHUSIAN-1] acq_rel: acquire pairs with [MALTHUSIAN-5]; the last holder's critical
-	 * section. Release pairs with [MALTHUSIAN-3]: our node */
+	/*
+	 * [MALTHUSIAN-1] acq_rel: acquire pairs with [MALTHUSIAN-5]; the previous critical section.
+	 * Release pairs with [MALTHUSIAN-3]: our node
+	 */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
 	return false;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool malthusian_poll(struct malthusian *lock, struct malthusian_node *node,
 				   const struct w_deadline *deadline)
 {
 	do {
 		if (malthusian_try_acquire(lock, node))
 			return true;
-		/* [MALTHUSIAN-2] acquire: pairs with nothing; malthusian_try_acquire reads again */
+		/*
+		 * [MALTHUSIAN-2] acquire: pairs with nothing; malthusian_try_acquire() reads the
+		 * word again
+		 */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
 }
 
-/* Takes @lock. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
+ */
 static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian_node *node,
 				      struct malthusian_policy policy, const struct w_deadline *deadline)
 {
@@ -109,22 +119,24 @@ static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian
 	malthusian_node_init(node);
 	/*
 	 * [MALTHUSIAN-3] acq_rel: acquire pairs with [MALTHUSIAN-1], [MALTHUSIAN-3]: the
-	 * predecessor's node, which we write; and with [MALTHUSIAN-5], [MALTHUSIAN-6]: the last
-	 * holder's critical section, and the end of the queue that it made. Release pairs with
+	 * predecessor's node, which we write; and with [MALTHUSIAN-5], [MALTHUSIAN-6]: the previous
+	 * critical section, and the end of the queue that it made. Release pairs with
 	 * [MALTHUSIAN-3]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [MALTHUSIAN-4] release: pairs with [MALTHUSIAN-8], [MALTHUSIAN-10], [MALTHUSIAN-7],
-	 * [MALTHUSIAN-9]; our node's fields */
+	/*
+	 * [MALTHUSIAN-4] release: pairs with [MALTHUSIAN-8], [MALTHUSIAN-10], [MALTHUSIAN-7],
+	 * [MALTHUSIAN-9]; our node's fields
+	 */
 	w_store_release(&previous->next, node);
 	return node_wait(&node->status, policy.wait, deadline);
 }
 
-/* ---- The passive set, by the holder ---- */
+/* ---- The passive set; holder only ---- */
 
-/* Sets @waiter, who is out of the main queue, aside. */
+/* Adds @waiter, which is out of the main queue, to @node's passive set. */
 static inline void malthusian_cull(struct malthusian_node *node, struct malthusian_node *waiter, uint32_t patience)
 {
 	w_event(cull);
@@ -140,14 +152,14 @@ static inline void malthusian_cull(struct malthusian_node *node, struct malthusi
 	node->passive = waiter;
 }
 
-/* Takes the youngest out of @node's passive set. */
+/* Removes and returns the youngest of @node's passive set. */
 static inline struct malthusian_node *malthusian_take_youngest(struct malthusian_node *node)
 {
 	struct malthusian_node *youngest = node->passive;
 
 	w_event(revive);
 	node->left--;
-	/* relaxed: as in malthusian_cull */
+	/* relaxed: as in malthusian_cull() */
 	node->passive = w_load_relaxed(&youngest->next);
 	if (node->passive)
 		node->passive->younger = NULL;
@@ -156,7 +168,7 @@ static inline struct malthusian_node *malthusian_take_youngest(struct malthusian
 	return youngest;
 }
 
-/* Takes the eldest out of @node's passive set. */
+/* Removes and returns the eldest of @node's passive set. */
 static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_node *node, uint32_t patience)
 {
 	struct malthusian_node *eldest = node->eldest;
@@ -165,7 +177,7 @@ static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_n
 	node->left = patience;
 	node->eldest = eldest->younger;
 	if (node->eldest)
-		/* relaxed: as in malthusian_cull */
+		/* relaxed: as in malthusian_cull() */
 		w_store_relaxed(&node->eldest->next, NULL);
 	else
 		node->passive = NULL;
@@ -174,7 +186,7 @@ static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_n
 
 /* ---- Release ---- */
 
-/* Makes @lock free if nobody is behind @node, which holds it, and nobody is set aside. */
+/* @node -> NULL if nobody is behind @node, which holds @lock, and nobody is set aside. */
 static inline bool malthusian_leave(struct malthusian *lock, struct malthusian_node *node)
 {
 	struct malthusian_node *last = node;
@@ -187,16 +199,24 @@ static inline bool malthusian_leave(struct malthusian *lock, struct malthusian_n
 	return true;
 }
 
-/* Puts @waiter, of the passive set, behind @node, whose next in the queue was last seen as @next. */
+/*
+ * Inserts @waiter, of the passive set, behind @node. @next: @node's next in the queue, as last
+ * read.
+ */
 static inline void malthusian_graft(struct malthusian *lock, struct malthusian_node *node,
 				    struct malthusian_node *waiter, struct malthusian_node *next, enum wait wait)
 {
 	struct malthusian_node *last = node;
 
-	/* relaxed: [MALTHUSIAN-6] publishes it to who overwrites it, or the grant to its waiter */
+	/*
+	 * relaxed: published by [MALTHUSIAN-6] to the arrival that overwrites it, or by the grant
+	 * to its waiter
+	 */
 	w_store_relaxed(&waiter->next, next);
-	/* [MALTHUSIAN-6] release: pairs with [MALTHUSIAN-3]; the queue's last link, which the next
-	 * arrival overwrites */
+	/*
+	 * [MALTHUSIAN-6] release: pairs with [MALTHUSIAN-3]; the queue's last link, which the next
+	 * arrival overwrites
+	 */
 	if (next || w_compare_exchange_release(&lock->tail, &last, waiter))
 		return;
 	/* [MALTHUSIAN-7] acquire: pairs with [MALTHUSIAN-4]; the next waiter's node. relaxed: as
@@ -204,7 +224,10 @@ static inline void malthusian_graft(struct malthusian *lock, struct malthusian_n
 	w_store_relaxed(&waiter->next, w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL));
 }
 
-/* Whom @node gives @lock to, who is then right behind it: NULL if there is nobody, and the lock is free. */
+/*
+ * Returns @node's successor, which is then right behind it, or NULL: nobody waits, and @lock is
+ * free.
+ */
 static inline struct malthusian_node *malthusian_choose(struct malthusian *lock, struct malthusian_node *node,
 							struct malthusian_policy policy)
 {
@@ -232,7 +255,7 @@ static inline struct malthusian_node *malthusian_choose(struct malthusian *lock,
 	return second;
 }
 
-/* Gives @lock to a waiter that is still there, if there is one. */
+/* Grants @lock to a waiter that has not left, if there is one. */
 static W_SLOW void malthusian_hand_over(struct malthusian *lock, struct malthusian_node *node,
 					struct malthusian_policy policy)
 {
@@ -256,17 +279,20 @@ static W_SLOW void malthusian_hand_over(struct malthusian *lock, struct malthusi
 static inline void malthusian_release(struct malthusian *lock, struct malthusian_node *node,
 				      struct malthusian_policy policy)
 {
-	/* relaxed: malthusian_hand_over reads again */
+	/* relaxed: malthusian_hand_over() reads it again */
 	if (w_unlikely(node->passive || w_load_relaxed(&node->next) || !malthusian_leave(lock, node)))
 		malthusian_hand_over(lock, node, policy);
 }
 
-/* In a forked child: drops all waiters of @node, which holds @lock; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters of @node, which holds @lock: their threads exist only in
+ * the parent.
+ */
 static inline void malthusian_drop_waiters(struct malthusian *lock, struct malthusian_node *node)
 {
 	node->passive = NULL;
 	node->eldest = NULL;
-	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
+	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * MCS: the queue lock that all the others are measured against.
+ * MCS: the queue lock that the others are measured against.
  *
- * From: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory multiprocessors", TOCS'91.
- * Changed: a waiter may yield or sleep on its node, and leave at a deadline (wait.h).
+ * From: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
+ * multiprocessors", TOCS'91.
  *
- * Promises: mutual exclusion; first come, first served, but for timed waiters under wait=spin, which poll. Blocking
- * under wait=park. 8 bytes a lock, a node a waiter and a holder. Atomic read-modify-writes: 2 uncontended (exchange,
- * compare-exchange), 2 contended (exchange, and the grant; 1 under wait=spin).
+ * Promise: mutual exclusion; first come, first served, except for timed waiters under wait=spin,
+ * which poll. Waiters sleep under wait=park. 8 bytes per lock; one node per waiter and per holder.
+ * Atomic read-modify-writes: 2 uncontended (exchange, compare-exchange), 2 contended (exchange,
+ * grant; 1 under wait=spin).
  *
  *   tail ───────────────────────────────┐
  *                                       ▼
  *   [holder] ─next─▶ [waiter] ─next─▶ [waiter] ─next─▶ NULL
  *
- *   tail   next of tail's node   means
+ *   tail   next of tail's node   meaning
  *   NULL   -                     free
  *   n      NULL                  n holds the lock or is the last waiter
- *   n      NULL, not reachable   n has entered and not yet linked itself: its predecessor waits for the link
+ *   n      NULL, not reachable   n has entered but is not linked yet: its predecessor waits
+ *
+ * Departure from the paper: a waiter may yield, sleep on its node, or leave at a deadline
+ * (part/wait.h).
  */
 #ifndef POUNDLOCK_MCS_H
 #define POUNDLOCK_MCS_H
@@ -46,36 +50,38 @@ static inline void mcs_node_init(struct mcs_node *node)
 	w_store_relaxed(&node->next, NULL);
 }
 
-/* Takes @lock with @node if it is free. */
+/* NULL -> @node. */
 static inline bool mcs_try_acquire(struct mcs *lock, struct mcs_node *node)
 {
 	struct mcs_node *seen = NULL;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	mcs_node_init(node);
-	/* [MCS-1] acq_rel: acquire pairs with [MCS-5]; the last holder's critical section. Release
-	 * pairs with [MCS-3]: our node */
+	/*
+	 * [MCS-1] acq_rel: acquire pairs with [MCS-5]; the previous critical section. Release pairs
+	 * with [MCS-3]: our node
+	 */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
 	return false;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struct w_deadline *deadline)
 {
 	do {
 		if (mcs_try_acquire(lock, node))
 			return true;
-		/* [MCS-2] acquire: pairs with nothing; mcs_try_acquire reads again */
+		/* [MCS-2] acquire: pairs with nothing; mcs_try_acquire() reads the word again */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
 }
 
-/* Enters the queue with @node. True if nobody is before it: @lock is taken. */
+/* Enters the queue with @node. Returns true if it was empty: the caller holds @lock. */
 static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 {
 	struct mcs_node *previous;
@@ -83,8 +89,8 @@ static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 	mcs_node_init(node);
 	/*
 	 * [MCS-3] acq_rel: acquire pairs with [MCS-1], [MCS-3]: the predecessor's node, which we
-	 * write; and with [MCS-5], [CST-1]: the last holder's critical section, and the end of the
-	 * queue that it made. Release pairs with [MCS-3]: our node
+	 * write; and with [MCS-5], [CST-1]: the previous critical section, and the end of the queue
+	 * that it made. Release pairs with [MCS-3]: our node
 	 */
 	previous = w_exchange_acq_rel(&lock->tail, node);
 	if (!previous)
@@ -94,7 +100,10 @@ static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 	return false;
 }
 
-/* Takes @lock, in the order of arrival. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock in order of arrival. Returns false, with @node back in its pool, if @deadline (NULL:
+ * none) passes first.
+ */
 static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy,
 			       const struct w_deadline *deadline)
 {
@@ -103,7 +112,7 @@ static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct m
 	return mcs_enter(lock, node) || node_wait(&node->status, policy.wait, deadline);
 }
 
-/* Makes @lock free if nobody is behind @node, which holds it. */
+/* @node -> NULL if nobody is behind @node, which holds @lock. */
 static inline bool mcs_leave(struct mcs *lock, struct mcs_node *node)
 {
 	struct mcs_node *last = node;
@@ -115,7 +124,7 @@ static inline bool mcs_leave(struct mcs *lock, struct mcs_node *node)
 	return true;
 }
 
-/* Gives @lock to the first waiter behind @node, or behind it, that is still there. */
+/* Grants @lock to the first waiter behind @node that has not left. */
 static W_SLOW void mcs_hand_over(struct mcs *lock, struct mcs_node *node, enum wait wait)
 {
 	struct mcs_node *next;
@@ -139,15 +148,18 @@ static W_SLOW void mcs_hand_over(struct mcs *lock, struct mcs_node *node, enum w
 /* Releases @lock, held with @node. */
 static inline void mcs_release(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy)
 {
-	/* relaxed: mcs_hand_over reads again */
+	/* relaxed: mcs_hand_over() reads it again */
 	if (w_unlikely(w_load_relaxed(&node->next) || !mcs_leave(lock, node)))
 		mcs_hand_over(lock, node, policy.wait);
 }
 
-/* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters behind @node, which holds @lock: their threads exist only
+ * in the parent.
+ */
 static inline void mcs_drop_waiters(struct mcs *lock, struct mcs_node *node)
 {
-	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
+	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * MCS-TP (time-published): MCS whose waiters publish the time while they wait, so that a release can tell who is not
- * running, and passes over them.
+ * MCS-TP (time-published): MCS whose waiters publish the time while they wait, so that a release
+ * can recognise preempted waiters and pass over them.
  *
- * From: He, Scherer, Scott, "Preemption adaptivity in time-published queue-based spin locks", HiPC'05, section 3 (MCS-TP).
- * Changed: a waiter publishes the time only when the one it published is getting old, not at each look, so that a waiter
- * does not write its line all the time. The paper's lock also carries the time since when it has been held, by which
- * waiters guess that the holder does not run and yield; here wait=yield does so after a bounded spin, without a clock, and
- * the lock stays one word. A waiter that sleeps (wait=park) does not look on purpose: it keeps its place and is woken,
- * as in mcs.h. A waiter that times out leaves its node to the release, as in wait.h, and does not come back to it; the
- * paper's takes up its old place.
+ * From: He, Scherer, Scott, "Preemption adaptivity in time-published queue-based spin locks",
+ * HiPC'05, section 3 (MCS-TP).
  *
- * Promises: mutual exclusion; first come, first served among those who look at least every `stale` microseconds: who does
- * not may be passed without bound. Blocking under wait=park. 8 bytes a lock, a node a waiter and a holder. Atomic
- * read-modify-writes: 2 uncontended, 2 contended, 1 more for each waiter passed over.
+ * Promise: mutual exclusion; first come, first served among waiters that publish at least every
+ * `stale` microseconds. Other waiters have no bound on bypass. Waiters sleep under wait=park. 8
+ * bytes per lock; one node per waiter and per holder. Atomic read-modify-writes: 2 uncontended, 2
+ * contended, and 1 per waiter passed over.
  *
  *   tail ───────────────────────────────┐
  *                                       ▼
  *   [holder] ─next─▶ [waiter] ─next─▶ [waiter] ─next─▶ NULL
  *                     time             time
  *
- * The status of a node is wait.h's, and one more:
+ * The status of a node is that of part/wait.h, and one more:
  *
- *   WAITING, PARKED ──release, done with the node──▶ SKIPPED   out of the queue: its waiter enters again
- *   ABANDONED, GRANTED with nobody there ──the same──▶ SKIPPED ──▶ FREE
+ *   WAITING, PARKED ──release, done with the node──▶ SKIPPED   dequeued: its waiter enters again
+ *   ABANDONED, or GRANTED without a waiter ──likewise──▶ SKIPPED ──▶ FREE
  *
- * A node passed over stays its waiter's. Until SKIPPED is there the release reads its link; after that it is done with it.
+ * A node that was passed over still belongs to its waiter. The release reads its link until it
+ * writes SKIPPED, and not afterwards.
+ *
+ * Departures from the paper:
+ *  - A waiter publishes the time only when the published one gets old, not at each read, so that it
+ *    does not write its line all the time.
+ *  - The paper's lock also publishes when it was taken, by which waiters guess that the holder is
+ *    preempted, and yield. Here wait=yield does so after a bounded spin, without a clock, and the
+ *    lock is one word.
+ *  - A waiter that sleeps (wait=park) keeps its place and is woken, as in mcs.h.
+ *  - A waiter that times out leaves its node to the release, as in part/wait.h, and does not return
+ *    to it; the paper's takes up its old place.
  */
 #ifndef POUNDLOCK_MCSTP_H
 #define POUNDLOCK_MCSTP_H
@@ -38,7 +45,7 @@ enum { MCSTP_SKIPPED = NODE_ABANDONED + 1 };
 struct mcstp_node {
 	W_ATOMIC(uint32_t) status;
 	W_ATOMIC(struct mcstp_node *) next;
-	W_ATOMIC(uint64_t) time; /* when its waiter last said that it runs */
+	W_ATOMIC(uint64_t) time; /* when its waiter last published that it is running */
 };
 
 struct mcstp {
@@ -47,11 +54,12 @@ struct mcstp {
 
 struct mcstp_policy {
 	enum wait wait;
-	uint32_t stale; /* microseconds without a sign of life after which a waiter is taken not to run */
+	/* Microseconds after which a waiter that has not published counts as preempted. */
+	uint32_t stale;
 };
 
 #define mcstp_settings(S) S(mcstp, stale, 20, 1, 1000000000)
-/* About how many pauses a waiter makes between two times that it says it runs: those of a bounded spin. */
+/* Pauses between two publications, approximately: those of a bounded spin. */
 #define MCSTP_LOOK 100
 
 #define mcstp_bytes sizeof(struct mcstp), sizeof(struct mcstp_node), sizeof(struct mcstp_node)
@@ -63,30 +71,34 @@ static inline void mcstp_node_init(struct mcstp_node *node)
 	w_store_relaxed(&node->next, NULL);
 }
 
-/* Takes @lock with @node if it is free. */
+/* NULL -> @node. */
 static inline bool mcstp_try_acquire(struct mcstp *lock, struct mcstp_node *node)
 {
 	struct mcstp_node *seen = NULL;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->tail))
 		return false;
 	mcstp_node_init(node);
-	/* [MCSTP-1] acq_rel: acquire pairs with [MCSTP-9], [MCSTP-12]; the last holder's critical
-	 * section. Release pairs with [MCSTP-6]: our node */
+	/*
+	 * [MCSTP-1] acq_rel: acquire pairs with [MCSTP-9], [MCSTP-12]; the previous critical
+	 * section. Release pairs with [MCSTP-6]: our node
+	 */
 	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
 		return true;
 	node_free(&node->status);
 	return false;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool mcstp_poll(struct mcstp *lock, struct mcstp_node *node, const struct w_deadline *deadline)
 {
 	do {
 		if (mcstp_try_acquire(lock, node))
 			return true;
-		/* [MCSTP-2] acquire: pairs with nothing; mcstp_try_acquire reads again */
+		/*
+		 * [MCSTP-2] acquire: pairs with nothing; mcstp_try_acquire() reads the word again
+		 */
 		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
@@ -94,37 +106,46 @@ static W_SLOW bool mcstp_poll(struct mcstp *lock, struct mcstp_node *node, const
 
 /* ---- Waiting ---- */
 
-/* Whether from @then to @now more than @nanoseconds have passed; @then may lie in the future of a clock read before. */
+/*
+ * Returns whether more than @nanoseconds have passed from @then to @now. @then may be later than
+ * @now, which may have been read before.
+ */
 static inline bool mcstp_older(uint64_t then, uint64_t now, uint64_t nanoseconds)
 {
 	return (int64_t)(now - then) > (int64_t)nanoseconds;
 }
 
-/* Says that @node's waiter runs, if that was long enough ago. */
+/* Publishes that @node's waiter is running, if the last publication is old enough. */
 static inline void mcstp_publish(struct mcstp_node *node, struct mcstp_policy policy)
 {
 	uint64_t now = w_now();
 
-	/* relaxed, both: only we write it, and who reads an old time passes us over, which is harmless */
+	/*
+	 * relaxed, both: only we write it, and a release that reads an old time passes us over,
+	 * which is harmless
+	 */
 	if (mcstp_older(w_load_relaxed(&node->time), now, policy.stale * UINT64_C(1000) / 4))
 		w_store_relaxed(&node->time, now);
 }
 
-/* Sleeps on @status until a release has changed it: the new one; or to the deadline: PARKED. */
+/*
+ * WAITING -> PARKED, then sleeps until a release changes @status. Returns the new status, or PARKED
+ * at @deadline.
+ */
 static inline uint32_t mcstp_park(W_ATOMIC(uint32_t) *status, const struct w_deadline *deadline)
 {
 	uint32_t seen = NODE_WAITING;
 
-	/* relaxed: publishes nothing; the granter learns from it only that there is somebody to wake */
+	/* relaxed: publishes nothing; it only tells the granter to wake a sleeper */
 	if (w_compare_exchange_relaxed(status, &seen, NODE_PARKED))
 		w_event(park);
-	/* [MCSTP-3] acquire: pairs with [WAIT-6] and [MCSTP-11]; as in node_wait */
+	/* [MCSTP-3] acquire: pairs with [WAIT-6] and [MCSTP-11]; as in node_wait() */
 	while ((seen = w_load_acquire(status)) == NODE_PARKED && !w_expired(deadline))
 		w_park(status, NODE_PARKED, deadline);
 	return seen;
 }
 
-/* Waits until a release has decided about @node, or to the deadline: its status then. */
+/* Waits until a release decides about @node, or @deadline passes. Returns its status. */
 static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy policy,
 				  const struct w_deadline *deadline)
 {
@@ -132,7 +153,9 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 
 	w_event(contended);
 	for (;;) {
-		/* [MCSTP-4] acquire: pairs with [WAIT-6], [WAIT-5], [MCSTP-11]; as in node_wait */
+		/*
+		 * [MCSTP-4] acquire: pairs with [WAIT-6], [WAIT-5], [MCSTP-11]; as in node_wait()
+		 */
 		seen = w_wait_acquire(&node->status, VAL != NODE_WAITING, W_BRIEF, deadline);
 		if (seen == NODE_WAITING && policy.wait == WAIT_PARK)
 			seen = mcstp_park(&node->status, deadline);
@@ -145,13 +168,17 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 	}
 	if (seen == NODE_GRANTED || seen == MCSTP_SKIPPED)
 		return seen;
-	/* [MCSTP-5] acq_rel: release pairs with [WAIT-6], [MCSTP-11]: whoever frees our node sees
-	 * that we are done with it; acquire pairs with [WAIT-6], [MCSTP-11]: the lock may have come
-	 * in the last moment */
+	/*
+	 * [MCSTP-5] acq_rel: release pairs with [WAIT-6], [MCSTP-11]: our last accesses to the
+	 * node, for the thread that frees it; acquire pairs with [WAIT-6], [MCSTP-11]: the lock may
+	 * have been granted at the last moment
+	 */
 	return w_exchange_acq_rel(&node->status, NODE_ABANDONED);
 }
 
-/* Takes @lock. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
+ */
 static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, struct mcstp_policy policy,
 				 const struct w_deadline *deadline)
 {
@@ -164,7 +191,7 @@ static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, st
 		mcstp_node_init(node);
 		/*
 		 * [MCSTP-6] acq_rel: acquire pairs with [MCSTP-1], [MCSTP-6]: the predecessor's
-		 * node, which we write; and with [MCSTP-9], [MCSTP-12]: the last holder's critical
+		 * node, which we write; and with [MCSTP-9], [MCSTP-12]: the previous critical
 		 * section. Release pairs with [MCSTP-6]: our node
 		 */
 		previous = w_exchange_acq_rel(&lock->tail, node);
@@ -186,7 +213,7 @@ static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, st
 
 /* ---- Release ---- */
 
-/* Who comes behind @node; NULL: nobody, and @lock is free. */
+/* Returns the node behind @node, or NULL: @node -> NULL, and @lock is free. */
 static inline struct mcstp_node *mcstp_next(struct mcstp *lock, struct mcstp_node *node, enum wait wait)
 {
 	/* [MCSTP-8] acquire: pairs with [MCSTP-7]; the node behind */
@@ -201,7 +228,7 @@ static inline struct mcstp_node *mcstp_next(struct mcstp *lock, struct mcstp_nod
 	return w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
 }
 
-/* Whether @node's waiter seems to run, or sleeps on purpose. */
+/* Returns whether @node's waiter appears to be running, or sleeps by choice. */
 static inline bool mcstp_runs(struct mcstp_node *node, struct mcstp_policy policy)
 {
 	/* relaxed, both: a guess */
@@ -209,11 +236,16 @@ static inline bool mcstp_runs(struct mcstp_node *node, struct mcstp_policy polic
 	       !mcstp_older(w_load_relaxed(&node->time), w_now(), policy.stale * UINT64_C(1000));
 }
 
-/* Gives @node, which is out of the queue, back to its waiter to enter again, or to its pool if nobody is there. */
+/*
+ * * -> SKIPPED: returns @node, which is out of the queue, to its waiter, or to its pool if the
+ * waiter has left.
+ */
 static inline void mcstp_retire(struct mcstp_node *node)
 {
-	/* [MCSTP-11] acq_rel: release pairs with [MCSTP-3], [MCSTP-4], [MCSTP-5]: we are done with
-	 * the node; acquire pairs with [MCSTP-5]: so is its waiter */
+	/*
+	 * [MCSTP-11] acq_rel: release pairs with [MCSTP-3], [MCSTP-4], [MCSTP-5]: our last accesses
+	 * to the node; acquire pairs with [MCSTP-5]: its waiter's
+	 */
 	uint32_t seen = w_exchange_acq_rel(&node->status, MCSTP_SKIPPED);
 
 	if (seen == NODE_PARKED)
@@ -224,7 +256,10 @@ static inline void mcstp_retire(struct mcstp_node *node)
 		node_free(&node->status);
 }
 
-/* Gives @lock to the first waiter behind @node that seems to run; makes it free if there is none. */
+/*
+ * Grants @lock to the first waiter behind @node that appears to be running, or frees it if there is
+ * none.
+ */
 static W_SLOW void mcstp_hand_over(struct mcstp *lock, struct mcstp_node *node, struct mcstp_policy policy)
 {
 	struct mcstp_node *next = mcstp_next(lock, node, policy.wait);
@@ -243,7 +278,7 @@ static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node, st
 {
 	struct mcstp_node *last = node;
 
-	/* relaxed: mcstp_hand_over reads again */
+	/* relaxed: mcstp_hand_over() reads it again */
 	if (w_unlikely(w_load_relaxed(&node->next))) {
 		mcstp_hand_over(lock, node, policy);
 		return;
@@ -255,10 +290,13 @@ static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node, st
 		mcstp_hand_over(lock, node, policy);
 }
 
-/* In a forked child: drops all waiters behind @node, which holds @lock; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters behind @node, which holds @lock: their threads exist only
+ * in the parent.
+ */
 static inline void mcstp_drop_waiters(struct mcstp *lock, struct mcstp_node *node)
 {
-	/* relaxed, both: [GENERATION-3] publishes what is repaired, once */
+	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
 	w_store_relaxed(&lock->tail, node);
 	w_store_relaxed(&node->next, NULL);
 }

@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Reciprocating lock: waiters pile up as a stack, which a release takes as a whole and lets in from the top; meanwhile the
- * next stack grows. Arriving and leaving take constant time, and a hand-over touches one line of the waiter's.
+ * Reciprocating lock: arrivals push themselves onto a stack. A release detaches the whole stack and
+ * serves it from the top, while the next one grows. Arrival and release take constant time, and a
+ * hand-over touches one line of the waiter.
  *
  * From: Dice and Kogan, "Reciprocating locks", PPoPP'25, listing 1.
- * Changed: the paper's gate, by which a waiter is let in and told where its segment ends, is a status and a pointer, so
- * that a waiter can yield or sleep on the status, and leave at a deadline (wait.h). The paper's one element per thread is a
- * node of the pool, held until the release.
  *
- * Promises: mutual exclusion; no strict order, but each other thread passes a waiter at most once: those who came after
- * it into the same segment, once each. Blocking under wait=park. 8 bytes a lock, a node a waiter and a holder. Atomic
- * read-modify-writes: 2 uncontended (exchange, compare-exchange); contended 2 and a grant each segment needs two more.
+ * Promise: mutual exclusion; no strict order, but each other thread overtakes a waiter at most
+ * once: those that arrived after it in the same segment. Waiters sleep under wait=park. 8 bytes per
+ * lock; one node per waiter and per holder. Atomic read-modify-writes: 2 uncontended (exchange,
+ * compare-exchange); contended 2 (exchange, grant), and 2 more per segment.
  *
  *   arrivals ──▶ [youngest] ─next─▶ [waiter] ─next─▶ [eldest]         the arrival segment
- *   [holder] ─next─▶ [waiter] ─next─▶ ... ─next─▶ end                 the entry segment, detached before
+ *   [holder] ─next─▶ [waiter] ─next─▶ ... ─next─▶ end                 the entry segment, detached
  *
- *   arrivals   means
+ *   arrivals   meaning
  *   NULL       free
- *   EMPTY      held, nobody has arrived since the entry segment was detached
- *   n          held; n is the holder, who found the lock free, or the last to arrive
+ *   EMPTY      held; nobody has arrived since the entry segment was detached
+ *   n          held; n is the last to arrive, or the holder, which found the lock free
  *
- * `end` of a holder says where its segment ends: at the node of the one who found the lock free, which may have other uses
- * by now and serves as a name only; or EMPTY, at the waiter without a next. A release may find
+ * A holder's `end` is where its segment ends: at the node of the thread that found the lock free,
+ * which may have other uses by now and is only a name; or, if EMPTY, at the waiter without a next.
+ * A release may find
  *
- *   next       end     and then
- *   n          any     n gets the lock, and is told the end
- *   == end     n       the segment is over; the end from now on is EMPTY
- *   NULL       any     arrivals == end: nobody came, it becomes free; else it is detached: EMPTY
+ *   next       end     action
+ *   n          any     n gets the lock and the end
+ *   == end     n       the segment is over; the end is EMPTY from now on
+ *   NULL       any     arrivals == end: nobody came, the lock becomes free. Otherwise detach it
+ *
+ * Departures from the paper: its gate, which admits a waiter and tells it where its segment ends,
+ * is a status and a pointer, so that a waiter can yield or sleep on the status, or leave at a
+ * deadline (part/wait.h). Its one element per thread is a pool node, held until the release.
  */
 #ifndef POUNDLOCK_RECIPROCATING_H
 #define POUNDLOCK_RECIPROCATING_H
@@ -35,8 +39,8 @@
 
 struct reciprocating_node {
 	W_ATOMIC(uint32_t) status;
-	struct reciprocating_node *next; /* who arrived before us in our segment; our thread's */
-	struct reciprocating_node *end;  /* the holder's */
+	struct reciprocating_node *next; /* predecessor in our segment; accessed by our thread */
+	struct reciprocating_node *end;  /* written for the holder */
 };
 
 struct reciprocating {
@@ -53,47 +57,50 @@ struct reciprocating_policy {
 
 #define RECIPROCATING_EMPTY ((struct reciprocating_node *)1)
 
-/* Makes @node the holder's who found the lock free. */
+/* Prepares @node for a holder that found the lock free. */
 static inline void reciprocating_begin(struct reciprocating_node *node)
 {
 	node->next = NULL;
 	node->end = node;
 }
 
-/* Takes @lock with @node if it is free. */
+/* NULL -> @node. */
 static inline bool reciprocating_try_acquire(struct reciprocating *lock, struct reciprocating_node *node)
 {
 	struct reciprocating_node *seen = NULL;
 
-	/* relaxed: only a hint that spares the line; the compare-exchange decides */
+	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
 	if (w_load_relaxed(&lock->arrivals))
 		return false;
 	reciprocating_begin(node);
-	/* relaxed: nobody looks at a holder's status */
+	/* relaxed: nobody reads a holder's status */
 	w_store_relaxed(&node->status, NODE_WAITING);
-	/* [RECIPROCATING-1] acquire: pairs with [RECIPROCATING-4]; the last holder's critical
-	 * section */
+	/* [RECIPROCATING-1] acquire: pairs with [RECIPROCATING-4]; the previous critical section */
 	if (w_compare_exchange_acquire(&lock->arrivals, &seen, node))
 		return true;
 	node_free(&node->status);
 	return false;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool reciprocating_poll(struct reciprocating *lock, struct reciprocating_node *node,
 				      const struct w_deadline *deadline)
 {
 	do {
 		if (reciprocating_try_acquire(lock, node))
 			return true;
-		/* [RECIPROCATING-2] acquire: pairs with nothing; reciprocating_try_acquire reads
-		 * again */
+		/*
+		 * [RECIPROCATING-2] acquire: pairs with nothing; reciprocating_try_acquire() reads
+		 * the word again
+		 */
 		(void)w_wait_acquire(&lock->arrivals, !VAL, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	return false;
 }
 
-/* Takes @lock. False, with @node left to its pool, if @deadline (NULL: never) passed first. */
+/*
+ * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
+ */
 static inline bool reciprocating_acquire(struct reciprocating *lock, struct reciprocating_node *node,
 					 struct reciprocating_policy policy, const struct w_deadline *deadline)
 {
@@ -104,9 +111,9 @@ static inline bool reciprocating_acquire(struct reciprocating *lock, struct reci
 	/* relaxed: [RECIPROCATING-3] publishes it */
 	w_store_relaxed(&node->status, NODE_WAITING);
 	/*
-	 * [RECIPROCATING-3] acq_rel: acquire pairs with [RECIPROCATING-4]: the last holder's
-	 * critical section; and with [RECIPROCATING-3]: the node of who came before us, to whom we
-	 * hand over. Release pairs with [RECIPROCATING-3], [RECIPROCATING-5]: our node
+	 * [RECIPROCATING-3] acq_rel: acquire pairs with [RECIPROCATING-4]: the previous critical
+	 * section; and with [RECIPROCATING-3]: the predecessor's node, to which we hand over.
+	 * Release pairs with [RECIPROCATING-3], [RECIPROCATING-5]: our node
 	 */
 	seen = w_exchange_acq_rel(&lock->arrivals, node);
 	if (!seen) {
@@ -117,7 +124,7 @@ static inline bool reciprocating_acquire(struct reciprocating *lock, struct reci
 	return node_wait(&node->status, policy.wait, deadline);
 }
 
-/* Whom @node gives @lock to, and has told where the segment ends: NULL if there is nobody, and the lock is free. */
+/* Returns @node's successor, with its end set, or NULL: nobody waits, and @lock is free. */
 static inline struct reciprocating_node *reciprocating_next(struct reciprocating *lock, struct reciprocating_node *node)
 {
 	struct reciprocating_node *next = node->next, *end = node->end, *seen;
@@ -133,15 +140,17 @@ static inline struct reciprocating_node *reciprocating_next(struct reciprocating
 		if (w_compare_exchange_release(&lock->arrivals, &seen, NULL))
 			return NULL;
 		w_event(segment);
-		/* [RECIPROCATING-5] acquire: pairs with [RECIPROCATING-3]; the node of the last to
-		 * arrive */
+		/*
+		 * [RECIPROCATING-5] acquire: pairs with [RECIPROCATING-3]; the node of the last
+		 * arrival
+		 */
 		next = w_exchange_acquire(&lock->arrivals, RECIPROCATING_EMPTY);
 	}
 	next->end = end;
 	return next;
 }
 
-/* Releases @lock, held with @node, to a waiter that is still there, if there is one. */
+/* Releases @lock, held with @node, to a waiter that has not left, if there is one. */
 static inline void reciprocating_release(struct reciprocating *lock, struct reciprocating_node *node,
 					 struct reciprocating_policy policy)
 {
@@ -156,11 +165,14 @@ static inline void reciprocating_release(struct reciprocating *lock, struct reci
 	} while (!granted);
 }
 
-/* In a forked child: drops all waiters of @node, which holds @lock; their threads do not exist here. */
+/*
+ * In a forked child, discards all waiters of @node, which holds @lock: their threads exist only in
+ * the parent.
+ */
 static inline void reciprocating_drop_waiters(struct reciprocating *lock, struct reciprocating_node *node)
 {
 	reciprocating_begin(node);
-	/* relaxed: [GENERATION-3] publishes what is repaired, once */
+	/* relaxed: one thread repairs; [GENERATION-3] publishes the result */
 	w_store_relaxed(&lock->arrivals, node);
 }
 

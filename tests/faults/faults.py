@@ -150,10 +150,10 @@ FAULTS = [
     Fault("second-queue-dropped", "the second queue is forgotten when it is to come back", "cna",
           "core/cna.h", "\t\tnext = second;\n", ""),
     Fault("second-queue-overwritten", "waiters sent to the second queue replace those that are there", "cna",
-          "core/cna.h", "if (node->second) {\n\t\tw_store_relaxed(&node->second->second_tail->next, first);",
-          "if (node->second && first == last) {\n\t\tw_store_relaxed(&node->second->second_tail->next, first);"),
+          "core/cna.h", "if (node->secondary_queue) {\n\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);",
+          "if (node->secondary_queue && first == last) {\n\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);"),
     Fault("threshold-ignored", "local hand-overs without bound", "cna",
-          "core/cna.h", "if (!node->second || node->left) {", "if (node) {"),
+          "core/cna.h", "if (!node->secondary_queue || node->left) {", "if (node) {"),
     Fault("threshold-off-by-one", "one local hand-over more than the bound", "cna",
           "core/cna.h", "1 + w_random() % threshold", "1 + w_random() % (threshold + 1)"),
 
