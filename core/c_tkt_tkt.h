@@ -23,7 +23,7 @@ struct c_tkt_tkt {
 
 struct c_tkt_tkt_policy {
 	enum wait wait;
-	uint32_t batch; /* how often in a row a domain may pass the lock on within itself */
+	uint32_t batch; /* consecutive hand-overs within one domain */
 };
 
 #define c_tkt_tkt_settings(S) S(c_tkt_tkt, batch, 64, 1, UINT32_MAX)
@@ -47,7 +47,7 @@ static inline bool c_tkt_tkt_try_acquire(struct c_tkt_tkt *lock)
 	return cohort_try_acquire(&lock->cohort, COHORT_TKT);
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool c_tkt_tkt_acquire(struct c_tkt_tkt *lock, struct c_tkt_tkt_policy policy,
 				     const struct w_deadline *deadline)
 {
@@ -58,7 +58,7 @@ static inline bool c_tkt_tkt_acquire(struct c_tkt_tkt *lock, struct c_tkt_tkt_po
 	return true;
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool c_tkt_tkt_release(struct c_tkt_tkt *lock, struct c_tkt_tkt_policy policy)
 {
 	cohort_see_to_fork(&lock->cohort, COHORT_TKT);

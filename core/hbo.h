@@ -126,7 +126,7 @@ static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32
 	for (; !w_expired(deadline); was_away = away) {
 		away = hbo_stays_away(mine, seen, &patience);
 		pauses = backoff_pause(away == was_away ? pauses : 1, away ? policy.remote : policy.local);
-		backoff_give_way(policy.wait, &spun, pauses);
+		backoff_yield(policy.wait, &spun, pauses);
 		if (hbo_take(lock, mine, &seen))
 			return true;
 		if (policy.wait == WAIT_PARK && !--tries)

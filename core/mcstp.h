@@ -163,7 +163,7 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 			break;
 		if (policy.wait == WAIT_SPIN)
 			w_pause_for(1);
-		backoff_give_way(policy.wait, &spun, MCSTP_LOOK);
+		backoff_yield(policy.wait, &spun, MCSTP_LOOK);
 		mcstp_publish(node, policy);
 	}
 	if (seen == NODE_GRANTED || seen == MCSTP_SKIPPED)

@@ -94,7 +94,7 @@ static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wa
 	tour_drop_waiters(&lock->tour, &ron_ticket_kind);
 	here = tour_here(&lock->tour);
 	place = tour_place(&lock->tour, &ron_ticket_kind, here);
-	/* relaxed: the mark says that it is there */
+	/* relaxed: tour_mark() announces it */
 	number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;
 	if (tour_mark(&lock->tour, here))
 		ron_ticket_hand_over(lock, wait);
@@ -103,14 +103,14 @@ static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wa
 	return true;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool ron_ticket_acquire(struct ron_ticket *lock, struct ron_ticket_policy policy,
 				      const struct w_deadline *deadline)
 {
 	return w_likely(ron_ticket_try_acquire(lock)) || ron_ticket_acquire_slow(lock, policy.wait, deadline);
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool ron_ticket_release(struct ron_ticket *lock, struct ron_ticket_policy policy)
 {
 	bool held = true;

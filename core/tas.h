@@ -49,7 +49,7 @@ static W_SLOW bool tas_acquire_contended(struct tas *lock, struct tas_policy pol
 	w_event(contended);
 	while (!w_expired(deadline)) {
 		pauses = backoff_pause(pauses, policy.backoff);
-		backoff_give_way(policy.wait, &spun, pauses);
+		backoff_yield(policy.wait, &spun, pauses);
 		if (tas_try_acquire(lock))
 			return true;
 		if (policy.wait == WAIT_PARK && ++tries == policy.tries)

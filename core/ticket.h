@@ -22,25 +22,25 @@
 
 struct ticket {
 	struct tickets tickets;
-	uint32_t embedder[3]; /* in a pthread_mutex_t __owner, __nusers and __kind are here */
+	uint32_t embedder[3]; /* overlays __owner, __nusers and __kind in a pthread_mutex_t */
 	W_ATOMIC(uint32_t) generation;
 };
 
 struct ticket_policy {
 	enum wait wait;
-	uint32_t backoff; /* pauses between two looks, for each number that is to be served before; 0: none */
+	uint32_t backoff; /* pauses between two reads, per number to be served before; 0: none */
 };
 
 #define ticket_settings(S) S(ticket, backoff, 0, 0, 1000000)
-/* Without the embedder's. */
+/* Excludes the embedder's fields. */
 #define ticket_bytes sizeof(struct ticket) - 3 * sizeof(uint32_t), 0, 0
 
-/* In a forked child: takes back the numbers of the waiters that do not exist here. */
+/* In a forked child, takes back the numbers of the parent's waiters. */
 static inline void ticket_drop_waiters(struct ticket *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return;
-	/* A holder from before the fork waits in generation_claim() too before it releases. */
+	/* A holder from before the fork also waits in generation_claim() before it releases. */
 	tickets_drop_waiters(&lock->tickets, tickets_count(&lock->tickets));
 	generation_settle(&lock->generation);
 }
@@ -52,24 +52,29 @@ static inline bool ticket_try_acquire(struct ticket *lock)
 	return tickets_try_acquire(&lock->tickets);
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool ticket_poll(struct ticket *lock, const struct w_deadline *deadline)
 {
 	uint32_t seen;
 
 	do {
-		/* relaxed: read before the try, so that a release that the try missed ends the wait below at once */
+		/*
+		 * relaxed: read before the attempt, so that a release during it ends the wait below
+		 * at once
+		 */
 		seen = w_load_relaxed(&lock->tickets.serving);
 		if (ticket_try_acquire(lock))
 			return true;
-		/* [TICKET-1] acquire: pairs with nothing; ticket_try_acquire reads again */
+		/*
+		 * [TICKET-1] acquire: pairs with nothing; ticket_try_acquire() reads the word again
+		 */
 		(void)w_wait_acquire(&lock->tickets.serving, VAL != seen, W_YIELD, deadline);
 	} while (!w_expired(deadline));
 	w_event(abandon);
 	return false;
 }
 
-/* Takes @lock. False if @deadline (NULL: never) passed first. */
+/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool ticket_acquire(struct ticket *lock, struct ticket_policy policy, const struct w_deadline *deadline)
 {
 	if (deadline)
@@ -79,7 +84,7 @@ static inline bool ticket_acquire(struct ticket *lock, struct ticket_policy poli
 	return true;
 }
 
-/* Releases @lock. False, and nothing is changed, if it was not held. */
+/* Releases @lock. Returns false, and changes nothing, if it was not held. */
 static inline bool ticket_release(struct ticket *lock, struct ticket_policy policy)
 {
 	ticket_drop_waiters(lock);

@@ -24,7 +24,7 @@ static inline uint32_t backoff_pause(uint32_t pauses, uint32_t most)
  * since the last yield. A waiter with WAIT_SPIN also yields, after W_SPIN_ROW pauses: it may be a
  * real-time thread on the holder's CPU.
  */
-static inline void backoff_give_way(enum wait wait, uint32_t *spun, uint32_t pauses)
+static inline void backoff_yield(enum wait wait, uint32_t *spun, uint32_t pauses)
 {
 	*spun += pauses;
 	if (wait == WAIT_PARK || (wait == WAIT_SPIN && *spun < W_SPIN_ROW))

@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Lock cohorting: a lock for each domain and one between the domains. Who has the domain's lock and finds somebody
- * behind it there leaves the global lock to that one, for a bounded number of times.
+ * Lock cohorting: one lock per domain and one between the domains. A holder with a successor in its
+ * domain leaves the global lock to that one, a bounded number of times.
  *
- * From: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA locks", PPoPP'12 and
- * TOPC'15. The mechanism is here; c_bo_mcs.h, c_tkt_tkt.h and c_ptl_tkt.h say of which locks it is made.
- * Changed, and why:
- *  - A release that ends the cohort's turn gives up the local lock before the global one, not after it: the global lock's
- *    release is then the last access to the lock, and who takes it may free all of it.
- *  - trylock takes the global lock alone, past the local ones: it neither waits nor leaves anything half taken.
- *  - Local waiters cannot leave (the papers' abortable form is another lock): a timed waiter polls.
- *  - All domains' places are made with the lock, in one box.
+ * From: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA locks",
+ * PPoPP'12 and TOPC'15. The mechanism is here; c_bo_mcs.h, c_tkt_tkt.h and c_ptl_tkt.h choose its
+ * locks.
  *
- * The two conditions on the locks, of section 2 of the paper: the global one may be released by another thread than took
- * it; the local one tells its holder whether anybody is behind it, wrong in one direction only: it may miss a newcomer.
+ * The paper's two conditions on the locks (section 2): the global lock may be released by another
+ * thread than took it; the local lock tells its holder whether it has a successor, and may only err
+ * by missing a newcomer.
  *
  *   global ── one of BO, TKT, PTL
  *   places[0]   local lock, MCS or TKT   passed, owns   (slot of PTL)
- *   places[1]   ...                      one for each domain, in cache lines of its own
+ *   places[1]   ...                      one per domain, in cache lines of its own
  *
- *   local   owns    global   means, for a domain
- *   free    -       any      nobody of it is here
+ *   local   owns    global   meaning, for a domain
+ *   free    -       any      no thread of it is here
  *   held    false   other    its holder waits for the global lock
  *   held    false   its      its holder has the lock (or: trylock's holder, without a place)
- *   held    true    its      the lock was passed on to its holder, who is about to see it
+ *   held    true    its      the lock was passed to its holder, which is about to notice
  *
  * passed and owns belong to the local lock's holder; `holder` to that of the lock.
+ *
+ * Departures from the paper:
+ *  - A release that ends the cohort's turn releases the local lock before the global one. The
+ *    global lock's release is then the last access to the lock, and the next holder may free all of
+ *    it.
+ *  - trylock takes the global lock alone, past the local ones: it neither waits nor leaves anything
+ *    half taken.
+ *  - Local waiters cannot leave (the paper's abortable form is another lock): a timed waiter polls.
+ *  - All domains' places are allocated with the lock, in one box.
  */
 #ifndef POUNDLOCK_COHORT_H
 #define POUNDLOCK_COHORT_H
@@ -36,19 +41,22 @@
 #include "part/partitioned.h"
 #include "ttas.h"
 
-/* The first pause of a waiter for a global BO that spins, in pause instructions: that of Concurrency Kit and LiTL. */
+/*
+ * First pause of a spinning waiter for a global BO, in pause instructions, as in Concurrency Kit
+ * and LiTL.
+ */
 #define COHORT_FIRST_PAUSE 512
 
 enum cohort_global { COHORT_BO, COHORT_TKT, COHORT_PTL };
 enum cohort_local { COHORT_LOCAL_MCS, COHORT_LOCAL_TKT };
 
-/* What a cohort lock is made of, known to the compiler, and its settings. */
+/* The composition of a cohort lock, known to the compiler, and its settings. */
 struct cohort_policy {
 	enum cohort_global global;
 	enum cohort_local local;
 	enum wait wait;
-	uint32_t batch;   /* how often in a row a domain may pass the lock on within itself */
-	uint32_t backoff; /* wait=spin: the longest pause of a waiter for a global BO, at least 1 */
+	uint32_t batch;   /* consecutive hand-overs within one domain */
+	uint32_t backoff; /* wait=spin: longest pause of a waiter for a global BO; at least 1 */
 };
 
 struct cohort_place {
@@ -56,8 +64,8 @@ struct cohort_place {
 		_Alignas(64) struct mcs mcs;
 		struct tickets tickets;
 	};
-	uint32_t passed; /* how often the lock was passed on since the domain took it */
-	bool owns;       /* whether who takes the local lock has the global one with it */
+	uint32_t passed; /* consecutive hand-overs since the domain took the lock */
+	bool owns;       /* whether the next holder of the local lock gets the global one with it */
 	_Alignas(64) W_ATOMIC(uint32_t) slot;
 };
 
@@ -69,7 +77,8 @@ struct cohort {
 	};
 	W_ATOMIC(uint32_t) generation;
 	uint32_t domains;
-	struct cohort_place *holder; /* the place that the lock was last taken with; NULL: with none */
+	/* Place with which the lock was last taken; NULL: without one. */
+	struct cohort_place *holder;
 };
 
 static inline struct cohort_place *cohort_places(struct cohort *lock)
@@ -107,25 +116,22 @@ static inline bool cohort_global_try_acquire(struct cohort *lock, enum cohort_gl
 	return partitioned_try_acquire(&lock->ptl, cohort_slot(lock, number), number);
 }
 
-/*
- * Takes the global BO that was found held, with exponential back-off: after each look in vain it pauses, twice as long
- * each time.
- */
+/* Takes the global BO, which was held, with exponential back-off after each failed read. */
 static W_SLOW void cohort_back_off(struct ttas *bo, uint32_t most)
 {
 	uint32_t pauses = COHORT_FIRST_PAUSE, spun = 0;
 
 	w_event(contended);
 	do {
-		/* relaxed: a look only; [TTAS-1] decides */
+		/* relaxed: only a hint; [TTAS-1] decides */
 		while (w_load_relaxed(&bo->word) != TTAS_FREE) {
 			pauses = backoff_pause(pauses, most);
-			backoff_give_way(WAIT_SPIN, &spun, pauses);
+			backoff_yield(WAIT_SPIN, &spun, pauses);
 		}
 	} while (!ttas_try_acquire(bo));
 }
 
-/* Waiters that spin back off; the others give the CPU up, or sleep, and that is all the back-off they need. */
+/* Spinning waiters back off. The others yield or sleep, which is enough. */
 static inline void cohort_bo_acquire(struct ttas *bo, struct cohort_policy policy)
 {
 	if (policy.wait != WAIT_SPIN)
@@ -143,7 +149,7 @@ static inline void cohort_global_acquire(struct cohort *lock, struct cohort_poli
 	} else if (policy.global == COHORT_TKT) {
 		tickets_acquire(&lock->tkt, policy.wait, 0);
 	} else {
-		/* relaxed: order comes from the slots */
+		/* relaxed: the slots order the critical sections */
 		number = w_fetch_add_relaxed(&lock->ptl.next, TICKETS_STEP);
 		tickets_await(cohort_slot(lock, number), number, policy.wait, 0);
 	}
@@ -173,7 +179,7 @@ static inline void cohort_local_acquire(struct cohort_place *place, struct mcs_n
 		tickets_acquire(&place->tickets, policy.wait, 0);
 }
 
-/* Whether nobody was behind the local lock's holder a moment ago. */
+/* Returns whether the local lock's holder had no successor a moment ago. */
 static inline bool cohort_local_alone(struct cohort_place *place, struct mcs_node *node, enum cohort_local local)
 {
 	if (local == COHORT_LOCAL_MCS)
@@ -192,7 +198,7 @@ static inline void cohort_local_release(struct cohort_place *place, struct mcs_n
 
 /* ---- Both ---- */
 
-/* Notes whose the lock is now; writes only if that is news, so that a batch does not move the line. */
+/* Records the current place. Writes only if it changes, so that a batch does not move the line. */
 static inline void cohort_note_holder(struct cohort *lock, struct cohort_place *place)
 {
 	if (lock->holder != place)
@@ -208,7 +214,7 @@ static inline bool cohort_try_acquire(struct cohort *lock, enum cohort_global gl
 	return true;
 }
 
-/* Takes @lock by polling until the deadline. */
+/* Polls @lock until the deadline. */
 static W_SLOW bool cohort_poll(struct cohort *lock, enum cohort_global global, const struct w_deadline *deadline)
 {
 	while (!cohort_try_acquire(lock, global)) {
@@ -221,7 +227,7 @@ static W_SLOW bool cohort_poll(struct cohort *lock, enum cohort_global global, c
 	return true;
 }
 
-/* Takes @lock; @node is for a local MCS. */
+/* Takes @lock. @node is for a local MCS. */
 static inline void cohort_acquire(struct cohort *lock, struct mcs_node *node, struct cohort_policy policy)
 {
 	struct cohort_place *place = &cohort_places(lock)[(uint32_t)w_domain() % lock->domains];
@@ -237,7 +243,7 @@ static inline void cohort_acquire(struct cohort *lock, struct mcs_node *node, st
 	cohort_note_holder(lock, place);
 }
 
-/* Whether the holder at @place may leave the lock to somebody behind it there. */
+/* Returns whether the holder at @place may leave the lock to a successor there. */
 static inline bool cohort_may_pass(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
 {
 	if (cohort_local_alone(place, node, policy.local))
@@ -265,7 +271,10 @@ static inline void cohort_release(struct cohort *lock, struct mcs_node *node, st
 		cohort_global_release(lock, policy);
 }
 
-/* In a forked child: drops all local waiters. If the lock is @held with a place, @node is its holder's. */
+/*
+ * In a forked child, discards all local waiters. If the lock is @held with a place, @node is its
+ * holder's.
+ */
 static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_node *node, enum cohort_local local,
 					     bool held)
 {
@@ -281,12 +290,12 @@ static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_nod
 		else if (holds)
 			mcs_drop_waiters(&place->mcs, node);
 		else
-			/* relaxed: [GENERATION-3] publishes what is repaired, once */
+			/* relaxed: one thread repairs; [GENERATION-3] publishes the result */
 			w_store_relaxed(&place->mcs.tail, NULL);
 	}
 }
 
-/* In a forked child: drops all waiters of @lock, of local TKT, if nobody has done so yet. */
+/* In a forked child, discards all waiters of @lock, of local TKT, once. */
 static inline void cohort_see_to_fork(struct cohort *lock, enum cohort_global global)
 {
 	uint32_t own;
@@ -300,8 +309,10 @@ static inline void cohort_see_to_fork(struct cohort *lock, enum cohort_global gl
 	} else {
 		held = partitioned_count(&lock->ptl);
 		own = partitioned_drop_waiters(&lock->ptl, held);
-		/* relaxed: [GENERATION-3] publishes it. It was not served yet if the parent's last
-		 * holder was about to */
+		/*
+		 * relaxed: [GENERATION-3] publishes it. The parent's last holder may not have
+		 * served it yet
+		 */
 		w_store_relaxed(cohort_slot(lock, own), own);
 	}
 	cohort_drop_local_waiters(lock, NULL, COHORT_LOCAL_TKT, held);

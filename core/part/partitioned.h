@@ -23,46 +23,57 @@ struct partitioned {
 	W_ATOMIC(uint32_t) own;
 };
 
-/* Which of @slots slots serves @number. */
+/* The slot, of @slots, that serves @number. */
 static inline uint32_t partitioned_slot(uint32_t number, uint32_t slots)
 {
 	return number / TICKETS_STEP % slots;
 }
 
-/* How many numbers have been given out and not served, the holder's among them: exact to the holder but for arrivals. */
+/*
+ * Numbers given out and not served yet, including the holder's. Exact to the holder, except for
+ * arrivals.
+ */
 static inline uint32_t partitioned_count(struct partitioned *lock)
 {
-	/* relaxed, both: only the holder moves own on, and its own next is before it */
+	/* relaxed, both: only the holder changes own, and its own next is visible to it */
 	uint32_t own = w_load_relaxed(&lock->own);
 
 	return (w_load_relaxed(&lock->next) - own) / TICKETS_STEP;
 }
 
-/* Takes the next number, if the @slot it is served in serves it already; @number is what next was seen to be. */
+/* Takes the next number if @slot serves it already. @number: next, as last read. */
 static inline bool partitioned_try_acquire(struct partitioned *lock, W_ATOMIC(uint32_t) *slot, uint32_t number)
 {
-	/* [PARTITIONED-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the last holder's critical
-	 * section */
+	/*
+	 * [PARTITIONED-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the previous critical
+	 * section
+	 */
 	if ((w_load_acquire(slot) & ~TICKETS_SLEEPERS) != number)
 		return false;
-	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */
+	/*
+	 * relaxed: the acquire above orders the previous holder's writes; a number publishes
+	 * nothing
+	 */
 	return w_compare_exchange_relaxed(&lock->next, &number, number + TICKETS_STEP);
 }
 
-/* Moves on to the next number, which it returns and which is then to be served in its slot, as the holder. */
+/* As the holder, advances to the next number and returns it; the caller serves it in its slot. */
 static inline uint32_t partitioned_move_on(struct partitioned *lock)
 {
-	/* relaxed, both: only the holder reads or moves it, and serving the number orders it */
+	/* relaxed, both: only the holder accesses it, and serving the number orders it */
 	uint32_t number = w_load_relaxed(&lock->own) + TICKETS_STEP;
 
 	w_store_relaxed(&lock->own, number);
 	return number;
 }
 
-/* In a forked child: takes back all numbers but, if it is held, the holder's, which it returns. */
+/*
+ * In a forked child, takes back all numbers, except the holder's if it is @held. Returns the
+ * holder's.
+ */
 static inline uint32_t partitioned_drop_waiters(struct partitioned *lock, bool held)
 {
-	/* relaxed, both: who repairs publishes them, and nobody else writes until then */
+	/* relaxed, both: published by the thread that repairs; nobody else writes before that */
 	uint32_t own = w_load_relaxed(&lock->own);
 
 	w_store_relaxed(&lock->next, held ? own + TICKETS_STEP : own);

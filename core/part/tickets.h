@@ -26,8 +26,10 @@ struct tickets {
 /* Takes a number if it is served at once. */
 static inline bool tickets_try_acquire(struct tickets *tickets)
 {
-	/* [TICKETS-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the last holder's critical
-	 * section. Free, it has no sleepers: the bit is 0 */
+	/*
+	 * [TICKETS-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the previous critical section.
+	 * A free lock has no sleepers: the bit is 0
+	 */
 	uint32_t serving = w_load_acquire(&tickets->serving);
 
 	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */
@@ -50,12 +52,12 @@ static inline void tickets_park(W_ATOMIC(uint32_t) *serving, uint32_t number)
 }
 
 /*
- * Proportional back-off: stays away from @serving for @pauses pauses for each number that is before ours, looks, and
- * again. Returns when ours is served, or when waiting in @how is over; the caller looks again.
+ * Proportional back-off: pauses for @pauses per number before ours, and reads @serving again.
+ * Returns when our number is served, or when the wait in @how ends; the caller reads again.
  */
 static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t number, uint32_t pauses, enum w_how how)
 {
-	/* relaxed: how far we are from our turn */
+	/* relaxed: only the distance to our turn */
 	uint32_t seen = w_load_relaxed(serving) & ~TICKETS_SLEEPERS, before = ~seen;
 
 	while (seen != number && seen != before) {
@@ -86,19 +88,25 @@ static inline void tickets_await(W_ATOMIC(uint32_t) *serving, uint32_t number, e
 		tickets_wait(serving, number, wait, backoff);
 }
 
-/* Takes a number and waits until it is served; @backoff: pauses for each number before it, between two looks. */
+/*
+ * Takes a number and waits until it is served. @backoff: pauses per number before it, between two
+ * reads.
+ */
 static inline void tickets_acquire(struct tickets *tickets, enum wait wait, uint32_t backoff)
 {
-	/* relaxed: order comes from serving */
+	/* relaxed: serving orders the critical sections */
 	uint32_t number = w_fetch_add_relaxed(&tickets->next, TICKETS_STEP);
 
 	tickets_await(&tickets->serving, number, wait, backoff);
 }
 
-/* How many numbers have been given out and not served, the holder's among them: exact to the holder but for arrivals. */
+/*
+ * Numbers given out and not served yet, including the holder's. Exact to the holder, except for
+ * arrivals.
+ */
 static inline uint32_t tickets_count(struct tickets *tickets)
 {
-	/* relaxed, both: only the holder moves serving on, and its own next is before it */
+	/* relaxed, both: only the holder changes serving, and its own next is visible to it */
 	uint32_t serving = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS;
 
 	return (w_load_relaxed(&tickets->next) - serving) / TICKETS_STEP;
@@ -128,10 +136,13 @@ static inline void tickets_release(struct tickets *tickets, enum wait wait)
 	tickets_serve(&tickets->serving, own + TICKETS_STEP, wait);
 }
 
-/* In a forked child, before anybody else uses @tickets: takes back all numbers but, if it is @held, the holder's. */
+/*
+ * In a forked child, before others use @tickets: takes back all numbers, except the holder's if it
+ * is @held.
+ */
 static inline void tickets_drop_waiters(struct tickets *tickets, bool held)
 {
-	/* relaxed, all: who repairs publishes them, and nobody else writes until then */
+	/* relaxed, all: published by the thread that repairs; nobody else writes before that */
 	uint32_t serving = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS;
 
 	w_store_relaxed(&tickets->serving, serving);

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The fair queue readers-writer lock: an indicator, and an MCS queue of those who have to wait for it, in the order of
- * their arrival.
+ * The fair queued readers-writer lock: a state word, and an MCS queue of waiters in order of
+ * arrival.
  *
- * From: Long's queued rwlock (Linux, 2013), which took the place of Mellor-Crummey and Scott's fair queue lock (PPoPP'91)
- * in practice. It is the baseline that ShflLock (SOSP'19) section 4.2.3 starts from and is measured against: the same
- * indicator with a queue that nobody shuffles, so that what differs between the two is the order of the waiters.
- * PPoPP'91's own lock, and the phase-fair ones, make a reader keep a queue's node or ticket while it is inside: a thread
- * could not find its own by the lock alone when it leaves, nor leave at a deadline, and they touch the lock's memory
- * after the access that frees it.
- * Changed, and why:
- *  - A newcomer enters only if nobody waits. Linux's may pass the queue in the moments between one head and the next.
- *  - A waiter may yield or sleep, and leave at a deadline (wait.h).
- *  - A reader that is inside may enter again though writers wait (@again), since they wait for it.
+ * From: Long's queued rwlock (Linux, 2013), which replaced Mellor-Crummey and Scott's fair queue
+ * lock (PPoPP'91) in practice. ShflLock (SOSP'19) section 4.2.3 starts from it and compares with
+ * it: the same state word and a queue that is not shuffled, so that the two differ in the order of
+ * waiters only. PPoPP'91's own lock, and the phase-fair ones, require a reader to keep a queue node
+ * or ticket while it is inside. A thread that leaves could not find it by the lock alone, nor leave
+ * at a deadline, and they access the lock's memory after the access that frees it.
  *
- * Promises: readers together, 2^27 at most, a writer alone; first come, first served, readers that follow one another together; but
- * for timed waiters under wait=spin, which poll. Blocking under wait=park. 16 bytes a lock, a node a waiter, none a
- * holder. Atomic read-modify-writes: 2 uncontended, for a reader as for a writer.
+ * Promise: readers run together, at most 2^27; a writer runs alone. First come, first served;
+ * consecutive readers enter together. Timed waiters under wait=spin poll. Waiters sleep under
+ * wait=park. 16 bytes per lock, one node per waiter, none per holder. Atomic read-modify-writes: 2
+ * uncontended, for readers and writers.
  *
- * The word, its states and transitions: rw_word.h, without CLOSED and HEIR: who finds the queue empty knows enough.
+ * part/rw_word.h describes the word, its states and transitions. CLOSED and HEIR are not used: an
+ * empty queue means that the lock is open.
+ *
+ * Departures from Linux:
+ *  - A newcomer enters only if nobody waits. Linux's may overtake the queue between one head and
+ *    the next.
+ *  - A waiter may yield, sleep, or leave at a deadline (part/wait.h).
+ *  - A reader that is inside may enter again although writers wait (@again), because they wait for
+ *    it.
  */
 #ifndef POUNDLOCK_FAIR_RW_H
 #define POUNDLOCK_FAIR_RW_H
@@ -40,24 +45,24 @@ struct fair_rw_policy {
 #define fair_rw_settings(S)
 #define fair_rw_bytes sizeof(struct fair_rw), sizeof(struct mcs_node), 0
 
-/* In a forked child: drops the waiters that do not exist here. Whether it did. */
+/* In a forked child, discards the parent's waiters. Returns true if it did. */
 static inline bool fair_rw_drop_waiters(struct fair_rw *lock)
 {
 	if (w_likely(!generation_claim(&lock->generation)))
 		return false;
-	/* relaxed: [GENERATION-3] publishes it, and nobody queues until then */
+	/* relaxed: [GENERATION-3] publishes it; nobody queues before that */
 	w_store_relaxed(&lock->queue.tail, NULL);
 	rw_drop_waiters(&lock->word);
 	generation_settle(&lock->generation);
 	return true;
 }
 
-/* Enters if nobody is inside who is against it, nor waits; @again: whoever waits. */
+/* Enters if nobody inside excludes the caller and nobody waits; @again: even if threads wait. */
 static inline bool fair_rw_enter(struct fair_rw *lock, bool writes, bool again)
 {
 	uint32_t seen;
 
-	/* relaxed: who comes at the same time as another is before or behind it */
+	/* relaxed: of two simultaneous arrivals, either may be the first */
 	return (again || !w_load_relaxed(&lock->queue.tail)) &&
 	       rw_enter(&lock->word, writes, rw_conflicts(writes), 0, &seen);
 }
@@ -65,12 +70,14 @@ static inline bool fair_rw_enter(struct fair_rw *lock, bool writes, bool again)
 /* Enters if that needs no waiting. */
 static inline bool fair_rw_try(struct fair_rw *lock, bool writes, bool again)
 {
-	/* Those who wait may be of another generation. */
+	/* The waiters may exist only in the parent. */
 	return w_likely(fair_rw_enter(lock, writes, again)) ||
 	       (fair_rw_drop_waiters(lock) && fair_rw_enter(lock, writes, again));
 }
 
-/* As the next to enter, enters. False if the deadline passed first, or there are too many readers. */
+/*
+ * As the next to enter, enters. Returns false if @deadline passes first or the reader is refused.
+ */
 static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum wait wait,
 					 const struct w_deadline *deadline)
 {
@@ -82,7 +89,7 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 			rw_give_up(&lock->word);
 			return false;
 		}
-		/* [FAIR_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads again */
+		/* [FAIR_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again */
 		seen = w_wait_acquire(&lock->word, !(VAL & against), wait == WAIT_PARK ? W_POLITE : wait_soon(wait),
 				      deadline);
 		if (!(seen & against))
@@ -96,7 +103,10 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 	return true;
 }
 
-/* Enters in its turn. False if @deadline (NULL: never) passed first, or there are too many readers. */
+/*
+ * Slow path: enters in its turn. Returns false if @deadline (NULL: none) passes first or the reader
+ * is refused.
+ */
 static W_SLOW bool fair_rw_slow(struct fair_rw *lock, bool writes, struct fair_rw_policy policy,
 				const struct w_deadline *deadline)
 {
@@ -104,7 +114,9 @@ static W_SLOW bool fair_rw_slow(struct fair_rw *lock, bool writes, struct fair_r
 	struct mcs_node on_stack, *node;
 	bool entered;
 
-	/* Refused at once: a reader that enters again must not wait for a writer that waits for it. */
+	/*
+	 * Refused at once: a reader that enters again must not wait for a writer that waits for it.
+	 */
 	if (!writes && rw_full(&lock->word))
 		return false;
 	(void)fair_rw_drop_waiters(lock);
@@ -121,26 +133,29 @@ static W_SLOW bool fair_rw_slow(struct fair_rw *lock, bool writes, struct fair_r
 
 /* ---- The lock ---- */
 
-/* @again, here and below: the caller may be a reader of @lock already, and passes waiting writers. */
+/*
+ * @again, here and below: the caller may be a reader of @lock already, and overtakes waiting
+ * writers.
+ */
 static inline bool fair_rw_try_read(struct fair_rw *lock, bool again)
 {
 	return fair_rw_try(lock, false, again);
 }
 
-/* False if @deadline (NULL: never) passed first, or fair_rw_full(). */
+/* Returns false if @deadline (NULL: none) passes first, or if fair_rw_full(). */
 static inline bool fair_rw_read(struct fair_rw *lock, bool again, struct fair_rw_policy policy,
 				const struct w_deadline *deadline)
 {
 	return w_likely(fair_rw_enter(lock, false, again)) || fair_rw_slow(lock, false, policy, deadline);
 }
 
-/* Whether a reader is refused, since there are too many. */
+/* Returns whether a reader is refused because there are too many. */
 static inline bool fair_rw_full(struct fair_rw *lock)
 {
 	return rw_full(&lock->word);
 }
 
-/* Releases. False, and nothing is changed, if there was no reader. */
+/* Returns false, and changes nothing, if there was no reader. */
 static inline bool fair_rw_release_read(struct fair_rw *lock, struct fair_rw_policy policy)
 {
 	(void)policy;
@@ -157,7 +172,7 @@ static inline bool fair_rw_write(struct fair_rw *lock, struct fair_rw_policy pol
 	return w_likely(fair_rw_enter(lock, true, false)) || fair_rw_slow(lock, true, policy, deadline);
 }
 
-/* Releases. False, and nothing is changed, if there was no writer. */
+/* Returns false, and changes nothing, if there was no writer. */
 static inline bool fair_rw_release_write(struct fair_rw *lock, struct fair_rw_policy policy)
 {
 	(void)policy;
