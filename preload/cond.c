@@ -1,49 +1,59 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * pthread_cond_*, in place (layout.h): one word of 64 bits. Waiters sleep on its low half, destroyers on the high one.
+ * pthread_cond_*, in place (layout.h): one word of 64 bits. Waiters sleep on its low half,
+ * destroyers on the high one.
  *
  *   state = DESTROYING:1 waiters:31 | sequence:26 woken:5 0:1
- *     waiters     how many threads are inside a wait. Changed by each for itself
+ *     waiters     number of threads inside a wait; each changes it for itself
  *     sequence    advanced by each signal and broadcast that wakes
- *     woken       how many of the waiters are known to come out by themselves: at least the lesser of woken and waiters do
+ *     woken       at least min(woken, waiters) waiters return without another signal
  *     DESTROYING  a destroyer sleeps until waiters is 0
  *
- *   wait        waiters++, and s = sequence, in one step; unlock the mutex; sleep while sequence == s;
- *               waiters-- and woken-- in one step; lock the mutex
- *   signal      if waiters > woken: advance sequence, woken++, and wake one sleeper, in one step of the kernel
- *   broadcast   the same with all sleepers, and all that woken can count
+ *   wait        waiters++, and s = sequence, in one step; unlock the mutex; sleep while
+ *               sequence == s; waiters-- and woken-- in one step; lock the mutex
+ *   signal      if waiters > woken: advance sequence, woken++, and wake one sleeper, in one step of
+ *               the kernel
+ *   broadcast   the same with all sleepers, and woken increased by its maximum
  *   destroy     wait until waiters is 0
  *
- * Why a signal reaches a thread that was waiting before it, and none that came after it instead: FUTEX_WAKE_OP changes
- * the word and wakes while it holds the kernel's lock of the futex, under which sleepers compare the word. A thread that
- * is asleep then has read an older sequence; a thread that has read an older one and is not asleep yet will not fall
- * asleep. So a sleeper that is woken and finds the sequence unchanged was not meant: it passes the wake-up on.
+ * A signal reaches a thread that was waiting before it, and no later one instead. FUTEX_WAKE_OP
+ * changes the word and wakes while it holds the kernel's lock of the futex, under which sleepers
+ * compare the word. A thread that is asleep then has read an older sequence; a thread that has read
+ * an older one and is not asleep yet will not fall asleep. So a sleeper that is woken and finds the
+ * sequence unchanged passes the wake-up on: it was meant for another one.
  *
- * Why a signal may do nothing where waiters <= woken: then all who wait come out by themselves, and see under the mutex
- * what was signalled. Call a waiter awake that is not asleep and will not fall asleep: it was woken, or has an older
- * sequence, or is on its way out. At all times at least min(woken, waiters) are awake:
- *   - A signal that finds a sleeper makes it awake, and adds 1 to woken. One that finds none leaves all waiters awake,
- *     since who is not asleep has an older sequence now: woken may be what it will.
- *   - To enter adds a waiter who is not awake. So it first makes woken min(woken, waiters): what was too much counts nobody.
- *   - To leave takes away one who is awake, and 1 from min(woken, waiters).
- *   - Who is awake stays so until it leaves. If woken overflows into sequence, it becomes smaller, and the sequence newer.
- * Waiters are entered, counted and compared in one word, and woken is raised in the very step that wakes: no signal relies
- * on another that has not happened yet. tests/posix/cond_model.py explores a model of this in all interleavings.
+ * A signal may do nothing if waiters <= woken: all waiters return without it then, and see under
+ * the mutex what was signalled. Call a waiter awake if it is not asleep and will not fall asleep:
+ * it was woken, or has read an older sequence, or is leaving. At all times at least min(woken,
+ * waiters) are awake:
+ *   - A signal that finds a sleeper makes it awake, and adds 1 to woken. One that finds none leaves
+ *     all waiters awake, since a waiter that is not asleep has an older sequence now: any value of
+ *     woken is right.
+ *   - A thread that enters adds a waiter that is not awake. So it first sets woken to
+ *     min(woken, waiters): the excess stands for no waiter.
+ *   - A thread that leaves was awake, and takes 1 from min(woken, waiters).
+ *   - A waiter that is awake stays so until it leaves. If woken overflows into sequence, woken
+ *     becomes smaller and the sequence newer.
+ * Waiters are entered, counted and compared in one word, and woken is raised in the same step as
+ * the wake-up: no signal relies on another that has not happened yet. tests/posix/cond_model.py
+ * explores all interleavings of a model of this.
  *
- * The bound: a thread that is kept from running between its last look at the sequence and the kernel's comparison for
- * 2^26 wake-ups, or a multiple, falls asleep though it was meant.
+ * The bound: a thread that is preempted between its last read of the sequence and the kernel's
+ * comparison, for a multiple of 2^26 wake-ups, falls asleep although it was signalled.
  *
- * Why destruction may follow at once after a broadcast, or after a signal once its waiter has run: a waiter's last
- * access to the memory takes it out of the count, before it locks the mutex; signals make theirs in one system call, and
- * the kernel survives memory that has gone.
+ * Destruction may follow at once after a broadcast, or after a signal once its waiter has run: the
+ * last access of a waiter takes it out of the count, before it locks the mutex. A signal accesses
+ * the memory in one system call, which survives memory that is unmapped.
  *
- * Why a cancelled waiter loses no signal: if the sequence has changed since it came, it may have been the one woken, and
- * wakes another one in its place. That one may wake for nothing, as POSIX allows.
+ * A cancelled waiter loses no signal: if the sequence has changed since it entered, it may have
+ * been the one woken, and wakes another one in its place. That is a spurious wake-up at worst.
  *
- * In a forked child the threads that waited in the parent do not exist: the first that enters there counts from 0.
+ * In a forked child the threads that waited in the parent do not exist: the first one that enters
+ * there counts from 0.
  *
- * Process-shared condition variables are glibc's as long as their mutexes are: other processes may use them without us.
- * One that is waited for with a mutex of ours cannot be shared, whatever its attribute says, and is ours from then on.
+ * Process-shared condition variables are glibc's as long as their mutexes are: other processes may
+ * use them without this library. One that is waited for with a mutex of ours cannot be shared,
+ * whatever its attribute is, and is ours from then on.
  */
 #define _GNU_SOURCE
 #include "cond.h"
@@ -60,8 +70,8 @@
 
 /* ---- The state ---- */
 
-#define WOKEN_STEP \
-	2u /* bit 0 stays 0, so that the second wake-up which FUTEX_WAKE_OP offers on a condition is never made */
+/* Bit 0 stays 0: FUTEX_WAKE_OP's second wake-up, which is conditional on it, never happens. */
+#define WOKEN_STEP 2u
 #define WOKEN_MOST 31u
 #define SEQUENCE_STEP 64u
 #define WAITER ((uint64_t)1 << 32)
@@ -82,7 +92,7 @@ static uint32_t woken_of(uint64_t state)
 	return (uint32_t)state / WOKEN_STEP & WOKEN_MOST;
 }
 
-/* How many waiters are sure to be awake: the lesser of woken and waiters. */
+/* The number of waiters that are certain to be awake. */
 static uint32_t awake_of(uint64_t state)
 {
 	return woken_of(state) < waiters_of(state) ? woken_of(state) : waiters_of(state);
@@ -93,13 +103,13 @@ static uint64_t with_woken(uint64_t state, uint32_t woken)
 	return (state & ~(uint64_t)(WOKEN_MOST * WOKEN_STEP)) | woken * WOKEN_STEP;
 }
 
-/* What waiters sleep on. */
+/* The futex of waiters. */
 static W_ATOMIC(uint32_t) *low_half(struct cond *c)
 {
 	return (W_ATOMIC(uint32_t) *)&c->state;
 }
 
-/* What destroyers sleep on. */
+/* The futex of destroyers. */
 static W_ATOMIC(uint32_t) *high_half(struct cond *c)
 {
 	return low_half(c) + 1;
@@ -113,21 +123,23 @@ static W_SLOW int advance_and_wake(struct cond *c, int count)
 	int operation = FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, change = count == 1 ? SIGNAL : BROADCAST;
 
 	if (w_system_call(SYS_futex, (long)low_half(c), operation, count, 0, (long)low_half(c), change) < 0) {
-		/* The kernel lacks it. Two steps: a waiter of real-time priority might slip in between, and woken may
-		 * not count who is not woken yet. */
+		/*
+		 * The kernel lacks it. Two steps: a waiter of real-time priority may enter in
+		 * between, so woken must not count a waiter that is not woken yet.
+		 */
 		(void)w_fetch_add_relaxed(low_half(c), SEQUENCE_STEP);
 		w_futex_wake(low_half(c), count);
 	}
 	return 0;
 }
 
-/* ---- Whose it is ---- */
+/* ---- Native or ours ---- */
 
 /* Whether @c, to be waited for with @mutex, is ours. */
 static bool claim(struct cond *c, pthread_mutex_t *mutex)
 {
 	initialise();
-	/* relaxed, all three here and below: initialise() has acquired; flags change only here, once */
+	/* relaxed, here and below: initialise() has acquired; flags change only here, once */
 	if (!w_load_relaxed(&chosen_ops))
 		return false;
 	if (w_likely(!(w_load_relaxed(cond_flags(c)) & cond_layout.pshared)))
@@ -146,7 +158,9 @@ W_SLOW static bool any_is_ours(void)
 
 static inline bool is_ours(struct cond *c)
 {
-	/* acquire: pairs with the release in choose(); relaxed: flags change only in claim(), once */
+	/*
+	 * acquire: pairs with the release in choose(); relaxed: flags change only in claim(), once
+	 */
 	return (w_likely(w_load_acquire(&chosen_ops)) || any_is_ours()) &&
 	       !(w_load_relaxed(cond_flags(c)) & cond_layout.pshared);
 }
@@ -163,13 +177,13 @@ static void forget_parents(struct cond *c)
 	generation_settle(&c->generation);
 }
 
-/* Returns the sequence. */
+/* Counts the calling thread as a waiter. Returns the sequence. */
 static uint32_t enter(struct cond *c)
 {
 	uint64_t seen;
 
 	forget_parents(c);
-	/* relaxed, both: who signals after the waiter has unlocked the mutex sees the count through the mutex */
+	/* relaxed, both: a signal after the waiter's unlock sees the count through the mutex */
 	seen = w_load_relaxed(&c->state);
 	while (!w_compare_exchange_relaxed(&c->state, &seen, with_woken(seen, awake_of(seen)) + WAITER))
 		;
@@ -182,14 +196,14 @@ static void leave(struct cond *c, uint32_t generation)
 	uint64_t seen;
 	uint32_t awake;
 
-	/* Forked by a signal handler, amid the wait: the child's count is of others. */
+	/* A signal handler forked during the wait: the child's count does not include it. */
 	if (w_fork_generation() != generation)
 		return;
 	/* relaxed: the compare-exchange decides */
 	seen = w_load_relaxed(&c->state);
 	do
 		awake = awake_of(seen);
-	/* release: pairs with the acquire in cond_destroy(); all our accesses come before the destruction */
+	/* release: pairs with the acquire in cond_destroy(); all our accesses precede it */
 	while (!w_compare_exchange_release(&c->state, &seen, with_woken(seen, awake ? awake - 1 : 0) - WAITER));
 	if ((uint32_t)(seen >> 32) == (DESTROYING | 1))
 		w_futex_wake(high_half(c), INT_MAX);
@@ -206,13 +220,16 @@ struct waiter {
 	int type;   /* its own type of cancellation, while it waits with another one */
 };
 
-/* relaxed: only whether it is another one than the waiter's matters; what was signalled is under the mutex */
+/* relaxed: it is only compared; the mutex orders what was signalled */
 static bool is_advanced(const struct waiter *waiter)
 {
 	return sequence_of(w_load_relaxed(&waiter->cond->state)) != waiter->sequence;
 }
 
-/* Sleeps until it is woken (0), the word changes (EAGAIN), a signal handler has run (EINTR) or the deadline (ETIMEDOUT). */
+/*
+ * Sleeps until it is woken (0), the word has changed (EAGAIN), a signal handler has run (EINTR) or
+ * the deadline (ETIMEDOUT).
+ */
 static int sleep_once(const struct waiter *waiter, const struct w_deadline *deadline)
 {
 	/* relaxed: as in is_advanced() */
@@ -243,8 +260,8 @@ static void cancelled(void *argument)
 }
 
 /*
- * glibc's clean-up handlers of the older kind: in a list, instead of by a sigsetjmp(). glibc's own waits have them in
- * there as well, so that a siglongjmp() out of a wait runs them.
+ * glibc's clean-up handlers of the older kind: in a list, instead of by a sigsetjmp(). glibc's own
+ * waits have them in there as well, so that a siglongjmp() out of a wait runs them.
  */
 extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*handler)(void *), void *argument);
 extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int execute);
@@ -262,13 +279,14 @@ static int sleep_asynchronously(const struct waiter *waiter, const struct w_dead
 }
 
 /*
- * Sleeps until it is woken (0), the sequence has advanced (EAGAIN), or the deadline (ETIMEDOUT); a cancellation point. The
- * system call has no wrapper that is one. So cancellation is asynchronous around it: the handler works wherever it strikes.
- * The caller restores its own type; here it is deferred.
+ * Sleeps until it is woken (0), the sequence has advanced (EAGAIN), or the deadline (ETIMEDOUT); a
+ * cancellation point. The system call has no wrapper that is one. So cancellation is asynchronous
+ * around it: the handler works wherever it strikes. The caller restores its own type; here it is
+ * deferred.
  *
- * glibc's own waits wait for a cancellation in progress when they return; ours cannot see it. It then strikes
- * later, harmlessly, except for a thread that is ending just then: it has run to its end, and pthread_join() returns
- * PTHREAD_CANCELED.
+ * glibc's own waits wait for a cancellation in progress when they return; ours cannot see it. It
+ * then strikes later, harmlessly, except for a thread that is ending just then: it has run to its
+ * end, and pthread_join() returns PTHREAD_CANCELED.
  */
 static int sleep_cancellably(struct waiter *waiter, const struct w_deadline *deadline)
 {
@@ -283,7 +301,7 @@ static int sleep_cancellably(struct waiter *waiter, const struct w_deadline *dea
 	return result;
 }
 
-/* Sleeps until a signal, which may be another's (0), or the deadline (ETIMEDOUT). */
+/* Sleeps until a signal (0; it may be spurious), or the deadline (ETIMEDOUT). */
 static int sleep_until_signalled(struct waiter *waiter, const struct w_deadline *deadline)
 {
 	int result;
@@ -338,7 +356,7 @@ static int wait_for(struct cond *c, pthread_mutex_t *mutex, const struct w_deadl
 int cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 {
 	initialise();
-	/* glibc's, to which all-zero memory is a private condition variable too, sets nothing but the flags. */
+	/* glibc's sets nothing but the flags: all-zero memory is a private one to glibc also. */
 	memset(cond, 0, sizeof(*cond));
 	return real.pthread_cond_init(cond, attr);
 }
@@ -351,7 +369,9 @@ int cond_destroy(pthread_cond_t *cond)
 	if (!is_ours(c))
 		return real.pthread_cond_destroy(cond);
 	forget_parents(c);
-	/* acquire, here and in the loop: pairs with the release in leave(); the accesses of those who have left */
+	/*
+	 * acquire, here and in the loop: pairs with the release in leave(); the leavers' accesses
+	 */
 	seen = w_load_acquire(&c->state);
 	while (waiters_of(seen)) {
 		if (w_compare_exchange_acquire(&c->state, &seen, seen | DESTROYING * WAITER)) {
@@ -384,7 +404,10 @@ int cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct ti
 static int wake(pthread_cond_t *cond, int count)
 {
 	struct cond *c = cond_of(cond);
-	/* relaxed: as in enter(). Waiters of another generation are counted too: a wake-up for nobody is harmless */
+	/*
+	 * relaxed: as in enter(). Waiters of another generation count: a useless wake-up is
+	 * harmless
+	 */
 	uint64_t seen = w_load_relaxed(&c->state);
 
 	return w_likely(waiters_of(seen) <= woken_of(seen)) ? 0 : advance_and_wake(c, count);

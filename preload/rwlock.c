@@ -7,15 +7,13 @@
  * or PTHREAD_RWLOCK_PREFER_WRITER_NP, which glibc treats alike. glibc keeps that promise by letting
  * every reader pass every waiting writer: readers that overlap starve a writer. Here only a thread
  * that may be a reader already passes; all others wait behind the writer. With
- * PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, nobody passes.
+ * PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, no reader passes.
  *
- * Each thread has a filter that tells whether it may be a reader already: how many read locks it
- * holds, by a hash of their addresses, in 16 bytes. It errs on one side only. Another lock with the
- * same hash makes a thread pass a writer, which costs that writer time, but a thread that is a
- * reader is never taken for one that is not. A count that has reached MANY stays there. A thread
- * that unlocks for another, being no reader itself, leaves a count behind there, with the same
- * effect. Being one itself, it has released its own hold, as POSIX has it, and is taken for no
- * reader.
+ * A filter per thread decides whether the thread may be a reader already: the number of read locks
+ * that it holds, by a hash of their addresses, in 16 bytes. It has false positives only: another
+ * lock with the same hash lets a thread pass a writer, which delays that writer. A count that has
+ * reached MANY stays there, and so does the reader's count if another thread unlocks for it, with
+ * the same effect. If that thread is a reader itself, it has released its own hold, as in POSIX.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,7 +42,7 @@ static inline void count_one_more(uint8_t *held)
 	*held = (uint8_t)(*held + (*held != MANY));
 }
 
-/* Nothing is taken from 0 either: the read lock is another thread's. */
+/* MANY stays, and so does 0: the read lock is another thread's. */
 static inline void count_one_less(uint8_t *held)
 {
 	if (w_likely((uint8_t)(*held - 1) < MANY - 1))
@@ -223,7 +221,7 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 	return 0;
 }
 
-/* ---- Fast paths: of the default lock, free of waiters, without a call ---- */
+/* ---- Fast paths: the default lock without waiters, without a call ---- */
 
 /* Points to w_alone()'s value if @rw is of the default lock; else NULL. */
 static inline const char *default_alone(const struct rwlock *rw)
@@ -309,8 +307,7 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 		/* release: as [RW_WORD-3] */
 		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, RELEASE)) ? 0 : unlock_by_table(lock);
 	}
-	/* release: as [RW_WORD-2]. A flag means that somebody waits; without a reader it is the
-	 * table's to say what is wrong */
+	/* release: as [RW_WORD-2]. With flags there are waiters; without readers it is an error */
 	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, RELEASE)))
 		return unlock_by_table(lock);
 	count_one_less(held);

@@ -91,9 +91,7 @@ static bool is_ours(pthread_spinlock_t *lock)
 EXPORT int pthread_spin_init(pthread_spinlock_t *lock, int pshared)
 {
 	initialise();
-	/*
-	 * acquire: pairs with the release in spin_enable(); the settings, for all who use the lock
-	 */
+	/* acquire: pairs with the release in spin_enable(); the settings */
 	if (!w_load_acquire(&enabled) || pshared == PTHREAD_PROCESS_SHARED)
 		return real.pthread_spin_init(lock, pshared);
 	/* relaxed: the program publishes the lock */
@@ -108,7 +106,7 @@ EXPORT int pthread_spin_destroy(pthread_spinlock_t *lock)
 }
 
 /* Locks @lock if it is ours, free and without waiters. */
-static inline bool take(pthread_spinlock_t *lock)
+static inline bool take_free(pthread_spinlock_t *lock)
 {
 	uint32_t seen = OURS;
 
@@ -117,7 +115,7 @@ static inline bool take(pthread_spinlock_t *lock)
 }
 
 /* Unlocks @lock if it is ours and without waiters. */
-static inline bool give_back(pthread_spinlock_t *lock)
+static inline bool release_alone(pthread_spinlock_t *lock)
 {
 	uint32_t seen = OURS | QSPIN_LOCKED;
 
@@ -155,15 +153,15 @@ __attribute__((noinline)) static int unlock_slow(pthread_spinlock_t *lock)
 
 EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
 {
-	return take(lock) ? 0 : lock_slow(lock);
+	return take_free(lock) ? 0 : lock_slow(lock);
 }
 
 EXPORT int pthread_spin_trylock(pthread_spinlock_t *lock)
 {
-	return take(lock) ? 0 : trylock_slow(lock);
+	return take_free(lock) ? 0 : trylock_slow(lock);
 }
 
 EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
 {
-	return give_back(lock) ? 0 : unlock_slow(lock);
+	return release_alone(lock) ? 0 : unlock_slow(lock);
 }
