@@ -19,55 +19,9 @@
 
 #include "part/cohort.h"
 
-struct c_ptl_tkt {
-	struct cohort cohort;
-};
-
-struct c_ptl_tkt_policy {
-	enum wait wait;
-	uint32_t batch; /* consecutive hand-overs within one domain */
-};
-
 #define c_ptl_tkt_settings(S) S(c_ptl_tkt, batch, 64, 1, UINT32_MAX)
 #define c_ptl_tkt_bytes 0, 0, 0
-#define c_ptl_tkt_size cohort_size
 
-static inline void c_ptl_tkt_init(struct c_ptl_tkt *lock, size_t size)
-{
-	cohort_init(&lock->cohort, size);
-}
-
-static inline struct cohort_policy c_ptl_tkt_cohort(struct c_ptl_tkt_policy policy)
-{
-	return (struct cohort_policy){COHORT_PTL, COHORT_LOCAL_TKT, policy.wait, policy.batch, 0};
-}
-
-/* Takes @lock if it is free. */
-static inline bool c_ptl_tkt_try_acquire(struct c_ptl_tkt *lock)
-{
-	cohort_see_to_fork(&lock->cohort, COHORT_PTL);
-	return cohort_try_acquire(&lock->cohort, COHORT_PTL);
-}
-
-/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool c_ptl_tkt_acquire(struct c_ptl_tkt *lock, struct c_ptl_tkt_policy policy,
-				     const struct w_deadline *deadline)
-{
-	cohort_see_to_fork(&lock->cohort, COHORT_PTL);
-	if (deadline)
-		return cohort_poll(&lock->cohort, COHORT_PTL, deadline);
-	cohort_acquire(&lock->cohort, NULL, c_ptl_tkt_cohort(policy));
-	return true;
-}
-
-/* Releases @lock. Returns false, and changes nothing, if it was not held. */
-static inline bool c_ptl_tkt_release(struct c_ptl_tkt *lock, struct c_ptl_tkt_policy policy)
-{
-	cohort_see_to_fork(&lock->cohort, COHORT_PTL);
-	if (w_unlikely(!partitioned_count(&lock->cohort.ptl)))
-		return false;
-	cohort_release(&lock->cohort, NULL, c_ptl_tkt_cohort(policy));
-	return true;
-}
+COHORT_OF_TICKETS(c_ptl_tkt, PTL)
 
 #endif

@@ -17,55 +17,9 @@
 
 #include "part/cohort.h"
 
-struct c_tkt_tkt {
-	struct cohort cohort;
-};
-
-struct c_tkt_tkt_policy {
-	enum wait wait;
-	uint32_t batch; /* consecutive hand-overs within one domain */
-};
-
 #define c_tkt_tkt_settings(S) S(c_tkt_tkt, batch, 64, 1, UINT32_MAX)
 #define c_tkt_tkt_bytes 0, 0, 0
-#define c_tkt_tkt_size cohort_size
 
-static inline void c_tkt_tkt_init(struct c_tkt_tkt *lock, size_t size)
-{
-	cohort_init(&lock->cohort, size);
-}
-
-static inline struct cohort_policy c_tkt_tkt_cohort(struct c_tkt_tkt_policy policy)
-{
-	return (struct cohort_policy){COHORT_TKT, COHORT_LOCAL_TKT, policy.wait, policy.batch, 0};
-}
-
-/* Takes @lock if it is free. */
-static inline bool c_tkt_tkt_try_acquire(struct c_tkt_tkt *lock)
-{
-	cohort_see_to_fork(&lock->cohort, COHORT_TKT);
-	return cohort_try_acquire(&lock->cohort, COHORT_TKT);
-}
-
-/* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool c_tkt_tkt_acquire(struct c_tkt_tkt *lock, struct c_tkt_tkt_policy policy,
-				     const struct w_deadline *deadline)
-{
-	cohort_see_to_fork(&lock->cohort, COHORT_TKT);
-	if (deadline)
-		return cohort_poll(&lock->cohort, COHORT_TKT, deadline);
-	cohort_acquire(&lock->cohort, NULL, c_tkt_tkt_cohort(policy));
-	return true;
-}
-
-/* Releases @lock. Returns false, and changes nothing, if it was not held. */
-static inline bool c_tkt_tkt_release(struct c_tkt_tkt *lock, struct c_tkt_tkt_policy policy)
-{
-	cohort_see_to_fork(&lock->cohort, COHORT_TKT);
-	if (w_unlikely(!tickets_count(&lock->cohort.tkt)))
-		return false;
-	cohort_release(&lock->cohort, NULL, c_tkt_tkt_cohort(policy));
-	return true;
-}
+COHORT_OF_TICKETS(c_tkt_tkt, TKT)
 
 #endif

@@ -296,7 +296,7 @@ static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_nod
 }
 
 /* In a forked child, discards all waiters of @lock, of local TKT, once. */
-static inline void cohort_see_to_fork(struct cohort *lock, enum cohort_global global)
+static inline void cohort_repair(struct cohort *lock, enum cohort_global global)
 {
 	uint32_t own;
 	bool held;
@@ -318,5 +318,67 @@ static inline void cohort_see_to_fork(struct cohort *lock, enum cohort_global gl
 	cohort_drop_local_waiters(lock, NULL, COHORT_LOCAL_TKT, held);
 	generation_settle(&lock->generation);
 }
+
+/* ---- Cohort locks of tickets ---- */
+
+/* Numbers of the global lock, TKT or PTL, that are not served yet, including the holder's. */
+static inline uint32_t cohort_global_count(struct cohort *lock, enum cohort_global global)
+{
+	return global == COHORT_TKT ? tickets_count(&lock->tkt) : partitioned_count(&lock->ptl);
+}
+
+/*
+ * Defines the cohort lock @name, with the functions of locks.def: local ticket locks, and
+ * @global_lock (TKT or PTL) between the domains. `batch` as in struct cohort_policy.
+ */
+#define COHORT_OF_TICKETS(name, global_lock)                                                                         \
+	struct name {                                                                                                \
+		struct cohort cohort;                                                                                \
+	};                                                                                                           \
+                                                                                                                     \
+	struct name##_policy {                                                                                       \
+		enum wait wait;                                                                                      \
+		uint32_t batch;                                                                                      \
+	};                                                                                                           \
+                                                                                                                     \
+	static inline size_t name##_size(void)                                                                       \
+	{                                                                                                            \
+		return cohort_size();                                                                                \
+	}                                                                                                            \
+                                                                                                                     \
+	static inline void name##_init(struct name *lock, size_t size)                                               \
+	{                                                                                                            \
+		cohort_init(&lock->cohort, size);                                                                    \
+	}                                                                                                            \
+                                                                                                                     \
+	static inline struct cohort_policy name##_cohort(struct name##_policy policy)                                \
+	{                                                                                                            \
+		return (struct cohort_policy){COHORT_##global_lock, COHORT_LOCAL_TKT, policy.wait, policy.batch, 0}; \
+	}                                                                                                            \
+                                                                                                                     \
+	static inline bool name##_try_acquire(struct name *lock)                                                     \
+	{                                                                                                            \
+		cohort_repair(&lock->cohort, COHORT_##global_lock);                                                  \
+		return cohort_try_acquire(&lock->cohort, COHORT_##global_lock);                                      \
+	}                                                                                                            \
+                                                                                                                     \
+	static inline bool name##_acquire(struct name *lock, struct name##_policy policy,                            \
+					  const struct w_deadline *deadline)                                         \
+	{                                                                                                            \
+		cohort_repair(&lock->cohort, COHORT_##global_lock);                                                  \
+		if (deadline)                                                                                        \
+			return cohort_poll(&lock->cohort, COHORT_##global_lock, deadline);                           \
+		cohort_acquire(&lock->cohort, NULL, name##_cohort(policy));                                          \
+		return true;                                                                                         \
+	}                                                                                                            \
+                                                                                                                     \
+	static inline bool name##_release(struct name *lock, struct name##_policy policy)                            \
+	{                                                                                                            \
+		cohort_repair(&lock->cohort, COHORT_##global_lock);                                                  \
+		if (w_unlikely(!cohort_global_count(&lock->cohort, COHORT_##global_lock)))                           \
+			return false;                                                                                \
+		cohort_release(&lock->cohort, NULL, name##_cohort(policy));                                          \
+		return true;                                                                                         \
+	}
 
 #endif
