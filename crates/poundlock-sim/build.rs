@@ -1,10 +1,12 @@
-//! Compiles the locks and the critical sections for the simulated machine: every plain access becomes a call.
+//! Compiles the locks and the critical sections for the simulated machine: every plain access
+//! becomes a call.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What `bench/workloads` exports: named apart from the native benchmark's, which may be linked with this crate.
+/// What `bench/workloads` exports: named apart from the native benchmark's, which may be linked
+/// with this crate.
 const SECTIONS: [&str; 13] = [
     "section_size",
     "section_fill",
@@ -25,13 +27,17 @@ const MORE_SECTIONS: [&str; 4] = ["hash_init", "hash_look", "hash_move", "hash_c
 fn main() {
     let root = Path::new("../..");
     println!("cargo::rerun-if-changed=csrc");
-    for directory in ["core", "world/sim", "bench/workloads"] {
+    for directory in ["core", "world/sim", "world/spin.h", "world/sizes.h", "bench/workloads"] {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
     let mut locks = instrumented();
     locks.includes(["world/sim", "core"].map(|directory| root.join(directory)));
     locks.file("csrc/locks.c");
     locks.compile("poundlock_sim_locks");
+
+    let mut rules = plain();
+    rules.include(root.join("core")).file("csrc/rules.c");
+    rules.compile("poundlock_sim_rules");
 
     let mut sections = instrumented();
     for name in SECTIONS.iter().chain(&MORE_SECTIONS) {
@@ -68,7 +74,8 @@ fn compile_clients(root: &Path) {
     clients.compile("poundlock_sim_clients");
 }
 
-/// The lock that a line of core/locks.def defines, its header, the source of its clients, and what that is to know besides.
+/// The lock that a line of core/locks.def defines, its header, the source of its clients, and what
+/// that is to know besides.
 fn client(line: &str) -> Option<(&str, String, &str, String)> {
     let (what, rest) = line.split_once('(')?;
     let mut arguments = rest.split(", ");
@@ -88,12 +95,18 @@ fn client(line: &str) -> Option<(&str, String, &str, String)> {
     }
 }
 
-fn instrumented() -> cc::Build {
+fn plain() -> cc::Build {
     let mut build = cc::Build::new();
     build.std("gnu11").warnings(true).extra_warnings(true);
     // Not rerun when it changes: that would only compile the same again.
     build.warnings_into_errors(env::var_os("POUNDLOCK_WERROR").is_some());
-    // Optimised in debug builds too: the accesses are what is simulated, and they must be those of the code that ships.
+    build
+}
+
+/// Compiles with calls of the engine at every plain access.
+fn instrumented() -> cc::Build {
+    let mut build = plain();
+    // Optimised in debug builds too, so that the accesses are those of the code that ships.
     build.opt_level(2);
     build.flag("-fsanitize=thread").flag("-fno-tree-loop-distribute-patterns");
     build

@@ -19,7 +19,8 @@ import time
 from typing import NamedTuple
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COPIED = ["core", "lib", "world/sanitizer.h", "world/user", "tests/expect.h", "tests/forks.h", "tests/unit", "tests/stress"]
+COPIED = ["core", "lib", "world/sanitizer.h", "world/sizes.h", "world/spin.h", "world/user", "tests/expect.h",
+          "tests/forks.h", "tests/unit", "tests/stress"]
 WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
 LIBRARY = sorted(f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c"))
 STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "tests/stress/run.c", *LIBRARY]

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of the simulator: every operation takes the time that its cache line's journey takes on the simulated machine
- * (docs/simulator.md). world/README.md says what each promises. Plain accesses reach the engine by the compiler's
- * -fsanitize=thread.
+ * The world of the simulator: every operation takes the time that its cache line's journey takes on
+ * the simulated machine (docs/simulator.md). world/README.md says what each promises. Plain
+ * accesses reach the engine by the compiler's -fsanitize=thread.
  *
- * The machine is sequentially consistent but for its store buffers, as x86 is: memory orders do nothing here. Threads
- * wait as in world/user: the budget of a bounded spin, and how many threads may be in one, are the same.
+ * The machine is sequentially consistent but for its store buffers, as x86 is: memory orders do
+ * nothing here. Threads wait as in world/user: the budget of a bounded spin, and how many threads
+ * may be in one, are the same.
  */
 #ifndef POUNDLOCK_WORLD_SIM_H
 #define POUNDLOCK_WORLD_SIM_H
 
+#include "../sizes.h"
+#include "../spin.h"
 #include "engine.h"
-#include "how.h"
 
 #define w_likely(x) __builtin_expect(!!(x), 1)
 #define w_unlikely(x) __builtin_expect(!!(x), 0)
@@ -122,7 +124,6 @@ static inline bool w_expired(const struct w_deadline *deadline)
 #define w_prefetch(p) sim_prefetch((const void *)(p))
 #define w_pause_for(pauses) sim_pause(pauses)
 #define w_yield() sim_yield()
-#define W_SPIN_ROW (1u << 16)
 
 static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
@@ -148,16 +149,12 @@ struct w_node {
 	char rest[60];
 };
 
-#define W_NODES 8
-
 struct w_account {
 	const void *lock;
 	uint64_t held, until, since;
 	uint32_t recent;
 	uint32_t used;
 };
-
-#define W_ACCOUNTS 8
 
 /* As in world/user: what it costs to reach is part of a lock's cost. */
 struct sim_self {
@@ -227,8 +224,6 @@ static inline struct w_account *w_account(const void *lock)
 	return sim_account_open(self, lock);
 }
 
-#define W_GROUPS 64
-
 /* By group; filled before the threads start, and never written again. */
 extern uint32_t sim_group_weights[W_GROUPS];
 
@@ -262,10 +257,8 @@ struct w_visible {
 	uint32_t depth;
 };
 
-#define W_VISIBLE 4096u
 #define w_visible(i) (&((struct w_visible *)sim_block(SIM_VISIBLE, W_VISIBLE * sizeof(struct w_visible)))[i])
 #define w_common(bytes) sim_block(SIM_COMMON, bytes)
-#define W_QUEUE_NODES 64u
 #define w_queue_node(i) (&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
 
 /* Of which BRAVO takes the lowest 41 bits. */
@@ -274,14 +267,11 @@ static inline uint64_t w_unique(void)
 	return (uint64_t)w_self_id() << 32 | ++w_self()->unique;
 }
 
-#define W_SLOTS 4096
-
-/* Spread as in world/user, so that numbers that follow one another lie on different cache lines. */
 static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
 {
 	uint32_t *slots = sim_block(SIM_SLOTS, W_SLOTS * sizeof(*slots));
 
-	return &slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
+	return &slots[w_slot_index(number)];
 }
 
 #endif

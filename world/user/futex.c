@@ -5,16 +5,12 @@
 
 #include "kernel.h"
 
-/* Length of a bounded spin: about the time to sleep and be woken. */
-#define SPIN_NANOSECONDS 5000
 /* Length of a spinners' term: much longer than a spin, so that few spins outlive it. */
 #define TERM_NANOSECONDS 100000000
-/* Length of a yield's sleep. The kernel adds its timer slack, 50 us by default. */
-#define YIELD_NANOSECONDS 50000
 
 uint32_t w_spin_pauses = 100;
 uint32_t w_spinners_most = 1;
-W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_KINDS];
+W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_HISTORIES];
 
 void w_spin_new_term(uint32_t spinners)
 {
@@ -30,14 +26,14 @@ void w_spin_calibrate(void)
 	uint64_t start, took, best = UINT64_MAX;
 	int saved = errno;
 
-	w_spinners_most = w_cpu_count() - 1;
+	w_spinners_most = w_spinners_limit(w_cpu_count());
 	for (int i = 0; i < 4; i++) {
 		start = w_now();
 		w_pause_for(32);
 		took = w_now() - start;
 		best = took < best ? took : best;
 	}
-	w_spin_pauses = (uint32_t)(SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
+	w_spin_pauses = (uint32_t)(W_SPIN_NANOSECONDS * 32 / (best + 1)) + 1;
 	errno = saved;
 }
 
@@ -47,7 +43,7 @@ void w_spin_calibrate(void)
  */
 void w_yield(void)
 {
-	struct timespec moment = {.tv_nsec = YIELD_NANOSECONDS};
+	struct timespec moment = {.tv_nsec = W_YIELD_NANOSECONDS};
 	uint32_t nothing = 0;
 
 	(void)w_system_call(SYS_futex, (long)&nothing, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, nothing, (long)&moment, 0, 0);

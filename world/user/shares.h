@@ -36,8 +36,6 @@ static inline uint32_t w_group(void)
 	return w_likely(w_own.group) ? w_own.group - 1 : w_group_read();
 }
 
-#define W_GROUPS 64
-
 /* By group; set before a thread belongs to the group. */
 extern W_HIDDEN W_ATOMIC(uint32_t) w_group_weights[W_GROUPS];
 

@@ -6,6 +6,11 @@
 #ifndef POUNDLOCK_WORLD_THREAD_H
 #define POUNDLOCK_WORLD_THREAD_H
 
+#ifdef __aarch64__
+#define W_SPIN_ROW (1u << 10) /* pauses that may each last until the kernel's next event */
+#endif
+#include "../sizes.h"
+#include "../spin.h"
 #include "atomic.h"
 
 /* ---- The thread's record ---- */
@@ -23,8 +28,6 @@ struct w_node {
 	char rest[60];
 };
 
-#define W_NODES 8
-
 /* A thread's use of a lock. Only that thread accesses it. */
 struct w_account {
 	const void *lock; /* NULL: unused */
@@ -34,8 +37,6 @@ struct w_account {
 	uint32_t recent;  /* average of the recent hold times */
 	uint32_t used;    /* time stamp of the last use */
 };
-
-#define W_ACCOUNTS 8
 
 /*
  * A thread's state between lock operations. Records are never unmapped, because a node may still be
@@ -50,16 +51,6 @@ struct w_self {
 	W_ATOMIC(struct w_block *) block;
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
-
-/*
- * The history of a thread's bounded spins of one kind; see w_spin_pauses_now(). Each failed spin
- * adds 1/16 to the reduction of the next ones; a success halves it.
- */
-struct w_spin_history {
-	uint8_t parts_lost;
-	uint8_t spins;
-};
-#define W_SPIN_KINDS 2 /* of W_POLITE and of W_QUEUED */
 
 /*
  * State that few threads need, and that is too large for thread-local storage: libraries that are
@@ -80,8 +71,8 @@ struct w_own {
 	uint32_t group;        /* its number + 1; 0: not read yet */
 	/* Next number of its block of unique numbers; if it is a block's first: it has no block. */
 	uint64_t unique;
-	bool has_spin_history[W_SPIN_KINDS];
-	struct w_spin_history spin_history[W_SPIN_KINDS];
+	bool has_spin_history[W_SPIN_HISTORIES];
+	struct w_spin_history spin_history[W_SPIN_HISTORIES];
 	uint8_t refusals; /* refused entries into a bounded spin */
 };
 
@@ -111,8 +102,6 @@ static inline uint32_t w_self_id(void)
 }
 
 /* ---- The process ---- */
-
-#define W_QUEUE_NODES 64u
 
 /* The largest page size of the architecture, so that the kernel's wiping affects no other data. */
 #if defined(__x86_64__) || defined(__i386__)
@@ -191,7 +180,6 @@ struct w_visible {
 	uint32_t depth;
 };
 
-#define W_VISIBLE 4096u
 extern W_HIDDEN struct w_visible w_visible_readers[W_VISIBLE];
 #define w_visible(i) (&w_visible_readers[i])
 
@@ -278,14 +266,12 @@ static inline uint64_t w_unique(void)
 	return w_own.unique++;
 }
 
-#define W_SLOTS 4096
-
 extern W_HIDDEN W_ATOMIC(uint32_t) w_slots[W_SLOTS];
 
 /* Hashed, so that consecutive numbers select different cache lines. */
 static inline W_ATOMIC(uint32_t) *w_slot(uint64_t number)
 {
-	return &w_slots[number * UINT64_C(0x9e3779b97f4a7c15) / (UINT64_MAX / W_SLOTS + 1)];
+	return &w_slots[w_slot_index(number)];
 }
 
 /* A nonzero seed for the thread's random numbers. */

@@ -7,7 +7,6 @@
 
 #include <time.h>
 
-#include "how.h"
 #include "place.h"
 #include "thread.h"
 
@@ -23,15 +22,11 @@ static inline struct w_deadline w_deadline_at(uint64_t time)
 				   .at = {.tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000)}};
 }
 
-/*
- * The number of pauses in a bounded spin, and the number of threads that may be in one at a time:
- * one less than the process has CPUs. Further threads would only keep holders from running, so they
- * do not spin.
- */
+/* The pauses of a whole bounded spin, and how many threads may be in one (w_spinners_limit()). */
 extern W_HIDDEN uint32_t w_spin_pauses;
 extern W_HIDDEN uint32_t w_spinners_most;
 /* The history that the thread which finished a spin last has, by kind. */
-extern W_HIDDEN W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_KINDS];
+extern W_HIDDEN W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_HISTORIES];
 /* Sets both, by the number of CPUs of the process and the duration of a pause. */
 W_HIDDEN void w_spin_calibrate(void);
 
@@ -89,50 +84,25 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 #endif
 }
 
-/*
- * The length of the next bounded spin of kind @how, in pauses.
- *
- * A failed spin costs as much time as sleeping at once, and keeps a CPU from threads that have work
- * to do. So each failed polite spin, or spin in a queue, shortens the thread's next ones of its
- * kind by 1/16; a success restores half of the loss, so that spins which succeed occasionally stay
- * long. One in W_SPINS_WHOLE has full length whatever the history, since a short spin cannot tell
- * what a long one would have seen; the spins after it confirm or lose what it restores. It is rare
- * because it costs most where it never succeeds: where holders give up the CPU, as in stress-ng's
- * mutex stressor. A thread starts with the history of another one, because many threads do not live
- * long enough to learn: those of stress-ng's pthread stressor spin once or twice. Spins of other
- * kinds always have full length; their locks depend on it.
- */
-#define W_SPIN_PARTS 16
-#define W_SPINS_WHOLE 256
-
-static inline bool w_learns(enum w_how how)
-{
-	return how >= W_POLITE;
-}
-
+/* The length of the next bounded spin of @how, which adapts, in pauses. */
 static inline uint32_t w_spin_pauses_now(enum w_how how)
 {
-	uint32_t kind = how - W_POLITE, lost;
+	uint32_t kind = w_spin_kind(how);
 	struct w_spin_history *history = &w_own.spin_history[kind];
 
 	/* relaxed, here and below: a stale value costs a little time */
 	if (w_unlikely(!w_own.has_spin_history[kind]))
 		*history = atomic_load_explicit(&w_last_spin_history[kind], memory_order_relaxed);
 	w_own.has_spin_history[kind] = true;
-	lost = ++history->spins % W_SPINS_WHOLE ? history->parts_lost : 0;
-	return w_spin_pauses * (W_SPIN_PARTS - lost) / W_SPIN_PARTS + 1;
+	return w_spin_pauses * w_spin_budget(history) / W_SPIN_PARTS + 1;
 }
 
 static inline void w_spin_note(enum w_how how, bool failed)
 {
-	uint32_t kind = how - W_POLITE;
-	struct w_spin_history *history = &w_own.spin_history[kind];
+	uint32_t kind = w_spin_kind(how);
 
-	if (!failed)
-		history->parts_lost /= 2;
-	else if (history->parts_lost < W_SPIN_PARTS)
-		history->parts_lost++;
-	atomic_store_explicit(&w_last_spin_history[kind], *history, memory_order_relaxed);
+	w_spin_learn(&w_own.spin_history[kind], failed);
+	atomic_store_explicit(&w_last_spin_history[kind], w_own.spin_history[kind], memory_order_relaxed);
 }
 
 /*
@@ -191,9 +161,9 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 {
 	struct w_spin spin = {.how = how, .left = 0, .next = 1};
 
-	if (how == W_SPIN || !w_spin_enter(&spin.term))
+	if (!w_how_spins(how) || !w_spin_enter(&spin.term))
 		return spin;
-	spin.left = w_learns(how) ? w_spin_pauses_now(how) : w_spin_pauses;
+	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_pauses;
 	spin.counted = true;
 	return spin;
 }
@@ -202,35 +172,26 @@ static inline void w_spin_end(struct w_spin *spin, bool failed)
 {
 	if (spin->counted) {
 		w_spin_leave(spin->term);
-		if (w_learns(spin->how))
+		if (w_spin_adapts(spin->how))
 			w_spin_note(spin->how, failed);
 	}
 	spin->counted = false;
 	spin->left = 0;
 }
 
-/*
- * A real-time thread that spins, or calls sched_yield(), keeps its CPU from all threads of lower
- * priority. If it waits for such a thread, which was preempted on that CPU, it waits indefinitely.
- * So each wait sleeps from time to time: a spinning one after W_SPIN_ROW pauses, which take
- * milliseconds; a yielding one after W_YIELD_ROW yields, and then each time.
- */
-#ifdef __aarch64__
-#define W_SPIN_ROW (1u << 10) /* pauses that may each last until the kernel's next event */
-#else
-#define W_SPIN_ROW (1u << 16)
-#endif
-#define W_YIELD_ROW (1u << 10)
-
 static inline void w_go_on(struct w_spin *spin, enum w_how how, const volatile void *p, size_t size, uint64_t seen)
 {
-	spin->turns++;
-	if (how == W_SPIN && spin->turns % W_SPIN_ROW)
+	switch (w_spin_next(how, ++spin->turns)) {
+	case W_NEXT_PAUSE:
 		w_pause_on(p, size, seen);
-	else if (how == W_TURN && spin->turns < W_YIELD_ROW)
+		break;
+	case W_NEXT_SCHED_YIELD:
 		w_sched_yield();
-	else
+		break;
+	case W_NEXT_SLEEP:
 		w_yield();
+		break;
+	}
 }
 
 /* After a read of *@p returned @seen, which did not end the wait: returns whether to read again. */
@@ -240,12 +201,11 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 	if (spin->left) {
 		w_pause_for(spin->next);
 		spin->left -= spin->next < spin->left ? spin->next : spin->left;
-		if (how == W_POLITE)
-			spin->next += spin->next / 2 + 1;
+		spin->next = w_spin_longer(how, spin->next);
 		return true;
 	}
 	w_spin_end(spin, true);
-	if (how >= W_BRIEF)
+	if (w_how_returns(how))
 		return false;
 	w_go_on(spin, how, p, size, seen);
 	return !w_expired(deadline);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What simulated C code calls: `world/sim/engine.h`, and the hooks that the compiler inserts for plain accesses
-//! (-fsanitize=thread). Change both sides together.
+//! What simulated C code calls: `world/sim/engine.h`, and the hooks that the compiler inserts for
+//! plain accesses (-fsanitize=thread). Change both sides together.
 
 use crate::engine::engine;
 use crate::time::NEVER;
@@ -42,7 +42,7 @@ offer! {
     sim_wait_again(engine, deadline: u64) -> bool { engine.wait_again(until(deadline)) }
     sim_wait_end(engine) { engine.wait_end(false) }
     sim_pause(engine, pauses: u32) { engine.pause_for(pauses) }
-    sim_yield(engine) { engine.yield_cpu() }
+    sim_yield(engine) { engine.nap() }
     sim_park(engine, object: usize, expected: u32, deadline: u64) { engine.park(object, expected.into(), until(deadline)) }
     sim_unpark(engine, object: usize, all: bool) { engine.unpark(object, all) }
     sim_now(engine) -> u64 { engine.clock() }

@@ -205,7 +205,8 @@ impl Engine {
         }
     }
 
-    /// Notes a write that has become visible. Threads of the same core that wait for it saw no transfer.
+    /// Notes a write that has become visible. Threads of the same core that wait for it saw no
+    /// transfer.
     pub(super) fn written(&mut self, line: LineId, id: ThreadId, core: u16) {
         self.memory.wrote(line, id);
         if self.memory.has_sleepers(line) {

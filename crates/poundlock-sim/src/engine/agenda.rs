@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agenda: what happens next on the simulated machine, and when. Equal times keep the order of their scheduling.
+//! The agenda: what happens next on the simulated machine, and when. Equal times keep the order of
+//! their scheduling.
 
 use crate::time::Time;
 use std::cmp::Ordering;

@@ -42,8 +42,8 @@ impl Engine {
         value
     }
 
-    /// Brings the line. Returns the value (of `size` bytes, or none) and the version that it had when it was sent.
-    /// `credit`: for how long it has been on its way already.
+    /// Brings the line. Returns the value (of `size` bytes, or none) and the version that it had
+    /// when it was sent. `credit`: for how long it has been on its way already.
     pub(super) fn fetch(&mut self, line: LineId, address: usize, size: u32, credit: Time) -> (u64, u32) {
         let core = self.me().core;
         let travel = self.memory.travel(&self.machine, line, core);
@@ -105,8 +105,9 @@ impl Engine {
             self.arena.write(address, size, value);
             self.written(line, self.current, core);
         } else {
-            // A frame may end before its last stores are visible, and the host's own pushes are not ordered with them:
-            // stores to the thread's own stack take effect at once, and only take the buffer's time.
+            // A frame may end before its last stores are visible, and the host's own pushes are not
+            // ordered with them: stores to the thread's own stack take effect at once, and only
+            // take the buffer's time.
             let own = (self.me().stack..self.me().stack + STACK).contains(&address);
             if own {
                 self.arena.write(address, size, value);
@@ -122,7 +123,8 @@ impl Engine {
         self.advance(self.machine.atomic);
     }
 
-    /// Performs a read-modify-write: `change` returns what to write, if anything. Returns the old value.
+    /// Performs a read-modify-write: `change` returns what to write, if anything. Returns the old
+    /// value.
     pub fn update(&mut self, address: usize, size: u32, change: impl FnOnce(u64) -> Option<u64>) -> u64 {
         if self.preparing || !self.memory.holds(address) {
             let old = self.arena.read(address, size);

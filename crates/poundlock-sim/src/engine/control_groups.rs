@@ -6,7 +6,8 @@ use super::agenda::Action;
 use crate::ids::ThreadId;
 
 impl Engine {
-    /// Whether the quota of the thread's group lets it run on the CPU. If not, it is throttled until the next period.
+    /// Whether the quota of the thread's group lets it run on the CPU. If not, it is throttled
+    /// until the next period.
     pub(super) fn admit(&mut self, cpu: usize, id: ThreadId) -> bool {
         let Some(number) = self.threads[id as usize].group else { return true };
         let group = &mut self.system.groups[number];
@@ -21,7 +22,8 @@ impl Engine {
         may
     }
 
-    /// Handles the end of the CPU's share of the quota: takes more of it, or throttles the running thread.
+    /// Handles the end of the CPU's share of the quota: takes more of it, or throttles the running
+    /// thread.
     pub fn quota_over(&mut self, cpu: usize, generation: u32) {
         let queue = &self.system.cpus[cpu];
         let Some(id) = queue.running.filter(|_| queue.generation == generation) else { return };
@@ -39,7 +41,8 @@ impl Engine {
         self.pick(cpu);
     }
 
-    /// Refills the quota and makes throttled threads runnable. The period of an idle group ends here.
+    /// Refills the quota and makes throttled threads runnable. The period of an idle group ends
+    /// here.
     pub fn period_begins(&mut self, number: usize) {
         let at = self.now + self.system.groups[number].period;
         let group = &mut self.system.groups[number];

@@ -3,10 +3,14 @@
 
 use super::Engine;
 use super::agenda::Action;
+use super::spins;
 use super::thread::State;
 use crate::ids::ThreadId;
-use crate::time::{NEVER, Time};
+use crate::time::{NEVER, Time, ns};
 use crate::trace::Mark;
+
+/// Linux's default timer slack.
+const TIMER_SLACK: Time = 50_000_000;
 
 impl Engine {
     /// Takes the lock of the futex's hash bucket, and holds it for the usual time.
@@ -43,10 +47,28 @@ impl Engine {
         self.suspend();
     }
 
+    /// Sleeps for W_YIELD_NANOSECONDS and the kernel's timer slack, as w_yield() of `world/user`:
+    /// on a futex that no thread wakes.
+    pub fn nap(&mut self) {
+        self.enter_system();
+        let id = self.current;
+        self.charge(id);
+        self.trace.note(self.now, id, Mark::Parks);
+        let until = self.now + ns(f64::from(spins::rules().yield_nanoseconds)) + TIMER_SLACK;
+        let thread = self.me();
+        thread.sleeps += 1;
+        thread.state = State::Parked;
+        thread.generation += 1;
+        let generation = thread.generation;
+        self.agenda.schedule(until, Action::Deadline, id, generation);
+        self.leave_cpu(id);
+        self.suspend();
+    }
+
     /// Handles the deadline of a sleeper.
     pub fn sleep_over(&mut self, id: ThreadId) {
-        let address = self.threads[id as usize].sleeps_on.expect("a sleeper has an address").1;
-        if let Some(bucket) = self.system.futexes.get_mut(&address) {
+        let address = self.threads[id as usize].sleeps_on.map(|(_, address)| address);
+        if let Some(bucket) = address.and_then(|address| self.system.futexes.get_mut(&address)) {
             bucket.sleepers.retain(|sleeper| *sleeper != id);
         }
         // No other thread wakes it.
@@ -61,8 +83,8 @@ impl Engine {
             return;
         }
         self.bucket(address);
-        // Only threads that sleep now are woken, as under the bucket's lock of Linux. Otherwise a waker of all would go on
-        // for as long as woken threads sleep again.
+        // Only threads that sleep now are woken, as under the bucket's lock of Linux. Otherwise a
+        // waker of all would go on for as long as woken threads sleep again.
         let sleepers = &mut self.system.futexes.entry(address).or_default().sleepers;
         let count = if all { sleepers.len() } else { sleepers.len().min(1) };
         let woken: Vec<ThreadId> = sleepers.drain(..count).collect();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine: simulated threads as coroutines, and the order of events in time.
 //!
-//! Promises: one event at a time, in the order of simulated time; the same seed gives the same run. A thread runs ahead of
-//! the clock only over what no other thread can observe: plain accesses that hit, and computing.
+//! Promises: one event at a time, in the order of simulated time; the same seed gives the same run.
+//! A thread runs ahead of the clock only over what no other thread can observe: plain accesses that
+//! hit, and computing.
 //!
-//! [`Engine`] owns the parts, each in a module without knowledge of the others: [`agenda`], [`store_buffer`], [`spins`],
-//! [`places`], [`system`], [`thread`], [`crate::memory`]. What needs several of them is a method of the engine, in
-//! the module of its subject: `accesses`, `atomics`, `waiting`, `scheduler`, `control_groups`, `futexes`, `stuck`.
+//! [`Engine`] owns the parts, each in a module without knowledge of the others: [`agenda`],
+//! [`store_buffer`], [`spins`], [`places`], [`system`], [`thread`], [`crate::memory`]. What needs
+//! several of them is a method of the engine, in the module of its subject: `accesses`, `atomics`,
+//! `waiting`, `scheduler`, `control_groups`, `futexes`, `stuck`.
 
 mod accesses;
 mod agenda;
@@ -36,11 +38,13 @@ use agenda::{Action, Agenda, Event};
 use corosensei::stack::{Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use places::Places;
+use spins::Histories;
 use std::cell::Cell;
 use system::System;
 use thread::{State, Thread};
 
-/// This many events without an acquisition are a livelock, provided that every thread had its turns meanwhile.
+/// This many events without an acquisition are a livelock, provided that every thread had its turns
+/// meanwhile.
 const PATIENCE: u64 = 20_000_000;
 
 /// The number of turns.
@@ -98,6 +102,8 @@ pub(crate) struct Engine {
     spinners: usize,
     /// By event of `core/events.def`.
     pub counts: Vec<u64>,
+    /// Of the thread that last ended a spin of each kind.
+    last_histories: Histories,
     random: Random,
     failure: Option<SimError>,
     pub trace: Trace,
@@ -140,6 +146,7 @@ impl Engine {
             blocks: [0; 4],
             spinners: 0,
             counts: vec![0; events],
+            last_histories: Histories::default(),
             random: Random::new(seed, 2),
             failure: None,
             trace: Trace::new(trace),
@@ -158,7 +165,8 @@ impl Engine {
         address
     }
 
-    /// Makes a thread that runs `body` on `cpu`. Returns the address of its record, of `record` bytes.
+    /// Makes a thread that runs `body` on `cpu`. Returns the address of its record, of `record`
+    /// bytes.
     pub fn spawn(&mut self, cpu: usize, weight: u32, record: usize, body: impl FnOnce() + 'static) -> usize {
         let id = self.threads.len();
         let place = self.machine.cpus[cpu];
@@ -209,7 +217,8 @@ impl Engine {
 
     // ---- The loop ----
 
-    /// Runs all threads until they end, or until `end`. Each CPU starts at a random time before `jitter`.
+    /// Runs all threads until they end, or until `end`. Each CPU starts at a random time before
+    /// `jitter`.
     pub fn run(&mut self, end: Time, jitter: Time) -> Result<(), SimError> {
         self.end = end;
         CURRENT.set(self);
@@ -236,7 +245,8 @@ impl Engine {
             self.failure = Some(self.stuck("deadlock: no event is left"));
         }
         for routine in self.routines.iter_mut().flatten() {
-            // SAFETY: the frames are those of C code and of `body`, which own nothing that must be dropped.
+            // SAFETY: the frames are those of C code and of `body`, which own nothing that must be
+            // dropped.
             unsafe { routine.force_reset() };
         }
         CURRENT.set(std::ptr::null_mut());

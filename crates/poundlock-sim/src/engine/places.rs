@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Places: what the locks learn about where their threads run (`w_domain`, `w_domain_parent`, `w_route_position`).
+//! Places: what the locks learn about where their threads run (`w_domain`, `w_domain_parent`,
+//! `w_route_position`).
 
 use crate::machine::Machine;
 
@@ -16,7 +17,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Places of `machine`; by CPU, `domains` has its locality domain and `route` its position on the route.
+    /// Places of `machine`; by CPU, `domains` has its locality domain and `route` its position on
+    /// the route.
     pub fn new(machine: &Machine, domains: Vec<usize>, route: Vec<usize>) -> Places {
         let count = domains.iter().max().map_or(0, |last| last + 1);
         let socket = |domain| {

@@ -135,7 +135,8 @@ impl Engine {
         }
     }
 
-    /// Gives an idle CPU to the thread with the least virtual time, of its own queue or pulled from another.
+    /// Gives an idle CPU to the thread with the least virtual time, of its own queue or pulled from
+    /// another.
     pub(super) fn pick(&mut self, cpu: usize) {
         loop {
             if self.system.cpus[cpu].ready.is_empty() && !self.system.pinned {
@@ -210,7 +211,8 @@ impl Engine {
 
     // ---- Waking ----
 
-    /// Chooses the CPU of a woken thread: its last one, or an idle one of the same domain if it may migrate.
+    /// Chooses the CPU of a woken thread: its last one, or an idle one of the same domain if it may
+    /// migrate.
     pub(super) fn place_woken(&self, id: ThreadId) -> usize {
         let cpu = self.threads[id as usize].cpu;
         let idle = |cpu: &usize| self.system.cpus[*cpu].running.is_none() && self.system.cpus[*cpu].ready.is_empty();

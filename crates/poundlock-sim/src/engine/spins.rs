@@ -1,48 +1,83 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounded spins: how long a wait may spin, and what a thread learns from its spins.
+//! Bounded spins by the rules of `world/spin.h`, which `csrc/rules.c` exports.
 
+use crate::abi::{self, SpinHistory};
 use crate::time::{Time, ns};
 
-/// `enum w_how`.
-pub(super) const W_SPIN: u32 = 0;
-pub(super) const W_YIELD: u32 = 1;
-pub(super) const W_TURN: u32 = 2;
-pub(super) const W_POLITE: u32 = 4;
+pub(super) use crate::abi::How;
 
-/// What `world/user` has as SPIN_NANOSECONDS and W_SPIN_PARTS; and as W_SPINS_WHOLE, where it has 256.
-pub(super) const SPIN_NANOSECONDS: f64 = 5000.0;
-const SPIN_PARTS: u32 = 16;
-pub(super) const SPINS_WHOLE: u32 = 16;
+/// The constants of `world/spin.h`.
+pub(super) fn rules() -> &'static abi::Rules {
+    // SAFETY: a constant of the C side.
+    unsafe { &abi::sim_rules }
+}
+
+/// The properties of a way of waiting, `enum w_how`.
+pub(super) fn how(how: u32) -> How {
+    // SAFETY: a pure function.
+    unsafe { abi::sim_how(how) }
+}
+
+/// How many threads may be in a bounded spin.
+pub(super) fn spinners_limit(cpus: usize) -> u64 {
+    // SAFETY: a pure function.
+    unsafe { abi::sim_spinners_limit(cpus as u32) }.into()
+}
+
+/// The duration of a whole bounded spin.
+pub(super) fn whole() -> Time {
+    ns(f64::from(rules().spin_nanoseconds))
+}
 
 /// A wait so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Spin {
-    pub how: u32,
+    /// `enum w_how`, and its properties.
+    pub way: u32,
+    pub how: How,
     /// The rest of the bounded spin.
     pub left: Time,
     /// Pauses before the next read.
     pub next: u32,
     /// Whether the thread counts among the spinners.
     pub counted: bool,
+    /// How often the wait has gone on after its bounded spin.
+    pub turns: u32,
 }
 
-/// How a thread's polite spins went.
-#[derive(Clone, Copy, Default)]
-pub(super) struct SpinHistory {
-    spins: u32,
-    parts_lost: u32,
-}
-
-impl SpinHistory {
-    /// The length of the next spin.
-    pub fn budget(&mut self) -> Time {
-        self.spins += 1;
-        let lost = if self.spins.is_multiple_of(SPINS_WHOLE) { 0 } else { self.parts_lost };
-        ns(SPIN_NANOSECONDS) * Time::from(SPIN_PARTS - lost) / Time::from(SPIN_PARTS)
+impl Spin {
+    pub fn new(way: u32) -> Spin {
+        Spin { way, how: how(way), next: 1, ..Spin::default() }
     }
 
-    pub fn note(&mut self, failed: bool) {
-        self.parts_lost =
-            if failed { (self.parts_lost + 1).min(SPIN_PARTS - 1) } else { self.parts_lost.saturating_sub(1) };
+    /// Takes `time` off the bounded spin.
+    pub fn spend(&mut self, time: Time) {
+        self.left = self.left.saturating_sub(time);
+        // SAFETY: a pure function.
+        self.next = unsafe { abi::sim_spin_longer(self.way, self.next) };
+    }
+
+    /// How the wait goes on after its bounded spin: `enum w_next`.
+    pub fn go_on(&mut self) -> u32 {
+        self.turns += 1;
+        // SAFETY: a pure function.
+        unsafe { abi::sim_spin_next(self.way, self.turns) }
+    }
+}
+
+/// The spin histories of a thread, or of the process.
+pub(super) type Histories = [Option<SpinHistory>; 2];
+
+impl SpinHistory {
+    /// The duration of the next spin: at least one pause.
+    pub fn budget(&mut self) -> Time {
+        // SAFETY: the history is valid.
+        let parts = unsafe { abi::sim_spin_budget(self) };
+        (whole() * Time::from(parts) / Time::from(rules().spin_parts)).max(1)
+    }
+
+    pub fn learn(&mut self, failed: bool) {
+        // SAFETY: the history is valid.
+        unsafe { abi::sim_spin_learn(self, failed) }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A thread's store buffer: stores that are issued but not yet visible to other threads, in program order.
+//! A thread's store buffer: stores that are issued but not yet visible to other threads, in program
+//! order.
 
 use crate::ids::LineId;
 use crate::time::Time;
@@ -10,8 +11,8 @@ use std::collections::VecDeque;
 pub(crate) struct Store {
     pub address: usize,
     pub size: u32,
-    /// None if memory has the value already: compiled code writes plain objects itself, and stores to the thread's own
-    /// stack take effect at once.
+    /// None if memory has the value already: compiled code writes plain objects itself, and stores
+    /// to the thread's own stack take effect at once.
     pub value: Option<u64>,
     pub line: LineId,
     /// When the store becomes visible; none until its request has reached the line.
@@ -58,7 +59,8 @@ impl StoreBuffer {
         self.stores.back().is_some_and(|last| last.line == line && last.value.is_none())
     }
 
-    /// Finds the newest store that overlaps `size` bytes at `address`, if its value is not yet in memory.
+    /// Finds the newest store that overlaps `size` bytes at `address`, if its value is not yet in
+    /// memory.
     pub fn overlapping(&self, address: usize, size: u32) -> Option<Store> {
         let overlaps = |store: &&Store| {
             let ends_behind = address < store.address + store.size as usize;
@@ -67,7 +69,8 @@ impl StoreBuffer {
         self.stores.iter().rev().find(overlaps).copied()
     }
 
-    /// Appends a store whose request needs until `arrival`. Returns when the request arrives: in program order.
+    /// Appends a store whose request needs until `arrival`. Returns when the request arrives: in
+    /// program order.
     pub fn push(&mut self, store: Store, arrival: Time) -> Time {
         self.last_request = arrival.max(self.last_request);
         self.stores.push_back(store);
@@ -79,7 +82,8 @@ impl StoreBuffer {
         self.stores.front().and_then(|store| store.commit).is_some_and(|commit| commit <= now)
     }
 
-    /// The line of the oldest store whose request has not been served, and when the store before it commits.
+    /// The line of the oldest store whose request has not been served, and when the store before it
+    /// commits.
     pub fn next_request(&self) -> Option<(LineId, Time)> {
         let next = self.stores.get(self.issued)?;
         let before = self.issued.checked_sub(1).map_or(0, |before| self.stores[before].commit.unwrap_or(0));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report on simulated threads that make no progress: what each waits for, and the last writer of that word.
+//! The report on simulated threads that make no progress: what each waits for, and the last writer
+//! of that word.
 
 use super::Engine;
 use super::thread::State;
@@ -10,7 +11,8 @@ use std::fmt::Write;
 const MOST: usize = 32;
 
 impl Engine {
-    /// `headline`, and a line for each thread: what it does, on which word it waits, and which thread wrote there last.
+    /// `headline`, and a line for each thread: what it does, on which word it waits, and which
+    /// thread wrote there last.
     pub(super) fn stuck(&self, headline: &str) -> SimError {
         let mut text = format!("{headline} (at {:.3} us of simulated time)", self.now as f64 / 1e6);
         let alive: Vec<usize> = (0..self.threads.len()).filter(|id| self.threads[*id].state != State::Done).collect();

@@ -25,8 +25,8 @@ pub(super) struct Bucket {
     pub busy: Time,
 }
 
-/// How much of a group's quota a CPU takes at a time, and how much it keeps when no thread of the group is left there:
-/// Linux's sched_cfs_bandwidth_slice_us and min_cfs_rq_runtime.
+/// How much of a group's quota a CPU takes at a time, and how much it keeps when no thread of the
+/// group is left there: Linux's sched_cfs_bandwidth_slice_us and min_cfs_rq_runtime.
 const QUOTA_SLICE: Time = 5_000_000_000;
 const QUOTA_KEPT: Time = 1_000_000_000;
 
@@ -98,7 +98,8 @@ impl System {
         &self.siblings[cpu]
     }
 
-    /// Adds a group whose threads together may run for `quota` in each `period`. Returns its number.
+    /// Adds a group whose threads together may run for `quota` in each `period`. Returns its
+    /// number.
     pub fn add_group(&mut self, quota: Time, period: Time) -> usize {
         let taken = vec![0; self.cpus.len()];
         self.groups.push(Group { quota, period, left: quota, taken, throttled: vec![], armed: false, used: false });

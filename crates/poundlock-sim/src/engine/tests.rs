@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of the engine by small threads, without locks.
 
-use super::spins::{SPIN_NANOSECONDS, SPINS_WHOLE, W_POLITE, W_SPIN, W_YIELD};
+use super::spins::{rules, whole};
 use super::*;
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn sim<'a>() -> &'a mut Engine {
 
 #[test]
 fn a_deadlock_report_lists_the_waiting_threads() {
-    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, W_SPIN), |word| sim().store(word, 4, 1)];
+    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, rules().how_spin), |word| sim().store(word, 4, 1)];
     let message = with_threads(bodies).expect_err("no thread writes 2").to_string();
     assert!(message.starts_with("deadlock"), "{message}");
     assert!(message.contains("thread 0 on CPU 0 spins on the word+0x0 (= 1): thread 1 wrote there last"), "{message}");
@@ -67,27 +67,62 @@ fn failed_polite_spins_shorten_the_next_and_successful_ones_lengthen_it() {
         // The length of a bounded spin on a word that no thread writes.
         let spin = || {
             let began = sim().now;
-            await_value(word, 2, W_POLITE);
+            await_value(word, 2, rules().how_polite);
             sim().now - began
         };
         let (first, second) = (spin(), spin());
-        assert!(second < first && first < ns(2.0 * SPIN_NANOSECONDS), "{first}, then {second}");
-        let last = (0..SPINS_WHOLE - 3).fold(second, |_, _| spin());
-        assert!(last < first / 4, "{first}, at last {last}");
+        assert!(second < first && first < 2 * whole(), "{first}, then {second}");
+        let last = (3..rules().spins_whole).fold(second, |_, _| spin());
+        assert!(last < first / 8, "{first}, at last {last}");
         assert!(spin() > first * 3 / 4, "one of SPINS_WHOLE is whole");
-        for _ in 0..SPINS_WHOLE {
-            sim().wait_begin(W_POLITE);
-            sim().wait_end(false);
+        for successes in [1, rules().spin_parts] {
+            for _ in 0..successes {
+                sim().wait_begin(rules().how_polite);
+                sim().wait_end(false);
+            }
+            let again = spin();
+            assert!(again > first * 3 / 8, "{again} after {successes} successes");
         }
-        let again = spin();
-        assert!(again > first * 3 / 4, "{again} after successes");
     }];
     with_threads(bodies).expect("all threads end");
 }
 
 #[test]
+fn a_thread_starts_with_the_history_of_another() {
+    fn spin(word: usize) -> u64 {
+        let began = sim().now;
+        await_value(word, 2, rules().how_polite);
+        sim().now - began
+    }
+    let bodies: Vec<fn(usize)> = vec![
+        |word| {
+            for _ in 0..rules().spin_parts {
+                spin(word);
+            }
+            sim().store(word + 4, 4, 1);
+        },
+        |word| {
+            await_value(word + 4, 1, rules().how_spin);
+            assert!(spin(word) < whole() / 8, "its first spin is short");
+        },
+    ];
+    with_threads(bodies).expect("all threads end");
+}
+
+#[test]
+fn a_yielding_wait_sleeps() {
+    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 1, rules().how_yield), |word| {
+        sim().pass(400_000.0);
+        assert!((1..=4).contains(&sim().threads[0].sleeps), "{} sleeps", sim().threads[0].sleeps);
+        sim().store(word, 4, 1);
+    }];
+    with_threads(bodies).expect("both threads end");
+}
+
+#[test]
 fn a_livelock_is_reported() {
-    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, W_YIELD), |word| await_value(word, 2, W_YIELD)];
+    let bodies: Vec<fn(usize)> =
+        vec![|word| await_value(word, 2, rules().how_yield), |word| await_value(word, 2, rules().how_yield)];
     let message = with_threads(bodies).expect_err("no thread writes 2").to_string();
     assert!(message.starts_with("livelock"), "{message}");
 }
@@ -132,13 +167,13 @@ fn a_busy_waiting_thread_observes_every_store() {
     let bodies: Vec<fn(usize)> = vec![
         |word| {
             (0..1000).for_each(|turn| {
-                await_value(word, 2 * turn, W_SPIN);
+                await_value(word, 2 * turn, rules().how_spin);
                 sim().store(word, 4, 2 * turn + 1);
             })
         },
         |word| {
             (0..1000).for_each(|turn| {
-                await_value(word, 2 * turn + 1, W_SPIN);
+                await_value(word, 2 * turn + 1, rules().how_spin);
                 sim().store(word, 4, 2 * turn + 2);
             })
         },

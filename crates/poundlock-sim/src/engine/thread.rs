@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A simulated thread: what the engine and the operating system know about it.
 
-use super::spins::{Spin, SpinHistory};
+use super::spins::{Histories, Spin};
 use super::store_buffer::StoreBuffer;
 use crate::ids::LineId;
 use crate::random::Random;
@@ -49,7 +49,7 @@ pub(crate) struct Thread {
     pub(super) seen: Option<(LineId, u32)>,
     pub(super) walk: Walk,
     pub(super) spin: Spin,
-    pub(super) history: SpinHistory,
+    pub(super) histories: Histories,
     /// The line and the address that it waits for while it spins or sleeps.
     pub sleeps_on: Option<(LineId, usize)>,
     /// The address of its last load.
@@ -90,7 +90,7 @@ impl Thread {
             seen: None,
             walk: Walk::default(),
             spin: Spin::default(),
-            history: SpinHistory::default(),
+            histories: Histories::default(),
             sleeps_on: None,
             last_load: 0,
             virtual_run: 0,

@@ -3,19 +3,20 @@
 
 use super::Engine;
 use super::agenda::Action;
-use super::spins::{SPIN_NANOSECONDS, Spin, W_POLITE, W_SPIN, W_TURN, W_YIELD};
+use super::spins::{self, How, Spin};
 use super::thread::State;
+use crate::abi::SpinHistory;
 use crate::ids::ThreadId;
-use crate::time::{NEVER, Time, ns};
+use crate::time::{NEVER, Time};
 
 impl Engine {
     /// Begins a wait whose first read did not end it.
-    pub fn wait_begin(&mut self, how: u32) {
-        let mut spin = Spin { how, left: 0, next: 1, counted: false };
-        let most = self.machine.cpus.len() as u64 - 1;
-        if how != W_SPIN && self.load(self.spinners, 4) < most {
+    pub fn wait_begin(&mut self, way: u32) {
+        let mut spin = Spin::new(way);
+        let limit = spins::spinners_limit(self.machine.cpus.len());
+        if spin.how.spins && self.load(self.spinners, 4) < limit {
             self.update(self.spinners, 4, |count| Some(count + 1));
-            spin.left = if how == W_POLITE { self.me().history.budget() } else { ns(SPIN_NANOSECONDS) };
+            spin.left = if spin.how.adapts { self.history(spin.how).budget() } else { spins::whole() };
             spin.counted = true;
             // The last load was not that of the awaited word.
             self.me().seen = None;
@@ -23,13 +24,25 @@ impl Engine {
         self.me().spin = spin;
     }
 
+    /// The thread's history of such spins; at first, that of the last thread that ended one.
+    fn history(&mut self, how: How) -> &mut SpinHistory {
+        let kind = how.history as usize;
+        let last = self.last_histories[kind].unwrap_or_default();
+        self.me().histories[kind].get_or_insert(last)
+    }
+
     /// Ends the bounded spin, if the wait is still in it.
     pub fn wait_end(&mut self, failed: bool) {
-        if std::mem::take(&mut self.me().spin.counted) {
-            self.update(self.spinners, 4, |count| Some(count - 1));
-            if self.me().spin.how == W_POLITE {
-                self.me().history.note(failed);
-            }
+        if !std::mem::take(&mut self.me().spin.counted) {
+            return;
+        }
+        self.update(self.spinners, 4, |count| Some(count - 1));
+        let how = self.me().spin.how;
+        if how.adapts {
+            let history = self.history(how);
+            history.learn(failed);
+            let history = *history;
+            self.last_histories[how.history as usize] = Some(history);
         }
     }
 
@@ -39,29 +52,40 @@ impl Engine {
         let spin = self.me().spin;
         if spin.left > 0 {
             let began = self.now;
-            if spin.how == W_POLITE {
+            if spin.how.backs_off {
                 self.advance(self.machine.pause * Time::from(spin.next));
             } else {
                 self.spin(self.now + spin.left);
             }
             let took = (self.now - began).max(1);
-            let spin = &mut self.me().spin;
-            spin.left = spin.left.saturating_sub(took);
-            if spin.how == W_POLITE {
-                spin.next += spin.next / 2 + 1;
-            }
+            self.me().spin.spend(took);
             return true;
         }
         self.wait_end(true);
-        match spin.how {
-            W_SPIN => self.spin(deadline),
-            W_YIELD | W_TURN => self.yield_cpu(),
-            _ => return false,
+        if spin.how.returns {
+            return false;
         }
+        self.go_on(deadline);
         self.now < deadline
     }
 
-    /// Pauses; or sleeps until the line that was read changes or `limit` comes, if it has not changed since.
+    /// Waits once more after the bounded spin. A wait that only spins never sleeps, since simulated
+    /// threads have no real-time priorities.
+    fn go_on(&mut self, deadline: Time) {
+        let rules = spins::rules();
+        if !self.me().spin.how.spins {
+            return self.spin(deadline);
+        }
+        let next = self.me().spin.go_on();
+        if next == rules.next_sched_yield {
+            self.yield_cpu();
+        } else {
+            self.nap();
+        }
+    }
+
+    /// Pauses; or sleeps until the line that was read changes or `limit` comes, if it has not
+    /// changed since.
     pub(super) fn spin(&mut self, limit: Time) {
         let core = self.me().core;
         let seen = self.me().seen;

@@ -42,7 +42,8 @@ pub struct Point {
     pub measured: f64,
     /// The random seed.
     pub seed: u64,
-    /// Nanoseconds per memory access of a critical section, in addition to the access: the one number fitted to a workload.
+    /// Nanoseconds per memory access of a critical section, in addition to the access: the one
+    /// number fitted to a workload.
     pub step: f64,
     /// Which CPUs form a locality domain for the locks.
     pub locality: Locality,
@@ -69,7 +70,8 @@ impl Outcome {
     }
 }
 
-/// Threads start within this many nanoseconds. Without it the order of the first round would persist.
+/// Threads start within this many nanoseconds. Without it the order of the first round would
+/// persist.
 pub(crate) const JITTER: f64 = 30_000.0;
 
 /// Runs the simulation.
@@ -129,7 +131,7 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
     for (group, class) in workload.classes.iter().enumerate() {
         let weight = class.tenant.unwrap_or(1024);
         // SAFETY: the group is below W_GROUPS; the simulation has the arena.
-        engine.prepare(|| unsafe { abi::sim_group_weight_set(group as u32 % GROUPS, weight) });
+        engine.prepare(|| unsafe { abi::sim_group_weight_set(group as u32 % groups(), weight) });
     }
     let warmup = ns(point.warmup * 1e9);
     let groups = workload.classes.iter().map(|class| {
@@ -159,8 +161,11 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
     }))
 }
 
-/// `W_GROUPS` of `world/sim`. Classes beyond it share groups.
-const GROUPS: u32 = 64;
+/// The number of groups. Classes beyond it share them.
+fn groups() -> u32 {
+    // SAFETY: a constant of the C side.
+    unsafe { abi::sim_rules.groups }
+}
 
 fn spawn(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, index: usize, cpu: usize, seed: u64) {
     let (number, class) = {
@@ -173,7 +178,7 @@ fn spawn(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, index: usize, cpu: u
     shared.borrow_mut().counts.push(counts);
     let nice = 1024.0 / 1.25f64.powi(class.nice);
     let weight = class.weight().round() as u32;
-    let group = if class.tenant.is_some() { number as u32 % GROUPS } else { 0 };
+    let group = if class.tenant.is_some() { number as u32 % groups() } else { 0 };
     let mut random = Random::new(seed, 1000 + index as u64);
     let own = shared.clone();
     let worker = Worker { index, class, random: Random::new(seed, 1_000_000 + index as u64).next() | 1, untimed: 0 };
