@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the benchmarks' commands have in common: a mistake is one line, and numbers are above 0."""
+"""The command lines of the benchmarks: errors of one line, and positive numbers."""
 
 import argparse
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a lock brings to the benchmark, and the measurements that every lock goes through. Each contestant is a type with
- * init(spec), lock() and unlock(); contestant<Lock>() compiles every measurement for it, so that what a program would
- * inline is inlined and no contestant pays for a call that another does not. A contestant's file registers it: the
- * driver knows those that were linked.
+ * The interface of a lock under test, and the measurements. Each contestant is a type with
+ * init(spec), lock() and unlock(); contestant<Lock>() compiles every measurement for it, so that
+ * whatever a program would inline is inlined, and every contestant pays for the same calls. Each
+ * file registers its contestant.
  */
 #ifndef BENCH_CONTESTANT_H
 #define BENCH_CONTESTANT_H
@@ -38,13 +38,13 @@ inline std::uint64_t now_ns()
 		.count();
 }
 
-/* What to measure, as the command line says. */
+/* The options of the command line. */
 struct Setting {
-	std::string spec; /* the contestant's own, after the colon of its name */
+	std::string spec; /* after the colon of the contestant's name */
 	unsigned threads = 2;
 	double seconds = 1;
 	std::uint64_t section_steps = 0;
-	std::uint64_t outside_steps = 0; /* the mean: each is drawn from 0 to twice this */
+	std::uint64_t outside_steps = 0; /* the mean; uniform from 0 to twice this */
 	std::uint64_t operations = 0;
 	std::size_t count = 0;
 	bool sleeping_thread = false;
@@ -52,13 +52,12 @@ struct Setting {
 
 struct Contended {
 	struct Thread {
-		std::uint64_t operations = 0; /* acquisitions before the end of the run */
-		std::uint64_t acquisitions =
-			0; /* all, also the one that a thread had been waiting for when the run ended */
+		std::uint64_t operations = 0;   /* acquisitions before the end of the run */
+		std::uint64_t acquisitions = 0; /* including those pending at its end */
 		std::uint64_t longest_wait_ns = 0;
 	};
 	double seconds = 0;
-	std::uint64_t counted = 0; /* acquisitions, as counted by the holders of the lock without atomics */
+	std::uint64_t counted = 0; /* acquisitions, counted by the holders without atomics */
 	std::vector<Thread> threads;
 };
 
@@ -83,7 +82,7 @@ inline std::vector<Contestant> &contestants()
 	return all;
 }
 
-/* Computes for @steps steps that depend on each other and touch no memory. */
+/* Performs @steps dependent steps that access no memory. */
 inline void compute(std::uint64_t steps)
 {
 	std::uint64_t x = steps;
@@ -100,8 +99,8 @@ inline void compiler_barrier()
 }
 
 /*
- * A clock for threads that have no time for one: the main thread writes it about once a millisecond, the others read a
- * line that they all share. Waits are measured with it, each one and not a sample, at the price of its resolution.
+ * A cheap clock: the main thread writes it about once per millisecond, the others read a shared
+ * line. So every wait can be timed, with that resolution.
  */
 class Ticker
 {
@@ -148,8 +147,8 @@ class Barrier
 };
 
 /*
- * A second thread that sleeps while @wanted: since 2.34 glibc's mutex takes no atomic instruction in a process that has
- * one thread only.
+ * A second thread that sleeps while @wanted: since 2.34 glibc's mutex uses no atomic instruction in
+ * a single-threaded process.
  */
 class SleepingThread
 {
@@ -172,7 +171,9 @@ class SleepingThread
 	std::thread thread_;
 };
 
-/* What the threads contend for: the lock, the line that it protects and the clock, each on lines of its own. */
+/*
+ * The shared state: the lock, the line that it protects and the clock, in separate cache lines.
+ */
 template <class Lock> struct Arena {
 	explicit Arena(const Setting &s) : setting(s), start(s.threads + 1), end_ns(s.seconds * 1e9), results(s.threads)
 	{
@@ -190,8 +191,8 @@ template <class Lock> struct Arena {
 };
 
 /*
- * The critical section: four words of one shared line are incremented and @steps computed. The first word is read at the
- * beginning and written at the end, so that holders who overlap anywhere lose a count.
+ * The critical section: increments four words of one shared line and performs @steps. The first
+ * word is read at the begin and written at the end, so that overlapping holders lose a count.
  */
 inline void section(std::uint64_t *line, std::uint64_t steps)
 {
@@ -260,7 +261,7 @@ template <class Lock> void lock_and_unlock(Lock &lock, std::uint64_t operations)
 	}
 }
 
-/* The median over many short batches, so that a batch that was interrupted does not count. */
+/* The median over many short batches, so that interrupted batches do not matter. */
 template <class Lock> double uncontended_ns(const Setting &setting)
 {
 	constexpr std::uint64_t batch = 10000;
@@ -289,7 +290,7 @@ template <class Lock> void operate(const Setting &setting)
 	lock_and_unlock(arena->lock, setting.operations);
 }
 
-/* Counted by the kernel page by page: VmRSS is an estimate, a hundred pages off now and then. */
+/* Exact; VmRSS is an estimate that may be a hundred pages off. */
 inline std::size_t resident_bytes()
 {
 	std::ifstream status("/proc/self/smaps_rollup");
@@ -302,7 +303,7 @@ inline std::size_t resident_bytes()
 	throw std::runtime_error("/proc/self/smaps_rollup has no Rss");
 }
 
-/* What @setting.count locks in an array, each initialised and locked once, add to the process. */
+/* The resident memory of @setting.count locks in an array, each initialised and locked once. */
 template <class Lock> Memory memory(const Setting &setting)
 {
 	std::size_t size = setting.count * sizeof(Lock);
@@ -311,7 +312,7 @@ template <class Lock> Memory memory(const Setting &setting)
 
 	if (map == MAP_FAILED)
 		throw std::system_error(errno, std::generic_category(), "mmap");
-	/* Whole pages of the base size, else what is resident depends on how the kernel feels about huge ones. */
+	/* Base pages, so that the result does not depend on the kernel's use of huge ones. */
 	if (madvise(map, size, MADV_NOHUGEPAGE) != 0 && errno != EINVAL)
 		throw std::system_error(errno, std::generic_category(), "madvise");
 
@@ -336,7 +337,7 @@ template <class Lock> struct Register {
 	}
 };
 
-/* For the locks that have nothing to choose: a spec is a mistake. */
+/* For locks without options: a spec is an error. */
 inline void no_spec(const std::string &spec)
 {
 	if (!spec.empty())

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Compares locks on real, unmodified programs and explains the figures. `./dev demo` builds everything, then runs this.
+"""Compares locks on real, unmodified programs and explains the figures.
 
-A lock that fails or times out is a row of its table that says so. The exit status is 0 unless no lock could be compared
-with the program's own on any program."""
+`./dev demo` builds everything, then runs this. A lock that fails or times out is a row of its
+table. The exit status is 0 if any lock could be compared with a program's own."""
 
 import argparse
 import dataclasses
@@ -20,13 +20,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NATIVE = "native"
 LOCKS = ("shfl_mutex", "mcs", "cna", "ron", "cfl_mutex")
 INTERRUPTED = 130
-# The work of a quick run, as a part of the whole.
+# The fraction of the work in a quick run.
 QUICK = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A program whose native run takes about a second, or less, with `operations`; {operations} and {scratch} are replaced."""
+    """A program whose native run with `operations` takes a second at most.
+
+    {operations} and {scratch} of the command are replaced."""
 
     name: str
     title: str
@@ -51,7 +53,7 @@ PROGRAMS = (
     Program(
         "db_bench",
         "RocksDB, 8 threads that read while one writes, operations a second",
-        2_000,  # more is minutes under locks in order of arrival, with more threads than CPUs
+        2_000,  # more takes minutes under over-subscribed FIFO locks
         "db_bench --db={scratch} --benchmarks=fillrandom,readwhilewriting --threads=8 --num={operations} --seed=1 "
         "--compression_type=none --cache_numshardbits=0 --cache_size=250000 --block_size=512 "
         "--write_buffer_size=250000",
@@ -63,7 +65,7 @@ PROGRAMS = (
 def arguments():
     parser = Parser(prog="demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help=f"compare all locks, not just {', '.join(LOCKS)}")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, once: shows that all of it runs")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, once, to see that everything runs")
     parser.add_argument("--repeats", type=positive(int), help="of each run (5; 3 with --all; 1 with --quick)")
     parser.add_argument("--timeout", type=positive(float), default=60, help="of a run, in seconds (%(default)s)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/demo", help="folder for plots and figures")
@@ -78,7 +80,7 @@ def files_of(program, options):
 
 
 def compare(program, options, scratch):
-    """The comparison of the locks on the program as compare's JSON has it, or None if there is none."""
+    """The JSON of `poundlock compare` on the program, or None after a failure."""
     operations = max(1, int(program.operations * (QUICK if options.quick else 1)))
     words = program.command.format(operations=operations, scratch=scratch).split()
     figures, plot = files = files_of(program, options)
@@ -103,13 +105,13 @@ def compare(program, options, scratch):
 
 
 def compared(comparison):
-    """The locks whose figures can be related to the native ones."""
+    """The locks with a ratio to native."""
     locks = comparison["locks"] if comparison else []
     return [lock for lock in locks if lock["lock"] != NATIVE and lock["ratio"]]
 
 
 def speed(comparison, lock):
-    """How many times as fast as native the program was under the lock, in the median."""
+    """The median speed-up of the program under the lock over native."""
     ratio = lock["ratio"]["median"]
     return ratio if comparison["figure"]["better"] == "higher" else 1 / ratio
 
@@ -123,7 +125,7 @@ def count(number, noun):
 
 
 def meaning(results):
-    """What the figures mean on this machine, in a sentence."""
+    """One sentence on the figures on this machine."""
     best = []
     for program, comparison in results:
         if locks := compared(comparison):

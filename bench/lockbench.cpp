@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The one driver for every lock: measures one contestant, once, in a process of its own, and prints one line of JSON.
- * bench/run.py calls it for the tables of docs/benchmarks.md; by hand, lockbench --lock glibc --threads 16 --cs short.
- * Exits 0; 1 if the lock failed to exclude; 2 for a wrong argument.
+ * The driver: measures one contestant once and prints one line of JSON. bench/run.py calls it for
+ * the tables of docs/benchmarks.md. Example: lockbench --lock glibc --threads 16 --cs short. Exits
+ * 0; 1 if the lock failed to exclude; 2 for a wrong argument.
  */
 #include <getopt.h>
 #include <gnu/libc-version.h>
@@ -48,7 +48,7 @@ struct Arguments {
 	double step_ns = 0;
 };
 
-/* A number of type @T from @minimum up, or an error that names the option. */
+/* Parses a number of at least @minimum; an error names the option. */
 template <class T> T number(const std::string &option, const std::string &text, T minimum)
 {
 	T value{};
@@ -69,7 +69,7 @@ double nanoseconds(const std::string &option, const std::string &text)
 	return number<double>(option, text, 0);
 }
 
-/* The least of many tries: what one step takes on a CPU that nobody else wants. */
+/* The time of one step on an idle CPU: the least of many measurements. */
 double calibrate()
 {
 	constexpr std::uint64_t steps = 20000;
@@ -108,7 +108,10 @@ void versions()
 		    __VERSION__, gnu_get_libc_version(), ABSL_LTS_RELEASE_VERSION, ABSL_LTS_RELEASE_PATCH_LEVEL);
 }
 
-/* The share of the faster half of the threads in all operations: 0.5 is even, 1 is starvation (CNA, section 7). */
+/*
+ * The share of the faster half of the threads in all operations: 0.5 is even, 1 is starvation (CNA,
+ * section 7).
+ */
 double fairness_factor(std::vector<double> operations)
 {
 	auto half = operations.begin() + operations.size() / 2;
@@ -118,7 +121,7 @@ double fairness_factor(std::vector<double> operations)
 	return std::accumulate(operations.begin(), half, 0.0) / total;
 }
 
-/* Jain's index: 1 is even, 1 / threads is one thread taking all. */
+/* Jain's index: 1 is even, 1 / threads means that one thread has all. */
 double jain_index(const std::vector<double> &operations)
 {
 	double total = std::accumulate(operations.begin(), operations.end(), 0.0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the driver: one contestant, one measurement, one process; and every contestant in turn, the order rotated."""
+"""Runs the driver: one process per measurement, contestants interleaved in rotating order."""
 
 import collections
 import dataclasses
@@ -20,11 +20,11 @@ class BenchError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """What a row of a table is called, which lock the driver takes for it and what the process is given besides."""
+    """The name of a table's row, the driver's lock, and the environment of the process."""
 
     name: str
     lock: str
-    preload: str = ""  # the lock that the preload library puts in place of glibc's
+    preload: str = ""  # the lock of the preload library
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Driver:
             raise BenchError(f"no driver at {self.path}: build it first (POUNDLOCK_BENCH)")
 
     def ask(self, *arguments):
-        """The driver's answer to a question that is no measurement."""
+        """The driver's answer to a query."""
         return self._run([str(self.path), *arguments], {})
 
     def measure(self, contestant, arguments):
-        """One measurement, with the number of cores that others kept busy meanwhile."""
+        """One measurement, with the number of cores that other processes kept busy."""
         command = [str(self.path), "--lock", contestant.lock, *arguments]
         before = time.monotonic(), machine_seconds() - own_seconds()
         result = self._run(command, self._environment(contestant))
@@ -71,7 +71,7 @@ class Driver:
         return int(found[1])
 
     def check(self, contestants):
-        """That the preload library is there and takes over: else native locks would be measured under its name."""
+        """Checks that the preload library is active, so that no native lock is measured."""
         for contestant in contestants:
             if not contestant.preload:
                 continue
@@ -88,7 +88,7 @@ class Driver:
         return {"LD_PRELOAD": str(self.preload), "POUNDLOCK_LOCK": contestant.preload}
 
     def _run(self, command, environment):
-        """The driver's JSON; a lock that never ends is a result, one that complains is an error."""
+        """The driver's JSON. A time-out is a result; a failure is an error."""
         try:
             done = subprocess.run(
                 command, env=os.environ | environment, capture_output=True, text=True, timeout=self.slack
@@ -106,7 +106,7 @@ def last_line(text):
 
 
 class Progress:
-    """One line on a terminal that says how far a question has come; nothing elsewhere."""
+    """One line of progress on a terminal; nothing elsewhere."""
 
     def __init__(self, title, total):
         self.title, self.total, self.done = title, total, 0
@@ -126,7 +126,9 @@ class Progress:
 
 
 def interleave(title, cases, contestants, repeats, measure):
-    """measure(contestant, case) of all. Returns {(case title, contestant name): [the result of each repeat]}."""
+    """Measures all contestants in all cases.
+
+    Returns {(case title, contestant name): [the result of each repeat]}."""
     results = collections.defaultdict(list)
     progress = Progress(title, len(cases) * len(contestants) * repeats)
     for repeat in range(repeats):

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What statistics cost Kyoto Cabinet: CPU time with POUNDLOCK_STATS over the time without, of short runs in turn.
+"""The cost of statistics for Kyoto Cabinet: CPU time with POUNDLOCK_STATS over CPU time without.
 
-For each workload the median of the pairs' ratios and their quartiles; beside it the same of two runs without, which tells
-how much of it is the machine's.
+Runs are short and interleaved. For each workload it prints the median of the pairs' ratios and
+their quartiles, and the same of two runs without statistics, which is the noise.
 """
 
 import argparse
@@ -19,7 +19,7 @@ WORKLOADS = ["wicked -th 1 -it 1 200000", "wicked -th 8 -it 1 25000", "order -th
 
 
 def cpu_seconds(workload, settings):
-    """Of one run."""
+    """The CPU time of one run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POUNDLOCK_")}
     environment = {**kept, **settings, "LD_PRELOAD": str(LIBRARY)}
     process = subprocess.Popen(["kccachetest", *workload.split()], env=environment, stdout=subprocess.DEVNULL)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the papers' workloads (bench/workloads) with `poundlock bench`, each under the locks that its paper compares, and
-keeps tables and plots in results/, raw data in build/results/. See docs/benchmarks.md."""
+"""Runs the papers' workloads (bench/workloads), each under the locks that its paper compares.
+
+Keeps tables and plots in results/, raw data in build/results/. See docs/benchmarks.md."""
 
 import dataclasses
 import os
@@ -19,7 +20,7 @@ WORKLOADS = ROOT / "bench" / "workloads"
 INTERRUPTED = 130
 FAILURES = {1: "some runs failed", INTERRUPTED: "interrupted"}
 
-# Those that the papers compare, and those of the same kind that came later.
+# The locks that the papers compare, and later ones of the same kind.
 NUMA = ("mcs", "cna", "c_bo_mcs", "hmcs", "shfl_spin", "shfl_mutex")
 BLOCKING = ("shfl_mutex", "cst", "malthusian", "mcstp", "mutexee", "adaptive")
 COHORT = ("hbo", "c_tkt_tkt", "c_ptl_tkt")
@@ -31,7 +32,7 @@ SIMPLE = ("tas", "ttas", "ticket", "mcs", "clh", "qspin", "reciprocating", "hapa
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """A workload, the locks that its paper compares, and for how many threads."""
+    """A workload, the locks that its paper compares, and the numbers of threads."""
 
     workload: str
     locks: tuple
@@ -62,7 +63,7 @@ def arguments():
     names = [experiment.workload for experiment in EXPERIMENTS]
     parser = Parser(prog="papers", description=__doc__)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; all if none")
-    parser.add_argument("--minutes", type=positive(float), default=8.0, help="that all of it takes (%(default)s)")
+    parser.add_argument("--minutes", type=positive(float), default=8.0, help="the duration of all runs together (%(default)s)")
     parser.add_argument("--repeats", type=positive(int), default=5, help="of every run (%(default)s)")
     parser.add_argument("--threads", help="instead of each workload's own, e.g. 1,2,16,64")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path")
@@ -83,17 +84,17 @@ def arguments():
 HEAD = """\
 # The papers' workloads
 
-How to read the tables, and what the workloads are: `docs/benchmarks.md`. Each says how many cores other processes kept busy meanwhile: where
-that is not near 0 the threads had that much less of the machine, and were often preempted as holders or while others wanted the lock.
+How to read the tables, and what the workloads are: `docs/benchmarks.md`. Each section states how many
+cores other processes kept busy: if that is not near 0, holders and waiters were often preempted.
 """
 
-# What a run takes besides its time: its warm-up, in parts of it, and to start and end a process.
+# The overhead of a run: its warm-up as a fraction of its time, and the seconds of its process.
 WARMUP = 0.2
 START = 0.05
 
 
 def seconds(options):
-    """How long each run may be measured, so that all of them take as long as they are to."""
+    """The duration of each run, so that all of them take options.minutes."""
     runs = sum((len(one.locks) + 1) * len(one.threads.split(",")) for one in options.chosen) * options.repeats
     return max(0.05, (options.minutes * 60 / runs - START) / (1 + WARMUP))
 
@@ -107,25 +108,25 @@ def command(options, one, length):
 
 
 def shown(line):
-    """The command as a reader would type it."""
+    """The command for a reader."""
     return " ".join([pathlib.Path(line[0]).name, *(word.replace(f"{ROOT}/", "") for word in line[1:])])
 
 
 def section(options, one, line, done, busy):
-    """The workload's part of the report: its tables, where its figures and its plot are, and how busy others were."""
+    """The workload's part of the report: tables, plot, and the load of the machine."""
     path = pathlib.Path(f"{options.output}-{one.workload}").name
     comment = (WORKLOADS / f"{one.workload}.toml").read_text().split("\n\n")[0].splitlines()
     about = " ".join(text[2:] for text in comment if text.startswith("# "))
     parts = [f"## {one.workload}", about, f"    {shown(line)}", "```\n" + done.stdout.rstrip() + "\n```"]
     if done.returncode:
         parts.append(f"Exit status {done.returncode}: {FAILURES.get(done.returncode, 'it could not be run')}.")
-    parts.append(f"Meanwhile other processes kept {busy:.1f} of {os.cpu_count()} cores busy.")
+    parts.append(f"Other processes kept {busy:.1f} of {os.cpu_count()} cores busy.")
     parts.append(f"![{one.workload}]({path}.svg)")
     return "\n\n".join(parts) + "\n"
 
 
 def run(line):
-    """Its progress is on the terminal; an interrupt is the command's, which keeps what it has."""
+    """Runs the command. It handles an interrupt itself, and keeps its results."""
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         while True:
             try:

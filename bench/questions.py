@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The questions that the benchmark answers: what is measured for each, what it is compared with, and the goals."""
+"""The questions of the benchmark: their measurements, comparisons and goals."""
 
 import dataclasses
 import functools
@@ -40,7 +40,7 @@ class Goal:
 
 @dataclasses.dataclass
 class Table:
-    """Rows of figures with a heading, for people; the JSON has the measurements themselves."""
+    """Rows of figures with a heading."""
 
     title: str
     header: list
@@ -62,7 +62,7 @@ def lock_names():
 
 
 def contestants(spinning=False):
-    """All of them, glibc first: rivals, what links libpoundlock, what is preloaded, and the papers' pure spinning."""
+    """All contestants, glibc first: rivals, linked locks, preloaded ones, and pure spinning."""
     names = lock_names()
     found = RIVALS + [Contestant("pound_mutex", "pound_mutex")]
     found += [Contestant(f"linked {name}", f"pound:{name}") for name in names]
@@ -82,7 +82,7 @@ def goals_for(bounds, at_least):
 
 
 class Comparison:
-    """The repeats of one figure, and each repeat's ratio to what it is compared with, for one case."""
+    """The repeats of one figure in one case, and their ratios to another contestant."""
 
     def __init__(self, results, case, figure):
         self.figures = {}
@@ -94,7 +94,7 @@ class Comparison:
         return statistics.median(self.figures[name]) if name in self.figures else None
 
     def best(self, names):
-        """The one with the highest median, over all repeats: the best of each repeat would be the best of luck."""
+        """The contestant with the highest median; the best of each repeat would be biased."""
         return max((name for name in names if name in self.figures), key=self.median)
 
     def ratios(self, name, to):
@@ -111,7 +111,7 @@ def spread(ratios):
 
 
 class Verdicts:
-    """Which goals were met."""
+    """Counts of met and missed goals."""
 
     def __init__(self, goals):
         self.goals, self.missed, self.met = goals, [], 0
@@ -131,7 +131,7 @@ class Verdicts:
 
 
 def selected(driver, found, options):
-    """Those that the user asked for, with the rivals, which they are compared with."""
+    """The contestants that the user named, and the rivals."""
     names = {contestant.name for contestant in found}
     for name in options.locks or []:
         if not any(name in known for known in names):
@@ -143,7 +143,7 @@ def selected(driver, found, options):
 
 
 def uncontended(driver, options):
-    """Lock and unlock by one thread, in a process with a second, sleeping one, and in one without."""
+    """Lock and unlock by one thread, with a second, sleeping thread and without."""
     cases = [Case("with a second thread", ("--second-thread",)), Case("in a single-threaded process", ())]
     found = selected(driver, contestants(), options)
     seconds = ("--measure", "uncontended", "--seconds", str(options.seconds / 4))
@@ -169,7 +169,7 @@ def uncontended(driver, options):
 
 
 def instructions(driver, contestant, case):
-    """Of one lock and unlock: what they add to the empty loop, by two runs of a known difference each."""
+    """Instructions of a lock and unlock: the difference to the empty loop."""
     return per_operation(driver, contestant, case) - per_operation(driver, Contestant("none", "none"), case)
 
 
@@ -183,7 +183,7 @@ def per_operation(driver, contestant, case):
 
 
 def contended(driver, options, title, threads, goals, found, compare):
-    """Every section with every number of threads; @compare names what the throughput is compared with."""
+    """Every section with every number of threads; @compare names the rivals."""
     step = str(driver.ask("--calibrate")["step_ns"])
     cases = [
         Case(
@@ -226,14 +226,14 @@ def contended_table(results, case, found, compare, verdicts):
 
 
 def pair(driver, options):
-    """Two threads: throughput against glibc's, with the spinning forms for reference."""
+    """Two threads: throughput over glibc's, with pure spinning for reference."""
     goals = goals_for({"shfl_mutex": 1.0}, at_least=True)
     found = contestants(spinning=True)
     return contended(driver, options, "Two threads", [2], goals, found, [BASELINE])
 
 
 def crowd(driver, options):
-    """More threads than cores: throughput against the best of the rivals, and what it costs whom."""
+    """More threads than cores: throughput over the best rival's, and fairness."""
     goals = goals_for({"shfl_mutex": 1.0}, at_least=True)
     rivals = [rival.name for rival in RIVALS]
     return contended(driver, options, "Threads by the dozen", [4, 16, 64, 256], goals, contestants(), rivals)
@@ -259,7 +259,7 @@ def memory(driver, options):
 
 
 def flat(results):
-    """Every measurement by itself, for the JSON."""
+    """Every single measurement, for the raw data."""
     return [
         {"case": case, "contestant": name, "repeat": repeat, **result}
         for (case, name), repeats in results.items()

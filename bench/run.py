@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures the locks, prints the tables of each question and keeps the results. See docs/benchmarks.md."""
+"""Measures the locks and prints the tables of each question. See docs/benchmarks.md."""
 
 import datetime
 import os
@@ -52,7 +52,7 @@ def keep(path, document, text):
 
 
 def one_line(command):
-    """What @command prints, or None where there is no such thing here."""
+    """The output of @command, or None if it fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -79,7 +79,7 @@ def revision():
 
 
 def conditions(driver, options):
-    """Where, with what and how it was measured."""
+    """The conditions of the measurement."""
     versions = driver.ask("--versions")
     command = ["./dev", "bench", *options.questions]
     command += ["--seconds", f"{options.seconds:g}", "--repeats", str(options.repeats)]
@@ -101,7 +101,7 @@ def conditions(driver, options):
 
 
 def markdown(table):
-    """A table that reads well as text too."""
+    """Formats a table so that it is readable as text too."""
     widths = [max(len(row[i]) for row in [table.header, *table.rows]) for i in range(len(table.header))]
 
     def line(cells):
@@ -114,7 +114,7 @@ def markdown(table):
 def report(question, answer):
     busy = [result["cores_busy_with_others"] for result in answer.measurements if "cores_busy_with_others" in result]
     lines = [f"## {answer.title} (`{question}`)", ""]
-    lines += [f"Cores that others kept busy meanwhile: {statistics.median(busy):.2f}, at most {max(busy):.2f}.", ""]
+    lines += [f"Cores that other processes kept busy: {statistics.median(busy):.2f}, at most {max(busy):.2f}.", ""]
     lines += [markdown(table) for table in answer.tables]
     lines += [f"Goals met: {answer.met}; missed: {len(answer.missed)}.", ""]
     lines += [f"- MISSED {miss}" for miss in answer.missed]

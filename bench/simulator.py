@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures how fast the simulator is: how many simulated memory operations a second of one host core are done where
-threads contend, and how long so many threads take. Keeps the results in results/. See docs/simulator.md."""
+"""Measures the simulator's speed under contention: simulated memory operations per second of a
+host core, and the time for many threads. See docs/benchmarks.md."""
 
 import dataclasses
 import datetime
@@ -24,9 +24,9 @@ from run import cpu_model, keep, markdown, preamble, revision
 
 SCHEMA = 1
 WORKLOAD = "cna-map"
-# Of simulated time; the goal for a simulation's time is for so much.
+# Simulated time by default; the goal in seconds is for this.
 MILLISECONDS = 10.0
-# Goals: operations a second, and seconds for that time with so many threads of a lock whose waiters spin on lines of their own.
+# # Goals: operations per second, and seconds for threads that spin on their own lines.
 RATE = 2 * MILLION
 SECONDS, SECONDS_THREADS = 0.5, 192
 
@@ -37,7 +37,7 @@ SLEEP = ("shfl_mutex", "mcs")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A machine with as many threads as it has CPUs, and the locks."""
+    """A machine, as many threads as it has CPUs, and the locks."""
 
     machine: str
     threads: int
@@ -93,8 +93,7 @@ def simulate(options, machine, threads, lock, milliseconds):
 
 
 def measure(options):
-    """Of each case and lock, what each repeat took, and of each case (lock None) what it takes to begin: one thread that
-    hardly does a thing. In turn, so that what drifts meets them alike."""
+    """Simulates all cases and locks, interleaved, and the start of each case (lock None)."""
     measured = {(case, lock): [] for case in options.cases for lock in (None, *case.locks)}
     for _ in range(options.repeats):
         for (case, lock), repeats in measured.items():
@@ -113,7 +112,7 @@ def reached(met, goal):
 
 def row(options, case, lock, repeats, start):
     rates = [result["operations"] / result["cpu_seconds"] / MILLION for result in repeats]
-    # A start that seems to take all of the time has been disturbed: then nothing is known without it.
+    # # If the start took all of the time, it was disturbed, and the rest is unknown.
     working = median(repeats, "cpu_seconds") - start
     steady = repeats[0]["operations"] / working if working > 0 else 0.0
     timed = case.threads == SECONDS_THREADS and lock in SPIN_LOCALLY and options.milliseconds == MILLISECONDS

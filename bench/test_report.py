@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests of what the benchmark concludes from measurements, and of the driver's answers: test_report.py LOCKBENCH."""
+"""Tests of the benchmark's conclusions and of its driver. Usage: test_report.py LOCKBENCH."""
 
 import json
 import subprocess

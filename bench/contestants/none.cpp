@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* No lock at all: what the loops themselves cost, and proof that the driver notices when a lock does not exclude. */
+/*
+ * No lock at all: what the loops themselves cost, and proof that the driver notices when a lock
+ * does not exclude.
+ */
 #include "../contestant.h"
 
 namespace

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* parking_lot's RawMutex through a C interface: its fast path, which Rust inlines, costs a call here, like glibc's. */
+/*
+ * parking_lot's RawMutex through a C interface: its fast path, which Rust inlines, costs a call
+ * here, like glibc's.
+ */
 #include <cstdint>
 
 #include "../contestant.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ShflLock's hash table (SOSP'19 section 6.3; the benchmark is Triplett's, USENIX ATC'11): a fixed array of chains. A
- * writer moves an entry to a key that has none, so that their number stays what it was.
+ * ShflLock's hash table (SOSP'19 section 6.3; the benchmark is Triplett's, USENIX ATC'11): a fixed
+ * array of chains. A writer moves an entry to an absent key, so that their number is constant.
  */
 #ifndef BENCH_HASH_H
 #define BENCH_HASH_H
@@ -25,16 +25,19 @@ struct hash {
 
 size_t hash_size(uint32_t buckets, uint32_t entries);
 
-/* Makes a table of the keys 0, 2, 4, ..., so many as @entries. */
+/* Makes a table of @entries keys: 0, 2, 4, ... */
 void hash_init(struct hash *hash, uint32_t buckets, uint32_t entries);
 
-/* The value of @key into @value. False if it is not there. */
+/* Copies the value of @key to @value. False if it is absent. */
 bool hash_look(const struct hash *hash, uint32_t key, uint64_t *value);
 
-/* Gives the entry of @key the key @to. False, and nothing changed, if there is none or @to has one. */
+/*
+ * Changes the key of entry @key to @to. False, without a change, if @key is absent or @to is
+ * present.
+ */
 bool hash_move(struct hash *hash, uint32_t key, uint32_t to);
 
-/* What is wrong with the table; NULL if nothing is. */
+/* Checks the table. Returns the violated invariant, or NULL. */
 const char *hash_check(const struct hash *hash);
 
 #endif

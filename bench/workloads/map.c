@@ -39,12 +39,12 @@ static void measure(struct map_node *node)
 	int32_t left = height(node->child[0]), right = height(node->child[1]);
 	int32_t new = 1 + (left > right ? left : right);
 
-	/* A line that need not change stays clean. */
+	/* An unchanged line stays clean. */
 	if (node->height != new)
 		node->height = new;
 }
 
-/* Lifts the child of @top on @side above it. Returns the new top. */
+/* Rotates the child of @top on @side above it. Returns the new top. */
 static struct map_node *rotate(struct map_node *top, int side)
 {
 	struct map_node *child = top->child[side];
@@ -56,7 +56,7 @@ static struct map_node *rotate(struct map_node *top, int side)
 	return child;
 }
 
-/* Makes the tree of @top, whose sides differ by 2 at most, an AVL tree. Returns its top. */
+/* Rebalances the tree of @top, whose sides differ by 2 at most. Returns its top. */
 static struct map_node *balance(struct map_node *top)
 {
 	int32_t lean = height(top->child[1]) - height(top->child[0]);
@@ -73,7 +73,7 @@ static struct map_node *balance(struct map_node *top)
 	return rotate(top, side);
 }
 
-/* The links followed from the root: where each node of the way hangs. */
+/* The path from the root: the link to each node. */
 struct way {
 	struct map_node **links[MAP_HEIGHT];
 	uint32_t length;
@@ -85,7 +85,7 @@ static struct map_node **descend(struct way *way, struct map_node **link, int si
 	return &(*link)->child[side];
 }
 
-/* Follows the way back, up to the first tree whose height is what it was. */
+/* Rebalances along the path, up to the first tree whose height is unchanged. */
 static void rebalance(struct way *way)
 {
 	while (way->length) {
@@ -127,7 +127,7 @@ bool map_insert(struct map *map, uint32_t key, uint64_t value)
 	return true;
 }
 
-/* Puts the smallest node of the larger keys where @at hangs, which has both children. Returns what hung there. */
+/* Replaces the node at @at, which has both children, by its successor. Returns the node. */
 static struct map_node *replace(struct way *way, struct map_node **at)
 {
 	struct map_node *gone = *at, *next, **link;
@@ -142,7 +142,7 @@ static struct map_node *replace(struct way *way, struct map_node **at)
 	next->child[1] = gone->child[1];
 	next->height = gone->height;
 	*at = next;
-	/* The way went through the node that is gone. */
+	/* The path contained the removed node. */
 	if (way->length > here + 1)
 		way->links[here + 1] = &next->child[1];
 	return gone;
@@ -175,7 +175,7 @@ struct found {
 	const char *wrong;
 };
 
-/* Walks the tree of @node, whose keys must be from @least to @most; ends at what is wrong. */
+/* Checks the tree of @node, whose keys must be from @least to @most. */
 static void walk(const struct map_node *node, uint64_t least, uint64_t most, int32_t depth, struct found *found)
 {
 	int32_t left, right;

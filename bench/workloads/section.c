@@ -4,9 +4,9 @@
 #include "hash.h"
 #include "map.h"
 
-#define OF 10000 /* section_settings.writes counts parts of it */
+#define OF 10000 /* the unit of section_settings.writes */
 
-/* How many entries are there at first. */
+/* The initial number of entries. */
 static uint32_t half(const struct section_settings *settings)
 {
 	return settings->keys / 2;
@@ -32,7 +32,7 @@ size_t section_size(const struct section_settings *settings)
 	return size / SECTION_LINE * SECTION_LINE + SECTION_LINE;
 }
 
-/* In an order that is drawn, so that the tree has the form that inserting at random gives it. */
+/* Inserts in random order, so that the tree has its typical shape. */
 static void fill_map(struct map *map, uint32_t keys, uint32_t entries, uint64_t seed)
 {
 	map_init(map, keys);
@@ -77,13 +77,13 @@ uint64_t section_vary(uint64_t length, double spread, uint64_t *random)
 	return most ? length - most + section_random(random) % (2 * most + 1) : length;
 }
 
-/* Keeps the compiler from leaving out a load whose value nobody wants. */
+/* Prevents the elimination of a load whose value is unused. */
 static void use(uint64_t value)
 {
 	__asm__ volatile("" : : "r"(value));
 }
 
-/* One element after the other, as the paper's loop does it: no vectors. */
+/* Element by element, as the paper's loop: not vectorised. */
 static void increment(uint32_t *words, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

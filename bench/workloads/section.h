@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The critical sections of the papers' benchmarks: what a holder reads and writes, and nothing else. Plain C without
- * libc, clock or threads, so that the native benchmark and the simulator compile the same accesses: whoever drives it
- * brings memory, lock, threads and what happens outside of the lock. docs/benchmarks.md says which paper has which.
+ * The critical sections of the papers' benchmarks: the accesses of a holder, and nothing else.
+ * Plain C without libc, clock or threads, so that the native benchmark and the simulator compile
+ * the same accesses. The driver provides memory, lock, threads and the work outside of the lock.
+ * docs/benchmarks.md names the papers.
  *
- * A driver makes the data once (section_size, section_fill), and then, each thread with a random state of its own:
- * draws an operation outside of the lock (section_draw), does it under the lock (section_do), and at the end has the
- * data's invariants checked (section_check).
+ * A driver makes the data once (section_size, section_fill), and then, each thread with a random
+ * state of its own: draws an operation outside of the lock (section_draw), does it under the lock
+ * (section_do), and at the end has the data's invariants checked (section_check).
  */
 #ifndef BENCH_SECTION_H
 #define BENCH_SECTION_H
@@ -20,15 +21,15 @@ enum section_kind {
 	SECTION_NONE,  /* touches nothing */
 	SECTION_WORDS, /* increments every element of an array of 4-byte integers */
 	SECTION_MAP,   /* looks a key up in an AVL tree, inserts it, or removes it */
-	SECTION_HASH,  /* looks a key up in a hash table with chains, or moves an entry to another key */
+	SECTION_HASH,  /* looks up a key of a hash table with chains, or moves an entry */
 };
 
 struct section_settings {
 	uint32_t kind;
 	uint32_t words;   /* WORDS: the array's elements */
-	uint32_t keys;    /* MAP, HASH: keys are drawn from 0 to keys - 1; half of them are there at first */
+	uint32_t keys;    /* MAP, HASH: keys are from 0 to keys - 1; half are present at first */
 	uint32_t buckets; /* HASH */
-	uint32_t writes;  /* MAP, HASH: operations that write, of 10,000 */
+	uint32_t writes;  /* MAP, HASH: writes per 10,000 operations */
 };
 
 enum section_verb { SECTION_LOOK, SECTION_INSERT, SECTION_REMOVE, SECTION_MOVE, SECTION_INCREMENT };
@@ -39,25 +40,25 @@ struct section_operation {
 	uint32_t to; /* of a move */
 };
 
-/* How many bytes of data the settings need: more than 0. */
+/* The size of the data in bytes: more than 0. */
 size_t section_size(const struct section_settings *settings);
 
-/* Makes the data in @data, so many zeroed bytes. The same seed makes the same data. */
+/* Initialises the data in zeroed memory. The same seed gives the same data. */
 void section_fill(const struct section_settings *settings, void *data, uint64_t seed);
 
 /* The next operation of a thread whose random state, never 0, is @random. */
 struct section_operation section_draw(const struct section_settings *settings, uint64_t *random);
 
-/* Does it, under the lock. Returns by how much it changed the number of entries: 1, 0 or -1. */
+/* Performs it, under the lock. Returns the change of the number of entries: 1, 0 or -1. */
 int section_do(const struct section_settings *settings, void *data, struct section_operation operation);
 
 /*
- * What is wrong with the data after @operations operations that changed the number of entries by @net altogether, in a
- * few words; NULL if nothing is.
+ * Checks the data after @operations operations that changed the number of entries by @net. Returns
+ * the violated invariant, or NULL.
  */
 const char *section_check(const struct section_settings *settings, const void *data, uint64_t operations, int64_t net);
 
-/* From @length less @spread times @length to as much above, evenly; @spread is from 0 to 1, @length below 2^40. */
+/* Uniform in @length ± @spread * @length; @spread is from 0 to 1, @length below 2^40. */
 uint64_t section_vary(uint64_t length, double spread, uint64_t *random);
 
 /* 64 pseudo-random bits (xorshift64*: Vigna, TOMS 2016); the state is never 0. */
@@ -69,7 +70,7 @@ static inline uint64_t section_random(uint64_t *state)
 	return *state * UINT64_C(2685821657736338717);
 }
 
-/* From 0 to @below - 1, evenly but for one part in 2^32 / @below. */
+/* Uniform from 0 to @below - 1, with a bias below @below / 2^32. */
 static inline uint32_t section_below(uint64_t *state, uint32_t below)
 {
 	return (uint32_t)((section_random(state) >> 32) * below >> 32);

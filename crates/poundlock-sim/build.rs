@@ -5,8 +5,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What `bench/workloads` exports: named apart from the native benchmark's, which may be linked
-/// with this crate.
+/// The functions of `bench/workloads`, renamed, since the native benchmark may be linked too.
 const SECTIONS: [&str; 13] = [
     "section_size",
     "section_fill",
@@ -51,12 +50,12 @@ fn main() {
     }
 }
 
-/// The model checker's clients of every lock, each a file that says which lock it is about.
+/// Compiles the model checker's clients, one generated file per lock.
 fn compile_clients(root: &Path) {
     for directory in ["world/check", "tests/check"] {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let definitions = fs::read_to_string(root.join("core/locks.def")).expect("the list of locks");
     let mut clients = instrumented();
     clients.includes(["world/sim", "world/check", "core", "tests/check"].map(|directory| root.join(directory)));
@@ -74,8 +73,8 @@ fn compile_clients(root: &Path) {
     clients.compile("poundlock_sim_clients");
 }
 
-/// The lock that a line of core/locks.def defines, its header, the source of its clients, and what
-/// that is to know besides.
+/// Parses a line of core/locks.def: the lock, its header, the source of its clients, and further
+/// definitions.
 fn client(line: &str) -> Option<(&str, String, &str, String)> {
     let (what, rest) = line.split_once('(')?;
     let mut arguments = rest.split(", ");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What clients (world/check/client.h) ask for, of threads on the simulated machine. A client's deadline has passed when it
- * begins.
+ * The services that clients (world/check/client.h) need, for threads of the simulated machine. A
+ * client's deadline has passed when it begins.
  */
 #ifndef POUNDLOCK_SIM_CHECK_H
 #define POUNDLOCK_SIM_CHECK_H
@@ -10,12 +10,12 @@
 #include "unseen.h"
 #include "world.h"
 
-/* Locks' common block is the simulated process's; the least that clients keep free for it, as in world/check. */
+/* The least size of the locks' common block that clients keep free, as in world/check. */
 #define CHECK_COMMON 512
-/* Machines are large, and so are locks with a place for each of their CPUs. */
+/* Enough for locks with a slot per CPU of a large machine. */
 #define CHECK_BOX_ROOM 131072
 
-/* Of the client that runs. Its ghost memory is not the simulated machine's. */
+/* Of the running client. Ghost memory is outside of the simulated machine. */
 extern void *sim_client_memory, *sim_client_ghost;
 extern uint32_t sim_client_threads;
 
@@ -44,7 +44,7 @@ static inline uint32_t check_busy_nodes(void)
 }
 
 /* Clients of CHECK_CLIENT_FORKS are not run here. */
-#define check_fork() sim_fail("nobody forks")
+#define check_fork() sim_fail("no client forks")
 #define check_create_threads() ((void)0)
 #define check_wait_to_be_created() ((void)0)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the simulator (crates/poundlock-sim) offers to the C code that runs on its machine, mirrored in the crate's
- * abi.rs: change both together. Each call takes the simulated time that its machine would take for it.
+ * The functions of the simulator (crates/poundlock-sim) for the C code that runs on its machine,
+ * defined in the crate's hooks.rs: change both together. Each call takes the simulated time of the
+ * operation.
  */
 #ifndef POUNDLOCK_SIM_ENGINE_H
 #define POUNDLOCK_SIM_ENGINE_H
@@ -14,16 +15,19 @@
 uint64_t sim_load(const void *object, uint32_t size);
 void sim_store(void *object, uint32_t size, uint64_t value);
 uint64_t sim_exchange(void *object, uint32_t size, uint64_t value);
-/* Returns what was there: it is @value now if that was @expected. */
+/* Returns the old value; if that was @expected, the object is @value now. */
 uint64_t sim_compare_exchange(void *object, uint32_t size, uint64_t expected, uint64_t value);
 uint64_t sim_fetch_add(void *object, uint32_t size, uint64_t value);
 uint64_t sim_fetch_or(void *object, uint32_t size, uint64_t value);
 uint64_t sim_fetch_and(void *object, uint32_t size, uint64_t value);
 void sim_fence(void);
-/* The line of @object is asked for; nobody waits for it. */
+/* Requests the line of @object, and does not wait for it. */
 void sim_prefetch(const void *object);
 
-/* A wait that did not end at once; whether to read again; and its end. One at a time of a thread. */
+/*
+ * Begins a wait whose first read did not end it; reports whether to read again; ends it. One at a
+ * time per thread.
+ */
 void sim_wait_begin(uint32_t how);
 bool sim_wait_again(uint64_t deadline);
 void sim_wait_end(void);
@@ -39,16 +43,21 @@ uint32_t sim_domain(void);
 uint32_t sim_route_position(void);
 uint32_t sim_cpu_count(void);
 uint32_t sim_domain_count(void);
-/* How many sockets there are above the domains, 0 if they are no level of their own; and in which one a domain is. */
+/*
+ * The number of sockets, 0 unless they are a level above the domains; and the socket of a domain.
+ */
 uint32_t sim_domain_parents(void);
 uint32_t sim_domain_parent(uint32_t domain);
 void sim_event(uint32_t event);
 /* The calling thread's number, and its struct sim_self. */
 uint32_t sim_number(void);
 void *sim_self(void);
-/* That of the thread with this number. */
+/* The struct sim_self of thread @thread. */
 void *sim_self_of(uint32_t thread);
-/* Memory of the simulated process, zeroed, at a page of its own: made by who asks first, the same for all who ask. */
+/*
+ * A block of the simulated process: zeroed, page-aligned, allocated by the first call, the same for
+ * all.
+ */
 enum sim_block { SIM_COMMON, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
 void *sim_block(uint32_t which, size_t bytes);
 /* Ends the simulation. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of the simulator: every operation takes the time that its cache line's journey takes on
- * the simulated machine (docs/simulator.md). world/README.md says what each promises. Plain
- * accesses reach the engine by the compiler's -fsanitize=thread.
+ * The world of the simulator: every operation takes the time of its cache line's transfer on the
+ * simulated machine (docs/simulator.md). world/README.md is the contract. Plain accesses reach the
+ * engine by the compiler's -fsanitize=thread.
  *
- * The machine is sequentially consistent but for its store buffers, as x86 is: memory orders do
- * nothing here. Threads wait as in world/user: the budget of a bounded spin, and how many threads
- * may be in one, are the same.
+ * The machine is sequentially consistent except for its store buffers, as x86 is: memory orders do
+ * nothing here. Threads wait by the rules of world/spin.h.
  */
 #ifndef POUNDLOCK_WORLD_SIM_H
 #define POUNDLOCK_WORLD_SIM_H
@@ -36,7 +35,7 @@
 		__auto_type p_ = (p);                      \
 		sim_store(p_, sizeof(*p_), (uint64_t)(v)); \
 	})
-/* The value that was there, as one of the object's type. */
+/* The old value, of the object's type. */
 #define SIM_UPDATE(operation, p, v)                                         \
 	({                                                                  \
 		__auto_type p_ = (p);                                       \
@@ -156,14 +155,14 @@ struct w_account {
 	uint32_t used;
 };
 
-/* As in world/user: what it costs to reach is part of a lock's cost. */
+/* As in world/user: the cost of access is part of a lock's cost. */
 struct sim_self {
 	struct w_node nodes[W_NODES];
 	uint32_t random;
 	uint32_t account_uses;
 	uint32_t weight;
 	uint32_t group;
-	uint64_t unique; /* the last of the thread's unique numbers, which are its own block */
+	uint64_t unique; /* the last number of the thread's block */
 	struct w_account accounts[W_ACCOUNTS];
 };
 
@@ -184,7 +183,7 @@ static inline void *w_node_get(void)
 	for (int i = 0; i < W_NODES; i++)
 		if (!w_load_acquire(&self->nodes[i].status))
 			return &self->nodes[i];
-	sim_fail("a thread's nodes are all in use");
+	sim_fail("no free node");
 }
 
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
@@ -224,7 +223,7 @@ static inline struct w_account *w_account(const void *lock)
 	return sim_account_open(self, lock);
 }
 
-/* By group; filled before the threads start, and never written again. */
+/* By group; constant once the threads start. */
 extern uint32_t sim_group_weights[W_GROUPS];
 
 #define w_weight() (w_self()->weight)
@@ -235,7 +234,7 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_own_policy_note(lock) ((void)(lock), 0u)
 #define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
 
-/* ---- Where and when ---- */
+/* ---- Place and time ---- */
 
 #define w_cpu() sim_cpu()
 #define w_domain() ((int32_t)sim_domain())
@@ -247,7 +246,7 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_domain_parents(level) ((void)(level), sim_domain_parents())
 #define w_domain_parent(level, domain) ((void)(level), sim_domain_parent((uint32_t)(domain)))
 #define w_now() sim_now()
-/* There is one process, and nobody forks. */
+/* There is one process, which never forks. */
 #define w_fork_generation() 0u
 #define w_process() 1u
 
@@ -261,7 +260,7 @@ struct w_visible {
 #define w_common(bytes) sim_block(SIM_COMMON, bytes)
 #define w_queue_node(i) (&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
 
-/* Of which BRAVO takes the lowest 41 bits. */
+/* BRAVO uses the lowest 41 bits. */
 static inline uint64_t w_unique(void)
 {
 	return (uint64_t)w_self_id() << 32 | ++w_self()->unique;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! parking_lot's `RawMutex` for the benchmark's C++ driver, which gives it memory of `bench_parking_lot_size` bytes.
+//! parking_lot's `RawMutex` for the benchmark's C++ driver, which gives it memory of
+//! `bench_parking_lot_size` bytes.
 
 use parking_lot::RawMutex;
 use parking_lot::lock_api::{GuardNoSend, RawMutex as _};
@@ -10,8 +11,8 @@ pub static bench_parking_lot_size: usize = size_of::<RawMutex>();
 
 /// Makes the memory at `mutex` an unlocked mutex.
 ///
-/// # Safety
-/// `mutex` points to writable memory of `bench_parking_lot_size` bytes that no other thread uses yet.
+/// # Safety `mutex` points to writable memory of `bench_parking_lot_size` bytes that no other
+/// thread uses yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_parking_lot_init(mutex: *mut RawMutex) {
     // SAFETY: the caller's promise.

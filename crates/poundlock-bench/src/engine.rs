@@ -1,7 +1,8 @@
-//! Runs a workload: threads that take one lock again and again, and what they count.
+//! Runs a workload: threads that acquire one lock repeatedly, and their counts.
 //!
-//! Everything is made before the threads start, each thread counts on lines of its own, and what holders must tell each
-//! other (who was last, how many there were) is on one line that only a holder touches: part of every critical section.
+//! Everything is allocated before the threads start. Each thread counts on its own cache lines. The
+//! record of the holders (the last holder, the number of sections) is one line that only holders
+//! access, as part of every critical section.
 
 use crate::error::{BenchError, error};
 use crate::lock::{Lock, NATIVE, Native, NativeRw, Pound, PoundRw};
@@ -25,75 +26,76 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// One measurement: a workload, by so many threads, under a lock, for as long as the limit says.
+/// A measurement: a workload, a lock, a number of threads, and when to stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// What the threads do.
+    /// The workload.
     pub workload: Workload,
     /// The lock's spec, or [`NATIVE`].
     pub lock: String,
-    /// How many there are.
+    /// The number of threads.
     pub threads: usize,
-    /// How long they do it.
+    /// When the run ends.
     pub limit: Limit,
 }
 
-/// When a run ends.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// After so much time, of which nothing is counted first for `warmup`.
+    /// By time.
     Seconds {
-        /// What is not counted.
+        /// Seconds before the measurement.
         warmup: f64,
-        /// What is.
+        /// Seconds that are measured.
         measured: f64,
     },
-    /// After so many acquisitions by all threads together: who takes them is up to the lock.
+    /// After this number of acquisitions by all threads together.
     Acquisitions(u64),
 }
 
-/// What else a thread knows, for the end of the run.
+/// A thread's part of the whole run, for its end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trace {
-    /// By the clock that all threads share.
+    /// By the shared clock.
     began: u64,
     ended: u64,
-    /// Sections done, and by how much they changed the number of entries, warm-up included.
+    /// Sections done and the change of the number of entries, warm-up included.
     sections: u64,
     net: i64,
 }
 
 type Worked = Result<(ThreadCounts, Trace), BenchError>;
 
-/// Of a thread: enough for any lock, so that thousands fit.
+/// Bytes of a thread's stack: enough for any lock, and small enough for thousands of threads.
 const STACK: usize = 256 << 10;
 
 const WARMUP: u32 = 0;
 const MEASURED: u32 = 1;
 const ENDED: u32 = 2;
 
-/// What holders tell each other. 0 is nobody, and no time.
+/// The record of the holders. 0 is no holder, and no time.
 #[derive(Default)]
 struct Record {
-    /// Sections done. Read at a section's beginning and written at its end, so that holders who overlap lose some.
+    /// Sections done. Read at the begin of a section and written at its end, so that overlapping
+    /// holders lose some.
     sections: u64,
     holder: usize,
     domain: u32,
     released: u64,
 }
 
-/// What the threads share, each on lines of its own.
+/// The shared state, in separate cache lines.
 struct Arena<'a, L> {
     workload: &'a Workload,
     clock: Clock,
     cpus: Vec<usize>,
-    /// No section begins after so many.
+    /// The maximum number of sections.
     limit: u64,
-    /// So many have been begun, where readers cannot count them under the lock.
+    /// Sections begun, if readers cannot count them under the lock.
     claimed: CachePadded<AtomicU64>,
     data: Data,
-    /// Held by who keeps the threads from starting.
+    /// Write-locked until all threads may start.
     gate: RwLock<()>,
     ready: AtomicUsize,
     lock: CachePadded<L>,
@@ -101,11 +103,11 @@ struct Arena<'a, L> {
     phase: CachePadded<AtomicU32>,
 }
 
-// SAFETY: the record is accessed by holders of the lock only, and by the one thread that is left at the end.
+// SAFETY: only holders of the lock access the record, and the last thread at the end.
 unsafe impl<L: Lock> Sync for Arena<'_, L> {}
 
-/// Runs a job in this process. The settings of the lock become those of its spec, and the library counts events from
-/// now on; so it is meant for a process of its own, which a lock that hangs takes along.
+/// Runs a job in this process. It changes the settings of the lock, and the library counts events
+/// from now on; so run each job in a process of its own, which can be killed if the lock hangs.
 pub fn run(job: &Job) -> Result<Counts, BenchError> {
     job.workload.check_native()?;
     if job.threads == 0 {
@@ -146,15 +148,15 @@ fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, Be
     Ok(Counts { elapsed_ns, threads, events: has_events.then_some(measured.events), sleeps, preemptions })
 }
 
-/// What the conducting thread sees.
+/// The measurements of the conducting thread.
 struct Measured {
-    /// If it is this thread that says when the run ends.
+    /// None if the threads determine the end of the run.
     elapsed_ns: Option<u64>,
     events: BTreeMap<String, u64>,
 }
 
 impl<L: Lock> Arena<'_, L> {
-    /// Starts the threads, tells them when to count and when to end, and collects what they counted.
+    /// Starts the threads, switches the phases, and collects the counts.
     fn conduct<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -190,7 +192,7 @@ impl<L: Lock> Arena<'_, L> {
         spawned.map_err(|wrong| BenchError(format!("cannot start thread {}: {wrong}", index + 1)))
     }
 
-    /// Sees to the time, from the opened gate on.
+    /// Switches the phases by time; the gate is open.
     fn measure(
         &self,
         limit: Limit,
@@ -211,9 +213,10 @@ impl<L: Lock> Arena<'_, L> {
         Ok((Measured { elapsed_ns: Some(elapsed), events }, join()?))
     }
 
-    /// Goes on to the next phase, unless a thread that could not do its work has ended the run.
+    /// Enters the next phase, unless a failed thread has ended the run.
     fn enter(&self, from: u32, to: u32) {
-        // Relaxed: threads need not see it at once, and nothing else is told by it. A failure has left ENDED there.
+        // Relaxed: threads need not see it at once, and it publishes nothing. After a failure the
+        // phase is ENDED.
         let _ = self.phase.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -229,12 +232,12 @@ impl<L: Lock> Arena<'_, L> {
         prepared.map(|()| Worker::new(self, index, ThreadCounts { class, cpu, ..ThreadCounts::default() }).work())
     }
 
-    /// Makes the calling thread what its class says.
+    /// Applies the settings of a class to the calling thread.
     fn join_class(&self, number: usize) -> Result<(), BenchError> {
         let class = &self.workload.classes[number];
         renice(class.nice)?;
         if let Some(weight) = class.weight {
-            // SAFETY: it is about this thread alone.
+            // SAFETY: it affects only this thread.
             unsafe { pound_thread_weight(weight) };
         }
         let Some(weight) = class.tenant else {
@@ -243,20 +246,20 @@ impl<L: Lock> Arena<'_, L> {
         // SAFETY: as above.
         match unsafe { pound_thread_tenant(number as u64, weight) } {
             0 => Ok(()),
-            _ => error(format!("class {number} cannot be a tenant of its own: there are too many")),
+            _ => error(format!("class {number}: too many tenants")),
         }
     }
 
-    /// From the start to the last acquisition, when it is their number that ends the run: every thread leaves after it.
+    /// From the start to the last acquisition, if their number ends the run.
     fn span(&self, threads: &[Trace]) -> u64 {
         let began = threads.iter().map(|thread| thread.began).min().unwrap_or(0);
         let ended = threads.iter().map(|thread| thread.ended);
-        // Readers leave when no section is to be begun, while others are still inside.
+        // Readers leave when no section may begin, while others are still inside.
         let ended = if self.workload.readers { ended.max() } else { ended.min() };
         self.clock.delta_as_nanos(began, ended.unwrap_or(0))
     }
 
-    /// Whether the lock kept the threads apart, as far as their data can tell.
+    /// Checks mutual exclusion by the data.
     fn verify(&mut self, threads: &[Trace]) -> Result<(), BenchError> {
         let sections: u64 = threads.iter().map(|thread| thread.sections).sum();
         let seen = self.record.get_mut().sections;
@@ -272,10 +275,10 @@ impl<L: Lock> Arena<'_, L> {
 struct Worker<'a, L> {
     arena: &'a Arena<'a, L>,
     class: &'a Class,
-    /// From 1: nobody is 0.
+    /// From 1; 0 is no thread.
     name: usize,
     random: u64,
-    /// Acquisitions until the next one that is timed.
+    /// Acquisitions until the next timed one.
     untimed: u32,
     counts: ThreadCounts,
     trace: Trace,
@@ -284,7 +287,7 @@ struct Worker<'a, L> {
 impl<'a, L: Lock> Worker<'a, L> {
     fn new(arena: &'a Arena<'a, L>, index: usize, counts: ThreadCounts) -> Worker<'a, L> {
         let name = index + 1;
-        // Odd, and so never 0; far apart for neighbours.
+        // Odd, so never 0; different for adjacent threads.
         let random = (arena.workload.seed ^ (name as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1;
         Worker {
             arena,
@@ -306,7 +309,7 @@ impl<'a, L: Lock> Worker<'a, L> {
         (self.counts, self.trace)
     }
 
-    /// Takes the lock, does an operation and releases it. False, and nothing done, if the run is over.
+    /// Acquires the lock, performs an operation and releases it. False if the run is over.
     fn turn(&mut self) -> bool {
         let arena = self.arena;
         let operation = arena.data.draw(&mut self.random);
@@ -321,7 +324,8 @@ impl<'a, L: Lock> Worker<'a, L> {
         let timed = self.untimed == 0;
         let asked = self.time_if(timed);
         arena.lock.lock();
-        // SAFETY: the lock is held until the end of this function, and only holders access the record.
+        // SAFETY: the lock is held until the end of this function, and only holders access the
+        // record.
         let record = unsafe { &mut *arena.record.get() };
         let phase = arena.phase.load(Ordering::Relaxed);
         let goes_on = phase != ENDED && record.sections < arena.limit;
@@ -332,9 +336,9 @@ impl<'a, L: Lock> Worker<'a, L> {
             // SAFETY: the lock is held.
             let change = unsafe { arena.data.perform(operation) };
             let released = self.time_if(timed);
-            // Between two writers there may be readers: no hand-over is timed.
+            // Readers may come between two writers, so hand-overs are not timed.
             record.released = if arena.workload.readers { 0 } else { released };
-            // SAFETY: it is a valid field. Volatile: it must not be moved to where it was read.
+            // SAFETY: a valid field. Volatile: the write must not move to the read.
             unsafe { (&raw mut record.sections).write_volatile(before.sections + 1) };
             // SAFETY: this thread holds the lock.
             unsafe { arena.lock.unlock() };
@@ -348,13 +352,13 @@ impl<'a, L: Lock> Worker<'a, L> {
         goes_on
     }
 
-    /// Whether another section may begin.
+    /// Claims a section; false if no more may begin.
     fn claim(&self) -> bool {
-        // Relaxed: only the number counts.
+        // Relaxed: only the number matters.
         self.arena.limit == u64::MAX || self.arena.claimed.fetch_add(1, Ordering::Relaxed) < self.arena.limit
     }
 
-    /// Takes the lock as a reader, does an operation that only reads, and leaves. False if the run is over.
+    /// The same as a reader, for an operation that only reads.
     fn turn_as_reader(&mut self, operation: Operation) -> bool {
         let arena = self.arena;
         let timed = self.untimed == 0;
@@ -368,7 +372,7 @@ impl<'a, L: Lock> Worker<'a, L> {
         let released = self.time_if(timed);
         // SAFETY: this thread holds the lock as a reader.
         unsafe { arena.lock.unlock_shared() };
-        // Readers know of no holder before them: what they would note of themselves, others would note at the same time.
+        // Readers know no previous holder, since they cannot write to the record.
         self.note(phase == MEASURED, &Record::default(), 0, [asked, acquired, released]);
         phase != ENDED
     }
@@ -377,11 +381,11 @@ impl<'a, L: Lock> Worker<'a, L> {
         if timed { self.arena.clock.raw() } else { 0 }
     }
 
-    /// Signs the record. Returns what the holder before left there, and the domain.
+    /// Writes this holder to the record. Returns the record before, and the domain.
     fn enter(&self, record: &mut Record) -> (Record, u32) {
         // SAFETY: it may be called at any time.
         let domain = unsafe { pound_domain() };
-        // SAFETY: it is a valid field. Volatile: it must be read now, and not where it is written.
+        // SAFETY: a valid field. Volatile: the read must not move to the write.
         let sections = unsafe { (&raw const record.sections).read_volatile() };
         let before = Record {
             sections,
@@ -412,7 +416,8 @@ impl<'a, L: Lock> Worker<'a, L> {
         counts.wait_ns += wait;
         counts.longest_wait_ns = counts.longest_wait_ns.max(wait);
         counts.hold_ns += clock.delta_as_nanos(acquired, released);
-        // Only if this thread was there when the lock became free: else the time is what it took to come.
+        // Only if this thread was waiting when the lock was released; otherwise the time includes
+        // its arrival.
         if handover && asked <= before.released {
             counts.timed_handovers += 1;
             counts.handover_ns += clock.delta_as_nanos(before.released, acquired);
@@ -434,7 +439,7 @@ impl<'a, L: Lock> Worker<'a, L> {
     }
 }
 
-/// Steps that depend on each other and touch no memory.
+/// Performs dependent steps that access no memory.
 fn steps(count: u64) {
     let mut x = count;
     for _ in 0..count {
@@ -442,26 +447,27 @@ fn steps(count: u64) {
     }
 }
 
-/// The counts of all threads, or the first that there is none of.
+/// The counts of all threads, or the first error.
 fn join(threads: Vec<ScopedJoinHandle<'_, Worked>>) -> Result<Vec<(ThreadCounts, Trace)>, BenchError> {
     let counts = threads.into_iter().map(|thread| thread.join().expect("a benchmark's thread does not panic"));
-    // All are joined before the first error counts.
+    // Joins all threads before it returns an error.
     counts.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// Gives the calling thread a nice value.
+/// Sets the nice value of the calling thread.
 fn renice(nice: i32) -> Result<(), BenchError> {
     if nice == 0 {
         return Ok(());
     }
     // SAFETY: setpriority touches no memory. On Linux 0 is the calling thread.
     let failed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    if failed == 0 { Ok(()) } else { error(format!("nice {nice} cannot be had: {}", std::io::Error::last_os_error())) }
+    if failed == 0 { Ok(()) } else { error(format!("cannot set nice {nice}: {}", std::io::Error::last_os_error())) }
 }
 
-/// The library's events with their counts.
+/// The counts of the library's events.
 fn events() -> BTreeMap<String, u64> {
-    // SAFETY: any index may be asked for; a name is a literal of the library, or null past the last.
+    // SAFETY: any index may be asked for; a name is a literal of the library, or null past the
+    // last.
     let name = |index| unsafe {
         let name = pound_event_name(index);
         (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
@@ -474,7 +480,7 @@ fn since(before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     events().into_iter().map(|(name, count)| (name.clone(), count - before[&name])).collect()
 }
 
-/// How often the process's threads slept and were preempted.
+/// Voluntary and involuntary context switches of the process.
 fn switches() -> (u64, u64) {
     // SAFETY: an rusage may be zero, and getrusage writes to nothing else.
     let usage = unsafe {
@@ -489,18 +495,18 @@ fn switches() -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// Excludes nobody.
+    /// A lock that does not exclude.
     struct Nothing;
 
-    // SAFETY: it does not; the test wants to see that this is noticed, and its section touches nothing but the record's
-    // words.
+    // SAFETY: none. The test expects this to be detected; its section accesses only words of the
+    // record.
     unsafe impl Lock for Nothing {
         fn lock(&self) {}
         unsafe fn unlock(&self) {}
     }
 
     #[test]
-    fn a_lock_that_does_not_exclude_is_noticed() {
+    fn a_lock_that_does_not_exclude_is_detected() {
         let inside = Work { length: 1_000_000, unit: Unit::Nanoseconds, spread: 0.0 };
         let workload = Workload {
             name: "none".to_owned(),

@@ -1,8 +1,9 @@
 //! The papers' lock benchmarks, run natively.
 //!
-//! [`run`] runs a [`Workload`] in this process under one lock and returns what each thread counted. Workloads, counts and
-//! the figures derived from them are those of `poundlock-workload`, re-exported here. The critical sections are C, in
-//! `bench/workloads`, because the simulator compiles the same sources; threads, time and counting are here.
+//! [`run`] runs a [`Workload`] in this process under one lock and returns what each thread counted.
+//! Workloads, counts and the figures derived from them are those of `poundlock-workload`,
+//! re-exported here. The critical sections are C, in `bench/workloads`, because the simulator
+//! compiles the same sources; threads, time and counting are here.
 
 mod engine;
 mod error;

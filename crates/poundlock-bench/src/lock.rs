@@ -1,4 +1,4 @@
-//! What a benchmark's threads contend for: a lock of Poundlock's by its spec, or the C library's mutex.
+//! Locks under test: those of Poundlock by specification, and the C library's.
 
 use crate::error::{BenchError, error};
 use poundlock_sys::{
@@ -13,11 +13,10 @@ use std::mem::MaybeUninit;
 /// The name of the C library's mutex.
 pub const NATIVE: &str = "native";
 
-/// A lock that lies where it does and is called as a C program calls it.
+/// A lock that C functions are called for.
 ///
-/// # Safety
-/// Between `lock` and `unlock` no other `lock` or `lock_shared` returns, and between `lock_shared` and `unlock_shared` no
-/// `lock`.
+/// # Safety Between `lock` and `unlock` no other `lock` or `lock_shared` returns, and between
+/// `lock_shared` and `unlock_shared` no `lock`.
 pub(crate) unsafe trait Lock: Sync {
     fn lock(&self);
 
@@ -25,7 +24,7 @@ pub(crate) unsafe trait Lock: Sync {
     /// The calling thread holds the lock.
     unsafe fn unlock(&self);
 
-    /// As a reader, where the lock knows such.
+    /// Acquires as a reader, if the lock has readers.
     fn lock_shared(&self) {
         self.lock();
     }
@@ -71,29 +70,29 @@ pub(crate) struct Pound(UnsafeCell<pound_lock_t>);
 unsafe impl Sync for Pound {}
 
 impl Pound {
-    /// An unlocked lock. It may be moved until it is used.
+    /// An unlocked lock, which may be moved before its first use.
     pub(crate) fn new(spec: &str) -> Result<Pound, BenchError> {
         // SAFETY: pound_lock_init takes what `initialised` gives it, and initialises.
         Ok(Pound(UnsafeCell::new(unsafe { initialised(spec, pound_lock_init)? })))
     }
 }
 
-/// The C library's way to make a lock.
+/// An initialiser of a C lock.
 type Init<T> = unsafe extern "C" fn(*mut T, *const c_char, *mut c_char, usize) -> c_int;
 
-/// A lock as `spec` says.
+/// A lock initialised by `spec`.
 ///
-/// # Safety
-/// `init` initialises a lock by a C string, or writes a line into the buffer of the given size and does not return 0.
+/// # Safety `init` initialises a lock by a C string, or writes a line into the buffer of the given
+/// size and does not return 0.
 unsafe fn initialised<T>(spec: &str, init: Init<T>) -> Result<T, BenchError> {
     let mut lock = MaybeUninit::<T>::uninit();
-    // SAFETY: the lock is there to be written to, and so is what with_spec() gives.
+    // SAFETY: the lock and the buffers of with_spec() are valid for writes.
     with_spec(spec, |spec, line, size| unsafe { init(lock.as_mut_ptr(), spec, line, size) })?;
     // SAFETY: it is initialised.
     Ok(unsafe { lock.assume_init() })
 }
 
-/// Calls a C function with `spec` and room for the one line that says what is wrong with it.
+/// Calls a C function with `spec` and a buffer for an error of one line.
 fn with_spec(spec: &str, call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int) -> Result<(), BenchError> {
     let Ok(spec) = CString::new(spec) else {
         return error(format!("a lock's name has no NUL: {spec:?}"));
@@ -107,7 +106,7 @@ fn with_spec(spec: &str, call: impl FnOnce(*const c_char, *mut c_char, usize) ->
 
 impl Drop for Pound {
     fn drop(&mut self) {
-        // SAFETY: it was initialised, and nobody else can reach it; a benchmark's threads have all let go of it.
+        // SAFETY: it is initialised, no other reference exists, and no thread holds it.
         unsafe { pound_lock_destroy(self.0.get()) };
     }
 }
@@ -197,7 +196,7 @@ unsafe impl Lock for PoundRw {
     }
 }
 
-/// Whether `spec` names a readers-writer lock and settings that it has.
+/// Checks that `spec` names a readers-writer lock and its settings.
 pub fn check_rwlock(spec: &str) -> Result<(), BenchError> {
     // SAFETY: with_spec() gives it what it takes.
     with_spec(spec, |spec, line, size| unsafe { pound_rwlock_check(spec, line, size) })
@@ -206,7 +205,8 @@ pub fn check_rwlock(spec: &str) -> Result<(), BenchError> {
 /// The names of the readers-writer locks.
 pub fn rwlocks() -> impl Iterator<Item = &'static str> {
     (0..).map_while(|index| {
-        // SAFETY: any index may be asked for; the result is null or valid until this thread asks again.
+        // SAFETY: any index may be asked for; the result is null or valid until this thread asks
+        // again.
         let info = unsafe { pound_rwlock_info(index).as_ref() }?;
         // SAFETY: a name is a literal of the C library.
         Some(unsafe { CStr::from_ptr(info.name) }.to_str().expect("locks.def is UTF-8"))

@@ -1,4 +1,4 @@
-//! Which CPU each thread runs on.
+//! Placement of threads on CPUs.
 
 use crate::error::{BenchError, error};
 use poundlock_topology::machine::{self, Kind, Machine};
@@ -6,16 +6,16 @@ use poundlock_workload::Placement;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A CPU that the process may use, and where it is.
+/// A usable CPU and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cpu {
     number: usize,
     socket: usize,
-    /// Which of its core's hardware threads it is.
+    /// Its index among the core's hardware threads.
     sibling: usize,
 }
 
-/// The CPUs in the order in which `placement` gives them to threads. Empty if it leaves that to the system.
+/// The CPUs in the order of placement; empty if threads are not bound.
 pub(crate) fn order(placement: Placement) -> Result<Vec<usize>, BenchError> {
     if placement == Placement::Free {
         return Ok(Vec::new());
@@ -25,7 +25,7 @@ pub(crate) fn order(placement: Placement) -> Result<Vec<usize>, BenchError> {
 }
 
 fn arrange(placement: Placement, mut cpus: Vec<Cpu>) -> Vec<usize> {
-    // A core's second hardware thread is used when every core of the socket has its first one used.
+    // All first hardware threads of a socket come before the second ones.
     cpus.sort_by_key(|cpu| (cpu.socket, cpu.sibling, cpu.number));
     if placement == Placement::RoundRobin {
         let mut turns = BTreeMap::new();
@@ -36,14 +36,14 @@ fn arrange(placement: Placement, mut cpus: Vec<Cpu>) -> Vec<usize> {
     cpus.into_iter().map(|cpu| cpu.number).collect()
 }
 
-/// Counts how often there was such a `key` before.
+/// Counts the earlier calls with `key`.
 fn next<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) -> usize {
     let count = counts.entry(key).or_insert(0);
     *count += 1;
     *count - 1
 }
 
-/// Where the usable ones among the machine's CPUs are.
+/// The places of the usable CPUs of the machine.
 fn places(machine: &Machine, usable: &[usize]) -> Vec<Cpu> {
     let mut cores = BTreeMap::new();
     let usable = machine.cpus.iter().filter(|cpu| usable.contains(&cpu.number));
@@ -55,7 +55,7 @@ fn places(machine: &Machine, usable: &[usize]) -> Vec<Cpu> {
     usable.map(place).collect()
 }
 
-/// The CPUs that the calling thread may use, in order.
+/// The CPUs that the calling thread may use, in ascending order.
 fn usable() -> Result<Vec<usize>, BenchError> {
     // SAFETY: a cpu_set_t may be all zero, and the call writes to it alone.
     let (failed, set) = unsafe {
@@ -63,7 +63,7 @@ fn usable() -> Result<Vec<usize>, BenchError> {
         (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set), set)
     };
     if failed != 0 {
-        return error(format!("cannot tell which CPUs may be used: {}", std::io::Error::last_os_error()));
+        return error(format!("cannot read the usable CPUs: {}", std::io::Error::last_os_error()));
     }
     // SAFETY: the numbers are within the set.
     Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
@@ -89,22 +89,23 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Two sockets of two cores of two hardware threads, numbered as Linux does: first threads, then second ones.
+    /// Two sockets of two cores of two hardware threads, numbered as in Linux: first threads, then
+    /// second ones.
     fn machine() -> Vec<Cpu> {
         let place = |number: usize| Cpu { number, socket: number / 2 % 2, sibling: number / 4 };
         (0..8).map(place).collect()
     }
 
     #[test]
-    fn first_fill_uses_a_socket_up_and_its_cores_before_their_siblings() {
+    fn first_fill_fills_a_socket_and_its_cores_before_their_siblings() {
         assert_eq!(arrange(Placement::FirstFill, machine()), [0, 1, 4, 5, 2, 3, 6, 7]);
     }
 
     #[test]
-    fn round_robin_takes_the_sockets_in_turn() {
+    fn round_robin_alternates_between_sockets() {
         assert_eq!(arrange(Placement::RoundRobin, machine()), [0, 2, 1, 3, 4, 6, 5, 7]);
         let uneven: Vec<Cpu> = machine().into_iter().filter(|cpu| ![2, 3, 6].contains(&cpu.number)).collect();
-        assert_eq!(arrange(Placement::RoundRobin, uneven), [0, 7, 1, 4, 5], "the sockets that still have one");
+        assert_eq!(arrange(Placement::RoundRobin, uneven), [0, 7, 1, 4, 5], "sockets with a free CPU");
     }
 
     #[test]
@@ -123,7 +124,11 @@ mod tests {
         let place = |number, socket, sibling| Cpu { number, socket, sibling };
         let all = [place(0, 0, 0), place(1, 1, 0), place(2, 0, 1), place(3, 0, 0)];
         assert_eq!(places(&machine, &[0, 1, 2, 3]), all);
-        assert_eq!(places(&machine, &[1, 2]), [place(1, 1, 0), place(2, 0, 0)], "nobody is at the core's first one");
+        assert_eq!(
+            places(&machine, &[1, 2]),
+            [place(1, 1, 0), place(2, 0, 0)],
+            "the core's first thread is not usable"
+        );
     }
 
     #[test]
@@ -133,6 +138,6 @@ mod tests {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(Ok(sorted), usable());
-        bind(order[0]).expect("the first one can be bound to");
+        bind(order[0]).expect("the first CPU is usable");
     }
 }

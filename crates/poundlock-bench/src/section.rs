@@ -14,13 +14,13 @@ unsafe extern "C" {
     fn section_check(settings: *const Settings, data: *const c_void, operations: u64, net: i64) -> *const c_char;
 }
 
-/// A length drawn evenly around `length`, from `spread` of it less to as much more.
+/// A length that is uniformly distributed over `length` ± `spread` of it.
 pub(crate) fn vary(length: u64, spread: f64, random: &mut u64) -> u64 {
     // SAFETY: the state is valid for the call.
     unsafe { section_vary(length, spread, random) }
 }
 
-/// Two cache lines, since processors fetch them in pairs.
+/// Two cache lines, which processors fetch in pairs.
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Default)]
 struct Lines([u64; 16]);
@@ -29,18 +29,18 @@ struct Lines([u64; 16]);
 #[derive(Debug)]
 pub(crate) struct Data {
     settings: Settings,
-    /// Only a holder of the lock may look at it.
+    /// Only to be accessed by a holder of the lock.
     memory: *mut Lines,
     lines: usize,
 }
 
-// SAFETY: the memory is owned, and reached by `perform` alone, whose callers hold the lock that protects it.
+// SAFETY: the memory is owned, and only accessed by `perform`, whose callers hold the lock.
 unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
 
 impl Data {
-    /// The section's data as they are before the first operation, all of them resident.
+    /// The initial data of the section; all of it is resident.
     pub(crate) fn new(section: Section, seed: u64) -> Data {
         let settings = Settings::from(section);
         // SAFETY: the settings are valid.
@@ -58,30 +58,30 @@ impl Data {
         unsafe { section_draw(&self.settings, random) }
     }
 
-    /// Does an operation. Returns by how much the number of entries changed.
+    /// Performs an operation. Returns the change of the number of entries.
     ///
-    /// # Safety
-    /// The caller holds the lock that protects these data; as a reader, if the operation only reads.
+    /// # Safety The caller holds the lock that protects these data; as a reader, if the operation
+    /// only reads.
     pub(crate) unsafe fn perform(&self, operation: Operation) -> i32 {
-        // SAFETY: nobody else is at the data, or all only read, as the caller promises; section_fill made them.
+        // SAFETY: access is exclusive, or all operations read, as the caller promises.
         unsafe { section_do(&self.settings, self.memory.cast(), operation) }
     }
 
-    /// What is wrong after so many operations that changed the number of entries by `net`.
+    /// Checks the invariants after `operations` that changed the number of entries by `net`.
     pub(crate) fn check(&mut self, operations: u64, net: i64) -> Result<(), String> {
-        // SAFETY: the data are borrowed for us alone.
+        // SAFETY: the borrow is exclusive.
         let wrong = unsafe { section_check(&self.settings, self.memory.cast(), operations, net) };
         if wrong.is_null() {
             return Ok(());
         }
-        // SAFETY: it is a literal of the C side.
+        // SAFETY: a C literal.
         Err(unsafe { CStr::from_ptr(wrong) }.to_string_lossy().into_owned())
     }
 }
 
 impl Drop for Data {
     fn drop(&mut self) {
-        // SAFETY: these are the parts of the box that `new` took apart.
+        // SAFETY: the parts of the box that `new` made.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.memory, self.lines)) });
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_does_what_a_set_does() {
+    fn a_map_behaves_like_a_set() {
         let mut data = Data::new(Section::Map { keys: 128, writes: 10_000 }, 3);
         let mut random = 5;
         let mut present: [Option<bool>; 128] = [None; 128];
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_told() {
+    fn violated_invariants_are_reported() {
         let mut data = Data::new(Section::Map { keys: 100, writes: 0 }, 1);
         assert!(data.check(0, 1).expect_err("an entry too many").contains("number of entries"));
         let mut data = Data::new(Section::Words { words: 4 }, 1);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_as_often_as_asked_for() {
+    fn writes_have_the_specified_frequency() {
         let data = Data::new(Section::Hash { keys: 64, buckets: 8, writes: 100 }, 1);
         let mut random = 1;
         let writes = (0..100_000).filter(|_| !data.draw(&mut random).reads()).count();

@@ -34,7 +34,8 @@ fn sections() -> [Section; 4] {
 /// All locks, and the C library's.
 fn locks() -> Vec<String> {
     let listed = (0..).map_while(|index| {
-        // SAFETY: any index may be asked for; the result is null or valid until this thread asks again.
+        // SAFETY: any index may be asked for; the result is null or valid until this thread asks
+        // again.
         let info = unsafe { poundlock_sys::pound_lock_info(index).as_ref() }?;
         // SAFETY: a name is a literal of the C library.
         Some(unsafe { CStr::from_ptr(info.name) }.to_str().expect("UTF-8").to_owned())
@@ -49,7 +50,7 @@ fn counted(job: &Job) -> Counts {
     counts
 }
 
-/// What holds of every run.
+/// Checks the invariants of every run.
 #[track_caller]
 fn consistent(job: &Job, counts: &Counts) {
     let all: Vec<f64> = counts.threads.iter().map(|thread| thread.acquisitions as f64).collect();

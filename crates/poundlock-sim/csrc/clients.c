@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The clients of every lock of core/locks.def, tests/check/lock.c and rw.c, compiled for the simulator: a table.
+ * The clients of every lock of core/locks.def, tests/check/lock.c and rw.c, compiled for the
+ * simulator: a table.
  */
 #include "check.h"
 

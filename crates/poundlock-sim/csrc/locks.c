@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Every lock of core/locks.def compiled for the simulator, in a table (locks.h). Each way of waiting is known to the
- * compiler, as it is in libpoundlock, so that the code is that which ships.
+ * Compiles every lock of core/locks.def for the simulator into a table (locks.h). Each way of
+ * waiting is a compile-time constant, as in libpoundlock.
  */
 #include "locks.h"
 
@@ -59,17 +59,17 @@ const char *const sim_event_names[] = {
 
 /* ---- Locks ---- */
 
-#define BARE_WAY(name, way, WAY)                                              \
-	static void *name##_##way##_lock(void *lock)                          \
-	{                                                                     \
-		(void)name##_acquire(lock, POLICY(name, WAY), NULL);          \
-		return NULL;                                                  \
-	}                                                                     \
-	static void name##_##way##_unlock(void *lock, void *node)             \
-	{                                                                     \
-		(void)node;                                                   \
-		if (!name##_release(lock, POLICY(name, WAY)))                 \
-			sim_fail(#name " was released while nobody held it"); \
+#define BARE_WAY(name, way, WAY)                                          \
+	static void *name##_##way##_lock(void *lock)                      \
+	{                                                                 \
+		(void)name##_acquire(lock, POLICY(name, WAY), NULL);      \
+		return NULL;                                              \
+	}                                                                 \
+	static void name##_##way##_unlock(void *lock, void *node)         \
+	{                                                                 \
+		(void)node;                                               \
+		if (!name##_release(lock, POLICY(name, WAY)))             \
+			sim_fail(#name " was released without a holder"); \
 	}
 #define NODE_WAY(name, way, WAY)                                           \
 	static void *name##_##way##_lock(void *lock)                       \

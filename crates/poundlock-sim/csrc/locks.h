@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The table of locks, and what the simulator makes for the code of the locks: mirrored in the crate's abi.rs, change
- * both together.
+ * The table of locks, and the records of their threads: mirrored in the crate's abi.rs, change both
+ * together.
  */
 #ifndef POUNDLOCK_SIM_LOCKS_H
 #define POUNDLOCK_SIM_LOCKS_H
@@ -31,7 +31,7 @@ struct sim_lock {
 	size_t (*size)(void);
 	void (*init)(void *lock, size_t size);
 	struct sim_ops ops[3]; /* spin, yield, park */
-	uint32_t wait;         /* which of them, unless told */
+	uint32_t wait;         /* index of the default */
 	void *policy;
 	const struct sim_setting *settings;
 };
@@ -41,7 +41,7 @@ extern const struct sim_lock sim_locks[];
 extern const char *const sim_event_names[];
 extern const size_t sim_self_size;
 
-/* Makes a thread's record of so many zeroed bytes. */
+/* Initialises a thread's record, of sim_self_size zeroed bytes. */
 void sim_self_make(void *memory, uint32_t random, uint32_t weight, uint32_t group);
 void sim_group_weight_set(uint32_t group, uint32_t weight);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of the simulated process. It is at the same address in every run, since locks may hash addresses; so
-//! simulations in one process take turns.
+//! The memory of the simulated process. It is at the same address in every run, since locks may
+//! hash addresses; so simulations in one process take turns.
 
 use crate::error::{SimError, error};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -59,7 +59,8 @@ impl Arena {
 
     /// Reads the object of `size` bytes at `address`; of size 0, returns 0.
     pub fn read(&self, address: usize, size: u32) -> u64 {
-        // SAFETY: simulated code accesses valid objects, in this memory or static, one thread at a time.
+        // SAFETY: simulated code accesses valid objects, in this memory or static, one thread at a
+        // time.
         unsafe {
             match size {
                 0 => 0,

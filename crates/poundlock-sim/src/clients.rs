@@ -64,7 +64,8 @@ pub struct Client {
 /// The clients of all locks, except those that fork: the simulated machine has one process.
 pub fn clients() -> Vec<Client> {
     let first = &raw const sim_clients;
-    // SAFETY: the table and the list of each lock are C constants that end with an entry without a name.
+    // SAFETY: the table and the list of each lock are C constants that end with an entry without a
+    // name.
     let lists = (0..).map(|i| unsafe { &*first.add(i) }).take_while(|list| !list.lock.is_null());
     let of = |list: &'static OfLock| {
         // SAFETY: as above.
@@ -93,8 +94,8 @@ impl Client {
         self.lock
     }
 
-    /// Runs it on `machine`. Returns the counts of the events of [`event_names`]; an error if an assertion fails, or if
-    /// the client does not end.
+    /// Runs it on `machine`. Returns the counts of the events of [`event_names`]; an error if an
+    /// assertion fails, or if the client does not end.
     pub fn simulate(&self, machine: &Machine, seed: u64) -> Result<Vec<u64>, SimError> {
         let client = self.definition;
         let mut engine = Box::new(Engine::new(machine.clone(), Arena::map()?, seed, event_names().len(), false));
@@ -116,7 +117,7 @@ impl Client {
             let bytes = unsafe { abi::sim_self_size };
             let body = move || own.run(client, index);
             let record = engine.spawn(cpus[index as usize % cpus.len()], 1024, bytes, body);
-            // SAFETY: the record is of so many zeroed bytes; the simulation has the arena.
+            // SAFETY: the record has sim_self_size zeroed bytes; the simulation has the arena.
             engine.prepare(|| unsafe {
                 abi::sim_self_make(record as *mut _, seed as u32 * 64 + index + 1, 1024, index % 2);
                 abi::sim_group_weight_set(index % 2, 1024);
@@ -137,7 +138,8 @@ struct Course {
 
 impl Course {
     fn run(&self, client: &Definition, index: u32) {
-        // SAFETY: threads of the engine call this; the client is C code of the simulated world, whose memory exists.
+        // SAFETY: threads of the engine call this; the client is C code of the simulated world,
+        // whose memory exists.
         let (pass, call) = (|| unsafe { engine() }.pass(POLL), |part: unsafe extern "C" fn()| unsafe { part() });
         if index == 0 {
             client.setup.map(call);

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-/// What is wrong with a machine's file, a lock's specification or a simulation. Displays as one line, except for a
-/// deadlock or livelock, which lists the threads.
+/// An error in a machine's file, a lock's specification or a simulation. Displays as one
+/// line, except for a deadlock or livelock, which lists the threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimError(pub String);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A simulated NUMA machine that runs the locks as they ship.
 //!
-//! The source of `core/`, compiled for `world/sim`, runs on a model of a cache-coherent machine with an operating system.
-//! [`simulate`] takes a [`Machine`], a workload and a lock, and returns the counts of the native benchmark.
-//! `docs/simulator.md` describes the model as equations, `docs/fidelity.md` compares it with published figures.
+//! The source of `core/`, compiled for `world/sim`, runs on a model of a cache-coherent machine
+//! with an operating system. [`simulate`] takes a [`Machine`], a workload and a lock, and returns
+//! the counts of the native benchmark. `docs/simulator.md` describes the model as equations,
+//! `docs/fidelity.md` compares it with published figures.
 //!
 //! The same seed gives the same bytes. Simulations in one process take turns.
 

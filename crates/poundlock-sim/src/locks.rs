@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The locks of `core/locks.def`, compiled for the simulator: looked up by name and configured by specification.
+//! The locks of `core/locks.def`, compiled for the simulator: looked up by name and configured by
+//! specification.
 
 use crate::abi::{self, Ops, Setting};
 use crate::error::{SimError, error};
@@ -25,8 +26,8 @@ fn table() -> &'static [abi::Lock] {
     }
 }
 
-// SAFETY: the table and what it points to are constants, except for the policies, which only the simulation that has the
-// arena writes, one at a time.
+// SAFETY: the table and what it points to are constants, except for the policies, which only the
+// simulation that has the arena writes, one at a time.
 unsafe impl Sync for abi::Lock {}
 
 fn text(string: *const c_char) -> &'static str {
@@ -103,7 +104,8 @@ impl LockSpec {
     pub(crate) fn set_up(&self) {
         let lock = &table()[self.index];
         for (offset, value) in &self.values {
-            // SAFETY: the policy has a uint32_t at the offset, and only this simulation accesses it.
+            // SAFETY: the policy has a uint32_t at the offset, and only this simulation accesses
+            // it.
             unsafe { lock.policy.byte_add(*offset).write(*value) };
         }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cache lines: who has them, and how long they take to come. docs/simulator.md has the equations, by the names here.
+//! Cache lines: their owners and copies, and the latency of transfers. docs/simulator.md has the
+//! equations, with the names used here.
 //!
-//! Caches never run out of room: a line leaves a core only because another core wants it.
+//! Caches are infinite: a core loses a line only to another core.
 
 use crate::ids::LineId;
 use crate::machine::{MOST_CORES, Machine};
@@ -12,30 +13,30 @@ const NO_CORE: u16 = u16::MAX;
 const WORDS: usize = MOST_CORES / 64;
 /// Bytes of a line, as a power of two.
 const LINE_SHIFT: usize = 6;
-/// How many transfers of a core are remembered.
+/// Recent transfers remembered per core.
 const RECENT: usize = 16;
 
 /// A cache line.
 #[derive(Clone)]
 struct Line {
-    /// The core that alone may write it.
+    /// The only core that may write it.
     owner: u16,
     home: u16,
-    /// Cores with a copy in their own cache.
+    /// Cores with a copy.
     sharers: [u64; WORDS],
-    /// Domains with a copy in their last-level cache.
+    /// Domains whose last-level cache has a copy.
     domains: u64,
-    /// The next transfer begins no earlier.
+    /// When the next transfer may begin.
     busy: Time,
-    /// Each domain's last-level cache serves it next no earlier.
+    /// By domain: when its last-level cache may serve the line again.
     served: Box<[Time]>,
-    /// Changes with each write by another core, and with each write that a sibling could wait for.
+    /// Changes with each transfer of ownership and each visible write.
     version: u32,
-    /// Threads that sleep until it does.
+    /// Threads that wait for a new version.
     sleepers: Vec<u32>,
-    /// The thread that wrote to the line last.
+    /// The last thread that wrote to it.
     writer: u32,
-    /// The thread of the owner's core that accessed it last.
+    /// The last thread of the owner's core that accessed it.
     visitor: u32,
 }
 
@@ -53,7 +54,8 @@ impl Line {
     }
 }
 
-/// A transfer to a core: when it has the line, and when the next transfer's probe takes it away again.
+/// A transfer to a core: when the core has the line, and when the next transfer's probe takes it
+/// away.
 #[derive(Clone, Copy, Default)]
 struct Transfer {
     line: LineId,
@@ -61,30 +63,30 @@ struct Transfer {
     lost: Time,
 }
 
-/// How a read that misses goes.
+/// The times of a read that misses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched {
-    /// When the value is taken.
+    /// When the value is captured.
     pub captured: Time,
     /// When the reader has it.
     pub done: Time,
 }
 
-/// How a line's coming for a write goes.
+/// The times of a transfer for a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owned {
-    /// When the line's turn came: copies are invalidated from then on.
+    /// When the request was served: copies are invalidated from then on.
     pub began: Time,
     /// When the writer has it.
     pub done: Time,
 }
 
-/// What has happened, for reports and benchmarks.
+/// Counts of memory operations.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Traffic {
     /// Memory operations of the simulated threads.
     pub operations: u64,
-    /// ... that found the line in their core.
+    /// Operations that found the line in their core.
     pub hits: u64,
     /// Transfers from another core or cache of the same domain.
     pub local: u64,
@@ -97,12 +99,12 @@ pub struct Traffic {
 /// All lines of the simulated memory.
 pub(crate) struct Memory {
     base: usize,
-    /// By line of the arena: its number and 1, or 0.
+    /// By line of the arena: one more than its number; 0 before its first use.
     index: Vec<u32>,
     lines: Vec<Line>,
-    /// By page of the arena: the node that it is at.
+    /// By page of the arena: its node.
     homes: Vec<u16>,
-    /// By node: its directory is free from then on.
+    /// By node: when its directory becomes free.
     directories: Vec<Time>,
     recent: Vec<[Transfer; RECENT]>,
     oldest: Vec<usize>,
@@ -128,7 +130,7 @@ impl Memory {
         }
     }
 
-    /// Puts the pages from `address` on at a node.
+    /// Places the pages from `address` on at a node.
     pub fn place(&mut self, address: usize, bytes: usize, node: usize) {
         let first = (address - self.base) >> PAGE_SHIFT;
         let last = (address + bytes - 1 - self.base) >> PAGE_SHIFT;
@@ -161,12 +163,12 @@ impl Memory {
         self.index[at] - 1
     }
 
-    /// The line of an address that somebody has accessed.
+    /// The line of an address, if it was accessed before.
     pub fn known(&self, address: usize) -> Option<LineId> {
         self.index.get((address - self.base) >> LINE_SHIFT).and_then(|entry| entry.checked_sub(1))
     }
 
-    /// How long the word that a line is invalidated takes from `by` to `to`.
+    /// The latency of an invalidation from `by` to `to`.
     pub fn probe(&self, machine: &Machine, line: LineId, to: u16, by: u16) -> Time {
         (machine.transfer(to.into(), by.into(), self.at(line).home.into()) as f64 * machine.travel) as Time
     }
@@ -179,30 +181,30 @@ impl Memory {
         &mut self.lines[line as usize]
     }
 
-    // ---- What a core has ----
+    // ---- The state of a core ----
 
-    /// Whether the core may read it, now or once it is filled.
+    /// Whether the core may read it, now or when its transfer ends.
     pub fn readable(&self, line: LineId, core: u16) -> bool {
         self.at(line).has(core)
     }
 
-    /// Whether the core may write it, now or once it is filled.
+    /// Whether the core may write it, now or when its transfer ends.
     pub fn writable(&self, line: LineId, core: u16) -> bool {
         self.at(line).owner == core
     }
 
-    /// When a transfer to the core that may still be under way ends.
+    /// When the last transfer to the core ends or ended.
     pub fn filled(&self, line: LineId, core: u16) -> Time {
         self.transfer_of(line, core).map_or(0, |transfer| transfer.filled)
     }
 
-    /// Whether the core has lost the line to a transfer whose probe has not arrived: it hits until then.
+    /// Whether the core still hits a line that it loses, because the probe has not arrived.
     pub fn lingers(&self, line: LineId, core: u16, now: Time) -> bool {
         self.transfer_of(line, core).is_some_and(|transfer| transfer.filled <= now && now < transfer.lost)
     }
 
     fn transfer_of(&self, line: LineId, core: u16) -> Option<&Transfer> {
-        // A line and 1, so that an empty entry is none's.
+        // One more than a line's number, so that 0 marks an empty entry.
         self.recent[usize::from(core)].iter().find(|transfer| transfer.line == line + 1)
     }
 
@@ -219,7 +221,7 @@ impl Memory {
 
     // ---- Transfers ----
 
-    /// How long a request travels from `core` to where the line is served.
+    /// How long a request of `core` travels to where the line is served.
     pub fn travel(&self, machine: &Machine, line: LineId, core: u16) -> Time {
         let (at, here) = (self.at(line), machine.cores[usize::from(core)]);
         let far = if at.owner != NO_CORE {
@@ -239,7 +241,8 @@ impl Memory {
         (time as f64 * factor) as Time
     }
 
-    /// When a request that arrives now is served: after the line's transfer, and in its turn at the home's directory.
+    /// When a request that arrives now is served: after the line's transfer, and when the home's
+    /// directory is free.
     fn turn(&mut self, machine: &Machine, line: LineId, now: Time, needs_home: bool) -> Time {
         let (busy, home) = (self.at(line).busy, usize::from(self.at(line).home));
         let mut start = now.max(busy);
@@ -250,13 +253,13 @@ impl Memory {
         start
     }
 
-    /// What of a transfer's time is left after a request that travelled for so long was served at `start`. Whoever had
-    /// to queue has not saved its travel: it is told to come again.
+    /// The rest of a transfer whose request has `travelled` and is served at `start`. A request
+    /// that queued saved nothing by its travel.
     fn rest(latency: Time, travelled: Time, now: Time, start: Time) -> Time {
         if start > now { latency } else { latency.saturating_sub(travelled) }
     }
 
-    /// The nearest domain that has a copy: how long a transfer from there takes.
+    /// The latency of a transfer from the nearest domain with a copy.
     fn nearest(&self, machine: &Machine, line: LineId, core: u16) -> Time {
         let at = self.at(line);
         (0..machine.domains)
@@ -266,7 +269,7 @@ impl Memory {
             .unwrap_or(machine.memory_remote)
     }
 
-    /// Brings a copy to `core`, whose request arrives now after `travelled`.
+    /// Transfers a copy to `core`, whose request arrives now, after `travelled`.
     pub fn read(&mut self, machine: &Machine, line: LineId, core: u16, now: Time, travelled: Time) -> Fetched {
         let here = machine.cores[usize::from(core)];
         let (owner, home, domains) = (self.at(line).owner, usize::from(self.at(line).home), self.at(line).domains);
@@ -329,7 +332,7 @@ impl Memory {
         Owned { began: start, done }
     }
 
-    /// How long it takes to have all copies but the core's own given up, and the line if it has none.
+    /// The latency of invalidating all copies of other cores; and whether another domain has one.
     fn invalidation(&self, machine: &Machine, line: LineId, core: u16) -> (Time, bool) {
         let (at, here) = (self.at(line), machine.cores[usize::from(core)]);
         let near = machine.near(core.into());
@@ -341,7 +344,8 @@ impl Memory {
         (base + machine.sharer * Time::from(others.saturating_sub(1)), far.is_some())
     }
 
-    /// Makes `core` the owner, whose request arrives now after `travelled`. Sleepers are to be woken by the caller.
+    /// Makes `core` the owner; its request arrives now, after `travelled`. The caller wakes
+    /// sleepers.
     pub fn own(&mut self, machine: &Machine, line: LineId, core: u16, now: Time, travelled: Time) -> Owned {
         let here = machine.cores[usize::from(core)];
         let (owner, home) = (self.at(line).owner, usize::from(self.at(line).home));
@@ -383,7 +387,7 @@ impl Memory {
         owned
     }
 
-    /// Keeps the line where it is until then.
+    /// Delays the next transfer.
     pub fn hold(&mut self, line: LineId, until: Time) {
         let at = self.at_mut(line);
         at.busy = at.busy.max(until);
@@ -399,12 +403,12 @@ impl Memory {
 
     // ---- Sleepers ----
 
-    /// What changes when a sleeper must look again.
+    /// A number that changes when sleepers must read again.
     pub fn version(&self, line: LineId) -> u32 {
         self.at(line).version
     }
 
-    /// A write has become visible: siblings of its core see no transfer.
+    /// Notes a visible write, which causes no transfer for siblings of its core.
     pub fn wrote(&mut self, line: LineId, thread: u32) {
         let at = self.at_mut(line);
         at.version = at.version.wrapping_add(1);
@@ -412,7 +416,8 @@ impl Memory {
         at.visitor = thread;
     }
 
-    /// Whether a sibling has written to the line, which its core owns, since `thread` looked last.
+    /// Whether a sibling wrote to the line, which their core owns, since the last access of
+    /// `thread`.
     pub fn meets_sibling(&mut self, line: LineId, core: u16, thread: u32) -> bool {
         let at = self.at_mut(line);
         if at.owner != core || at.visitor == thread {
@@ -421,7 +426,7 @@ impl Memory {
         std::mem::replace(&mut at.visitor, thread) != u32::MAX
     }
 
-    /// The thread that wrote to the line last.
+    /// The last thread that wrote to the line.
     pub fn writer(&self, line: LineId) -> Option<u32> {
         Some(self.at(line).writer).filter(|writer| *writer != u32::MAX)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A ping-pong: two threads pass a word back and forth by compare-and-swap, as in `poundlock latency`. Machines' tables of
-//! latencies are measured this way, so the model must reproduce them.
+//! A ping-pong: two threads pass a word back and forth by compare-and-swap, as in `poundlock
+//! latency`. Machines' tables of latencies are measured this way, so the model must reproduce them.
 
 use crate::arena::Arena;
 use crate::engine::{Engine, engine};

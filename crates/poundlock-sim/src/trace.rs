@@ -6,7 +6,7 @@ use crate::locks::event_names;
 use crate::time::Time;
 use serde::Serialize;
 
-/// What happened to a thread.
+/// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Asks,
@@ -39,10 +39,11 @@ impl Trace {
     }
 }
 
-/// An entry of a timeline in the trace event format of Chrome and Perfetto: a span (`ph` X, with `dur`) or an instant (i).
+/// An entry of a timeline in the trace event format of Chrome and Perfetto: a span (`ph` X, with
+/// `dur`) or an instant (i).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceEvent {
-    /// What the thread did: waits, holds, sleeps, or an event of `core/events.def`.
+    /// The name: waits, holds, sleeps, or an event of `core/events.def`.
     pub name: String,
     /// The kind.
     pub ph: &'static str,

@@ -1,4 +1,5 @@
-//! The clients that the model checker explores, on simulated machines: what holds in all interleavings holds there.
+//! The clients that the model checker explores, on simulated machines: what holds in all
+//! interleavings holds there.
 
 use poundlock_sim::{Machine, clients, event_names, lock_names};
 use std::collections::BTreeSet;

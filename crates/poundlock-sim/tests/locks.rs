@@ -1,4 +1,4 @@
-//! Every lock on the simulated machine: it excludes, comes to an end, and does the same again.
+//! Every lock on the simulated machine: it excludes, makes progress, and is deterministic.
 
 use poundlock_sim::{Locality, Machine, Point, lock_names, simulate};
 use poundlock_workload::{Class, Counts, CpuMax, Placement, Section, Unit, Work, Workload};
@@ -44,7 +44,7 @@ fn acquisitions(counts: &Counts) -> u64 {
 
 const MAP: Section = Section::Map { keys: 64, writes: 5_000 };
 
-/// That no two hold it at once, simulate() sees by itself.
+/// simulate() itself checks mutual exclusion.
 #[test]
 fn every_lock_excludes_in_every_way_of_waiting() {
     for readers in [false, true] {
@@ -64,7 +64,7 @@ fn every_lock_excludes_in_every_way_of_waiting() {
 }
 
 #[test]
-fn locks_come_to_an_end_on_too_few_cpus() {
+fn locks_make_progress_on_too_few_cpus() {
     for lock in lock_names(false) {
         for wait in ["yield", "park"] {
             let spec = format!("{lock},wait={wait}");
@@ -76,7 +76,7 @@ fn locks_come_to_an_end_on_too_few_cpus() {
     }
 }
 
-/// Threads that compute, and hardly meet at the lock: what they do is as their CPU time is.
+/// Threads that mostly compute: their acquisitions are proportional to their CPU time.
 #[test]
 fn a_control_group_has_its_quota_and_no_more() {
     let done = |cpu_max: Option<CpuMax>, placement| {
@@ -94,18 +94,19 @@ fn a_control_group_has_its_quota_and_no_more() {
     };
     for placement in [Placement::FirstFill, Placement::Free] {
         let ([limited, other], _) = done(None, placement);
-        // Six threads that compute all the time use six CPUs; in so many microseconds of each 20 ms they may have so many.
+        // Six computing threads use six CPUs; the quota of each period of 20 ms limits them to
+        // `cpus`.
         for (quota, cpus) in [(60_000, 3.0), (10_000, 0.5), (1_000_000, 6.0)] {
             let ([got, others], _) = done(Some(CpuMax { quota, period: 20_000 }), placement);
             let share = got / limited;
             assert!((share - cpus / 6.0).abs() < 0.05, "{quota} us, {placement:?}: {share}");
-            assert!(others >= 0.97 * other, "who has no limit is not limited: {others} of {other}");
+            assert!(others >= 0.97 * other, "a class without a limit is affected: {others} of {other}");
         }
     }
 }
 
 #[test]
-fn who_waits_for_a_throttled_holder_waits_for_its_next_period() {
+fn waiters_of_a_throttled_holder_wait_for_its_next_period() {
     let longest = |cpu_max| {
         let mut workload = workload(Section::Words { words: 4 }, false, Placement::FirstFill);
         workload.classes[0].inside = Work { length: 10_000, unit: Unit::Nanoseconds, spread: 0.0 };
@@ -119,7 +120,7 @@ fn who_waits_for_a_throttled_holder_waits_for_its_next_period() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+fn the_same_seed_gives_the_same_bytes() {
     for lock in ["mcs,wait=spin", "shfl_mutex", "ron", "cfl_spin", "ttas"] {
         let work = Work { length: 300, unit: Unit::Nanoseconds, spread: 0.2 };
         let mut workload = workload(MAP, false, Placement::Free);
@@ -134,14 +135,14 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
 }
 
 #[test]
-fn what_is_wrong_with_a_lock_is_told_in_one_line() {
+fn errors_in_a_specification_are_one_line() {
     for (lock, words) in [
         ("mcz", "there is no lock 'mcz'"),
         ("mcs,wait=sit", "wait is spin, yield or park"),
         ("mcs,batch=3", "mcs has no setting 'batch'"),
         ("cna,threshold=0", "threshold is not from 1"),
         ("cna,threshold", "'threshold' is not KEY=VALUE"),
-        ("shfl_rw", "takes no readers-writer lock"),
+        ("shfl_rw", "needs no readers-writer lock"),
     ] {
         let wrong = simulate(&point(lock, 2, workload(MAP, false, Placement::Free))).expect_err(lock).to_string();
         assert!(wrong.contains(words) && wrong.lines().count() == 1, "{lock}: {wrong}");

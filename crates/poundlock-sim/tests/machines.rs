@@ -1,4 +1,5 @@
-//! The machines of `machines/`: all can be read, give back their latencies, and what is wrong with a file is told.
+//! The machines of `machines/`: all can be read, give back their latencies, and what is wrong with
+//! a file is told.
 
 use poundlock_sim::{Cpu, Machine, ping_pong};
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ fn all() -> Vec<Machine> {
     files.iter().map(|file| Machine::read(file).unwrap_or_else(|wrong| panic!("{wrong}"))).collect()
 }
 
-/// What the processors' tables are taken for: cores and caches are theirs; what is far from all others may be no socket, and of
-/// the two EPYC 7742 only one socket's caches are near each other in the table.
+/// The topology derived from measured tables: cores and caches are the processors'; what is far
+/// from all others may be no socket, and of the two EPYC 7742 only one socket's caches are near
+/// each other in the table.
 #[test]
 fn a_table_of_latencies_makes_a_machine() {
     for (table, cpus, cores, caches, sockets) in [
@@ -73,12 +75,13 @@ fn machines_are_as_large_as_they_say() {
     assert_eq!(sizes, expected.map(|(name, cpus)| (name.to_owned(), cpus)));
 }
 
-/// What two CPUs share, as far as latencies go.
+/// The closest level that two CPUs share.
 fn relation(a: Cpu, b: Cpu) -> [bool; 5] {
     [a.core == b.core, a.domain == b.domain, a.node == b.node, a.package == b.package, a.sibling == b.sibling]
 }
 
-/// The mean of a machine's figures for two cores: the model knows of cores, and a table may have four figures for two.
+/// The mean of a machine's figures for two cores: the model knows of cores, and a table may have
+/// four figures for two.
 fn between_cores(machine: &Machine, a: usize, b: usize) -> f64 {
     let of = |cpu: usize| {
         let same = move |other: &usize| machine.cpus[*other].core == machine.cpus[cpu].core;

@@ -1,17 +1,17 @@
-//! The figures that a run comes to.
+//! Figures: functions of a workload and its counts, such as throughput and fairness.
 
 use crate::counts::{Counts, ThreadCounts};
 use crate::metrics::{evenness, fairness_factor, jain, variation};
 use crate::workload::Workload;
 
-/// A figure: its name in JSON, what it means, and how it is got from what the threads counted.
+/// A figure: its name in JSON, its meaning, and its computation.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// Its name.
     pub name: &'static str,
     /// In a few words, with the unit.
     pub meaning: &'static str,
-    /// None where it has no sense: nothing was counted, or there is nothing to compare.
+    /// None if nothing was counted, or there is nothing to compare.
     pub of: fn(&Workload, &Counts) -> Option<f64>,
 }
 
@@ -35,22 +35,22 @@ pub const FIGURES: [Figure; 14] = [
     },
     Figure {
         name: "jain_hold",
-        meaning: "Jain's index of the time that each thread held the lock, over what its weight entitles it to",
+        meaning: "Jain's index of each thread's hold time over its entitlement by weight",
         of: |workload, counts| jain(&holds_by_weight(workload, counts)),
     },
     Figure {
         name: "class_evenness",
-        meaning: "hold time over entitlement of the class that has least, in parts of that of the class that has most",
+        meaning: "hold time over entitlement: the smallest of the classes over the largest",
         of: class_evenness,
     },
     Figure {
         name: "handovers",
-        meaning: "acquisitions after another thread's, of all",
+        meaning: "fraction of acquisitions whose previous holder was another thread",
         of: |_, counts| per_acquisition(counts, |thread| thread.handovers),
     },
     Figure {
         name: "handovers_remote",
-        meaning: "acquisitions after a thread's in another domain, of all",
+        meaning: "fraction of acquisitions whose previous holder was in another domain",
         of: |_, counts| per_acquisition(counts, |thread| thread.handovers_remote),
     },
     Figure {
@@ -58,30 +58,30 @@ pub const FIGURES: [Figure; 14] = [
         meaning: "wake-ups on the critical path per acquisition (the library's event wake_in_cs)",
         of: wakes_in_section,
     },
-    Figure { name: "waiters", meaning: "threads between asking for the lock and having it, on average", of: waiters },
+    Figure { name: "waiters", meaning: "average number of threads that wait for the lock", of: waiters },
     Figure {
         name: "wait_ns",
-        meaning: "from asking for the lock to having it, on average",
+        meaning: "average time from the request of the lock to its acquisition",
         of: |_, counts| mean(counts, |thread| thread.wait_ns, |thread| thread.timed),
     },
     Figure {
         name: "longest_wait_ns",
-        meaning: "the longest of these",
+        meaning: "the longest of these waits",
         of: |_, counts| counts.threads.iter().map(|thread| thread.longest_wait_ns as f64).reduce(f64::max),
     },
     Figure {
         name: "hold_ns",
-        meaning: "from having the lock to releasing it, on average",
+        meaning: "average time from acquisition to release",
         of: |_, counts| mean(counts, |thread| thread.hold_ns, |thread| thread.timed),
     },
     Figure {
         name: "handover_ns",
-        meaning: "from a holder's release to a waiting thread's having it, on average",
+        meaning: "average time from a release to the acquisition by a waiting thread",
         of: |_, counts| mean(counts, |thread| thread.handover_ns, |thread| thread.timed_handovers),
     },
 ];
 
-/// The share of each class in the time that the lock was held.
+/// The share of each class in the hold time.
 pub fn class_shares(workload: &Workload, counts: &Counts) -> Vec<f64> {
     let mut shares = vec![0.0; workload.classes.len()];
     for (thread, hold) in counts.threads.iter().zip(holds(counts)) {
@@ -100,7 +100,7 @@ fn acquisitions(counts: &Counts) -> Vec<f64> {
     counts.threads.iter().map(|thread| thread.acquisitions as f64).collect()
 }
 
-/// How long each thread held the lock: what was timed stands for all of its acquisitions.
+/// The hold time of each thread: its timed acquisitions stand for all.
 fn holds(counts: &Counts) -> Vec<f64> {
     let hold = |thread: &ThreadCounts| {
         let timed = thread.timed as f64;
@@ -109,22 +109,22 @@ fn holds(counts: &Counts) -> Vec<f64> {
     counts.threads.iter().map(hold).collect()
 }
 
-/// How long each thread held the lock, in parts of what it is entitled to.
+/// The hold time of each thread over its entitlement.
 fn holds_by_weight(workload: &Workload, counts: &Counts) -> Vec<f64> {
-    holds(counts).into_iter().zip(entitlements(workload, counts)).map(|(hold, due)| hold / due).collect()
+    holds(counts).into_iter().zip(entitlements(workload, counts)).map(|(hold, entitled)| hold / entitled).collect()
 }
 
-/// What is due to each thread, in parts of anything: its weight, or its part, by weight, of its tenant's.
+/// The entitlement of each thread: its weight, or its part by weight of its tenant's weight.
 fn entitlements(workload: &Workload, counts: &Counts) -> Vec<f64> {
     let mut weights = vec![0.0; workload.classes.len()];
     for thread in &counts.threads {
         weights[thread.class] += workload.classes[thread.class].weight();
     }
-    let due = |thread: &ThreadCounts| {
+    let entitled = |thread: &ThreadCounts| {
         let class = &workload.classes[thread.class];
         class.tenant.map_or(class.weight(), |tenant| f64::from(tenant) * class.weight() / weights[thread.class])
     };
-    counts.threads.iter().map(due).collect()
+    counts.threads.iter().map(entitled).collect()
 }
 
 fn class_evenness(workload: &Workload, counts: &Counts) -> Option<f64> {
@@ -144,7 +144,7 @@ fn wakes_in_section(_: &Workload, counts: &Counts) -> Option<f64> {
     ratio(wakes, counts.threads.iter().map(|thread| thread.acquisitions).sum())
 }
 
-/// By Little's law: who waits for a part of the time counts for that part.
+/// By Little's law: a thread that waits for a fraction of the time counts as that fraction.
 fn waiters(_: &Workload, counts: &Counts) -> Option<f64> {
     let waited = |thread: &ThreadCounts| {
         let timed = thread.timed as f64;
@@ -186,7 +186,8 @@ mod tests {
         }
     }
 
-    /// The first thread holds it 30 times for 10 ns, the second 10 times for 90 ns; every second one was timed.
+    /// The first thread holds the lock 30 times for 10 ns, the second 10 times for 90 ns; every
+    /// second time is timed.
     fn counts() -> Counts {
         let first = ThreadCounts {
             acquisitions: 30,
@@ -246,17 +247,18 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_says_what_is_even() {
+    fn a_weight_determines_the_entitlement() {
         // Nice 5 has about a third of nice 0's weight.
         near("class_evenness", &two_classes(5), &counts(), 3.0 / 1.25f64.powi(5));
     }
 
     #[test]
-    fn a_tenant_is_due_its_weight_whatever_its_threads() {
+    fn a_tenant_is_entitled_to_its_weight_whatever_its_threads() {
         let mut workload = two_classes(0);
         workload.classes.iter_mut().for_each(|class| class.tenant = Some(1024));
         let mut counts = counts();
-        // The first tenant's time, a third of the other's, by two threads: each is due half.
+        // Two threads share the first tenant's time and entitlement; it has a third of the other
+        // tenant's time.
         let half = ThreadCounts { acquisitions: 15, ..counts.threads[0].clone() };
         counts.threads.splice(..1, [half.clone(), half]);
         near("class_evenness", &workload, &counts, 1.0 / 3.0);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a lock benchmark does and counts, as data.
 //!
-//! A [`Workload`] describes threads that contend for one lock and its data. The native benchmark (`poundlock-bench`) and
-//! the simulator (`poundlock-sim`) run the same description, return the same [`Counts`], and derive the same [`figures`]
-//! from them. Workloads are read from and written to TOML (`bench/workloads`).
+//! A [`Workload`] describes threads that contend for one lock and its data. The native benchmark
+//! (`poundlock-bench`) and the simulator (`poundlock-sim`) run the same description, return the
+//! same [`Counts`], and derive the same [`figures`] from them. Workloads are read from and written
+//! to TOML (`bench/workloads`).
 
 mod counts;
 pub mod figures;

@@ -1,8 +1,8 @@
-//! Figures of how evenly something was shared out. docs/benchmarks.md has the formulas.
+//! Metrics of fairness. docs/benchmarks.md has the formulas.
 
-/// The share of the better half of the threads (CNA section 7.1.1, ShflLock section 6.3): 0.5 is even, 1 is half of the
-/// threads with nothing. With an odd number of threads the middle one counts half to each side, which the papers leave
-/// open. None without anything to share.
+/// The share of the better half of the threads (CNA section 7.1.1, ShflLock section 6.3): 0.5 is
+/// even, 1 means that half of the threads have nothing. With an odd number of threads, which the
+/// papers leave open, half of the middle one counts to each side. None if the sum is 0.
 pub fn fairness_factor(shares: &[f64]) -> Option<f64> {
     let total = total(shares)?;
     let mut sorted = shares.to_vec();
@@ -12,15 +12,15 @@ pub fn fairness_factor(shares: &[f64]) -> Option<f64> {
     Some((sorted[..half].iter().sum::<f64>() + middle) / total)
 }
 
-/// Jain's index (CFL section 4.6.2): 1 is even, 1 / threads is one thread taking all.
+/// Jain's index (CFL section 4.6.2): 1 is even, 1 / threads means that one thread has all.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let total = total(shares)?;
-    // Divided first: the squares of large counts would lose their last digits.
+    // Divided first: squares of large counts would lose precision.
     let squares: f64 = shares.iter().map(|share| (share / total).powi(2)).sum();
     Some((1.0 / (shares.len() as f64 * squares)).min(1.0))
 }
 
-/// The coefficient of variation (RON section 6.2.2): the standard deviation, of the threads there were, in parts of the
+/// The coefficient of variation (RON section 6.2.2): the population standard deviation over the
 /// mean. 0 is even.
 pub fn variation(shares: &[f64]) -> Option<f64> {
     let mean = total(shares)? / shares.len() as f64;
@@ -28,7 +28,7 @@ pub fn variation(shares: &[f64]) -> Option<f64> {
     Some(variance.sqrt() / mean)
 }
 
-/// The smallest share in parts of the largest (CFL figure 8 with two sets of threads): 1 is even.
+/// The smallest share over the largest (CFL figure 8 with two sets of threads): 1 is even.
 pub fn evenness(shares: &[f64]) -> Option<f64> {
     total(shares)?;
     let largest = shares.iter().copied().fold(0.0, f64::max);

@@ -1,10 +1,9 @@
-//! What a benchmark does, as data: the one description that the native benchmark runs, prints with its figures, and
-//! that the simulator can run as well.
+//! The description of a benchmark, which the native benchmark and the simulator run.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is wrong with a workload or with running it. Displays as one line that names it.
+/// An error in a workload. Displays as one line that names the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadError(pub String);
 
@@ -20,35 +19,36 @@ fn error<T>(message: impl fmt::Display) -> Result<T, WorkloadError> {
     Err(WorkloadError(message.to_string()))
 }
 
-/// One benchmark: threads that take one lock again and again.
+/// A benchmark: threads that acquire one lock repeatedly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The paper and section that it is from.
+    /// The paper and section that it reproduces.
     pub source: String,
-    /// The data that holders access.
+    /// The accesses of the critical section.
     pub section: Section,
-    /// What sets of threads there are; threads are dealt to them by their shares.
+    /// Sets of threads. Threads are distributed over them by their shares.
     pub classes: Vec<Class>,
-    /// Whether the lock is a readers-writer lock, which operations that only read take as readers.
+    /// Whether the lock is a readers-writer lock, which operations that only read acquire as
+    /// readers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub readers: bool,
-    /// Where the threads run.
+    /// The placement of the threads.
     #[serde(default)]
     pub placement: Placement,
-    /// How many threads it is meant for, as so many for each CPU; empty: whoever runs it says.
+    /// The numbers of threads per CPU that it is meant for; empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads_per_cpu: Vec<usize>,
-    /// Each thread's acquisitions of which the times are taken: every one (1), every second (2), ...
+    /// Every n-th acquisition of each thread is timed.
     pub timed: u32,
-    /// What all that is drawn is drawn from.
+    /// The random seed.
     #[serde(default = "default_seed")]
     pub seed: u64,
 }
 
-// By reference, since serde wants it so.
+// By reference, as serde requires.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_false(flag: &bool) -> bool {
     !flag
@@ -58,69 +58,69 @@ fn default_seed() -> u64 {
     1
 }
 
-/// The accesses of the critical section.
+/// A critical section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Section {
-    /// None.
+    /// No accesses.
     None,
     /// Increments each of an array of 4-byte integers.
     Words {
-        /// How many there are.
+        /// The number of integers.
         words: u32,
     },
-    /// Looks a key up in an AVL tree, inserts it or removes it.
+    /// Looks up, inserts or removes a key of an AVL tree.
     Map {
-        /// Keys are drawn below this; half of them are there at first.
+        /// Keys are below this; half of them are present at first.
         keys: u32,
-        /// Of 10,000 operations, how many insert or remove.
+        /// Inserts and removes per 10,000 operations.
         writes: u32,
     },
-    /// Looks a key up in a hash table with chains, or moves an entry to another key.
+    /// Looks up a key of a hash table with chains, or moves an entry to another key.
     Hash {
-        /// Keys are drawn below this; half of them are there at first.
+        /// Keys are below this; half of them are present at first.
         keys: u32,
         /// The number of chains.
         buckets: u32,
-        /// Of 10,000 operations, how many move.
+        /// Moves per 10,000 operations.
         writes: u32,
     },
 }
 
-/// A set of threads that do the same.
+/// A set of threads with the same behaviour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// How many threads of a round of dealing are of this class.
+    /// The number of threads of this class in each round of the distribution.
     #[serde(default = "one")]
     pub share: u32,
-    /// What is computed under the lock, besides the section's accesses.
+    /// Computation under the lock, in addition to the section's accesses.
     #[serde(default)]
     pub inside: Work,
-    /// What is computed between an unlock and the next lock.
+    /// Computation between an unlock and the next lock.
     #[serde(default)]
     pub outside: Work,
     /// The threads' nice value.
     #[serde(default)]
     pub nice: i32,
-    /// Each thread's weight for the locks that keep shares, by their API; that of its nice value unless given.
+    /// Each thread's weight for locks that keep shares; by default that of its nice value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
-    /// Makes the class a tenant of this weight, for the locks that keep shares by group.
+    /// Makes the class a tenant of this weight, for locks that keep shares by group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<u32>,
-    /// Makes the class a control group that may use so much CPU time: only simulated systems have such.
+    /// Makes the class a control group with a limit of its CPU time; simulated machines only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_max: Option<CpuMax>,
 }
 
-/// A control group's limit, in microseconds as cgroup v2's cpu.max has it.
+/// A control group's limit in microseconds, as cgroup v2's cpu.max.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuMax {
-    /// CPU time, of all threads together, in each period.
+    /// CPU time of all threads together in each period.
     pub quota: u64,
-    /// How long that is.
+    /// The length of a period.
     pub period: u64,
 }
 
@@ -142,68 +142,69 @@ impl Default for Class {
     }
 }
 
-/// Computing that touches no shared memory.
+/// Computation that accesses no shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
-    /// How much; 0 is none.
+    /// The amount; 0 is none.
     pub length: u64,
-    /// Of what.
+    /// The unit of `length`.
     pub unit: Unit,
-    /// Each time is drawn evenly from `length` less this part of it to `length` and this part more. From 0 to 1.
+    /// Each amount is uniformly distributed over `length` ± this fraction of it; from 0 to 1.
     #[serde(default)]
     pub spread: f64,
 }
 
-/// What work is measured in.
+/// The unit of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Steps of a pseudo-random number generator, each a multiplication that depends on the one before.
+    /// Steps of a pseudo-random number generator, each a multiplication that depends on the one
+    /// before.
     #[default]
     Steps,
-    /// Time, by the clock: a thread that is not running meanwhile does less.
+    /// Time by the clock: a thread that loses the CPU computes less.
     Nanoseconds,
 }
 
-/// Where threads run.
+/// The placement of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Where the operating system likes.
+    /// Not bound.
     #[default]
     Free,
-    /// Each on a CPU of its own: all of a socket's cores first, then the next socket's; then begin again.
+    /// One thread per CPU: all cores of a socket, then the next socket; then start over.
     FirstFill,
-    /// Each on a CPU of its own, the next one on the next socket; then begin again.
+    /// One thread per CPU, each on the next socket; then start over.
     RoundRobin,
 }
 
 const PARTS: u32 = 10_000;
-/// Of keys, buckets and words, so that the data stay below a few gibibytes.
+/// The most keys, buckets or words, so that the data take a few gibibytes at most.
 const MOST: u32 = 1 << 24;
-/// Of a thread or a tenant: more than the scheduler knows.
+/// The largest weight of a thread or a tenant: larger than the scheduler's.
 const MOST_WEIGHT: u32 = 1 << 20;
 const LONGEST_NS: u64 = 10_000_000_000;
-/// Of threads for each CPU.
+/// The most threads per CPU.
 const MOST_PER_CPU: usize = 1024;
-/// As the kernel allows, in microseconds: of a quota and of a period the least, of a period the most.
+/// The kernel's limits in microseconds: the least quota or period, and the longest period.
 const LEAST_CPU_MAX: u64 = 1_000;
 const LONGEST_PERIOD: u64 = 1_000_000;
 
 impl Workload {
-    /// Reads a description.
+    /// Parses a description.
     pub fn from_toml(text: &str) -> Result<Workload, WorkloadError> {
         let workload: Workload = toml::from_str(text).map_err(|wrong| WorkloadError(one_line(text, &wrong)))?;
         workload.check()?;
         Ok(workload)
     }
 
-    /// Whether it can be run.
+    /// Checks that it can run.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.section.check()?;
         if self.readers && !matches!(self.section, Section::Map { .. } | Section::Hash { .. }) {
-            return error("readers: no operation of this section only reads");
+            return error("readers: every operation of this section writes");
         }
         if self.classes.is_empty() {
             return error("classes: a workload needs at least one");
@@ -220,15 +221,17 @@ impl Workload {
         self.classes.iter().try_for_each(Class::check)
     }
 
-    /// Whether it can be run on this machine.
+    /// Checks that it can run natively.
     pub fn check_native(&self) -> Result<(), WorkloadError> {
         if self.classes.iter().any(|class| class.cpu_max.is_some()) {
-            return error("cpu_max: only poundlock sim makes control groups; natively, run the whole benchmark in one");
+            return error(
+                "cpu_max: only poundlock sim creates control groups; natively, run the whole benchmark in one",
+            );
         }
         self.check()
     }
 
-    /// The class of thread `index`: each round deals as many to a class as its share says.
+    /// The class of thread `index`: each round has as many threads of a class as its share.
     pub fn class_of(&self, index: usize) -> usize {
         let round: u64 = self.classes.iter().map(|class| u64::from(class.share)).sum();
         let mut place = index as u64 % round;
@@ -242,7 +245,7 @@ impl Workload {
     }
 }
 
-/// toml's explanation with its place, without its drawing.
+/// Formats a parse error as one line, with its place.
 fn one_line(text: &str, wrong: &toml::de::Error) -> String {
     let line = wrong.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let what = wrong.message().lines().collect::<Vec<_>>().join(" ");
@@ -262,7 +265,7 @@ impl Section {
                 return error(format!("{name}: {size} is not a number from {least} to {MOST}"));
             }
         }
-        if writes > PARTS { error(format!("writes: {writes} of {PARTS} operations are too many")) } else { Ok(()) }
+        if writes > PARTS { error(format!("writes: {writes} is not from 0 to {PARTS}")) } else { Ok(()) }
     }
 }
 
@@ -295,7 +298,7 @@ impl Class {
         }
     }
 
-    /// A thread's weight, relative to nice 0 as 1024. CFS's table rounds the formula of the nice values.
+    /// A thread's weight, where nice 0 has 1024. CFS's table rounds this formula.
     pub fn weight(&self) -> f64 {
         self.weight.map_or(1024.0 / 1.25f64.powi(self.nice), f64::from)
     }
@@ -321,21 +324,21 @@ mod tests {
     "#;
 
     #[test]
-    fn a_description_survives_being_written() {
+    fn a_written_description_parses_to_the_same() {
         let workload = Workload::from_toml(CFL).expect("a workload");
         let text = toml::to_string(&workload).expect("it can be written");
         assert_eq!(Workload::from_toml(&text), Ok(workload));
     }
 
     #[test]
-    fn threads_are_dealt_by_shares() {
+    fn threads_are_distributed_by_shares() {
         let workload = Workload::from_toml(CFL).expect("a workload");
         let classes: Vec<usize> = (0..7).map(|index| workload.class_of(index)).collect();
         assert_eq!(classes, [0, 0, 1, 0, 0, 1, 0]);
     }
 
     #[test]
-    fn what_is_wrong_is_named_in_one_line() {
+    fn errors_are_one_line_that_names_the_key() {
         for (from, to, words) in [
             ("share = 2", "share = 0", "share"),
             ("share = 2", "shares = 2", "line 8: unknown field `shares`"),

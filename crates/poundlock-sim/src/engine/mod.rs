@@ -110,7 +110,7 @@ pub(crate) struct Engine {
     /// The process makes its objects before its threads start, which takes no time.
     preparing: bool,
     pub places: Places,
-    /// What reports call parts of the memory: address, size, name.
+    /// Names of parts of the memory in reports: address, size, name.
     names: Vec<(usize, usize, String)>,
 }
 
@@ -395,7 +395,7 @@ impl Engine {
         self.sync();
     }
 
-    // ---- What the locks ask for ----
+    // ---- Services for the locks ----
 
     /// Reads the clock, in nanoseconds.
     pub fn clock(&mut self) -> u64 {
@@ -454,7 +454,7 @@ impl Engine {
         self.blocks[which]
     }
 
-    // ---- What the workload reports ----
+    // ---- Reports of the workload ----
 
     /// The thread is about to request the lock.
     pub fn asks(&mut self) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of a machine (`machines/*.toml`): its keys, their ranges, and the [`Machine`] they describe.
+//! The file of a machine (`machines/*.toml`): its keys, their ranges, and the [`Machine`] they
+//! describe.
 //!
 //! Every figure has a source, which the parser insists on. An error is one line that names the key.
 
@@ -14,7 +15,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 struct Figure {
     value: f64,
-    /// Where it was published or measured, or "estimate: why".
+    /// Its publication or measurement, or "estimate: why".
     source: String,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct TopologyFile {
     /// Cores that are faster than the others of their kind.
     #[serde(default)]
     favoured: Vec<FavouredFile>,
-    /// Which nodes have memory; all of them by default.
+    /// The nodes with memory; all of them by default.
     memory: Option<MemoryFile>,
 }
 
@@ -99,7 +100,8 @@ pub(super) struct LatencyFile {
     /// By the number of links between the packages, from 1.
     #[serde(default)]
     hops: Vec<Figure>,
-    /// Additional latency of a transfer between domains if 1 or 2 of the nodes are not the line's home.
+    /// Additional latency of a transfer between domains if 1 or 2 of the nodes are not the line's
+    /// home.
     #[serde(default)]
     home: Vec<Figure>,
     shared_cache: Figure,
@@ -337,7 +339,8 @@ impl TopologyFile {
         self.memory.as_ref().map_or(Ok(()), |memory| memory.check(nodes))
     }
 
-    /// By node: where its threads' pages are, which is the node itself or the next one that has memory.
+    /// By node: where its threads' pages are, which is the node itself or the next one that has
+    /// memory.
     fn memory_nodes(&self, nodes: usize) -> Vec<usize> {
         let has = |node: &usize| self.memory.as_ref().is_none_or(|memory| memory.nodes.contains(node));
         let next = |node: usize| (node..node + nodes).map(|other| other % nodes).find(has).expect("node 0 has memory");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derives the topology from a table of latencies between CPUs: which CPUs share a core, a last-level cache, a socket.
+//! Derives the topology from a table of latencies between CPUs: which CPUs share a core, a
+//! last-level cache, a socket.
 //!
-//! CPUs whose latencies are below a limit, and above it to all others, form a group. A limit is accepted if nearly all
-//! near pairs are in one group and nearly all pairs of a group are near, and if slightly larger limits give the same groups.
+//! CPUs whose latencies are below a limit, and above it to all others, form a group. A limit is
+//! accepted if nearly all near pairs are in one group and nearly all pairs of a group are near, and
+//! if slightly larger limits give the same groups.
 
 use super::parts::{Core, Cpu, MOST_CORES, MOST_DOMAINS};
 use crate::error::{SimError, error};
@@ -15,8 +17,8 @@ const FITTING: f64 = 0.985;
 /// The factor between successive limits, and how many of them must give the same groups.
 const STEP: f64 = 1.05;
 const LASTING: u32 = 3;
-/// Hardware threads of a core: their latency is below this fraction of that between cores of a cache, and below this many
-/// nanoseconds; and there are at most this many.
+/// Hardware threads of a core: their latency is below this fraction of that between cores of a
+/// cache, and below this many nanoseconds; and there are at most this many.
 const SIBLINGS: f64 = 0.6;
 const FURTHEST_SIBLING: f64 = 15.0;
 const MOST_SIBLINGS: usize = 8;
@@ -81,7 +83,8 @@ fn are_siblings(table: &[f32], count: usize, of: &Groups) -> bool {
     small && f64::from(inside) < FURTHEST_SIBLING.min(SIBLINGS * f64::from(outside))
 }
 
-/// The accepted groupings, from fine to coarse, each nested in the next. Excludes single CPUs and the whole machine.
+/// The accepted groupings, from fine to coarse, each nested in the next. Excludes single CPUs and
+/// the whole machine.
 fn levels(table: &[f32], count: usize) -> Vec<Groups> {
     let pairs = || (0..count).flat_map(|a| (0..a).map(move |b| f64::from(table[a * count + b])));
     let (least, most) = (pairs().fold(f64::MAX, f64::min), pairs().fold(0.0, f64::max));

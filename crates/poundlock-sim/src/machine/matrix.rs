@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of latencies between CPUs, in CSV.
 
-/// Parses a table of `count` comma-separated rows and columns, of which either triangle may be empty.
+/// Parses a table of `count` comma-separated rows and columns, of which either triangle may be
+/// empty.
 pub(super) fn parse_matrix(text: &str, count: usize) -> Result<Vec<f32>, String> {
     let mut table = vec![f32::NAN; count * count];
     let rows: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).collect();

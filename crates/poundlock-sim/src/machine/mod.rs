@@ -47,8 +47,8 @@ impl Machine {
         Ok(file.build(cpus, cores, published))
     }
 
-    /// Makes a machine from a table of latencies between CPUs. The topology is derived from the table; all other figures
-    /// are those of e5-2699v3.
+    /// Makes a machine from a table of latencies between CPUs. The topology is derived from the
+    /// table; all other figures are those of e5-2699v3.
     pub fn from_table(name: &str, table: &str) -> Result<Machine, SimError> {
         let count = table.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
         if count < 2 {
@@ -67,7 +67,8 @@ impl Machine {
         machine.about = format!(
             "{name}: {count} CPUs; by their latencies {cores} cores, {domains} last-level caches, {packages} sockets"
         );
-        // A table includes the effect of the home. The last-level cache is nearer than the cores that share it.
+        // A table includes the effect of the home. The last-level cache is nearer than the cores
+        // that share it.
         machine.home = [0; 3];
         let neighbours = (0..machine.domains).map(|domain| machine.near(machine.first_core(domain)));
         machine.shared_cache = neighbours.map(|near| near / 2).min().unwrap_or(machine.shared_cache);

@@ -9,7 +9,7 @@ use crate::time::{Time, ns};
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// What it is, in one line.
+    /// A description of one line.
     pub about: String,
     /// By the operating system's number.
     pub cpus: Vec<Cpu>,
@@ -100,8 +100,8 @@ impl Machine {
         Time::from(self.transfer[core * self.cores.len() + neighbour])
     }
 
-    /// Derives the transfers from the published latencies, which include the read-modify-write that ends a ping-pong's
-    /// transfer.
+    /// Derives the transfers from the published latencies, which include the read-modify-write that
+    /// ends a ping-pong's transfer.
     pub(super) fn calibrate(&mut self) {
         let (cpus, cores) = (self.cpus.len(), self.cores.len());
         let mut sum = vec![0f64; cores * cores];
@@ -123,10 +123,12 @@ impl Machine {
             let mean = sum / f64::from(*pairs);
             let atomic = atomic * (1.0 / a.speed + 1.0 / b.speed) / 2.0;
             if i / cores == i % cores {
-                // Siblings share the line and retry every `sibling + atomic`: on average they meet half-way.
+                // Siblings share the line and retry every `sibling + atomic`: on average they meet
+                // half-way.
                 return ns((2.0 * mean - atomic).max(0.0)) as u32;
             }
-            // Tables are measured, and classes specified, with the line's home at one of the two nodes.
+            // Tables are measured, and classes specified, with the line's home at one of the two
+            // nodes.
             let home = if a.domain == b.domain { 0 } else { self.home[away(a.node, b.node, a.node)] };
             ns((mean - atomic).max(1.0)).saturating_sub(home) as u32
         };

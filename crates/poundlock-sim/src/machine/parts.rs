@@ -6,12 +6,12 @@ pub(crate) const MOST_CORES: usize = 1024;
 /// The most last-level caches of a machine.
 pub(crate) const MOST_DOMAINS: usize = 64;
 
-/// Where a CPU is.
+/// The place of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// Its core.
     pub core: usize,
-    /// Which of its core's hardware threads it is.
+    /// Its index among the core's hardware threads.
     pub sibling: usize,
     /// Its last-level cache.
     pub domain: usize,

@@ -30,7 +30,7 @@ use worker::{STEP_CYCLES, Shared, Worker};
 pub struct Point {
     /// The machine.
     pub machine: Machine,
-    /// What the threads do.
+    /// The workload.
     pub workload: Workload,
     /// The specification of the lock.
     pub lock: String,
@@ -45,7 +45,7 @@ pub struct Point {
     /// Nanoseconds per memory access of a critical section, in addition to the access: the one
     /// number fitted to a workload.
     pub step: f64,
-    /// Which CPUs form a locality domain for the locks.
+    /// The locks' locality domains.
     pub locality: Locality,
     /// Whether to record a timeline.
     pub trace: bool,
@@ -64,7 +64,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What each thread did when; empty unless [`Point::trace`] was set.
+    /// The timeline; empty unless [`Point::trace`] was set.
     pub fn timeline(&self) -> Vec<TraceEvent> {
         self.trace.events()
     }
@@ -186,7 +186,7 @@ fn spawn(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, index: usize, cpu: u
     let bytes = unsafe { abi::sim_self_size };
     // The random state of the section's operations lies behind the record.
     let record = engine.spawn(cpu, nice as u32, bytes + 64, move || worker.work(&own, bytes));
-    // SAFETY: the record is of so many zeroed bytes.
+    // SAFETY: the record has sim_self_size zeroed bytes.
     engine.prepare(|| unsafe { abi::sim_self_make(record as *mut _, random.next() as u32 | 1, weight, group) });
     engine.threads[index].group = shared.borrow().groups[number];
 }

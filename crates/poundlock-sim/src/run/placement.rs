@@ -5,7 +5,7 @@ use crate::machine::{Cpu, Machine};
 use poundlock_workload::Placement;
 use std::collections::BTreeMap;
 
-/// Which CPUs form a locality domain for the locks.
+/// The locks' locality domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Locality {
@@ -32,7 +32,8 @@ pub(crate) fn localities(machine: &Machine, locality: Locality) -> Vec<usize> {
     machine.cpus.iter().enumerate().map(of).collect()
 }
 
-/// By CPU: its position on a route that follows the topology: siblings, last-level caches, nodes, sockets.
+/// By CPU: its position on a route that follows the topology: siblings, last-level caches, nodes,
+/// sockets.
 pub(crate) fn route(machine: &Machine) -> Vec<usize> {
     let mut tour: Vec<usize> = (0..machine.cpus.len()).collect();
     tour.sort_by_key(|cpu| (machine.cpus[*cpu].core, machine.cpus[*cpu].sibling));

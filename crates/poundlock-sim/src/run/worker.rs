@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The threads of a run: they acquire the lock, do an operation, and count what the native benchmark counts.
+//! The threads of a run: they acquire the lock, do an operation, and count what the native
+//! benchmark counts.
 
 use crate::abi;
 use crate::engine::{Engine, engine};
@@ -13,7 +14,7 @@ use std::rc::Rc;
 /// Cycles per step of [`Unit::Steps`]: a multiplication and an addition.
 pub(super) const STEP_CYCLES: f64 = 5.0;
 
-/// What the threads of a run share. It takes no simulated time.
+/// The shared state of a run. Access takes no simulated time.
 pub(super) struct Shared {
     pub workload: Workload,
     pub settings: Settings,
@@ -26,7 +27,8 @@ pub(super) struct Shared {
     pub step_nanoseconds: f64,
     /// By class: its control group.
     pub groups: Vec<Option<usize>>,
-    /// Exclusive sections done, all sections done, and `sections` as the holders of the lock count it.
+    /// Exclusive sections done, all sections done, and `sections` as the holders of the lock count
+    /// it.
     pub sections: u64,
     pub total: u64,
     pub seen: u64,
@@ -53,7 +55,8 @@ fn sim<'a>() -> &'a mut Engine {
 }
 
 impl Worker {
-    /// Acquires the lock repeatedly until the end. The random state of its operations lies `behind` bytes after its record.
+    /// Acquires the lock repeatedly until the end. The random state of its operations lies `behind`
+    /// bytes after its record.
     pub fn work(mut self, shared: &Rc<RefCell<Shared>>, behind: usize) {
         let random = (sim().record() + behind.next_multiple_of(64)) as *mut u64;
         // SAFETY: the thread's own memory.
@@ -184,7 +187,7 @@ impl Worker {
     }
 }
 
-/// What the previous holder left.
+/// The record of the previous holder.
 struct Before {
     sections: u64,
     holder: usize,
