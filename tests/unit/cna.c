@@ -132,8 +132,8 @@ static void second_queue(void)
 	flushes = w_counted(W_EVENT_flush);
 	EXPECT(!strcmp(order_of("ab", policy), "1"));
 	EXPECT(!strcmp(order_of("abbcc", policy), "1234"));
-	EXPECT(w_counted(W_EVENT_flush) == flushes, "nobody was local, but a second queue was made");
-	EXPECT(!strcmp(order_of("aba", policy), "21"), "emptied: the second queue takes the main one's place");
+	EXPECT(w_counted(W_EVENT_flush) == flushes, "nobody was local, but a secondary queue was made");
+	EXPECT(!strcmp(order_of("aba", policy), "21"), "emptied: the secondary queue takes the main one's place");
 	EXPECT(w_counted(W_EVENT_flush) == ++flushes);
 	EXPECT(!strcmp(order_of("abaca", policy), "2413"), "appended in order");
 	EXPECT(w_counted(W_EVENT_flush) == ++flushes);
