@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Rust side of world/check/engine.h and world/check/check.h: change both together.
+//! The interface between the checker and the clients' C code: the Rust side of world/check/engine.h
+//! and world/check/client.h. Change both sides together.
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// An operation.
+/// The most threads of a client.
+pub const MAX_THREADS: usize = 8;
+/// Stands for no thread: the client's setup.
+pub const NO_THREAD: u8 = u8::MAX;
+
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 #[allow(dead_code, reason = "the values come from C")]
@@ -28,6 +34,7 @@ pub enum Kind {
     Created,
 }
 
+/// A memory order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 #[allow(dead_code, reason = "the values come from C")]
@@ -49,7 +56,7 @@ impl Order {
     }
 }
 
-/// A place in the C source that does an operation.
+/// A place in the C source that performs an operation.
 #[repr(C)]
 pub struct Site {
     pub file: *const c_char,
@@ -61,14 +68,15 @@ pub struct Site {
     pub size: u32,
 }
 
-/// Where a function came from: what a call and its function's beginning leave on the stack. Behind it the caller's frame ends.
+/// The words that a call and the called function's prologue leave on the stack. The caller's frame
+/// ends directly above them.
 #[repr(C)]
 pub struct Caller {
     pub frame: *const c_void,
     pub pc: *const c_void,
 }
 
-/// What a wait goes on with.
+/// The reply to a wait: a value to test (`more` is 1), or the value that ends the wait (0).
 #[repr(C)]
 pub struct Wait {
     pub value: u64,
@@ -127,7 +135,7 @@ pub struct Client {
     pub fails: *const c_char,
 }
 
-/// How often waiters are passed is bounded.
+/// Flag of a client: the bypasses of each waiter are bounded.
 pub const CLIENT_ORDER: u32 = 1;
 
 /// The text at `text`, or "" for NULL.
@@ -135,6 +143,11 @@ pub fn text(text: *const c_char) -> &'static str {
     if text.is_null() {
         return "";
     }
-    // SAFETY: the clients' texts are literals, and their libraries stay loaded.
-    unsafe { CStr::from_ptr(text) }.to_str().expect("the clients' texts are ASCII")
+    // SAFETY: the texts are literals of clients, whose libraries stay loaded.
+    unsafe { CStr::from_ptr(text) }.to_str().expect("texts of clients are ASCII")
+}
+
+/// The words of the text at `text`.
+pub fn words(text: *const c_char) -> Vec<&'static str> {
+    self::text(text).split_whitespace().collect()
 }

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory that clients and their threads live in: at the same address in each run, so that each run is the same.
+//! The memory of a client and its threads, at the same address in each run, so that runs are
+//! reproducible.
 
 use std::io;
 
 use anyhow::{Context, Result};
 
-use crate::memory::THREADS;
+use crate::abi::MAX_THREADS;
 
 const BASE: usize = 0x1000_0000_0000;
-/// Objects that the client's threads share.
+/// The objects that the client's threads share.
 pub const SHARED: usize = BASE;
 const SHARED_SIZE: usize = 0x8000;
-/// What the client notes about its threads; no accesses of theirs, so no races.
+/// The client's records about its threads. Accesses to it are not checked for races.
 pub const GHOST: usize = BASE + SHARED_SIZE;
 const GHOST_SIZE: usize = 0x8000;
-/// The waiters' nodes, by thread.
+/// The pools of waiters' nodes, by thread.
 pub const NODES: usize = BASE + SHARED_SIZE + GHOST_SIZE;
-/// The nodes of a thread.
+/// The number of nodes of a thread.
 pub const NODES_EACH: usize = 5;
-/// The size of a node.
+/// The size of a node in bytes.
 pub const NODE_SIZE: usize = 64;
 const STACKS: usize = NODES + 0x1000;
 const STACK_SIZE: usize = 0x8000;
-const END: usize = STACKS + THREADS * STACK_SIZE;
-/// The number of addresses of atomic objects.
+const END: usize = STACKS + MAX_THREADS * STACK_SIZE;
+/// The number of aligned 4-byte words, the possible addresses of atomic objects.
 pub const GRANULES: usize = (END - BASE) / 4;
 
 /// Maps the memory.
@@ -45,17 +46,17 @@ pub fn map() -> Result<()> {
     Err(io::Error::last_os_error()).with_context(|| format!("cannot map {} bytes at {BASE:#x}", END - BASE))
 }
 
-/// Whether the bytes from `address` on lie in this memory.
+/// Whether the `size` bytes at `address` are in this memory.
 pub fn holds(address: usize, size: usize) -> bool {
     (BASE..END).contains(&address) && size <= END - address
 }
 
-/// Whether `address` is the client's notes.
+/// Whether `address` is in the client's records.
 pub fn is_ghost(address: usize) -> bool {
     (GHOST..GHOST + GHOST_SIZE).contains(&address)
 }
 
-/// The number of the 4 bytes at `address`, which lies in this memory.
+/// The number of the 4-byte word at `address`, which is in this memory.
 pub fn granule(address: usize) -> usize {
     (address - BASE) / 4
 }
@@ -70,27 +71,27 @@ pub fn stack_top(thread: usize) -> usize {
     stack_base(thread) + STACK_SIZE
 }
 
-/// The thread whose stack `address` lies in.
+/// The thread whose stack contains `address`.
 pub fn stack_owner(address: usize) -> Option<usize> {
     (STACKS..END).contains(&address).then(|| (address - STACKS) / STACK_SIZE)
 }
 
-/// The thread's node.
+/// The address of a node of the thread.
 pub fn node(thread: usize, index: usize) -> usize {
     NODES + (thread * NODES_EACH + index) * NODE_SIZE
 }
 
-/// The bytes from `address` on.
+/// The `size` bytes at `address`.
 ///
 /// # Safety
-/// They lie in the mapped memory, and nothing writes them while the slice is used.
+/// They are in the mapped memory, and no code writes them while the slice is used.
 pub unsafe fn bytes<'a>(address: usize, size: usize) -> &'a [u8] {
     debug_assert!(holds(address, size));
     // SAFETY: as the caller promises.
     unsafe { std::slice::from_raw_parts(address as *const u8, size) }
 }
 
-/// A name for `address` that a person can follow.
+/// A readable name for `address`.
 pub fn name(address: usize) -> String {
     match address {
         0 => "NULL".into(),
@@ -113,12 +114,12 @@ fn offset(object: &str, offset: usize) -> String {
     if offset == 0 { object.into() } else { format!("{object}+{offset}") }
 }
 
-/// A value as a person reads it: an address by its name.
+/// A readable form of a value: addresses by name.
 pub fn value(value: u64) -> String {
     if holds(value as usize, 1) { format!("&{}", name(value as usize)) } else { format!("{value}") }
 }
 
-/// Reads the object of `size` bytes, 4 or 8, at `address`, which lies in this memory.
+/// Reads the object of `size` bytes, 4 or 8, at `address`, which is in this memory.
 pub fn load(address: usize, size: usize) -> u64 {
     // SAFETY: the memory is mapped and belongs to the running coroutine or the engine, which are one thread.
     unsafe {
@@ -129,7 +130,7 @@ pub fn load(address: usize, size: usize) -> u64 {
     }
 }
 
-/// Writes the object of `size` bytes, 4 or 8, at `address`, which lies in this memory.
+/// Writes the object of `size` bytes, 4 or 8, at `address`, which is in this memory.
 pub fn store(address: usize, size: usize, value: u64) {
     // SAFETY: as in `load`.
     unsafe {

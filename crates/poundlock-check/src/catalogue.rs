@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which clients there are: those of the checker itself, those of the threads' records, lock.c once a lock, and what
-//! only that is asked, and rw.c once a readers-writer lock.
+//! The catalogue of clients: those that test the checker itself, those of the threads' records,
+//! lock.c for each lock with the lock's own clients, and rw.c for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::abi::{self, Client};
-use crate::client::{Sources, load};
+use crate::compile;
 use crate::pool;
+use crate::sources::Sources;
 
-/// A file of clients, and what it is compiled with.
+/// A file of clients, and how it is compiled.
 pub struct File {
     pub name: String,
     path: String,
     defines: Vec<String>,
-    /// The header of the lock that it is about.
+    /// The header of the lock that it tests.
     pub header: Option<String>,
 }
 
@@ -25,7 +26,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
     let own = |name: &str, path: &str| File { name: name.into(), path: path.into(), defines: Vec::new(), header: None };
     let mut files = vec![own("litmus", "litmus.c"), own("seeded", "seeded.c"), own("records", "records.c")];
     for lock in sources.locks()? {
-        let header = format!("{}.h", lock.name);
+        let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
         let include = format!("LOCK_HEADER=\"{header}\"");
         let traits = format!("LOCK_TRAITS=\"locks/{header}\"");
         let defines = vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
@@ -37,40 +38,50 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         files.push(File { name: lock.name, path: "lock.c".into(), defines, header: Some(header) });
     }
     for name in sources.rw_locks()? {
-        let header = format!("rw/{name}.h");
+        let header = header(sources, &name, format!("rw/{name}.h"))?;
         let defines = vec![format!("LOCK={name}"), format!("LOCK_HEADER=\"{header}\"")];
         files.push(File { name, path: "rw.c".into(), defines, header: Some(header) });
     }
     Ok(files)
 }
 
+/// Returns `header` if the lock has it.
+fn header(sources: &Sources, lock: &str, header: String) -> Result<String> {
+    let path = sources.core.join(&header);
+    if !path.exists() {
+        bail!("core/locks.def lists {lock}, but {} does not exist", path.display());
+    }
+    Ok(header)
+}
+
 /// A client, and its full name.
 #[derive(Clone)]
 pub struct Entry {
+    /// e.g. "mcs/2x1/spin"
     pub name: String,
     pub client: &'static Client,
 }
 
 impl File {
-    /// Its clients. What the compiler makes stays in `folder` while they are used.
+    /// Compiles and loads the file's clients. The library in `folder` must stay while they are used.
     pub fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<Entry>> {
-        self.load(&sources.build(&self.name, &self.path, &self.defines, folder)?)
+        self.load(&compile::build(sources, &self.name, &self.path, &self.defines, folder)?)
     }
 
     fn load(&self, library: &Path) -> Result<Vec<Entry>> {
         let named =
             |client: &'static Client| Entry { name: format!("{}/{}", self.name, abi::text(client.name)), client };
-        Ok(load(library)?.into_iter().map(named).collect())
+        Ok(compile::load(library)?.into_iter().map(named).collect())
     }
 }
 
-/// The clients of `files`, compiled several at a time.
+/// The clients of `files`, compiled in parallel.
 pub fn all(files: &[&File], sources: &Sources, folder: &Path) -> Result<Vec<Entry>> {
-    sources.build_glue(folder)?;
+    compile::build_runtime(sources, folder)?;
     let next = AtomicUsize::new(0);
     let build = || -> Result<()> {
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            sources.build(&file.name, &file.path, &file.defines, folder)?;
+            compile::build(sources, &file.name, &file.path, &file.defines, folder)?;
         }
         Ok(())
     };
@@ -78,6 +89,6 @@ pub fn all(files: &[&File], sources: &Sources, folder: &Path) -> Result<Vec<Entr
         let builders: Vec<_> = (0..pool::workers()).map(|_| scope.spawn(build)).collect();
         builders.into_iter().try_for_each(|builder| builder.join().expect("builders do not panic"))
     })?;
-    let loaded = files.iter().map(|file| file.load(&Sources::library(folder, &file.name)));
+    let loaded = files.iter().map(|file| file.load(&compile::library(folder, &file.name)));
     Ok(loaded.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }

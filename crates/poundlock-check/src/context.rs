@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Coroutine switching on stacks that the caller owns.
 //!
-//! Promises: a suspended coroutine is its stack from the returned stack pointer up, and nothing else. That is what
-//! lets the explorer hash a thread, keep a copy of it and bring it back, and why this is not done with a library:
-//! those keep the stack pointer to themselves.
+//! Promises: the state of a suspended coroutine is its stack from the returned stack pointer up, and
+//! nothing else. The explorer can therefore hash, copy and restore a thread. Libraries for coroutines
+//! hide the stack pointer.
 
 use std::arch::global_asm;
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("poundlock-check switches stacks on x86-64 only");
 
-// Callee-saved registers go onto the old stack and come from the new one.
+// Saves the callee-saved registers on the old stack and restores them from the new one.
 global_asm!(
     ".global poundlock_check_switch",
     "poundlock_check_switch:",
@@ -35,19 +35,20 @@ unsafe extern "C" {
     fn poundlock_check_switch(from: *mut usize, to: usize);
 }
 
-/// The registers that a switch keeps on the stack, below the return address.
+/// The number of registers that a switch saves on the stack, below the return address.
 const SAVED: usize = 6;
 
-/// Prepares the stack that ends at `top` so that the first switch to it calls `entry`, which must not return.
-/// Returns its stack pointer.
+/// Prepares the stack that ends at `top` so that the first switch to it calls `entry`, which must not
+/// return. Returns the stack pointer.
 ///
 /// # Safety
-/// The memory below `top` is writable, aligned to 16 and used by nothing else.
+/// The memory below `top` is writable and has no other use; `top` is a multiple of 16.
 pub unsafe fn prepare(top: usize, entry: extern "C" fn() -> !) -> usize {
-    // As after a call, the stack pointer is 8 off a multiple of 16 at the function's entry: one word is left on top.
+    // At a function's entry the stack pointer is 8 off a multiple of 16, as after a call: one word at
+    // the top stays unused.
     let start = top - (SAVED + 2) * size_of::<usize>();
     let words = start as *mut usize;
-    // SAFETY: the words lie below `top`.
+    // SAFETY: the words are below `top`.
     unsafe {
         for i in 0..SAVED {
             words.add(i).write(0);
@@ -58,7 +59,8 @@ pub unsafe fn prepare(top: usize, entry: extern "C" fn() -> !) -> usize {
     start
 }
 
-/// Leaves the running stack, whose pointer goes to `*from`, and continues the one suspended at `to`.
+/// Suspends the running coroutine, stores its stack pointer in `*from`, and resumes the one suspended
+/// at `to`.
 ///
 /// # Safety
 /// `to` is the stack pointer of a suspended coroutine.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How each client is explored, and how many states it had when it was last looked at, in tests/check/expected.txt: an
-//! exploration that has shrunk to less than half has lost something, whatever its verdict. (Not exact: compilers lay
-//! stacks out differently.)
+//! The recorded explorations in tests/check/expected.txt: each client's strategy and number of
+//! states. An exploration with less than half of the recorded states fails, whatever its verdict.
+//! The comparison is not exact because compilers lay out stacks differently.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,118 +10,125 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 
+/// The file's path in the repository.
+pub const PATH: &str = "tests/check/expected.txt";
+
 /// How a client is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Strategy {
     /// All states.
     Complete,
-    /// All that so many switches away from a thread that could have gone on lead to.
+    /// All states with at most this number of preemptions.
     Bound(u32),
-    /// The same, with so many reads of another message than the newest and stores before it.
+    /// The same, and with at most this number of reads of messages other than the newest, and of
+    /// stores inserted before it.
     Bounds(u32, u32),
-    /// So many random walks of each kind.
+    /// This number of random walks of each kind.
     Walks(u64),
 }
 
-impl fmt::Display for How {
+impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            How::Complete => f.pad("complete"),
-            How::Bound(bound) => f.pad(&format!("bound:{bound}")),
-            How::Bounds(bound, stale) => f.pad(&format!("bound:{bound}:{stale}")),
-            How::Walks(walks) => f.pad(&format!("walks:{walks}")),
+            Strategy::Complete => f.pad("complete"),
+            Strategy::Bound(bound) => f.pad(&format!("bound:{bound}")),
+            Strategy::Bounds(bound, stale) => f.pad(&format!("bound:{bound}:{stale}")),
+            Strategy::Walks(walks) => f.pad(&format!("walks:{walks}")),
         }
     }
 }
 
-impl FromStr for How {
+impl FromStr for Strategy {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<How, ()> {
+    fn from_str(text: &str) -> Result<Strategy, ()> {
         match text.split_once(':') {
-            None if text == "complete" => Ok(How::Complete),
+            None if text == "complete" => Ok(Strategy::Complete),
             Some(("bound", bounds)) => match bounds.split_once(':') {
-                None => bounds.parse().map(How::Bound).map_err(drop),
-                Some((bound, stale)) => Ok(How::Bounds(bound.parse().map_err(drop)?, stale.parse().map_err(drop)?)),
+                None => bounds.parse().map(Strategy::Bound).map_err(drop),
+                Some((bound, stale)) => {
+                    Ok(Strategy::Bounds(bound.parse().map_err(drop)?, stale.parse().map_err(drop)?))
+                }
             },
-            Some(("walks", walks)) => walks.parse().map(How::Walks).map_err(drop),
+            Some(("walks", walks)) => walks.parse().map(Strategy::Walks).map_err(drop),
             _ => Err(()),
         }
     }
 }
 
-/// What is kept of an exploration.
+/// The record of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
-    pub how: How,
-    /// States; of walks: steps.
+pub struct Record {
+    pub strategy: Strategy,
+    /// The number of states; of walks: steps.
     pub states: u64,
 }
 
-/// What is kept, by client and whether of a deep run.
+/// All records, by client and whether the exploration is that of `--deep`.
 #[derive(Clone)]
 pub struct Expected {
     path: PathBuf,
-    kept: BTreeMap<(bool, String), Kept>,
+    records: BTreeMap<(bool, String), Record>,
 }
 
 const HEADER: &str = "\
-# Client, how it is explored (complete; bound:SWITCHES[:STALE]; walks:OF_EACH_KIND), states (of walks: steps); of ./dev
-# check, and after `deep` of ./dev check --deep. Written by `./dev check [--deep] --accept [CLIENT...]`.
+# CLIENT STRATEGY STATES, one client per line. STRATEGY is complete, bound:PREEMPTIONS[:STALE], or
+# walks:COUNT of each kind; STATES of walks are steps. Lines with `deep` record ./dev check --deep.
+# Written by `./dev check [--deep] --accept [CLIENT...]`.
 ";
 
 impl Expected {
-    /// Reads tests/check/expected.txt.
+    /// Reads the file.
     pub fn read(root: &Path) -> Result<Expected> {
-        let path = root.join("tests/check/expected.txt");
+        let path = root.join(PATH);
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut kept = BTreeMap::new();
+        let mut records = BTreeMap::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
             let Some((key, value)) = parse(line) else {
-                bail!("{}:{}: not [deep] CLIENT HOW STATES", path.display(), number + 1);
+                bail!("{}:{}: expected [deep] CLIENT STRATEGY STATES", path.display(), number + 1);
             };
-            kept.insert(key, value);
+            records.insert(key, value);
         }
-        Ok(Expected { path, kept })
+        Ok(Expected { path, records })
     }
 
-    /// What is kept of the client.
-    pub fn get(&self, deep: bool, client: &str) -> Option<Kept> {
-        self.kept.get(&(deep, client.to_string())).copied()
+    /// The client's record.
+    pub fn get(&self, deep: bool, client: &str) -> Option<Record> {
+        self.records.get(&(deep, client.to_string())).copied()
     }
 
-    /// Takes `kept` for what is to be expected of the client.
-    pub fn accept(&mut self, deep: bool, client: &str, kept: Kept) {
-        self.kept.insert((deep, client.into()), kept);
+    /// Replaces the client's record.
+    pub fn accept(&mut self, deep: bool, client: &str, record: Record) {
+        self.records.insert((deep, client.into()), record);
     }
 
-    /// Forgets the clients that are not in `names`.
+    /// Removes the records of clients that are not in `names`.
     pub fn retain(&mut self, names: &[String]) {
-        self.kept.retain(|(_, client), _| names.contains(client));
+        self.records.retain(|(_, client), _| names.contains(client));
     }
 
-    /// What is kept of usual runs, by client.
-    pub fn usual(&self) -> impl Iterator<Item = (&str, Kept)> {
-        self.kept.iter().filter(|((deep, _), _)| !deep).map(|((_, client), kept)| (client.as_str(), *kept))
+    /// The records of explorations without `--deep`, by client.
+    pub fn usual(&self) -> impl Iterator<Item = (&str, Record)> {
+        self.records.iter().filter(|((deep, _), _)| !deep).map(|((_, client), record)| (client.as_str(), *record))
     }
 
-    /// The clients of which something is kept.
+    /// The clients that have records.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.kept.keys().map(|(_, client)| client.as_str())
+        self.records.keys().map(|(_, client)| client.as_str())
     }
 
     /// Writes the file.
     pub fn write(&self) -> Result<()> {
-        let line = |((deep, client), Kept { how, states }): (&(bool, String), &Kept)| {
-            format!("{}{client} {how} {states}\n", if *deep { "deep " } else { "" })
+        let line = |((deep, client), Record { strategy, states }): (&(bool, String), &Record)| {
+            format!("{}{client} {strategy} {states}\n", if *deep { "deep " } else { "" })
         };
-        let text = HEADER.to_string() + &self.kept.iter().map(line).collect::<String>();
+        let text = HEADER.to_string() + &self.records.iter().map(line).collect::<String>();
         std::fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
-fn parse(line: &str) -> Option<((bool, String), Kept)> {
+fn parse(line: &str) -> Option<((bool, String), Record)> {
     let (deep, line) = line.strip_prefix("deep ").map_or((false, line), |rest| (true, rest));
-    let [client, how, states] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
-    Some(((deep, client.to_string()), Kept { how: how.parse().ok()?, states: states.parse().ok()? }))
+    let [client, strategy, states] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    Some(((deep, client.to_string()), Record { strategy: strategy.parse().ok()?, states: states.parse().ok()? }))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether an exploration found what its client asks for.
+//! Compares an exploration's report with the client's expectations.
 
-use crate::abi::{self, Client};
-use crate::client::words;
+use crate::abi::{self, Client, words};
 use crate::explore::{Report, Verdict};
 
-/// Whether the report is what the client asks for; if not, why.
+/// Returns how the report differs from what `client` expects, if it does. `complete`: all states were
+/// visited, so all outcomes must have been found.
 pub fn judge(client: &Client, report: &Report, events: &[String], complete: bool) -> Result<(), String> {
     let fails = abi::text(client.fails);
     match &report.verdict {
@@ -16,12 +16,12 @@ pub fn judge(client: &Client, report: &Report, events: &[String], complete: bool
         Verdict::Holds => {}
     }
     if report.ends == 0 {
-        return Err("no execution came to its end".into());
+        return Err("no execution reached its end".into());
     }
     for demand in words(client.demands) {
         let event = events.iter().position(|event| event == demand);
         if event.is_none_or(|event| report.events[event] == 0) {
-            return Err(format!("the event {demand} never happened"));
+            return Err(format!("the event {demand} never occurred"));
         }
     }
     if !complete || client.allowed.is_null() {
@@ -31,7 +31,7 @@ pub fn judge(client: &Client, report: &Report, events: &[String], complete: bool
     let mut allowed = words(client.allowed);
     allowed.sort_unstable();
     if let Some(bad) = words(client.forbidden).iter().find(|bad| found.contains(bad)) {
-        return Err(format!("the forbidden outcome {bad} was found"));
+        return Err(format!("found the forbidden outcome {bad}"));
     }
     if found != allowed {
         return Err(format!("found the outcomes {}, not {}", found.join(" "), allowed.join(" ")));

@@ -1,112 +1,117 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a client is explored: as it asks for, completely if that ends soon enough, else under the largest bound that does.
+//! Chooses each client's strategy: as the client or the command line specifies, else completely if
+//! that ends within limits, else under the largest bound that does.
 
-use crate::abi::{self, Client};
-use crate::client::words;
-use crate::expected::{How, Kept};
+use crate::abi::{self, Client, words};
+use crate::expected::{Record, Strategy};
 use crate::explore::{self, Report, Verdict, Walk};
 use crate::machine::Settings;
 
-/// The most states that ./dev check visits of a client without a bound, and with one that can be lowered: seconds.
+/// The most states of `./dev check` without a bound, and with a bound that can be lowered: seconds.
 const STATES: [u64; 2] = [1_500_000, 600_000];
-/// The same of ./dev check --deep: a minute.
+/// The same of `./dev check --deep`: a minute.
 const DEEP_STATES: [u64; 2] = [15_000_000, 15_000_000];
-/// The least bounds: with up to three threads, and with more.
+/// The lowest bounds on preemptions: with up to three threads, and with more.
 const LEAST_BOUNDS: [u32; 2] = [3, 2];
-/// The most where nothing can be lowered.
+/// The most states under the lowest bounds.
 const MOST_STATES: u64 = 20_000_000;
-/// More than a few states more than were kept, and four times as many, are something new to look at.
-const MUCH_MORE: u64 = 100_000;
-/// Where that does not end either, reads of another message than the newest and stores before it are bounded, first to:
+/// A recorded strategy may visit four times the recorded states and this number more. Beyond that the
+/// client has changed and needs a review.
+const MORE_STATES: u64 = 100_000;
+/// The first limit of stale reads and inserted stores, used if the lowest bound on preemptions is not
+/// enough.
 const MOST_STALE: u32 = 2;
-/// A deep run makes so many walks for one of the usual.
+/// The number of walks of `--deep` per usual walk.
 const DEEP_WALKS: u64 = 10;
 
-/// What a person wants otherwise than clients ask for.
+/// Options of the command line that override the clients' own parameters.
 #[derive(Default)]
-pub struct Wishes {
-    pub how: Option<How>,
+pub struct Overrides {
+    pub strategy: Option<Strategy>,
     pub spurious: Option<u32>,
     pub sc: bool,
     pub seed: u64,
     /// The most states.
     pub states: Option<u64>,
     pub deep: bool,
-    /// The most steps of an execution in an exploration of all states.
+    /// The most steps of an execution in an exhaustive search.
     pub longest: Option<u32>,
 }
 
-impl Wishes {
-    /// Whether clients are explored as they ask for.
+impl Overrides {
+    /// Whether clients are explored with their own parameters.
     pub fn are_none(&self) -> bool {
-        self.how.is_none() && self.spurious.is_none() && !self.sc && self.states.is_none()
+        self.strategy.is_none() && self.spurious.is_none() && !self.sc && self.states.is_none()
     }
 }
 
-/// The ways to explore `client`, the best first, and the most states to visit in each.
-fn ladder(client: &Client, wishes: &Wishes) -> Vec<(How, u64)> {
+/// The strategies for `client`, the best first, with the most states of each.
+fn strategies(client: &Client, overrides: &Overrides) -> Vec<(Strategy, u64)> {
     if client.walks > 0 {
-        let walks = u64::from(client.walks) * if wishes.deep { DEEP_WALKS } else { 1 };
-        return vec![(How::Walks(walks), 0)];
+        let walks = u64::from(client.walks) * if overrides.deep { DEEP_WALKS } else { 1 };
+        return vec![(Strategy::Walks(walks), 0)];
     }
     let least = LEAST_BOUNDS[usize::from(client.threads > 3)];
     let (first, last) = match client.bound {
         0 => (least + 1, least),
-        bound => (bound + u32::from(wishes.deep), bound),
+        bound => (bound + u32::from(overrides.deep), bound),
     };
-    let [states, bounded] = if wishes.deep { DEEP_STATES } else { STATES };
-    let complete = (client.bound == 0).then_some((How::Complete, states));
-    let bounds = (last..=first).rev().map(How::Bound);
-    let stale = (1..=MOST_STALE).rev().map(|stale| How::Bounds(last, stale));
-    let mut rungs: Vec<_> = complete.into_iter().chain(bounds.chain(stale).map(|how| (how, bounded))).collect();
-    rungs.last_mut().expect("there is a bound").1 = MOST_STATES;
-    rungs
+    let [states, bounded] = if overrides.deep { DEEP_STATES } else { STATES };
+    let complete = (client.bound == 0).then_some((Strategy::Complete, states));
+    let bounds = (last..=first).rev().map(Strategy::Bound);
+    let stale = (1..=MOST_STALE).rev().map(|stale| Strategy::Bounds(last, stale));
+    let bounds = bounds.chain(stale).map(|strategy| (strategy, bounded));
+    let mut strategies: Vec<_> = complete.into_iter().chain(bounds).collect();
+    strategies.last_mut().expect("there is a bound").1 = MOST_STATES;
+    strategies
 }
 
-/// Whether `client` can still be explored like that: walks are as many as it asks for now.
-pub fn fits(how: How, client: &Client, wishes: &Wishes) -> bool {
-    ladder(client, wishes).iter().any(|&(rung, _)| rung == how)
+/// Whether `strategy` is still one of the client's, e.g. with the same number of walks.
+pub fn fits(strategy: Strategy, client: &Client, overrides: &Overrides) -> bool {
+    strategies(client, overrides).iter().any(|&(known, _)| known == strategy)
 }
 
-/// What `client` runs in.
-pub fn settings(client: &Client, how: How, wishes: &Wishes) -> Settings {
+/// The machine's settings for `client`.
+pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> Settings {
     let domains = if client.domains == 0 { 2 } else { client.domains };
-    let (bound, stale) = match how {
-        How::Bound(bound) => (Some(bound), None),
-        How::Bounds(bound, stale) => (Some(bound), Some(stale)),
-        How::Complete | How::Walks(_) => (None, None),
+    let (bound, stale) = match strategy {
+        Strategy::Bound(bound) => (Some(bound), None),
+        Strategy::Bounds(bound, stale) => (Some(bound), Some(stale)),
+        Strategy::Complete | Strategy::Walks(_) => (None, None),
     };
     let cpus = if client.cpus == 0 { client.threads } else { client.cpus };
-    let spurious = wishes.spurious.unwrap_or(client.spurious);
-    let told_apart = !matches!(how, How::Walks(_));
-    let weak = !wishes.sc && client.flags & abi::CLIENT_ORDER == 0;
-    let longest = wishes.longest.unwrap_or(explore::LONGEST);
-    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, told_apart, longest }
+    let spurious = overrides.spurious.unwrap_or(client.spurious);
+    let exhaustive = !matches!(strategy, Strategy::Walks(_));
+    let weak = !overrides.sc && client.flags & abi::CLIENT_ORDER == 0;
+    let longest = overrides.longest.unwrap_or(explore::LONGEST);
+    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, exhaustive, longest }
 }
 
-/// Explores `client` in the way that is wished for, or that is kept, or else that turns out to be right.
-pub fn explore(client: &'static Client, kept: Option<Kept>, wishes: &Wishes) -> (How, Report) {
-    let kept = kept.map(|kept| (kept.how, MUCH_MORE + kept.states * 4));
-    let rungs = match wishes.how.map(|how| (how, MOST_STATES)).or(kept) {
+/// Explores `client` with the strategy of the command line, or the recorded one, or the first that
+/// ends within its limit.
+pub fn explore(client: &'static Client, record: Option<Record>, overrides: &Overrides) -> (Strategy, Report) {
+    let recorded = record.map(|record| (record.strategy, MORE_STATES + record.states * 4));
+    let candidates = match overrides.strategy.map(|strategy| (strategy, MOST_STATES)).or(recorded) {
         Some(only) => vec![only],
-        None => ladder(client, wishes),
+        None => strategies(client, overrides),
     };
-    let (&last, others) = rungs.split_last().expect("there is one way at least");
-    let run = |(how, states)| (how, explore_like(client, how, wishes, wishes.states.unwrap_or(states)));
-    let tried = others.iter().map(|&rung| run(rung));
-    tried.into_iter().find(|(_, report)| report.verdict != Verdict::Unfinished).unwrap_or_else(|| run(last))
+    let (&last, others) = candidates.split_last().expect("there is a strategy");
+    let run =
+        |(strategy, states)| (strategy, explore_with(client, strategy, overrides, overrides.states.unwrap_or(states)));
+    let mut tried = others.iter().map(|&candidate| run(candidate));
+    tried.find(|(_, report)| report.verdict != Verdict::Unfinished).unwrap_or_else(|| run(last))
 }
 
-/// Explores `client` in one way, up to so many states.
-pub fn explore_like(client: &'static Client, how: How, wishes: &Wishes, states: u64) -> Report {
+/// Explores `client` with one strategy, up to `states` states.
+pub fn explore_with(client: &'static Client, strategy: Strategy, overrides: &Overrides, states: u64) -> Report {
     let width = words(client.allowed).iter().map(|outcome| outcome.len()).max().unwrap_or(0);
-    let settings = settings(client, how, wishes);
-    let How::Walks(count) = how else {
+    let settings = settings(client, strategy, overrides);
+    let Strategy::Walks(count) = strategy else {
         return explore::all(client, settings, states, width);
     };
-    let mut report = explore::walks(client, settings, Walk::Random, count, wishes.seed);
+    let mut report = explore::walks(client, settings, Walk::Random, count, overrides.seed);
     if report.verdict == Verdict::Holds {
-        report.add(explore::walks(client, settings, Walk::Priorities, count, wishes.seed));
+        report.add(explore::walks(client, settings, Walk::Priorities, count, overrides.seed));
     }
     report
 }

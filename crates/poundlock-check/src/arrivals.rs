@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order of waiters: who arrived when, and how often each has been passed by later arrivals.
+//! Arrivals: the order in which threads begin to wait, and how often each waiter is bypassed.
 //!
-//! A thread arrives when it first changes an object that the client has named, between `begin` and `end`; one that never
-//! does, and acquires all the same, arrives as it acquires.
+//! A thread arrives when it first changes an object that the client has declared as a queue, between
+//! `begin` and `end`. A thread that acquires without such a change arrives as it acquires.
 
-use crate::memory::THREADS;
+use crate::abi::MAX_THREADS;
 
 #[derive(Clone, Copy, Default)]
 struct Waiter {
     acquires: bool,
-    /// When it arrived; 0: not yet.
+    /// The time of its arrival; 0 before.
     arrival: u32,
-    /// From when on those who pass it count; 0: not yet.
+    /// The time from which on bypasses count; 0 before.
     since: u32,
-    /// What its arrival wrote.
+    /// The value that its arrival wrote.
     wrote: u64,
-    passed: u32,
+    bypasses: u32,
 }
 
-/// The waiters of one moment of an execution.
+/// The waiters in one state of an execution.
 #[derive(Clone, Copy, Default)]
-pub struct Order {
-    waiters: [Waiter; THREADS],
+pub struct Arrivals {
+    waiters: [Waiter; MAX_THREADS],
     clock: u32,
-    /// How often something has changed.
     version: u32,
 }
 
-impl Order {
-    /// Another one whenever waiters come or go.
+impl Arrivals {
+    /// A number that differs after each arrival or departure.
     pub fn version(&self) -> u32 {
         self.version
     }
@@ -49,7 +48,7 @@ impl Order {
         }
     }
 
-    /// Those who pass `thread` count from now on.
+    /// Counts the bypasses of `thread` from now on.
     pub fn count(&mut self, thread: usize) {
         let waiter = &mut self.waiters[thread];
         if waiter.acquires && waiter.since == 0 {
@@ -58,8 +57,9 @@ impl Order {
         }
     }
 
-    /// `thread` has ended acquiring, with the lock or without. The waiter that later arrivals have now passed most often,
-    /// of those it passes, and how often.
+    /// `thread` has ended acquiring; `has`: with the lock. Bypasses count from the waiter's arrival,
+    /// or from `count`. Returns the most often bypassed waiter among those that `thread` has
+    /// bypassed, and its number of bypasses.
     pub fn end(&mut self, thread: usize, has: bool, from_arrival: bool) -> Option<(usize, u32)> {
         let arrival = self.waiters[thread].arrival;
         self.waiters[thread] = Waiter::default();
@@ -68,19 +68,19 @@ impl Order {
         for (other, waiter) in self.waiters.iter_mut().enumerate().filter(|_| has) {
             let since = if from_arrival { waiter.arrival } else { waiter.since };
             if waiter.acquires && since != 0 && (arrival == 0 || arrival > since) {
-                waiter.passed += 1;
-                most = most.max(Some((waiter.passed, other)));
+                waiter.bypasses += 1;
+                most = most.max(Some((waiter.bypasses, other)));
             }
         }
-        most.map(|(passed, other)| (other, passed))
+        most.map(|(bypasses, other)| (other, bypasses))
     }
 
-    /// What the arrival of `thread` wrote; 0: it does not wait.
+    /// The value that the arrival of `thread` wrote; 0 if it does not wait.
     pub fn arrival(&self, thread: usize) -> u64 {
         self.waiters[thread].wrote
     }
 
-    /// Appends a code that is the same for orders that no continuation can tell apart.
+    /// Appends a code that is equal for arrivals that no continuation can distinguish.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let waiting = || self.waiters.iter().enumerate().filter(|(_, waiter)| waiter.acquires);
         let rank = |time: u32| {
@@ -89,10 +89,10 @@ impl Order {
         };
         into.push(waiting().fold(0, |all, (thread, _)| all | 1 << thread));
         for (_, waiter) in waiting() {
-            let Waiter { arrival, since, wrote, passed, .. } = *waiter;
+            let Waiter { arrival, since, wrote, bypasses, .. } = *waiter;
             into.push(wrote);
             let has = u64::from(arrival != 0) | u64::from(since != 0) << 1;
-            into.push(u64::from(passed) << 32 | rank(arrival) << 16 | rank(since) << 8 | has);
+            into.push(u64::from(bypasses) << 32 | rank(arrival) << 16 | rank(since) << 8 | has);
         }
     }
 }

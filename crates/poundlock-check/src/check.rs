@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Explores clients in parallel and compares the results with their records.
+
+use std::cmp::Reverse;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::abi;
+use crate::arguments::{Arguments, format_choices};
+use crate::catalogue::Entry;
+use crate::expected::{self, Expected, Record, Strategy};
+use crate::explore::{self, Report, Verdict};
+use crate::judge::judge;
+use crate::output::{Count, Progress, print};
+use crate::plan::{self, Overrides};
+use crate::pool;
+use crate::sources::Sources;
+
+/// A worker's result for a client.
+#[derive(Deserialize, Serialize)]
+struct Found {
+    /// The lines to print.
+    text: String,
+    good: bool,
+    strategy: String,
+    states: u64,
+}
+
+/// Explores `entries`, the costliest first, and prints each result when it is known.
+pub fn check(entries: &[&Entry], sources: &Sources, arguments: &Arguments, expected: &Expected) -> Result<Count> {
+    let (events, overrides) = (sources.events()?, arguments.overrides());
+    let cost = |name: &str| {
+        let record = expected.get(overrides.deep, name).or(expected.get(false, name));
+        record.map_or(u64::MAX, |record| record.states)
+    };
+    let mut jobs: Vec<usize> = (0..entries.len()).collect();
+    jobs.sort_by_key(|&job| Reverse(cost(&entries[job].name)));
+    let work = |job: usize| {
+        let entry: &Entry = entries[job];
+        let record = expected.get(overrides.deep, &entry.name).filter(|_| !arguments.accept);
+        one(entry, &overrides, &events, record, !arguments.accept)
+    };
+    let mut accepted = expected.clone();
+    let mut passed = 0;
+    let progress = Progress::new(entries.len(), "clients");
+    pool::run(&jobs, work, |job, result| {
+        let name = &entries[job].name;
+        let found = match result {
+            Ok(found) => found,
+            Err(error) => return progress.report(&format!("{name:32} {error:#}")),
+        };
+        if found.good {
+            passed += 1;
+            let strategy = found.strategy.parse().expect("a worker formats a strategy");
+            accepted.accept(overrides.deep, name, Record { strategy, states: found.states });
+        }
+        progress.report(&found.text)
+    })?;
+    drop(progress);
+    let mut failed = entries.len() - passed;
+    let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+    if arguments.accept {
+        if arguments.filters.is_empty() {
+            accepted.retain(&names);
+        }
+        accepted.write()?;
+    } else if arguments.filters.is_empty() {
+        for gone in expected.names().filter(|recorded| !names.iter().any(|name| name == recorded)) {
+            print(format!("{gone:32} has a record in {}, but does not exist", expected::PATH))?;
+            failed += 1;
+        }
+    }
+    Ok(Count { passed, failed })
+}
+
+/// The CPU time of this process. On a busy machine, elapsed time is meaningless.
+fn cpu_seconds() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Explores a client. Its `record` chooses the strategy; if `compare`, the result must match it.
+fn one(entry: &Entry, overrides: &Overrides, events: &[String], record: Option<Record>, compare: bool) -> Found {
+    let Entry { name, client } = entry;
+    let start = cpu_seconds();
+    let usable = record.filter(|record| plan::fits(record.strategy, client, overrides));
+    let (strategy, report) = plan::explore(client, usable, overrides);
+    let seconds = cpu_seconds() - start;
+    let mut judged = judge(client, &report, events, !matches!(strategy, Strategy::Walks(_)));
+    if compare && overrides.are_none() {
+        judged = judged.and_then(|()| matches(name, strategy, report.states, record, overrides.deep));
+    }
+    let Report { states, steps, ends, .. } = report;
+    let counts = match strategy {
+        Strategy::Walks(_) => format!("{ends:>9} walks  {steps:>9} steps"),
+        _ => format!("{states:>9} states {steps:>9} steps {ends:>7} ends"),
+    };
+    let verdict = match &judged {
+        Err(what) => what.clone(),
+        Ok(()) if client.flags & abi::CLIENT_ORDER != 0 => {
+            format!("holds, {} bypasses of at most {}", report.bypasses, client.bypass)
+        }
+        Ok(()) => "holds".into(),
+    };
+    let mut text = format!("{name:32} {strategy:12} {counts:48} {seconds:6.2} s  {verdict}");
+    if let (Err(_), Verdict::Fails(_, path)) = (&judged, &report.verdict) {
+        let (trace, _) = explore::replay(client, plan::settings(client, strategy, overrides), path);
+        trace.iter().for_each(|line| text += &format!("\n{line}"));
+        text += &format!("\nreplay: --replay {} {name}", format_choices(path));
+    }
+    Found { text, good: judged.is_ok(), strategy: strategy.to_string(), states }
+}
+
+/// Compares an exploration with its record. Only a deep exploration may lack one: without a record, a
+/// client's states could shrink to nothing unnoticed.
+fn matches(name: &str, strategy: Strategy, states: u64, record: Option<Record>, deep: bool) -> Result<(), String> {
+    match record {
+        None if deep => Ok(()),
+        None => Err(format!(
+            "new: no record in {}; review the result, then run ./dev check --accept {name}",
+            expected::PATH
+        )),
+        Some(record) if strategy != record.strategy => Err(format!(
+            "explored {strategy}, recorded {}: review the result, then run ./dev check --accept {name}",
+            record.strategy
+        )),
+        Some(record) if states < record.states / 2 => Err(format!("only {states} states, recorded {}", record.states)),
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can happen next.
+
+use super::Machine;
+use super::state::{Status, Thread};
+use super::step::{Action, Alternative, Choice, FIRST_MESSAGE};
+use crate::abi::Kind;
+use crate::arena;
+
+const PROCEED: Alternative = Alternative { message: 0, action: Action::Proceed };
+
+fn act(action: Action) -> Alternative {
+    Alternative { message: 0, action }
+}
+
+impl Machine {
+    /// Writes what can happen next into `into`. The first choice continues the last thread, if it can
+    /// continue.
+    pub fn choices(&mut self, into: &mut Vec<Choice>) {
+        into.clear();
+        self.excluded = 0;
+        let count = self.now.threads.len();
+        if let Some(thread) = (0..count).find(|&thread| self.is_private(thread)) {
+            self.push_choices(thread, into);
+            return;
+        }
+        let last = self.now.last as usize;
+        if last < count {
+            self.push_choices(last, into);
+            let bound = self.settings.bound.is_some_and(|bound| self.now.preemptions >= bound);
+            if bound && !into.is_empty() && !self.now.threads[last].yielded {
+                self.note_excluded(last);
+                return;
+            }
+        }
+        for thread in (0..count).filter(|&thread| thread != last) {
+            self.push_choices(thread, into);
+        }
+    }
+
+    fn push_choices(&mut self, thread: usize, into: &mut Vec<Choice>) {
+        self.alternatives(thread);
+        let count = self.options.len() as u8;
+        into.extend((0..count).map(|alternative| Choice { thread: thread as u8, alternative }));
+    }
+
+    /// Records the threads that could continue if the bound did not exclude them.
+    fn note_excluded(&mut self, last: usize) {
+        for thread in (0..self.now.threads.len()).filter(|&thread| thread != last) {
+            self.alternatives(thread);
+            self.excluded |= u32::from(!self.options.is_empty()) << thread;
+        }
+    }
+
+    /// Whether the pending operation of `thread` concerns no other thread.
+    pub(super) fn is_private(&self, thread: usize) -> bool {
+        let t = &self.now.threads[thread];
+        t.status == Status::Ready
+            && (t.unshared || matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move))
+    }
+
+    /// Writes the alternatives of `thread` into `self.options`.
+    pub(super) fn alternatives(&mut self, thread: usize) {
+        self.options.clear();
+        let Thread { status, request, expired, .. } = self.now.threads[thread];
+        match status {
+            Status::Ended => return,
+            Status::Parked => {
+                if request.deadline != 0 {
+                    self.options.push(act(Action::TimeOut));
+                }
+                return;
+            }
+            Status::Ready => {}
+        }
+        match self.site(thread).kind {
+            Kind::Created if !self.now.created => {}
+            Kind::Fence | Kind::UnparkAll | Kind::Fork | Kind::Create | Kind::Created => self.options.push(PROCEED),
+            kind @ (Kind::Choose | Kind::Expired) => {
+                let count = if kind == Kind::Choose { request.operand as u32 } else { 2 };
+                self.options.extend((0..count).map(|value| act(Action::Choose(value))));
+            }
+            Kind::Move => {
+                let others = if self.now.moves > 0 { self.settings.cpus } else { 1 };
+                self.options.extend((0..others).map(|by| act(Action::Choose(by))));
+            }
+            Kind::Unpark => {
+                let sleepers = self.now.sleepers(request.address);
+                self.options.extend(sleepers.map(|thread| act(Action::Wake(thread as u8))));
+                if self.options.is_empty() {
+                    self.options.push(PROCEED);
+                }
+            }
+            Kind::Park => self.park_alternatives(thread, expired),
+            Kind::Wait => self.wait_alternatives(thread),
+            _ => self.access_alternatives(thread),
+        }
+    }
+
+    fn park_alternatives(&mut self, thread: usize, expired: bool) {
+        let request = self.now.threads[thread].request;
+        let location = self.location(thread);
+        let value = if self.now.memory.is_begun(location) {
+            self.now.memory.newest_value(location)
+        } else {
+            arena::load(request.address, 4)
+        };
+        if value != request.operand || expired && request.deadline != 0 {
+            self.options.push(PROCEED);
+            return;
+        }
+        self.options.push(act(Action::Sleep));
+        if self.now.spurious > 0 {
+            self.options.push(act(Action::SpuriousWake));
+        }
+    }
+
+    /// Whether reads of messages other than the newest, and stores before it, are still allowed.
+    fn is_weak(&self) -> bool {
+        self.settings.weak && self.settings.stale.is_none_or(|most| self.now.stale < most)
+    }
+
+    fn wait_alternatives(&mut self, thread: usize) {
+        let location = self.location(thread);
+        self.now.memory.readable(thread, location, &mut self.readable);
+        let Thread { request, ending, .. } = self.now.threads[thread];
+        let can_give_up = request.brief || request.deadline != 0;
+        let weak = self.is_weak();
+        let newest = self.readable.len() - 1;
+        let mut unsuccessful = Vec::new();
+        for (bit, &message) in self.readable.iter().enumerate().rev().filter(|(bit, _)| weak || *bit == newest) {
+            if ending >> bit & 1 != 0 {
+                self.options.push(Alternative { message, action: Action::Proceed });
+            } else if can_give_up {
+                unsuccessful.push(Alternative { message, action: Action::GiveUp });
+            } else if weak && ending & ((1 << bit) - 1) != 0 {
+                unsuccessful.push(Alternative { message, action: Action::Skip });
+            }
+        }
+        self.options.append(&mut unsuccessful);
+    }
+
+    fn access_alternatives(&mut self, thread: usize) {
+        let location = self.location(thread);
+        if !self.now.memory.is_begun(location) {
+            self.options.push(Alternative { message: FIRST_MESSAGE, action: Action::Proceed });
+            return;
+        }
+        let kind = self.site(thread).kind;
+        let expected = self.now.threads[thread].request.expected;
+        let weak = self.is_weak();
+        let memory = &self.now.memory;
+        memory.readable(thread, location, &mut self.readable);
+        for &message in self.readable.iter().rev() {
+            let possible = match kind {
+                Kind::Load => true,
+                Kind::CompareExchange => memory.message(message).value != expected || memory.is_open(message),
+                _ => memory.is_open(message),
+            };
+            if possible && (weak || memory.is_newest(message)) {
+                self.options.push(Alternative { message, action: Action::Proceed });
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests: the operations that the client's code asks for, before they are performed.
+
+use super::state::Request;
+use super::{Machine, describe};
+use crate::abi::{Kind, Site};
+use crate::arena;
+use crate::fault::Fault;
+
+const NO_OBJECT: &str = "not an atomic object of the client";
+
+/// Whether an atomic object of that size can be at `address`.
+fn may_be_atomic(address: usize, size: usize) -> bool {
+    matches!(size, 4 | 8) && address.is_multiple_of(size) && arena::holds(address, size)
+}
+
+impl Machine {
+    /// Makes `request`, at `site`, the pending operation of the running thread.
+    pub(super) fn request(&mut self, site: &Site, request: Request) {
+        self.now.threads[self.running].request = request;
+        let size = site.size as usize;
+        if size != 0 && !may_be_atomic(request.address, size) {
+            self.report(self.running, NO_OBJECT);
+        }
+    }
+
+    /// Whether the result of the operation is known without a choice: the operation is no step.
+    pub(super) fn known_result(&self, site: &Site, address: usize) -> Option<u64> {
+        let expired = self.now.threads[self.running].expired;
+        match site.kind {
+            Kind::Expired if address == 0 || expired => Some((address != 0) as u64),
+            Kind::Move if self.now.moves == 0 => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Performs an operation outside of threads, on the newest messages.
+    pub(super) fn operate_directly(&mut self, site: &Site, address: usize, operand: u64, expected: u64) -> u64 {
+        if site.size == 0 {
+            return 0;
+        }
+        let size = site.size as usize;
+        if !may_be_atomic(address, size) {
+            self.fault.get_or_insert(format!("{NO_OBJECT}: {} ({})", self.phase, describe::line_of(site)));
+            return 0;
+        }
+        let request = Request { site, address, operand, expected, brief: false, deadline: 0 };
+        let location = self.places.number(address, size, &self.needs);
+        if self.now.memory.is_dead(location) {
+            self.fault.get_or_insert(format!("{}: {} ({})", Fault::Dead, self.phase, describe::line_of(site)));
+        }
+        let old = arena::load(address, size);
+        if let Some(new) = request.new_value(site, old) {
+            arena::store(address, size, new);
+        }
+        old
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of a machine.
+
+use std::collections::BTreeSet;
+
+/// The environment of a client, and the limits of its exploration.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The number of locality domains. CPU n is in domain n modulo this.
+    pub domains: u32,
+    /// The number of CPUs. Thread n starts on CPU n modulo this.
+    pub cpus: u32,
+    /// How often threads move to another CPU in an execution.
+    pub moves: u32,
+    /// How often a park returns spuriously in an execution.
+    pub spurious: u32,
+    /// The most preemptions: switches away from a thread that could continue. None: unlimited.
+    pub bound: Option<u32>,
+    /// The most reads of messages other than the newest, and stores inserted before it. None:
+    /// unlimited.
+    pub stale: Option<u32>,
+    /// Whether reads can be of old messages, and stores can be inserted before others.
+    pub weak: bool,
+    /// Whether the explorer visits all states. Operations that concern one thread alone are then
+    /// performed at once. Random walks need neither that analysis nor hashes of stacks.
+    pub exhaustive: bool,
+    /// The exploration ends unfinished when an execution has more steps.
+    pub longest: u32,
+}
+
+/// Features of a client that cost states or time to model, and are modelled only on demand. A machine
+/// that meets a feature that it does not model records it here and stops with a fault.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Needs {
+    /// Fences.
+    pub fences: bool,
+    /// The addresses of atomic objects that are also accessed plainly.
+    pub traced: BTreeSet<usize>,
+}
+
+impl Needs {
+    /// Repeats `explore`, which returns its result and the needs that it met, until it models them
+    /// all. Returns the last result.
+    pub fn retry<T>(explore: impl Fn(Needs) -> (T, Needs)) -> T {
+        let mut needs = Needs::default();
+        loop {
+            let (result, met) = explore(needs.clone());
+            if met == needs {
+                return result;
+            }
+            needs = met;
+        }
+    }
+
+    /// Records a fence.
+    pub fn add_fence(&mut self, fault: &mut Option<String>) {
+        self.fences = true;
+        fault.get_or_insert("a fence".into());
+    }
+
+    /// Records that the atomic object at `address` is accessed plainly.
+    pub fn trace(&mut self, address: usize, fault: &mut Option<String>) {
+        self.traced.insert(address);
+        fault.get_or_insert("a plain access to an atomic object".into());
+    }
+}

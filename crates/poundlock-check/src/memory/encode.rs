@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Codes of memories: equal for memories that no continuation can distinguish.
+
+use super::coder::Coder;
+use super::messages::NO_MESSAGE;
+use super::views::{NO_VIEW, Views};
+use super::{Memory, threads_in};
+
+impl Memory {
+    /// Appends the memory's code. Call it after `collect`, with the same `live`.
+    pub fn encode(&self, live: u32, coder: &mut Coder, into: &mut Vec<u64>) {
+        self.rank(coder);
+        coder.encode_slots(into);
+        let threads = || threads_in(live, self.threads);
+        threads().for_each(|thread| coder.encode_view(self.views.get(thread), into));
+        if self.fences {
+            for thread in threads() {
+                coder.encode_view(self.views.get(self.views.acquire_fence_view(thread)), into);
+                coder.encode_view(self.views.get(self.views.release_fence_view(thread)), into);
+            }
+            coder.encode_view(self.views.get(self.views.sc_fence_view()), into);
+        }
+        into.push(self.busy.len() as u64);
+        self.busy.iter().for_each(|&location| self.encode_location(location as usize, coder, into));
+        let dead = self.dead ^ self.objects.code_of_dead();
+        into.extend([dead as u64, (dead >> 64) as u64]);
+        for cell in self.accesses.iter() {
+            into.push(cell.start as u64);
+            into.push(cell.end as u64);
+            into.push(u64::from(cell.writer) << 32 | coder.clock_rank(cell.writer as usize, cell.written));
+            for clocks in [&cell.read, &cell.loaded, &cell.stored] {
+                coder.encode_clocks(clocks, into);
+            }
+        }
+    }
+
+    /// Gives `coder` the times and clocks of this memory.
+    fn rank(&self, coder: &mut Coder) {
+        coder.clear();
+        for cell in self.accesses.iter() {
+            coder.add_clock(cell.writer as usize, cell.written);
+            for clocks in [&cell.read, &cell.loaded, &cell.stored] {
+                clocks.iter().enumerate().for_each(|(thread, &clock)| coder.add_clock(thread, clock));
+            }
+        }
+        coder.add_thread_slots();
+        for &location in &self.busy {
+            let times = self.messages_of(location as usize).skip(1).map(|index| self.messages[index].time);
+            coder.add_location_slot(Views::slot(location as usize), times);
+        }
+    }
+
+    fn encode_location(&self, location: usize, coder: &Coder, into: &mut Vec<u64>) {
+        if self.locations[location].head == NO_MESSAGE {
+            return into.push(u64::from(NO_MESSAGE) << 32 | location as u64);
+        }
+        into.push((self.messages_of(location).count() as u64) << 32 | location as u64);
+        for index in self.messages_of(location) {
+            let message = &self.messages[index];
+            into.push(message.value);
+            into.push((message.kind as u64) << 1 | u64::from(message.view != NO_VIEW));
+            if message.view != NO_VIEW {
+                coder.encode_view(self.views.get(message.view as usize), into);
+            }
+        }
+    }
+}

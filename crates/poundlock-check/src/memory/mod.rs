@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory: C11 without load buffering, as a view machine.
+//!
+//! Each atomic location has a list of messages, the stores to it in modification order. A thread's
+//! view contains, per location, the oldest message that the thread may still read. A message's view
+//! is joined by a thread that reads it with acquire. A store may be inserted before messages that its
+//! thread has not seen, but never between a read-modify-write and the message that it read.
+//!
+//! Promises: the allowed reads are those of RC11 (Lahav et al., PLDI'17) for relaxed, acquire,
+//! release and SC-fence operations, with two differences, both within what compilers and processors
+//! do. A read never takes its value from a store that is later in every order (load buffering). A
+//! release sequence is continued only by read-modify-writes, as in C++20 and C23. Data races are
+//! found by vector clocks, whatever their outcome; atomic accesses are remembered only for traced
+//! locations.
+//!
+//! Messages that no thread can read are dropped, and knowledge that all threads share is not part of
+//! the code: `encode` gives equivalent memories the same code, which makes the state space finite.
+
+mod accesses;
+mod coder;
+mod encode;
+mod messages;
+mod objects;
+mod views;
+
+use std::ops::Range;
+
+use crate::abi::NO_THREAD;
+use crate::fault::Fault;
+pub use accesses::Access;
+use accesses::Accesses;
+pub use coder::Coder;
+use messages::{Kind, Message, Messages, NO_MESSAGE};
+use objects::{Objects, code_of};
+use views::{NO_VIEW, Views};
+
+/// The most atomic locations of a client.
+const MAX_LOCATIONS: usize = 1 << 14;
+/// The distance in time between messages. Its binary logarithm is how often stores can be inserted
+/// between the same two messages.
+const TIME_STEP: u32 = 1 << 16;
+
+#[derive(Clone, Copy)]
+struct Location {
+    /// The oldest message that some thread can read; NO_MESSAGE before the first access.
+    head: u16,
+    dead: bool,
+    last_time: u32,
+}
+
+const UNTOUCHED: Location = Location { head: NO_MESSAGE, dead: false, last_time: 0 };
+
+/// The code of a dead location, as an element of the set of all dead locations.
+fn code_of_dead(location: usize) -> u128 {
+    code_of([1, location as u64])
+}
+
+/// The threads whose bit is set in `bits`.
+fn threads_in(bits: u32, threads: usize) -> impl Iterator<Item = usize> {
+    (0..threads).filter(move |thread| bits >> thread & 1 != 0)
+}
+
+/// The memory in one state of an execution. The caller numbers the locations, identically in all
+/// executions.
+pub struct Memory {
+    threads: usize,
+    /// Whether the views of fences are maintained.
+    fences: bool,
+    views: Views,
+    messages: Messages,
+    locations: Vec<Location>,
+    /// The locations with more than one message, or whose message has a view, in order.
+    busy: Vec<u16>,
+    objects: Objects,
+    accesses: Accesses,
+    /// The code of the set of dead locations.
+    dead: u128,
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Memory {
+            threads: self.threads,
+            fences: self.fences,
+            views: self.views.clone(),
+            messages: self.messages.clone(),
+            locations: self.locations.clone(),
+            busy: self.busy.clone(),
+            objects: self.objects.clone(),
+            accesses: self.accesses.clone(),
+            dead: self.dead,
+        }
+    }
+
+    // Reuses the allocations, because the explorer copies a memory in every state.
+    fn clone_from(&mut self, source: &Self) {
+        (self.threads, self.fences, self.dead) = (source.threads, source.fences, source.dead);
+        self.views.copy_from(&source.views);
+        self.messages.copy_from(&source.messages);
+        self.locations.clone_from(&source.locations);
+        self.busy.clone_from(&source.busy);
+        self.objects.copy_from(&source.objects);
+        self.accesses.copy_from(&source.accesses);
+    }
+}
+
+impl Memory {
+    /// The memory at the start of an execution. `fences`: the client has fences.
+    pub fn new(threads: usize, fences: bool) -> Memory {
+        Memory {
+            threads,
+            fences,
+            views: Views::new(threads, fences),
+            messages: Messages::default(),
+            locations: Vec::new(),
+            busy: Vec::new(),
+            objects: Objects::default(),
+            accesses: Accesses::default(),
+            dead: 0,
+        }
+    }
+
+    /// The views of threads and messages, for fences.
+    pub fn views(&mut self) -> &mut Views {
+        &mut self.views
+    }
+
+    fn messages_of(&self, location: usize) -> impl Iterator<Item = u16> + '_ {
+        self.messages.list_from(self.locations.get(location).map_or(NO_MESSAGE, |l| l.head))
+    }
+
+    fn free_message(&mut self, index: u16) {
+        self.views.free(self.messages[index].view);
+        self.messages.free(index);
+    }
+
+    fn mark_busy(&mut self, location: usize) {
+        if let Err(at) = self.busy.binary_search(&(location as u16)) {
+            self.busy.insert(at, location as u16);
+        }
+    }
+
+    /// The message at `index`.
+    pub fn message(&self, index: u16) -> &Message {
+        &self.messages[index]
+    }
+
+    /// Whether the message is the newest of its location.
+    pub fn is_newest(&self, message: u16) -> bool {
+        self.messages.is_newest(message)
+    }
+
+    /// Whether a store can be inserted directly after the message.
+    pub fn is_open(&self, message: u16) -> bool {
+        self.messages.is_open(message)
+    }
+
+    /// The value of the newest message of `location`.
+    pub fn newest_value(&self, location: usize) -> u64 {
+        let newest = self.messages_of(location).last().expect("an accessed location has a message");
+        self.messages[newest].value
+    }
+
+    /// The values that threads can read of locations that have more than one, or pass on a view.
+    pub fn old_values(&self) -> impl Iterator<Item = u64> + '_ {
+        let messages = self.busy.iter().flat_map(|&location| self.messages_of(location as usize));
+        messages.map(|index| self.messages[index].value)
+    }
+
+    /// Begins the lifetime of `location`, which consists of `bytes` and holds `value`, unless it has
+    /// begun in this execution.
+    pub fn begin(
+        &mut self,
+        thread: usize,
+        location: usize,
+        bytes: Range<usize>,
+        value: u64,
+        owner: bool,
+    ) -> Result<(), Fault> {
+        if location >= MAX_LOCATIONS {
+            return Err(Fault::Limit("too many atomic objects"));
+        }
+        if self.locations.len() <= location {
+            self.locations.resize(location + 1, UNTOUCHED);
+            self.views.widen(location);
+        }
+        if self.locations[location].dead {
+            if !owner {
+                return Err(Fault::Dead);
+            }
+            self.rewrite(thread, location, value);
+            // The compiler may omit the call for the initializing write.
+            self.check_access(thread, bytes.clone(), Access::PlainWrite, true)?;
+        }
+        if self.locations[location].head == NO_MESSAGE {
+            self.locations[location].head = self.messages.add(Message {
+                value,
+                writer: NO_THREAD,
+                step: 0,
+                time: 0,
+                next: NO_MESSAGE,
+                view: NO_VIEW,
+                kind: Kind::Store,
+            });
+            self.objects.replace(bytes, owner)?;
+        }
+        Ok(())
+    }
+
+    /// Whether `location` has been accessed in this execution and is alive.
+    pub fn is_begun(&self, location: usize) -> bool {
+        self.locations.get(location).is_some_and(|place| place.head != NO_MESSAGE)
+    }
+
+    /// Whether the lifetime of `location` is over.
+    pub fn is_dead(&self, location: usize) -> bool {
+        self.locations.get(location).is_some_and(|place| place.dead)
+    }
+
+    /// Checks that `access` by `thread` to `bytes` races with no earlier one. Remembers it if `keep`.
+    pub fn check_access(
+        &mut self,
+        thread: usize,
+        bytes: Range<usize>,
+        access: Access,
+        keep: bool,
+    ) -> Result<(), Fault> {
+        self.accesses.check(thread, bytes, access, self.views.get(thread), keep)
+    }
+
+    /// Writes the messages that `thread` may read into `into`, oldest first.
+    pub fn readable(&self, thread: usize, location: usize, into: &mut Vec<u16>) {
+        let seen = self.views.newest_known(thread, location);
+        into.clear();
+        into.extend(self.messages_of(location));
+        let first = into.iter().rposition(|&m| self.messages[m].time <= seen).unwrap_or(0);
+        into.drain(..first);
+    }
+
+    /// Lets `thread` read `message`. Returns the value.
+    pub fn read(&mut self, thread: usize, location: usize, message: u16, acquire: bool) -> u64 {
+        let Message { value, time, view, .. } = self.messages[message];
+        self.views.observe(thread, location, time);
+        self.views.receive(thread, view, acquire);
+        value
+    }
+
+    /// Lets `thread` store `value` directly after message `after.0`; atomically with a read of that
+    /// message if `after.1`.
+    pub fn write(
+        &mut self,
+        thread: usize,
+        location: usize,
+        after: (u16, bool),
+        value: u64,
+        release: bool,
+        step: u32,
+    ) -> Result<(), Fault> {
+        let (after, update) = after;
+        let before = self.messages[after];
+        let time = self.time_after(location, &before)?;
+        self.views.observe(thread, location, time);
+        let continued = if update { before.view } else { NO_VIEW };
+        let view = self.views.of_store(thread, location, continued, release);
+        let kind = if update { Kind::Update } else { Kind::Store };
+        let message = Message { value, writer: thread as u8, step, time, next: before.next, view, kind };
+        let message = self.messages.add(message);
+        self.messages[after].next = message;
+        self.mark_busy(location);
+        Ok(())
+    }
+
+    fn time_after(&mut self, location: usize, before: &Message) -> Result<u32, Fault> {
+        if before.next == NO_MESSAGE {
+            let last = &mut self.locations[location].last_time;
+            *last = last.checked_add(TIME_STEP).ok_or(Fault::Limit("too many stores in an execution"))?;
+            return Ok(*last);
+        }
+        let next = self.messages[before.next].time;
+        let time = before.time + (next - before.time) / 2;
+        if time == before.time {
+            return Err(Fault::Limit("too many stores inserted between two others"));
+        }
+        Ok(time)
+    }
+
+    /// Lets all threads know everything that was done. After a fork the child sees the memory as it
+    /// is; a created thread knows what its creator does.
+    pub fn share_all(&mut self) {
+        self.views.share_all(self.locations.iter().map(|location| location.last_time));
+    }
+
+    /// A plain write of the atomic `location` by `thread`, which may begin a new lifetime.
+    fn rewrite(&mut self, thread: usize, location: usize, value: u64) {
+        self.free_messages_of(location);
+        let place = &mut self.locations[location];
+        if std::mem::take(&mut place.dead) {
+            self.dead ^= code_of_dead(location);
+        }
+        place.last_time += TIME_STEP;
+        let time = place.last_time;
+        self.locations[location].head = self.messages.add(Message {
+            value,
+            writer: thread as u8,
+            step: 0,
+            time,
+            next: NO_MESSAGE,
+            view: NO_VIEW,
+            kind: Kind::Store,
+        });
+        self.views.observe(thread, location, time);
+    }
+
+    fn free_messages_of(&mut self, location: usize) {
+        let old: Vec<u16> = self.messages_of(location).collect();
+        old.into_iter().for_each(|message| self.free_message(message));
+    }
+
+    /// A plain access by `thread` that covers the atomic `location` and that `check_access` accepts.
+    /// `owner`: the thread owns the memory, so a write may begin a new lifetime.
+    pub fn plain_on_atomic(&mut self, thread: usize, location: usize, write: bool, owner: bool) -> Result<(), Fault> {
+        let Some(&place) = self.locations.get(location) else { return Ok(()) };
+        if place.dead && !(owner && write) {
+            return Err(Fault::Dead);
+        }
+        if write && (place.dead || place.head != NO_MESSAGE) {
+            self.rewrite(thread, location, 0);
+        }
+        Ok(())
+    }
+
+    /// Sets the value that a plain write has left in `location`.
+    pub fn set_plain_value(&mut self, location: usize, value: u64) {
+        let head = self.locations[location].head;
+        if head != NO_MESSAGE && self.messages.is_newest(head) {
+            self.messages[head].value = value;
+        }
+    }
+
+    /// A plain access to the bytes from `start` to `end`, where no atomic object is.
+    pub fn plain(&mut self, start: usize, end: usize, owner: bool) -> Result<(), Fault> {
+        self.objects.access(start, end, owner)
+    }
+
+    /// Ends the lifetime of the plain objects from `start` to `end`.
+    pub fn kill_plain(&mut self, start: usize, end: usize) {
+        self.accesses.remove(start, end);
+        self.objects.kill(start, end);
+    }
+
+    /// Ends the lifetime of `location`.
+    pub fn kill(&mut self, location: usize) {
+        if !self.is_begun(location) {
+            return;
+        }
+        self.free_messages_of(location);
+        let place = &mut self.locations[location];
+        place.head = NO_MESSAGE;
+        place.dead = true;
+        self.dead ^= code_of_dead(location);
+    }
+
+    /// Drops what no continuation can observe. `live` has the bits of the threads that have not
+    /// ended; `floor` is scratch memory.
+    pub fn collect(&mut self, live: u32, floor: &mut Vec<u32>) {
+        let mut threads = threads_in(live, self.threads);
+        let Some(first) = threads.next() else { return };
+        floor.clear();
+        floor.extend_from_slice(self.views.get(first));
+        for thread in threads {
+            floor.iter_mut().zip(self.views.get(thread)).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
+        }
+        let mut busy = std::mem::take(&mut self.busy);
+        busy.retain(|&location| self.collect_location(location as usize, floor));
+        self.busy = busy;
+        self.accesses.forget(floor);
+    }
+
+    /// Drops the messages of `location` that no thread can read, and views that all threads know.
+    /// Returns whether the location is still busy.
+    fn collect_location(&mut self, location: usize, floor: &[u32]) -> bool {
+        let mut head = self.locations[location].head;
+        if head == NO_MESSAGE {
+            return false;
+        }
+        let known = floor[Views::slot(location)];
+        loop {
+            let next = self.messages[head].next;
+            if next == NO_MESSAGE || self.messages[next].time > known {
+                break;
+            }
+            self.free_message(head);
+            head = next;
+        }
+        self.locations[location].head = head;
+        let mut at = head;
+        while at != NO_MESSAGE {
+            let Message { view, next, .. } = self.messages[at];
+            if view != NO_VIEW && self.views.is_within(view, floor) {
+                self.views.free(view);
+                self.messages[at].view = NO_VIEW;
+            }
+            at = next;
+        }
+        let Message { next, view, .. } = self.messages[head];
+        next != NO_MESSAGE || view != NO_VIEW
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The search for a client or unit test that detects a mutant.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::lists::Killers;
+use super::mutant::{self, Mutant};
+use super::unit::{self, Test};
+use crate::catalogue::{self, Entry, File};
+use crate::compile;
+use crate::expected::{Expected, Strategy};
+use crate::explore::Verdict;
+use crate::judge::judge;
+use crate::plan::{self, Overrides};
+use crate::sources::Sources;
+
+/// The most steps of an execution. A mutant may visit new states without end, and each is kept.
+const MOST_STEPS: u32 = 3_000;
+
+/// The limits of the exploration of a mutant.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    /// The most states per client.
+    pub states: u64,
+    /// The most random walks of each kind per client.
+    pub walks: u64,
+}
+
+/// The client or unit test that detects a mutant, and its error.
+#[derive(Deserialize, Serialize)]
+pub struct Killer {
+    pub name: String,
+    pub error: String,
+}
+
+/// Searches for the killers of mutants.
+pub struct Detector<'a> {
+    sources: &'a Sources,
+    expected: &'a Expected,
+    events: Vec<String>,
+    files: Vec<File>,
+    tests: Vec<Test>,
+    /// The folder of the compiled runtime.
+    runtime: &'a Path,
+    limits: Limits,
+    /// By mutant, the recorded killer.
+    known: HashMap<&'a str, String>,
+    /// By file of the core, the killers of its mutants, the most likely first.
+    likely: RefCell<HashMap<String, Vec<String>>>,
+}
+
+/// The state of the search for one mutant's killer.
+struct Search<'a> {
+    mutant: &'a Mutant,
+    mutated: Sources,
+    folder: &'a Path,
+    loaded: HashMap<String, Vec<Entry>>,
+    tried: HashSet<String>,
+}
+
+impl<'a> Detector<'a> {
+    /// A detector for `mutants`. `runtime` is the folder of the compiled runtime.
+    pub fn new(
+        mutants: &[&'a Mutant],
+        sources: &'a Sources,
+        expected: &'a Expected,
+        killers: &Killers,
+        runtime: &'a Path,
+        limits: Limits,
+    ) -> Result<Detector<'a>> {
+        let known = |mutant: &&'a Mutant| Some((mutant.name.as_str(), killers.get(&mutant.name)?.to_string()));
+        let likely = |mutant: &&Mutant| (mutant.file.clone(), killers.of_file(&mutant.file));
+        Ok(Detector {
+            sources,
+            expected,
+            events: sources.events()?,
+            files: catalogue::files(sources)?,
+            tests: unit::tests(sources)?,
+            runtime,
+            limits,
+            known: mutants.iter().filter_map(known).collect(),
+            likely: RefCell::new(mutants.iter().map(likely).collect()),
+        })
+    }
+
+    /// Finds a killer of `mutant`: tries the recorded one, then the killers of others in the same
+    /// file, then all unit tests and clients of the locks that contain it, the cheapest first.
+    pub fn killer(&self, mutant: &Mutant) -> Result<Option<Killer>> {
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let mutated = mutant.core(self.sources, folder.path())?;
+        compile::copy_runtime(self.runtime, folder.path())?;
+        let (loaded, tried) = (HashMap::new(), HashSet::new());
+        let mut search = Search { mutant, mutated, folder: folder.path(), loaded, tried };
+        let known = self.known.get(mutant.name.as_str());
+        if let Some(known) = known
+            && let Some(error) = self.try_named(&mut search, known)?
+        {
+            return Ok(Some(Killer { name: known.clone(), error }));
+        }
+        let likely = self.likely.borrow().get(&mutant.file).cloned().unwrap_or_default();
+        for name in likely {
+            if let Some(error) = self.try_named(&mut search, &name)? {
+                return Ok(Some(self.found(mutant, name, error)));
+            }
+        }
+        for test in self.concerned_tests(mutant) {
+            if let Some(error) = self.try_test(&mut search, test)? {
+                return Ok(Some(self.found(mutant, test.name.clone(), error)));
+            }
+        }
+        for file in self.concerned_files(mutant) {
+            let mut entries = self.entries(&mut search, file)?;
+            entries.sort_by_key(|entry| self.cost(&entry.name));
+            for entry in entries.iter().filter(|entry| !self.is_duplicate(&entry.name)) {
+                if let Some(error) = self.try_client(&mut search, entry) {
+                    return Ok(Some(self.found(mutant, entry.name.clone(), error)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes `name` the most likely killer of the next mutant of the file.
+    fn found(&self, mutant: &Mutant, name: String, error: String) -> Killer {
+        let mut likely = self.likely.borrow_mut();
+        let likely = likely.entry(mutant.file.clone()).or_default();
+        likely.retain(|other| *other != name);
+        likely.insert(0, name.clone());
+        Killer { name, error }
+    }
+
+    /// The clients of `file`, compiled with the mutant.
+    fn entries(&self, search: &mut Search, file: &File) -> Result<Vec<Entry>> {
+        if !search.loaded.contains_key(&file.name) {
+            search.loaded.insert(file.name.clone(), file.clients(&search.mutated, search.folder)?);
+        }
+        Ok(search.loaded[&file.name].clone())
+    }
+
+    /// The error that the client or unit test of that name reports.
+    fn try_named(&self, search: &mut Search, name: &str) -> Result<Option<String>> {
+        if let Some(test) = self.tests.iter().find(|test| test.name == name) {
+            return self.try_test(search, test);
+        }
+        let file = name.split('/').next().unwrap_or_default();
+        let Some(file) = self.files.iter().find(|known| known.name == file) else { return Ok(None) };
+        let entries = self.entries(search, file)?;
+        Ok(entries.iter().find(|entry| entry.name == name).and_then(|entry| self.try_client(search, entry)))
+    }
+
+    /// The error that the client reports, unless it has been tried before.
+    fn try_client(&self, search: &mut Search, entry: &Entry) -> Option<String> {
+        let new = search.tried.insert(entry.name.clone());
+        let error = new.then(|| self.error(entry)).flatten()?;
+        Some(error.split(':').next().unwrap_or_default().to_string())
+    }
+
+    /// The error that the unit test reports, if it can detect such a mutant and has not been tried
+    /// before.
+    fn try_test(&self, search: &mut Search, test: &Test) -> Result<Option<String>> {
+        let new = !search.mutant.is_order && search.tried.insert(test.name.clone());
+        if new { test.failure(&search.mutated, search.folder) } else { Ok(None) }
+    }
+
+    /// The unit tests of the locks that contain `mutant`, its own file's first.
+    fn concerned_tests(&self, mutant: &Mutant) -> Vec<&Test> {
+        let contains = |header: &String| mutant::includes(&self.sources.core, header, &mutant.file);
+        let mut tests: Vec<&Test> = self.tests.iter().filter(|test| test.headers.iter().any(contains)).collect();
+        let own = format!("unit/{}", mutant.file.trim_end_matches(".h"));
+        tests.sort_by_key(|test| test.name != own);
+        tests
+    }
+
+    /// The files of clients of the locks that contain `mutant`, the cheapest first.
+    fn concerned_files(&self, mutant: &Mutant) -> Vec<&File> {
+        let contains = |file: &&File| {
+            file.header.as_ref().is_some_and(|header| mutant::includes(&self.sources.core, header, &mutant.file))
+        };
+        let mut files: Vec<&File> = self.files.iter().filter(contains).collect();
+        let cost = |file: &File| -> u64 {
+            let prefix = format!("{}/", file.name);
+            self.expected.usual().filter(|(name, _)| name.starts_with(&prefix)).map(|(_, record)| record.states).sum()
+        };
+        files.sort_by_cached_key(|file| cost(file));
+        files
+    }
+
+    /// Whether another client has the same states: those with wait=spin and wait=yield often do.
+    fn is_duplicate(&self, name: &str) -> bool {
+        let Some(prefix) = name.strip_suffix("/yield") else { return false };
+        let record = |name: &str| self.expected.get(false, name);
+        record(name).is_some() && record(name) == record(&format!("{prefix}/spin"))
+    }
+
+    fn cost(&self, name: &str) -> u64 {
+        self.expected.get(false, name).map_or(u64::MAX, |record| record.states)
+    }
+
+    /// The error that the client reports within the limits.
+    fn error(&self, entry: &Entry) -> Option<String> {
+        let record = self.expected.get(false, &entry.name)?;
+        let strategy = match record.strategy {
+            Strategy::Walks(walks) => Strategy::Walks(walks.min(self.limits.walks)),
+            strategy => strategy,
+        };
+        let overrides = Overrides { seed: 1, longest: Some(MOST_STEPS), ..Overrides::default() };
+        let report = plan::explore_with(entry.client, strategy, &overrides, self.limits.states);
+        match (&report.verdict, strategy) {
+            (Verdict::Unfinished, _) => None,
+            // So few walks may miss rare events.
+            (Verdict::Holds, Strategy::Walks(_)) => None,
+            _ => judge(entry.client, &report, &self.events, !matches!(strategy, Strategy::Walks(_))).err(),
+        }
+    }
+}
