@@ -49,7 +49,7 @@ CLIENTS_HEADER = """\
 |---|---|---|---|---|---|---|---|
 """
 MUTANTS_HEADER = """\
-| file | clients object | unit tests object | which of both | stay |
+| file | killed by clients | killed by unit tests | killers | survivors |
 |---|---|---|---|---|
 """
 LABELS_HEADER = """\

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a client (client.h) can ask the model checker. The checker runs it in all ways that the memory model allows, and
- * reports the first one in which something fails, a thread races, memory is used after its life, or a thread can never
- * come to its end.
+ * The model checker's functions for clients (client.h). The checker explores all executions that the
+ * memory model allows. It reports the first one with a failed assertion, a data race, a use of memory
+ * after its lifetime, or a state from which the threads cannot end.
  */
 #ifndef POUNDLOCK_CHECK_H
 #define POUNDLOCK_CHECK_H
@@ -14,12 +14,12 @@
 #define check_ghost(T) ((T *)0x100000008000)
 
 #define check_assert(condition) \
-	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "does not hold: " #condition))
+	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "assertion failed: " #condition))
 
-/* To be called once a function whose frame was visible to other threads has returned: they must be done with it. */
+/* Call it after a function returns whose frame was visible to others: their accesses must be over. */
 __attribute__((noinline)) void check_returned(void);
 
-/* Ends the life of the object: who accesses it later, or has not been seen to be done with it, is at fault. */
+/* Ends the lifetime of the object: all accesses by other threads must happen before. */
 #define check_ended(p) check_engine->ended(p, sizeof(*(p)))
 #define check_renew_deadline() check_engine->renewed()
 /* How many nodes of all threads are in use. */

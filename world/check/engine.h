@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the model checker (crates/poundlock-check) offers to the C code that it runs, mirrored in the crate's abi.rs:
- * change both together.
+ * The functions of the model checker (crates/poundlock-check) that C code calls. The crate's abi.rs
+ * mirrors this file: change both together.
  */
 #ifndef POUNDLOCK_CHECK_ENGINE_H
 #define POUNDLOCK_CHECK_ENGINE_H
@@ -33,7 +33,7 @@ enum check_kind {
 
 enum check_order { CHECK_RELAXED, CHECK_ACQUIRE, CHECK_RELEASE, CHECK_ACQ_REL, CHECK_SEQ_CST };
 
-/* A place in the source that does an operation. */
+/* A place in the source that performs an operation. */
 struct check_site {
 	const char *file;
 	const char *operation;
@@ -44,7 +44,7 @@ struct check_site {
 	uint32_t size; /* of the object; 0 where there is none, or only its address matters */
 };
 
-/* What a wait goes on with: a value to test (more), or the value that ends it. */
+/* The reply to a wait: a value to test (more is 1), or the value that ends it (0). */
 struct check_wait {
 	uint64_t value;
 	uint64_t more;
@@ -53,7 +53,7 @@ struct check_wait {
 struct check_engine {
 	/* An operation; returns what it read. Expected is a compare-exchange's, or the deadline of a park. */
 	uint64_t (*operate)(const struct check_site *site, void *object, uint64_t operand, uint64_t expected);
-	/* Holds says whether the value of the last call ends the wait. */
+	/* Holds: whether the value of the last call ends the wait. */
 	struct check_wait (*wait)(const struct check_site *site, void *object, bool brief, const void *deadline,
 				  bool holds);
 	/* A plain access by the caller of the function of that frame. */
@@ -61,7 +61,7 @@ struct check_engine {
 	void (*event)(uint32_t event);
 	void (*yield)(void);
 	uint32_t (*self)(void);
-	/* The calls from frame have returned: what lay on the stack below it is no more. */
+	/* The calls from frame have returned: the stack below it is dead. */
 	void (*returned)(const void *frame);
 	/* The object is freed. */
 	void (*ended)(const void *object, size_t size);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What world.h and check.h declare, and the hooks that the compiler calls for plain accesses. Compiled without
- * -fsanitize=thread into each file of clients.
+ * The runtime that is linked into each library of clients: the functions that world.h and check.h
+ * declare, and the hooks that the compiler calls for plain accesses. Compiled without
+ * -fsanitize=thread.
  */
 #include "check.h"
 
 const struct check_engine *check_engine;
 
-/* What the checker compares with its own, and then calls. */
+/* Compared with the size of the checker's own table, before it calls check_bind(). */
 const size_t check_engine_size = sizeof(struct check_engine);
 void check_bind(const struct check_engine *engine);
 
@@ -20,7 +21,7 @@ void *w_node_get(void)
 {
 	struct w_node *node;
 
-	/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+	/* acquire: pairs with the release that freed the node, so the last accesses to it are over */
 	for (uint32_t i = 0; (node = check_engine->node(i)); i++)
 		if (!w_load_acquire(&node->status))
 			return node;
@@ -67,7 +68,7 @@ void __tsan_write_range(const void *p, size_t size)
 	check_engine->plain(p, size, true, __builtin_frame_address(0));
 }
 
-/* The compiler calls these for large objects, and tells of no access. */
+/* The compiler calls these for large objects, and no hook. */
 void *memset(void *p, int value, size_t size);
 void *memset(void *p, int value, size_t size)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of `struct check_engine` (world/check/engine.h), which the client's code calls.
 
+use std::arch::global_asm;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
@@ -11,8 +12,8 @@ use crate::arena;
 
 /// The table of hooks.
 pub static HOOKS: Engine = Engine {
-    operate,
-    wait,
+    operate: poundlock_check_operate,
+    wait: poundlock_check_wait,
     plain,
     event,
     yield_,
@@ -34,7 +35,52 @@ pub static HOOKS: Engine = Engine {
     arrival,
 };
 
-extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64 {
+// The entries of `operate` and `wait`. They save the caller's registers and pass the address of the
+// first one as an additional argument: the thread's state is the stack from there up. The frames of
+// the hooks below, which depend on how this crate is compiled, are not part of it.
+global_asm!(
+    ".global poundlock_check_operate",
+    "poundlock_check_operate:",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "mov r8, rsp",
+    "sub rsp, 8",
+    "call {operate}",
+    "add rsp, 56",
+    "ret",
+    ".global poundlock_check_wait",
+    "poundlock_check_wait:",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "mov r9, rsp",
+    "sub rsp, 8",
+    "call {wait}",
+    "add rsp, 56",
+    "ret",
+    operate = sym operate,
+    wait = sym wait,
+);
+
+unsafe extern "C" {
+    safe fn poundlock_check_operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64;
+    safe fn poundlock_check_wait(
+        site: *const Site,
+        object: *mut c_void,
+        brief: bool,
+        deadline: *const c_void,
+        holds: bool,
+    ) -> Wait;
+}
+
+extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64, frame: usize) -> u64 {
     let machine = current();
     // SAFETY: a site is a static object.
     let place = unsafe { &*site };
@@ -52,11 +98,18 @@ extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expe
     let mask = if place.size == 4 { u32::MAX as u64 } else { u64::MAX };
     let (operand, expected) = (operand & mask, expected & mask);
     machine.request(place, Request { site, address, operand, expected, brief: false, deadline });
-    machine.stop();
+    machine.stop_at(frame);
     current().reply
 }
 
-extern "C" fn wait(site: *const Site, object: *mut c_void, brief: bool, deadline: *const c_void, holds: bool) -> Wait {
+extern "C" fn wait(
+    site: *const Site,
+    object: *mut c_void,
+    brief: bool,
+    deadline: *const c_void,
+    holds: bool,
+    frame: usize,
+) -> Wait {
     let machine = current();
     // SAFETY: a site is a static object.
     let place = unsafe { &*site };
@@ -69,7 +122,7 @@ extern "C" fn wait(site: *const Site, object: *mut c_void, brief: bool, deadline
         let (address, deadline) = (object as usize, deadline as usize);
         machine.request(place, Request { site, address, operand: 0, expected: 0, brief, deadline });
     }
-    machine.stop();
+    machine.stop_at(frame);
     let machine = current();
     Wait { value: machine.reply, more: machine.testing as u64 }
 }

@@ -247,6 +247,12 @@ impl Machine {
         unsafe { context::switch(sp, self.engine_sp) }
     }
 
+    /// Suspends the running thread, whose code uses the stack from `frame` on.
+    fn stop_at(&mut self, frame: usize) {
+        self.now.threads[self.running].frame = frame;
+        self.stop();
+    }
+
     /// Whether a coroutine runs, not the engine.
     pub fn is_in_coroutine(&self) -> bool {
         self.in_coroutine
@@ -269,10 +275,10 @@ impl Machine {
         }
         // SAFETY: no coroutine runs, and a suspended one uses nothing below its stack pointer.
         unsafe { ptr::write_bytes((sp - CLEARED) as *mut u8, 0, CLEARED) }
-        if self.settings.exhaustive {
-            self.hash_stack(thread);
-        }
         if self.now.threads[thread].status == Status::Ready {
+            if self.settings.exhaustive {
+                self.hash_stack(thread);
+            }
             if self.is_waiting(thread) {
                 self.test_wait(thread);
             }
@@ -283,9 +289,9 @@ impl Machine {
     }
 
     fn hash_stack(&mut self, thread: usize) {
-        let sp = self.now.threads[thread].sp;
+        let frame = self.now.threads[thread].frame;
         // SAFETY: no coroutine runs.
-        self.now.threads[thread].stack = xxh3_128(unsafe { arena::bytes(sp, arena::stack_top(thread) - sp) });
+        self.now.threads[thread].stack = xxh3_128(unsafe { arena::bytes(frame, arena::stack_top(thread) - frame) });
     }
 
     fn site(&self, thread: usize) -> &'static Site {

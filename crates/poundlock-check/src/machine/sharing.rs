@@ -45,7 +45,7 @@ pub fn is_unshared(state: &State, regions: &[(usize, usize)], thread: usize) -> 
     while let Some(from) = areas.iter().position(|area| area.reached && !area.followed) {
         areas[from].followed = true;
         let Range { start, end } = areas[from].range;
-        let start = if arena::stack_owner(start).is_some() { state.threads[thread].sp } else { start };
+        let start = if arena::stack_owner(start).is_some() { state.threads[thread].frame } else { start };
         reach_from(start, end - start, &mut areas);
     }
     !areas[mine].reached
@@ -59,9 +59,9 @@ fn reach_from_others(state: &State, thread: usize, areas: &mut [Area]) {
             continue;
         }
         reach_from(arena::node(other, 0), arena::NODES_EACH * arena::NODE_SIZE, areas);
-        let Thread { sp, status, request, .. } = state.threads[other];
-        if status != Status::Ended && sp != 0 {
-            reach_from(sp, arena::stack_top(other) - sp, areas);
+        let Thread { frame, status, request, .. } = state.threads[other];
+        if status != Status::Ended && frame != 0 {
+            reach_from(frame, arena::stack_top(other) - frame, areas);
             let words = [request.address as u64, request.operand, request.expected];
             words.into_iter().for_each(|word| reach(word, areas));
         }

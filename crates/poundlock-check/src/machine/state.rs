@@ -48,6 +48,8 @@ pub enum Status {
 pub struct Thread {
     /// The stack pointer while the thread is suspended.
     pub sp: usize,
+    /// The address from which on the stack belongs to the client's code.
+    pub frame: usize,
     pub status: Status,
     pub request: Request,
     /// Bit n: the n-th message that the pending wait could read ends it.
@@ -58,7 +60,7 @@ pub struct Thread {
     /// Whether the pending operation is on an object that no other thread can reach before it.
     pub unshared: bool,
     pub cpu: u32,
-    /// The hash of the thread's stack.
+    /// The hash of the thread's stack from `frame` on.
     pub stack: u128,
 }
 
@@ -106,6 +108,7 @@ impl State {
             Request { site: std::ptr::null(), address: 0, operand: 0, expected: 0, brief: false, deadline: 0 };
         let thread = |cpu| Thread {
             sp: 0,
+            frame: 0,
             status: Status::Ready,
             request,
             ending: 0,
