@@ -15,7 +15,8 @@ pub const NATIVE: &str = "native";
 
 /// A lock that C functions are called for.
 ///
-/// # Safety Between `lock` and `unlock` no other `lock` or `lock_shared` returns, and between
+/// # Safety
+/// Between `lock` and `unlock` no other `lock` or `lock_shared` returns, and between
 /// `lock_shared` and `unlock_shared` no `lock`.
 pub(crate) unsafe trait Lock: Sync {
     fn lock(&self);
@@ -82,7 +83,8 @@ type Init<T> = unsafe extern "C" fn(*mut T, *const c_char, *mut c_char, usize) -
 
 /// A lock initialised by `spec`.
 ///
-/// # Safety `init` initialises a lock by a C string, or writes a line into the buffer of the given
+/// # Safety
+/// `init` initialises a lock by a C string, or writes a line into the buffer of the given
 /// size and does not return 0.
 unsafe fn initialised<T>(spec: &str, init: Init<T>) -> Result<T, BenchError> {
     let mut lock = MaybeUninit::<T>::uninit();

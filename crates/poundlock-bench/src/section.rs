@@ -60,7 +60,8 @@ impl Data {
 
     /// Performs an operation. Returns the change of the number of entries.
     ///
-    /// # Safety The caller holds the lock that protects these data; as a reader, if the operation
+    /// # Safety
+    /// The caller holds the lock that protects these data; as a reader, if the operation
     /// only reads.
     pub(crate) unsafe fn perform(&self, operation: Operation) -> i32 {
         // SAFETY: access is exclusive, or all operations read, as the caller promises.
