@@ -425,8 +425,6 @@ int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timesp
 
 /* ---- Names: pthread's, and those for objects linked on glibc 2.33 or older ---- */
 
-#define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
-
 KNOWN_AS(pthread_mutex_init, mutex_init);
 KNOWN_AS(pthread_mutex_destroy, mutex_destroy);
 KNOWN_AS(pthread_mutex_lock, mutex_lock);

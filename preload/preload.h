@@ -12,6 +12,9 @@
  */
 #define EXPORT __attribute__((visibility("default")))
 
+/* Exports @name also as @alias_name. */
+#define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
+
 /* Our mutexes' functions. NULL until initialise(), and afterwards if everything is native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
 /* Not NULL if that is any_default, which is inlined: points to w_alone()'s value. */

@@ -347,8 +347,6 @@ static int rwlock_destroy(pthread_rwlock_t *lock)
 
 /* ---- Names: pthread's, and those for objects linked on glibc 2.33 or older ---- */
 
-#define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
-
 KNOWN_AS(pthread_rwlock_init, rwlock_init);
 KNOWN_AS(pthread_rwlock_destroy, rwlock_destroy);
 KNOWN_AS(pthread_rwlock_rdlock, rwlock_rdlock);
