@@ -1,9 +1,16 @@
-//! Tells the tool which revision and which Rust compiler it is built from.
+//! Gives the tool the layout of statistics files, and the names of its revision and Rust compiler.
 
+#[path = "../poundlock-sys/c_numbers.rs"]
+mod c_numbers;
+mod stats_layout;
+
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    // A revision is said to be dirty at build time: whatever makes it so must come back here.
+    let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    stats_layout::write(Path::new("../.."), Path::new(&out));
+    // The revision's "-dirty" depends on every source file.
     for path in [".git/HEAD", ".git/logs/HEAD", ".git/index", "core", "world", "lib", "preload", "crates", "Cargo.lock"]
     {
         println!("cargo::rerun-if-changed=../../{path}");

@@ -1,6 +1,7 @@
 //! Compiles the locks and libpoundlock for the user world into a static library, tells the crate which compiler did, and
 //! asserts that the structures of lib.rs are those of poundlock.h.
 
+mod c_numbers;
 mod layout;
 
 use std::env;
@@ -16,7 +17,7 @@ fn main() {
     for directory in INCLUDES {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
-    for file in ["build.rs", "layout.rs", "src/inline.c"] {
+    for file in ["build.rs", "c_numbers.rs", "layout.rs", "src/inline.c"] {
         println!("cargo::rerun-if-changed={file}");
     }
 

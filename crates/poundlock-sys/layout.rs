@@ -1,6 +1,6 @@
-//! Part of build.rs: what the C compiler makes of poundlock.h's structures, as assertions about those of lib.rs. Nothing
-//! compiled is run, so that it may be for another machine: the numbers are read from the object file.
+//! Part of build.rs: the layout of poundlock.h's structures, as assertions about those of lib.rs.
 
+use super::c_numbers;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -34,55 +34,32 @@ const STRUCTURES: [(&str, &str, &[&str]); 5] = [
     ("struct pound_policy", "pound_policy", &["note", "rank", "context"]),
 ];
 
-/// What the numbers in the object file begin with.
-const MARK: &str = "POUND LAYOUT:";
-
-/// How many digits a number has there.
-const DIGITS: usize = 4;
-
-/// Writes the assertions to layout.rs in `out`, by `build`, which finds poundlock.h.
+/// Writes the assertions to layout.rs in `out`. `build` finds poundlock.h.
 pub fn write(build: &cc::Build, out: &Path) {
-    let source = out.join("layout.c");
-    std::fs::write(&source, program()).expect("OUT_DIR is writable");
-    let objects = build.clone().file(&source).compile_intermediates();
-    let bytes: Vec<u8> = objects.iter().flat_map(|object| std::fs::read(object).expect("it was compiled")).collect();
-    std::fs::write(out.join("layout.rs"), assertions(&mut numbers(&bytes))).expect("OUT_DIR is writable");
+    let structures = STRUCTURES.iter().flat_map(|(c, _, fields)| expressions(c, fields));
+    let expressions: Vec<String> = structures.chain(["POUND_MUTEX_LOCKED".to_owned()]).collect();
+    let numbers = c_numbers::evaluate(build, out, "poundlock_sys_layout", "poundlock.h", &expressions);
+    std::fs::write(out.join("layout.rs"), assertions(&mut numbers.into_iter())).expect("OUT_DIR is writable");
 }
 
-/// A C program whose data are the numbers, in the order of the structures: size, alignment, and each field's offset and size.
-fn program() -> String {
-    let mut text = "#include <poundlock.h>\n\n#define DIGIT(n, of) (char)('0' + (n) / (of) % 10)\n\
-        #define NUMBER(n) DIGIT(n, 1000), DIGIT(n, 100), DIGIT(n, 10), DIGIT(n, 1)\n\n\
-        extern const char poundlock_sys_layout[];\nconst char poundlock_sys_layout[] = {"
-        .to_owned();
-    MARK.chars().for_each(|c| write!(text, "'{c}', ").expect("a string takes all"));
-    for (c, _, fields) in STRUCTURES {
-        write!(text, "\n\tNUMBER(sizeof({c})), NUMBER(_Alignof({c})),").expect("a string takes all");
-        for field in fields {
-            write!(text, "\n\tNUMBER(offsetof({c}, {field})), NUMBER(sizeof((({c} *)0)->{field})),")
-                .expect("a string takes all");
-        }
+/// The size and alignment of a structure, then the offset and size of each field.
+fn expressions(c: &str, fields: &[&str]) -> Vec<String> {
+    let mut expressions = vec![format!("sizeof({c})"), format!("_Alignof({c})")];
+    for field in fields {
+        expressions.extend([format!("offsetof({c}, {field})"), format!("sizeof((({c} *)0)->{field})")]);
     }
-    text + "\n\tNUMBER(POUND_MUTEX_LOCKED)\n};\n"
-}
-
-/// The numbers in the object file.
-fn numbers(object: &[u8]) -> impl Iterator<Item = usize> {
-    let at = object.windows(MARK.len()).position(|bytes| bytes == MARK.as_bytes()).expect("the numbers are there");
-    object[at + MARK.len()..].chunks(DIGITS).map(|digits| {
-        std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).expect("so many numbers are there")
-    })
+    expressions
 }
 
 fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
-    let mut next = || numbers.next().expect("so many numbers are there");
+    let mut next = || numbers.next().expect("there is a number for each expression");
     let mut text = "const _: () = {\n    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
         size_of::<F>()\n    }\n"
         .to_owned();
     for (c, rust, fields) in STRUCTURES {
         let (size, alignment, mut covered) = (next(), next(), 0);
         writeln!(text, "    assert!(size_of::<{rust}>() == {size} && align_of::<{rust}>() == {alignment});")
-            .expect("a string takes all");
+            .expect("writing to a string succeeds");
         for field in fields {
             let (offset, bytes) = (next(), next());
             covered += bytes;
@@ -91,10 +68,10 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
                 "    assert!(std::mem::offset_of!({rust}, {field}) == {offset});\n    \
                  assert!(size_of_field(|s: &{rust}| &s.{field}) == {bytes});"
             )
-            .expect("a string takes all");
+            .expect("writing to a string succeeds");
         }
         assert!(size - covered < alignment, "{c} has fields that {rust} does not");
     }
-    writeln!(text, "    assert!(LOCKED == {});", next()).expect("a string takes all");
+    writeln!(text, "    assert!(LOCKED == {});", next()).expect("writing to a string succeeds");
     text + "};\n"
 }

@@ -5,6 +5,7 @@
 use crate::commands::sim::figure;
 use crate::program::elf::Elf;
 use crate::statistics::folded::folded;
+use crate::statistics::layout::{self, Field, area, header};
 use crate::statistics::table;
 use crate::statistics::{Names, Observed, Process};
 use poundlock_bench::Workload;
@@ -264,16 +265,19 @@ fn statistics_seed() -> Vec<u8> {
     compact(&std::fs::read(left.expect("the library is built, and leaves a file")).expect("a file"))
 }
 
+/// Moves the used items of each array next to each other.
 fn compact(file: &[u8]) -> Vec<u8> {
     let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().expect("four bytes"));
     let mut small = file[..4096].to_vec();
-    for at in (0..5).map(|area| 56 + 24 * area) {
-        let offset = u64::from_ne_bytes(file[at..at + 8].try_into().expect("eight bytes")) as usize;
-        let used = word(at + 12).min(word(at + 16));
-        let length = word(at + 8) as usize * used as usize;
+    for index in 0..layout::AREAS {
+        let at = |field: Field| header::AREAS.at + layout::AREA_SIZE * index + field.at;
+        let start = at(area::OFFSET);
+        let offset = u64::from_ne_bytes(file[start..start + 8].try_into().expect("eight bytes")) as usize;
+        let used = word(at(area::MOST)).min(word(at(area::USED)));
+        let length = word(at(area::BYTES)) as usize * used as usize;
         let place = small.len() as u64;
-        small[at..at + 8].copy_from_slice(&place.to_ne_bytes());
-        small[at + 12..at + 16].copy_from_slice(&used.to_ne_bytes());
+        small[start..start + 8].copy_from_slice(&place.to_ne_bytes());
+        small[at(area::MOST)..at(area::MOST) + 4].copy_from_slice(&used.to_ne_bytes());
         small.extend_from_slice(&file[offset..offset + length]);
     }
     small

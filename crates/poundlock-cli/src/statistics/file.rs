@@ -1,5 +1,9 @@
-//! A file of statistics as it is: preload/stats/file.h has the layout.
+//! Reads files of statistics. Their layout is generated from preload/stats/file.h.
+//!
+//! Anybody may have written a file: every size in it is checked against the size of the file and
+//! against bounds.
 
+use super::layout::{self, Field, area, header, lock, module, row, share, stack, thread};
 use crate::failure::Failure;
 use crate::output::unreadable;
 use std::collections::HashMap;
@@ -9,15 +13,15 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8] = b"poundlock stats\0";
-const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 1944;
-/// How often a file is read again because its process moved counts meanwhile.
+/// The number of attempts to read a file while its process moves counts.
 const ATTEMPTS: u32 = 20;
+/// The size of a counter, an event and a return address.
+const LONG: usize = 8;
 
 /// Counters by name.
 pub type Counts = HashMap<String, u64>;
 
-/// All that a file has.
+/// The content of a file.
 #[derive(Debug)]
 pub struct Observed {
     pub path: PathBuf,
@@ -39,7 +43,7 @@ pub struct Observed {
     pub stacks: Vec<Stack>,
     pub threads: Vec<Thread>,
     pub shares: Vec<Share>,
-    /// The names of threads' events.
+    /// The names of the events that each thread counts.
     pub events: Vec<String>,
 }
 
@@ -53,15 +57,15 @@ pub struct Module {
 
 #[derive(Clone, Debug)]
 pub struct LockItem {
-    /// Its place in the file.
+    /// Its index in the file.
     pub index: u32,
-    /// 0 for what found no room.
+    /// 0: all locks that found no room of their own.
     pub address: u64,
     pub readers_writer: bool,
-    /// Whether the program uses it through poundlock.h.
+    /// Whether the program uses the lock through poundlock.h.
     pub api: bool,
     pub lives: u32,
-    /// The place of the stack that first contended it.
+    /// The index of the stack that first contended the lock.
     pub stack: Option<u32>,
     pub waiting: u32,
     pub counts: Counts,
@@ -69,7 +73,7 @@ pub struct LockItem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackKind {
-    /// The one that first contended a lock.
+    /// The stack that first contended a lock.
     First,
     Waiter,
     Holder,
@@ -91,7 +95,7 @@ pub struct Thread {
     pub serial: u64,
     /// In the order of [`Observed::events`].
     pub events: Vec<u64>,
-    /// The lock's place and what this thread counted.
+    /// The index of a lock, and the thread's counts for it.
     pub rows: Vec<(u32, Counts)>,
 }
 
@@ -102,22 +106,26 @@ pub struct Share {
     pub acquisitions: u64,
 }
 
-/// A piece of the file, by offsets.
+/// A piece of the file.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
-    fn word(&self, at: usize) -> u32 {
-        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
+    fn word(&self, field: Field) -> u32 {
+        u32::from_ne_bytes(self.0[field.range()].try_into().expect("a field of four bytes"))
     }
 
-    fn long(&self, at: usize) -> u64 {
-        u64::from_ne_bytes(self.0[at..at + 8].try_into().expect("eight bytes"))
+    fn long(&self, field: Field) -> u64 {
+        u64::from_ne_bytes(self.0[field.range()].try_into().expect("a field of eight bytes"))
     }
 
-    fn text(&self, at: usize, length: usize) -> String {
-        let bytes = &self.0[at..at + length];
+    fn long_at(&self, at: usize) -> u64 {
+        self.long(Field { at, bytes: LONG })
+    }
+
+    /// Text up to its NUL. Control characters are replaced: a terminal would obey them.
+    fn text(&self, field: Field) -> String {
+        let bytes = &self.0[field.range()];
         let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-        // A terminal would obey control characters.
         text.replace(char::is_control, "\u{fffd}")
     }
 }
@@ -128,17 +136,21 @@ struct Area {
     bytes: usize,
 }
 
-/// The most items of each array: several times what the library makes. What follows takes time by their product.
-const MOST: [u32; 5] = [1 << 10, 1 << 16, 1 << 14, 1 << 13, 1 << 17];
-const MODULES: usize = 0;
-const LOCKS: usize = 1;
-const STACKS: usize = 2;
-const THREADS: usize = 3;
-const SHARES: usize = 4;
-/// The most bytes of a file. It is sparse, and may be much larger than what is in it.
+/// The maximum number of items of each array, several times what the library makes. The time of
+/// all that follows is bounded by their product.
+const MOST: [u32; layout::AREAS] = {
+    let mut most = [0; layout::AREAS];
+    most[layout::MODULES] = 1 << 10;
+    most[layout::LOCKS] = 1 << 16;
+    most[layout::STACKS] = 1 << 14;
+    most[layout::THREADS] = 1 << 13;
+    most[layout::SHARES] = 1 << 17;
+    most
+};
+/// The maximum size of a file. It is sparse, and may be much larger than its content.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A file that has the right size and header. Anybody may have written it.
+/// A file that has the right size and header.
 struct Source<'a> {
     file: &'a File,
     length: u64,
@@ -151,17 +163,18 @@ impl<'a> Source<'a> {
     fn open(file: &'a File) -> Result<Source<'a>, String> {
         let damaged = |_| DAMAGED.to_owned();
         let length = file.metadata().map_err(damaged)?.len();
-        let mut header = vec![0; HEADER_BYTES];
+        let mut header = vec![0; layout::HEADER_SIZE];
         file.read_exact_at(&mut header, 0).map_err(damaged)?;
         let bytes = Bytes(&header);
         if !header.starts_with(MAGIC) || length > MOST_BYTES {
             return Err(DAMAGED.to_owned());
         }
-        if bytes.word(16) != VERSION {
-            return Err(format!("is of version {} of the format, not {VERSION}", bytes.word(16)));
+        let version = bytes.word(header::VERSION);
+        if version as usize != layout::VERSION {
+            return Err(format!("has version {version} of the format, not {}", layout::VERSION));
         }
-        let names = |at, length| bytes.text(at, length).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let (counters, events) = (names(408, 512), names(920, 1024));
+        let names = |field| bytes.text(field).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let (counters, events) = (names(header::COUNTERS), names(header::EVENTS));
         Ok(Source { file, length, header, counters, events })
     }
 
@@ -169,36 +182,37 @@ impl<'a> Source<'a> {
         Bytes(&self.header)
     }
 
-    /// How many rows a thread has.
+    /// The number of rows of a thread.
     fn rows(&self) -> usize {
-        self.header().word(52) as usize
+        self.header().word(header::ROWS) as usize
     }
 
-    /// Where they begin.
+    /// The offset of a thread's first row: the rows follow the events.
     fn rows_at(&self) -> usize {
-        24 + 8 * self.events.len()
+        thread::EVENTS.at + LONG * self.events.len()
     }
 
     fn row_bytes(&self) -> usize {
-        40 + 8 * self.counters.len()
+        row::COUNTS.at + LONG * self.counters.len()
     }
 
-    /// What an item of the array has at least.
+    /// The minimum size of an item of the array.
     fn least_bytes(&self, index: usize) -> usize {
         match index {
-            LOCKS => 128 + 8 * self.counters.len(),
-            STACKS => 32,
-            THREADS => self.rows_at().saturating_add(self.row_bytes().saturating_mul(self.rows())),
-            _ => 24,
+            layout::MODULES => module::PATH.at,
+            layout::LOCKS => lock::COUNTS.at + LONG * self.counters.len(),
+            layout::STACKS => stack::FRAMES.at,
+            layout::THREADS => self.rows_at().saturating_add(self.row_bytes().saturating_mul(self.rows())),
+            _ => share::ACQUISITIONS.range().end,
         }
     }
 
     /// Reads an array, all of which must be in the file.
     fn area(&self, index: usize) -> io::Result<Area> {
-        let at = 56 + 24 * index;
-        let header = self.header();
-        let (offset, bytes) = (header.long(at), header.word(at + 8) as usize);
-        let count = header.word(at + 12).min(header.word(at + 16));
+        let at = header::AREAS.at + layout::AREA_SIZE * index;
+        let area = Bytes(&self.header[at..at + layout::AREA_SIZE]);
+        let (offset, bytes) = (area.long(area::OFFSET), area.word(area::BYTES) as usize);
+        let count = area.word(area::MOST).min(area.word(area::USED));
         let length = u64::from(count) * bytes as u64;
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if bytes < self.least_bytes(index) || count > MOST[index] || !inside {
@@ -209,14 +223,17 @@ impl<'a> Source<'a> {
         Ok(Area { items, bytes })
     }
 
-    /// Reads all arrays, again while counts move. A process that was killed in the middle stays there.
+    /// Reads all arrays, and reads them again while counts move. After [`ATTEMPTS`] the counts are
+    /// taken as they are: the process may have been killed while it moved them.
     fn areas(&self) -> io::Result<[Area; 5]> {
         let mut attempts = 1;
         loop {
-            let threads = self.area(THREADS)?;
+            let threads = self.area(layout::THREADS)?;
             let before = merges(&threads);
-            let areas = [self.area(MODULES)?, self.area(LOCKS)?, self.area(STACKS)?, threads, self.area(SHARES)?];
-            let whole = before.is_some() && before == merges(&self.area(THREADS)?);
+            let [modules, locks, stacks, shares] =
+                [layout::MODULES, layout::LOCKS, layout::STACKS, layout::SHARES].map(|index| self.area(index));
+            let areas = [modules?, locks?, stacks?, threads, shares?];
+            let whole = before.is_some() && before == merges(&self.area(layout::THREADS)?);
             if whole || attempts == ATTEMPTS {
                 return Ok(areas);
             }
@@ -225,17 +242,21 @@ impl<'a> Source<'a> {
     }
 
     fn counts(&self, bytes: &Bytes<'_>, at: usize) -> Counts {
-        self.counters.iter().enumerate().map(|(index, name)| (name.clone(), bytes.long(at + 8 * index))).collect()
+        self.counters.iter().enumerate().map(|(index, name)| (name.clone(), bytes.long_at(at + LONG * index))).collect()
     }
 
     fn thread(&self, bytes: &Bytes<'_>) -> Thread {
-        let rows = (0..self.rows()).map(|row| self.rows_at() + row * self.row_bytes());
+        let rows = (0..self.rows()).map(|index| {
+            let at = self.rows_at() + index * self.row_bytes();
+            Bytes(&bytes.0[at..at + self.row_bytes()])
+        });
+        let event = |index| bytes.long_at(thread::EVENTS.at + LONG * index);
         Thread {
-            serial: bytes.long(8),
-            events: (0..self.events.len()).map(|event| bytes.long(24 + 8 * event)).collect(),
+            serial: bytes.long(thread::SERIAL),
+            events: (0..self.events.len()).map(event).collect(),
             rows: rows
-                .filter(|at| bytes.long(*at) != 0)
-                .map(|at| (bytes.word(at + 8), self.counts(bytes, at + 40)))
+                .filter(|row| row.long(row::KEY) != 0)
+                .map(|row| (row.word(row::LOCK), self.counts(&row, row::COUNTS.at)))
                 .collect(),
         }
     }
@@ -247,10 +268,10 @@ impl Area {
     }
 }
 
-const DAMAGED: &str = "is not a whole file of statistics";
+const DAMAGED: &str = "is not a complete file of statistics";
 
 impl Observed {
-    /// Reads a file, which its process may go on writing.
+    /// Reads a file that its process may still write to.
     pub fn read(path: &Path) -> Result<Observed, Failure> {
         let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
         Observed::of(&file, path).map_err(|wrong| Failure::ours(format!("'{}' {wrong}", path.display())))
@@ -262,87 +283,98 @@ impl Observed {
         let header = source.header();
         Ok(Observed {
             path: path.to_path_buf(),
-            pid: header.word(24),
-            profile: header.word(28) != 0,
-            start_ns: header.long(32),
-            start_s: header.long(40),
-            hold_every: header.word(48),
-            threads_seen: header.long(176),
-            threads_unobserved: header.long(184),
-            locks_unobserved: header.long(192),
-            stacks_unobserved: header.long(200),
-            shares_unobserved: header.long(208),
-            lock: header.text(216, 64),
-            rwlock: header.text(280, 64),
-            program: header.text(344, 64),
-            modules: modules.iter().filter_map(|(_, bytes)| module(&bytes, modules.bytes)).collect(),
-            locks: locks.iter().map(|(index, bytes)| lock(index, &bytes, source.counts(&bytes, 128))).collect(),
-            stacks: stacks.iter().filter_map(|(index, bytes)| stack(index, &bytes, stacks.bytes)).collect(),
+            pid: header.word(header::PID),
+            profile: header.word(header::PROFILE) != 0,
+            start_ns: header.long(header::START_NS),
+            start_s: header.long(header::START_S),
+            hold_every: header.word(header::HOLD_EVERY),
+            threads_seen: header.long(header::THREADS),
+            threads_unobserved: header.long(header::THREADS_UNOBSERVED),
+            locks_unobserved: header.long(header::LOCKS_UNOBSERVED),
+            stacks_unobserved: header.long(header::STACKS_UNOBSERVED),
+            shares_unobserved: header.long(header::SHARES_UNOBSERVED),
+            lock: header.text(header::LOCK),
+            rwlock: header.text(header::RWLOCK),
+            program: header.text(header::PROGRAM),
+            modules: modules.iter().filter_map(|(_, bytes)| module_of(&bytes)).collect(),
+            locks: locks
+                .iter()
+                .map(|(index, bytes)| lock_of(index, &bytes, source.counts(&bytes, lock::COUNTS.at)))
+                .collect(),
+            stacks: stacks.iter().filter_map(|(index, bytes)| stack_of(index, &bytes)).collect(),
             threads: threads.iter().map(|(_, bytes)| source.thread(&bytes)).collect(),
-            shares: shares.iter().map(|(_, bytes)| share(&bytes)).filter(|share| share.thread != 0).collect(),
+            shares: shares.iter().map(|(_, bytes)| share_of(&bytes)).filter(|share| share.thread != 0).collect(),
             events: source.events.clone(),
         })
     }
 }
 
-/// Opens a regular file. Another kind is not even opened: a FIFO may block, a device may act.
+/// Opens a regular file. Other files are not opened at all: a FIFO may block, a device may act.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let none = || io::Error::other("not a regular file");
     if !path.metadata()?.is_file() {
         return Err(none());
     }
-    // It may have become another since.
+    // The file may have been replaced since the check.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
 }
 
-fn share(bytes: &Bytes<'_>) -> Share {
-    Share { thread: bytes.long(0), lock: bytes.word(8), acquisitions: bytes.long(16) }
-}
-
-/// What tells that no thread's counts move; None while some do.
+/// The serial number of each thread with its count of merges, which changes while counts move. None
+/// if a merge is in progress.
 fn merges(threads: &Area) -> Option<Vec<(u64, u64)>> {
-    let seen: Vec<(u64, u64)> = threads.iter().map(|(_, bytes)| (bytes.long(8), bytes.long(16))).collect();
+    let seen: Vec<(u64, u64)> =
+        threads.iter().map(|(_, bytes)| (bytes.long(thread::SERIAL), bytes.long(thread::MERGES))).collect();
     seen.iter().all(|(_, merges)| merges % 2 == 0).then_some(seen)
 }
 
-fn module(bytes: &Bytes<'_>, length: usize) -> Option<Module> {
-    let start = bytes.long(0);
+fn share_of(bytes: &Bytes<'_>) -> Share {
+    Share {
+        thread: bytes.long(share::THREAD),
+        lock: bytes.word(share::LOCK),
+        acquisitions: bytes.long(share::ACQUISITIONS),
+    }
+}
+
+fn module_of(bytes: &Bytes<'_>) -> Option<Module> {
+    let start = bytes.long(module::START);
+    let path = Field { bytes: bytes.0.len() - module::PATH.at, ..module::PATH };
     (start != 0).then(|| Module {
         start,
-        end: bytes.long(8),
-        bias: bytes.long(16),
-        path: PathBuf::from(bytes.text(24, length - 24)),
+        end: bytes.long(module::END),
+        bias: bytes.long(module::BIAS),
+        path: PathBuf::from(bytes.text(path)),
     })
 }
 
-fn lock(index: u32, bytes: &Bytes<'_>, counts: Counts) -> LockItem {
+fn lock_of(index: u32, bytes: &Bytes<'_>, counts: Counts) -> LockItem {
+    let kind = bytes.word(lock::KIND) as usize;
     LockItem {
         index,
-        address: bytes.long(8),
-        readers_writer: bytes.word(16) & 1 != 0,
-        api: bytes.word(16) & 2 != 0,
-        lives: bytes.word(20),
-        stack: bytes.word(24).checked_sub(1),
-        waiting: bytes.word(64),
+        address: bytes.long(lock::ADDRESS),
+        readers_writer: kind & layout::READERS_WRITER != 0,
+        api: kind & layout::API != 0,
+        lives: bytes.word(lock::LIVES),
+        stack: bytes.word(lock::STACK).checked_sub(1),
+        waiting: bytes.word(lock::WAITING),
         counts,
     }
 }
 
-fn stack(index: u32, bytes: &Bytes<'_>, length: usize) -> Option<Stack> {
-    let depth = bytes.word(0) as usize;
-    let kind = match bytes.word(4) {
-        0 => StackKind::First,
-        1 => StackKind::Waiter,
-        2 => StackKind::Holder,
+fn stack_of(index: u32, bytes: &Bytes<'_>) -> Option<Stack> {
+    let depth = bytes.word(stack::DEPTH) as usize;
+    let kind = match bytes.word(stack::KIND) as usize {
+        layout::FIRST => StackKind::First,
+        layout::WAITER => StackKind::Waiter,
+        layout::HOLDER => StackKind::Holder,
         _ => return None,
     };
-    (depth != 0 && depth <= (length - 32) / 8).then(|| Stack {
+    (depth != 0 && depth <= (bytes.0.len() - stack::FRAMES.at) / LONG).then(|| Stack {
         index,
         kind,
-        lock: bytes.word(8),
-        count: bytes.long(16),
-        ns: bytes.long(24),
-        frames: (0..depth).map(|frame| bytes.long(32 + 8 * frame)).collect(),
+        lock: bytes.word(stack::LOCK),
+        count: bytes.long(stack::COUNT),
+        ns: bytes.long(stack::NS),
+        frames: (0..depth).map(|frame| bytes.long_at(stack::FRAMES.at + LONG * frame)).collect(),
     })
 }

@@ -4,6 +4,7 @@
 mod file;
 mod find;
 pub mod folded;
+pub mod layout;
 mod names;
 mod profile;
 pub mod source;
