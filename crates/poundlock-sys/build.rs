@@ -1,5 +1,5 @@
-//! Compiles the locks and libpoundlock for the user world into a static library, tells the crate which compiler did, and
-//! asserts that the structures of lib.rs are those of poundlock.h.
+//! Compiles the locks and libpoundlock for the user world into a static library, records the
+//! compiler, and asserts that the structures of lib.rs match those of poundlock.h.
 
 mod c_numbers;
 mod layout;
@@ -8,7 +8,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The C library's parts, in the workspace.
+/// The folders of the C sources, in the workspace.
 const SOURCES: [&str; 2] = ["lib", "world/user"];
 const INCLUDES: [&str; 3] = ["world/user", "core", "lib"];
 
@@ -24,9 +24,9 @@ fn main() {
     assert_version(&root.join("lib/poundlock.h"));
     let mut build = cc::Build::new();
     build.std("gnu11").warnings(true).extra_warnings(true);
-    // Not rerun when it changes: that would only compile the same again.
+    // A change of this variable needs no rebuild: the result would be the same.
     build.warnings_into_errors(env::var_os("POUNDLOCK_WERROR").is_some());
-    // A lock is part of what its user measures: it is optimised in debug builds too.
+    // Locks are optimised in debug builds too: their speed is part of what users measure.
     build.opt_level(2);
     build.includes(INCLUDES.map(|directory| root.join(directory)));
     layout::write(&build, Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")));
@@ -57,7 +57,7 @@ fn c_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The first line that the compiler says about itself.
+/// The first line of the compiler's --version.
 fn version(compiler: &cc::Tool) -> String {
     let output = Command::new(compiler.path()).arg("--version").output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

@@ -1,30 +1,30 @@
-//! What poundlock could not do, as one line and an exit status.
+//! Errors of the command: one line and an exit status.
 
 use std::fmt::Display;
 use std::io;
 
-/// The exit status of what poundlock itself could not do.
+/// The exit status of failures of poundlock itself.
 const OURS: u8 = 125;
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
-/// What a shell makes of SIGPIPE.
+/// The exit status that a shell reports for SIGPIPE.
 const CLOSED_PIPE: u8 = 128 + libc::SIGPIPE as u8;
 
 /// Ends the command with a line on stderr and an exit status.
 #[derive(Debug)]
 pub struct Failure {
     pub status: u8,
-    /// Empty: no line.
+    /// Empty: nothing is printed.
     pub message: String,
 }
 
 impl Failure {
-    /// Something that poundlock itself could not do.
+    /// A failure of poundlock itself.
     pub fn ours(message: impl Display) -> Failure {
         Failure { status: OURS, message: message.to_string() }
     }
 
-    /// Nobody reads stdout any more: as SIGPIPE would end the command, if it were not ignored.
+    /// The reader of stdout has closed it, and SIGPIPE is ignored: ends as SIGPIPE would.
     pub fn closed_pipe() -> Failure {
         Failure { status: CLOSED_PIPE, message: String::new() }
     }
@@ -36,7 +36,7 @@ impl Failure {
     }
 }
 
-/// An error of the system without Rust's "(os error 2)".
+/// A system error without Rust's "(os error 2)".
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
@@ -45,7 +45,7 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
-/// A mistake on the command line: the first paragraph of clap's explanation, on one line.
+/// A command-line error: the first paragraph of clap's message, on one line.
 pub fn usage(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let paragraph: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();

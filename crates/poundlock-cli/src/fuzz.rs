@@ -1,6 +1,7 @@
-//! Fuzzing of every parser of files that others may have written: valid files, mutated. None panics, aborts, or takes
-//! unbounded time or memory, and an error is one line. $POUNDLOCK_FUZZ sets how many inputs each parser gets; 256 by
-//! default, and docs/verification.md has the command for millions.
+//! Fuzzing of every parser of files that others may have written: valid files, mutated. None
+//! panics, aborts, or takes unbounded time or memory, and an error is one line. $POUNDLOCK_FUZZ
+//! sets how many inputs each parser gets; 256 by default, and docs/verification.md has the command
+//! for millions.
 
 use crate::commands::sim::figure;
 use crate::program::elf::Elf;
@@ -27,7 +28,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const MOST_TIME: Duration = Duration::from_secs(20);
 const MOST_MEMORY: u64 = 8 << 30;
 
-/// Where sizes and offsets go wrong.
+/// Values at which sizes and offsets overflow.
 const EDGES: [u64; 14] = [
     0,
     1,
@@ -247,7 +248,7 @@ impl MemoryFile {
     }
 }
 
-/// What a process of a few locks leaves, profiled; without the holes of the sparse file.
+/// The profiled statistics of a process with a few locks, without the holes of the sparse file.
 fn statistics_seed() -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("program");
@@ -327,7 +328,8 @@ fn routes() {
     fuzz(&[seed.into_bytes()], |content| {
         file.fill(content);
         let (mut positions, mut error) = ([0u16; CPUS], [0 as c_char; 256]);
-        // SAFETY: the arrays have the sizes that route.h and topology.h say; no other thread reads a route.
+        // SAFETY: the arrays have the sizes that route.h and topology.h say; no other thread reads
+        // a route.
         let result = unsafe {
             w_route_read(path.as_ptr(), root.as_ptr(), usable.as_ptr(), positions.as_mut_ptr(), error.as_mut_ptr(), 256)
         };

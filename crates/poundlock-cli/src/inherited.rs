@@ -1,5 +1,5 @@
-//! What the process inherits and Rust changes before main: the action of SIGPIPE, and standard descriptors that are
-//! closed. `run` hands both on as they were.
+//! Inherited state that Rust changes before main: the action of SIGPIPE, and closed standard
+//! descriptors. `run` passes both on unchanged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,19 +15,19 @@ static BEFORE_RUST: extern "C" fn() = remember;
 
 extern "C" fn remember() {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a sigaction may be zero, and asking for a signal's action changes nothing.
+    // SAFETY: a sigaction may be zero, and querying an action changes nothing.
     let handler = unsafe {
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
     };
     SIGPIPE_WAS_IGNORED.store(handler == libc::SIG_IGN, Ordering::Relaxed);
     for (descriptor, closed) in (0..).zip(&CLOSED) {
-        // SAFETY: asks for a descriptor's flags, and fails if it is closed.
+        // SAFETY: reads the descriptor's flags, and fails if it is closed.
         closed.store(unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0, Ordering::Relaxed);
     }
 }
 
-/// Lets a closed pipe end the process again, unless it was started without that.
+/// Restores the default action of SIGPIPE, unless SIGPIPE was ignored when the process began.
 pub fn restore_sigpipe() {
     if !SIGPIPE_WAS_IGNORED.load(Ordering::Relaxed) {
         // SAFETY: the default action runs no code of ours.
@@ -40,7 +40,7 @@ pub fn is_closed(descriptor: libc::c_int) -> bool {
     usize::try_from(descriptor).is_ok_and(|index| CLOSED[index].load(Ordering::Relaxed))
 }
 
-/// Lets exec close the standard descriptors that were closed when the process began.
+/// Makes exec close the standard descriptors that were closed when the process began.
 pub fn close_on_exec() {
     for descriptor in (0..3).filter(|descriptor| is_closed(*descriptor)) {
         // SAFETY: only changes what exec does with the descriptor, which is Rust's /dev/null.

@@ -1,8 +1,11 @@
-//! The command `poundlock`: runs programs under Poundlock's locks, compares them, lists the locks, measures them by the
-//! papers' workloads, here and on simulated machines, tells whether a program can be interposed, and knows how far the machine's CPUs are from each other.
+//! The command `poundlock`: runs programs under Poundlock's locks, observes them, and measures
+//! locks here and on simulated machines.
 //!
-//! What goes wrong is one line on stderr, `poundlock: ...`, and an exit status: 125 for what poundlock itself could not
-//! do, 126 and 127 for a program that cannot be run or found.
+//! Every error is one line on stderr, `poundlock: ...`, and an exit status: 125 for a failure of
+//! poundlock itself, 126 for a program that cannot be run, 127 for one that is not found.
+//!
+//! `commands/` has one module per subcommand. The other modules serve several of them, and know
+//! none.
 
 mod commands;
 mod failure;
@@ -28,13 +31,13 @@ use failure::Failure;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// Does what the process's arguments say. Returns the exit status.
+/// Parses the arguments of the process and runs the command. Returns the exit status.
 pub fn main() -> ExitCode {
     inherited::restore_sigpipe();
     let result = match Cli::try_parse() {
         Ok(cli) => commands::dispatch(cli.command),
-        Err(error) if error.use_stderr() => Err(failure::usage(&error)),
-        Err(help) => print_help(&help),
+        Err(help) if !help.use_stderr() || is_bare(&help) => print_help(&help),
+        Err(error) => Err(failure::usage(&error)),
     };
     result.unwrap_or_else(|failure| {
         if !failure.message.is_empty() {
@@ -44,7 +47,12 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// With its colours on a terminal.
+/// Whether a command that needs arguments was given none.
+fn is_bare(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// Prints clap's help text, with colours on a terminal.
 fn print_help(help: &clap::Error) -> Result<ExitCode, Failure> {
     let text = help.render();
     output::print(if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() })?;

@@ -1,4 +1,4 @@
-//! The command `poundlock`: see the crate's library.
+//! The binary of the command `poundlock`; the crate's library has the code.
 
 use std::process::ExitCode;
 

@@ -9,43 +9,43 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The preload library's place, for the commands that need it.
+/// The path of the preload library, for the commands that need it.
 #[derive(Args, Debug)]
 pub(crate) struct PreloadArgs {
-    /// The preload library, if not where poundlock finds it by itself
+    /// Path of the preload library [default: found relative to this binary]
     #[arg(long, value_name = "FILE", env = "POUNDLOCK_PRELOAD", hide_env_values = true)]
     pub preload: Option<PathBuf>,
 }
 
-/// The locks beside the mutexes', for the commands that preload the library.
+/// The locks that replace other kinds than mutexes, for the commands that preload the library.
 #[derive(Args, Debug, Default)]
 pub(crate) struct OtherLocksArgs {
-    /// The readers-writer lock, NAME[,KEY=VALUE...], see `poundlock list`; or native. shfl_rw unless given
+    /// Readers-writer lock, NAME[,KEY=VALUE...] from `poundlock list`, or native [default: shfl_rw]
     #[arg(long, value_name = "SPEC")]
     pub rwlock: Option<String>,
-    /// The spin lock, qspin[,KEY=VALUE...] or native. qspin unless given
+    /// Spin lock, qspin[,KEY=VALUE...] or native [default: qspin]
     #[arg(long, value_name = "SPEC")]
     pub spinlock: Option<String>,
 }
 
-/// Where figures go, for the commands that measure.
+/// Output files, for the commands that measure.
 #[derive(Args, Debug)]
 pub(crate) struct OutputArgs {
-    /// Write every run and the summary to FILE as JSON (-: to stdout, with the table on stderr)
+    /// Write every run and the summary to FILE as JSON (-: stdout; the table then goes to stderr)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw medians and spreads into FILE as SVG
+    /// Write a chart of medians and ranges to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
 
 impl OutputArgs {
-    /// [`Page::beside`] these files.
+    /// Checks the files, see [`Page::beside`].
     pub fn page(&self) -> Result<Page, Failure> {
         Page::beside([&self.json, &self.svg])
     }
 
-    /// Shows the table on `page`, and writes the document and its picture to their files, if any.
+    /// Prints the table on `page`, and writes the document and the picture to their files, if any.
     pub fn publish(
         &self,
         page: Page,
@@ -64,23 +64,23 @@ impl OutputArgs {
     }
 }
 
-/// What is observed: a program that is run, a living process, or what processes left.
+/// The source of statistics: a new program, a running process, or files.
 #[derive(Args, Debug)]
 pub(crate) struct SourceArgs {
-    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
+    /// Lock, NAME[,KEY=VALUE...] from `poundlock list`
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
     #[command(flatten)]
     pub others: OtherLocksArgs,
-    /// A living process, started with `run --stats`, instead of a program
+    /// Report on a running process that was started with `run --stats`
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["file", "program"])]
     pub pid: Option<u32>,
-    /// What a process left (may be repeated), or a folder of such files, instead of a program
+    /// Report on a statistics file, or on a folder of them (may be repeated)
     #[arg(short, long, value_name = "FILE", conflicts_with = "program")]
     pub file: Vec<PathBuf>,
     #[command(flatten)]
     pub preload: PreloadArgs,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(required_unless_present_any = ["pid", "file"], trailing_var_arg = true, value_name = "COMMAND")]
     pub program: Vec<OsString>,
 }
@@ -90,7 +90,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     positive.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or("not a time in seconds".to_owned())
 }
 
-/// A time in nanoseconds: a number with ns, us or ms; without a unit only 0.
+/// Parses a time in nanoseconds: a number with the unit ns, us or ms, or 0 without a unit.
 pub(crate) fn time(text: &str) -> Result<u64, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let scale = match &text[digits..] {

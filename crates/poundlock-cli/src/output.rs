@@ -1,5 +1,5 @@
-//! Where a command's results go: text for the reader, documents and pictures for files. Every byte that the command
-//! writes goes through here.
+//! Writes a command's results: text for the reader, documents and pictures to files. All output
+//! goes through this module.
 
 use crate::failure::{Failure, reason};
 use crate::inherited;
@@ -12,19 +12,19 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A new file's permissions, less the umask.
+/// The permissions of a new file, before the umask.
 const NEW_FILE: u32 = 0o666;
 
-/// Where text for the reader goes.
+/// The destination of text for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     Stdout,
-    /// One of the command's files is stdout.
+    /// Stderr, because one of the output files is stdout.
     Stderr,
 }
 
 impl Page {
-    /// Checks that all `files` can be written, before hours of work that would be lost, and that at most one is stdout.
+    /// Checks before the work that all `files` can be written and that at most one is stdout.
     pub fn beside<'a>(files: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<Page, Failure> {
         let mut page = Page::Stdout;
         for file in files.into_iter().flatten() {
@@ -33,7 +33,7 @@ impl Page {
             } else if page == Page::Stdout {
                 page = Page::Stderr;
             } else {
-                return Err(Failure::ours("only one file can be '-', stdout"));
+                return Err(Failure::ours("only one file can be '-' (stdout)"));
             }
         }
         Ok(page)
@@ -51,12 +51,12 @@ impl Page {
     }
 }
 
-/// A document as JSON, with a newline at its end.
+/// Formats a document as JSON with a final newline.
 pub fn json(document: &impl Serialize) -> Result<String, Failure> {
     Ok(serde_json::to_string_pretty(document).map_err(Failure::ours)? + "\n")
 }
 
-/// Writes to stdout. A closed pipe fails quietly.
+/// Writes to stdout. If the reader has closed it, fails without a message.
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     to_stdout(text.as_ref()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::closed_pipe(),
@@ -64,7 +64,7 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     })
 }
 
-/// Rust takes writes to a closed descriptor for successful.
+/// Writes to stdout. Rust ignores errors of a closed descriptor, so that is checked first.
 fn to_stdout(text: &[u8]) -> io::Result<()> {
     if inherited::is_closed(libc::STDOUT_FILENO) {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -74,21 +74,22 @@ fn to_stdout(text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes one line to stderr, after "poundlock: ". Failure is ignored: there is no other place to report it.
+/// Writes one line to stderr, prefixed with "poundlock: ". Errors are ignored: there is no other
+/// place to report them.
 pub fn note(line: impl Display) {
-    // One write for the whole line: other processes may write there, too.
+    // One write for the whole line, so that lines of other processes do not mix with it.
     let _ = io::stderr().write_all(format!("poundlock: {line}\n").as_bytes());
 }
 
-/// Whether `file` stands for stdout.
+/// Whether `file` means stdout.
 pub fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
 /// Writes `content` to `file`, or to stdout if that is `-`.
 ///
-/// Readers of a regular file see the old content or the new one, never a part. What cannot be replaced is written through,
-/// as by a shell's `>`: devices, FIFOs, targets of symbolic links, files with other links or another owner.
+/// A regular file is replaced atomically. Other files are written in place, as by a shell's `>`:
+/// devices, FIFOs, targets of symbolic links, and files with several links or another owner.
 pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     let content = content.as_ref();
     if is_stdout(file) {
@@ -98,7 +99,7 @@ pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     written.map_err(|error| unwritable(file, &error))
 }
 
-/// Replaces a regular file, or makes a new one. False, with nothing changed, if `file` is anything else.
+/// Replaces a regular file, or creates one. Returns false and changes nothing for any other file.
 fn replace(file: &Path, content: &[u8]) -> io::Result<bool> {
     let old = match fs::symlink_metadata(file) {
         Ok(old) if old.is_file() => Some(old),
@@ -106,7 +107,7 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<bool> {
         _ => return Ok(false),
     };
     if old.is_some() {
-        // A folder may be writable where the file is not.
+        // The folder may be writable although the file is not.
         OpenOptions::new().write(true).open(file)?;
     }
     let made = tempfile::Builder::new().permissions(Permissions::from_mode(NEW_FILE)).tempfile_in(folder_of(file));
@@ -124,7 +125,7 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a new file in place of `old` differs only by its content.
+/// Whether a new file in place of `old` has the same owner and device, and `old` has one link.
 fn same_place(old: &Metadata, new: &Metadata) -> bool {
     old.nlink() == 1 && (old.uid(), old.gid(), old.dev()) == (new.uid(), new.gid(), new.dev())
 }
@@ -133,7 +134,8 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether `file` looks writable. Neither opens it, which a FIFO's reader would notice, nor makes it.
+/// Checks that `file` is writable, without creating it or opening it: the reader of a FIFO would
+/// notice.
 fn check(file: &Path) -> io::Result<()> {
     match file.metadata() {
         Ok(there) if there.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
@@ -145,17 +147,17 @@ fn check(file: &Path) -> io::Result<()> {
     }
 }
 
-/// That a picture cannot be drawn.
+/// The failure to draw a picture.
 pub fn undrawable(error: Box<dyn Error>) -> Failure {
     Failure::ours(format!("cannot draw: {error}"))
 }
 
-/// That a file cannot be read.
+/// The failure to read a file.
 pub fn unreadable(file: &Path, error: &io::Error) -> Failure {
     Failure::ours(format!("cannot read '{}': {}", file.display(), reason(error)))
 }
 
-/// That a file cannot be written.
+/// The failure to write a file.
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
     Failure::ours(format!("cannot write '{}': {}", file.display(), reason(error)))
 }

@@ -1,4 +1,4 @@
-//! Where figures come from: every `--json` output carries it.
+//! The origin of figures: machine, kernel, compilers and revision. Every `--json` document has it.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ struct Compilers {
 }
 
 impl Provenance {
-    /// Of this process on this machine, with the locks compiled by `locks_compiler`.
+    /// The origin of figures of this machine, with locks compiled by `locks_compiler`.
     pub fn new(locks_compiler: String) -> Provenance {
         Provenance {
             poundlock: Version { version: env!("CARGO_PKG_VERSION"), revision: env!("POUNDLOCK_REVISION") },
@@ -51,18 +51,18 @@ impl Provenance {
         &self.machine.cpu
     }
 
-    /// The machine in a few words, for a plot's caption.
+    /// The machine in one line, for captions.
     pub fn machine_line(&self) -> String {
         format!("{}, {} cores, {}", self.machine.cpu, self.machine.cores_usable, self.kernel)
     }
 }
 
-/// The time now, in seconds.
+/// The current time.
 pub fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The variables that steer the locks, as they are inherited.
+/// The inherited POUNDLOCK_ variables.
 pub fn environment() -> BTreeMap<String, String> {
     std::env::vars().filter(|(name, _)| name.starts_with("POUNDLOCK_")).collect()
 }
@@ -81,11 +81,11 @@ impl Machine {
 }
 
 fn configured(name: libc::c_int) -> u64 {
-    // SAFETY: sysconf only answers.
+    // SAFETY: sysconf has no side effects.
     u64::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0)
 }
 
-/// The processor's name: x86 says it, arm64 gives numbers.
+/// The processor's name. x86 reports a name, arm64 numbers.
 fn cpu_model(cpuinfo: &str) -> String {
     let field = |name: &str| {
         let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;

@@ -1,4 +1,4 @@
-//! Which locks the command line names.
+//! Parses the locks that the command line names.
 
 use crate::failure::Failure;
 use crate::options::OtherLocksArgs;
@@ -7,12 +7,12 @@ use std::fmt;
 
 const NATIVE: &str = "native";
 
-/// What a program's locks are to be.
+/// A choice of lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Its own.
+    /// The program's own locks.
     Native,
-    /// What a checked spec, NAME[,KEY=VALUE...], names.
+    /// A checked spec, NAME[,KEY=VALUE...].
     Lock(String),
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Choice {
 }
 
 impl Choice {
-    /// The one choice that `spec` names.
+    /// Parses a single lock or native.
     pub fn parse(spec: &str) -> Result<Choice, Failure> {
         Choice::parse_of(spec, &Family::mutexes())
     }
@@ -35,15 +35,16 @@ impl Choice {
         if spec == NATIVE && family.native {
             return Ok(Choice::Native);
         }
-        (family.check)(spec).map_err(Failure::ours)?;
+        (family.check)(spec).map_err(|wrong| Failure::ours(format!("{wrong}{}", family.hint(spec))))?;
         Ok(Choice::Lock(spec.to_owned()))
     }
 }
 
-/// The lock of [`poundlock::locks`] that fits a `pthread_spinlock_t` and leaves two bits of it alone.
+/// The lock of [`poundlock::locks`] that fits into a `pthread_spinlock_t`.
 const SPINLOCK: &str = "qspin";
 
-/// Whether the specs that there are name a readers-writer lock and a spin lock of the preload library's, or native ones.
+/// Checks that the specs name a readers-writer lock and a spin lock of the preload library, or
+/// native.
 pub fn check_others(others: &OtherLocksArgs) -> Result<(), Failure> {
     fn given(spec: &Option<String>) -> Option<&str> {
         spec.as_deref().filter(|spec| *spec != NATIVE)
@@ -61,40 +62,72 @@ pub fn check_others(others: &OtherLocksArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Locks that can take each other's place.
+/// Locks that can replace each other.
 pub struct Family {
     names: Vec<&'static str>,
-    /// Whether the C library has one.
+    /// Whether the C library has such a lock.
     native: bool,
-    /// Whether a spec is right, else what is wrong.
+    /// Whether commands with this family have --rwlock for readers-writer locks.
+    rwlock_option: bool,
+    /// Checks a spec. The error is one line.
     check: fn(&str) -> Result<(), String>,
 }
 
 impl Family {
-    /// Those of one holder at a time.
+    /// A hint for a spec whose name is not in the family, or nothing.
+    fn hint(&self, spec: &str) -> String {
+        let name = spec.split(',').next().unwrap_or_default();
+        if self.names.contains(&name) {
+            return String::new();
+        }
+        let is_rwlock = poundlock::rw_locks().any(|info| info.name == name);
+        if is_rwlock && self.rwlock_option {
+            return format!(": {name} is a readers-writer lock (--rwlock, in bench --rw)");
+        }
+        let closest = self.names.iter().map(|known| (distance(name, known), known)).min();
+        let near = closest.filter(|(distance, known)| *distance <= 2 && *distance < known.len());
+        near.map_or(String::new(), |(_, known)| format!("; did you mean '{known}'?"))
+    }
+
+    /// Mutual-exclusion locks.
     pub fn mutexes() -> Family {
         let check = |spec: &str| check_spec(spec).map_err(|wrong| wrong.to_string());
-        Family { names: poundlock::locks().map(|info| info.name).collect(), native: true, check }
+        Family { names: poundlock::locks().map(|info| info.name).collect(), native: true, rwlock_option: true, check }
     }
 
-    /// Those that know readers.
+    /// Readers-writer locks.
     pub fn rwlocks() -> Family {
         let check = |spec: &str| poundlock_bench::check_rwlock(spec).map_err(|wrong| wrong.to_string());
-        Family { names: poundlock_bench::rwlocks().collect(), native: true, check }
+        Family { names: poundlock_bench::rwlocks().collect(), native: true, rwlock_option: false, check }
     }
 
-    /// Those of the simulator, which know readers or not.
+    /// Locks in the simulator, of either family.
     pub fn simulated(readers: bool) -> Family {
         let check =
             if readers { |spec: &str| simulated_of(true, spec) } else { |spec: &str| simulated_of(false, spec) };
-        Family { names: poundlock_sim::lock_names(readers), native: false, check }
+        Family { names: poundlock_sim::lock_names(readers), native: false, rwlock_option: false, check }
     }
 
-    /// All of the simulator's, for what is not one workload.
+    /// All locks in the simulator.
     pub fn simulated_all() -> Family {
         let names = [false, true].into_iter().flat_map(poundlock_sim::lock_names).collect();
-        Family { names, native: false, check: |spec| simulated(spec).map(|_| ()) }
+        Family { names, native: false, rwlock_option: false, check: |spec| simulated(spec).map(|_| ()) }
     }
+}
+
+/// The edit distance of two names: insertions, deletions and replacements.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
 }
 
 fn simulated(spec: &str) -> Result<poundlock_sim::LockSpec, String> {
@@ -103,19 +136,19 @@ fn simulated(spec: &str) -> Result<poundlock_sim::LockSpec, String> {
 
 fn simulated_of(readers: bool, spec: &str) -> Result<(), String> {
     match (readers, simulated(spec)?.has_readers()) {
-        (true, false) => Err(format!("'{spec}': the workload takes a readers-writer lock")),
-        (false, true) => Err(format!("'{spec}': the workload takes no readers-writer lock")),
+        (true, false) => Err(format!("'{spec}': the workload needs a readers-writer lock")),
+        (false, true) => Err(format!("'{spec}': the workload needs a mutual-exclusion lock")),
         _ => Ok(()),
     }
 }
 
-/// The locks that `lists` name, of those of one holder at a time. All of them if there are no lists.
+/// Parses lists of mutual-exclusion locks. Without lists, returns all of them.
 pub fn parse_lists(lists: &[String]) -> Result<Vec<Choice>, Failure> {
     parse_lists_of(lists, &Family::mutexes())
 }
 
-/// The locks of a family that `lists` name: each is comma-separated, and KEY=VALUE belongs to the lock before it. All of
-/// the family if there are no lists.
+/// Parses lists of locks of a family: comma-separated, KEY=VALUE belongs to the lock before it.
+/// Without lists, returns the whole family.
 pub fn parse_lists_of(lists: &[String], family: &Family) -> Result<Vec<Choice>, Failure> {
     if lists.is_empty() {
         return Ok(family.names.iter().map(|name| Choice::Lock((*name).to_owned())).collect());
@@ -124,10 +157,10 @@ pub fn parse_lists_of(lists: &[String], family: &Family) -> Result<Vec<Choice>, 
     for spec in lists.iter().map(|list| split(list)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
         let choice = Choice::parse_of(&spec, family)?;
         if choice == Choice::Native {
-            return Err(Failure::ours("native is compared anyway: it needs no naming among the locks"));
+            return Err(Failure::ours("native is always included; --no-native omits it"));
         }
         if choices.contains(&choice) {
-            return Err(Failure::ours(format!("lock '{spec}' is named twice")));
+            return Err(Failure::ours(format!("lock '{spec}' is given twice")));
         }
         choices.push(choice);
     }
@@ -145,7 +178,7 @@ fn split(list: &str) -> Result<Vec<String>, Failure> {
             None if token.contains('=') => {
                 return Err(Failure::ours(format!("setting '{token}' has no lock before it in '{list}'")));
             }
-            _ if token.is_empty() => return Err(Failure::ours(format!("a lock's name is empty in '{list}'"))),
+            _ if token.is_empty() => return Err(Failure::ours(format!("a lock name is empty in '{list}'"))),
             _ => specs.push(token.to_owned()),
         }
     }
@@ -154,7 +187,20 @@ fn split(list: &str) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{Choice, distance, split};
+
+    #[test]
+    fn an_unknown_lock_has_a_hint() {
+        assert_eq!([distance("mcs", "mcs"), distance("mcz", "mcs"), distance("", "mcs")], [0, 1, 3]);
+        let message = |spec| Choice::parse(spec).expect_err("no such lock").message;
+        assert_eq!(message("mcsx,wait=spin"), "there is no lock 'mcsx'; did you mean 'mcs'?");
+        assert_eq!(
+            message("bravo"),
+            "there is no lock 'bravo': bravo is a readers-writer lock (--rwlock, in bench --rw)"
+        );
+        assert_eq!(message("pthread"), "there is no lock 'pthread'");
+        assert!(!message("mcs,colour=red").contains("did you mean"));
+    }
 
     #[test]
     fn settings_belong_to_the_lock_before_them() {

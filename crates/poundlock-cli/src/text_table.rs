@@ -1,13 +1,13 @@
-//! Tables as every command prints them: a line under the header, figures to the right.
+//! Text tables: a line under the header, figures aligned right.
 
 use crate::runs::Spread;
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::ops::Range;
 
-/// Where there is no figure.
+/// The cell of an absent figure.
 pub const ABSENT: &str = "-";
 
-/// An empty table with this header, whose columns `figures` are aligned to the right.
+/// An empty table with a header. The columns `figures` are aligned right.
 pub fn with_header(header: &[&str], figures: Range<usize>) -> Table {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::new('─', '─', '─', '─')));
@@ -23,12 +23,12 @@ pub fn median(spread: Option<Spread>) -> String {
     spread.map_or(ABSENT.to_owned(), |spread| number(spread.median))
 }
 
-/// The lowest and the highest as a cell.
+/// The range as a cell.
 pub fn range(spread: Option<Spread>) -> String {
     spread.map_or(ABSENT.to_owned(), |spread| format!("{} - {}", number(spread.min), number(spread.max)))
 }
 
-/// Four significant digits, and all of those before the point.
+/// Formats four significant digits, and all digits before the point.
 pub fn number(value: f64) -> String {
     let before_point = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
     let decimals = usize::try_from(4 - before_point).unwrap_or(0).min(9);

@@ -1,12 +1,12 @@
-//! Numbers of threads, as the command line has them.
+//! Numbers of threads on the command line.
 
 use crate::failure::Failure;
 use poundlock_bench::Workload;
 
-/// Not more than a machine's memory holds stacks for.
+/// The maximum number of threads, limited by the memory for their stacks.
 const MOST: usize = 16_384;
 
-/// One or some: each a number, or so many for each CPU.
+/// A list of numbers of threads, absolute or per CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Threads(Vec<Number>);
 
@@ -17,13 +17,13 @@ struct Number {
 }
 
 impl Threads {
-    /// Of a list, or of a first one and a last one, with twice as many each time.
+    /// Parses `N,...`, or `N..M` for N, 2N, 4N, ... up to M. The suffix `x` means per CPU.
     pub fn parse(text: &str) -> Result<Threads, String> {
         let numbers: Vec<Number> = match text.split_once("..") {
             Some((first, last)) => {
                 let (first, last) = (Number::parse(first)?, Number::parse(last)?);
                 if first.per_cpu != last.per_cpu {
-                    return Err(format!("'{text}': one end is for each CPU, and the other one is not"));
+                    return Err(format!("'{text}': one end is per CPU and the other is not"));
                 }
                 let doubled = std::iter::successors(Some(first.count), |count: &usize| count.checked_mul(2));
                 let counts = doubled.take_while(|count| *count < last.count).chain([last.count]);
@@ -34,21 +34,21 @@ impl Threads {
         Ok(Threads(numbers))
     }
 
-    /// The numbers for a machine of so many CPUs.
+    /// The numbers for a machine with `cpus` CPUs.
     pub fn on(&self, cpus: usize) -> Result<Vec<usize>, Failure> {
         let numbers: Vec<usize> = self.0.iter().map(|number| number.on(cpus)).collect();
         for (index, threads) in numbers.iter().enumerate() {
             if numbers[..index].contains(threads) {
-                return Err(Failure::ours(format!("--threads: {threads} is named twice")));
+                return Err(Failure::ours(format!("--threads: {threads} is given twice")));
             }
             if *threads > MOST {
-                return Err(Failure::ours(format!("--threads: {threads} is more than {MOST}")));
+                return Err(Failure::ours(format!("--threads: {threads} exceeds the maximum of {MOST}")));
             }
         }
         Ok(numbers)
     }
 
-    /// Those that are given, or else those that the workload is meant for, if there are any.
+    /// The given numbers, or else those of the workload, if it has any.
     pub fn given_or_meant(
         given: Option<&Threads>,
         workload: &Workload,

@@ -1,4 +1,5 @@
-//! `poundlock bench` runs every workload under the locks that are asked for, counts right, and says what is wrong.
+//! `poundlock bench` runs every workload under the locks that are asked for, counts right, and says
+//! what is wrong.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `poundlock doctor` tells whether a program's locks can be replaced, and why not.
+//! `poundlock doctor` reports whether a program's locks can be replaced, and why not.
 
 mod common;
 
@@ -13,11 +13,11 @@ const LOCKS: &str = "
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 int main(void) { pthread_mutex_lock(&mutex); pthread_mutex_unlock(&mutex); return 0; }
 ";
-/// Where a 64-bit ELF file says which machine it is for, and ARM's number.
+/// The offset of the machine type in a 64-bit ELF file, and the type of ARM.
 const MACHINE_OFFSET: usize = 18;
 const OTHER_MACHINE: u8 = if cfg!(target_arch = "aarch64") { 62 } else { 183 };
 
-/// What doctor says about a program: its exit status and its JSON.
+/// Runs doctor on a program. Returns its exit status and its JSON.
 fn examine_with(options: &[&OsStr], program: &OsStr) -> (Option<i32>, Value) {
     let output = output(poundlock(["doctor", "--json"]).args(options).arg("--").arg(program));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
@@ -25,7 +25,7 @@ fn examine_with(options: &[&OsStr], program: &OsStr) -> (Option<i32>, Value) {
     (output.status.code(), report)
 }
 
-/// Fails unless doctor says that the program's locks cannot be replaced because of `why`.
+/// Fails unless doctor reports that the program's locks cannot be replaced because of `why`.
 #[track_caller]
 fn assert_no(program: impl AsRef<OsStr>, why: &str) {
     let (status, report) = examine_with(&[], program.as_ref());
@@ -33,7 +33,7 @@ fn assert_no(program: impl AsRef<OsStr>, why: &str) {
     assert_eq!((status, &report["works"]), (Some(1), &false.into()), "{report:#}");
 }
 
-/// Fails unless doctor says that they can. Returns what it says.
+/// Fails unless doctor reports that they can. Returns its JSON.
 #[track_caller]
 fn assert_yes(program: impl AsRef<OsStr>) -> Value {
     let (status, report) = examine_with(&[], program.as_ref());
@@ -56,7 +56,7 @@ fn a_dynamic_program_with_locks() {
     compile(LOCKS, &["-pthread"], &program);
     let report = assert_yes(&program);
     assert_eq!(own_functions(&report), (vec!["pthread_mutex_lock", "pthread_mutex_unlock"], true));
-    assert!(!report["notes"].to_string().contains("locks of its own making"), "{report:#}");
+    assert!(!report["notes"].to_string().contains("semaphores and locks that a program"), "{report:#}");
     assert_eq!(report["imports"][0]["functions"][0]["family"], "mutex");
     assert!(report["machine"]["cpu"].is_string() && report["machine_type"].is_string(), "{report:#}");
 }
@@ -72,7 +72,7 @@ fn locks_in_a_library_count() {
     compile("int x(void); int main(void) { return x(); }", &flags, &program);
     let report = assert_yes(&program);
     assert_eq!(own_functions(&report).0, [""; 0]);
-    assert!(report["notes"].to_string().contains("locks of its own making"), "{report:#}");
+    assert!(report["notes"].to_string().contains("semaphores and locks that a program"), "{report:#}");
     std::fs::remove_file(library).expect("it is there");
     assert_no(&program, "cannot start");
 }
@@ -130,7 +130,7 @@ fn a_script_is_its_interpreter() {
     executable(&script, "#!\n");
     assert_refused(poundlock(["doctor"]).arg(&script), 125, &["script.py", "no interpreter"]);
     executable(&script, format!("#!{}\n", script.display()));
-    assert_refused(poundlock(["doctor"]).arg(&script), 125, &["script.py", "without end"]);
+    assert_refused(poundlock(["doctor"]).arg(&script), 125, &["script.py", "too many nested"]);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use clap::{Command, CommandFactory};
 use poundlock_cli::Cli;
 use std::path::{Path, PathBuf};
 
-/// Every page with its name: the command's own, and one for each subcommand that is meant for people, however deep.
+/// Every page with its name: the command's own, and one for each subcommand that is meant for
+/// people, however deep.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();

@@ -1,4 +1,5 @@
-//! Where the commands write: what stands behind a file's name is kept, and output that fails is one line.
+//! Where the commands write: what stands behind a file's name is kept, and output that fails is one
+//! line.
 
 mod common;
 
@@ -63,8 +64,8 @@ fn command(line: &str, file: &Path) -> Command {
     poundlock(line.replace("SMALL", SMALL).split_whitespace().map(word))
 }
 
-/// Every option that names a file to write, except of latency, which needs two CPUs, and of sim advise and sim figure,
-/// which take seconds and write as sim sweep does.
+/// Every option that names a file to write, except of latency, which needs two CPUs, and of sim
+/// advise and sim figure, which take seconds and write as sim sweep does.
 const WRITERS: [&str; 15] = [
     "stat --json FILE -- PROGRAM",
     "stat --csv FILE -- PROGRAM",

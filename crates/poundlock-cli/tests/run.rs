@@ -1,4 +1,5 @@
-//! `poundlock run` becomes the program and changes nothing but its locks; what it cannot run it says in one line.
+//! `poundlock run` becomes the program and changes nothing but its locks; what it cannot run it
+//! says in one line.
 
 mod common;
 
@@ -68,7 +69,8 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
     let binary = directory.path().join("bin/poundlock");
     std::fs::create_dir_all(directory.path().join("bin")).expect("a directory");
     std::fs::create_dir_all(directory.path().join("lib/poundlock")).expect("a directory");
-    // By another process: a test that forked meanwhile would hold a file of ours open for writing, and keep it from running.
+    // By another process: a test that forked meanwhile would hold a file of ours open for writing,
+    // and keep it from running.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_poundlock")).arg(&binary).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let run = || {
@@ -167,7 +169,8 @@ fn the_spin_lock_is_in_use() {
     }
 }
 
-/// A program that the library would break runs with its own locks: nothing of ours is in its environment.
+/// A program that the library would break runs with its own locks: nothing of ours is in its
+/// environment.
 #[test]
 fn a_program_of_another_libc_or_machine_runs_natively() {
     let directory = scratch();
@@ -234,7 +237,8 @@ fn a_privileged_program_is_told_of() {
     assert!(stderr(&output).contains("set-user-id") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
 }
 
-/// What `run` costs, in counts that do not depend on the machine's speed: the program inherits the process with them.
+/// What `run` costs, in counts that do not depend on the machine's speed: the program inherits the
+/// process with them.
 #[test]
 fn run_reads_next_to_nothing_before_the_program() {
     let counts = |command: &mut Command| -> [u64; 2] {
@@ -251,7 +255,8 @@ fn run_reads_next_to_nothing_before_the_program() {
     assert!(calls - bare_calls < 60, "there are {} reads", calls - bare_calls);
 }
 
-/// The library's own start: it reads which CPUs share a cache, some lines for each group of them, and touches few pages.
+/// The library's own start: it reads which CPUs share a cache, some lines for each group of them,
+/// and touches few pages.
 #[test]
 fn the_librarys_start_reads_a_line_for_a_cache() {
     let io = |command: &mut Command| {

@@ -1,4 +1,5 @@
-//! `poundlock sim` runs locks on simulated machines, gives the same for the same seeds, and says what is wrong.
+//! `poundlock sim` runs locks on simulated machines, gives the same for the same seeds, and says
+//! what is wrong.
 
 mod common;
 
@@ -111,7 +112,8 @@ fn a_machine_takes_other_latencies_from_a_table() {
 fn a_table_of_latencies_is_a_machine() {
     let folder = scratch();
     let (table, kept) = (folder.path().join("four.csv"), folder.path().join("four.json"));
-    // Two sockets of two cores, as rows of a table and as `poundlock latency` keeps what it measured of CPUs 2 to 5.
+    // Two sockets of two cores, as rows of a table and as `poundlock latency` keeps what it
+    // measured of CPUs 2 to 5.
     std::fs::write(&table, ",\n40,\n120,120,\n120,120,40,\n").expect("the test's directory takes files");
     let pairs: Vec<Value> = [(2, 3, 40), (2, 4, 120), (2, 5, 120), (3, 4, 120), (3, 5, 120), (4, 5, 40)]
         .map(|(a, b, ns)| json!({"a": a, "b": b, "median": ns, "lower_quartile": ns, "upper_quartile": ns}))
@@ -342,7 +344,7 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
     let least = locks.iter().min_by(|a, b| worst(a).total_cmp(&worst(b))).expect("two");
     assert_eq!((&report["choice"], array(&report, "regrets").len()), (&json!(least), 2));
     assert!(same(&report["regrets"][0]["worst"], worst(least)), "{}", report["regrets"]);
-    for words in ["over-subscribed: cna-map, 48 threads", "over ttas", &format!("One lock for all of them: {least}")] {
+    for words in ["over-subscribed: cna-map, 48 threads", "over ttas", &format!("Best for all loads: {least}")] {
         assert!(tables.contains(words), "no {words:?} in {tables}");
     }
 }
@@ -371,7 +373,7 @@ fn advice_leaves_out_who_is_less_fair_than_asked_for() {
     assert_eq!((&fair["choice"], array(&fair, "regrets").len()), (&json!("mcs,wait=spin"), 1));
     let unfair: Vec<&Value> = array(&fair, "loads").iter().map(|load| &load["unfair"]).collect();
     assert_eq!(json!(unfair), json!([[], ["ttas,wait=spin"]]), "a single thread has no factor");
-    assert!(tables.contains("less fair than asked for: ttas,wait=spin"), "{tables}");
+    assert!(tables.contains("excluded as less fair than requested: ttas,wait=spin"), "{tables}");
     for wrong in ["0.4", "1.1", "x"] {
         let refused = ["sim", "advise", "-m", "2990wx", "--fairness", wrong];
         assert_refused(&mut poundlock(refused), 125, &["--fairness", wrong]);

@@ -1,4 +1,5 @@
-//! `poundlock stat`, `profile`, `report` and `top`, on a program of which is known what it does to its locks.
+//! `poundlock stat`, `profile`, `report` and `top`, on a program of which is known what it does to
+//! its locks.
 
 mod common;
 
@@ -26,7 +27,8 @@ impl Observed {
         self.directory.path().join(name)
     }
 
-    /// What `poundlock stat` has to say of the program doing `what` under `lock`, and its exit status.
+    /// What `poundlock stat` has to say of the program doing `what` under `lock`, and its exit
+    /// status.
     fn stat(&self, lock: &str, what: &str) -> (Value, Option<i32>) {
         let output = output(
             poundlock(["stat", "-l", lock, "--rwlock", "fair_rw", "--json", "-", "--"]).arg(&self.program).arg(what),
@@ -162,7 +164,7 @@ fn a_limit_on_the_size_of_files_does_not_end_the_program() {
     assert!(left.iter().all(|file| file.metadata().is_ok_and(|file| file.len() > 8192)), "{left:?}");
 }
 
-/// What stands in the way of a file of statistics, or in it, is an error in a line.
+/// Every obstacle to reading a file of statistics is a one-line error.
 #[test]
 fn a_file_of_statistics_may_be_anything() {
     let folder = scratch();
@@ -174,7 +176,8 @@ fn a_file_of_statistics_may_be_anything() {
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     refuse(&fifo, "not a regular file");
     refuse(Path::new("/dev/zero"), "not a regular file");
-    // Five arrays of 4 Gi items of 1 MiB each; then such as are not in the file, and such as are larger than it.
+    // Five arrays of 4 Gi items of 1 MiB each; then such as are not in the file, and such as are
+    // larger than it.
     for (bytes, count) in [(1u32 << 20, u32::MAX), (4096, 16), (128, 1 << 20), (0, 1), (1, 8)] {
         let mut content = vec![0; 8192];
         content[..16].copy_from_slice(b"poundlock stats\0");
@@ -186,7 +189,7 @@ fn a_file_of_statistics_may_be_anything() {
         }
         let crafted = path("crafted");
         std::fs::write(&crafted, &content).expect("a file");
-        refuse(&crafted, "is not a whole file of statistics");
+        refuse(&crafted, "is not a complete file of statistics");
     }
     // A folder that others write to: what is no file of ours is skipped.
     let all = output(poundlock(["stat", "--json", "-", "--file"]).arg(folder.path()));
@@ -318,12 +321,12 @@ fn wrong_questions_are_named() {
     let directory = scratch();
     let other = directory.path().join("poundlock.1.0.stats");
     std::fs::write(&other, "no statistics").expect("the test's directory takes files");
-    assert_refused(poundlock(["stat", "--file"]).arg(&other), 125, &["poundlock.1.0.stats", "not a whole file"]);
+    assert_refused(poundlock(["stat", "--file"]).arg(&other), 125, &["poundlock.1.0.stats", "not a complete file"]);
     assert_refused(&mut poundlock(["stat", "--file", "/nowhere"]), 125, &["/nowhere"]);
-    assert_refused(&mut poundlock(["stat", "-l", "native", "--", "true"]), 125, &["native locks are not observed"]);
+    assert_refused(&mut poundlock(["stat", "-l", "native", "--", "true"]), 125, &["native locks have no statistics"]);
     assert_refused(&mut poundlock(["stat", "-l", "nosuch", "--", "true"]), 125, &["nosuch"]);
     assert_refused(&mut poundlock(["run", "--stats=/nowhere", "--", "true"]), 125, &["/nowhere"]);
     assert_refused(&mut poundlock(["stat", "--", "/nowhere/program"]), 127, &["/nowhere/program"]);
     let own = std::process::id().to_string();
-    assert_refused(&mut poundlock(["top", "--pid", &own]), 125, &["keeps no statistics"]);
+    assert_refused(&mut poundlock(["top", "--pid", &own]), 125, &["has no statistics"]);
 }

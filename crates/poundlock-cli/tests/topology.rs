@@ -69,7 +69,8 @@ fn another_machine_is_read_from_a_copy_of_its_sys() {
 
 const BRIEF: [&str; 5] = ["latency", "--samples", "3", "--round-trips", "5"];
 
-/// The tests bind threads to CPUs: where there is only one to use, latency refuses, and there is nothing else to test.
+/// The tests bind threads to CPUs: where there is only one to use, latency refuses, and there is
+/// nothing else to test.
 fn several_cpus() -> bool {
     let several = cpus::usable().len() > 1;
     if !several {
@@ -135,7 +136,7 @@ fn an_interrupt_keeps_what_there_is() {
     kill(pid, Signal::SIGINT).expect("it runs");
     let ended = child.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(130), "{}", stderr(&ended));
-    assert!(stdout(&ended).contains("goes on from there"), "{}", stdout(&ended));
+    assert!(stdout(&ended).contains("the same command resumes"), "{}", stdout(&ended));
     let document: Value = serde_json::from_str(&read(&kept)).expect("JSON");
     assert_eq!((&document["complete"], &document["pairs"]), (&false.into(), &Value::Array(Vec::new())));
 }
@@ -210,7 +211,7 @@ fn a_saved_route_is_in_use() {
         assert_eq!(read(&own), read(&saved));
         assert!(stdout(&output(&mut route(home.path()))).contains(".config/poundlock/route"));
     } else {
-        assert!(stderr(&shown).contains("this one has"), "{}", stderr(&shown));
+        assert!(stderr(&shown).contains("this machine has"), "{}", stderr(&shown));
     }
 }
 
@@ -224,7 +225,8 @@ fn a_saved_route_that_does_not_fit_is_said_in_one_line() {
     assert_eq!(stdout(&shown), stdout(&plain));
     assert_eq!(stderr(&shown).lines().count(), 1, "{}", stderr(&shown));
     assert!(stderr(&shown).starts_with("poundlock: ") && stderr(&shown).contains(text(&wrong)), "{}", stderr(&shown));
-    // The library reads the route before the program's main, and the command itself does not: the line comes once.
+    // The library reads the route before the program's main, and the command itself does not: the
+    // line comes once.
     let run = |lock| output(poundlock(["run", "-l", lock, "--", "true"]).env("POUNDLOCK_ROUTE", &wrong));
     assert_eq!((run("ron").status.code(), stderr(&run("ron"))), (Some(0), stderr(&shown)));
     assert_eq!(stderr(&run("mcs")), "", "no route is wanted");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* poundlock.h's inline functions, for the test that compares lib.rs's with them. */
+/* The inline functions of poundlock.h, for the test that compares those of lib.rs with them. */
 #include "poundlock.h"
 
 bool poundlock_sys_trylock(pound_mutex_t *mutex);

@@ -1,14 +1,14 @@
-//! `lib/poundlock.h` for Rust, by hand: the header says what each function promises. The crate brings the C library
-//! with it, compiled for user space. Rust programs want the `poundlock` crate instead.
+//! Raw bindings of `lib/poundlock.h`, which has the contract of each function. The crate contains
+//! the C library. Most Rust programs want the safe `poundlock` crate instead.
 #![allow(non_camel_case_types)]
 
 use libc::{c_char, c_int, c_uint, c_void, clockid_t, size_t, timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The C compiler that compiled the locks of this crate.
+/// The compiler of the C library in this crate.
 pub const C_COMPILER: &str = env!("POUNDLOCK_SYS_COMPILER");
 
-/// The blocking, NUMA-aware mutex. All bytes zero is an unlocked one.
+/// The blocking, NUMA-aware mutex. All-zero bytes are an unlocked mutex.
 #[repr(C)]
 pub struct pound_mutex_t {
     pound_tail: *mut c_void,
@@ -30,62 +30,64 @@ pub const POUND_MUTEX_INIT: pound_mutex_t = pound_mutex_t {
     pound_spinner: 0,
 };
 
-/// Any lock by name. To be initialised by [`pound_lock_init`].
+/// A lock chosen by name. Initialise it with [`pound_lock_init`].
 #[repr(C)]
 pub struct pound_lock_t {
     pound_bytes: [u64; 4],
     pound_ops: *const c_void,
 }
 
-/// Any readers-writer lock by name, or the default. All bytes zero is an unlocked one of the default.
+/// A readers-writer lock chosen by name. All-zero bytes are an unlocked lock of the default kind.
 #[repr(C)]
 pub struct pound_rwlock_t {
     pound_bytes: [u64; 6],
     pound_ops: *const c_void,
 }
 
-/// An unlocked lock of the default.
+/// An unlocked lock of the default kind.
 pub const POUND_RWLOCK_INIT: pound_rwlock_t = pound_rwlock_t { pound_bytes: [0; 6], pound_ops: std::ptr::null() };
 
-/// What is known of a lock. The keys are the calling thread's until it asks for another lock; the other strings stay.
+/// The properties of a lock. The keys are valid until the calling thread's next query; the other
+/// strings are never freed.
 #[repr(C)]
 pub struct pound_lock_info {
-    /// Its name.
+    /// The name.
     pub name: *const c_char,
     /// The default way of waiting: spin, yield or park.
     pub wait: *const c_char,
-    /// What it promises about the order of waiters.
+    /// The guarantee about the order of waiters.
     pub promise: *const c_char,
-    /// The paper that it is from.
+    /// The paper that describes the lock.
     pub paper: *const c_char,
-    /// The settings that it takes, comma-separated.
+    /// The settings of the lock, comma-separated.
     pub keys: *const c_char,
-    /// Whether the lock lies in a box behind a pointer, since it is too large for a `pthread_mutex_t`.
+    /// Whether the lock is allocated behind a pointer, since it does not fit into a
+    /// `pthread_mutex_t`.
     pub boxed: bool,
-    /// The bytes that a lock takes, its box included.
+    /// The size of a lock, including its allocation.
     pub bytes_per_lock: size_t,
-    /// The bytes that each waiter adds.
+    /// Additional memory per waiter.
     pub bytes_per_waiter: size_t,
-    /// The bytes that a holder keeps.
+    /// Additional memory while the lock is held.
     pub bytes_per_holder: size_t,
-    /// Atomic read-modify-writes of an acquisition and release, as counted; NaN where that was not done.
-    /// Of a readers-writer lock: as a writer.
+    /// Atomic read-modify-writes per uncontended acquisition and release; NaN if not counted. Of a
+    /// readers-writer lock: as a writer.
     pub atomics_alone: f64,
-    /// The same as the mean of four threads that all want the lock all the time; of a readers-writer lock, and write
-    /// every other time.
+    /// The same for four threads that contend permanently, as a mean. Of a readers-writer lock:
+    /// with every second acquisition as a writer.
     pub atomics_contended: f64,
-    /// Of a readers-writer lock: alone, as a reader. Else NaN.
+    /// Of a readers-writer lock: per uncontended acquisition as a reader. NaN for other locks.
     pub atomics_reading: f64,
 }
 
-/// A policy of the program's own for the order of waiters.
+/// A custom policy for the order of waiters.
 #[repr(C)]
 pub struct pound_policy {
-    /// What is to be known of a waiter.
+    /// Returns the note of an arriving waiter.
     pub note: Option<unsafe extern "C" fn(context: *mut c_void, lock: *const c_void) -> u32>,
-    /// Where a waiter goes, as the shuffler sees it.
+    /// Returns the rank of a waiter, given the notes of the shuffler and the waiter.
     pub rank: Option<unsafe extern "C" fn(context: *mut c_void, shuffler: u32, waiter: u32) -> u32>,
-    /// What both are given.
+    /// The first argument of both.
     pub context: *mut c_void,
 }
 
@@ -93,101 +95,107 @@ pub struct pound_policy {
 include!(concat!(env!("OUT_DIR"), "/layout.rs"));
 
 unsafe extern "C" {
-    /// The contended part of [`pound_mutex_trylock`], which last saw the state `seen`.
+    /// The contended path of [`pound_mutex_trylock`], which last saw the state `seen`.
     pub fn pound_mutex_trylock_slow(mutex: *mut pound_mutex_t, seen: u32) -> bool;
-    /// The contended part of [`pound_mutex_lock`].
+    /// The contended path of [`pound_mutex_lock`].
     pub fn pound_mutex_lock_slow(mutex: *mut pound_mutex_t);
-    /// The contended part of [`pound_mutex_unlock`].
+    /// The contended path of [`pound_mutex_unlock`].
     pub fn pound_mutex_unlock_slow(mutex: *mut pound_mutex_t);
-    /// Takes the mutex; gives up at an absolute deadline on a clock.
+    /// Acquires the mutex, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_mutex_timedlock(mutex: *mut pound_mutex_t, clock: clockid_t, deadline: *const timespec) -> c_int;
 
-    /// Makes an unlocked lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
+    /// Initialises an unlocked lock from NAME[,KEY=VALUE...]. Returns 0, or EINVAL with a one-line
+    /// error.
     pub fn pound_lock_init(lock: *mut pound_lock_t, spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
-    /// Returns what [`pound_lock_init`] would, and sets nothing.
+    /// Returns what [`pound_lock_init`] would return, and changes no setting.
     pub fn pound_lock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
-    /// Gives back what a lock that nobody uses has outside its own memory.
+    /// Frees the resources of an unused lock.
     pub fn pound_lock_destroy(lock: *mut pound_lock_t);
-    /// Takes the lock.
+    /// Acquires the lock.
     pub fn pound_lock_lock(lock: *mut pound_lock_t);
-    /// Takes the lock if it is free.
+    /// Acquires the lock if it is free.
     pub fn pound_lock_trylock(lock: *mut pound_lock_t) -> bool;
-    /// Takes the lock; gives up at an absolute deadline on a clock.
+    /// Acquires the lock, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_lock_timedlock(lock: *mut pound_lock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
     /// Releases the lock.
     pub fn pound_lock_unlock(lock: *mut pound_lock_t);
 
-    /// The calling thread's weight from now on; 0: that of its nice value.
+    /// Sets the calling thread's weight. 0: that of its nice value.
     pub fn pound_thread_weight(weight: u32);
-    /// Makes the calling thread one of a tenant's; 0, EINVAL or ENOSPC.
+    /// Makes the calling thread a member of a tenant. Returns 0, EINVAL or ENOSPC.
     pub fn pound_thread_tenant(id: u64, weight: u32) -> c_int;
     /// Returns the calling thread to its cgroup.
     pub fn pound_thread_leave_tenant();
-    /// Makes `policy=own` mean this policy, for good; 0 or EBUSY.
+    /// Registers the policy of `policy=own` permanently. Returns 0, or EBUSY if there is one.
     pub fn pound_policy_use(policy: *const pound_policy) -> c_int;
 
-    /// The index-th lock, or null past the last. Valid until the calling thread asks again.
+    /// The index-th lock, or null past the last. Valid until the calling thread's next query.
     pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;
 
-    /// Makes an unlocked readers-writer lock as NAME[,KEY=VALUE...] says, or returns EINVAL with one line of text.
+    /// Initialises an unlocked readers-writer lock from NAME[,KEY=VALUE...]. Returns 0, or EINVAL
+    /// with a one-line error.
     pub fn pound_rwlock_init(lock: *mut pound_rwlock_t, spec: *const c_char, error: *mut c_char, size: size_t)
     -> c_int;
-    /// Returns what [`pound_rwlock_init`] would, and sets nothing.
+    /// Returns what [`pound_rwlock_init`] would return, and changes no setting.
     pub fn pound_rwlock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
-    /// Enters as a reader; 0, or EAGAIN if there are too many.
+    /// Acquires the lock as a reader. Returns 0, or EAGAIN with too many readers.
     pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t) -> c_int;
-    /// Enters as a reader if that needs no waiting.
+    /// Acquires the lock as a reader if it need not wait.
     pub fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool;
-    /// Enters as a reader; gives up at an absolute deadline on a clock.
+    /// Acquires the lock as a reader, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_rwlock_timedrdlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
-    /// Enters as a reader that may be one already; 0, or EAGAIN if there are too many.
+    /// Acquires the lock as a reader that may already be one. Returns 0, or EAGAIN with too many
+    /// readers.
     pub fn pound_rwlock_rdlock_again(lock: *mut pound_rwlock_t) -> c_int;
-    /// Enters as a reader that may be one already, if that needs no waiting.
+    /// Acquires the lock as a reader that may already be one, if it need not wait.
     pub fn pound_rwlock_tryrdlock_again(lock: *mut pound_rwlock_t) -> bool;
-    /// Leaves as a reader.
+    /// Releases the lock as a reader.
     pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
-    /// Enters as the writer.
+    /// Acquires the lock as the writer.
     pub fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t);
-    /// Enters as the writer if that needs no waiting.
+    /// Acquires the lock as the writer if it need not wait.
     pub fn pound_rwlock_trywrlock(lock: *mut pound_rwlock_t) -> bool;
-    /// Enters as the writer; gives up at an absolute deadline on a clock.
+    /// Acquires the lock as the writer, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_rwlock_timedwrlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
-    /// Leaves as the writer.
+    /// Releases the lock as the writer.
     pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
-    /// The index-th readers-writer lock, or null past the last. Valid until the calling thread asks again.
+    /// The index-th readers-writer lock, or null past the last. Valid until the calling thread's
+    /// next query.
     pub fn pound_rwlock_info(index: size_t) -> *const pound_lock_info;
 
     /// Starts counting events.
     pub fn pound_events_start();
     /// The name of the index-th event, or null past the last.
     pub fn pound_event_name(index: size_t) -> *const c_char;
-    /// What the index-th event means.
+    /// The meaning of the index-th event.
     pub fn pound_event_meaning(index: size_t) -> *const c_char;
-    /// How often the index-th event has happened.
+    /// The count of the index-th event.
     pub fn pound_event_count(index: size_t) -> u64;
 
-    /// The locality domain that the calling thread runs in.
+    /// The locality domain of the calling thread's CPU.
     pub fn pound_domain() -> c_uint;
-    /// Writes up to so many of the route's CPUs, in order, and returns how many there are.
+    /// Writes up to `size` CPUs of the route, in order, and returns the length of the route.
     pub fn pound_route(cpus: *mut c_uint, size: size_t) -> size_t;
-    /// The file that the route was read from, or null. It stays as it is.
+    /// The file that the route was read from, or null. Never freed.
     pub fn pound_route_file() -> *const c_char;
 }
 
-/// The state of a mutex that is held and has nothing to do on release; its one bit is set in every state with a holder.
+/// The state of a mutex that is held and has no waiters. The bit is set in every state with a
+/// holder.
 const LOCKED: u32 = 1;
 
-/// The mutex's word, which the header's inline functions access in the same ways.
+/// The word of the mutex, accessed as in the inline functions of the header.
 ///
 /// # Safety
 /// `mutex` points to a valid mutex for the lifetime of the result.
 #[inline]
 unsafe fn state<'a>(mutex: *mut pound_mutex_t) -> &'a AtomicU32 {
-    // SAFETY: the caller vouches for the pointer; all accesses to the word, in C and here, are atomic.
+    // SAFETY: the caller guarantees the pointer; all accesses to the word, in C and here, are
+    // atomic.
     unsafe { AtomicU32::from_ptr(&raw mut (*mutex).pound_state) }
 }
 
-/// Takes the mutex if it is free. Returns whether it did. Never waits.
+/// Acquires the mutex if it is free, without waiting. Returns whether it did.
 ///
 /// # Safety
 /// `mutex` points to a valid mutex.
@@ -202,7 +210,7 @@ pub unsafe fn pound_mutex_trylock(mutex: *mut pound_mutex_t) -> bool {
     }
 }
 
-/// Whether somebody holds the mutex, at the moment of asking.
+/// Whether the mutex is held at this moment.
 ///
 /// # Safety
 /// `mutex` points to a valid mutex.
@@ -212,10 +220,10 @@ pub unsafe fn pound_mutex_is_locked(mutex: *mut pound_mutex_t) -> bool {
     unsafe { state(mutex) }.load(Ordering::Relaxed) & LOCKED != 0
 }
 
-/// Takes the mutex, waiting for it if need be. Not recursive.
+/// Acquires the mutex, waiting if it is held. Not recursive.
 ///
 /// # Safety
-/// `mutex` points to a valid mutex that does not move while anybody holds or awaits it.
+/// `mutex` points to a valid mutex that does not move while a thread holds it or waits for it.
 #[inline]
 pub unsafe fn pound_mutex_lock(mutex: *mut pound_mutex_t) {
     // SAFETY: as the caller promises.
@@ -229,7 +237,7 @@ pub unsafe fn pound_mutex_lock(mutex: *mut pound_mutex_t) {
 /// Releases the mutex.
 ///
 /// # Safety
-/// `mutex` points to a valid mutex that the caller's program holds.
+/// `mutex` points to a valid mutex that is held by this program.
 #[inline]
 pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
     // SAFETY: as the caller promises.
@@ -253,7 +261,7 @@ mod tests {
     const PARKED: u32 = 2;
     const CLOSED: u32 = 8;
 
-    /// All that a mutex without waiters is, by its state and the fork generation that it was last used in.
+    /// A mutex without waiters, with a state and the fork generation of its last use.
     fn mutex(state: u32, generation: u32) -> pound_mutex_t {
         pound_mutex_t { pound_state: state, pound_generation: generation, embedder: 7, ..POUND_MUTEX_INIT }
     }
@@ -263,7 +271,8 @@ mod tests {
         (mutex.pound_tail.is_null(), mutex.pound_heir.is_null(), numbers)
     }
 
-    /// What a function returns for a mutex, and leaves there; the header's and ours must be the same.
+    /// Runs the function of the header and that of this crate on equal mutexes, and asserts equal
+    /// results and states.
     fn both<R: PartialEq + std::fmt::Debug>(
         begin: (u32, u32),
         header: unsafe extern "C" fn(*mut pound_mutex_t) -> R,
@@ -276,7 +285,7 @@ mod tests {
         (result, other.pound_state)
     }
 
-    /// The generation of another process: what a lock has whose waiters a fork did not copy.
+    /// The generation of another process, whose waiters fork did not copy.
     const PARENT: u32 = 98;
 
     #[test]
@@ -284,8 +293,8 @@ mod tests {
         let trylock = |state, generation| both((state, generation), poundlock_sys_trylock, pound_mutex_trylock);
         assert_eq!(trylock(0, 0), (true, LOCKED));
         assert_eq!(trylock(0, PARENT), (true, LOCKED));
-        assert_eq!(trylock(CLOSED, 0), (false, CLOSED), "it is the first waiter's");
-        assert_eq!(trylock(CLOSED, PARENT), (true, LOCKED), "closed for a waiter that is not in this process");
+        assert_eq!(trylock(CLOSED, 0), (false, CLOSED), "closed for the first waiter");
+        assert_eq!(trylock(CLOSED, PARENT), (true, LOCKED), "closed for a waiter of another process");
         for state in [LOCKED, LOCKED | PARKED, LOCKED | CLOSED] {
             assert_eq!(trylock(state, 0), (false, state));
             assert_eq!(trylock(state, PARENT), (false, state));

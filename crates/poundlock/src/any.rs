@@ -1,4 +1,4 @@
-//! `pound_lock_t`: a lock chosen by name.
+//! `pound_lock_t`: a lock chosen by name at run time.
 
 use crate::{monotonic_in, until};
 use poundlock_sys::{
@@ -13,7 +13,8 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
-/// A spec that names no lock, or a setting that its lock does not have. Displays as one line that names what is wrong.
+/// An invalid spec: an unknown lock, or a setting that the lock does not have. Displays as one
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub(crate) String);
 
@@ -25,10 +26,10 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Protects a `T` by the lock that a spec `NAME[,KEY=VALUE...]` names, such as `mcs,wait=spin`.
+/// A `T` protected by the lock of a spec `NAME[,KEY=VALUE...]`, such as `mcs,wait=spin`.
 ///
-/// Settings, but for `wait`, are shared by all locks of that name in the process: the keys that the spec names are set for all
-/// of them.
+/// Except for `wait`, settings belong to the name of the lock: a key in the spec changes all locks
+/// of that name in the process.
 ///
 /// ```
 /// let lock = poundlock::AnyLock::new("ticket", vec![1])?;
@@ -41,24 +42,24 @@ pub struct AnyLock<T: ?Sized> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one thread at a time reach the data, which must therefore be allowed to change threads.
+// SAFETY: one thread at a time accesses the data, so `T: Send` suffices.
 unsafe impl<T: ?Sized + Send> Sync for AnyLock<T> {}
 
-/// A lock that stays where it is, whatever happens to its owner: a holder's node may point to it, and a guard that was
-/// forgotten leaves it held.
+/// A lock at a fixed address, even if its owner moves: a holder's node may point to it, and a
+/// forgotten guard leaves it held.
 struct Raw(Box<UnsafeCell<pound_lock_t>>);
 
-// SAFETY: the C lock is made for many threads at once, and any thread may unlock it.
+// SAFETY: the C lock serves any number of threads, and any thread may unlock it.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 
-/// Calls a C function with `spec` and room for the one line that says what is wrong with it.
+/// Calls a C function with `spec` and a buffer for its one-line error.
 pub(crate) fn with_spec(
     spec: &str,
     call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int,
 ) -> Result<(), SpecError> {
-    let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name has no NUL: {spec:?}")))?;
+    let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name cannot contain NUL: {spec:?}")))?;
     let mut line = [0; 256];
     if call(spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) == 0 {
         return Ok(());
@@ -67,10 +68,10 @@ pub(crate) fn with_spec(
     Err(SpecError(line.to_string_lossy().into_owned()))
 }
 
-/// An unlocked lock as `spec` says.
+/// Creates an unlocked lock from `spec`.
 fn init(spec: &str) -> Result<Box<UnsafeCell<pound_lock_t>>, SpecError> {
     let mut lock = Box::new(MaybeUninit::<UnsafeCell<pound_lock_t>>::uninit());
-    // SAFETY: the lock is there to be written to, and so is what with_spec() gives.
+    // SAFETY: the lock and the buffer of with_spec() are writable.
     with_spec(spec, |spec, line, size| unsafe { pound_lock_init(lock.as_mut_ptr().cast(), spec, line, size) })?;
     // SAFETY: pound_lock_init succeeded.
     Ok(unsafe { lock.assume_init() })
@@ -83,9 +84,10 @@ impl Raw {
 }
 
 impl Drop for Raw {
-    /// Takes the lock back from a guard that was forgotten, so that no node points to memory that is freed.
+    /// Releases the lock if a guard was forgotten, so that no node points to freed memory.
     fn drop(&mut self) {
-        // SAFETY: nobody else can reach the lock. If it is not free, its guard was forgotten, and the ownership with it.
+        // SAFETY: no other thread can access the lock. If it is held, its guard was forgotten, and
+        // this thread becomes the owner.
         unsafe {
             let _ = pound_lock_trylock(self.get());
             pound_lock_unlock(self.get());
@@ -95,33 +97,33 @@ impl Drop for Raw {
 }
 
 impl<T> AnyLock<T> {
-    /// An unlocked lock as `spec` says.
+    /// Creates an unlocked lock from `spec`.
     pub fn new(spec: &str, data: T) -> Result<AnyLock<T>, SpecError> {
         Ok(AnyLock { raw: Raw(init(spec)?), data: UnsafeCell::new(data) })
     }
 
-    /// The data, without the lock.
+    /// Consumes the lock and returns the data.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
 }
 
 impl<T: ?Sized> AnyLock<T> {
-    /// Takes the lock, waiting for it if need be.
+    /// Acquires the lock, waiting if it is held.
     pub fn lock(&self) -> AnyLockGuard<'_, T> {
-        // SAFETY: new() initialised it, and the guard's borrow keeps it where it is until it is unlocked.
+        // SAFETY: new() initialised the lock, and its address is fixed until it is unlocked.
         unsafe { pound_lock_lock(self.raw.get()) };
         AnyLockGuard { lock: self, data: PhantomData }
     }
 
-    /// Takes the lock if it is free.
+    /// Acquires the lock if it is free.
     pub fn try_lock(&self) -> Option<AnyLockGuard<'_, T>> {
         // SAFETY: as in lock.
         let taken = unsafe { pound_lock_trylock(self.raw.get()) };
         taken.then(|| AnyLockGuard { lock: self, data: PhantomData })
     }
 
-    /// Takes the lock unless that takes longer than `timeout`.
+    /// Acquires the lock, or returns None after `timeout`.
     pub fn try_lock_for(&self, timeout: Duration) -> Option<AnyLockGuard<'_, T>> {
         let Some(deadline) = monotonic_in(timeout) else {
             return Some(self.lock());
@@ -131,22 +133,22 @@ impl<T: ?Sized> AnyLock<T> {
         (error == 0).then(|| AnyLockGuard { lock: self, data: PhantomData })
     }
 
-    /// Takes the lock unless `deadline` passes first.
+    /// Acquires the lock, or returns None at `deadline`.
     pub fn try_lock_until(&self, deadline: Instant) -> Option<AnyLockGuard<'_, T>> {
         self.try_lock_for(until(deadline))
     }
 
-    /// The data, which nobody else can reach.
+    /// Returns the data without locking: the exclusive borrow proves that there is no guard.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
 }
 
-/// Holds an [`AnyLock`] until it is dropped.
+/// Releases an [`AnyLock`] when it is dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct AnyLockGuard<'a, T: ?Sized> {
     lock: &'a AnyLock<T>,
-    /// Shared and sent between threads as the data that it gives access to.
+    /// Makes the guard `Send` and `Sync` as `&mut T` is.
     data: PhantomData<&'a mut T>,
 }
 
@@ -154,7 +156,8 @@ impl<T: ?Sized> Deref for AnyLockGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the guard holds the lock, and borrows of the data last no longer than those of the guard.
+        // SAFETY: the guard holds the lock, and the borrow of the data cannot outlive that of the
+        // guard.
         unsafe { &*self.lock.data.get() }
     }
 }
@@ -168,14 +171,14 @@ impl<T: ?Sized> DerefMut for AnyLockGuard<'_, T> {
 
 impl<T: ?Sized> Drop for AnyLockGuard<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: the guard holds the lock, and this is the end of it. A guard that was sent to another thread took the
-        // ownership with it.
+        // SAFETY: the guard holds the lock. Any thread may unlock it, so the guard may have been
+        // sent.
         unsafe { pound_lock_unlock(self.lock.raw.get()) }
     }
 }
 
-/// Whether `spec` names a lock and settings that it has. Sets nothing.
+/// Checks that `spec` names a lock and settings that it has. Changes no setting.
 pub fn check_spec(spec: &str) -> Result<(), SpecError> {
-    // SAFETY: with_spec() gives it what it takes.
+    // SAFETY: with_spec() passes a C string and a buffer with its size.
     with_spec(spec, |spec, line, size| unsafe { pound_lock_check(spec, line, size) })
 }

@@ -1,13 +1,14 @@
-//! Poundlock for Rust.
+//! Scalable, fair locks for machines with many cores.
 //!
-//! - [`Mutex`]: a blocking, NUMA-aware mutex (ShflLock, SOSP'19) behind the interface of [`lock_api`], const-constructible.
-//! - [`AnyLock`]: a lock chosen by name at run time, for comparing locks and for programs that let their users choose.
-//! - [`RwLock`]: readers together or a writer alone, ShflLock's or by name ([`rw_lock_by_name`]).
-//! - [`locks()`], [`rw_locks()`]: what there is to choose from.
-//! - [`route()`]: the order of CPUs in which the locks that have a route hand over.
+//! - [`Mutex`]: a blocking, NUMA-aware mutex (ShflLock, SOSP'19) behind the interface of
+//!   [`lock_api`], const-constructible.
+//! - [`AnyLock`]: a lock chosen by name at run time, for comparisons and for configurable programs.
+//! - [`RwLock`]: a readers-writer lock: ShflLock's, or another one by name ([`rw_lock_by_name`]).
+//! - [`locks()`], [`rw_locks()`]: the list of locks with their properties.
+//! - [`route()`]: the order of CPUs along which some locks hand over.
 //!
-//! No lock here poisons itself when its holder panics, and none is recursive. A lock may be freed by the next owner as
-//! soon as it has locked and unlocked it.
+//! Locks are not poisoned when a holder panics, and are not recursive. As soon as a thread has
+//! acquired a lock, it may release and free it: the previous holder no longer accesses it.
 //!
 //! ```
 //! static COUNT: poundlock::Mutex<u64> = poundlock::Mutex::new(0);
@@ -36,12 +37,13 @@ pub use poundlock_sys::C_COMPILER;
 
 use std::time::{Duration, Instant};
 
-/// An absolute time on CLOCK_MONOTONIC, the clock of [`Instant`], or `None` if it is beyond what the clock can say.
+/// An absolute time on CLOCK_MONOTONIC, the clock of [`Instant`], or None if it overflows the
+/// clock.
 fn monotonic_in(duration: Duration) -> Option<libc::timespec> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: now is a timespec to write to.
+    // SAFETY: `now` is writable.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    assert_eq!(failed, 0, "CLOCK_MONOTONIC is always there");
+    assert_eq!(failed, 0, "CLOCK_MONOTONIC always exists");
     let nanoseconds = now.tv_nsec + libc::c_long::from(duration.subsec_nanos());
     let seconds = libc::time_t::try_from(duration.as_secs()).ok()?.checked_add(now.tv_sec)?;
     Some(libc::timespec { tv_sec: seconds.checked_add(nanoseconds / NANOSECONDS)?, tv_nsec: nanoseconds % NANOSECONDS })
@@ -49,7 +51,7 @@ fn monotonic_in(duration: Duration) -> Option<libc::timespec> {
 
 const NANOSECONDS: libc::c_long = 1_000_000_000;
 
-/// How long it is until `deadline`: nothing if it has passed.
+/// The time until `deadline`; zero if it has passed.
 fn until(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }

@@ -9,35 +9,36 @@ use poundlock_sys::{
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
 
-/// The blocking, NUMA-aware mutex without its data: 32 bytes, never allocates.
+/// The blocking, NUMA-aware mutex without data: 32 bytes, without allocation.
 ///
-/// Waiters spin for a short while and then sleep. Newcomers may pass them until the head of the queue has waited long;
-/// the head then comes next.
+/// Waiters spin briefly and then sleep. Newcomers may overtake the queue until its head has waited
+/// for long; then the lock goes to the head.
 pub struct RawMutex(UnsafeCell<pound_mutex_t>);
 
-/// Protects a `T`. See [`RawMutex`] for the lock and [`lock_api::Mutex`] for the methods.
+/// A `T` protected by a [`RawMutex`]. [`lock_api::Mutex`] has the methods.
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
-/// Holds a [`Mutex`] until it is dropped.
+/// Releases a [`Mutex`] when it is dropped.
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
-/// Holds a [`Mutex`] and gives access to a part of its data.
+/// A guard of a [`Mutex`] for a part of its data.
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 
-// SAFETY: the C mutex is made to be used by many threads at once, and holds nothing that belongs to one of them.
+// SAFETY: the C mutex serves any number of threads, and has no state that belongs to one of them.
 unsafe impl Sync for RawMutex {}
-// SAFETY: as above. Its pointers lead to waiters, and a mutex that is moved has none: waiting borrows it.
+// SAFETY: as above. Only its waiters are pointed to, and a moved mutex has none: waiting borrows
+// it.
 unsafe impl Send for RawMutex {}
 
-// SAFETY: pound_mutex_t excludes: between a lock and its unlock no other lock or trylock succeeds, and unlock releases
-// what lock acquires. Any thread may unlock, so guards may be sent. A held mutex may be moved or dropped: its word says
-// that it is held and nothing points to it, since its holder keeps nothing and it has no waiters while nobody borrows it.
+// SAFETY: pound_mutex_t provides mutual exclusion with acquire and release ordering. Any thread may
+// unlock it, so guards may be sent. A held mutex may be moved or dropped: its word is the only
+// state, since a holder has no node and without borrows there are no waiters.
 unsafe impl lock_api::RawMutex for RawMutex {
-    #[allow(clippy::declare_interior_mutable_const)] // lock_api asks for it: every use makes a mutex of its own
+    #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a mutex
     const INIT: RawMutex = RawMutex(UnsafeCell::new(POUND_MUTEX_INIT));
     type Guard = GuardSend;
 
     #[inline]
     fn lock(&self) -> GuardSend {
-        // SAFETY: INIT made it a valid mutex, and the borrow keeps it where it is while anybody waits.
+        // SAFETY: INIT is a valid mutex, and the borrow fixes its address during the call.
         unsafe { pound_mutex_lock(self.0.get()) }
         GuardSend::new()
     }
@@ -50,7 +51,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self, _guard: GuardSend) {
-        // SAFETY: as in lock; the guard's state shows that the mutex is held.
+        // SAFETY: as in lock; the guard proves that the mutex is held.
         unsafe { pound_mutex_unlock(self.0.get()) }
     }
 
@@ -61,7 +62,8 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: a timed lock that succeeds has locked, with the orders of lock, and one that gives up has not.
+// SAFETY: a timed lock that succeeds is equivalent to lock; one that times out leaves the mutex
+// unlocked by this thread.
 unsafe impl RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;

@@ -13,16 +13,17 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// The readers-writer lock without its data: 56 bytes, never allocates. The default, `INIT`, is ShflLock's.
+/// The readers-writer lock without data: 56 bytes, without allocation. The default, `INIT`, is
+/// ShflLock's.
 ///
-/// Newcomers may pass waiters until the head of the queue closes the lock. A thread that reads must not lock again, as it
-/// may wait for a writer that waits for it: [`read_again`] is for that.
+/// Newcomers may overtake waiters until the head of the queue closes the lock. A thread that holds
+/// a read lock must not call `read` again: a writer may wait between the two. Use [`read_again`]
+/// instead.
 pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
 
-/// Protects a `T` that many may read or one may write. See [`RawRwLock`] and, for the methods, [`lock_api::RwLock`].
+/// A `T` protected by a [`RawRwLock`]. [`lock_api::RwLock`] has the methods.
 ///
-/// As with std's lock, reading panics, and a try to read fails, if there are too many readers (2^27): guards that were
-/// forgotten add up.
+/// With 2^27 readers, `read` panics and `try_read` fails, as in std. Forgotten guards count.
 ///
 /// ```
 /// static NUMBERS: poundlock::RwLock<Vec<u64>> = poundlock::RwLock::new(Vec::new());
@@ -31,15 +32,16 @@ pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
 /// assert_eq!(*NUMBERS.read(), [1]);
 /// ```
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
-/// Reads an [`RwLock`]'s data until it is dropped.
+/// Shared access to the data of an [`RwLock`] until it is dropped.
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
-/// Writes an [`RwLock`]'s data until it is dropped.
+/// Exclusive access to the data of an [`RwLock`] until it is dropped.
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// An unlocked lock as `spec`, NAME\[,KEY=VALUE...\], says; see [`crate::rw_locks()`].
+/// Creates an unlocked lock from `spec`, NAME\[,KEY=VALUE...\]; [`crate::rw_locks()`] lists the
+/// names.
 ///
-/// Settings, but for `wait`, are shared by all locks of that name in the process: the keys that the spec names are set for all
-/// of them.
+/// Except for `wait`, settings belong to the name of the lock: a key in the spec changes all locks
+/// of that name in the process.
 ///
 /// ```
 /// let lock = poundlock::rw_lock_by_name("fair_rw,wait=yield", 1)?;
@@ -51,10 +53,10 @@ pub fn rw_lock_by_name<T>(spec: &str, data: T) -> Result<RwLock<T>, SpecError> {
     Ok(RwLock::from_raw(raw_by_name(spec)?, data))
 }
 
-/// Another guard like `guard`, whatever writers wait: they wait for this one. It never blocks.
+/// Returns a second read guard without blocking, even if writers wait.
 ///
-/// [`RwLock::read`] by a thread that reads already may wait for a writer that waits for it. The guard that there is shows
-/// that the lock is read, so that only this function can pass writers; lock_api's own interface has no place for it.
+/// [`RwLock::read`] by a thread that already holds a read guard may deadlock with a waiting writer.
+/// The existing guard proves that the lock is read, so this function may overtake writers.
 ///
 /// ```
 /// let lock = poundlock::RwLock::new(1);
@@ -65,48 +67,49 @@ pub fn rw_lock_by_name<T>(spec: &str, data: T) -> Result<RwLock<T>, SpecError> {
 /// ```
 pub fn read_again<'a, T: ?Sized>(guard: &RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
     let lock = RwLockReadGuard::rwlock(guard);
-    // SAFETY: the raw lock is only entered, as a reader, and what leaves is the new guard.
+    // SAFETY: the raw lock gains one reader, which the new guard releases.
     unsafe {
         entered(pound_rwlock_rdlock_again(lock.raw().0.get()));
         lock.make_read_guard_unchecked(GuardSend::new())
     }
 }
 
-/// Panics if `error` says that there are too many readers; a guard of one more must not exist.
+/// Returns whether the lock was acquired. Panics if there are too many readers.
 fn entered(error: c_int) -> bool {
     assert_ne!(error, libc::EAGAIN, "too many readers of an RwLock");
     error == 0
 }
 
-/// Whether `spec` names a readers-writer lock and settings that it has. Sets nothing.
+/// Checks that `spec` names a readers-writer lock and settings that it has. Changes no setting.
 pub fn check_rw_spec(spec: &str) -> Result<(), SpecError> {
-    // SAFETY: with_spec() gives it what it takes.
+    // SAFETY: with_spec() passes a C string and a buffer with its size.
     with_spec(spec, |spec, line, size| unsafe { pound_rwlock_check(spec, line, size) })
 }
 
 fn raw_by_name(spec: &str) -> Result<RawRwLock, SpecError> {
     let mut lock = MaybeUninit::<pound_rwlock_t>::uninit();
-    // SAFETY: the lock is there to be written to, and so is what with_spec() gives.
+    // SAFETY: the lock and the buffer of with_spec() are writable.
     with_spec(spec, |spec, line, size| unsafe { pound_rwlock_init(lock.as_mut_ptr(), spec, line, size) })?;
     // SAFETY: pound_rwlock_init succeeded. An unlocked lock may be moved.
     Ok(RawRwLock(UnsafeCell::new(unsafe { lock.assume_init() })))
 }
 
-// SAFETY: the C lock is made to be used by many threads at once.
+// SAFETY: the C lock serves any number of threads.
 unsafe impl Sync for RawRwLock {}
 // SAFETY: as above. A lock that is moved has no waiters: waiting borrows it.
 unsafe impl Send for RawRwLock {}
 
-// SAFETY: pound_rwlock_t excludes: beside a writer nobody enters, beside readers no writer does, and leaving releases what
-// entering acquires. Any thread may leave for another, so guards may be sent.
+// SAFETY: pound_rwlock_t admits one writer or any number of readers, with acquire and release
+// ordering. Any thread may release for another, so guards may be sent.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    #[allow(clippy::declare_interior_mutable_const)] // lock_api asks for it: every use makes a lock of its own
+    #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a lock
     const INIT: RawRwLock = RawRwLock(UnsafeCell::new(POUND_RWLOCK_INIT));
     type SharedGuard = GuardSend;
     type ExclusiveGuard = GuardSend;
 
     fn lock_shared(&self) -> GuardSend {
-        // SAFETY: INIT or pound_rwlock_init made it valid, and the borrow keeps it where it is while anybody waits.
+        // SAFETY: INIT or pound_rwlock_init made the lock valid, and the borrow fixes its address
+        // during the call.
         entered(unsafe { pound_rwlock_rdlock(self.0.get()) });
         GuardSend::new()
     }
@@ -140,7 +143,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     fn is_locked(&self) -> bool {
         self.try_lock_exclusive()
             .map(|guard| {
-                // SAFETY: it has just become the writer.
+                // SAFETY: this thread has just become the writer.
                 unsafe { self.unlock_exclusive(guard) }
             })
             .is_none()
@@ -149,14 +152,15 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     fn is_locked_exclusive(&self) -> bool {
         self.try_lock_shared()
             .map(|guard| {
-                // SAFETY: it has just become a reader.
+                // SAFETY: this thread has just become a reader.
                 unsafe { self.unlock_shared(guard) }
             })
             .is_none()
     }
 }
 
-// SAFETY: a timed method that succeeds has entered, with the orders of entering, and one that gives up has not.
+// SAFETY: a timed method that succeeds is equivalent to the untimed one; one that times out
+// acquires nothing.
 unsafe impl RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;

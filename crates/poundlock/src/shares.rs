@@ -1,38 +1,41 @@
-//! Shares of a lock's time, for the locks and policies that keep them: `cfl_spin`, `cfl_mutex`; `policy=fair`, `policy=group`.
+//! Weights and tenants, for locks and policies that share out hold time: `cfl_spin`, `cfl_mutex`,
+//! `policy=fair`, `policy=group`.
 
 use poundlock_sys::{pound_thread_leave_tenant, pound_thread_tenant, pound_thread_weight};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// The calling thread's weight from now on, 1024 being that of nice 0; `None`: that of its nice value, read again.
+/// Sets the calling thread's weight; 1024 corresponds to nice 0. None: the weight of its current
+/// nice value.
 pub fn set_thread_weight(weight: Option<NonZeroU32>) {
-    // SAFETY: it takes any number.
+    // SAFETY: any weight is valid.
     unsafe { pound_thread_weight(weight.map_or(0, NonZeroU32::get)) }
 }
 
-/// Makes its thread one of a tenant's until it is dropped; then the thread is of its cgroup again.
+/// Membership of the calling thread in a tenant. When it is dropped, the thread returns to its
+/// cgroup.
 #[must_use = "the thread leaves the tenant when this is dropped"]
 #[derive(Debug)]
 pub struct Tenant {
-    /// It is about the thread that made it.
+    /// Not `Send`: the membership belongs to the thread that joined.
     thread: PhantomData<*const ()>,
 }
 
-/// The process has had as many tenants and cgroups as there can be.
+/// The process has reached the maximum number of tenants and cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyTenants;
 
 impl fmt::Display for TooManyTenants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there are too many tenants and cgroups")
+        f.write_str("too many tenants and cgroups")
     }
 }
 
 impl std::error::Error for TooManyTenants {}
 
 impl Tenant {
-    /// Makes the calling thread one of tenant `id`'s, whose weight is `weight` from now on.
+    /// Makes the calling thread a member of tenant `id`, and sets the tenant's weight.
     ///
     /// ```
     /// let tenant = poundlock::Tenant::join(7, std::num::NonZeroU32::new(2048).unwrap())?;
@@ -40,7 +43,7 @@ impl Tenant {
     /// # Ok::<(), poundlock::TooManyTenants>(())
     /// ```
     pub fn join(id: u64, weight: NonZeroU32) -> Result<Tenant, TooManyTenants> {
-        // SAFETY: it takes any numbers.
+        // SAFETY: any id and weight are valid.
         let error = unsafe { pound_thread_tenant(id, weight.get()) };
         if error == 0 { Ok(Tenant { thread: PhantomData }) } else { Err(TooManyTenants) }
     }
@@ -48,7 +51,7 @@ impl Tenant {
 
 impl Drop for Tenant {
     fn drop(&mut self) {
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no preconditions.
         unsafe { pound_thread_leave_tenant() }
     }
 }

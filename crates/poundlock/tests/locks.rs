@@ -1,4 +1,4 @@
-//! Every lock, through both interfaces, keeps threads apart, keeps its deadlines and says what is wrong with a spec.
+//! Every lock, through both interfaces: mutual exclusion, deadlines, and errors in specs.
 
 use poundlock::{AnyLock, Mutex, locks, rw_locks};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 5_000;
 
-/// Two counters that only mutual exclusion keeps equal: each is read, torn for a while and written.
+/// Two counters that only mutual exclusion keeps equal.
 #[derive(Default)]
 struct Torn(AtomicU64, AtomicU64);
 
@@ -59,7 +59,7 @@ fn every_lock_excludes_with_deadlines() {
                 taken.fetch_add(1, Ordering::Relaxed);
             }
         });
-        assert!(lock.try_lock().is_some(), "{}: free after everybody left", info.name);
+        assert!(lock.try_lock().is_some(), "{}: free after all threads released it", info.name);
         assert_eq!(lock.into_inner().1.into_inner(), taken.into_inner(), "{}", info.name);
     }
 }
@@ -74,7 +74,7 @@ fn mutex_deadlines() {
     assert!(start.elapsed() >= Duration::from_millis(20));
     assert!(MUTEX.try_lock_until(start).is_none(), "a deadline that has passed");
     drop(held);
-    assert_eq!(MUTEX.try_lock_for(Duration::ZERO).as_deref(), Some(&7), "a free lock is had at any deadline");
+    assert_eq!(MUTEX.try_lock_for(Duration::ZERO).as_deref(), Some(&7), "a free lock is acquired at any deadline");
     assert!(MUTEX.try_lock_for(Duration::MAX).is_some());
 }
 
@@ -109,7 +109,7 @@ fn guards_can_be_sent() {
 #[test]
 fn a_lock_whose_guard_was_forgotten_can_be_dropped() {
     for info in locks() {
-        // A thread's pool has few nodes: one that a dropped lock kept would soon be missed.
+        // The node pool of a thread is small: leaked nodes would exhaust it.
         for _ in 0..1000 {
             let lock = AnyLock::new(info.name, 1).expect("a listed lock can be made");
             std::mem::forget(lock.lock());

@@ -1,4 +1,4 @@
-//! `poundlock list`: every lock with what is known of it.
+//! `poundlock list`: the locks and their properties.
 
 use crate::failure::Failure;
 use crate::output;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -33,10 +33,10 @@ struct Lock {
     bytes_per_lock: usize,
     bytes_per_waiter: usize,
     bytes_per_holder: usize,
-    /// None where they were not counted.
+    /// None if not counted.
     atomics_alone: Option<f64>,
     atomics_contended: Option<f64>,
-    /// Of a readers-writer lock.
+    /// Of readers-writer locks.
     atomics_reading: Option<f64>,
     wait: &'static str,
     keys: Vec<String>,
@@ -67,7 +67,7 @@ fn counted(atomics: f64) -> Option<f64> {
     (!atomics.is_nan()).then_some(atomics)
 }
 
-/// Prints the locks.
+/// Prints the locks as tables or JSON.
 pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let locks: Vec<Lock> = poundlock::locks().map(Lock::from).collect();
     let rwlocks: Vec<Lock> = poundlock::rw_locks().map(Lock::from).collect();
@@ -82,7 +82,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A column of counted atomics.
+/// A column of the numbers of atomic operations.
 type Atomics = (&'static str, fn(&Lock) -> Option<f64>);
 
 const ALONE: fn(&Lock) -> Option<f64> = |lock| lock.atomics_alone;

@@ -1,4 +1,4 @@
-//! The subcommands, each in a module of its name.
+//! The subcommands, each in the module of its name. The manual pages are generated from here.
 
 mod bench;
 mod compare;
@@ -18,9 +18,9 @@ use crate::failure::Failure;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Runs unmodified programs under locks that keep their throughput, fairness and size
+/// Run unmodified programs under scalable, fair locks, and see what their locks do
 #[derive(Debug, Parser)]
-#[command(name = "poundlock", version, max_term_width = 100, arg_required_else_help = false)]
+#[command(name = "poundlock", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -30,91 +30,98 @@ pub struct Cli {
 pub(crate) enum Command {
     /// Run a program with its pthread and C11 mutexes replaced by a lock
     ///
-    /// The program takes poundlock's place in the process: its exit status and its signals are its own. poundlock's own
-    /// exit status is 125 if a lock, a setting or the preload library is wrong, 126 if the program cannot be run, 127 if
-    /// it cannot be found.
+    /// The program replaces poundlock in the process, so its exit status and signals are its own.
+    /// If the program does not start, the exit status is 125 for a wrong lock, setting or preload
+    /// library, 126 if the program cannot be run, and 127 if it is not found.
     Run(run::RunArgs),
-    /// Compare a program's speed under locks, and without
+    /// Compare a program's speed under several locks and under its own
     ///
-    /// Runs the program under each lock in turn, and again in another order for each repeat. Prints medians with their
-    /// spread, CPU time, peak memory, and the ratio to native: the median of the ratios within each repeat. What a run
-    /// leaves behind in its process group is killed after the run.
+    /// Runs the program under each lock in turn, and in another order in each repeat. Prints
+    /// medians and ranges, CPU time, peak memory, and the ratio to native: the median of the ratios
+    /// within each repeat. Processes that a run leaves in its process group are killed after the
+    /// run.
     ///
     /// The exit status is 1 if any run failed or timed out.
     Compare(compare::CompareArgs),
-    /// Tell what each lock of a program did: who waited for it, how long, and how fair it was
+    /// Report the contention, hold times and fairness of each lock of a program
     ///
-    /// Runs the program with its locks replaced, as run does, and counts. When it has ended prints, on stderr, the locks
-    /// that were waited for most; --json and --csv have all. A lock is named by its symbol if it is static, else by the
-    /// stack that first had to wait for it. Forked and executed processes are counted each for itself.
+    /// Runs the program with its locks replaced, as run does, and counts. After the program ends,
+    /// prints the locks with the longest total wait to stderr; --json and --csv write all locks. A
+    /// static lock has the name of its symbol, any other lock the call stack of its first waiter.
+    /// Each forked or executed process has its own table.
     ///
-    /// With --pid tells what a living process has done that was started with `run --stats`, with --file what a process
-    /// left, however it ended. docs/statistics.md says how each figure is got.
+    /// --pid reports on a running process that was started with `run --stats`. --file reports on
+    /// the file that a process left, even if it was killed. docs/statistics.md describes each
+    /// figure.
     ///
-    /// The exit status is the program's own; 128 and the signal's number if a signal ended it.
+    /// The exit status is that of the program, or 128 plus the signal number if a signal ended it.
     Stat(stat::StatArgs),
-    /// Draw who waits for a program's locks, and for whom
+    /// Draw a flame graph of the waiters and holders of a program's locks
     ///
-    /// Runs the program with its locks replaced, and keeps the stack of every wait and of every hold that somebody waited
-    /// for, both after the lock was released, so that no hold gets longer by it. Draws a flame graph: for each lock its
-    /// waiters by the time that they waited, and its holders by the time that they held it.
+    /// Runs the program with its locks replaced. Records the call stack of every wait, and of every
+    /// hold that delayed a waiter, after the lock is released, so that recording lengthens no hold.
+    /// In the flame graph each lock has its waiters by time waited and its holders by time held.
     ///
-    /// The exit status is the program's own; 128 and the signal's number if a signal ended it.
+    /// The exit status is that of the program, or 128 plus the signal number if a signal ended it.
     Profile(profile::ProfileArgs),
-    /// Write a page about a program's locks
+    /// Write an HTML report about a program's locks
     ///
-    /// Runs the program as profile does, and writes one HTML file with the tables of stat, a plot of the waits, and the
-    /// flame graph. It needs nothing else to be read.
+    /// Runs the program as profile does, and writes one self-contained HTML file with the tables of
+    /// stat, a chart of the waits, and the flame graph.
     ///
-    /// The exit status is the program's own; 128 and the signal's number if a signal ended it.
+    /// The exit status is that of the program, or 128 plus the signal number if a signal ended it.
     Report(report::ReportArgs),
-    /// Show what a process's locks do now
+    /// Watch the locks of a running process
     ///
-    /// The process must have been started with `run --stats`, or POUNDLOCK_STATS. Figures are of the time since the last
-    /// ones; waiters is how many threads waited in the mean. q ends it.
+    /// The process must have been started with `run --stats` or POUNDLOCK_STATS. Figures cover the
+    /// time since the previous display; "waiters" is the mean number of waiting threads. Press q to
+    /// quit.
     Top(top::TopArgs),
-    /// List the locks: their sizes, settings and promises
+    /// List the locks with their sizes, settings and guarantees
     List(list::ListArgs),
-    /// Tell whether a program's locks can be replaced
+    /// Check whether a program's locks can be replaced
     ///
-    /// Reads the program and the libraries that it is linked with; runs neither. The exit status is 0 if its locks can
-    /// be replaced, 1 if not, 125 if that cannot be told.
+    /// Reads the program and the libraries that it is linked with, and executes neither. The exit
+    /// status is 0 if the locks can be replaced, 1 if not, and 125 if the check itself fails.
     Doctor(doctor::DoctorArgs),
-    /// Measure locks by the workloads of the papers that they are from
+    /// Measure locks with the workloads of their papers
     ///
-    /// Threads take one lock again and again, as the workload has it. Every run is a process of its own; each repeat runs
-    /// every lock with every number of threads once, and begins with another lock than the one before. Prints medians of
-    /// the throughput, its ratio to the C library's mutex in the same repeat, how evenly the lock was shared out, and
-    /// what hand-overs cost; docs/benchmarks.md says how each figure is got.
+    /// Threads acquire and release one lock repeatedly. Every run is a separate process. Each
+    /// repeat runs every lock with every number of threads once, starting with another lock than
+    /// the previous repeat. Prints medians of throughput, the ratio to the C library's mutex in the
+    /// same repeat, fairness, and the cost of hand-overs; docs/benchmarks.md describes each figure.
     ///
-    /// The exit status is 1 if any run failed or timed out, or if a lock let two threads in at once.
+    /// The exit status is 1 if any run failed or timed out, or if a lock violated mutual exclusion.
     Bench(bench::args::BenchArgs),
-    /// Do one run of a benchmark: bench calls it
+    /// Internal: one run of bench
     #[command(hide = true)]
     BenchWorker { job: String },
     /// Run locks on a simulated machine of up to 1,024 CPUs
     ///
-    /// The locks' own code runs on a model of a cache-coherent machine with an operating system; docs/simulator.md has the
-    /// model. The exit status is 1 if any simulation failed, or if a lock let two threads in at once.
+    /// The shipped code of the locks runs on a model of a cache-coherent machine with an operating
+    /// system; docs/simulator.md describes the model. The exit status is 1 if any simulation
+    /// failed, or if a lock violated mutual exclusion.
     Sim(sim::args::SimArgs),
-    /// Do one simulation: sim calls it
+    /// Internal: one simulation of sim
     #[command(hide = true)]
     SimWorker { job: String },
-    /// Show which CPUs share a core, an L3, a die, a socket
+    /// Show which CPUs share a core, an L3 cache, a die, a NUMA node, a socket
     Topo(topo::TopoArgs),
-    /// Measure how long a cache line takes from each CPU to each other
+    /// Measure the cache-line latency between each pair of CPUs
     ///
-    /// Two threads on two CPUs pass a word to and fro by compare-and-swap; a latency is half of a round trip. With --json
-    /// what has been measured is kept in the file, and the same command goes on where it was interrupted: the exit status
-    /// is then 130. The machine should have nothing else to do.
+    /// Two threads on two CPUs pass a word back and forth by compare-and-swap; the latency is half
+    /// of a round trip. With --json, results are saved while the measurement runs. If it is
+    /// interrupted, the exit status is 130, and the same command resumes. The machine should be
+    /// otherwise idle.
     Latency(latency::LatencyArgs),
-    /// Find the shortest closed tour over CPUs, along which locks hand over
+    /// Find the shortest closed tour over the CPUs, for locks that hand over along a route
     ///
-    /// Without a matrix, shows the route that locks use here and now: a saved one, or one that follows from the topology.
+    /// Without --matrix, shows the route that locks use on this machine: a saved one, or one
+    /// derived from the topology.
     Route(route::RouteArgs),
 }
 
-/// Does what a command says. Returns the exit status.
+/// Runs a command. Returns the exit status.
 pub fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => Err(run::run(&args)),

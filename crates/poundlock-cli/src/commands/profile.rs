@@ -1,4 +1,4 @@
-//! `poundlock profile`: the stacks of those who wait for locks, and of those whom they wait for.
+//! `poundlock profile`: the call stacks of waiters and of the holders that they wait for.
 
 use crate::failure::Failure;
 use crate::options::SourceArgs;
@@ -11,20 +11,20 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct ProfileArgs {
-    /// The flame graph, as SVG
+    /// Output file of the flame graph (SVG)
     #[arg(short, long, value_name = "FILE", default_value = "poundlock-profile.svg")]
     pub output: PathBuf,
-    /// Write the stacks to FILE as text, a line each, with microseconds at its end
+    /// Write the stacks to FILE as text, one per line, followed by microseconds
     #[arg(long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
-    /// How many stacks to print
+    /// Number of stacks to print
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
     #[command(flatten)]
     pub source: SourceArgs,
 }
 
-/// Draws the stacks of a program's waiters and holders.
+/// Collects the profile, prints its heaviest stacks and writes the flame graph.
 pub fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     Page::beside([&Some(args.output.clone()), &args.folded])?;
     let profile = Profile::get(&args.source)?;
@@ -40,9 +40,9 @@ pub fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     match profile.flame_graph()? {
         Some(svg) => {
             write(&args.output, svg)?;
-            note(format_args!("the flame graph is in {}", args.output.display()));
+            note(format_args!("flame graph written to {}", args.output.display()));
         }
-        None => note("nobody waited for a lock: there is nothing to draw"),
+        None => note("no thread waited for a lock: there is nothing to draw"),
     }
     Ok(ExitCode::from(profile.source.exit_code()))
 }

@@ -1,4 +1,4 @@
-//! `poundlock route`: the order of CPUs along which locks hand over.
+//! `poundlock route`: the order of CPUs along which some locks hand over.
 
 use crate::failure::Failure;
 use crate::output;
@@ -17,16 +17,16 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct RouteArgs {
-    /// The latencies: what `poundlock latency` wrote as JSON or CSV, or another such table
+    /// Latencies: a JSON or CSV file of `poundlock latency`, or another such table
     #[arg(short, long, value_name = "FILE")]
     pub matrix: Option<PathBuf>,
-    /// Only these of its CPUs, such as 0-3,8
+    /// Use only these CPUs of the matrix, such as 0-3,8
     #[arg(long, value_name = "LIST", requires = "matrix")]
     pub cpus: Option<String>,
-    /// Save the route: in FILE, or where the library finds it for this user's programs
+    /// Save the route in FILE [default: where the library looks for it in this user's programs]
     #[arg(long, value_name = "FILE", requires = "matrix", num_args = 0..=1, require_equals = true)]
     pub save: Option<Option<PathBuf>>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -36,7 +36,7 @@ struct Document<'a> {
     schema: &'static str,
     #[serde(flatten)]
     provenance: Provenance,
-    /// The file that the route or its matrix is from.
+    /// The file of the route or of its matrix.
     file: Option<&'a Path>,
     route: &'a [usize],
     tour: Option<Lengths>,
@@ -47,9 +47,9 @@ struct Document<'a> {
 #[derive(Clone, Copy, Serialize)]
 struct Lengths {
     length: f64,
-    /// No tour is shorter.
+    /// A lower bound of the length of any tour.
     bound: f64,
-    /// Of the tour in the order of the CPUs' numbers.
+    /// The length of the tour in the order of CPU numbers.
     in_order: f64,
 }
 
@@ -65,7 +65,7 @@ pub fn route(args: &RouteArgs) -> Result<ExitCode, Failure> {
 fn in_use(args: &RouteArgs) -> Result<(), Failure> {
     let route = poundlock::route();
     let order: Vec<usize> = route.cpus.iter().map(|&cpu| cpu as usize).collect();
-    let source = route.file.map_or("by the topology".to_owned(), |file| format!("from '{}'", file.display()));
+    let source = route.file.map_or("derived from the topology".to_owned(), |file| format!("from '{}'", file.display()));
     print(args, route.file, &order, None, None, &format!("{}, {source}", count(&order)))
 }
 
@@ -91,7 +91,7 @@ fn from_matrix(args: &RouteArgs, file: &Path) -> Result<(), Failure> {
 fn lengths(matrix: &Matrix, tour: &Tour) -> Lengths {
     let in_order: Vec<usize> = (0..matrix.cpus.len()).collect();
     let length = matrix.length(&tour.order);
-    // The bound is in whole picoseconds, and of rounded distances.
+    // The bound is in picoseconds and computed from rounded distances.
     Lengths { length, bound: (tour.bound as f64 / 1000.0).min(length), in_order: matrix.length(&in_order) }
 }
 
@@ -104,7 +104,7 @@ fn describe(order: &[usize], lengths: Lengths) -> String {
     let above = if length > bound {
         format!("at most {:.3}% above the shortest", 100.0 * (length - bound) / bound)
     } else {
-        "the shortest there is".to_owned()
+        "the shortest possible".to_owned()
     };
     let each = length / order.len() as f64;
     format!("{}, tour {length:.1} ns, {each:.1} ns each: {above}. By CPU numbers: {in_order:.1} ns", count(order))
@@ -132,7 +132,8 @@ fn print(
     }
 }
 
-/// The file to save in: `chosen`, or the user's own, for which the matrix must be of this machine.
+/// The file to save in: `chosen`, or that of the user, for which the matrix must be of this
+/// machine.
 fn place(chosen: Option<&Path>, matrix: &Matrix) -> Result<PathBuf, Failure> {
     if let Some(file) = chosen {
         return Ok(file.to_owned());
@@ -140,25 +141,25 @@ fn place(chosen: Option<&Path>, matrix: &Matrix) -> Result<PathBuf, Failure> {
     let here = Machine::read(Path::new(SYSFS)).map_err(Failure::ours)?.present;
     if here != matrix.present {
         return Err(Failure::ours(format!(
-            "the matrix is of a machine with the CPUs {}, this one has {here}: name a file, --save=FILE",
+            "the matrix is of a machine with the CPUs {}, this machine has {here}: choose a file with --save=FILE",
             matrix.present
         )));
     }
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     saved::own_file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
-        .ok_or_else(|| Failure::ours("there is no $HOME to save the route in: name a file, --save=FILE"))
+        .ok_or_else(|| Failure::ours("$HOME is not set: choose a file with --save=FILE"))
 }
 
 fn save(file: &Path, order: &[usize], matrix: &Matrix, machine: &str, length: f64) -> Result<(), Failure> {
     if let Some(folder) = file.parent() {
-        // If that fails, writing does, and reports it.
+        // If this fails, so does writing, which reports the reason.
         let _ = std::fs::create_dir_all(folder);
     }
     let route = saved::Route { cpus: order, present: &matrix.present, machine, length };
     output::write(file, saved::text(&route))
 }
 
-/// The processor that the measurements are of, if they say so.
+/// The processor of the measurements, if the file names it.
 fn machine_of(text: &str) -> String {
     let document: Option<Value> = serde_json::from_str(text).ok();
     let cpu = document.as_ref().and_then(|document| document.pointer("/machine/cpu")?.as_str());

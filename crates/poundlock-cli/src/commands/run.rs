@@ -1,4 +1,4 @@
-//! `poundlock run`: becomes the program, with its locks replaced.
+//! `poundlock run`: replaces itself by the program, with its locks replaced.
 
 use crate::failure::Failure;
 use crate::inherited;
@@ -16,25 +16,26 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`; or native
+    /// Lock, NAME[,KEY=VALUE...] from `poundlock list`, or native
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
     #[command(flatten)]
     pub others: OtherLocksArgs,
-    /// Count what each lock does, in a file in FOLDER, or $XDG_RUNTIME_DIR or /dev/shm, for `stat --pid` and `stat --file`
+    /// Collect statistics for `top`, `stat --pid` and `stat --file`, in a file in FOLDER [default:
+    /// $XDG_RUNTIME_DIR or /dev/shm]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
-    /// Say on stderr which lock is used
+    /// Print the lock in use to stderr
     #[arg(short, long)]
     pub verbose: bool,
     #[command(flatten)]
     pub preload: PreloadArgs,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub program: Vec<OsString>,
 }
 
-/// Runs the program in place of this process. Returns only if it could not.
+/// Replaces this process by the program. Returns only on failure.
 pub fn run(args: &RunArgs) -> Failure {
     match environment(args) {
         Ok(changes) => exec(&args.program, changes),
@@ -46,7 +47,7 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     spec::check_others(&args.others)?;
     if choice == Choice::Native && args.stats.is_some() {
-        return Err(Failure::ours("native locks are not observed: name another with --lock"));
+        return Err(Failure::ours("native locks have no statistics: choose another lock with --lock"));
     }
     let library = match choice {
         Choice::Native => None,
@@ -65,7 +66,7 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     Ok(changes)
 }
 
-/// Becomes `program`. Unlike [`std::os::unix::process::CommandExt::exec`] it leaves the signal mask as it was found.
+/// Executes `program`. Keeps the signal mask, unlike [`std::os::unix::process::CommandExt::exec`].
 fn exec(program: &[OsString], changes: Changes) -> Failure {
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     for (name, value) in changes {
@@ -87,5 +88,5 @@ fn exec(program: &[OsString], changes: Changes) -> Failure {
 }
 
 fn c_string(string: OsString) -> CString {
-    CString::new(string.into_vec()).expect("what came as an argument or a variable has no NUL")
+    CString::new(string.into_vec()).expect("arguments and environment variables contain no NUL")
 }

@@ -1,4 +1,5 @@
-//! Horizontal bars from zero: one for each lock, with the spread of its runs and the text beside it.
+//! Horizontal bars from zero: one for each lock, with the spread of its runs and the text beside
+//! it.
 
 use super::{Area, FAILED, FAINT, GRID, INK, Result, Svg, canvas, label, round_step, tick};
 use crate::runs::Spread;

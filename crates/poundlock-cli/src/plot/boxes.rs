@@ -64,7 +64,8 @@ fn place(block: &Block) -> Placed<'_> {
     Placed { block, at: (0, 0), size: (width, inner.1 + NAME + GAP), parts }
 }
 
-/// Arranges boxes in rows so that the whole is about twice as wide as high. Returns them and the size of the whole.
+/// Arranges boxes in rows so that the whole is about twice as wide as high. Returns them and the
+/// size of the whole.
 fn arrange(blocks: &[Block]) -> (Vec<Placed<'_>>, (i32, i32)) {
     let mut placed: Vec<Placed> = blocks.iter().map(place).collect();
     let widest = placed.iter().map(|part| part.size.0).max().unwrap_or(0);

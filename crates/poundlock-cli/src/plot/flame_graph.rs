@@ -3,8 +3,8 @@
 use super::Svg;
 use inferno::flamegraph::{self, Options};
 
-/// Draws folded stacks: on each line the frames from the outermost on, separated by semicolons, then the weight in
-/// `unit`.
+/// Draws folded stacks: on each line the frames from the outermost on, separated by semicolons,
+/// then the weight in `unit`.
 pub fn svg(title: &str, unit: &str, lines: &[String]) -> Svg {
     let mut options = Options::default();
     options.title = title.to_owned();

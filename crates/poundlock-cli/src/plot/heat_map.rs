@@ -1,27 +1,27 @@
-//! Latencies as a heat map: a square for each two CPUs, both triangles, and the scale beside it.
+//! A heat map of latencies: a square for each pair of CPUs, and a colour scale.
 
 use super::{Area, FAINT, INK, Result, Svg, canvas, label};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use poundlock_topology::latency::Measurements;
 
-/// The map's size, about, and the least and most of a square.
+/// The approximate size of the map, and the limits of a square.
 const SIZE: i32 = 760;
 const SQUARE: (i32, i32) = (3, 44);
 const LEFT: i32 = 64;
 const TOP: i32 = 84;
 const RIGHT: i32 = 130;
 const BOTTOM: i32 = 32;
-/// The fewest pixels between two labels of an axis.
+/// The minimum distance of two labels of an axis in pixels.
 const BETWEEN_LABELS: i32 = 22;
-/// Squares in which a figure can be read.
+/// The minimum size of a square with a figure in it.
 const READABLE: i32 = 30;
-/// So many colours: neighbours of one become one rectangle.
+/// The number of colours. Adjacent squares of one colour become one rectangle.
 const COLOURS: f64 = 48.0;
 
 const NOTHING: RGBColor = RGBColor(240, 242, 244);
 
-/// From latencies to colours: from nothing to the most.
+/// Converts latencies from 0 to the maximum to colours.
 struct Scale {
     most: f64,
 }
@@ -31,13 +31,13 @@ impl Scale {
         (latency / self.most * COLOURS).round() / COLOURS
     }
 
-    /// The dark is near.
+    /// Dark means near.
     fn colour(step: f64) -> RGBColor {
         ViridisRGB.get_color_normalized(step as f32, 0.0, 1.0)
     }
 }
 
-/// The picture as SVG.
+/// Draws the map.
 pub fn svg(measurements: &Measurements, machine: &str) -> Svg {
     let count = i32::try_from(measurements.cpus.len())?;
     let square = (SIZE / count).clamp(SQUARE.0, SQUARE.1);

@@ -1,5 +1,5 @@
-//! Points as a picture: throughput and fairness over the number of threads, a line for each lock; with one number of
-//! threads, a point for each.
+//! Throughput and fairness over the number of threads: a line for each lock, or with one number of
+//! threads a point for each.
 
 use super::{Area, FAINT, GRID, INK, Result, Svg, canvas, label, round_step, tick};
 use crate::points::Point;
@@ -14,15 +14,15 @@ const WIDTH: i32 = 1160;
 const TOP: i32 = 112;
 const PANEL_WIDTH: i32 = 470;
 const PANEL_HEIGHT: i32 = 320;
-/// Where each panel's left edge is.
+/// The left edges of the panels.
 const PANELS: [i32; 2] = [80, 640];
-/// Between the panels' lower edge and the legend.
+/// Space between the panels and the legend.
 const GAP: i32 = 70;
 const LEGEND_ROW: i32 = 24;
 const LEGEND_COLUMNS: usize = 4;
 
 const NATIVE_COLOUR: RGBColor = RGBColor(90, 98, 108);
-/// Told apart by most people, also in neighbouring lines; used again with another mark when they run out.
+/// Distinguishable colours. After the last one they repeat with another mark.
 const COLOURS: [RGBColor; 9] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 28),
@@ -35,19 +35,19 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(20, 160, 170),
 ];
 
-/// What is drawn.
+/// The content of the picture.
 pub struct Picture<'a> {
     pub title: String,
-    /// Where the figures are from.
+    /// The origin of the figures.
     pub caption: String,
     pub threads: &'a [usize],
     pub locks: &'a [String],
     pub points: &'a [Point],
-    /// Whether the threads are of several classes.
+    /// Whether the workload has several classes of threads.
     pub classes: bool,
 }
 
-/// The picture as SVG.
+/// Draws the picture.
 pub fn svg(report: &Picture) -> Svg {
     let rows = i32::try_from(report.locks.len().div_ceil(LEGEND_COLUMNS))?;
     let bottom = TOP + PANEL_HEIGHT;
@@ -69,11 +69,11 @@ fn head(area: &Area, report: &Picture) -> Result {
     label(area, &shorten(&report.caption, 150), (24, 50), 12, &FAINT, HPos::Left)
 }
 
-/// A figure with its scale.
+/// A panel: a figure with its scale.
 struct Panel {
     heading: &'static str,
     figure: &'static str,
-    /// What a unit on the scale is.
+    /// The factor from the scale to the figure.
     unit: f64,
     from: f64,
     to: f64,
@@ -148,14 +148,14 @@ impl Panel {
     }
 }
 
-/// Where the point of the `turn`-th number of threads is; with only one number, that of the `lock`-th lock.
+/// The position of the `turn`-th number of threads, or with one number that of the `lock`-th lock.
 fn x(report: &Picture, left: i32, turn: usize, lock: usize) -> i32 {
     let (place, places) =
         if report.threads.len() > 1 { (turn, report.threads.len()) } else { (lock, report.locks.len()) };
     left + (f64::from(PANEL_WIDTH) * (place as f64 + 0.5) / places as f64).round() as i32
 }
 
-/// The how manieth lock it is, of Poundlock's.
+/// The index of a lock among all but native.
 fn number(report: &Picture, lock: &str) -> usize {
     report.locks.iter().filter(|name| *name != NATIVE).position(|name| name == lock).unwrap_or(0)
 }

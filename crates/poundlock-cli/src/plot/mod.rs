@@ -48,7 +48,8 @@ fn tick(figure: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Returns the smallest of 1, 2 and 5 times a power of ten that reaches `largest` in at most `steps` steps.
+/// Returns the smallest of 1, 2 and 5 times a power of ten that reaches `largest` in at most
+/// `steps` steps.
 fn round_step(largest: f64, steps: f64) -> f64 {
     let largest = if largest > 0.0 { largest } else { 1.0 };
     let magnitude = 10f64.powf((largest / steps).log10().floor());

@@ -1,4 +1,4 @@
-//! Runs and what they amount to: the structures of bench's JSON.
+//! The structures of bench's JSON: runs and points.
 
 use crate::provenance::Provenance;
 use crate::runs::{Outcome, Spread};
@@ -7,7 +7,7 @@ use poundlock_bench::{Counts, Limit, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Everything that was found.
+/// The document of `--json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub schema: &'static str,
@@ -21,9 +21,9 @@ pub struct Report {
     pub threads: Vec<usize>,
     pub locks: Vec<String>,
     pub settings: Settings,
-    /// Whether it was stopped before its last run.
+    /// Whether an interrupt ended it before its last run.
     pub interrupted: bool,
-    /// Each number of threads under each lock.
+    /// One for each lock with each number of threads.
     pub points: Vec<Point>,
     pub runs: Vec<Run>,
 }
@@ -43,17 +43,17 @@ pub struct Run {
     /// From 1.
     pub repeat: u32,
     pub outcome: Outcome,
-    /// By their names. A figure that has no sense here is null.
+    /// By name. A figure that does not apply is null.
     pub figures: BTreeMap<&'static str, Option<f64>>,
-    /// Of each class, in the time that the lock was held.
+    /// The share of each class in the time that the lock was held.
     pub class_shares: Vec<f64>,
     pub counts: Option<Counts>,
-    /// The end of what a run that failed wrote.
+    /// The end of the output of a failed run.
     pub output_tail: Option<String>,
 }
 
 impl Run {
-    /// With the figures that the counts come to.
+    /// A run with the figures that follow from its counts.
     pub fn new(
         workload: &Workload,
         lock: String,
@@ -82,21 +82,22 @@ impl Run {
     }
 }
 
-/// What the runs of a lock with so many threads amount to. Its spreads are of the runs that succeeded.
+/// The summary of the runs of a lock with a number of threads. Spreads cover the runs that
+/// succeeded.
 #[derive(Debug, Serialize)]
 pub struct Point {
     pub lock: String,
     pub threads: usize,
     pub succeeded: usize,
     pub failed: usize,
-    /// Acquisitions per second in parts of the reference's in the same repeat.
+    /// Acquisitions per second relative to the reference in the same repeat.
     pub ratio: Option<Spread>,
     pub figures: BTreeMap<&'static str, Option<Spread>>,
     pub class_shares: Vec<Spread>,
 }
 
 impl Point {
-    /// Of `lock` with `threads`, in relation to `reference`.
+    /// Summarises the runs of `lock` with `threads`, relative to `reference`.
     pub fn of(lock: &str, threads: usize, runs: &[Run], reference: &str) -> Point {
         let here: Vec<&Run> = runs.iter().filter(|run| run.threads == threads).collect();
         let mine: Vec<&Run> = here.iter().copied().filter(|run| run.lock == lock).collect();

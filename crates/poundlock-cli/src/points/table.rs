@@ -19,7 +19,7 @@ pub fn tables(workload: &Workload, threads: &[usize], points: &[Point]) -> Strin
     tables.collect::<Vec<_>>().join("\n")
 }
 
-/// What is run, in a few words.
+/// The workload and the number of threads.
 pub fn title(workload: &Workload, threads: usize) -> String {
     let plural = if threads == 1 { "" } else { "s" };
     format!("{}, {threads} thread{plural}", workload.name)
@@ -55,12 +55,12 @@ fn row(point: &Point, classes: bool) -> Vec<String> {
     row
 }
 
-/// The spread of a figure in another unit.
+/// Scales a spread to another unit.
 pub fn times(spread: Spread, scale: f64) -> Spread {
     Spread { median: spread.median * scale, min: spread.min * scale, max: spread.max * scale }
 }
 
-/// The median as a cell, with so many decimals.
+/// The median as a cell with a number of decimals.
 pub fn decimals(spread: Option<Spread>, decimals: usize) -> String {
     spread.map_or(ABSENT.to_owned(), |spread| format!("{:.decimals$}", spread.median))
 }
@@ -73,8 +73,8 @@ fn caption(report: &Report) -> String {
     };
     let stopped = if report.interrupted { " Interrupted." } else { "" };
     format!(
-        "Medians of {} interleaved repeats of {limit}; ratio: to native in the same repeat. fairness: 0.5 is even, 1 \
-         starvation;\nJain: 1 is even; CV: 0 is even; remote and wakes: per acquisition. From {}.{stopped}",
+        "Medians of {} interleaved repeats of {limit}; ratio: to native in the same repeat. fairness: 0.5 is even, 1 is \
+         starvation;\nJain: 1 is even; CV: 0 is even; remote and wakes: per acquisition. Source: {}.{stopped}",
         settings.repeats, report.workload.source
     )
 }

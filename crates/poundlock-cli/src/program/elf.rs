@@ -1,4 +1,4 @@
-//! What an ELF file says about itself. Only read, never run.
+//! Reads ELF files. Nothing is executed.
 
 use object::elf::{DT_NEEDED, EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym, VersionTable};
@@ -12,26 +12,26 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Elf {
     pub head: Head,
-    /// The libraries that it asks for by itself.
+    /// The libraries that it names itself (DT_NEEDED).
     pub needed: Vec<String>,
-    /// The dynamic symbols that others must define.
+    /// The undefined dynamic symbols.
     pub imports: Vec<Symbol>,
     /// The dynamic symbols that it defines.
     pub exports: Vec<Symbol>,
-    /// Whether it uses Poundlock's own interface: imports it, or has it linked in.
+    /// Whether it uses Poundlock's API: imports it, or is statically linked with it.
     pub uses_api: bool,
-    /// The language's runtime that it carries.
+    /// The language whose runtime it contains.
     pub language: Language,
-    /// What its compiler left in it.
+    /// The name of its compiler, from .comment.
     pub compiler: Option<String>,
 }
 
-/// What a program's headers say.
+/// The facts in a program's headers.
 #[derive(Debug)]
 pub struct Head {
     /// "64-bit X86_64".
     pub machine: String,
-    /// The loader that it asks for. A program without one is static.
+    /// The loader that it names. None: a static program.
     pub loader: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub struct Symbol {
     pub version: Option<String>,
 }
 
-/// Languages whose standard libraries have locks that pthread knows nothing of.
+/// Languages whose standard libraries have locks of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Go,
@@ -119,7 +119,7 @@ where
     })
 }
 
-/// The names of the machines that programs here may be made for.
+/// Names a machine type.
 fn machine(number: object::elf::Machine) -> String {
     match number {
         EM_X86_64 => "X86_64".to_owned(),
@@ -139,7 +139,7 @@ fn needed<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Resu
     entries.map(|entry| entry.string(file.endian(), *table.strings()).map(text)).collect()
 }
 
-/// Imports and exports.
+/// Returns imports and exports.
 fn symbols<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Result<(Vec<Symbol>, Vec<Symbol>)> {
     let endian = file.endian();
     let versions = file.elf_section_table().versions(endian, file.data())?;
@@ -170,12 +170,12 @@ fn compiler<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> Option<Str
     Some(text(file.section_by_name(".comment")?.data().ok()?))
 }
 
-/// A function of poundlock.h.
+/// Whether `name` is a function of poundlock.h.
 fn is_api(name: &str) -> bool {
     name.starts_with("pound_mutex_") || name.starts_with("pound_lock_") || name.starts_with("pound_rwlock_")
 }
 
-/// Whether the library is linked in statically: by the name that it looks its observer up by, which stripping leaves.
+/// Whether Poundlock is statically linked in: the name of its observer hook survives stripping.
 fn contains_api<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> bool {
     constants(file).is_some_and(|constants| memchr::memmem::find(constants, b"\0poundlock_observer_").is_some())
 }
@@ -184,8 +184,8 @@ fn constants<'data, E: FileHeader<Endian = Endianness>>(file: &ElfFile<'data, E>
     file.section_by_name(".rodata")?.data().ok()
 }
 
-/// Go leaves a section of its own; Rust signs in the compilers' section, and its standard library's panics name their
-/// source files even in a stripped program.
+/// Detects the language. Go has sections of its own. Rust signs .comment, and panics of its
+/// standard library name source files even in a stripped program.
 fn language<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>, compiler: Option<&str>) -> Language {
     if [".go.buildinfo", ".note.go.buildid"].iter().any(|name| file.section_by_name(name).is_some()) {
         return Language::Go;

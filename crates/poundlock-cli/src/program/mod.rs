@@ -1,4 +1,4 @@
-//! Where the shell would find a program.
+//! Programs: finding them, reading them, and preloading the library into them.
 
 pub mod elf;
 pub mod obstacle;
@@ -11,7 +11,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The file that running `program` would run: itself if its name has a slash, else the first in PATH that is executable.
+/// The file that exec would run for `program`: the path itself if it has a slash, else the first
+/// executable file of that name in PATH.
 pub fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     if program.as_bytes().contains(&b'/') {
         return match executable(Path::new(program)) {

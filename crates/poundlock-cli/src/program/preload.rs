@@ -1,4 +1,4 @@
-//! The preload library: where it is, and the environment that makes a program load it.
+//! Finds the preload library, and prepares the environment that makes a program load it.
 
 use crate::failure::{Failure, reason};
 use crate::options::OtherLocksArgs;
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = "libpoundlock-preload.so";
 
-/// The preload library, found.
+/// A preload library that exists and is for this machine.
 #[derive(Debug)]
 pub struct Library {
     pub path: PathBuf,
 }
 
 impl Library {
-    /// The library at `given`, or the first that is where one belongs.
+    /// The library at `given`, or the first one found relative to this binary.
     pub fn find(given: Option<&Path>) -> Result<Library, Failure> {
         let path = match given {
             Some(path) => path.canonicalize().map_err(|error| unusable(path, &reason(&error)))?,
@@ -26,16 +26,16 @@ impl Library {
         };
         let Head { machine, .. } = Elf::head(&path).map_err(|why| unusable(&path, &why))?;
         if machine != own_machine() {
-            return Err(unusable(&path, &format!("it is {machine}, this machine is {}", own_machine())));
+            return Err(unusable(&path, &format!("it is for {machine}, this machine is {}", own_machine())));
         }
-        // ld.so has no way to quote its separators.
+        // LD_PRELOAD has no quoting for its separators.
         if path.as_os_str().as_bytes().iter().any(is_separator) {
-            return Err(unusable(&path, "the loader takes no blank or colon in its path"));
+            return Err(unusable(&path, "LD_PRELOAD cannot contain a path with a space or a colon"));
         }
         Ok(Library { path })
     }
 
-    /// All of it, read.
+    /// Reads the whole library.
     pub fn elf(&self) -> Result<Elf, Failure> {
         Elf::read(&self.path).map_err(|why| unusable(&self.path, &why))
     }
@@ -45,7 +45,7 @@ fn unusable(path: &Path, why: &str) -> Failure {
     Failure::ours(format!("preload library '{}' cannot be used: {why}", path.display()))
 }
 
-/// The machine that we run on, as [`Elf::machine`] has it.
+/// The running machine, in the format of [`Head::machine`].
 pub fn own_machine() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "64-bit X86_64",
@@ -54,8 +54,8 @@ pub fn own_machine() -> &'static str {
     }
 }
 
-/// Where the library is relative to this binary: beside it, installed, and in a build tree (target/PROFILE/poundlock,
-/// or target/TRIPLE/PROFILE/poundlock).
+/// The folders of the library relative to that of this binary: the same, installed, or in a build
+/// tree (target/PROFILE/poundlock or target/TRIPLE/PROFILE/poundlock).
 fn places() -> [PathBuf; 7] {
     let debian = format!("../lib/{}-linux-gnu", std::env::consts::ARCH);
     let debian_own = format!("{debian}/poundlock");
@@ -69,15 +69,15 @@ fn search() -> Result<PathBuf, Failure> {
     let mut candidates = places().into_iter().map(|place| directory.join(place).join(FILE_NAME));
     candidates.find_map(|candidate| candidate.canonicalize().ok()).ok_or_else(|| {
         let near = directory.display();
-        Failure::ours(format!("no {FILE_NAME} near {near}: say where it is with --preload or POUNDLOCK_PRELOAD"))
+        Failure::ours(format!("no {FILE_NAME} found near {near}: give its path with --preload or POUNDLOCK_PRELOAD"))
     })
 }
 
-/// Changes to a program's environment: variables to set, and (without a value) to unset.
+/// Changes to an environment: variables to set, or without a value to unset.
 pub type Changes = Vec<(&'static str, Option<OsString>)>;
 
-/// What makes a program load `library` with the lock of `choice`, or keeps it from loading ours if that is native.
-/// `beside` is checked.
+/// The changes that make a program load `library` with the lock of `choice`, or for native prevent
+/// that. The caller has checked `beside`.
 pub fn changes(choice: &Choice, beside: &OtherLocksArgs, library: Option<&Library>) -> Changes {
     let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let others = entries(&inherited).filter(|entry| !is_ours(entry));
@@ -90,7 +90,7 @@ pub fn changes(choice: &Choice, beside: &OtherLocksArgs, library: Option<&Librar
     let mut changes: Changes = vec![
         ("LD_PRELOAD", Some(preloads).filter(|list| !list.is_empty())),
         ("POUNDLOCK_LOCK", lock),
-        // Who names a lock wants it now, whatever a parent switched off.
+        // An explicit lock overrides a POUNDLOCK_DISABLE that was inherited.
         ("POUNDLOCK_DISABLE", None),
     ];
     changes.extend(beside.rwlock.as_ref().map(|spec| ("POUNDLOCK_RWLOCK", Some(spec.into()))));
@@ -106,7 +106,7 @@ fn entries(list: &OsStr) -> impl Iterator<Item = &OsStr> {
     list.as_bytes().split(is_separator).filter(|entry| !entry.is_empty()).map(OsStr::from_bytes)
 }
 
-/// Whether a path is the library's, in whatever folder.
+/// Whether the file name of a path is that of the library.
 pub fn is_ours(path: impl AsRef<Path>) -> bool {
     path.as_ref().file_name() == Some(OsStr::new(FILE_NAME))
 }

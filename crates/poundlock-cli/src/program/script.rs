@@ -1,4 +1,4 @@
-//! Which program a script is run by.
+//! Finds the interpreter of a script.
 
 use crate::failure::Failure;
 use crate::program;
@@ -8,18 +8,19 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The kernel's limit on scripts that are run by scripts.
+/// The kernel's limit on nested interpreters.
 const DEPTH: usize = 5;
-/// The kernel's limit on the first line.
+/// The kernel's limit on the length of the first line.
 const LINE: u64 = 256;
 
-/// The program that the kernel runs for `file`: itself, or its interpreter. `through` gets every script on the way.
+/// Returns the program that the kernel runs for `file`: itself or its interpreter. Adds every
+/// script on the way to `through`.
 pub fn resolve(file: PathBuf, through: &mut Vec<PathBuf>) -> Result<PathBuf, Failure> {
     let Some(interpreter) = interpreter(&file)? else {
         return Ok(file);
     };
     if through.len() == DEPTH {
-        return Err(Failure::ours(format!("'{}': scripts run by scripts without end", through[0].display())));
+        return Err(Failure::ours(format!("'{}': too many nested interpreters", through[0].display())));
     }
     through.push(file);
     resolve(interpreter, through)
@@ -43,7 +44,7 @@ fn interpreter(file: &Path) -> Result<Option<PathBuf>, Failure> {
         .map_err(|failure| Failure::ours(format!("'{}': its interpreter: {}", file.display(), failure.message)))
 }
 
-/// The first word, or what it runs if it is env.
+/// The first word, or the program that env runs.
 fn program_of(words: &[&OsStr]) -> Option<OsString> {
     let first = words.first()?;
     if Path::new(first).file_name() != Some(OsStr::new("env")) {

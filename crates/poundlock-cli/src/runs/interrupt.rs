@@ -1,4 +1,5 @@
-//! Interrupts: the first one ends the runs, and the command reports what it has; the second one ends the command.
+//! Interrupts: the first one ends the runs, and the command reports what it has; the second one
+//! ends the command.
 
 use super::Outcome;
 use crate::failure::Failure;
@@ -11,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 /// The exit status of a command that was interrupted.
 const INTERRUPTED: u8 = 130;
 
-/// Set by the first interrupt, which ends the runs with what there is. The second ends it at once.
+/// Returns a flag that the first interrupt sets. The second interrupt exits at once.
 pub fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
     catch().map_err(|error| Failure::ours(format!("cannot catch interrupts: {error}")))
 }
@@ -25,7 +26,7 @@ fn catch() -> io::Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
-/// Interrupted, some run failed, or all went well.
+/// The exit status of a command: interrupted, some run failed, or all succeeded.
 pub fn exit_code<'a>(interrupted: bool, mut outcomes: impl Iterator<Item = &'a Outcome>) -> ExitCode {
     match (interrupted, outcomes.any(|outcome| *outcome != Outcome::Ok)) {
         (true, _) => ExitCode::from(INTERRUPTED),

@@ -1,4 +1,5 @@
-//! One run of a program, measured: wall time, CPU time and peak memory of it and what it waited for.
+//! Runs a program and measures its wall time, CPU time and peak memory, with those of the children
+//! that it waited for.
 
 use crate::program::preload::Changes;
 use nix::sys::signal::{Signal, killpg};
@@ -14,10 +15,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an interrupt may go unnoticed while a program runs.
+/// The maximum delay until an interrupt is noticed.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What a run took and how it ended.
+/// The measurements of a run.
 #[derive(Debug)]
 pub struct Measured {
     pub wall: Duration,
@@ -25,7 +26,7 @@ pub struct Measured {
     pub cpu_system: Duration,
     pub peak_rss_bytes: u64,
     pub end: End,
-    /// What it wrote to stdout and stderr, in order.
+    /// The output to stdout and stderr, interleaved.
     pub output: Vec<u8>,
 }
 
@@ -37,8 +38,8 @@ pub enum End {
     Interrupted,
 }
 
-/// Runs `program` to its end, or kills it after `timeout`, or as soon as `interrupted` is seen. Whatever is left of its
-/// process group is killed: the next run must have the machine for itself.
+/// Runs `program` to its end, or kills it after `timeout` or when `interrupted` is set. Kills the
+/// rest of its process group, so that the next run has the machine for itself.
 pub fn measure(
     program: &[OsString],
     changes: &Changes,
@@ -48,12 +49,12 @@ pub fn measure(
     let mut output = tempfile::tempfile()?;
     let mut command = command(program, changes, &output)?;
     let start = Instant::now();
-    // Reaped below, by its pid and with its usage, which std does not give.
+    // reap() reads the resource usage, which std does not report.
     #[allow(clippy::zombie_processes)]
     let pid = Pid::from_raw(command.spawn()?.id().cast_signed());
     let ended = when_ended(pid);
     let cut_short = wait(&ended, start, timeout, interrupted);
-    // The zombie keeps the number from being used again. There may be nobody left to kill.
+    // The zombie keeps the process id from being reused. The group may be empty: ignore the error.
     let _ = killpg(pid, Signal::SIGKILL);
     let end_time = match cut_short {
         Ok(end_time) => end_time,
@@ -73,7 +74,7 @@ pub fn measure(
     })
 }
 
-/// The smallest peak memory that can be told: a new process inherits this much from us before it becomes the program.
+/// The smallest measurable peak memory: a new process inherits this much from us before exec.
 pub fn peak_rss_floor_bytes() -> u64 {
     // SAFETY: an rusage may be zero, and getrusage writes to nothing else.
     let usage = unsafe {
@@ -97,7 +98,7 @@ fn command(program: &[OsString], changes: &Changes, output: &File) -> io::Result
     // SAFETY: prctl is a bare system call, which a forked child may make.
     unsafe {
         command.pre_exec(|| {
-            // If poundlock is killed, so is what it measures.
+            // If poundlock is killed, kill the measured program too.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             Ok(())
         });
@@ -105,18 +106,18 @@ fn command(program: &[OsString], changes: &Changes, output: &File) -> io::Result
     Ok(command)
 }
 
-/// Tells the time at which the process ends, and leaves it to be reaped.
+/// Sends the time at which the process ends. Does not reap it.
 fn when_ended(pid: Pid) -> Receiver<Instant> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::Error::EINTR) {}
-        // The receiver waits for this before it goes.
+        // The receiver outlives this send.
         let _ = sender.send(Instant::now());
     });
     receiver
 }
 
-/// Waits for the end. Fails if there is a reason not to.
+/// Waits for the end. Fails on a time-out or an interrupt.
 fn wait(
     ended: &Receiver<Instant>,
     start: Instant,
@@ -137,7 +138,8 @@ fn wait(
 
 fn reap(pid: Pid) -> io::Result<(libc::c_int, libc::rusage)> {
     let mut status = 0;
-    // SAFETY: an rusage may be zero; wait4 writes to the two only. The process is our child and not reaped yet.
+    // SAFETY: an rusage may be zero; wait4 writes to the two only. The process is our child and not
+    // reaped yet.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         while libc::wait4(pid.as_raw(), &mut status, 0, &mut usage) < 0 {

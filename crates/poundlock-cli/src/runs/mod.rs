@@ -1,4 +1,4 @@
-//! Repeated runs: measuring one, how it ended, medians, progress and interrupts.
+//! Repeated runs: measurement, outcome, medians, progress and interrupts.
 
 mod interrupt;
 pub mod measure;
@@ -12,8 +12,7 @@ pub use outcome::{Outcome, complain, tail};
 pub use progress::{ProgressForm, announce, progress};
 pub use spread::Spread;
 
-/// The choices in the order of measuring in a repeat, which is counted from 0: each begins with another, so that none
-/// always follows the same.
+/// The order of the choices in a repeat, counted from 0. Each repeat begins with another choice.
 pub fn rotated<T>(choices: &[T], repeat: u32) -> impl Iterator<Item = &T> {
     let first = repeat as usize % choices.len();
     choices[first..].iter().chain(&choices[..first])

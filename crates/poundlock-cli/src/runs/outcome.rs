@@ -4,10 +4,10 @@ use super::measure::End;
 use crate::output::note;
 use serde::Serialize;
 
-/// How much of a failed run's output is kept.
+/// The number of bytes of a failed run's output that are kept.
 const TAIL: usize = 2000;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -20,7 +20,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// In a few words.
+    /// Describes the outcome in a few words.
     pub fn describe(&self) -> String {
         match self {
             Outcome::Ok => "ok".to_owned(),
@@ -52,7 +52,7 @@ pub fn tail(output: &[u8]) -> String {
     String::from_utf8_lossy(&output[output.len().saturating_sub(TAIL)..]).into_owned()
 }
 
-/// Says what failed, and what the run said last.
+/// Reports a failure to stderr, with the last lines of the run's output.
 pub fn complain(what: &str, outcome: &Outcome, output_tail: Option<&str>) {
     let lines: Vec<&str> = output_tail.unwrap_or_default().lines().collect();
     let last: String = lines[lines.len().saturating_sub(3)..].iter().map(|line| format!("\n  | {line}")).collect();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The median of figures, and their range.
+/// The median and the range of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     pub median: f64,
@@ -11,7 +11,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// None of none.
+    /// Returns None without figures.
     pub fn of(figures: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut figures: Vec<f64> = figures.collect();
         figures.sort_by(f64::total_cmp);

@@ -1,6 +1,7 @@
 //! Jobs in processes of their own: this binary again, as a hidden subcommand.
 //!
-//! Settings of locks belong to a process, a lock that hangs can be killed, and no run finds what another one left.
+//! Settings of locks belong to a process, a lock that hangs can be killed, and no run finds what
+//! another one left.
 
 use super::measure::{End, Measured, measure};
 use super::{Outcome, tail};

@@ -6,13 +6,14 @@ use crate::output::unreadable;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The files of statistics in a folder that anybody may write to, in the order in which their processes began: the
-/// caller's own, as root all. What is damaged is skipped.
+/// Reads the statistics files in a folder, in the order in which their processes began. Others may
+/// write to the folder: only the caller's own files are read, or as root all. Damaged files are
+/// skipped.
 pub fn files_in(folder: &Path) -> Result<Vec<Observed>, Failure> {
     let user = nix::unistd::geteuid().as_raw();
     let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
     let is_trusted = |entry: &std::fs::DirEntry| {
-        // Not of what a link points to.
+        // The metadata of the entry itself, not of the target of a link.
         entry.metadata().is_ok_and(|file| file.is_file() && (user == 0 || file.uid() == user))
     };
     let paths = entries.flatten().filter(is_trusted).map(|entry| entry.path()).filter(|path| is_ours(path));
@@ -26,7 +27,7 @@ fn is_ours(path: &Path) -> bool {
     name.starts_with("poundlock.") && name.ends_with(".stats")
 }
 
-/// The file that a living process has mapped, which must belong to the process's user.
+/// The statistics file that a running process has mapped. It must belong to the process's user.
 pub fn file_of(pid: u32) -> Result<PathBuf, Failure> {
     let maps = PathBuf::from(format!("/proc/{pid}/maps"));
     let text = std::fs::read_to_string(&maps).map_err(|error| match error.kind() {
@@ -39,7 +40,7 @@ pub fn file_of(pid: u32) -> Result<PathBuf, Failure> {
     let is_its = |path: &&Path| is_ours(path) && owner(path) == owner(&process);
     path.into_iter().find(is_its).map(Path::to_path_buf).ok_or_else(|| {
         Failure::ours(format!(
-            "process {pid} keeps no statistics: start it with `poundlock run --stats` or POUNDLOCK_STATS=1"
+            "process {pid} has no statistics: start it with `poundlock run --stats` or POUNDLOCK_STATS=1"
         ))
     })
 }

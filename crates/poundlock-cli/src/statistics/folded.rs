@@ -1,12 +1,13 @@
-//! Stacks of waiters and holders as flame graphs take them: a line for each, its frames from the outermost on.
+//! Folds the stacks of waiters and holders into lines for a flame graph, frames from the outermost
+//! on.
 
 use super::file::{Observed, StackKind};
 use super::names::Names;
 use super::summary::Process;
 use std::collections::{BTreeMap, HashMap};
 
-/// The weight of each stack in microseconds, by its line: lock, "waiters" or "holders", the functions. A holder's are
-/// the holds that somebody waited for.
+/// Returns the weight of each stack in microseconds by its line: lock, "waiters" or "holders",
+/// functions. Of holders, only holds that delayed a waiter count.
 pub fn folded(observed: &Observed, process: &Process, several: bool, names: &mut Names) -> BTreeMap<String, u64> {
     let labels: HashMap<u32, String> = process.locks.iter().map(|lock| (lock.index, lock.label())).collect();
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
@@ -23,7 +24,7 @@ pub fn folded(observed: &Observed, process: &Process, several: bool, names: &mut
     lines
 }
 
-/// A name that does not end its frame.
+/// Replaces the separator of frames in a name.
 fn frame(name: &str) -> String {
     name.replace(';', ":")
 }

@@ -1,5 +1,5 @@
-//! What the preload library saw of a process's locks: the file it leaves (docs/statistics.md), what that amounts to, and
-//! the names of what is in it.
+//! Statistics of a process's locks: the file that the preload library writes (docs/statistics.md),
+//! its summary, and the names of addresses.
 
 mod file;
 mod find;

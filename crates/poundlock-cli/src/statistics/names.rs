@@ -1,4 +1,4 @@
-//! The names of addresses, from the files on disk that a process had loaded.
+//! Names addresses by the symbols of the files that a process had loaded.
 
 use super::file::{Module, open_regular};
 use addr2line::Loader;
@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What knows the files, each read when it is first asked for.
+/// A cache of symbols. Each file is read when it is first needed.
 #[derive(Default)]
 pub struct Names {
     files: HashMap<PathBuf, Symbols>,
     code: HashMap<(PathBuf, u64), Vec<String>>,
 }
 
-/// The largest file whose symbols are read: statistics may name any file.
+/// The maximum size of a file whose symbols are read: statistics may name any file.
 const MOST_BYTES: u64 = 4 << 30;
 
-/// A file's objects, and its code.
+/// The data objects and the code of a file.
 struct Symbols {
     /// Address, size, name; sorted.
     objects: Vec<(u64, u64, String)>,
@@ -44,7 +44,7 @@ fn objects(data: &ReadCache<File>) -> Option<Vec<(u64, u64, String)>> {
     Some(data.filter_map(|symbol| Some((symbol.address(), symbol.size(), demangle(symbol.name().ok()?)))).collect())
 }
 
-/// The module that an address is in: the one that was loaded last.
+/// The module of an address. If several match, the one that was loaded last.
 fn module(modules: &[Module], address: u64) -> Option<&Module> {
     modules.iter().rev().find(|module| (module.start..module.end).contains(&address))
 }
@@ -54,7 +54,8 @@ impl Names {
         self.files.entry(path.to_path_buf()).or_insert_with_key(|path| Symbols::read(path))
     }
 
-    /// The static object at an address, with the offset in it: "table+0x40"; at least its module, if there is one.
+    /// The static object at an address with the offset in it, such as "table+0x40"; without a
+    /// symbol, the module with an offset. None outside of all modules.
     pub fn object(&mut self, modules: &[Module], address: u64) -> Option<String> {
         let module = module(modules, address)?;
         let at = address.wrapping_sub(module.bias);
@@ -68,7 +69,7 @@ impl Names {
         })
     }
 
-    /// The functions at a return address, those that were inlined first. None for ours.
+    /// The functions at a return address, inlined ones first. Empty for the preload library.
     pub fn functions(&mut self, modules: &[Module], address: u64) -> Vec<String> {
         let Some(module) = module(modules, address) else {
             return vec![format!("{address:#x}")];
@@ -76,7 +77,7 @@ impl Names {
         if crate::program::preload::is_ours(&module.path) {
             return Vec::new();
         }
-        // The call is before where it returns to.
+        // The call instruction precedes the return address.
         let at = address.wrapping_sub(module.bias).wrapping_sub(1);
         let key = (module.path.clone(), at);
         if let Some(known) = self.code.get(&key) {
@@ -90,7 +91,7 @@ impl Names {
         found
     }
 
-    /// A stack's functions, innermost first, without ours.
+    /// The functions of a stack, innermost first, without the preload library.
     pub fn stack(&mut self, modules: &[Module], frames: &[u64]) -> Vec<String> {
         frames.iter().flat_map(|frame| self.functions(modules, *frame)).collect()
     }
@@ -109,7 +110,7 @@ fn frames(loader: &Loader, at: u64) -> Vec<String> {
     names
 }
 
-/// A C name stays as it is: as a mangled type, `m` is an unsigned long.
+/// Demangles C++ and Rust names. A C name stays: as a mangled type, `m` would be `unsigned long`.
 fn demangle(name: &str) -> String {
     let is_mangled = name.starts_with("_Z") || name.starts_with("_R");
     if is_mangled { addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned() } else { name.to_owned() }
@@ -119,7 +120,7 @@ fn file_name(path: &Path) -> Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// Those that only pass a lock on: of the C++ library and of pthread itself.
+/// Prefixes of functions that only wrap a lock operation.
 const WRAPPERS: [&str; 10] = [
     "__gthread_",
     "std::mutex::",
@@ -133,7 +134,7 @@ const WRAPPERS: [&str; 10] = [
     "pthread_",
 ];
 
-/// What a person calls a stack by: its innermost functions that do not only pass a lock on.
+/// A short name of a stack: its three innermost functions that are no wrappers.
 pub fn in_short(stack: &[String]) -> String {
     let telling = stack
         .iter()

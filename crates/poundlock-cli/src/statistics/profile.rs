@@ -10,16 +10,16 @@ use crate::output::undrawable;
 use crate::plot::flame_graph;
 use std::collections::BTreeMap;
 
-/// A profile: what each lock did, and the stacks.
+/// The statistics of all processes, and their stacks.
 pub struct Profile {
     pub source: Source,
     pub processes: Vec<Process>,
-    /// Microseconds by line of functions, see [`folded`].
+    /// Microseconds by folded stack, see [`folded`].
     pub lines: BTreeMap<String, u64>,
 }
 
 impl Profile {
-    /// Gets it from where `args` say.
+    /// Collects the profile from the source that `args` name.
     pub fn get(args: &SourceArgs) -> Result<Profile, Failure> {
         let source = Source::get(args, true)?;
         if let Some(without) = source.observed.iter().find(|observed| !observed.profile) {

@@ -1,4 +1,4 @@
-//! Where statistics come from: a program that is run for them, a living process, or files that processes left.
+//! Gets statistics: from a program that is run, from a running process, or from files.
 
 use super::file::Observed;
 use super::find::{file_of, files_in};
@@ -18,16 +18,16 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Statistics, and how the program that was run for them ended.
+/// Statistics, and the exit status of the program if one was run.
 pub struct Source {
     pub observed: Vec<Observed>,
     pub status: Option<ExitStatus>,
-    /// The compiler of the preload library, where a program was run.
+    /// The compiler of the preload library, if a program was run.
     pub compiler: Option<String>,
 }
 
 impl Source {
-    /// Gets what `args` name. `profile`: with the stacks of waits and holds, of a program that is run.
+    /// Gets the statistics that `args` name. `profile`: a program that is run also records stacks.
     pub fn get(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
         match args.pid {
             Some(pid) => Ok(Source::kept(vec![Observed::read(&file_of(pid)?)?])),
@@ -40,7 +40,7 @@ impl Source {
         Source { observed, status: None, compiler: None }
     }
 
-    /// The exit status for a command that is to end as the program did.
+    /// The exit status of the program, as a shell reports it. 0 if none was run.
     pub fn exit_code(&self) -> u8 {
         let Some(status) = self.status else {
             return 0;
@@ -62,12 +62,13 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Observed>, Failure> {
     Ok(all)
 }
 
-/// The folder as POUNDLOCK_STATS takes it: from the root; 1 where the library chooses one.
+/// The value of POUNDLOCK_STATS: an absolute path, or 1 to let the library choose.
 pub fn folder_or_default(folder: Option<&Path>) -> Result<OsString, Failure> {
     let Some(folder) = folder else {
         return Ok("1".into());
     };
-    let unusable = |error| Failure::ours(format!("'{}' takes no statistics: {}", folder.display(), reason(&error)));
+    let unusable =
+        |error| Failure::ours(format!("cannot write statistics to '{}': {}", folder.display(), reason(&error)));
     let folder = folder.canonicalize().map_err(unusable)?;
     if !folder.is_dir() {
         return Err(unusable(io::Error::from_raw_os_error(libc::ENOTDIR)));
@@ -75,18 +76,18 @@ pub fn folder_or_default(folder: Option<&Path>) -> Result<OsString, Failure> {
     Ok(folder.into_os_string())
 }
 
-/// A folder in memory where that is possible: a file on a disk would have to be written there.
+/// A temporary folder, in memory if possible: the kernel would write files on a disk back to it.
 fn scratch() -> Result<tempfile::TempDir, Failure> {
     let new_in = |folder: &Path| tempfile::Builder::new().prefix("poundlock-stats-").tempdir_in(folder);
     new_in(Path::new("/dev/shm"))
         .or_else(|_| new_in(&std::env::temp_dir()))
-        .map_err(|error| Failure::ours(format!("cannot make a folder for statistics: {}", reason(&error))))
+        .map_err(|error| Failure::ours(format!("cannot create a folder for statistics: {}", reason(&error))))
 }
 
 fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
     let choice = Choice::parse(&args.lock)?;
     if choice == Choice::Native {
-        return Err(Failure::ours("native locks are not observed: name another with --lock"));
+        return Err(Failure::ours("native locks have no statistics: choose another lock with --lock"));
     }
     spec::check_others(&args.others)?;
     let library = Library::find(args.preload.preload.as_deref())?;
@@ -107,8 +108,8 @@ fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
     Ok(Source { observed: files_in(folder.path())?, status: Some(status), compiler })
 }
 
-/// Runs a command to its end. Interrupts from the terminal reach it, and us too, who wait for what it does about them;
-/// signals to us alone are passed on to it.
+/// Runs a command to its end. Interrupts from the terminal reach both processes, and the command
+/// decides what they do. SIGTERM and SIGHUP are passed on to the command.
 fn to_its_end(command: &mut Command) -> io::Result<ExitStatus> {
     let program = Arc::new(AtomicI32::new(0));
     for signal in [SIGINT, SIGQUIT] {
@@ -119,11 +120,11 @@ fn to_its_end(command: &mut Command) -> io::Result<ExitStatus> {
         let pass_on = move || {
             let pid = program.load(Ordering::Relaxed);
             if let (Ok(signal), true) = (Signal::try_from(signal), pid > 0) {
-                // It may have ended just now.
+                // The program may have ended.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
         };
-        // SAFETY: kill and an atomic load are all that the handler does.
+        // SAFETY: the handler only calls kill and loads an atomic.
         unsafe { signal_hook::low_level::register(signal, pass_on)? };
     }
     let mut child: Child = command.spawn()?;

@@ -1,4 +1,4 @@
-//! What a file of statistics amounts to, lock by lock.
+//! Summarises a file of statistics, lock by lock.
 
 use super::file::{Counts, Observed};
 use super::names::{Names, in_short};
@@ -6,7 +6,7 @@ use poundlock_bench::metrics::{fairness_factor, jain};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// A program's time in a process, from its start or an exec to its end or the next.
+/// A process from its start or an exec to its end or the next exec.
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
     pub pid: u32,
@@ -15,23 +15,23 @@ pub struct Process {
     pub rwlock: String,
     /// Seconds since 1970.
     pub started: u64,
-    /// One acquisition of so many was timed while it was held, in the mean.
+    /// The mean number of acquisitions per timed hold, after the first holds of a lock.
     pub hold_every: u32,
     pub threads: u64,
-    /// Threads, and stacks, that found no room: they are in no figure.
+    /// The numbers of threads and stacks that found no room and are in no figure.
     pub threads_unobserved: u64,
     pub stacks_unobserved: u64,
-    /// How often a lock found no room of its own, and is in the row of the others.
+    /// How often a lock found no room and was counted in the row of the others.
     pub locks_unobserved: u64,
-    /// How often what a thread had taken a lock was forgotten: fairness is over the others.
+    /// How often a thread's share of a lock was dropped. Fairness covers the remaining threads.
     pub shares_unobserved: u64,
-    /// All events of `core/events.def` in all locks, by those that happened.
+    /// The events of `core/events.def` that happened, over all locks.
     pub events: BTreeMap<String, u64>,
-    /// Most waited for first.
+    /// The locks with the longest total wait first.
     pub locks: Vec<Lock>,
 }
 
-/// What of a lock a row is.
+/// The part of a lock that a row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -42,7 +42,7 @@ pub enum Side {
     Others,
 }
 
-/// What a name is from.
+/// The origin of a lock's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Named {
@@ -57,17 +57,17 @@ pub struct Lock {
     pub name: String,
     pub named_by: Named,
     pub side: Side,
-    /// Whether the program uses it through Poundlock's own interface. What it is made of is the program's choice.
+    /// Whether the program uses it through Poundlock's API, which chooses the algorithm.
     pub api: bool,
     /// "0x..."
     pub address: String,
-    /// How many locks were made in turn at this address and are in this row.
+    /// The number of locks that were created in turn at this address and share this row.
     pub lives: u32,
-    /// Who first had to wait for it, innermost first.
+    /// The call stack of the first waiter, innermost first.
     pub stack: Vec<String>,
     pub acquisitions: u64,
     pub contended: u64,
-    /// Of the acquisitions and the waits that were given up.
+    /// The contended share of acquisitions and timed-out waits.
     pub contended_share: Option<f64>,
     pub trylock_failures: u64,
     pub timeouts: u64,
@@ -75,20 +75,20 @@ pub struct Lock {
     pub wait_ns: u64,
     pub wait_mean_ns: Option<f64>,
     pub wait_max_ns: u64,
-    /// Those who wait, seen by one that arrives, with itself.
+    /// The number of waiters that an arriving waiter sees, including itself.
     pub queue_mean: Option<f64>,
     pub queue_max: u64,
     pub holds_timed: u64,
     pub hold_mean_ns: Option<f64>,
-    /// Of those that were timed.
+    /// The longest timed hold.
     pub hold_max_ns: u64,
-    /// Of all acquisitions, estimated from those that were timed.
+    /// The total hold time, estimated from the timed holds.
     pub hold_ns: Option<f64>,
     pub handovers_local: u64,
     pub handovers_remote: u64,
     pub parks: u64,
     pub wakeups_in_section: u64,
-    /// That took it, as far as is known.
+    /// The number of threads that acquired it, as far as known.
     pub threads: usize,
     pub fairness_factor: Option<f64>,
     pub jain: Option<f64>,
@@ -97,7 +97,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// What it is called, and which side of it this is.
+    /// The name with the side.
     pub fn label(&self) -> String {
         match self.side {
             Side::Readers => format!("{} (readers)", self.name),
@@ -171,12 +171,12 @@ fn events(observed: &Observed) -> BTreeMap<String, u64> {
     all.filter(|(_, count)| *count > 0).collect()
 }
 
-/// A file may have any counts.
+/// Adds without overflow: a file may have any counts.
 fn add_to(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Adds counts to sums, or raises the largest.
+/// Adds counts to sums; a maximum becomes the larger one.
 fn add(sums: &mut Counts, counts: &Counts) {
     for (name, count) in counts {
         let sum = sums.entry(name.clone()).or_default();
@@ -248,8 +248,8 @@ struct Holds {
     ns: u64,
 }
 
-/// How long all acquisitions held a lock: the `first` ones as they were timed, the others as those of them in the mean
-/// that were timed by chance. None if none was timed.
+/// Estimates the total hold time: the `first` holds as timed, each other hold as the mean of the
+/// sampled ones. None if no hold was timed.
 fn hold_ns(acquisitions: u64, timed: Holds, first: Holds) -> Option<f64> {
     let (count, ns) = (timed.count.saturating_sub(first.count), timed.ns.saturating_sub(first.ns));
     let mean = |of: &Holds| (of.count > 0).then(|| of.ns as f64 / of.count as f64);

@@ -1,4 +1,4 @@
-//! Statistics for a reader.
+//! Statistics as text tables.
 
 use super::summary::{Lock, Process};
 use crate::text_table::{ABSENT, number, shorten, with_header};
@@ -7,8 +7,8 @@ const NAME: usize = 48;
 
 pub const HEADER: [&str; 14] = [
     "lock",
-    "taken",
-    "waited",
+    "acquired",
+    "contended",
     "wait",
     "mean",
     "longest",
@@ -22,11 +22,11 @@ pub const HEADER: [&str; 14] = [
     "factor",
 ];
 
-/// A process's locks, those first that were waited for most, and what is not in them.
+/// The locks of a process, the longest total wait first, with notes on what is missing.
 pub fn table(process: &Process, rows: usize) -> String {
     let mut lines = vec![heading(process)];
     if process.locks.is_empty() {
-        lines.push("It took no lock that is ours.".to_owned());
+        lines.push("It acquired no replaced lock.".to_owned());
         return lines.join("\n");
     }
     let mut table = with_header(&HEADER, 1..HEADER.len());
@@ -41,7 +41,7 @@ pub fn table(process: &Process, rows: usize) -> String {
     lines.join("\n")
 }
 
-/// A process in a line.
+/// The line above the table of a process.
 pub fn heading(process: &Process) -> String {
     format!(
         "{} ({}): {}, {}; {} threads; holds: the first 256 of a lock, then 1 in {} timed",
@@ -71,12 +71,12 @@ pub fn row(lock: &Lock) -> [String; 14] {
     ]
 }
 
-/// A share.
+/// Formats a share as a percentage.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or(ABSENT.to_owned(), |share| format!("{:.1}%", 100.0 * share))
 }
 
-/// A time in the unit that suits it.
+/// Formats a time with a suitable unit.
 pub fn time(ns: Option<f64>) -> String {
     let Some(ns) = ns else {
         return ABSENT.to_owned();
@@ -86,13 +86,13 @@ pub fn time(ns: Option<f64>) -> String {
     format!("{} {name}", if unit == 1.0 { format!("{ns:.0}") } else { number(ns / unit) })
 }
 
-/// What found no room, in words.
+/// Notes on what found no room in the file.
 pub fn notes(process: &Process) -> Vec<String> {
     let told = [
-        (process.locks_unobserved, "times a lock found no row of its own: (others) has them"),
-        (process.threads_unobserved, "threads were not observed: there were too many at a time"),
-        (process.stacks_unobserved, "stacks were not kept"),
-        (process.shares_unobserved, "threads' shares of a lock were not kept: fairness is over the others"),
+        (process.locks_unobserved, "operations are in row (others): their locks found no room"),
+        (process.threads_unobserved, "threads were not observed: too many at a time"),
+        (process.stacks_unobserved, "stacks were dropped"),
+        (process.shares_unobserved, "shares of threads were dropped: fairness covers the others"),
     ];
     told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }

@@ -1,11 +1,12 @@
-//! What the tests of the command share.
+//! Functions that the tests of the command share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The preload library, which the tests cannot do without: $POUNDLOCK_PRELOAD, or where the build puts it.
+/// The preload library, which the tests cannot do without: $POUNDLOCK_PRELOAD, or where the build
+/// puts it.
 pub fn preload() -> PathBuf {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/preload/libpoundlock-preload.so");
     let path = std::env::var_os("POUNDLOCK_PRELOAD").map_or(built, PathBuf::from);

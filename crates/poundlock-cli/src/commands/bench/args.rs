@@ -1,4 +1,4 @@
-//! `bench`'s words.
+//! The options of `bench`.
 
 use crate::options::{OutputArgs, seconds, time};
 use crate::threads::Threads;
@@ -16,18 +16,18 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kind {
-    /// A key-value map, an AVL tree under one lock (CNA section 7.1.1, figures 6 and 8 to 10)
+    /// A key-value map: an AVL tree under one lock (CNA section 7.1.1, figures 6 and 8 to 10)
     Map {
-        /// Keys are drawn below this; half of them are in the map at first
+        /// Number of keys, half of which are in the map at the start
         #[arg(long, value_name = "N", default_value_t = 1024)]
         keys: u32,
-        /// Per cent of the operations that insert or remove, half each; the others look up
+        /// Percentage of operations that insert or remove, half each; the others look up
         #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
         updates: u32,
-        /// External work between operations, in steps of a pseudo-random number generator, a few ns each
+        /// Work between operations, in steps of a pseudo-random number generator, a few ns each
         #[arg(long, value_name = "STEPS", default_value_t = 0)]
         work: u64,
-        /// Under readers-writer locks, which lookups take as readers: -l names such
+        /// Use readers-writer locks, which lookups acquire as readers; -l then names such locks
         #[arg(long)]
         rw: bool,
         #[command(flatten)]
@@ -35,63 +35,65 @@ pub(crate) enum Kind {
     },
     /// A hash table under one lock (ShflLock section 6.3, figure 11)
     Hash {
-        /// Keys are drawn below this; half of them are in the table
+        /// Number of keys, half of which are in the table
         #[arg(long, value_name = "N", default_value_t = 8192)]
         keys: u32,
-        /// The number of chains
+        /// Number of chains
         #[arg(long, value_name = "N", default_value_t = 1024)]
         buckets: u32,
-        /// Per cent of the operations that move an entry to another key; the others look up
+        /// Percentage of operations that move an entry to another key; the others look up
         #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
         writes: u32,
-        /// Under readers-writer locks, which lookups take as readers: -l names such (figure 11 (g) and (h))
+        /// Use readers-writer locks, which lookups acquire as readers; -l then names such locks
+        /// (figure 11 (g) and (h))
         #[arg(long)]
         rw: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Increments an array under a lock, and lets time pass outside (RON section 6.2.2, algorithm 4, figures 5 to 10)
+    /// An array that is incremented under a lock, with a pause outside (RON section 6.2.2,
+    /// algorithm 4, figures 5 to 10)
     Ron {
-        /// How many integers the critical section increments
+        /// Number of integers that the critical section increments
         #[arg(long, value_name = "N", default_value_t = 100)]
         words: u32,
-        /// How long a thread stays outside of the lock, less or more by 15 %; as 10us, 400us
+        /// Time between critical sections, randomised by up to 15 %, such as 10us, 400us
         #[arg(long, value_name = "TIME", default_value = "10us", value_parser = time)]
         outside: u64,
         #[command(flatten)]
         common: Common,
     },
-    /// Sets of threads that hold a lock for different times (CFL section 4.6, figure 8; SCL)
+    /// Sets of threads with different hold times (CFL section 4.6, figure 8; SCL)
     Cfl {
-        /// How long a thread of each set holds the lock; as 10us,100us
+        /// Hold time of each set, such as 10us,100us
         #[arg(long, value_name = "TIME,...", default_value = "10us,100us", value_parser = time, value_delimiter = ',')]
         hold: Vec<u64>,
-        /// How long a thread of any set stays outside of the lock
+        /// Time between critical sections, for all sets
         #[arg(long, value_name = "TIME", default_value = "0", value_parser = time)]
         outside: u64,
-        /// How many threads each set has of every round of dealing; one each unless given
+        /// Threads are dealt to the sets in rounds: number per round of each set [default: 1 each]
         #[arg(long, value_name = "N,...", value_delimiter = ',')]
         shares: Vec<u32>,
-        /// The nice value of each set's threads; 0 unless given. Below 0 takes privileges
+        /// Nice value of the threads of each set; negative values need privileges [default: 0]
         #[arg(long, value_name = "NICE,...", value_delimiter = ',', allow_hyphen_values = true)]
         nice: Vec<i32>,
-        /// The weight of each set's threads, for the locks that keep shares; that of their nice value unless given
+        /// Weight of the threads of each set, for locks with shares [default: by nice value]
         #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',')]
         weights: Vec<u32>,
-        /// Make each set a tenant of this weight (1024 is usual), for the locks that keep shares by group
+        /// Make each set a tenant of this weight (1024 is normal), for locks with shares by group
         #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',')]
         tenants: Vec<u32>,
         #[command(flatten)]
         common: Common,
     },
-    /// Takes and releases a lock again and again, with nothing inside (Bueso, figures 2 and table 2)
+    /// An empty critical section in a loop (Bueso, figure 2 and table 2)
     Loop {
         #[command(flatten)]
         common: Common,
     },
-    /// What a file describes (bench/workloads/*.toml)
+    /// A workload from a file (see bench/workloads/*.toml)
     File {
-        /// The workload's description, in TOML
+        /// Description of the workload, in TOML
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
@@ -99,61 +101,62 @@ pub(crate) enum Kind {
     },
 }
 
-/// What every workload takes.
+/// The options of every workload.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
-    /// repeated. All locks unless given
+    /// Locks, comma-separated; KEY=VALUE belongs to the lock before it: mcs,wait=spin,cna names
+    /// two. May be repeated [default: all locks]
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The numbers of threads, as for sim sweep: N, or Nx for N times as many as there are CPUs. As the workload has it,
-    /// or powers of two up to the CPUs, and twice the CPUs, unless given
+    /// Numbers of threads: N,... or N..M for N, 2N, 4N, ... up to M; Nx is N times the number of
+    /// CPUs [default: those of the workload, or powers of two up to the number of CPUs, and twice
+    /// that number]
     #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
     pub threads: Option<Threads>,
-    /// How long each run is measured
+    /// Measured time of each run
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub seconds: Duration,
-    /// How long each run goes on before that
+    /// Time of each run before the measurement
     #[arg(long, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
     pub warmup: Duration,
-    /// End each run after so many acquisitions by all threads, and not by time
+    /// End each run after N acquisitions by all threads instead of by time
     #[arg(long, value_name = "N", conflicts_with_all = ["seconds", "warmup"])]
     pub acquisitions: Option<u64>,
-    /// How often each lock is measured
+    /// Number of runs of each lock with each number of threads
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
-    /// Kill a run that takes longer, and count it as failed. A minute and ten times what it should take, unless given
-    /// or --acquisitions is
+    /// Kill a run that takes longer, and count it as failed [default: a minute plus ten times the
+    /// expected time; none with --acquisitions]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Where threads run. As the workload's paper has it, unless given
+    /// Placement of threads on CPUs [default: that of the paper]
     #[arg(long, value_name = "PLACEMENT", value_enum)]
     pub placement: Option<Place>,
-    /// Take the times of every Nth acquisition of a thread only: taking them costs some time inside. Every one of ron
-    /// and cfl, every 16th of the others, unless given
+    /// Time only every Nth acquisition of each thread, since timing lengthens the critical section
+    /// [default: 1 for ron and cfl, 16 for the others]
     #[arg(long, value_name = "N")]
     pub timed: Option<u32>,
-    /// What all that is drawn is drawn from
+    /// Random seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Leave out the runs under the C library's mutex, and with them the ratios
+    /// Omit the runs with the C library's mutex, and the ratios
     #[arg(long)]
     pub no_native: bool,
-    /// Print the workload's description, for a file, and run nothing
+    /// Print the description of the workload as TOML and exit
     #[arg(long)]
     pub describe: bool,
 }
 
-/// The placements, as the command line has them.
+/// The placements, as values of --placement.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Place {
-    /// Where the operating system likes
+    /// The scheduler chooses
     Free,
-    /// Each bound to a CPU: all of a socket first, then the next one's
+    /// Each thread is bound to a CPU: first all CPUs of a socket, then those of the next
     FirstFill,
-    /// Each bound to a CPU of the next socket in turn
+    /// Each thread is bound to a CPU, of each socket in turn
     RoundRobin,
 }
 
@@ -167,13 +170,13 @@ impl From<Place> for Placement {
     }
 }
 
-/// RON's non-critical section is drawn from 0.85 to 1.15 of its size (algorithm 4, line 9).
+/// RON's non-critical section takes a random 0.85 to 1.15 of its length (algorithm 4, line 9).
 const RON_SPREAD: f64 = 0.15;
-/// How often times are taken where critical sections are short.
+/// Every how many acquisitions times are taken where critical sections are short.
 const SPARSE: u32 = 16;
 
 impl Kind {
-    /// The options that all workloads have.
+    /// The options that all workloads share.
     pub fn common(&self) -> &Common {
         match self {
             Kind::Map { common, .. }
@@ -185,7 +188,7 @@ impl Kind {
         }
     }
 
-    /// The workload that the options describe, not checked yet.
+    /// Builds the workload from the options. The caller checks it.
     pub fn workload(&self) -> Result<Workload, String> {
         let workload = match self {
             Kind::Map { keys, updates, work, rw, .. } => {
@@ -259,7 +262,7 @@ fn cfl_classes(
     let lengths = [shares.len(), nice.len(), weights.len(), tenants.len()];
     for (name, given) in ["--shares", "--nice", "--weights", "--tenants"].into_iter().zip(lengths) {
         if given != 0 && given != hold.len() {
-            return Err(format!("{name} has {given} values, and --hold {}: one each for a set", hold.len()));
+            return Err(format!("{name} has {given} values, and --hold has {}: give one value per set", hold.len()));
         }
     }
     let lasting = |length| Work { length, unit: Unit::Nanoseconds, spread: 0.0 };
@@ -275,7 +278,7 @@ fn cfl_classes(
     Ok(hold.iter().enumerate().map(class).collect())
 }
 
-/// A per cent figure as parts of 10,000.
+/// Parses a percentage as parts of 10,000.
 fn percent(text: &str) -> Result<u32, String> {
     let parsed = text.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
     parsed.map(|percent| (percent * 100.0).round() as u32).ok_or("not a number from 0 to 100".to_owned())

@@ -1,7 +1,5 @@
-//! `poundlock bench`: the papers' workloads under each lock in turn.
-//!
-//! Every run is a process of its own, this program as `bench-worker`: settings are a process's, a lock that hangs can be
-//! killed, and no lock finds what another one left behind.
+//! `poundlock bench`: the papers' workloads under each lock in turn. Every run is a process of its
+//! own, see [`crate::runs::worker`].
 
 pub mod args;
 
@@ -20,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Runs, measures, and tells; or only describes.
+/// Measures the workload, or with --describe prints its description.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     let workload = args.workload.workload().map_err(Failure::ours)?;
     workload.check().map_err(Failure::ours)?;
@@ -55,13 +53,13 @@ fn picture(report: &Report) -> Picture<'_> {
     }
 }
 
-/// Does one job in this process, and prints its counts as one line of JSON.
+/// Runs one job in this process, and prints its counts as one line of JSON.
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = worker::parse(job)?;
     worker::answer(&poundlock_bench::run(&job).map_err(Failure::ours)?)
 }
 
-/// What is to be run, all of it checked.
+/// A benchmark whose parts have been checked.
 struct Plan<'a> {
     common: &'a Common,
     workload: Workload,
@@ -90,7 +88,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Every run, in the order of measuring, up to an interrupt.
+    /// Performs all runs, until an interrupt.
     fn run_all(&self, interrupted: &AtomicBool) -> Vec<Run> {
         let order = self.order();
         let progress = progress(order.len() as u64);
@@ -120,7 +118,7 @@ impl Plan<'_> {
         (0..self.common.repeats).flat_map(repeat).collect()
     }
 
-    /// One run, or nothing if it was interrupted.
+    /// Performs one run. Returns None if it was interrupted.
     fn run_once(&self, choice: &Choice, threads: usize, repeat: u32, interrupted: &AtomicBool) -> Option<Run> {
         if interrupted.load(Ordering::Relaxed) {
             return None;
@@ -173,7 +171,7 @@ fn limit(common: &Common) -> Limit {
     )
 }
 
-/// How long a run of so many seconds may take: threads that wait for their turn to end may take long on few CPUs.
+/// The default time-out: with many threads on few CPUs, ending a run takes long.
 fn patience(common: &Common) -> Duration {
     Duration::from_secs(60) + 10 * (common.warmup + common.seconds)
 }

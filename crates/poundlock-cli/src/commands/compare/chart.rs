@@ -1,4 +1,5 @@
-//! A comparison as a chart: a bar for each lock's median, a whisker for its range, native as the reference.
+//! A comparison as a chart: a bar for each lock's median, a whisker for its range, native as the
+//! reference.
 
 use super::summary::{Comparison, Summary};
 use super::table::heading;

@@ -1,14 +1,14 @@
-//! A throughput figure out of a program's output.
+//! Extracts a figure from the output of a program.
 
 use crate::failure::Failure;
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Finds the figure: the first group of the last match.
+/// A regular expression. The figure is the first group of its last match.
 #[derive(Debug)]
 pub struct Metric(Regex);
 
 impl Metric {
-    /// Reads the regular expression, which must have a group.
+    /// Parses the regular expression, which must have a group.
     pub fn parse(text: &str) -> Result<Metric, Failure> {
         let regex = RegexBuilder::new(text).multi_line(true).build().map_err(|error| {
             Failure::ours(format!("--metric '{text}' is not a regular expression: {}", last_line(&error.to_string())))
@@ -19,7 +19,7 @@ impl Metric {
         Ok(Metric(regex))
     }
 
-    /// The figure in `output`, or why there is none.
+    /// Returns the figure in `output`, or the reason why there is none.
     pub fn figure(&self, output: &[u8]) -> Result<f64, String> {
         let groups = self.0.captures_iter(output).last().and_then(|groups| groups.get(1));
         let group = groups.ok_or("the metric matches nothing in the output")?;
@@ -29,7 +29,7 @@ impl Metric {
     }
 }
 
-/// What is wrong: regex draws the place in the lines before.
+/// The message of a regex error; the lines before it draw the position.
 fn last_line(text: &str) -> &str {
     text.lines().last().unwrap_or(text).trim_start_matches("error: ")
 }

@@ -1,4 +1,4 @@
-//! `poundlock compare`: a program under each lock in turn.
+//! `poundlock compare`: measures a program under each lock in turn.
 
 mod chart;
 mod metric;
@@ -26,23 +26,24 @@ use summary::{Comparison, Figure, Run, Settings, Summary};
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
-    /// repeated. All locks unless given
+    /// Locks, comma-separated; KEY=VALUE belongs to the lock before it: mcs,wait=spin,cna names
+    /// two. May be repeated [default: all locks]
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
     #[command(flatten)]
     pub others: OtherLocksArgs,
-    /// How often each lock is measured
+    /// Number of runs per lock
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
-    /// How many rounds to run first without counting them
+    /// Number of rounds to run first, uncounted
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub warmup: u32,
-    /// Take the figure from the program's output, by the first group of this regular expression's last match, instead
-    /// of the wall time. Higher figures are better. ^ and $ match at lines, commas in numbers are ignored
+    /// Compare a figure from the program's output instead of the wall time: the first group of the
+    /// last match of REGEX. Higher figures are better. ^ and $ match at line boundaries; commas in
+    /// numbers are ignored
     #[arg(long, value_name = "REGEX")]
     pub metric: Option<String>,
-    /// The metric's lower figures are better
+    /// Lower figures of the metric are better
     #[arg(long, requires = "metric")]
     pub lower_is_better: bool,
     /// Kill a run that takes longer, and count it as failed
@@ -50,20 +51,20 @@ pub(crate) struct CompareArgs {
     pub timeout: Option<Duration>,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Leave out the runs without a replaced lock, and with them the ratios
+    /// Omit the runs with native locks, and the ratios
     #[arg(long)]
     pub no_native: bool,
-    /// Report progress on stderr: a bar if that is a terminal, or a line at the start of each run
+    /// Progress on stderr
     #[arg(long, value_name = "FORM", default_value = "auto")]
     pub progress: ProgressForm,
     #[command(flatten)]
     pub preload: PreloadArgs,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub program: Vec<OsString>,
 }
 
-/// Runs, measures, and tells.
+/// Runs the program under each lock and prints the comparison.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(args)?;
     let page = args.output.page()?;
@@ -76,12 +77,12 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(comparison.interrupted, comparison.runs.iter().map(|run| &run.outcome)))
 }
 
-/// What is to be run, all of it checked.
+/// A comparison whose parts have been checked.
 struct Plan<'a> {
     args: &'a CompareArgs,
     choices: Vec<Choice>,
     library: Library,
-    /// Of the library.
+    /// The compiler of the preload library.
     compiler: String,
     metric: Option<Metric>,
 }
@@ -103,7 +104,7 @@ impl Plan<'_> {
         Ok(Plan { args, choices, library, compiler, metric })
     }
 
-    /// Every run, in the order of measuring, up to an interrupt.
+    /// Performs all runs, until an interrupt.
     fn run_all(&self, interrupted: &AtomicBool) -> Vec<Run> {
         let order = self.order();
         let progress = progress(order.len() as u64);
@@ -125,7 +126,7 @@ impl Plan<'_> {
         runs
     }
 
-    /// Locks and repeats (none: a warm-up).
+    /// Pairs of lock and repeat, in the order of the runs. A warm-up has no repeat.
     fn order(&self) -> Vec<(&Choice, Option<u32>)> {
         let warmup = (0..self.args.warmup).flat_map(|_| self.choices.iter().map(|choice| (choice, None)));
         let repeats = (0..self.args.repeats)
@@ -133,7 +134,7 @@ impl Plan<'_> {
         warmup.chain(repeats).collect()
     }
 
-    /// One run, or nothing if it was interrupted.
+    /// Performs one run. Returns None if it was interrupted.
     fn run_once(&self, choice: &Choice, repeat: Option<u32>, interrupted: &AtomicBool) -> Option<Run> {
         if interrupted.load(Ordering::Relaxed) {
             return None;

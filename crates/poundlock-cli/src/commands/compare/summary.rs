@@ -1,11 +1,11 @@
-//! Runs and what they amount to: the structures of compare's JSON.
+//! The structures of compare's JSON: runs and their summaries.
 
 use crate::provenance::Provenance;
 use crate::runs::{Outcome, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Everything that a comparison found. Seconds and bytes.
+/// A comparison. Times are in seconds, sizes in bytes.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     pub schema: &'static str,
@@ -20,7 +20,7 @@ pub struct Comparison {
     pub settings: Settings,
     pub figure: Figure,
     pub peak_rss_floor_bytes: u64,
-    /// Whether it was stopped before its last run.
+    /// Whether an interrupt ended the comparison before its last run.
     pub interrupted: bool,
     pub locks: Vec<Summary>,
     pub runs: Vec<Run>,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub metric: Option<String>,
 }
 
-/// What is compared.
+/// The figure that is compared.
 #[derive(Debug, Serialize)]
 pub struct Figure {
     pub name: &'static str,
@@ -47,20 +47,20 @@ pub struct Figure {
 #[derive(Debug, Serialize)]
 pub struct Run {
     pub lock: String,
-    /// From 1; a warm-up has none.
+    /// From 1; None for a warm-up.
     pub repeat: Option<u32>,
     pub outcome: Outcome,
-    /// What is compared, if the run succeeded.
+    /// The compared figure, if the run succeeded.
     pub figure: Option<f64>,
     pub wall: f64,
     pub cpu_user: f64,
     pub cpu_system: f64,
     pub peak_rss_bytes: u64,
-    /// The end of what a run that failed wrote.
+    /// The end of the output of a failed run.
     pub output_tail: Option<String>,
 }
 
-/// What a lock's runs amount to. Its spreads are of the runs that succeeded, and none if none did.
+/// The summary of a lock's runs. Spreads cover the runs that succeeded; None if none did.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     pub lock: String,
@@ -70,12 +70,13 @@ pub struct Summary {
     pub wall: Option<Spread>,
     pub cpu: Option<Spread>,
     pub peak_rss_bytes: Option<Spread>,
-    /// The figure divided by native's of the same repeat.
+    /// The figure divided by that of native in the same repeat.
     pub ratio: Option<Spread>,
 }
 
 impl Summary {
-    /// Of the runs under `lock`, with ratios to those under `native`. Warm-ups count only if they failed.
+    /// Summarises the runs under `lock`, with ratios to those under `native`. Of warm-ups, only
+    /// failures count.
     pub fn of(lock: &str, native: &str, runs: &[Run]) -> Summary {
         let mine: Vec<&Run> = runs.iter().filter(|run| run.lock == lock).collect();
         let good: Vec<&Run> = mine.iter().copied().filter(|run| run.repeat.is_some() && run.figure.is_some()).collect();
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn ratios_are_within_a_repeat() {
-        // Each repeat is slower than the one before; the lock is always twice as slow as native beside it.
+        // Each repeat is slower than the one before; the lock is always twice as slow as native
+        // beside it.
         let runs: Vec<Run> = (1..=3)
             .flat_map(|repeat| {
                 [run("native", repeat, Some(repeat.into())), run("mcs", repeat, Some((2 * repeat).into()))]

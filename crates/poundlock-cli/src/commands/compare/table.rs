@@ -1,4 +1,4 @@
-//! A comparison as a table, for a person.
+//! A comparison as a text table.
 
 use super::summary::{Comparison, Summary};
 use crate::text_table::{self, ABSENT, median, range};
@@ -16,7 +16,7 @@ pub fn render(comparison: &Comparison) -> String {
     format!("{table}\n{}", caption(comparison))
 }
 
-/// What is compared, with its unit.
+/// The compared figure with its unit.
 pub fn heading(comparison: &Comparison) -> String {
     let figure = &comparison.figure;
     if figure.unit.is_empty() { figure.name.to_owned() } else { format!("{} {}", figure.name, figure.unit) }
@@ -46,7 +46,8 @@ fn row(lock: &Summary, floor: u64) -> [String; 8] {
     ]
 }
 
-/// A program smaller than what it inherits from us could be any size below that.
+/// A peak in MiB. Below `floor`, the memory that a process inherits from this one, the peak is
+/// unknown.
 fn memory(bytes: f64, floor: u64) -> String {
     let bound = if bytes <= floor as f64 { "< " } else { "" };
     format!("{bound}{:.1}", bytes / MIB)

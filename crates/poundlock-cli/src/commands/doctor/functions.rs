@@ -4,7 +4,7 @@ use crate::program::elf::{Elf, Symbol};
 use serde::Serialize;
 use std::path::Path;
 
-/// What kind of lock a function is of.
+/// The kind of lock that a function belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -18,7 +18,8 @@ pub enum Family {
 impl Family {
     pub const ALL: [Family; 5] = [Family::Mutex, Family::Cond, Family::Rwlock, Family::Spin, Family::C11];
 
-    /// The family of the function `name`, which may be one of glibc's old names with underscores.
+    /// The family of the function `name`, which may have the leading underscores of an old glibc
+    /// name.
     fn of(name: &str) -> Option<Family> {
         let name = name.trim_start_matches('_');
         let prefixes = [
@@ -32,7 +33,7 @@ impl Family {
     }
 }
 
-/// By name, since mtx_ and cnd_ may be anybody's prefix.
+/// The C11 functions by full name: other libraries use the prefixes mtx_ and cnd_.
 const C11: [&str; 12] = [
     "mtx_init",
     "mtx_lock",
@@ -48,14 +49,15 @@ const C11: [&str; 12] = [
     "cnd_destroy",
 ];
 
-/// The C library and the compilers' own: they come with every program and lock next to nothing for it.
+/// The libraries of the C library and the compilers: every program has them, and they lock almost
+/// nothing for it.
 const RUNTIME: [&str; 6] = ["libc.so.", "libm.so.", "ld-linux", "libgcc_s.so.", "libstdc++.so.", "libpthread.so."];
 
 /// The lock functions that one file imports.
 #[derive(Debug, Serialize)]
 pub struct Imports {
     pub file: String,
-    /// Whether it is the language's runtime, whose locks count for nothing.
+    /// Whether the file is a runtime library, whose locks do not count.
     pub runtime: bool,
     pub functions: Vec<Function>,
 }
@@ -69,14 +71,15 @@ pub struct Function {
 }
 
 impl Function {
-    /// Whether it takes a lock: a program that only makes or destroys them has none to speak of.
+    /// Whether the function acquires a lock. A program that only initialises or destroys locks uses
+    /// none.
     fn locks(&self) -> bool {
         self.name.ends_with("lock") && !self.name.ends_with("unlock")
     }
 }
 
 impl Imports {
-    /// What `elf` at `path` imports, with what `preload` exports.
+    /// The imports of `elf` at `path`, matched with the exports of `preload`.
     pub fn of(path: &Path, elf: &Elf, preload: Option<&Elf>) -> Imports {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
         let function = |symbol: &Symbol| {
@@ -94,7 +97,7 @@ impl Imports {
         }
     }
 
-    /// Its functions that take locks and are interposed, if they count.
+    /// The number of interposed functions that acquire locks; 0 for a runtime library.
     pub fn interposed(&self) -> usize {
         if self.runtime {
             0
@@ -107,14 +110,14 @@ impl Imports {
         self.functions.iter().filter(|function| function.family == family).count()
     }
 
-    /// Its functions that get past the preload library.
+    /// The functions that the preload library does not interpose.
     pub fn missed(&self) -> impl Iterator<Item = &Function> {
         self.functions.iter().filter(|function| !function.interposed)
     }
 }
 
-/// Whether the loader binds the reference `import` to the definition `export`: a definition without a version serves
-/// any reference, one with a version only its own.
+/// Whether the loader binds the reference `import` to the definition `export`. A definition without
+/// a version serves any reference, one with a version only references to that version.
 fn binds(import: &Symbol, export: &Symbol) -> bool {
     import.name == export.name
         && (export.version.is_none() || import.version.is_none() || import.version == export.version)

@@ -1,30 +1,30 @@
-//! What the system's loader would load for a program, asked of the loader itself in its listing mode: it maps the
-//! libraries and runs nothing of them.
+//! Lists the libraries of a program with the system's loader in its listing mode, which maps the
+//! libraries and executes nothing of them.
 
 use crate::failure::Failure;
 use crate::program::elf::Elf;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What would be loaded.
+/// The result of a listing.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// Every library, as the loader found it.
+    /// The paths of all libraries that the loader found.
     pub libraries: Vec<PathBuf>,
-    /// What keeps the program from starting.
+    /// Reasons why the program cannot start.
     pub faults: Vec<String>,
 }
 
-/// Whether `loader` is this system's own, which this process itself was loaded by. Another one is whatever the program's
-/// author wanted it to be, and is not run.
+/// Whether `loader` is the one that loaded this process. `doctor` never executes a foreign loader:
+/// the author of the program chose it.
 pub fn is_ours(loader: &Path) -> Result<bool, Failure> {
-    let own =
-        Elf::head(Path::new("/proc/self/exe")).map_err(|why| Failure::ours(format!("cannot read myself: {why}")))?;
+    let own = Elf::head(Path::new("/proc/self/exe"))
+        .map_err(|why| Failure::ours(format!("cannot read this binary: {why}")))?;
     let real = |path: &Path| path.canonicalize().ok();
     Ok(own.loader.as_deref().and_then(real).is_some_and(|own| real(loader) == Some(own)))
 }
 
-/// Asks `loader`, which must be ours, what it would load for `program`, with `preload` or without.
+/// Lists what `loader`, which must be ours, would load for `program`, with `preload` if given.
 pub fn list(loader: &Path, program: &Path, preload: Option<&Path>) -> Result<Loaded, Failure> {
     let mut command = Command::new(loader);
     command.arg("--list").arg(program);
@@ -43,7 +43,7 @@ pub fn list(loader: &Path, program: &Path, preload: Option<&Path>) -> Result<Loa
     Ok(loaded)
 }
 
-/// Why `loader` would not load `library` into `program`, which is fine by itself.
+/// Returns why `loader` would not load `library` into `program`, which loads without it.
 pub fn preload_fault(loader: &Path, program: &Path, library: &Path) -> Result<Option<String>, Failure> {
     let loaded = list(loader, program, Some(library))?;
     let absent = || (!loaded.libraries.iter().any(|path| path == library)).then(|| "it is not loaded".to_owned());
@@ -51,7 +51,7 @@ pub fn preload_fault(loader: &Path, program: &Path, library: &Path) -> Result<Op
     Ok(fault.map(|fault| format!("preload library '{}' cannot be used: {fault}", library.display())))
 }
 
-/// A line is `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)` or `NAME => not found`.
+/// Parses a line: `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)` or `NAME => not found`.
 fn sort_line(line: &str, loaded: &mut Loaded) {
     if line.contains("not found") {
         return loaded.faults.push(line.to_owned());

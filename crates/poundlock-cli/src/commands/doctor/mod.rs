@@ -1,4 +1,4 @@
-//! `poundlock doctor`: whether a program's locks can be replaced, and why not.
+//! `poundlock doctor`: checks whether a program's locks can be replaced.
 
 mod functions;
 mod loader;
@@ -24,12 +24,12 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub preload: PreloadArgs,
-    /// The program, and arguments, which are not looked at
+    /// Program; its arguments are ignored
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub program: Vec<OsString>,
 }
@@ -52,19 +52,19 @@ struct Report {
     verdict: String,
 }
 
-/// A program with all that was found out about it.
+/// A program with the findings about it.
 struct Patient {
     path: PathBuf,
     elf: Elf,
-    /// The preload library, or why there is none.
+    /// The preload library, or the reason why it cannot be used.
     preload: Result<(Library, Elf), String>,
-    /// `None` if the program has no loader that may be asked.
+    /// None if the program has no loader that may be executed.
     loaded: Option<Loaded>,
     preload_fault: Option<String>,
     imports: Vec<Imports>,
 }
 
-/// Examines the program, prints what was found, and returns whether its locks can be replaced.
+/// Examines the program and prints the findings. The exit status is 0 if its locks can be replaced.
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let report = examine(args)?;
     if args.json {
@@ -76,7 +76,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 }
 
 fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
-    // Not found is doctor's own failure here: 127 would be the exit status of a program that was to be run.
+    // A program that is not found is a failure of doctor itself, which runs no program.
     let found = program::find(&args.program[0]).map_err(|failure| Failure::ours(failure.message))?;
     let mut scripts = Vec::new();
     let path = script::resolve(found, &mut scripts)?;
@@ -130,17 +130,19 @@ impl Patient {
         self.not_loadable().or_else(|| self.preload_obstacle()).or_else(|| self.nothing_to_interpose())
     }
 
-    /// Why the program would load no library of ours, whatever is in it.
+    /// The reason why the program cannot load the preload library.
     fn not_loadable(&self) -> Option<String> {
         let obstacle = Obstacle::of(&self.path, &self.elf.head)?;
         Some(match (&obstacle, self.elf.language) {
             (Obstacle::Static, Language::Go) => {
-                "a static Go program: its locks are the Go runtime's: nothing to interpose".to_owned()
+                "a static Go program: its locks belong to the Go runtime and cannot be replaced".to_owned()
             }
             (Obstacle::Static, Language::Rust) => {
-                "a static Rust program: no loader runs, nothing to interpose".to_owned()
+                "a static Rust program: no loader runs, so its locks cannot be replaced".to_owned()
             }
-            (Obstacle::Static, Language::Other) => format!("it {obstacle}: no loader runs, nothing to interpose"),
+            (Obstacle::Static, Language::Other) => {
+                format!("it {obstacle}: no loader runs, so its locks cannot be replaced")
+            }
             _ => format!("it {obstacle}"),
         })
     }
@@ -151,7 +153,8 @@ impl Patient {
         fault.or_else(|| self.preload.as_ref().err().cloned()).or_else(|| self.preload_fault.clone())
     }
 
-    /// How many functions that take locks are interposed: the program's own, and those of its libraries.
+    /// The numbers of interposed functions that acquire locks: of the program itself, and of its
+    /// libraries.
     fn interposed(&self) -> (usize, usize) {
         let own = self.imports.first().map_or(0, Imports::interposed);
         (own, self.imports.iter().skip(1).map(Imports::interposed).sum())
@@ -165,57 +168,58 @@ impl Patient {
     fn nothing_to_interpose(&self) -> Option<String> {
         let (own, libraries) = self.interposed();
         match self.elf.language {
-            // What a Go program itself imports is its runtime's start.
+            // The imports of a Go program itself belong to the start of its runtime.
             Language::Go if libraries == 0 => {
-                Some("a Go program: its locks are the Go runtime's: nothing to interpose".to_owned())
+                Some("a Go program: its locks belong to the Go runtime and cannot be replaced".to_owned())
             }
             Language::Rust if own + libraries == 0 => Some(
-                "a Rust program whose locks are the standard library's, on futexes: nothing to interpose".to_owned(),
+                "a Rust program: the locks of its standard library use futexes directly and cannot be replaced"
+                    .to_owned(),
             ),
             _ if own + libraries == 0 && self.elf.uses_api => {
-                Some("its locks are Poundlock's own already: nothing to interpose".to_owned())
+                Some("it already uses Poundlock's own locks: there is nothing to replace".to_owned())
             }
-            _ if own + libraries == 0 => {
-                Some("neither it nor a library that it is linked with takes a lock that can be interposed".to_owned())
-            }
+            _ if own + libraries == 0 => Some(
+                "neither the program nor a library that it is linked with acquires a lock that can be replaced"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
 
-    /// What else its user should know.
+    /// Further findings for the user.
     fn notes(&self, is_script: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if is_script {
-            notes.push(
-                "a script: the programs that it starts inherit the lock, and are to be asked about by themselves"
-                    .to_owned(),
-            );
+            notes.push("a script: the programs that it starts inherit the lock; check them separately".to_owned());
         }
         match self.elf.language {
-            Language::Go => notes.push("only C code's locks can be replaced in a Go program".to_owned()),
-            Language::Rust => notes.push("only C and C++ code's locks can be replaced in a Rust program".to_owned()),
+            Language::Go => notes.push("in a Go program only the locks of C code can be replaced".to_owned()),
+            Language::Rust => {
+                notes.push("in a Rust program only the locks of C and C++ code can be replaced".to_owned())
+            }
             Language::Other => {}
         }
         if self.elf.uses_api {
             notes.push(
-                "it uses Poundlock's own locks: those stay what it chose; stat counts them, but not what a pound_mutex_t \
-                 does without waiting"
+                "it uses Poundlock's API: those locks keep the program's choice; stat counts them, except uncontended \
+                 operations on a pound_mutex_t"
                     .to_owned(),
             );
         }
         if self.only_libraries_lock() {
             notes.push(
-                "it takes none of these locks itself, only libraries do that it is linked with: locks of its own making, and \
-                 semaphores, stay as they are"
+                "only its libraries acquire these locks, not the program itself: semaphores and locks that a program \
+                 implements itself are not replaced"
                     .to_owned(),
             );
         }
         if self.loaded.is_none() && self.elf.head.loader.is_some() {
-            notes.push("its loader is not this system's: its libraries were not looked at".to_owned());
+            notes.push("its loader is not that of this system: its libraries were not examined".to_owned());
         }
         if self.elf.imports.iter().any(|symbol| symbol.name == "dlopen") {
             notes.push(
-                "it loads libraries while it runs: their locks are replaced too, and not counted here".to_owned(),
+                "it can load libraries at run time: their locks are also replaced, but not listed here".to_owned(),
             );
         }
         let counted = self.imports.iter().filter(|imports| !imports.runtime && self.preload.is_ok());
@@ -253,7 +257,7 @@ fn table(imports: &[Imports]) -> Table {
     let header = ["by", "mutex", "cond", "rwlock", "spin", "C11", "interposed"];
     let mut table = text_table::with_header(&header, 1..header.len());
     for imports in imports.iter().filter(|imports| !imports.functions.is_empty()) {
-        let mark = if imports.runtime { " (runtime: does not count)" } else { "" };
+        let mark = if imports.runtime { " (runtime: not counted)" } else { "" };
         let mut row = vec![format!("{}{mark}", imports.file)];
         row.extend(Family::ALL.map(|family| imports.count(family).to_string()));
         row.push(imports.functions.iter().filter(|function| function.interposed).count().to_string());

@@ -1,4 +1,4 @@
-//! `poundlock latency`: how far CPUs are from each other.
+//! `poundlock latency`: measures the cache-line latency between CPUs.
 
 mod table;
 
@@ -20,30 +20,31 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How much of the work may be lost if the process is killed.
+/// The maximum work that is lost if the process is killed.
 const SAVED_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Args, Debug)]
 pub(crate) struct LatencyArgs {
-    /// The CPUs, such as 0-3,8. All that the process may use unless given
+    /// CPUs, such as 0-3,8 [default: all that this process may use]
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<String>,
-    /// How many samples to take of each two CPUs
+    /// Number of samples per pair of CPUs
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub samples: u32,
-    /// How many round trips make a sample
+    /// Number of round trips per sample
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub round_trips: u32,
-    /// Keep the measurements in FILE as JSON, and go on with those that are there (-: to stdout at the end)
+    /// Save the measurements in FILE as JSON, and resume from those in it (-: print them to stdout
+    /// at the end)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Measure all anew, whatever the JSON file has
+    /// Measure all pairs again, even those in the JSON file
     #[arg(long, requires = "json")]
     pub restart: bool,
-    /// Write the medians to FILE as a table: row and column are the CPUs' numbers, the lower triangle is filled
+    /// Write the medians to FILE as CSV: a lower triangle with one row and column per CPU
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Draw a heat map into FILE as SVG
+    /// Write a heat map to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
@@ -56,7 +57,7 @@ struct Document<'a> {
     provenance: &'a Provenance,
 }
 
-/// Measures what has not been measured yet, and tells.
+/// Measures the missing pairs and prints the result.
 pub fn latency(args: &LatencyArgs) -> Result<ExitCode, Failure> {
     let machine = Machine::read(Path::new(SYSFS)).map_err(Failure::ours)?;
     let mut session = Session::begin(args, &machine)?;
@@ -74,7 +75,7 @@ struct Session<'a> {
     page: Page,
     provenance: Provenance,
     measurements: Measurements,
-    /// How many pairs an earlier session has measured.
+    /// The number of pairs that an earlier session measured.
     before: usize,
 }
 
@@ -89,7 +90,7 @@ impl Session<'_> {
             return Err(Failure::ours(format!("this process may not use CPU {cpu}")));
         }
         if chosen.len() < 2 {
-            return Err(Failure::ours("there is nothing to measure with less than two CPUs"));
+            return Err(Failure::ours("a measurement needs two CPUs or more"));
         }
         let settings = Settings { samples: args.samples, round_trips: args.round_trips };
         let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
@@ -103,7 +104,7 @@ impl Session<'_> {
         Ok(Session { args, page, provenance, measurements, before })
     }
 
-    /// Up to an interrupt.
+    /// Measures all missing pairs, until an interrupt.
     fn measure_all(&mut self, interrupted: &AtomicBool) -> Result<(), Failure> {
         let progress = runs::progress(self.measurements.count() as u64);
         progress.set_position(self.before as u64);
@@ -156,28 +157,29 @@ impl Session<'_> {
     fn caption(&self) -> String {
         let Settings { samples, round_trips } = self.measurements.settings;
         let (done, all) = (self.measurements.pairs.len(), self.measurements.count());
-        let mut caption =
-            format!("One way, in nanoseconds: medians of {samples} samples of {round_trips} round trips.");
+        let mut caption = format!("Nanoseconds one way: medians of {samples} samples of {round_trips} round trips.");
         if self.before > 0 {
-            caption += &format!(" {} of {all} pairs were measured before.", self.before);
+            caption += &format!(" {} of {all} pairs are from an earlier run.", self.before);
         }
         if !self.measurements.complete {
             caption += &format!(" Interrupted after {done} of {all} pairs");
-            caption += if self.args.kept_in().is_some() { ": the same command goes on from there." } else { "." };
+            caption += if self.args.kept_in().is_some() { ": the same command resumes." } else { "." };
         }
         caption
     }
 }
 
 impl LatencyArgs {
-    /// The file in which measurements are kept: a device, a FIFO or stdout gets them once, at the end.
+    /// The file in which measurements are saved. A device, a FIFO or stdout gets them once, at the
+    /// end.
     fn kept_in(&self) -> Option<&Path> {
         let is_kept = |file: &&Path| !output::is_stdout(file) && file.metadata().map_or(true, |there| there.is_file());
         self.json.as_deref().filter(is_kept)
     }
 }
 
-/// What `file` has of what is `wanted`, on the machine with this processor. A file that is not there has nothing.
+/// Adds the measurements in `file` to those `wanted`. They must be of this machine and have the
+/// same settings. A file that does not exist has none.
 fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, Failure> {
     #[derive(Deserialize)]
     struct Origin {
@@ -195,10 +197,10 @@ fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, 
         return Ok(wanted);
     }
     let wrong = |what: &dyn std::fmt::Display| {
-        Failure::ours(format!("'{}' {what}: name another file, or measure anew with --restart", file.display()))
+        Failure::ours(format!("'{}' {what}: choose another file, or start again with --restart", file.display()))
     };
     let found = Measurements::parse(&text).map_err(|error| wrong(&format!("has no latencies ({error})")))?;
-    let origin: Origin = serde_json::from_str(&text).map_err(|error| wrong(&format!("has no machine ({error})")))?;
+    let origin: Origin = serde_json::from_str(&text).map_err(|error| wrong(&format!("names no machine ({error})")))?;
     if origin.machine.cpu != cpu || found.present != wanted.present {
         return Err(wrong(&"is of another machine"));
     }
@@ -215,7 +217,7 @@ fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, 
         if !missing.contains(&(pair.a, pair.b))
             || merged.pairs.iter().any(|known| (known.a, known.b) == (pair.a, pair.b))
         {
-            return Err(wrong(&format!("has CPUs {} and {} where they cannot be", pair.a, pair.b)));
+            return Err(wrong(&format!("has CPUs {} and {} twice, or a CPU that was not measured", pair.a, pair.b)));
         }
         merged.add(pair);
     }

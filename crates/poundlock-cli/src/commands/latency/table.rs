@@ -1,11 +1,11 @@
-//! Latencies as text: by what two CPUs share, and, of a few CPUs, each.
+//! Latencies as text: by distance, and for few CPUs as a matrix.
 
 use crate::runs::Spread;
 use crate::text_table;
 use poundlock_topology::latency::{Measurements, Pair};
 use poundlock_topology::machine::{Kind, Machine};
 
-/// The most CPUs whose matrix is readable as text.
+/// The maximum number of CPUs whose matrix is readable as text.
 const READABLE: usize = 16;
 
 /// The tables.
@@ -17,7 +17,7 @@ pub fn render(measurements: &Measurements, machine: &Machine) -> String {
     text
 }
 
-/// What two CPUs share, from the nearest to the farthest.
+/// One row per kind of distance, the nearest first.
 fn by_distance(measurements: &Measurements, machine: &Machine) -> String {
     let mut table = text_table::with_header(&["shared", "pairs", "median", "least", "most", "spread"], 1..6);
     let kinds = Kind::ALL.into_iter().rev().map(Some).chain([None]);
@@ -37,7 +37,7 @@ fn by_distance(measurements: &Measurements, machine: &Machine) -> String {
             spread.map_or(String::new(), |spread| number(spread.median)),
         ]);
     }
-    format!("{table}\nspread: between the quartiles of a pair's samples, the median over the pairs.")
+    format!("{table}\nspread: the interquartile range of a pair's samples, as the median over the pairs.")
 }
 
 fn matrix(measurements: &Measurements) -> String {

@@ -1,4 +1,4 @@
-//! `poundlock report`: one page about a program's locks, with all that it needs in itself.
+//! `poundlock report`: a self-contained page about a program's locks.
 
 use crate::failure::Failure;
 use crate::options::SourceArgs;
@@ -24,17 +24,17 @@ details { margin: .3em 0 } .faint { color: #78808a } code { font-size: 12px }";
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// The page
+    /// Output file (HTML)
     #[arg(short, long, value_name = "FILE", default_value = "poundlock-report.html")]
     pub output: PathBuf,
-    /// How many locks to show, of each process
+    /// Number of locks to show per process
     #[arg(short = 'n', long, value_name = "N", default_value_t = 30)]
     pub rows: usize,
     #[command(flatten)]
     pub source: SourceArgs,
 }
 
-/// Writes the page.
+/// Collects the profile and writes the page.
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Page::beside([&Some(args.output.clone())])?;
     let profile = Profile::get(&args.source)?;
@@ -42,7 +42,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let command: Vec<_> = args.source.program.iter().map(|word| word.to_string_lossy()).collect();
     let page = page(&profile, &command.join(" "), &Provenance::new(compiler), args.rows)?;
     write(&args.output, page.into_string())?;
-    note(format_args!("the report is in {}", args.output.display()));
+    note(format_args!("report written to {}", args.output.display()));
     Ok(ExitCode::from(profile.source.exit_code()))
 }
 
@@ -61,12 +61,12 @@ fn page(profile: &Profile, command: &str, provenance: &Provenance, rows: usize) 
             body {
                 h1 { (title) }
                 p.faint { (provenance.machine_line()) }
-                @if processes.is_empty() { p { "No process took a lock that is ours." } }
+                @if processes.is_empty() { p { "No process acquired a replaced lock." } }
                 @for process in &processes { (process) }
                 @if let Some(flames) = &flames {
-                    h2 { "Who waited, and for whom" }
-                    p { "Each lock's waiters by the time that they waited, and its holders by the time of those holds that
-                        somebody waited for. Outermost functions are lowest." }
+                    h2 { "Waiters and holders" }
+                    p { "Each lock has its waiters by time waited, and its holders by the time of the holds that delayed
+                        a waiter. The outermost functions are at the bottom." }
                     iframe title="flame graph" height=(height_of(flames)) srcdoc=(flames) {}
                 }
             }
@@ -74,7 +74,7 @@ fn page(profile: &Profile, command: &str, provenance: &Provenance, rows: usize) 
     })
 }
 
-/// A picture's height, with room for a frame around it.
+/// The height of a picture, with room for a frame around it.
 fn height_of(svg: &str) -> u32 {
     let value = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());
     value.and_then(|value| value.parse::<u32>().ok()).unwrap_or(600) + 20
@@ -95,7 +95,7 @@ fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {
         @for note in notes(process) { p { (note) } }
         @for lock in waited.iter().filter(|lock| !lock.stack.is_empty()) {
             details {
-                summary { "Who first waited for " (lock.label()) }
+                summary { "First waiter of " (lock.label()) }
                 @for function in &lock.stack { code { (function) } br; }
             }
         }

@@ -1,4 +1,4 @@
-//! `sim`'s words.
+//! The options of `sim`.
 
 use crate::options::time;
 use crate::threads::Threads;
@@ -17,90 +17,94 @@ pub(crate) struct SimArgs {
 pub(crate) enum SimCommand {
     /// Simulate one lock with one number of threads
     ///
-    /// Prints the figures of bench, the memory's traffic and the lock's events; --json has each thread's counts.
+    /// Prints the figures of bench, the memory traffic and the events of the lock; --json also has
+    /// the counts of each thread.
     Run(RunArgs),
     /// Simulate locks over numbers of threads
     ///
-    /// Points are simulated side by side, each in a process of its own. The same seeds give the same figures, byte for
-    /// byte.
+    /// Simulations run in parallel, each in a separate process. The same seeds give byte-identical
+    /// figures.
     Sweep(SweepArgs),
-    /// Say which lock serves which load on a machine, and which one serves them all
+    /// Recommend locks for a machine: the best for each load, and one for all loads
     ///
-    /// Simulates a few loads: one thread; CNA's map with as many threads as there are CPUs, without and with work outside
-    /// of the lock, and with twice as many; and lookups with 1 % writes if a readers-writer lock is asked for. Says
-    /// which lock is ahead at each, by how much, and which are no further behind than the seeds are apart; then the one
-    /// lock whose worst regret, what it lacks of each load's best throughput, is the least.
+    /// Simulates CNA's map with one thread; with one thread per CPU, without and with work outside
+    /// the lock; and with two threads per CPU. If a readers-writer lock is among the candidates,
+    /// adds lookups with 1 % writes. Reports the fastest lock of each load, its lead, and the locks
+    /// that tie with it within the range of the seeds. The regret of a lock at a load is the share
+    /// of the best throughput that it loses; the lock with the smallest worst regret is recommended
+    /// for all loads.
     Advise(AdviseArgs),
-    /// Simulate published figures, and print published against simulated
+    /// Simulate published figures and compare the results with the papers
     ///
-    /// A figure has its machine, workload, locks and numbers of threads in a file, and what the paper says of it.
+    /// The file of a figure has the machine, workload, locks, numbers of threads and published
+    /// values.
     Figure(FigureArgs),
-    /// Write a timeline of who holds a lock, waits, shuffles and sleeps
+    /// Write a timeline of the holders, waiters, shufflers and sleepers of a lock
     ///
-    /// Simulates once, with the first seed, and writes the trace event format that Perfetto and chrome://tracing show.
+    /// Simulates once, with the first seed, and writes the trace event format that Perfetto and
+    /// chrome://tracing display.
     Trace(TraceArgs),
 }
 
-/// What is simulated, but for locks and threads.
+/// The workload and the settings of a simulation.
 #[derive(Args, Debug)]
 pub(crate) struct SceneArgs {
-    /// The workload: the name of one that comes with poundlock (bench/workloads/NAME.toml), or a file, such as bench
-    /// --describe prints
+    /// Workload: a name (bench/workloads/NAME.toml), or a file in the format of `bench --describe`
     #[arg(short, long, value_name = "NAME|FILE")]
     pub workload: String,
     #[command(flatten)]
     pub settings: SettingArgs,
 }
 
-/// Where, for how long and how often.
+/// The machine, durations and repeats of a simulation.
 #[derive(Args, Debug)]
 pub(crate) struct SettingArgs {
-    /// The machine: the name of one that comes with poundlock (machines/NAME.toml), or a file; a table of latencies, as
-    /// `poundlock latency` writes with --csv or --json, makes a machine by itself
+    /// Machine: a name (machines/NAME.toml), a file, or a table of latencies from `poundlock
+    /// latency --csv` or --json
     #[arg(short, long, value_name = "NAME|FILE")]
     pub machine: String,
-    /// Latencies between its CPUs to take instead of its own, as `poundlock latency --csv` writes them
+    /// Replace the latencies between the machine's CPUs by a table from `poundlock latency --csv`
     #[arg(long, value_name = "FILE")]
     pub matrix: Option<PathBuf>,
-    /// What locks take for a domain
+    /// Locality domain: the set of CPUs that locks treat as near
     #[arg(long, value_name = "DOMAIN", value_enum, default_value = "l3")]
     pub domain: Domain,
-    /// How long each simulation is measured, of simulated time; as 500us, 10ms
+    /// Measured simulated time, such as 500us, 10ms
     #[arg(short = 'd', long, value_name = "TIME", default_value = "5ms", value_parser = time)]
     pub measured: u64,
-    /// How long each simulation goes on before that
+    /// Simulated time before the measurement
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time)]
     pub warmup: u64,
-    /// What a critical section's instructions take between two of its memory accesses, in nanoseconds
+    /// Time of the instructions between two memory accesses of a critical section, in nanoseconds
     #[arg(long, value_name = "NS", default_value_t = 1.0, value_parser = nanoseconds)]
     pub step: f64,
     #[command(flatten)]
     pub repeats: RepeatArgs,
-    /// Write the figures to FILE as JSON (-: to stdout, with the table on stderr)
+    /// Write the figures to FILE as JSON (-: stdout; the table then goes to stderr)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// How often, and how many at a time.
+/// The seeds, and the number of simulations at a time.
 #[derive(Args, Debug)]
 pub(crate) struct RepeatArgs {
-    /// How many seeds to simulate
+    /// Number of seeds
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub seeds: u32,
-    /// The first seed
+    /// First seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How many simulations to run at a time. As many as there are CPUs unless given
+    /// Number of simulations at a time [default: the number of CPUs]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
+    /// Lock, NAME[,KEY=VALUE...] from `poundlock list`
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
-    /// The number of threads; Nx is N times as many as there are CPUs
+    /// Number of threads; Nx is N times the number of CPUs
     #[arg(short, long, value_name = "N[x]", value_parser = Threads::parse)]
     pub threads: Threads,
     #[command(flatten)]
@@ -109,13 +113,13 @@ pub(crate) struct RunArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
-    /// The lock, NAME[,KEY=VALUE...], see `poundlock list`
+    /// Lock, NAME[,KEY=VALUE...] from `poundlock list`
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
-    /// The number of threads; Nx is N times as many as there are CPUs
+    /// Number of threads; Nx is N times the number of CPUs
     #[arg(short, long, value_name = "N[x]", value_parser = Threads::parse)]
     pub threads: Threads,
-    /// The timeline
+    /// Output file (JSON)
     #[arg(short, long, value_name = "FILE", default_value = "poundlock-trace.json")]
     pub output: PathBuf,
     #[command(flatten)]
@@ -124,18 +128,18 @@ pub(crate) struct TraceArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct SweepArgs {
-    /// The locks, comma-separated; KEY=VALUE belongs to the lock before it (mcs,wait=spin,cna names two). May be
-    /// repeated. All locks unless given. Ratios are to the first one
+    /// Locks, comma-separated; KEY=VALUE belongs to the lock before it: mcs,wait=spin,cna names
+    /// two. May be repeated. Ratios are to the first one [default: all locks]
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The numbers of threads: N,..., or N..M for N and twice as many each time, up to M; Nx is N times as many as there
-    /// are CPUs. As the workload has it unless given
+    /// Numbers of threads: N,... or N..M for N, 2N, 4N, ... up to M; Nx is N times the number of
+    /// CPUs [default: those of the workload]
     #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
     pub threads: Option<Threads>,
-    /// Draw medians and spreads into FILE as SVG
+    /// Write a chart of medians and ranges to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write medians and ranges to FILE as CSV (-: to stdout, with the table on stderr)
+    /// Write medians and ranges to FILE as CSV (-: stdout; the table then goes to stderr)
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     #[command(flatten)]
@@ -144,19 +148,20 @@ pub(crate) struct SweepArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct AdviseArgs {
-    /// A workload in place of those of the usual loads: the name of one that comes with poundlock, or a file. May be
-    /// repeated. Each is a load with each number of threads
+    /// Workload instead of the standard loads: a name or a file. May be repeated. Each workload
+    /// with each number of threads is a load
     #[arg(short, long = "workload", value_name = "NAME|FILE")]
     pub workloads: Vec<String>,
-    /// The locks to choose from, as for sweep. All of one holder at a time unless given, and the readers-writer locks if
-    /// a workload has readers; each with its own way of waiting, and spinning. mcs and ttas are simulated anyway
+    /// Candidates, as for sweep [default: all mutual-exclusion locks, and the readers-writer locks
+    /// if a workload has readers; each with its default wait and with wait=spin]. mcs and ttas are
+    /// always simulated as references
     #[arg(short, long = "locks", value_name = "SPEC[,SPEC...]")]
     pub locks: Vec<String>,
-    /// The numbers of threads in place of those of the usual loads, as for sweep. With workloads given: as the workload has
-    /// it, or 1, as many as there are CPUs, and twice as many, unless told
+    /// Numbers of threads instead of those of the standard loads, as for sweep [default with
+    /// --workload: those of the workload, or 1, the number of CPUs and twice that number]
     #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
     pub threads: Option<Threads>,
-    /// Leave out locks whose fairness factor is above FACTOR at a load: 0.5 is even, 1 starvation
+    /// Exclude locks whose fairness factor exceeds FACTOR at a load: 0.5 is even, 1 is starvation
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     pub fairness: Option<f64>,
     #[command(flatten)]
@@ -165,36 +170,36 @@ pub(crate) struct AdviseArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct FigureArgs {
-    /// The figures: names of those that come with poundlock (bench/figures/NAME.toml), or files
+    /// Figures: names (bench/figures/NAME.toml) or files
     #[arg(value_name = "NAME|FILE", required_unless_present = "all")]
     pub names: Vec<String>,
-    /// All that come with poundlock
+    /// Simulate all figures of bench/figures
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
     #[command(flatten)]
     pub repeats: RepeatArgs,
-    /// Write the figures to FILE as JSON (-: to stdout, with the tables on stderr)
+    /// Write the figures to FILE as JSON (-: stdout; the tables then go to stderr)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw the figure into FILE as SVG
+    /// Write a chart of the figure to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write what was found to FILE as a page in Markdown
+    /// Write the comparison to FILE as a page in Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 }
 
-/// The localities, as the command line has them.
+/// The kinds of locality domain, as values of --domain.
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Domain {
-    /// The CPUs of a last-level cache
+    /// CPUs that share a last-level cache
     L3,
-    /// Those of a NUMA node
+    /// CPUs of a NUMA node
     Node,
-    /// Those of a socket
+    /// CPUs of a socket
     Package,
-    /// As many in a row by number as a NUMA node has, whatever node they are of: LiTL's locks take them for one
+    /// Consecutive CPU numbers, as many as a NUMA node has CPUs, as LiTL's locks assume
     Numbers,
 }
 

@@ -1,4 +1,5 @@
-//! What comes with poundlock for the simulator: machines, workloads and published figures, by name or as the user's own files.
+//! Machines, workloads and published figures: by the names of those that come with poundlock, or
+//! from files.
 
 use crate::failure::{Failure, reason};
 use crate::program::own_path;
@@ -6,10 +7,10 @@ use poundlock_bench::Workload;
 use poundlock_topology::input;
 use std::path::{Path, PathBuf};
 
-/// A kind of files, in folders relative to this binary's: installed, and in a build tree (target/PROFILE/poundlock, or
-/// target/TRIPLE/PROFILE/poundlock).
+/// A kind of file. Its folders are relative to that of this binary: installed, or in a build tree
+/// (target/PROFILE/poundlock or target/TRIPLE/PROFILE/poundlock).
 pub struct Kind {
-    /// What one is called.
+    /// The noun in messages.
     name: &'static str,
     places: [&'static str; 3],
 }
@@ -25,12 +26,12 @@ pub const FIGURES: Kind =
     Kind { name: "figure", places: ["../share/poundlock/figures", "../../bench/figures", "../../../bench/figures"] };
 
 impl Kind {
-    /// All that there are.
+    /// The names of all files of this kind.
     pub fn names(&self) -> Result<Vec<String>, Failure> {
         self.folder().map(|folder| names(&folder))
     }
 
-    /// The file that is meant: one with an ending or in a folder is the user's own.
+    /// The file of a name. An argument with an extension or a slash is itself a path.
     pub fn find(&self, given: &str) -> Result<PathBuf, Failure> {
         if given.contains('/') || Path::new(given).extension().is_some() {
             return Ok(given.into());
@@ -41,7 +42,7 @@ impl Kind {
             return Ok(file);
         }
         let known = names(&folder).join(", ");
-        Err(Failure::ours(format!("there is no {} '{given}'; there are {known}", self.name)))
+        Err(Failure::ours(format!("there is no {} '{given}'; known are {known}", self.name)))
     }
 
     fn folder(&self) -> Result<PathBuf, Failure> {
@@ -50,12 +51,12 @@ impl Kind {
         let found = self.places.iter().find_map(|place| own.join(place).canonicalize().ok());
         found.ok_or_else(|| {
             let (near, name) = (own.display(), self.name);
-            Failure::ours(format!("no {name}s near {near}: say which file is meant, with its ending"))
+            Failure::ours(format!("no {name}s found near {near}: give a path with its extension"))
         })
     }
 }
 
-/// Without their ending.
+/// The names of the files in `folder`, without extension, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| path.extension().is_some_and(|end| end == "toml"));
@@ -65,7 +66,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The workload of that name or file, checked.
+/// Reads the workload of a name or a file.
 pub fn workload(given: &str) -> Result<Workload, Failure> {
     let file = WORKLOADS.find(given)?;
     let text = input::text(&file).map_err(|error| reason(&error));

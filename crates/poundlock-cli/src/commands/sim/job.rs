@@ -1,7 +1,7 @@
-//! One simulation as a job for a process of its own, and many of them side by side.
+//! One simulation as a job for a worker process, and many of them in parallel.
 //!
-//! The simulated memory is at the same address in every run, since code may hash addresses: so a process runs one
-//! simulation at a time, and points side by side are processes. One that fails takes nothing along.
+//! Locks may hash addresses, so the simulated memory has the same address in every run. Therefore a
+//! process runs one simulation at a time, and a failure affects no other simulation.
 
 use crate::failure::{Failure, reason};
 use crate::runs::worker::{self, Workers};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// A simulation, with its machine by its files.
+/// A simulation. The machine is given by its files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     pub machine: PathBuf,
@@ -33,23 +33,23 @@ pub struct Job {
     pub locality: Locality,
 }
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulated {
     pub counts: Counts,
     pub traffic: Traffic,
-    /// How many steps the simulator took.
+    /// The number of steps of the simulator.
     pub steps: u64,
 }
 
-/// The machine that a table of latencies makes, or what `poundlock latency` keeps.
+/// The machine of a table of latencies, or of a JSON file of `poundlock latency`.
 fn machine_of_table(file: &Path) -> Result<Machine, SimError> {
     let named = |wrong: String| SimError(format!("'{}': {wrong}", file.display()));
     let text = input::text(file).map_err(|error| named(reason(&error)))?;
     let table = if file.extension().is_some_and(|ending| ending == "json") {
         let measured = Measurements::parse(&text).map_err(|wrong| named(wrong.to_string()))?;
         if !measured.complete {
-            return Err(named("not all pairs of CPUs are measured yet".to_owned()));
+            return Err(named("the measurement is incomplete".to_owned()));
         }
         measured.among_themselves().csv()
     } else {
@@ -59,7 +59,7 @@ fn machine_of_table(file: &Path) -> Result<Machine, SimError> {
     Machine::from_table(&name, &table).map_err(|wrong| named(wrong.to_string()))
 }
 
-/// The machine of a file, with other latencies if they are given.
+/// The machine of a file, with the latencies of `matrix` if given.
 pub fn machine(file: &Path, matrix: Option<&Path>) -> Result<Machine, SimError> {
     let machine = match file.extension().and_then(|ending| ending.to_str()) {
         Some("csv" | "json") => machine_of_table(file)?,
@@ -72,7 +72,7 @@ pub fn machine(file: &Path, matrix: Option<&Path>) -> Result<Machine, SimError> 
 }
 
 impl Job {
-    /// As the simulator wants it.
+    /// The job as the simulator takes it.
     pub fn point(&self, trace: bool) -> Result<Point, SimError> {
         Ok(Point {
             machine: machine(&self.machine, self.matrix.as_deref())?,
@@ -89,7 +89,7 @@ impl Job {
     }
 }
 
-/// Does one job in this process, and prints what came of it as one line of JSON.
+/// Runs one job in this process, and prints the result as one line of JSON.
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = worker::parse(job)?;
     let outcome = job.point(false).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
@@ -99,7 +99,7 @@ pub fn worker(job: &str) -> Result<ExitCode, Failure> {
 /// A simulation that has ended.
 pub type Ended = worker::Ended<Simulated>;
 
-/// Runs the jobs, so many at a time. What an interrupt has kept from running is none.
+/// Runs the jobs, `at_a_time` in parallel. A job that an interrupt prevented has no result.
 pub fn run_all(jobs: &[Job], at_a_time: usize, interrupted: &AtomicBool) -> Result<Vec<Option<Ended>>, Failure> {
     let workers = Workers::new("sim-worker")?;
     let progress = progress(jobs.len() as u64);

@@ -1,4 +1,5 @@
-//! `poundlock sim`: the locks' own code on a simulated machine. docs/simulator.md has the model.
+//! `poundlock sim`: the shipped locks on a simulated machine. docs/simulator.md describes the
+//! model.
 
 mod advise;
 pub mod args;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 pub use job::worker;
 
-/// Does what is asked.
+/// Runs the subcommand.
 pub fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         SimCommand::Run(args) => sweep::run(args),

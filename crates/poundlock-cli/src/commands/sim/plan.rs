@@ -39,20 +39,20 @@ pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// The machine that is meant, and its file.
+/// The machine of the settings, and its file.
 pub fn place(settings: &SettingArgs) -> Result<(PathBuf, Machine), Failure> {
     let file = MACHINES.find(&settings.machine)?;
     let machine = job::machine(&file, settings.matrix.as_deref()).map_err(Failure::ours)?;
     Ok((file, machine))
 }
 
-/// How many simulations at a time.
+/// The number of simulations at a time: by default that of the CPUs.
 pub fn at_a_time(jobs: Option<u32>) -> usize {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(all, |jobs| jobs as usize)
 }
 
-/// What is to be simulated, all of it checked.
+/// Simulations whose parts have been checked.
 pub struct Plan<'a> {
     pub settings: &'a SettingArgs,
     pub machine: PathBuf,
@@ -72,7 +72,7 @@ impl Plan<'_> {
         let workload = data::workload(&scene.workload)?;
         workload.check().map_err(Failure::ours)?;
         let Some(threads) = Threads::given_or_meant(threads, &workload, machine.cpus.len())? else {
-            return Err(Failure::ours(format!("--threads: workload '{}' leaves open how many", workload.name)));
+            return Err(Failure::ours(format!("--threads: workload '{}' has no default numbers", workload.name)));
         };
         let choices = spec::parse_lists_of(locks, &Family::simulated(workload.readers))?;
         Ok(Plan {
@@ -87,19 +87,19 @@ impl Plan<'_> {
         })
     }
 
-    /// For one lock and one number of threads.
+    /// A plan of one lock with one number of threads.
     pub fn of_one<'a>(scene: &'a SceneArgs, lock: &str, threads: &Threads) -> Result<Plan<'a>, Failure> {
         let plan = Plan::make(scene, &[lock.to_owned()], Some(threads))?;
         if plan.locks.len() != 1 {
-            return Err(Failure::ours(format!("--lock: '{lock}' is more than one lock: sweep takes several")));
+            return Err(Failure::ours(format!("--lock: '{lock}' names several locks: use sweep")));
         }
         if plan.threads.len() != 1 {
-            return Err(Failure::ours("--threads: more than one number: sweep takes several"));
+            return Err(Failure::ours("--threads: several numbers: use sweep"));
         }
         Ok(plan)
     }
 
-    /// By seed, number of threads and lock.
+    /// All simulations, ordered by seed, number of threads and lock.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = vec![];
         for seed in 0..u64::from(self.settings.repeats.seeds) {
@@ -123,7 +123,7 @@ impl Plan<'_> {
         jobs
     }
 
-    /// Of the jobs, as they ended. `whole`: with each thread's counts.
+    /// Collects the ended jobs. `whole`: keeps the counts of each thread.
     pub fn found(&self, ended: impl IntoIterator<Item = Option<Ended>>, whole: bool) -> Found {
         let mut found = Found::default();
         for (job, ended) in self.jobs().iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?))) {
@@ -145,16 +145,16 @@ fn run_of(job: &Job, ended: Ended, plan: &Plan, whole: bool) -> Run {
     run
 }
 
-/// What came of it.
+/// The results of a plan.
 #[derive(Default)]
 pub struct Found {
     pub runs: Vec<Run>,
-    /// Of each run.
+    /// The memory traffic of each run.
     pub traffic: Vec<Option<Traffic>>,
 }
 
 impl Found {
-    /// Every lock with every number of threads, in relation to the first lock.
+    /// The points of all locks and numbers of threads, with ratios to the first lock.
     pub fn points(&self, locks: &[String], threads: &[usize]) -> Vec<Point> {
         let places = threads.iter().flat_map(|threads| locks.iter().map(move |lock| (lock, *threads)));
         places.map(|(lock, threads)| Point::of(lock, threads, &self.runs, &locks[0])).collect()

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Everything that was found: with the same seeds, always the same.
+/// The document of `--json`. The same seeds give the same content.
 #[derive(Debug, Serialize)]
 struct Report {
     schema: &'static str,
@@ -33,22 +33,22 @@ struct Report {
     interrupted: bool,
     points: Vec<Point>,
     runs: Vec<Run>,
-    /// What the memory did in each run.
+    /// The memory traffic of each run.
     traffic: Vec<Option<Traffic>>,
 }
 
-/// One lock with one number of threads.
+/// `sim run`: one lock with one number of threads.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
     let output = OutputArgs { json: args.scene.settings.json.clone(), svg: None };
     let page = output.page()?;
     let report = simulate(plan, true)?;
     let text = render(&report) + "\n" + &details(&report);
-    output.publish(page, &text, &report, || Err("run draws nothing".into()))?;
+    output.publish(page, &text, &report, || Err("run has no chart".into()))?;
     Ok(exit_code(report.interrupted, report.runs.iter().map(|run| &run.outcome)))
 }
 
-/// Locks over numbers of threads.
+/// `sim sweep`: locks over numbers of threads.
 pub fn sweep(args: &SweepArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(&args.scene, &args.locks, args.threads.as_ref())?;
     let output = OutputArgs { json: args.scene.settings.json.clone(), svg: args.svg.clone() };
@@ -86,7 +86,7 @@ fn render(report: &Report) -> String {
     let tables = table::tables(&report.workload, &report.threads, &report.points);
     format!(
         "{tables}{}\nMedians of {} seeds of {} ms of simulated time; ratio: to {} with the same seed. fairness: 0.5 is \
-         even, 1 starvation;\nJain: 1 is even; CV: 0 is even; remote and wakes: per acquisition. From {}.{stopped}",
+         even, 1 is starvation;\nJain: 1 is even; CV: 0 is even; remote and wakes: per acquisition. Source: {}.{stopped}",
         report.simulated_machine,
         settings.seeds,
         settings.measured * 1e3,
@@ -95,7 +95,7 @@ fn render(report: &Report) -> String {
     )
 }
 
-/// What a run's memory and lock did, per acquisition, warm-up included.
+/// The memory traffic and the events of the lock, warm-up included.
 fn details(report: &Report) -> String {
     let runs = report.runs.iter().zip(&report.traffic);
     let per = |of: &dyn Fn(&Counts, &Traffic) -> f64| {
@@ -104,7 +104,7 @@ fn details(report: &Report) -> String {
     };
     let operations = per(&|_, traffic| traffic.operations as f64);
     let mut text = format!(
-        "Memory operations: {operations:.0}, of which in the core {:.1} %, from the domain {:.1} %, from others {:.1} %",
+        "Memory operations: {operations:.0}; served by the core {:.1} %, by its domain {:.1} %, by other domains {:.1} %",
         100.0 * per(&|_, traffic| traffic.hits as f64) / operations,
         100.0 * per(&|_, traffic| traffic.local as f64) / operations,
         100.0 * per(&|_, traffic| traffic.remote as f64) / operations,

@@ -1,4 +1,4 @@
-//! `sim trace`: who holds, waits, shuffles and sleeps when, for a person to look at in Perfetto or chrome://tracing.
+//! `sim trace`: a timeline of one simulation, for Perfetto or chrome://tracing.
 
 use super::args::TraceArgs;
 use super::plan::Plan;
@@ -8,7 +8,8 @@ use poundlock_sim::{TraceEvent, simulate};
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// The trace event format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+/// The trace event format:
+/// https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Timeline {
@@ -45,6 +46,6 @@ pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         },
     };
     write(&args.output, serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n")?;
-    page.show(format_args!("{count} events of {} threads in {}", plan.threads[0], args.output.display()))?;
+    page.show(format_args!("{count} events of {} threads written to {}", plan.threads[0], args.output.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `poundlock stat`: what each lock of a program did.
+//! `poundlock stat`: the contention, hold times and fairness of each lock of a program.
 
 mod spreadsheet;
 
@@ -15,20 +15,20 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct StatArgs {
-    /// How many locks to print, of each process
+    /// Number of locks to print per process
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub rows: usize,
-    /// Write all locks to FILE as JSON (-: to stdout)
+    /// Write all locks to FILE as JSON (-: stdout)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write all locks to FILE as CSV (-: to stdout)
+    /// Write all locks to FILE as CSV (-: stdout)
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     #[command(flatten)]
     pub source: SourceArgs,
 }
 
-/// Tells what the locks of a program did.
+/// Collects the statistics and prints them.
 pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     Page::beside([&args.json, &args.csv])?;
     let source = Source::get(&args.source, false)?;
@@ -36,7 +36,8 @@ pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let processes: Vec<Process> = source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
     if processes.is_empty() {
         note(
-            "no process took a lock that is ours: `poundlock doctor` reports whether any could. A pound_mutex_t counts when it is waited for",
+            "no process acquired a replaced lock: `poundlock doctor` checks whether the program's locks can be replaced. \
+             A pound_mutex_t counts only when a thread waits for it",
         );
     }
     for process in &processes {
@@ -51,7 +52,7 @@ pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(source.exit_code()))
 }
 
-/// What `--json` has: docs/cli.md.
+/// The document of `--json`; docs/cli.md describes it.
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,

@@ -1,4 +1,4 @@
-//! Statistics as CSV: a line for each lock of each process.
+//! Statistics as CSV: one line per lock of each process.
 
 use crate::statistics::Process;
 use std::error::Error;
@@ -37,7 +37,7 @@ const HEADER: [&str; 31] = [
     "stack",
 ];
 
-/// All locks of all processes. A figure that there is not is empty.
+/// All locks of all processes. An absent figure is an empty cell.
 pub fn csv(processes: &[Process]) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADER)?;

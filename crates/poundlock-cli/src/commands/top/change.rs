@@ -1,28 +1,28 @@
-//! What a process's locks did between two looks.
+//! The change of a process's statistics between two displays.
 
 use crate::statistics::{Lock, Process};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What has happened in a while.
+/// The change of all locks of a process.
 pub struct Change {
     pub heading: String,
-    /// Most waited for first.
+    /// The locks with the most waiting time first.
     pub locks: Vec<LockChange>,
 }
 
-/// What has happened to a lock.
+/// The change of one lock.
 pub struct LockChange {
     pub label: String,
-    /// Per second.
+    /// Acquisitions per second.
     pub taken: f64,
-    /// Of those.
+    /// The contended share of the acquisitions.
     pub contended: Option<f64>,
-    /// How many waited in the mean.
+    /// The mean number of waiting threads.
     pub waited: f64,
     pub wait_mean_ns: Option<f64>,
     pub hold_mean_ns: Option<f64>,
-    /// How many wait now.
+    /// The number of threads that wait now.
     pub waiting: u32,
     /// Per second.
     pub parks: f64,
@@ -31,7 +31,7 @@ pub struct LockChange {
 }
 
 impl Change {
-    /// From one look to a later one.
+    /// The change from `before` to `now`, in `time`.
     pub fn between(before: &Process, now: &Process, time: Duration) -> Change {
         let known: HashMap<u32, &Lock> = before.locks.iter().map(|lock| (lock.index, lock)).collect();
         let seconds = time.as_secs_f64().max(1e-9);
@@ -46,7 +46,7 @@ impl Change {
 }
 
 fn lock_change(before: Option<&Lock>, now: &Lock, seconds: f64) -> LockChange {
-    // Counts that a thread's end moves may be seen twice for a moment.
+    // While the counts of an ending thread move, they may be counted twice.
     let more = |of: fn(&Lock) -> u64| of(now).saturating_sub(before.map_or(0, of)) as f64;
     let ratio = |of: f64, to: f64| (to > 0.0).then(|| of / to);
     let (taken, contended, wait_ns) =

@@ -1,4 +1,4 @@
-//! `poundlock top`: what a living process's locks do, now.
+//! `poundlock top`: the locks of a running process, live.
 
 mod change;
 mod screen;
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// The process
+    /// Process ID
     #[arg(short, long, value_name = "PID")]
     pub pid: u32,
-    /// How long to look each time
+    /// Time between displays
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
-    /// Look once, and print that
+    /// Print one interval as text and exit
     #[arg(long)]
     pub once: bool,
 }
 
-/// Shows what the locks of a process do, until it ends or the user has seen enough.
+/// Shows the locks of a process until the process ends or the user quits.
 pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let mut watch = Watch::begin(args.pid)?;
     if args.once {
@@ -35,8 +35,9 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         output::print(screen::text(&watch.look()?) + "\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut terminal = ratatui::try_init()
-        .map_err(|error| Failure::ours(format!("no terminal: {}; --once needs none", reason(&error))))?;
+    let mut terminal = ratatui::try_init().map_err(|error| {
+        Failure::ours(format!("cannot use the terminal: {}; --once works without one", reason(&error)))
+    })?;
     let ended = show(&mut terminal, &mut watch, args.interval);
     ratatui::restore();
     if ended? {
@@ -45,7 +46,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A process, and how it was at the last look.
+/// A process, with its statistics at the previous display.
 struct Watch {
     pid: u32,
     file: std::path::PathBuf,
@@ -62,7 +63,7 @@ impl Watch {
         Ok(Watch { pid, file, names, before, at: Instant::now() })
     }
 
-    /// What has happened since the last look.
+    /// Returns the change since the previous display.
     fn look(&mut self) -> Result<Change, Failure> {
         let now = Process::of(&Observed::read(&self.file)?, &mut self.names);
         let change = Change::between(&self.before, &now, self.at.elapsed());
@@ -76,9 +77,9 @@ impl Watch {
     }
 }
 
-/// Draws until the process has ended (true) or the user ends it.
+/// Draws until the process has ended (returns true) or the user quits (returns false).
 fn show(terminal: &mut ratatui::DefaultTerminal, watch: &mut Watch, interval: Duration) -> Result<bool, Failure> {
-    let failed = |error| Failure::ours(format!("the terminal fails: {}", reason(&error)));
+    let failed = |error| Failure::ours(format!("the terminal failed: {}", reason(&error)));
     loop {
         let change = watch.look()?;
         terminal.draw(|frame| screen::draw(frame, &change)).map_err(failed)?;
@@ -91,12 +92,12 @@ fn show(terminal: &mut ratatui::DefaultTerminal, watch: &mut Watch, interval: Du
     }
 }
 
-/// Waits for `time`, or for the user to end it.
+/// Waits for `time`, or until the user quits (returns true) or the terminal changes.
 fn wants_to_quit(time: Duration) -> std::io::Result<bool> {
     let end = Instant::now() + time;
     while event::poll(end.saturating_duration_since(Instant::now()))? {
         let Event::Key(key) = event::read()? else {
-            return Ok(false); // another size: draw anew
+            return Ok(false); // resized: draw again
         };
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         if control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {

@@ -1,4 +1,4 @@
-//! What a process's locks did lately, on a terminal or as text.
+//! The display of `top`: on a terminal, or as text.
 
 use super::change::{Change, LockChange};
 use crate::statistics::table::{percent, time};
@@ -9,7 +9,8 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::Text;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-const HEADER: [&str; 9] = ["lock", "taken/s", "waited", "waiters", "now", "mean wait", "hold", "parks/s", "remote/s"];
+const HEADER: [&str; 9] =
+    ["lock", "acquired/s", "contended", "waiters", "now", "mean wait", "hold", "parks/s", "remote/s"];
 
 fn cells(lock: &LockChange) -> [String; 9] {
     [
@@ -25,7 +26,7 @@ fn cells(lock: &LockChange) -> [String; 9] {
     ]
 }
 
-/// As a table for a reader without a terminal.
+/// A table as text.
 pub fn text(change: &Change) -> String {
     let mut table = with_header(&HEADER, 1..HEADER.len());
     for lock in &change.locks {
@@ -36,7 +37,7 @@ pub fn text(change: &Change) -> String {
     format!("{}\n{table}", change.heading)
 }
 
-/// On the whole terminal.
+/// Draws the display on the whole terminal.
 pub fn draw(frame: &mut Frame<'_>, change: &Change) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
@@ -46,7 +47,7 @@ pub fn draw(frame: &mut Frame<'_>, change: &Change) {
         .header(row(HEADER.map(str::to_owned)).style(Style::new().bold().underlined()));
     frame.render_widget(Paragraph::new(change.heading.as_str()).bold(), head);
     frame.render_widget(table, body);
-    frame.render_widget(Paragraph::new("q: end").dim(), foot);
+    frame.render_widget(Paragraph::new("q: quit").dim(), foot);
 }
 
 fn row(cells: [String; 9]) -> Row<'static> {

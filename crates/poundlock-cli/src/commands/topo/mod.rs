@@ -1,4 +1,4 @@
-//! `poundlock topo`: which CPUs share what.
+//! `poundlock topo`: the topology of the machine.
 
 use crate::failure::Failure;
 use crate::output::{self, Page};
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct TopoArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Draw the machine into FILE as SVG
+    /// Write a drawing of the machine to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Read the machine from a copy of its /sys
@@ -46,21 +46,21 @@ struct Entry {
     core: usize,
 }
 
-/// A group of CPUs that share something, in the group around it.
+/// A group of CPUs that share a core, a cache, a die, a NUMA node or a socket.
 struct Group {
-    /// All that exactly these CPUs share, in words.
+    /// The names of all that exactly these CPUs share.
     name: String,
     cpus: Vec<usize>,
     /// Empty for a core.
     parts: Vec<Group>,
 }
 
-/// Prints and draws the machine.
+/// Prints the machine, and draws it if asked to.
 pub fn topo(args: &TopoArgs) -> Result<ExitCode, Failure> {
     let page = Page::beside([&args.svg])?;
     let root = args.sysfs.as_deref().unwrap_or(Path::new(SYSFS));
     let machine = Machine::read(root).map_err(Failure::ours)?;
-    // Of another machine, this process can use all.
+    // All CPUs of another machine count as usable.
     let usable: Vec<usize> =
         if args.sysfs.is_some() { machine.cpus.iter().map(|cpu| cpu.number).collect() } else { cpus::usable() };
     let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
@@ -92,14 +92,14 @@ fn entry(cpu: &Cpu, usable: &[usize]) -> Entry {
     }
 }
 
-/// How many there are of each kind.
+/// The number of groups of each kind.
 fn summary(machine: &Machine, usable: &[usize]) -> String {
     let count =
         |number: usize, (one, several): (&str, &str)| format!("{number} {}", if number == 1 { one } else { several });
     let kinds: Vec<String> = Kind::ALL.iter().map(|&kind| count(machine.groups(kind).len(), kind.names())).collect();
     let number = machine.cpus.len();
     let free = machine.cpus.iter().filter(|cpu| usable.binary_search(&cpu.number).is_ok()).count();
-    let part = if free < number { format!(", of which {free} may be used") } else { String::new() };
+    let part = if free < number { format!(", {free} usable by this process") } else { String::new() };
     format!("{}, {}{part}", kinds.join(", "), count(number, ("CPU", "CPUs")))
 }
 
@@ -107,7 +107,7 @@ fn groups(machine: &Machine) -> Vec<Group> {
     parts(&machine.cpus.iter().collect::<Vec<_>>(), &Kind::ALL)
 }
 
-/// The CPUs by what they share of `kinds`, the largest first.
+/// Groups the CPUs by `kinds`, the largest first.
 fn parts(cpus: &[&Cpu], kinds: &[Kind]) -> Vec<Group> {
     let Some((&kind, smaller)) = kinds.split_first() else {
         return Vec::new();
@@ -119,7 +119,7 @@ fn parts(cpus: &[&Cpu], kinds: &[Kind]) -> Vec<Group> {
         let members: Vec<&Cpu> = cpus.iter().copied().filter(|cpu| cpu.groups[kind as usize] == number).collect();
         let mut parts = parts(&members, smaller);
         let mut name = format!("{} {number}", kind.names().0);
-        // A core stays a part, even where it is all of its L3 group.
+        // A group with a single part merges with it, unless the part is a core.
         if parts.len() == 1 && smaller.len() > 1 {
             let only = parts.remove(0);
             name = format!("{name}, {}", only.name);
@@ -130,7 +130,7 @@ fn parts(cpus: &[&Cpu], kinds: &[Kind]) -> Vec<Group> {
     numbers.into_iter().map(part).collect()
 }
 
-/// A line for each group, with its cores where it has no larger parts: `0+4 1+5`.
+/// One line per group. The innermost groups list their cores, such as `0+4 1+5`.
 fn text(groups: &[Group], depth: usize) -> String {
     let mut lines = String::new();
     for group in groups {
@@ -140,7 +140,7 @@ fn text(groups: &[Group], depth: usize) -> String {
         } else {
             String::new()
         };
-        writeln!(lines, "{:depth$}{}{cores}", "", group.name, depth = 2 * depth).expect("a string takes all");
+        writeln!(lines, "{:depth$}{}{cores}", "", group.name, depth = 2 * depth).expect("writing to a string succeeds");
         if cores.is_empty() {
             lines += &text(&group.parts, depth + 1);
         }

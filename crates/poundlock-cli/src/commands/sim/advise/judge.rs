@@ -1,4 +1,4 @@
-//! What the runs of each load say about its locks, and what the loads together say.
+//! Judges the locks at each load, and over all loads.
 
 use super::loads::REFERENCES;
 use crate::commands::sim::plan::{Found, Plan};
@@ -17,22 +17,22 @@ pub struct Load {
     pub measured: f64,
     /// The lock with the best median.
     pub best: Option<String>,
-    /// Those that are not told apart from it.
+    /// The locks that tie with it.
     pub ties: Vec<String>,
     pub next: Option<Over>,
     /// Over [`REFERENCES`].
     pub references: Vec<Over>,
-    /// Those that are less fair than was asked for.
+    /// The locks that are less fair than requested.
     pub unfair: Vec<String>,
     pub points: Vec<Point>,
     pub runs: Vec<Run>,
 }
 
-/// How far the best is ahead of another lock, or behind one that was not asked for.
+/// The lead of the best lock over another one. A reference that is no candidate may be ahead.
 #[derive(Debug, Serialize)]
 pub struct Over {
     pub lock: String,
-    /// Of the medians, and of any two seeds.
+    /// The ratio of the medians, with the range over any two seeds.
     pub ratio: Spread,
     pub tie: bool,
 }
@@ -41,11 +41,11 @@ pub struct Over {
 pub struct Regret {
     pub lock: String,
     pub worst: f64,
-    /// At each load, in their order.
+    /// The regret at each load.
     pub regrets: Vec<f64>,
 }
 
-/// What the runs of a load amount to.
+/// Judges the runs of a load.
 pub fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize, fairness: Option<f64>) -> Load {
     let locks: Vec<String> = plans.iter().flat_map(|plan| plan.locks.clone()).collect();
     let plan = plans.last().expect("the references are always simulated");
@@ -82,7 +82,7 @@ pub fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize, fa
     }
 }
 
-/// A single thread has no factor.
+/// Whether the lock is fair enough. A single thread has no fairness factor, and passes.
 fn is_fair(point: &Point, most: Option<f64>) -> bool {
     let factor = point.figure("fairness_factor").map(|factor| factor.median);
     most.is_none_or(|most| factor.is_none_or(|factor| factor <= most))
@@ -93,7 +93,7 @@ fn rate(point: &Point) -> Option<Spread> {
     point.figure("per_second").filter(|_| point.failed == 0)
 }
 
-/// None for the lock itself, and where the other one came to nothing.
+/// The lead over `other`. None for the lock itself, and if the other one made no progress.
 fn over((best, rate_of_best): (&Point, Spread), other: &Point) -> Option<Over> {
     let rate = rate(other).filter(|rate| rate.median > 0.0 && other.lock != best.lock)?;
     let ratio = Spread {
@@ -104,7 +104,8 @@ fn over((best, rate_of_best): (&Point, Spread), other: &Point) -> Option<Over> {
     Some(Over { lock: other.lock.clone(), ratio, tie: ratio.min <= 1.0 && ratio.max >= 1.0 })
 }
 
-/// Of each lock that has a figure at every load; the least first, and as the locks were named where they are equal.
+/// The regrets of the locks that have a figure at every load, the least first. Equal ones keep the
+/// order of candidates.
 pub fn regrets(loads: &[Load], candidates: &[String]) -> Vec<Regret> {
     let at = |load: &Load, lock: &str| {
         if load.unfair.iter().any(|unfair| unfair == lock) {

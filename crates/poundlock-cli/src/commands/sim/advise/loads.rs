@@ -9,10 +9,10 @@ use poundlock_bench::Workload;
 use poundlock_sim::LockSpec;
 use std::collections::BTreeSet;
 
-/// Locks that are simulated anyway, to compare with: the first one is the points' reference.
+/// Locks that are always simulated, for comparison. The points have ratios to the first one.
 pub const REFERENCES: [&str; 2] = ["mcs", "ttas"];
 
-/// The usual loads: workloads, and for how many threads.
+/// The standard loads.
 const USUAL: [(&str, Threads); 4] = [
     ("cna-map", Threads::One),
     ("cna-map", Threads::Cpus),
@@ -20,11 +20,12 @@ const USUAL: [(&str, Threads); 4] = [
     ("cna-map", Threads::TwiceAsMany),
 ];
 
-/// Besides, if a readers-writer lock is asked for: the share of reads at which such locks are said to be worth it.
+/// Further loads if a readers-writer lock is a candidate: 1 % writes, where such locks should pay
+/// off.
 const READING: [(&str, Threads); 3] =
     [("shfl-hash-rw-1", Threads::One), ("shfl-hash-rw-1", Threads::Cpus), ("shfl-hash-rw-1", Threads::TwiceAsMany)];
 
-/// A number of threads, by the machine.
+/// A number of threads relative to the machine.
 #[derive(Clone, Copy)]
 enum Threads {
     One,
@@ -44,7 +45,7 @@ impl Threads {
     }
 }
 
-/// The locks that are named, of both families; none if none are.
+/// The locks of the lists, of both families; None without lists.
 pub fn asked(lists: &[String]) -> Result<Option<Vec<String>>, Failure> {
     if lists.is_empty() {
         return Ok(None);
@@ -53,7 +54,7 @@ pub fn asked(lists: &[String]) -> Result<Option<Vec<String>>, Failure> {
     Ok(Some(choices.iter().map(Choice::to_string).collect()))
 }
 
-/// Every lock, with its own way of waiting, and spinning.
+/// Every lock, with its default wait and with wait=spin.
 pub fn all(reading: bool) -> Vec<String> {
     let families: &[bool] = if reading { &[false, true] } else { &[false] };
     let names = families.iter().flat_map(|readers| poundlock_sim::lock_names(*readers));
@@ -65,7 +66,7 @@ pub fn reads(lock: &str) -> bool {
     LockSpec::parse(lock).is_ok_and(|lock| lock.has_readers())
 }
 
-/// Workloads with their numbers of threads: the usual ones, or those that are given.
+/// The loads: the standard ones, or those of the options.
 pub fn loads(args: &AdviseArgs, cpus: usize, reading: bool) -> Result<Vec<(Workload, usize)>, Failure> {
     let usual: Vec<_> = USUAL.iter().chain(READING.iter().filter(|_| reading)).collect();
     if args.workloads.is_empty() && args.threads.is_none() {
@@ -92,8 +93,8 @@ pub fn loads(args: &AdviseArgs, cpus: usize, reading: bool) -> Result<Vec<(Workl
     Ok(loads)
 }
 
-/// The workload for each family of locks that can run it, with these. Locks of one holder at a time run one with readers,
-/// too, who then exclude each other.
+/// The workload for each family of locks that can run it, with the locks. Under mutual-exclusion
+/// locks the readers of a workload exclude each other.
 pub fn families(workload: &Workload, candidates: &[String]) -> Vec<(Workload, Vec<String>)> {
     let mut plain: Vec<String> = REFERENCES.map(str::to_owned).to_vec();
     plain.extend(candidates.iter().filter(|lock| !reads(lock) && !REFERENCES.contains(&lock.as_str())).cloned());

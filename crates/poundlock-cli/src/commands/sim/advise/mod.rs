@@ -1,8 +1,9 @@
-//! `sim advise`: which lock serves which load on a simulated machine, by how much, and which one serves them all best.
+//! `sim advise`: recommends locks for a simulated machine: the best for each load, and one for all.
 //!
-//! A load is a workload with a number of threads. Two locks tie at one if the ranges of their throughputs over the seeds
-//! overlap. A lock's regret at a load is what it lacks of the best throughput there, in parts of that; the one lock for
-//! all loads is the one whose worst regret is the least. Who is less fair than asked for is not chosen.
+//! A load is a workload with a number of threads. Two locks tie at a load if the ranges of their
+//! throughputs over the seeds overlap. The regret of a lock at a load is the share of the best
+//! throughput there that it loses. The lock with the smallest worst regret is recommended for all
+//! loads. Locks that are less fair than requested are excluded.
 
 mod judge;
 mod loads;
@@ -23,24 +24,24 @@ use report::Report;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Simulates the loads, and says which locks serve them.
+/// Simulates the loads and prints the advice.
 pub fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let settings = &args.settings;
     let output = OutputArgs { json: settings.json.clone(), svg: None };
     let plans = Loads::plan(args)?;
     let page = output.page()?;
     let report = plans.simulate(settings, args.fairness)?;
-    output.publish(page, &text::render(&report), &report, || Err("advise draws nothing".into()))?;
+    output.publish(page, &text::render(&report), &report, || Err("advise has no chart".into()))?;
     let runs = report.loads.iter().flat_map(|load| &load.runs);
     Ok(exit_code(report.interrupted, runs.map(|run| &run.outcome)))
 }
 
-/// What is to be simulated.
+/// The loads and candidates, checked.
 struct Loads<'a> {
     machine_name: String,
     cpus: usize,
     candidates: Vec<String>,
-    /// Of each load, the plans for locks of one holder at a time and for readers-writer locks, where there are both.
+    /// The plans of each load: for mutual-exclusion locks, and for readers-writer locks.
     plans: Vec<Vec<Plan<'a>>>,
 }
 
@@ -54,9 +55,9 @@ impl Loads<'_> {
         let reading = loads.iter().any(|(workload, _)| workload.readers);
         let candidates = asked.unwrap_or_else(|| all(reading));
         if let Some(idle) = candidates.iter().find(|lock| !reading && reads(lock)) {
-            return Err(Failure::ours(format!("'{idle}': no workload that is given takes a readers-writer lock")));
+            return Err(Failure::ours(format!("'{idle}': no given workload uses a readers-writer lock")));
         }
-        // Nothing is to be said of a load that none of the locks can serve.
+        // A load that none of the candidates can run is dropped.
         loads.retain(|(workload, _)| workload.readers || !candidates.iter().all(|lock| reads(lock)));
         let (file, machine) = (&file, &machine);
         let plan = |(workload, threads): &(Workload, usize)| {

@@ -1,11 +1,11 @@
-//! What `sim advise` found: the structures of its JSON.
+//! The structures of the JSON of `sim advise`.
 
 use super::judge::{Load, Regret};
 use crate::commands::sim::plan::Settings;
 use crate::provenance::Provenance;
 use serde::Serialize;
 
-/// Everything that was found: with the same seeds, always the same.
+/// The document of `--json`. The same seeds give the same content.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub schema: &'static str,
@@ -13,14 +13,14 @@ pub struct Report {
     pub provenance: Provenance,
     pub simulated_machine: String,
     pub settings: Settings,
-    /// The fairness factor that a lock may have at most.
+    /// The maximum fairness factor.
     pub fairness: Option<f64>,
-    /// Those to choose from.
+    /// The candidates.
     pub locks: Vec<String>,
     pub interrupted: bool,
     pub loads: Vec<Load>,
-    /// The lock for all loads.
+    /// The lock that is recommended for all loads.
     pub choice: Option<String>,
-    /// Of each lock that can serve all loads, the least first.
+    /// The regrets of the locks that can run all loads, the least first.
     pub regrets: Vec<Regret>,
 }

@@ -6,7 +6,7 @@ use super::report::Report;
 use crate::points::table::{self, decimals, times};
 use crate::text_table::{self, ABSENT, median};
 
-/// How many locks are named that come next to the one for all loads.
+/// The number of runners-up to print.
 const RUNNERS_UP: usize = 4;
 
 pub fn render(report: &Report) -> String {
@@ -14,9 +14,9 @@ pub fn render(report: &Report) -> String {
     let stopped = if report.interrupted { " Interrupted." } else { "" };
     let ties = report.loads.iter().filter_map(tie).chain(report.loads.iter().filter_map(unfair)).collect::<String>();
     format!(
-        "{}\n\n{}\n{ties}\n{}\nMedians of {} seeds; over: the ratio of the medians, and of any two seeds. Locks whose ranges \
-         over the seeds overlap tie.\nRegret: what is lacking of the load's best throughput, as parts of that. fairness: \
-         0.5 is even, 1 starvation; Jain: 1 is even.{stopped}",
+        "{}\n\n{}\n{ties}\n{}\nMedians of {} seeds. over: the ratio of the medians, and its range over any two seeds. Locks \
+         whose ranges overlap tie.\nRegret: the share of the best throughput of the load that the lock loses. fairness: \
+         0.5 is even, 1 is starvation. Jain: 1 is even.{stopped}",
         report.simulated_machine,
         best_table(&report.loads),
         choice(report),
@@ -50,7 +50,7 @@ fn best_table(loads: &[Load]) -> String {
     table.to_string()
 }
 
-/// The ratio, or that it says nothing, and its range.
+/// The ratio, marked if it is a tie, and its range.
 fn cells(over: Option<&Over>) -> [String; 2] {
     let Some(over) = over else { return [const { String::new() }; 2].map(|_| ABSENT.to_owned()) };
     let tie = if over.tie { " (tie)" } else { "" };
@@ -58,20 +58,21 @@ fn cells(over: Option<&Over>) -> [String; 2] {
     [format!("{:.2}{tie}", ratio.median), format!("{:.2} - {:.2}", ratio.min, ratio.max)]
 }
 
-/// Which locks cannot be told apart at a load.
+/// The line on the ties of a load.
 fn tie(load: &Load) -> Option<String> {
     let best = load.best.as_ref().filter(|_| !load.ties.is_empty())?;
     Some(format!("{}: {best} ties with {}\n", name(load), load.ties.join(", ")))
 }
 
-/// Which locks are left out at a load.
+/// The line on the locks that are excluded at a load.
 fn unfair(load: &Load) -> Option<String> {
-    (!load.unfair.is_empty()).then(|| format!("{}: less fair than asked for: {}\n", name(load), load.unfair.join(", ")))
+    (!load.unfair.is_empty())
+        .then(|| format!("{}: excluded as less fair than requested: {}\n", name(load), load.unfair.join(", ")))
 }
 
 fn choice(report: &Report) -> String {
     let Some(least) = report.regrets.first() else {
-        return "No lock that was asked for serves every load.\n".to_owned();
+        return "No candidate can run every load.\n".to_owned();
     };
     let mut table = text_table::with_header(&["load", "best", "regret"], 2..3);
     for (load, regret) in report.loads.iter().zip(&least.regrets) {
@@ -80,10 +81,7 @@ fn choice(report: &Report) -> String {
     }
     let percent = |regret: &Regret| format!("{} {:.1} %", regret.lock, 100.0 * regret.worst);
     let next: Vec<String> = report.regrets.iter().skip(1).take(RUNNERS_UP).map(percent).collect();
-    let next = if next.is_empty() { String::new() } else { format!("Next, by their worst: {}\n", next.join("; ")) };
-    format!(
-        "One lock for all of them: {}, whose worst regret is {:.1} %\n{table}\n{next}",
-        least.lock,
-        100.0 * least.worst
-    )
+    let next =
+        if next.is_empty() { String::new() } else { format!("Runners-up by worst regret: {}\n", next.join("; ")) };
+    format!("Best for all loads: {}, with a worst regret of {:.1} %\n{table}\n{next}", least.lock, 100.0 * least.worst)
 }

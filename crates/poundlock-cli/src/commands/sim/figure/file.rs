@@ -13,35 +13,36 @@ pub struct Figure {
     pub machine: String,
     pub workload: String,
     pub domain: Domain,
-    /// Of simulated time, in microseconds.
+    /// Simulated time in microseconds.
     pub warmup_us: u64,
     pub measured_us: u64,
     pub threads: Vec<usize>,
     pub locks: Vec<String>,
     pub fit: Option<Fit>,
-    /// What a section's instructions take between memory accesses, where another figure's fit has it.
+    /// The time of instructions between memory accesses in nanoseconds, taken from the fit of
+    /// another figure.
     pub step: Option<f64>,
-    /// What is not as in the paper, in a sentence or two.
+    /// Differences from the paper, in a sentence or two.
     #[serde(default)]
     pub differs: String,
     pub check: Vec<Check>,
-    /// Figures that the paper gives in numbers: who is ahead of whom.
+    /// Published numbers whose order is compared.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// What cannot be simulated.
+    /// Published ratios that cannot be simulated.
     #[serde(default)]
     pub absent: Vec<Absent>,
 }
 
-/// What the paper gives in numbers for several locks or numbers of threads, in one unit: all pairs of them are compared.
+/// Published numbers in one unit for several locks or numbers of threads. All pairs are compared.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     pub what: String,
-    /// A figure of bench's.
+    /// The name of a figure of bench.
     #[serde(default = "throughput")]
     pub figure: String,
-    /// Where the numbers are.
+    /// The place in the paper.
     pub source: String,
     pub values: Vec<Value>,
 }
@@ -54,7 +55,7 @@ pub struct Value {
     pub value: f64,
 }
 
-/// A ratio of the paper's for which there is no simulation.
+/// A published ratio without a simulation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Absent {
@@ -64,7 +65,7 @@ pub struct Absent {
     pub why: String,
 }
 
-/// How fast a single thread was.
+/// The published speed of a single thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
@@ -73,26 +74,26 @@ pub struct Fit {
     pub per_second: f64,
 }
 
-/// What the paper states.
+/// A statement of the paper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     pub what: String,
-    /// A figure of bench's.
+    /// The name of a figure of bench.
     #[serde(default = "throughput")]
     pub figure: String,
     pub of: At,
-    /// What it is divided by.
+    /// The divisor, if the value is a ratio.
     pub over: Option<At>,
     pub published: Option<f64>,
-    /// How far from that it may be, in parts of it.
+    /// The tolerance relative to the published value.
     pub within: Option<f64>,
     pub least: Option<f64>,
     pub most: Option<f64>,
-    /// Whether it is one of the ratios that the model is held against.
+    /// Whether it is a reference ratio, which the model should reproduce.
     #[serde(default)]
     pub gate: bool,
-    /// Why it is missed, where that is known.
+    /// The reason why it is missed, if known.
     #[serde(default)]
     pub why: String,
 }
@@ -108,7 +109,7 @@ pub struct At {
     pub threads: usize,
 }
 
-/// The figure that a file's text describes.
+/// Parses and checks the file of a figure.
 pub fn parse(text: &str) -> Result<Figure, String> {
     let figure: Figure = toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
     figure.check_places()?;
@@ -116,7 +117,7 @@ pub fn parse(text: &str) -> Result<Figure, String> {
 }
 
 impl Figure {
-    /// Whether all that is compared is simulated.
+    /// Checks that every compared value is simulated.
     fn check_places(&self) -> Result<(), String> {
         let at = |what: &str, lock: &String, threads: usize| {
             if self.locks.contains(lock) && self.threads.contains(&threads) {

@@ -6,7 +6,8 @@ use crate::commands::sim::job::{self, Ended, Job};
 use crate::failure::Failure;
 use std::sync::atomic::AtomicBool;
 
-/// The step with which one thread is as fast as published: the time of an operation grows with it in a line.
+/// Returns the step with which one thread is as fast as published. The time of an operation is
+/// linear in it.
 pub fn fitted(base: &Job, fit: &Fit, at_once: usize, interrupted: &AtomicBool) -> Result<f64, Failure> {
     const STEPS: [f64; 2] = [0.0, 8.0];
     let workload = data::workload(&fit.workload)?;
@@ -21,7 +22,7 @@ pub fn fitted(base: &Job, fit: &Fit, at_once: usize, interrupted: &AtomicBool) -
     let (Some(short), Some(long)) =
         (ended.first().and_then(|e| time(e.as_ref())), ended.get(1).and_then(|e| time(e.as_ref())))
     else {
-        return Err(Failure::ours("the single thread that the workload is fitted to could not be simulated"));
+        return Err(Failure::ours("cannot simulate the single thread to which the workload is fitted"));
     };
     let slope = (long - short) / (STEPS[1] - STEPS[0]);
     Ok(((1e9 / fit.per_second - short) / slope).max(0.0))

@@ -5,10 +5,10 @@ use crate::points::{Point, Run};
 use crate::runs::{Outcome, Spread};
 use serde::Serialize;
 
-/// How far published values must be apart for their order to count.
+/// The minimum ratio of two published values whose order counts.
 pub const GAP: f64 = 1.15;
 
-/// Two published values that are at least [`GAP`] apart, the larger one first, and the ratios.
+/// Two published values whose ratio is at least [`GAP`], the larger one first.
 #[derive(Debug, Serialize)]
 pub struct Order {
     pub what: String,
@@ -27,7 +27,7 @@ pub struct Checked {
     pub met: bool,
 }
 
-/// All pairs of published values that are far enough apart.
+/// The orders of all pairs of published values that are far enough apart.
 pub fn orders(figure: &Figure, points: &[Point]) -> Vec<Order> {
     figure.published.iter().flat_map(|published| published.orders(points)).collect()
 }

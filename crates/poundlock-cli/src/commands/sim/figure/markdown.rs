@@ -6,25 +6,25 @@ use super::text::{cells, counts, order_line, short};
 use crate::text_table::ABSENT;
 use std::fmt::Write;
 
-/// docs/fidelity.md.
+/// Writes the page.
 pub fn markdown(report: &Report) -> String {
     let [(gates, of_gates), (others, of_others)] = counts(report);
     let mut text = format!(
-        "# What the simulator gets right, and what not\n\n<!-- written by ./dev fidelity -->\n\n\
-         The papers' figures on [simulated machines](simulator.md), by the locks that ship: published against simulated, medians \
-         of {} seeds with their range. One number is fitted to a workload, its step, so that a single thread is as fast as \
-         published; nothing to a lock. What the papers only draw, and do not say in numbers, is not compared.\n\n\
-         Of the ratios that the model is held against **{gates} of {of_gates}** are met, of what the papers say besides \
-         {others} of {of_others}. Missed:\n\n",
+        "# Fidelity of the simulator\n\n<!-- written by ./dev fidelity -->\n\n\
+         The papers' figures on [simulated machines](simulator.md), with the shipped locks: published against simulated, medians \
+         of {} seeds with their range. One number per workload is fitted, its step, so that a single thread is as fast as \
+         published; nothing is fitted to a lock. Values that the papers only draw are not compared.\n\n\
+         The model reproduces **{gates} of {of_gates}** reference ratios and {others} of {of_others} other statements. \
+         Missed:\n\n",
         report.seeds
     );
     for drawn in &report.figures {
         for (check, result) in drawn.figure.check.iter().zip(&drawn.results).filter(|(_, result)| !result.met) {
-            let [due, simulated, ..] = cells(check, result);
-            let why = if check.why.is_empty() { "Why is not known." } else { &check.why };
+            let [published, simulated, ..] = cells(check, result);
+            let why = if check.why.is_empty() { "The reason is unknown." } else { &check.why };
             let _ = writeln!(
                 text,
-                "- {}, {}: {due} published, {simulated} simulated. {why}",
+                "- {}, {}: {published} published, {simulated} simulated. {why}",
                 drawn.figure.name, check.what
             );
         }
@@ -74,21 +74,21 @@ pub fn markdown(report: &Report) -> String {
     text
 }
 
-/// Every pair of published values, and whether it is in the published order.
+/// The section on the order of published values.
 fn order_section(report: &Report) -> String {
     let line = order_line(report);
     if line.is_empty() {
         return line;
     }
     let mut text = format!(
-        "\n## Order\n\n{line} The values are those that the papers give in numbers; ratios of the first to the second.\n\n\
+        "\n## Order\n\n{line} The ratios are of the first to the second.\n\n\
          | figure | what | first | second | published | simulated | |\n|---|---|---|---|---|---|---|\n"
     );
     for drawn in &report.figures {
         for order in &drawn.orders {
             let at = |at: &At| format!("`{}`, {}", at.lock, at.threads);
             let simulated = order.simulated.map_or(ABSENT.to_owned(), short);
-            let kept = if order.kept { "kept" } else { "REVERSED" };
+            let kept = if order.kept { "reproduced" } else { "REVERSED" };
             let (name, what, source) = (&drawn.figure.name, &order.what, &order.source);
             let _ = writeln!(
                 text,

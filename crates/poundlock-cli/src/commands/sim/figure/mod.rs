@@ -1,8 +1,9 @@
-//! `sim figure`: a published figure on its machine, simulated, and what the paper says of it beside what came out.
+//! `sim figure`: simulates a published figure and compares the results with the paper.
 //!
-//! A figure is a file (bench/figures/*.toml): machine, workload, locks, numbers of threads, and what the paper's text
-//! states. One number is fitted to a workload: what its instructions take between memory accesses, so that a single
-//! thread is as fast as published. Nothing is fitted to a lock.
+//! The file of a figure (bench/figures/*.toml) has the machine, workload, locks, numbers of
+//! threads, and the published values. One number per workload is fitted, the time of its
+//! instructions between memory accesses, so that a single thread is as fast as published. Nothing
+//! is fitted to a lock.
 
 mod file;
 mod fit;
@@ -30,14 +31,14 @@ use report::{Drawn, Report};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Simulates what is named, or all, and tells.
+/// Simulates the named figures, or all, and prints the comparison.
 pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
     let names = if args.all { FILES.names()? } else { args.names.clone() };
     let figures = names.iter().map(|name| read(name)).collect::<Result<Vec<_>, _>>()?;
     let output = OutputArgs { json: args.json.clone(), svg: args.svg.clone() };
     let page = Page::beside([&output.json, &output.svg, &args.markdown])?;
     if args.svg.is_some() && figures.len() != 1 {
-        return Err(Failure::ours("--svg draws one figure"));
+        return Err(Failure::ours("--svg needs exactly one figure"));
     }
     let interrupted = interrupts()?;
     let mut drawn = vec![];

@@ -1,4 +1,4 @@
-//! What `sim figure` found: the structures of its JSON.
+//! The structures of the JSON of `sim figure`.
 
 use super::file::Figure;
 use super::judge::{Checked, Order};

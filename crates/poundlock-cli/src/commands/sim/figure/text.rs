@@ -7,20 +7,20 @@ use crate::text_table::{self, ABSENT, number};
 use std::fmt::Write;
 
 impl Check {
-    /// What the paper says, and how near is near.
-    fn due(&self) -> String {
-        let mut due = vec![];
+    /// The published value with its tolerance and bounds.
+    fn expected(&self) -> String {
+        let mut bounds = vec![];
         if let Some(published) = self.published {
             let within = self.within.map_or(String::new(), |within| format!(" ± {:.0} %", within * 100.0));
-            due.push(format!("{}{within}", short(published)));
+            bounds.push(format!("{}{within}", short(published)));
         }
-        due.extend(self.least.map(|least| format!("at least {}", short(least))));
-        due.extend(self.most.map(|most| format!("at most {}", short(most))));
-        due.join(", ")
+        bounds.extend(self.least.map(|least| format!("at least {}", short(least))));
+        bounds.extend(self.most.map(|most| format!("at most {}", short(most))));
+        bounds.join(", ")
     }
 }
 
-/// Two decimals for ratios, none for nanoseconds.
+/// Formats a value: two decimals for ratios, none for nanoseconds.
 pub fn short(value: f64) -> String {
     if value < 20.0 { format!("{value:.2}") } else { number(value) }
 }
@@ -33,7 +33,7 @@ pub fn cells(check: &Check, result: &Checked) -> [String; 5] {
         (Some(published), Some(spread)) => format!("{:+.0} %", (spread.median / published - 1.0) * 100.0),
         _ => ABSENT.to_owned(),
     };
-    [check.due(), simulated, range, off, if result.met { "met" } else { "MISSED" }.to_owned()]
+    [check.expected(), simulated, range, off, if result.met { "met" } else { "MISSED" }.to_owned()]
 }
 
 pub fn render(drawn: &Drawn) -> String {
@@ -53,7 +53,7 @@ pub fn render(drawn: &Drawn) -> String {
         let simulated = order.simulated.map_or(ABSENT.to_owned(), short);
         let _ = writeln!(
             text,
-            "Not in the published order, {}: {} with {} threads over {} with {}: {} published, {simulated} simulated",
+            "Order not reproduced, {}: {} with {} threads over {} with {}: {} published, {simulated} simulated",
             order.what,
             of.lock,
             of.threads,
@@ -73,7 +73,7 @@ fn gated(gate: bool, what: &str) -> String {
     format!("{}{what}", if gate { "* " } else { "" })
 }
 
-/// How many of the gates and of the others are met.
+/// The numbers of met and of all ratios: of the reference ratios, and of the others.
 pub fn counts(report: &Report) -> [(usize, usize); 2] {
     [true, false].map(|gate| {
         let all = report.figures.iter().flat_map(|drawn| drawn.figure.check.iter().zip(&drawn.results));
@@ -84,13 +84,13 @@ pub fn counts(report: &Report) -> [(usize, usize); 2] {
     })
 }
 
-/// How many of the published orders are kept, of how many.
+/// The numbers of reproduced and of all published orders.
 fn kept(report: &Report) -> (usize, usize) {
     let all = || report.figures.iter().flat_map(|drawn| &drawn.orders);
     (all().filter(|order| order.kept).count(), all().count())
 }
 
-/// The sentence on the published orders; none if there are none.
+/// The sentence on the published orders; empty without any.
 pub fn order_line(report: &Report) -> String {
     let (kept, all) = kept(report);
     if all == 0 {
@@ -98,7 +98,7 @@ pub fn order_line(report: &Report) -> String {
     }
     let percent = 100.0 * kept as f64 / all as f64;
     format!(
-        "Of {all} pairs of published values that are {:.0} % or more apart {kept}, {percent:.0} %, are in the published order.",
+        "The simulation reproduces the order of {kept} of {all} pairs of published values ({percent:.0} %) that differ by {:.0} % or more.",
         100.0 * (GAP - 1.0)
     )
 }
@@ -107,8 +107,8 @@ pub fn summary(report: &Report) -> String {
     let [(gates, of_gates), (others, of_others)] = counts(report);
     let order = order_line(report);
     format!(
-        "\nMedians of {} seeds. Of the ratios that the model is held against (*) {gates} of {of_gates} are met, of what the \
-         papers say besides {others} of {of_others}. {order}",
+        "\nMedians of {} seeds. The model reproduces {gates} of {of_gates} reference ratios (*) and {others} of \
+         {of_others} other statements. {order}",
         report.seeds
     )
 }
