@@ -1,7 +1,7 @@
-//! Fuzzing of every parser of files that others may have written: valid files, mutated. None
-//! panics, aborts, or takes unbounded time or memory, and an error is one line. $POUNDLOCK_FUZZ
-//! sets how many inputs each parser gets; 256 by default, and docs/verification.md has the command
-//! for millions.
+//! Fuzzes every parser of files that others may have written with mutations of valid files. No
+//! parser may panic, abort, or take unbounded time or memory, and an error is one line.
+//! $POUNDLOCK_FUZZ sets the number of inputs per parser, 256 by default; docs/verification.md has
+//! the command for millions.
 
 use crate::commands::sim::figure;
 use crate::program::elf::Elf;
@@ -24,7 +24,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Far more than any parser needs: so much CPU time, and so much memory of the whole process.
+/// The limits of CPU time and of memory, far above what any parser needs.
 const MOST_TIME: Duration = Duration::from_secs(20);
 const MOST_MEMORY: u64 = 8 << 30;
 
@@ -48,7 +48,7 @@ const EDGES: [u64; 14] = [
 const WORDS: [&str; 12] =
     ["-1", "0", "1e-320", "1e309", "nan", "4294967296", "18446744073709551616", "[[", "\"", "\u{0}", "0-4095", ","];
 
-/// A change to a file, at a place in parts of 65,536.
+/// A change to a file. Positions are fractions of its length in units of 1/65,536.
 #[derive(Clone, Debug)]
 enum Mutation {
     Byte(u16, u8),
@@ -77,7 +77,7 @@ impl Mutation {
 
     fn apply(&self, file: &mut Vec<u8>) {
         let place = |at: u16| usize::from(at) * file.len() / 65536;
-        // Short pieces mostly, sometimes long ones.
+        // Mostly short pieces, sometimes long ones.
         let end = |at: usize, length: u16| (at + 1 + usize::from(length >> (length % 16))).min(file.len());
         match *self {
             _ if file.is_empty() => {}
@@ -117,7 +117,7 @@ fn overwrite(at: usize, bytes: &[u8], file: &mut [u8]) {
     }
 }
 
-/// Gives `parse` the seeds, which must be valid, and mutations of them.
+/// Calls `parse` with the seeds, which must be valid, and with mutations of them.
 fn fuzz<T>(seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<T, String>) {
     limit_memory();
     for seed in seeds {
@@ -139,7 +139,7 @@ fn fuzz<T>(seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<T, String>) {
     tried.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// The same for texts; others are refused before they are parsed.
+/// The same for parsers of text; other content is rejected before they are called.
 fn fuzz_text<T, E: Display>(seeds: &[String], parse: impl Fn(&str) -> Result<T, E>) {
     let seeds: Vec<Vec<u8>> = seeds.iter().map(|seed| seed.clone().into_bytes()).collect();
     fuzz(&seeds, |file| parse(&String::from_utf8_lossy(file)).map_err(|error| error.to_string()));
@@ -151,7 +151,7 @@ fn limit_memory() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
 }
 
-/// Of this thread.
+/// The CPU time of this thread.
 fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to `time` only.
@@ -159,7 +159,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("less than a second"))
 }
 
-/// The texts of the files in a folder of the source tree.
+/// The contents of the files in a folder of the source tree.
 fn texts(folder: &str, ending: &str) -> Vec<String> {
     let files = std::fs::read_dir(Path::new(ROOT).join(folder)).expect("the source tree").flatten();
     let paths = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == ending));
@@ -231,10 +231,10 @@ struct MemoryFile(std::fs::File);
 
 impl MemoryFile {
     fn new() -> MemoryFile {
-        // SAFETY: makes a descriptor, which nobody else owns.
+        // SAFETY: creates a new descriptor.
         let descriptor = unsafe { libc::memfd_create(c"fuzz".as_ptr(), libc::MFD_CLOEXEC) };
         assert!(descriptor >= 0);
-        // SAFETY: it is ours and open.
+        // SAFETY: the descriptor is open and has no other owner.
         MemoryFile(unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) })
     }
 
@@ -302,7 +302,7 @@ fn statistics() {
 const CPUS: usize = 4096;
 
 unsafe extern "C" {
-    /// world/user/route.h.
+    /// Declared in world/user/route.h.
     fn w_route_read(
         path: *const c_char,
         root: *const c_char,

@@ -1,5 +1,4 @@
-//! `poundlock bench` runs every workload under the locks that are asked for, counts right, and says
-//! what is wrong.
+//! `poundlock bench`: every workload under the requested locks, its counts, and its errors.
 
 mod common;
 
@@ -39,7 +38,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// What holds of every run that ended by its acquisitions.
+/// Checks a run that ended by its number of acquisitions.
 fn consistent(run: &Value, acquisitions: u64) {
     assert_eq!(run["outcome"]["kind"], "ok", "{run:#}");
     let threads = array(&run["counts"], "threads");
@@ -263,7 +262,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let options = ["-l", "ticket", "-n", "100000", "-t", "1", "--acquisitions", "100"];
     let mut command = poundlock(["bench", "loop"]);
     let mut child = command.args(options).arg("--json").arg(&file).stdout(Stdio::null()).spawn().expect("it runs");
-    // Where there has been another run, one has ended.
+    // The second run begins only after the first has ended.
     let mut seen = BTreeSet::new();
     while seen.len() < 2 {
         seen.append(&mut children(child.id()));

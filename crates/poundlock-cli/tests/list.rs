@@ -1,4 +1,4 @@
-//! `poundlock list` shows what the library knows of the locks.
+//! `poundlock list` prints the properties of the locks.
 
 mod common;
 

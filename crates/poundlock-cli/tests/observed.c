@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A program that does to its locks exactly what its argument says. tests/stats.rs knows the numbers. */
+/* A program that uses its locks exactly as its argument says; tests/stats.rs has the numbers. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-//! Where the commands write: what stands behind a file's name is kept, and output that fails is one
-//! line.
+//! Output files: existing files keep their kind and permissions, and a failed write is a one-line
+//! error.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! `poundlock run` becomes the program and changes nothing but its locks; what it cannot run it
-//! says in one line.
+//! `poundlock run` replaces itself by the program and changes only its locks. A program that cannot
+//! run is a one-line error.
 
 mod common;
 
@@ -237,8 +237,8 @@ fn a_privileged_program_is_told_of() {
     assert!(stderr(&output).contains("set-user-id") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
 }
 
-/// What `run` costs, in counts that do not depend on the machine's speed: the program inherits the
-/// process with them.
+/// The cost of `run` as counts that do not depend on the machine's speed. The program inherits the
+/// process with its counts.
 #[test]
 fn run_reads_next_to_nothing_before_the_program() {
     let counts = |command: &mut Command| -> [u64; 2] {

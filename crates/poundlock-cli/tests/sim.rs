@@ -1,5 +1,4 @@
-//! `poundlock sim` runs locks on simulated machines, gives the same for the same seeds, and says
-//! what is wrong.
+//! `poundlock sim`: locks on simulated machines, reproducibly for equal seeds, and its errors.
 
 mod common;
 
@@ -364,7 +363,7 @@ fn advice_says_what_ties_and_what_does_not() {
 
 #[test]
 fn advice_leaves_out_who_is_less_fair_than_asked_for() {
-    // Who has just had the lock takes it again.
+    // With ttas the last holder acquires the lock again, which is unfair.
     let options = ["-l", "mcs,wait=spin,ttas,wait=spin", "-w", "cna-map", "-t", "1,8", "-n", "1"];
     let (any, _) = advise(&options);
     let (fair, tables) = advise(&[&options[..], &["--fairness", "0.7"]].concat());

@@ -1,5 +1,4 @@
-//! `poundlock stat`, `profile`, `report` and `top`, on a program of which is known what it does to
-//! its locks.
+//! `poundlock stat`, `profile`, `report` and `top` on a program with known lock operations.
 
 mod common;
 
@@ -27,8 +26,8 @@ impl Observed {
         self.directory.path().join(name)
     }
 
-    /// What `poundlock stat` has to say of the program doing `what` under `lock`, and its exit
-    /// status.
+    /// Runs `poundlock stat` on the program doing `what` under `lock`. Returns the JSON and the
+    /// exit status.
     fn stat(&self, lock: &str, what: &str) -> (Value, Option<i32>) {
         let output = output(
             poundlock(["stat", "-l", lock, "--rwlock", "fair_rw", "--json", "-", "--"]).arg(&self.program).arg(what),
@@ -210,7 +209,7 @@ fn texts_that_do_not_end_are_refused() {
     }
 }
 
-/// Where the build has put libpoundlock, by the preload library's place.
+/// The build folder of libpoundlock, relative to the preload library.
 fn built() -> PathBuf {
     common::preload().ancestors().nth(2).expect("build/preload").to_path_buf()
 }

@@ -95,11 +95,11 @@ fn latencies_are_measured_kept_and_not_measured_again() {
     assert_eq!(document["pairs"].as_array().map(Vec::len), Some(pairs));
     assert!(read(&svg).contains("<svg") && read(&csv).lines().count() > 1);
 
-    // What is there stays, what is not is measured.
+    // Pairs in the file are kept, and missing ones are measured.
     document["pairs"][0]["median"] = 4711.0.into();
     fs::write(&kept, document.to_string()).expect("it is ours");
     let again = output(poundlock(BRIEF).args(files));
-    assert!(stdout(&again).contains(&format!("{pairs} of {pairs} pairs were measured before")), "{}", stdout(&again));
+    assert!(stdout(&again).contains(&format!("{pairs} of {pairs} pairs are from an earlier run")), "{}", stdout(&again));
     assert!(read(&csv).contains("4711"));
     document["pairs"] = Value::Array(Vec::new());
     document["complete"] = false.into();

@@ -108,7 +108,7 @@ impl Lock {
 }
 
 impl Process {
-    /// What a lock of it is made of.
+    /// The algorithm of a lock.
     pub fn lock_of(&self, lock: &Lock) -> &str {
         match lock.side {
             _ if lock.api => "",
