@@ -80,7 +80,7 @@ impl Family {
         if self.names.contains(&name) {
             return String::new();
         }
-        let is_rwlock = poundlock::rw_locks().any(|info| info.name == name);
+        let is_rwlock = check_rw_spec(name).is_ok();
         if is_rwlock && self.rwlock_option {
             return format!(": {name} is a readers-writer lock (--rwlock, in bench --rw)");
         }

@@ -87,8 +87,8 @@ fn a_static_program() {
 
 #[test]
 fn programs_without_locks() {
-    assert_no("sleep", "can be interposed");
-    assert_no("bash", "can be interposed");
+    assert_no("sleep", "acquires a lock that can be replaced");
+    assert_no("bash", "acquires a lock that can be replaced");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_preload_library_that_is_missing_or_none_is_named() {
     let blank = directory.path().join("a b.so");
     std::fs::copy(preload(), &blank).expect("a copy");
     for (path, why) in
-        [("/no/such.so".as_ref(), "No such file"), (text.as_os_str(), "not an ELF"), (blank.as_os_str(), "blank")]
+        [("/no/such.so".as_ref(), "No such file"), (text.as_os_str(), "not an ELF"), (blank.as_os_str(), "a space")]
     {
         let mut command = poundlock(["run", "-l", "mcs", "--preload"]);
         assert_refused(command.arg(path).args(["--", "true"]), 125, &[&path.to_string_lossy(), why]);

@@ -133,7 +133,9 @@ fn a_table_of_latencies_is_a_machine() {
     measured["complete"] = json!(false);
     std::fs::write(&kept, measured.to_string()).expect("the test's directory takes files");
     std::fs::write(folder.path().join("bad.csv"), ",\nx,\n").expect("the test's directory takes files");
-    for (file, words) in [("four.json", "not all pairs"), ("bad.csv", "row 2"), ("none.csv", "none.csv")] {
+    for (file, words) in
+        [("four.json", "the measurement is incomplete"), ("bad.csv", "row 2"), ("none.csv", "none.csv")]
+    {
         let sweep = ["sim", "sweep", "-w", "cna-map", "-t", "2", "-m"];
         assert_refused(poundlock(sweep).arg(folder.path().join(file)), 125, &[file, words]);
     }
@@ -224,8 +226,15 @@ fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
     assert_eq!(json!(kept), json!([true, true, false]), "{orders:#?}");
     assert_eq!((&orders[2]["of"]["threads"], &orders[2]["published"]), (&json!(8), &json!(2.0)));
     let tables = stderr(&output);
-    for words in ["* the fitted one", "MISSED", "1 of 2 are met", "0 of 1", "Of 3 pairs", "2, 67 %", "what cannot be: "]
-    {
+    for words in [
+        "* the fitted one",
+        "MISSED",
+        "1 of 2 reference ratios",
+        "0 of 1 other",
+        "2 of 3 pairs",
+        "(67 %)",
+        "what cannot be: ",
+    ] {
         assert!(tables.contains(words), "no {words:?} in {tables}");
     }
     let page = std::fs::read_to_string(page).expect("sim wrote it");

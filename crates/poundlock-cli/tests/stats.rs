@@ -246,8 +246,8 @@ fn locks_of_our_own_interface_are_counted() {
         assert_eq!(row(process, "by_name", "mutex")["trylock_failures"], 100);
         let doctor = common::output(poundlock(["doctor"]).arg(&program));
         assert_eq!(doctor.status.code(), Some(1), "{}", stdout(&doctor));
-        assert!(stdout(&doctor).contains("uses Poundlock's own locks"), "{}", stdout(&doctor));
-        assert!(stdout(&doctor).contains("Poundlock's own already"), "{}", stdout(&doctor));
+        assert!(stdout(&doctor).contains("uses Poundlock's API"), "{}", stdout(&doctor));
+        assert!(stdout(&doctor).contains("already uses Poundlock's own locks"), "{}", stdout(&doctor));
     }
 }
 

@@ -99,7 +99,11 @@ fn latencies_are_measured_kept_and_not_measured_again() {
     document["pairs"][0]["median"] = 4711.0.into();
     fs::write(&kept, document.to_string()).expect("it is ours");
     let again = output(poundlock(BRIEF).args(files));
-    assert!(stdout(&again).contains(&format!("{pairs} of {pairs} pairs are from an earlier run")), "{}", stdout(&again));
+    assert!(
+        stdout(&again).contains(&format!("{pairs} of {pairs} pairs are from an earlier run")),
+        "{}",
+        stdout(&again)
+    );
     assert!(read(&csv).contains("4711"));
     document["pairs"] = Value::Array(Vec::new());
     document["complete"] = false.into();
