@@ -63,8 +63,9 @@ static bool is_vacant(uint64_t owner)
 }
 
 /* The kernel knows. */
-static bool is_dead(uint64_t owner, uint64_t caller)
+static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
 {
+	(void)self;
 	return owner == caller || w_load_acquire(&M->ended[owner - 1]);
 }
 

@@ -140,6 +140,33 @@ static void deadly(void *unused)
 	use_locks();
 }
 
+/* ---- More threads than the library records before it looks for those that have ended ---- */
+
+#define BATCH 20
+#define BATCHES 12
+
+static void *lock_once(void *argument)
+{
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	return argument;
+}
+
+/* All wait for the mutex, lock it once, and end. */
+static void sleep_together(void)
+{
+	struct timespec until = from_now(CLOCK_REALTIME, 5);
+	pthread_t threads[BATCH];
+
+	EXPECT_OK(pthread_mutex_lock(&mutex));
+	for (size_t i = 0; i < BATCH; i++)
+		threads[i] = start(lock_once, NULL);
+	EXPECT(pthread_mutex_timedlock(&mutex, &until), "locked twice");
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	for (size_t i = 0; i < BATCH; i++)
+		finish(threads[i]);
+}
+
 /* Holds the mutex until all others sleep; then as many threads use everything. */
 static void strict(void *unused)
 {
@@ -158,6 +185,8 @@ static void strict(void *unused)
 	for (size_t i = 0; i < THREADS; i++)
 		finish(sleepers[i]);
 	EXPECT(count == THREADS * ROUNDS, "%lu", count);
+	for (int batch = 0; batch < BATCHES; batch++)
+		sleep_together();
 }
 
 static void refused_from_the_start(void *self)

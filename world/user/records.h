@@ -3,7 +3,7 @@
  * The list of threads' records. Included by thread.c, and by the model checker's clients of it
  * (tests/check/records.c). The including file defines struct w_self with owner, id and next; the
  * variables of the list; CHUNK, the bytes of records allocated at a time; w_keep(); and is_vacant()
- * and is_dead() of an owner.
+ * of an owner, and is_dead() of a record's owner.
  */
 
 static bool claim(struct w_self *self, uint64_t from, uint64_t owner)
@@ -48,7 +48,7 @@ static bool free_dead(uint64_t caller)
 		owner = atomic_load(&self->owner);
 		if (is_vacant(owner))
 			continue;
-		if (!is_dead(owner, caller))
+		if (!is_dead(self, owner, caller))
 			alive++;
 		else if (claim(self, owner, 0))
 			atomic_fetch_add(&free_count, 1);

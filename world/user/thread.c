@@ -6,7 +6,8 @@
  * A thread gets its record at its first wait (or its first acquisition of a lock whose holders keep
  * a node) and never returns it: there is no point at the end of a thread after which it takes no
  * more locks. Instead, when there are twice as many records as there were living threads at the
- * last check, the records of threads that the kernel no longer knows are freed.
+ * last check, the records of threads that have ended are freed. They are known without a system
+ * call: each thread holds a robust mutex in its record until it ends, when the kernel marks it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -161,25 +162,81 @@ static bool is_vacant(uint64_t owner)
 	return !owner || (is_of_another_process(owner) && atomic_load(&w_this_process.orphaned));
 }
 
+/* ---- The end of a record's owner ---- */
+
+/* Whether the kernel marks the robust mutexes of threads that end. An emulator may not. */
+static bool kernel_marks;
+/* The offset of a thread's list of robust mutexes from its thread pointer: glibc's, for all threads. */
+static ptrdiff_t robust_list;
+
+static void find_robust_list(void)
+{
+#ifndef W_THREAD_SANITIZER /* which would watch mutexes that are never unlocked */
+	struct robust_list_head *head = NULL;
+	size_t size;
+
+	kernel_marks = !syscall(SYS_get_robust_list, 0, &head, &size) && head;
+	robust_list = (const char *)head - w_thread_pointer();
+#endif
+}
+
+/* Returns whether the caller is a signal handler that has interrupted a change of the list. */
+static bool is_list_changing(void)
+{
+	return ((const volatile struct robust_list_head *)(w_thread_pointer() + robust_list))->list_op_pending;
+}
+
+/* The mutex's futex is its first word. acquire: pairs with the kernel's compare-exchange */
+static uint32_t life_word(struct w_self *self)
+{
+	return __atomic_load_n((uint32_t *)&self->life, __ATOMIC_ACQUIRE);
+}
+
 /*
- * Returns whether @owner has ended. @caller, of this process, has no record: one with its id is a
- * dead thread's.
+ * Has the caller, the new owner of @self, hold its mutex. Where that fails (in such a handler, or
+ * before the preload library has found glibc's functions) its end goes unnoticed, and the record
+ * stays its own.
  */
-static bool is_dead(uint64_t owner, uint64_t caller)
+static void begin_life(struct w_self *self, uint64_t owner)
+{
+	pthread_mutexattr_t attr;
+
+	if (!kernel_marks || is_list_changing())
+		return;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	memset(&self->life, 0, sizeof(self->life));
+	if (!pthread_mutex_init(&self->life, &attr) && !pthread_mutex_lock(&self->life) &&
+	    (life_word(self) & FUTEX_TID_MASK) == (uint32_t)owner)
+		atomic_store(&self->held_by, owner);
+}
+
+/* Returns whether the kernel knows the thread @owner, of this process or a guest. */
+static bool is_known(uint64_t owner)
 {
 	uint32_t tid = (uint32_t)owner & ~OWNER_GUEST;
 	int saved = errno;
-	long result;
+	long result = is_guest(owner) ? syscall(SYS_tkill, tid, 0) : syscall(SYS_tgkill, w_process(), tid, 0);
+	bool known = !result || errno != ESRCH;
 
+	errno = saved;
+	return known;
+}
+
+/*
+ * Returns whether @owner, the owner of @self, has ended. @caller, of this process, has no record: one
+ * with its id is a dead thread's.
+ */
+static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
+{
 	if (owner == caller)
 		return true;
 	/* It may be the thread that forked. */
 	if (is_of_another_process(owner))
 		return false;
-	result = is_guest(owner) ? syscall(SYS_tkill, tid, 0) : syscall(SYS_tgkill, w_process(), tid, 0);
-	result = result < 0 ? errno : 0;
-	errno = saved;
-	return result == ESRCH;
+	if (!kernel_marks || is_guest(owner))
+		return !is_known(owner);
+	return atomic_load(&self->held_by) == owner && (life_word(self) & FUTEX_OWNER_DIED);
 }
 
 #include "records.h"
@@ -205,8 +262,10 @@ struct w_self *w_self_attach(void)
 		atomic_store(&at_fork.has_no_records, false);
 		self = get_record(owner);
 	}
-	if (!is_guest(owner))
+	if (!is_guest(owner)) {
 		w_self_or_null = self;
+		begin_life(self, owner);
+	}
 	return self;
 }
 
@@ -424,6 +483,7 @@ void w_process_watch(void)
 	/* An emulator may accept any advice, and take none. */
 	atomic_store(&at_fork.kernel_wipes, !madvise(&w_this_process, sizeof(w_this_process), MADV_WIPEONFORK) &&
 						    madvise(&w_this_process, sizeof(w_this_process), NO_ADVICE));
+	find_robust_list();
 	errno = saved;
 	(void)w_fork_generation();
 	pthread_atfork(NULL, NULL, after_fork_in_child);

@@ -6,6 +6,8 @@
 #ifndef POUNDLOCK_WORLD_THREAD_H
 #define POUNDLOCK_WORLD_THREAD_H
 
+#include <pthread.h>
+
 #ifdef __aarch64__
 #define W_SPIN_ROW (1u << 10) /* pauses that may each last until the kernel's next event */
 #endif
@@ -44,9 +46,11 @@ struct w_account {
  */
 struct w_self {
 	struct w_node nodes[W_NODES];
-	W_ATOMIC(uint64_t) owner; /* a thread of some fork generation (thread.c); 0: free */
-	uint32_t id;              /* at least 1 */
-	struct w_self *next;      /* in the list of all records */
+	W_ATOMIC(uint64_t) owner;   /* a thread of some fork generation (thread.c); 0: free */
+	uint32_t id;                /* at least 1 */
+	struct w_self *next;        /* in the list of all records */
+	pthread_mutex_t life;       /* held by the owner until it ends (thread.c) */
+	W_ATOMIC(uint64_t) held_by; /* the owner that holds it */
 	W_ATOMIC(struct w_more_nodes *) more;
 	W_ATOMIC(struct w_block *) block;
 	W_ATOMIC(uint64_t) events[W_EVENTS];
