@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* tenants: two tenants share the time of a cfl_mutex by weight: 75 % and 25 % on an idle machine. */
+/* tenants: two tenants share the time of a cfl_mutex by weight: about 75 % and 25 % if alone. */
 #define _GNU_SOURCE
 #include <poundlock.h>
 #include <pthread.h>
