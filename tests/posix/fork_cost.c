@@ -11,6 +11,7 @@
 #include "posix.h"
 
 #define CHILDREN 50
+#define RUNS 16
 /* The handler's code, and the library's symbols, where the loader looks for _exit(). */
 #define MORE 2
 
@@ -52,14 +53,27 @@ static long faults_with(const char *library)
 	return faults;
 }
 
+/* The minimum over runs: a fault maps the pages around it, as many as their random addresses allow. */
+static long least_with(const char *library)
+{
+	long least = LONG_MAX;
+
+	for (int i = 0; i < RUNS; i++) {
+		long faults = faults_with(library);
+
+		least = faults < least ? faults : least;
+	}
+	return least;
+}
+
 int main(int count, char **arguments)
 {
 	long without, with;
 
 	if (count < 2)
 		return print_faults();
-	without = faults_with("");
-	with = faults_with(arguments[1]);
+	without = least_with("");
+	with = least_with(arguments[1]);
 	EXPECT(with <= without + MORE, "a child has %ld page faults, natively %ld", with, without);
 	return 0;
 }
