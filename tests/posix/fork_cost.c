@@ -12,7 +12,7 @@
 
 #define CHILDREN 50
 #define RUNS 16
-/* The handler's code, and the library's symbols, where the loader looks for _exit(). */
+/* The code of the child's handler; and one that varies with the library's address. */
 #define MORE 2
 
 /* The minimum over the children: the kernel may have reclaimed a page of the others. */
