@@ -55,6 +55,15 @@ fn matches(pattern: &str, text: &str) -> Vec<Range<usize>> {
     pattern.captures_iter(text).map(|found| found.get(1).expect("a group of the pattern").range()).collect()
 }
 
+/// `text` with spaces in place of its comments.
+fn without_comments(text: &str) -> String {
+    let comment = Regex::new(r"(?s)/\*.*?\*/").expect("a constant pattern");
+    let blank = |found: &regex::Captures| {
+        found[0].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect::<String>()
+    };
+    comment.replace_all(text, blank).into_owned()
+}
+
 /// Whether a store, wake-up or fence is neither relaxed nor plain.
 fn is_ordered(statement: &str) -> bool {
     let call = statement.trim_start_matches("(void)").split('(').next().unwrap_or_default();
@@ -65,6 +74,8 @@ fn is_ordered(statement: &str) -> bool {
 struct Mutator<'a> {
     file: &'a str,
     text: &'a str,
+    /// The text with blank comments, of the same length.
+    code: String,
     mutants: Vec<Mutant>,
 }
 
@@ -88,32 +99,30 @@ impl Mutator<'_> {
     }
 
     fn weaken_orders(&mut self) {
-        let order = Regex::new(ORDER).expect("a constant pattern");
-        for found in order.captures_iter(self.text) {
-            let order = found.get(1).expect("a group of the pattern");
-            let listed = WEAKER.iter().find(|(strong, _)| *strong == order.as_str());
+        for range in matches(ORDER, &self.code) {
+            let order = &self.text[range.clone()];
+            let listed = WEAKER.iter().find(|(strong, _)| *strong == order);
             let (_, weaker) = listed.expect("all orders are listed");
             for weak in *weaker {
-                self.add(order.range(), weak, &format!("{} for {}", weak, order.as_str()));
+                self.add(range.clone(), weak, &format!("{weak} for {order}"));
             }
         }
     }
 
     fn drop_statements(&mut self) {
-        for statement in matches(STATEMENT, self.text) {
+        for statement in matches(STATEMENT, &self.code) {
             self.add(statement, "(void)0;", "dropped");
         }
     }
 
     fn swap_stores(&mut self) {
-        let stores = matches(STORE, self.text);
-        let comment = Regex::new(r"(?s)/\*.*?\*/").expect("a constant pattern");
+        let stores = matches(STORE, &self.code);
         for pair in stores.windows(2) {
             let (first, second) = (pair[0].clone(), pair[1].clone());
             let between = &self.text[first.end..second.start];
             // To swap two unordered stores changes nothing.
             let ordered = [&first, &second].iter().any(|range| is_ordered(&self.text[(*range).clone()]));
-            if ordered && comment.replace_all(between, "").trim().is_empty() {
+            if ordered && self.code[first.end..second.start].trim().is_empty() {
                 let swapped = format!("{}{between}{}", &self.text[second.clone()], &self.text[first.clone()]);
                 self.add(first.start..second.end, &swapped, "swapped with the next");
             }
@@ -137,7 +146,7 @@ impl Mutator<'_> {
 fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
     let path = core.join(name);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut mutator = Mutator { file: name, text: &text, mutants: Vec::new() };
+    let mut mutator = Mutator { file: name, text: &text, code: without_comments(&text), mutants: Vec::new() };
     mutator.weaken_orders();
     mutator.drop_statements();
     mutator.swap_stores();
@@ -207,4 +216,20 @@ pub fn includes(core: &Path, header: &str, file: &str) -> bool {
     let text = std::fs::read_to_string(core.join(header)).unwrap_or_default();
     let include = Regex::new(r#"(?m)^#include "([^"]+)""#).expect("a constant pattern");
     include.captures_iter(&text).any(|found| includes(core, &found[1], file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_have_no_mutants() {
+        let text = "/* w_load_acquire(p), \u{2500} */\n\tw_store_release(p, 1); /* w_fence_seq_cst() */\n";
+        let code = without_comments(text);
+        let mut mutator = Mutator { file: "a.h", text, code, mutants: Vec::new() };
+        mutator.weaken_orders();
+        mutator.drop_statements();
+        let names: Vec<_> = mutator.mutants.iter().map(|mutant| mutant.name.rsplit(": ").next().unwrap()).collect();
+        assert_eq!(names, ["relaxed for release", "dropped"]);
+    }
 }
