@@ -7,9 +7,9 @@
  *
  * Promises: mutual exclusion; within a domain first come, first served; between D domains each in turn: a waiter that is
  * next in its domain is passed by at most (D - 1) * (batch + 1) acquisitions of the others; but for timed waiters and
- * trylock, which pass and are passed without bound. Blocking under wait=park, where each release wakes all sleepers of
- * the domain. 64 bytes a lock and 128 a domain in its box; none a waiter or holder. Atomic read-modify-writes: 2
- * uncontended (4 under wait=park), 1 within a batch (2 under wait=park).
+ * trylock, which pass and are passed without bound. Blocking under wait=park. 64 bytes a lock and 128 a domain in its
+ * box; none a waiter or holder. Atomic read-modify-writes: 2 uncontended (4 under wait=park), 1 within a batch (2 under
+ * wait=park).
  *
  * The structure, and which state is legal when: cohort.h; the local words: tickets.h; the global lock and its slots:
  * partitioned.h.

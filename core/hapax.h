@@ -32,6 +32,7 @@
 #define POUNDLOCK_HAPAX_H
 
 #include "part/generation.h"
+#include "part/slot.h"
 #include "part/wait.h"
 
 struct hapax {
@@ -49,9 +50,6 @@ struct hapax_policy {
 #define hapax_settings(S)
 /* Excludes the embedder's fields. */
 #define hapax_bytes sizeof(struct hapax) - sizeof(uint32_t), 0, 0
-
-#define HAPAX_SLEEPERS 1u
-#define HAPAX_COUNT 2u
 
 /* In a forked child, takes back the numbers of threads that exist only in the parent. */
 static inline void hapax_drop_waiters(struct hapax *lock)
@@ -110,16 +108,6 @@ static W_SLOW bool hapax_poll(struct hapax *lock, const struct w_deadline *deadl
 	return false;
 }
 
-/* slot -> slot|SLEEPERS, then sleeps until @slot, last seen as @seen, changes. */
-static inline void hapax_park(W_ATOMIC(uint32_t) *slot, uint32_t seen)
-{
-	/* relaxed: only requests a wake-up */
-	if (!(seen & HAPAX_SLEEPERS) && !w_compare_exchange_relaxed(slot, &seen, seen | HAPAX_SLEEPERS))
-		return;
-	w_event(park);
-	w_park(slot, seen | HAPAX_SLEEPERS, NULL);
-}
-
 /* Waits until the number @before has departed. */
 static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wait)
 {
@@ -128,15 +116,15 @@ static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wai
 
 	w_event(contended);
 	for (;;) {
-		/* [HAPAX-3] acquire: pairs with [HAPAX-7]; the departure that changed it */
+		/* [HAPAX-3] acquire: pairs with [SLOT-1]; the departure that changed it */
 		seen = w_load_acquire(slot);
 		/* [HAPAX-4] acquire: pairs with [HAPAX-8], as [HAPAX-1] */
 		if (w_load_acquire(&lock->depart) == before)
 			return;
 		/* [HAPAX-5] acquire: pairs with nothing; [HAPAX-3] reads the slot again */
-		now = w_wait_acquire(slot, (VAL | HAPAX_SLEEPERS) != (seen | HAPAX_SLEEPERS), wait_turn(wait), NULL);
-		if (wait == WAIT_PARK && (now | HAPAX_SLEEPERS) == (seen | HAPAX_SLEEPERS))
-			hapax_park(slot, now);
+		now = w_wait_acquire(slot, (VAL | SLOT_SLEEPERS) != (seen | SLOT_SLEEPERS), wait_turn(wait), NULL);
+		if (wait == WAIT_PARK && (now | SLOT_SLEEPERS) == (seen | SLOT_SLEEPERS) && slot_announce_if(slot, now))
+			slot_sleep(slot, now | SLOT_SLEEPERS);
 	}
 }
 
@@ -161,13 +149,7 @@ static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy,
 /* Announces a departure at @slot and wakes its sleepers. */
 static inline void hapax_bump(W_ATOMIC(uint32_t) *slot)
 {
-	/* relaxed: the compare-exchange decides */
-	uint32_t seen = w_load_relaxed(slot);
-
-	/* [HAPAX-7] release: pairs with [HAPAX-3]; the departure before it */
-	while (!w_compare_exchange_release(slot, &seen, (seen + HAPAX_COUNT) & ~HAPAX_SLEEPERS))
-		;
-	if (w_unlikely(seen & HAPAX_SLEEPERS)) {
+	if (w_unlikely(slot_bump(slot))) {
 		w_event(wake_late);
 		w_unpark_all(slot);
 	}

@@ -10,13 +10,12 @@
  *
  * Promises: mutual exclusion; bounded waiting but for timed waiters: between places the order of the tour, at a place
  * that of arrival; a waiter with k others before it at its place is passed by at most k + 1 waiters of each other place.
- * Blocking under wait=park, where a hand-over wakes all who sleep at the place, since they sleep on one word. A box of
- * tour.h's and 8 bytes a CPU, none a waiter or holder: constant, however many threads wait. Atomic
- * read-modify-writes: 2 uncontended; contended 1 to wait (the ticket) or 2 (the word), and none to hand over (1 under
+ * Blocking under wait=park. A box of tour.h's and 8 bytes a CPU, none a waiter or holder: constant, however many
+ * threads wait. Atomic read-modify-writes: 2 uncontended; contended 1 to wait (the ticket) or 2 (the word), and none to hand over (1 under
  * wait=park), and 1 if the place's group is left empty.
  *
  *   place   next      the next number to give out, in steps of 2
- *           serving   the last number served, in steps of 2, + 1 if somebody sleeps until it changes (wait=park only)
+ *           serving   the last number served, in steps of 2, + SLEEPERS as in tickets.h (wait=park only)
  *
  *   next == serving        nobody waits: the last number given out has been served
  *   next == serving + 2k   k waiters
@@ -24,7 +23,7 @@
  * Other than in tickets.h the number served may be that of a former holder: a thread that found the lock free has none. So a waiter's
  * is that which next moves on to.
  *
- * Only holders move serving on; a waiter may set its lowest bit.
+ * Only holders move serving on; a waiter may set SLEEPERS.
  */
 #ifndef POUNDLOCK_RON_TICKET_H
 #define POUNDLOCK_RON_TICKET_H
@@ -50,7 +49,9 @@ static inline bool ron_ticket_waits(void *place)
 
 static inline bool ron_ticket_grant(void *place, enum wait wait)
 {
-	tickets_release(place, wait);
+	struct tickets *tickets = place;
+
+	tickets_serve(&tickets->serving, tickets_next(tickets), NULL, wait);
 	return true;
 }
 

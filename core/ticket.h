@@ -8,9 +8,8 @@
  * of taking one. After its pause a waiter looks once more and then waits for a hand-over before it pauses again, so
  * that a pause too short costs no polling.
  *
- * Promises: mutual exclusion; first come, first served, but for timed waiters. Blocking under wait=park, where each
- * release wakes all sleepers, since they sleep on one word. 12 bytes a lock, none a waiter or holder. Atomic
- * read-modify-writes: 1 uncontended and contended (2 under wait=park).
+ * Promises: mutual exclusion; first come, first served, but for timed waiters. Blocking under wait=park. 12 bytes a
+ * lock, none a waiter or holder. Atomic read-modify-writes: 1 uncontended and contended (2 under wait=park).
  *
  * The words next and serving, and who may write them: tickets.h.
  */

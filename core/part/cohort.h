@@ -165,7 +165,7 @@ static inline void cohort_global_release(struct cohort *lock, struct cohort_poli
 		tickets_release(&lock->tkt, policy.wait);
 	} else {
 		number = partitioned_move_on(&lock->ptl);
-		tickets_serve(cohort_slot(lock, number), number, policy.wait);
+		tickets_serve(cohort_slot(lock, number), number, &lock->ptl.next, policy.wait);
 	}
 }
 

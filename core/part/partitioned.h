@@ -4,11 +4,11 @@
  * writes a line that few watch.
  *
  * From: Dice, "A partitioned ticket lock", SPAA'11. A part of cohort locks (cohort.h), which have the slots.
- * Changed: a waiter may sleep on its slot.
+ * Changed: a waiter may sleep, as in tickets.h.
  *
  *   next     the next number to give out, in steps of 2
  *   own      the holder's number; while nobody holds the lock, the next holder's
- *   slot i   the last number n with n / 2 % slots == i that was served, + 1 if somebody sleeps until it changes
+ *   slot i   the last number n with n / 2 % slots == i that was served, + SLEEPERS as in tickets.h
  *
  *   next == own        free: its slot serves it
  *   next == own + 2k   held, k - 1 waiters

@@ -3,16 +3,24 @@
  * Numbers that are given out and served in order: the ticket lock itself (ticket.h), and as a part of cohort locks.
  *
  *   next      the next number to give out, in steps of 2
- *   serving   the number served, in steps of 2, + 1 if somebody sleeps until it changes (wait=park only)
+ *   serving   the number served, in steps of 2, + SLEEPERS if a thread went to sleep since (wait=park)
  *
  *   next == serving      free
  *   next == serving + 2k held, k - 1 waiters
  *
- * Only the holder moves serving on; a waiter may set its lowest bit.
+ *   own ──waiter that goes to sleep──▶ own | SLEEPERS ──release──▶ own + 2, then wake that number's waiter
+ *
+ * Only the holder advances serving; a waiter may set SLEEPERS.
+ *
+ * A sleeper sleeps on the slot of its number (slot.h): a release wakes the next holder, however many
+ * others sleep. A release reads the slot unless its waiter cannot be asleep: SLEEPERS is not set, and
+ * the number had not been issued when the release began. A sleeper whose SLEEPERS an earlier release
+ * has cleared was issued its number before that release, which all later holders see.
  */
 #ifndef POUNDLOCK_TICKETS_H
 #define POUNDLOCK_TICKETS_H
 
+#include "part/slot.h"
 #include "part/wait.h"
 
 struct tickets {
@@ -36,18 +44,28 @@ static inline bool tickets_try_acquire(struct tickets *tickets)
 	return w_compare_exchange_relaxed(&tickets->next, &serving, serving + TICKETS_STEP);
 }
 
+/* The slot on which the waiter for @number of @serving sleeps. */
+static inline W_ATOMIC(uint32_t) *tickets_slot(W_ATOMIC(uint32_t) *serving, uint32_t number)
+{
+	return w_slot((uint64_t)(uintptr_t)serving << 32 | number);
+}
+
 /* Sleeps until @serving is @number. */
 static inline void tickets_park(W_ATOMIC(uint32_t) *serving, uint32_t number)
 {
+	W_ATOMIC(uint32_t) *slot = tickets_slot(serving, number);
 	uint32_t seen;
 
 	/* [TICKETS-2] acquire: pairs with [TICKETS-7], as [TICKETS-1] */
-	while (((seen = w_load_acquire(serving)) & ~TICKETS_SLEEPERS) != number) {
-		/* relaxed: the bit says only that there is somebody to wake */
-		if (!(seen & TICKETS_SLEEPERS) && !w_compare_exchange_relaxed(serving, &seen, seen | TICKETS_SLEEPERS))
-			continue;
-		w_event(park);
-		w_park(serving, seen | TICKETS_SLEEPERS, NULL);
+	while ((w_load_acquire(serving) & ~TICKETS_SLEEPERS) != number) {
+		seen = slot_announce(slot);
+		/*
+		 * [TICKETS-8] acq_rel: release pairs with [TICKETS-7]: the announcement, and that our
+		 * number was issued; acquire pairs with [TICKETS-7], as [TICKETS-1]
+		 */
+		if ((w_fetch_or_acq_rel(serving, TICKETS_SLEEPERS) & ~TICKETS_SLEEPERS) == number)
+			return;
+		slot_sleep(slot, seen);
 	}
 }
 
@@ -112,28 +130,54 @@ static inline uint32_t tickets_count(struct tickets *tickets)
 	return (w_load_relaxed(&tickets->next) - serving) / TICKETS_STEP;
 }
 
-/* Makes @serving @number. */
-static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait)
+/* Wakes the waiter for @number if it sleeps. @serving is only hashed: its memory may be gone. */
+static inline void tickets_wake(W_ATOMIC(uint32_t) *serving, uint32_t number)
 {
+	W_ATOMIC(uint32_t) *slot = tickets_slot(serving, number);
+
+	/* relaxed: [TICKETS-7] makes earlier announcements visible */
+	if ((w_load_relaxed(slot) & SLOT_SLEEPERS) && slot_bump(slot)) {
+		w_event(wake_in_cs);
+		w_unpark_all(slot);
+	}
+}
+
+/*
+ * Makes @serving @number. @next: the next number to issue, or NULL if @number is certain to have
+ * been issued. A waiter that is issued the number after @next was read sets SLEEPERS before it sleeps.
+ */
+static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, W_ATOMIC(uint32_t) *next, enum wait wait)
+{
+	bool issued;
+
 	if (wait != WAIT_PARK) {
 		/* [TICKETS-6] release: pairs with [TICKETS-1], [TICKETS-5], [TICKETS-4],
 		 * [PARTITIONED-1]; our critical section */
 		w_store_release(serving, number);
-		/* [TICKETS-7] release: pairs with [TICKETS-1], [TICKETS-2], [TICKETS-5],
-		 * [TICKETS-4], [PARTITIONED-1]; our critical section */
-	} else if (w_exchange_release(serving, number) & TICKETS_SLEEPERS) {
-		w_event(wake_in_cs);
-		w_unpark_all(serving);
+		return;
 	}
+	/* relaxed: a number issued later is announced by SLEEPERS */
+	issued = !next || w_load_relaxed(next) != number;
+	/*
+	 * [TICKETS-7] acq_rel: release pairs with [TICKETS-1], [TICKETS-2], [TICKETS-5], [TICKETS-4],
+	 * [TICKETS-8], [PARTITIONED-1]: our critical section; acquire pairs with [TICKETS-8]: the
+	 * announcements, and the numbers that were issued before them
+	 */
+	if ((w_exchange_acq_rel(serving, number) & TICKETS_SLEEPERS) || issued)
+		tickets_wake(serving, number);
+}
+
+/* The number after the one served, as the holder. */
+static inline uint32_t tickets_next(struct tickets *tickets)
+{
+	/* relaxed: as in tickets_count */
+	return (w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS) + TICKETS_STEP;
 }
 
 /* Serves the next number, as the holder. */
 static inline void tickets_release(struct tickets *tickets, enum wait wait)
 {
-	/* relaxed: as in tickets_count */
-	uint32_t own = w_load_relaxed(&tickets->serving) & ~TICKETS_SLEEPERS;
-
-	tickets_serve(&tickets->serving, own + TICKETS_STEP, wait);
+	tickets_serve(&tickets->serving, tickets_next(tickets), &tickets->next, wait);
 }
 
 /*

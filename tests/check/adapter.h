@@ -21,6 +21,7 @@
  *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
  *   AT_REST()     what holds after all threads, when the lock has been taken and released once more
  *   COMMON_ROOM   bytes of w_common(), or of its slots: the lock's waiters share them with those of others
+ *   CHECK_COMMON  with it, where they begin, if a box needs more room before them
  *   WALKS_4       how many random walks of each kind stand for all states of four threads only
  *   WALKS_5       the same of five threads, which are else explored under a bound
  *   BYPASS        the lock's bound: how many who arrive after a waiter may acquire before it, THREADS threads in all
@@ -158,6 +159,10 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 #define CHECK_BOX_ROOM 1024
 #endif
 #define BOX_ROOM (BOXED * CHECK_BOX_ROOM)
+
+#if defined(COMMON_ROOM) && !BOXED
+#define TWO_LOCKS
+#endif
 
 /* Makes the lock of zeroed memory. */
 static void make(struct LOCK *lock)

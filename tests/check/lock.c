@@ -9,7 +9,7 @@
 
 struct memory {
 	uint32_t cell;
-#ifdef COMMON_ROOM
+#ifdef TWO_LOCKS
 	uint32_t other_cell;
 	struct LOCK other; /* waiters of both lie in the same block */
 #endif
@@ -18,7 +18,7 @@ struct memory {
 
 /* Bytes that all threads see. */
 #ifdef COMMON_ROOM
-_Static_assert(sizeof(struct memory) <= CHECK_COMMON, "the common block is behind it");
+_Static_assert(sizeof(struct memory) + BOX_ROOM <= CHECK_COMMON, "the common block is behind it");
 #define SHARED_BYTES (CHECK_COMMON + COMMON_ROOM)
 #else
 #define SHARED_BYTES (sizeof(struct memory) + BOX_ROOM)
@@ -140,7 +140,7 @@ static void lock_in_child(enum wait wait)
 	lock_and_unlock(wait);
 }
 
-#ifdef COMMON_ROOM
+#ifdef TWO_LOCKS
 /* Of four threads two want the one lock, and two the other. */
 static void lock_either(enum wait wait, uint32_t self)
 {
@@ -216,7 +216,7 @@ WAYS(held_timed, if (self == 0) unlock_held(wait); else if (self % 2) lock_timed
 WAYS(fork_try, if (self == 0) fork_and_try(wait); else lock_and_unlock(wait))
 WAYS(fork_later, if (self == 0) lock_and_fork_later(wait); else lock_and_unlock(wait))
 WAYS(freed, lock_and_free(wait))
-#ifdef COMMON_ROOM
+#ifdef TWO_LOCKS
 WAYS(either, lock_either(wait, self))
 #endif
 
@@ -270,7 +270,7 @@ const struct check_client check_clients[] = {
 	ENTRY("held/5/yield", held_yield, 5, WHEN_5, NULL, hold, finish, .walks = 10000, .invariant = queue_invariant),
 	ENTRY("held/5/park", held_park, 5, WHEN_5 " " WHEN_PARKED, NULL, hold, finish, .walks = 10000, .spurious = 1,
 	      .invariant = queue_invariant),
-#ifdef COMMON_ROOM
+#ifdef TWO_LOCKS
 	ENTRIES("two_locks/3", either, 3, "contended", "2", prepare, finish, .cpus = 1),
 	ENTRIES("two_locks/4", either, 4, "contended", "2", prepare, finish, .cpus = 2, .walks = 50000),
 #endif

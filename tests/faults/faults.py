@@ -122,7 +122,7 @@ FAULTS = [
           "core/ttas.h", "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
           "w_exchange_acquire(&lock->word, TTAS_HELD)"),
     Fault("ticket-sleepers-forgotten", "a release does not wake the sleepers", "waits",
-          "core/part/tickets.h", "\t\tw_unpark_all(serving);\n", ""),
+          "core/part/tickets.h", "\t\tw_unpark_all(slot);\n", ""),
     Fault("granted-but-asleep", "a grant does not wake the waiter that sleeps", "waits",
           "core/part/wait.h", "\t\tw_unpark(status);\n", ""),
 

@@ -176,7 +176,9 @@ void *w_node_get(void);
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 /* Behind what the client itself has in c11_shared, as in world/check. */
+#ifndef CHECK_COMMON
 #define CHECK_COMMON 512
+#endif
 extern _Alignas(64) char c11_shared[];
 #define w_common(bytes) ((void)(bytes), (void *)(c11_shared + CHECK_COMMON))
 

@@ -221,7 +221,9 @@ void *w_node_get(void);
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 /* Behind what the client itself has there. */
+#ifndef CHECK_COMMON
 #define CHECK_COMMON 512
+#endif
 #define w_common(bytes) ((void)(bytes), (void *)(0x100000000000 + CHECK_COMMON))
 
 /* In that block: one slot, to which all numbers lead, the worst case; and how many numbers each thread has drawn. */

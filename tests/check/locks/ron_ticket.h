@@ -2,3 +2,5 @@
 #define WHEN_3 "recheck"
 #define WHEN_5 "recheck"
 #define WALKS_5 50000
+#define COMMON_ROOM 4
+#define CHECK_COMMON 2048

@@ -38,6 +38,7 @@ static struct {
 	int count, running;
 	uint64_t end, watched, busy;
 	bool inside;
+	uint32_t woken; /* sleeps that a wake-up ended */
 	/*
 	 * The lock's domain, since when, for how long, the longest stay, the number of moves to
 	 * another domain, and the number of stays that exceeded the limit.
@@ -120,6 +121,11 @@ int32_t turns_domain(void)
 	return self()->domain;
 }
 
+uint32_t turns_position(void)
+{
+	return (uint32_t)machine.running % w_cpu_count();
+}
+
 void turns_sleep(const void *p, uint64_t until)
 {
 	self()->asleep = p;
@@ -127,16 +133,18 @@ void turns_sleep(const void *p, uint64_t until)
 	pick();
 }
 
-void turns_wake(const void *p)
+void turns_wake(const void *p, bool all)
 {
 	for (int i = 0; i < machine.count; i++) {
 		struct thread *thread = &machine.threads[i];
 
 		if (thread->asleep != p)
 			continue;
+		machine.woken++;
 		thread->asleep = NULL;
 		thread->time = self()->time + TURNS_WAKE;
-		return;
+		if (!all)
+			return;
 	}
 }
 
@@ -208,6 +216,7 @@ static void clear_machine(void (*acquire)(void), bool (*release)(void))
 	machine.count = 0;
 	machine.busy = 0;
 	machine.watched = 0;
+	machine.woken = 0;
 	machine.domain = -1;
 	machine.since = machine.stay = machine.longest = 0;
 	machine.limit = UINT64_MAX;
@@ -249,7 +258,7 @@ static void run_machine(uint64_t end)
 	machine.count = 0;
 }
 
-static double total(int first, int last)
+static inline double total(int first, int last)
 {
 	double sum = 0;
 
@@ -259,7 +268,7 @@ static double total(int first, int last)
 }
 
 /* Jain's index: 1 if all have the same, 1/count if one has all. */
-static double jain(int count)
+static inline double jain(int count)
 {
 	double sum = 0, squares = 0;
 

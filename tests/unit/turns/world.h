@@ -25,9 +25,10 @@ extern uint64_t turns_readings; /* of the clock */
 uint64_t turns_time(void);
 void turns_spend(uint64_t nanoseconds);
 int32_t turns_domain(void);
+uint32_t turns_position(void); /* on the route */
 /* Sleeps until it is woken or the time is @until (0: never). */
 void turns_sleep(const void *p, uint64_t until);
-void turns_wake(const void *p);
+void turns_wake(const void *p, bool all);
 
 /* The time of a deadline; 0: never. */
 static inline uint64_t turns_end(const struct w_deadline *deadline)
@@ -42,15 +43,19 @@ static inline bool turns_expired(const struct w_deadline *deadline)
 
 #define w_now() (turns_readings++, turns_time())
 #define w_domain() turns_domain()
+#define w_domain_count() 2u
 #define w_cpu_count() 4u
+#define w_route_position() turns_position()
 #define w_expired(deadline) turns_expired(deadline)
 #define w_yield() turns_spend(TURNS_LOOK)
-#define w_unpark(p)                            \
-	do {                                   \
-		w_event(unpark);               \
-		turns_wake((const void *)(p)); \
-		turns_spend(TURNS_UNPARK);     \
+#define TURNS_UNPARKED(p, all)                        \
+	do {                                          \
+		w_event(unpark);                      \
+		turns_wake((const void *)(p), (all)); \
+		turns_spend(TURNS_UNPARK);            \
 	} while (0)
+#define w_unpark(p) TURNS_UNPARKED(p, false)
+#define w_unpark_all(p) TURNS_UNPARKED(p, true)
 #define w_park(p, expected, deadline)                                          \
 	do {                                                                   \
 		const struct w_deadline *w_end_ = (deadline);                  \
