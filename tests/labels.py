@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Checks that the memory orders of the locks' sources are labelled, and that the labels pair up.
+"""Checks that every memory order in the locks' sources has a label, and that labels form pairs.
 
-The comment directly before an ordered operation has `[FILE-1] ORDER: pairs with [FILE-2], ...`
-(`[FILE-1] acq_rel: acquire pairs with ...; release pairs with ...`), where FILE is the header's name
-in capitals. Labels are unique; a partner exists, has the other order and names the label back. An
-acquire may pair with `nothing`; both may pair with `the release of w_NAME` or `the acquire of
-w_NAME` of world/README.md. The comment directly before a relaxed operation has `relaxed: REASON`;
-`relaxed, both:` stands for two operations of a function, `relaxed, all:` for three or more.
+The comment directly before an ordered operation contains `[FILE-1] ORDER: pairs with [FILE-2], ...`
+or `[FILE-1] acq_rel: acquire pairs with ...; release pairs with ...`, where FILE is the header's
+name in capitals. Labels are unique. A partner must exist, have the opposite order and name the
+label in return. An acquire may pair with `nothing`. An operation may also pair with `the release of
+w_NAME` or `the acquire of w_NAME`, functions of world/README.md.
+
+The comment directly before a relaxed operation contains `relaxed: REASON`. `relaxed, both:` covers
+two operations of a function, `relaxed, all:` three or more.
 """
 
 import pathlib
@@ -18,7 +20,7 @@ from typing import NamedTuple
 
 SOURCES = pathlib.Path(__file__).resolve().parents[1]
 
-# How many lines of code may be between the end of a comment and its operation.
+# The maximum number of lines of code between the end of a comment and its operation.
 REACH = 3
 
 OPERATION = re.compile(r"\bw_(?:load|store|exchange|compare_exchange|fetch_[a-z]+|await|wait)_"
@@ -34,11 +36,11 @@ OTHER = {"acquire": "release", "release": "acquire"}
 class Label(NamedTuple):
     where: str
     order: str
-    pairs: dict  # "acquire" and "release" to the partners
+    pairs: dict  # maps "acquire" and "release" to sets of partners
 
 
 def lines_without_comments(text):
-    """The code, line by line, and the comments, by the line they end at."""
+    """Returns the lines of code, and the comments by the number of their last line."""
     comments = {}
 
     def blank(match):
@@ -51,7 +53,7 @@ def lines_without_comments(text):
 
 
 def pairs_of(order, text):
-    """The partners that a label's text names, by the side that they pair with."""
+    """Returns the partners that a label's text names, by the side that pairs with them."""
     pairs = {side: set() for side in OTHER}
     side = order if order in OTHER else None
     for match in PARTNERS.finditer(text):
@@ -64,7 +66,7 @@ def pairs_of(order, text):
 
 
 def labels_of(text, where):
-    """The labels that a comment defines."""
+    """Returns the labels that a comment defines."""
     found = list(LABEL.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
     return {match.group(1): Label(where, match.group(2), pairs_of(match.group(2), text[match.end():end]))
@@ -72,14 +74,14 @@ def labels_of(text, where):
 
 
 class File:
-    """One header: its labels, and what is wrong with its operations."""
+    """One header: its labels and the errors in it."""
 
     def __init__(self, path, root):
         self.name = str(path.relative_to(root))
         self.code, self.comments = lines_without_comments(path.read_text())
         self.labels, self.wrong = {}, []
         self.used = set()
-        self.relaxed_group = None  # [line, kind, how many operations so far]
+        self.relaxed_group = None  # [line, kind, number of operations so far]
         for line, text in self.comments.items():
             for name, label in labels_of(text, f"{self.name}:{line}").items():
                 if not name.startswith(f"{path.stem.upper()}-"):
@@ -107,8 +109,10 @@ class File:
                 self.check_ordered(line, order)
 
     def comments_before(self, line):
-        """Comments that end at most REACH lines of code before @line, nearest first; a blank line ends
-        the search."""
+        """Yields the comments that end at most REACH lines of code before @line, nearest first.
+
+        A blank line ends the search.
+        """
         between = 0
         for above in range(line, 0, -1):
             if above in self.comments:
@@ -124,7 +128,7 @@ class File:
                 return
 
     def inside_comment(self, line):
-        """Whether the blank code of @line is a line of a comment."""
+        """Whether @line, which has no code, is part of a comment."""
         following = line
         while following not in self.comments:
             following += 1
@@ -161,7 +165,7 @@ class File:
 
 
 def check_pairs(labels, world):
-    """Errors between the labels of all files."""
+    """Returns the errors in the pairs that the labels of all files form."""
     wrong = []
     for name, label in labels.items():
         sides = list(OTHER) if label.order == "acq_rel" else [label.order]
@@ -190,7 +194,7 @@ def check_pair(labels, world, name, side, partner):
 
 
 def check(core):
-    """All that is wrong with the headers under @core, one line each."""
+    """Returns the errors in the headers under @core, one line each."""
     labels, wrong = {}, []
     world = (SOURCES / "world/README.md").read_text()
     for path in sorted(core.rglob("*.h")):
@@ -205,7 +209,7 @@ def check(core):
     return wrong + check_pairs(labels, world)
 
 
-# A file, a text in it, what to put in its place, and a part of the line that has to say so.
+# Seeded errors: a file, a text in it, its replacement, and a part of the line that must report it.
 BROKEN = [
     ("ttas.h", "/* [TTAS-1] acquire: pairs with", "/* acquire: pairs with", "this acquire has no label"),
     ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with [TTAS-9]",
@@ -231,7 +235,7 @@ BROKEN = [
 
 
 def self_test():
-    """Breaks copies of the sources and expects each to be complained of."""
+    """Seeds each error in a copy of the sources and checks that it is reported."""
     failed = 0
     for name, old, new, expected in BROKEN:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The commands for other checkers in docs/verification.md, as printed there: clang's works, and what the flags make is a
-# program that holds when it runs.
+# Tests the commands for other checkers as printed in docs/verification.md: clang's command must
+# work, and the program that the flags build must run without a failed assertion.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A client as a C11 program. The clients, tests/check/lock.c for a lock, are included (C11_CLIENTS), so that the program is one
- * file, as other checkers want it. With C11_CLIENT, the number of one of them, it runs that one once; else all, as many times
- * as its argument says, and none without, but lists them with their numbers.
+ * The model checker's clients as a C11 program of one file, as other checkers require. C11_CLIENTS
+ * is the file that it includes, such as tests/check/lock.c.
+ *
+ * With C11_CLIENT defined as a client's number, runs that client once. Otherwise runs all clients
+ * as often as the argument says, or lists them with their numbers if there is no argument.
  */
 #include <pthread.h>
 
@@ -19,7 +21,7 @@ static struct w_node nodes[C11_THREADS + 1][W_NODES];
 void *w_node_get(void)
 {
 	for (uint32_t i = 0; i < W_NODES; i++)
-		/* acquire: pairs with the release that gave the node back, so that its last user is done with it */
+		/* acquire: pairs with the release that freed the node: its last user is done */
 		if (!w_load_acquire(&nodes[c11_self][i].status))
 			return &nodes[c11_self][i];
 	abort();
@@ -31,7 +33,7 @@ uint32_t check_busy_nodes(void)
 
 	for (uint32_t thread = 0; thread <= C11_THREADS; thread++)
 		for (uint32_t i = 0; i < W_NODES; i++)
-			/* relaxed: after all threads */
+			/* relaxed: all threads have ended */
 			busy += w_load_relaxed(&nodes[thread][i].status) != 0;
 	return busy;
 }
@@ -50,7 +52,7 @@ static void *run_thread(void *argument)
 	return NULL;
 }
 
-/* Whether the outcome is one of the words of @allowed: a digit for each figure. */
+/* Whether the outcome is one of the words of @allowed, which have a digit for each slot. */
 static bool is_allowed(const char *allowed)
 {
 	for (;; allowed++) {

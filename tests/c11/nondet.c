@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What a C11 client that runs decides by chance.
- */
+/* Random choices for a C11 client that runs natively. */
 #include <stdint.h>
 
 int __VERIFIER_nondet_int(void);

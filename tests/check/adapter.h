@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One interface to every lock of core/locks.def, for a client that is compiled once a lock (LOCK, LOCK_HEADER,
- * LOCK_TRAITS, and LOCK_BARE, LOCK_NODE, LOCK_BOXED_BARE or LOCK_BOXED_NODE are defined). The calls are not inlined:
- * their frames, and what lies there, end with them.
+ * One interface to every lock of core/locks.def. The clients are compiled once per lock, with LOCK,
+ * LOCK_HEADER, LOCK_TRAITS and one of LOCK_BARE, LOCK_NODE, LOCK_BOXED_BARE, LOCK_BOXED_NODE
+ * defined. The functions here are not inlined, so that the lifetime of their frames ends when they
+ * return.
  *
- * A new lock gets its clients by its line in core/locks.def, and its counts by `./dev check --accept NAME/`. What the
- * checker is to ask of it beyond what it asks of all locks is said in tests/check/locks/NAME.h, which may define
+ * A lock's line in core/locks.def gives it its clients, and `./dev check --accept NAME/` records
+ * their results. Two optional files in tests/check/locks/ add to them:
  *
- * What only this lock is asked is in tests/check/locks/NAME.c, if there is one: its clients are NAME+/...; it may define
- * ADJUST(policy), a statement about the settings that its clients run with, and CLIENTS, and include ../lock.c.
+ * NAME.c holds clients of this lock alone, named NAME+/... It may define ADJUST(policy), a
+ * statement that changes the settings of its clients, and CLIENTS; then it includes ../lock.c.
  *
- *   WHEN_3        events that three threads which lock once, the second of another domain, must bring about: "shuffle"
- *   WHEN_5        the same of four waiters for a held lock, domains going round
- *   WHEN_FORKED   the same of a fork by the holder while another waits
- *   WHEN_PARKED   the same of waiters that are told to park; "" of a lock whose waiters never do
- *   MORE_CLIENTS  entries of lock.c, each with a comma behind it, that only this lock has
+ * NAME.h may define the following. Defaults are below.
+ *
+ *   WHEN_3        events that must occur when three threads lock once, the second in another
+ *                 domain, such as "shuffle"
+ *   WHEN_5        the same with four waiters for a held lock, in alternating domains
+ *   WHEN_FORKED   the same when the holder forks while another thread waits
+ *   WHEN_PARKED   the same with waiters that may park; "" for a lock whose waiters never park
+ *   MORE_CLIENTS  additional entries for lock.c, each followed by a comma
  *   STIRRED       the bound of 3x1/park/stirred
- *   CHECK_NOW()   what the clock says, if not all that it could: each reading of it doubles the states
- *   CHECK_HELD()  for how long the thread has held a lock, if not what world.h says
- *   LARGE         defined: the lock has so many states that clients of three and four threads are random walks
- *   AT_REST()     what holds after all threads, when the lock has been taken and released once more
- *   COMMON_ROOM   bytes of w_common(), or of its slots: the lock's waiters share them with those of others
- *   CHECK_COMMON  with it, where they begin, if a box needs more room before them
- *   WALKS_4       how many random walks of each kind stand for all states of four threads only
- *   WALKS_5       the same of five threads, which are else explored under a bound
- *   BYPASS        the lock's bound: how many who arrive after a waiter may acquire before it, THREADS threads in all
- *   ARRIVAL       with it, the field whose first change by a waiter is its arrival: tail
- *   SINCE         if the bound holds only from some event of the waiter on, that event: close
- *
- * Below is what holds if it does not; a lock that has nothing to add needs no such file.
+ *   CHECK_NOW()   the time, if not chosen by the explorer, which doubles the states at each reading
+ *   CHECK_HELD()  how long the thread has held a lock, if not as in world.h
+ *   LARGE         if defined, clients of three and four threads are random walks: too many states
+ *   AT_REST()     a condition that must hold at the end, after one more acquisition and release
+ *   COMMON_ROOM   bytes of w_common(), or of its slots, that the lock's waiters share with those of
+ *                 other locks
+ *   CHECK_COMMON  where COMMON_ROOM begins, if a boxed lock needs more room before it
+ *   WALKS_4       random walks of each kind with four threads, in place of all states
+ *   WALKS_5       the same with five threads, in place of a bound
+ *   BYPASS(n)     how many later arrivals may acquire before a waiter, with n threads in all
+ *   ARRIVAL       required with BYPASS: the field whose first change by a waiter is its arrival
+ *   SINCE         the event of the waiter from which on BYPASS holds, if not from its arrival on
  */
 #ifndef POUNDLOCK_CHECK_ADAPTER_H
 #define POUNDLOCK_CHECK_ADAPTER_H
@@ -81,12 +84,12 @@
 #define WHEN_PARKED "park"
 #endif
 
-/* The most switches of the three that also wake for no reason. */
+/* The bound on switches of three threads with spurious wake-ups. */
 #ifndef STIRRED
 #define STIRRED 3
 #endif
 
-/* How many random walks of each kind stand for all states, with three and four threads; 0: all states. */
+/* Random walks of each kind with three and four threads; 0: all states instead. */
 #ifdef LARGE
 #define WALKS 10000
 #else
@@ -99,7 +102,7 @@
 #define WALKS_5 WALKS_4
 #endif
 
-/* Of a lock whose four threads are walks only: they under a bound, as far as that ends. */
+/* Four threads under a bound, for a lock whose other clients of four threads are walks. */
 #define BOUNDED_4(way) ENTRY("bounded/4x1/" #way, lock_1_##way, 4, "contended", "4", prepare, finish, .bound = 2)
 
 #if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)
@@ -113,7 +116,7 @@
 #define BOXED 0
 #endif
 
-/* The node that a holder keeps, or NULL where it keeps none. */
+/* The node that a holder keeps until its release, or NULL if the lock needs none. */
 typedef void *holding;
 
 static __attribute__((noinline)) bool acquire(struct LOCK *lock, holding *kept, enum wait wait,
@@ -154,7 +157,7 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 #endif
 }
 
-/* The most bytes that a boxed lock may need behind its struct: more in a world of more CPUs. */
+/* The maximum size of a boxed lock beyond its struct; a world with more CPUs needs more. */
 #ifndef CHECK_BOX_ROOM
 #define CHECK_BOX_ROOM 1024
 #endif
@@ -164,7 +167,7 @@ static __attribute__((noinline)) void release(struct LOCK *lock, holding kept, e
 #define TWO_LOCKS
 #endif
 
-/* Makes the lock of zeroed memory. */
+/* Initialises the lock in zeroed memory. */
 static void make(struct LOCK *lock)
 {
 	(void)lock;
@@ -177,7 +180,7 @@ static void make(struct LOCK *lock)
 #endif
 }
 
-/* In the forked child, by a thread that holds the lock: what the library does after a fork. */
+/* Does what the library does after a fork: called in the child by a thread that holds the lock. */
 static __attribute__((noinline)) void repair(struct LOCK *lock, holding kept)
 {
 	(void)lock, (void)kept;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Clients of a shuffled lock under a policy that answers anything, as the explorer chooses: what holds here holds under
- * every policy.
+ * Clients of a shuffled lock under a policy whose answers the explorer chooses. A property that
+ * holds here holds under every policy.
  */
-/* Not all that lock.c has is asked for here. */
+/* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #define ADJUST(settings) ((settings).policy = POLICY_OWN)

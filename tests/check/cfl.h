@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What cfl_spin and cfl_mutex are asked: as all locks are (lock.c), but with more walks in place of all states, since
- * there are many: the shuffler and newcomers read what they should do from the lock. Time stands still, and the threads
- * have held the lock by their number, so that they differ; cfl_choices.h lets both be anything.
+ * Clients of cfl_spin and cfl_mutex: those of all locks (lock.c), but more of them are random
+ * walks, because the shuffler and newcomers decide by what they read from the lock, which
+ * multiplies the states. Time stands still, and a thread's hold time depends on its number, so that
+ * threads differ. In cfl_choices.h the explorer chooses both.
  */
 #ifndef CHECK_NOW
 #define CHECK_NOW() UINT64_C(1)
@@ -11,7 +12,7 @@
 #define ARRIVAL cfl.tail
 
 #ifndef CLIENTS
-/* Not all that lock.c has is asked for here. */
+/* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #define CLIENTS                                                                                                    \
 	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),                               \

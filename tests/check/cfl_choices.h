@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Clients of cfl_spin and cfl_mutex with hold times, and the clock, as the explorer chooses: at or over anybody's average,
- * now or in an hour. So newcomers may be entitled to steal or not, and waiters be moved or not, whatever has been before.
- * The walk back must meet waiters that go, and free their nodes.
+ * Clients of cfl_spin and cfl_mutex with hold times and a clock that the explorer chooses: at or
+ * above every thread's average, now or an hour later. So at any moment newcomers may or may not be
+ * entitled to steal, and waiters may or may not be moved. The walk back must meet waiters that
+ * leave, and free their nodes.
  */
-/* Not all that lock.c has is asked for here. */
+/* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #define CHECK_HELD() (CHECK_DO("held", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 20 : UINT64_C(0))

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The walk back alone: three waiters in one batch, of which the last walks back over the others while those go: the first
- * as a head does, the second so, or at a deadline, when the first acts for it. Each then uses its node again, as soon as it
- * has it. Who frees a node, and what must have been seen before, is all that is asked.
+ * CFL's walk back, alone. The last of three waiters in one batch walks back over the others while
+ * they leave. The first leaves as queue head. The second leaves as queue head or at a deadline; in
+ * that case the first acts on its behalf. Each thread reuses its node as soon as it gets it. The
+ * client checks only which thread frees a node, and that all accesses to it come before.
  */
 #include "adapter.h"
 
 struct walk {
-	W_ATOMIC(uint32_t) entered; /* how many waiters */
+	W_ATOMIC(uint32_t) entered; /* number of waiters in the queue so far */
 	struct cfl lock;
 };
 
 #define WALK check_shared(struct walk)
 
-/* A batch has room for one more, so that the last has the role. */
+/* A batch has room for one more waiter, so that the last of the three has the shuffler's role. */
 static const struct cfl_policy walk_policy = {.wait = WAIT_SPIN, .bypass = 4};
 
-/* As the waiter of that number, enters the queue. */
+/* Enters the queue after @number other waiters. */
 static struct cfl_node *enter_as(uint32_t number)
 {
 	struct cfl_node *node = w_node_get();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the files of clients share, that of locks (lock.c) and that of readers-writer locks (rw.c): the lock's names and its
- * settings, and a client's entries in each way of waiting. LOCK is defined, and its header included; SHARED_BYTES and
- * struct notes are what a client has in memory.
+ * Shared by the clients of locks (lock.c) and of readers-writer locks (rw.c): the lock's function
+ * names, its settings, and entries for each way of waiting. LOCK must be defined and the lock's
+ * header included. The includer defines SHARED_BYTES, the size of a client's shared memory, and
+ * struct notes, its private notes.
  */
 #ifndef POUNDLOCK_CHECK_CLIENTS_H
 #define POUNDLOCK_CHECK_CLIENTS_H
@@ -50,7 +51,7 @@ static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy)
 		body;                                                   \
 	}
 
-/* Wanted: events that must happen. Outcomes: all numbers of sections that must be found. */
+/* @wanted: events that must occur. @outcomes: the outcomes that must be met, and no others. */
 #define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                               \
 	{                                                                                                           \
 		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), .threads = count,             \

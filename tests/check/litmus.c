@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Litmus tests: the model checker's memory against RC11. Each states all outcomes that it allows (r0 r1 ..., a digit
- * for each) and those that it forbids; both must be met exactly. Where this memory differs from RC11, the test says so.
+ * Litmus tests of the model checker's memory against RC11. Each test lists all allowed outcomes,
+ * one digit for each register, and forbidden ones of interest. The explorer must meet exactly the
+ * allowed outcomes. A comment marks each test in which this memory differs from RC11.
  */
 #include <stddef.h>
 
@@ -33,7 +34,10 @@ struct memory {
 	})
 #define PLAINLY(p) (*(p))
 
-/* TEST(name, statements of up to four threads; empty: no such thread) defines its function; ENTRY its client. */
+/*
+ * TEST(name, t0, t1, t2, t3) defines a test's function from the statements of up to four threads;
+ * unused threads are empty. ENTRY defines its client.
+ */
 #define TEST(test, t0, t1, t2, t3)      \
 	static void test(uint32_t self) \
 	{                               \
@@ -73,7 +77,7 @@ TEST(sb_release_acquire, PUBLISH(X, 1); ACQUIRE(0, Y), PUBLISH(Y, 1); ACQUIRE(1,
 TEST(sb_fences, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); FENCE; READ(1, X), , )
 TEST(sb_weak_fences, WRITE(X, 1); w_fence_acq_rel(); READ(0, Y), WRITE(Y, 1); w_fence_acq_rel(); READ(1, X), , )
 TEST(sb_one_fence, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); READ(1, X), , )
-/* Read-modify-writes are no fences: as with fences of acquire and release only. */
+/* Read-modify-writes are not fences: the outcomes of acquire-release fences. */
 TEST(sb_updates, (void)w_exchange_acq_rel(X, 1); READ(0, Y), (void)w_exchange_acq_rel(Y, 1); READ(1, X), , )
 
 /* Message passing. */
@@ -88,7 +92,10 @@ TEST(mp_sc_fences, WRITE(X, 1); FENCE; WRITE(Y, 1), READ(0, Y); FENCE; READ(1, X
 TEST(mp_weak_fences, WRITE(X, 1); w_fence_acq_rel(); WRITE(Y, 1), READ(0, Y); w_fence_acq_rel(); READ(1, X), , )
 TEST(mp_fence_too_early, check_fence_release(); WRITE(X, 1); WRITE(Y, 1), ACQUIRE(0, Y); READ(1, X), , )
 
-/* Load buffering. RC11 and C++ differ: RC11 forbids 11 by its acyclicity of program order and reads-from. */
+/*
+ * Load buffering. RC11 forbids 11, since program order and reads-from may have no cycle; C++ allows
+ * it.
+ */
 TEST(lb, READ(0, Y); WRITE(X, 1), READ(1, X); WRITE(Y, 1), , )
 
 /* Coherence. */
@@ -97,7 +104,7 @@ TEST(corr_one, WRITE(X, 1); WRITE(X, 2), READ(0, X); READ(1, X), , )
 TEST(cowr, WRITE(X, 1); READ(0, X), WRITE(X, 2), , )
 TEST(corw, READ(0, X); WRITE(X, 1), WRITE(X, 2), , )
 TEST(coww, WRITE(X, 1); WRITE(X, 2), , , )
-/* A store that goes before one already there. */
+/* A store inserted before one that was made earlier. */
 TEST(two_plus_two_w, WRITE(X, 1); WRITE(Y, 2), WRITE(Y, 1); WRITE(X, 2), , )
 TEST(two_plus_two_w_release, PUBLISH(X, 1); PUBLISH(Y, 2), PUBLISH(Y, 1); PUBLISH(X, 2), , )
 TEST(two_plus_two_w_fences, WRITE(X, 1); FENCE; WRITE(Y, 2), WRITE(Y, 1); FENCE; WRITE(X, 2), , )
@@ -107,7 +114,7 @@ TEST(iriw, WRITE(X, 1), WRITE(Y, 1), ACQUIRE(0, X); READ(1, Y), ACQUIRE(2, Y); R
 TEST(iriw_release, PUBLISH(X, 1), PUBLISH(Y, 1), ACQUIRE(0, X); ACQUIRE(1, Y), ACQUIRE(2, Y); ACQUIRE(3, X))
 TEST(iriw_fences, WRITE(X, 1), WRITE(Y, 1), READ(0, X); FENCE; READ(1, Y), READ(2, Y); FENCE; READ(3, X))
 
-/* Write-to-read causality, and ISA2: release and acquire are transitive. In the first, coherence does it alone. */
+/* Write-to-read causality, and ISA2: release and acquire are transitive. */
 TEST(wrc, WRITE(X, 1), READ(0, X); PUBLISH(Y, 1), ACQUIRE(1, Y); READ(2, X), )
 TEST(wrc_release, PUBLISH(X, 1), ACQUIRE(0, X); PUBLISH(Y, 1), ACQUIRE(1, Y); READ(2, X), )
 TEST(wrc_relaxed, WRITE(X, 1), READ(0, X); WRITE(Y, 1), READ(1, Y); READ(2, X), )
@@ -118,19 +125,19 @@ TEST(r_fences, WRITE(X, 1); FENCE; WRITE(Y, 1), WRITE(Y, 2); FENCE; READ(0, X), 
 TEST(s_release_acquire, WRITE(X, 2); PUBLISH(Y, 1), ACQUIRE(0, Y); WRITE(X, 1), , )
 TEST(s_relaxed, WRITE(X, 2); WRITE(Y, 1), READ(0, Y); WRITE(X, 1), , )
 
-/* Release sequences: continued by a read-modify-write of any order and thread. */
+/* Release sequences. A read-modify-write of any order and any thread continues one. */
 TEST(sequence_update, WRITE(X, 1); PUBLISH(Y, 1), (void)w_fetch_add_relaxed(Y, 1), ACQUIRE(0, Y); READ(1, X), )
-/* By a store of the same thread in C11 and RC11, but not in C++20, C23 and here: 20 is allowed. */
+/* A store of the same thread continues one in C11 and RC11, but not in C++20, C23 and here. */
 TEST(sequence_store, WRITE(X, 1); PUBLISH(Y, 1); WRITE(Y, 2), ACQUIRE(0, Y); READ(1, X), , )
-/* Broken by a store of another thread. */
+/* A store of another thread ends a release sequence. */
 TEST(sequence_broken, WRITE(X, 1); PUBLISH(Y, 1), WRITE(Y, 2), ACQUIRE(0, Y); READ(1, X), )
-/* Two updates, the chain of both releases: who reads the second learns of both. */
+/* The second update continues the first's sequence: a thread that reads it acquires both. */
 TEST(sequence_two, WRITE(X, 1); (void)w_fetch_add_release(Y, 1), WRITE(Z, 1);
      (void)w_fetch_add_release(Y, 1), ACQUIRE(0, Y); READ(1, X); READ(2, Z), )
 
 TEST(sequence_of_three, WRITE(X, 1);
      PUBLISH(Y, 1), (void)w_fetch_add_relaxed(Y, 1), (void)w_fetch_add_relaxed(Y, 1), ACQUIRE(0, Y); READ(1, X))
-/* As sequence_store: C11 and RC11 forbid 30, C++20 and C23 do not. */
+/* As sequence_store: C11 and RC11 forbid 30; C++20 and C23 allow it. */
 TEST(sequence_store_update, WRITE(X, 1); PUBLISH(Y, 1); WRITE(Y, 2), (void)w_fetch_add_relaxed(Y, 1), ACQUIRE(0, Y);
      READ(1, X), )
 TEST(sequence_fences, WRITE(X, 1); RELEASE_FENCE; WRITE(Y, 1), (void)w_fetch_add_relaxed(Y, 1), READ(0, Y);
@@ -154,9 +161,9 @@ TEST(isa2_no_acquire_fence, WRITE(X, 1); RELEASE_FENCE; WRITE(Y, 1), READ(0, Y);
 TEST(mp_sc_and_acquire_fence, WRITE(X, 1); FENCE; WRITE(Z, 1); WRITE(Y, 1), READ(0, Y); ACQUIRE_FENCE; READ(1, X);
      READ(2, Z), , )
 TEST(fences_in_a_row, WRITE(X, 1); FENCE; FENCE, FENCE; READ(0, X); FENCE; READ(1, Y), WRITE(Y, 1); FENCE; READ(2, X), )
-/* A store that a fence of its thread puts after one that was seen. */
+/* A store after a fence comes after all stores that the fence has made visible. */
 TEST(store_after_fence, WRITE(X, 1); FENCE; READ(0, Y), WRITE(Y, 1); FENCE; WRITE(X, 2); READ(1, X), , )
-/* Z6 with an update, which a relaxed store follows: nothing orders the two stores to X. */
+/* Z6 with a relaxed store after an update: nothing orders the two stores to X. */
 TEST(z6_update, WRITE(X, 1); PUBLISH(Y, 1), (void)w_fetch_add_relaxed(Y, 2); WRITE(Z, 1), ACQUIRE(0, Z); FENCE;
      WRITE(X, 2); READ(1, X), )
 
@@ -171,7 +178,7 @@ TEST(lb_updates, READ(0, Y); (void)w_fetch_add_relaxed(X, 1), READ(1, X); (void)
 TEST(corw_three, WRITE(X, 1); READ(0, X), WRITE(X, 2); READ(1, X), WRITE(X, 3); READ(2, X), )
 TEST(updates, (void)w_fetch_add_relaxed(X, 1), (void)w_fetch_add_relaxed(X, 1), (void)w_fetch_add_relaxed(X, 1), )
 TEST(updates_read, check_outcome(0, w_fetch_add_relaxed(X, 1)), check_outcome(1, w_fetch_add_relaxed(X, 1)), , )
-/* No store comes between an update and what it read. */
+/* No store comes between an update and the store that it read. */
 TEST(update_atomic, check_outcome(0, w_exchange_relaxed(X, 1)), WRITE(X, 2); READ(1, X), , )
 static void compare_exchange(uint32_t self)
 {
@@ -180,7 +187,7 @@ static void compare_exchange(uint32_t self)
 	check_outcome(2 * self, w_compare_exchange_acq_rel(X, &seen, self + 1));
 	check_outcome(2 * self + 1, seen);
 }
-/* A compare-exchange that fails is a relaxed load: it learns nothing. */
+/* A failed compare-exchange is a relaxed load: it does not acquire. */
 static void compare_exchange_failed(uint32_t self)
 {
 	uint32_t seen = 0;
@@ -195,7 +202,7 @@ static void compare_exchange_failed(uint32_t self)
 }
 TEST(bits, (void)w_fetch_or_relaxed(X, 1), (void)w_fetch_or_relaxed(X, 2), (void)w_fetch_and_relaxed(X, ~1u), )
 
-/* Waiting: a wait ends when it can, reads past what others overwrite, and blocks for good where nothing can end it. */
+/* Waits. A wait may miss values that are overwritten, and is a deadlock if no store can end it. */
 TEST(wait_acquires, WRITE(X, 1); PUBLISH(Y, 1), check_outcome(0, w_await_acquire(Y, VAL != 0)); READ(1, X), , )
 TEST(wait_misses, WRITE(X, 1); WRITE(X, 2), (void)w_await_acquire(X, VAL == 1), , )
 TEST(wait_for_nothing, WRITE(X, 1), (void)w_await_acquire(X, VAL == 2), , )
@@ -213,7 +220,7 @@ TEST(park_one_of_two, WRITE(X, 1);
      w_unpark(X), while (!w_load_relaxed(X)) w_park(X, 0, NULL), while (!w_load_relaxed(X)) w_park(X, 0, NULL), )
 TEST(park_all, WRITE(X, 1);
      w_unpark_all(X), while (!w_load_relaxed(X)) w_park(X, 0, NULL), while (!w_load_relaxed(X)) w_park(X, 0, NULL), )
-/* Who wakes only when it has seen a sleeper needs a fence between its store and that look. */
+/* A thread that wakes only sleepers it has seen needs a fence between its store and its look. */
 TEST(park_announced, WRITE(X, 1); FENCE; if (w_load_relaxed(Y)) w_unpark(X), WRITE(Y, 1); FENCE;
      while (!w_load_relaxed(X)) w_park(X, 0, NULL), , )
 TEST(park_announced_unfenced, WRITE(X, 1); if (w_load_relaxed(Y)) w_unpark(X), WRITE(Y, 1); FENCE;
@@ -225,7 +232,7 @@ TEST(plain_ordered, m->plain = 1; PUBLISH(X, 1), if (w_load_acquire(X)) check_ou
 TEST(plain_race, m->plain = 1; WRITE(X, 1), if (w_load_acquire(X)) check_outcome(0, m->plain), , )
 TEST(plain_race_after, if (w_load_acquire(X)) m->plain = 1, check_outcome(0, m->plain); WRITE(X, 1), , )
 TEST(plain_after_read, if (w_load_acquire(X)) m->plain = 1, check_outcome(0, m->plain); PUBLISH(X, 1), , )
-/* The order of the fences says that the second thread's comes later, but is no happens-before. */
+/* The fences are ordered, but that order is not happens-before. */
 TEST(plain_race_fences, m->plain = 1; FENCE; if (!w_load_relaxed(Y)) WRITE(Z, 1), WRITE(Y, 1); FENCE;
      if (w_load_relaxed(Z)) check_outcome(0, m->plain), , )
 TEST(
@@ -237,12 +244,12 @@ TEST(
 					   , )
 TEST(plain_fence_too_early, m->plain = 1; FENCE; WRITE(Z, 1), FENCE;
      if (w_load_relaxed(Z)) check_outcome(0, m->plain), , )
-/* Fences keep one of the two out. */
+/* The fences let only one of the two threads write. */
 TEST(plain_exclusive, WRITE(X, 1); FENCE; if (!w_load_relaxed(Y)) m->plain = 1, WRITE(Y, 1); FENCE;
      if (!w_load_relaxed(X)) m->plain = 2, , )
 TEST(initialised, w_init(X, 1); PUBLISH(Y, 1), if (w_load_acquire(Y)) READ(0, X), , )
 TEST(initialised_race, w_init(X, 1); WRITE(Y, 1), if (w_load_acquire(Y)) READ(0, X), , )
-/* Plain accesses to atomic objects race with atomic ones that happens-before does not order, whatever was read. */
+/* A plain access to an atomic object races with atomic ones that happens-before does not order. */
 TEST(initialised_after_load, READ(0, X); PUBLISH(Y, 1), if (w_load_acquire(Y)) w_init(X, 5), , )
 TEST(initialised_after_load_race, READ(0, X); WRITE(Y, 1), if (w_load_relaxed(Y)) w_init(X, 5), , )
 TEST(initialised_after_store_race, WRITE(X, 1), if (w_load_relaxed(X)) w_init(X, 5), , )
@@ -293,12 +300,12 @@ static void final_xy(void)
 	FINALLY(1, Y);
 }
 
-/* Outcomes of IRIW: all but those in which both readers see one write and not the other, in opposite orders. */
 #define ALL_OF_3 "000 001 010 011 100 101 110 111"
 #define ALL_OF_4 "0000 0001 0010 0011 0100 0101 0110 0111 1000 1001 1010 1011 1100 1101 1110 1111"
+/* All but the outcome in which the readers see the two writes in opposite orders. */
 #define IRIW_BUT_OPPOSITE "0000 0001 0010 0011 0100 0101 0110 0111 1000 1001 1011 1100 1101 1110 1111"
 
-/* Each reader's two values in one order of the stores, the same for both readers: of 81. */
+/* The outcomes, of 81, in which both readers see the values in one order of the stores. */
 #define COHERENT                                                                                     \
 	"0000 0001 0002 0011 0012 0021 0022 0100 0101 0102 0111 0112 0121 0122 0200 0201 0202 0211 " \
 	"0212 0221 0222 1100 1101 1102 1111 1112 1121 1122 1200 1201 1202 1211 1212 1222 2100 2101 " \
@@ -372,7 +379,7 @@ const struct check_client check_clients[] = {
 	ENTRY_END(compare_exchange_stale, 2, final_x_third, "001 011 101 111", NULL),
 	ENTRY(compare_exchange_acquires, 2, "00 01 11", "10"),
 	ENTRY(swap_one_fence, 2, "0000 0100 1000 1100", NULL),
-	/* RC11 forbids it, as in lb; C11 does not. */
+	/* As in lb: RC11 forbids 11, C11 allows it. */
 	ENTRY(lb_updates, 2, "00 01 10", "11"),
 	ENTRY_END(corw_three, 3, final_x_fourth,
 		  "1111 1121 1131 1133 1211 1212 1221 1222 1231 1232 1233 1311 1331 1333 2212 2222 2232 2233 2333 3133 "

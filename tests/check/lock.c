@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The clients of one lock of core/locks.def, the same for all of them (adapter.h).
+ * The clients of one lock of core/locks.def, the same for every lock (adapter.h).
  *
- * The protected object is a plain cell: two threads in the critical section at once are a race, whatever they count.
- * That no thread waits for ever, and that nothing is used after its life, the checker sees by itself.
+ * The protected object is a plain cell, so that two threads in the critical section are a data
+ * race even if the count is right. Without help from the clients, the checker detects a thread that
+ * never finishes and a use after the end of a lifetime.
  */
 #include "adapter.h"
 
@@ -11,12 +12,12 @@ struct memory {
 	uint32_t cell;
 #ifdef TWO_LOCKS
 	uint32_t other_cell;
-	struct LOCK other; /* waiters of both lie in the same block */
+	struct LOCK other; /* waiters of both locks use the same common block */
 #endif
-	struct LOCK lock; /* last: a boxed one goes on behind its struct */
+	struct LOCK lock; /* last: a boxed lock extends beyond its struct */
 };
 
-/* Bytes that all threads see. */
+/* The size of the memory that all threads share. */
 #ifdef COMMON_ROOM
 _Static_assert(sizeof(struct memory) + BOX_ROOM <= CHECK_COMMON, "the common block is behind it");
 #define SHARED_BYTES (CHECK_COMMON + COMMON_ROOM)
@@ -24,7 +25,7 @@ _Static_assert(sizeof(struct memory) + BOX_ROOM <= CHECK_COMMON, "the common blo
 #define SHARED_BYTES (sizeof(struct memory) + BOX_ROOM)
 #endif
 
-/* What the threads did: the client's own. */
+/* The client's record of what the threads did; no part of the explored memory. */
 struct notes {
 	uint32_t count;
 	holding kept; /* of the thread that holds the lock from the start */
@@ -78,7 +79,7 @@ static void lock_timed_and_unlock(enum wait wait)
 	check_returned();
 }
 
-/* Locks, and frees the lock right after its unlock if it was the last of its users. */
+/* Locks; the last user frees the lock right after its unlock. */
 static void lock_and_free(enum wait wait)
 {
 	holding kept;
@@ -94,7 +95,7 @@ static void lock_and_free(enum wait wait)
 		check_ended(&M->lock);
 }
 
-/* Forks as the holder; the lock must serve the child, whoever waited for it in the parent. */
+/* Forks as the holder. The lock must work in the child even if the parent had waiters. */
 static void lock_and_fork(enum wait wait)
 {
 	holding kept;
@@ -110,7 +111,7 @@ static void lock_and_fork(enum wait wait)
 	lock_and_unlock(wait);
 }
 
-/* Once the child's one thread has unlocked, the lock is free, whatever its waiters in the parent had done to it. */
+/* Forks as the holder. Once the child's only thread has unlocked, a trylock must succeed. */
 static void fork_and_try(enum wait wait)
 {
 	holding kept;
@@ -127,7 +128,7 @@ static void fork_and_try(enum wait wait)
 	release(&M->lock, kept, wait);
 }
 
-/* By then the other may have been woken without getting the lock. */
+/* Forks as holder for the second time: the other may have been woken without getting the lock. */
 static void lock_and_fork_later(enum wait wait)
 {
 	lock_and_unlock(wait);
@@ -141,7 +142,7 @@ static void lock_in_child(enum wait wait)
 }
 
 #ifdef TWO_LOCKS
-/* Of four threads two want the one lock, and two the other. */
+/* Threads with even numbers use one lock, the others another. */
 static void lock_either(enum wait wait, uint32_t self)
 {
 	struct LOCK *lock = self % 2 ? &M->other : &M->lock;
@@ -163,7 +164,7 @@ static void prepare(void)
 	make(&M->lock);
 }
 
-/* The lock is held from the start, by thread 0, so that the others all queue. */
+/* Thread 0 holds the lock from the start, so that all others queue. */
 static void hold(void)
 {
 	holding kept;
@@ -180,7 +181,7 @@ static void unlock_held(enum wait wait)
 	check_returned();
 }
 
-/* After all threads: as many sections as were counted, the lock is free, and so are all nodes. */
+/* Checks at the end that no critical section was lost, and that the lock and all nodes are free. */
 static void finish(void)
 {
 	holding kept;
@@ -225,10 +226,13 @@ WAYS(either, lock_either(wait, self))
 #ifdef CLIENTS
 const struct check_client check_clients[] = {CLIENTS{.name = NULL}};
 #else
-/* Sleeps that end for no reason multiply the states: all of them with two threads, under a bound with three. */
+/*
+ * Spurious wake-ups multiply the states: clients of two threads have them without a bound, clients
+ * of three threads under a bound.
+ */
 const struct check_client check_clients[] = {
 #ifdef BYPASS
-	/* Often enough that one who need not queue passes the other twice. */
+	/* Enough rounds for a thread that does not queue to overtake the other twice. */
 	ENTRIES("order/2", lock_3, 2, "contended", "6", prepare, finish, ORDERED(2)),
 	ENTRY("order/3/spin", lock_2_spin, 3, "contended", "6", prepare, finish, ORDERED(3)),
 	ENTRY("order/5/yield", lock_2_yield, 5, "contended", NULL, prepare, finish, ORDERED(5), .walks = 10000),
@@ -275,7 +279,7 @@ const struct check_client check_clients[] = {
 	ENTRIES("two_locks/4", either, 4, "contended", "2", prepare, finish, .cpus = 2, .walks = 50000),
 #endif
 #ifdef POUNDLOCK_TOUR_H
-	/* Several waiters at one place: of three threads all, or two. */
+	/* Several waiters at one place: all three threads, or two of them. */
 	ENTRIES("one_place/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 1),
 	ENTRIES("two_places/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0, .cpus = 2),
 	ENTRIES("one_place/timed/3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0, .cpus = 1),

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What holds of a shuffled queue (core/part/shuffle.h) in every state, by the newest values: its nodes are linked to one
- * another only, each but the one that is being moved behind one other at most, in no circle; nobody is before the
- * head but one that is leaving; and one waiter at most has the shuffler's role. That no node is lost the end shows: its waiter would not come
- * there.
+ * The invariant of a shuffled queue (core/part/shuffle.h), checked in every state on the newest
+ * values:
+ *
+ * - a queued node links only to queued nodes, and the links have no cycle;
+ * - at most one node links to a node, except to the one that is being moved;
+ * - only a head that is leaving precedes the queue head;
+ * - at most one waiter has the shuffler's role.
+ *
+ * A lost node needs no check here: its waiter would never finish.
  */
 #ifndef POUNDLOCK_CHECK_QUEUE_H
 #define POUNDLOCK_CHECK_QUEUE_H
@@ -29,7 +34,7 @@ static bool is_queued(const struct shfl_node *node)
 	return false;
 }
 
-/* How many nodes of the queue lead to @node. */
+/* The number of queued nodes that link to @node. */
 static uint32_t ways_to(const struct shfl_node *node)
 {
 	uint32_t ways = 0;
@@ -42,7 +47,7 @@ static uint32_t ways_to(const struct shfl_node *node)
 	return ways;
 }
 
-/* Whether only a head that is leaving, and nobody before that, leads to @node. */
+/* Whether no node links to @node, except a head that is leaving. */
 static bool is_foremost(const struct shfl_node *node)
 {
 	for (uint32_t thread = 0; thread < QUEUE_THREADS; thread++) {
@@ -54,7 +59,7 @@ static bool is_foremost(const struct shfl_node *node)
 	return true;
 }
 
-/* Whether nobody that is behind @node in the queue can have the role from it, as it is alone there or is leaving. */
+/* Whether @node can no longer pass the shuffler's role: it is alone in the queue, or is leaving. */
 static bool is_last_or_leaving(struct shfl_node *node)
 {
 	struct shfl_node *next = w_load_relaxed(&node->next);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The clients of the list of threads' records (world/user/records.h): each thread gets a record that is nobody else's, with an
- * id of its own, also one that another thread has just added, or that a dead thread had.
+ * Clients of the list of threads' records (world/user/records.h). Each thread must get a record and
+ * an id that no other live thread has: from its own chunk, from another thread's new chunk, or from
+ * a thread that has ended.
  */
 #include "check.h"
 
 #define MOST_THREADS 3
-#define AT_A_TIME 3 /* one may be found free while the next is being added */
+#define AT_A_TIME 3 /* records per chunk: one may be found free while the next is being added */
 #define MOST_RECORDS (AT_A_TIME * MOST_THREADS)
 
 struct w_self {
 	W_ATOMIC(uint64_t) owner;
 	uint32_t id;
-	uint32_t user; /* written by the owner alone */
+	uint32_t user; /* written only by the owner */
 	struct w_self *next;
 };
 
@@ -26,11 +27,11 @@ struct memory {
 		W_ATOMIC(uint32_t) scanning;
 	} process;
 	W_ATOMIC(uint32_t) ended[MOST_THREADS];
-	uint32_t at_a_time; /* records made */
+	uint32_t at_a_time; /* records per chunk */
 	struct w_self made[MOST_THREADS][AT_A_TIME];
 };
 
-/* The client's own: how many threads have the record of that id, and had it. */
+/* By id: how many threads have the record now, and whether a thread had it before. */
 struct notes {
 	uint32_t users[MOST_RECORDS + 1];
 	uint32_t past[MOST_RECORDS + 1];
@@ -40,7 +41,10 @@ struct notes {
 #define M check_shared(struct memory)
 #define NOTES check_ghost(struct notes)
 
-/* What records.h asks for. Its operations are sequentially consistent; here they order no more than they read. */
+/*
+ * The environment that records.h requires. Its operations are sequentially consistent; these only
+ * acquire and release, so the clients check more than is needed.
+ */
 #define records M->records
 #define cursor M->cursor
 #define record_count M->record_count
@@ -62,7 +66,7 @@ static bool is_vacant(uint64_t owner)
 	return !owner;
 }
 
-/* The kernel knows. */
+/* Stands for the question to the kernel. */
 static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
 {
 	(void)self;
@@ -71,7 +75,7 @@ static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
 
 #include "../../world/user/records.h"
 
-/* A thread's life. */
+/* Gets a record, uses it alone, and ends. */
 static void live(uint32_t self)
 {
 	struct w_self *own = get_record(self + 1);
@@ -82,21 +86,21 @@ static void live(uint32_t self)
 	own->user = self;
 	check_assert(check_add(&NOTES->users[id], 1) == 1);
 	NOTES->reused += NOTES->past[id];
-	(void)w_load_relaxed(&scan_at); /* a moment in which others may run */
+	(void)w_load_relaxed(&scan_at); /* a step at which other threads may run */
 	check_assert(own->user == self && own->id == id);
 	NOTES->past[id] = 1;
 	(void)check_add(&NOTES->users[id], -1);
 	w_store_release(&M->ended[self], 1);
 }
 
-/* Threads find what others have added. */
+/* Threads find records that others have added. */
 static void prepare(void)
 {
 	M->at_a_time = AT_A_TIME;
 	scan_at = MOST_RECORDS + 1;
 }
 
-/* Threads have to look for those that have ended. */
+/* Threads must scan for those that have ended. */
 static void prepare_scan(void)
 {
 	M->at_a_time = 1;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The clients of one readers-writer lock of core/locks.def (LOCK and LOCK_HEADER are defined), the same for all of them.
+ * The clients of one readers-writer lock of core/locks.def, the same for every lock. LOCK and
+ * LOCK_HEADER must be defined.
  *
- * The protected object is a plain cell that writers write and readers read: a writer that is not alone is a race. That
- * readers are inside together is an outcome that must be found. That no thread waits for ever, and that nothing is used
- * after its life, the checker sees by itself.
+ * The protected object is a plain cell that writers write and readers read, so that a writer that
+ * is not alone is a data race. Readers inside together are an outcome that must be met. Without
+ * help from the clients, the checker detects a thread that never finishes and a use after the end
+ * of a lifetime.
  */
 #include LOCK_HEADER
 
@@ -19,15 +21,21 @@
 #ifdef POUNDLOCK_BRAVO_H
 #define REVOKES " bias revoke"
 #define REVOKED " revoke"
-/* Some readers have no entry to themselves. Three threads begin where a reader has been, so that they have the bias. */
+/*
+ * Clients of three threads start with the lock biased towards readers: a reader has been inside.
+ * Some readers share an entry of the table.
+ */
 #define BEFORE give_bias
-/* BRAVO itself only tells whether waiters sleep. How those wait who do not is the lock's under it, which has all of these. */
+/*
+ * BRAVO's own code distinguishes only waiters that park from others. The lock below it has clients
+ * of its own for each way of waiting.
+ */
 #define WIDE_ENTRIES(title, body, ...) \
 	ENTRY(title "/spin", body##_spin, __VA_ARGS__), ENTRY(title "/park", body##_park, __VA_ARGS__)
-/* Its states are too many to visit all of them: so many switches away from a thread that could have gone on, at most. */
+/* BRAVO has too many states to explore all of them: a bound on preemptions. */
 #define BOUND(bravo, others) .bound = bravo
 #define WORD (&M->lock.lock.word)
-#define FULL_TOGETHER "1 2" /* the bias does without the count that is full */
+#define FULL_TOGETHER "1 2" /* a biased reader does not need the reader count, which is full */
 #else
 #define REVOKES ""
 #define REVOKED ""
@@ -39,23 +47,23 @@
 #endif
 
 struct memory {
-	struct w_visible visible[W_VISIBLE]; /* first, as world.h says */
+	struct w_visible visible[W_VISIBLE]; /* first, as world.h requires */
 	uint32_t cell;
-	W_ATOMIC(uint32_t) moment; /* its load by a reader inside is a moment in which others may run */
-	W_ATOMIC(uint32_t) given;  /* how many readers have given their hold to others */
-	uint64_t space;            /* which entries are whose depends on where the lock is: hold_reading() */
+	W_ATOMIC(uint32_t) moment; /* loaded inside: a step at which other threads may run */
+	W_ATOMIC(uint32_t) given;  /* readers that have given their hold to other threads */
+	uint64_t space;            /* gives the lock the address that hold_reading() needs */
 	struct LOCK lock;
 };
 
-/* What the threads did: the client's own. */
+/* The client's record of what the threads did; no part of the explored memory. */
 struct notes {
 	uint32_t writes;
 	uint32_t readers;  /* inside */
-	uint32_t together; /* the most of them at a time */
+	uint32_t together; /* maximum of readers */
 };
 
 #if defined(POUNDLOCK_BRAVO_H) && defined(POUNDLOCK_CHECK_H)
-/* With what the bias's numbers are drawn from. */
+/* Includes the source of the numbers that BRAVO draws. */
 _Static_assert(sizeof(struct memory) <= CHECK_COMMON, "the common block is behind it");
 #define SHARED_BYTES (CHECK_COMMON + 64)
 #else
@@ -64,13 +72,13 @@ _Static_assert(sizeof(struct memory) <= CHECK_COMMON, "the common block is behin
 
 #define M check_shared(struct memory)
 
-/* Not {0}: clang 14 takes no 0 for an atomic pointer. */
+/* Not {0}: clang 14 rejects 0 as an initial value of an atomic pointer. */
 #define UNLOCKED ((struct LOCK){})
 #define NOTES check_ghost(struct notes)
 
 enum mode { READ, READ_AGAIN, WRITE };
 
-/* ---- The lock: calls that are not inlined, whose frames, and what lies there, end with them ---- */
+/* ---- The lock: calls are not inlined, so that their frames end when they return ---- */
 
 static __attribute__((noinline)) bool acquire(enum mode mode, enum wait wait, const struct w_deadline *deadline)
 {
@@ -90,7 +98,7 @@ static __attribute__((noinline)) void release(enum mode mode, enum wait wait)
 				   : LOCK_FUNCTION(release_read)(&M->lock, POLICY(wait)));
 }
 
-/* In the forked child: what the library does after a fork. */
+/* Does in the forked child what the library does after a fork. */
 static void after_fork(void)
 {
 #ifdef POUNDLOCK_BRAVO_H
@@ -98,9 +106,9 @@ static void after_fork(void)
 #endif
 }
 
-/* ---- What the threads do ---- */
+/* ---- Actions of the threads ---- */
 
-/* Inside: whatever comes before leave(). */
+/* The critical section up to leave(). */
 static void enter(enum mode mode)
 {
 	check_returned();
@@ -153,7 +161,7 @@ static void lock_timed_and_unlock(enum mode mode, enum wait wait)
 	leave(mode, wait);
 }
 
-/* Reads, unless the lock has too many readers. */
+/* Reads; fails if the lock has too many readers. */
 static void read_if_room(enum wait wait)
 {
 	if (!acquire(READ, wait, NULL)) {
@@ -164,7 +172,7 @@ static void read_if_room(enum wait wait)
 	leave(READ, wait);
 }
 
-/* Becomes a reader again while it is one, whatever writers wait; the try must succeed, too. */
+/* A reader acquires again: this must succeed even if writers wait, and so must the try. */
 static void read_again(enum wait wait)
 {
 	check_assert(acquire(READ, wait, NULL));
@@ -177,7 +185,7 @@ static void read_again(enum wait wait)
 	leave(READ, wait);
 }
 
-/* Enters for another thread, which is to leave. */
+/* Acquires for another thread, which will release. */
 static void read_and_give(enum wait wait)
 {
 	check_assert(acquire(READ, wait, NULL));
@@ -185,7 +193,7 @@ static void read_and_give(enum wait wait)
 	(void)w_fetch_add_release(&M->given, 1);
 }
 
-/* Leaves for one of so many readers that have given their hold. */
+/* Releases for one of @readers threads, once all of them have given their hold. */
 static void leave_given(uint32_t readers, enum wait wait)
 {
 	(void)w_await_acquire(&M->given, VAL == readers);
@@ -193,7 +201,7 @@ static void leave_given(uint32_t readers, enum wait wait)
 	check_returned();
 }
 
-/* Frees the lock right after the unlock if it is alone in it, and the last of so many users. */
+/* Locks; the last of @all users, which is alone inside, frees the lock right after its unlock. */
 static void lock_and_free(enum mode mode, uint32_t all, enum wait wait)
 {
 	uint32_t users;
@@ -207,7 +215,7 @@ static void lock_and_free(enum mode mode, uint32_t all, enum wait wait)
 		check_ended(&M->lock);
 }
 
-/* Forks inside; the lock must serve the child, whoever waited for it in the parent. */
+/* Forks inside. The lock must work in the child even if the parent had waiters. */
 static void lock_and_fork(enum mode mode, enum wait wait)
 {
 	check_assert(acquire(mode, wait, NULL));
@@ -219,7 +227,7 @@ static void lock_and_fork(enum mode mode, enum wait wait)
 	lock_and_unlock(WRITE, wait);
 }
 
-/* Once the child's one thread has left, the lock is free, whatever its waiters in the parent had done to it. */
+/* Forks inside. Once the child's only thread has left, a trylock must succeed. */
 static void fork_and_try(enum mode mode, enum wait wait)
 {
 	check_assert(acquire(mode, wait, NULL));
@@ -240,14 +248,14 @@ static void lock_in_child(enum mode mode, enum wait wait)
 
 /* ---- The clients ---- */
 
-/* A reader has been. */
+/* Sets BRAVO's bias: a reader has been inside. */
 static void give_bias(void)
 {
 	check_assert(try_acquire(READ));
 	release(READ, WAIT_PARK);
 }
 
-/* The lock is held from the start, by a writer, thread 0, so that the others all queue. */
+/* Thread 0 holds the lock as a writer from the start, so that all others queue. */
 static void hold(void)
 {
 	check_assert(try_acquire(WRITE));
@@ -260,8 +268,9 @@ static void leave_held(enum wait wait)
 }
 
 /*
- * The lock is held from the start by a reader, thread 0, that gives its hold. BRAVO's has the bias, and its entry is the last,
- * while threads 1 and 2 share the one before it, at the addresses of the checker.
+ * Thread 0 holds the lock as a reader from the start and gives its hold to another thread. With
+ * BRAVO the lock is biased; at the checker's addresses the reader has the last entry, and threads 1
+ * and 2 share the entry before it.
  */
 static void hold_reading(void)
 {
@@ -272,7 +281,7 @@ static void hold_reading(void)
 #endif
 }
 
-/* Another lock begins in the memory of one whose reader has never left: its guard was forgotten. */
+/* Makes a new lock in the memory of one whose reader never left, as after a forgotten guard. */
 static void renew(void)
 {
 	give_bias();
@@ -281,13 +290,13 @@ static void renew(void)
 	give_bias();
 }
 
-/* All readers but one that the lock has room for have forgotten that they are inside. */
+/* Fills the reader count but for one reader, as after many forgotten guards. */
 static void nearly_fill(void)
 {
 	w_store_relaxed(WORD, RW_FULL - RW_READER);
 }
 
-/* After all threads: as many writes as were counted, nobody is inside, the lock is free, and so are all nodes. */
+/* Checks at the end that no write was lost, and that the lock and all nodes are free. */
 static void finish(void)
 {
 	check_outcome(0, NOTES->together);
@@ -339,22 +348,22 @@ WAYS(
 	} else lock_and_unlock(WRITE, wait))
 WAYS(again_beside, if (self) read_again(wait))
 WAYS(again, if (self == 0) read_again(wait); else lock_and_unlock(WRITE, wait))
-/* The thread that gives its hold enters again, as one that may be inside already. */
+/* The thread that gave its hold acquires again, as a thread that may be a reader already. */
 WAYS(
 	given, if (self) leave_given(1, wait); else {
 		read_and_give(wait);
 		lock_and_unlock(READ_AGAIN, wait);
 	})
-/* Who was given a hold enters again, whatever writers wait, and leaves twice. */
+/* A thread that was given a hold acquires again even if writers wait, and leaves twice. */
 WAYS(
 	given_again, if (self == 0) read_and_give(wait); else if (self == 1) {
 		(void)w_await_acquire(&M->given, VAL == 1);
 		lock_and_unlock(READ_AGAIN, wait);
 		leave_given(1, wait);
 	} else lock_and_unlock(WRITE, wait))
-/* Two leave, of whom one has never entered, and one of those who have does not leave. */
+/* Threads 0 and 1 enter, 1 and 2 leave. */
 WAYS(given_both, if (self < 2) read_and_give(wait); if (self > 0) leave_given(2, wait))
-/* Thread 2 leaves for thread 0, maybe by the entry of thread 1, which then leaves by that of thread 0. */
+/* Thread 2 leaves for thread 0, perhaps by thread 1's entry; then thread 1 leaves by thread 0's. */
 WAYS(
 	given_at_start,
 	if (self == 1) {
@@ -375,7 +384,7 @@ WAYS(
 		release(READ, wait);
 		check_returned();
 	})
-/* Thread 0 has never left when thread 1 makes another lock in its memory. */
+/* Thread 1 makes a new lock in the memory of one that thread 0 never left. */
 WAYS(
 	renewed, if (self == 0) read_and_give(wait); else if (self == 1) {
 		(void)w_await_acquire(&M->given, VAL == 1);
@@ -389,7 +398,7 @@ WAYS(
 WAYS(full, if (self < 2) read_if_room(wait); else lock_timed_and_unlock(WRITE, wait))
 WAYS(freed_writers, lock_and_free(WRITE, 2, wait))
 WAYS(freed_both, lock_and_free(self ? READ : WRITE, 2, wait))
-/* Only the writer knows that the readers, who are inside together, have left. */
+/* Only the writer may free the lock: a reader cannot know that the other reader has left. */
 WAYS(freed_readers, lock_and_free(self ? READ : WRITE, self ? UINT32_MAX : 3, wait))
 WAYS(fork_reader, if (self == 0) lock_and_fork(READ, wait); else if (self == 1) lock_and_unlock(WRITE, wait);
      else lock_in_child(READ, wait))
@@ -402,7 +411,10 @@ WAYS(held_timed, if (self == 0) leave_held(wait);
      else if (self < 3) lock_timed_and_unlock(self % 2 ? READ : WRITE, wait);
      else lock_and_unlock(self % 2 ? READ : WRITE, wait))
 
-/* Sleeps that end for no reason multiply the states: all of them with two threads, under a bound with three. */
+/*
+ * Spurious wake-ups multiply the states: clients of two threads have them without a bound, clients
+ * of three threads under a bound.
+ */
 const struct check_client check_clients[] = {
 	ENTRIES("readers/2", readers, 2, "", "1 2", NULL, finish, .spurious = 1),
 	ENTRIES("writers/2x1", writers, 2, "contended", "0", NULL, finish, .spurious = 1),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Small locks with and without a seeded bug: the checker must find each, and nothing in those without.
+ * Small locks with and without a seeded bug. The checker must find each bug, and report nothing for
+ * the locks without one.
  */
 #include "check.h"
 
@@ -18,7 +19,7 @@ struct memory {
 
 #define M check_shared(struct memory)
 
-/* What a seeded bug changes. */
+/* The seeded bugs. */
 enum bug {
 	NONE,
 	RELAXED_HANDOVER,
@@ -81,14 +82,14 @@ static void mcs(uint32_t self, enum bug bug)
 	check_returned();
 }
 
-/* Its node is not initialised plainly, so that a hand-over which is lost shows as such. */
+/* Nodes have no plain initialisation, so that a lost hand-over shows as a deadlock, not a race. */
 static void mcs_static(uint32_t self, enum bug bug)
 {
 	mcs_acquire(&M->nodes[self], bug);
 	mcs_release(&M->nodes[self], bug);
 }
 
-/* Two threads that raise their flags and look at the other's: at most one finds it down. */
+/* Two threads set their flags and read the other's: at most one may find it clear. */
 static void dekker(uint32_t self, enum bug bug)
 {
 	w_store_relaxed(&M->word[self], 1);
@@ -98,7 +99,7 @@ static void dekker(uint32_t self, enum bug bug)
 		M->cell++;
 }
 
-/* The futex mutex: 0 free, 1 held, 2 held and perhaps slept on. */
+/* A futex mutex: 0 free, 1 held, 2 held and perhaps with sleepers. */
 static void futex_lock(void)
 {
 	uint32_t seen = 0;
@@ -167,14 +168,14 @@ static __attribute__((noinline)) uint32_t *own_frame(enum bug bug)
 	return bug == FRAME_AFTER_RETURN ? inside : outside;
 }
 
-/* Writes what it was given: the cell, or what lay in a frame that is no more. */
+/* Writes to the cell, or to a variable of a function that has returned. */
 static void frame(uint32_t self, enum bug bug)
 {
 	(void)self;
 	(*own_frame(bug))++;
 }
 
-/* Lends what lies in its frame to the other thread, up to that one's word that it is done. */
+/* Lends a variable in its frame to the other thread until that reports that it is done. */
 static __attribute__((noinline)) void lend(void)
 {
 	struct node mine;

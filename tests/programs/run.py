@@ -138,7 +138,7 @@ def spawn(command, environment):
 
 
 def finish(process, limit):
-    """The process's output and errors, after a successful end."""
+    """Returns the process's output and errors; raises an error unless it succeeded."""
     try:
         output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -392,7 +392,7 @@ def report(verdict, program, lock, detail):
 
 
 def endure(program, lock, limit, which=""):
-    """The duration of a run in seconds; None after reporting how the run @which failed."""
+    """Returns a run's seconds, or None after reporting how the run @which failed."""
     try:
         return run(program, lock, limit).seconds
     except (Failure, OSError) as failure:
@@ -466,7 +466,7 @@ def measure(program, variants, repeats, runner=run):
 
 
 def cpu_seconds():
-    """Of all children that have been waited for."""
+    """The CPU time of all children that have been waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -574,8 +574,9 @@ def interval(ratios):
 
 
 def reached(ratios, goal):
-    """Whether the median of the ratios reaches the goal: "yes", "no", or "noise" if the interval has
-    the goal.
+    """Whether the median of the ratios reaches the goal: "yes", "no", or "noise".
+
+    "noise": the median misses the goal, but the interval includes it or is unknown.
 
     >>> [reached(ratios, 0.98) for ratios in ([0.9, 0.98, 2], [0.9] * 5, [0.97] * 8)]
     ['yes', 'noise', 'no']
@@ -609,7 +610,7 @@ def against_native(programs, repeats, output):
 
 
 def endure_for(program, lock, seconds):
-    """The number of runs in @seconds, at least one; None if one failed."""
+    """Returns the number of runs in @seconds, at least one, or None if one failed."""
     end = time.monotonic() + seconds
     runs = 0
     while not runs or time.monotonic() < end:
@@ -652,7 +653,7 @@ def main():
     parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
     parser.add_argument("--percent", type=int, default=100, help="percentage of the programs' full work (default: 100)")
     options = parser.parse_args()
-    # So that the running program is ended too.
+    # Also ends the running program.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))
 
     if options.output:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #define WHEN_3 "secondary flush"
 #define WHEN_5 "secondary flush handover_local handover_remote"
-/* The threshold that the clients set; reduction: hand-overs in order, which pass nobody. */
+/* The threshold in the clients. Hand-overs by `reduction` keep the order and bypass no waiter. */
 #define BYPASS(threads) 2
 #define ARRIVAL tail

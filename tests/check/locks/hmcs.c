@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * hmcs of three levels: both domains are in one part of the machine, below the root. The clients of lock.c have two levels;
- * they also fork (a child's turn that a missing thread began needs that thread's node, which the world keeps and the checker
- * does not: tests/unit/cst.c has that).
+ * hmcs with three levels: both domains are in one part of the machine, below the root. The clients
+ * of lock.c have two levels.
+ *
+ * These clients do not fork: a turn that a thread missing in the child has begun needs that
+ * thread's node, which the world of user space keeps but the checker does not. tests/unit/cst.c
+ * tests that.
  */
 #define ADJUST(policy) ((policy).levels = 3)
-/* Not all that lock.c has is asked for here. */
+/* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #define CLIENTS                                                                                                    \

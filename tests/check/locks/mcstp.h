@@ -2,7 +2,7 @@
 #define LARGE
 #define WHEN_3 "pass_over"
 #define WHEN_5 "pass_over"
-/* What the walks do, under a bound as well. */
+/* Clients that are random walks for this lock, also explored under a bound. */
 #define MORE_CLIENTS                                                                                        \
 	ENTRY("bounded/3x1/spin", lock_1_spin, 3, "contended pass_over", "3", prepare, finish, .bound = 2), \
 		ENTRY("bounded/3x1/park", lock_1_park, 3, "contended pass_over park", "3", prepare, finish, \

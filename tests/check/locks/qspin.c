@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads of two processes, one the even and one the odd ones, in memory that both have: those of the process whose queue
- * is not the word's poll.
+ * The lock in memory shared by two processes, with the even and the odd threads. Threads of the
+ * process whose queue the word does not name must poll.
  */
-/* Not all that lock.c has is asked for here. */
+/* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #define CHECK_PROCESS() (1 + check_engine->self() % 2)

@@ -2,6 +2,6 @@
 #define WHEN_PARKED ""
 #define COMMON_ROOM 192
 #define ARRIVAL word
-/* By nobody, once it has closed the lock. */
+/* A waiter that has closed the lock is not bypassed. */
 #define BYPASS(threads) 0
 #define SINCE close

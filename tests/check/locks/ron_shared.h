@@ -4,7 +4,7 @@
 #define WHEN_FORKED "fork_repair"
 #define WALKS_4 50000
 #define COMMON_ROOM 2048
-/* No slot is taken or marked, unless they are those of a parent's waiters, which nobody has met here. */
+/* No slot is taken or marked, unless the array is the parent's, not yet repaired after a fork. */
 #define AT_REST()                                                                        \
 	({                                                                               \
 		struct ron_shared_array *array_ = ron_shared_array();                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Four threads at an instant: where the clock may say anything at each reading they have more states than a bound leaves few
- * enough of.
+ * Four threads with a clock that stands still. With a clock that the explorer chooses, they have
+ * too many states even under a bound.
  */
 #define CHECK_NOW() UINT64_C(1)
 #define CLIENTS BOUNDED_4(spin),

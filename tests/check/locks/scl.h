@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Each reading of the clock is a choice, so that a thread is banned or not, and a slice over or not, whenever it looks: two
- * threads that lock once are explored in all ways, more by walks.
+ * Each reading of the clock is a choice of the explorer, so that at each look a thread may or may
+ * not be throttled, and a slice may or may not be over. Two threads that lock once are explored
+ * completely, larger clients by random walks.
  */
-/* Not all that lock.c has is asked for here. */
+/* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #ifndef CLIENTS

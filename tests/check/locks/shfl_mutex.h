@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* By nobody, once it has closed the lock. */
+/* A waiter that has closed the lock is not bypassed. */
 #define BYPASS(threads) 0
 #define SINCE close

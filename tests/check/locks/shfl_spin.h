@@ -1,3 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Each newcomer that had found the queue empty, once; and a batch but for its head, which takes three at least. */
+/*
+ * Each newcomer that found the queue empty, once; and a batch less its head, which needs three
+ * threads.
+ */
 #define BYPASS(threads) ((threads)-1 + ((threads) > 2 ? SHFL_MAX_BATCH - 1 : 0))
