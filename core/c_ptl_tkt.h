@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * C-PTL-TKT: a cohort lock of a ticket lock for each domain and a partitioned ticket lock between them, so that
- * the domains' first waiters do not watch one line.
+ * C-PTL-TKT: a cohort lock of one ticket lock per domain, and a partitioned ticket lock between the
+ * domains, so that their first waiters do not watch the same line.
  *
- * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15, the variant that its evaluation calls C-PTL-TKT. Changed: see cohort.h.
+ * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15: the variant that its
+ * evaluation calls C-PTL-TKT.
  *
- * Promises: mutual exclusion; within a domain first come, first served; between D domains each in turn: a waiter that is
- * next in its domain is passed by at most (D - 1) * (batch + 1) acquisitions of the others; but for timed waiters and
- * trylock, which pass and are passed without bound. Blocking under wait=park. 64 bytes a lock and 128 a domain in its
- * box; none a waiter or holder. Atomic read-modify-writes: 2 uncontended (4 under wait=park), 1 within a batch (2 under
- * wait=park).
+ * Promise: as c_tkt_tkt.h.
  *
- * The structure, and which state is legal when: cohort.h; the local words: tickets.h; the global lock and its slots:
- * partitioned.h.
+ * part/cohort.h describes the structure, its states and the departures from the paper;
+ * part/tickets.h the local words; part/partitioned.h the global lock and its slots.
  */
 #ifndef POUNDLOCK_C_PTL_TKT_H
 #define POUNDLOCK_C_PTL_TKT_H

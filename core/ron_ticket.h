@@ -2,28 +2,31 @@
 /*
  * RON-ticket: RON's tour, with a ticket lock at each place.
  *
- * From: RON (OSDI'23) section 5.2, algorithm 2. tour.h has the tour, and what is changed there; tickets.h the tickets.
- * Changed here: algorithm 2 counts a waiter (nWait) before it has a ticket, and an unlock that finds the count above 0 searches
- * until a ticket is there, however long its thread is kept from taking it. Here the ticket comes first, and what the
- * unlock reads comes last: whoever it finds announced has a ticket. Waiters that are not the next at their place do as
- * `wait` says; they always yield in the algorithm. As a number cannot be given back, a timed waiter polls for a free lock.
+ * From: Lo et al., "RON", OSDI'23, section 5.2, algorithm 2. part/tour.h contains the tour,
+ * part/tickets.h the tickets.
  *
- * Promises: mutual exclusion; bounded waiting but for timed waiters: between places the order of the tour, at a place
- * that of arrival; a waiter with k others before it at its place is passed by at most k + 1 waiters of each other place.
- * Blocking under wait=park. A box of tour.h's and 8 bytes a CPU, none a waiter or holder: constant, however many
- * threads wait. Atomic read-modify-writes: 2 uncontended; contended 1 to wait (the ticket) or 2 (the word), and none to hand over (1 under
- * wait=park), and 1 if the place's group is left empty.
+ * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
+ * order of arrival; timed waiters poll. A waiter with k others before it at its place is overtaken
+ * by at most k + 1 waiters of each other place. Waiters sleep under wait=park. A box of
+ * part/tour.h's size and 8 bytes per CPU; none per waiter or holder, however many threads wait.
+ * Atomic read-modify-writes: 2 uncontended; contended 1 (the ticket) or 2 (and the word) to wait,
+ * none to hand over (1 under wait=park), and 1 if the place's group becomes empty.
  *
- *   place   next      the next number to give out, in steps of 2
- *           serving   the last number served, in steps of 2, + SLEEPERS as in tickets.h (wait=park only)
+ *   place   next      the next number to issue, in steps of 2
+ *           serving   the last number served, in steps of 2, + SLEEPERS as in part/tickets.h
  *
- *   next == serving        nobody waits: the last number given out has been served
+ *   next == serving        nobody waits: the last number issued has been served
  *   next == serving + 2k   k waiters
  *
- * Other than in tickets.h the number served may be that of a former holder: a thread that found the lock free has none. So a waiter's
- * is that which next moves on to.
+ * Unlike in part/tickets.h, the number served may be that of an earlier holder: a thread that found
+ * the lock free has none. So a waiter's number is the one that next advances to. Only holders
+ * advance serving; a waiter may set SLEEPERS.
  *
- * Only holders move serving on; a waiter may set SLEEPERS.
+ * Departures from the paper: algorithm 2 counts a waiter (nWait) before it has a ticket, and an
+ * unlock that finds the count above 0 searches until a ticket is there, however long its thread is
+ * preempted. Here the ticket comes first, and what the unlock reads comes last: every waiter that
+ * it finds has a ticket. Waiters that are not next at their place wait as `wait` specifies; the
+ * algorithm's always yield. A number cannot be returned, so a timed waiter polls for a free lock.
  */
 #ifndef POUNDLOCK_RON_TICKET_H
 #define POUNDLOCK_RON_TICKET_H

@@ -2,16 +2,18 @@
 /*
  * Ticket lock: take a number, wait until it is served.
  *
- * From: Reed and Kanodia (CACM'79) as in Bueso (CACM'15) and RON (OSDI'23) section 6. With proportional back-off
- * (Mellor-Crummey and Scott, TOCS'91, section 2.2) as a policy.
- * Changed: a waiter may yield or sleep. As a number cannot be given back, a timed waiter polls for a free lock instead
- * of taking one. After its pause a waiter looks once more and then waits for a hand-over before it pauses again, so
- * that a pause too short costs no polling.
+ * From: Reed and Kanodia (CACM'79), as in Bueso (CACM'15) and RON (OSDI'23) section 6. Proportional
+ * back-off (Mellor-Crummey and Scott, TOCS'91, section 2.2) is a setting.
  *
- * Promises: mutual exclusion; first come, first served, but for timed waiters. Blocking under wait=park. 12 bytes a
- * lock, none a waiter or holder. Atomic read-modify-writes: 1 uncontended and contended (2 under wait=park).
+ * Promise: mutual exclusion; first come, first served, except for timed waiters, which poll.
+ * Waiters sleep under wait=park. 12 bytes per lock, none per waiter or holder. Atomic
+ * read-modify-writes: 1, uncontended and contended (2 under wait=park).
  *
- * The words next and serving, and who may write them: tickets.h.
+ * part/tickets.h describes the words next and serving, and who may write them.
+ *
+ * Departures: a waiter may yield or sleep. A number cannot be returned, so a timed waiter polls for
+ * a free lock instead of taking one. After its pause a waiter reads once more, and then waits for a
+ * hand-over before it pauses again, so that too short a pause causes no polling.
  */
 #ifndef POUNDLOCK_TICKET_H
 #define POUNDLOCK_TICKET_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A partitioned ticket lock: numbers as in tickets.h, but each is served in one of several slots, so that a release
- * writes a line that few watch.
+ * A partitioned ticket lock: numbers as in tickets.h, but each is served in one of several slots,
+ * so that a release writes a line that few threads watch.
  *
- * From: Dice, "A partitioned ticket lock", SPAA'11. A part of cohort locks (cohort.h), which have the slots.
- * Changed: a waiter may sleep, as in tickets.h.
+ * From: Dice, "A partitioned ticket lock", SPAA'11. A part of cohort locks (cohort.h), which
+ * provide the slots. Departure: a waiter may sleep, as in tickets.h.
  *
- *   next     the next number to give out, in steps of 2
- *   own      the holder's number; while nobody holds the lock, the next holder's
+ *   next     the next number to issue, in steps of 2
+ *   own      the holder's number; while the lock is free, the next holder's
  *   slot i   the last number n with n / 2 % slots == i that was served, + SLEEPERS as in tickets.h
  *
  *   next == own        free: its slot serves it

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Slots: words that all locks of the process share, on which waiters for a number sleep (w_slot()).
- * A release wakes the sleepers on the slot of one number: the thread that gets the lock and, rarely,
- * one whose number has the same slot.
+ * A release wakes the sleepers on the slot of one number: the next holder and, rarely, a thread
+ * whose number has the same slot.
  *
  *   slot = count | SLEEPERS   SLEEPERS: a thread is asleep on the slot, or about to be
  *
  *   count ──announce──▶ count | SLEEPERS ──bump──▶ count + 1, then wake all sleepers
  *
- * A sleeper announces itself, checks once more that it has to wait, and then sleeps while the slot is
- * unchanged. The lock ensures that the check sees a release that has missed the announcement.
+ * A sleeper announces itself, checks once more that it has to wait, and then sleeps while the slot
+ * is unchanged. The lock ensures that the check sees a release that missed the announcement.
  */
 #ifndef POUNDLOCK_SLOT_H
 #define POUNDLOCK_SLOT_H

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Numbers that are given out and served in order: the ticket lock itself (ticket.h), and as a part of cohort locks.
+ * Numbers that are issued and served in order: the ticket lock itself (ticket.h), and a part of
+ * cohort locks.
  *
- *   next      the next number to give out, in steps of 2
- *   serving   the number served, in steps of 2, + SLEEPERS if a thread went to sleep since (wait=park)
+ *   next      the next number to issue, in steps of 2
+ *   serving   the number served, in steps of 2, + SLEEPERS if a thread went to sleep since the last
+ *             release (wait=park)
  *
- *   next == serving      free
- *   next == serving + 2k held, k - 1 waiters
+ *   next == serving       free
+ *   next == serving + 2k  held, k - 1 waiters
  *
- *   own ──waiter that goes to sleep──▶ own | SLEEPERS ──release──▶ own + 2, then wake that number's waiter
+ *   own ──waiter that goes to sleep──▶ own|SLEEPERS ──release──▶ own + 2, then wake that waiter
  *
  * Only the holder advances serving; a waiter may set SLEEPERS.
  *
- * A sleeper sleeps on the slot of its number (slot.h): a release wakes the next holder, however many
- * others sleep. A release reads the slot unless its waiter cannot be asleep: SLEEPERS is not set, and
- * the number had not been issued when the release began. A sleeper whose SLEEPERS an earlier release
- * has cleared was issued its number before that release, which all later holders see.
+ * A sleeper sleeps on the slot of its number (slot.h): a release wakes the next holder, however
+ * many others sleep. A release reads the slot unless its waiter cannot be asleep: SLEEPERS is not
+ * set, and the number had not been issued when the release began. A sleeper whose SLEEPERS an
+ * earlier release has cleared was issued its number before that release, which all later holders
+ * see.
  */
 #ifndef POUNDLOCK_TICKETS_H
 #define POUNDLOCK_TICKETS_H
@@ -40,7 +43,7 @@ static inline bool tickets_try_acquire(struct tickets *tickets)
 	 */
 	uint32_t serving = w_load_acquire(&tickets->serving);
 
-	/* relaxed: the acquire above has the last holder's doing; a number publishes nothing */
+	/* relaxed: the acquire above orders the last holder's writes; a number publishes nothing */
 	return w_compare_exchange_relaxed(&tickets->next, &serving, serving + TICKETS_STEP);
 }
 
@@ -60,8 +63,8 @@ static inline void tickets_park(W_ATOMIC(uint32_t) *serving, uint32_t number)
 	while ((w_load_acquire(serving) & ~TICKETS_SLEEPERS) != number) {
 		seen = slot_announce(slot);
 		/*
-		 * [TICKETS-8] acq_rel: release pairs with [TICKETS-7]: the announcement, and that our
-		 * number was issued; acquire pairs with [TICKETS-7], as [TICKETS-1]
+		 * [TICKETS-8] acq_rel: release pairs with [TICKETS-7]: the announcement, and that
+		 * our number was issued; acquire pairs with [TICKETS-7], as [TICKETS-1]
 		 */
 		if ((w_fetch_or_acq_rel(serving, TICKETS_SLEEPERS) & ~TICKETS_SLEEPERS) == number)
 			return;
@@ -144,15 +147,18 @@ static inline void tickets_wake(W_ATOMIC(uint32_t) *serving, uint32_t number)
 
 /*
  * Makes @serving @number. @next: the next number to issue, or NULL if @number is certain to have
- * been issued. A waiter that is issued the number after @next was read sets SLEEPERS before it sleeps.
+ * been issued. A waiter that is issued the number after @next was read sets SLEEPERS before it
+ * sleeps.
  */
 static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, W_ATOMIC(uint32_t) *next, enum wait wait)
 {
 	bool issued;
 
 	if (wait != WAIT_PARK) {
-		/* [TICKETS-6] release: pairs with [TICKETS-1], [TICKETS-5], [TICKETS-4],
-		 * [PARTITIONED-1]; our critical section */
+		/*
+		 * [TICKETS-6] release: pairs with [TICKETS-1], [TICKETS-5], [TICKETS-4],
+		 * [PARTITIONED-1]; our critical section
+		 */
 		w_store_release(serving, number);
 		return;
 	}
