@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Draws README.md's picture: throughput against threads, on a simulated machine of four sockets and of a real program.
+"""Draws README.md's picture: throughput by number of threads, on a simulated machine of four sockets
+and of a real program.
 
-The left half is simulated now: the same revision draws the same curves. The right half is drawn from the medians of
-results/default.md, which `./dev bench programs` measures."""
+The left half is simulated by this command: the same revision draws the same curves. The right half
+shows the medians of results/default.md, which `./dev bench programs` measures."""
 
 import json
 import math
@@ -23,7 +24,8 @@ import run as programs  # noqa: E402
 MACHINE = "e7-8895v3"
 WORKLOAD = "cna-map"
 THREADS = (2, 4, 8, 18, 36, 72, 144, 288)
-# The name on the curve, the lock's specification, the colour. Spinning suits locks in order of arrival best here.
+# The curve's label, the lock's specification, the colour. Locks in order of arrival perform best
+# here when they spin.
 CURVES = (
     ("shfl_mutex (default)", "shfl_mutex", "#1f6fb2"),
     ("cna", "cna,wait=spin", "#2e8b57"),

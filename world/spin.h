@@ -92,10 +92,10 @@ static inline void w_spin_learn(struct w_spin_history *history, bool failed)
 
 /*
  * How a wait goes on after its bounded spin, between two reads. A real-time thread that spins or
- * calls sched_yield() keeps its CPU from every thread of lower priority; if the thread that it waits
- * for was preempted on that CPU, it would wait indefinitely. So each wait sleeps now and then: a
- * spinning one after W_SPIN_ROW pauses, which take milliseconds, and a yielding one every time after
- * W_YIELD_ROW yields. A world where a pause may be longer defines its own W_SPIN_ROW.
+ * calls sched_yield() keeps its CPU from every thread of lower priority; if the thread that it
+ * waits for was preempted on that CPU, it would wait indefinitely. So each wait sleeps now and
+ * then: a spinning one after W_SPIN_ROW pauses, which take milliseconds, and a yielding one every
+ * time after W_YIELD_ROW yields. A world where a pause may be longer defines its own W_SPIN_ROW.
  */
 #ifndef W_SPIN_ROW
 #define W_SPIN_ROW (1u << 16)

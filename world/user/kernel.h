@@ -43,8 +43,8 @@ static inline long w_system_call(long number, long first, long second, long thir
 }
 
 /*
- * Sleeps while *@word, a futex of this process alone, is @expected: until it is woken (0), @deadline (ETIMEDOUT), or a
- * signal (EINTR). EAGAIN: it is not @expected.
+ * Sleeps while *@word, a futex of this process alone, is @expected: until it is woken (0),
+ * @deadline (ETIMEDOUT), or a signal (EINTR). EAGAIN: it is not @expected.
  */
 static inline int w_futex_wait(const volatile void *word, uint32_t expected, const struct w_deadline *deadline)
 {

@@ -166,7 +166,10 @@ static bool is_vacant(uint64_t owner)
 
 /* Whether the kernel marks the robust mutexes of threads that end. An emulator may not. */
 static bool kernel_marks;
-/* The offset of a thread's list of robust mutexes from its thread pointer: glibc's, for all threads. */
+/*
+ * The offset of a thread's list of robust mutexes from its thread pointer: glibc's, for all
+ * threads.
+ */
 static ptrdiff_t robust_list;
 
 static void find_robust_list(void)
@@ -224,8 +227,8 @@ static bool is_known(uint64_t owner)
 }
 
 /*
- * Returns whether @owner, the owner of @self, has ended. @caller, of this process, has no record: one
- * with its id is a dead thread's.
+ * Returns whether @owner, the owner of @self, has ended. @caller, of this process, has no record:
+ * one with its id is a dead thread's.
  */
 static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
 {

@@ -21,7 +21,9 @@ void *w_node_get(void)
 {
 	struct w_node *node;
 
-	/* acquire: pairs with the release that freed the node, so the last accesses to it are over */
+	/*
+	 * acquire: pairs with the release that freed the node, so the last accesses to it are over
+	 */
 	for (uint32_t i = 0; (node = check_engine->node(i)); i++)
 		if (!w_load_acquire(&node->status))
 			return node;

@@ -121,7 +121,8 @@ pub fn value(value: u64) -> String {
 
 /// Reads the object of `size` bytes, 4 or 8, at `address`, which is in this memory.
 pub fn load(address: usize, size: usize) -> u64 {
-    // SAFETY: the memory is mapped and belongs to the running coroutine or the engine, which are one thread.
+    // SAFETY: the memory is mapped and belongs to the running coroutine or the engine, which are
+    // one thread.
     unsafe {
         match size {
             4 => (address as *const u32).read() as u64,

@@ -13,15 +13,15 @@ use crate::sources::Sources;
 
 /// Explores clients of the locks in all ways that the C11 memory model allows.
 ///
-/// Clients are small programs in tests/check that use a lock. Each client's result is printed when it
-/// is known. By default all clients are explored, including the tests of the checker itself.
+/// Clients are small programs in tests/check that use a lock. Each client's result is printed when
+/// it is known. By default all clients are explored, including the tests of the checker itself.
 ///
 /// Exit status: 0 if all results are as expected, 1 if any is not, 125 if the checker fails.
 #[derive(Parser)]
 #[command(name = "poundlock-check", version)]
 pub struct Arguments {
-    /// Select clients whose name contains one of these, e.g. mcs/ or mcs/2x1/spin; with --mutants and
-    /// --faults, select mutants by name
+    /// Select clients whose name contains one of these, e.g. mcs/ or mcs/2x1/spin; with --mutants
+    /// and --faults, select mutants by name
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
     /// Root of the repository
@@ -52,7 +52,8 @@ pub struct Arguments {
     /// Allow this number of spurious wake-ups per execution
     #[arg(long)]
     spurious: Option<u32>,
-    /// Run mutants of the locks, and the known faults: each must be detected by a client or unit test
+    /// Run mutants of the locks, and the known faults: each must be detected by a client or unit
+    /// test
     #[arg(long)]
     pub mutants: bool,
     /// Run a random sample of this number of mutants
@@ -72,8 +73,8 @@ pub struct Arguments {
     /// nothing, against all clients of their locks; slow, --states and --walks shorten it
     #[arg(long, requires = "mutants", conflicts_with_all = ["kills", "new", "faults"])]
     pub survivors: bool,
-    /// Record the results as expected: strategies and numbers of states (tests/check/expected.txt), or
-    /// killers with --mutants (tests/check/killers.txt)
+    /// Record the results as expected: strategies and numbers of states (tests/check/expected.txt),
+    /// or killers with --mutants (tests/check/killers.txt)
     #[arg(long)]
     pub accept: bool,
     /// Replay one execution of the selected client step by step

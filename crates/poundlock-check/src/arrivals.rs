@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrivals: the order in which threads begin to wait, and how often each waiter is bypassed.
 //!
-//! A thread arrives when it first changes an object that the client has declared as a queue, between
-//! `begin` and `end`. A thread that acquires without such a change arrives as it acquires.
+//! A thread arrives when it first changes an object that the client has declared as a queue,
+//! between `begin` and `end`. A thread that acquires without such a change arrives as it acquires.
 
 use crate::abi::MAX_THREADS;
 
@@ -57,9 +57,9 @@ impl Arrivals {
         }
     }
 
-    /// `thread` has ended acquiring; `has`: with the lock. Bypasses count from the waiter's arrival,
-    /// or from `count`. Returns the most often bypassed waiter among those that `thread` has
-    /// bypassed, and its number of bypasses.
+    /// `thread` has ended acquiring; `has`: with the lock. Bypasses count from the waiter's
+    /// arrival, or from `count`. Returns the most often bypassed waiter among those that `thread`
+    /// has bypassed, and its number of bypasses.
     pub fn end(&mut self, thread: usize, has: bool, from_arrival: bool) -> Option<(usize, u32)> {
         let arrival = self.waiters[thread].arrival;
         self.waiters[thread] = Waiter::default();

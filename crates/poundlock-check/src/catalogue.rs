@@ -63,7 +63,8 @@ pub struct Entry {
 }
 
 impl File {
-    /// Compiles and loads the file's clients. The library in `folder` must stay while they are used.
+    /// Compiles and loads the file's clients. The library in `folder` must stay while they are
+    /// used.
     pub fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<Entry>> {
         self.load(&compile::build(sources, &self.name, &self.path, &self.defines, folder)?)
     }

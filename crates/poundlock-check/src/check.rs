@@ -114,8 +114,8 @@ fn one(entry: &Entry, overrides: &Overrides, events: &[String], record: Option<R
     Found { text, good: judged.is_ok(), strategy: strategy.to_string(), states }
 }
 
-/// Compares an exploration with its record. Only a deep exploration may lack one: without a record, a
-/// client's states could shrink to nothing unnoticed.
+/// Compares an exploration with its record. Only a deep exploration may lack one: without a record,
+/// a client's states could shrink to nothing unnoticed.
 fn matches(name: &str, strategy: Strategy, states: u64, record: Option<Record>, deep: bool) -> Result<(), String> {
     match record {
         None if deep => Ok(()),

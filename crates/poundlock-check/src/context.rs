@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Coroutine switching on stacks that the caller owns.
 //!
-//! Promises: the state of a suspended coroutine is its stack from the returned stack pointer up, and
-//! nothing else. The explorer can therefore hash, copy and restore a thread. Libraries for coroutines
-//! hide the stack pointer.
+//! Promises: the state of a suspended coroutine is its stack from the returned stack pointer up,
+//! and nothing else. The explorer can therefore hash, copy and restore a thread. Libraries for
+//! coroutines hide the stack pointer.
 
 use std::arch::global_asm;
 
@@ -38,14 +38,14 @@ unsafe extern "C" {
 /// The number of registers that a switch saves on the stack, below the return address.
 const SAVED: usize = 6;
 
-/// Prepares the stack that ends at `top` so that the first switch to it calls `entry`, which must not
-/// return. Returns the stack pointer.
+/// Prepares the stack that ends at `top` so that the first switch to it calls `entry`, which must
+/// not return. Returns the stack pointer.
 ///
 /// # Safety
 /// The memory below `top` is writable and has no other use; `top` is a multiple of 16.
 pub unsafe fn prepare(top: usize, entry: extern "C" fn() -> !) -> usize {
-    // At a function's entry the stack pointer is 8 off a multiple of 16, as after a call: one word at
-    // the top stays unused.
+    // At a function's entry the stack pointer is 8 off a multiple of 16, as after a call: one word
+    // at the top stays unused.
     let start = top - (SAVED + 2) * size_of::<usize>();
     let words = start as *mut usize;
     // SAFETY: the words are below `top`.
@@ -59,8 +59,8 @@ pub unsafe fn prepare(top: usize, entry: extern "C" fn() -> !) -> usize {
     start
 }
 
-/// Suspends the running coroutine, stores its stack pointer in `*from`, and resumes the one suspended
-/// at `to`.
+/// Suspends the running coroutine, stores its stack pointer in `*from`, and resumes the one
+/// suspended at `to`.
 ///
 /// # Safety
 /// `to` is the stack pointer of a suspended coroutine.

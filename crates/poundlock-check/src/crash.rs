@@ -25,8 +25,8 @@ pub fn catch() {
     }
 }
 
-/// Abandons the crashed coroutine. An instruction of that coroutine raised the signal, so no data of
-/// the engine is inconsistent.
+/// Abandons the crashed coroutine. An instruction of that coroutine raised the signal, so no data
+/// of the engine is inconsistent.
 extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
     let machine = machine::current();
     if !machine.is_in_coroutine() {

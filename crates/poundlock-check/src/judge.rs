@@ -4,8 +4,8 @@
 use crate::abi::{self, Client, words};
 use crate::explore::{Report, Verdict};
 
-/// Returns how the report differs from what `client` expects, if it does. `complete`: all states were
-/// visited, so all outcomes must have been found.
+/// Returns how the report differs from what `client` expects, if it does. `complete`: all states
+/// were visited, so all outcomes must have been found.
 pub fn judge(client: &Client, report: &Report, events: &[String], complete: bool) -> Result<(), String> {
     let fails = abi::text(client.fails);
     match &report.verdict {

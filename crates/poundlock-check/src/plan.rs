@@ -15,11 +15,11 @@ const DEEP_STATES: [u64; 2] = [15_000_000, 15_000_000];
 const LEAST_BOUNDS: [u32; 2] = [3, 2];
 /// The most states under the lowest bounds.
 const MOST_STATES: u64 = 20_000_000;
-/// A recorded strategy may visit four times the recorded states and this number more. Beyond that the
-/// client has changed and needs a review.
+/// A recorded strategy may visit four times the recorded states and this number more. Beyond that
+/// the client has changed and needs a review.
 const MORE_STATES: u64 = 100_000;
-/// The first limit of stale reads and inserted stores, used if the lowest bound on preemptions is not
-/// enough.
+/// The first limit of stale reads and inserted stores, used if the lowest bound on preemptions is
+/// not enough.
 const MOST_STALE: u32 = 2;
 /// The number of walks of `--deep` per usual walk.
 const DEEP_WALKS: u64 = 10;

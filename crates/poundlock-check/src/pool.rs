@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parallel jobs in worker processes: a machine's memory is at a fixed address, so a process can run
-//! only one.
+//! Parallel jobs in worker processes: a machine's memory is at a fixed address, so a process can
+//! run only one.
 //!
 //! Promises: each job runs once, in a fork of this process, started in the given order as workers
 //! become free. Its result, or the death of its worker, is reported once, as soon as it is known.
@@ -28,8 +28,8 @@ pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Calls `work` for each of `jobs`, and `done` with each result. Returns the first error of `done`; the
-/// workers then end with this process.
+/// Calls `work` for each of `jobs`, and `done` with each result. Returns the first error of `done`;
+/// the workers then end with this process.
 pub fn run<T: Serialize + DeserializeOwned + Send + 'static>(
     jobs: &[usize],
     work: impl Fn(usize) -> T,
@@ -66,8 +66,8 @@ fn shared_counter() -> Result<&'static AtomicUsize> {
 /// Starts a worker. Returns the pipe that it writes to.
 fn start<T: Serialize>(jobs: &[usize], next: &AtomicUsize, work: &impl Fn(usize) -> T) -> Result<File> {
     let mut ends = [0; 2];
-    // SAFETY: the process has one thread when it forks, so the child may call any function. Each end
-    // of the pipe is owned by one file.
+    // SAFETY: the process has one thread when it forks, so the child may call any function. Each
+    // end of the pipe is owned by one file.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(std::io::Error::last_os_error()).context("cannot create a pipe");
@@ -98,7 +98,8 @@ fn run_jobs<T: Serialize>(jobs: &[usize], next: &AtomicUsize, work: &impl Fn(usi
     Ok(())
 }
 
-/// Passes on the results of a worker until it ends. A failure to send means that `run` has returned.
+/// Passes on the results of a worker until it ends. A failure to send means that `run` has
+/// returned.
 fn follow<T: DeserializeOwned>(pipe: File, to: &mpsc::Sender<(usize, Result<T>)>) {
     let mut begun = None;
     for line in BufReader::new(pipe).lines() {

@@ -1,13 +1,13 @@
-//! Lists of CPUs as the kernel writes them: `0-3,8,10-11`.
+//! Lists of CPUs in the kernel's format: `0-3,8,10-11`.
 
 use crate::{Error, MOST_CPUS};
 use std::fmt::Write;
 
-/// The CPUs of `list`, in order, each once.
+/// Parses `list`. Returns its CPUs in ascending order, without duplicates.
 ///
 /// # Errors
 ///
-/// If it is not such a list.
+/// If `list` does not have the kernel's format, or contains a CPU from [`MOST_CPUS`] on.
 pub fn parse(list: &str) -> Result<Vec<usize>, Error> {
     let wrong = || Error::new(format!("'{list}' is not a list of CPUs such as 0-3,8"));
     let number = |text: &str| {
@@ -28,7 +28,7 @@ pub fn parse(list: &str) -> Result<Vec<usize>, Error> {
     Ok(cpus)
 }
 
-/// The list of `cpus`, which are in order.
+/// Formats `cpus`, which must be in ascending order.
 pub fn format(cpus: &[usize]) -> String {
     let mut list = String::new();
     for range in cpus.chunk_by(|before, after| before + 1 == *after) {
@@ -41,11 +41,12 @@ pub fn format(cpus: &[usize]) -> String {
     list
 }
 
-/// The CPUs that the calling thread may use, in order. All that could be, if the system does not say.
+/// The CPUs in the calling thread's affinity mask, in ascending order; all up to [`MOST_CPUS`] if
+/// the system call fails.
 pub fn usable() -> Vec<usize> {
-    // The kernel wants room for all CPUs that it was made for.
+    // The kernel rejects a mask that is shorter than its configured maximum of CPUs.
     let mut mask = [0u8; 8192 / 8];
-    // SAFETY: the mask has the size that is told.
+    // SAFETY: the mask has the size that is passed.
     let failed = unsafe { libc::sched_getaffinity(0, mask.len(), mask.as_mut_ptr().cast()) } != 0;
     (0..MOST_CPUS).filter(|&cpu| failed || mask[cpu / 8] >> (cpu % 8) & 1 == 1).collect()
 }

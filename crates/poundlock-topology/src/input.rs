@@ -1,17 +1,19 @@
-//! Reading files that others wrote.
+//! Bounded reading of input files.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// More bytes than any text that we read has: of the latencies between 4,096 CPUs, the largest, it is twice the size.
+/// The size limit of an input file in bytes: twice the size of the largest valid input, the
+/// latencies between 4,096 CPUs.
 pub const MOST_TEXT: u64 = 256 << 20;
 
-/// The text of a file. Unlike [`std::fs::read_to_string`] it ends: with an error, if the text does not.
+/// Reads a text file. Unlike [`std::fs::read_to_string`], it fails on an endless file such as
+/// `/dev/zero`.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, is no text, or is larger than [`MOST_TEXT`].
+/// If the file cannot be read, is not UTF-8, or is larger than [`MOST_TEXT`].
 pub fn text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(file)?.take(MOST_TEXT + 1).read_to_string(&mut text)?;

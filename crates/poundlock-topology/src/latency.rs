@@ -1,6 +1,8 @@
-//! How long a cache line takes from one CPU to another: two threads, each bound to its CPU, pass a word to and fro by
-//! compare-and-swap. A latency is half of a round trip; a sample is the mean of many round trips, and of many samples
-//! the median and the quartiles are kept, so that an interrupt now and then does not count.
+//! Measured latencies of a cache line's transfer between two CPUs.
+//!
+//! Two threads, each bound to one CPU, pass a word back and forth by compare-and-swap. A latency is
+//! half of a round trip. A sample is the mean over many round trips. The median and quartiles of
+//! many samples are kept, so that occasional interrupts do not affect the result.
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
@@ -12,18 +14,18 @@ use std::time::Instant;
 /// The schema of [`Measurements`].
 pub const SCHEMA: &str = "poundlock.latency/1";
 
-/// How much to measure.
+/// The amount of measurement per pair of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Samples of each pair of CPUs.
+    /// Samples per pair of CPUs.
     pub samples: u32,
-    /// Round trips of each sample.
+    /// Round trips per sample.
     pub round_trips: u32,
 }
 
-/// Two CPUs, and the latency between them in nanoseconds.
+/// Two CPUs and the latency between them in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "they say it")]
+#[allow(missing_docs, reason = "the names describe the fields")]
 pub struct Pair {
     pub a: usize,
     pub b: usize,
@@ -32,35 +34,35 @@ pub struct Pair {
     pub upper_quartile: f64,
 }
 
-/// What has been measured, of what is to be.
+/// The requested pairs of CPUs, and the results so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurements {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The kernel's list of the CPUs that are plugged in.
+    /// The kernel's list of the CPUs that are present.
     pub present: String,
-    /// The CPUs that are measured with each other, in order.
+    /// The CPUs whose pairs are measured, in ascending order.
     pub cpus: Vec<usize>,
-    /// How much.
+    /// The amount of measurement per pair.
     pub settings: Settings,
     /// Whether all pairs have been measured.
     pub complete: bool,
-    /// In the order of measuring.
+    /// The measured pairs, in order of measurement.
     pub pairs: Vec<Pair>,
 }
 
 impl Measurements {
-    /// Nothing yet.
+    /// Measurements of `cpus` without any result yet.
     pub fn new(present: String, cpus: Vec<usize>, settings: Settings) -> Measurements {
         let complete = cpus.len() < 2;
         Measurements { schema: SCHEMA.to_owned(), present, cpus, settings, complete, pairs: Vec::new() }
     }
 
-    /// Those in the text of a file, which is checked.
+    /// Parses and validates the text of a file.
     ///
     /// # Errors
     ///
-    /// If it is no such file.
+    /// If the text is not JSON of [`SCHEMA`], or its CPUs are not in order.
     pub fn parse(text: &str) -> Result<Measurements, Error> {
         #[derive(Deserialize)]
         struct Head {
@@ -86,18 +88,18 @@ impl Measurements {
         all.filter(|pair| measured.binary_search(pair).is_err()).collect()
     }
 
-    /// How many pairs there are in all.
+    /// The number of pairs, measured or not.
     pub fn count(&self) -> usize {
         self.cpus.len() * self.cpus.len().saturating_sub(1) / 2
     }
 
-    /// Adds a pair that was missing.
+    /// Adds the result of a missing pair.
     pub fn add(&mut self, pair: Pair) {
         self.pairs.push(pair);
         self.complete = self.pairs.len() == self.count();
     }
 
-    /// The same with the CPUs numbered from 0 on, as if there were no others.
+    /// The same measurements with the CPUs renumbered from 0, without gaps.
     #[must_use]
     pub fn among_themselves(mut self) -> Measurements {
         let place = |cpu: usize| self.cpus.binary_search(&cpu).unwrap_or_default();
@@ -108,7 +110,8 @@ impl Measurements {
         self
     }
 
-    /// The table that [`crate::matrix`] reads: row and column are CPU numbers, the lower triangle is filled.
+    /// The table that [`crate::matrix`] reads: rows and columns are CPU numbers, and the lower
+    /// triangle is filled.
     pub fn csv(&self) -> String {
         let size = self.cpus.last().map_or(0, |last| last + 1);
         let mut cells = vec![String::new(); size * size];
@@ -119,19 +122,20 @@ impl Measurements {
     }
 }
 
-/// Nobody else's cache line, nor the next one, which comes along on some processors.
+/// A cache line without other data. Also covers the adjacent line, which some processors prefetch.
 #[repr(align(256))]
 struct Line(AtomicU32);
 
 const PING: u32 = 0;
 const PONG: u32 = 1;
-/// After so many failed attempts the other thread may not be running, or nobody may want to know any more.
+/// The number of failed attempts after which a thread checks for a stop request and yields: the
+/// other thread may not be running.
 const IMPATIENCE: u32 = 1 << 16;
 
-/// Waits until the word is `from`, and makes it `to`. False if it was told to stop.
+/// Waits until the word is `from`, and sets it to `to`. Returns false if stopped.
 fn pass(line: &Line, from: u32, to: u32, stop: &AtomicBool) -> bool {
     let mut failures = 0;
-    // acq_rel: what is measured is a hand-over.
+    // acq_rel: the measured operation is a hand-over
     while line.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         failures += 1;
         if failures % IMPATIENCE == 0 {
@@ -149,7 +153,7 @@ fn bind(cpu: usize) -> Result<(), Error> {
     const BITS: usize = libc::c_ulong::BITS as usize;
     let mut mask = [0 as libc::c_ulong; crate::MOST_CPUS / BITS];
     mask[cpu / BITS] |= 1 << (cpu % BITS);
-    // SAFETY: the mask has the size that is told.
+    // SAFETY: the mask has the size that is passed.
     let result = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
     if result == 0 {
         return Ok(());
@@ -158,11 +162,11 @@ fn bind(cpu: usize) -> Result<(), Error> {
     Err(Error::new(format!("cannot run on CPU {cpu}: {}", error.kind())))
 }
 
-/// Measures the latency between two different CPUs; nothing if it is told to stop.
+/// Measures the latency between two different CPUs. Returns None if stopped.
 ///
 /// # Errors
 ///
-/// If the process may not use one of them.
+/// If the process cannot run on one of them.
 pub fn measure(a: usize, b: usize, settings: Settings, stop: &AtomicBool) -> Result<Option<Pair>, Error> {
     let line = Line(AtomicU32::new(PING));
     let both = Barrier::new(2);
@@ -173,7 +177,7 @@ pub fn measure(a: usize, b: usize, settings: Settings, stop: &AtomicBool) -> Res
         both.wait();
         bound.map(|()| !failed.load(Ordering::Relaxed))
     };
-    // The first sample warms up.
+    // The first sample is a warm-up and is dropped.
     let samples = 0..=settings.samples;
     let answer = || -> Result<(), Error> {
         let mut passes = samples.clone().flat_map(|_| 0..settings.round_trips);

@@ -1,10 +1,10 @@
-//! What a machine's CPUs share, how far they are from each other, and the shortest route over them.
+//! The topology of a machine's CPUs, the latencies between them, and the shortest route over them.
 //!
 //! - [`machine`]: packages, dies, NUMA nodes, L3 groups and SMT siblings, from sysfs.
-//! - [`latency`]: how long a cache line takes from one CPU to another, measured.
-//! - [`matrix`]: such latencies from a file.
-//! - [`tour`]: the shortest closed tour, with a bound.
-//! - [`saved`]: the file in which the library finds a route.
+//! - [`latency`]: measured latencies of a cache line's transfer between CPUs.
+//! - [`matrix`]: latencies read from a file.
+//! - [`tour`]: a shortest closed tour, with a lower bound.
+//! - [`saved`]: the file from which the library reads a route.
 
 pub mod cpus;
 pub mod input;
@@ -16,7 +16,7 @@ pub mod tour;
 
 use std::fmt;
 
-/// What is wrong with somebody's data or cannot be done, in one line.
+/// A one-line description of invalid input or of a failed operation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -34,5 +34,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The largest number of CPUs, as world/user/world.h has it.
+/// The largest supported number of CPUs; the same as in world/user/world.h.
 pub const MOST_CPUS: usize = 4096;

@@ -1,4 +1,6 @@
-//! Which CPUs share what, from sysfs. CPU numbers are never divided: sockets are often interleaved, and CPUs missing.
+//! The groups of CPUs that share a socket, die, NUMA node, cache or core, from sysfs.
+//!
+//! Nothing is derived from CPU numbers: sockets are often interleaved, and CPUs may be missing.
 
 use crate::{Error, cpus, input};
 use serde::Serialize;
@@ -7,7 +9,7 @@ use std::path::Path;
 /// The sysfs of the running machine.
 pub const SYSFS: &str = "/sys";
 
-/// What CPUs can share.
+/// A resource that CPUs can share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -24,10 +26,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All, the largest first.
+    /// All kinds, the largest first.
     pub const ALL: [Kind; 5] = [Kind::Package, Kind::Die, Kind::Node, Kind::L3, Kind::Core];
 
-    /// The kind's name, and that of several.
+    /// The kind's name in singular and plural.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Kind::Package => ("socket", "sockets"),
@@ -39,32 +41,32 @@ impl Kind {
     }
 }
 
-/// A CPU, and for each kind of [`Kind::ALL`] the index of its group.
+/// A CPU and its groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// The kernel's number of the CPU.
     pub number: usize,
-    /// By kind.
+    /// The index of the CPU's group in [`Machine::groups`], by kind.
     pub groups: [usize; Kind::ALL.len()],
 }
 
 /// The CPUs that are online, and their groups.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// In the order of their numbers.
+    /// The CPUs in ascending order of their numbers.
     pub cpus: Vec<Cpu>,
-    /// The kernel's list of the CPUs that are plugged in.
+    /// The kernel's list of the CPUs that are present.
     pub present: String,
-    /// By kind, each group's CPUs, in the order of their first.
+    /// By kind: the CPUs of each group, ordered by the first CPU.
     groups: [Vec<Vec<usize>>; Kind::ALL.len()],
 }
 
 impl Machine {
-    /// The machine that the sysfs at `root`, usually `/sys`, tells of.
+    /// Reads the machine's topology from the sysfs at `root`, usually [`SYSFS`].
     ///
     /// # Errors
     ///
-    /// If it does not tell which CPUs there are.
+    /// If the list of online CPUs cannot be read, is invalid, or is empty.
     pub fn read(root: &Path) -> Result<Machine, Error> {
         let folder = root.join("devices/system/cpu");
         let file = folder.join("online");
@@ -83,12 +85,12 @@ impl Machine {
         Ok(Machine { cpus: cpus.collect(), present, groups })
     }
 
-    /// The groups of `kind`: each one's CPUs.
+    /// The CPUs of each group of `kind`.
     pub fn groups(&self, kind: Kind) -> &[Vec<usize>] {
         &self.groups[kind as usize]
     }
 
-    /// The smallest kind of group that two CPUs share, if any.
+    /// The smallest kind of group that contains both CPUs, if any.
     pub fn shared(&self, a: usize, b: usize) -> Option<Kind> {
         let find = |number| self.cpus.iter().find(|cpu| cpu.number == number);
         let (a, b) = (find(a)?, find(b)?);
@@ -96,8 +98,8 @@ impl Machine {
     }
 }
 
-/// The groups of `kind` among the CPUs `online`. A CPU of which sysfs tells nothing shares the rest's group, or, of
-/// cores and caches, nothing.
+/// The groups of `kind` among the CPUs `online`. CPUs without an entry in sysfs form one group; for
+/// cores and caches, each of them is a group of its own.
 fn groups(root: &Path, kind: Kind, online: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = match kind {
         Kind::Node => nodes(root),
@@ -133,7 +135,7 @@ fn nodes(root: &Path) -> Vec<Vec<usize>> {
     folders.filter_map(|folder| list(&folder.join("cpulist"))).collect()
 }
 
-/// The CPUs in the group of `kind` of `cpu`. The kernel has given some files two names.
+/// The CPUs in the group of `kind` of `cpu`. Some files have another name in older kernels.
 fn list_of(root: &Path, kind: Kind, cpu: usize) -> Option<Vec<usize>> {
     let folder = root.join(format!("devices/system/cpu/cpu{cpu}"));
     let either = |newer, older| {
@@ -178,7 +180,8 @@ mod tests {
         fs::write(path, format!("{text}\n")).expect("a file");
     }
 
-    /// Two sockets, interleaved, of two L3 groups of one core with two threads; CPU 3 is missing, with its siblings.
+    /// Two interleaved sockets with L3 groups of one core with two threads each. CPUs 3 and 7, one
+    /// such core, are missing.
     fn interleaved(root: &Path) {
         put(root, "cpu/online", "0-2,4-6");
         put(root, "cpu/present", "0-7");
@@ -216,7 +219,7 @@ mod tests {
         assert_eq!(machine.shared(0, 3), None);
     }
 
-    /// Where sysfs is silent, CPUs are of one socket, and share neither cores nor caches.
+    /// Without entries in sysfs, all CPUs are in one socket, and share neither cores nor caches.
     #[test]
     fn a_machine_of_which_little_is_told() {
         let root = tempfile::tempdir().expect("a folder");

@@ -1,30 +1,32 @@
-//! Latencies between CPUs, from a file: the table that `poundlock latency` and the core-to-core-latency project write as
-//! CSV, or `poundlock latency`'s JSON.
+//! Latencies between CPUs, read from a file: the CSV table that `poundlock latency` and the
+//! core-to-core-latency project write, or the JSON of `poundlock latency`.
 
 use crate::latency::Measurements;
 use crate::tour::Distances;
 use crate::{Error, MOST_CPUS, cpus};
 
-/// Latencies in nanoseconds between CPUs, the same in both directions.
+/// Symmetric latencies between CPUs in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// The CPUs' numbers, in order.
+    /// The CPUs' numbers, in ascending order.
     pub cpus: Vec<usize>,
-    /// The kernel's list of the CPUs that were plugged into the machine; that of the CPUs measured, if it is not told.
+    /// The kernel's list of the CPUs present in the machine; the list of the measured CPUs if the
+    /// file does not contain it.
     pub present: String,
     table: Vec<f64>,
 }
 
-/// What a latency can be at most: ten times a timer's interrupt, and still a number of picoseconds in 32 bits.
+/// The largest accepted latency: ten times the period of a timer interrupt, and small enough that
+/// its number of picoseconds has 32 bits.
 const MOST_NANOSECONDS: f64 = 4_000_000.0;
 const PICOSECONDS: f64 = 1000.0;
 
 impl Matrix {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
     ///
-    /// If something is wrong with it: what, and where.
+    /// If the text is invalid; the error names the place.
     pub fn parse(text: &str) -> Result<Matrix, Error> {
         if text.trim_start().starts_with('{') { Matrix::parse_json(text) } else { Matrix::parse_csv(text) }
     }
@@ -43,7 +45,7 @@ impl Matrix {
         grid.matrix(measurements.cpus, measurements.present)
     }
 
-    /// Row and column are CPU numbers. A CPU without any value is not there.
+    /// Rows and columns are CPU numbers. A CPU without any value does not exist.
     fn parse_csv(text: &str) -> Result<Matrix, Error> {
         let lines: Vec<&str> = text.lines().collect();
         let count = lines.len();
@@ -82,11 +84,11 @@ impl Matrix {
         self.table[a * self.cpus.len() + b]
     }
 
-    /// The part of it for the CPUs `wanted`.
+    /// The submatrix for the CPUs `wanted`.
     ///
     /// # Errors
     ///
-    /// If it does not have one of them.
+    /// If one of them is not in the matrix.
     pub fn contracted(&self, wanted: &[usize]) -> Result<Matrix, Error> {
         let find = |cpu: &usize| self.cpus.binary_search(cpu).map_err(|_| Error::new(format!("has no CPU {cpu}")));
         let places = wanted.iter().map(find).collect::<Result<Vec<usize>, Error>>()?;
@@ -94,12 +96,12 @@ impl Matrix {
         Ok(Matrix { cpus: wanted.to_vec(), present: self.present.clone(), table })
     }
 
-    /// For a tour, in picoseconds.
+    /// The latencies in picoseconds, as the distances of a tour.
     pub fn distances(&self) -> Distances {
         Distances::new(self.cpus.len(), |a, b| (self.between(a, b) * PICOSECONDS).round() as u32)
     }
 
-    /// How long a tour is, over indices of [`Matrix::cpus`].
+    /// The length of the closed tour over indices of [`Matrix::cpus`], in nanoseconds.
     pub fn length(&self, order: &[usize]) -> f64 {
         order
             .iter()
@@ -117,7 +119,8 @@ fn check(latency: f64) -> Result<(), String> {
     }
 }
 
-/// Latencies as they are read: their sum and number for each two CPUs, as both directions may be given.
+/// Latencies while they are read: the sum and number of values per pair, since a file may contain
+/// both directions.
 struct Grid {
     count: usize,
     cells: Vec<(f64, u32)>,
@@ -139,7 +142,7 @@ impl Grid {
         self.cells[cpu * self.count..(cpu + 1) * self.count].iter().any(|cell| cell.1 > 0)
     }
 
-    /// The matrix of `cpus`, which are the grid's, or those that it knows.
+    /// The matrix of `cpus`: all rows of the grid, or the rows with values.
     fn matrix(&self, cpus: Vec<usize>, present: String) -> Result<Matrix, Error> {
         let places: Vec<usize> = if cpus.len() == self.count { (0..self.count).collect() } else { cpus.clone() };
         let mut table = Vec::with_capacity(cpus.len() * cpus.len());

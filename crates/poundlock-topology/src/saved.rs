@@ -1,23 +1,24 @@
-//! The file of a saved route, which world/user/route.c reads; docs/route.md describes it.
+//! The file of a saved route. world/user/route.c reads it; docs/route.md describes the format.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// How many CPUs a line has.
+/// The number of CPUs per line.
 const LINE: usize = 16;
-/// Where the library looks for every user's route.
+/// The file with the route for all users.
 pub const COMMON: &str = "/etc/poundlock/route";
 
-/// A route, with what is known of it.
+/// The content of the file.
 #[derive(Debug)]
 pub struct Route<'a> {
-    /// The CPUs' numbers, in order.
+    /// The CPUs' numbers, in the order of the route.
     pub cpus: &'a [usize],
-    /// The kernel's list of the CPUs that are plugged into the machine: the library refuses the route on others.
+    /// The kernel's list of the CPUs present. The library rejects the route on a machine with
+    /// another list.
     pub present: &'a str,
-    /// The machine in a few words, for people.
+    /// A short description of the machine, ignored by the library.
     pub machine: &'a str,
-    /// The tour's length in nanoseconds, for people.
+    /// The tour's length in nanoseconds, ignored by the library.
     pub length: f64,
 }
 
@@ -39,7 +40,8 @@ pub fn text(route: &Route) -> String {
     text
 }
 
-/// Where the library looks for the user's route, by the values of `XDG_CONFIG_HOME` and `HOME`.
+/// The file with the user's own route, for the values of `XDG_CONFIG_HOME` and `HOME`; None if
+/// neither is an absolute path.
 pub fn own_file(config: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let config = config.filter(|path| path.is_absolute()).map(Path::to_owned);
     let in_home = || home.filter(|path| path.is_absolute()).map(|path| path.join(".config"));

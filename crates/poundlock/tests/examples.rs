@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The folder into which cargo puts the examples. It builds them before the tests, unless one test is chosen by --test.
+/// The folder of the built examples. Cargo builds them before the tests, except if --test selects a
+/// single test.
 fn folder() -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
     test.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("examples")

@@ -3,9 +3,9 @@
 //!
 //! Promises: each state is visited once (128-bit hashes of their codes identify states). The client
 //! holds only if every visited state can still reach the end of all threads: a deadlock, a lost
-//! wake-up and a livelock are states that cannot. Under a bound on preemptions, a set of states that
-//! cannot be left is accepted only if the bound excludes a thread that does not run in it. The same
-//! client under the same settings gives the same report.
+//! wake-up and a livelock are states that cannot. Under a bound on preemptions, a set of states
+//! that cannot be left is accepted only if the bound excludes a thread that does not run in it. The
+//! same client under the same settings gives the same report.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -43,8 +43,8 @@ struct Frame {
     low: u32,
     /// Whether the end is known to be reachable from here.
     ends: bool,
-    /// Over the states known to be reachable from here and back: the bits of the threads that run in
-    /// some, and of the threads that could run but that the bound excludes.
+    /// Over the states known to be reachable from here and back: the bits of the threads that run
+    /// in some, and of the threads that could run but that the bound excludes.
     runs: u32,
     excluded: u32,
 }

@@ -14,8 +14,8 @@ fn act(action: Action) -> Alternative {
 }
 
 impl Machine {
-    /// Writes what can happen next into `into`. The first choice continues the last thread, if it can
-    /// continue.
+    /// Writes what can happen next into `into`. The first choice continues the last thread, if it
+    /// can continue.
     pub fn choices(&mut self, into: &mut Vec<Choice>) {
         into.clear();
         self.excluded = 0;

@@ -2,9 +2,9 @@
 //! The machine: runs a client's threads as coroutines, each suspended before its next operation.
 //!
 //! Promises: between two operations a thread's behaviour depends only on the results of earlier
-//! operations. A `Snapshot` (memory, stacks and pending operations) is therefore the whole past of an
-//! execution. `choices` lists everything that can happen next, the expected case first; `perform`
-//! performs one choice and runs that thread up to its next operation.
+//! operations. A `Snapshot` (memory, stacks and pending operations) is therefore the whole past of
+//! an execution. `choices` lists everything that can happen next, the expected case first;
+//! `perform` performs one choice and runs that thread up to its next operation.
 
 mod choices;
 mod code;
@@ -37,8 +37,8 @@ pub use step::Choice;
 
 /// The most events that core/events.def can have.
 pub const MAX_EVENTS: usize = 64;
-/// The number of bytes below the stack pointer that are cleared, so that the remains of calls do not
-/// make states differ.
+/// The number of bytes below the stack pointer that are cleared, so that the remains of calls do
+/// not make states differ.
 const CLEARED: usize = 4096;
 
 /// A state of an execution, to return to.
@@ -98,9 +98,9 @@ static CURRENT: AtomicPtr<Machine> = AtomicPtr::new(ptr::null_mut());
 
 /// The machine that runs the calling C code.
 pub fn current() -> &'static mut Machine {
-    // SAFETY: hooks are called by code that runs within `switch_to` or `call_directly`. Both lend the
-    // machine, and do not access it before the code returns or stops. After a stop, the caller must
-    // get it again.
+    // SAFETY: hooks are called by code that runs within `switch_to` or `call_directly`. Both lend
+    // the machine, and do not access it before the code returns or stops. After a stop, the caller
+    // must get it again.
     unsafe { &mut *CURRENT.load(Ordering::Relaxed) }
 }
 
@@ -333,8 +333,8 @@ impl Machine {
         arena::stack_owner(address) == Some(thread)
     }
 
-    /// Begins the lifetime of `location` for an access by `thread`, if necessary. Returns false after
-    /// a fault.
+    /// Begins the lifetime of `location` for an access by `thread`, if necessary. Returns false
+    /// after a fault.
     fn begin_location(&mut self, thread: usize, location: usize) -> bool {
         let (address, size) = self.places.extent(location);
         let is_gone = self.now.is_gone(thread, address);
@@ -359,8 +359,8 @@ impl Machine {
         result.map_err(|fault| self.report_fault(thread, &fault)).is_ok()
     }
 
-    /// Checks that an atomic access by `thread` to `location` races with no plain one. Returns false
-    /// after a fault.
+    /// Checks that an atomic access by `thread` to `location` races with no plain one. Returns
+    /// false after a fault.
     fn check_access(&mut self, thread: usize, location: usize, access: Access) -> bool {
         let (bytes, traced) = (self.places.bytes(location), self.places.is_traced(location));
         let result = self.now.memory.check_access(thread, bytes, access, traced);

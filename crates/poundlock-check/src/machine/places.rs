@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of the locations of atomic objects, assigned on first use and stable over all executions.
+//! Numbers of the locations of atomic objects, assigned on first use and stable over all
+//! executions.
 
 use std::ops::Range;
 

@@ -9,16 +9,16 @@ use crate::fault::Fault;
 use crate::memory::Access;
 
 impl Machine {
-    /// A plain access by the running thread to its own stack below the frame of the function at `pc`:
-    /// an error.
+    /// A plain access by the running thread to its own stack below the frame of the function at
+    /// `pc`: an error.
     pub(super) fn report_dead_frame(&mut self, address: usize, pc: *const c_void) {
         let (thread, name) = (self.running, arena::name(address));
         let report = || format!("{}: T{thread} plain access to {name} ({})", Fault::Dead, describe::line_of_call(pc));
         self.fault.get_or_insert_with(report);
     }
 
-    /// A plain access by the running thread. `pc` is where the access returns to, or NULL at the end
-    /// of the object's lifetime.
+    /// A plain access by the running thread. `pc` is where the access returns to, or NULL at the
+    /// end of the object's lifetime.
     pub(super) fn plain_access(&mut self, address: usize, size: usize, write: bool, pc: *const c_void) {
         if self.direct || self.fault.is_some() || arena::is_ghost(address) {
             return;
@@ -82,8 +82,8 @@ impl Machine {
         memory.check_access(thread, start..end, if write { Access::PlainWrite } else { Access::PlainRead }, true)
     }
 
-    /// Checks that all accesses by other threads to the running thread's stack from `start` to `end`
-    /// happen before the thread reuses that memory.
+    /// Checks that all accesses by other threads to the running thread's stack from `start` to
+    /// `end` happen before the thread reuses that memory.
     pub(super) fn check_frames(&mut self, start: usize, end: usize) {
         for location in 0..self.places.count() {
             let (address, _) = self.places.extent(location);

@@ -28,8 +28,8 @@ pub struct Settings {
     pub longest: u32,
 }
 
-/// Features of a client that cost states or time to model, and are modelled only on demand. A machine
-/// that meets a feature that it does not model records it here and stops with a fault.
+/// Features of a client that cost states or time to model, and are modelled only on demand. A
+/// machine that meets a feature that it does not model records it here and stops with a fault.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// Fences.

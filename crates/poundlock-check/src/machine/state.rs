@@ -22,8 +22,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The value that the store or read-modify-write at `site` makes of `old`; None for a load, or a
-    /// compare-exchange that fails.
+    /// The value that the store or read-modify-write at `site` makes of `old`; None for a load, or
+    /// a compare-exchange that fails.
     pub fn new_value(&self, site: &Site, old: u64) -> Option<u64> {
         let new = match site.kind {
             Kind::Load => return None,

@@ -74,8 +74,8 @@ impl Cell {
     /// Remembers `access` by `thread` at its `clock`, which races with nothing.
     fn remember(&mut self, access: Access, thread: usize, clock: u32) {
         match access {
-            // Happens-before is transitive: an access ordered after this write is also ordered after
-            // all accesses before it.
+            // Happens-before is transitive: an access ordered after this write is also ordered
+            // after all accesses before it.
             Access::PlainWrite => {
                 *self = Cell { writer: thread as u8, written: clock, ..Cell::new(self.start, self.end) };
             }

@@ -7,8 +7,8 @@ use crate::abi::MAX_THREADS;
 /// The ranks of the timestamps and clocks of one memory. Reused for the next memory to keep its
 /// allocations.
 ///
-/// Usage: `clear`, `add_clock` for each remembered clock, `add_thread_slots`, `add_location_slot` for
-/// each location in order; then the encoding functions.
+/// Usage: `clear`, `add_clock` for each remembered clock, `add_thread_slots`, `add_location_slot`
+/// for each location in order; then the encoding functions.
 #[derive(Default)]
 pub struct Coder {
     /// By thread, the clocks of remembered accesses, in order.

@@ -3,8 +3,8 @@
 //!
 //! Each atomic location has a list of messages, the stores to it in modification order. A thread's
 //! view contains, per location, the oldest message that the thread may still read. A message's view
-//! is joined by a thread that reads it with acquire. A store may be inserted before messages that its
-//! thread has not seen, but never between a read-modify-write and the message that it read.
+//! is joined by a thread that reads it with acquire. A store may be inserted before messages that
+//! its thread has not seen, but never between a read-modify-write and the message that it read.
 //!
 //! Promises: the allowed reads are those of RC11 (Lahav et al., PLDI'17) for relaxed, acquire,
 //! release and SC-fence operations, with two differences, both within what compilers and processors
@@ -13,8 +13,9 @@
 //! found by vector clocks, whatever their outcome; atomic accesses are remembered only for traced
 //! locations.
 //!
-//! Messages that no thread can read are dropped, and knowledge that all threads share is not part of
-//! the code: `encode` gives equivalent memories the same code, which makes the state space finite.
+//! Messages that no thread can read are dropped, and knowledge that all threads share is not part
+//! of the code: `encode` gives equivalent memories the same code, which makes the state space
+//! finite.
 
 mod accesses;
 mod coder;
@@ -167,8 +168,8 @@ impl Memory {
         messages.map(|index| self.messages[index].value)
     }
 
-    /// Begins the lifetime of `location`, which consists of `bytes` and holds `value`, unless it has
-    /// begun in this execution.
+    /// Begins the lifetime of `location`, which consists of `bytes` and holds `value`, unless it
+    /// has begun in this execution.
     pub fn begin(
         &mut self,
         thread: usize,
@@ -217,7 +218,8 @@ impl Memory {
         self.locations.get(location).is_some_and(|place| place.dead)
     }
 
-    /// Checks that `access` by `thread` to `bytes` races with no earlier one. Remembers it if `keep`.
+    /// Checks that `access` by `thread` to `bytes` races with no earlier one. Remembers it if
+    /// `keep`.
     pub fn check_access(
         &mut self,
         thread: usize,
@@ -316,8 +318,8 @@ impl Memory {
         old.into_iter().for_each(|message| self.free_message(message));
     }
 
-    /// A plain access by `thread` that covers the atomic `location` and that `check_access` accepts.
-    /// `owner`: the thread owns the memory, so a write may begin a new lifetime.
+    /// A plain access by `thread` that covers the atomic `location` and that `check_access`
+    /// accepts. `owner`: the thread owns the memory, so a write may begin a new lifetime.
     pub fn plain_on_atomic(&mut self, thread: usize, location: usize, write: bool, owner: bool) -> Result<(), Fault> {
         let Some(&place) = self.locations.get(location) else { return Ok(()) };
         if place.dead && !(owner && write) {

@@ -171,13 +171,13 @@ impl Views {
         }
     }
 
-    /// The view of a new message of `thread` to `location`. The store continues the release sequence
-    /// of a message with view `before`.
+    /// The view of a new message of `thread` to `location`. The store continues the release
+    /// sequence of a message with view `before`.
     pub fn of_store(&mut self, thread: usize, location: usize, before: u16, release: bool) -> u16 {
         let view = self.passed_on(thread, before, release);
         if view != NO_VIEW {
-            // A reader of the message knows the message itself. Without that slot, messages that pass
-            // on the same knowledge are equal.
+            // A reader of the message knows the message itself. Without that slot, messages that
+            // pass on the same knowledge are equal.
             self.get_mut(view as usize)[Views::slot(location)] = 0;
         }
         view
@@ -221,8 +221,8 @@ impl Views {
     }
 
     /// A sequentially consistent fence of `thread`. The order of these fences restricts which
-    /// messages can be read and where stores can be inserted. It is not part of happens-before, so it
-    /// orders no plain accesses.
+    /// messages can be read and where stores can be inserted. It is not part of happens-before, so
+    /// it orders no plain accesses.
     pub fn fence_seq_cst(&mut self, thread: usize) {
         self.fence_acquire(thread);
         self.join_locations(thread, self.sc_fence_view());

@@ -77,8 +77,8 @@ fn report_unjudged(mutants: &[&Mutant], survivors: &Survivors, killers: &Killers
     Ok(unjudged.len())
 }
 
-/// Searches the killers of `mutants`, and prints each result when it is known. Returns the number of
-/// unexpected results.
+/// Searches the killers of `mutants`, and prints each result when it is known. Returns the number
+/// of unexpected results.
 fn run_mutants(
     mutants: &[&Mutant],
     sources: &Sources,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The locks' unit tests, compiled natively with a mutated core. They test what clients of the checker
-//! do not: shares, accounted time, the state after a particular interleaving. Their threads take
-//! turns, so they cannot detect a missing memory order.
+//! The locks' unit tests, compiled natively with a mutated core. They test what clients of the
+//! checker do not: shares, accounted time, the state after a particular interleaving. Their threads
+//! take turns, so they cannot detect a missing memory order.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,8 +61,8 @@ fn test(sources: &Sources, source: PathBuf) -> Result<Option<Test>> {
 }
 
 impl Test {
-    /// Builds the test in `folder` with the core of `sources` and runs it. Returns how it fails, if it
-    /// does.
+    /// Builds the test in `folder` with the core of `sources` and runs it. Returns how it fails, if
+    /// it does.
     pub fn failure(&self, sources: &Sources, folder: &Path) -> Result<Option<String>> {
         let program = folder.join(self.name.replace('/', "-"));
         self.build(sources, &program)?;

@@ -1,25 +1,29 @@
-//! How short a tour can be at most: a tour is a 1-tree (a spanning tree of all points but one, and two edges at that one)
-//! in which every point has two edges, so the shortest 1-tree is no longer than it. A price on each point's edges leaves
-//! the tours' order as it is, but not the 1-trees': prices that make the shortest 1-tree look more like a tour raise the
-//! bound (Held and Karp's subgradient ascent). All numbers are integers: the bound is exact.
+//! A lower bound on the length of a tour, by Held and Karp's subgradient ascent.
 //!
-//! With the prices come good candidates for a tour's edges: those that lengthen the 1-tree least (Helsgaun's alpha).
+//! A 1-tree is a spanning tree of all points but one, plus two edges at that point. A tour is a
+//! 1-tree in which every point has two edges, so no tour is shorter than the shortest 1-tree. A
+//! price on a point is added to each of its edges. Prices change the length of all tours by the
+//! same amount, but change which 1-tree is the shortest: prices that bring the shortest 1-tree
+//! closer to a tour raise the bound. All numbers are integers, so the bound has no rounding error.
+//!
+//! The prices also give candidates for a tour's edges: those that lengthen the shortest 1-tree
+//! least (Helsgaun's alpha).
 
 use super::Distances;
 
-/// About how many edges may be looked at in all.
+/// The approximate number of edges examined in all rounds.
 const WORK: usize = 1_300_000_000;
 const MOST_ROUNDS: usize = 20_000;
 const FEWEST_ROUNDS: usize = 50;
-/// After this many rounds without a better bound, steps become shorter by this factor.
+/// After this number of rounds without a better bound, steps are multiplied by `DECAY`.
 const PATIENCE: usize = 100;
 const DECAY: f64 = 0.8;
-/// How much of the round before last is in a step.
+/// The weight of the previous round's excess in a step.
 const MOMENTUM: f64 = 0.3;
-/// The most candidates of a point.
+/// The largest number of candidates per point.
 const CANDIDATES: usize = 10;
 
-/// The end of the ascent.
+/// The result of the ascent.
 pub struct Ascent {
     /// No tour is shorter.
     pub bound: i64,
@@ -28,11 +32,12 @@ pub struct Ascent {
 
 /// A 1-tree under prices.
 struct OneTree {
-    /// Its length without the prices, which is a bound.
+    /// Its length without the prices, which is a lower bound.
     bound: i64,
-    /// By point, how many edges it has more than two.
+    /// By point: its number of edges, minus two.
     excess: Vec<i64>,
-    /// The points in the order in which they joined the tree; and each one's neighbour in it that joined before.
+    /// The points in the order in which they joined the tree; and, by point, its neighbour that
+    /// joined before it.
     joined: Vec<usize>,
     parent: Vec<usize>,
 }
@@ -41,7 +46,8 @@ fn priced(distances: &Distances, prices: &[i64], a: usize, b: usize) -> i64 {
     distances.between(a, b) + prices[a] + prices[b]
 }
 
-/// The shortest 1-tree: Prim's spanning tree of the points from 1 on, and the two shortest edges of point 0.
+/// The shortest 1-tree: Prim's spanning tree of the points from 1 on, plus the two shortest edges
+/// of point 0.
 fn one_tree(distances: &Distances, prices: &[i64]) -> OneTree {
     let points = distances.points;
     let mut parent = vec![1; points];
@@ -75,7 +81,7 @@ fn one_tree(distances: &Distances, prices: &[i64]) -> OneTree {
     OneTree { bound: length - 2 * prices.iter().sum::<i64>(), excess, joined, parent }
 }
 
-/// Looks for prices under which the bound is high; `length` is that of some tour.
+/// Searches for prices that give a high bound. `length` is the length of some tour.
 pub fn ascend(distances: &Distances, length: i64) -> Ascent {
     let points = distances.points;
     let rounds = (WORK / (points * points)).clamp(FEWEST_ROUNDS, MOST_ROUNDS);
@@ -112,7 +118,7 @@ pub fn ascend(distances: &Distances, length: i64) -> Ascent {
 }
 
 impl Ascent {
-    /// For each point, the others to which a short tour may go from it, the likeliest first.
+    /// By point: its likely neighbours in a short tour, the likeliest first.
     pub fn candidates(&self, distances: &Distances) -> Vec<Vec<usize>> {
         let points = distances.points;
         let tree = one_tree(distances, &self.prices);
@@ -133,13 +139,14 @@ impl Ascent {
     }
 }
 
-/// By point, the longest edge on the way to it in the tree from `from`: what a direct edge would save the tree.
+/// By point: the longest edge on the tree's path to it from `from`, which a direct edge would
+/// replace.
 fn longest_on_path(distances: &Distances, prices: &[i64], tree: &OneTree, from: usize) -> Vec<i64> {
     let edge = |point: usize| priced(distances, prices, point, tree.parent[point]);
     let mut longest = vec![i64::MIN; tree.parent.len()];
     let mut known = vec![false; tree.parent.len()];
     known[from] = true;
-    // Up to the root, then down from there in the order of joining.
+    // First up to the root, then down in the order of joining.
     let mut point = from;
     while point != tree.joined[0] {
         let parent = tree.parent[point];

@@ -1,8 +1,9 @@
-//! The shortest of all tours over a few points, by the paths over each set of them (Held and Karp, 1962).
+//! An optimal tour over a few points, by dynamic programming over sets of points (Held and Karp,
+//! 1962).
 
 use super::{Distances, Tour};
 
-/// The last point begins every path.
+/// Returns the shortest tour. All paths start at the last point.
 pub fn solve(distances: &Distances) -> Tour {
     let points = distances.points;
     if points < 3 {
@@ -11,7 +12,8 @@ pub fn solve(distances: &Distances) -> Tour {
         return Tour { order, length, bound: length };
     }
     let (others, start) = (points - 1, points - 1);
-    // By the set of points visited, and its last: the shortest path's length, and the point before the last.
+    // By set of visited points and last point: the length of the shortest path, and its last point
+    // but one.
     let mut best = vec![(i64::MAX, usize::MAX); others << others];
     for set in 1usize..1 << others {
         for last in (0..others).filter(|last| set >> last & 1 == 1) {

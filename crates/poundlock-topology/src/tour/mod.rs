@@ -1,13 +1,15 @@
-//! The shortest closed tour over points whose distances are known, with a proof of how short one can be at most.
+//! A short closed tour over points with known distances, and a lower bound on the length of any
+//! tour.
 //!
-//! Up to [`EXACT`] points the tour is the shortest there is. Above, it is found by local search, and a lower bound comes
-//! from 1-trees (Held and Karp, 1970). The work depends on the number of points alone, not on the time that it takes.
+//! Up to [`EXACT`] points, the tour is optimal. Beyond, it is found by local search, and the bound
+//! comes from 1-trees (Held and Karp, 1970). The search has no time limit, so the same distances
+//! give the same tour on every machine.
 
 mod bound;
 mod exact;
 mod search;
 
-/// Distances between points, the same in both directions.
+/// Symmetric distances between points.
 #[derive(Clone, Debug)]
 pub struct Distances {
     points: usize,
@@ -15,7 +17,7 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Between `points` points, as `distance` says for each two of them.
+    /// The distances between `points` points, given by `distance` for each pair.
     pub fn new(points: usize, distance: impl Fn(usize, usize) -> u32) -> Distances {
         let mut table = vec![0; points * points];
         for a in 0..points {
@@ -28,7 +30,7 @@ impl Distances {
         Distances { points, table }
     }
 
-    /// How many points there are.
+    /// The number of points.
     pub fn points(&self) -> usize {
         self.points
     }
@@ -48,41 +50,42 @@ impl Distances {
 /// A closed tour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tour {
-    /// The points, in the tour's order.
+    /// The points in the order of the tour.
     pub order: Vec<usize>,
-    /// How long it is.
+    /// The tour's length.
     pub length: i64,
     /// No tour is shorter than this.
     pub bound: i64,
 }
 
-/// The largest number of points for which all tours are considered.
+/// The largest number of points for which the tour is optimal.
 pub const EXACT: usize = 12;
 
-/// How much work to do.
+/// The amount of work of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// How often the search is disturbed and goes on, for each point.
+    /// The number of perturbations per point.
     pub kicks_per_point: usize,
-    /// A tour that exceeds the bound by so many parts of a million is not improved further.
+    /// The search ends at a tour that exceeds the bound by at most this many parts per million.
     pub tolerance: i64,
-    /// Where the random choices begin.
+    /// The random seed.
     pub seed: u64,
 }
 
 impl Effort {
-    /// What it takes to be near the shortest tour: it makes the bound's steps the right size.
+    /// Enough for a length close to the optimum, on which the step size of the bound's ascent
+    /// depends.
     const BRIEF: Effort = Effort { kicks_per_point: 10, tolerance: 0, seed: 1 };
 }
 
 impl Default for Effort {
-    /// Seconds for 256 points.
+    /// Takes seconds for 256 points.
     fn default() -> Effort {
         Effort { kicks_per_point: 40, tolerance: 100, seed: 1 }
     }
 }
 
-/// A tour of all points that is as short as the effort allows.
+/// The shortest tour over all points that `effort` finds.
 pub fn shortest(distances: &Distances, effort: Effort) -> Tour {
     if distances.points <= EXACT {
         return exact::solve(distances);

@@ -1,25 +1,26 @@
-//! Local search: Lin and Kernighan's chains of flips over candidate edges, disturbed again and again by double bridges in
-//! one place (Martin, Otto and Felten's chained form); a disturbance that does not end in a tour at most as long is undone.
+//! Chained Lin-Kernighan local search: chains of flips over candidate edges, repeatedly perturbed
+//! by a local double bridge (Martin, Otto and Felten). A perturbation is undone if it leads to a
+//! longer tour.
 
 use super::{Distances, Effort};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-/// How many ways to go on a chain tries, by its length so far.
+/// The number of continuations that a chain tries, by its length so far.
 const BREADTH: [usize; 3] = [5, 3, 2];
-/// How many near points are candidates, where nothing better is known.
+/// The number of nearest points that are candidates before the bound provides better ones.
 const CANDIDATES: usize = 10;
-/// The longest part of the tour that a double bridge moves.
+/// The longest segment of the tour that a double bridge moves.
 const LONGEST_PART: usize = 50;
 
-/// A tour of edges taken in the order of their length, as long as they leave one.
+/// A greedy tour: takes edges in ascending order of length, except those that exclude a tour.
 pub fn greedy(distances: &Distances) -> Vec<usize> {
     let points = distances.points;
     let mut edges: Vec<(i64, usize, usize)> =
         (0..points).flat_map(|a| (0..a).map(move |b| (a, b))).map(|(a, b)| (distances.between(a, b), a, b)).collect();
     edges.sort_unstable();
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); points];
-    let mut ends: Vec<usize> = (0..points).collect(); // of a path's one end, the other
+    let mut ends: Vec<usize> = (0..points).collect(); // by end of a path, its other end
     let mut join = |a: usize, b: usize| {
         if neighbours[a].len() < 2 && neighbours[b].len() < 2 && ends[a] != b {
             neighbours[a].push(b);
@@ -42,7 +43,7 @@ pub fn greedy(distances: &Distances) -> Vec<usize> {
     order
 }
 
-/// For each point, the nearest others.
+/// By point: its nearest points.
 pub fn nearest(distances: &Distances) -> Vec<Vec<usize>> {
     let points = distances.points;
     let nearest = |point: usize| {
@@ -54,7 +55,8 @@ pub fn nearest(distances: &Distances) -> Vec<Vec<usize>> {
     (0..points).map(nearest).collect()
 }
 
-/// Shortens the tour `order`, until it is `enough`; chains add edges of `candidates` only.
+/// Shortens the tour `order` until its length is at most `enough` or the effort is spent. Chains
+/// add only edges of `candidates`.
 pub fn improve(
     distances: &Distances,
     candidates: &[Vec<usize>],
@@ -84,7 +86,7 @@ pub fn improve(
     best.order
 }
 
-/// A tour as an array, and each point's place in it.
+/// A tour as an array, and the position of each point in it.
 #[derive(Clone)]
 struct TourArray {
     order: Vec<usize>,
@@ -107,7 +109,8 @@ impl TourArray {
         self.place[point] = place;
     }
 
-    /// Reverses the part from `first` to `last`; or the rest, which gives the same tour, in the other direction.
+    /// Reverses the segment from `first` to `last`, or its complement if that is shorter: the
+    /// result is the same tour, in the opposite direction.
     fn reverse(&mut self, first: usize, last: usize) {
         let points = self.order.len();
         let (mut a, mut b) = (self.place[first], self.place[last]);
@@ -130,7 +133,7 @@ struct Search<'a> {
     distances: &'a Distances,
     candidates: &'a [Vec<usize>],
     array: TourArray,
-    /// Points at which a chain may begin.
+    /// Points at which a chain may start.
     waiting: Vec<usize>,
     is_waiting: Vec<bool>,
 }
@@ -149,7 +152,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Shortens the tour at the `disturbed` points, and wherever that leads. Returns by how much.
+    /// Shortens the tour by chains from the `disturbed` points, and from all points that these
+    /// chains change. Returns by how much.
     fn settle(&mut self, disturbed: Vec<usize>) -> i64 {
         let mut gain = 0;
         disturbed.into_iter().for_each(|point| self.wait(point));
@@ -164,8 +168,9 @@ impl<'a> Search<'a> {
         gain
     }
 
-    /// Goes on with a chain that has gained `gain` so far by flips: the edge from `start` to `last` is to go, for one from
-    /// `last` to a candidate. Leaves the tour shorter and tells by how much, or as it was.
+    /// Continues a chain whose flips have gained `gain` so far: replaces the edge from `start` to
+    /// `last` by one from `last` to a candidate. Returns the total gain if the tour became shorter;
+    /// otherwise leaves the tour unchanged.
     fn chain(&mut self, start: usize, last: usize, gain: i64, length: usize) -> Option<i64> {
         let open = gain + self.distances.between(start, last);
         let (count, choices) = self.choices(start, last, open, BREADTH[length]);
@@ -189,7 +194,8 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The best `breadth` ways to go on: what the two edges save, the candidate, and the point before it.
+    /// The best `breadth` continuations, with their number. Each is the length saved by its two
+    /// edges, the candidate, and the candidate's neighbour whose edge to it is removed.
     fn choices(
         &self,
         start: usize,
@@ -217,7 +223,7 @@ impl<'a> Search<'a> {
         (count, choices)
     }
 
-    /// Reverses the part that begins beside `start`, with `first`, and ends with `last`.
+    /// Reverses the segment from `first`, a neighbour of `start`, to `last`.
     fn flip(&mut self, start: usize, first: usize, last: usize) {
         if self.array.next(start, true) == first {
             self.array.reverse(first, last);
@@ -226,8 +232,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Exchanges two parts of the tour that follow each other. Returns by how much that lengthened it, and the points
-    /// whose edges changed.
+    /// Exchanges two adjacent segments of the tour. Returns by how much the tour became longer, and
+    /// the points whose edges changed.
     fn kick(&mut self, random: &mut SmallRng) -> (i64, Vec<usize>) {
         let points = self.array.order.len();
         let longest = LONGEST_PART.min((points - 2) / 2);

@@ -2,7 +2,7 @@ use super::*;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-/// Points in clusters, as CPUs are, or anywhere.
+/// Random distances; with more than one cluster, points of different clusters are far apart.
 fn random(points: usize, clusters: usize, seed: u64) -> Distances {
     let mut random = SmallRng::seed_from_u64(seed);
     let noise: Vec<u32> = (0..points * points).map(|_| random.random_range(0..3000)).collect();
@@ -15,7 +15,7 @@ fn is_tour(order: &[usize], points: usize) -> bool {
     sorted.into_iter().eq(0..points)
 }
 
-/// The length of the shortest tour, by trying all.
+/// The length of the shortest tour, by exhaustive search.
 fn by_all_tours(distances: &Distances, order: &mut Vec<usize>, fixed: usize) -> i64 {
     if fixed == distances.points() {
         return distances.length(order);
@@ -43,7 +43,7 @@ fn few_points_have_the_shortest_tour() {
     }
 }
 
-/// Where both can be had, the search finds what the consideration of all tours finds, and the bound holds.
+/// For few points, the search finds a tour as short as the optimal one, and the bound is below it.
 #[test]
 fn the_search_finds_the_shortest_tour_of_few_points() {
     for seed in 0..50 {
