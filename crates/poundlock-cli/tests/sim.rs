@@ -124,7 +124,7 @@ fn a_table_of_latencies_is_a_machine() {
         let sweep = ["sim", "sweep", "-w", "cna-map", "-d", "100us", "-l", "mcs", "-t", "1x", "-n", "1", "--json", "-"];
         let output = output(poundlock(sweep).arg("-m").arg(file));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert!(stderr(&output).contains("4 cores at 2 caches"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("4 cores, 2 last-level caches"), "{}", stderr(&output));
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!(report["threads"], json!([4]));
         report["points"].clone()
