@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What clients (world/check/client.h) ask for, of a program of threads that runs: asserts.
+ * The services that clients (world/check/client.h) need, for a C11 program with threads. A failed
+ * check_assert() is a failed assert().
  */
 #ifndef POUNDLOCK_C11_CHECK_H
 #define POUNDLOCK_C11_CHECK_H
@@ -21,7 +22,7 @@ extern _Alignas(64) char c11_shared[C11_MEMORY], c11_ghost[C11_MEMORY];
 #define check_ghost(T) ((T *)(void *)c11_ghost)
 #define check_assert(condition) assert(condition)
 #define check_renew_deadline() ((void)(c11_expired = false))
-/* relaxed: orders nothing that the lock should */
+/* relaxed: must not provide an order that the lock has to provide */
 #define check_add(p, value) (__atomic_add_fetch((p), (uint32_t)(value), __ATOMIC_RELAXED))
 
 static inline void check_most(uint32_t *p, uint32_t value)
@@ -33,18 +34,18 @@ static inline void check_most(uint32_t *p, uint32_t value)
 		;
 }
 
-/* What main.c compares with the outcomes that the client allows. */
+/* The outcome of the run. main.c compares it with those that the client allows. */
 extern uint64_t c11_outcomes[C11_OUTCOMES];
 #define check_outcome(slot, value) ((void)(c11_outcomes[slot] = (value)))
 
 uint32_t check_busy_nodes(void);
 
-/* Clients of CHECK_CLIENT_FORKS are not run here. */
+/* Clients with CHECK_CLIENT_FORKS are excluded here. */
 #define check_fork() abort()
 #define check_create_threads() abort()
 #define check_wait_to_be_created() abort()
 
-/* The names of events, which clients know. */
+/* Clients refer to events by these names. */
 enum w_event {
 #define EVENT(name, meaning) W_EVENT_##name,
 #include "events.def"

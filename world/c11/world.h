@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of plain C11 and pthreads: stdatomic.h and nothing of a system, so that other model checkers (GenMC,
- * Dartagnan) and sanitizers can take the locks as they are. world/README.md says what each operation promises.
+ * The world of plain C11: stdatomic.h without system calls, so that other model checkers (GenMC,
+ * Dartagnan) and sanitizers can process the locks unchanged. world/README.md is the contract of
+ * each operation.
  *
- * What the surroundings decide is asked of __VERIFIER_nondet_int(), which those checkers know; nondet.c has one for
- * programs that run. Every wait is the one loop of C11_WAIT. A sleep is a wait for the value to change, so that a lost
- * wake-up is not seen here: world/check sees those.
+ * Results that the environment decides come from __VERIFIER_nondet_int(), which those checkers
+ * implement; nondet.c has a version for programs that run. Every wait is the loop of C11_WAIT. A
+ * sleep is a wait for the value to change, so this world cannot detect a lost wake-up; world/check
+ * does.
  */
 #ifndef POUNDLOCK_WORLD_C11_H
 #define POUNDLOCK_WORLD_C11_H
@@ -18,7 +20,7 @@
 #include "../sanitizer.h"
 #include "how.h"
 
-/* What a wait does between two reads; programs that run give the CPU up. */
+/* The pause between two reads of a wait. Programs that run define it to yield the CPU. */
 #ifndef C11_PAUSE
 #define C11_PAUSE ((void)0)
 #endif
@@ -62,7 +64,9 @@ int __VERIFIER_nondet_int(void);
 #define w_fetch_and_release(p, v) atomic_fetch_and_explicit(p, v, memory_order_release)
 #define w_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit(p, v, memory_order_acq_rel)
 #ifdef W_THREAD_SANITIZER
-/* The sanitizer knows no fences; an object that all fences modify orders as much. */
+/*
+ * ThreadSanitizer does not support fences. A read-modify-write of one common object orders as much.
+ */
 static W_ATOMIC(uint32_t) c11_fence_word __attribute__((unused));
 #define w_fence_seq_cst() ((void)atomic_fetch_add(&c11_fence_word, 1))
 #else
@@ -71,7 +75,7 @@ static W_ATOMIC(uint32_t) c11_fence_word __attribute__((unused));
 
 /* ---- Waiting ---- */
 
-/* Passes at any moment, and stays so for the thread until check_renew_deadline(). */
+/* Expires at any time, and stays expired for the thread until check_renew_deadline(). */
 struct w_deadline {
 	char unused;
 };
@@ -97,7 +101,7 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 	return (how >= W_BRIEF && c11_choose()) || w_expired(deadline);
 }
 
-/* The one loop of a wait. */
+/* The loop of every wait. */
 #define C11_WAIT(p, COND, how, deadline, order)                                                            \
 	({                                                                                                 \
 		__auto_type c11_p_ = (p);                                                                  \
@@ -126,7 +130,7 @@ static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct
 #define w_unpark(p) ((void)(p))
 #define w_unpark_all(p) ((void)(p))
 
-/* ---- Where, when and who ---- */
+/* ---- Place, time and thread ---- */
 
 #define C11_THREADS 8
 #define C11_DOMAINS 2u
@@ -147,7 +151,7 @@ extern _Thread_local uint32_t c11_self;
 #define w_random() ((uint32_t)__VERIFIER_nondet_int())
 #define w_fork_generation() 0u
 
-/* What a thread knows of its use of a lock is the same each time: by the thread, so that they differ. */
+/* A thread's account of its use of a lock is constant, and differs between threads. */
 struct w_account {
 	const void *lock;
 	uint64_t held, until, since;
@@ -163,7 +167,7 @@ struct w_account {
 #define w_own_policy_note(lock) ((void)(lock), 0u)
 #define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_int())
 
-/* A waiter's node: a status of 0 says that it is free. */
+/* A waiter's node; free if its status is 0. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;
 	char rest[60];
@@ -175,18 +179,23 @@ void *w_node_get(void);
 
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
-/* Behind what the client itself has in c11_shared, as in world/check. */
+/* The offset of the locks' common block, after the client's own data, as in world/check. */
 #ifndef CHECK_COMMON
 #define CHECK_COMMON 512
 #endif
 extern _Alignas(64) char c11_shared[];
 #define w_common(bytes) ((void)(bytes), (void *)(c11_shared + CHECK_COMMON))
 
-/* In that block, as in world/check: the one slot, and how many numbers each thread has drawn. */
+/*
+ * The common block contains the only slot, and the count of unique numbers that each thread has
+ * drawn.
+ */
 #define w_slot(number) ((void)(number), (W_ATOMIC(uint32_t) *)w_common(0))
 #define w_unique() ((uint64_t)c11_self << 32 | ++((uint32_t *)w_common(0))[1 + c11_self])
 
-/* An entry of a reader that is visible by itself; a client with readers has them at the start of its memory. */
+/*
+ * The entry of a visible reader. A client with readers keeps the start of its memory free for them.
+ */
 struct w_visible {
 	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
@@ -196,7 +205,7 @@ struct w_visible {
 #define W_VISIBLE 2u
 #define w_visible(i) (&((struct w_visible *)(void *)c11_shared)[i])
 
-/* There as well: no lock uses both. */
+/* Also at the start of the common block: no lock uses both. */
 #define W_QUEUE_NODES 3u
 #define w_queue_node(i) (&((struct w_node *)(c11_shared + CHECK_COMMON))[i])
 #define w_process() 1u

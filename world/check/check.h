@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The model checker's functions for clients (client.h). The checker explores all executions that the
- * memory model allows. It reports the first one with a failed assertion, a data race, a use of memory
- * after its lifetime, or a state from which the threads cannot end.
+ * The model checker's functions for clients (client.h). The checker explores all executions that
+ * the memory model allows. It reports the first one with a failed assertion, a data race, a use of
+ * memory after its lifetime, or a state from which the threads cannot end.
  */
 #ifndef POUNDLOCK_CHECK_H
 #define POUNDLOCK_CHECK_H
@@ -16,16 +16,22 @@
 #define check_assert(condition) \
 	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "assertion failed: " #condition))
 
-/* Call it after a function returns whose frame was visible to others: their accesses must be over. */
+/*
+ * Call this after the return of a function whose frame other threads could access. Reports accesses
+ * that do not happen before.
+ */
 __attribute__((noinline)) void check_returned(void);
 
-/* Ends the lifetime of the object: all accesses by other threads must happen before. */
+/* Ends the lifetime of *@p. All accesses by other threads must happen before. */
 #define check_ended(p) check_engine->ended(p, sizeof(*(p)))
 #define check_renew_deadline() check_engine->renewed()
-/* How many nodes of all threads are in use. */
+/* The number of nodes in use by all threads. */
 #define check_busy_nodes() check_engine->busy_nodes()
 #define check_outcome(slot, value) check_engine->outcome(slot, value)
-/* Of numbers in check_ghost() that several threads may change at a time: adds to one: the new one; and the greatest so far. */
+/*
+ * For numbers in check_ghost() that several threads change concurrently. check_add() returns the
+ * new value; check_most() raises *@p to at least @value.
+ */
 #define check_add(p, value) (*(p) += (value))
 static inline void check_most(uint32_t *p, uint32_t value)
 {
@@ -33,19 +39,27 @@ static inline void check_most(uint32_t *p, uint32_t value)
 		*p = value;
 }
 
-/* Before the threads: the first change of @p by a thread, between the two below, is its arrival among the waiters. */
+/*
+ * Declares *@p as a queue; call it before the threads start. The first change of *@p by a thread
+ * between its calls of check_acquires() and check_acquired() is its arrival among the waiters.
+ */
 #define check_queue(p) check_engine->queue(p)
 #define check_acquires() check_engine->acquires()
 #define check_acquired(has) check_engine->acquired(has)
-/* What the thread's arrival wrote, e.g. the address of its node; 0 if it does not wait. */
+/*
+ * The value that the thread's arrival wrote, e.g. the address of its node; 0 if it does not wait.
+ */
 #define check_arrival(thread) check_engine->arrival(thread)
 
-/* Forks: goes on as the child's one thread. The others are gone, but for those that wait to be created. */
+/*
+ * Forks, and continues as the only thread of the child. The other threads are gone, except those
+ * that wait to be created.
+ */
 #define check_fork() ((void)CHECK_DO("fork", CHECK_FORK, CHECK_RELAXED, NULL, 0, 0))
 #define check_create_threads() ((void)CHECK_DO("create threads", CHECK_CREATE, CHECK_RELAXED, NULL, 0, 0))
 #define check_wait_to_be_created() ((void)CHECK_DO("begin", CHECK_CREATED, CHECK_RELAXED, NULL, 0, 0))
 
-/* Fences that locks do not use but litmus tests do. */
+/* Fences for litmus tests; locks do not use them. */
 #define check_fence_acquire() ((void)CHECK_DO("fence_acquire", CHECK_FENCE, CHECK_ACQUIRE, NULL, 0, 0))
 #define check_fence_release() ((void)CHECK_DO("fence_release", CHECK_FENCE, CHECK_RELEASE, NULL, 0, 0))
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A client: a small program of 1 to 8 threads that tests a property of a lock. The model checker
- * explores all its executions under the memory model (check.h); world/c11 makes it a C11 program.
+ * explores all its executions under the memory model (check.h). world/c11 compiles it as a C11
+ * program, and world/sim runs it on simulated machines.
  */
 #ifndef POUNDLOCK_CHECK_CLIENT_H
 #define POUNDLOCK_CHECK_CLIENT_H
@@ -11,26 +12,31 @@
 
 struct check_client {
 	const char *name;
-	size_t shared; /* bytes at check_shared: zero at the start, and checked for races */
-	size_t ghost;  /* bytes at check_ghost: zero at the start, the client's own notes, no memory of the threads */
+	/* Bytes at check_shared(), the threads' memory: initially zero, and checked for races. */
+	size_t shared;
+	/*
+	 * Bytes at check_ghost(), the client's own records: initially zero, outside of the memory
+	 * model.
+	 */
+	size_t ghost;
 	uint32_t threads;
 	uint32_t flags;
-	uint32_t bound;    /* the most preemptions of threads that could continue; 0: unlimited */
-	uint32_t spurious; /* the most spurious wake-ups in an execution */
-	uint32_t domains;  /* number of domains: CPU n is in domain n modulo this; 0: 2 */
-	uint32_t cpus;   /* w_cpu_count(), also their places on the route: threads go round so many; 0: one for each */
-	uint32_t moves;  /* how often threads move to another CPU, in an execution, as they ask where they are */
-	uint32_t bypass; /* with CHECK_CLIENT_ORDER: how many later arrivals may acquire before a waiter */
-	uint32_t since;  /* 1 + the event of a waiter from which on they count; 0: from its arrival on */
-	uint32_t walks;  /* so many random walks of each kind, instead of all states; 0: all states */
-	void (*setup)(void); /* before the threads, may be NULL */
+	uint32_t bound;      /* most preemptions of threads that could continue; 0: unlimited */
+	uint32_t spurious;   /* most spurious wake-ups per execution */
+	uint32_t domains;    /* domains: CPU n is in domain n modulo this; 0: 2 */
+	uint32_t cpus;       /* CPUs: thread n starts on CPU n modulo this; 0: one per thread */
+	uint32_t moves;      /* most migrations per execution; a thread migrates as it reads its CPU */
+	uint32_t bypass;     /* CHECK_CLIENT_ORDER: most later arrivals that bypass a waiter */
+	uint32_t since;      /* 1 + the waiter's event that starts the count; 0: its arrival */
+	uint32_t walks;      /* random walks of each kind; 0: explore all states instead */
+	void (*setup)(void); /* runs before the threads; may be NULL */
 	void (*thread)(uint32_t self);
-	void (*finish)(void);    /* after them, sees all they did; may be NULL */
-	void (*invariant)(void); /* holds after each step, of the newest values; may be NULL */
+	void (*finish)(void);    /* runs after the threads and sees all their stores; may be NULL */
+	void (*invariant)(void); /* runs after each step, on the newest values; may be NULL */
 	const char *demands;     /* events that must occur in some execution, separated by spaces */
-	const char *allowed;     /* exactly the outcomes that must be found, a digit per figure; or NULL */
+	const char *allowed;     /* the exact set of outcomes to find, a digit per slot; or NULL */
 	const char *forbidden;   /* outcomes of interest that must not be found */
-	const char *fails;       /* part of the error that must be reported; NULL: the client must hold */
+	const char *fails;       /* part of the expected error; NULL: the client must hold */
 };
 
 /*

@@ -51,41 +51,47 @@ struct check_wait {
 };
 
 struct check_engine {
-	/* An operation; returns what it read. Expected is a compare-exchange's, or the deadline of a park. */
+	/*
+	 * Performs an operation and returns the value that it read. @expected is the expected value
+	 * of a compare-exchange, or the deadline of a park.
+	 */
 	uint64_t (*operate)(const struct check_site *site, void *object, uint64_t operand, uint64_t expected);
-	/* Holds: whether the value of the last call ends the wait. */
+	/* @holds: whether the value that the last call returned ends the wait. */
 	struct check_wait (*wait)(const struct check_site *site, void *object, bool brief, const void *deadline,
 				  bool holds);
-	/* A plain access by the caller of the function of that frame. */
+	/* A plain access by the caller of the function with frame @frame. */
 	void (*plain)(const void *object, size_t size, bool write, const void *frame);
 	void (*event)(uint32_t event);
 	void (*yield)(void);
 	uint32_t (*self)(void);
-	/* The calls from frame have returned: the stack below it is dead. */
+	/* The calls from @frame have returned: the stack below it is dead. */
 	void (*returned)(const void *frame);
-	/* The object is freed. */
+	/* Ends the object's lifetime. */
 	void (*ended)(const void *object, size_t size);
 	/* The thread's deadline lies in the future again. */
 	void (*renewed)(void);
 	void (*fail)(const char *file, int32_t line, const char *what);
-	/* Notes a figure of the execution's outcome. */
+	/* Records a number of the execution's outcome. */
 	void (*outcome)(uint32_t slot, uint64_t value);
 	/* The thread's index-th node, or NULL. */
 	void *(*node)(uint32_t index);
 	uint32_t (*generation)(void);
-	/* How many nodes of all threads are in use. */
+	/* The number of nodes in use by all threads. */
 	uint32_t (*busy_nodes)(void);
-	/* The CPU and the domain of the thread. */
+	/* The thread's CPU and domain. */
 	uint32_t (*cpu)(void);
 	uint32_t (*domain)(void);
-	/* The CPUs of the client, and the thread's position on the route over them. */
+	/* The number of CPUs of the client. */
 	uint32_t (*cpu_count)(void);
-	/* What changes the object, while its thread acquires, is an arrival. */
+	/*
+	 * Declares a queue: a thread's first change of it, while the thread acquires, is its
+	 * arrival.
+	 */
 	void (*queue)(const void *object);
-	/* The thread begins to acquire; it has ended that, with the lock or without. */
+	/* The thread begins to acquire; it has ended that, with the lock if @has. */
 	void (*acquires)(void);
 	void (*acquired)(bool has);
-	/* The value that the thread's arrival has written; 0: it does not wait. */
+	/* The value that the thread's arrival wrote; 0 if the thread does not wait. */
 	uint64_t (*arrival)(uint32_t thread);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What clients (client.h) tell the model checker that worlds in which they run once cannot see, such as the end of an
- * object's life: nothing is done there.
+ * Empty versions of the model checker's functions (check.h) for worlds that execute clients and
+ * cannot check them, such as the end of an object's lifetime.
  */
 #ifndef POUNDLOCK_CHECK_UNSEEN_H
 #define POUNDLOCK_CHECK_UNSEEN_H

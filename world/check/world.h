@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The world of the model checker: every operation is a choice of the explorer. world/README.md says what each promises;
- * here each promises just that and no more. Plain accesses reach the engine by the compiler's -fsanitize=thread.
+ * The world of the model checker: the explorer chooses the result of every operation. Each
+ * operation guarantees exactly the contract in world/README.md, and no more. Plain accesses reach
+ * the engine through the compiler's -fsanitize=thread.
  */
 #ifndef POUNDLOCK_WORLD_CHECK_H
 #define POUNDLOCK_WORLD_CHECK_H
@@ -75,7 +76,7 @@
 #define w_fetch_and_release(p, v) CHECK_OPERATE(#p, "fetch_and_release", CHECK_FETCH_AND, CHECK_RELEASE, p, v, 0)
 #define w_fetch_and_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_and_acq_rel", CHECK_FETCH_AND, CHECK_ACQ_REL, p, v, 0)
 
-/* What has no object, or one that is not read. */
+/* An operation without an object, or on one that it does not read. */
 #define CHECK_DO(name, kind, order, object, operand, expected)                                              \
 	({                                                                                                  \
 		CHECK_SITE(#object, name, kind, order, 0);                                                  \
@@ -83,12 +84,12 @@
 	})
 
 #define w_fence_seq_cst() ((void)CHECK_DO("fence_seq_cst", CHECK_FENCE, CHECK_SEQ_CST, NULL, 0, 0))
-/* In mutants of a lock, and litmus tests, only. */
+/* Only for mutants of locks and litmus tests. */
 #define w_fence_acq_rel() ((void)CHECK_DO("fence_acq_rel", CHECK_FENCE, CHECK_ACQ_REL, NULL, 0, 0))
 
 /* ---- Waiting ---- */
 
-/* Passes when the explorer says so, and stays so until check_renew_deadline(). */
+/* Expires at a time that the explorer chooses, until check_renew_deadline(). */
 struct w_deadline {
 	char unused;
 };
@@ -96,8 +97,8 @@ struct w_deadline {
 #define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
 
 /*
- * The engine offers the values that the thread could read, to be tested, and then chooses one that ends the wait. So a
- * wait is one step, and blocks while nothing that it could read ends it.
+ * The engine passes each value that the thread could read to COND, and then chooses one for which
+ * COND holds. So a wait is one step of the execution, and blocks while no readable value ends it.
  */
 #define CHECK_WAIT_SITE(text, name, order_, p, COND, how, deadline)                                         \
 	({                                                                                                  \
@@ -118,17 +119,17 @@ struct w_deadline {
 #define w_wait_acquire(p, COND, how, deadline) \
 	CHECK_WAIT_SITE(#p, "wait_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, how, deadline)
 #define w_await_acquire(p, COND) CHECK_WAIT_SITE(#p, "await_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, W_SPIN, NULL)
-/* In mutants of a lock only. */
+/* Only for mutants of locks. */
 #define w_wait_relaxed(p, COND, how, deadline) \
 	CHECK_WAIT_SITE(#p, "wait_relaxed (" #COND ")", CHECK_RELAXED, p, COND, how, deadline)
 #define w_await_relaxed(p, COND) CHECK_WAIT_SITE(#p, "await_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, NULL)
 
-/* There are no caches here, and room between variables would only be more states. */
+/* There are no caches here, so variables need no lines of their own. */
 #define W_OWN_LINE
 #define w_prefetch(p) ((void)(p))
 #define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
 #define w_yield() check_engine->yield()
-/* At once: a count would make a state of each step of a wait. */
+/* No repetitions: each value of a counter would be a state of its own. */
 #define W_SPIN_ROW 1u
 #define w_expired(deadline) ((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
 #define w_park(p, expected, deadline) \
@@ -136,7 +137,7 @@ struct w_deadline {
 #define w_unpark(p) ((void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
 #define w_unpark_all(p) ((void)CHECK_DO("unpark_all", CHECK_UNPARK_ALL, CHECK_RELAXED, p, 0, 0))
 
-/* ---- Where, when and who ---- */
+/* ---- Place, time and thread ---- */
 
 enum w_event {
 #define EVENT(name, meaning) W_EVENT_##name,
@@ -147,7 +148,7 @@ enum w_event {
 
 #define w_event(name) check_engine->event(W_EVENT_##name)
 
-/* A thread may have moved to another CPU whenever it asks, so often as the client says. */
+/* The thread may migrate at each of these calls, up to .moves times per execution. */
 #define CHECK_WHERE(what) ((void)CHECK_DO("move", CHECK_MOVE, CHECK_RELAXED, NULL, 0, 0), check_engine->what())
 
 #define w_cpu() CHECK_WHERE(cpu)
@@ -155,22 +156,25 @@ enum w_event {
 #define w_route_position() CHECK_WHERE(cpu)
 #define w_cpu_count() check_engine->cpu_count()
 #define W_CONTEXTS 1u
-/* Clients have two at most. */
+/* Clients have at most two domains. */
 #define w_domain_count() 2u
-/* Both are in one: so a lock with a level more goes all its ways. */
+/* Both domains have the same parent, so a lock with one more level takes all its paths. */
 #define W_LEVELS 2
 #define w_domain_parents(level) ((void)(level), 1u)
 #define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
-/* The extremes stand for all draws. */
+/* The extremes represent all random numbers. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
-/* The extremes stand for all times, and one may follow the other: a clock that seems to go back is no excuse. */
+/*
+ * The extremes represent all times, in any order: a lock must also work if the clock appears to run
+ * backwards.
+ */
 #ifndef CHECK_NOW
 #define CHECK_NOW() (CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 60 : UINT64_C(0))
 #endif
 #define w_now() CHECK_NOW()
 #define w_fork_generation() check_engine->generation()
 
-/* For how long a thread has held a lock is the same each time: by the thread, so that they differ. */
+/* A thread's hold time is constant, and differs between threads. */
 #ifndef CHECK_HELD
 #define CHECK_HELD() ((uint64_t)check_engine->self() << 8)
 #endif
@@ -187,7 +191,7 @@ struct w_account {
 #define w_group() (check_engine->self() % 2)
 #define w_group_weight(group) ((void)(group), 1024u)
 
-/* A policy of the program may answer anything: first, behind the first, or none. */
+/* The program's own policy may return any rank: first, second, or none. */
 #define w_own_policy_note(lock) ((void)(lock), 0u)
 #define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), check_any_rank())
 #define check_any_rank()                                                                    \
@@ -198,7 +202,10 @@ struct w_account {
 
 #define w_self_id() (check_engine->self() + 1)
 
-/* The process's memory is the client's shared memory: a client of locks that use them keeps its beginning free. */
+/*
+ * These are at the start of the client's shared memory. A client of locks that use them keeps it
+ * free.
+ */
 struct w_visible {
 	W_ATOMIC(uint64_t) bias;
 	W_ATOMIC(uint32_t) reader;
@@ -208,7 +215,7 @@ struct w_visible {
 #define W_VISIBLE 2u
 #define w_visible(i) (&((struct w_visible *)0x100000000000)[i])
 
-/* A waiter's node: a status of 0 says that it is free. */
+/* A waiter's node; free if its status is 0. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;
 	char rest[60];
@@ -220,17 +227,23 @@ void *w_node_get(void);
 
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
-/* Behind what the client itself has there. */
+/* The offset of the locks' common block in the shared memory, after the client's own data. */
 #ifndef CHECK_COMMON
 #define CHECK_COMMON 512
 #endif
 #define w_common(bytes) ((void)(bytes), (void *)(0x100000000000 + CHECK_COMMON))
 
-/* In that block: one slot, to which all numbers lead, the worst case; and how many numbers each thread has drawn. */
+/*
+ * The common block contains one slot for all numbers, which is the worst case, and the count of
+ * unique numbers that each thread has drawn.
+ */
 #define w_slot(number) ((void)(number), (uint32_t *)w_common(0))
 #define w_unique() ((uint64_t)check_engine->self() << 32 | ++((uint32_t *)w_common(0))[1 + check_engine->self()])
 
-/* There as well: no lock uses both. A client may have threads of several processes. */
+/*
+ * Also at the start of the common block: no lock uses both. A client may have threads of several
+ * processes.
+ */
 #define W_QUEUE_NODES 3u
 #define w_queue_node(i) (&((struct w_node *)(0x100000000000 + CHECK_COMMON))[i])
 #ifndef CHECK_PROCESS

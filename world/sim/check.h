@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The services that clients (world/check/client.h) need, for threads of the simulated machine. A
- * client's deadline has passed when it begins.
+ * The services that clients (world/check/client.h) need, for threads of the simulated machine.
+ * Every deadline of a client has expired when the client starts.
  */
 #ifndef POUNDLOCK_SIM_CHECK_H
 #define POUNDLOCK_SIM_CHECK_H
@@ -10,12 +10,12 @@
 #include "unseen.h"
 #include "world.h"
 
-/* The least size of the locks' common block that clients keep free, as in world/check. */
+/* The minimum size of the locks' common block that clients keep free, as in world/check. */
 #define CHECK_COMMON 512
 /* Enough for locks with a slot per CPU of a large machine. */
 #define CHECK_BOX_ROOM 131072
 
-/* Of the running client. Ghost memory is outside of the simulated machine. */
+/* The memory of the running client. Ghost memory is outside of the simulated machine. */
 extern void *sim_client_memory, *sim_client_ghost;
 extern uint32_t sim_client_threads;
 
@@ -43,7 +43,7 @@ static inline uint32_t check_busy_nodes(void)
 	return busy;
 }
 
-/* Clients of CHECK_CLIENT_FORKS are not run here. */
+/* Clients with CHECK_CLIENT_FORKS are excluded here. */
 #define check_fork() sim_fail("no client forks")
 #define check_create_threads() ((void)0)
 #define check_wait_to_be_created() ((void)0)

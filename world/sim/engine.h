@@ -15,18 +15,18 @@
 uint64_t sim_load(const void *object, uint32_t size);
 void sim_store(void *object, uint32_t size, uint64_t value);
 uint64_t sim_exchange(void *object, uint32_t size, uint64_t value);
-/* Returns the old value; if that was @expected, the object is @value now. */
+/* Returns the old value. Stores @value if the old value was @expected. */
 uint64_t sim_compare_exchange(void *object, uint32_t size, uint64_t expected, uint64_t value);
 uint64_t sim_fetch_add(void *object, uint32_t size, uint64_t value);
 uint64_t sim_fetch_or(void *object, uint32_t size, uint64_t value);
 uint64_t sim_fetch_and(void *object, uint32_t size, uint64_t value);
 void sim_fence(void);
-/* Requests the line of @object, and does not wait for it. */
+/* Requests the line of @object without waiting for it. */
 void sim_prefetch(const void *object);
 
 /*
- * Begins a wait whose first read did not end it; reports whether to read again; ends it. One at a
- * time per thread.
+ * A wait whose first read did not end it: begins it; returns whether to read again; ends it. A
+ * thread has at most one.
  */
 void sim_wait_begin(uint32_t how);
 bool sim_wait_again(uint64_t deadline);
@@ -44,7 +44,8 @@ uint32_t sim_route_position(void);
 uint32_t sim_cpu_count(void);
 uint32_t sim_domain_count(void);
 /*
- * The number of sockets, 0 unless they are a level above the domains; and the socket of a domain.
+ * The number of sockets, or 0 if they are not a level above the domains; and the socket of a
+ * domain.
  */
 uint32_t sim_domain_parents(void);
 uint32_t sim_domain_parent(uint32_t domain);
@@ -55,8 +56,8 @@ void *sim_self(void);
 /* The struct sim_self of thread @thread. */
 void *sim_self_of(uint32_t thread);
 /*
- * A block of the simulated process: zeroed, page-aligned, allocated by the first call, the same for
- * all.
+ * A block of memory that all threads of the simulated process share. The first call allocates it:
+ * zeroed and page-aligned.
  */
 enum sim_block { SIM_COMMON, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
 void *sim_block(uint32_t which, size_t bytes);

@@ -2,7 +2,7 @@
 /*
  * The world of the simulator: every operation takes the time of its cache line's transfer on the
  * simulated machine (docs/simulator.md). world/README.md is the contract. Plain accesses reach the
- * engine by the compiler's -fsanitize=thread.
+ * engine through the compiler's -fsanitize=thread.
  *
  * The machine is sequentially consistent except for its store buffers, as x86 is: memory orders do
  * nothing here. Threads wait by the rules of world/spin.h.
@@ -155,14 +155,14 @@ struct w_account {
 	uint32_t used;
 };
 
-/* As in world/user: the cost of access is part of a lock's cost. */
+/* The layout of world/user, since access to it is part of a lock's cost. */
 struct sim_self {
 	struct w_node nodes[W_NODES];
 	uint32_t random;
 	uint32_t account_uses;
 	uint32_t weight;
 	uint32_t group;
-	uint64_t unique; /* the last number of the thread's block */
+	uint64_t unique; /* the last number drawn from the thread's range */
 	struct w_account accounts[W_ACCOUNTS];
 };
 
@@ -223,14 +223,14 @@ static inline struct w_account *w_account(const void *lock)
 	return sim_account_open(self, lock);
 }
 
-/* By group; constant once the threads start. */
+/* The weight of each group; constant after the threads start. */
 extern uint32_t sim_group_weights[W_GROUPS];
 
 #define w_weight() (w_self()->weight)
 #define w_group() (w_self()->group)
 #define w_group_weight(group) (sim_group_weights[group])
 
-/* The simulated programs bring no policy. */
+/* Simulated programs have no policy of their own. */
 #define w_own_policy_note(lock) ((void)(lock), 0u)
 #define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
 

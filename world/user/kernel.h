@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * System calls without errno: on the paths of waiters, which must leave it as it was.
+ * System calls that leave errno unchanged, as the paths of waiters must.
  */
 #ifndef POUNDLOCK_WORLD_USER_KERNEL_H
 #define POUNDLOCK_WORLD_USER_KERNEL_H
@@ -12,7 +12,7 @@
 
 #include "world.h"
 
-/* The result of the system call, or a negative error number. */
+/* Performs a system call. Returns its result, or a negative error number. */
 static inline long w_system_call(long number, long first, long second, long third, long fourth, long fifth, long sixth)
 {
 #if defined(__x86_64__)
@@ -43,8 +43,8 @@ static inline long w_system_call(long number, long first, long second, long thir
 }
 
 /*
- * Sleeps while *@word, a futex of this process alone, is @expected: until it is woken (0),
- * @deadline (ETIMEDOUT), or a signal (EINTR). EAGAIN: it is not @expected.
+ * Sleeps on *@word, a process-private futex, if it is @expected. Returns 0 after a wake-up,
+ * ETIMEDOUT at @deadline, EINTR after a signal, and EAGAIN if *@word is not @expected.
  */
 static inline int w_futex_wait(const volatile void *word, uint32_t expected, const struct w_deadline *deadline)
 {

@@ -167,8 +167,8 @@ static bool is_vacant(uint64_t owner)
 /* Whether the kernel marks the robust mutexes of threads that end. An emulator may not. */
 static bool kernel_marks;
 /*
- * The offset of a thread's list of robust mutexes from its thread pointer: glibc's, for all
- * threads.
+ * The offset of a thread's list of robust mutexes from its thread pointer; the same for all threads
+ * in glibc.
  */
 static ptrdiff_t robust_list;
 
@@ -227,8 +227,8 @@ static bool is_known(uint64_t owner)
 }
 
 /*
- * Returns whether @owner, the owner of @self, has ended. @caller, of this process, has no record:
- * one with its id is a dead thread's.
+ * Returns whether @owner, the owner of @self, has ended. @caller is a thread of this process
+ * without a record: a record with its id belongs to a dead thread.
  */
 static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
 {
