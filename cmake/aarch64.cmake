@@ -1,5 +1,5 @@
-# Toolchain: builds for 64-bit ARM Linux with Debian's cross compilers (gcc-aarch64-linux-gnu, g++-aarch64-linux-gnu) and
-# runs the tests under qemu-user.
+# Toolchain for 64-bit ARM Linux: Debian's cross compilers (gcc-aarch64-linux-gnu,
+# g++-aarch64-linux-gnu), with tests under qemu-user.
 #
 #   cmake -S . -B build/aarch64 --toolchain cmake/aarch64.cmake && cmake --build build/aarch64
 #   ctest --test-dir build/aarch64 -L unit

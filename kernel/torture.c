@@ -106,8 +106,9 @@ struct run {
 	u64 same, local, remote; /* relative to the previous holder's CPU and node */
 	u32 last_place;          /* on the route */
 	u64 off_route;
-	u64 most_passed;                                   /* acquisitions by others in one wait, at most */
-	atomic_t ready, working, readers, seen_by_readers; /* readers inside; writers they saw */
+	u64 most_passed; /* maximum of acquisitions by others during one wait */
+	/* readers: inside now; seen_by_readers: writers that they saw */
+	atomic_t ready, working, readers, seen_by_readers;
 	bool go;
 	struct completion done;
 	struct worker *workers;

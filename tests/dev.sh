@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Tests of ./dev: how it counts a step's log, answers bad input and waits for other package managers; and the doctests of
-# tests/programs/run.py. Ends with `N passed, N failed`.
+# Tests of ./dev: how it counts the results in a step's log, rejects bad input and waits for other
+# package managers. Also runs the doctests of tests/programs/run.py. Ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source ./dev
@@ -56,7 +56,8 @@ refused "dev: there is no step 'frobnicate'" step frobnicate
 refused "dev: step needs the name of one step" step
 refused "dev: no step's name contains 'frobnicate'" test frobnicate
 
-# waits_for LOCK WHAT COMMAND...: the command succeeds though another process holds apt's lock when it begins.
+# waits_for LOCK WHAT COMMAND...: checks that the command succeeds although another process holds
+# apt's lock at first.
 waits_for() {
 	local lock=$1 what=$2 holder status=0
 	shift 2

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Checks that every lock of core/locks.def has all that a lock must have, and that nothing else has it.
+"""Checks that every lock of core/locks.def is complete, and that no removed lock has leftovers.
 
-Each lack is one line that names the file to write or the command to run.
+Prints one line per missing part, with the file to write or the command to run.
 
-Usage: every_lock.py BUILD              BUILD: a build folder, whose tests are looked at
-       every_lock.py BUILD --self-test  checks that each lack, and each leftover, is reported
+Usage: every_lock.py BUILD              BUILD: the build directory whose tests are examined
+       every_lock.py BUILD --self-test  checks that each missing part and each leftover is reported
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ OTHER_C11 = {"documented", "toy"}
 
 
 class Place(NamedTuple):
-    """Something that every lock must have: what, how to get it for the lock {}, and the locks that have it."""
+    """A part of every lock: its name, how to add it for the lock {}, and the locks with it."""
 
     what: str
     remedy: str

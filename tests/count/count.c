@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * count [FILE]: how many atomic read-modify-writes each lock makes for one acquisition and release, in its default way
- * of waiting: alone, and as the mean of threads that all want it all the time (ShflLock, Table 1). A readers-writer lock
- * alone as reader and as writer; all the threads write every other time. Prints them in the form of lib/atomics.def.
- * With that file's name compares instead, and fails where they differ.
+ * count [FILE]: counts the atomic read-modify-writes of one acquisition and release of each lock,
+ * with its default way of waiting: uncontended, and as the mean of threads that acquire it
+ * continuously (ShflLock, Table 1). Readers-writer locks are counted uncontended as reader and as
+ * writer; contending threads alternate between the two.
  *
- * Nothing here depends on time: world/world.h.
+ * Prints the counts in the form of lib/atomics.def. With that file's name, compares them with it
+ * instead and fails where they differ. No count depends on time: see world/world.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #define ROUNDS 2000      /* acquisitions by each thread */
 #define SECTION 12       /* steps in the critical section */
 #define BETWEEN 3        /* steps between two of them */
-#define BRIEF_READS 4000 /* a brief wait is long enough for a hand-over to every other thread: nobody sleeps */
+#define BRIEF_READS 4000 /* a brief wait outlasts a hand-over to every other thread: none sleeps */
 #define STACK 65536
 
 static struct {
@@ -218,7 +219,7 @@ static double together(void (*by)(int turn))
 	return (double)run.updates / (ROUNDS * COUNT_THREADS);
 }
 
-/* ---- What is said of it ---- */
+/* ---- Results ---- */
 
 static void begin_part(const char *lock_name)
 {

@@ -153,7 +153,7 @@ static void signal_and_cancel(bool holding)
 	waiting = 0;
 }
 
-/* ---- A signal handler jumps out of a wait: the mutex is the waiter's again, and the wait is over ---- */
+/* ---- A signal handler jumps out of a wait: the wait ends, and the waiter owns the mutex ---- */
 
 static sigjmp_buf out;
 static pid_t jumper;

@@ -53,7 +53,7 @@ static long faults_with(const char *library)
 	return faults;
 }
 
-/* The minimum over runs: a fault maps the pages around it, as many as their random addresses allow. */
+/* The minimum over runs: a fault also maps nearby pages, and random addresses decide how many. */
 static long least_with(const char *library)
 {
 	long least = LONG_MAX;

@@ -186,7 +186,7 @@ static void recursive_read(pthread_rwlock_t *lock)
 	expect_free(lock);
 }
 
-/* The same with a lock held more often than a byte can count, and again once it is held only once. */
+/* The same while the lock is held more often than a byte can count, and then held only once. */
 static void recursive_read_often(void)
 {
 	pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The world of user space for threads that are coroutines of one: each makes one operation on a shared object in its
- * turn, so that all of them run at the same speed, as on as many CPUs, and every run is the same. Read-modify-writes
- * are counted.
+ * The world of user space with threads that are coroutines of one thread. They take turns, with one
+ * operation on a shared object per turn, so that all run at the same speed, as if each had a CPU,
+ * and every run is the same. Counts read-modify-writes.
  */
 #ifndef POUNDLOCK_COUNT_WORLD_H
 #define POUNDLOCK_COUNT_WORLD_H

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# test.sh CMAKE BUILD WORK CC CXX FLAGS LIBDIR: installs what is built in BUILD under WORK, then builds and runs the
-# consumers with find_package, and one with pkg-config.
+# test.sh CMAKE BUILD WORK CC CXX FLAGS LIBDIR: installs the build in BUILD under WORK, then builds
+# and runs the consumers with find_package, and one with pkg-config.
 set -eu
 cmake=$1 build=$2 work=$3 cc=$4 cxx=$5 flags=$6 libdir=$7
 sources=$(dirname "$0")
