@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "hash.h"
 
-/* The entries follow the chains, at a cache line. */
+/* The entries follow the chains and start at a cache line. */
 static size_t nodes_at(uint32_t buckets)
 {
 	size_t end = sizeof(struct hash) + buckets * sizeof(struct hash_node *);
@@ -14,7 +14,7 @@ size_t hash_size(uint32_t buckets, uint32_t entries)
 	return nodes_at(buckets) + entries * sizeof(struct hash_node);
 }
 
-/* The chain of @key: a multiplication, which separates neighbours. */
+/* The chain of @key, by a multiplicative hash, which separates neighbouring keys. */
 static uint32_t chain_of(const struct hash *hash, uint32_t key)
 {
 	return (uint32_t)((uint64_t)(key * UINT32_C(2654435769)) * hash->buckets >> 32);

@@ -83,7 +83,7 @@ static void use(uint64_t value)
 	__asm__ volatile("" : : "r"(value));
 }
 
-/* Element by element, as the paper's loop: not vectorised. */
+/* Element by element like the paper's loop, not vectorised. */
 static void increment(uint32_t *words, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

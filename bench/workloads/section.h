@@ -5,9 +5,9 @@
  * the same accesses. The driver provides memory, lock, threads and the work outside of the lock.
  * docs/benchmarks.md names the papers.
  *
- * A driver makes the data once (section_size, section_fill), and then, each thread with a random
- * state of its own: draws an operation outside of the lock (section_draw), does it under the lock
- * (section_do), and at the end has the data's invariants checked (section_check).
+ * A driver initialises the data once (section_size, section_fill). Each thread has its own random
+ * state; it repeatedly draws an operation outside of the lock (section_draw) and performs it under
+ * the lock (section_do). At the end, the driver checks the invariants (section_check).
  */
 #ifndef BENCH_SECTION_H
 #define BENCH_SECTION_H
@@ -49,7 +49,9 @@ void section_fill(const struct section_settings *settings, void *data, uint64_t 
 /* The next operation of a thread whose random state, never 0, is @random. */
 struct section_operation section_draw(const struct section_settings *settings, uint64_t *random);
 
-/* Performs it, under the lock. Returns the change of the number of entries: 1, 0 or -1. */
+/*
+ * Performs the operation, under the lock. Returns the change of the number of entries: 1, 0 or -1.
+ */
 int section_do(const struct section_settings *settings, void *data, struct section_operation operation);
 
 /*

@@ -17,12 +17,12 @@
 	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "assertion failed: " #condition))
 
 /*
- * Call this after the return of a function whose frame other threads could access. Reports accesses
- * that do not happen before.
+ * Call this after the return of a function whose frame other threads could access. An access by
+ * another thread that does not happen before this call is an error.
  */
 __attribute__((noinline)) void check_returned(void);
 
-/* Ends the lifetime of *@p. All accesses by other threads must happen before. */
+/* Ends the lifetime of *@p. All accesses by other threads must happen before this call. */
 #define check_ended(p) check_engine->ended(p, sizeof(*(p)))
 #define check_renew_deadline() check_engine->renewed()
 /* The number of nodes in use by all threads. */

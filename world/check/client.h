@@ -25,7 +25,7 @@ struct check_client {
 	uint32_t spurious;   /* most spurious wake-ups per execution */
 	uint32_t domains;    /* domains: CPU n is in domain n modulo this; 0: 2 */
 	uint32_t cpus;       /* CPUs: thread n starts on CPU n modulo this; 0: one per thread */
-	uint32_t moves;      /* most migrations per execution; a thread migrates as it reads its CPU */
+	uint32_t moves;      /* most migrations per execution, at reads of the thread's CPU */
 	uint32_t bypass;     /* CHECK_CLIENT_ORDER: most later arrivals that bypass a waiter */
 	uint32_t since;      /* 1 + the waiter's event that starts the count; 0: its arrival */
 	uint32_t walks;      /* random walks of each kind; 0: explore all states instead */

@@ -1,10 +1,10 @@
-//! Every workload under every lock: what the threads counted fits together, whatever the speed.
+//! Every workload under every lock: the threads' counts are consistent, independently of speed.
 
 use poundlock_bench::{Class, Counts, Job, Limit, NATIVE, Placement, Section, Unit, Work, Workload, metrics, run};
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
-/// The library counts events for the whole process: one run at a time.
+/// Serialises the runs: the library counts events of the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn workload(section: Section) -> Workload {
@@ -31,11 +31,10 @@ fn sections() -> [Section; 4] {
     ]
 }
 
-/// All locks, and the C library's.
+/// All locks, and the mutex of the C library.
 fn locks() -> Vec<String> {
     let listed = (0..).map_while(|index| {
-        // SAFETY: any index may be asked for; the result is null or valid until this thread asks
-        // again.
+        // SAFETY: any index is valid; the result is null, or valid until this thread's next call
         let info = unsafe { poundlock_sys::pound_lock_info(index).as_ref() }?;
         // SAFETY: a name is a literal of the C library.
         Some(unsafe { CStr::from_ptr(info.name) }.to_str().expect("UTF-8").to_owned())
@@ -66,7 +65,7 @@ fn consistent(job: &Job, counts: &Counts) {
         assert!(thread.longest_wait_ns <= thread.wait_ns, "{thread:?}");
         assert!(thread.wait_ns <= thread.longest_wait_ns * thread.timed, "{thread:?}");
     }
-    // Whoever had it, each change of hands but those within the warm-up shows at two threads.
+    // The first acquisition is no hand-over.
     let handovers: u64 = counts.threads.iter().map(|thread| thread.handovers).sum();
     assert!(handovers < total || total == 0, "the first had it from nobody");
     assert!(metrics::jain(&all).is_none_or(|jain| (1.0 / job.threads as f64 - 1e-9..=1.0).contains(&jain)), "{all:?}");

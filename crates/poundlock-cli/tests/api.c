@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A program that uses poundlock.h, and what it does is known. tests/stats.rs has the numbers. */
+/* A program with known uses of poundlock.h. tests/stats.rs contains the expected numbers. */
 #define _GNU_SOURCE
 #include <poundlock.h>
 #include <pthread.h>
@@ -47,7 +47,7 @@ int main(void)
 	pound_mutex_lock(&waited_for);
 	if (pthread_create(&thread, NULL, wait_once, NULL))
 		abort();
-	/* The waiter holds nothing until this thread has seen it wait. */
+	/* The waiter cannot acquire the lock before this thread has seen it wait. */
 	while (__atomic_load_n(&waited_for.pound_state, __ATOMIC_RELAXED) == 1)
 		usleep(1000);
 	pound_mutex_unlock(&waited_for);

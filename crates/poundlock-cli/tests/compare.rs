@@ -161,8 +161,7 @@ fn what_a_run_leaves_behind_is_killed() {
     assert_eq!(status, Some(0));
     let pid = std::fs::read_to_string(file).expect("the run wrote it");
     let command_line = format!("/proc/{}/cmdline", pid.trim());
-    // A process that was killed may take its time to end, but must end; a zombie has no command
-    // line.
+    // A killed process may take time to end, but must end. A zombie has no command line.
     let lives = || std::fs::read(&command_line).is_ok_and(|line| line.starts_with(b"sleep"));
     let gone = (0..10_000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));

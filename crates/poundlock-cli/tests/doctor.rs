@@ -33,7 +33,7 @@ fn assert_no(program: impl AsRef<OsStr>, why: &str) {
     assert_eq!((status, &report["works"]), (Some(1), &false.into()), "{report:#}");
 }
 
-/// Fails unless doctor reports that they can. Returns its JSON.
+/// Fails unless doctor reports that the program's locks can be replaced. Returns its JSON.
 #[track_caller]
 fn assert_yes(program: impl AsRef<OsStr>) -> Value {
     let (status, report) = examine_with(&[], program.as_ref());
@@ -139,7 +139,7 @@ fn a_privileged_program() {
     let program = directory.path().join("setuid");
     compile(LOCKS, &["-pthread"], &program);
     if !nix::unistd::getuid().is_root() {
-        // Only root can make a program another user's; this one is root's everywhere.
+        // Only root can give a program to another user. This one belongs to root on every system.
         return assert_no("su", "LD_PRELOAD");
     }
     let nobody = nix::unistd::Uid::from_raw(65534);
@@ -185,7 +185,7 @@ fn a_function_that_gets_past_the_library_is_named() {
     let directory = scratch();
     let (program, library) = (directory.path().join("program"), directory.path().join("libold.so"));
     compile(LOCKS, &["-pthread"], &program);
-    // As an interposer that knows one generation of glibc's versions only.
+    // An interposer with only one version of glibc's symbols.
     let map = directory.path().join("map");
     std::fs::write(&map, "ANCIENT { global: pthread_mutex_lock; local: *; };").expect("a file");
     let script = format!("-Wl,--version-script={}", map.display());

@@ -1,11 +1,10 @@
-//! The manual pages in docs/man are those of the command line. POUNDLOCK_WRITE_MAN=1 writes them.
+//! The manual pages in docs/man match the command line. POUNDLOCK_WRITE_MAN=1 writes them.
 
 use clap::{Command, CommandFactory};
 use poundlock_cli::Cli;
 use std::path::{Path, PathBuf};
 
-/// Every page with its name: the command's own, and one for each subcommand that is meant for
-/// people, however deep.
+/// Every page with its name: one for the command, and one for each visible subcommand at any depth.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A program that uses its locks exactly as its argument says; tests/stats.rs has the numbers. */
+/*
+ * A program whose argument selects a known sequence of lock operations. tests/stats.rs contains the
+ * expected numbers.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -60,7 +63,7 @@ static void *wait_once(void *unused)
 	return unused;
 }
 
-/* Whether the kernel says that the thread @tid sleeps. */
+/* Whether thread @tid sleeps, according to the kernel. */
 static int sleeps(pid_t tid)
 {
 	char path[64], line[512], *name;
@@ -110,7 +113,7 @@ static void counts(void)
 
 /* ---- The rest ---- */
 
-/* @raw: as by _Fork(), of which no handler is told. */
+/* @raw: forks like _Fork(), which calls no fork handlers. */
 static void forked(bool raw)
 {
 	pid_t child;
@@ -152,7 +155,7 @@ static void rarely(void)
 	}
 }
 
-/* Plain C names that are types in C++'s mangling. */
+/* Plain C names that a demangler for C++ takes for types. */
 pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, i = PTHREAD_MUTEX_INITIALIZER, St = PTHREAD_MUTEX_INITIALIZER;
 
 static void named(void)

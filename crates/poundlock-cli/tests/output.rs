@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::{fs, thread};
 
-/// A process with contention, so that there is something to draw, and a small machine.
+/// The inputs: a program with contention, so that the graphs are not empty, and a small machine.
 const CONTENDED: &str = "
 #include <pthread.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ int main(void) {
 const MATRIX: &str = ",0,1\n0,,\n1,50,\n";
 const SMALL: &str = "-m i9-12900k -w cna-map -d 100us --warmup 10us -n 1 -t 2 -l mcs,wait=spin";
 
-/// The files that the commands below read.
+/// The input files of the commands below.
 struct Inputs {
     folder: tempfile::TempDir,
 }
@@ -64,8 +64,8 @@ fn command(line: &str, file: &Path) -> Command {
     poundlock(line.replace("SMALL", SMALL).split_whitespace().map(word))
 }
 
-/// Every option that names a file to write, except of latency, which needs two CPUs, and of sim
-/// advise and sim figure, which take seconds and write as sim sweep does.
+/// Every option that names an output file, except for latency, which needs two CPUs, and for sim
+/// advise and sim figure, which take seconds and share the writer of sim sweep.
 const WRITERS: [&str; 15] = [
     "stat --json FILE -- PROGRAM",
     "stat --csv FILE -- PROGRAM",
@@ -104,7 +104,7 @@ const PRINTERS: [&str; 16] = [
     "sim sweep SMALL",
 ];
 
-/// Runs a writer, which must succeed.
+/// Runs a command of WRITERS. Fails unless it succeeds.
 #[track_caller]
 fn write(line: &str, file: &Path) -> std::process::Output {
     let output = output(&mut command(line, file));
@@ -175,7 +175,7 @@ fn a_fifo_gets_what_is_written_and_stays() {
     let fifo = folder.path().join("fifo");
     nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).expect("a FIFO");
     for line in WRITERS {
-        // Non-blocking: a writer that takes the FIFO away must not leave the reader waiting.
+        // Non-blocking: the reader must not block if a writer replaces the FIFO.
         let mut reader = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&fifo).expect("a FIFO");
         let (sender, done) = std::sync::mpsc::channel::<()>();
         let reads = thread::spawn(move || {
@@ -196,7 +196,7 @@ fn a_fifo_gets_what_is_written_and_stays() {
     }
 }
 
-/// A device of the test's own as root, who could replace the system's; anybody else cannot.
+/// Uses a device node of its own if run as root, since root could replace /dev/null.
 #[test]
 fn a_device_stays_one() {
     let folder = scratch();
@@ -247,7 +247,7 @@ fn a_file_that_cannot_be_written_is_one_line() {
     }
 }
 
-/// The writers, too: to stdout.
+/// PRINTERS, and WRITERS with stdout as their file.
 fn all() -> impl Iterator<Item = &'static str> {
     PRINTERS.into_iter().chain(WRITERS)
 }
@@ -275,7 +275,7 @@ fn a_closed_stdout_is_one_line() {
     }
 }
 
-/// A pipe that nobody reads ends the command as SIGPIPE does, even where SIGPIPE is ignored.
+/// A pipe without a reader ends the command as by SIGPIPE, even if SIGPIPE is ignored.
 #[test]
 fn a_closed_pipe_is_quiet() {
     for line in all() {
@@ -299,7 +299,7 @@ fn a_closed_pipe_is_quiet() {
     }
 }
 
-/// Figures that are lost fail the command; a line about something else does not.
+/// A command fails if its results cannot be written, but not if a message cannot.
 #[test]
 fn a_full_stderr_is_no_panic() {
     for (line, status) in [

@@ -69,8 +69,8 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
     let binary = directory.path().join("bin/poundlock");
     std::fs::create_dir_all(directory.path().join("bin")).expect("a directory");
     std::fs::create_dir_all(directory.path().join("lib/poundlock")).expect("a directory");
-    // By another process: a test that forked meanwhile would hold a file of ours open for writing,
-    // and keep it from running.
+    // Written by another process: a concurrent test that forks would inherit the open file, and
+    // an executable that is open for writing cannot run (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_poundlock")).arg(&binary).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let run = || {
@@ -109,7 +109,8 @@ fn signals_pass_through() {
     }
 }
 
-/// Blocks a signal, undoes what Python does to SIGPIPE, and becomes the program in its arguments.
+/// Blocks a signal, restores the default action of SIGPIPE, which Python ignores, and executes the
+/// program in its arguments.
 const BLOCK_AND_EXEC: &str = "
 import os, signal, sys
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -169,8 +170,8 @@ fn the_spin_lock_is_in_use() {
     }
 }
 
-/// A program that the library would break runs with its own locks: nothing of ours is in its
-/// environment.
+/// A program that the library would break runs with its own locks, and none of Poundlock's
+/// variables are in its environment.
 #[test]
 fn a_program_of_another_libc_or_machine_runs_natively() {
     let directory = scratch();
@@ -203,14 +204,14 @@ static const char *get(const char *name) { const char *value = getenv(name); ret
 int main(void) { printf(\"LD_PRELOAD=%s POUNDLOCK_LOCK=%s\\n\", get(\"LD_PRELOAD\"), get(\"POUNDLOCK_LOCK\")); return 7; }
 ";
 
-/// The answer is in a program's header, and it need not be one that this machine runs.
+/// The header of the program is enough: this machine need not be able to run it.
 #[test]
 fn a_program_of_32_bits_is_told_of() {
     let directory = scratch();
     let program = directory.path().join("program");
     compile("int main(void) { return 0; }", &[], &program);
     let mut content = std::fs::read(&program).expect("it was compiled");
-    // The first 52 bytes as those of a 32-bit file for i386, without segments.
+    // Turns the first 52 bytes into the header of a 32-bit file for i386 without segments.
     content[4] = 1;
     content[18..20].copy_from_slice(&3u16.to_le_bytes());
     content[28..32].fill(0);
@@ -226,7 +227,7 @@ fn a_privileged_program_is_told_of() {
     let program = directory.path().join("program");
     compile("int main(void) { return 7; }", &[], &program);
     if !nix::unistd::getuid().is_root() {
-        // Only root can make a program another user's; this one is root's everywhere.
+        // Only root can give a program to another user. This one belongs to root on every system.
         let output = output(&mut poundlock(["run", "--", "su", "--version"]));
         return assert!(stderr(&output).contains("set-user-id"), "{}", stderr(&output));
     }
@@ -255,7 +256,7 @@ fn run_reads_next_to_nothing_before_the_program() {
     assert!(calls - bare_calls < 60, "there are {} reads", calls - bare_calls);
 }
 
-/// The library's own start: it reads which CPUs share a cache, some lines for each group of them,
+/// The start of the library: it reads the groups of CPUs that share a cache, a few lines per group,
 /// and touches few pages.
 #[test]
 fn the_librarys_start_reads_a_line_for_a_cache() {
@@ -268,7 +269,7 @@ fn the_librarys_start_reads_a_line_for_a_cache() {
     };
     let (bare_reads, bare_faults) = io(Command::new("cat").env_remove("LD_PRELOAD"));
     let (reads, faults) = io(Command::new("cat").env("LD_PRELOAD", preload()));
-    // SAFETY: asks for a number.
+    // SAFETY: has no preconditions.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.unsigned_abs();
     assert!(reads - bare_reads < 8 + 8 * cpus, "{reads} reads, {bare_reads} without the library, on {cpus} CPUs");
     assert!(faults < bare_faults + 100, "{faults} page faults, {bare_faults} without the library");

@@ -8,7 +8,7 @@ use std::path::Path;
 
 const SMALL: [&str; 8] = ["-m", "i9-12900k", "-w", "cna-map", "-d", "100us", "--warmup", "10us"];
 
-/// Runs sim, which succeeds; returns its JSON and its tables.
+/// Runs sim, which must succeed. Returns its JSON and its tables.
 fn sim(options: &[&str]) -> (Value, String) {
     let output = output(poundlock(["sim"]).args(options).args(SMALL).args(["--json", "-"]));
     assert_eq!(output.status.code(), Some(0), "{options:?}: {}", stderr(&output));
@@ -111,8 +111,8 @@ fn a_machine_takes_other_latencies_from_a_table() {
 fn a_table_of_latencies_is_a_machine() {
     let folder = scratch();
     let (table, kept) = (folder.path().join("four.csv"), folder.path().join("four.json"));
-    // Two sockets of two cores, as rows of a table and as `poundlock latency` keeps what it
-    // measured of CPUs 2 to 5.
+    // Two sockets of two cores, as a table and in the format of `poundlock latency` for CPUs 2 to
+    // 5.
     std::fs::write(&table, ",\n40,\n120,120,\n120,120,40,\n").expect("the test's directory takes files");
     let pairs: Vec<Value> = [(2, 3, 40), (2, 4, 120), (2, 5, 120), (3, 4, 120), (3, 5, 120), (4, 5, 40)]
         .map(|(a, b, ns)| json!({"a": a, "b": b, "median": ns, "lower_quartile": ns, "upper_quartile": ns}))
@@ -220,7 +220,7 @@ fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
     let results = array(&report["figures"][0], "results");
     assert_eq!((&results[0]["met"], &results[1]["met"]), (&json!(true), &json!(false)), "{results:#?}");
-    // One pair of the first three values is too near to count.
+    // The ratio of one pair of the first three values is too small to be compared.
     let orders = array(&report["figures"][0], "orders");
     let kept: Vec<&Value> = orders.iter().map(|order| &order["kept"]).collect();
     assert_eq!(json!(kept), json!([true, true, false]), "{orders:#?}");
@@ -272,7 +272,7 @@ fn what_is_wrong_with_a_figure_is_one_line() {
     assert_refused(&mut poundlock(["sim", "figure"]), 125, &["NAME"]);
 }
 
-/// Each published figure's file is right, and its first point can be simulated.
+/// The file of each published figure is valid, and its first point can be simulated.
 #[test]
 fn the_published_figures_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/figures");
@@ -281,7 +281,7 @@ fn the_published_figures_can_be_read() {
     let scratch = scratch();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("it is there");
-        // As short as can be, and only one of its points: the file itself is what is tested.
+        // One point, as short as possible: this tests the file, not the result.
         let mut figure: toml::Table = text.parse().expect("it is TOML");
         names.push(figure["name"].as_str().expect("a name").to_owned());
         figure["measured_us"] = 50.into();
@@ -294,7 +294,7 @@ fn the_published_figures_can_be_read() {
     assert!(names.len() > 5, "{names:?}");
 }
 
-/// Runs advise, which succeeds; returns its JSON and its tables. Without a workload of its own.
+/// Runs advise, which must succeed. Returns its JSON and its tables.
 fn advise(options: &[&str]) -> (Value, String) {
     let short = ["sim", "advise", "-m", "i9-12900k", "-d", "100us", "--warmup", "10us", "--json", "-"];
     let output = output(poundlock(short).args(options));
@@ -309,7 +309,7 @@ fn rate_at(load: &Value, lock: &str) -> f64 {
     point["figures"]["per_second"]["median"].as_f64().expect("a figure")
 }
 
-/// Whether they are the same but for the last digit, which JSON may lose.
+/// Whether the numbers are equal except for the last digit, which JSON may lose.
 fn same(found: &Value, due: f64) -> bool {
     found.as_f64().is_some_and(|found| (found - due).abs() <= due.abs() * 1e-12)
 }
@@ -359,7 +359,7 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
 
 #[test]
 fn advice_says_what_ties_and_what_does_not() {
-    // The same lock by two names, and one that does not sleep where the others do.
+    // One lock under two names, and a lock that spins where the others sleep.
     let (report, tables) = advise(&["-l", "mcs,mcs,wait=park", "-w", "cna-map", "-t", "8", "-n", "3"]);
     let load = &report["loads"][0];
     assert_eq!((&load["best"], &load["ties"]), (&json!("mcs"), &json!(["mcs,wait=park"])), "{load:#}");
@@ -372,7 +372,7 @@ fn advice_says_what_ties_and_what_does_not() {
 
 #[test]
 fn advice_leaves_out_who_is_less_fair_than_asked_for() {
-    // With ttas the last holder acquires the lock again, which is unfair.
+    // With ttas, the last holder often acquires the lock again, which is unfair.
     let options = ["-l", "mcs,wait=spin,ttas,wait=spin", "-w", "cna-map", "-t", "1,8", "-n", "1"];
     let (any, _) = advise(&options);
     let (fair, tables) = advise(&[&options[..], &["--fairness", "0.7"]].concat());
@@ -460,7 +460,7 @@ fn bad_input_is_one_line() {
     }
 }
 
-/// That it measures and keeps what it says; not how fast that is.
+/// Tests that the results are complete and stored, not the speed itself.
 #[test]
 fn the_benchmark_of_the_simulators_speed_keeps_what_it_measured() {
     let folder = scratch();

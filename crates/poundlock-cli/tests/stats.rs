@@ -36,7 +36,7 @@ impl Observed {
         (json.unwrap_or_else(|error| panic!("{error}: {}", stderr(&output))), output.status.code())
     }
 
-    /// The program alive, with a lock that is locked again and again.
+    /// Starts the program in a mode in which it uses a lock repeatedly until its input ends.
     fn live(&self, folder: &Path) -> Child {
         let mut command = poundlock(["run"]);
         command.arg(format!("--stats={}", folder.display())).arg("--").arg(&self.program).arg("live");
@@ -87,7 +87,7 @@ fn what_was_done_is_counted_exactly() {
         let handovers = table["handovers_local"].as_u64().zip(table["handovers_remote"].as_u64());
         assert_eq!(handovers.map(|(local, remote)| local + remote), Some(1), "{table} under {lock}");
         assert!(table["wait_max_ns"].as_u64() <= table["wait_ns"].as_u64());
-        // By one 1002 times, by the other once.
+        // One thread acquired it 1002 times, the other once.
         let jain = 1003.0_f64.powi(2) / (2.0 * (1002.0_f64.powi(2) + 1.0));
         assert!((table["jain"].as_f64().expect("two threads took it") - jain).abs() < 1e-9, "{table}");
         assert_eq!(row(process, "names", "readers")["acquisitions"], 20);
@@ -147,7 +147,7 @@ fn c_names_are_not_demangled() {
     }
 }
 
-/// The program runs on without statistics where its files may not have the size of ours.
+/// The program runs without statistics if the limit on file sizes is too low for them.
 #[test]
 fn a_limit_on_the_size_of_files_does_not_end_the_program() {
     let observed = Observed::make();
@@ -175,8 +175,8 @@ fn a_file_of_statistics_may_be_anything() {
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     refuse(&fifo, "not a regular file");
     refuse(Path::new("/dev/zero"), "not a regular file");
-    // Five arrays of 4 Gi items of 1 MiB each; then such as are not in the file, and such as are
-    // larger than it.
+    // Corrupt item sizes and counts: five arrays of 4 Gi items of 1 MiB, arrays that exceed the
+    // file, and items that are too small.
     for (bytes, count) in [(1u32 << 20, u32::MAX), (4096, 16), (128, 1 << 20), (0, 1), (1, 8)] {
         let mut content = vec![0; 8192];
         content[..16].copy_from_slice(b"poundlock stats\0");
@@ -190,7 +190,7 @@ fn a_file_of_statistics_may_be_anything() {
         std::fs::write(&crafted, &content).expect("a file");
         refuse(&crafted, "is not a complete file of statistics");
     }
-    // A folder that others write to: what is no file of ours is skipped.
+    // In a folder, files that are not statistics are skipped.
     let all = output(poundlock(["stat", "--json", "-", "--file"]).arg(folder.path()));
     let document: Value =
         serde_json::from_str(&stdout(&all)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&all)));
@@ -214,7 +214,7 @@ fn built() -> PathBuf {
     common::preload().ancestors().nth(2).expect("build/preload").to_path_buf()
 }
 
-/// Locks of the program's own use of poundlock.h, linked against the library and with it.
+/// Locks that a program uses through poundlock.h, linked dynamically and statically.
 #[test]
 fn locks_of_our_own_interface_are_counted() {
     let directory = scratch();
@@ -224,7 +224,7 @@ fn locks_of_our_own_interface_are_counted() {
     let archive = library.join("libpoundlock.a").display().to_string();
     for linked in [&[place.as_str(), "-lpoundlock", &path][..], &["-Wl,--no-as-needed", &archive]] {
         let program = directory.path().join("program");
-        // The archive comes after what needs it.
+        // An archive follows the objects that need it.
         compile(include_str!("api.c"), &[&[include.as_str(), "-pthread"], linked].concat(), &program);
         let output = output(poundlock(["stat", "--json", "-", "--"]).arg(&program));
         let json = serde_json::from_str::<Value>(&stdout(&output));
@@ -298,7 +298,7 @@ fn stacks_have_names() {
     for part in ["<td>table</td>", "<td>names (readers)</td>", "<svg", "wait_for_table"] {
         assert!(page.contains(part), "no {part}");
     }
-    // It needs nothing from elsewhere.
+    // The file has no external references.
     assert!(!page.contains("src=\"http") && !page.contains("<link"));
 }
 

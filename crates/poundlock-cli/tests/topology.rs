@@ -69,8 +69,7 @@ fn another_machine_is_read_from_a_copy_of_its_sys() {
 
 const BRIEF: [&str; 5] = ["latency", "--samples", "3", "--round-trips", "5"];
 
-/// The tests bind threads to CPUs: where there is only one to use, latency refuses, and there is
-/// nothing else to test.
+/// Whether the process may use several CPUs: latency needs two, so the tests are skipped otherwise.
 fn several_cpus() -> bool {
     let several = cpus::usable().len() > 1;
     if !several {
@@ -121,7 +120,7 @@ fn latencies_are_measured_kept_and_not_measured_again() {
     assert!(output(poundlock(BRIEF).args(files).arg("--restart")).status.success());
 }
 
-/// More samples than anybody waits for.
+/// The measurement takes longer than the test waits.
 #[test]
 fn an_interrupt_keeps_what_there_is() {
     if !several_cpus() {
@@ -132,7 +131,8 @@ fn an_interrupt_keeps_what_there_is() {
     let mut command = poundlock(["latency", "--samples", "1000000", "--round-trips", "1000000", "--json", text(&kept)]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let pid = Pid::from_raw(child.id().cast_signed());
-    // Signals before it catches them would end it at once: its second thread is there after that.
+    // A signal before the handler is installed would kill the command. Its second thread starts
+    // after the installation.
     let measuring = || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1);
     while !measuring() && child.try_wait().expect("it is ours").is_none() {
         std::thread::yield_now();
@@ -162,7 +162,7 @@ fn calibration(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../poundlock-topology/tests/matrices").join(name)
 }
 
-/// The command with a home of its own, where no route is saved.
+/// The command with an empty home folder, without a saved route.
 fn route(home: &Path) -> Command {
     let mut command = poundlock(["route"]);
     command.env("HOME", home).env_remove("XDG_CONFIG_HOME");
@@ -187,7 +187,7 @@ fn a_matrix_alone_gives_a_short_tour() {
     assert!(document["tour"]["length"].as_f64() >= document["tour"]["bound"].as_f64(), "{document:#}");
 }
 
-/// The library takes what the command saves.
+/// The library accepts the route that the command saves.
 #[test]
 fn a_saved_route_is_in_use() {
     let home = scratch();
@@ -208,7 +208,7 @@ fn a_saved_route_is_in_use() {
         assert!(stdout(&shown).contains(&format!("from '{}'", saved.display())), "{}", stdout(&shown));
         let kept: Vec<&str> = order.split(' ').filter(|cpu| usable.contains(&cpu.parse().expect("a CPU"))).collect();
         assert_eq!(stdout(&shown).lines().nth(1), Some(&kept.join(" ")[..]));
-        // And in the place of the user's own.
+        // The same in the user's own file.
         let done = output(route(home.path()).arg("--save").arg("--matrix").arg(&matrix));
         assert!(done.status.success(), "{}", stderr(&done));
         let own = home.path().join(".config/poundlock/route");
@@ -229,8 +229,8 @@ fn a_saved_route_that_does_not_fit_is_said_in_one_line() {
     assert_eq!(stdout(&shown), stdout(&plain));
     assert_eq!(stderr(&shown).lines().count(), 1, "{}", stderr(&shown));
     assert!(stderr(&shown).starts_with("poundlock: ") && stderr(&shown).contains(text(&wrong)), "{}", stderr(&shown));
-    // The library reads the route before the program's main, and the command itself does not: the
-    // line comes once.
+    // Only the library reads the route, before the program's main(), and not the command: the
+    // message is printed once.
     let run = |lock| output(poundlock(["run", "-l", lock, "--", "true"]).env("POUNDLOCK_ROUTE", &wrong));
     assert_eq!((run("ron").status.code(), stderr(&run("ron"))), (Some(0), stderr(&shown)));
     assert_eq!(stderr(&run("mcs")), "", "no route is wanted");

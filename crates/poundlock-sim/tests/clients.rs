@@ -1,5 +1,5 @@
-//! The clients that the model checker explores, on simulated machines: what holds in all
-//! interleavings holds there.
+//! The model checker's clients on simulated machines: their assertions hold in all interleavings,
+//! so also in the simulated ones.
 
 use poundlock_sim::{Machine, clients, event_names, lock_names};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Every lock on the simulated machine: it excludes, makes progress, and is deterministic.
+//! Every lock on the simulated machine: mutual exclusion, progress and determinism.
 
 use poundlock_sim::{Locality, Machine, Point, lock_names, simulate};
 use poundlock_workload::{Class, Counts, CpuMax, Placement, Section, Unit, Work, Workload};

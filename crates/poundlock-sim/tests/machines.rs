@@ -1,5 +1,5 @@
-//! The machines of `machines/`: all can be read, give back their latencies, and what is wrong with
-//! a file is told.
+//! The machines of `machines/`: all files are valid, the model reproduces their latencies, and
+//! errors in a file are reported.
 
 use poundlock_sim::{Cpu, Machine, ping_pong};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ fn all() -> Vec<Machine> {
     files.iter().map(|file| Machine::read(file).unwrap_or_else(|wrong| panic!("{wrong}"))).collect()
 }
 
-/// The topology derived from measured tables: cores and caches are the processors'; what is far
-/// from all others may be no socket, and of the two EPYC 7742 only one socket's caches are near
-/// each other in the table.
+/// The topology derived from measured tables: cores and caches match the processors. Sockets may
+/// not: a distant group is not always a socket, and in the table of the two EPYC 7742, the caches
+/// of only one socket are near each other.
 #[test]
 fn a_table_of_latencies_makes_a_machine() {
     for (table, cpus, cores, caches, sockets) in [
@@ -75,13 +75,13 @@ fn machines_are_as_large_as_they_say() {
     assert_eq!(sizes, expected.map(|(name, cpus)| (name.to_owned(), cpus)));
 }
 
-/// The closest level that two CPUs share.
+/// The lowest level that two CPUs share.
 fn relation(a: Cpu, b: Cpu) -> [bool; 5] {
     [a.core == b.core, a.domain == b.domain, a.node == b.node, a.package == b.package, a.sibling == b.sibling]
 }
 
-/// The mean of a machine's figures for two cores: the model knows of cores, and a table may have
-/// four figures for two.
+/// The mean latency between two cores: the model has one latency per pair of cores, and a table
+/// with SMT has four.
 fn between_cores(machine: &Machine, a: usize, b: usize) -> f64 {
     let of = |cpu: usize| {
         let same = move |other: &usize| machine.cpus[*other].core == machine.cpus[cpu].core;
@@ -98,7 +98,7 @@ fn between_cores(machine: &Machine, a: usize, b: usize) -> f64 {
 fn a_ping_pong_gives_back_the_latencies() {
     for machine in all() {
         let cpus = machine.cpus.len();
-        // Some pair of every relation, and others all over the machine.
+        // At least one pair of every relation, and others spread over the machine.
         let mut pairs = vec![];
         let mut relations = vec![];
         for b in 1..cpus {

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The preload library, which the tests cannot do without: $POUNDLOCK_PRELOAD, or where the build
-/// puts it.
+/// The preload library, which the tests require: $POUNDLOCK_PRELOAD, or the library in the build
+/// folder.
 pub fn preload() -> PathBuf {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/preload/libpoundlock-preload.so");
     let path = std::env::var_os("POUNDLOCK_PRELOAD").map_or(built, PathBuf::from);
@@ -18,7 +18,8 @@ pub fn preload() -> PathBuf {
     })
 }
 
-/// The command with these arguments, and nothing of Poundlock inherited but the library's place.
+/// The command with these arguments. Of Poundlock's environment variables, only the library's path
+/// is set.
 pub fn poundlock<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_poundlock"));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POUNDLOCK_")) {
@@ -28,7 +29,7 @@ pub fn poundlock<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Com
     command
 }
 
-/// Its output, for a command that is expected to end by itself.
+/// Runs a command that is expected to end by itself, and returns its output.
 pub fn output(command: &mut Command) -> Output {
     command.output().expect("the command runs")
 }
@@ -41,7 +42,8 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Fails unless the command ends with `status` and one line of its own that contains `words`.
+/// Fails unless the command exits with `status` and prints one line of its own that contains
+/// `words`.
 #[track_caller]
 pub fn assert_refused(command: &mut Command, status: i32, words: &[&str]) {
     let output = output(command);
@@ -63,7 +65,7 @@ pub fn compile(source: &str, flags: &[&str], to: &Path) {
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
-/// Writes a file that may be executed.
+/// Writes an executable file.
 pub fn executable(path: &Path, content: impl AsRef<[u8]>) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(path, content).expect("the test's directory takes files");
