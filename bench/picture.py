@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Draws README.md's picture: throughput by number of threads, on a simulated machine of four sockets
-and of a real program.
+"""Draws README.md's picture: throughput by number of threads, on a simulated machine of four
+sockets and of a real program.
 
 The left half is simulated by this command: the same revision draws the same curves. The right half
 shows the medians of results/default.md, which `./dev bench programs` measures."""

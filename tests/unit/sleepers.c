@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Among sleepers a hand-over wakes the thread that gets the lock, however many others sleep: in counted time, for the
- * locks whose sleepers do not each have a word of their own.
+ * A hand-over wakes only the thread that gets the lock, however many others sleep. Tested in
+ * counted time, for the locks whose sleepers share words.
  */
 #include "c_ptl_tkt.h"
 #include "c_tkt_tkt.h"
