@@ -54,13 +54,13 @@ pub enum Limit {
     Acquisitions(u64),
 }
 
-/// A thread's part of the whole run, for its end.
+/// A thread's contribution to the whole run, for the final checks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trace {
-    /// By the shared clock.
+    /// Time of the shared clock.
     began: u64,
     ended: u64,
-    /// Sections done and the change of the number of entries, warm-up included.
+    /// Sections completed and the change of the number of entries, including the warm-up.
     sections: u64,
     net: i64,
 }
@@ -77,8 +77,8 @@ const ENDED: u32 = 2;
 /// The record of the holders. 0 is no holder, and no time.
 #[derive(Default)]
 struct Record {
-    /// Sections done. Read at the begin of a section and written at its end, so that overlapping
-    /// holders lose some.
+    /// Sections completed. Read at the start of a section and written at its end, so that
+    /// concurrent holders lose updates.
     sections: u64,
     holder: usize,
     domain: u32,
@@ -92,7 +92,7 @@ struct Arena<'a, L> {
     cpus: Vec<usize>,
     /// The maximum number of sections.
     limit: u64,
-    /// Sections begun, if readers cannot count them under the lock.
+    /// Sections started, if readers cannot count them under the lock.
     claimed: CachePadded<AtomicU64>,
     data: Data,
     /// Write-locked until all threads may start.
@@ -103,7 +103,7 @@ struct Arena<'a, L> {
     phase: CachePadded<AtomicU32>,
 }
 
-// SAFETY: only holders of the lock access the record, and the last thread at the end.
+// SAFETY: only holders of the lock access the record and, at the end, the only remaining thread.
 unsafe impl<L: Lock> Sync for Arena<'_, L> {}
 
 /// Runs a job in this process. It changes the settings of the lock, and the library counts events
@@ -215,7 +215,7 @@ impl<L: Lock> Arena<'_, L> {
 
     /// Enters the next phase, unless a failed thread has ended the run.
     fn enter(&self, from: u32, to: u32) {
-        // Relaxed: threads need not see it at once, and it publishes nothing. After a failure the
+        // Relaxed: threads may see it later, and it publishes nothing. After a failure the
         // phase is ENDED.
         let _ = self.phase.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -250,11 +250,11 @@ impl<L: Lock> Arena<'_, L> {
         }
     }
 
-    /// From the start to the last acquisition, if their number ends the run.
+    /// The time from the start to the last acquisition, if their number ends the run.
     fn span(&self, threads: &[Trace]) -> u64 {
         let began = threads.iter().map(|thread| thread.began).min().unwrap_or(0);
         let ended = threads.iter().map(|thread| thread.ended);
-        // Readers leave when no section may begin, while others are still inside.
+        // Readers end when no section may start, while other readers are still in theirs.
         let ended = if self.workload.readers { ended.max() } else { ended.min() };
         self.clock.delta_as_nanos(began, ended.unwrap_or(0))
     }
@@ -271,11 +271,11 @@ impl<L: Lock> Arena<'_, L> {
     }
 }
 
-/// A thread at work.
+/// The state of a benchmark thread.
 struct Worker<'a, L> {
     arena: &'a Arena<'a, L>,
     class: &'a Class,
-    /// From 1; 0 is no thread.
+    /// Counted from 1; 0 means no thread.
     name: usize,
     random: u64,
     /// Acquisitions until the next timed one.
@@ -309,7 +309,8 @@ impl<'a, L: Lock> Worker<'a, L> {
         (self.counts, self.trace)
     }
 
-    /// Acquires the lock, performs an operation and releases it. False if the run is over.
+    /// Acquires the lock, performs an operation and releases the lock. Returns false after the end
+    /// of the run.
     fn turn(&mut self) -> bool {
         let arena = self.arena;
         let operation = arena.data.draw(&mut self.random);
@@ -336,7 +337,7 @@ impl<'a, L: Lock> Worker<'a, L> {
             // SAFETY: the lock is held.
             let change = unsafe { arena.data.perform(operation) };
             let released = self.time_if(timed);
-            // Readers may come between two writers, so hand-overs are not timed.
+            // Readers may hold the lock between two writers, so hand-overs are not timed.
             record.released = if arena.workload.readers { 0 } else { released };
             // SAFETY: a valid field. Volatile: the write must not move to the read.
             unsafe { (&raw mut record.sections).write_volatile(before.sections + 1) };
@@ -352,13 +353,13 @@ impl<'a, L: Lock> Worker<'a, L> {
         goes_on
     }
 
-    /// Claims a section; false if no more may begin.
+    /// Claims a section. Returns false if no more sections may start.
     fn claim(&self) -> bool {
         // Relaxed: only the number matters.
         self.arena.limit == u64::MAX || self.arena.claimed.fetch_add(1, Ordering::Relaxed) < self.arena.limit
     }
 
-    /// The same as a reader, for an operation that only reads.
+    /// Acquires the lock as a reader, performs an operation that only reads, and releases the lock.
     fn turn_as_reader(&mut self, operation: Operation) -> bool {
         let arena = self.arena;
         let timed = self.untimed == 0;
@@ -367,7 +368,7 @@ impl<'a, L: Lock> Worker<'a, L> {
         let phase = arena.phase.load(Ordering::Relaxed);
         let acquired = self.time_if(timed);
         self.compute(self.class.inside);
-        // SAFETY: the lock is held by a reader, which this operation is.
+        // SAFETY: this thread holds the lock as a reader, and the operation only reads.
         unsafe { arena.data.perform(operation) };
         let released = self.time_if(timed);
         // SAFETY: this thread holds the lock as a reader.
@@ -396,7 +397,7 @@ impl<'a, L: Lock> Worker<'a, L> {
         (before, domain)
     }
 
-    /// Counts a turn, after it.
+    /// Counts an acquisition after its release.
     fn note(&mut self, measured: bool, before: &Record, domain: u32, [asked, acquired, released]: [u64; 3]) {
         let (counts, clock) = (&mut self.counts, &self.arena.clock);
         let timed = self.untimed == 0;
@@ -466,7 +467,7 @@ fn renice(nice: i32) -> Result<(), BenchError> {
 
 /// The counts of the library's events.
 fn events() -> BTreeMap<String, u64> {
-    // SAFETY: any index may be asked for; a name is a literal of the library, or null past the
+    // SAFETY: any index is valid; a name is a literal of the library, or null past the
     // last.
     let name = |index| unsafe {
         let name = pound_event_name(index);
@@ -495,7 +496,7 @@ fn switches() -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// A lock that does not exclude.
+    /// A lock without mutual exclusion.
     struct Nothing;
 
     // SAFETY: none. The test expects this to be detected; its section accesses only words of the

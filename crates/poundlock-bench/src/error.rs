@@ -3,7 +3,8 @@
 use poundlock_workload::WorkloadError;
 use std::fmt;
 
-/// Why a benchmark could not run, or what it found wrong with the lock. Displays as one line.
+/// The reason why a benchmark could not run, or a fault of the lock under test. Displays as one
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchError(pub String);
 

@@ -1,4 +1,4 @@
-//! Locks under test: those of Poundlock by specification, and the C library's.
+//! Locks under test: Poundlock's locks by specification, and the locks of the C library.
 
 use crate::error::{BenchError, error};
 use poundlock_sys::{
@@ -13,11 +13,11 @@ use std::mem::MaybeUninit;
 /// The name of the C library's mutex.
 pub const NATIVE: &str = "native";
 
-/// A lock that C functions are called for.
+/// A lock that is implemented by C functions.
 ///
 /// # Safety
-/// Between `lock` and `unlock` no other `lock` or `lock_shared` returns, and between
-/// `lock_shared` and `unlock_shared` no `lock`.
+/// No other `lock` or `lock_shared` returns between `lock` and `unlock`, and no `lock` returns
+/// between `lock_shared` and `unlock_shared`.
 pub(crate) unsafe trait Lock: Sync {
     fn lock(&self);
 
@@ -41,7 +41,7 @@ pub(crate) unsafe trait Lock: Sync {
 /// `pthread_mutex_t` of the C library, with its default type.
 pub(crate) struct Native(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: a mutex is made for many threads.
+// SAFETY: a mutex may be used by several threads.
 unsafe impl Sync for Native {}
 
 impl Native {
@@ -50,7 +50,7 @@ impl Native {
     }
 }
 
-// SAFETY: it is the C library's mutex.
+// SAFETY: a pthread_mutex_t provides mutual exclusion.
 unsafe impl Lock for Native {
     fn lock(&self) {
         // SAFETY: it is initialised, and stays where it is while it is borrowed.
@@ -73,7 +73,7 @@ unsafe impl Sync for Pound {}
 impl Pound {
     /// An unlocked lock, which may be moved before its first use.
     pub(crate) fn new(spec: &str) -> Result<Pound, BenchError> {
-        // SAFETY: pound_lock_init takes what `initialised` gives it, and initialises.
+        // SAFETY: pound_lock_init has the contract that `initialised` requires.
         Ok(Pound(UnsafeCell::new(unsafe { initialised(spec, pound_lock_init)? })))
     }
 }
@@ -84,8 +84,8 @@ type Init<T> = unsafe extern "C" fn(*mut T, *const c_char, *mut c_char, usize) -
 /// A lock initialised by `spec`.
 ///
 /// # Safety
-/// `init` initialises a lock by a C string, or writes a line into the buffer of the given
-/// size and does not return 0.
+/// `init` either initialises the lock from the C string and returns 0, or writes a line into the
+/// buffer of the given size and returns another value.
 unsafe fn initialised<T>(spec: &str, init: Init<T>) -> Result<T, BenchError> {
     let mut lock = MaybeUninit::<T>::uninit();
     // SAFETY: the lock and the buffers of with_spec() are valid for writes.
@@ -113,7 +113,7 @@ impl Drop for Pound {
     }
 }
 
-// SAFETY: pound_lock_t excludes.
+// SAFETY: a pound_lock_t provides mutual exclusion.
 unsafe impl Lock for Pound {
     fn lock(&self) {
         // SAFETY: it is initialised, and stays where it is while it is borrowed.
@@ -129,7 +129,7 @@ unsafe impl Lock for Pound {
 /// `pthread_rwlock_t` of the C library, with its default kind.
 pub(crate) struct NativeRw(UnsafeCell<libc::pthread_rwlock_t>);
 
-// SAFETY: a readers-writer lock is made for many threads.
+// SAFETY: a readers-writer lock may be used by several threads.
 unsafe impl Sync for NativeRw {}
 
 impl NativeRw {
@@ -138,7 +138,7 @@ impl NativeRw {
     }
 }
 
-// SAFETY: it is the C library's readers-writer lock.
+// SAFETY: a pthread_rwlock_t excludes writers from all other holders.
 unsafe impl Lock for NativeRw {
     fn lock(&self) {
         // SAFETY: it is initialised, and stays where it is while it is borrowed.
@@ -170,12 +170,12 @@ unsafe impl Sync for PoundRw {}
 impl PoundRw {
     /// An unlocked lock. It may be moved until it is used.
     pub(crate) fn new(spec: &str) -> Result<PoundRw, BenchError> {
-        // SAFETY: pound_rwlock_init takes what `initialised` gives it, and initialises.
+        // SAFETY: pound_rwlock_init has the contract that `initialised` requires.
         Ok(PoundRw(UnsafeCell::new(unsafe { initialised(spec, pound_rwlock_init)? })))
     }
 }
 
-// SAFETY: pound_rwlock_t excludes.
+// SAFETY: a pound_rwlock_t excludes writers from all other holders.
 unsafe impl Lock for PoundRw {
     fn lock(&self) {
         // SAFETY: it is initialised, and stays where it is while it is borrowed.
@@ -200,15 +200,14 @@ unsafe impl Lock for PoundRw {
 
 /// Checks that `spec` names a readers-writer lock and its settings.
 pub fn check_rwlock(spec: &str) -> Result<(), BenchError> {
-    // SAFETY: with_spec() gives it what it takes.
+    // SAFETY: with_spec() passes a C string and a buffer of the given size.
     with_spec(spec, |spec, line, size| unsafe { pound_rwlock_check(spec, line, size) })
 }
 
 /// The names of the readers-writer locks.
 pub fn rwlocks() -> impl Iterator<Item = &'static str> {
     (0..).map_while(|index| {
-        // SAFETY: any index may be asked for; the result is null or valid until this thread asks
-        // again.
+        // SAFETY: any index is valid; the result is null, or valid until this thread's next call
         let info = unsafe { pound_rwlock_info(index).as_ref() }?;
         // SAFETY: a name is a literal of the C library.
         Some(unsafe { CStr::from_ptr(info.name) }.to_str().expect("locks.def is UTF-8"))

@@ -25,7 +25,7 @@ pub(crate) fn order(placement: Placement) -> Result<Vec<usize>, BenchError> {
 }
 
 fn arrange(placement: Placement, mut cpus: Vec<Cpu>) -> Vec<usize> {
-    // All first hardware threads of a socket come before the second ones.
+    // All first hardware threads of a socket precede the second ones.
     cpus.sort_by_key(|cpu| (cpu.socket, cpu.sibling, cpu.number));
     if placement == Placement::RoundRobin {
         let mut turns = BTreeMap::new();
