@@ -68,7 +68,7 @@ struct Transfer {
 pub(crate) struct Fetched {
     /// When the value is captured.
     pub captured: Time,
-    /// When the reader has it.
+    /// The time at which the reader has the line.
     pub done: Time,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Fetched {
 pub(crate) struct Owned {
     /// When the request was served: copies are invalidated from then on.
     pub began: Time,
-    /// When the writer has it.
+    /// The time at which the writer has the line.
     pub done: Time,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The timeline: what each thread did when.
+//! The timeline of each thread's activities.
 
 use crate::ids::ThreadId;
 use crate::locks::event_names;

@@ -13,7 +13,7 @@ pub const C_COMPILER: &str = env!("POUNDLOCK_SYS_COMPILER");
 pub struct pound_mutex_t {
     pound_tail: *mut c_void,
     pound_heir: *mut c_void,
-    /// The embedder's: never touched by the lock.
+    /// For the embedder's use: never accessed by the lock.
     pub embedder: u32,
     pound_state: u32,
     pound_generation: u32,
@@ -216,7 +216,8 @@ pub unsafe fn pound_mutex_trylock(mutex: *mut pound_mutex_t) -> bool {
 /// `mutex` points to a valid mutex.
 #[inline]
 pub unsafe fn pound_mutex_is_locked(mutex: *mut pound_mutex_t) -> bool {
-    // SAFETY: as the caller promises. Relaxed: the answer may be stale at once and orders nothing.
+    // SAFETY: as the caller promises. Relaxed: the result may be stale immediately and orders
+    // nothing.
     unsafe { state(mutex) }.load(Ordering::Relaxed) & LOCKED != 0
 }
 
@@ -279,7 +280,7 @@ mod tests {
         ours: unsafe fn(*mut pound_mutex_t) -> R,
     ) -> (R, u32) {
         let (mut one, mut other) = (mutex(begin.0, begin.1), mutex(begin.0, begin.1));
-        // SAFETY: both are valid, and nobody else has them.
+        // SAFETY: both are valid, and no other thread can access them.
         let (expected, result) = unsafe { (header(&mut one), ours(&mut other)) };
         assert_eq!((&expected, parts(&one)), (&result, parts(&other)), "from {begin:?}");
         (result, other.pound_state)

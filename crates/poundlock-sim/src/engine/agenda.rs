@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agenda: what happens next on the simulated machine, and when. Equal times keep the order of
+//! The agenda: the future events of the simulated machine, by time. Equal times keep the order of
 //! their scheduling.
 
 use crate::time::Time;

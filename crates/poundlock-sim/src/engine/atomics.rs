@@ -43,12 +43,12 @@ impl Engine {
     }
 
     /// Brings the line. Returns the value (of `size` bytes, or none) and the version that it had
-    /// when it was sent. `credit`: for how long it has been on its way already.
+    /// when it was sent. `credit`: the time that the transfer has already taken.
     pub(super) fn fetch(&mut self, line: LineId, address: usize, size: u32, credit: Time) -> (u64, u32) {
         let core = self.me().core;
         let travel = self.memory.travel(&self.machine, line, core);
         self.advance(travel.saturating_sub(credit));
-        // A sibling may have brought it in the meantime.
+        // A sibling may have fetched the line in the meantime.
         let (captured, done) = if self.memory.readable(line, core) {
             let filled = self.memory.filled(line, core).max(self.now);
             (filled, filled)

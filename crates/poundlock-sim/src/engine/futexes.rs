@@ -13,7 +13,8 @@ use crate::trace::Mark;
 const TIMER_SLACK: Time = 50_000_000;
 
 impl Engine {
-    /// Takes the lock of the futex's hash bucket, and holds it for the usual time.
+    /// Acquires the lock of the futex's hash bucket, and holds it for the time of a futex
+    /// operation.
     pub(super) fn bucket(&mut self, address: usize) {
         let (now, hold) = (self.now, self.machine.futex);
         let bucket = self.system.futexes.entry(address).or_default();

@@ -69,7 +69,7 @@ unsafe impl Stack for SimStack {
 
 type Routine = Coroutine<*mut Engine, *mut Engine, (), SimStack>;
 
-/// Events so far, and those until the last acquisition: what shows a livelock.
+/// The number of events so far, and until the last acquisition. Their difference shows a livelock.
 #[derive(Default)]
 struct Progress {
     events: u64,
@@ -107,7 +107,7 @@ pub(crate) struct Engine {
     random: Random,
     failure: Option<SimError>,
     pub trace: Trace,
-    /// The process makes its objects before its threads start, which takes no time.
+    /// The process creates its objects before its threads start, in no simulated time.
     preparing: bool,
     pub places: Places,
     /// Names of parts of the memory in reports: address, size, name.
@@ -205,7 +205,7 @@ impl Engine {
         self.names.push((address, bytes, name));
     }
 
-    /// Finishes the process's setup: what its locks learn about the machine's topology.
+    /// Finishes the process's setup: passes the machine's topology to its locks.
     pub fn set_places(&mut self, domains: Vec<usize>, route: Vec<usize>) {
         self.places = Places::new(&self.machine, domains, route);
     }
@@ -359,7 +359,7 @@ impl Engine {
         thread.next_interrupt = if every == 0 { NEVER } else { now + draw as Time };
     }
 
-    /// The core's factor on all durations: its speed, and what its sibling does.
+    /// The core's factor on all durations, from its speed and its sibling's activity.
     fn slowness(&self) -> f64 {
         let thread = &self.threads[self.current as usize];
         let place = self.machine.cpus[thread.cpu];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Places: what the locks learn about where their threads run (`w_domain`, `w_domain_parent`,
-//! `w_route_position`).
+//! Places: the information for locks about the places of their threads (`w_domain`,
+//! `w_domain_parent`, `w_route_position`).
 
 use crate::machine::Machine;
 
@@ -38,7 +38,7 @@ impl Places {
         self.sockets.len().max(1)
     }
 
-    /// The number of sockets; 0 unless they are a level of their own above the domains.
+    /// The number of sockets, or 0 if they are not a level above the domains.
     pub fn parent_count(&self) -> usize {
         let sockets = self.socket_count;
         if sockets > 1 && sockets < self.domain_count() { sockets } else { 0 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler: which thread has which CPU. Run queues by virtual time, as in CFS.
+//! The scheduler: assigns threads to CPUs by run queues in order of virtual time, as CFS does.
 
 use super::Engine;
 use super::agenda::Action;

@@ -96,7 +96,7 @@ impl StoreBuffer {
         self.issued += 1;
     }
 
-    /// Removes the oldest store, which becomes visible now.
+    /// Removes the oldest store and makes it visible.
     pub fn pop(&mut self) -> Store {
         self.issued -= 1;
         self.stores.pop_front().expect("a store is due")

@@ -36,7 +36,7 @@ pub(super) struct Group {
     pub period: Time,
     /// The rest of this period's quota that no CPU has taken.
     pub left: Time,
-    /// By CPU: what it has taken and not used.
+    /// By CPU: the part of the quota that it has taken and not used.
     pub taken: Vec<Time>,
     /// Runnable threads that wait for the next period.
     pub throttled: Vec<ThreadId>,

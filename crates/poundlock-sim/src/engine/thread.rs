@@ -38,12 +38,12 @@ pub(crate) struct Thread {
     /// Changes whenever a scheduled event of the thread becomes void.
     pub generation: u32,
     pub resume_at: Time,
-    /// The computing time left when it lost the CPU.
+    /// The remaining computing time when it lost the CPU.
     pub rest: Time,
     /// Its stores drained while it had no CPU.
     pub goes_on: bool,
     pub(super) buffer: StoreBuffer,
-    /// How far it has run ahead of the clock.
+    /// The time by which it has run ahead of the clock.
     pub(super) ahead: Time,
     /// The line of its last load, and the line's version then.
     pub(super) seen: Option<(LineId, u32)>,
@@ -69,7 +69,7 @@ pub(crate) struct Thread {
     pub(super) record: usize,
     pub(super) stack: usize,
     pub holds: bool,
-    /// How often it slept, and lost the CPU.
+    /// The number of times that it slept, and that it lost the CPU.
     pub sleeps: u64,
     pub preempted: u64,
 }

@@ -18,7 +18,7 @@ pub struct Machine {
     pub(crate) nodes: usize,
     /// By node: the node that its threads allocate memory at.
     pub(crate) memory_nodes: Vec<usize>,
-    /// By domain: its first core, and how many cores it has.
+    /// By domain: its first core and its number of cores.
     pub(super) domain_cores: Vec<(usize, usize)>,
     /// Latency of a modified line from core to core; on the diagonal, between siblings.
     pub(super) transfer: Vec<u32>,

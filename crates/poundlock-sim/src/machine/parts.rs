@@ -21,7 +21,7 @@ pub struct Cpu {
     pub package: usize,
 }
 
-/// A core, and where it is.
+/// A core and its place in the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Core {
     pub domain: usize,

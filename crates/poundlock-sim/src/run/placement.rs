@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where threads run, and which topology the locks see.
+//! The placement of threads, and the topology that the locks see.
 
 use crate::machine::{Cpu, Machine};
 use poundlock_workload::Placement;
