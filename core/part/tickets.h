@@ -165,9 +165,9 @@ static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, W
 	/* relaxed: a number issued later is announced by SLEEPERS */
 	issued = !next || w_load_relaxed(next) != number;
 	/*
-	 * [TICKETS-7] acq_rel: release pairs with [TICKETS-1], [TICKETS-2], [TICKETS-5], [TICKETS-4],
-	 * [TICKETS-8], [PARTITIONED-1]: our critical section; acquire pairs with [TICKETS-8]: the
-	 * announcements, and the numbers that were issued before them
+	 * [TICKETS-7] acq_rel: release pairs with [TICKETS-1], [TICKETS-2], [TICKETS-5],
+	 * [TICKETS-4], [TICKETS-8], [PARTITIONED-1]: our critical section; acquire pairs with
+	 * [TICKETS-8]: the announcements, and the numbers that were issued before them
 	 */
 	if ((w_exchange_acq_rel(serving, number) & TICKETS_SLEEPERS) || issued)
 		tickets_wake(serving, number);

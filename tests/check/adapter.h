@@ -36,7 +36,7 @@
 #ifndef POUNDLOCK_CHECK_ADAPTER_H
 #define POUNDLOCK_CHECK_ADAPTER_H
 
-/* Bounds are as small as they can be while what they bound still happens. */
+/* The smallest bound at which the bounded behaviour still occurs. */
 #define SHFL_MAX_BATCH 3
 
 #if __has_include(LOCK_TRAITS)

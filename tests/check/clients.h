@@ -15,7 +15,7 @@
 #define PASTE(a, b) PASTE_(a, b)
 #define LOCK_FUNCTION(name) PASTE(LOCK, PASTE(_, name))
 
-/* Bounds are as small as they can be while what they bound still happens. */
+/* The policy of waiting in @way, with the settings of small.h. */
 #define SMALL(lock, key, ...) .key = SMALL_##lock##_##key,
 #define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
 

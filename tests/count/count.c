@@ -36,12 +36,12 @@ static struct {
 static char stacks[COUNT_THREADS][STACK];
 static const struct any_ops *ops;
 static const struct any_rw_ops *rw_ops;
-/* At the same address in every run, since some locks hash it. */
+/* Has the same address in every run, since some locks hash it. */
 static char *const lock = (char *)0x200000000;
 
 /* ---- The world ---- */
 
-/* Goes on as that thread. */
+/* Makes that thread the running one. */
 static void become(uint32_t thread)
 {
 	run.self = thread;
@@ -49,7 +49,7 @@ static void become(uint32_t thread)
 	w_own = run.own[thread];
 }
 
-/* The next thread's turn, if there are others. */
+/* Ends the thread's turn: the next thread runs, if there is one. */
 static void pass_turn(void)
 {
 	uint32_t before = run.self, next = before;
@@ -126,7 +126,7 @@ static void pass(int steps)
 		count_step();
 }
 
-/* One acquisition and release: the @turn-th of the thread. */
+/* Acquires and releases once, in the thread's turn @turn. */
 static void (*use)(int turn);
 
 static void lock_and_unlock(int turn)
@@ -173,7 +173,7 @@ static void thread_main(void)
 	setcontext(&run.main);
 }
 
-/* All weigh the same, whatever the nice value of this process. */
+/* Equal weights for all threads, independent of the process's nice value. */
 static const struct w_own newcomer = {.weight = 1024, .group = 1};
 
 static void create(uint32_t thread)
@@ -261,7 +261,7 @@ static void describe(char *text, size_t size)
 	EXPECT(used < size);
 }
 
-/* Whether the lines of @path that begin as ours do are @text. */
+/* Whether the lines of @path that define counts are @text; reports the first that differs. */
 static bool file_says(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "r");

@@ -18,7 +18,7 @@ void count_update(void);
 uint32_t count_random(void);
 uint64_t count_now(void);
 uint32_t count_self(void);
-/* Whether a wait goes on, after one more read that did not end it. */
+/* Whether a wait continues after another read that did not end it. */
 bool count_read_again(uint32_t *reads, enum w_how how);
 void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 bool count_expired(const struct w_deadline *deadline);
@@ -32,7 +32,7 @@ void count_unpark(W_ATOMIC(uint32_t) *p);
 #define w_cpu() count_self()
 #define w_domain() ((int32_t)(count_self() % COUNT_DOMAINS))
 #define w_domain_count() COUNT_DOMAINS
-/* Two levels are what most machines have. */
+/* Two levels, as on most machines. */
 #define w_domain_parents(level) ((void)(level), 0u)
 #define w_route_position() count_self()
 #define w_cpu_count() COUNT_THREADS
