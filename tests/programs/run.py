@@ -85,8 +85,10 @@ class Batch:
 
 @dataclass
 class Server:
-    """A server in a scratch directory, listening on its socket there until it is stopped; @load is
-    the clients' work, @prepare runs before, @examine after."""
+    """A server that listens on a socket in a scratch directory until it is stopped.
+
+    @load is the clients' work; @prepare runs before it and @examine after it.
+    """
 
     name: str
     command: Callable[[str], list]
@@ -197,8 +199,10 @@ def kccachetest(test, threads, count):
 
 
 def db_bench(operations):
-    """One small cache of small blocks for all threads: each read takes the cache's mutex several
-    times."""
+    """One small cache of small blocks for all threads.
+
+    Each read takes the cache's mutex several times.
+    """
     options = [
         "--benchmarks=fillrandom,readrandom,readwhilewriting,verifychecksum",
         f"--threads={DB_BENCH_THREADS}",
@@ -229,8 +233,7 @@ def checked(name, *command):
 
 
 def stress_ng(name, prefix, operations):
-    """The stressors of stress-ng that use locks and verify their work: two of each, for
-    @operations."""
+    """Two of each stressor of stress-ng that uses locks and verifies its work, for @operations."""
     command = [*prefix, "stress-ng", "--stdout", "--verify"]
     for stressor, count in operations.items():
         command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count)]
@@ -249,8 +252,10 @@ def check_stress_ng(output):
 
 
 def same_as_first(name, script):
-    """A shell @script that creates the file `made` in a directory. All must equal the first, native
-    one."""
+    """A shell @script that creates the file `made` in a directory.
+
+    The files of all runs must equal that of the first, native run.
+    """
     digests = []
 
     def command(directory):
@@ -449,8 +454,10 @@ def test(programs, chosen):
 
 
 def measure(program, variants, repeats, runner=run):
-    """Runs each variant repeatedly: returns the seconds of each run, elapsed and of CPU time; None
-    for a failed one. Interleaved: each repeat runs every variant once, starting with another one.
+    """Runs the variants in interleaved repeats and returns the runs of each.
+
+    A run is its elapsed seconds and CPU seconds, or None if it failed. Each repeat runs every
+    variant once and starts with another one.
     """
     runs = {variant: [] for variant in variants}
     for repeat in range(repeats):
@@ -502,8 +509,10 @@ def line(cells):
 
 
 def table(title, where, columns, programs, row, output):
-    """Prints a @title, the conditions and a row per program as it ends: @row returns cells and
-    data."""
+    """Prints a @title, the conditions, and each program's row as soon as it is measured.
+
+    @row returns a program's cells and data.
+    """
     text = [f"# {title}", ""] + [f"- {name}: {value}" for name, value in where.items()]
     text += ["", line(["program", *columns]), line(["---"] + ["---:"] * len(columns))]
     print("\n".join(text), flush=True)
