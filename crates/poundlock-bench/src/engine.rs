@@ -162,7 +162,7 @@ impl<L: Lock> Arena<'_, L> {
         scope: &'scope Scope<'scope, '_>,
         job: &Job,
     ) -> Result<(Measured, Vec<(ThreadCounts, Trace)>), BenchError> {
-        let closed = self.gate.write().expect("nobody panics");
+        let closed = self.gate.write().expect("no thread panics with the gate");
         if !matches!(job.limit, Limit::Seconds { warmup, .. } if warmup > 0.0) {
             self.enter(WARMUP, MEASURED);
         }
@@ -228,7 +228,7 @@ impl<L: Lock> Arena<'_, L> {
             self.phase.store(ENDED, Ordering::Relaxed);
         }
         self.ready.fetch_add(1, Ordering::Relaxed);
-        drop(self.gate.read().expect("nobody panics"));
+        drop(self.gate.read().expect("no thread panics with the gate"));
         prepared.map(|()| Worker::new(self, index, ThreadCounts { class, cpu, ..ThreadCounts::default() }).work())
     }
 

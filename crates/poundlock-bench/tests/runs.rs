@@ -67,7 +67,7 @@ fn consistent(job: &Job, counts: &Counts) {
     }
     // The first acquisition is no hand-over.
     let handovers: u64 = counts.threads.iter().map(|thread| thread.handovers).sum();
-    assert!(handovers < total || total == 0, "the first had it from nobody");
+    assert!(handovers < total || total == 0, "the first acquisition was counted as a hand-over");
     assert!(metrics::jain(&all).is_none_or(|jain| (1.0 / job.threads as f64 - 1e-9..=1.0).contains(&jain)), "{all:?}");
     assert!(metrics::fairness_factor(&all).is_none_or(|factor| (0.5..=1.0).contains(&factor)), "{all:?}");
     assert_eq!(counts.events.is_none(), job.lock == NATIVE);

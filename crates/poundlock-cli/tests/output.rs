@@ -113,7 +113,7 @@ fn write(line: &str, file: &Path) -> std::process::Output {
 }
 
 fn full() -> Stdio {
-    fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it").into()
+    fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full exists on Linux").into()
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Observed {
         command.arg(format!("--stats={}", folder.display())).arg("--").arg(&self.program).arg("live");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("it says so");
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line when it is ready");
         assert_eq!(line, "ready\n");
         child
     }

@@ -36,7 +36,7 @@ pub fn format(cpus: &[usize]) -> String {
         let (first, last) = (range[0], range[range.len() - 1]);
         let written =
             if first == last { write!(list, "{comma}{first}") } else { write!(list, "{comma}{first}-{last}") };
-        written.expect("a string takes all");
+        written.expect("writing to a string cannot fail");
     }
     list
 }
