@@ -51,48 +51,43 @@
 
 /* ---- Locks whose holders keep their node (kept.h) ---- */
 
-#define HOLDS_NODE(name, way, WAY, WHERE)                                                              \
-	static void name##_##way##_drop(struct kept *kept, struct any_node *node)                      \
-	{                                                                                              \
-		name##_drop_waiters(WHERE(name, kept), &node->name);                                   \
-	}                                                                                              \
-	ANY_WHOLE static int name##_##way##_lock(void *lock)                                           \
-	{                                                                                              \
-		struct any_node *node = kept_new_node();                                               \
-                                                                                                       \
-		kept_check_fork(lock, name##_##way##_drop);                                            \
-		name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), NULL);          \
-		kept_put(lock, node);                                                                  \
-		return 0;                                                                              \
-	}                                                                                              \
-	static bool name##_##way##_trylock(void *lock)                                                 \
-	{                                                                                              \
-		struct any_node *node = kept_new_node();                                               \
-                                                                                                       \
-		if (!name##_try_acquire(WHERE(name, lock), &node->name))                               \
-			return false;                                                                  \
-		kept_put(lock, node);                                                                  \
-		return true;                                                                           \
-	}                                                                                              \
-	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)            \
-	{                                                                                              \
-		struct any_node *node = kept_new_node();                                               \
-                                                                                                       \
-		kept_check_fork(lock, name##_##way##_drop);                                            \
-		if (!name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), deadline)) \
-			return false;                                                                  \
-		kept_put(lock, node);                                                                  \
-		return true;                                                                           \
-	}                                                                                              \
-	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                        \
-	{                                                                                              \
-		struct any_node *node;                                                                 \
-                                                                                                       \
-		kept_check_fork(lock, name##_##way##_drop);                                            \
-		node = kept_take(lock);                                                                \
-		if (node)                                                                              \
-			name##_release(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY));        \
-		return node;                                                                           \
+#define HOLDS_NODE(name, way, WAY, WHERE)                                                                            \
+	static void name##_##way##_drop(struct kept *kept, struct any_node *node)                                    \
+	{                                                                                                            \
+		name##_drop_waiters(WHERE(name, kept), &node->name);                                                 \
+	}                                                                                                            \
+	ANY_WHOLE static int name##_##way##_lock(void *lock)                                                         \
+	{                                                                                                            \
+		struct any_node *node = kept_new_node();                                                             \
+                                                                                                                     \
+		kept_check_fork(lock, name##_##way##_drop);                                                          \
+		name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), NULL);                        \
+		kept_put(lock, node);                                                                                \
+		return 0;                                                                                            \
+	}                                                                                                            \
+	static bool name##_##way##_trylock(void *lock)                                                               \
+	{                                                                                                            \
+		struct any_node *node = kept_new_node();                                                             \
+                                                                                                                     \
+		return kept_put_if(name##_try_acquire(WHERE(name, lock), &node->name), lock, node);                  \
+	}                                                                                                            \
+	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)                          \
+	{                                                                                                            \
+		struct any_node *node = kept_new_node();                                                             \
+                                                                                                                     \
+		kept_check_fork(lock, name##_##way##_drop);                                                          \
+		return kept_put_if(name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), deadline), \
+				   lock, node);                                                                      \
+	}                                                                                                            \
+	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                                      \
+	{                                                                                                            \
+		struct any_node *node;                                                                               \
+                                                                                                                     \
+		kept_check_fork(lock, name##_##way##_drop);                                                          \
+		node = kept_take(lock);                                                                              \
+		if (node)                                                                                            \
+			name##_release(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY));                      \
+		return node;                                                                                         \
 	}
 
 /* ---- The kinds of locks.def ---- */

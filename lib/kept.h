@@ -40,12 +40,13 @@ struct kept {
 	W_ATOMIC(struct any_node *) holder; /* disguised; NULL: none */
 };
 
-_Static_assert(sizeof(struct any_node) <= sizeof(struct w_node), "a node must fit into the pool's");
+_Static_assert(sizeof(struct any_node) <= offsetof(struct w_node, chosen), "a node must fit into the pool's");
 _Static_assert(sizeof(struct kept) <= 16, "bytes 16 to 19 are the embedder's");
 
+/* A node for an attempt to take a lock; kept_put() or kept_put_if() follows. */
 static inline struct any_node *kept_new_node(void)
 {
-	struct any_node *node = w_node_get();
+	struct any_node *node = w_node_choose();
 
 	/* relaxed: a thread that reaches the node through its lock is ordered by the lock */
 	w_store_relaxed(&node->generation, 2 * w_fork_generation());
@@ -55,8 +56,21 @@ static inline struct any_node *kept_new_node(void)
 /* As the new holder of @kept, keeps @node. */
 static inline void kept_put(struct kept *kept, struct any_node *node)
 {
+	w_node_settle(node);
 	/* relaxed: whoever unlocks holds the lock */
 	w_store_relaxed(&kept->holder, disguise(node));
+}
+
+/*
+ * Keeps @node if @kept was @taken, which it returns. Otherwise the node is free, or still queued.
+ */
+static inline bool kept_put_if(bool taken, struct kept *kept, struct any_node *node)
+{
+	if (taken)
+		kept_put(kept, node);
+	else
+		w_node_settle(node);
+	return taken;
 }
 
 /* The node of the holder of @kept, which is about to release it. NULL if @kept is not held. */

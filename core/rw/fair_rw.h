@@ -120,11 +120,15 @@ static W_SLOW bool fair_rw_slow(struct fair_rw *lock, bool writes, struct fair_r
 	if (!writes && rw_full(&lock->word))
 		return false;
 	(void)fair_rw_drop_waiters(lock);
-	node = w_waiter_node(&on_stack, deadline);
+	/* With a deadline, the waiter may not enter the queue at all. */
+	node = deadline ? w_node_choose() : w_waiter_node(&on_stack, false);
 	/* relaxed: only for the count, which who finds others waiting does in wait.h */
 	if (!w_load_relaxed(&lock->queue.tail))
 		w_event(contended);
-	if (!mcs_acquire(&lock->queue, node, queue, deadline))
+	entered = mcs_acquire(&lock->queue, node, queue, deadline);
+	if (deadline)
+		w_node_settle(node);
+	if (!entered)
 		return false;
 	entered = fair_rw_enter_as_head(lock, writes, policy.wait, deadline);
 	mcs_release(&lock->queue, node, queue);

@@ -85,10 +85,11 @@ static void nested_nodes(void)
 
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < NESTED; i++) {
-			nodes[i] = w_node_get();
+			nodes[i] = w_node_choose();
 			EXPECT(!atomic_load(&nodes[i]->status), "a node in use was given out");
 			EXPECT((uintptr_t)nodes[i] % 64 == 0);
 			atomic_store(&nodes[i]->status, 1);
+			w_node_settle(nodes[i]);
 		}
 		EXPECT(!round || atomic_load(&w_self()->more) == first,
 		       "nodes that were given back are not used again");

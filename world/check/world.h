@@ -225,6 +225,8 @@ struct w_node {
 
 void *w_node_get(void);
 
+#define w_node_choose() w_node_get()
+#define w_node_settle(node) ((void)(node))
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 /* The offset of the locks' common block in the shared memory, after the client's own data. */

@@ -239,6 +239,8 @@ static inline void *w_node_get(void)
 	panic("poundlock: CPU %u is in more than %u locks at once\n", raw_smp_processor_id(), W_NODES);
 }
 
+#define w_node_choose() w_node_get()
+#define w_node_settle(node) ((void)(node))
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 #define W_QUEUE_NODES 64u

@@ -186,6 +186,8 @@ static inline void *w_node_get(void)
 	sim_fail("no free node");
 }
 
+#define w_node_choose() w_node_get()
+#define w_node_settle(node) ((void)(node))
 #define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
 
 static inline uint32_t w_random(void)

@@ -256,6 +256,23 @@ static struct w_self *find_own(uint64_t owner)
 	return self;
 }
 
+static void settle(struct w_node *nodes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		w_node_settle(&nodes[i]);
+}
+
+/* The previous thread of a record may have ended between the choice of a node and its use. */
+static struct w_self *get_settled_record(uint64_t owner)
+{
+	struct w_self *self = get_record(owner);
+
+	settle(self->nodes, W_NODES);
+	for (struct w_more_nodes *more = atomic_load(&self->more); more; more = more->next)
+		settle(more->nodes, MORE_NODES);
+	return self;
+}
+
 struct w_self *w_self_attach(void)
 {
 	uint64_t owner = caller_as_owner();
@@ -263,7 +280,7 @@ struct w_self *w_self_attach(void)
 
 	if (!self) {
 		atomic_store(&at_fork.has_no_records, false);
-		self = get_record(owner);
+		self = get_settled_record(owner);
 	}
 	if (!is_guest(owner)) {
 		w_self_or_null = self;
@@ -310,15 +327,11 @@ uint32_t w_random_seed(void)
 
 /* ---- Nodes ---- */
 
-static bool is_free(struct w_node *node)
-{
-	return !atomic_load_explicit(&node->status, memory_order_acquire);
-}
-
-static struct w_node *find_node(struct w_node *nodes, size_t count)
+/* Chooses a free one of @nodes; NULL if there is none. */
+static struct w_node *choose_node(struct w_node *nodes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (is_free(&nodes[i]))
+		if (w_node_try_choose(&nodes[i]))
 			return &nodes[i];
 	return NULL;
 }
@@ -337,20 +350,24 @@ static struct w_node *reserve_node(void)
 	}
 }
 
-void *w_node_get_slow(struct w_self *self)
+struct w_node *w_node_choose_slow(struct w_self *self)
 {
-	struct w_node *node = find_node(self->nodes, W_NODES);
-	struct w_more_nodes *first = atomic_load_explicit(&self->more, memory_order_relaxed), *more;
+	struct w_more_nodes *more = atomic_load_explicit(&self->more, memory_order_relaxed);
+	struct w_node *node = choose_node(self->nodes, W_NODES);
 
-	for (more = first; !node && more; more = more->next)
-		node = find_node(more->nodes, MORE_NODES);
+	for (; !node && more; more = more->next)
+		node = choose_node(more->nodes, MORE_NODES);
 	if (node)
 		return node;
 	more = w_keep(MORE_BYTES);
 	if (!more)
 		return reserve_node();
-	more->next = first;
-	atomic_store_explicit(&self->more, more, memory_order_relaxed);
+	atomic_store_explicit(&more->nodes[0].chosen, 1, memory_order_relaxed);
+	/* A signal handler may have added nodes meanwhile. */
+	more->next = atomic_load_explicit(&self->more, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&self->more, &more->next, more, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
 	return &more->nodes[0];
 }
 

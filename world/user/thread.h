@@ -27,7 +27,12 @@ enum w_event {
 /* A waiter's node: one cache line, so that waiters spin on different lines. Status 0: free. */
 struct w_node {
 	_Alignas(64) W_ATOMIC(uint32_t) status;
-	char rest[60];
+	char rest[56];
+	/*
+	 * 1 from w_node_choose() to w_node_settle(). Accessed by the node's thread and its signal
+	 * handlers only.
+	 */
+	W_ATOMIC(uint32_t) chosen;
 };
 
 /* A thread's use of a lock. Only that thread accesses it. */
@@ -195,50 +200,53 @@ W_HIDDEN void *w_map(size_t size);
  */
 W_HIDDEN void *w_keep(size_t size);
 
-W_HIDDEN void *w_node_get_slow(struct w_self *self);
+W_HIDDEN struct w_node *w_node_choose_slow(struct w_self *self);
 
-static inline void *w_node_get(void)
+/*
+ * Chooses @node if it is free. A signal handler of the thread that runs before the mark is written
+ * may choose the same node: then the thread sees whether the handler has kept it. Later handlers
+ * skip the node. A plain store suffices, since a handler returns with the mark as it found it.
+ */
+static inline bool w_node_try_choose(struct w_node *node)
+{
+	/* relaxed, all: accessed by one thread */
+	if (w_unlikely(atomic_load_explicit(&node->chosen, memory_order_relaxed)))
+		return false;
+	atomic_store_explicit(&node->chosen, 1, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	/* acquire: pairs with the release that freed the node; its previous user's accesses */
+	if (w_likely(!atomic_load_explicit(&node->status, memory_order_acquire)))
+		return true;
+	atomic_store_explicit(&node->chosen, 0, memory_order_relaxed);
+	return false;
+}
+
+/* A free node that no signal handler of the thread gets until w_node_settle(). */
+static inline void *w_node_choose(void)
 {
 	struct w_self *self = w_self();
 
-	/* acquire: pairs with the release that freed the node; its previous user's accesses */
-	if (w_likely(!atomic_load_explicit(&self->nodes[0].status, memory_order_acquire)))
-		return &self->nodes[0];
-	return w_node_get_slow(self);
+	return w_likely(w_node_try_choose(&self->nodes[0])) ? &self->nodes[0] : w_node_choose_slow(self);
+}
+
+/* Ends the choice of @node: from now on its status alone says whether it is free. */
+static inline void w_node_settle(void *node)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	/* relaxed: as in w_node_try_choose() */
+	atomic_store_explicit(&((struct w_node *)node)->chosen, 0, memory_order_relaxed);
 }
 
 /* Status of a node that is taken but not in a queue yet. */
 #define W_NODE_TAKEN UINT32_MAX
 
-/*
- * Takes a free node with status @status. A single instruction to the thread's own signal handlers;
- * no other thread takes it.
- */
-static inline bool w_node_mark(W_ATOMIC(uint32_t) *status)
+static inline void *w_node_get(void)
 {
-#if defined(__x86_64__)
-	uint32_t seen = 0;
+	struct w_node *node = w_node_choose();
 
-	__asm__ __volatile__("cmpxchgl %2, %1" : "+a"(seen), "+m"(*status) : "r"(W_NODE_TAKEN) : "memory", "cc");
-	return !seen;
-#else
-	uint32_t none = 0;
-
-	return atomic_compare_exchange_strong_explicit(status, &none, W_NODE_TAKEN, memory_order_acquire,
-						       memory_order_relaxed);
-#endif
-}
-
-/* A pool node that no signal handler of the thread can take as well. The caller must use it. */
-static inline void *w_node_take(void)
-{
-	struct w_node *node;
-
-	/* relaxed: nodes of the reserve are taken by compare-exchange when they are chosen */
-	do
-		node = w_node_get();
-	while (!w_node_mark(&node->status) &&
-	       atomic_load_explicit(&node->status, memory_order_relaxed) != W_NODE_TAKEN);
+	/* relaxed: a free node is the thread's own; a node of the reserve is taken already */
+	atomic_store_explicit(&node->status, W_NODE_TAKEN, memory_order_relaxed);
+	w_node_settle(node);
 	return node;
 }
 
@@ -246,7 +254,7 @@ static inline void *w_node_take(void)
  * Never @on_stack: a signal handler may jump out of any wait, or end the thread, and leave the node
  * in the queue.
  */
-#define w_waiter_node(on_stack, may_leave) ((void)(on_stack), (may_leave) ? w_node_get() : w_node_take())
+#define w_waiter_node(on_stack, may_leave) ((void)(on_stack), (void)(may_leave), w_node_get())
 
 extern W_HIDDEN W_ATOMIC(void *) w_common_block; /* NULL: not needed yet */
 W_HIDDEN void *w_common_make(size_t bytes);

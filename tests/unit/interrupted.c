@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Signal handlers that use a lock get other nodes than the thread that they interrupt: for every lock
+ * whose holder keeps a node, at each instruction of each operation. The trap flag of x86-64
+ * single-steps the thread.
+ */
+#define _GNU_SOURCE
+#include <time.h>
+#include <ucontext.h>
+
+#include "../expect.h"
+#include "any.h"
+
+#define TRAP_FLAG 0x100
+#define STEPS 120 /* enough for each operation to have put its node into a queue, or to have none */
+
+struct memory {
+	_Alignas(8) char bytes[ANY_LOCK_SIZE];
+};
+
+/* The locks whose holders keep a node. */
+static const char *const names[] = {
+#define BARE(name)
+#define BOXED_BARE(name)
+#define NODE(name) #name,
+#define BOXED_NODE(name) #name,
+#define LOCK(name, kind, wait, promise, paper) kind(name)
+#include "locks.def"
+};
+
+/* The thread's lock, and its handler's. */
+static struct memory ours, theirs;
+static const struct any_ops *ops;
+
+/* ---- Operations ---- */
+
+static bool locks(struct memory *lock)
+{
+	return !ops->lock(lock);
+}
+
+static bool tries(struct memory *lock)
+{
+	return ops->trylock(lock);
+}
+
+static bool waits(struct memory *lock)
+{
+	static const struct w_deadline late = {.clock = CLOCK_MONOTONIC, .at.tv_sec = INT32_MAX};
+
+	return ops->timedlock(lock, &late);
+}
+
+static bool gives_up(struct memory *lock)
+{
+	static const struct w_deadline past = {.clock = CLOCK_MONOTONIC};
+
+	return ops->timedlock(lock, &past);
+}
+
+/* ---- Interruptions ---- */
+
+static volatile struct {
+	bool (*handler)(struct memory *theirs);
+	long at, step;
+	bool result;
+} interruption;
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+
+	(void)signal, (void)info;
+	if (++interruption.step != interruption.at)
+		return;
+	*flags &= ~TRAP_FLAG;
+	interruption.result = interruption.handler(&theirs);
+}
+
+/* Sets or clears the trap flag. Skips the red zone of the caller's frame. */
+static __attribute__((always_inline)) inline void step_from_here(bool on)
+{
+	__asm__ __volatile__("leaq -128(%%rsp), %%rsp\n\t"
+			     "pushfq\n\t"
+			     "andq %0, (%%rsp)\n\t"
+			     "orq %1, (%%rsp)\n\t"
+			     "popfq\n\t"
+			     "leaq 128(%%rsp), %%rsp"
+			     :
+			     : "r"(~(uint64_t)TRAP_FLAG), "r"(on ? (uint64_t)TRAP_FLAG : 0)
+			     : "memory", "cc");
+}
+
+/*
+ * Returns the result of @operation, whose @at-th instruction @handler follows; the end if there are
+ * fewer.
+ */
+static __attribute__((noinline)) bool interrupt(bool (*operation)(struct memory *ours),
+						bool (*handler)(struct memory *theirs), long at)
+{
+	bool result;
+
+	interruption.handler = handler;
+	interruption.at = at;
+	interruption.step = 0;
+	step_from_here(true);
+	result = operation(&ours);
+	step_from_here(false);
+	if (interruption.step < at)
+		interruption.result = handler(&theirs);
+	return result;
+}
+
+/* ---- Checks ---- */
+
+static void expect_all_nodes_free(void)
+{
+	for (int i = 0; i < W_NODES; i++) {
+		EXPECT(!atomic_load(&w_self()->nodes[i].status), "%s: node %d is lost", ops->name, i);
+		EXPECT(!atomic_load(&w_self()->nodes[i].chosen), "%s: node %d stays chosen", ops->name, i);
+	}
+}
+
+/* Both locks are held, by different nodes; after a release they are free. */
+static void expect_both_held(void)
+{
+	EXPECT(memcmp(ours.bytes + 8, theirs.bytes + 8, 8), "%s,wait=%d: one node for both, step %ld", ops->name,
+	       (int)ops->wait, interruption.at);
+	EXPECT(!tries(&ours) && !tries(&theirs));
+	EXPECT(ops->unlock(&ours));
+	EXPECT(!tries(&theirs));
+	EXPECT(tries(&ours));
+	EXPECT(ops->unlock(&theirs) && ops->unlock(&ours));
+	EXPECT(tries(&ours) && tries(&theirs));
+	EXPECT(ops->unlock(&ours) && ops->unlock(&theirs));
+	expect_all_nodes_free();
+}
+
+/* The thread takes its lock; the handler takes the other one and keeps it. */
+static void both_take(bool (*operation)(struct memory *ours))
+{
+	for (long at = 1; at <= STEPS; at++) {
+		EXPECT(interrupt(operation, locks, at), "%s", ops->name);
+		expect_both_held();
+	}
+}
+
+/* The thread's lock is held, so it fails; the handler takes the other lock, or fails too. */
+static void one_fails(bool (*operation)(struct memory *ours), bool (*handler)(struct memory *theirs))
+{
+	for (long at = 1; at <= STEPS; at++) {
+		EXPECT(locks(&ours));
+		if (handler == gives_up)
+			EXPECT(locks(&theirs));
+		EXPECT(!interrupt(operation, handler, at), "%s", ops->name);
+		EXPECT(interruption.result == (handler == locks), "%s", ops->name);
+		expect_both_held();
+	}
+}
+
+static void test(const char *spec)
+{
+	char error[256];
+
+	ops = any_find(spec, error, sizeof(error));
+	EXPECT(ops, "%s", error);
+	memset(&ours, 0, sizeof(ours));
+	memset(&theirs, 0, sizeof(theirs));
+	/* First-use initialisation happens here. */
+	EXPECT(locks(&ours) && locks(&theirs));
+	EXPECT(!gives_up(&ours) && !gives_up(&theirs));
+	expect_both_held();
+	both_take(locks);
+	both_take(tries);
+	both_take(waits);
+	one_fails(tries, locks);
+	one_fails(gives_up, locks);
+	one_fails(gives_up, gives_up);
+	if (ops->destroy) {
+		ops->destroy(&ours);
+		ops->destroy(&theirs);
+	}
+}
+
+int main(void)
+{
+	static const char *const ways[] = {"spin", "park"};
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	char spec[64];
+
+	EXPECT(!sigaction(SIGTRAP, &action, NULL));
+	EXPECT(any_start());
+	w_spin_pauses = 1; /* since a spin is many steps */
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
+			snprintf(spec, sizeof(spec), "%s,wait=%s", names[i], ways[way]);
+			expect_part = names[i];
+			limit();
+			test(spec);
+		}
+	}
+	return 0;
+}
