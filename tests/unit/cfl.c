@@ -169,6 +169,7 @@ static void used_node(void)
 	node = w_node_get();
 	waiters[0] = (struct cfl_node){.node = {.next = &node->node, .note = 1000, .where = 2 * CFL_DOMAINS}};
 	atomic_store(&node->before, &waiters[0]);
+	node_free(&node->node.status);
 	EXPECT(cfl_take(&lock) && !cfl_acquire_by(&lock, policy, &passed));
 	EXPECT(!atomic_load(&lock.ledger.average[2]), "the walk back came to another lock's node");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Signal handlers that use a lock get other nodes than the thread that they interrupt: for every lock
- * whose holder keeps a node, at each instruction of each operation. The trap flag of x86-64
+ * Signal handlers that use a lock get other nodes than the thread that they interrupt: for every
+ * lock whose holder keeps a node, at each instruction of each operation. The trap flag of x86-64
  * single-steps the thread.
  */
 #define _GNU_SOURCE
