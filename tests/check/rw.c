@@ -240,6 +240,32 @@ static void fork_and_try(enum mode mode, enum wait wait)
 	leave(WRITE, wait);
 }
 
+/* Whether the lock has a reader, in the child perhaps a thread that does not exist there. */
+static bool has_reader(void)
+{
+#ifdef POUNDLOCK_BRAVO_H
+	/* relaxed, here and below: the child has one thread */
+	for (uint32_t i = 0; i < W_VISIBLE; i++)
+		if (w_load_relaxed(&w_visible(i)->reader))
+			return true;
+#endif
+	return w_load_relaxed(WORD);
+}
+
+/* Forks as a reader beside others. Readers that had not entered must not keep a writer out. */
+static void fork_beside_readers(enum wait wait)
+{
+	bool stays;
+
+	check_assert(acquire(READ, wait, NULL));
+	enter(READ);
+	check_fork();
+	after_fork();
+	leave(READ, wait);
+	stays = has_reader();
+	check_assert(try_acquire(WRITE) != stays);
+}
+
 static void lock_in_child(enum mode mode, enum wait wait)
 {
 	check_wait_to_be_created();
@@ -404,6 +430,7 @@ WAYS(fork_reader, if (self == 0) lock_and_fork(READ, wait); else if (self == 1) 
      else lock_in_child(READ, wait))
 WAYS(fork_writer, if (self == 0) lock_and_fork(WRITE, wait); else if (self == 1) lock_and_unlock(READ, wait);
      else lock_in_child(READ, wait))
+WAYS(fork_readers, if (self == 0) fork_beside_readers(wait); else lock_and_unlock(READ, wait))
 WAYS(fork_try_reader, if (self == 0) fork_and_try(READ, wait); else lock_and_unlock(WRITE, wait))
 WAYS(fork_try_writer, if (self == 0) fork_and_try(WRITE, wait); else lock_and_unlock(READ, wait))
 WAYS(held, if (self == 0) leave_held(wait); else lock_and_unlock(self % 2 ? READ : WRITE, wait))
@@ -434,6 +461,7 @@ const struct check_client check_clients[] = {
 	ENTRIES("freed/both", freed_both, 2, "contended", "2", NULL, finish_freed, .spurious = 1),
 	ENTRIES("fork/reader/2", fork_try_reader, 2, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
 	ENTRIES("fork/writer/2", fork_try_writer, 2, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
+	ENTRIES("fork/readers/2", fork_readers, 2, "", NULL, BEFORE, NULL, .flags = CHECK_CLIENT_FORKS),
 	WIDE_ENTRIES("readers/3", readers, 3, "", "1 2 3", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("both/3x1", both, 3, "contended" REVOKED, "1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
 	WIDE_ENTRIES("one_reader/3x1", one_reader, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0,
