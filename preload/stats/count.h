@@ -2,8 +2,6 @@
 /*
  * Counting of acquisitions, waits and releases.
  *
- *
- *
  * An acquisition tries the lock first, so that it is known whether it waits; the clock is read
  * before and after a wait. Holds are timed for the first acquisitions of each lock, and then for
  * one in many, at random.

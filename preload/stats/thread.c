@@ -2,10 +2,7 @@
 /* Threads' tables, and what a forked child does with them. */
 #include "thread.h"
 
-#include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include "kernel.h"
 #include "part/generation.h"
 #include "row.h"
 
@@ -42,7 +39,7 @@ static uint32_t thread_now(void)
 static bool has_ended(uint32_t tid, uint32_t caller)
 {
 	/* relaxed: set before the first table is */
-	return tid == caller || (syscall(SYS_tgkill, w_load_relaxed(&process), tid, 0) < 0 && errno == ESRCH);
+	return tid == caller || !w_has_thread(w_load_relaxed(&process), tid);
 }
 
 /* Adds the counts of @table to the locks' items. */

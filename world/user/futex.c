@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Giving up the CPU: yielding, and sleeping on a futex until an absolute deadline. Keeps errno. */
 #define _GNU_SOURCE
-#include <sched.h>
-
 #include "kernel.h"
 
 /* Length of a spinners' term: much longer than a spin, so that few spins outlive it. */
@@ -51,10 +49,7 @@ void w_yield(void)
 
 void w_sched_yield(void)
 {
-	int saved = errno;
-
-	sched_yield();
-	errno = saved;
+	(void)w_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 
 bool w_expired_slow(const struct w_deadline *deadline)

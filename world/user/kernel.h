@@ -42,6 +42,12 @@ static inline long w_system_call(long number, long first, long second, long thir
 #endif
 }
 
+/* Returns whether @process has a thread @tid. */
+static inline bool w_has_thread(uint32_t process, uint32_t tid)
+{
+	return w_system_call(SYS_tgkill, process, tid, 0, 0, 0, 0) != -ESRCH;
+}
+
 /*
  * Sleeps on *@word, a process-private futex, if it is @expected. Returns 0 after a wake-up,
  * ETIMEDOUT at @deadline, EINTR after a signal, and EAGAIN if *@word is not @expected.

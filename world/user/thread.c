@@ -11,15 +11,13 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "world.h"
+#include "kernel.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -218,12 +216,9 @@ static void begin_life(struct w_self *self, uint64_t owner)
 static bool is_known(uint64_t owner)
 {
 	uint32_t tid = (uint32_t)owner & ~OWNER_GUEST;
-	int saved = errno;
-	long result = is_guest(owner) ? syscall(SYS_tkill, tid, 0) : syscall(SYS_tgkill, w_process(), tid, 0);
-	bool known = !result || errno != ESRCH;
 
-	errno = saved;
-	return known;
+	return is_guest(owner) ? w_system_call(SYS_tkill, tid, 0, 0, 0, 0, 0) != -ESRCH
+			       : w_has_thread(w_process(), tid);
 }
 
 /*
@@ -434,7 +429,7 @@ static uint32_t begin(void)
 	atomic_store(&w_this_process.generation, generation + 1);
 	/* Not w_unpark(), which counts an event, and counting may need what is begun here. */
 	if (atomic_load(&w_this_process.beginning) & AWAITED)
-		syscall(SYS_futex, &w_this_process.generation, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX);
+		w_futex_wake(&w_this_process.generation, INT32_MAX);
 	return generation;
 }
 
@@ -449,22 +444,25 @@ static uint32_t await_beginning(void)
 	return generation - 1;
 }
 
+static void set_signal_mask(const uint64_t *mask, uint64_t *old)
+{
+	(void)w_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)old, sizeof(*mask), 0, 0);
+}
+
 /* Blocks signals, since their handlers may need the generation as well. */
 uint32_t w_process_begin(void)
 {
 	uint32_t begun = atomic_load(&w_this_process.generation), none = 0;
 	uint64_t all = UINT64_MAX, before;
-	int saved = errno;
 
 	if (begun)
 		return begun - 1;
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	set_signal_mask(&all, &before);
 	if (atomic_compare_exchange_strong(&w_this_process.beginning, &none, BEGINNING))
 		begun = begin();
 	else
 		begun = await_beginning();
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
-	errno = saved;
+	set_signal_mask(&before, NULL);
 	return begun;
 }
 
