@@ -35,39 +35,33 @@ pub static HOOKS: Engine = Engine {
     arrival,
 };
 
-// The entries of `operate` and `wait`. They save the caller's registers and pass the address of the
-// first one as an additional argument: the thread's state is the stack from there up. The frames of
-// the hooks below, which depend on how this crate is compiled, are not part of it.
-global_asm!(
-    ".global poundlock_check_operate",
-    "poundlock_check_operate:",
-    "push rbp",
-    "push rbx",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    "mov r8, rsp",
-    "sub rsp, 8",
-    "call {operate}",
-    "add rsp, 56",
-    "ret",
-    ".global poundlock_check_wait",
-    "poundlock_check_wait:",
-    "push rbp",
-    "push rbx",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    "mov r9, rsp",
-    "sub rsp, 8",
-    "call {wait}",
-    "add rsp, 56",
-    "ret",
-    operate = sym operate,
-    wait = sym wait,
-);
+/// Defines the entry `$entry` of `$hook`. It saves the caller's registers and passes the address of
+/// the first one in `$argument`, the register of the hook's last argument: the thread's state is
+/// the stack from there up. The frames of the hooks, which depend on how this crate is compiled, are
+/// not part of it.
+macro_rules! entry {
+    ($entry:literal, $hook:path, $argument:literal) => {
+        global_asm!(
+            concat!(".global ", $entry),
+            concat!($entry, ":"),
+            "push rbp",
+            "push rbx",
+            "push r12",
+            "push r13",
+            "push r14",
+            "push r15",
+            concat!("mov ", $argument, ", rsp"),
+            "sub rsp, 8",
+            "call {hook}",
+            "add rsp, 56",
+            "ret",
+            hook = sym $hook,
+        );
+    };
+}
+
+entry!("poundlock_check_operate", operate, "r8");
+entry!("poundlock_check_wait", wait, "r9");
 
 unsafe extern "C" {
     safe fn poundlock_check_operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64;
