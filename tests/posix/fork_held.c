@@ -70,7 +70,8 @@ static void release_to(pthread_t *threads)
 
 /* ---- Waiters that do not exist in the child ---- */
 
-static void waiters_left_behind(int way)
+/* Forks while the mutex is held and waited for, and runs @in_child in the child. */
+static void fork_beside_waiters(int way, void (*in_child)(void))
 {
 	pthread_t waiters[WAITERS];
 	pid_t child;
@@ -80,34 +81,39 @@ static void waiters_left_behind(int way)
 	child = fork_by(way);
 	if (!child) {
 		limit();
-		EXPECT_RESULT(pthread_mutex_trylock(&mutex), EBUSY);
-		EXPECT_OK(pthread_mutex_unlock(&mutex));
-		contend_together();
+		in_child();
 		_exit(0);
 	}
 	reap(child);
 	release_to(waiters);
 }
 
+static void release_and_contend(void)
+{
+	EXPECT_RESULT(pthread_mutex_trylock(&mutex), EBUSY);
+	EXPECT_OK(pthread_mutex_unlock(&mutex));
+	contend_together();
+}
+
+static void waiters_left_behind(int way)
+{
+	fork_beside_waiters(way, release_and_contend);
+}
+
+static void release_to_new_waiters(void)
+{
+	pthread_t waiters[WAITERS];
+
+	start_waiters(waiters);
+	counted = 0;
+	release_to(waiters);
+	EXPECT(counted == WAITERS, "%lu", counted);
+}
+
 /* The child's own threads wait before the forking thread releases. */
 static void waiters_old_and_new(int way)
 {
-	pthread_t waiters[WAITERS];
-	pid_t child;
-
-	EXPECT_OK(pthread_mutex_lock(&mutex));
-	start_waiters(waiters);
-	child = fork_by(way);
-	if (!child) {
-		limit();
-		start_waiters(waiters);
-		counted = 0;
-		release_to(waiters);
-		EXPECT(counted == WAITERS, "%lu", counted);
-		_exit(0);
-	}
-	reap(child);
-	release_to(waiters);
+	fork_beside_waiters(way, release_to_new_waiters);
 }
 
 /* ---- A mutex that another thread locked for the forking thread ---- */
