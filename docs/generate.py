@@ -24,13 +24,13 @@ LIST = [DOCS.parent / "target/release/poundlock", "list", "--json"]
 BEGIN = "<!-- written by ./dev document -->\n"
 END = "<!-- end -->\n"
 HEADER = """\
-| lock | order | bytes | a waiter | a holder | atomics alone | contended | default wait | keys besides `wait` |
+| lock | order | bytes | per waiter | per holder | atomics uncontended | contended | default wait | keys besides `wait` |
 |---|---|---|---|---|---|---|---|---|
 """
 
 
 RW_HEADER = """\
-| lock | order | bytes | a waiter | a holder | atomics reading | writing | contended | default wait | keys besides `wait` |
+| lock | order | bytes | per waiter | per holder | atomics reading | writing | contended | default wait | keys besides `wait` |
 |---|---|---|---|---|---|---|---|---|---|
 """
 
@@ -118,8 +118,7 @@ def labels_table():
     return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
 
 
-def locks_tables():
-    listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
+def locks_tables(listing):
     locks, rwlocks = listing["locks"], listing["rwlocks"]
     missing = [lock["name"] for lock in locks + rwlocks if not (DOCS / "locks" / f"{lock['name']}.md").exists()]
     if missing:
@@ -143,8 +142,7 @@ def wrong_sizes(lock):
                     yield f"{path.relative_to(DOCS.parent)}: {field} is {lock[field]}, not {stated}"
 
 
-def check_sizes():
-    listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
+def check_sizes(listing):
     # The size of a box depends on the machine.
     unboxed = [lock for lock in listing["locks"] + listing["rwlocks"] if not lock["boxed"]]
     if wrong := [line for lock in unboxed for line in wrong_sizes(lock)]:
@@ -160,8 +158,9 @@ def filled(page, tables):
 
 
 def main():
-    check_sizes()
-    pages = {"locks.md": locks_tables(), "verification.md": [clients_table(), mutants_table(), labels_table()]}
+    listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
+    check_sizes(listing)
+    pages = {"locks.md": locks_tables(listing), "verification.md": [clients_table(), mutants_table(), labels_table()]}
     for name, tables in pages.items():
         page = DOCS / name
         text = filled(page, tables)
