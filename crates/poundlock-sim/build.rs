@@ -26,7 +26,7 @@ const MORE_SECTIONS: [&str; 4] = ["hash_init", "hash_look", "hash_move", "hash_c
 fn main() {
     let root = Path::new("../..");
     println!("cargo::rerun-if-changed=csrc");
-    for directory in ["core", "world/sim", "world/spin.h", "world/sizes.h", "bench/workloads"] {
+    for directory in ["core", "world", "bench/workloads"] {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
     let mut locks = instrumented();
@@ -52,9 +52,7 @@ fn main() {
 
 /// Compiles the model checker's clients, one generated file per lock.
 fn compile_clients(root: &Path) {
-    for directory in ["world/check", "tests/check"] {
-        println!("cargo::rerun-if-changed={}", root.join(directory).display());
-    }
+    println!("cargo::rerun-if-changed={}", root.join("tests/check").display());
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let definitions = fs::read_to_string(root.join("core/locks.def")).expect("the list of locks");
     let mut clients = instrumented();

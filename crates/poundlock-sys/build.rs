@@ -14,7 +14,7 @@ const INCLUDES: [&str; 3] = ["world/user", "core", "lib"];
 
 fn main() {
     let root = Path::new("../..");
-    for directory in INCLUDES {
+    for directory in ["core", "lib", "world"] {
         println!("cargo::rerun-if-changed={}", root.join(directory).display());
     }
     for file in ["build.rs", "c_numbers.rs", "layout.rs", "src/inline.c"] {
