@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* malthusian.h: the next holder, for every set of waiters that left; the bound on culling. */
+/*
+ * malthusian.h: which waiter gets the lock next, for every subset that has left; the bound on
+ * culling.
+ */
 #include "malthusian.h"
 #include "unit.h"
 

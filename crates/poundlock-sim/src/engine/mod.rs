@@ -102,7 +102,7 @@ pub(crate) struct Engine {
     spinners: usize,
     /// By event of `core/events.def`.
     pub counts: Vec<u64>,
-    /// Of the thread that last ended a spin of each kind.
+    /// The spin histories of the threads that last ended a spin of each kind.
     last_histories: Histories,
     random: Random,
     failure: Option<SimError>,

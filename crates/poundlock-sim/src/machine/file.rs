@@ -2,7 +2,7 @@
 //! The file of a machine (`machines/*.toml`): its keys, their ranges, and the [`Machine`] they
 //! describe.
 //!
-//! The parser requires a source for every figure. An error is one line that names the key.
+//! The parser requires a source for every figure. It reports an error in one line with the key.
 
 use super::model::{Machine, domain_cores};
 use super::parts::{Core, Cpu, MOST_CORES, MOST_DOMAINS};
