@@ -37,8 +37,8 @@ pub static HOOKS: Engine = Engine {
 
 /// Defines the entry `$entry` of `$hook`. It saves the caller's registers and passes the address of
 /// the first one in `$argument`, the register of the hook's last argument: the thread's state is
-/// the stack from there up. The frames of the hooks, which depend on how this crate is compiled, are
-/// not part of it.
+/// the stack from there up. It excludes the frames of the hooks, which depend on how this crate is
+/// compiled.
 macro_rules! entry {
     ($entry:literal, $hook:path, $argument:literal) => {
         global_asm!(
