@@ -216,8 +216,7 @@ struct waiter {
 	pthread_mutex_t *mutex;
 	uint32_t sequence;
 	uint32_t generation;
-	bool alone; /* without another thread, which could cancel it */
-	int type;   /* its own type of cancellation, while it waits with another one */
+	int type; /* its own type of cancellation, while it waits with another one */
 };
 
 /* relaxed: it is only compared; the mutex orders what was signalled */
@@ -266,15 +265,19 @@ static void cancelled(void *argument)
 extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*handler)(void *), void *argument);
 extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int execute);
 
+/*
+ * As glibc, checks before each sleep whether another thread could cancel this one: a signal handler
+ * may have started one.
+ */
 static int sleep_asynchronously(const struct waiter *waiter, const struct w_deadline *deadline)
 {
-	int result;
+	int result, type;
 
-	if (waiter->alone)
+	if (w_alone())
 		return sleep_once(waiter, deadline);
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	result = sleep_once(waiter, deadline);
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+	pthread_setcanceltype(type, NULL);
 	return result;
 }
 
@@ -337,13 +340,12 @@ static int wait_for(struct cond *c, pthread_mutex_t *mutex, const struct w_deadl
 	struct waiter waiter = {.cond = c,
 				.mutex = mutex,
 				.generation = w_fork_generation(),
-				.alone = w_alone(),
 				.type = PTHREAD_CANCEL_DEFERRED};
 	int result;
 
 	if (deadline && !any_deadline_valid(deadline))
 		return EINVAL;
-	if (!waiter.alone)
+	if (!w_alone())
 		pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &waiter.type);
 	result = wait_with_type_deferred(&waiter, deadline);
 	if (waiter.type != PTHREAD_CANCEL_DEFERRED)

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include "../forks.h"
 #include "posix.h"
 
 static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
@@ -190,10 +191,50 @@ static void jump_out(void)
 	finish(other);
 }
 
+/* ---- The only thread waits; a signal handler starts another one, which cancels it ---- */
+
+static pthread_t only;
+
+static void start_canceller(int number)
+{
+	pthread_t canceller;
+
+	(void)number;
+	EXPECT_OK(pthread_create(&canceller, NULL, cancel_it, &only));
+}
+
+static void succeed(void *argument)
+{
+	(void)argument;
+	_exit(0);
+}
+
+static void wait_alone(void)
+{
+	struct sigaction action = {.sa_handler = start_canceller};
+	pid_t child;
+
+	EXPECT(!sigaction(SIGUSR1, &action, NULL), "sigaction");
+	only = pthread_self();
+	child = fork();
+	if (!child) {
+		limit();
+		EXPECT_OK(pthread_mutex_lock(&mutex));
+		pthread_cleanup_push(succeed, NULL);
+		for (;;)
+			EXPECT_OK(pthread_cond_wait(&cond, &mutex));
+		pthread_cleanup_pop(0);
+	}
+	sleep_ms(50); /* probably asleep by now; otherwise the cancellation is pending */
+	EXPECT(!kill(child, SIGUSR1), "kill");
+	reap(child);
+}
+
 int main(void)
 {
 	static const int types[] = {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS};
 
+	wait_alone();
 	for (unsigned i = 0; i < 8; i++)
 		cancel((struct way){.type = types[i & 1], .timed = i & 2, .pending = i & 4});
 	for (unsigned i = 0; i < 2; i++)
