@@ -23,8 +23,8 @@ W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 W_ATOMIC(const char *) chosen_rw_default;
 W_ATOMIC(uint32_t) initialised;
 
-static W_ATOMIC(uint32_t) begun;
-static __thread bool inside __attribute__((tls_model("initial-exec")));
+/* The pthread_self() of the thread that initialises the library; 0 before. */
+static W_ATOMIC(uintptr_t) initialiser;
 
 static void choose(const struct config *config)
 {
@@ -72,16 +72,17 @@ static void initialise_once(void)
 __attribute__((constructor)) void initialise_slow(void)
 {
 	int saved = errno;
-	uint32_t none = 0;
+	uintptr_t self = (uintptr_t)pthread_self(), other = 0;
 
-	if (inside || w_load_acquire(&initialised))
+	if (w_load_acquire(&initialised))
 		return;
-	if (w_compare_exchange_relaxed(&begun, &none, 1)) {
-		inside = true;
+	if (w_compare_exchange_relaxed(&initialiser, &other, self)) {
 		initialise_once();
-		inside = false;
 		/* release: pairs with the acquire of initialise() */
 		w_store_release(&initialised, 1);
+	} else if (other == self) {
+		/* A function of the C library that initialise_once() called uses a lock. */
+		return;
 	}
 	while (!w_load_acquire(&initialised))
 		w_yield();
