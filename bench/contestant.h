@@ -34,7 +34,8 @@ constexpr std::size_t cache_line = 64;
 
 inline std::uint64_t now_ns()
 {
-	return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+	return std::chrono::duration_cast<std::chrono::nanoseconds>(
+		       std::chrono::steady_clock::now().time_since_epoch())
 		.count();
 }
 
@@ -175,7 +176,8 @@ class SleepingThread
  * The shared state: the lock, the line that it protects and the clock, in separate cache lines.
  */
 template <class Lock> struct Arena {
-	explicit Arena(const Setting &s) : setting(s), start(s.threads + 1), end_ns(s.seconds * 1e9), results(s.threads)
+	explicit Arena(const Setting &s)
+	    : setting(s), start(s.threads + 1), end_ns(s.seconds * 1e9), results(s.threads)
 	{
 		lock.init(s.spec);
 	}
@@ -332,8 +334,8 @@ template <class Lock> Memory memory(const Setting &setting)
 template <class Lock> struct Register {
 	Register(const char *name, const char *what)
 	{
-		contestants().push_back(
-			{name, what, uncontended_ns<Lock>, operate<Lock>, contended<Lock>, memory<Lock>});
+		contestants().push_back({name, what, uncontended_ns<Lock>, operate<Lock>,
+					 contended<Lock>, memory<Lock>});
 	}
 };
 

@@ -55,7 +55,8 @@ template <class T> T number(const std::string &option, const std::string &text, 
 	auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
 
 	if (error != std::errc() || end != text.data() + text.size() || !(value >= minimum))
-		throw std::invalid_argument("--" + option + ": '" + text + "' is not a number of at least " +
+		throw std::invalid_argument("--" + option + ": '" + text +
+					    "' is not a number of at least " +
 					    std::to_string(minimum));
 	return value;
 }
@@ -105,7 +106,8 @@ void versions()
 #else
 		    "gcc",
 #endif
-		    __VERSION__, gnu_get_libc_version(), ABSL_LTS_RELEASE_VERSION, ABSL_LTS_RELEASE_PATCH_LEVEL);
+		    __VERSION__, gnu_get_libc_version(), ABSL_LTS_RELEASE_VERSION,
+		    ABSL_LTS_RELEASE_PATCH_LEVEL);
 }
 
 /*
@@ -125,14 +127,16 @@ double fairness_factor(std::vector<double> operations)
 double jain_index(const std::vector<double> &operations)
 {
 	double total = std::accumulate(operations.begin(), operations.end(), 0.0);
-	double squares = std::inner_product(operations.begin(), operations.end(), operations.begin(), 0.0);
+	double squares =
+		std::inner_product(operations.begin(), operations.end(), operations.begin(), 0.0);
 
 	return total * total / (operations.size() * squares);
 }
 
 double cpu_seconds(const rusage &usage)
 {
-	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 int print_contended(const std::string &lock, const Contended &result)
@@ -147,20 +151,25 @@ int print_contended(const std::string &lock, const Contended &result)
 		longest = std::max(longest, thread.longest_wait_ns);
 	}
 	if (acquisitions != result.counted) {
-		std::fprintf(stderr, "lockbench: %s does not exclude: %" PRIu64 " acquisitions, %" PRIu64 " counted\n",
+		std::fprintf(stderr,
+			     "lockbench: %s does not exclude: %" PRIu64 " acquisitions, %" PRIu64
+			     " counted\n",
 			     lock.c_str(), acquisitions, result.counted);
 		return 1;
 	}
 	getrusage(RUSAGE_SELF, &usage);
 	double total = std::accumulate(operations.begin(), operations.end(), 0.0);
 	if (total == 0)
-		throw std::runtime_error("no thread got the lock before the end: --seconds is too short");
-	std::printf("{\"lock\":\"%s\",\"threads\":%zu,\"seconds\":%.3f,\"operations\":%.0f,\"per_second\":%.0f,"
-		    "\"fairness\":%.4f,\"jain\":%.4f,\"longest_wait_ms\":%.1f,\"cpu_seconds\":%.3f,\"sleeps\":%ld,"
+		throw std::runtime_error(
+			"no thread got the lock before the end: --seconds is too short");
+	std::printf("{\"lock\":\"%s\",\"threads\":%zu,\"seconds\":%.3f,\"operations\":%.0f,\"per_"
+		    "second\":%.0f,"
+		    "\"fairness\":%.4f,\"jain\":%.4f,\"longest_wait_ms\":%.1f,\"cpu_seconds\":%.3f,"
+		    "\"sleeps\":%ld,"
 		    "\"preemptions\":%ld}\n",
 		    lock.c_str(), operations.size(), result.seconds, total, total / result.seconds,
-		    fairness_factor(operations), jain_index(operations), longest / 1e6, cpu_seconds(usage),
-		    usage.ru_nvcsw, usage.ru_nivcsw);
+		    fairness_factor(operations), jain_index(operations), longest / 1e6,
+		    cpu_seconds(usage), usage.ru_nvcsw, usage.ru_nivcsw);
 	return 0;
 }
 
@@ -177,12 +186,14 @@ int measure(Arguments &arguments)
 			    contestant.uncontended_ns(setting));
 	} else if (arguments.measure == "operations") {
 		contestant.operate(setting);
-		std::printf("{\"lock\":\"%s\",\"operations\":%" PRIu64 "}\n", arguments.lock.c_str(),
-			    setting.operations);
+		std::printf("{\"lock\":\"%s\",\"operations\":%" PRIu64 "}\n",
+			    arguments.lock.c_str(), setting.operations);
 	} else if (arguments.measure == "memory") {
 		bench::Memory memory = contestant.memory(setting);
-		std::printf("{\"lock\":\"%s\",\"count\":%zu,\"resident_bytes\":%zu,\"bytes_per_lock\":%zu}\n",
-			    arguments.lock.c_str(), setting.count, memory.resident_bytes, memory.bytes_per_lock);
+		std::printf("{\"lock\":\"%s\",\"count\":%zu,\"resident_bytes\":%zu,\"bytes_per_"
+			    "lock\":%zu}\n",
+			    arguments.lock.c_str(), setting.count, memory.resident_bytes,
+			    memory.bytes_per_lock);
 	} else if (arguments.measure == "contended") {
 		double step_ns = arguments.step_ns > 0 ? arguments.step_ns : calibrate();
 		setting.section_steps = std::lround(arguments.section_ns / step_ns);
@@ -259,7 +270,8 @@ int run(int argc, char **argv)
 			arguments.step_ns = number<double>("step-ns", optarg, 1e-6);
 			break;
 		case OPERATIONS:
-			arguments.setting.operations = number<std::uint64_t>("operations", optarg, 1);
+			arguments.setting.operations =
+				number<std::uint64_t>("operations", optarg, 1);
 			break;
 		case COUNT:
 			arguments.setting.count = number<std::size_t>("count", optarg, 1);
@@ -280,12 +292,14 @@ int run(int argc, char **argv)
 			std::fputs(usage, stdout);
 			return 0;
 		default:
-			throw std::invalid_argument(std::string("no such option, or no value for it: '") +
-						    argv[optind - 1] + "'; see lockbench --help");
+			throw std::invalid_argument(
+				std::string("no such option, or no value for it: '") +
+				argv[optind - 1] + "'; see lockbench --help");
 		}
 	}
 	if (optind < argc)
-		throw std::invalid_argument(std::string("unexpected argument '") + argv[optind] + "'");
+		throw std::invalid_argument(std::string("unexpected argument '") + argv[optind] +
+					    "'");
 	if (arguments.lock.empty())
 		throw std::invalid_argument("--lock is missing; see lockbench --list");
 	return measure(arguments);

@@ -107,7 +107,8 @@ static inline bool adaptive_take(struct adaptive *lock, uint32_t *seen, uint32_t
 		 * critical section
 		 */
 		if (w_compare_exchange_acquire(&lock->word, seen,
-					       ((*seen + ADAPTIVE_NUMBER) | ADAPTIVE_LOCKED) & ~ADAPTIVE_HANDOFF))
+					       ((*seen + ADAPTIVE_NUMBER) | ADAPTIVE_LOCKED) &
+						       ~ADAPTIVE_HANDOFF))
 			return true;
 	return false;
 }
@@ -139,7 +140,8 @@ static inline bool adaptive_join(struct adaptive *lock, struct mcs_node *node, e
 	 * [ADAPTIVE-2] acquire: pairs with nothing; the place in the queue orders nothing,
 	 * [ADAPTIVE-1] does
 	 */
-	return w_wait_acquire(&node->status, VAL == NODE_GRANTED, wait_turn(wait), deadline) == NODE_GRANTED ||
+	return w_wait_acquire(&node->status, VAL == NODE_GRANTED, wait_turn(wait), deadline) ==
+		       NODE_GRANTED ||
 	       node_leave(&node->status);
 }
 
@@ -147,7 +149,8 @@ static inline bool adaptive_join(struct adaptive *lock, struct mcs_node *node, e
  * Takes @lock while its owners appear to be running. Returns false if one does not, or if @deadline
  * passes.
  */
-static inline bool adaptive_spin(struct adaptive *lock, enum wait wait, const struct w_deadline *deadline)
+static inline bool adaptive_spin(struct adaptive *lock, enum wait wait,
+				 const struct w_deadline *deadline)
 {
 	static const struct mcs_policy spinners = {WAIT_YIELD};
 	struct mcs_node *node = w_node_get();
@@ -162,7 +165,8 @@ static inline bool adaptive_spin(struct adaptive *lock, enum wait wait, const st
 				     !(VAL & (ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF)) ||
 					     VAL / ADAPTIVE_NUMBER != seen / ADAPTIVE_NUMBER,
 				     wait_turn(wait), deadline);
-		runs = now / ADAPTIVE_NUMBER != seen / ADAPTIVE_NUMBER || !(now & (ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF));
+		runs = now / ADAPTIVE_NUMBER != seen / ADAPTIVE_NUMBER ||
+		       !(now & (ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF));
 		runs = runs && !w_expired(deadline);
 	}
 	mcs_release(&lock->spinners, node, spinners);
@@ -214,14 +218,16 @@ enum adaptive_turn { ADAPTIVE_TAKEN, ADAPTIVE_HELD, ADAPTIVE_SOON_FREE };
  * held lock. The first in the list does neither while a release is in progress, since that release
  * may have looked for the first sleeper already: SOON_FREE.
  */
-static inline enum adaptive_turn adaptive_try_turn(struct adaptive *lock, struct adaptive_waiter *waiter, uint32_t set,
+static inline enum adaptive_turn adaptive_try_turn(struct adaptive *lock,
+						   struct adaptive_waiter *waiter, uint32_t set,
 						   uint32_t clear)
 {
 	bool first = lock->last->next == waiter;
 	uint32_t seen;
 
 	do {
-		if (adaptive_take(lock, &seen, first ? ADAPTIVE_LOCKED : ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF))
+		if (adaptive_take(lock, &seen,
+				  first ? ADAPTIVE_LOCKED : ADAPTIVE_LOCKED | ADAPTIVE_HANDOFF))
 			return ADAPTIVE_TAKEN;
 		if (first && (seen & ADAPTIVE_RELEASING))
 			return ADAPTIVE_SOON_FREE;
@@ -234,7 +240,8 @@ static inline enum adaptive_turn adaptive_try_turn(struct adaptive *lock, struct
 }
 
 /* Removes @waiter from the list and unlocks the list. @taken: it holds @lock. */
-static inline void adaptive_end_sleep(struct adaptive *lock, struct adaptive_waiter *waiter, bool taken)
+static inline void adaptive_end_sleep(struct adaptive *lock, struct adaptive_waiter *waiter,
+				      bool taken)
 {
 	adaptive_remove(lock, waiter);
 	if (taken && !lock->last)
@@ -296,7 +303,9 @@ static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline
 			adaptive_park(lock, waiter, deadline);
 			expired = w_expired(deadline);
 			/* relaxed: the list is locked */
-			handoff = w_load_relaxed(&waiter->status) == ADAPTIVE_WOKEN ? ADAPTIVE_HANDOFF : handoff;
+			handoff = w_load_relaxed(&waiter->status) == ADAPTIVE_WOKEN
+					  ? ADAPTIVE_HANDOFF
+					  : handoff;
 		} else {
 			adaptive_await_release(lock);
 		}
@@ -311,7 +320,8 @@ static W_SLOW bool adaptive_acquire_slow(struct adaptive *lock, struct adaptive_
 {
 	w_event(contended);
 	(void)adaptive_drop_waiters(lock);
-	if (adaptive_spin(lock, policy.wait, deadline) || (policy.wait == WAIT_PARK && adaptive_sleep(lock, deadline)))
+	if (adaptive_spin(lock, policy.wait, deadline) ||
+	    (policy.wait == WAIT_PARK && adaptive_sleep(lock, deadline)))
 		return true;
 	w_event(abandon);
 	return false;

@@ -41,7 +41,8 @@ struct c_bo_mcs_policy {
  * constants of Concurrency Kit): from 512 pauses to 2^20 - 1. It starves the other domains, as
  * theirs does. A shorter one starves them less, and moves the lock's line more often.
  */
-#define c_bo_mcs_settings(S) S(c_bo_mcs, batch, 64, 1, UINT32_MAX) S(c_bo_mcs, backoff, 1048575, 1, 1048575)
+#define c_bo_mcs_settings(S) \
+	S(c_bo_mcs, batch, 64, 1, UINT32_MAX) S(c_bo_mcs, backoff, 1048575, 1, 1048575)
 #define c_bo_mcs_bytes 0, sizeof(struct c_bo_mcs_node), sizeof(struct c_bo_mcs_node)
 #define c_bo_mcs_size cohort_size
 
@@ -52,7 +53,8 @@ static inline void c_bo_mcs_init(struct c_bo_mcs *lock, size_t size)
 
 static inline struct cohort_policy c_bo_mcs_cohort(struct c_bo_mcs_policy policy)
 {
-	return (struct cohort_policy){COHORT_BO, COHORT_LOCAL_MCS, policy.wait, policy.batch, policy.backoff};
+	return (struct cohort_policy){COHORT_BO, COHORT_LOCAL_MCS, policy.wait, policy.batch,
+				      policy.backoff};
 }
 
 /* Takes @lock if it is free. */
@@ -67,7 +69,8 @@ static inline bool c_bo_mcs_try_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_n
 /*
  * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
  */
-static inline bool c_bo_mcs_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_node *node, struct c_bo_mcs_policy policy,
+static inline bool c_bo_mcs_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_node *node,
+				    struct c_bo_mcs_policy policy,
 				    const struct w_deadline *deadline)
 {
 	if (deadline) {
@@ -81,7 +84,8 @@ static inline bool c_bo_mcs_acquire(struct c_bo_mcs *lock, struct c_bo_mcs_node 
 }
 
 /* Releases @lock, held with @node. */
-static inline void c_bo_mcs_release(struct c_bo_mcs *lock, struct c_bo_mcs_node *node, struct c_bo_mcs_policy policy)
+static inline void c_bo_mcs_release(struct c_bo_mcs *lock, struct c_bo_mcs_node *node,
+				    struct c_bo_mcs_policy policy)
 {
 	/* Without a place, the node only marks the holder. */
 	if (!lock->cohort.holder)

@@ -71,7 +71,8 @@ static inline bool clh_try_acquire(struct clh *lock, struct clh_node *node)
 }
 
 /* Polls @lock until the deadline. */
-static W_SLOW bool clh_poll(struct clh *lock, struct clh_node *node, const struct w_deadline *deadline)
+static W_SLOW bool clh_poll(struct clh *lock, struct clh_node *node,
+			    const struct w_deadline *deadline)
 {
 	do {
 		if (clh_try_acquire(lock, node))

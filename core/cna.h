@@ -65,7 +65,8 @@ struct cna_policy {
 	uint32_t reduction;
 };
 
-#define cna_settings(S) S(cna, threshold, 65535, 1, UINT32_MAX - 1) S(cna, reduction, 127, 0, UINT32_MAX - 1)
+#define cna_settings(S) \
+	S(cna, threshold, 65535, 1, UINT32_MAX - 1) S(cna, reduction, 127, 0, UINT32_MAX - 1)
 #define cna_bytes sizeof(struct cna), sizeof(struct cna_node), sizeof(struct cna_node)
 
 #define CNA_NO_DOMAIN (-1)
@@ -101,7 +102,8 @@ static inline bool cna_try_acquire(struct cna *lock, struct cna_node *node)
 }
 
 /* Polls @lock until the deadline. */
-static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node, const struct w_deadline *deadline)
+static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node,
+			    const struct w_deadline *deadline)
 {
 	do {
 		if (cna_try_acquire(lock, node))
@@ -142,8 +144,8 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
  * Moves the waiters from @first to @last, whose next is known, from the main queue to the end of
  * @node's secondary queue.
  */
-static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node *first, struct cna_node *last,
-					 uint32_t threshold)
+static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node *first,
+					 struct cna_node *last, uint32_t threshold)
 {
 	/* relaxed, both: only holders walk these links, and the grant or [CNA-7] orders them */
 	w_store_relaxed(&last->next, NULL);
@@ -161,7 +163,8 @@ static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node 
  * Returns the first waiter from @next on in @node's domain, or NULL; moves those before it to the
  * secondary queue. Figure 5.
  */
-static inline struct cna_node *cna_find_successor(struct cna_node *node, struct cna_node *next, uint32_t threshold)
+static inline struct cna_node *cna_find_successor(struct cna_node *node, struct cna_node *next,
+						  uint32_t threshold)
 {
 	struct cna_node *last = NULL, *current = next;
 	int32_t domain = node->domain == CNA_NO_DOMAIN ? w_domain() : node->domain;
@@ -177,8 +180,8 @@ static inline struct cna_node *cna_find_successor(struct cna_node *node, struct 
 }
 
 /* Hands the state that travels with the lock to @next, the future holder. */
-static inline struct cna_node *cna_transfer(struct cna_node *next, struct cna_node *second, uint32_t left,
-					    uint32_t skip)
+static inline struct cna_node *cna_transfer(struct cna_node *next, struct cna_node *second,
+					    uint32_t left, uint32_t skip)
 {
 	next->secondary_queue = second;
 	next->left = left;
@@ -187,7 +190,8 @@ static inline struct cna_node *cna_transfer(struct cna_node *next, struct cna_no
 }
 
 /* Returns @node's successor. @next: the next node in the main queue. Figure 4, lines 38-49. */
-static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node *next, struct cna_policy policy)
+static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node *next,
+					  struct cna_policy policy)
 {
 	struct cna_node *local, *second;
 
@@ -197,8 +201,8 @@ static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node
 		local = cna_find_successor(node, next, policy.threshold);
 		if (local) {
 			w_event(handover_local);
-			return cna_transfer(local, node->secondary_queue, node->secondary_queue ? node->left - 1 : 0,
-					    0);
+			return cna_transfer(local, node->secondary_queue,
+					    node->secondary_queue ? node->left - 1 : 0, 0);
 		}
 	}
 	w_event(handover_remote);
@@ -209,7 +213,8 @@ static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node
 		w_store_relaxed(&second->secondary_tail->next, next);
 		next = second;
 	}
-	return cna_transfer(next, NULL, 0, policy.reduction ? w_random() % (policy.reduction + 1) : 0);
+	return cna_transfer(next, NULL, 0,
+			    policy.reduction ? w_random() % (policy.reduction + 1) : 0);
 }
 
 /* @node -> NULL if nobody is behind @node, which holds @lock, and its secondary queue is empty. */
@@ -261,7 +266,8 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 		}
 		if (!next && !successor)
 			/* [CNA-9] acquire: pairs with [CNA-4], as [CNA-8] */
-			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait), NULL);
+			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait),
+					      NULL);
 		if (!successor)
 			successor = cna_choose(node, next, policy);
 		granted = node_grant(&successor->status, policy.wait);
@@ -274,7 +280,8 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 static inline void cna_release(struct cna *lock, struct cna_node *node, struct cna_policy policy)
 {
 	/* relaxed: cna_hand_over() reads it again */
-	if (w_unlikely(node->secondary_queue || w_load_relaxed(&node->next) || !cna_leave(lock, node)))
+	if (w_unlikely(node->secondary_queue || w_load_relaxed(&node->next) ||
+		       !cna_leave(lock, node)))
 		cna_hand_over(lock, node, policy);
 }
 

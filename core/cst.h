@@ -83,7 +83,8 @@ static inline bool cst_try_acquire(struct cst *lock, struct cst_node *node)
 static inline bool cst_acquire(struct cst *lock, struct cst_node *node, struct cst_policy policy,
 			       const struct w_deadline *deadline)
 {
-	return hmcs_acquire(&lock->tree, &node->tree, (struct hmcs_policy){policy.wait, policy.batch, 2}, deadline);
+	return hmcs_acquire(&lock->tree, &node->tree,
+			    (struct hmcs_policy){policy.wait, policy.batch, 2}, deadline);
 }
 
 /* Moves @waiter, the first of the queue, to the end of @leaf's sleepers. */
@@ -138,7 +139,8 @@ static inline struct mcs_node *cst_replace(struct hmcs_place *leaf, struct mcs_n
  * Grants @leaf's queue to the first awake waiter from @next on, past the sleepers, and returns
  * NULL. If there is none, returns the first of the queue, with the sleepers put back.
  */
-static inline struct mcs_node *cst_find_awake(struct hmcs_place *leaf, struct mcs_node *next, uint32_t batch)
+static inline struct mcs_node *cst_find_awake(struct hmcs_place *leaf, struct mcs_node *next,
+					      uint32_t batch)
 {
 	struct mcs_node *after;
 

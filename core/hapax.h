@@ -122,14 +122,17 @@ static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wai
 		if (w_load_acquire(&lock->depart) == before)
 			return;
 		/* [HAPAX-5] acquire: pairs with nothing; [HAPAX-3] reads the slot again */
-		now = w_wait_acquire(slot, (VAL | SLOT_SLEEPERS) != (seen | SLOT_SLEEPERS), wait_turn(wait), NULL);
-		if (wait == WAIT_PARK && (now | SLOT_SLEEPERS) == (seen | SLOT_SLEEPERS) && slot_announce_if(slot, now))
+		now = w_wait_acquire(slot, (VAL | SLOT_SLEEPERS) != (seen | SLOT_SLEEPERS),
+				     wait_turn(wait), NULL);
+		if (wait == WAIT_PARK && (now | SLOT_SLEEPERS) == (seen | SLOT_SLEEPERS) &&
+		    slot_announce_if(slot, now))
 			slot_sleep(slot, now | SLOT_SLEEPERS);
 	}
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy, const struct w_deadline *deadline)
+static inline bool hapax_acquire(struct hapax *lock, struct hapax_policy policy,
+				 const struct w_deadline *deadline)
 {
 	uint64_t number, before;
 

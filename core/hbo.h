@@ -79,7 +79,8 @@ static inline bool hbo_try_acquire(struct hbo *lock)
 }
 
 /* Sleeps until @lock, last seen as @seen, is taken. Returns false if @deadline passes first. */
-static inline bool hbo_park(struct hbo *lock, uint32_t mine, uint32_t seen, const struct w_deadline *deadline)
+static inline bool hbo_park(struct hbo *lock, uint32_t mine, uint32_t seen,
+			    const struct w_deadline *deadline)
 {
 	/* There may be other sleepers: a holder that has slept owes them a wake-up. */
 	while (!hbo_take(lock, mine | HBO_SLEEPERS, &seen)) {
@@ -116,7 +117,8 @@ static inline bool hbo_stays_away(uint32_t mine, uint32_t seen, uint32_t *patien
 	return true;
 }
 
-static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32_t seen, struct hbo_policy policy,
+static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32_t seen,
+					 struct hbo_policy policy,
 					 const struct w_deadline *deadline)
 {
 	uint32_t pauses = 1, patience = policy.angry, tries = policy.tries, spun = 0;
@@ -125,7 +127,8 @@ static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32
 	w_event(contended);
 	for (; !w_expired(deadline); was_away = away) {
 		away = hbo_stays_away(mine, seen, &patience);
-		pauses = backoff_pause(away == was_away ? pauses : 1, away ? policy.remote : policy.local);
+		pauses = backoff_pause(away == was_away ? pauses : 1,
+				       away ? policy.remote : policy.local);
 		backoff_yield(policy.wait, &spun, pauses);
 		if (hbo_take(lock, mine, &seen))
 			return true;
@@ -137,11 +140,13 @@ static W_SLOW bool hbo_acquire_contended(struct hbo *lock, uint32_t mine, uint32
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool hbo_acquire(struct hbo *lock, struct hbo_policy policy, const struct w_deadline *deadline)
+static inline bool hbo_acquire(struct hbo *lock, struct hbo_policy policy,
+			       const struct w_deadline *deadline)
 {
 	uint32_t mine = hbo_mine(), seen;
 
-	return w_likely(hbo_take(lock, mine, &seen)) || hbo_acquire_contended(lock, mine, seen, policy, deadline);
+	return w_likely(hbo_take(lock, mine, &seen)) ||
+	       hbo_acquire_contended(lock, mine, seen, policy, deadline);
 }
 
 /* Releases @lock. Returns false, and changes nothing, if it was not held. */

@@ -75,8 +75,9 @@ struct hmcs_policy {
 };
 
 #define hmcs_settings(S) S(hmcs, batch, 64, 1, UINT32_MAX) S(hmcs, levels, 4, 2, UINT32_MAX)
-#define hmcs_bytes \
-	0, sizeof(struct hmcs_node) + sizeof(struct mcs_node), sizeof(struct hmcs_node) + sizeof(struct mcs_node)
+#define hmcs_bytes                                             \
+	0, sizeof(struct hmcs_node) + sizeof(struct mcs_node), \
+		sizeof(struct hmcs_node) + sizeof(struct mcs_node)
 
 static inline struct hmcs_place *hmcs_places(struct hmcs *lock)
 {
@@ -95,7 +96,8 @@ static inline size_t hmcs_size(void)
 /* Levels for which there is no room are left out: cst.h makes room for leaves only. */
 static inline void hmcs_init(struct hmcs *lock, size_t size)
 {
-	uint32_t room = (uint32_t)((size - sizeof(struct hmcs)) / sizeof(struct hmcs_place)), most = w_domain_count();
+	uint32_t room = (uint32_t)((size - sizeof(struct hmcs)) / sizeof(struct hmcs_place)),
+		 most = w_domain_count();
 
 	lock->places[0] = most < room ? most : room;
 	for (uint32_t level = 1; level < W_LEVELS; level++) {
@@ -130,11 +132,13 @@ static inline bool hmcs_try_acquire(struct hmcs *lock, struct hmcs_node *node)
  * Returns the place of @domain at the first level above *@below that @lock has, or NULL for the
  * root.
  */
-static inline struct hmcs_place *hmcs_above(struct hmcs *lock, int32_t domain, uint32_t *below, uint32_t levels)
+static inline struct hmcs_place *hmcs_above(struct hmcs *lock, int32_t domain, uint32_t *below,
+					    uint32_t levels)
 {
 	struct hmcs_place *places = hmcs_places(lock);
 
-	for (uint32_t level = 0; level < W_LEVELS && level + 1 < levels; places += lock->places[level++]) {
+	for (uint32_t level = 0; level < W_LEVELS && level + 1 < levels;
+	     places += lock->places[level++]) {
 		if (level > *below && lock->places[level]) {
 			*below = level;
 			return &places[w_domain_parent(level, domain) % lock->places[level]];
@@ -144,8 +148,8 @@ static inline struct hmcs_place *hmcs_above(struct hmcs *lock, int32_t domain, u
 }
 
 /* Takes the root through @leaf, of @domain. */
-static inline void hmcs_climb(struct hmcs *lock, struct hmcs_place *leaf, int32_t domain, struct mcs_node *mine,
-			      struct hmcs_policy policy)
+static inline void hmcs_climb(struct hmcs *lock, struct hmcs_place *leaf, int32_t domain,
+			      struct mcs_node *mine, struct hmcs_policy policy)
 {
 	uint32_t level = 0;
 
@@ -164,8 +168,8 @@ static inline void hmcs_climb(struct hmcs *lock, struct hmcs_place *leaf, int32_
 /*
  * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
  */
-static inline bool hmcs_acquire(struct hmcs *lock, struct hmcs_node *node, struct hmcs_policy policy,
-				const struct w_deadline *deadline)
+static inline bool hmcs_acquire(struct hmcs *lock, struct hmcs_node *node,
+				struct hmcs_policy policy, const struct w_deadline *deadline)
 {
 	int32_t domain;
 
@@ -213,7 +217,8 @@ static inline void hmcs_count_pass(bool within_a_domain)
  * Releases @lock, held with @node: the places from the leaf up, until one hands over; the root
  * last.
  */
-static inline void hmcs_release(struct hmcs *lock, struct hmcs_node *node, struct hmcs_policy policy)
+static inline void hmcs_release(struct hmcs *lock, struct hmcs_node *node,
+				struct hmcs_policy policy)
 {
 	const struct mcs_policy mcs = {policy.wait};
 	struct hmcs_place *place = node->leaf, *above;

@@ -59,7 +59,8 @@ struct malthusian_policy {
 };
 
 #define malthusian_settings(S) S(malthusian, patience, 1000, 1, UINT32_MAX - 1)
-#define malthusian_bytes sizeof(struct malthusian), sizeof(struct malthusian_node), sizeof(struct malthusian_node)
+#define malthusian_bytes \
+	sizeof(struct malthusian), sizeof(struct malthusian_node), sizeof(struct malthusian_node)
 
 static inline void malthusian_node_init(struct malthusian_node *node)
 {
@@ -110,7 +111,8 @@ static W_SLOW bool malthusian_poll(struct malthusian *lock, struct malthusian_no
  * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
  */
 static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian_node *node,
-				      struct malthusian_policy policy, const struct w_deadline *deadline)
+				      struct malthusian_policy policy,
+				      const struct w_deadline *deadline)
 {
 	struct malthusian_node *previous;
 
@@ -137,7 +139,8 @@ static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian
 /* ---- The passive set; holder only ---- */
 
 /* Adds @waiter, which is out of the main queue, to @node's passive set. */
-static inline void malthusian_cull(struct malthusian_node *node, struct malthusian_node *waiter, uint32_t patience)
+static inline void malthusian_cull(struct malthusian_node *node, struct malthusian_node *waiter,
+				   uint32_t patience)
 {
 	w_event(cull);
 	/* relaxed: only holders walk these links, and the grant or [MALTHUSIAN-6] orders them */
@@ -169,7 +172,8 @@ static inline struct malthusian_node *malthusian_take_youngest(struct malthusian
 }
 
 /* Removes and returns the eldest of @node's passive set. */
-static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_node *node, uint32_t patience)
+static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_node *node,
+							     uint32_t patience)
 {
 	struct malthusian_node *eldest = node->eldest;
 
@@ -204,7 +208,8 @@ static inline bool malthusian_leave(struct malthusian *lock, struct malthusian_n
  * read.
  */
 static inline void malthusian_graft(struct malthusian *lock, struct malthusian_node *node,
-				    struct malthusian_node *waiter, struct malthusian_node *next, enum wait wait)
+				    struct malthusian_node *waiter, struct malthusian_node *next,
+				    enum wait wait)
 {
 	struct malthusian_node *last = node;
 
@@ -221,21 +226,24 @@ static inline void malthusian_graft(struct malthusian *lock, struct malthusian_n
 		return;
 	/* [MALTHUSIAN-7] acquire: pairs with [MALTHUSIAN-4]; the next waiter's node. relaxed: as
 	 * above */
-	w_store_relaxed(&waiter->next, w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL));
+	w_store_relaxed(&waiter->next,
+			w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL));
 }
 
 /*
  * Returns @node's successor, which is then right behind it, or NULL: nobody waits, and @lock is
  * free.
  */
-static inline struct malthusian_node *malthusian_choose(struct malthusian *lock, struct malthusian_node *node,
+static inline struct malthusian_node *malthusian_choose(struct malthusian *lock,
+							struct malthusian_node *node,
 							struct malthusian_policy policy)
 {
 	/* [MALTHUSIAN-8] acquire: pairs with [MALTHUSIAN-4]; the successor's node */
 	struct malthusian_node *next = w_load_acquire(&node->next), *second, *back;
 
 	if (node->passive && (!next || !node->left)) {
-		back = node->left ? malthusian_take_youngest(node) : malthusian_take_eldest(node, policy.patience);
+		back = node->left ? malthusian_take_youngest(node)
+				  : malthusian_take_eldest(node, policy.patience);
 		malthusian_graft(lock, node, back, next, policy.wait);
 		return back;
 	}
@@ -280,7 +288,8 @@ static inline void malthusian_release(struct malthusian *lock, struct malthusian
 				      struct malthusian_policy policy)
 {
 	/* relaxed: malthusian_hand_over() reads it again */
-	if (w_unlikely(node->passive || w_load_relaxed(&node->next) || !malthusian_leave(lock, node)))
+	if (w_unlikely(node->passive || w_load_relaxed(&node->next) ||
+		       !malthusian_leave(lock, node)))
 		malthusian_hand_over(lock, node, policy);
 }
 

@@ -70,7 +70,8 @@ static inline bool mcs_try_acquire(struct mcs *lock, struct mcs_node *node)
 }
 
 /* Polls @lock until the deadline. */
-static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node, const struct w_deadline *deadline)
+static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node,
+			    const struct w_deadline *deadline)
 {
 	do {
 		if (mcs_try_acquire(lock, node))

@@ -91,7 +91,8 @@ static inline bool mcstp_try_acquire(struct mcstp *lock, struct mcstp_node *node
 }
 
 /* Polls @lock until the deadline. */
-static W_SLOW bool mcstp_poll(struct mcstp *lock, struct mcstp_node *node, const struct w_deadline *deadline)
+static W_SLOW bool mcstp_poll(struct mcstp *lock, struct mcstp_node *node,
+			      const struct w_deadline *deadline)
 {
 	do {
 		if (mcstp_try_acquire(lock, node))
@@ -179,8 +180,8 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 /*
  * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
  */
-static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, struct mcstp_policy policy,
-				 const struct w_deadline *deadline)
+static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node,
+				 struct mcstp_policy policy, const struct w_deadline *deadline)
 {
 	struct mcstp_node *previous;
 	uint32_t seen;
@@ -214,7 +215,8 @@ static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node, st
 /* ---- Release ---- */
 
 /* Returns the node behind @node, or NULL: @node -> NULL, and @lock is free. */
-static inline struct mcstp_node *mcstp_next(struct mcstp *lock, struct mcstp_node *node, enum wait wait)
+static inline struct mcstp_node *mcstp_next(struct mcstp *lock, struct mcstp_node *node,
+					    enum wait wait)
 {
 	/* [MCSTP-8] acquire: pairs with [MCSTP-7]; the node behind */
 	struct mcstp_node *next = w_load_acquire(&node->next), *last = node;
@@ -260,7 +262,8 @@ static inline void mcstp_retire(struct mcstp_node *node)
  * Grants @lock to the first waiter behind @node that appears to be running, or frees it if there is
  * none.
  */
-static W_SLOW void mcstp_hand_over(struct mcstp *lock, struct mcstp_node *node, struct mcstp_policy policy)
+static W_SLOW void mcstp_hand_over(struct mcstp *lock, struct mcstp_node *node,
+				   struct mcstp_policy policy)
 {
 	struct mcstp_node *next = mcstp_next(lock, node, policy.wait);
 
@@ -274,7 +277,8 @@ static W_SLOW void mcstp_hand_over(struct mcstp *lock, struct mcstp_node *node, 
 }
 
 /* Releases @lock, held with @node. */
-static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node, struct mcstp_policy policy)
+static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node,
+				 struct mcstp_policy policy)
 {
 	struct mcstp_node *last = node;
 

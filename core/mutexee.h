@@ -94,7 +94,8 @@ static inline bool mutexee_try_acquire(struct mutexee *lock)
 }
 
 /* Spins for @lock. Returns false if the spin budget is exhausted or @deadline passes. */
-static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const struct w_deadline *deadline)
+static inline bool mutexee_spin(struct mutexee *lock, enum wait wait,
+				const struct w_deadline *deadline)
 {
 	/* relaxed: only tells the release that it can skip a wake-up */
 	uint32_t seen = w_fetch_add_relaxed(&lock->word, MUTEXEE_SPINNER) + MUTEXEE_SPINNER;
@@ -103,7 +104,8 @@ static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const stru
 	for (;;) {
 		if (!(seen & MUTEXEE_LOCKED)) {
 			/* [MUTEXEE-2] acquire: pairs with [MUTEXEE-5], as [MUTEXEE-1] */
-			if (w_compare_exchange_acquire(&lock->word, &seen, (seen - MUTEXEE_SPINNER) | MUTEXEE_LOCKED))
+			if (w_compare_exchange_acquire(&lock->word, &seen,
+						       (seen - MUTEXEE_SPINNER) | MUTEXEE_LOCKED))
 				return true;
 		} else if (over) {
 			/* relaxed: the holder's release reads that we no longer spin */
@@ -113,7 +115,8 @@ static inline bool mutexee_spin(struct mutexee *lock, enum wait wait, const stru
 			/*
 			 * [MUTEXEE-3] acquire: pairs with nothing; [MUTEXEE-2] reads the word again
 			 */
-			seen = w_wait_acquire(&lock->word, !(VAL & MUTEXEE_LOCKED), wait_race(wait), deadline);
+			seen = w_wait_acquire(&lock->word, !(VAL & MUTEXEE_LOCKED), wait_race(wait),
+					      deadline);
 			over = seen & MUTEXEE_LOCKED;
 		}
 	}
@@ -132,7 +135,8 @@ static inline bool mutexee_sleep(struct mutexee *lock, const struct w_deadline *
 		seen = w_fetch_or_relaxed(&lock->word, MUTEXEE_SLEEPERS) | MUTEXEE_SLEEPERS;
 		while (!(seen & MUTEXEE_LOCKED))
 			/* [MUTEXEE-4] acquire: pairs with [MUTEXEE-5], as [MUTEXEE-1] */
-			if (w_compare_exchange_acquire(&lock->word, &seen, seen | MUTEXEE_LOCKED | MUTEXEE_SLEEPERS))
+			if (w_compare_exchange_acquire(&lock->word, &seen,
+						       seen | MUTEXEE_LOCKED | MUTEXEE_SLEEPERS))
 				return true;
 		if (!(seen & MUTEXEE_SLEEPERS))
 			continue;

@@ -92,7 +92,8 @@ static inline bool qspin_is_of(uint32_t word, uint32_t own)
 /* Returns whether a thread of process @own that is not a head may take the lock. */
 static inline bool qspin_is_open(uint32_t word, uint32_t own)
 {
-	return !(word & QSPIN_LOCKED) && (w_likely(!(word & QSPIN_CLOSED)) || !qspin_is_of(word, own));
+	return !(word & QSPIN_LOCKED) &&
+	       (w_likely(!(word & QSPIN_CLOSED)) || !qspin_is_of(word, own));
 }
 
 /* !LOCKED -> LOCKED, unless the head of this process has closed the lock. */
@@ -103,7 +104,8 @@ static inline bool qspin_try_acquire(struct qspin *lock)
 
 	while (qspin_is_open(seen, w_process())) {
 		/* [QSPIN-1] acquire: pairs with [QSPIN-8]; the previous critical section */
-		if (w_compare_exchange_acquire(&lock->word, &seen, (seen & ~QSPIN_CLOSED) | QSPIN_LOCKED)) {
+		if (w_compare_exchange_acquire(&lock->word, &seen,
+					       (seen & ~QSPIN_CLOSED) | QSPIN_LOCKED)) {
 			if (seen & QSPIN_TAIL)
 				w_event(steal);
 			return true;
@@ -119,7 +121,8 @@ static inline bool qspin_poll(struct qspin *lock, enum wait wait, const struct w
 
 	while (!qspin_try_acquire(lock)) {
 		/* [QSPIN-2] acquire: pairs with nothing; [QSPIN-1] reads the word again */
-		(void)w_wait_acquire(&lock->word, qspin_is_open(VAL, own), wait_soon(wait), deadline);
+		(void)w_wait_acquire(&lock->word, qspin_is_open(VAL, own), wait_soon(wait),
+				     deadline);
 		if (w_expired(deadline)) {
 			w_event(abandon);
 			return false;
@@ -227,7 +230,8 @@ static inline bool qspin_acquire_queued(struct qspin *lock, struct qspin_policy 
 	}
 	if (before & QSPIN_TAIL) {
 		/* relaxed: [QSPIN-4] publishes our node, to [QSPIN-6] */
-		w_store_relaxed(&qspin_node((before & QSPIN_SLOT) >> QSPIN_SLOT_SHIFT)->next, slot + 1);
+		w_store_relaxed(&qspin_node((before & QSPIN_SLOT) >> QSPIN_SLOT_SHIFT)->next,
+				slot + 1);
 		(void)node_wait_in(&node->status, wait_race(policy.wait), policy.wait, NULL);
 	}
 	if (!qspin_take_as_head(lock, slot, policy))
@@ -237,7 +241,8 @@ static inline bool qspin_acquire_queued(struct qspin *lock, struct qspin_policy 
 }
 
 /* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
-static W_SLOW bool qspin_acquire_slow(struct qspin *lock, struct qspin_policy policy, const struct w_deadline *deadline)
+static W_SLOW bool qspin_acquire_slow(struct qspin *lock, struct qspin_policy policy,
+				      const struct w_deadline *deadline)
 {
 	w_event(contended);
 	if (!deadline && qspin_acquire_queued(lock, policy))
@@ -247,7 +252,8 @@ static W_SLOW bool qspin_acquire_slow(struct qspin *lock, struct qspin_policy po
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool qspin_acquire(struct qspin *lock, struct qspin_policy policy, const struct w_deadline *deadline)
+static inline bool qspin_acquire(struct qspin *lock, struct qspin_policy policy,
+				 const struct w_deadline *deadline)
 {
 	return w_likely(qspin_try_acquire(lock)) || qspin_acquire_slow(lock, policy, deadline);
 }

@@ -52,8 +52,9 @@ struct reciprocating_policy {
 };
 
 #define reciprocating_settings(S)
-#define reciprocating_bytes \
-	sizeof(struct reciprocating), sizeof(struct reciprocating_node), sizeof(struct reciprocating_node)
+#define reciprocating_bytes                                              \
+	sizeof(struct reciprocating), sizeof(struct reciprocating_node), \
+		sizeof(struct reciprocating_node)
 
 #define RECIPROCATING_EMPTY ((struct reciprocating_node *)1)
 
@@ -65,7 +66,8 @@ static inline void reciprocating_begin(struct reciprocating_node *node)
 }
 
 /* NULL -> @node. */
-static inline bool reciprocating_try_acquire(struct reciprocating *lock, struct reciprocating_node *node)
+static inline bool reciprocating_try_acquire(struct reciprocating *lock,
+					     struct reciprocating_node *node)
 {
 	struct reciprocating_node *seen = NULL;
 
@@ -101,8 +103,10 @@ static W_SLOW bool reciprocating_poll(struct reciprocating *lock, struct recipro
 /*
  * Takes @lock. Returns false, with @node back in its pool, if @deadline (NULL: none) passes first.
  */
-static inline bool reciprocating_acquire(struct reciprocating *lock, struct reciprocating_node *node,
-					 struct reciprocating_policy policy, const struct w_deadline *deadline)
+static inline bool reciprocating_acquire(struct reciprocating *lock,
+					 struct reciprocating_node *node,
+					 struct reciprocating_policy policy,
+					 const struct w_deadline *deadline)
 {
 	struct reciprocating_node *seen;
 
@@ -125,7 +129,8 @@ static inline bool reciprocating_acquire(struct reciprocating *lock, struct reci
 }
 
 /* Returns @node's successor, with its end set, or NULL: nobody waits, and @lock is free. */
-static inline struct reciprocating_node *reciprocating_next(struct reciprocating *lock, struct reciprocating_node *node)
+static inline struct reciprocating_node *reciprocating_next(struct reciprocating *lock,
+							    struct reciprocating_node *node)
 {
 	struct reciprocating_node *next = node->next, *end = node->end, *seen;
 
@@ -151,7 +156,8 @@ static inline struct reciprocating_node *reciprocating_next(struct reciprocating
 }
 
 /* Releases @lock, held with @node, to a waiter that has not left, if there is one. */
-static inline void reciprocating_release(struct reciprocating *lock, struct reciprocating_node *node,
+static inline void reciprocating_release(struct reciprocating *lock,
+					 struct reciprocating_node *node,
 					 struct reciprocating_policy policy)
 {
 	struct reciprocating_node *next;
@@ -169,7 +175,8 @@ static inline void reciprocating_release(struct reciprocating *lock, struct reci
  * In a forked child, discards all waiters of @node, which holds @lock: their threads exist only in
  * the parent.
  */
-static inline void reciprocating_drop_waiters(struct reciprocating *lock, struct reciprocating_node *node)
+static inline void reciprocating_drop_waiters(struct reciprocating *lock,
+					      struct reciprocating_node *node)
 {
 	reciprocating_begin(node);
 	/* relaxed: one thread repairs; [GENERATION-3] publishes the result */

@@ -70,7 +70,8 @@ static inline void ron_come(struct ron_place *place, struct ron_node *node)
 	do
 		node->next = ron_node(seen);
 	/* [RON-1] release: pairs with [RON-2]; our node */
-	while (!w_compare_exchange_release(&place->arrived, &seen, (uintptr_t)node | (seen ? RON_MORE : 0)));
+	while (!w_compare_exchange_release(&place->arrived, &seen,
+					   (uintptr_t)node | (seen ? RON_MORE : 0)));
 }
 
 /*
@@ -129,7 +130,8 @@ static inline void ron_clear(void *memory)
 	place->queue = NULL;
 }
 
-static const struct tour_kind ron_kind = {sizeof(struct ron_place), ron_waits, ron_grant, ron_clear};
+static const struct tour_kind ron_kind = {sizeof(struct ron_place), ron_waits, ron_grant,
+					  ron_clear};
 
 static inline size_t ron_size(void)
 {
@@ -169,7 +171,8 @@ static inline bool ron_acquire_at_place(struct ron *lock, struct ron_node *node,
 	return true;
 }
 
-static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait,
+				    const struct w_deadline *deadline)
 {
 	W_OWN_LINE struct ron_node node;
 
@@ -179,7 +182,8 @@ static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait, const stru
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool ron_acquire(struct ron *lock, struct ron_policy policy, const struct w_deadline *deadline)
+static inline bool ron_acquire(struct ron *lock, struct ron_policy policy,
+			       const struct w_deadline *deadline)
 {
 	return w_likely(ron_try_acquire(lock)) || ron_acquire_slow(lock, policy.wait, deadline);
 }

@@ -90,8 +90,8 @@ static inline void ron_plock_clear(void *memory)
 	w_store_relaxed(&place->word, 0);
 }
 
-static const struct tour_kind ron_plock_kind = {sizeof(struct ron_plock_place), ron_plock_waits, ron_plock_grant,
-						ron_plock_clear};
+static const struct tour_kind ron_plock_kind = {sizeof(struct ron_plock_place), ron_plock_waits,
+						ron_plock_grant, ron_plock_clear};
 
 static inline size_t ron_plock_size(void)
 {
@@ -129,7 +129,8 @@ static inline bool ron_plock_leave(struct ron_plock_place *place, bool only_with
 			return false;
 		left = (seen & ~RON_PLOCK_TOKEN) - 1;
 		/* [RON_PLOCK-2] acquire: pairs with [RON_PLOCK-1]; the previous critical section */
-	} while (!w_compare_exchange_acquire(&place->word, &seen, left & RON_PLOCK_WAITERS ? left : 0));
+	} while (!w_compare_exchange_acquire(&place->word, &seen,
+					     left & RON_PLOCK_WAITERS ? left : 0));
 	return seen & RON_PLOCK_TOKEN;
 }
 
@@ -141,7 +142,8 @@ static inline void ron_plock_park(struct ron_plock_place *place, const struct w_
 
 	if (seen & RON_PLOCK_TOKEN)
 		return;
-	if (!(seen & RON_PLOCK_SLEEPERS) && !w_compare_exchange_relaxed(&place->word, &seen, seen | RON_PLOCK_SLEEPERS))
+	if (!(seen & RON_PLOCK_SLEEPERS) &&
+	    !w_compare_exchange_relaxed(&place->word, &seen, seen | RON_PLOCK_SLEEPERS))
 		return;
 	w_event(park);
 	w_park(&place->word, seen | RON_PLOCK_SLEEPERS, deadline);
@@ -151,12 +153,14 @@ static inline void ron_plock_park(struct ron_plock_place *place, const struct w_
  * Waits for the token of @place, which counts the caller, and takes it. Returns false if @deadline
  * passes first.
  */
-static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait, const struct w_deadline *deadline)
+static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait,
+				  const struct w_deadline *deadline)
 {
 	w_event(contended);
 	do {
 		/* [RON_PLOCK-3] acquire: pairs with nothing; [RON_PLOCK-2] reads the word again */
-		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_turn(wait), deadline) & RON_PLOCK_TOKEN) {
+		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_turn(wait), deadline) &
+		    RON_PLOCK_TOKEN) {
 			if (ron_plock_leave(place, true))
 				return true;
 		} else if (wait == WAIT_PARK) {
@@ -169,7 +173,8 @@ static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait,
 	return false;
 }
 
-static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait,
+					  const struct w_deadline *deadline)
 {
 	struct ron_plock_place *place;
 	uint32_t here;
@@ -191,7 +196,8 @@ static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait
 static inline bool ron_plock_acquire(struct ron_plock *lock, struct ron_plock_policy policy,
 				     const struct w_deadline *deadline)
 {
-	return w_likely(ron_plock_try_acquire(lock)) || ron_plock_acquire_slow(lock, policy.wait, deadline);
+	return w_likely(ron_plock_try_acquire(lock)) ||
+	       ron_plock_acquire_slow(lock, policy.wait, deadline);
 }
 
 /* Releases @lock. Returns false, and changes nothing, if it was not held. */

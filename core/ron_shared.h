@@ -161,14 +161,16 @@ static inline bool ron_shared_try_acquire(struct ron_shared *lock)
 	if (w_load_relaxed(&lock->word))
 		return false;
 	/* [RON_SHARED-1] acquire: pairs with [RON_SHARED-12]; the previous critical section */
-	return w_compare_exchange_acquire(&lock->word, &seen, RON_SHARED_HELD | ron_shared_here() * RON_SHARED_AT);
+	return w_compare_exchange_acquire(&lock->word, &seen,
+					  RON_SHARED_HELD | ron_shared_here() * RON_SHARED_AT);
 }
 
 /*
  * 0 -> WAITING for @lock, in the first free slot from @from on. Returns RON_SHARED_NONE if none is
  * free.
  */
-static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct ron_shared *lock, uint32_t from)
+static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct ron_shared *lock,
+					uint32_t from)
 {
 	uint32_t slots = ron_shared_slots(), slot;
 	uint64_t seen;
@@ -197,7 +199,8 @@ static inline void ron_shared_leave(struct ron_shared_array *array, uint32_t slo
 	 * relaxed: a mark without a waiter costs one look; [RON_SHARED-3] orders it before the next
 	 * owner's
 	 */
-	(void)w_fetch_and_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS), ~(1ull << slot % RON_SHARED_MARKS));
+	(void)w_fetch_and_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS),
+				  ~(1ull << slot % RON_SHARED_MARKS));
 	/* [RON_SHARED-3] release: pairs with [RON_SHARED-2]; the cleared mark */
 	w_store_release(&ron_shared_slot(array, slot)->lock, 0);
 }
@@ -208,7 +211,8 @@ static inline void ron_shared_leave(struct ron_shared_array *array, uint32_t slo
 static inline bool ron_shared_park(struct ron_shared_slot *slot, struct ron_shared *lock,
 				   const struct w_deadline *deadline)
 {
-	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING), granted = ron_shared_of(lock, RON_SHARED_GRANTED);
+	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING),
+		 granted = ron_shared_of(lock, RON_SHARED_GRANTED);
 	/*
 	 * relaxed: if it is stale, the sleep ends at once; a granter changes it after it has seen
 	 * PARKED
@@ -219,7 +223,8 @@ static inline bool ron_shared_park(struct ron_shared_slot *slot, struct ron_shar
 	 * [RON_SHARED-4] release: pairs with [RON_SHARED-10]; our read of wake comes before its
 	 * change
 	 */
-	if (w_compare_exchange_release(&slot->lock, &seen, ron_shared_of(lock, RON_SHARED_PARKED))) {
+	if (w_compare_exchange_release(&slot->lock, &seen,
+				       ron_shared_of(lock, RON_SHARED_PARKED))) {
 		w_event(park);
 		do {
 			w_park(&slot->wake, before, deadline);
@@ -239,8 +244,8 @@ static inline bool ron_shared_park(struct ron_shared_slot *slot, struct ron_shar
  * Waits in @slot until @lock is given to it. At the deadline, returns false: WAITING or PARKED ->
  * LEAVING, and the caller has to return the slot.
  */
-static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shared *lock, enum wait wait,
-				   const struct w_deadline *deadline)
+static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shared *lock,
+				   enum wait wait, const struct w_deadline *deadline)
 {
 	uint64_t granted = ron_shared_of(lock, RON_SHARED_GRANTED), seen;
 
@@ -254,7 +259,8 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
 	seen = w_load_relaxed(&slot->lock);
 	while (seen != granted)
 		/* relaxed: a leaving waiter neither reads nor publishes anything */
-		if (w_compare_exchange_relaxed(&slot->lock, &seen, ron_shared_of(lock, RON_SHARED_LEAVING))) {
+		if (w_compare_exchange_relaxed(&slot->lock, &seen,
+					       ron_shared_of(lock, RON_SHARED_LEAVING))) {
 			w_event(abandon);
 			return false;
 		}
@@ -266,10 +272,12 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
  * * -> HELD|WAITERS: announces @slot to @lock. Returns true if @lock was free: the caller then
  * holds it.
  */
-static inline bool ron_shared_announce(struct ron_shared_array *array, struct ron_shared *lock, uint32_t slot)
+static inline bool ron_shared_announce(struct ron_shared_array *array, struct ron_shared *lock,
+				       uint32_t slot)
 {
 	/* relaxed: [RON_SHARED-9] publishes it */
-	(void)w_fetch_or_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS), 1ull << slot % RON_SHARED_MARKS);
+	(void)w_fetch_or_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS),
+				 1ull << slot % RON_SHARED_MARKS);
 	/*
 	 * [RON_SHARED-9] acq_rel: acquire pairs with [RON_SHARED-12]: the previous critical
 	 * section. Release pairs with [RON_SHARED-13]: our slot and mark
@@ -281,7 +289,8 @@ static inline bool ron_shared_announce(struct ron_shared_array *array, struct ro
 	return true;
 }
 
-static W_SLOW bool ron_shared_acquire_slow(struct ron_shared *lock, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool ron_shared_acquire_slow(struct ron_shared *lock, enum wait wait,
+					   const struct w_deadline *deadline)
 {
 	struct ron_shared_array *array = ron_shared_array();
 	uint32_t first = w_route_position() * ron_shared_each(), slot;
@@ -306,24 +315,27 @@ static W_SLOW bool ron_shared_acquire_slow(struct ron_shared *lock, enum wait wa
 static inline bool ron_shared_acquire(struct ron_shared *lock, struct ron_shared_policy policy,
 				      const struct w_deadline *deadline)
 {
-	return w_likely(ron_shared_try_acquire(lock)) || ron_shared_acquire_slow(lock, policy.wait, deadline);
+	return w_likely(ron_shared_try_acquire(lock)) ||
+	       ron_shared_acquire_slow(lock, policy.wait, deadline);
 }
 
 /* ---- The holder ---- */
 
 /* Returns the first of @lock's waiters in the marked slots in [@from, @end), or RON_SHARED_NONE. */
-static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ron_shared *lock, uint32_t from,
-				       uint32_t end)
+static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ron_shared *lock,
+				       uint32_t from, uint32_t end)
 {
 	uint64_t marks, seen;
 	uint32_t slot;
 
-	for (uint32_t word = from / RON_SHARED_MARKS; word < (end + RON_SHARED_MARKS - 1) / RON_SHARED_MARKS; word++) {
+	for (uint32_t word = from / RON_SHARED_MARKS;
+	     word < (end + RON_SHARED_MARKS - 1) / RON_SHARED_MARKS; word++) {
 		/*
 		 * relaxed: a mark is a hint for the search; [RON_SHARED-13] orders the search that
 		 * counts
 		 */
-		for (marks = w_load_relaxed(ron_shared_marks(array, word)); marks; marks &= marks - 1) {
+		for (marks = w_load_relaxed(ron_shared_marks(array, word)); marks;
+		     marks &= marks - 1) {
 			slot = word * RON_SHARED_MARKS + (uint32_t)__builtin_ctzll(marks);
 			if (slot < from || slot >= end)
 				continue;
@@ -348,7 +360,8 @@ static inline uint32_t ron_shared_next(struct ron_shared_array *array, struct ro
 }
 
 /* WAITING or PARKED -> GRANTED. Returns false if the waiter in @slot has left. */
-static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_shared *lock, uint32_t slot)
+static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_shared *lock,
+				    uint32_t slot)
 {
 	struct ron_shared_slot *waiter = ron_shared_slot(array, slot);
 	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING);
@@ -357,13 +370,17 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 	 * relaxed, both: `at` is written only by the holder. The last access to the lock if the
 	 * waiter is still there
 	 */
-	(void)w_fetch_add_relaxed(&lock->word, (slot - w_load_relaxed(&lock->word) / RON_SHARED_AT) * RON_SHARED_AT);
+	(void)w_fetch_add_relaxed(&lock->word,
+				  (slot - w_load_relaxed(&lock->word) / RON_SHARED_AT) *
+					  RON_SHARED_AT);
 	do
-		if (seen != ron_shared_of(lock, RON_SHARED_WAITING) && seen != ron_shared_of(lock, RON_SHARED_PARKED))
+		if (seen != ron_shared_of(lock, RON_SHARED_WAITING) &&
+		    seen != ron_shared_of(lock, RON_SHARED_PARKED))
 			return false;
 	/* [RON_SHARED-10] acq_rel: release pairs with [RON_SHARED-6], [RON_SHARED-7],
 	 * [RON_SHARED-8]: our critical section. Acquire pairs with [RON_SHARED-4] */
-	while (!w_compare_exchange_acq_rel(&waiter->lock, &seen, ron_shared_of(lock, RON_SHARED_GRANTED)));
+	while (!w_compare_exchange_acq_rel(&waiter->lock, &seen,
+					   ron_shared_of(lock, RON_SHARED_GRANTED)));
 	if (seen == ron_shared_of(lock, RON_SHARED_PARKED)) {
 		w_event(wake_in_cs);
 		/*

@@ -63,8 +63,8 @@ static inline void ron_ticket_clear(void *place)
 	tickets_drop_waiters(place, false);
 }
 
-static const struct tour_kind ron_ticket_kind = {sizeof(struct tickets), ron_ticket_waits, ron_ticket_grant,
-						 ron_ticket_clear};
+static const struct tour_kind ron_ticket_kind = {sizeof(struct tickets), ron_ticket_waits,
+						 ron_ticket_grant, ron_ticket_clear};
 
 static inline size_t ron_ticket_size(void)
 {
@@ -88,7 +88,8 @@ static inline bool ron_ticket_try_acquire(struct ron_ticket *lock)
 	return tour_try_acquire(&lock->tour);
 }
 
-static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wait,
+					   const struct w_deadline *deadline)
 {
 	struct tickets *place;
 	uint32_t here, number;
@@ -111,7 +112,8 @@ static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wa
 static inline bool ron_ticket_acquire(struct ron_ticket *lock, struct ron_ticket_policy policy,
 				      const struct w_deadline *deadline)
 {
-	return w_likely(ron_ticket_try_acquire(lock)) || ron_ticket_acquire_slow(lock, policy.wait, deadline);
+	return w_likely(ron_ticket_try_acquire(lock)) ||
+	       ron_ticket_acquire_slow(lock, policy.wait, deadline);
 }
 
 /* Releases @lock. Returns false, and changes nothing, if it was not held. */

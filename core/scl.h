@@ -195,7 +195,8 @@ static inline struct w_account *scl_open(struct w_account *account, uint64_t sin
 }
 
 /* As @account's thread arrives, limits the credit from its absence to one slice. */
-static inline void scl_limit_credit(struct w_account *account, uint64_t now, struct scl_policy policy)
+static inline void scl_limit_credit(struct w_account *account, uint64_t now,
+				    struct scl_policy policy)
 {
 	int64_t more = (int64_t)(now - scl_nanoseconds(policy) - account->until);
 	uint64_t away = hold_time(account->since, now);
@@ -207,7 +208,8 @@ static inline void scl_limit_credit(struct w_account *account, uint64_t now, str
 /* ---- Timed waits ---- */
 
 /* Waits while @word is @seen, until w_now() is @time. Returns whether that time has come. */
-static inline bool scl_wait_until(W_ATOMIC(uint32_t) *word, uint32_t seen, uint64_t time, enum wait wait)
+static inline bool scl_wait_until(W_ATOMIC(uint32_t) *word, uint32_t seen, uint64_t time,
+				  enum wait wait)
 {
 	struct w_deadline end = w_deadline_at(time);
 
@@ -254,7 +256,9 @@ static inline uint64_t scl_slice_end(struct scl *lock, struct scl_policy policy)
 	/* relaxed: a stale value only costs time */
 	uint64_t begun = w_load_relaxed(&lock->begun);
 
-	return begun && hold_time(begun, w_now()) < scl_nanoseconds(policy) ? begun + scl_nanoseconds(policy) : 0;
+	return begun && hold_time(begun, w_now()) < scl_nanoseconds(policy)
+		       ? begun + scl_nanoseconds(policy)
+		       : 0;
 }
 
 /* As the holder, begins a slice. */
@@ -333,7 +337,8 @@ static inline void scl_take_as_head(struct scl *lock, struct w_account *account,
 		if (!(seen & SCL_HELD) || wait != WAIT_PARK)
 			continue;
 		/* relaxed: publishes nothing; it only tells the releaser to wake a sleeper */
-		if (!(seen & SCL_SLEEPER) && !w_compare_exchange_relaxed(&lock->word, &seen, seen | SCL_SLEEPER))
+		if (!(seen & SCL_SLEEPER) &&
+		    !w_compare_exchange_relaxed(&lock->word, &seen, seen | SCL_SLEEPER))
 			continue;
 		w_event(park);
 		w_park(&lock->word, SCL_HELD | SCL_SLEEPER, NULL);
@@ -357,7 +362,8 @@ static inline bool scl_try_acquire(struct scl *lock)
 }
 
 /* Polls @lock until it is taken, in another thread's slice, or @deadline passes. */
-static W_SLOW bool scl_poll(struct scl *lock, struct w_account *account, const struct w_deadline *deadline)
+static W_SLOW bool scl_poll(struct scl *lock, struct w_account *account,
+			    const struct w_deadline *deadline)
 {
 	while (!scl_take_between(lock, account)) {
 		if (w_expired(deadline))
@@ -369,7 +375,8 @@ static W_SLOW bool scl_poll(struct scl *lock, struct w_account *account, const s
 }
 
 /* Takes @lock and begins a slice. */
-static W_SLOW void scl_acquire_slice(struct scl *lock, struct w_account *account, struct scl_policy policy)
+static W_SLOW void scl_acquire_slice(struct scl *lock, struct w_account *account,
+				     struct scl_policy policy)
 {
 	struct mcs_node *node = w_node_get();
 
@@ -385,7 +392,8 @@ static W_SLOW void scl_acquire_slice(struct scl *lock, struct w_account *account
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool scl_acquire(struct scl *lock, struct scl_policy policy, const struct w_deadline *deadline)
+static inline bool scl_acquire(struct scl *lock, struct scl_policy policy,
+			       const struct w_deadline *deadline)
 {
 	struct w_account *account = scl_open(w_account(lock), 0);
 	uint64_t now;
@@ -395,7 +403,8 @@ static inline bool scl_acquire(struct scl *lock, struct scl_policy policy, const
 	scl_drop_waiters(lock);
 	now = w_now();
 	scl_limit_credit(account, now, policy);
-	if (!scl_serve_ban(account, now, policy.wait, deadline) || (deadline && !scl_poll(lock, account, deadline))) {
+	if (!scl_serve_ban(account, now, policy.wait, deadline) ||
+	    (deadline && !scl_poll(lock, account, deadline))) {
 		w_event(abandon);
 		return false;
 	}
@@ -418,8 +427,8 @@ static inline bool scl_release(struct scl *lock, struct scl_policy policy)
 	if (w_unlikely(!(w_load_relaxed(&lock->word) & SCL_HELD)))
 		return false;
 	scl_drop_waiters(lock);
-	wakes_head = scl_charge(lock, scl_open(w_account(lock), lock->since)) && scl_owns_slice(lock) &&
-		     scl_give_up_slice(lock);
+	wakes_head = scl_charge(lock, scl_open(w_account(lock), lock->since)) &&
+		     scl_owns_slice(lock) && scl_give_up_slice(lock);
 	/* [SCL-5] release: pairs with [SCL-2]; our critical section */
 	if (w_exchange_release(word, 0) & SCL_SLEEPER) {
 		w_event(wake_late);

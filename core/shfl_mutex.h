@@ -111,7 +111,8 @@ static inline bool shfl_mutex_take_free(struct shfl_mutex *lock, uint32_t *seen)
 /* Takes @lock, last seen as @seen, if it was closed for a head that exists only in the parent. */
 static inline bool shfl_mutex_try_acquire_slow(struct shfl_mutex *lock, uint32_t seen)
 {
-	return !(seen & SHFL_MUTEX_LOCKED) && shfl_mutex_drop_waiters(lock) && shfl_mutex_take_free(lock, &seen);
+	return !(seen & SHFL_MUTEX_LOCKED) && shfl_mutex_drop_waiters(lock) &&
+	       shfl_mutex_take_free(lock, &seen);
 }
 
 /* 0 -> LOCKED. Figure 4, line 6. */
@@ -119,7 +120,8 @@ static inline bool shfl_mutex_try_acquire(struct shfl_mutex *lock)
 {
 	uint32_t seen;
 
-	return w_likely(shfl_mutex_take_free(lock, &seen)) || shfl_mutex_try_acquire_slow(lock, seen);
+	return w_likely(shfl_mutex_take_free(lock, &seen)) ||
+	       shfl_mutex_try_acquire_slow(lock, seen);
 }
 
 /* As the head: * -> LOCKED, one attempt. Clears CLOSED, which only the head sets. */
@@ -135,10 +137,12 @@ static inline bool shfl_mutex_take(struct shfl_mutex *lock, uint32_t *seen)
 }
 
 /* As the head: LOCKED -> LOCKED|PARKED, then sleeps until a release. @seen: the state last read. */
-static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen, const struct w_deadline *deadline)
+static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen,
+				   const struct w_deadline *deadline)
 {
 	/* relaxed: publishes nothing; it only tells the releaser to wake a sleeper */
-	if (!(seen & SHFL_MUTEX_PARKED) && !w_compare_exchange_relaxed(&lock->state, &seen, seen | SHFL_MUTEX_PARKED))
+	if (!(seen & SHFL_MUTEX_PARKED) &&
+	    !w_compare_exchange_relaxed(&lock->state, &seen, seen | SHFL_MUTEX_PARKED))
 		return;
 	w_event(park);
 	w_park(&lock->state, seen | SHFL_MUTEX_PARKED, deadline);
@@ -148,7 +152,8 @@ static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen, const
  * Spins until the lock is free, a flag in @until is set, or the spin budget of @policy is
  * exhausted. Returns the state last read.
  */
-static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until, struct shfl_mutex_policy policy,
+static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
+					struct shfl_mutex_policy policy,
 					const struct w_deadline *deadline)
 {
 	uint32_t seen;
@@ -160,22 +165,23 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 	 * word again
 	 */
 	seen = w_wait_acquire(&lock->state, !(VAL & SHFL_MUTEX_LOCKED) || (VAL & until),
-			      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait), deadline);
+			      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait),
+			      deadline);
 	w_store_relaxed(&lock->spinner, 0);
 	return seen;
 }
 
 /* As the head of the queue, takes @lock. Returns false if @deadline passes first. */
 static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_node *node,
-					   struct shfl_mutex_policy policy, const struct w_deadline *deadline,
-					   bool slept)
+					   struct shfl_mutex_policy policy,
+					   const struct w_deadline *deadline, bool slept)
 {
 	uint32_t seen, attempts = 0;
 
 	while (!shfl_mutex_take(lock, &seen)) {
 		if (shfl_head_shuffles(node))
-			shfl_shuffle(node, (struct shfl_stop){&lock->state, SHFL_MUTEX_LOCKED, 0}, !slept,
-				     shfl_by(&policy.policy, policy.batch));
+			shfl_shuffle(node, (struct shfl_stop){&lock->state, SHFL_MUTEX_LOCKED, 0},
+				     !slept, shfl_by(&policy.policy, policy.batch));
 		if (attempts++ == policy.patience) {
 			/* relaxed: closes the lock to newcomers; publishes nothing */
 			(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_CLOSED);
@@ -200,14 +206,16 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 }
 
 static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shfl_node *node,
-					     struct shfl_mutex_policy policy, const struct w_deadline *deadline)
+					     struct shfl_mutex_policy policy,
+					     const struct w_deadline *deadline)
 {
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
 
 	(void)shfl_mutex_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
-	    !shfl_wait_turn(node, policy.wait, deadline, &slept, shfl_by(&policy.policy, policy.batch)))
+	    !shfl_wait_turn(node, policy.wait, deadline, &slept,
+			    shfl_by(&policy.policy, policy.batch)))
 		return false;
 	taken = shfl_mutex_take_as_head(lock, node, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
@@ -257,7 +265,8 @@ static inline bool shfl_mutex_acquire(struct shfl_mutex *lock, struct shfl_mutex
 {
 	uint32_t seen;
 
-	return w_likely(shfl_mutex_take_free(lock, &seen)) || shfl_mutex_acquire_slow(lock, policy, deadline);
+	return w_likely(shfl_mutex_take_free(lock, &seen)) ||
+	       shfl_mutex_acquire_slow(lock, policy, deadline);
 }
 
 /*
@@ -300,7 +309,8 @@ static inline bool shfl_mutex_release(struct shfl_mutex *lock, struct shfl_mutex
 	(void)policy;
 	/* [SHFL_MUTEX-5] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
 	 * section */
-	return w_likely(w_compare_exchange_release(&lock->state, &seen, 0)) || shfl_mutex_release_slow(lock);
+	return w_likely(w_compare_exchange_release(&lock->state, &seen, 0)) ||
+	       shfl_mutex_release_slow(lock);
 }
 
 #endif

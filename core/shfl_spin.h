@@ -90,11 +90,13 @@ static inline bool shfl_spin_try_acquire(struct shfl_spin *lock)
  * As the head of the queue: 0 -> 1. Returns false if @deadline passes first. Figure 4, lines 20-30.
  */
 static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_node *node,
-					  struct shfl_spin_policy policy, const struct w_deadline *deadline)
+					  struct shfl_spin_policy policy,
+					  const struct w_deadline *deadline)
 {
 	while (!shfl_spin_take(lock)) {
 		if (shfl_head_shuffles(node))
-			shfl_shuffle(node, (struct shfl_stop){&lock->locked, ~0u, 0}, policy.wait == WAIT_PARK,
+			shfl_shuffle(node, (struct shfl_stop){&lock->locked, ~0u, 0},
+				     policy.wait == WAIT_PARK,
 				     shfl_by(&policy.policy, policy.batch));
 		/* [SHFL_SPIN-2] acquire: pairs with nothing; [SHFL_SPIN-1] reads the word again */
 		if (w_wait_acquire(&lock->locked, !VAL, wait_soon(policy.wait), deadline)) {
@@ -106,14 +108,16 @@ static inline bool shfl_spin_take_as_head(struct shfl_spin *lock, struct shfl_no
 }
 
 static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_node *node,
-					    struct shfl_spin_policy policy, const struct w_deadline *deadline)
+					    struct shfl_spin_policy policy,
+					    const struct w_deadline *deadline)
 {
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
 
 	(void)shfl_spin_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
-	    !shfl_wait_turn(node, policy.wait, deadline, &slept, shfl_by(&policy.policy, policy.batch)))
+	    !shfl_wait_turn(node, policy.wait, deadline, &slept,
+			    shfl_by(&policy.policy, policy.batch)))
 		return false;
 	taken = shfl_spin_take_as_head(lock, node, policy, deadline);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
@@ -137,7 +141,8 @@ static W_SLOW bool shfl_spin_acquire_slow(struct shfl_spin *lock, struct shfl_sp
 static inline bool shfl_spin_acquire(struct shfl_spin *lock, struct shfl_spin_policy policy,
 				     const struct w_deadline *deadline)
 {
-	return w_likely(shfl_spin_try_acquire(lock)) || shfl_spin_acquire_slow(lock, policy, deadline);
+	return w_likely(shfl_spin_try_acquire(lock)) ||
+	       shfl_spin_acquire_slow(lock, policy, deadline);
 }
 
 /* Releases @lock. Returns false, and changes nothing, if it was not held. Figure 4, line 53. */

@@ -42,7 +42,8 @@ static inline bool tas_try_acquire(struct tas *lock)
 	return ttas_try_acquire(&lock->word);
 }
 
-static W_SLOW bool tas_acquire_contended(struct tas *lock, struct tas_policy policy, const struct w_deadline *deadline)
+static W_SLOW bool tas_acquire_contended(struct tas *lock, struct tas_policy policy,
+					 const struct w_deadline *deadline)
 {
 	uint32_t pauses = 1, tries = 0, spun = 0;
 
@@ -60,7 +61,8 @@ static W_SLOW bool tas_acquire_contended(struct tas *lock, struct tas_policy pol
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool tas_acquire(struct tas *lock, struct tas_policy policy, const struct w_deadline *deadline)
+static inline bool tas_acquire(struct tas *lock, struct tas_policy policy,
+			       const struct w_deadline *deadline)
 {
 	return w_likely(tas_try_acquire(lock)) || tas_acquire_contended(lock, policy, deadline);
 }

@@ -76,7 +76,8 @@ static W_SLOW bool ticket_poll(struct ticket *lock, const struct w_deadline *dea
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool ticket_acquire(struct ticket *lock, struct ticket_policy policy, const struct w_deadline *deadline)
+static inline bool ticket_acquire(struct ticket *lock, struct ticket_policy policy,
+				  const struct w_deadline *deadline)
 {
 	if (deadline)
 		return ticket_poll(lock, deadline);

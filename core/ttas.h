@@ -71,7 +71,8 @@ static W_SLOW bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy 
 
 	w_event(contended);
 	/* [TTAS-3] acquire: pairs with nothing; [TTAS-1] reads the word again */
-	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_race(policy.wait), deadline) == TTAS_FREE) {
+	while (w_wait_acquire(&lock->word, VAL == TTAS_FREE, wait_race(policy.wait), deadline) ==
+	       TTAS_FREE) {
 		if (ttas_try_acquire(lock))
 			return true;
 		pauses = backoff_pause(pauses, policy.backoff);
@@ -83,7 +84,8 @@ static W_SLOW bool ttas_acquire_contended(struct ttas *lock, struct ttas_policy 
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool ttas_acquire(struct ttas *lock, struct ttas_policy policy, const struct w_deadline *deadline)
+static inline bool ttas_acquire(struct ttas *lock, struct ttas_policy policy,
+				const struct w_deadline *deadline)
 {
 	return w_likely(ttas_try_acquire(lock)) || ttas_acquire_contended(lock, policy, deadline);
 }

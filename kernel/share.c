@@ -148,9 +148,12 @@ static int share_show(struct seq_file *file, void *unused)
 {
 	u64 all = run.held[0] + run.held[1];
 
-	seq_printf(file, "tasks=%u ms=%u taken_0=%llu taken_1=%llu held_us_0=%llu held_us_1=%llu share_per_1000=%llu\n",
-		   run.tasks, run.milliseconds, run.taken[0], run.taken[1], run.held[0] / NSEC_PER_USEC,
-		   run.held[1] / NSEC_PER_USEC, all ? div64_u64(run.held[0] * 1000, all) : 0);
+	seq_printf(file,
+		   "tasks=%u ms=%u taken_0=%llu taken_1=%llu held_us_0=%llu held_us_1=%llu "
+		   "share_per_1000=%llu\n",
+		   run.tasks, run.milliseconds, run.taken[0], run.taken[1],
+		   run.held[0] / NSEC_PER_USEC, run.held[1] / NSEC_PER_USEC,
+		   all ? div64_u64(run.held[0] * 1000, all) : 0);
 	return 0;
 }
 

@@ -22,7 +22,8 @@
 
 #define VALUE(lock, key, ...) u32 lock##_##key;
 #define OTHERWISE(lock, key, otherwise, ...) .lock##_##key = (otherwise),
-#define SETTING(lock, key, otherwise, least, most, ...) {SLEEP_PREFIX #lock, #key, &settings.lock##_##key, least, most},
+#define SETTING(lock, key, otherwise, least, most, ...) \
+	{SLEEP_PREFIX #lock, #key, &settings.lock##_##key, least, most},
 #define VALUES_OF(name) name##_settings(VALUE)
 #define OTHERWISE_OF(name) name##_settings(OTHERWISE)
 #define SETTINGS_OF(name) name##_settings(SETTING)

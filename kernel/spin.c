@@ -30,7 +30,8 @@ static struct {
 };
 
 static const struct spin_setting spin_settings[] = {
-#define SETTING(lock, key, otherwise, least, most, ...) {#lock, #key, &settings.lock##_##key, least, most},
+#define SETTING(lock, key, otherwise, least, most, ...) \
+	{#lock, #key, &settings.lock##_##key, least, most},
 #define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING)
 #include "locks.def"
 };
@@ -39,8 +40,8 @@ static const struct spin_setting spin_settings[] = {
  * Sets the setting @key, of @length characters, of the lock @name to @value, if it is among the
  * @count @settings and @value is in its range.
  */
-static bool set_among(const struct spin_setting *settings, unsigned int count, const char *name, const char *key,
-		      size_t length, u32 value)
+static bool set_among(const struct spin_setting *settings, unsigned int count, const char *name,
+		      const char *key, size_t length, u32 value)
 {
 	const struct spin_setting *setting;
 
@@ -91,27 +92,28 @@ static struct kept *kept_of(void *lock)
 	return (struct kept *)lock - 1;
 }
 
-#define HOLDS_NODE(name)                                                                              \
-	static_assert(sizeof(struct name##_node) <= sizeof(struct w_node), "a node fits the pool's"); \
-	static void name##_spin_lock(void *lock)                                                      \
-	{                                                                                             \
-		void *node = w_node_get();                                                            \
-                                                                                                      \
-		(void)name##_acquire(lock, node, POLICY(name), NULL);                                 \
-		kept_of(lock)->node = node;                                                           \
-	}                                                                                             \
-	static bool name##_spin_trylock(void *lock)                                                   \
-	{                                                                                             \
-		void *node = w_node_get();                                                            \
-                                                                                                      \
-		if (!name##_try_acquire(lock, node))                                                  \
-			return false;                                                                 \
-		kept_of(lock)->node = node;                                                           \
-		return true;                                                                          \
-	}                                                                                             \
-	static void name##_spin_unlock(void *lock)                                                    \
-	{                                                                                             \
-		name##_release(lock, kept_of(lock)->node, POLICY(name));                              \
+#define HOLDS_NODE(name)                                                   \
+	static_assert(sizeof(struct name##_node) <= sizeof(struct w_node), \
+		      "a node fits the pool's");                           \
+	static void name##_spin_lock(void *lock)                           \
+	{                                                                  \
+		void *node = w_node_get();                                 \
+                                                                           \
+		(void)name##_acquire(lock, node, POLICY(name), NULL);      \
+		kept_of(lock)->node = node;                                \
+	}                                                                  \
+	static bool name##_spin_trylock(void *lock)                        \
+	{                                                                  \
+		void *node = w_node_get();                                 \
+                                                                           \
+		if (!name##_try_acquire(lock, node))                       \
+			return false;                                      \
+		kept_of(lock)->node = node;                                \
+		return true;                                               \
+	}                                                                  \
+	static void name##_spin_unlock(void *lock)                         \
+	{                                                                  \
+		name##_release(lock, kept_of(lock)->node, POLICY(name));   \
 	}
 
 /* ---- The kinds of locks.def ---- */
@@ -153,10 +155,11 @@ static struct kept *kept_of(void *lock)
 
 /* ---- The table ---- */
 
-#define KIND(lock_name)                                                                                                \
-	{                                                                                                              \
-		.name = #lock_name, .size = lock_name##_spin_size, .init = lock_name##_spin_init,                      \
-		.lock = lock_name##_spin_lock, .trylock = lock_name##_spin_trylock, .unlock = lock_name##_spin_unlock, \
+#define KIND(lock_name)                                                                           \
+	{                                                                                         \
+		.name = #lock_name, .size = lock_name##_spin_size, .init = lock_name##_spin_init, \
+		.lock = lock_name##_spin_lock, .trylock = lock_name##_spin_trylock,               \
+		.unlock = lock_name##_spin_unlock,                                                \
 	}
 
 const struct spin_kind spin_kinds[] = {
@@ -256,7 +259,8 @@ struct pound_spin {
 	char lock[] ____cacheline_aligned;
 };
 
-static_assert(offsetof(struct pound_spin, kept) + sizeof(struct kept) == offsetof(struct pound_spin, lock));
+static_assert(offsetof(struct pound_spin, kept) + sizeof(struct kept) ==
+	      offsetof(struct pound_spin, lock));
 
 struct pound_spin *pound_spin_create(const char *name, gfp_t gfp)
 {

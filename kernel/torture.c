@@ -72,7 +72,8 @@
  * transfers.
  */
 #ifdef CONFIG_X86_64
-#define MARK(what) asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00\n\t.ascii \"PLK" what "\"" ::: "memory")
+#define MARK(what) \
+	asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00\n\t.ascii \"PLK" what "\"" ::: "memory")
 #else
 #define MARK(what) barrier()
 #endif
@@ -283,7 +284,8 @@ static void take_outer(struct worker *worker)
 	struct run *run = worker->run;
 
 	if (run->signals && draw(worker) % 2) {
-		take_or_be_interrupted(worker, draw(worker) % 2 ? TASK_KILLABLE : TASK_INTERRUPTIBLE);
+		take_or_be_interrupted(worker,
+				       draw(worker) % 2 ? TASK_KILLABLE : TASK_INTERRUPTIBLE);
 		return;
 	}
 	if (!run->set.try || draw(worker) % 8) {
@@ -525,7 +527,8 @@ static u64 lost_of(const struct guarded *guarded, u64 done)
 
 static bool judge(struct run *run, u64 nanoseconds)
 {
-	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, reads = 0, together = 0, downgrades = 0, lost, overlaps;
+	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, reads = 0, together = 0,
+	    downgrades = 0, lost, overlaps;
 	u64 driven = 0, driven_waiting = 0;
 	u32 i;
 
@@ -542,18 +545,21 @@ static bool judge(struct run *run, u64 nanoseconds)
 	}
 	lost = lost_of(&run->outer, taken) + lost_of(&run->in_irq, inner + irqs) +
 	       lost_of(&run->inner, run->innermost.before);
-	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps + run->in_irq.overlaps +
-		   atomic_read(&run->seen_by_readers);
-	scnprintf(
-		result, sizeof(result),
-		"lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu same_per_1000=%llu "
-		"remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu most_passed=%llu parks=%llu "
-		"interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu driven_waiting=%llu ms=%llu %s",
-		run->name, run->set.threads, taken, lost, overlaps, irqs, run->same * 1000 / max(taken, 1ULL),
-		run->remote * 1000 / max(taken, 1ULL), run->remote * 1000 / max(run->local + run->remote, 1ULL),
-		run->off_route * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park], interrupted, reads,
-		together, downgrades, driven, driven_waiting, nanoseconds / 1000000,
-		lost || overlaps ? "FAILED" : "ok");
+	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps +
+		   run->in_irq.overlaps + atomic_read(&run->seen_by_readers);
+	scnprintf(result, sizeof(result),
+		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu "
+		  "same_per_1000=%llu "
+		  "remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu "
+		  "most_passed=%llu parks=%llu "
+		  "interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu "
+		  "driven_waiting=%llu ms=%llu %s",
+		  run->name, run->set.threads, taken, lost, overlaps, irqs,
+		  run->same * 1000 / max(taken, 1ULL), run->remote * 1000 / max(taken, 1ULL),
+		  run->remote * 1000 / max(run->local + run->remote, 1ULL),
+		  run->off_route * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park],
+		  interrupted, reads, together, downgrades, driven, driven_waiting,
+		  nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
 	return !lost && !overlaps;
 }
 
@@ -674,8 +680,9 @@ static int torture(const char *name, const struct settings *set)
 	error = begin(run);
 	if (!error && !finish(run)) {
 		scnprintf(result, sizeof(result),
-			  "lock=%s threads=%u acquisitions=%llu of %llu, then none for %u s HUNG", name, set->threads,
-			  run->outer.before, (u64)set->threads * set->count, set->stall);
+			  "lock=%s threads=%u acquisitions=%llu of %llu, then none for %u s HUNG",
+			  name, set->threads, run->outer.before, (u64)set->threads * set->count,
+			  set->stall);
 		pr_err("%s\n", result);
 		/*
 		 * Threads of a hung run never leave the lock, so the module and the run's memory
@@ -813,8 +820,8 @@ static int events_get(char *buffer, const struct kernel_param *param)
 	mutex_lock(&running);
 	for (i = 0; i < W_EVENTS; i++)
 		if (events[i])
-			length +=
-				scnprintf(buffer + length, PAGE_SIZE - length, "%s %llu\n", event_names[i], events[i]);
+			length += scnprintf(buffer + length, PAGE_SIZE - length, "%s %llu\n",
+					    event_names[i], events[i]);
 	mutex_unlock(&running);
 	return length;
 }
@@ -825,7 +832,8 @@ static int locks_get(char *buffer, const struct kernel_param *param)
 	int length = 0;
 
 	for (i = 0; i < spin_kinds_count; i++)
-		length += scnprintf(buffer + length, PAGE_SIZE - length, "%s\n", spin_kinds[i].name);
+		length +=
+			scnprintf(buffer + length, PAGE_SIZE - length, "%s\n", spin_kinds[i].name);
 	return length;
 }
 

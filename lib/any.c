@@ -51,51 +51,54 @@
 
 /* ---- Locks whose holders keep their node (kept.h) ---- */
 
-#define HOLDS_NODE(name, way, WAY, WHERE)                                                                            \
-	static void name##_##way##_drop(struct kept *kept, struct any_node *node)                                    \
-	{                                                                                                            \
-		name##_drop_waiters(WHERE(name, kept), &node->name);                                                 \
-	}                                                                                                            \
-	ANY_WHOLE static int name##_##way##_lock(void *lock)                                                         \
-	{                                                                                                            \
-		struct any_node *node = kept_new_node();                                                             \
-                                                                                                                     \
-		kept_check_fork(lock, name##_##way##_drop);                                                          \
-		name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), NULL);                        \
-		kept_put(lock, node);                                                                                \
-		return 0;                                                                                            \
-	}                                                                                                            \
-	static bool name##_##way##_trylock(void *lock)                                                               \
-	{                                                                                                            \
-		struct any_node *node = kept_new_node();                                                             \
-                                                                                                                     \
-		return kept_put_if(name##_try_acquire(WHERE(name, lock), &node->name), lock, node);                  \
-	}                                                                                                            \
-	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)                          \
-	{                                                                                                            \
-		struct any_node *node = kept_new_node();                                                             \
-                                                                                                                     \
-		kept_check_fork(lock, name##_##way##_drop);                                                          \
-		return kept_put_if(name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), deadline), \
-				   lock, node);                                                                      \
-	}                                                                                                            \
-	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                                      \
-	{                                                                                                            \
-		struct any_node *node;                                                                               \
-                                                                                                                     \
-		kept_check_fork(lock, name##_##way##_drop);                                                          \
-		node = kept_take(lock);                                                                              \
-		if (node)                                                                                            \
-			name##_release(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY));                      \
-		return node;                                                                                         \
+#define HOLDS_NODE(name, way, WAY, WHERE)                                                       \
+	static void name##_##way##_drop(struct kept *kept, struct any_node *node)               \
+	{                                                                                       \
+		name##_drop_waiters(WHERE(name, kept), &node->name);                            \
+	}                                                                                       \
+	ANY_WHOLE static int name##_##way##_lock(void *lock)                                    \
+	{                                                                                       \
+		struct any_node *node = kept_new_node();                                        \
+                                                                                                \
+		kept_check_fork(lock, name##_##way##_drop);                                     \
+		name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), NULL);   \
+		kept_put(lock, node);                                                           \
+		return 0;                                                                       \
+	}                                                                                       \
+	static bool name##_##way##_trylock(void *lock)                                          \
+	{                                                                                       \
+		struct any_node *node = kept_new_node();                                        \
+                                                                                                \
+		return kept_put_if(name##_try_acquire(WHERE(name, lock), &node->name), lock,    \
+				   node);                                                       \
+	}                                                                                       \
+	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)     \
+	{                                                                                       \
+		struct any_node *node = kept_new_node();                                        \
+                                                                                                \
+		kept_check_fork(lock, name##_##way##_drop);                                     \
+		return kept_put_if(name##_acquire(WHERE(name, lock), &node->name,               \
+						  LOCK_POLICY(name, WAY), deadline),            \
+				   lock, node);                                                 \
+	}                                                                                       \
+	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                 \
+	{                                                                                       \
+		struct any_node *node;                                                          \
+                                                                                                \
+		kept_check_fork(lock, name##_##way##_drop);                                     \
+		node = kept_take(lock);                                                         \
+		if (node)                                                                       \
+			name##_release(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY)); \
+		return node;                                                                    \
 	}
 
 /* ---- The kinds of locks.def ---- */
 
-#define BARE(name)                                                                                                \
-	_Static_assert(sizeof(struct name) <= ANY_LOCK_SIZE && _Alignof(struct name) <= 8, #name " needs a box"); \
-	HOLDS_NOTHING(name, spin, WAIT_SPIN, IN_PLACE)                                                            \
-	HOLDS_NOTHING(name, yield, WAIT_YIELD, IN_PLACE)                                                          \
+#define BARE(name)                                                                         \
+	_Static_assert(sizeof(struct name) <= ANY_LOCK_SIZE && _Alignof(struct name) <= 8, \
+		       #name " needs a box");                                              \
+	HOLDS_NOTHING(name, spin, WAIT_SPIN, IN_PLACE)                                     \
+	HOLDS_NOTHING(name, yield, WAIT_YIELD, IN_PLACE)                                   \
 	HOLDS_NOTHING(name, park, WAIT_PARK, IN_PLACE)
 
 #define NODE(name)                                                                   \
@@ -121,33 +124,34 @@
 
 /* ---- Locks with a policy that may need hold times: measured around the lock ---- */
 
-#define MEASURED(name, way)                                                                          \
-	static int name##_##way##_measured_lock(void *lock)                                          \
-	{                                                                                            \
-		(void)name##_##way##_lock(lock);                                                     \
-		hold_begin(lock);                                                                    \
-		return 0;                                                                            \
-	}                                                                                            \
-	static bool name##_##way##_measured_trylock(void *lock)                                      \
-	{                                                                                            \
-		bool taken = name##_##way##_trylock(lock);                                           \
-                                                                                                     \
-		if (taken)                                                                           \
-			hold_begin(lock);                                                            \
-		return taken;                                                                        \
-	}                                                                                            \
-	static bool name##_##way##_measured_timedlock(void *lock, const struct w_deadline *deadline) \
-	{                                                                                            \
-		bool taken = name##_##way##_timedlock(lock, deadline);                               \
-                                                                                                     \
-		if (taken)                                                                           \
-			hold_begin(lock);                                                            \
-		return taken;                                                                        \
-	}                                                                                            \
-	static bool name##_##way##_measured_unlock(void *lock)                                       \
-	{                                                                                            \
-		hold_end(lock);                                                                      \
-		return name##_##way##_unlock(lock);                                                  \
+#define MEASURED(name, way)                                                              \
+	static int name##_##way##_measured_lock(void *lock)                              \
+	{                                                                                \
+		(void)name##_##way##_lock(lock);                                         \
+		hold_begin(lock);                                                        \
+		return 0;                                                                \
+	}                                                                                \
+	static bool name##_##way##_measured_trylock(void *lock)                          \
+	{                                                                                \
+		bool taken = name##_##way##_trylock(lock);                               \
+                                                                                         \
+		if (taken)                                                               \
+			hold_begin(lock);                                                \
+		return taken;                                                            \
+	}                                                                                \
+	static bool name##_##way##_measured_timedlock(void *lock,                        \
+						      const struct w_deadline *deadline) \
+	{                                                                                \
+		bool taken = name##_##way##_timedlock(lock, deadline);                   \
+                                                                                         \
+		if (taken)                                                               \
+			hold_begin(lock);                                                \
+		return taken;                                                            \
+	}                                                                                \
+	static bool name##_##way##_measured_unlock(void *lock)                           \
+	{                                                                                \
+		hold_end(lock);                                                          \
+		return name##_##way##_unlock(lock);                                      \
 	}
 
 #define MEASURED_WAYS(name)   \
@@ -189,8 +193,9 @@ enum {
 	}
 
 static const struct any_ops all_ops[][SPEC_WAYS] = {
-#define LOCK(name, kind, wait, promise, paper) \
-	{OPS(name, kind, spin, WAIT_SPIN), OPS(name, kind, yield, WAIT_YIELD), OPS(name, kind, park, WAIT_PARK)},
+#define LOCK(name, kind, wait, promise, paper)                                 \
+	{OPS(name, kind, spin, WAIT_SPIN), OPS(name, kind, yield, WAIT_YIELD), \
+	 OPS(name, kind, park, WAIT_PARK)},
 #include "locks.def"
 };
 

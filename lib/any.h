@@ -64,8 +64,8 @@ bool any_start(void);
 /* Whether @deadline is on a supported clock, and its nanoseconds are in range. */
 static inline bool any_deadline_valid(const struct w_deadline *deadline)
 {
-	return (deadline->clock == CLOCK_REALTIME || deadline->clock == CLOCK_MONOTONIC) && deadline->at.tv_nsec >= 0 &&
-	       deadline->at.tv_nsec < 1000000000;
+	return (deadline->clock == CLOCK_REALTIME || deadline->clock == CLOCK_MONOTONIC) &&
+	       deadline->at.tv_nsec >= 0 && deadline->at.tv_nsec < 1000000000;
 }
 
 #endif

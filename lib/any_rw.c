@@ -13,48 +13,50 @@
 
 /* ---- The locks ---- */
 
-#define FUNCTIONS(name, way, WAY)                                                                         \
-	ANY_WHOLE static bool name##_##way##_rdlock(void *lock, bool again)                               \
-	{                                                                                                 \
-		return name##_read(lock, again, LOCK_POLICY(name, WAY), NULL);                            \
-	}                                                                                                 \
-	static bool name##_##way##_timedrdlock(void *lock, bool again, const struct w_deadline *deadline) \
-	{                                                                                                 \
-		return name##_read(lock, again, LOCK_POLICY(name, WAY), deadline);                        \
-	}                                                                                                 \
-	ANY_WHOLE static bool name##_##way##_rdunlock(void *lock)                                         \
-	{                                                                                                 \
-		return name##_release_read(lock, LOCK_POLICY(name, WAY));                                 \
-	}                                                                                                 \
-	ANY_WHOLE static void name##_##way##_wrlock(void *lock)                                           \
-	{                                                                                                 \
-		(void)name##_write(lock, LOCK_POLICY(name, WAY), NULL);                                   \
-	}                                                                                                 \
-	static bool name##_##way##_timedwrlock(void *lock, const struct w_deadline *deadline)             \
-	{                                                                                                 \
-		return name##_write(lock, LOCK_POLICY(name, WAY), deadline);                              \
-	}                                                                                                 \
-	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock)                                         \
-	{                                                                                                 \
-		return name##_release_write(lock, LOCK_POLICY(name, WAY));                                \
+#define FUNCTIONS(name, way, WAY)                                                             \
+	ANY_WHOLE static bool name##_##way##_rdlock(void *lock, bool again)                   \
+	{                                                                                     \
+		return name##_read(lock, again, LOCK_POLICY(name, WAY), NULL);                \
+	}                                                                                     \
+	static bool name##_##way##_timedrdlock(void *lock, bool again,                        \
+					       const struct w_deadline *deadline)             \
+	{                                                                                     \
+		return name##_read(lock, again, LOCK_POLICY(name, WAY), deadline);            \
+	}                                                                                     \
+	ANY_WHOLE static bool name##_##way##_rdunlock(void *lock)                             \
+	{                                                                                     \
+		return name##_release_read(lock, LOCK_POLICY(name, WAY));                     \
+	}                                                                                     \
+	ANY_WHOLE static void name##_##way##_wrlock(void *lock)                               \
+	{                                                                                     \
+		(void)name##_write(lock, LOCK_POLICY(name, WAY), NULL);                       \
+	}                                                                                     \
+	static bool name##_##way##_timedwrlock(void *lock, const struct w_deadline *deadline) \
+	{                                                                                     \
+		return name##_write(lock, LOCK_POLICY(name, WAY), deadline);                  \
+	}                                                                                     \
+	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock)                             \
+	{                                                                                     \
+		return name##_release_write(lock, LOCK_POLICY(name, WAY));                    \
 	}
 
-#define RWLOCK(name, wait, promise, paper)                                                                   \
-	_Static_assert(sizeof(struct name) <= ANY_RW_SIZE && _Alignof(struct name) <= 8, #name " is large"); \
-	static bool name##_tryrdlock(void *lock, bool again)                                                 \
-	{                                                                                                    \
-		return name##_try_read(lock, again);                                                         \
-	}                                                                                                    \
-	static bool name##_is_full(void *lock)                                                               \
-	{                                                                                                    \
-		return name##_full(lock);                                                                    \
-	}                                                                                                    \
-	static bool name##_trywrlock(void *lock)                                                             \
-	{                                                                                                    \
-		return name##_try_write(lock);                                                               \
-	}                                                                                                    \
-	FUNCTIONS(name, spin, WAIT_SPIN)                                                                     \
-	FUNCTIONS(name, yield, WAIT_YIELD)                                                                   \
+#define RWLOCK(name, wait, promise, paper)                                               \
+	_Static_assert(sizeof(struct name) <= ANY_RW_SIZE && _Alignof(struct name) <= 8, \
+		       #name " is large");                                               \
+	static bool name##_tryrdlock(void *lock, bool again)                             \
+	{                                                                                \
+		return name##_try_read(lock, again);                                     \
+	}                                                                                \
+	static bool name##_is_full(void *lock)                                           \
+	{                                                                                \
+		return name##_full(lock);                                                \
+	}                                                                                \
+	static bool name##_trywrlock(void *lock)                                         \
+	{                                                                                \
+		return name##_try_write(lock);                                           \
+	}                                                                                \
+	FUNCTIONS(name, spin, WAIT_SPIN)                                                 \
+	FUNCTIONS(name, yield, WAIT_YIELD)                                               \
 	FUNCTIONS(name, park, WAIT_PARK)
 #include "locks.def"
 
@@ -119,12 +121,14 @@ static const char *expand_bravo(const char *spec, char *name, size_t room)
 	}
 	under = key + strlen(UNDER);
 	length = (int)strcspn(under, ",");
-	snprintf(name, room, BRAVO "_%.*s%.*s%s", length, under, (int)(key - rest), rest, under + length);
+	snprintf(name, room, BRAVO "_%.*s%.*s%s", length, under, (int)(key - rest), rest,
+		 under + length);
 	return name;
 }
 
 /* The lock that @asked names, and the settings @given. NULL if it is wrong; @error says why. */
-static const struct any_rw_ops *read_spec(const char *asked, struct given *given, char *error, size_t size)
+static const struct any_rw_ops *read_spec(const char *asked, struct given *given, char *error,
+					  size_t size)
 {
 	char expanded[256];
 	const char *spec = expand_bravo(asked, expanded, sizeof(expanded));

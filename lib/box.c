@@ -46,7 +46,8 @@ static void *settle(W_ATOMIC(void *) *place, size_t bytes)
 	 * there
 	 */
 	if (!settled ||
-	    atomic_compare_exchange_strong_explicit(place, &seen, settled, memory_order_acq_rel, memory_order_acquire))
+	    atomic_compare_exchange_strong_explicit(place, &seen, settled, memory_order_acq_rel,
+						    memory_order_acquire))
 		return settled;
 	if (mapped)
 		munmap(mapped, bytes);
@@ -78,8 +79,10 @@ static struct box *take(unsigned size_class)
 		box = box_at(size_class, (uint32_t)head - 1);
 		/* relaxed: if the box has left the stack, the head has changed */
 		next = atomic_load_explicit(&box->next, memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak_explicit(&spare[size_class], &head, ((head >> 32) + 1) << 32 | next,
-							memory_order_acquire, memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(&spare[size_class], &head,
+							((head >> 32) + 1) << 32 | next,
+							memory_order_acquire,
+							memory_order_acquire));
 	return box;
 }
 
@@ -94,8 +97,8 @@ static struct box *make(unsigned size_class)
 		w_yield();
 		return NULL;
 	}
-	if (!atomic_compare_exchange_strong_explicit(&made[size_class], &number, number + 1, memory_order_relaxed,
-						     memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&made[size_class], &number, number + 1,
+						     memory_order_relaxed, memory_order_relaxed))
 		return NULL;
 	box->number = number;
 	box->size_class = size_class;
@@ -129,6 +132,7 @@ void box_put(void *memory)
 		/* relaxed: the compare-exchange publishes it */
 		atomic_store_explicit(&box->next, (uint32_t)seen, memory_order_relaxed);
 	/* release: pairs with the acquire in take(); the link, and the last user's accesses */
-	while (!atomic_compare_exchange_weak_explicit(head, &seen, ((seen >> 32) + 1) << 32 | (box->number + 1),
+	while (!atomic_compare_exchange_weak_explicit(head, &seen,
+						      ((seen >> 32) + 1) << 32 | (box->number + 1),
 						      memory_order_release, memory_order_relaxed));
 }

@@ -34,7 +34,8 @@ W_HIDDEN void box_put(void *box);
 static inline const void *box_owner(void *box)
 {
 	/* relaxed: compared only with the caller's own lock, which wrote it */
-	return atomic_load_explicit(&((struct box *)((char *)box - BOX_HEADER))->owner, memory_order_relaxed);
+	return atomic_load_explicit(&((struct box *)((char *)box - BOX_HEADER))->owner,
+				    memory_order_relaxed);
 }
 
 #endif

@@ -21,7 +21,8 @@ static inline bool boxed_is_own(void *boxed, void *lock)
  * The lock in the box of @lock. The first use makes it: init() is passed zeroed memory of size()
  * bytes.
  */
-static inline void *boxed_get(void *lock, size_t (*size)(void), void (*init)(void *boxed, size_t bytes))
+static inline void *boxed_get(void *lock, size_t (*size)(void),
+			      void (*init)(void *boxed, size_t bytes))
 {
 	W_ATOMIC(void *) *box = lock;
 	void *seen, *made;

@@ -42,7 +42,8 @@ static bool find_lock(const char *name, size_t length, size_t *lock)
 static bool own_policy_exists(const struct given *given)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (given[i].named && given[i].number == POLICY_OWN && !strcmp(all_settings[i].key, "policy"))
+		if (given[i].named && given[i].number == POLICY_OWN &&
+		    !strcmp(all_settings[i].key, "policy"))
 			return atomic_load(&w_own_policy);
 	return true;
 }
@@ -51,7 +52,8 @@ static bool own_policy_exists(const struct given *given)
  * Reads @spec: the lock's index, its way of waiting, and the settings @given. False if it is wrong;
  * @error says why.
  */
-static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct given *given, char *error, size_t size)
+static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct given *given,
+		      char *error, size_t size)
 {
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
@@ -64,7 +66,8 @@ static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct gi
 	if (!spec_parse(facts->name, pairs, all_settings, SETTINGS, wait, given, error, size))
 		return false;
 	return own_policy_exists(given) ||
-	       spec_wrong(error, size, "policy=own: the program has registered no policy (pound_policy_use)");
+	       spec_wrong(error, size,
+			  "policy=own: the program has registered no policy (pound_policy_use)");
 }
 
 /*

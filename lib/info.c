@@ -22,7 +22,8 @@ static struct atomics atomics_of(const char *lock)
 	return (struct atomics){lock, unknown, unknown, unknown};
 }
 
-const struct pound_lock_info *info_of(const struct facts *facts, const struct setting *settings, size_t count)
+const struct pound_lock_info *info_of(const struct facts *facts, const struct setting *settings,
+				      size_t count)
 {
 	struct {
 		struct pound_lock_info info;

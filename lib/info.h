@@ -18,6 +18,7 @@ struct facts {
  * Everything to report about the lock with these @facts, whose settings are among @settings. The
  * result is valid until the calling thread's next call.
  */
-W_HIDDEN const struct pound_lock_info *info_of(const struct facts *facts, const struct setting *settings, size_t count);
+W_HIDDEN const struct pound_lock_info *info_of(const struct facts *facts,
+					       const struct setting *settings, size_t count);
 
 #endif

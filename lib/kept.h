@@ -40,7 +40,8 @@ struct kept {
 	W_ATOMIC(struct any_node *) holder; /* disguised; NULL: none */
 };
 
-_Static_assert(sizeof(struct any_node) <= offsetof(struct w_node, chosen), "a node must fit into the pool's");
+_Static_assert(sizeof(struct any_node) <= offsetof(struct w_node, chosen),
+	       "a node must fit into the pool's");
 _Static_assert(sizeof(struct kept) <= 16, "bytes 16 to 19 are the embedder's");
 
 /* A node for an attempt to take a lock; kept_put() or kept_put_if() follows. */

@@ -72,7 +72,8 @@ int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_
 {
 	const struct any_rw_ops *ops = any_rw_find(spec, error, size);
 
-	*lock = (pound_rwlock_t){.pound_ops = ops && any_observer ? any_observer->rwlock(ops) : ops};
+	*lock = (pound_rwlock_t){.pound_ops =
+					 ops && any_observer ? any_observer->rwlock(ops) : ops};
 	return ops ? 0 : EINVAL;
 }
 
@@ -100,7 +101,8 @@ static const struct any_rw_ops *rw_ops_of(pound_rwlock_t *lock)
 	return w_unlikely(any_observer) ? observe_default(lock) : any_rw_default;
 }
 
-static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock, const struct timespec *deadline)
+static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock,
+		       const struct timespec *deadline)
 {
 	struct w_deadline until = {.clock = clock, .at = *deadline};
 
@@ -138,7 +140,8 @@ bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock)
 	return rw_ops_of(lock)->tryrdlock(lock->pound_bytes, true);
 }
 
-int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline)
+int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock,
+				   const struct timespec *deadline)
 {
 	return timedrdlock(lock, true, clock, deadline);
 }
@@ -204,7 +207,9 @@ int pound_policy_use(const struct pound_policy *policy)
 
 	if (atomic_exchange(&used, 1))
 		return EBUSY;
-	own = (struct w_own_policy){.note = policy->note, .rank = policy->rank, .context = policy->context};
+	own = (struct w_own_policy){.note = policy->note,
+				    .rank = policy->rank,
+				    .context = policy->context};
 	/* release: pairs with the acquire of threads that call it */
 	atomic_store_explicit(&w_own_policy, &own, memory_order_release);
 	return 0;

@@ -26,7 +26,8 @@
 #define POUNDLOCK_VERSION_MINOR 1
 #define POUNDLOCK_VERSION_PATCH 0
 /* For comparing: 1.2.3 is 10203. */
-#define POUNDLOCK_VERSION (POUNDLOCK_VERSION_MAJOR * 10000 + POUNDLOCK_VERSION_MINOR * 100 + POUNDLOCK_VERSION_PATCH)
+#define POUNDLOCK_VERSION \
+	(POUNDLOCK_VERSION_MAJOR * 10000 + POUNDLOCK_VERSION_MINOR * 100 + POUNDLOCK_VERSION_PATCH)
 
 #if defined(__has_include) && __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
@@ -73,7 +74,8 @@ void pound_mutex_unlock_slow(pound_mutex_t *mutex);
  * Changes @word from *@seen to @to. False if it has another value, which *@seen is then. Not atomic
  * in a process of one thread, where it need not be: as in glibc.
  */
-static inline bool pound_word_change(uint32_t *word, uint32_t *seen, uint32_t to, int order, bool alone)
+static inline bool pound_word_change(uint32_t *word, uint32_t *seen, uint32_t to, int order,
+				     bool alone)
 {
 	uint32_t was;
 
@@ -92,7 +94,8 @@ static inline bool pound_word_change(uint32_t *word, uint32_t *seen, uint32_t to
 static inline bool pound_mutex_take_free(pound_mutex_t *mutex, uint32_t *seen, bool alone)
 {
 	*seen = 0;
-	return pound_word_change(&mutex->pound_state, seen, POUND_MUTEX_LOCKED, __ATOMIC_ACQUIRE, alone);
+	return pound_word_change(&mutex->pound_state, seen, POUND_MUTEX_LOCKED, __ATOMIC_ACQUIRE,
+				 alone);
 }
 
 /* LOCKED -> 0. False if the state is another one: there are waiters. */
@@ -207,18 +210,21 @@ int pound_rwlock_check(const char *spec, char *error, size_t size);
 int pound_rwlock_rdlock(pound_rwlock_t *lock);
 bool pound_rwlock_tryrdlock(pound_rwlock_t *lock);
 /* Deadline and errors as of pound_mutex_timedlock(), or EAGAIN. */
-int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
+int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock,
+			     const struct timespec *deadline);
 /* The same for a thread that may hold @lock for reading already: it passes waiting writers. */
 int pound_rwlock_rdlock_again(pound_rwlock_t *lock);
 bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock);
-int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
+int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock,
+				   const struct timespec *deadline);
 /* Ends one read lock of @lock. */
 void pound_rwlock_rdunlock(pound_rwlock_t *lock);
 
 /* Lock @lock for writing; deadline and errors as of pound_mutex_timedlock(). */
 void pound_rwlock_wrlock(pound_rwlock_t *lock);
 bool pound_rwlock_trywrlock(pound_rwlock_t *lock);
-int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline);
+int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock,
+			     const struct timespec *deadline);
 /* Unlocks @lock, which is locked for writing, by this thread or by another one. */
 void pound_rwlock_wrunlock(pound_rwlock_t *lock);
 

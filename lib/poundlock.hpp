@@ -30,7 +30,8 @@ namespace detail
 {
 
 // The timespec of a time since a clock's epoch.
-template <class Rep, class Period> timespec to_timespec(const std::chrono::duration<Rep, Period> &since_epoch)
+template <class Rep, class Period>
+timespec to_timespec(const std::chrono::duration<Rep, Period> &since_epoch)
 {
 	auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
 	auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch - seconds);
@@ -53,7 +54,8 @@ bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time
 	} else {
 		do {
 			timespec deadline = to_timespec(
-				(std::chrono::steady_clock::now() + (time - Clock::now())).time_since_epoch());
+				(std::chrono::steady_clock::now() + (time - Clock::now()))
+					.time_since_epoch());
 			if (timed(CLOCK_MONOTONIC, &deadline) == 0)
 				return true;
 		} while (Clock::now() < time);
@@ -66,7 +68,8 @@ bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time
 template <class Lock> class timed_lockable
 {
       public:
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	template <class Rep, class Period>
+	bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
 	{
 		return try_lock_until(std::chrono::steady_clock::now() + timeout);
 	}

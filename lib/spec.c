@@ -39,14 +39,15 @@ const char *spec_split(const char *spec, size_t *length)
 }
 
 /* Finds @value of @key among the space-separated @choices: its index. */
-static bool parse_choice(const char *key, const char *value, const char *choices, uint32_t *number, char *error,
-			 size_t size)
+static bool parse_choice(const char *key, const char *value, const char *choices, uint32_t *number,
+			 char *error, size_t size)
 {
 	char list[128];
 	size_t length = strlen(value), used = 0;
 
 	*number = 0;
-	for (const char *choice = choices; *choice; choice += strcspn(choice, " "), choice += *choice == ' ', ++*number)
+	for (const char *choice = choices; *choice;
+	     choice += strcspn(choice, " "), choice += *choice == ' ', ++*number)
 		if (length && strcspn(choice, " ") == length && !memcmp(choice, value, length))
 			return true;
 	for (const char *c = choices; *c && used < sizeof(list) - 2; c++) {
@@ -57,7 +58,8 @@ static bool parse_choice(const char *key, const char *value, const char *choices
 	return spec_wrong(error, size, "%s=%s: not one of %.*s", key, value, (int)used, list);
 }
 
-static bool parse_number(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
+static bool parse_number(const struct setting *setting, const char *value, uint32_t *number,
+			 char *error, size_t size)
 {
 	unsigned long long parsed = 0;
 	const char *digit;
@@ -65,13 +67,14 @@ static bool parse_number(const struct setting *setting, const char *value, uint3
 	for (digit = value; *digit >= '0' && *digit <= '9' && parsed <= UINT32_MAX; digit++)
 		parsed = parsed * 10 + (unsigned long long)(*digit - '0');
 	if (digit == value || *digit || parsed < setting->least || parsed > setting->most)
-		return spec_wrong(error, size, "%s=%s: not a number from %u to %u", setting->key, value, setting->least,
-				  setting->most);
+		return spec_wrong(error, size, "%s=%s: not a number from %u to %u", setting->key,
+				  value, setting->least, setting->most);
 	*number = (uint32_t)parsed;
 	return true;
 }
 
-static bool parse(const struct setting *setting, const char *value, uint32_t *number, char *error, size_t size)
+static bool parse(const struct setting *setting, const char *value, uint32_t *number, char *error,
+		  size_t size)
 {
 	if (*setting->choices)
 		return parse_choice(setting->key, value, setting->choices, number, error, size);
@@ -95,22 +98,26 @@ static bool parse_pair(struct target *target, char *pair)
 	char *value = strchr(pair, '=');
 
 	if (!value)
-		return spec_wrong(target->error, target->size, "'%s' of lock %s is not key=value", pair, target->lock);
+		return spec_wrong(target->error, target->size, "'%s' of lock %s is not key=value",
+				  pair, target->lock);
 	*value++ = 0;
 	if (!strcmp(pair, "wait"))
-		return parse_choice(pair, value, way_choices, &target->wait, target->error, target->size);
+		return parse_choice(pair, value, way_choices, &target->wait, target->error,
+				    target->size);
 	for (size_t i = 0; i < target->count; i++) {
 		const struct setting *setting = &target->settings[i];
 
 		if (!strcmp(target->lock, setting->lock) && !strcmp(pair, setting->key))
 			return target->given[i].named =
-				       parse(setting, value, &target->given[i].number, target->error, target->size);
+				       parse(setting, value, &target->given[i].number,
+					     target->error, target->size);
 	}
-	return spec_wrong(target->error, target->size, "lock %s has no key '%s'", target->lock, pair);
+	return spec_wrong(target->error, target->size, "lock %s has no key '%s'", target->lock,
+			  pair);
 }
 
-bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count, enum wait *wait,
-		struct given *given, char *error, size_t size)
+bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count,
+		enum wait *wait, struct given *given, char *error, size_t size)
 {
 	struct target target = {lock, settings, count, *wait, given, error, size};
 	char copy[256];
@@ -137,10 +144,12 @@ void spec_set(const struct setting *settings, size_t count, const struct given *
 	for (size_t i = 0; i < count; i++)
 		/* relaxed: as spec_value() reads it */
 		if (given[i].named)
-			atomic_store_explicit(settings[i].value, given[i].number, memory_order_relaxed);
+			atomic_store_explicit(settings[i].value, given[i].number,
+					      memory_order_relaxed);
 }
 
-void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys, size_t size)
+void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys,
+	       size_t size)
 {
 	size_t used = (size_t)snprintf(keys, size, "wait");
 

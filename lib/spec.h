@@ -52,7 +52,8 @@ static inline uint32_t spec_value(W_ATOMIC(uint32_t) *value)
 W_HIDDEN const char *spec_wait_name(enum wait wait);
 
 /* Writes one line into @error (@size bytes) and returns false. */
-__attribute__((format(printf, 3, 4))) W_HIDDEN bool spec_wrong(char *error, size_t size, const char *format, ...);
+__attribute__((format(printf, 3, 4))) W_HIDDEN bool spec_wrong(char *error, size_t size,
+							       const char *format, ...);
 
 /*
  * Splits @spec. Stores the length of the lock's name, and returns the settings, or NULL if there
@@ -65,8 +66,9 @@ W_HIDDEN const char *spec_split(const char *spec, size_t *length);
  * of @count elements as @settings has. Sets nothing. False if anything in it is wrong; @error says
  * what.
  */
-W_HIDDEN bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count,
-			 enum wait *wait, struct given *given, char *error, size_t size);
+W_HIDDEN bool spec_parse(const char *lock, const char *pairs, const struct setting *settings,
+			 size_t count, enum wait *wait, struct given *given, char *error,
+			 size_t size);
 
 /*
  * Sets the named ones of @settings, each atomically by itself. Any thread may call it, at any time.
@@ -74,6 +76,7 @@ W_HIDDEN bool spec_parse(const char *lock, const char *pairs, const struct setti
 W_HIDDEN void spec_set(const struct setting *settings, size_t count, const struct given *given);
 
 /* Writes the keys of @lock, comma-separated, into @keys (@size bytes). */
-W_HIDDEN void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys, size_t size);
+W_HIDDEN void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys,
+			size_t size);
 
 #endif

@@ -20,9 +20,11 @@
 static void complain(const char *variable, const char *value, const char *expected)
 {
 	char line[256];
-	int length = snprintf(line, sizeof(line), "poundlock: %s=%s: not one of %s\n", variable, value, expected);
+	int length = snprintf(line, sizeof(line), "poundlock: %s=%s: not one of %s\n", variable,
+			      value, expected);
 
-	syscall(SYS_write, STDERR_FILENO, line, (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
+	syscall(SYS_write, STDERR_FILENO, line,
+		(size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
 }
 
 /* Reads POUNDLOCK_DOMAIN. False if its value is wrong. */

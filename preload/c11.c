@@ -35,7 +35,8 @@ EXPORT int mtx_init(mtx_t *mutex, int type)
 	int error;
 
 	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, type & mtx_recursive ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL);
+	pthread_mutexattr_settype(&attr, type & mtx_recursive ? PTHREAD_MUTEX_RECURSIVE
+							      : PTHREAD_MUTEX_NORMAL);
 	error = mutex_init((pthread_mutex_t *)mutex, &attr);
 	pthread_mutexattr_destroy(&attr);
 	return thrd_result(error);
@@ -81,7 +82,8 @@ EXPORT int cnd_wait(cnd_t *cond, mtx_t *mutex)
 	return thrd_result(cond_wait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex));
 }
 
-EXPORT int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict at)
+EXPORT int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex,
+			 const struct timespec *restrict at)
 {
 	return thrd_result(cond_timedwait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex, at));
 }

@@ -116,13 +116,16 @@ static W_ATOMIC(uint32_t) *high_half(struct cond *c)
 }
 
 #define SIGNAL FUTEX_OP(FUTEX_OP_ADD, SEQUENCE_STEP + WOKEN_STEP, FUTEX_OP_CMP_EQ, 1)
-#define BROADCAST FUTEX_OP(FUTEX_OP_ADD, SEQUENCE_STEP + WOKEN_MOST * WOKEN_STEP, FUTEX_OP_CMP_EQ, 1)
+#define BROADCAST \
+	FUTEX_OP(FUTEX_OP_ADD, SEQUENCE_STEP + WOKEN_MOST * WOKEN_STEP, FUTEX_OP_CMP_EQ, 1)
 
 static W_SLOW int advance_and_wake(struct cond *c, int count)
 {
-	int operation = FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, change = count == 1 ? SIGNAL : BROADCAST;
+	int operation = FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG,
+	    change = count == 1 ? SIGNAL : BROADCAST;
 
-	if (w_system_call(SYS_futex, (long)low_half(c), operation, count, 0, (long)low_half(c), change) < 0) {
+	if (w_system_call(SYS_futex, (long)low_half(c), operation, count, 0, (long)low_half(c),
+			  change) < 0) {
 		/*
 		 * The kernel lacks it. Two steps: a waiter of real-time priority may enter in
 		 * between, so woken must not count a waiter that is not woken yet.
@@ -185,7 +188,8 @@ static uint32_t enter(struct cond *c)
 	forget_parents(c);
 	/* relaxed, both: a signal after the waiter's unlock sees the count through the mutex */
 	seen = w_load_relaxed(&c->state);
-	while (!w_compare_exchange_relaxed(&c->state, &seen, with_woken(seen, awake_of(seen)) + WAITER))
+	while (!w_compare_exchange_relaxed(&c->state, &seen,
+					   with_woken(seen, awake_of(seen)) + WAITER))
 		;
 	return sequence_of(seen);
 }
@@ -204,7 +208,8 @@ static void leave(struct cond *c, uint32_t generation)
 	do
 		awake = awake_of(seen);
 	/* release: pairs with the acquire in cond_destroy(); all our accesses precede it */
-	while (!w_compare_exchange_release(&c->state, &seen, with_woken(seen, awake ? awake - 1 : 0) - WAITER));
+	while (!w_compare_exchange_release(&c->state, &seen,
+					   with_woken(seen, awake ? awake - 1 : 0) - WAITER));
 	if ((uint32_t)(seen >> 32) == (DESTROYING | 1))
 		w_futex_wake(high_half(c), INT_MAX);
 }
@@ -262,7 +267,8 @@ static void cancelled(void *argument)
  * glibc's clean-up handlers of the older kind: in a list, instead of by a sigsetjmp(). glibc's own
  * waits have them in there as well, so that a siglongjmp() out of a wait runs them.
  */
-extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*handler)(void *), void *argument);
+extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*handler)(void *),
+				  void *argument);
 extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int execute);
 
 /*
@@ -440,7 +446,8 @@ EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 	return cond_wait(cond, mutex);
 }
 
-EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *at)
+EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				  const struct timespec *at)
 {
 	return cond_timedwait(cond, mutex, at);
 }

@@ -92,7 +92,8 @@ static const char *read_locks(struct config *config, char *error, size_t size)
 /* Reads whether there are statistics, and in which folder. */
 static void read_stats(struct config *config)
 {
-	const char *value = secure_getenv("POUNDLOCK_STATS"), *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	const char *value = secure_getenv("POUNDLOCK_STATS"),
+		   *runtime = secure_getenv("XDG_RUNTIME_DIR");
 
 	config->profile = read_switch(config, "POUNDLOCK_PROFILE", false);
 	if (!value || !*value || !strcmp(value, "0"))
@@ -102,7 +103,8 @@ static void read_stats(struct config *config)
 	else if (!strcmp(value, "1"))
 		config->stats = runtime && *runtime == '/' ? runtime : SHARED_MEMORY;
 	else {
-		config_say("poundlock: POUNDLOCK_STATS=%s is neither 0, 1 nor a folder's path from the root; "
+		config_say("poundlock: POUNDLOCK_STATS=%s is neither 0, 1 nor a folder's path from "
+			   "the root; "
 			   "using native locks",
 			   value);
 		make_native(config);
@@ -150,7 +152,8 @@ static void disinherit(void)
 		size_t length = strcspn(*variable, "=");
 		char name[64];
 
-		if (strncmp(*variable, "POUNDLOCK_", strlen("POUNDLOCK_")) || length >= sizeof(name)) {
+		if (strncmp(*variable, "POUNDLOCK_", strlen("POUNDLOCK_")) ||
+		    length >= sizeof(name)) {
 			variable++;
 			continue;
 		}
@@ -192,10 +195,11 @@ void config_announce(const struct config *config)
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		config_say("poundlock: lock=%s wait=%s rwlock=%s spinlock=%s pid=%ld%s%s", config->ops->name,
-			   spec_wait_name(config->ops->wait), config->rw_ops ? config->rw_ops->name : NATIVE,
-			   config->spin ? SPIN_DEFAULT : NATIVE, (long)getpid(), statistics ? " statistics=" : "",
-			   statistics ? statistics : "");
+		config_say("poundlock: lock=%s wait=%s rwlock=%s spinlock=%s pid=%ld%s%s",
+			   config->ops->name, spec_wait_name(config->ops->wait),
+			   config->rw_ops ? config->rw_ops->name : NATIVE,
+			   config->spin ? SPIN_DEFAULT : NATIVE, (long)getpid(),
+			   statistics ? " statistics=" : "", statistics ? statistics : "");
 	else
 		config_say("poundlock: lock=native pid=%ld", (long)getpid());
 }

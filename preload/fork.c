@@ -9,9 +9,11 @@
 #include "preload.h"
 #include "real.h"
 
-EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *object);
 
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+		      void *object)
 {
 	int error = real.register_atfork(prepare, parent, child, object);
 

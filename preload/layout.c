@@ -56,7 +56,8 @@ static bool probe_cond(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	index2 = only_word(&attr, &monotonic);
 	pthread_condattr_destroy(&attr);
-	if (index == WORDS || index != index2 || (pshared & monotonic) || index * 4 < sizeof(struct cond))
+	if (index == WORDS || index != index2 || (pshared & monotonic) ||
+	    index * 4 < sizeof(struct cond))
 		return false;
 	cond_layout = (struct cond_layout){index * 4, pshared, monotonic};
 	return true;

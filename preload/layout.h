@@ -47,11 +47,15 @@ struct mutex {
 	uint64_t aside; /* meanwhile: the lock's middle */
 };
 
-_Static_assert(offsetof(struct mutex, kind) == offsetof(pthread_mutex_t, __data.__kind), "the kind is glibc's");
-_Static_assert(offsetof(struct mutex, owner) == offsetof(pthread_mutex_t, __data.__owner), "the owner is glibc's");
-_Static_assert(offsetof(struct mutex, aside) == ANY_LOCK_SIZE, "our own field begins where the lock ends");
+_Static_assert(offsetof(struct mutex, kind) == offsetof(pthread_mutex_t, __data.__kind),
+	       "the kind is glibc's");
+_Static_assert(offsetof(struct mutex, owner) == offsetof(pthread_mutex_t, __data.__owner),
+	       "the owner is glibc's");
+_Static_assert(offsetof(struct mutex, aside) == ANY_LOCK_SIZE,
+	       "our own field begins where the lock ends");
 _Static_assert(sizeof(struct mutex) <= sizeof(pthread_mutex_t), "a mutex fits in place");
-_Static_assert(_Alignof(struct mutex) <= 8 && _Alignof(pthread_mutex_t) == 8, "a lock is aligned to 8");
+_Static_assert(_Alignof(struct mutex) <= 8 && _Alignof(pthread_mutex_t) == 8,
+	       "a lock is aligned to 8");
 
 /* glibc's bits of __kind. A destroyed mutex is -1: native, so that glibc refuses it. */
 #define KIND_TYPE 0x03
@@ -104,7 +108,8 @@ struct cond {
 };
 
 _Static_assert(sizeof(struct cond) <= sizeof(pthread_cond_t), "a condition variable fits in place");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "waiters sleep on the low half of the state, at its address");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "waiters sleep on the low half of the state, at its address");
 
 static inline struct cond *cond_of(pthread_cond_t *cond)
 {
@@ -133,11 +138,15 @@ struct rwlock {
 	W_ATOMIC(uint32_t) writer;
 };
 
-_Static_assert(offsetof(struct rwlock, shared) == offsetof(pthread_rwlock_t, __data.__shared), "glibc's");
-_Static_assert(offsetof(struct rwlock, kind) == offsetof(pthread_rwlock_t, __data.__flags), "glibc's");
+_Static_assert(offsetof(struct rwlock, shared) == offsetof(pthread_rwlock_t, __data.__shared),
+	       "glibc's");
+_Static_assert(offsetof(struct rwlock, kind) == offsetof(pthread_rwlock_t, __data.__flags),
+	       "glibc's");
 _Static_assert(offsetof(struct rwlock, kind) == ANY_RW_SIZE, "glibc's begins where the lock ends");
-_Static_assert(sizeof(struct rwlock) <= sizeof(pthread_rwlock_t), "a readers-writer lock fits in place");
-_Static_assert(_Alignof(struct rwlock) <= 8 && _Alignof(pthread_rwlock_t) == 8, "a lock is aligned to 8");
+_Static_assert(sizeof(struct rwlock) <= sizeof(pthread_rwlock_t),
+	       "a readers-writer lock fits in place");
+_Static_assert(_Alignof(struct rwlock) <= 8 && _Alignof(pthread_rwlock_t) == 8,
+	       "a lock is aligned to 8");
 
 static inline struct rwlock *rwlock_of(pthread_rwlock_t *lock)
 {

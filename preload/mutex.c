@@ -229,7 +229,8 @@ static int lock_by_table(pthread_mutex_t *mutex)
 	/* acquire, here and below: pairs with the release in choose(); the lock's settings */
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
-	return w_likely(ops && mutex_is_plain(mutex_of(mutex))) ? ops->lock(mutex) : lock_slow(mutex);
+	return w_likely(ops && mutex_is_plain(mutex_of(mutex))) ? ops->lock(mutex)
+								: lock_slow(mutex);
 }
 
 static int trylock_by_table(pthread_mutex_t *mutex)
@@ -256,7 +257,8 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 /* relaxed: a caller that finds it locked learns nothing else */
 static inline bool is_locked(pthread_mutex_t *mutex)
 {
-	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED) & POUND_MUTEX_LOCKED;
+	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED) &
+	       POUND_MUTEX_LOCKED;
 }
 
 /* Points to w_alone()'s value if @m is of the default lock and has an owner; else NULL. */

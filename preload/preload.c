@@ -40,7 +40,8 @@ static void choose(const struct config *config)
 	w_store_release(&chosen_default, config->ops == any_default ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
 	w_store_release(&chosen_owners, owners);
-	w_store_release(&chosen_default_owners, owners && config->ops == any_default ? alone : NULL);
+	w_store_release(&chosen_default_owners,
+			owners && config->ops == any_default ? alone : NULL);
 	w_store_release(&chosen_rw_default, config->rw_ops == any_rw_default ? alone : NULL);
 	spin_enable(config->spin);
 }

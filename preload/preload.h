@@ -13,7 +13,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Exports @name also as @alias_name. */
-#define KNOWN_AS(alias_name, name) EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
+#define KNOWN_AS(alias_name, name) \
+	EXPORT extern __typeof__(name) alias_name __attribute__((alias(#name)))
 
 /* Our mutexes' functions. NULL until initialise(), and afterwards if everything is native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
@@ -33,9 +34,10 @@ extern W_HIDDEN W_ATOMIC(const char *) chosen_rw_default;
  * The constants let the compiler lay the paths out for a process of one thread, whose locks are
  * cheap enough for a jump to count.
  */
-#define CHANGES(alone, word, seen, to, order)                                                         \
-	(w_likely(*(alone)) ? pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, true) \
-			    : pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, false))
+#define CHANGES(alone, word, seen, to, order)                                              \
+	(w_likely(*(alone))                                                                \
+		 ? pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, true) \
+		 : pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, false))
 
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);

@@ -24,7 +24,8 @@ static size_t early_handlers_count;
 /* The object that this library's own pthread_atfork() passes. */
 extern char __dso_handle __attribute__((visibility("hidden")));
 
-static int early_register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
+static int early_register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+				 void *object)
 {
 	size_t at = object == &__dso_handle ? 0 : early_handlers_count;
 
@@ -94,7 +95,7 @@ const char *real_resolve(void)
 	unresolved = ENOSYS;
 	real = found;
 	for (i = 0; i < early_handlers_count; i++)
-		real.register_atfork(early_handlers[i].prepare, early_handlers[i].parent, early_handlers[i].child,
-				     early_handlers[i].object);
+		real.register_atfork(early_handlers[i].prepare, early_handlers[i].parent,
+				     early_handlers[i].child, early_handlers[i].object);
 	return missing;
 }

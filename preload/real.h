@@ -22,42 +22,49 @@
  */
 #define REAL_COND "GLIBC_2.3.2"
 
-#define REAL_FUNCTIONS(REAL)                                                                                          \
-	REAL(pthread_mutex_init, NULL, (pthread_mutex_t * mutex, const pthread_mutexattr_t *attr))                    \
-	REAL(pthread_mutex_destroy, NULL, (pthread_mutex_t * mutex))                                                  \
-	REAL(pthread_mutex_lock, NULL, (pthread_mutex_t * mutex))                                                     \
-	REAL(pthread_mutex_trylock, NULL, (pthread_mutex_t * mutex))                                                  \
-	REAL(pthread_mutex_clocklock, NULL, (pthread_mutex_t * mutex, clockid_t clock, const struct timespec *at))    \
-	REAL(pthread_mutex_unlock, NULL, (pthread_mutex_t * mutex))                                                   \
-	REAL(pthread_cond_init, REAL_COND, (pthread_cond_t * cond, const pthread_condattr_t *attr))                   \
-	REAL(pthread_cond_destroy, REAL_COND, (pthread_cond_t * cond))                                                \
-	REAL(pthread_cond_wait, REAL_COND, (pthread_cond_t * cond, pthread_mutex_t * mutex))                          \
-	REAL(pthread_cond_timedwait, REAL_COND,                                                                       \
-	     (pthread_cond_t * cond, pthread_mutex_t * mutex, const struct timespec *at))                             \
-	REAL(pthread_cond_clockwait, NULL,                                                                            \
-	     (pthread_cond_t * cond, pthread_mutex_t * mutex, clockid_t clock, const struct timespec *at))            \
-	REAL(pthread_cond_signal, REAL_COND, (pthread_cond_t * cond))                                                 \
-	REAL(pthread_cond_broadcast, REAL_COND, (pthread_cond_t * cond))                                              \
-	REAL(pthread_rwlock_init, NULL, (pthread_rwlock_t * lock, const pthread_rwlockattr_t *attr))                  \
-	REAL(pthread_rwlock_destroy, NULL, (pthread_rwlock_t * lock))                                                 \
-	REAL(pthread_rwlock_rdlock, NULL, (pthread_rwlock_t * lock))                                                  \
-	REAL(pthread_rwlock_tryrdlock, NULL, (pthread_rwlock_t * lock))                                               \
-	REAL(pthread_rwlock_clockrdlock, NULL, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *at)) \
-	REAL(pthread_rwlock_wrlock, NULL, (pthread_rwlock_t * lock))                                                  \
-	REAL(pthread_rwlock_trywrlock, NULL, (pthread_rwlock_t * lock))                                               \
-	REAL(pthread_rwlock_clockwrlock, NULL, (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *at)) \
-	REAL(pthread_rwlock_unlock, NULL, (pthread_rwlock_t * lock))                                                  \
-	REAL(pthread_spin_init, NULL, (pthread_spinlock_t * lock, int pshared))                                       \
-	REAL(pthread_spin_destroy, NULL, (pthread_spinlock_t * lock))                                                 \
-	REAL(pthread_spin_lock, NULL, (pthread_spinlock_t * lock))                                                    \
-	REAL(pthread_spin_trylock, NULL, (pthread_spinlock_t * lock))                                                 \
+#define REAL_FUNCTIONS(REAL)                                                                       \
+	REAL(pthread_mutex_init, NULL, (pthread_mutex_t * mutex, const pthread_mutexattr_t *attr)) \
+	REAL(pthread_mutex_destroy, NULL, (pthread_mutex_t * mutex))                               \
+	REAL(pthread_mutex_lock, NULL, (pthread_mutex_t * mutex))                                  \
+	REAL(pthread_mutex_trylock, NULL, (pthread_mutex_t * mutex))                               \
+	REAL(pthread_mutex_clocklock, NULL,                                                        \
+	     (pthread_mutex_t * mutex, clockid_t clock, const struct timespec *at))                \
+	REAL(pthread_mutex_unlock, NULL, (pthread_mutex_t * mutex))                                \
+	REAL(pthread_cond_init, REAL_COND,                                                         \
+	     (pthread_cond_t * cond, const pthread_condattr_t *attr))                              \
+	REAL(pthread_cond_destroy, REAL_COND, (pthread_cond_t * cond))                             \
+	REAL(pthread_cond_wait, REAL_COND, (pthread_cond_t * cond, pthread_mutex_t * mutex))       \
+	REAL(pthread_cond_timedwait, REAL_COND,                                                    \
+	     (pthread_cond_t * cond, pthread_mutex_t * mutex, const struct timespec *at))          \
+	REAL(pthread_cond_clockwait, NULL,                                                         \
+	     (pthread_cond_t * cond, pthread_mutex_t * mutex, clockid_t clock,                     \
+	      const struct timespec *at))                                                          \
+	REAL(pthread_cond_signal, REAL_COND, (pthread_cond_t * cond))                              \
+	REAL(pthread_cond_broadcast, REAL_COND, (pthread_cond_t * cond))                           \
+	REAL(pthread_rwlock_init, NULL,                                                            \
+	     (pthread_rwlock_t * lock, const pthread_rwlockattr_t *attr))                          \
+	REAL(pthread_rwlock_destroy, NULL, (pthread_rwlock_t * lock))                              \
+	REAL(pthread_rwlock_rdlock, NULL, (pthread_rwlock_t * lock))                               \
+	REAL(pthread_rwlock_tryrdlock, NULL, (pthread_rwlock_t * lock))                            \
+	REAL(pthread_rwlock_clockrdlock, NULL,                                                     \
+	     (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *at))                \
+	REAL(pthread_rwlock_wrlock, NULL, (pthread_rwlock_t * lock))                               \
+	REAL(pthread_rwlock_trywrlock, NULL, (pthread_rwlock_t * lock))                            \
+	REAL(pthread_rwlock_clockwrlock, NULL,                                                     \
+	     (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *at))                \
+	REAL(pthread_rwlock_unlock, NULL, (pthread_rwlock_t * lock))                               \
+	REAL(pthread_spin_init, NULL, (pthread_spinlock_t * lock, int pshared))                    \
+	REAL(pthread_spin_destroy, NULL, (pthread_spinlock_t * lock))                              \
+	REAL(pthread_spin_lock, NULL, (pthread_spinlock_t * lock))                                 \
+	REAL(pthread_spin_trylock, NULL, (pthread_spinlock_t * lock))                              \
 	REAL(pthread_spin_unlock, NULL, (pthread_spinlock_t * lock))
 
 struct real {
 #define REAL(name, version, parameters) int(*name) parameters;
 	REAL_FUNCTIONS(REAL)
 #undef REAL
-	int (*register_atfork)(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+	int (*register_atfork)(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			       void *object);
 };
 
 extern W_HIDDEN struct real real;

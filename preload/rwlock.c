@@ -30,7 +30,8 @@
 #define MANY UINT8_MAX
 
 /* With the alignment named, compilers do not align it to 16 bytes, which costs static storage. */
-static _Alignas(8) __thread uint8_t read_locks[1 << FILTER_BITS] __attribute__((tls_model("initial-exec")));
+static _Alignas(8) __thread uint8_t read_locks[1 << FILTER_BITS]
+	__attribute__((tls_model("initial-exec")));
 
 /* The count that @rw belongs to. */
 static uint8_t *read_locks_like(const struct rwlock *rw)
@@ -306,10 +307,13 @@ static int rwlock_unlock(pthread_rwlock_t *lock)
 	if (seen == RW_WRITER) {
 		w_store_relaxed(&rw->writer, 0);
 		/* release: as [RW_WORD-3] */
-		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, RELEASE)) ? 0 : unlock_by_table(lock);
+		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, RELEASE))
+			       ? 0
+			       : unlock_by_table(lock);
 	}
 	/* release: as [RW_WORD-2]. With flags there are waiters; without readers it is an error */
-	if (w_unlikely((seen & ~RW_READERS) || !seen || !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, RELEASE)))
+	if (w_unlikely((seen & ~RW_READERS) || !seen ||
+		       !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, RELEASE)))
 		return unlock_by_table(lock);
 	count_one_less(held);
 	return 0;

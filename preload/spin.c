@@ -111,7 +111,8 @@ static inline bool take_free(pthread_spinlock_t *lock)
 	uint32_t seen = OURS;
 
 	/* acquire: as [QSPIN-1] */
-	return w_likely(w_compare_exchange_acquire(&qspin_of(lock)->word, &seen, OURS | QSPIN_LOCKED));
+	return w_likely(
+		w_compare_exchange_acquire(&qspin_of(lock)->word, &seen, OURS | QSPIN_LOCKED));
 }
 
 /* Unlocks @lock if it is ours and without waiters. */

@@ -23,6 +23,7 @@ struct None {
 	}
 };
 
-const bench::Register<None> entry("none", "no lock: the cost of the loops; fails where threads contend");
+const bench::Register<None> entry("none",
+				  "no lock: the cost of the loops; fails where threads contend");
 
 } // namespace

@@ -45,7 +45,9 @@ struct PoundLock {
 	}
 };
 
-const bench::Register<PoundMutex> mutex_entry("pound_mutex", "libpoundlock's pound_mutex_t, inline");
-const bench::Register<PoundLock> lock_entry("pound", "libpoundlock's pound_lock_t: pound:NAME[,KEY=VALUE...]");
+const bench::Register<PoundMutex> mutex_entry("pound_mutex",
+					      "libpoundlock's pound_mutex_t, inline");
+const bench::Register<PoundLock>
+	lock_entry("pound", "libpoundlock's pound_lock_t: pound:NAME[,KEY=VALUE...]");
 
 } // namespace

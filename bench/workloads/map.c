@@ -176,7 +176,8 @@ struct found {
 };
 
 /* Checks the tree of @node, whose keys must be from @least to @most. */
-static void walk(const struct map_node *node, uint64_t least, uint64_t most, int32_t depth, struct found *found)
+static void walk(const struct map_node *node, uint64_t least, uint64_t most, int32_t depth,
+		 struct found *found)
 {
 	int32_t left, right;
 
@@ -214,5 +215,7 @@ const char *map_check(const struct map *map, uint32_t keys, uint64_t entries)
 		free++;
 	if (found.entries + free != keys)
 		return "nodes were lost";
-	return found.entries == entries ? NULL : "the number of entries is not what the operations make it";
+	return found.entries == entries
+		       ? NULL
+		       : "the number of entries is not what the operations make it";
 }

@@ -92,7 +92,8 @@ static void increment(uint32_t *words, uint32_t count)
 	}
 }
 
-int section_do(const struct section_settings *settings, void *data, struct section_operation operation)
+int section_do(const struct section_settings *settings, void *data,
+	       struct section_operation operation)
 {
 	uint64_t value = 0;
 
@@ -126,7 +127,8 @@ static const char *check_words(const uint32_t *words, uint32_t count, uint64_t o
 	return NULL;
 }
 
-const char *section_check(const struct section_settings *settings, const void *data, uint64_t operations, int64_t net)
+const char *section_check(const struct section_settings *settings, const void *data,
+			  uint64_t operations, int64_t net)
 {
 	switch ((enum section_kind)settings->kind) {
 	case SECTION_WORDS:

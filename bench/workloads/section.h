@@ -52,13 +52,15 @@ struct section_operation section_draw(const struct section_settings *settings, u
 /*
  * Performs the operation, under the lock. Returns the change of the number of entries: 1, 0 or -1.
  */
-int section_do(const struct section_settings *settings, void *data, struct section_operation operation);
+int section_do(const struct section_settings *settings, void *data,
+	       struct section_operation operation);
 
 /*
  * Checks the data after @operations operations that changed the number of entries by @net. Returns
  * the violated invariant, or NULL.
  */
-const char *section_check(const struct section_settings *settings, const void *data, uint64_t operations, int64_t net);
+const char *section_check(const struct section_settings *settings, const void *data,
+			  uint64_t operations, int64_t net);
 
 /* Uniform in @length ± @spread * @length; @spread is from 0 to 1, @length below 2^40. */
 uint64_t section_vary(uint64_t length, double spread, uint64_t *random);

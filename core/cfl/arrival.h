@@ -19,7 +19,8 @@ struct cfl_arrival {
  * @held after an absence of @away, of an owner of @weight: it advances until it is not much below
  * @reference. Section 3.4.3.
  */
-static inline uint64_t cfl_catch_up(uint64_t held, uint64_t away, uint64_t reference, uint32_t weight)
+static inline uint64_t cfl_catch_up(uint64_t held, uint64_t away, uint64_t reference,
+				    uint32_t weight)
 {
 	uint64_t behind = hold_virtual(CFL_BEHIND, weight);
 
@@ -37,7 +38,8 @@ static inline struct cfl_arrival cfl_arrive(struct cfl *lock, uint64_t now)
 	uint64_t average = w_load_relaxed(&ledger->average[group]);
 
 	if (account->until)
-		account->held = cfl_catch_up(account->held, hold_time(account->until, now), average, w_weight());
+		account->held = cfl_catch_up(account->held, hold_time(account->until, now), average,
+					     w_weight());
 	else
 		account->held = average;
 	struct cfl_arrival arrival = {
@@ -49,7 +51,8 @@ static inline struct cfl_arrival cfl_arrive(struct cfl *lock, uint64_t now)
 	};
 	w_store_relaxed(&ledger->seen[group], now);
 	least = w_load_relaxed(&ledger->least_group);
-	if (least != group && w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[least]))
+	if (least != group &&
+	    w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[least]))
 		w_store_relaxed(&ledger->least_group, group);
 	return arrival;
 }
@@ -58,15 +61,17 @@ static inline struct cfl_arrival cfl_arrive(struct cfl *lock, uint64_t now)
  * Returns whether a newcomer with vLHT @time, of @group and @domain, may overtake the waiters.
  * Section 3.3.
  */
-static inline bool cfl_may_overtake(struct cfl *lock, uint32_t group, uint32_t domain, uint64_t time)
+static inline bool cfl_may_overtake(struct cfl *lock, uint32_t group, uint32_t domain,
+				    uint64_t time)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	/* relaxed, all: as in cfl_arrive() */
 	uint64_t head = w_load_relaxed(&ledger->head);
-	uint32_t least = w_load_relaxed(&ledger->least_group), turn = (uint32_t)(head >> 32) / CFL_DOMAINS % CFL_GROUPS,
-		 chosen;
+	uint32_t least = w_load_relaxed(&ledger->least_group),
+		 turn = (uint32_t)(head >> 32) / CFL_DOMAINS % CFL_GROUPS, chosen;
 
-	if (group != least && w_load_relaxed(&ledger->held[group]) >= w_load_relaxed(&ledger->held[least]))
+	if (group != least &&
+	    w_load_relaxed(&ledger->held[group]) >= w_load_relaxed(&ledger->held[least]))
 		return false;
 	if (group != turn)
 		return w_load_relaxed(&ledger->held[group]) < w_load_relaxed(&ledger->held[turn]);

@@ -165,7 +165,8 @@ static inline bool cfl_try_acquire_by(struct cfl *lock)
 static inline void cfl_park(struct cfl *lock, uint32_t seen, const struct w_deadline *deadline)
 {
 	/* relaxed: publishes nothing; it only tells the releaser to wake a sleeper */
-	if (!(seen & CFL_PARKED) && !w_compare_exchange_relaxed(&lock->state, &seen, seen | CFL_PARKED))
+	if (!(seen & CFL_PARKED) &&
+	    !w_compare_exchange_relaxed(&lock->state, &seen, seen | CFL_PARKED))
 		return;
 	w_event(park);
 	w_park(&lock->state, seen | CFL_PARKED, deadline);
@@ -182,14 +183,17 @@ static inline void cfl_yield_to_last_holder(struct cfl *lock)
 
 	/* relaxed, all: hints; they may be wrong */
 	if (w_load_relaxed(&lock->state) || !w_load_relaxed(&ledger->may_return) ||
-	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0 || cfl_skips_yield(ledger))
+	    (int32_t)(w_load_relaxed(&ledger->thefts) - w_load_relaxed(&lock->limit)) >= 0 ||
+	    cfl_skips_yield(ledger))
 		return;
 	/* [CFL-3] acquire: pairs with nothing; [CFL-1] reads the word again */
-	cfl_record_yield(ledger, w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) & CFL_LOCKED);
+	cfl_record_yield(ledger, w_wait_acquire(&lock->state, VAL & CFL_LOCKED, W_BRIEF, NULL) &
+					 CFL_LOCKED);
 }
 
 /* As the head of the queue: 0 -> LOCKED. Returns false if @deadline passes first. */
-static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy, uint32_t limit,
+static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node,
+				    struct cfl_policy policy, uint32_t limit,
 				    const struct w_deadline *deadline, bool *slept)
 {
 	enum w_how how = policy.sleeps ? W_POLITE : wait_soon(policy.wait);
@@ -204,7 +208,8 @@ static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, str
 		w_store_relaxed(&lock->limit, limit);
 	for (cfl_yield_to_last_holder(lock); !cfl_take(lock); cfl_yield_to_last_holder(lock)) {
 		if (shfl_head_shuffles(&node->node))
-			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !*slept, policy);
+			cfl_shuffle(lock, node, stop, true, policy.wait == WAIT_PARK && !*slept,
+				    policy);
 		/* [CFL-4] acquire: pairs with nothing; [CFL-1] reads the word again */
 		seen = w_wait_acquire(&lock->state, !(VAL & CFL_LOCKED), how, deadline);
 		if (!(seen & CFL_LOCKED))
@@ -226,7 +231,8 @@ static inline bool cfl_take_as_head(struct cfl *lock, struct cfl_node *node, str
  * sleep, nobody else does, and the queue would be served in order of arrival. This happens once per
  * batch, before the hold begins, and takes little time compared to the wake-up.
  */
-static inline void cfl_shuffle_awakened(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy)
+static inline void cfl_shuffle_awakened(struct cfl *lock, struct cfl_node *node,
+					struct cfl_policy policy)
 {
 	struct shfl_stop never = {.word = &lock->state, .mask = 0, .value = 1};
 
@@ -234,8 +240,9 @@ static inline void cfl_shuffle_awakened(struct cfl *lock, struct cfl_node *node,
 		cfl_shuffle(lock, node, never, true, false, policy);
 }
 
-static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, struct cfl_policy policy,
-				      struct cfl_arrival arrival, const struct w_deadline *deadline)
+static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node,
+				      struct cfl_policy policy, struct cfl_arrival arrival,
+				      const struct w_deadline *deadline)
 {
 	W_ATOMIC(uint32_t) *sleeper;
 	bool taken, slept = false;
@@ -247,7 +254,8 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, s
 		cfl_announce_alone(lock, &node->node);
 	else if (!cfl_wait_turn(lock, node, policy, deadline, &slept))
 		return false;
-	taken = cfl_take_as_head(lock, node, policy, arrival.thefts + policy.bypass, deadline, &slept);
+	taken = cfl_take_as_head(lock, node, policy, arrival.thefts + policy.bypass, deadline,
+				 &slept);
 	if (taken && slept)
 		cfl_shuffle_awakened(lock, node, policy);
 	sleeper = shfl_leave_by(&lock->tail, &node->node, policy.wait, cfl_retire, lock);
@@ -269,7 +277,8 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node, s
 }
 
 /* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
-static W_SLOW bool cfl_acquire_slow(struct cfl *lock, struct cfl_policy policy, const struct w_deadline *deadline)
+static W_SLOW bool cfl_acquire_slow(struct cfl *lock, struct cfl_policy policy,
+				    const struct w_deadline *deadline)
 {
 	struct cfl_arrival arrival;
 
@@ -285,7 +294,8 @@ static W_SLOW bool cfl_acquire_slow(struct cfl *lock, struct cfl_policy policy, 
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
-static inline bool cfl_acquire_by(struct cfl *lock, struct cfl_policy policy, const struct w_deadline *deadline)
+static inline bool cfl_acquire_by(struct cfl *lock, struct cfl_policy policy,
+				  const struct w_deadline *deadline)
 {
 	if (w_unlikely(policy.strict_guarantee))
 		cfl_idle(lock);

@@ -15,7 +15,8 @@ static inline void cfl_begin_group(struct cfl *lock, struct cfl_arrival arrival)
 	W_ATOMIC(uint64_t) *held = &ledger->held[arrival.group];
 
 	/* relaxed, all: only holders write it; the reference may be stale */
-	w_store_relaxed(held, cfl_catch_up(w_load_relaxed(held), arrival.away, w_load_relaxed(&ledger->group_time),
+	w_store_relaxed(held, cfl_catch_up(w_load_relaxed(held), arrival.away,
+					   w_load_relaxed(&ledger->group_time),
 					   w_group_weight(w_group())));
 }
 
@@ -32,7 +33,8 @@ struct cfl_payer {
  * Charges @payer's group for a hold of @time that ended at @now. Called by the holder, or by the
  * next head if the release cannot.
  */
-static inline void cfl_charge_to(struct cfl *lock, struct cfl_payer payer, uint64_t time, uint64_t now)
+static inline void cfl_charge_to(struct cfl *lock, struct cfl_payer payer, uint64_t time,
+				 uint64_t now)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	uint32_t group = payer.group % CFL_GROUPS;
@@ -41,7 +43,8 @@ static inline void cfl_charge_to(struct cfl *lock, struct cfl_payer payer, uint6
 
 	w_store_relaxed(&ledger->held[group], held);
 	w_store_relaxed(&ledger->seen[group], now);
-	w_store_relaxed(&ledger->may_return, cfl_may_overtake(lock, group, payer.domain % CFL_DOMAINS, payer.held));
+	w_store_relaxed(&ledger->may_return,
+			cfl_may_overtake(lock, group, payer.domain % CFL_DOMAINS, payer.held));
 }
 
 /*

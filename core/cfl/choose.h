@@ -17,7 +17,8 @@ struct cfl_target {
  * Returns the domain to choose. Under grace_period, that is the last one while its grace period
  * lasts and it has waiters, and CFL_GRACE is set. Section 3.4.5.
  */
-static inline uint32_t cfl_choose_domain(struct cfl *lock, const struct cfl_cell *cells, struct cfl_policy policy)
+static inline uint32_t cfl_choose_domain(struct cfl *lock, const struct cfl_cell *cells,
+					 struct cfl_policy policy)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	/* relaxed, all: written by the shuffler */
@@ -46,12 +47,14 @@ static inline void cfl_publish_averages(struct cfl *lock, const struct cfl_tally
 }
 
 /* As the shuffler, chooses by @tally, which covers all waiters, and publishes the choice. */
-static inline struct cfl_target cfl_choose(struct cfl *lock, const struct cfl_tally *tally, struct cfl_policy policy)
+static inline struct cfl_target cfl_choose(struct cfl *lock, const struct cfl_tally *tally,
+					   struct cfl_policy policy)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	uint64_t time = 0;
 	uint32_t group = cfl_least_group(lock, tally, &time);
-	uint32_t choice = cfl_choose_domain(lock, tally->cells[group], policy), domain = choice % CFL_DOMAINS;
+	uint32_t choice = cfl_choose_domain(lock, tally->cells[group], policy),
+		 domain = choice % CFL_DOMAINS;
 	struct cfl_cell cell = tally->cells[group][domain];
 	uint64_t base = tally->averages[group];
 
@@ -67,9 +70,10 @@ static inline struct cfl_target cfl_choose(struct cfl *lock, const struct cfl_ta
 	 * Waiters in a grace period soon exceed the average of all; some do not exceed their
 	 * domain's.
 	 */
-	return (struct cfl_target){.where = group * CFL_DOMAINS + domain,
-				   .most = cfl_units(
-					   cfl_mean(base, choice & CFL_GRACE ? cell : cfl_sum(tally, group)))};
+	return (struct cfl_target){
+		.where = group * CFL_DOMAINS + domain,
+		.most = cfl_units(
+			cfl_mean(base, choice & CFL_GRACE ? cell : cfl_sum(tally, group)))};
 }
 
 /* Returns the best choice by @tally, which covers those behind the head. At least one meets it. */
@@ -78,21 +82,26 @@ static inline struct cfl_target cfl_choose_fallback(struct cfl *lock, const stru
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	uint64_t time = 0;
 	/* relaxed: written by the shuffler */
-	uint32_t group = cfl_least_group(lock, tally, &time), chosen = w_load_relaxed(&ledger->domain);
+	uint32_t group = cfl_least_group(lock, tally, &time),
+		 chosen = w_load_relaxed(&ledger->domain);
 	const struct cfl_cell *cells = tally->cells[group];
 	bool stays = chosen & CFL_GRACE && cells[chosen % CFL_DOMAINS].count;
 	uint32_t domain = stays ? chosen % CFL_DOMAINS : cfl_least_domain(cells);
 
 	return (struct cfl_target){.where = group * CFL_DOMAINS + domain,
-				   .most = cfl_units(cfl_mean(tally->averages[group], cells[domain]))};
+				   .most = cfl_units(
+					   cfl_mean(tally->averages[group], cells[domain]))};
 }
 
-static inline uint32_t cfl_rank(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter)
+static inline uint32_t cfl_rank(const void *context, const struct shfl_node *shuffler,
+				const struct shfl_node *waiter)
 {
 	const struct cfl_target *target = context;
 
 	(void)shuffler;
-	return waiter->where == target->where && cfl_ahead(waiter->note, target->most) <= 0 ? 0 : POLICY_STAY;
+	return waiter->where == target->where && cfl_ahead(waiter->note, target->most) <= 0
+		       ? 0
+		       : POLICY_STAY;
 }
 
 #endif

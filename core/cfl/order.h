@@ -72,8 +72,9 @@ static inline void cfl_link_back(struct shfl_node *node, struct shfl_node *last)
  * As the head, if nobody meets all criteria, brings the best one of the others forward. Fills
  * @tally again.
  */
-static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node *node, struct shfl_stop stop,
-					      bool wake, struct cfl_policy policy, struct cfl_tally *tally)
+static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node *node,
+					      struct shfl_stop stop, bool wake,
+					      struct cfl_policy policy, struct cfl_tally *tally)
 {
 	struct shfl_order order = {.rank = cfl_rank, .bound = node->batch + 1};
 	struct cfl_target target;
@@ -89,8 +90,8 @@ static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node
 }
 
 /* As the shuffler, does one turn of its work. Section 3.2.2, figure 4. */
-static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct shfl_stop stop, bool head, bool wake,
-			       struct cfl_policy policy)
+static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct shfl_stop stop,
+			       bool head, bool wake, struct cfl_policy policy)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	struct shfl_node *node = &self->node, *last = node;
@@ -98,7 +99,8 @@ static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct s
 	struct cfl_target target;
 	struct shfl_order order = {.rank = cfl_rank, .context = &target, .bound = policy.bypass};
 	/* relaxed, both: written by the shuffler */
-	uint32_t where = w_load_relaxed(&ledger->group) * CFL_DOMAINS + w_load_relaxed(&ledger->domain) % CFL_DOMAINS;
+	uint32_t where = w_load_relaxed(&ledger->group) * CFL_DOMAINS +
+			 w_load_relaxed(&ledger->domain) % CFL_DOMAINS;
 
 	tally.groups = 0;
 	shfl_begin(node);
@@ -122,7 +124,8 @@ static inline bool cfl_wait_turn(struct cfl *lock, struct cfl_node *node, struct
 	uint32_t seen = SHFL_WAITING;
 	enum shfl_turn turn;
 
-	while ((turn = shfl_wait(&node->node, &seen, policy.wait, deadline, slept)) == SHFL_TURN_SHUFFLER)
+	while ((turn = shfl_wait(&node->node, &seen, policy.wait, deadline, slept)) ==
+	       SHFL_TURN_SHUFFLER)
 		cfl_shuffle(lock, node, stop, false, false, policy);
 	return turn == SHFL_TURN_HEAD;
 }

@@ -18,7 +18,8 @@ struct cfl_tally {
 	uint32_t groups;                  /* groups with waiters, one bit each */
 };
 
-static inline void cfl_count(struct cfl *lock, struct cfl_tally *tally, const struct shfl_node *node)
+static inline void cfl_count(struct cfl *lock, struct cfl_tally *tally,
+			     const struct shfl_node *node)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	struct cfl_cell *cell = &tally->cells[cfl_group(node)][cfl_domain(node)];
@@ -30,7 +31,8 @@ static inline void cfl_count(struct cfl *lock, struct cfl_tally *tally, const st
 			tally->cells[cfl_group(node)][domain].count = 0;
 		}
 		/* relaxed: written by shufflers, and the role is ours */
-		tally->averages[cfl_group(node)] = w_load_relaxed(&ledger->average[cfl_group(node)]);
+		tally->averages[cfl_group(node)] =
+			w_load_relaxed(&ledger->average[cfl_group(node)]);
 	}
 	cell->count++;
 	cell->ahead += cfl_ahead(node->note, cfl_units(tally->averages[cfl_group(node)]));
@@ -48,7 +50,8 @@ static inline struct cfl_cell cfl_sum(const struct cfl_tally *tally, uint32_t gr
 }
 
 /* Returns the group of @tally with the least time, and that time. @tally is not empty. */
-static inline uint32_t cfl_least_group(struct cfl *lock, const struct cfl_tally *tally, uint64_t *time)
+static inline uint32_t cfl_least_group(struct cfl *lock, const struct cfl_tally *tally,
+				       uint64_t *time)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	uint32_t least = CFL_GROUPS;
@@ -73,8 +76,9 @@ static inline uint32_t cfl_least_domain(const struct cfl_cell *cells)
 	uint32_t least = CFL_DOMAINS;
 
 	for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++)
-		if (cells[domain].count && (least == CFL_DOMAINS || cells[domain].ahead / cells[domain].count <
-									    cells[least].ahead / cells[least].count))
+		if (cells[domain].count &&
+		    (least == CFL_DOMAINS || cells[domain].ahead / cells[domain].count <
+						     cells[least].ahead / cells[least].count))
 			least = domain;
 	return least;
 }

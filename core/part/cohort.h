@@ -171,7 +171,8 @@ static inline void cohort_global_release(struct cohort *lock, struct cohort_poli
 
 /* ---- The local lock ---- */
 
-static inline void cohort_local_acquire(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
+static inline void cohort_local_acquire(struct cohort_place *place, struct mcs_node *node,
+					struct cohort_policy policy)
 {
 	if (policy.local == COHORT_LOCAL_MCS)
 		(void)mcs_acquire(&place->mcs, node, (struct mcs_policy){policy.wait}, NULL);
@@ -180,7 +181,8 @@ static inline void cohort_local_acquire(struct cohort_place *place, struct mcs_n
 }
 
 /* Returns whether the local lock's holder had no successor a moment ago. */
-static inline bool cohort_local_alone(struct cohort_place *place, struct mcs_node *node, enum cohort_local local)
+static inline bool cohort_local_alone(struct cohort_place *place, struct mcs_node *node,
+				      enum cohort_local local)
 {
 	if (local == COHORT_LOCAL_MCS)
 		/* relaxed: a hint, which may miss a newcomer */
@@ -188,7 +190,8 @@ static inline bool cohort_local_alone(struct cohort_place *place, struct mcs_nod
 	return tickets_count(&place->tickets) == 1;
 }
 
-static inline void cohort_local_release(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
+static inline void cohort_local_release(struct cohort_place *place, struct mcs_node *node,
+					struct cohort_policy policy)
 {
 	if (policy.local == COHORT_LOCAL_MCS)
 		mcs_release(&place->mcs, node, (struct mcs_policy){policy.wait});
@@ -215,7 +218,8 @@ static inline bool cohort_try_acquire(struct cohort *lock, enum cohort_global gl
 }
 
 /* Polls @lock until the deadline. */
-static W_SLOW bool cohort_poll(struct cohort *lock, enum cohort_global global, const struct w_deadline *deadline)
+static W_SLOW bool cohort_poll(struct cohort *lock, enum cohort_global global,
+			       const struct w_deadline *deadline)
 {
 	while (!cohort_try_acquire(lock, global)) {
 		if (w_expired(deadline)) {
@@ -228,7 +232,8 @@ static W_SLOW bool cohort_poll(struct cohort *lock, enum cohort_global global, c
 }
 
 /* Takes @lock. @node is for a local MCS. */
-static inline void cohort_acquire(struct cohort *lock, struct mcs_node *node, struct cohort_policy policy)
+static inline void cohort_acquire(struct cohort *lock, struct mcs_node *node,
+				  struct cohort_policy policy)
 {
 	struct cohort_place *place = &cohort_places(lock)[(uint32_t)w_domain() % lock->domains];
 
@@ -244,7 +249,8 @@ static inline void cohort_acquire(struct cohort *lock, struct mcs_node *node, st
 }
 
 /* Returns whether the holder at @place may leave the lock to a successor there. */
-static inline bool cohort_may_pass(struct cohort_place *place, struct mcs_node *node, struct cohort_policy policy)
+static inline bool cohort_may_pass(struct cohort_place *place, struct mcs_node *node,
+				   struct cohort_policy policy)
 {
 	if (cohort_local_alone(place, node, policy.local))
 		return false;
@@ -255,7 +261,8 @@ static inline bool cohort_may_pass(struct cohort_place *place, struct mcs_node *
 }
 
 /* Releases @lock. */
-static inline void cohort_release(struct cohort *lock, struct mcs_node *node, struct cohort_policy policy)
+static inline void cohort_release(struct cohort *lock, struct mcs_node *node,
+				  struct cohort_policy policy)
 {
 	struct cohort_place *place = lock->holder;
 	bool pass = place && cohort_may_pass(place, node, policy);
@@ -275,8 +282,8 @@ static inline void cohort_release(struct cohort *lock, struct mcs_node *node, st
  * In a forked child, discards all local waiters. If the lock is @held with a place, @node is its
  * holder's.
  */
-static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_node *node, enum cohort_local local,
-					     bool held)
+static inline void cohort_drop_local_waiters(struct cohort *lock, struct mcs_node *node,
+					     enum cohort_local local, bool held)
 {
 	for (uint32_t i = 0; i < lock->domains; i++) {
 		struct cohort_place *place = &cohort_places(lock)[i];
@@ -331,54 +338,55 @@ static inline uint32_t cohort_global_count(struct cohort *lock, enum cohort_glob
  * Defines the cohort lock @name, with the functions of locks.def: local ticket locks, and
  * @global_lock (TKT or PTL) between the domains. `batch` as in struct cohort_policy.
  */
-#define COHORT_OF_TICKETS(name, global_lock)                                                                         \
-	struct name {                                                                                                \
-		struct cohort cohort;                                                                                \
-	};                                                                                                           \
-                                                                                                                     \
-	struct name##_policy {                                                                                       \
-		enum wait wait;                                                                                      \
-		uint32_t batch;                                                                                      \
-	};                                                                                                           \
-                                                                                                                     \
-	static inline size_t name##_size(void)                                                                       \
-	{                                                                                                            \
-		return cohort_size();                                                                                \
-	}                                                                                                            \
-                                                                                                                     \
-	static inline void name##_init(struct name *lock, size_t size)                                               \
-	{                                                                                                            \
-		cohort_init(&lock->cohort, size);                                                                    \
-	}                                                                                                            \
-                                                                                                                     \
-	static inline struct cohort_policy name##_cohort(struct name##_policy policy)                                \
-	{                                                                                                            \
-		return (struct cohort_policy){COHORT_##global_lock, COHORT_LOCAL_TKT, policy.wait, policy.batch, 0}; \
-	}                                                                                                            \
-                                                                                                                     \
-	static inline bool name##_try_acquire(struct name *lock)                                                     \
-	{                                                                                                            \
-		cohort_repair(&lock->cohort, COHORT_##global_lock);                                                  \
-		return cohort_try_acquire(&lock->cohort, COHORT_##global_lock);                                      \
-	}                                                                                                            \
-                                                                                                                     \
-	static inline bool name##_acquire(struct name *lock, struct name##_policy policy,                            \
-					  const struct w_deadline *deadline)                                         \
-	{                                                                                                            \
-		cohort_repair(&lock->cohort, COHORT_##global_lock);                                                  \
-		if (deadline)                                                                                        \
-			return cohort_poll(&lock->cohort, COHORT_##global_lock, deadline);                           \
-		cohort_acquire(&lock->cohort, NULL, name##_cohort(policy));                                          \
-		return true;                                                                                         \
-	}                                                                                                            \
-                                                                                                                     \
-	static inline bool name##_release(struct name *lock, struct name##_policy policy)                            \
-	{                                                                                                            \
-		cohort_repair(&lock->cohort, COHORT_##global_lock);                                                  \
-		if (w_unlikely(!cohort_global_count(&lock->cohort, COHORT_##global_lock)))                           \
-			return false;                                                                                \
-		cohort_release(&lock->cohort, NULL, name##_cohort(policy));                                          \
-		return true;                                                                                         \
+#define COHORT_OF_TICKETS(name, global_lock)                                                       \
+	struct name {                                                                              \
+		struct cohort cohort;                                                              \
+	};                                                                                         \
+                                                                                                   \
+	struct name##_policy {                                                                     \
+		enum wait wait;                                                                    \
+		uint32_t batch;                                                                    \
+	};                                                                                         \
+                                                                                                   \
+	static inline size_t name##_size(void)                                                     \
+	{                                                                                          \
+		return cohort_size();                                                              \
+	}                                                                                          \
+                                                                                                   \
+	static inline void name##_init(struct name *lock, size_t size)                             \
+	{                                                                                          \
+		cohort_init(&lock->cohort, size);                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static inline struct cohort_policy name##_cohort(struct name##_policy policy)              \
+	{                                                                                          \
+		return (struct cohort_policy){COHORT_##global_lock, COHORT_LOCAL_TKT, policy.wait, \
+					      policy.batch, 0};                                    \
+	}                                                                                          \
+                                                                                                   \
+	static inline bool name##_try_acquire(struct name *lock)                                   \
+	{                                                                                          \
+		cohort_repair(&lock->cohort, COHORT_##global_lock);                                \
+		return cohort_try_acquire(&lock->cohort, COHORT_##global_lock);                    \
+	}                                                                                          \
+                                                                                                   \
+	static inline bool name##_acquire(struct name *lock, struct name##_policy policy,          \
+					  const struct w_deadline *deadline)                       \
+	{                                                                                          \
+		cohort_repair(&lock->cohort, COHORT_##global_lock);                                \
+		if (deadline)                                                                      \
+			return cohort_poll(&lock->cohort, COHORT_##global_lock, deadline);         \
+		cohort_acquire(&lock->cohort, NULL, name##_cohort(policy));                        \
+		return true;                                                                       \
+	}                                                                                          \
+                                                                                                   \
+	static inline bool name##_release(struct name *lock, struct name##_policy policy)          \
+	{                                                                                          \
+		cohort_repair(&lock->cohort, COHORT_##global_lock);                                \
+		if (w_unlikely(!cohort_global_count(&lock->cohort, COHORT_##global_lock)))         \
+			return false;                                                              \
+		cohort_release(&lock->cohort, NULL, name##_cohort(policy));                        \
+		return true;                                                                       \
 	}
 
 #endif

@@ -42,7 +42,8 @@ static inline uint32_t partitioned_count(struct partitioned *lock)
 }
 
 /* Takes the next number if @slot serves it already. @number: next, as last read. */
-static inline bool partitioned_try_acquire(struct partitioned *lock, W_ATOMIC(uint32_t) *slot, uint32_t number)
+static inline bool partitioned_try_acquire(struct partitioned *lock, W_ATOMIC(uint32_t) *slot,
+					   uint32_t number)
 {
 	/*
 	 * [PARTITIONED-1] acquire: pairs with [TICKETS-6], [TICKETS-7]; the previous critical

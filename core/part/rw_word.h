@@ -69,7 +69,8 @@ static inline bool rw_full(rw_word *word)
  * Enters and clears @clear, unless a bit in @against is set or a reader is refused. *@seen is the
  * word that was read.
  */
-static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32_t clear, uint32_t *seen)
+static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32_t clear,
+			    uint32_t *seen)
 {
 	if (!writes)
 		against |= RW_FULL;
@@ -80,7 +81,8 @@ static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32
 		 * [RW_WORD-1] acquire: pairs with [RW_WORD-2], [RW_WORD-3]; the critical sections
 		 * of the threads that have left
 		 */
-		if (w_compare_exchange_acquire(word, seen, (*seen & ~clear) + (writes ? RW_WRITER : RW_READER)))
+		if (w_compare_exchange_acquire(word, seen,
+					       (*seen & ~clear) + (writes ? RW_WRITER : RW_READER)))
 			return true;
 	return false;
 }
@@ -152,7 +154,8 @@ static inline bool rw_leave_write(rw_word *word, W_ATOMIC(uint32_t) **heir)
 		if (w_unlikely(seen & RW_HEIR))
 			sleeper = *heir;
 		/* [RW_WORD-3] release: pairs with [RW_WORD-1]; our critical section */
-	} while (!w_compare_exchange_release(word, &seen, seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)));
+	} while (!w_compare_exchange_release(word, &seen,
+					     seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)));
 	if (w_unlikely(sleeper)) {
 		w_event(wake_late);
 		w_unpark(sleeper);

@@ -96,7 +96,8 @@ typedef W_TAIL(struct shfl_node) shfl_tail;
 /* The order of the waiters. */
 struct shfl_order {
 	/* Rank of @waiter as @shuffler sees it, as rank() of policy/policy.h. */
-	uint32_t (*rank)(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter);
+	uint32_t (*rank)(const void *context, const struct shfl_node *shuffler,
+			 const struct shfl_node *waiter);
 	const void *context;
 	uint32_t bound;
 };
@@ -107,7 +108,8 @@ struct shfl_stop {
 	uint32_t mask, value;
 };
 
-static inline uint32_t shfl_rank(const void *context, const struct shfl_node *shuffler, const struct shfl_node *waiter)
+static inline uint32_t shfl_rank(const void *context, const struct shfl_node *shuffler,
+				 const struct shfl_node *waiter)
 {
 	return policy_rank(*(const enum policy *)context, shuffler->note, waiter->note);
 }
@@ -161,7 +163,8 @@ static inline bool shfl_has_role(struct shfl_node *node)
  * Moves @current from behind @previous to behind @last. Returns false if @current is the last of
  * the queue, where newcomers link themselves.
  */
-static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous, struct shfl_node *current)
+static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
+			     struct shfl_node *current)
 {
 	/* [SHUFFLE-3] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node behind */
 	struct shfl_node *next = w_load_acquire(&current->next);
@@ -184,8 +187,9 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
  * Finds the insertion point for @rank in the batch from @node to @last; equal ranks keep their
  * order.
  */
-static inline struct shfl_node *shfl_insertion_point(struct shfl_order order, struct shfl_node *node,
-						     struct shfl_node *last, uint32_t rank)
+static inline struct shfl_node *shfl_insertion_point(struct shfl_order order,
+						     struct shfl_node *node, struct shfl_node *last,
+						     uint32_t rank)
 {
 	struct shfl_node *place = node, *next;
 
@@ -230,7 +234,8 @@ static inline struct shfl_node *shfl_record_place(struct shfl_node *last, struct
 }
 
 /* Returns whether the batch that ends at @last may grow and the shuffler may go on walking. */
-static inline bool shfl_may_grow(struct shfl_node *last, struct shfl_stop stop, struct shfl_order order)
+static inline bool shfl_may_grow(struct shfl_node *last, struct shfl_stop stop,
+				 struct shfl_order order)
 {
 	/* relaxed: only a hint that walking has become a delay */
 	return last->batch < order.bound && (w_load_relaxed(stop.word) & stop.mask) != stop.value;
@@ -265,7 +270,8 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 		moves = place != previous;
 		if (!moves)
 			previous = current;
-		else if (!shfl_may_pass(last, previous != last, order.bound) || !shfl_move(place, previous, current))
+		else if (!shfl_may_pass(last, previous != last, order.bound) ||
+			 !shfl_move(place, previous, current))
 			break;
 		if (wake && last == node)
 			shfl_wake_early(current);
@@ -300,7 +306,8 @@ static inline void shfl_end(struct shfl_node *node, struct shfl_node *last, stru
 }
 
 /* As the shuffler, does one turn of its work. */
-static inline void shfl_shuffle(struct shfl_node *node, struct shfl_stop stop, bool wake, struct shfl_order order)
+static inline void shfl_shuffle(struct shfl_node *node, struct shfl_stop stop, bool wake,
+				struct shfl_order order)
 {
 	shfl_begin(node);
 	shfl_end(node, shfl_walk(node, stop, wake, order), order);
@@ -351,7 +358,8 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
  * Any -> PARKED, then sleeps until the status changes. @seen: the status last read. Returns the new
  * status, or PARKED if @deadline passed.
  */
-static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen, const struct w_deadline *deadline)
+static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen,
+				 const struct w_deadline *deadline)
 {
 	/* relaxed: publishes nothing; it only tells the waker to wake us */
 	if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))
@@ -412,8 +420,9 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 /*
  * Waits until @node is the head, and shuffles when it has the role. Returns false at the deadline.
  */
-static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const struct w_deadline *deadline,
-				  bool *slept, struct shfl_order order)
+static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait,
+				  const struct w_deadline *deadline, bool *slept,
+				  struct shfl_order order)
 {
 	struct shfl_stop stop = {.word = &node->status, .mask = ~0u, .value = SHFL_READY};
 	uint32_t seen = SHFL_WAITING;
@@ -430,8 +439,10 @@ static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait, const 
  * removed node, @part (may be NULL) is called with @context and the node behind it; it returns
  * whether the removed node is to be freed here. Figure 4, lines 33-42.
  */
-static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_node *node, enum wait wait,
-						bool (*part)(void *context, struct shfl_node *next), void *context)
+static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_node *node,
+						enum wait wait,
+						bool (*part)(void *context, struct shfl_node *next),
+						void *context)
 {
 	bool ours;
 	struct shfl_node *next, *last;
@@ -472,7 +483,8 @@ static inline W_ATOMIC(uint32_t) *shfl_leave_by(shfl_tail *tail, struct shfl_nod
 	return seen == SHFL_PARKED ? &next->status : NULL;
 }
 
-static inline W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *node, enum wait wait)
+static inline W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *node,
+					     enum wait wait)
 {
 	return shfl_leave_by(tail, node, wait, NULL, NULL);
 }

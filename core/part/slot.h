@@ -32,7 +32,8 @@ static inline uint32_t slot_announce(W_ATOMIC(uint32_t) *slot)
 static inline bool slot_announce_if(W_ATOMIC(uint32_t) *slot, uint32_t seen)
 {
 	/* relaxed: as above */
-	return seen & SLOT_SLEEPERS || w_compare_exchange_relaxed(slot, &seen, seen | SLOT_SLEEPERS);
+	return seen & SLOT_SLEEPERS ||
+	       w_compare_exchange_relaxed(slot, &seen, seen | SLOT_SLEEPERS);
 }
 
 /* Sleeps until @slot changes from @seen, which has SLEEPERS. */

@@ -76,7 +76,8 @@ static inline void tickets_park(W_ATOMIC(uint32_t) *serving, uint32_t number)
  * Proportional back-off: pauses for @pauses per number before ours, and reads @serving again.
  * Returns when our number is served, or when the wait in @how ends; the caller reads again.
  */
-static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t number, uint32_t pauses, enum w_how how)
+static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t number, uint32_t pauses,
+				     enum w_how how)
 {
 	/* relaxed: only the distance to our turn */
 	uint32_t seen = w_load_relaxed(serving) & ~TICKETS_SLEEPERS, before = ~seen;
@@ -85,24 +86,27 @@ static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t numbe
 		w_pause_for((number - seen) / TICKETS_STEP * pauses);
 		before = seen;
 		/* [TICKETS-3] acquire: pairs with nothing; the caller reads again */
-		seen = w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) != before, how, NULL) & ~TICKETS_SLEEPERS;
+		seen = w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) != before, how, NULL) &
+		       ~TICKETS_SLEEPERS;
 	}
 }
 
 /* Waits until @serving is @number; @backoff as in tickets_acquire(). */
-static W_SLOW void tickets_wait(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait, uint32_t backoff)
+static W_SLOW void tickets_wait(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait,
+				uint32_t backoff)
 {
 	w_event(contended);
 	if (backoff)
 		tickets_stay_away(serving, number, backoff, wait_turn(wait));
 	/* [TICKETS-4] acquire: pairs with [TICKETS-6], [TICKETS-7], as [TICKETS-1] */
-	if ((w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) & ~TICKETS_SLEEPERS) !=
-	    number)
+	if ((w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) &
+	     ~TICKETS_SLEEPERS) != number)
 		tickets_park(serving, number);
 }
 
 /* Waits until @serving is @number, if it is not. */
-static inline void tickets_await(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait, uint32_t backoff)
+static inline void tickets_await(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait,
+				 uint32_t backoff)
 {
 	/* [TICKETS-5] acquire: pairs with [TICKETS-6], [TICKETS-7], as [TICKETS-1] */
 	if (w_unlikely((w_load_acquire(serving) & ~TICKETS_SLEEPERS) != number))
@@ -150,7 +154,8 @@ static inline void tickets_wake(W_ATOMIC(uint32_t) *serving, uint32_t number)
  * been issued. A waiter that is issued the number after @next was read sets SLEEPERS before it
  * sleeps.
  */
-static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number, W_ATOMIC(uint32_t) *next, enum wait wait)
+static inline void tickets_serve(W_ATOMIC(uint32_t) *serving, uint32_t number,
+				 W_ATOMIC(uint32_t) *next, enum wait wait)
 {
 	bool issued;
 

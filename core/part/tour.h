@@ -147,7 +147,8 @@ static inline bool tour_try_acquire(struct tour *tour)
 	 * relaxed: avoids taking the line that all waiters read. [TOUR-1] acquire: pairs with
 	 * [TOUR-7], [TOUR-6]; the previous critical section
 	 */
-	if (w_load_relaxed(&tour->word) || !w_compare_exchange_acquire(&tour->word, &seen, TOUR_HELD))
+	if (w_load_relaxed(&tour->word) ||
+	    !w_compare_exchange_acquire(&tour->word, &seen, TOUR_HELD))
 		return false;
 	tour->at = tour_here(tour);
 	return true;
@@ -205,7 +206,8 @@ static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind
 }
 
 /* As tour_scan() of the whole @group; clears the group's bit if nobody waits there. */
-static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind *kind, uint32_t group)
+static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind *kind,
+				       uint32_t group)
 {
 	uint32_t found = tour_scan(tour, kind, group << tour->shift);
 
@@ -225,7 +227,8 @@ static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind
 }
 
 /* As tour_scan_group() of each of @groups in turn. */
-static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kind *kind, uint64_t groups)
+static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kind *kind,
+					uint64_t groups)
 {
 	uint32_t found = TOUR_NOBODY;
 

@@ -104,7 +104,8 @@ static inline bool node_wait_in(W_ATOMIC(uint32_t) *status, enum w_how how, enum
 }
 
 /* As node_wait_in(), in a queue where a granted waiter that sleeps delays all waiters behind it. */
-static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait, const struct w_deadline *deadline)
+static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait,
+			     const struct w_deadline *deadline)
 {
 	return node_wait_in(status, wait_turn(wait), wait, deadline);
 }

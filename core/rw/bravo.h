@@ -137,7 +137,8 @@ static inline void bravo_unclaim(struct w_visible *entry, uint32_t reader)
  * entry's reader. The reader itself has to do this too, because another thread may leave on its
  * behalf.
  */
-static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t who, uint32_t *reader)
+static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t who,
+			       uint32_t *reader)
 {
 	/*
 	 * relaxed, both: written by this reader itself, or handed to the thread that leaves on its
@@ -154,7 +155,8 @@ static inline bool bravo_claim(uint64_t bias, struct w_visible *entry, uint32_t 
 		 * [BRAVO-4] acquire: pairs with [BRAVO-2], [BRAVO-8]; the depth and the reader of
 		 * the entry
 		 */
-		else if (w_compare_exchange_acquire(&entry->reader, reader, *reader | BRAVO_CLAIMED)) {
+		else if (w_compare_exchange_acquire(&entry->reader, reader,
+						    *reader | BRAVO_CLAIMED)) {
 			/*
 			 * relaxed: [BRAVO-4] orders it. The reader may have left and entered
 			 * another lock by the same entry
@@ -293,7 +295,8 @@ static inline void bravo_bias(struct bravo *lock)
 	 * [BRAVO-9] release: pairs with [BRAVO-7]; the critical sections of the writers before us.
 	 * The number has 41 bits
 	 */
-	if (w_compare_exchange_release(&lock->state, &seen, w_unique() << BRAVO_NUMBER | BRAVO_BIASED))
+	if (w_compare_exchange_release(&lock->state, &seen,
+				       w_unique() << BRAVO_NUMBER | BRAVO_BIASED))
 		w_event(bias);
 }
 
@@ -310,7 +313,8 @@ static inline void bravo_watch(struct w_visible *entry, const struct w_deadline 
 		w_yield();
 		return;
 	}
-	if (!(reader & BRAVO_WATCHED) && !w_compare_exchange_relaxed(&entry->reader, &reader, reader | BRAVO_WATCHED))
+	if (!(reader & BRAVO_WATCHED) &&
+	    !w_compare_exchange_relaxed(&entry->reader, &reader, reader | BRAVO_WATCHED))
 		return;
 	w_event(park);
 	w_park(&entry->reader, reader | BRAVO_WATCHED, deadline);
@@ -328,7 +332,8 @@ static inline bool bravo_await(uint64_t bias, struct w_visible *entry, enum wait
 		if (!patient || w_expired(deadline))
 			return false;
 		/* [BRAVO-11] acquire: pairs with nothing; [BRAVO-10] reads the word again */
-		if (w_wait_acquire(&entry->bias, VAL != bias, wait_turn(wait), deadline) == bias && wait == WAIT_PARK)
+		if (w_wait_acquire(&entry->bias, VAL != bias, wait_turn(wait), deadline) == bias &&
+		    wait == WAIT_PARK)
 			bravo_watch(entry, deadline);
 	}
 	return true;
@@ -358,7 +363,8 @@ static inline void bravo_withdraw(struct bravo *lock, uint64_t with)
  * Waits, if @patient, until no reader is inside by @bias. Returns false if there is one, or at
  * @deadline.
  */
-static inline bool bravo_walk(uint64_t bias, enum wait wait, bool patient, const struct w_deadline *deadline)
+static inline bool bravo_walk(uint64_t bias, enum wait wait, bool patient,
+			      const struct w_deadline *deadline)
 {
 	for (uint32_t i = 0; i < W_VISIBLE; i++)
 		if (!bravo_await(bias, w_visible(i), wait, patient, deadline))
@@ -372,8 +378,8 @@ static inline bool bravo_walk(uint64_t bias, enum wait wait, bool patient, const
  * without @patient, if there are such readers. @announced: the writer has called bravo_announce().
  * @inhibit: multiple of the time that this takes for which the bias stays off.
  */
-static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wait, uint32_t inhibit, bool patient,
-				const struct w_deadline *deadline)
+static inline bool bravo_revoke(struct bravo *lock, bool announced, enum wait wait,
+				uint32_t inhibit, bool patient, const struct w_deadline *deadline)
 {
 	/*
 	 * relaxed: the bias was set by a reader inside the underlying lock, before us. Only we
@@ -442,100 +448,105 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
  * bravo_UNDER_policy and bravo_UNDER_under(policy), which converts it to UNDER's policy. A reader
  * fails if the deadline passes first, or if it is refused: bravo_UNDER_full().
  */
-#define BRAVO_OVER(under)                                                                                           \
-	struct bravo_##under {                                                                                      \
-		union {                                                                                             \
-			struct under lock;                                                                          \
-			char room[24];                                                                              \
-		};                                                                                                  \
-		struct bravo bravo;                                                                                 \
-	};                                                                                                          \
-                                                                                                                    \
-	static inline void bravo_##under##_repair(struct bravo_##under *lock, struct bravo_##under##_policy policy) \
-	{                                                                                                           \
-		if (w_likely(!generation_claim(&lock->bravo.generation)))                                           \
-			return;                                                                                     \
-		if (bravo_drop_writers(&lock->bravo))                                                               \
-			(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));                    \
-		generation_settle(&lock->bravo.generation);                                                         \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_try_read(struct bravo_##under *lock, bool again)                         \
-	{                                                                                                           \
-		if (bravo_enter(&lock->bravo, again))                                                               \
-			return true;                                                                                \
-		bravo_##under##_repair(lock, (struct bravo_##under##_policy){.wait = WAIT_PARK});                   \
-		if (under##_try_read(&lock->lock, again)) {                                                         \
-			bravo_bias(&lock->bravo);                                                                   \
-			return true;                                                                                \
-		}                                                                                                   \
-		return again && bravo_enter_beside_another(&lock->bravo);                                           \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_read(struct bravo_##under *lock, bool again,                             \
-						struct bravo_##under##_policy policy,                               \
-						const struct w_deadline *deadline)                                  \
-	{                                                                                                           \
-		if (again ? bravo_##under##_try_read(lock, true) : bravo_enter(&lock->bravo, false))                \
-			return true;                                                                                \
-		bravo_##under##_repair(lock, policy);                                                               \
-		if (!under##_read(&lock->lock, again, bravo_##under##_under(policy), deadline))                     \
-			return false;                                                                               \
-		bravo_bias(&lock->bravo);                                                                           \
-		return true;                                                                                        \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_full(struct bravo_##under *lock)                                         \
-	{                                                                                                           \
-		return under##_full(&lock->lock);                                                                   \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_release_read(struct bravo_##under *lock,                                 \
-							struct bravo_##under##_policy policy)                       \
-	{                                                                                                           \
-		return bravo_leave(&lock->bravo) ||                                                                 \
-		       under##_release_read(&lock->lock, bravo_##under##_under(policy)) ||                          \
-		       bravo_leave_for_another(&lock->bravo);                                                       \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_try_write(struct bravo_##under *lock)                                    \
-	{                                                                                                           \
-		struct bravo_##under##_policy policy = {.wait = WAIT_PARK};                                         \
-                                                                                                                    \
-		bravo_##under##_repair(lock, policy);                                                               \
-		if (!under##_try_write(&lock->lock))                                                                \
-			return false;                                                                               \
-		if (bravo_revoke(&lock->bravo, false, policy.wait, BRAVO_INHIBIT, false, NULL))                     \
-			return true;                                                                                \
-		(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));                            \
-		return false;                                                                                       \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_write(struct bravo_##under *lock, struct bravo_##under##_policy policy,  \
-						 const struct w_deadline *deadline)                                 \
-	{                                                                                                           \
-		bool announced;                                                                                     \
-                                                                                                                    \
-		bravo_##under##_repair(lock, policy);                                                               \
-		announced = !under##_try_write(&lock->lock);                                                        \
-		if (announced) {                                                                                    \
-			bravo_announce(&lock->bravo);                                                               \
-			if (!under##_write(&lock->lock, bravo_##under##_under(policy), deadline)) {                 \
-				bravo_withdraw(&lock->bravo, 0);                                                    \
-				return false;                                                                       \
-			}                                                                                           \
-		}                                                                                                   \
-		if (bravo_revoke(&lock->bravo, announced, policy.wait, policy.inhibit, true, deadline))             \
-			return true;                                                                                \
-		w_event(abandon);                                                                                   \
-		(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));                            \
-		return false;                                                                                       \
-	}                                                                                                           \
-                                                                                                                    \
-	static inline bool bravo_##under##_release_write(struct bravo_##under *lock,                                \
-							 struct bravo_##under##_policy policy)                      \
-	{                                                                                                           \
-		return under##_release_write(&lock->lock, bravo_##under##_under(policy));                           \
+#define BRAVO_OVER(under)                                                                         \
+	struct bravo_##under {                                                                    \
+		union {                                                                           \
+			struct under lock;                                                        \
+			char room[24];                                                            \
+		};                                                                                \
+		struct bravo bravo;                                                               \
+	};                                                                                        \
+                                                                                                  \
+	static inline void bravo_##under##_repair(struct bravo_##under *lock,                     \
+						  struct bravo_##under##_policy policy)           \
+	{                                                                                         \
+		if (w_likely(!generation_claim(&lock->bravo.generation)))                         \
+			return;                                                                   \
+		if (bravo_drop_writers(&lock->bravo))                                             \
+			(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));  \
+		generation_settle(&lock->bravo.generation);                                       \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_try_read(struct bravo_##under *lock, bool again)       \
+	{                                                                                         \
+		if (bravo_enter(&lock->bravo, again))                                             \
+			return true;                                                              \
+		bravo_##under##_repair(lock, (struct bravo_##under##_policy){.wait = WAIT_PARK}); \
+		if (under##_try_read(&lock->lock, again)) {                                       \
+			bravo_bias(&lock->bravo);                                                 \
+			return true;                                                              \
+		}                                                                                 \
+		return again && bravo_enter_beside_another(&lock->bravo);                         \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_read(struct bravo_##under *lock, bool again,           \
+						struct bravo_##under##_policy policy,             \
+						const struct w_deadline *deadline)                \
+	{                                                                                         \
+		if (again ? bravo_##under##_try_read(lock, true)                                  \
+			  : bravo_enter(&lock->bravo, false))                                     \
+			return true;                                                              \
+		bravo_##under##_repair(lock, policy);                                             \
+		if (!under##_read(&lock->lock, again, bravo_##under##_under(policy), deadline))   \
+			return false;                                                             \
+		bravo_bias(&lock->bravo);                                                         \
+		return true;                                                                      \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_full(struct bravo_##under *lock)                       \
+	{                                                                                         \
+		return under##_full(&lock->lock);                                                 \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_release_read(struct bravo_##under *lock,               \
+							struct bravo_##under##_policy policy)     \
+	{                                                                                         \
+		return bravo_leave(&lock->bravo) ||                                               \
+		       under##_release_read(&lock->lock, bravo_##under##_under(policy)) ||        \
+		       bravo_leave_for_another(&lock->bravo);                                     \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_try_write(struct bravo_##under *lock)                  \
+	{                                                                                         \
+		struct bravo_##under##_policy policy = {.wait = WAIT_PARK};                       \
+                                                                                                  \
+		bravo_##under##_repair(lock, policy);                                             \
+		if (!under##_try_write(&lock->lock))                                              \
+			return false;                                                             \
+		if (bravo_revoke(&lock->bravo, false, policy.wait, BRAVO_INHIBIT, false, NULL))   \
+			return true;                                                              \
+		(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));          \
+		return false;                                                                     \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_write(struct bravo_##under *lock,                      \
+						 struct bravo_##under##_policy policy,            \
+						 const struct w_deadline *deadline)               \
+	{                                                                                         \
+		bool announced;                                                                   \
+                                                                                                  \
+		bravo_##under##_repair(lock, policy);                                             \
+		announced = !under##_try_write(&lock->lock);                                      \
+		if (announced) {                                                                  \
+			bravo_announce(&lock->bravo);                                             \
+			if (!under##_write(&lock->lock, bravo_##under##_under(policy),            \
+					   deadline)) {                                           \
+				bravo_withdraw(&lock->bravo, 0);                                  \
+				return false;                                                     \
+			}                                                                         \
+		}                                                                                 \
+		if (bravo_revoke(&lock->bravo, announced, policy.wait, policy.inhibit, true,      \
+				 deadline))                                                       \
+			return true;                                                              \
+		w_event(abandon);                                                                 \
+		(void)under##_release_write(&lock->lock, bravo_##under##_under(policy));          \
+		return false;                                                                     \
+	}                                                                                         \
+                                                                                                  \
+	static inline bool bravo_##under##_release_write(struct bravo_##under *lock,              \
+							 struct bravo_##under##_policy policy)    \
+	{                                                                                         \
+		return under##_release_write(&lock->lock, bravo_##under##_under(policy));         \
 	}
 
 #endif

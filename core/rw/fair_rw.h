@@ -90,8 +90,8 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 			return false;
 		}
 		/* [FAIR_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again */
-		seen = w_wait_acquire(&lock->word, !(VAL & against), wait == WAIT_PARK ? W_POLITE : wait_soon(wait),
-				      deadline);
+		seen = w_wait_acquire(&lock->word, !(VAL & against),
+				      wait == WAIT_PARK ? W_POLITE : wait_soon(wait), deadline);
 		if (!(seen & against))
 			continue;
 		if (w_expired(deadline)) {
@@ -150,7 +150,8 @@ static inline bool fair_rw_try_read(struct fair_rw *lock, bool again)
 static inline bool fair_rw_read(struct fair_rw *lock, bool again, struct fair_rw_policy policy,
 				const struct w_deadline *deadline)
 {
-	return w_likely(fair_rw_enter(lock, false, again)) || fair_rw_slow(lock, false, policy, deadline);
+	return w_likely(fair_rw_enter(lock, false, again)) ||
+	       fair_rw_slow(lock, false, policy, deadline);
 }
 
 /* Returns whether a reader is refused because there are too many. */
@@ -171,9 +172,11 @@ static inline bool fair_rw_try_write(struct fair_rw *lock)
 	return fair_rw_try(lock, true, false);
 }
 
-static inline bool fair_rw_write(struct fair_rw *lock, struct fair_rw_policy policy, const struct w_deadline *deadline)
+static inline bool fair_rw_write(struct fair_rw *lock, struct fair_rw_policy policy,
+				 const struct w_deadline *deadline)
 {
-	return w_likely(fair_rw_enter(lock, true, false)) || fair_rw_slow(lock, true, policy, deadline);
+	return w_likely(fair_rw_enter(lock, true, false)) ||
+	       fair_rw_slow(lock, true, policy, deadline);
 }
 
 /* Returns false, and changes nothing, if there was no writer. */

@@ -113,7 +113,8 @@ static inline void shfl_rw_close(struct shfl_rw *lock, uint32_t seen, bool out_o
  * refused.
  */
 static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node *node, bool writes,
-					 struct shfl_rw_policy policy, const struct w_deadline *deadline, bool slept)
+					 struct shfl_rw_policy policy,
+					 const struct w_deadline *deadline, bool slept)
 {
 	const uint32_t against = rw_conflicts(writes);
 	uint32_t seen, attempts = 0;
@@ -124,15 +125,19 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 			return false;
 		}
 		if (shfl_head_shuffles(node))
-			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept, shfl_rw_order());
+			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept,
+				     shfl_rw_order());
 		shfl_rw_close(lock, seen, attempts++ >= policy.patience);
 		/*
 		 * [SHFL_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again. Wait
 		 * for the word to be free, or for readers in an open lock, which then has to be
 		 * closed
 		 */
-		seen = w_wait_acquire(&lock->word, !(VAL & against) || ((VAL & RW_READERS) && !(VAL & RW_CLOSED)),
-				      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait), deadline);
+		seen = w_wait_acquire(&lock->word,
+				      !(VAL & against) ||
+					      ((VAL & RW_READERS) && !(VAL & RW_CLOSED)),
+				      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait),
+				      deadline);
 		if (!(seen & against))
 			continue;
 		if (w_expired(deadline)) {
@@ -233,7 +238,8 @@ static inline bool shfl_rw_try_write(struct shfl_rw *lock)
 	return shfl_rw_try(lock, true, false);
 }
 
-static inline bool shfl_rw_write(struct shfl_rw *lock, struct shfl_rw_policy policy, const struct w_deadline *deadline)
+static inline bool shfl_rw_write(struct shfl_rw *lock, struct shfl_rw_policy policy,
+				 const struct w_deadline *deadline)
 {
 	uint32_t seen;
 

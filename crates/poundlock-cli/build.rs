@@ -11,8 +11,17 @@ fn main() {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     stats_layout::write(Path::new("../.."), Path::new(&out));
     // The revision's "-dirty" depends on every source file.
-    for path in [".git/HEAD", ".git/logs/HEAD", ".git/index", "core", "world", "lib", "preload", "crates", "Cargo.lock"]
-    {
+    for path in [
+        ".git/HEAD",
+        ".git/logs/HEAD",
+        ".git/index",
+        "core",
+        "world",
+        "lib",
+        "preload",
+        "crates",
+        "Cargo.lock",
+    ] {
         println!("cargo::rerun-if-changed=../../{path}");
     }
     let revision = first_line("git", &["describe", "--always", "--dirty", "--abbrev=12"]);
@@ -22,7 +31,13 @@ fn main() {
 }
 
 fn first_line(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
     text.lines().next().unwrap_or("unknown").to_owned()
 }

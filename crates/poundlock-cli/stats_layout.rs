@@ -68,19 +68,24 @@ pub fn write(root: &Path, out: &Path) {
         }
     }
     let mut build = cc::Build::new();
-    build.std("gnu11").includes(["preload", "world/user", "core", "lib"].map(|folder| root.join(folder)));
+    build
+        .std("gnu11")
+        .includes(["preload", "world/user", "core", "lib"].map(|folder| root.join(folder)));
     let numbers = c_numbers::evaluate(&build, out, "stats_layout", "stats/file.h", &expressions);
-    std::fs::write(out.join("stats_layout.rs"), constants(&mut numbers.into_iter())).expect("OUT_DIR is writable");
+    std::fs::write(out.join("stats_layout.rs"), constants(&mut numbers.into_iter()))
+        .expect("OUT_DIR is writable");
 }
 
 fn constants(numbers: &mut impl Iterator<Item = usize>) -> String {
     let mut next = || numbers.next().expect("there is a number for each expression");
     let mut text = String::new();
     for (name, _) in CONSTANTS {
-        writeln!(text, "pub const {name}: usize = {};", next()).expect("writing to a string succeeds");
+        writeln!(text, "pub const {name}: usize = {};", next())
+            .expect("writing to a string succeeds");
     }
     for (structure, fields) in STRUCTURES {
-        writeln!(text, "pub mod {structure} {{\n    use super::Field;").expect("writing to a string succeeds");
+        writeln!(text, "pub mod {structure} {{\n    use super::Field;")
+            .expect("writing to a string succeeds");
         for field in fields {
             let (name, at, bytes) = (field.to_uppercase(), next(), next());
             writeln!(text, "    pub const {name}: Field = Field {{ at: {at}, bytes: {bytes} }};")

@@ -42,7 +42,9 @@ fn main() {
     for name in SECTIONS.iter().chain(&MORE_SECTIONS) {
         sections.define(name, format!("sim_{name}").as_str());
     }
-    sections.files(["section.c", "map.c", "hash.c"].map(|file| root.join("bench/workloads").join(file)));
+    sections.files(
+        ["section.c", "map.c", "hash.c"].map(|file| root.join("bench/workloads").join(file)),
+    );
     sections.compile("poundlock_sim_sections");
 
     if env::var_os("CARGO_FEATURE_CLIENTS").is_some() {
@@ -56,7 +58,9 @@ fn compile_clients(root: &Path) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let definitions = fs::read_to_string(root.join("core/locks.def")).expect("the list of locks");
     let mut clients = instrumented();
-    clients.includes(["world/sim", "world/check", "core", "tests/check"].map(|directory| root.join(directory)));
+    clients.includes(
+        ["world/sim", "world/check", "core", "tests/check"].map(|directory| root.join(directory)),
+    );
     clients.file("csrc/clients.c");
     for line in definitions.lines() {
         let Some((lock, header, source, more)) = client(line) else { continue };

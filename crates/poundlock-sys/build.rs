@@ -38,17 +38,24 @@ fn main() {
 
 /// Asserts that the crates have the header's version.
 fn assert_version(header: &Path) {
-    let text = std::fs::read_to_string(header).unwrap_or_else(|e| panic!("{}: {e}", header.display()));
+    let text =
+        std::fs::read_to_string(header).unwrap_or_else(|e| panic!("{}: {e}", header.display()));
     let parts = ["MAJOR", "MINOR", "PATCH"].map(|part| {
         let name = format!("#define POUNDLOCK_VERSION_{part} ");
-        text.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_else(|| panic!("no '{name}' in the header"))
+        text.lines()
+            .find_map(|line| line.strip_prefix(&name))
+            .unwrap_or_else(|| panic!("no '{name}' in the header"))
     });
     let (header, crates) = (parts.join("."), env!("CARGO_PKG_VERSION"));
-    assert_eq!(header, crates, "the versions of lib/poundlock.h and of [workspace.package] in Cargo.toml differ");
+    assert_eq!(
+        header, crates,
+        "the versions of lib/poundlock.h and of [workspace.package] in Cargo.toml differ"
+    );
 }
 
 fn c_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+    let entries =
+        std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.expect("a readable directory").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
@@ -60,6 +67,8 @@ fn c_files(directory: &Path) -> Vec<PathBuf> {
 /// The first line of the compiler's --version.
 fn version(compiler: &cc::Tool) -> String {
     let output = Command::new(compiler.path()).arg("--version").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
     text.lines().next().unwrap_or("unknown").to_owned()
 }

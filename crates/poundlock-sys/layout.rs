@@ -9,7 +9,14 @@ const STRUCTURES: [(&str, &str, &[&str]); 5] = [
     (
         "pound_mutex_t",
         "pound_mutex_t",
-        &["pound_tail", "pound_heir", "embedder", "pound_state", "pound_generation", "pound_spinner"],
+        &[
+            "pound_tail",
+            "pound_heir",
+            "embedder",
+            "pound_state",
+            "pound_generation",
+            "pound_spinner",
+        ],
     ),
     ("pound_lock_t", "pound_lock_t", &["pound_bytes", "pound_ops"]),
     ("pound_rwlock_t", "pound_rwlock_t", &["pound_bytes", "pound_ops"]),
@@ -38,28 +45,35 @@ const STRUCTURES: [(&str, &str, &[&str]); 5] = [
 pub fn write(build: &cc::Build, out: &Path) {
     let structures = STRUCTURES.iter().flat_map(|(c, _, fields)| expressions(c, fields));
     let expressions: Vec<String> = structures.chain(["POUND_MUTEX_LOCKED".to_owned()]).collect();
-    let numbers = c_numbers::evaluate(build, out, "poundlock_sys_layout", "poundlock.h", &expressions);
-    std::fs::write(out.join("layout.rs"), assertions(&mut numbers.into_iter())).expect("OUT_DIR is writable");
+    let numbers =
+        c_numbers::evaluate(build, out, "poundlock_sys_layout", "poundlock.h", &expressions);
+    std::fs::write(out.join("layout.rs"), assertions(&mut numbers.into_iter()))
+        .expect("OUT_DIR is writable");
 }
 
 /// The size and alignment of a structure, then the offset and size of each field.
 fn expressions(c: &str, fields: &[&str]) -> Vec<String> {
     let mut expressions = vec![format!("sizeof({c})"), format!("_Alignof({c})")];
     for field in fields {
-        expressions.extend([format!("offsetof({c}, {field})"), format!("sizeof((({c} *)0)->{field})")]);
+        expressions
+            .extend([format!("offsetof({c}, {field})"), format!("sizeof((({c} *)0)->{field})")]);
     }
     expressions
 }
 
 fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
     let mut next = || numbers.next().expect("there is a number for each expression");
-    let mut text = "const _: () = {\n    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
+    let mut text =
+        "const _: () = {\n    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
         size_of::<F>()\n    }\n"
-        .to_owned();
+            .to_owned();
     for (c, rust, fields) in STRUCTURES {
         let (size, alignment, mut covered) = (next(), next(), 0);
-        writeln!(text, "    assert!(size_of::<{rust}>() == {size} && align_of::<{rust}>() == {alignment});")
-            .expect("writing to a string succeeds");
+        writeln!(
+            text,
+            "    assert!(size_of::<{rust}>() == {size} && align_of::<{rust}>() == {alignment});"
+        )
+        .expect("writing to a string succeeds");
         for field in fields {
             let (offset, bytes) = (next(), next());
             covered += bytes;

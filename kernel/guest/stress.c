@@ -62,7 +62,8 @@ static struct path path_of(const char *folder, const char *kind, long a, long b)
 {
 	struct path path;
 
-	if (snprintf(path.text, sizeof(path.text), "%s/%s%ld.%ld", folder, kind, a, b) >= (int)sizeof(path.text))
+	if (snprintf(path.text, sizeof(path.text), "%s/%s%ld.%ld", folder, kind, a, b) >=
+	    (int)sizeof(path.text))
 		die("a path is too long");
 	return path;
 }
@@ -170,7 +171,8 @@ static void check_own(void)
 /* From the thread's folder to the shared one, then through the next thread's and back. */
 static void rename_across(long me)
 {
-	struct path home = path_of(folder_of(me).text, "f", me, 0), shared = path_of("shared", "f", me, 0);
+	struct path home = path_of(folder_of(me).text, "f", me, 0),
+		    shared = path_of("shared", "f", me, 0);
 	struct path away = path_of(folder_of((me + 1) % threads).text, "g", me, 0);
 
 	for (long i = 0; i < count; i++) {
@@ -182,7 +184,8 @@ static void rename_across(long me)
 
 static void rename_within(long me)
 {
-	struct path one = path_of(folder_of(me).text, "f", me, 0), other = path_of(folder_of(me).text, "g", me, 0);
+	struct path one = path_of(folder_of(me).text, "f", me, 0),
+		    other = path_of(folder_of(me).text, "g", me, 0);
 
 	for (long i = 0; i < count; i++) {
 		move(one, other);
@@ -265,9 +268,11 @@ static void lock_shared(long me)
 	check(file >= 0, "open", "the counter");
 	for (long i = 0; i < count; i++) {
 		lock_file(file, F_WRLCK);
-		check(pread(file, &number, sizeof(number), 0) == sizeof(number), "read", "the counter");
+		check(pread(file, &number, sizeof(number), 0) == sizeof(number), "read",
+		      "the counter");
 		number++;
-		check(pwrite(file, &number, sizeof(number), 0) == sizeof(number), "write", "the counter");
+		check(pwrite(file, &number, sizeof(number), 0) == sizeof(number), "write",
+		      "the counter");
 		lock_file(file, F_UNLCK);
 	}
 	close(file);
@@ -282,7 +287,8 @@ static void open_own(long me)
 static void open_shared(long me)
 {
 	for (long i = 0; i < count; i++)
-		check_file(path_of(folder_of((me + i) % threads).text, "f", (me + i) % threads, 0), (me + i) % threads);
+		check_file(path_of(folder_of((me + i) % threads).text, "f", (me + i) % threads, 0),
+			   (me + i) % threads);
 }
 
 #define MAPPED 8
@@ -291,7 +297,8 @@ static void open_shared(long me)
 static void map_and_unmap(long me)
 {
 	for (long i = 0; i < count; i++) {
-		long *bytes = mmap(NULL, MAPPED * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		long *bytes = mmap(NULL, MAPPED * PAGE, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		check(bytes != MAP_FAILED, "mmap", "");
 		for (long page = 0; page < MAPPED; page++) {
@@ -303,7 +310,8 @@ static void map_and_unmap(long me)
 		}
 		for (long page = 0; page < MAPPED; page++)
 			if (bytes[page * PAGE / sizeof(long)] != me)
-				die("page %ld of thread %ld has %ld", page, me, bytes[page * PAGE / sizeof(long)]);
+				die("page %ld of thread %ld has %ld", page, me,
+				    bytes[page * PAGE / sizeof(long)]);
 		check(!munmap(bytes, MAPPED * PAGE), "munmap", "");
 	}
 }
@@ -312,7 +320,8 @@ static char *region;
 
 static void map_region(void)
 {
-	region = mmap(NULL, threads * MAPPED * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	region = mmap(NULL, threads * MAPPED * PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check(region != MAP_FAILED, "mmap", "the region");
 }
 
@@ -337,7 +346,8 @@ static void fault(long me)
 		}
 		if (i % 2) {
 			check(!mprotect(mine, MAPPED * PAGE, PROT_READ), "mprotect", "");
-			check(!mprotect(mine, MAPPED * PAGE, PROT_READ | PROT_WRITE), "mprotect", "");
+			check(!mprotect(mine, MAPPED * PAGE, PROT_READ | PROT_WRITE), "mprotect",
+			      "");
 		}
 		check(!madvise(mine, MAPPED * PAGE, MADV_DONTNEED), "madvise", "");
 	}

@@ -45,12 +45,14 @@ bool qemu_plugin_mem_is_store(access_info info);
 struct place *qemu_plugin_get_hwaddr(access_info info, uint64_t address);
 bool qemu_plugin_hwaddr_is_io(const struct place *place);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct place *place);
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*translated)(plugin_id id, struct block *block));
-void qemu_plugin_register_vcpu_insn_exec_cb(struct instruction *instruction, void (*executed)(unsigned int, void *),
-					    int flags, void *argument);
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id,
+					   void (*translated)(plugin_id id, struct block *block));
+void qemu_plugin_register_vcpu_insn_exec_cb(struct instruction *instruction,
+					    void (*executed)(unsigned int, void *), int flags,
+					    void *argument);
 void qemu_plugin_register_vcpu_mem_cb(struct instruction *instruction,
-				      void (*accessed)(unsigned int, access_info, uint64_t, void *), int flags,
-				      int which, void *argument);
+				      void (*accessed)(unsigned int, access_info, uint64_t, void *),
+				      int flags, int which, void *argument);
 
 /*
  * With one thread for all CPUs, QEMU passes a callback the CPU for which the code was translated,
@@ -143,7 +145,8 @@ static void on_mark(unsigned int wrong, void *what)
 	case DONE:
 		running = false;
 		fprintf(stderr, "\ntransfers: runs=%u enters=%llu local=%llu remote=%llu\n", runs,
-			(unsigned long long)enters, (unsigned long long)local, (unsigned long long)remote);
+			(unsigned long long)enters, (unsigned long long)local,
+			(unsigned long long)remote);
 		break;
 	case ENTER:
 		inside[this_cpu()] = true;
@@ -171,8 +174,10 @@ static void on_translated(plugin_id id, struct block *block)
 		    qemu_plugin_insn_data(instruction, bytes, sizeof(bytes)) == sizeof(bytes) &&
 		    !memcmp(bytes, mark, sizeof(mark)))
 			qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, NO_REGISTERS,
-							       (void *)(uintptr_t)bytes[sizeof(mark)]);
-		qemu_plugin_register_vcpu_mem_cb(instruction, on_access, NO_REGISTERS, READS_AND_WRITES, NULL);
+							       (void *)(uintptr_t)
+								       bytes[sizeof(mark)]);
+		qemu_plugin_register_vcpu_mem_cb(instruction, on_access, NO_REGISTERS,
+						 READS_AND_WRITES, NULL);
 	}
 }
 
@@ -187,7 +192,8 @@ int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 
 	(void)info;
 	for (i = 0; i < argc; i++) {
-		each = !strncmp(argv[i], "each=", 5) ? (unsigned int)strtoul(argv[i] + 5, NULL, 10) : 0;
+		each = !strncmp(argv[i], "each=", 5) ? (unsigned int)strtoul(argv[i] + 5, NULL, 10)
+						     : 0;
 		if (!each || each > MAX_CPUS) {
 			fprintf(stderr, "transfers: '%s' is none of its arguments\n", argv[i]);
 			return 1;

@@ -153,8 +153,8 @@ static inline struct cfl_arrival cfl_arrive_billed(struct cfl *lock)
 static inline void cfl_await_head(struct cfl *lock)
 {
 	/* acquire: pairs with the release of cfl_open(); the head's charge */
-	(void)w_wait_acquire(&lock->word.val.counter, !(VAL & _Q_TAIL_MASK) || VAL & _Q_LOCKED_PENDING_MASK, W_BRIEF,
-			     NULL);
+	(void)w_wait_acquire(&lock->word.val.counter,
+			     !(VAL & _Q_TAIL_MASK) || VAL & _Q_LOCKED_PENDING_MASK, W_BRIEF, NULL);
 }
 
 /* Takes @lock if its head allows it and the task is owed time. */
@@ -186,13 +186,14 @@ static inline bool cfl_open(struct cfl *lock, u64 time, u32 limit)
 	struct w_deadline deadline;
 
 	/* relaxed, both: hints; but thefts counts every theft of this lock so far */
-	if (!time || !w_load_relaxed(&ledger->may_return) || (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 ||
-	    cfl_skips_yield(ledger))
+	if (!time || !w_load_relaxed(&ledger->may_return) ||
+	    (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 || cfl_skips_yield(ledger))
 		return false;
 	deadline = w_deadline_at(w_now() + time);
 	/* release: pairs with the acquires of cfl_await_head() and cfl_steal() */
 	smp_store_release(&lock->word.pending, OPEN >> _Q_PENDING_OFFSET);
-	cfl_record_yield(ledger, w_wait_acquire(&lock->word.locked_pending, VAL != OPEN, W_BRIEF, &deadline) != OPEN);
+	cfl_record_yield(ledger, w_wait_acquire(&lock->word.locked_pending, VAL != OPEN, W_BRIEF,
+						&deadline) != OPEN);
 	return true;
 }
 
@@ -250,7 +251,9 @@ static inline void cfl_take_as_head(struct cfl_head head, struct cfl_node *node,
 		if (READ_ONCE(word->locked) && shfl_head_shuffles(&node->node))
 			cfl_shuffle(head.lock, node, stop, true, false, policy);
 		(void)smp_cond_load_acquire(&word->locked, !VAL);
-		seen = is_signed && cfl_open(head.lock, cfl_bill(head.lock, since), head.limit) ? OPEN : 0;
+		seen = is_signed && cfl_open(head.lock, cfl_bill(head.lock, since), head.limit)
+			       ? OPEN
+			       : 0;
 		/* The next hold is the thief's. */
 		is_signed = true;
 		/* acquire: as above, of a thief's critical section */

@@ -13,7 +13,8 @@
 #include "park.h"
 
 /* Creates the debugfs file @name with @mode and @operations. */
-static inline void choice_show(const char *name, const struct file_operations *operations, umode_t mode)
+static inline void choice_show(const char *name, const struct file_operations *operations,
+			       umode_t mode)
 {
 	struct dentry *folder = debugfs_lookup("poundlock", NULL);
 
@@ -31,15 +32,16 @@ struct choice {
 };
 
 /* Enables the keys of the choice @name, while there is only one task; stock if there is none. */
-static inline const struct choice *choice_make(const char *what, const struct choice *choices, size_t count,
-					       const char *name)
+static inline const struct choice *choice_make(const char *what, const struct choice *choices,
+					       size_t count, const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < count && strcmp(choices[i].name, name); i++)
 		;
 	if (i == count) {
-		pr_err("poundlock.%s=%s: there is no such %s; the stock one is used\n", what, name, what);
+		pr_err("poundlock.%s=%s: there is no such %s; the stock one is used\n", what, name,
+		       what);
 		return choices;
 	}
 	if (choices[i].ours) {

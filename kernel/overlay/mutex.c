@@ -250,7 +250,8 @@ static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 	if (w_expired(deadline))
 		return false;
 	node = w_node_claim();
-	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline) : try_each_tick(mutex, deadline);
+	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline)
+		    : try_each_tick(mutex, deadline);
 }
 
 /* As wait_by_shfl(), by cfl. */
@@ -265,21 +266,24 @@ static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 	if (w_expired(deadline))
 		return false;
 	node = w_node_claim();
-	return node ? cfl_acquire_queued(lock, node, CFL_POLICY(cfl_settings, true), arrival, deadline)
+	return node ? cfl_acquire_queued(lock, node, CFL_POLICY(cfl_settings, true), arrival,
+					 deadline)
 		    : try_each_tick(mutex, deadline);
 }
 
 /* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */
 static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, unsigned long ip)
 {
-	const struct w_deadline signal = {.state = state}, *deadline = state == TASK_UNINTERRUPTIBLE ? NULL : &signal;
+	const struct w_deadline signal = {.state = state},
+				*deadline = state == TASK_UNINTERRUPTIBLE ? NULL : &signal;
 	bool taken;
 
 	lock_contended(&mutex->dep_map, ip);
 	trace_contention_begin(mutex, LCB_F_MUTEX);
 	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
 	preempt_disable();
-	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline) : wait_by_shfl(mutex, deadline);
+	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline)
+						: wait_by_shfl(mutex, deadline);
 	preempt_enable();
 	trace_contention_end(mutex, taken ? 0 : -EINTR);
 	return taken ? 0 : -EINTR;
@@ -444,7 +448,9 @@ EXPORT_SYMBOL(atomic_dec_and_mutex_lock);
 
 /* ---- The choice ---- */
 
-static const struct choice choices[] = {{"stock"}, {"shfl", &ours.key}, {"cfl", &ours.key, &by_cfl.key}};
+static const struct choice choices[] = {{"stock"},
+					{"shfl", &ours.key},
+					{"cfl", &ours.key, &by_cfl.key}};
 
 CHOICE(mutex)
 

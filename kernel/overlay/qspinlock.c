@@ -93,7 +93,8 @@ static inline void *w_named(u16 name)
 
 	if (!name)
 		return NULL;
-	return per_cpu_ptr(&places[(tail & _Q_TAIL_IDX_MASK) >> _Q_TAIL_IDX_OFFSET], (tail >> _Q_TAIL_CPU_OFFSET) - 1);
+	return per_cpu_ptr(&places[(tail & _Q_TAIL_IDX_MASK) >> _Q_TAIL_IDX_OFFSET],
+			   (tail >> _Q_TAIL_CPU_OFFSET) - 1);
 }
 
 /* This CPU's node at @index. */
@@ -224,8 +225,9 @@ static const struct {
 	const char *name;
 	void (*slowpath)(struct qspinlock *lock, u32 val);
 } choices[] = {
-	{"stock", stock_spin_lock_slowpath}, {"cna", cna_spin_lock_slowpath}, {"shfl", shfl_spin_lock_slowpath},
-	{"ron", ron_spin_lock_slowpath},     {"cfl", cfl_spin_lock_slowpath},
+	{"stock", stock_spin_lock_slowpath}, {"cna", cna_spin_lock_slowpath},
+	{"shfl", shfl_spin_lock_slowpath},   {"ron", ron_spin_lock_slowpath},
+	{"cfl", cfl_spin_lock_slowpath},
 };
 
 static unsigned int choice;
@@ -237,7 +239,8 @@ static bool can_use(unsigned int wanted)
 {
 	if (!has_memory)
 		return choices[wanted].slowpath == stock_spin_lock_slowpath;
-	return choices[wanted].slowpath != ron_spin_lock_slowpath || ron_shared_slots() <= RON_SHARED_MOST;
+	return choices[wanted].slowpath != ron_spin_lock_slowpath ||
+	       ron_shared_slots() <= RON_SHARED_MOST;
 }
 
 /* The index of the choice @name; ARRAY_SIZE(choices) if there is none. */
@@ -257,7 +260,8 @@ static int __init choose(char *name)
 	if (found < ARRAY_SIZE(choices))
 		choice = found;
 	else
-		pr_err("poundlock.spin=%s: there is no such spin lock; the stock one is used\n", name);
+		pr_err("poundlock.spin=%s: there is no such spin lock; the stock one is used\n",
+		       name);
 	return 0;
 }
 early_param("poundlock.spin", choose);
@@ -267,7 +271,8 @@ static int __init begin(void)
 {
 	has_memory = w_start();
 	if (!can_use(choice)) {
-		pr_err("poundlock: no memory, or too many CPUs, for %s; the stock spin lock is used\n",
+		pr_err("poundlock: no memory, or too many CPUs, for %s; the stock spin lock is "
+		       "used\n",
 		       choices[choice].name);
 		choice = 0;
 	}

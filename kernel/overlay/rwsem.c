@@ -173,7 +173,8 @@ static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_dead
 }
 
 /* Enters @sem, which a fast path could not: 0, or -EINTR after a signal that @state admits. */
-static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
+static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsigned int state,
+				     unsigned long ip)
 {
 	const struct w_deadline deadline = {.state = state};
 	bool entered;
@@ -190,10 +191,12 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 }
 
 /* The rest of an acquisition, after lockdep's hook. */
-static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state, unsigned long ip)
+static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state,
+				 unsigned long ip)
 {
 	RWSEM_WARN_ON(sem->magic != sem);
-	return likely(shfl_rw_try(shfl_of(sem), writes, false)) ? 0 : wait_for(sem, writes, state, ip);
+	return likely(shfl_rw_try(shfl_of(sem), writes, false)) ? 0
+								: wait_for(sem, writes, state, ip);
 }
 
 /* Reports to lockdep whether @sem was entered. Returns @error. */
@@ -206,7 +209,8 @@ static __always_inline int tell(struct rw_semaphore *sem, int error, unsigned lo
 	return error;
 }
 
-static __always_inline int shfl_read(struct rw_semaphore *sem, unsigned int state, int subclass, unsigned long ip)
+static __always_inline int shfl_read(struct rw_semaphore *sem, unsigned int state, int subclass,
+				     unsigned long ip)
 {
 	might_sleep();
 	rwsem_acquire_read(&sem->dep_map, subclass, 0, ip);
@@ -236,7 +240,8 @@ static void downgrade(struct shfl_rw *lock)
 			heir = lock->heir;
 		/* release: as in rw_leave_write(); publishes the writes to readers that enter */
 	} while (!w_compare_exchange_release(&lock->word, &seen,
-					     (seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)) + RW_READER));
+					     (seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)) +
+						     RW_READER));
 	if (heir)
 		w_unpark(heir);
 	if (seen & RW_PARKED)

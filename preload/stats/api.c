@@ -32,12 +32,14 @@ static struct api_rw_ops api_rw_ops[TABLES];
  */
 static const struct any_ops *own_of(const void *lock)
 {
-	return w_load_relaxed(&((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->own);
+	return w_load_relaxed(
+		&((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->own);
 }
 
 static const struct any_rw_ops *own_rw_of(const void *lock)
 {
-	return w_load_relaxed(&((const struct api_rw_ops *)((const pound_rwlock_t *)lock)->pound_ops)->own);
+	return w_load_relaxed(
+		&((const struct api_rw_ops *)((const pound_rwlock_t *)lock)->pound_ops)->own);
 }
 
 static struct stats_row *row_of(uint64_t key, bool readers_writer)
@@ -46,7 +48,8 @@ static struct stats_row *row_of(uint64_t key, bool readers_writer)
 
 	/* All threads that make a row store the same. */
 	if (row->lock && row->counts[STATS_acquisitions] == 0)
-		stats_lock_item(row->lock)->kind = (readers_writer ? STATS_READERS_WRITER : 0) | STATS_API;
+		stats_lock_item(row->lock)->kind =
+			(readers_writer ? STATS_READERS_WRITER : 0) | STATS_API;
 	return row;
 }
 

@@ -84,7 +84,8 @@ static void count_handover(struct stats_lock *item, struct stats_row *row)
 	if (!from)
 		return;
 	w_store_relaxed(&item->domain, 0);
-	row->counts[from == (uint32_t)w_domain() + 1 ? STATS_handovers_local : STATS_handovers_remote]++;
+	row->counts[from == (uint32_t)w_domain() + 1 ? STATS_handovers_local
+						     : STATS_handovers_remote]++;
 }
 
 static void count_arrival(struct stats_lock *item, struct stats_row *row)
@@ -185,10 +186,12 @@ static void count_hold(struct stats_row *row, uint64_t ns)
 	}
 }
 
-W_SLOW bool stats_release_slow(struct stats_row *row, uint64_t key, bool (*unlock)(void *lock), void *lock)
+W_SLOW bool stats_release_slow(struct stats_row *row, uint64_t key, bool (*unlock)(void *lock),
+			       void *lock)
 {
 	/* A lock that another thread released has left its start behind. */
-	uint64_t since = row->since_taken == row->counts[STATS_acquisitions] ? row->since : 0, took = 0;
+	uint64_t since = row->since_taken == row->counts[STATS_acquisitions] ? row->since : 0,
+		 took = 0;
 	bool waited_for = w_load_relaxed(&row->item->waiting), released;
 
 	row->since = 0;

@@ -41,7 +41,8 @@ W_HIDDEN W_SLOW bool stats_wait(struct stats_row *row, const struct stats_wait *
 
 /* The parts of the functions below that are rarely needed. */
 W_HIDDEN W_SLOW void stats_begin_hold(struct stats_row *row);
-W_HIDDEN W_SLOW bool stats_release_slow(struct stats_row *row, uint64_t key, bool (*unlock)(void *lock), void *lock);
+W_HIDDEN W_SLOW bool stats_release_slow(struct stats_row *row, uint64_t key,
+					bool (*unlock)(void *lock), void *lock);
 
 static inline void stats_count_acquisition(struct stats_row *row, bool readers_writer)
 {
@@ -72,7 +73,8 @@ static inline bool stats_is_quiet(const struct stats_row *row)
 }
 
 /* Releases @lock, whose key is @key, by @unlock. Returns what that returns. */
-static inline bool stats_release(uint64_t key, bool readers_writer, bool (*unlock)(void *lock), void *lock)
+static inline bool stats_release(uint64_t key, bool readers_writer, bool (*unlock)(void *lock),
+				 void *lock)
 {
 	struct stats_row *row;
 
@@ -80,7 +82,8 @@ static inline bool stats_release(uint64_t key, bool readers_writer, bool (*unloc
 	row = stats_self.last[readers_writer];
 	if (w_load_relaxed(&row->key) != key)
 		row = stats_row_if_any(key);
-	return !row || stats_is_quiet(row) ? unlock(lock) : stats_release_slow(row, key, unlock, lock);
+	return !row || stats_is_quiet(row) ? unlock(lock)
+					   : stats_release_slow(row, key, unlock, lock);
 }
 
 /* Whether @key is the lock taken last, and there is nothing to count of its release. */

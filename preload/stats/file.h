@@ -51,7 +51,14 @@ enum stats_counter {
 		STATS_COUNTS
 };
 
-enum stats_area_name { STATS_MODULES, STATS_LOCKS, STATS_STACKS, STATS_THREADS, STATS_SHARES, STATS_AREAS };
+enum stats_area_name {
+	STATS_MODULES,
+	STATS_LOCKS,
+	STATS_STACKS,
+	STATS_THREADS,
+	STATS_SHARES,
+	STATS_AREAS
+};
 
 struct stats_area {
 	uint64_t offset;

@@ -34,13 +34,15 @@ static bool wait_write(const struct stats_wait *wait)
 W_SLOW bool stats_wait_lock(struct stats_row *row, const struct any_ops *own, void *lock,
 			    const struct w_deadline *deadline, void *caller)
 {
-	return stats_wait(row,
-			  &(struct stats_wait){
-				  .wait = wait_lock, .own = own, .lock = lock, .deadline = deadline, .caller = caller});
+	return stats_wait(row, &(struct stats_wait){.wait = wait_lock,
+						    .own = own,
+						    .lock = lock,
+						    .deadline = deadline,
+						    .caller = caller});
 }
 
-W_SLOW bool stats_wait_read(struct stats_row *row, const struct any_rw_ops *own, void *lock, bool again,
-			    const struct w_deadline *deadline, void *caller)
+W_SLOW bool stats_wait_read(struct stats_row *row, const struct any_rw_ops *own, void *lock,
+			    bool again, const struct w_deadline *deadline, void *caller)
 {
 	return stats_wait(row, &(struct stats_wait){.wait = wait_read,
 						    .own = own,

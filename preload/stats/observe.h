@@ -29,10 +29,11 @@ static inline uint64_t stats_readers_key(void *lock)
  */
 W_HIDDEN W_SLOW bool stats_wait_lock(struct stats_row *row, const struct any_ops *own, void *lock,
 				     const struct w_deadline *deadline, void *caller);
-W_HIDDEN W_SLOW bool stats_wait_read(struct stats_row *row, const struct any_rw_ops *own, void *lock, bool again,
-				     const struct w_deadline *deadline, void *caller);
-W_HIDDEN W_SLOW bool stats_wait_write(struct stats_row *row, const struct any_rw_ops *own, void *lock,
-				      const struct w_deadline *deadline, void *caller);
+W_HIDDEN W_SLOW bool stats_wait_read(struct stats_row *row, const struct any_rw_ops *own,
+				     void *lock, bool again, const struct w_deadline *deadline,
+				     void *caller);
+W_HIDDEN W_SLOW bool stats_wait_write(struct stats_row *row, const struct any_rw_ops *own,
+				      void *lock, const struct w_deadline *deadline, void *caller);
 
 /* A function for a deadline is called after a trylock failed, which was not the program's. */
 static inline void stats_uncount_try(struct stats_row *row)
@@ -43,7 +44,8 @@ static inline void stats_uncount_try(struct stats_row *row)
 
 /* ---- Locks ---- */
 
-static inline int stats_lock(struct stats_row *row, const struct any_ops *own, void *lock, void *caller)
+static inline int stats_lock(struct stats_row *row, const struct any_ops *own, void *lock,
+			     void *caller)
 {
 	if (w_unlikely(!own->trylock(lock)))
 		(void)stats_wait_lock(row, own, lock, NULL, caller);
@@ -59,43 +61,46 @@ static inline bool stats_timedlock(struct stats_row *row, const struct any_ops *
 	return stats_wait_lock(row, own, lock, deadline, caller);
 }
 
-#define OBSERVED_LOCK(prefix, row_of, own_of)                                                           \
-	__attribute__((noinline)) static int prefix##_lock(void *lock)                                  \
-	{                                                                                               \
-		struct stats_row *row = row_of(stats_key(lock), false);                                 \
-                                                                                                        \
-		return stats_lock(row, own_of(lock), lock, __builtin_return_address(0));                \
-	}                                                                                               \
-	static bool prefix##_trylock(void *lock)                                                        \
-	{                                                                                               \
-		struct stats_row *row = row_of(stats_key(lock), false);                                 \
-                                                                                                        \
-		return stats_count_try(row, false, own_of(lock)->trylock(lock));                        \
-	}                                                                                               \
-	static bool prefix##_timedlock(void *lock, const struct w_deadline *deadline)                   \
-	{                                                                                               \
-		struct stats_row *row = row_of(stats_key(lock), false);                                 \
-                                                                                                        \
-		return stats_timedlock(row, own_of(lock), lock, deadline, __builtin_return_address(0)); \
-	}                                                                                               \
-	__attribute__((noinline)) static bool prefix##_unlock(void *lock)                               \
-	{                                                                                               \
-		return stats_release(stats_key(lock), false, own_of(lock)->unlock, lock);               \
+#define OBSERVED_LOCK(prefix, row_of, own_of)                                             \
+	__attribute__((noinline)) static int prefix##_lock(void *lock)                    \
+	{                                                                                 \
+		struct stats_row *row = row_of(stats_key(lock), false);                   \
+                                                                                          \
+		return stats_lock(row, own_of(lock), lock, __builtin_return_address(0));  \
+	}                                                                                 \
+	static bool prefix##_trylock(void *lock)                                          \
+	{                                                                                 \
+		struct stats_row *row = row_of(stats_key(lock), false);                   \
+                                                                                          \
+		return stats_count_try(row, false, own_of(lock)->trylock(lock));          \
+	}                                                                                 \
+	static bool prefix##_timedlock(void *lock, const struct w_deadline *deadline)     \
+	{                                                                                 \
+		struct stats_row *row = row_of(stats_key(lock), false);                   \
+                                                                                          \
+		return stats_timedlock(row, own_of(lock), lock, deadline,                 \
+				       __builtin_return_address(0));                      \
+	}                                                                                 \
+	__attribute__((noinline)) static bool prefix##_unlock(void *lock)                 \
+	{                                                                                 \
+		return stats_release(stats_key(lock), false, own_of(lock)->unlock, lock); \
 	}
 
 /* The table of these functions, for locks whose own table is @own. */
-#define OBSERVED_OPS(prefix, own)                                                                                  \
-	{                                                                                                          \
-		.name = (own)->name, .wait = (own)->wait, .lock = prefix##_lock, .trylock = prefix##_trylock,      \
-		.timedlock = prefix##_timedlock, .unlock = prefix##_unlock, .leaves_middle = (own)->leaves_middle, \
-		.destroy = (own)->destroy,                                                                         \
+#define OBSERVED_OPS(prefix, own)                                                 \
+	{                                                                         \
+		.name = (own)->name, .wait = (own)->wait, .lock = prefix##_lock,  \
+		.trylock = prefix##_trylock, .timedlock = prefix##_timedlock,     \
+		.unlock = prefix##_unlock, .leaves_middle = (own)->leaves_middle, \
+		.destroy = (own)->destroy,                                        \
 	}
 
 /* ---- Readers-writer locks ---- */
 
 /* @tried: the caller has tried to enter just now, so that this only waits. */
-static inline bool stats_read(struct stats_row *row, const struct any_rw_ops *own, void *lock, bool again,
-			      const struct w_deadline *deadline, bool tried, void *caller)
+static inline bool stats_read(struct stats_row *row, const struct any_rw_ops *own, void *lock,
+			      bool again, const struct w_deadline *deadline, bool tried,
+			      void *caller)
 {
 	if (tried)
 		stats_uncount_try(row);
@@ -117,62 +122,68 @@ static inline bool stats_write(struct stats_row *row, const struct any_rw_ops *o
 }
 
 /* @tried: callers of the functions for a deadline have tried to enter. */
-#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                                           \
-	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again)                            \
-	{                                                                                                        \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                                   \
-                                                                                                                 \
-		return stats_read(row, own_of(lock), lock, again, NULL, false, __builtin_return_address(0));     \
-	}                                                                                                        \
-	static bool prefix##_tryrdlock(void *lock, bool again)                                                   \
-	{                                                                                                        \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                                   \
-                                                                                                                 \
-		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));                         \
-	}                                                                                                        \
-	static bool prefix##_timedrdlock(void *lock, bool again, const struct w_deadline *deadline)              \
-	{                                                                                                        \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                                   \
-                                                                                                                 \
-		return stats_read(row, own_of(lock), lock, again, deadline, tried, __builtin_return_address(0)); \
-	}                                                                                                        \
-	static bool prefix##_full(void *lock)                                                                    \
-	{                                                                                                        \
-		return own_of(lock)->full(lock);                                                                 \
-	}                                                                                                        \
-	__attribute__((noinline)) static bool prefix##_rdunlock(void *lock)                                      \
-	{                                                                                                        \
-		return stats_release(stats_readers_key(lock), true, own_of(lock)->rdunlock, lock);               \
-	}                                                                                                        \
-	static void prefix##_wrlock(void *lock)                                                                  \
-	{                                                                                                        \
-		struct stats_row *row = row_of(stats_key(lock), true);                                           \
-                                                                                                                 \
-		(void)stats_write(row, own_of(lock), lock, NULL, false, __builtin_return_address(0));            \
-	}                                                                                                        \
-	static bool prefix##_trywrlock(void *lock)                                                               \
-	{                                                                                                        \
-		struct stats_row *row = row_of(stats_key(lock), true);                                           \
-                                                                                                                 \
-		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));                                \
-	}                                                                                                        \
-	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline)                          \
-	{                                                                                                        \
-		struct stats_row *row = row_of(stats_key(lock), true);                                           \
-                                                                                                                 \
-		return stats_write(row, own_of(lock), lock, deadline, tried, __builtin_return_address(0));       \
-	}                                                                                                        \
-	static bool prefix##_wrunlock(void *lock)                                                                \
-	{                                                                                                        \
-		return stats_release(stats_key(lock), true, own_of(lock)->wrunlock, lock);                       \
+#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                             \
+	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again)              \
+	{                                                                                          \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                     \
+                                                                                                   \
+		return stats_read(row, own_of(lock), lock, again, NULL, false,                     \
+				  __builtin_return_address(0));                                    \
+	}                                                                                          \
+	static bool prefix##_tryrdlock(void *lock, bool again)                                     \
+	{                                                                                          \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                     \
+                                                                                                   \
+		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));           \
+	}                                                                                          \
+	static bool prefix##_timedrdlock(void *lock, bool again,                                   \
+					 const struct w_deadline *deadline)                        \
+	{                                                                                          \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                     \
+                                                                                                   \
+		return stats_read(row, own_of(lock), lock, again, deadline, tried,                 \
+				  __builtin_return_address(0));                                    \
+	}                                                                                          \
+	static bool prefix##_full(void *lock)                                                      \
+	{                                                                                          \
+		return own_of(lock)->full(lock);                                                   \
+	}                                                                                          \
+	__attribute__((noinline)) static bool prefix##_rdunlock(void *lock)                        \
+	{                                                                                          \
+		return stats_release(stats_readers_key(lock), true, own_of(lock)->rdunlock, lock); \
+	}                                                                                          \
+	static void prefix##_wrlock(void *lock)                                                    \
+	{                                                                                          \
+		struct stats_row *row = row_of(stats_key(lock), true);                             \
+                                                                                                   \
+		(void)stats_write(row, own_of(lock), lock, NULL, false,                            \
+				  __builtin_return_address(0));                                    \
+	}                                                                                          \
+	static bool prefix##_trywrlock(void *lock)                                                 \
+	{                                                                                          \
+		struct stats_row *row = row_of(stats_key(lock), true);                             \
+                                                                                                   \
+		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));                  \
+	}                                                                                          \
+	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline)            \
+	{                                                                                          \
+		struct stats_row *row = row_of(stats_key(lock), true);                             \
+                                                                                                   \
+		return stats_write(row, own_of(lock), lock, deadline, tried,                       \
+				   __builtin_return_address(0));                                   \
+	}                                                                                          \
+	static bool prefix##_wrunlock(void *lock)                                                  \
+	{                                                                                          \
+		return stats_release(stats_key(lock), true, own_of(lock)->wrunlock, lock);         \
 	}
 
-#define OBSERVED_RW_OPS(prefix, own)                                                                                  \
-	{                                                                                                             \
-		.name = (own)->name, .wait = (own)->wait, .rdlock = prefix##_rdlock, .tryrdlock = prefix##_tryrdlock, \
-		.timedrdlock = prefix##_timedrdlock, .full = prefix##_full, .rdunlock = prefix##_rdunlock,            \
-		.wrlock = prefix##_wrlock, .trywrlock = prefix##_trywrlock, .timedwrlock = prefix##_timedwrlock,      \
-		.wrunlock = prefix##_wrunlock,                                                                        \
+#define OBSERVED_RW_OPS(prefix, own)                                                             \
+	{                                                                                        \
+		.name = (own)->name, .wait = (own)->wait, .rdlock = prefix##_rdlock,             \
+		.tryrdlock = prefix##_tryrdlock, .timedrdlock = prefix##_timedrdlock,            \
+		.full = prefix##_full, .rdunlock = prefix##_rdunlock, .wrlock = prefix##_wrlock, \
+		.trywrlock = prefix##_trywrlock, .timedwrlock = prefix##_timedwrlock,            \
+		.wrunlock = prefix##_wrunlock,                                                   \
 	}
 
 #endif

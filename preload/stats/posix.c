@@ -34,7 +34,8 @@ static int default_lock(void *lock)
 	if (w_unlikely(w_load_relaxed(&row->key) != key))
 		return posix_lock(lock);
 	if (w_unlikely(!shfl_mutex_take_free(lock, &seen)))
-		return !stats_wait_lock(row, &stats_own_ops, lock, NULL, __builtin_return_address(0));
+		return !stats_wait_lock(row, &stats_own_ops, lock, NULL,
+					__builtin_return_address(0));
 	stats_count_acquisition(row, false);
 	return 0;
 }
@@ -54,7 +55,8 @@ static bool default_rdlock(void *lock, bool again)
 	stats_check_fork();
 	row = stats_self.last[true];
 	if (w_unlikely(w_load_relaxed(&row->key) != stats_readers_key(lock)) ||
-	    w_unlikely(!rw_enter(&((struct shfl_rw *)lock)->word, false, shfl_rw_against(false, again), 0, &seen)))
+	    w_unlikely(!rw_enter(&((struct shfl_rw *)lock)->word, false,
+				 shfl_rw_against(false, again), 0, &seen)))
 		return posix_rdlock(lock, again);
 	stats_count_acquisition(row, true);
 	return true;

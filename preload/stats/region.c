@@ -83,7 +83,8 @@ uint32_t stats_used(enum stats_area_name area)
 static bool populate(size_t from, size_t to)
 {
 	from = from / PAGE * PAGE;
-	return !syscall(SYS_madvise, (char *)stats_region + from, ALIGNED(to - from), MADV_POPULATE_WRITE);
+	return !syscall(SYS_madvise, (char *)stats_region + from, ALIGNED(to - from),
+			MADV_POPULATE_WRITE);
 }
 
 /* Allocates the item @index in the file. False if there is no room. */
@@ -129,8 +130,8 @@ static int open_new(void)
 
 	/* Earlier programs of this process, and other processes of this id, have left files. */
 	for (int i = 0; i < FILES_MOST && fd < 0; i++) {
-		snprintf(options.path, sizeof(options.path), "%s/poundlock.%ld.%d.stats", options.folder,
-			 (long)syscall(SYS_getpid), i);
+		snprintf(options.path, sizeof(options.path), "%s/poundlock.%ld.%d.stats",
+			 options.folder, (long)syscall(SYS_getpid), i);
 		fd = (int)syscall(SYS_openat, AT_FDCWD, options.path, flags, 0600);
 		if (fd < 0 && errno != EEXIST)
 			return -1;
@@ -153,7 +154,8 @@ static bool may_have(size_t bytes)
 static bool map(int fd)
 {
 	return may_have(REGION_BYTES) && !syscall(SYS_ftruncate, fd, (long)REGION_BYTES) &&
-	       mmap(stats_region, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+	       mmap(stats_region, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		    0) != MAP_FAILED;
 }
 
 static void map_nothing(void)
@@ -241,7 +243,8 @@ bool stats_region_open(bool report)
 		}
 		made = make();
 		if (!made && report)
-			config_say("poundlock: POUNDLOCK_STATS: cannot make a file in '%s': %s; no statistics",
+			config_say("poundlock: POUNDLOCK_STATS: cannot make a file in '%s': %s; no "
+				   "statistics",
 				   options.folder, strerror(errno));
 		w_store_release(&state, made ? OPEN : FAILED);
 	}
@@ -265,7 +268,8 @@ bool stats_region_reserve(const char *folder, bool profile, const char *lock, co
 	size_t offset = STATS_LOCKS_OFFSET;
 	void *memory;
 
-	memory = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
 #define AREA(name, type, most, chunk) \

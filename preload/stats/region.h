@@ -36,7 +36,8 @@ struct stats_private {
 extern W_HIDDEN struct stats_private *stats_private;
 
 /* Reserves the addresses for files in @folder. False if there are none left. */
-W_HIDDEN bool stats_region_reserve(const char *folder, bool profile, const char *lock, const char *rwlock);
+W_HIDDEN bool stats_region_reserve(const char *folder, bool profile, const char *lock,
+				   const char *rwlock);
 
 /*
  * Makes the file if this process has none yet. False if there is none. @report: print a line to

@@ -85,7 +85,8 @@ void stats_rows_end(uint64_t key)
 {
 	for (uint32_t i = 0; i < stats_used(STATS_THREADS); i++) {
 		for (uint32_t way = 0; way < STATS_WAYS; way++) {
-			struct stats_row *row = stats_row_at(stats_item(STATS_THREADS, i), key, way);
+			struct stats_row *row =
+				stats_row_at(stats_item(STATS_THREADS, i), key, way);
 			uint64_t seen = key;
 
 			(void)w_compare_exchange_relaxed(&row->key, &seen, key | STATS_STALE);
@@ -98,7 +99,8 @@ void stats_rows_end(uint64_t key)
 /* How many acquisitions from now on are among the first FIRST of the lock @index. */
 static uint16_t first_of(uint32_t index)
 {
-	uint64_t taken = index ? w_load_relaxed(&stats_lock_item(index)->counts[STATS_acquisitions]) : FIRST;
+	uint64_t taken =
+		index ? w_load_relaxed(&stats_lock_item(index)->counts[STATS_acquisitions]) : FIRST;
 
 	return taken < FIRST ? (uint16_t)(FIRST - taken) : 0;
 }

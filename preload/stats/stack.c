@@ -61,8 +61,8 @@ void stats_module_note(uint64_t address)
 	struct dl_find_object object;
 
 	if (!_dl_find_object((void *)address, &object))
-		note((uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end, object.dlfo_link_map->l_addr,
-		     object.dlfo_link_map->l_name);
+		note((uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
+		     object.dlfo_link_map->l_addr, object.dlfo_link_map->l_name);
 }
 
 static void note_all(void)
@@ -85,7 +85,8 @@ static int note_one(struct dl_phdr_info *info, size_t size, void *unused)
 		end = end > part->p_vaddr + part->p_memsz ? end : part->p_vaddr + part->p_memsz;
 	}
 	if (end)
-		note(info->dlpi_addr + start, info->dlpi_addr + end, info->dlpi_addr, info->dlpi_name);
+		note(info->dlpi_addr + start, info->dlpi_addr + end, info->dlpi_addr,
+		     info->dlpi_name);
 	return 0;
 }
 
@@ -150,14 +151,17 @@ static uint32_t hash_of(const struct stats_frames *stack, uint32_t kind, uint32_
 	return (uint32_t)(hash >> 32);
 }
 
-static bool is_it(struct stats_stack *item, const struct stats_frames *stack, uint32_t kind, uint32_t lock)
+static bool is_it(struct stats_stack *item, const struct stats_frames *stack, uint32_t kind,
+		  uint32_t lock)
 {
 	/* acquire: pairs with the release below; the rest of the item */
-	return w_load_acquire(&item->depth) == stack->depth && item->kind == kind && item->lock == lock &&
+	return w_load_acquire(&item->depth) == stack->depth && item->kind == kind &&
+	       item->lock == lock &&
 	       !memcmp(item->frames, stack->frames, stack->depth * sizeof(stack->frames[0]));
 }
 
-static uint32_t add_stack(const struct stats_frames *stack, uint32_t kind, uint32_t lock, uint32_t hash)
+static uint32_t add_stack(const struct stats_frames *stack, uint32_t kind, uint32_t lock,
+			  uint32_t hash)
 {
 	uint32_t index;
 	struct stats_stack *item = stats_take(STATS_STACKS, 0, &index);
@@ -196,7 +200,8 @@ static uint32_t find_or_add(const struct stats_frames *stack, uint32_t kind, uin
 	return 0;
 }
 
-uint32_t stats_stack_count(const struct stats_frames *stack, enum stats_stack_kind kind, uint32_t lock, uint64_t ns)
+uint32_t stats_stack_count(const struct stats_frames *stack, enum stats_stack_kind kind,
+			   uint32_t lock, uint64_t ns)
 {
 	uint32_t found = find_or_add(stack, kind, lock);
 	struct stats_stack *item;

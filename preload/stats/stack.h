@@ -24,8 +24,8 @@ W_HIDDEN void stats_stack_start(void);
 W_HIDDEN void stats_stack_capture(struct stats_frames *stack, void *caller);
 
 /* Adds one use of @ns nanoseconds to @stack. Returns its index + 1; 0 if there is no room. */
-W_HIDDEN uint32_t stats_stack_count(const struct stats_frames *stack, enum stats_stack_kind kind, uint32_t lock,
-				    uint64_t ns);
+W_HIDDEN uint32_t stats_stack_count(const struct stats_frames *stack, enum stats_stack_kind kind,
+				    uint32_t lock, uint64_t ns);
 
 /* Notes the module that contains @address, if there is one. */
 W_HIDDEN void stats_module_note(uint64_t address);

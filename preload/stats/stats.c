@@ -13,9 +13,11 @@ uint32_t stats_hold_every(bool profile)
 	return profile ? 1 : 256;
 }
 
-void stats_start(const char *folder, bool profile, const struct any_ops **ops, const struct any_rw_ops **rw_ops)
+void stats_start(const char *folder, bool profile, const struct any_ops **ops,
+		 const struct any_rw_ops **rw_ops)
 {
-	if (!stats_region_reserve(folder, profile, (*ops)->name, *rw_ops ? (*rw_ops)->name : "native") ||
+	if (!stats_region_reserve(folder, profile, (*ops)->name,
+				  *rw_ops ? (*rw_ops)->name : "native") ||
 	    !stats_region_open(true))
 		return;
 	stats_profile = profile;

@@ -38,7 +38,8 @@ W_HIDDEN void stats_time_one_of(uint32_t hold_every);
 /* The row for operations that are not observed. Nobody reads it. */
 static inline struct stats_row *stats_scratch_row(void)
 {
-	_Static_assert(sizeof(struct stats_row) <= sizeof(w_block()->preload), "a row fits in the thread's block");
+	_Static_assert(sizeof(struct stats_row) <= sizeof(w_block()->preload),
+		       "a row fits in the thread's block");
 	return (struct stats_row *)w_block()->preload;
 }
 

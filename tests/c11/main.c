@@ -58,7 +58,8 @@ static bool is_allowed(const char *allowed)
 	for (;; allowed++) {
 		uint32_t slot = 0;
 
-		while (*allowed && *allowed != ' ' && c11_outcomes[slot] == (uint64_t)(*allowed - '0')) {
+		while (*allowed && *allowed != ' ' &&
+		       c11_outcomes[slot] == (uint64_t)(*allowed - '0')) {
 			allowed++;
 			slot++;
 		}

@@ -103,7 +103,8 @@
 #endif
 
 /* Four threads under a bound, for a lock whose other clients of four threads are walks. */
-#define BOUNDED_4(way) ENTRY("bounded/4x1/" #way, lock_1_##way, 4, "contended", "4", prepare, finish, .bound = 2)
+#define BOUNDED_4(way) \
+	ENTRY("bounded/4x1/" #way, lock_1_##way, 4, "contended", "4", prepare, finish, .bound = 2)
 
 #if defined(LOCK_NODE) || defined(LOCK_BOXED_NODE)
 #define KEEPS_NODE 1

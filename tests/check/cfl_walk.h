@@ -33,7 +33,8 @@ static struct cfl_node *enter_as(uint32_t number)
 static void leave_and_use_again(struct cfl_node *node, bool is_head)
 {
 	if (is_head)
-		check_assert(!shfl_leave_by(&WALK->lock.tail, &node->node, WAIT_SPIN, cfl_retire, &WALK->lock));
+		check_assert(!shfl_leave_by(&WALK->lock.tail, &node->node, WAIT_SPIN, cfl_retire,
+					    &WALK->lock));
 	node = w_node_get();
 	node->node.note = 1;
 }
@@ -49,7 +50,8 @@ static void walk(uint32_t self)
 		(void)w_await_acquire(&WALK->entered, VAL == 3);
 		cfl_shuffle(&WALK->lock, node, never, true, false, walk_policy);
 	} else {
-		is_head = cfl_wait_turn(&WALK->lock, node, walk_policy, self == 1 ? &deadline : NULL, &slept);
+		is_head = cfl_wait_turn(&WALK->lock, node, walk_policy,
+					self == 1 ? &deadline : NULL, &slept);
 	}
 	leave_and_use_again(node, is_head);
 }
@@ -59,4 +61,6 @@ static void walk_finish(void)
 	check_assert(check_busy_nodes() == 0);
 }
 
-#define WALK_ENTRY ENTRY("walk/3", walk, 3, "look_back free_for abandon", NULL, NULL, walk_finish, .domains = 1)
+#define WALK_ENTRY                                                                      \
+	ENTRY("walk/3", walk, 3, "look_back free_for abandon", NULL, NULL, walk_finish, \
+	      .domains = 1)

@@ -17,7 +17,8 @@
 
 /* The policy of waiting in @way, with the settings of small.h. */
 #define SMALL(lock, key, ...) .key = SMALL_##lock##_##key,
-#define POLICY(way) adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
+#define POLICY(way) \
+	adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
 
 static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)
 {
@@ -52,14 +53,17 @@ static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy)
 	}
 
 /* @wanted: events that must occur. @outcomes: the outcomes that must be met, and no others. */
-#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                                               \
-	{                                                                                                           \
-		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), .threads = count,             \
-		.setup = first, .thread = body, .finish = last, .demands = wanted, .allowed = outcomes, __VA_ARGS__ \
+#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                 \
+	{                                                                             \
+		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), \
+		.threads = count, .setup = first, .thread = body, .finish = last,     \
+		.demands = wanted, .allowed = outcomes, __VA_ARGS__                   \
 	}
-#define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                                 \
-	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__),           \
-		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last, __VA_ARGS__), \
-		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last, __VA_ARGS__)
+#define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                       \
+	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__), \
+		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last,     \
+		      __VA_ARGS__),                                                           \
+		ENTRY(title "/park", body##_park, count, wanted, outcomes, first, last,       \
+		      __VA_ARGS__)
 
 #endif

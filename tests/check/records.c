@@ -112,10 +112,11 @@ static void finish(void)
 	check_outcome(0, NOTES->reused);
 }
 
-#define ENTRY(title, count, before, allows, ...)                                                                 \
-	{                                                                                                        \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), .threads = count, \
-		.thread = live, .setup = before, .finish = finish, .allowed = allows, __VA_ARGS__                \
+#define ENTRY(title, count, before, allows, ...)                                               \
+	{                                                                                      \
+		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), \
+		.threads = count, .thread = live, .setup = before, .finish = finish,           \
+		.allowed = allows, __VA_ARGS__                                                 \
 	}
 
 const struct check_client check_clients[] = {

@@ -30,8 +30,9 @@
  * BRAVO's own code distinguishes only waiters that park from others. The lock below it has clients
  * of its own for each way of waiting.
  */
-#define WIDE_ENTRIES(title, body, ...) \
-	ENTRY(title "/spin", body##_spin, __VA_ARGS__), ENTRY(title "/park", body##_park, __VA_ARGS__)
+#define WIDE_ENTRIES(title, body, ...)                  \
+	ENTRY(title "/spin", body##_spin, __VA_ARGS__), \
+		ENTRY(title "/park", body##_park, __VA_ARGS__)
 /* BRAVO has too many states to explore all of them: a bound on preemptions. */
 #define BOUND(bravo, others) .bound = bravo
 #define WORD (&M->lock.lock.word)
@@ -80,10 +81,12 @@ enum mode { READ, READ_AGAIN, WRITE };
 
 /* ---- The lock: calls are not inlined, so that their frames end when they return ---- */
 
-static __attribute__((noinline)) bool acquire(enum mode mode, enum wait wait, const struct w_deadline *deadline)
+static __attribute__((noinline)) bool acquire(enum mode mode, enum wait wait,
+					      const struct w_deadline *deadline)
 {
-	return mode == WRITE ? LOCK_FUNCTION(write)(&M->lock, POLICY(wait), deadline)
-			     : LOCK_FUNCTION(read)(&M->lock, mode == READ_AGAIN, POLICY(wait), deadline);
+	return mode == WRITE
+		       ? LOCK_FUNCTION(write)(&M->lock, POLICY(wait), deadline)
+		       : LOCK_FUNCTION(read)(&M->lock, mode == READ_AGAIN, POLICY(wait), deadline);
 }
 
 static __attribute__((noinline)) bool try_acquire(enum mode mode)
@@ -364,8 +367,10 @@ WAYS(turns, lock_and_unlock(READ, wait); lock_and_unlock(WRITE, wait))
 WAYS(one_reader, lock_and_unlock(self ? WRITE : READ, wait))
 WAYS(try_read, if (self == 0) lock_and_unlock(WRITE, wait); else try_and_unlock(READ, wait))
 WAYS(try_write, if (self == 0) lock_and_unlock(READ, wait); else try_and_unlock(WRITE, wait))
-WAYS(timed_read, if (self == 0) lock_timed_and_unlock(READ, wait); else lock_and_unlock(self == 1 ? WRITE : READ, wait))
-WAYS(timed_write, if (self == 0) lock_timed_and_unlock(WRITE, wait); else lock_and_unlock(READ, wait))
+WAYS(timed_read, if (self == 0) lock_timed_and_unlock(READ, wait);
+     else lock_and_unlock(self == 1 ? WRITE : READ, wait))
+WAYS(timed_write, if (self == 0) lock_timed_and_unlock(WRITE, wait);
+     else lock_and_unlock(READ, wait))
 WAYS(timed_both, lock_timed_and_unlock(self ? READ : WRITE, wait))
 WAYS(
 	again_later, if (self == 0) {
@@ -426,10 +431,10 @@ WAYS(freed_writers, lock_and_free(WRITE, 2, wait))
 WAYS(freed_both, lock_and_free(self ? READ : WRITE, 2, wait))
 /* Only the writer may free the lock: a reader cannot know that the other reader has left. */
 WAYS(freed_readers, lock_and_free(self ? READ : WRITE, self ? UINT32_MAX : 3, wait))
-WAYS(fork_reader, if (self == 0) lock_and_fork(READ, wait); else if (self == 1) lock_and_unlock(WRITE, wait);
-     else lock_in_child(READ, wait))
-WAYS(fork_writer, if (self == 0) lock_and_fork(WRITE, wait); else if (self == 1) lock_and_unlock(READ, wait);
-     else lock_in_child(READ, wait))
+WAYS(fork_reader, if (self == 0) lock_and_fork(READ, wait);
+     else if (self == 1) lock_and_unlock(WRITE, wait); else lock_in_child(READ, wait))
+WAYS(fork_writer, if (self == 0) lock_and_fork(WRITE, wait);
+     else if (self == 1) lock_and_unlock(READ, wait); else lock_in_child(READ, wait))
 WAYS(fork_readers, if (self == 0) fork_beside_readers(wait); else lock_and_unlock(READ, wait))
 WAYS(fork_try_reader, if (self == 0) fork_and_try(READ, wait); else lock_and_unlock(WRITE, wait))
 WAYS(fork_try_writer, if (self == 0) fork_and_try(WRITE, wait); else lock_and_unlock(READ, wait))
@@ -450,48 +455,66 @@ const struct check_client check_clients[] = {
 	ENTRIES("both/2x2", both_2, 2, "contended", "1", NULL, finish, .spurious = 1, BOUND(3, 0)),
 	ENTRIES("turns/2", turns, 2, "contended", "1 2", NULL, finish, .spurious = 1, BOUND(3, 0)),
 	ENTRIES("again/2", again, 2, "contended", "1", NULL, finish, .spurious = 1),
-	ENTRIES("again_later/2", again_later, 2, "contended" REVOKES, "1", NULL, finish, .spurious = 1, BOUND(3, 0)),
+	ENTRIES("again_later/2", again_later, 2, "contended" REVOKES, "1", NULL, finish,
+		.spurious = 1, BOUND(3, 0)),
 	ENTRIES("given/2", given, 2, "", "1", BEFORE, finish, .spurious = 1),
 	ENTRIES("try_read/2", try_read, 2, "", "0 1", NULL, finish, .spurious = 1),
 	ENTRIES("try_write/2", try_write, 2, "", "1", NULL, finish, .spurious = 1),
 	ENTRIES("timed/2", timed_both, 2, "", "01 10 11", NULL, finish_timed, .spurious = 1),
 	ENTRIES("renewed/2", both, 2, "contended", "1", renew, finish, .spurious = 1),
 	ENTRIES("full/2", full, 2, "", FULL_TOGETHER, nearly_fill, finish_full, .spurious = 1),
-	ENTRIES("freed/writers", freed_writers, 2, "contended", "2", NULL, finish_freed, .spurious = 1),
+	ENTRIES("freed/writers", freed_writers, 2, "contended", "2", NULL, finish_freed,
+		.spurious = 1),
 	ENTRIES("freed/both", freed_both, 2, "contended", "2", NULL, finish_freed, .spurious = 1),
-	ENTRIES("fork/reader/2", fork_try_reader, 2, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
-	ENTRIES("fork/writer/2", fork_try_writer, 2, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
-	ENTRIES("fork/readers/2", fork_readers, 2, "", NULL, BEFORE, NULL, .flags = CHECK_CLIENT_FORKS),
-	WIDE_ENTRIES("readers/3", readers, 3, "", "1 2 3", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("both/3x1", both, 3, "contended" REVOKED, "1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("one_reader/3x1", one_reader, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0,
+	ENTRIES("fork/reader/2", fork_try_reader, 2, "", NULL, NULL, finish,
+		.flags = CHECK_CLIENT_FORKS),
+	ENTRIES("fork/writer/2", fork_try_writer, 2, "", NULL, NULL, finish,
+		.flags = CHECK_CLIENT_FORKS),
+	ENTRIES("fork/readers/2", fork_readers, 2, "", NULL, BEFORE, NULL,
+		.flags = CHECK_CLIENT_FORKS),
+	WIDE_ENTRIES("readers/3", readers, 3, "", "1 2 3", BEFORE, finish, .spurious = 0,
 		     BOUND(3, 0)),
-	WIDE_ENTRIES("again/3", again, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0, BOUND(3, 3)),
-	WIDE_ENTRIES("given/again", given_again, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("again/beside/3", again_beside, 3, "", "1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("given/start/3", given_at_start, 3, "", "1", hold_reading, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("fork/given/3", fork_given, 3, "", NULL, hold_reading, NULL, .flags = CHECK_CLIENT_FORKS,
+	WIDE_ENTRIES("both/3x1", both, 3, "contended" REVOKED, "1 2", BEFORE, finish, .spurious = 0,
 		     BOUND(3, 0)),
-	WIDE_ENTRIES("try_read/3", try_read, 3, "", "0 1 2", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("try_write/3", try_write, 3, "", "1", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
-	WIDE_ENTRIES("timed_read/3", timed_read, 3, "", "11 21", BEFORE, finish_timed, .spurious = 0, BOUND(3, 3)),
-	WIDE_ENTRIES("timed_write/3", timed_write, 3, "", "10 11 20 21", BEFORE, finish_timed, .spurious = 0,
+	WIDE_ENTRIES("one_reader/3x1", one_reader, 3, "contended" REVOKED, "1", BEFORE, finish,
+		     .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("again/3", again, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0,
 		     BOUND(3, 3)),
+	WIDE_ENTRIES("given/again", given_again, 3, "", "1", BEFORE, finish, .spurious = 0,
+		     BOUND(3, 0)),
+	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("again/beside/3", again_beside, 3, "", "1 2", BEFORE, finish, .spurious = 0,
+		     BOUND(3, 0)),
+	WIDE_ENTRIES("given/start/3", given_at_start, 3, "", "1", hold_reading, finish,
+		     .spurious = 0, BOUND(3, 0)),
+	WIDE_ENTRIES("fork/given/3", fork_given, 3, "", NULL, hold_reading, NULL,
+		     .flags = CHECK_CLIENT_FORKS, BOUND(3, 0)),
+	WIDE_ENTRIES("try_read/3", try_read, 3, "", "0 1 2", BEFORE, finish, .spurious = 0,
+		     BOUND(3, 0)),
+	WIDE_ENTRIES("try_write/3", try_write, 3, "", "1", BEFORE, finish, .spurious = 0,
+		     BOUND(3, 0)),
+	WIDE_ENTRIES("timed_read/3", timed_read, 3, "", "11 21", BEFORE, finish_timed,
+		     .spurious = 0, BOUND(3, 3)),
+	WIDE_ENTRIES("timed_write/3", timed_write, 3, "", "10 11 20 21", BEFORE, finish_timed,
+		     .spurious = 0, BOUND(3, 3)),
 	WIDE_ENTRIES("renewed/3", renewed, 3, "contended", "1", BEFORE, finish, .spurious = 0),
-	WIDE_ENTRIES("full/3", full, 3, "", FULL_TOGETHER, nearly_fill, finish_full, .spurious = 0, BOUND(3, 3)),
-	WIDE_ENTRIES("freed/readers", freed_readers, 3, "contended", "3", BEFORE, finish_freed, BOUND(3, 3)),
-	ENTRY("both/3x1/park/stirred", both_park, 3, "contended park", "1 2", BEFORE, finish, .spurious = 1,
-	      .bound = 3),
-	WIDE_ENTRIES("fork/reader/3", fork_reader, 3, "fork_repair", NULL, BEFORE, finish, .flags = CHECK_CLIENT_FORKS,
-		     BOUND(3, 0)),
-	WIDE_ENTRIES("fork/writer/3", fork_writer, 3, "fork_repair", NULL, BEFORE, finish, .flags = CHECK_CLIENT_FORKS,
-		     BOUND(3, 0)),
+	WIDE_ENTRIES("full/3", full, 3, "", FULL_TOGETHER, nearly_fill, finish_full, .spurious = 0,
+		     BOUND(3, 3)),
+	WIDE_ENTRIES("freed/readers", freed_readers, 3, "contended", "3", BEFORE, finish_freed,
+		     BOUND(3, 3)),
+	ENTRY("both/3x1/park/stirred", both_park, 3, "contended park", "1 2", BEFORE, finish,
+	      .spurious = 1, .bound = 3),
+	WIDE_ENTRIES("fork/reader/3", fork_reader, 3, "fork_repair", NULL, BEFORE, finish,
+		     .flags = CHECK_CLIENT_FORKS, BOUND(3, 0)),
+	WIDE_ENTRIES("fork/writer/3", fork_writer, 3, "fork_repair", NULL, BEFORE, finish,
+		     .flags = CHECK_CLIENT_FORKS, BOUND(3, 0)),
 #ifndef POUNDLOCK_BRAVO_H
 	ENTRY("both/4x1/spin", both_spin, 4, "contended", "1 2 3", NULL, finish, .bound = 2),
 #endif
-	ENTRY("both/4x1/park", both_park, 4, "contended park", NULL, BEFORE, finish, .walks = 50000, .spurious = 1),
+	ENTRY("both/4x1/park", both_park, 4, "contended park", NULL, BEFORE, finish, .walks = 50000,
+	      .spurious = 1),
 	WIDE_ENTRIES("held/5", held, 5, "contended " SHUFFLES, NULL, hold, finish, .walks = 20000),
-	WIDE_ENTRIES("held_timed/6", held_timed, 6, "contended abandon", NULL, hold, finish, .walks = 20000),
+	WIDE_ENTRIES("held_timed/6", held_timed, 6, "contended abandon", NULL, hold, finish,
+		     .walks = 20000),
 	{.name = NULL},
 };

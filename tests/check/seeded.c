@@ -227,9 +227,10 @@ THREAD(frame_after_return, frame, FRAME_AFTER_RETURN)
 THREAD(lent_right, lent, NONE)
 THREAD(lent_relaxed_done, lent, RELAXED_DONE)
 
-#define ENTRY(body, count, what)                                                                                \
-	{                                                                                                       \
-		.name = #body, .shared = sizeof(struct memory), .threads = count, .thread = body, .fails = what \
+#define ENTRY(body, count, what)                                                                  \
+	{                                                                                         \
+		.name = #body, .shared = sizeof(struct memory), .threads = count, .thread = body, \
+		.fails = what                                                                     \
 	}
 
 const struct check_client check_clients[] = {

@@ -104,7 +104,8 @@ bool count_read_again(uint32_t *reads, enum w_how how)
 /* A step is a nanosecond. */
 bool count_expired(const struct w_deadline *deadline)
 {
-	return deadline && run.steps >= (uint64_t)deadline->at.tv_sec * 1000000000 + (uint64_t)deadline->at.tv_nsec;
+	return deadline && run.steps >= (uint64_t)deadline->at.tv_sec * 1000000000 +
+						(uint64_t)deadline->at.tv_nsec;
 }
 
 void count_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
@@ -234,8 +235,8 @@ static size_t describe_lock(const char *name, char *text, size_t size)
 	begin_part(name);
 	ops = any_find(name, error, sizeof(error));
 	EXPECT(ops, "%s", error);
-	return (size_t)snprintf(text, size, "ATOMICS(%s, %.1f, %.1f)\n", name, alone(lock_and_unlock),
-				together(lock_and_unlock));
+	return (size_t)snprintf(text, size, "ATOMICS(%s, %.1f, %.1f)\n", name,
+				alone(lock_and_unlock), together(lock_and_unlock));
 }
 
 static size_t describe_rw_lock(const char *name, char *text, size_t size)
@@ -245,8 +246,9 @@ static size_t describe_rw_lock(const char *name, char *text, size_t size)
 	begin_part(name);
 	rw_ops = any_rw_find(name, error, sizeof(error));
 	EXPECT(rw_ops, "%s", error);
-	return (size_t)snprintf(text, size, "RW_ATOMICS(%s, %.1f, %.1f, %.1f)\n", name, alone(read_and_leave),
-				alone(write_and_leave), together(read_or_write));
+	return (size_t)snprintf(text, size, "RW_ATOMICS(%s, %.1f, %.1f, %.1f)\n", name,
+				alone(read_and_leave), alone(write_and_leave),
+				together(read_or_write));
 }
 
 static void describe(char *text, size_t size)
@@ -272,8 +274,8 @@ static bool file_says(const char *path, const char *text)
 		if (strncmp(line, "ATOMICS(", 8) && strncmp(line, "RW_ATOMICS(", 11))
 			continue;
 		if (strncmp(text, line, strlen(line))) {
-			fprintf(stderr, "count: %s has %snow counted: %.*s\n", path, line, (int)strcspn(text, "\n"),
-				text);
+			fprintf(stderr, "count: %s has %snow counted: %.*s\n", path, line,
+				(int)strcspn(text, "\n"), text);
 			return false;
 		}
 		text += strlen(line);
@@ -287,8 +289,8 @@ int main(int count, char **arguments)
 {
 	static char text[65536];
 
-	EXPECT(mmap(lock, ANY_RW_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		    0) == lock);
+	EXPECT(mmap(lock, ANY_RW_SIZE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == lock);
 	describe(text, sizeof(text));
 	if (count > 1)
 		return !file_says(arguments[1], text);

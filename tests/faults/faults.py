@@ -195,8 +195,8 @@ FAULTS = [
 
     Fault("granted-to-a-stranger", "the waiter of another lock, which took the slot meanwhile, is given this one",
           "ron_shared", "core/ron_shared.h",
-          "\t\tif (seen != ron_shared_of(lock, RON_SHARED_WAITING) && seen != ron_shared_of(lock, RON_SHARED_PARKED))\n"
-          "\t\t\treturn false;\n", "\t\t;\n"),
+          "\t\tif (seen != ron_shared_of(lock, RON_SHARED_WAITING) &&\n"
+          "\t\t    seen != ron_shared_of(lock, RON_SHARED_PARKED))\n\t\t\treturn false;\n", "\t\t;\n"),
     Fault("waiters-forgotten", "a release that found nobody frees the lock although somebody has come since", "ron_shared",
           "core/ron_shared.h", "return w_compare_exchange_release(&lock->word, &seen, 0);",
           "return (w_load_relaxed(&lock->word) & RON_SHARED_HELD) && (w_store_release(&lock->word, 0), seen);"),

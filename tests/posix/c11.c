@@ -48,7 +48,8 @@ static void in_thread(int (*run)(void *), void *argument, int expected)
 
 static void types(void)
 {
-	static const int all[] = {mtx_plain, mtx_timed, mtx_plain | mtx_recursive, mtx_timed | mtx_recursive};
+	static const int all[] = {mtx_plain, mtx_timed, mtx_plain | mtx_recursive,
+				  mtx_timed | mtx_recursive};
 	mtx_t one;
 
 	for (size_t i = 0; i < 4; i++) {
@@ -67,7 +68,8 @@ static void types(void)
 
 static void conditions(void)
 {
-	struct timespec far = from_now(CLOCK_REALTIME, 3600 * 1000), past = {.tv_sec = 1}, wrong = {.tv_nsec = -1};
+	struct timespec far = from_now(CLOCK_REALTIME, 3600 * 1000), past = {.tv_sec = 1},
+			wrong = {.tv_nsec = -1};
 	thrd_t threads[4];
 
 	EXPECT_THRD(mtx_init(&mutex, mtx_plain), thrd_success);

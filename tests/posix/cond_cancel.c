@@ -35,7 +35,8 @@ static int wait_once(bool timed)
 {
 	struct timespec at = from_now(CLOCK_REALTIME, 3600 * 1000);
 
-	return timed ? pthread_cond_timedwait(&cond, &mutex, &at) : pthread_cond_wait(&cond, &mutex);
+	return timed ? pthread_cond_timedwait(&cond, &mutex, &at)
+		     : pthread_cond_wait(&cond, &mutex);
 }
 
 static void *wait_for_ever(void *argument)

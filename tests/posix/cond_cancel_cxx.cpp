@@ -90,7 +90,8 @@ void standard_library()
 		thread.join();
 	EXPECT(total == 8 * 50, "%u", total);
 	std::unique_lock<std::mutex> lock(one);
-	EXPECT(!changed.wait_for(lock, std::chrono::milliseconds(5), [] { return false; }), "wait_for");
+	EXPECT(!changed.wait_for(lock, std::chrono::milliseconds(5), [] { return false; }),
+	       "wait_for");
 }
 
 } // namespace

@@ -19,8 +19,8 @@ static bool ready;
 
 static pthread_cond_t *map_cond(void)
 {
-	pthread_cond_t *mapped =
-		mmap(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_cond_t *mapped = mmap(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	EXPECT(mapped != MAP_FAILED, "mmap");
 	EXPECT_OK(pthread_cond_init(mapped, NULL));
@@ -47,7 +47,8 @@ static void *wait_until_ready(void *argument)
 	 * again.
 	 */
 	while (!ready)
-		EXPECT_OK(number % 2 ? pthread_cond_wait(cond, &mutex) : pthread_cond_timedwait(cond, &mutex, &at));
+		EXPECT_OK(number % 2 ? pthread_cond_wait(cond, &mutex)
+				     : pthread_cond_timedwait(cond, &mutex, &at));
 	EXPECT_OK(pthread_mutex_unlock(&mutex));
 	return NULL;
 }

@@ -155,7 +155,8 @@ static void *wait_interrupted(void *argument)
 	EXPECT_OK(pthread_mutex_lock(&mutex));
 	waiting++;
 	while (!tokens)
-		EXPECT_OK(waiting % 2 ? pthread_cond_wait(&cond, &mutex) : pthread_cond_timedwait(&cond, &mutex, &at));
+		EXPECT_OK(waiting % 2 ? pthread_cond_wait(&cond, &mutex)
+				      : pthread_cond_timedwait(&cond, &mutex, &at));
 	tokens--;
 	waiting--;
 	EXPECT_OK(pthread_mutex_unlock(&mutex));

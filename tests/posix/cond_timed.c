@@ -13,13 +13,15 @@ static void expect_mine(pthread_mutex_t *mutex)
 }
 
 /* Waits with @clock, set as @cond's own clock if @by_attribute. */
-static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, bool by_attribute,
-		      const struct timespec *at)
+static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+		      bool by_attribute, const struct timespec *at)
 {
-	return by_attribute ? pthread_cond_timedwait(cond, mutex, at) : pthread_cond_clockwait(cond, mutex, clock, at);
+	return by_attribute ? pthread_cond_timedwait(cond, mutex, at)
+			    : pthread_cond_clockwait(cond, mutex, clock, at);
 }
 
-static void deadlines(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, bool by_attribute)
+static void deadlines(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+		      bool by_attribute)
 {
 	struct timespec at = from_now(clock, 20);
 

@@ -41,7 +41,8 @@ static void before_constructors(void)
 	early = start(wait_till_main, NULL);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(void) = before_constructors;
+__attribute__((section(".preinit_array"),
+	       used)) static void (*const preinit)(void) = before_constructors;
 
 __attribute__((constructor)) static void in_constructor(void)
 {

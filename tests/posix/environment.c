@@ -83,7 +83,8 @@ static void expect_active(struct run run, const char *lock)
 
 	expect_lines(&run, 1);
 	snprintf(expected, sizeof(expected), "poundlock: lock=%s ", lock);
-	EXPECT(!strncmp(run.errors, expected, strlen(expected)), "'%s' in: %s", expected, run.errors);
+	EXPECT(!strncmp(run.errors, expected, strlen(expected)), "'%s' in: %s", expected,
+	       run.errors);
 }
 
 static void locks(char **names)
@@ -92,7 +93,8 @@ static void locks(char **names)
 
 	expect_active(RUN("POUNDLOCK_VERBOSE=1"), "shfl_mutex");
 	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK="), "shfl_mutex");
-	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=yield"), "mcs wait=yield");
+	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=yield"),
+		      "mcs wait=yield");
 	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=1"), "native");
 	for (; *names; names++) {
 		snprintf(setting, sizeof(setting), "POUNDLOCK_LOCK=%s", *names);
@@ -129,7 +131,8 @@ static void spinlocks(void)
 		snprintf(setting, sizeof(setting), "POUNDLOCK_SPINLOCK=%s", specs[i]);
 		seen = RUN("POUNDLOCK_VERBOSE=1", setting);
 		expect_lines(&seen, 1);
-		EXPECT(strstr(seen.errors, i == 3 ? " spinlock=native " : " spinlock=qspin "), "%s", seen.errors);
+		EXPECT(strstr(seen.errors, i == 3 ? " spinlock=native " : " spinlock=qspin "), "%s",
+		       seen.errors);
 	}
 }
 
@@ -147,13 +150,16 @@ static void wrong_values(void)
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=nosuch"), "nosuch");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=never"), "never");
-	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=mcs"), "readers-writer lock 'mcs'");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=mcs"),
+		       "readers-writer lock 'mcs'");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_RWLOCK=shfl_rw,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SPINLOCK=mcs"), "spin lock 'mcs'");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SPINLOCK=qspin,speed=9"), "speed");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DOMAIN=village"), "village");
-	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SHARES=none"), "POUNDLOCK_SHARES=none");
-	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"), "POUNDLOCK_DISABLE=yes");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SHARES=none"),
+		       "POUNDLOCK_SHARES=none");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"),
+		       "POUNDLOCK_DISABLE=yes");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_INHERIT=2"), "POUNDLOCK_INHERIT=2");
 }
 
@@ -166,7 +172,8 @@ static void expect_environment(const char *preload, const char *inherit, const c
 	if (found)
 		snprintf(line, sizeof(line), "%.*s", (int)strcspn(found, "\n"), found);
 	EXPECT(!strcmp(line, expected), "'%s', expected '%s'", line, expected);
-	EXPECT(!strstr(seen.output, "POUNDLOCK_") == !strcmp(inherit, "POUNDLOCK_INHERIT=0"), "%s", seen.output);
+	EXPECT(!strstr(seen.output, "POUNDLOCK_") == !strcmp(inherit, "POUNDLOCK_INHERIT=0"), "%s",
+	       seen.output);
 }
 
 static void inheritance(void)

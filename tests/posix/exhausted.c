@@ -24,7 +24,8 @@ static void *wait_without_memory(void *argument)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct timespec later = from_now(CLOCK_REALTIME, 600000), past = {.tv_sec = 1};
 
-		EXPECT_OK(i % 2 ? pthread_mutex_lock(&mutex) : pthread_mutex_timedlock(&mutex, &later));
+		EXPECT_OK(i % 2 ? pthread_mutex_lock(&mutex)
+				: pthread_mutex_timedlock(&mutex, &later));
 		count++;
 		sched_yield(); /* so that the others wait */
 		EXPECT_OK(pthread_cond_signal(&cond));

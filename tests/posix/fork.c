@@ -38,7 +38,8 @@ static void register_first(void)
 	pthread_atfork(lock_first, unlock_first, unlock_first);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) = register_first;
+__attribute__((section(".preinit_array"),
+	       used)) static void (*const before_constructors)(void) = register_first;
 
 static void lock_both(void)
 {

@@ -180,7 +180,8 @@ static void made_anew(int way)
 
 static void unmapped(int way)
 {
-	pthread_mutex_t *held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_mutex_t *held =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pid_t child;
 
 	EXPECT(held != MAP_FAILED);

@@ -209,7 +209,8 @@ static bool is_marked(pid_t child)
 {
 	siginfo_t info;
 
-	EXPECT(!ptrace(PTRACE_GETSIGINFO, child, NULL, &info), "PTRACE_GETSIGINFO: %s", strerror(errno));
+	EXPECT(!ptrace(PTRACE_GETSIGINFO, child, NULL, &info), "PTRACE_GETSIGINFO: %s",
+	       strerror(errno));
 	return info.si_code == SI_KERNEL;
 }
 
@@ -228,8 +229,8 @@ static void measure(const char *way, const char *library, long *counts)
 			counts[marks / 2] += weight(child);
 		ptrace(marks % 2 ? PTRACE_SINGLESTEP : PTRACE_CONT, child, NULL, NULL);
 	}
-	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status) && marks == 2 * COUNT, "%s: %#x after %zu marks", way,
-	       (unsigned)status, marks);
+	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status) && marks == 2 * COUNT,
+	       "%s: %#x after %zu marks", way, (unsigned)status, marks);
 }
 
 static bool compare(const char *way, const char *library)
@@ -242,8 +243,8 @@ static bool compare(const char *way, const char *library)
 	for (size_t i = 0; i < COUNT; i++) {
 		bool more = ours[i] > native[i] + operations[i].more;
 
-		printf("%s %-22s %5ld natively %5ld%s\n", way, operations[i].name, native[i], ours[i],
-		       more ? "  TOO MANY" : "");
+		printf("%s %-22s %5ld natively %5ld%s\n", way, operations[i].name, native[i],
+		       ours[i], more ? "  TOO MANY" : "");
 		holds = holds && !more;
 	}
 	return holds;

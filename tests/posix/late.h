@@ -10,7 +10,8 @@ typedef void late_own(unsigned rounds);
 /* The current count. */
 typedef unsigned long late_count(void);
 /* Counts under the program's mutex; each time waits until another thread has counted. */
-typedef void late_shared(pthread_mutex_t *mutex, pthread_cond_t *cond, unsigned long *count, unsigned rounds);
+typedef void late_shared(pthread_mutex_t *mutex, pthread_cond_t *cond, unsigned long *count,
+			 unsigned rounds);
 
 #define EXPORTED __attribute__((visibility("default")))
 

@@ -34,7 +34,8 @@ unsigned long late_own_count(void)
 	return seen;
 }
 
-void late_shared_run(pthread_mutex_t *theirs, pthread_cond_t *changed, unsigned long *number, unsigned rounds)
+void late_shared_run(pthread_mutex_t *theirs, pthread_cond_t *changed, unsigned long *number,
+		     unsigned rounds)
 {
 	for (unsigned i = 0; i < rounds; i++) {
 		unsigned long before;

@@ -127,6 +127,7 @@ int main(void)
 	limit();
 	EXPECT(signal(SIGUSR1, leave) != SIG_ERR, "signal");
 	leave_and_release((struct lock){lock_mutex, lock_mutex_until, unlock_mutex, &mutex});
-	leave_and_release((struct lock){lock_to_write, lock_to_write_until, unlock_rwlock, &rwlock});
+	leave_and_release(
+		(struct lock){lock_to_write, lock_to_write_until, unlock_rwlock, &rwlock});
 	return 0;
 }

@@ -33,7 +33,8 @@ static int lock_in_time(pthread_mutex_t *mutex)
 	return pthread_mutex_timedlock(mutex, &at);
 }
 
-static int (*const ways[])(pthread_mutex_t *mutex) = {pthread_mutex_lock, pthread_mutex_trylock, lock_in_time};
+static int (*const ways[])(pthread_mutex_t *mutex) = {pthread_mutex_lock, pthread_mutex_trylock,
+						      lock_in_time};
 
 static void alone(int type)
 {
@@ -140,7 +141,8 @@ static void after_clone(void)
 		_exit(0);
 	}
 	EXPECT(child > 0, "clone: %s", strerror(errno));
-	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %#x", (unsigned)status);
+	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %#x",
+	       (unsigned)status);
 }
 
 int main(void)

@@ -17,7 +17,9 @@ static void expect_none(pthread_mutex_t *mutex)
 	int ceiling = -7;
 
 	EXPECT_RESULT(pthread_mutex_getprioceiling(mutex, &ceiling), EINVAL);
-	EXPECT_RESULT(pthread_mutex_setprioceiling(mutex, sched_get_priority_min(SCHED_FIFO), &ceiling), EINVAL);
+	EXPECT_RESULT(pthread_mutex_setprioceiling(mutex, sched_get_priority_min(SCHED_FIFO),
+						   &ceiling),
+		      EINVAL);
 	EXPECT(ceiling == -7, "%d", ceiling);
 	EXPECT_RESULT(pthread_mutex_consistent(mutex), EINVAL);
 }

@@ -12,7 +12,8 @@
 #define ROUNDS 2000
 #define MUTEXES 3
 
-static pthread_mutex_t mutexes[MUTEXES] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+static pthread_mutex_t mutexes[MUTEXES] = {PTHREAD_MUTEX_INITIALIZER,
+					   PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
 					   PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
 static unsigned long counts[MUTEXES];
 
@@ -113,8 +114,8 @@ static void free_after_unlock(void)
 	pthread_t threads[3];
 
 	for (unsigned round = 0; round < 1000; round++) {
-		struct shared *shared =
-			mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		EXPECT(shared != MAP_FAILED, "mmap");
 		shared->users = 3;
@@ -149,7 +150,8 @@ static void come_and_go(void)
  */
 static void end_while_holding(void)
 {
-	static pthread_mutex_t held[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+	static pthread_mutex_t held[] = {PTHREAD_MUTEX_INITIALIZER,
+					 PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
 					 PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
 
 	for (size_t i = 0; i < 3; i++) {

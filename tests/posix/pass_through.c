@@ -49,7 +49,8 @@ static void play(struct meeting *meeting, int me)
 		while (meeting->turn != me)
 			EXPECT_OK(pthread_cond_wait(&meeting->cond, &meeting->mutex));
 		meeting->turn = !me;
-		EXPECT_OK(round % 2 ? pthread_cond_signal(&meeting->cond) : pthread_cond_broadcast(&meeting->cond));
+		EXPECT_OK(round % 2 ? pthread_cond_signal(&meeting->cond)
+				    : pthread_cond_broadcast(&meeting->cond));
 		EXPECT_OK(pthread_mutex_unlock(&meeting->mutex));
 	}
 }
@@ -127,8 +128,8 @@ static void owner_ends(struct meeting *meeting)
 
 int main(void)
 {
-	struct meeting *meeting =
-		mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct meeting *meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	EXPECT(meeting != MAP_FAILED, "mmap");
 	for (int kind = 0; kind < ALL; kind++) {

@@ -20,11 +20,11 @@
 #include "expect.h"
 
 /* Checks that @call returns the error number @number. */
-#define EXPECT_RESULT(call, number)                                                                                \
-	do {                                                                                                       \
-		int result_ = (call);                                                                              \
-		EXPECT(result_ == (number), "%s returned %d (%s), expected %d", #call, result_, strerror(result_), \
-		       (int)(number));                                                                             \
+#define EXPECT_RESULT(call, number)                                                             \
+	do {                                                                                    \
+		int result_ = (call);                                                           \
+		EXPECT(result_ == (number), "%s returned %d (%s), expected %d", #call, result_, \
+		       strerror(result_), (int)(number));                                       \
 	} while (0)
 
 #define EXPECT_OK(call) EXPECT_RESULT(call, 0)
@@ -60,7 +60,8 @@ static inline bool has_come(clockid_t clock, struct timespec at)
 
 static inline void sleep_ms(long milliseconds)
 {
-	struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+	struct timespec time = {.tv_sec = milliseconds / 1000,
+				.tv_nsec = milliseconds % 1000 * 1000000};
 
 	while (nanosleep(&time, &time) && errno == EINTR)
 		;

@@ -60,7 +60,8 @@ static bool write_in_group(const char *file, const char *text)
 static bool make_group(void)
 {
 	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
-		snprintf(group, sizeof(group), "%s/poundlock-quota-%ld", versions[i].root, (long)getpid());
+		snprintf(group, sizeof(group), "%s/poundlock-quota-%ld", versions[i].root,
+			 (long)getpid());
 		if (mkdir(group, 0700))
 			continue;
 		if (write_in_group(versions[i].limit, versions[i].text))
@@ -119,7 +120,8 @@ static void expect_quota_left(void *(*wait)(void *), const char *what, pthread_t
 	sleep_ms(HELD_MS / 2); /* starting threads takes CPU time too */
 	before = throttled();
 	sleep_ms(HELD_MS);
-	EXPECT(throttled() == before, "waiters for a %s used the quota up in %ld periods", what, throttled() - before);
+	EXPECT(throttled() == before, "waiters for a %s used the quota up in %ld periods", what,
+	       throttled() - before);
 }
 
 static void finish_all(pthread_t *threads)

@@ -85,8 +85,8 @@ static void copied(struct block *from)
 
 int main(void)
 {
-	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				    PTHREAD_MUTEX_ADAPTIVE_NP};
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 	struct block block = {.mutex = PTHREAD_MUTEX_INITIALIZER,
 			      .cond = PTHREAD_COND_INITIALIZER,
 			      .rwlock = PTHREAD_RWLOCK_INITIALIZER};

@@ -141,7 +141,8 @@ static void unlocked_elsewhere(pthread_rwlock_t *lock)
 
 static void deadlines(pthread_rwlock_t *lock)
 {
-	struct timespec past = {.tv_sec = 1}, before = {.tv_sec = -1}, invalid = {.tv_nsec = 1000000000};
+	struct timespec past = {.tv_sec = 1}, before = {.tv_sec = -1},
+			invalid = {.tv_nsec = 1000000000};
 
 	EACH_CLOCK(clock)
 	{
@@ -266,7 +267,8 @@ static void *reads_and_writes(void *argument)
 		struct timespec at = from_now(clocks[i % 2], (long)(i % 3));
 
 		if ((i + number) % 4) {
-			if ((i + number) % 4 == 1 && pthread_rwlock_clockrdlock(&many.lock, clocks[i % 2], &at))
+			if ((i + number) % 4 == 1 &&
+			    pthread_rwlock_clockrdlock(&many.lock, clocks[i % 2], &at))
 				continue;
 			if ((i + number) % 4 != 1)
 				EXPECT_OK(pthread_rwlock_rdlock(&many.lock));
@@ -320,7 +322,8 @@ static int exit_status(pid_t child)
 /* A process-shared lock excludes another process. */
 static void shared_by_processes(void)
 {
-	pthread_rwlock_t *lock = mmap(NULL, sizeof(*lock), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_rwlock_t *lock = mmap(NULL, sizeof(*lock), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child;
 
 	EXPECT(lock != MAP_FAILED);
@@ -334,7 +337,8 @@ static void shared_by_processes(void)
 	EXPECT_OK(pthread_rwlock_rdlock(lock));
 	child = fork();
 	if (!child)
-		_exit(pthread_rwlock_trywrlock(lock) == EBUSY ? pthread_rwlock_tryrdlock(lock) : 99);
+		_exit(pthread_rwlock_trywrlock(lock) == EBUSY ? pthread_rwlock_tryrdlock(lock)
+							      : 99);
 	EXPECT(exit_status(child) == 0);
 	EXPECT_RESULT(pthread_rwlock_trywrlock(lock), EBUSY);
 	EXPECT_OK(pthread_rwlock_unlock(lock));

@@ -55,7 +55,8 @@ static void use_locks(void)
 /* Makes @action the result of the calls, for all threads from now on. */
 static void forbid(uint32_t action)
 {
-#define FORBIDDEN(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
+#define FORBIDDEN(number) \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		FORBIDDEN(SYS_getcpu),
@@ -106,10 +107,13 @@ static void allow_what_is_needed(void)
 	struct sock_fprog program = {.len = 2 * CALLS + 2, .filter = filter};
 
 	for (size_t i = 0; i < CALLS; i++) {
-		filter[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)needed[i], 0, 1);
-		filter[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+		filter[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+								 (uint32_t)needed[i], 0, 1);
+		filter[2 + 2 * i] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	}
-	filter[1 + 2 * CALLS] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	filter[1 + 2 * CALLS] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	EXPECT(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
 	EXPECT(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
 }
@@ -123,7 +127,8 @@ static void in_child(void (*run)(void *), void *argument)
 		run(argument);
 		_exit(0);
 	}
-	EXPECT(child > 0 && waitpid(child, &status, 0) == child && !status, "ended with %x", status);
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child && !status, "ended with %x",
+	       status);
 }
 
 static void refused(void *unused)

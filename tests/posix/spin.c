@@ -158,8 +158,8 @@ static void *drop(void *argument)
 static void unmap_after_unlock(void)
 {
 	for (unsigned round = 0; round < 300; round++) {
-		struct dropped *dropped =
-			mmap(NULL, sizeof(*dropped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct dropped *dropped = mmap(NULL, sizeof(*dropped), PROT_READ | PROT_WRITE,
+					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		pthread_t both[2];
 
 		EXPECT(dropped != MAP_FAILED);
@@ -201,7 +201,8 @@ static void processes(int pshared)
 {
 	pid_t children[PROCESSES];
 
-	between = mmap(NULL, sizeof(*between), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	between = mmap(NULL, sizeof(*between), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
 	EXPECT(between != MAP_FAILED);
 	EXPECT_OK(pthread_spin_init(&between->lock, pshared));
 	for (size_t i = 0; i < PROCESSES; i++) {
@@ -259,7 +260,8 @@ static void fork_holding(void)
 static void is_the_librarys(void)
 {
 	const char *preload = getenv("LD_PRELOAD"), *kind = getenv("POUNDLOCK_SPINLOCK");
-	bool expected = preload && strstr(preload, "libpoundlock-preload.so") && !(kind && !strcmp(kind, "native"));
+	bool expected = preload && strstr(preload, "libpoundlock-preload.so") &&
+			!(kind && !strcmp(kind, "native"));
 	pthread_spinlock_t own, other;
 
 	EXPECT_OK(pthread_spin_init(&own, PTHREAD_PROCESS_PRIVATE));

@@ -76,7 +76,8 @@ static void stop_and_continue(pid_t victim)
 		int status;
 
 		EXPECT(!kill(victim, SIGSTOP), "SIGSTOP");
-		EXPECT(waitpid(victim, &status, WUNTRACED) == victim && WIFSTOPPED(status), "it ended: %x", status);
+		EXPECT(waitpid(victim, &status, WUNTRACED) == victim && WIFSTOPPED(status),
+		       "it ended: %x", status);
 		EXPECT(!kill(victim, SIGCONT), "SIGCONT");
 		sched_yield();
 	}
@@ -92,7 +93,8 @@ static bool seize(pid_t thread)
 		return false;
 	}
 	EXPECT(!ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), "interrupt");
-	EXPECT(waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status), "it ended: %x", status);
+	EXPECT(waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status), "it ended: %x",
+	       status);
 	sched_yield();
 	EXPECT(!ptrace(PTRACE_DETACH, thread, NULL, NULL), "detach");
 	return true;
@@ -141,7 +143,8 @@ static void kill_others(pid_t survivor)
 		int status;
 
 		EXPECT(!kill(victim, SIGKILL), "SIGKILL");
-		EXPECT(waitpid(victim, &status, 0) == victim && WIFSIGNALED(status), "it ended: %x", status);
+		EXPECT(waitpid(victim, &status, 0) == victim && WIFSIGNALED(status), "it ended: %x",
+		       status);
 	}
 }
 
@@ -159,7 +162,8 @@ static void in_storm(void (*cause)(pid_t victim))
 
 int main(void)
 {
-	storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	EXPECT(storm != MAP_FAILED, "mmap");
 	in_storm(stop_and_continue);
 	in_storm(debug);

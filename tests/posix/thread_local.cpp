@@ -62,7 +62,8 @@ struct last_of_all {
 	~last_of_all()
 	{
 		lock_all(late);
-		EXPECT(late == (threads + 1) * rounds && latest == threads * rounds, "%u and %u", late, latest);
+		EXPECT(late == (threads + 1) * rounds && latest == threads * rounds, "%u and %u",
+		       late, latest);
 	}
 };
 

@@ -112,7 +112,8 @@ static void expect_object(void *function, const char *name)
 {
 	const char *object = object_of(function);
 
-	EXPECT(!preloaded || !strcmp(object, "libpoundlock-preload.so"), "%s is of %s", name, object);
+	EXPECT(!preloaded || !strcmp(object, "libpoundlock-preload.so"), "%s is of %s", name,
+	       object);
 }
 
 /* Excludes other threads, whichever version locks and whichever looks. */

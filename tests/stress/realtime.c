@@ -89,7 +89,8 @@ static bool change_class(bool real_time)
 {
 	struct sched_param priority = {.sched_priority = real_time ? 10 : 0};
 
-	return !pthread_setschedparam(pthread_self(), real_time ? SCHED_FIFO : SCHED_OTHER, &priority);
+	return !pthread_setschedparam(pthread_self(), real_time ? SCHED_FIFO : SCHED_OTHER,
+				      &priority);
 }
 
 int main(int count, char **arguments)

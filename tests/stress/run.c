@@ -44,8 +44,8 @@ void crew_join(struct crew *crew)
 		EXPECT(!pthread_join(crew->threads[i], NULL));
 }
 
-void straddle_begin(struct straddle *straddle, void (*straddling)(int number, void *deadline), int patient_count,
-		    void (*patient)(int number, void *unused))
+void straddle_begin(struct straddle *straddle, void (*straddling)(int number, void *deadline),
+		    int patient_count, void (*patient)(int number, void *unused))
 {
 	crew_start(&straddle->straddling, contenders(), straddling, &straddle->deadline);
 	crew_start(&straddle->patient, patient_count, patient, NULL);
@@ -110,8 +110,8 @@ uint64_t cell_read(const struct cell *cell, uint32_t random)
 
 void cell_expect(const struct cell *cell, uint64_t expected)
 {
-	EXPECT(cell_read(cell, 0) == expected, "%llu instead of %llu turns", (unsigned long long)cell->lines[0].word,
-	       (unsigned long long)expected);
+	EXPECT(cell_read(cell, 0) == expected, "%llu instead of %llu turns",
+	       (unsigned long long)cell->lines[0].word, (unsigned long long)expected);
 }
 
 /* ---- Scenarios ---- */

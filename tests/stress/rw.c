@@ -41,7 +41,8 @@ static void take(struct rw *lock, enum mode mode)
 
 static bool try_to_take(struct rw *lock, enum mode mode)
 {
-	return mode == WRITE ? ops_rw->trywrlock(lock) : ops_rw->tryrdlock(lock, mode == READ_AGAIN);
+	return mode == WRITE ? ops_rw->trywrlock(lock)
+			     : ops_rw->tryrdlock(lock, mode == READ_AGAIN);
 }
 
 static bool take_until(struct rw *lock, enum mode mode, const struct w_deadline *deadline)
@@ -52,7 +53,8 @@ static bool take_until(struct rw *lock, enum mode mode, const struct w_deadline 
 
 static void leave(struct rw *lock, enum mode mode)
 {
-	EXPECT(mode == WRITE ? ops_rw->wrunlock(lock) : ops_rw->rdunlock(lock), "who was inside is not known there");
+	EXPECT(mode == WRITE ? ops_rw->wrunlock(lock) : ops_rw->rdunlock(lock),
+	       "who was inside is not known there");
 }
 
 static void expect_nobody(struct rw *lock)
@@ -66,7 +68,8 @@ static void expect_rw_free(struct rw *lock)
 {
 	expect_nobody(lock);
 	EXPECT(try_to_take(lock, WRITE), "a try to write failed on a free lock");
-	EXPECT(!try_to_take(lock, WRITE) && !try_to_take(lock, READ), "a try entered beside a writer");
+	EXPECT(!try_to_take(lock, WRITE) && !try_to_take(lock, READ),
+	       "a try entered beside a writer");
 	EXPECT(!ops_rw->rdunlock(lock), "a reader left where a writer was");
 	leave(lock, WRITE);
 	for (int i = 0; i < 3; i++)
@@ -142,7 +145,8 @@ static bool take_somehow(struct rw *lock, enum mode mode, uint32_t random)
 		return take_until(lock, mode, &deadline);
 	case 4:
 		deadline = after(clock, HOUR);
-		EXPECT(take_until(lock, mode, &deadline), "a timed wait ended an hour before its deadline");
+		EXPECT(take_until(lock, mode, &deadline),
+		       "a timed wait ended an hour before its deadline");
 		return true;
 	default:
 		take(lock, mode);
@@ -160,7 +164,8 @@ static void read_again(struct guarded *guarded, uint32_t random)
 	else if (random % 4 == 1)
 		EXPECT(try_to_take(&guarded->lock, READ_AGAIN), "a reader could not enter again");
 	else if (random % 4 == 2)
-		EXPECT(take_until(&guarded->lock, READ_AGAIN, &deadline), "a reader could not enter again");
+		EXPECT(take_until(&guarded->lock, READ_AGAIN, &deadline),
+		       "a reader could not enter again");
 	else
 		return;
 	use(&guarded->cell, READ, random);
@@ -255,7 +260,8 @@ static void newcomer(int number, void *shared)
 {
 	(void)shared;
 	take(&closed.guarded.lock, READ);
-	EXPECT(cell_read(&closed.guarded.cell, (uint32_t)number) > closed.before, "a newcomer passed a waiting writer");
+	EXPECT(cell_read(&closed.guarded.cell, (uint32_t)number) > closed.before,
+	       "a newcomer passed a waiting writer");
 	leave(&closed.guarded.lock, READ);
 }
 
@@ -273,9 +279,12 @@ static void scenario_closed(void)
 		crew_start(&newcomers, contenders() - 1, newcomer, NULL);
 		for (uint32_t i = 0; i < 3; i++)
 			read_again(&closed.guarded, i);
-		EXPECT(!try_to_take(&closed.guarded.lock, READ), "a try to read passed a waiting writer");
-		EXPECT(!take_until(&closed.guarded.lock, READ, &soon), "a newcomer passed a waiting writer");
-		EXPECT(cell_read(&closed.guarded.cell, 0) == closed.before, "a writer came in beside a reader");
+		EXPECT(!try_to_take(&closed.guarded.lock, READ),
+		       "a try to read passed a waiting writer");
+		EXPECT(!take_until(&closed.guarded.lock, READ, &soon),
+		       "a newcomer passed a waiting writer");
+		EXPECT(cell_read(&closed.guarded.cell, 0) == closed.before,
+		       "a writer came in beside a reader");
 		leave(&closed.guarded.lock, READ);
 		crew_join(&writer);
 		crew_join(&newcomers);
@@ -337,7 +346,8 @@ static struct {
 
 static void impatient_member(int number, void *shared)
 {
-	struct w_deadline deadline = after(number % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, timeouts.nanoseconds);
+	struct w_deadline deadline =
+		after(number % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, timeouts.nanoseconds);
 	enum mode mode = number % 3 ? READ : WRITE;
 
 	(void)shared;
@@ -380,7 +390,8 @@ static void reopen(void)
 	take(&timeouts.guarded.lock, READ);
 	crew_start(&impatient_ones, 1, impatient_member, NULL);
 	crew_join(&impatient_ones);
-	EXPECT(try_to_take(&timeouts.guarded.lock, READ), "a writer that gave up keeps readers out");
+	EXPECT(try_to_take(&timeouts.guarded.lock, READ),
+	       "a writer that gave up keeps readers out");
 	leave(&timeouts.guarded.lock, READ);
 	leave(&timeouts.guarded.lock, READ);
 	expect_rw_free(&timeouts.guarded.lock);
@@ -446,7 +457,8 @@ static struct {
 
 static struct page *map_page(void)
 {
-	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	EXPECT(page != MAP_FAILED);
 	page->to_come = contenders() / 2;
@@ -595,7 +607,8 @@ static void fork_member(int number, void *shared)
 static void child_main(enum mode mode)
 {
 	limit();
-	EXPECT(!try_to_take(&forked.guarded.lock, WRITE), "the child wrote beside its own reader or writer");
+	EXPECT(!try_to_take(&forked.guarded.lock, WRITE),
+	       "the child wrote beside its own reader or writer");
 	leave(&forked.guarded.lock, mode);
 	expect_rw_free(&forked.guarded.lock);
 	for (int i = 0; i < rounds(20); i++)

@@ -78,7 +78,8 @@ static bool take_somehow(struct stress_lock *lock, uint32_t random)
 		return ops->timedlock(lock, &deadline);
 	case 4:
 		deadline = after(clock, HOUR);
-		EXPECT(ops->timedlock(lock, &deadline), "a timed lock gave up an hour before its deadline");
+		EXPECT(ops->timedlock(lock, &deadline),
+		       "a timed lock gave up an hour before its deadline");
 		return true;
 	default:
 		ops->lock(lock);
@@ -176,7 +177,8 @@ static struct {
 
 static void impatient_member(int number, void *shared)
 {
-	struct w_deadline deadline = after(number % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, timeouts.wait_nanoseconds);
+	struct w_deadline deadline =
+		after(number % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, timeouts.wait_nanoseconds);
 
 	(void)shared;
 	EXPECT(!ops->timedlock(&timeouts.guarded.lock, &deadline), "two hold the lock");
@@ -260,7 +262,8 @@ static struct {
 
 static struct page *map_page(void)
 {
-	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	EXPECT(page != MAP_FAILED);
 	page->inside = contenders();

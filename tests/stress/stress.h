@@ -111,8 +111,8 @@ struct straddle {
 };
 
 /* Starts them, @straddling with the deadline, and returns when it has passed. */
-void straddle_begin(struct straddle *straddle, void (*straddling)(int number, void *deadline), int patient_count,
-		    void (*patient)(int number, void *unused));
+void straddle_begin(struct straddle *straddle, void (*straddling)(int number, void *deadline),
+		    int patient_count, void (*patient)(int number, void *unused));
 void straddle_end(struct straddle *straddle);
 
 /* The numbers 0 to @count - 1 in random order. */

@@ -116,7 +116,8 @@ static void timed_against_thief_and_release(void)
 				if (flags() & ADAPTIVE_LOCKED)
 					EXPECT(adaptive_release(&lock, parks));
 				EXPECT(!flags(), "flags %u are left behind", flags());
-				EXPECT(!lock.last && !atomic_load(&lock.list) && !atomic_load(&lock.spinners.tail));
+				EXPECT(!lock.last && !atomic_load(&lock.list) &&
+				       !atomic_load(&lock.spinners.tail));
 			}
 	EXPECT(taken && gone && stolen);
 }

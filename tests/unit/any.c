@@ -33,9 +33,12 @@ static const struct {
 	{"ttas,backoff= 5", "backoff= 5: not a number from 0 to 1000000"},
 	{"shfl_mutex,patience=", "patience=: not a number from 0 to 1000000000"},
 	{"shfl,policy=", "policy=: not one of fifo, numa, route, group, fair, occupancy, own"},
-	{"shfl_spin,policy=rout", "policy=rout: not one of fifo, numa, route, group, fair, occupancy, own"},
-	{"shfl_spin,policy=routes", "policy=routes: not one of fifo, numa, route, group, fair, occupancy, own"},
-	{"shfl_spin,policy=fifo numa", "policy=fifo numa: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl_spin,policy=rout",
+	 "policy=rout: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl_spin,policy=routes",
+	 "policy=routes: not one of fifo, numa, route, group, fair, occupancy, own"},
+	{"shfl_spin,policy=fifo numa",
+	 "policy=fifo numa: not one of fifo, numa, route, group, fair, occupancy, own"},
 	{"shfl,policy=own", "policy=own: the program has registered no policy (pound_policy_use)"},
 	{"shfl,batch=0", "batch=0: not a number from 1 to 1000000"},
 };
@@ -60,7 +63,8 @@ static void long_spec(void)
 
 	memset(spec, 'x', sizeof(spec) - 1);
 	spec[sizeof(spec) - 1] = 0;
-	EXPECT(!any_find(spec, error, sizeof(error)) && !strncmp(error, "there is no lock 'xxx", 21));
+	EXPECT(!any_find(spec, error, sizeof(error)) &&
+	       !strncmp(error, "there is no lock 'xxx", 21));
 	memcpy(spec, "mcs,", 4);
 	EXPECT(!any_find(spec, error, sizeof(error)) && strstr(error, "too long"), "%s", error);
 }
@@ -81,14 +85,16 @@ static void a_check_sets_nothing(void)
 	const struct any_ops *before = any_find("shfl_spin,policy=numa", NULL, 0), *measuring;
 	char error[128];
 
-	EXPECT(any_check("shfl_spin,policy=fair", NULL, 0) && any_find("shfl_spin", NULL, 0) == before);
+	EXPECT(any_check("shfl_spin,policy=fair", NULL, 0) &&
+	       any_find("shfl_spin", NULL, 0) == before);
 	EXPECT(!any_check("shfl_spin,policy=fair,foo=1", error, sizeof(error)));
 	EXPECT(!strcmp(error, "lock shfl_spin has no key 'foo'"), "%s", error);
 	EXPECT(any_find("shfl_spin", NULL, 0) == before);
 	measuring = any_find("shfl_spin,policy=fair", NULL, 0);
 	EXPECT(measuring != before && any_find("shfl_spin", NULL, 0) == measuring);
 	EXPECT(any_find("shfl_spin,policy=numa", NULL, 0) == before);
-	EXPECT(any_rw_check("bravo,patience=3", NULL, 0) && !any_rw_check("bravo,foo=1", error, sizeof(error)));
+	EXPECT(any_rw_check("bravo,patience=3", NULL, 0) &&
+	       !any_rw_check("bravo,foo=1", error, sizeof(error)));
 }
 
 /* A setting that a specification does not name keeps a value that another thread sets meanwhile. */
@@ -101,13 +107,15 @@ static void only_what_is_named_is_set(void)
 	struct given given[COUNT(settings)];
 	enum wait wait = WAIT_YIELD;
 
-	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, given, NULL, 0) && wait == WAIT_YIELD);
+	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, given, NULL, 0) &&
+	       wait == WAIT_YIELD);
 	EXPECT(spec_value(&named) == 1, "parsing has set it");
 	atomic_store(&other, 20);
 	atomic_store(&stranger, 30);
 	spec_set(settings, 3, given);
 	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
-	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, given, NULL, 0) && wait == WAIT_PARK);
+	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, given, NULL, 0) &&
+	       wait == WAIT_PARK);
 	spec_set(settings, 3, given);
 	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
 }
@@ -132,8 +140,8 @@ static void *sets_and_locks(void *argument)
 
 static void by_many_threads(void)
 {
-	static const char *const specs[] = {"shfl_mutex,batch=7", "shfl_mutex,patience=2", "ticket,backoff=9", "mcs",
-					    "cfl_mutex,bypass=9"};
+	static const char *const specs[] = {"shfl_mutex,batch=7", "shfl_mutex,patience=2",
+					    "ticket,backoff=9", "mcs", "cfl_mutex,bypass=9"};
 	pthread_t threads[COUNT(specs)];
 
 	for (int i = 0; i < COUNT(specs); i++)
@@ -144,7 +152,8 @@ static void by_many_threads(void)
 
 static void every_lock_every_way(void)
 {
-	static const char *const ways[] = {[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
+	static const char *const ways[] = {
+		[WAIT_SPIN] = "spin", [WAIT_YIELD] = "yield", [WAIT_PARK] = "park"};
 	const struct pound_lock_info *info;
 	char spec[64];
 	size_t count;
@@ -158,7 +167,8 @@ static void every_lock_every_way(void)
 		for (enum wait way = WAIT_SPIN; way <= WAIT_PARK; way++) {
 			snprintf(spec, sizeof(spec), "%s,wait=%s", info->name, ways[way]);
 			ops = any_find(spec, NULL, 0);
-			EXPECT(ops && ops->wait == way && !strcmp(ops->name, info->name), "%s", spec);
+			EXPECT(ops && ops->wait == way && !strcmp(ops->name, info->name), "%s",
+			       spec);
 		}
 	}
 	EXPECT(count > 0);
@@ -174,7 +184,8 @@ static void every_value(const char *lock, const char *key)
 		return;
 	names = strstr(list, "not one of ");
 	EXPECT(names, "%s", list);
-	for (char *name = strtok_r(names + 11, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+	for (char *name = strtok_r(names + 11, ", ", &rest); name;
+	     name = strtok_r(NULL, ", ", &rest)) {
 		snprintf(spec, sizeof(spec), "%s,%s=%s", lock, key, name);
 		EXPECT(any_find(spec, error, sizeof(error)) || !strcmp(name, "own"), "%s", spec);
 	}
@@ -223,11 +234,15 @@ static void fast_path(void)
 		uint32_t expected, seen;
 		bool alone = i >= states;
 
-		EXPECT(shfl_mutex_take_free(&core, &expected) == pound_mutex_take_free(&header, &seen, alone));
-		EXPECT(seen == expected && header.pound_state == atomic_load(&core.state), "from %u", i % states);
+		EXPECT(shfl_mutex_take_free(&core, &expected) ==
+		       pound_mutex_take_free(&header, &seen, alone));
+		EXPECT(seen == expected && header.pound_state == atomic_load(&core.state),
+		       "from %u", i % states);
 		header.pound_state = i % states;
-		EXPECT(pound_mutex_release_alone(&header, alone) == (i % states == SHFL_MUTEX_LOCKED));
-		EXPECT(header.pound_state == (i % states == SHFL_MUTEX_LOCKED ? 0 : i % states), "from %u", i % states);
+		EXPECT(pound_mutex_release_alone(&header, alone) ==
+		       (i % states == SHFL_MUTEX_LOCKED));
+		EXPECT(header.pound_state == (i % states == SHFL_MUTEX_LOCKED ? 0 : i % states),
+		       "from %u", i % states);
 	}
 }
 

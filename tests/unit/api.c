@@ -124,7 +124,8 @@ static void rwlocks_are_full(void)
 	while (readers <= 1u << 28 && !pound_rwlock_rdlock(&rwlock))
 		readers++;
 	EXPECT(readers == 1u << 27, "%u readers", readers);
-	EXPECT(pound_rwlock_rdlock(&rwlock) == EAGAIN && pound_rwlock_rdlock_again(&rwlock) == EAGAIN);
+	EXPECT(pound_rwlock_rdlock(&rwlock) == EAGAIN &&
+	       pound_rwlock_rdlock_again(&rwlock) == EAGAIN);
 	EXPECT(pound_rwlock_timedrdlock(&rwlock, CLOCK_MONOTONIC, &far) == EAGAIN);
 	EXPECT(pound_rwlock_timedrdlock_again(&rwlock, CLOCK_MONOTONIC, &far) == EAGAIN);
 	EXPECT(!pound_rwlock_tryrdlock(&rwlock) && !pound_rwlock_tryrdlock_again(&rwlock));
@@ -191,7 +192,9 @@ static void own_policy(void)
 	char error[128];
 
 	EXPECT(pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)) == EINVAL);
-	EXPECT(!strcmp(error, "policy=own: the program has registered no policy (pound_policy_use)"), "%s", error);
+	EXPECT(!strcmp(error,
+		       "policy=own: the program has registered no policy (pound_policy_use)"),
+	       "%s", error);
 	EXPECT(pound_policy_use(&policy) == 0 && pound_policy_use(&policy) == EBUSY);
 	EXPECT(!pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)));
 	pound_lock_lock(&lock);
@@ -207,7 +210,8 @@ static void shares(void)
 	errno = 77;
 	EXPECT(pound_thread_tenant(1, 0) == EINVAL);
 	for (uint64_t id = 0; id < 62; id++)
-		EXPECT(!pound_thread_tenant(id, 1 + (uint32_t)id) && !pound_thread_tenant(id, 1024));
+		EXPECT(!pound_thread_tenant(id, 1 + (uint32_t)id) &&
+		       !pound_thread_tenant(id, 1024));
 	while (!pound_thread_tenant(UINT64_MAX, 1) && !pound_thread_tenant(UINT64_MAX - 1, 1))
 		EXPECT(!pound_thread_tenant(1u << 20, 1), "tenants have no end");
 	pound_thread_leave_tenant();
@@ -229,7 +233,8 @@ static void route(void)
 	cpu_set_t usable;
 	size_t count = pound_route(cpus, sizeof(cpus) / sizeof(cpus[0]));
 
-	EXPECT(!sched_getaffinity(0, sizeof(usable), &usable) && count == (size_t)CPU_COUNT(&usable));
+	EXPECT(!sched_getaffinity(0, sizeof(usable), &usable) &&
+	       count == (size_t)CPU_COUNT(&usable));
 	for (size_t i = 0; i < count; i++) {
 		EXPECT(CPU_ISSET(cpus[i], &usable), "CPU %u", cpus[i]);
 		CPU_CLR(cpus[i], &usable);

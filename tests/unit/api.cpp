@@ -29,7 +29,8 @@ pound::mutex ready_early;
 
 static constexpr bool constant = (pound::mutex(), pound::shared_mutex(), true);
 static_assert(constant);
-static_assert(!std::is_copy_constructible_v<pound::mutex> && !std::is_copy_assignable_v<pound::mutex>);
+static_assert(!std::is_copy_constructible_v<pound::mutex> &&
+	      !std::is_copy_assignable_v<pound::mutex>);
 static_assert(std::is_same_v<pound::mutex::native_handle_type, pound_mutex_t *>);
 
 template <class Mutex> static bool elsewhere(Mutex &mutex, bool (*take)(Mutex &))
@@ -63,8 +64,8 @@ struct odd_clock {
 	static constexpr bool is_steady = true;
 	static time_point now()
 	{
-		return time_point(
-			std::chrono::duration_cast<duration>(std::chrono::steady_clock::now().time_since_epoch() + 1h));
+		return time_point(std::chrono::duration_cast<duration>(
+			std::chrono::steady_clock::now().time_since_epoch() + 1h));
 	}
 };
 
@@ -261,7 +262,8 @@ int main()
 
 	expect_part = "api";
 	limit();
-	EXPECT(locked_early && !ready_early.try_lock(), "a static mutex lost its state to a constructor");
+	EXPECT(locked_early && !ready_early.try_lock(),
+	       "a static mutex lost its state to a constructor");
 	ready_early.unlock();
 	lockable(mutex);
 	condition(mutex);

@@ -124,7 +124,8 @@ static long steps(pid_t child)
 	int status;
 
 	do {
-		EXPECT(!ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) && waitpid(child, &status, 0) == child);
+		EXPECT(!ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) &&
+		       waitpid(child, &status, 0) == child);
 		EXPECT(WIFSTOPPED(status));
 		count++;
 	} while (WSTOPSIG(status) != STOP);
@@ -163,7 +164,8 @@ static void as_fast_among_many(void)
 {
 	long few = instructions_among(FEW), many = instructions_among(MANY);
 
-	EXPECT(many <= few + few / 4, "%ld instructions among %d boxes, %ld among %d", few, FEW, many, MANY);
+	EXPECT(many <= few + few / 4, "%ld instructions among %d boxes, %ld among %d", few, FEW,
+	       many, MANY);
 }
 
 /* ---- Number of boxes ---- */

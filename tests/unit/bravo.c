@@ -77,7 +77,8 @@ static void read_by_entry(struct bravo_shfl_rw *lock)
 /* Checks that @lock has no reader and works. */
 static void expect_free(struct bravo_shfl_rw *lock)
 {
-	EXPECT(!bravo_shfl_rw_release_read(lock, policy), "a reader that another lock had is let go");
+	EXPECT(!bravo_shfl_rw_release_read(lock, policy),
+	       "a reader that another lock had is let go");
 	EXPECT(bravo_shfl_rw_try_write(lock), "a reader that another lock had keeps a writer out");
 	EXPECT(!bravo_shfl_rw_try_read(lock, true), "a reader beside the writer");
 	EXPECT(bravo_shfl_rw_release_write(lock, policy));
@@ -85,7 +86,8 @@ static void expect_free(struct bravo_shfl_rw *lock)
 	lock->bravo.inhibited_until = 0;
 	EXPECT(bravo_shfl_rw_try_read(lock, false) && bravo_shfl_rw_release_read(lock, policy));
 	EXPECT(w_load_relaxed(&lock->bravo.state) & BRAVO_BIASED);
-	EXPECT(!bravo_shfl_rw_release_read(lock, policy), "a reader that another lock had is let go");
+	EXPECT(!bravo_shfl_rw_release_read(lock, policy),
+	       "a reader that another lock had is let go");
 	EXPECT(bravo_shfl_rw_try_write(lock), "a reader that another lock had keeps a writer out");
 	EXPECT(bravo_shfl_rw_release_write(lock, policy));
 }

@@ -102,8 +102,10 @@ static void announce_one_of_group_1(void)
 static void head(void)
 {
 	announce_one_of_group_1();
-	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(999)) && !cfl_may_overtake(&lock, 1, 2, UNITS(1000)));
-	EXPECT(cfl_may_overtake(&lock, 0, 2, UNITS(2000)) && !cfl_may_overtake(&lock, 2, 2, UNITS(1)));
+	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(999)) &&
+	       !cfl_may_overtake(&lock, 1, 2, UNITS(1000)));
+	EXPECT(cfl_may_overtake(&lock, 0, 2, UNITS(2000)) &&
+	       !cfl_may_overtake(&lock, 2, 2, UNITS(1)));
 	EXPECT(cfl_arrive(&lock, 1000).held == UNITS(500), "half way to it from 0");
 }
 
@@ -118,7 +120,8 @@ static void due(void)
 	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(999)));
 	stand_for(0, 1000);
 	cfl_arrive(&lock, 1000);
-	EXPECT(!cfl_may_overtake(&lock, 1, 2, UNITS(999)) && cfl_may_overtake(&lock, 0, 2, UNITS(2000)));
+	EXPECT(!cfl_may_overtake(&lock, 1, 2, UNITS(999)) &&
+	       cfl_may_overtake(&lock, 0, 2, UNITS(2000)));
 	stand_for(1, 1000);
 	cfl_arrive(&lock, 1000);
 	EXPECT(!cfl_may_overtake(&lock, 1, 2, UNITS(999)));
@@ -138,8 +141,10 @@ static void averages(void)
 	enter(3, 1, 3, UNITS(3000));
 	cfl_announce(&lock, &waiters[0].node);
 	shuffle_by(0, true);
-	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(1999)) && !cfl_may_overtake(&lock, 1, 2, UNITS(2000)));
-	EXPECT(cfl_may_overtake(&lock, 1, 3, UNITS(999)) && !cfl_may_overtake(&lock, 1, 3, UNITS(1000)));
+	EXPECT(cfl_may_overtake(&lock, 1, 2, UNITS(1999)) &&
+	       !cfl_may_overtake(&lock, 1, 2, UNITS(2000)));
+	EXPECT(cfl_may_overtake(&lock, 1, 3, UNITS(999)) &&
+	       !cfl_may_overtake(&lock, 1, 3, UNITS(1000)));
 }
 
 /* When the turn changes to another group, its waiters that the walk has passed are found. */
@@ -153,7 +158,8 @@ static void turns(void)
 	atomic_store(&lock.ledger.held[0], 1000);
 	atomic_store(&lock.ledger.held[2], 3000);
 	shuffle_by(0, true);
-	EXPECT(waiters[2].node.batch == 2 && atomic_load(&waiters[2].node.shuffler) && !waiters[1].node.batch);
+	EXPECT(waiters[2].node.batch == 2 && atomic_load(&waiters[2].node.shuffler) &&
+	       !waiters[1].node.batch);
 	atomic_store(&lock.ledger.held[1], 2000);
 	shuffle_by(2, false);
 	EXPECT(waiters[1].node.batch == 3 && atomic_load(&waiters[1].node.shuffler));
@@ -167,7 +173,8 @@ static void used_node(void)
 
 	stand_for(1, 1000);
 	node = w_node_get();
-	waiters[0] = (struct cfl_node){.node = {.next = &node->node, .note = 1000, .where = 2 * CFL_DOMAINS}};
+	waiters[0] = (struct cfl_node){
+		.node = {.next = &node->node, .note = 1000, .where = 2 * CFL_DOMAINS}};
 	atomic_store(&node->before, &waiters[0]);
 	node_free(&node->node.status);
 	EXPECT(cfl_take(&lock) && !cfl_acquire_by(&lock, policy, &passed));
@@ -181,7 +188,8 @@ static void forked(void)
 	enter(0, 1, 0, 0);
 	atomic_store(&lock.state, CFL_LOCKED | CFL_PARKED | CFL_HEIR);
 	atomic_fetch_add(&lock.generation, 2);
-	EXPECT(cfl_drop_waiters(&lock) && atomic_load(&lock.state) == CFL_LOCKED && !atomic_load(&lock.tail));
+	EXPECT(cfl_drop_waiters(&lock) && atomic_load(&lock.state) == CFL_LOCKED &&
+	       !atomic_load(&lock.tail));
 	EXPECT(!cfl_drop_waiters(&lock));
 }
 
@@ -200,7 +208,8 @@ static void last_holder(void)
 	       "a hold more is counted");
 }
 
-static void (*const white_tests[])(void) = {time_away, head, due, averages, turns, used_node, forked, last_holder};
+static void (*const white_tests[])(void) = {time_away, head,      due,    averages,
+					    turns,     used_node, forked, last_holder};
 
 static void white(void)
 {
@@ -222,7 +231,8 @@ static void long_and_short_holds(bool spins)
 			for (int j = 0; j < threads; j++)
 				add(j % 2 ? longest[i] : longest[i] / 10, 0);
 			run(longest[i] * 2000);
-			EXPECT(jain(threads) >= 0.98, "spins %d, %d threads, %llu ns: Jain's index is %.4f", spins,
+			EXPECT(jain(threads) >= 0.98,
+			       "spins %d, %d threads, %llu ns: Jain's index is %.4f", spins,
 			       threads, (unsigned long long)longest[i], jain(threads));
 		}
 	}
@@ -238,10 +248,12 @@ static void weights_of(bool spins, int each, uint64_t think)
 		add(10000, think)->weight = 1024 * shares[i % COUNT(shares)];
 	run(200 * MILLISECOND);
 	for (int i = 0; i < threads; i++) {
-		double share = (double)machine.threads[i].held / total(0, threads) * 11 * each / shares[i % 3];
+		double share = (double)machine.threads[i].held / total(0, threads) * 11 * each /
+			       shares[i % 3];
 
-		EXPECT(share > 0.95 && share < 1.05, "spins %d, %d threads: weight %u has %.3f of its share", spins,
-		       threads, shares[i % 3], share);
+		EXPECT(share > 0.95 && share < 1.05,
+		       "spins %d, %d threads: weight %u has %.3f of its share", spins, threads,
+		       shares[i % 3], share);
 	}
 }
 
@@ -274,7 +286,8 @@ static void groups(bool spins)
 	atomic_store(&w_group_weights[2], 1024);
 	run(200 * MILLISECOND);
 	share = total(0, 32) / total(0, 36);
-	EXPECT(share > 0.475 && share < 0.525, "spins %d: 32 threads have %.3f, 4 the rest", spins, share);
+	EXPECT(share > 0.475 && share < 0.525, "spins %d: 32 threads have %.3f, 4 the rest", spins,
+	       share);
 }
 
 static void newcomer(bool spins)
@@ -306,7 +319,8 @@ static void one_that_was_away(bool spins)
 	run(200 * MILLISECOND + span);
 	late = machine.threads[4].late;
 	EXPECT(late > span / 8 && late < CFL_BEHIND + (span - CFL_BEHIND) / 4,
-	       "spins %d: one that was away had the lock for %llu ns", spins, (unsigned long long)late);
+	       "spins %d: one that was away had the lock for %llu ns", spins,
+	       (unsigned long long)late);
 }
 
 /* The same for a group. */
@@ -325,7 +339,8 @@ static void a_group_that_was_away(bool spins)
 	run(200 * MILLISECOND + span);
 	late = machine.threads[4].late;
 	EXPECT(late > span / 3 && late < CFL_BEHIND + (span - CFL_BEHIND) / 2,
-	       "spins %d: a group that was away had the lock for %llu ns", spins, (unsigned long long)late);
+	       "spins %d: a group that was away had the lock for %llu ns", spins,
+	       (unsigned long long)late);
 }
 
 /* A lone thread gets the lock at every request; a contended lock is hardly ever free. */
@@ -334,14 +349,15 @@ static void no_time_is_wasted(bool spins)
 	begin(spins);
 	add(1000, 1000);
 	run(10 * MILLISECOND);
-	EXPECT(machine.threads[0].turns > 4500, "spins %d: a thread that is alone got it %u times", spins,
-	       machine.threads[0].turns);
+	EXPECT(machine.threads[0].turns > 4500, "spins %d: a thread that is alone got it %u times",
+	       spins, machine.threads[0].turns);
 	begin(spins);
 	for (int i = 0; i < 4; i++)
 		add(i % 2 ? 40 * TURNS_WAKE : 20 * TURNS_WAKE, 0);
 	run(500 * MILLISECOND);
 	/* At most one wake-up and one entry into the lock per hold. */
-	EXPECT(machine.busy > 450 * MILLISECOND, "spins %d: the lock was held for %llu ns of 500 ms", spins,
+	EXPECT(machine.busy > 450 * MILLISECOND,
+	       "spins %d: the lock was held for %llu ns of 500 ms", spins,
 	       (unsigned long long)machine.busy);
 }
 
@@ -358,7 +374,8 @@ static void strict_guarantee(bool spins)
 		run(200 * MILLISECOND);
 		turns[strict] = machine.threads[0].turns;
 	}
-	EXPECT(turns[1] < turns[0] * 3 / 4, "spins %d: %u turns without it, %u with it", spins, turns[0], turns[1]);
+	EXPECT(turns[1] < turns[0] * 3 / 4, "spins %d: %u turns without it, %u with it", spins,
+	       turns[0], turns[1]);
 }
 
 /* Threads with equal holds, or with longer but rarer ones, do not idle at the same time. */
@@ -370,8 +387,9 @@ static void strict_guarantee_works(bool spins)
 		for (int i = 0; i <= others; i++)
 			add(10000 << i % 2, 10000);
 		run(200 * MILLISECOND);
-		EXPECT(machine.busy > 100 * MILLISECOND, "spins %d, %d others: the lock was held for %llu ns of 200 ms",
-		       spins, others, (unsigned long long)machine.busy);
+		EXPECT(machine.busy > 100 * MILLISECOND,
+		       "spins %d, %d others: the lock was held for %llu ns of 200 ms", spins,
+		       others, (unsigned long long)machine.busy);
 	}
 }
 
@@ -406,12 +424,15 @@ static void grace_period(bool spins)
 	without = machine.crossings;
 	for (int i = 0; i < COUNT(graces); i++) {
 		run_with_grace(spins, 4, graces[i]);
-		EXPECT(machine.crossings * 3 < without, "spins %d, grace %llu: %u crossings, %u without", spins,
+		EXPECT(machine.crossings * 3 < without,
+		       "spins %d, grace %llu: %u crossings, %u without", spins,
 		       (unsigned long long)graces[i], machine.crossings, without);
 		EXPECT(machine.longest >= graces[i] && machine.longest <= 2 * graces[i] + 40000 &&
 			       machine.overstays <= 1,
-		       "spins %d, grace %llu: %llu ns in a domain, %u times longer than it should be", spins,
-		       (unsigned long long)graces[i], (unsigned long long)machine.longest, machine.overstays);
+		       "spins %d, grace %llu: %llu ns in a domain, %u times longer than it should "
+		       "be",
+		       spins, (unsigned long long)graces[i], (unsigned long long)machine.longest,
+		       machine.overstays);
 	}
 }
 
@@ -424,8 +445,9 @@ static void grace_of_many(bool spins)
 	for (int i = 0; i < COUNT(graces); i++) {
 		run_with_grace(spins, 2, graces[i]);
 		EXPECT(machine.overstays && machine.longest < 3 * graces[i],
-		       "spins %d, grace %llu: %llu ns in a domain, %u times longer than a grace", spins,
-		       (unsigned long long)graces[i], (unsigned long long)machine.longest, machine.overstays);
+		       "spins %d, grace %llu: %llu ns in a domain, %u times longer than a grace",
+		       spins, (unsigned long long)graces[i], (unsigned long long)machine.longest,
+		       machine.overstays);
 	}
 }
 
@@ -443,7 +465,8 @@ static void bypasses(bool spins)
 		 */
 		for (int i = 0; i < 8; i++)
 			EXPECT(machine.threads[i].most_passed <= 8 + 3 * bypass,
-			       "spins %d: passed %u times, %u allowed", spins, machine.threads[i].most_passed, bypass);
+			       "spins %d: passed %u times, %u allowed", spins,
+			       machine.threads[i].most_passed, bypass);
 	}
 }
 
@@ -453,8 +476,8 @@ static void clock_readings(bool spins)
 	add(1000, 1000);
 	turns_readings = 0;
 	run(1 * MILLISECOND);
-	EXPECT(turns_readings == machine.threads[0].turns, "spins %d: %llu readings for %u turns", spins,
-	       (unsigned long long)turns_readings, machine.threads[0].turns);
+	EXPECT(turns_readings == machine.threads[0].turns, "spins %d: %llu readings for %u turns",
+	       spins, (unsigned long long)turns_readings, machine.threads[0].turns);
 	begin(spins);
 	add(1000, 0);
 	add(1000, 0);

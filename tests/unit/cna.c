@@ -67,7 +67,8 @@ static int drain(int waiters, struct cna_policy policy)
 static void all_patterns(void)
 {
 	static const struct cna_policy policies[] = {
-		{WAIT_SPIN, 1, 0}, {WAIT_YIELD, 1, 0}, {WAIT_PARK, 2, 0}, {WAIT_YIELD, 100, 0}, {WAIT_YIELD, 3, 2},
+		{WAIT_SPIN, 1, 0},    {WAIT_YIELD, 1, 0}, {WAIT_PARK, 2, 0},
+		{WAIT_YIELD, 100, 0}, {WAIT_YIELD, 3, 2},
 	};
 
 	for (int policy = 0; policy < COUNT(policies); policy++)
@@ -89,7 +90,8 @@ static void all_patterns_with_some_gone(void)
 			for (int i = 0; i < WAITERS; i++)
 				if (digit(gone, 2, i))
 					atomic_store(&nodes[i + 1].status, NODE_ABANDONED);
-			EXPECT(drain(WAITERS, policy) == WAITERS - __builtin_popcount((unsigned)gone));
+			EXPECT(drain(WAITERS, policy) ==
+			       WAITERS - __builtin_popcount((unsigned)gone));
 			for (int i = 0; i <= WAITERS; i++)
 				EXPECT(atomic_load(&nodes[i].status) == NODE_FREE);
 		}
@@ -114,7 +116,8 @@ static const char *order_of(const char *pattern, struct cna_policy policy)
 	for (int i = 1; i <= waiters; i++)
 		enter(&nodes[i], pattern[i]);
 	memset(order, 0, sizeof(order));
-	for (cna_release(&lock, holder, policy); (holder = granted(waiters)); cna_release(&lock, holder, policy))
+	for (cna_release(&lock, holder, policy); (holder = granted(waiters));
+	     cna_release(&lock, holder, policy))
 		order[grants++] = (char)('0' + (holder - nodes));
 	return order;
 }
@@ -132,8 +135,10 @@ static void second_queue(void)
 	flushes = w_counted(W_EVENT_flush);
 	EXPECT(!strcmp(order_of("ab", policy), "1"));
 	EXPECT(!strcmp(order_of("abbcc", policy), "1234"));
-	EXPECT(w_counted(W_EVENT_flush) == flushes, "nobody was local, but a secondary queue was made");
-	EXPECT(!strcmp(order_of("aba", policy), "21"), "emptied: the secondary queue takes the main one's place");
+	EXPECT(w_counted(W_EVENT_flush) == flushes,
+	       "nobody was local, but a secondary queue was made");
+	EXPECT(!strcmp(order_of("aba", policy), "21"),
+	       "emptied: the secondary queue takes the main one's place");
 	EXPECT(w_counted(W_EVENT_flush) == ++flushes);
 	EXPECT(!strcmp(order_of("abaca", policy), "2413"), "appended in order");
 	EXPECT(w_counted(W_EVENT_flush) == ++flushes);
@@ -170,7 +175,8 @@ static void bound_is_exact(void)
 			enter(&nodes[2], 0);
 			enter(&nodes[3], 0);
 			for (passed = 0;; passed++, holder = next) {
-				EXPECT(passed <= threshold, "passed more often than %u times", threshold);
+				EXPECT(passed <= threshold, "passed more often than %u times",
+				       threshold);
 				cna_release(&lock, holder, policy);
 				next = granted(3);
 				if (next == &nodes[1])

@@ -62,7 +62,8 @@ static void tkt_batch_is_exact(void)
 		for (arrive(); c_tkt_tkt_release(&memory.tkt, policy), owns(); arrive())
 			EXPECT(++passed <= batch, "passed on more than %u times", batch);
 		EXPECT(passed == batch, "%u of %u", passed, batch);
-		EXPECT(!tickets_count(&lock->tkt), "the global lock was kept at the end of the batch");
+		EXPECT(!tickets_count(&lock->tkt),
+		       "the global lock was kept at the end of the batch");
 		EXPECT(!memory.places[0].passed, "the next turn does not begin anew");
 	}
 }
@@ -80,7 +81,8 @@ static void tkt_alone_passes_to_nobody(void)
 		EXPECT(c_tkt_tkt_release(&memory.tkt, policy));
 		EXPECT(!c_tkt_tkt_release(&memory.tkt, policy), "a free lock was released");
 		for (int domain = 0; domain < DOMAINS; domain++)
-			EXPECT(!memory.places[domain].owns && !tickets_count(&memory.places[domain].tickets));
+			EXPECT(!memory.places[domain].owns &&
+			       !tickets_count(&memory.places[domain].tickets));
 	}
 }
 
@@ -112,7 +114,8 @@ static void ptl_wraps_around(void)
 {
 	struct c_ptl_tkt_policy policy;
 
-	for (policy = (struct c_ptl_tkt_policy){WAIT_SPIN, 1}; policy.wait <= WAIT_PARK; policy.wait++) {
+	for (policy = (struct c_ptl_tkt_policy){WAIT_SPIN, 1}; policy.wait <= WAIT_PARK;
+	     policy.wait++) {
 		begin();
 		lock->domains = 1; /* the slots of a number and its successor, for any number */
 		atomic_store(&lock->ptl.next, UINT32_MAX - 5);
@@ -159,9 +162,11 @@ static void child_is_served(bool ptl, int pattern)
 	begin();
 	fork_generation_set(0);
 	if (held && with_place)
-		ptl ? c_ptl_tkt_acquire(&memory.ptl, partitioned, NULL) : c_tkt_tkt_acquire(&memory.tkt, tkt, NULL);
+		ptl ? c_ptl_tkt_acquire(&memory.ptl, partitioned, NULL)
+		    : c_tkt_tkt_acquire(&memory.tkt, tkt, NULL);
 	else if (held)
-		EXPECT(ptl ? c_ptl_tkt_try_acquire(&memory.ptl) : c_tkt_tkt_try_acquire(&memory.tkt));
+		EXPECT(ptl ? c_ptl_tkt_try_acquire(&memory.ptl)
+			   : c_tkt_tkt_try_acquire(&memory.tkt));
 	for (script_domain = 0; script_domain < DOMAINS; script_domain++)
 		for (int i = 0; i < digit(pattern, 3, 1 + script_domain); i++)
 			arrive();
@@ -171,11 +176,13 @@ static void child_is_served(bool ptl, int pattern)
 	fork_generation_set(1);
 	script_domain = digit(pattern, 3, 4) % DOMAINS;
 	if (held)
-		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned) : c_tkt_tkt_release(&memory.tkt, tkt));
+		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned)
+			   : c_tkt_tkt_release(&memory.tkt, tkt));
 	for (script_domain = 0; script_domain < DOMAINS; script_domain++) {
 		EXPECT(ptl ? c_ptl_tkt_acquire(&memory.ptl, partitioned, NULL)
 			   : c_tkt_tkt_acquire(&memory.tkt, tkt, NULL));
-		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned) : c_tkt_tkt_release(&memory.tkt, tkt));
+		EXPECT(ptl ? c_ptl_tkt_release(&memory.ptl, partitioned)
+			   : c_tkt_tkt_release(&memory.tkt, tkt));
 	}
 	EXPECT(ptl ? c_ptl_tkt_try_acquire(&memory.ptl) : c_tkt_tkt_try_acquire(&memory.tkt));
 	fork_generation_set(0);
@@ -204,8 +211,8 @@ static void queues_of_a_child_are_empty(void)
 		c_bo_mcs_drop_waiters(&memory.bo, &nodes[0]);
 		c_bo_mcs_release(&memory.bo, &nodes[0], policy);
 		for (int domain = 0; domain < DOMAINS; domain++)
-			EXPECT(!atomic_load(&memory.places[domain].mcs.tail), "domain %d waits for the parent's",
-			       domain);
+			EXPECT(!atomic_load(&memory.places[domain].mcs.tail),
+			       "domain %d waits for the parent's", domain);
 		EXPECT(c_bo_mcs_try_acquire(&memory.bo, &nodes[0]), "the lock is not free");
 	}
 }
@@ -227,7 +234,9 @@ static void bo_backs_off(void)
 
 	for (int i = 0; i < COUNT(longest); i++) {
 		for (int failed = 0; failed < 14; failed++) {
-			struct cohort_policy policy = {.global = COHORT_BO, .batch = 1, .backoff = longest[i]};
+			struct cohort_policy policy = {.global = COHORT_BO,
+						       .batch = 1,
+						       .backoff = longest[i]};
 			uint64_t paused = 0;
 
 			for (int look = 0; look < failed; look++) {
@@ -240,7 +249,8 @@ static void bo_backs_off(void)
 			script_clear();
 			script_at(failed + 2, bo_is_released, NULL);
 			cohort_global_acquire(lock, policy);
-			EXPECT(script_paused == paused, "%d failed looks, paused %llu times instead of %llu", failed,
+			EXPECT(script_paused == paused,
+			       "%d failed looks, paused %llu times instead of %llu", failed,
 			       (unsigned long long)script_paused, (unsigned long long)paused);
 		}
 	}
@@ -249,7 +259,9 @@ static void bo_backs_off(void)
 		EXPECT(ttas_try_acquire(&lock->bo));
 		script_clear();
 		script_at(2, bo_is_released, NULL);
-		cohort_global_acquire(lock, (struct cohort_policy){.global = COHORT_BO, .wait = wait, .backoff = 4096});
+		cohort_global_acquire(lock, (struct cohort_policy){.global = COHORT_BO,
+								   .wait = wait,
+								   .backoff = 4096});
 		EXPECT(!script_paused);
 	}
 }

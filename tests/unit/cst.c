@@ -71,7 +71,8 @@ static struct cst_node *release(struct cst_node *node, struct cst_policy policy)
 			holder = &nodes[i];
 		}
 	}
-	EXPECT(!holder == (!atomic_load(&leaf->queue.tail) || atomic_load(&leaf->queue.tail) == newcomer_first),
+	EXPECT(!holder == (!atomic_load(&leaf->queue.tail) ||
+			   atomic_load(&leaf->queue.tail) == newcomer_first),
 	       "the leaf was lost");
 	EXPECT(leaf->owns == !!atomic_load(&tree->root.tail), "the root was lost, or kept");
 	if (holder && !leaf->owns)
@@ -95,7 +96,8 @@ static void every_waiter_once(void)
 					grants++;
 					if (!digit(pattern, 2, (int)(holder - nodes) - 1))
 						continue;
-					EXPECT(holder > asleep, "a sleeper was overtaken by one that came later");
+					EXPECT(holder > asleep,
+					       "a sleeper was overtaken by one that came later");
 					EXPECT(script_unparks(&holder->tree.mcs.status) == 1);
 					asleep = holder;
 				}
@@ -215,7 +217,8 @@ static void three_levels(void)
 	hmcs_init(lock, hmcs_size());
 	EXPECT(lock->places[0] == DOMAINS && lock->places[1] == 1 && !lock->places[2]);
 	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL) && nodes[0].leaf == &places[0]);
-	EXPECT(places[0].above == part && !part->above && atomic_load(&part->queue.tail) == places[0].up);
+	EXPECT(places[0].above == part && !part->above &&
+	       atomic_load(&part->queue.tail) == places[0].up);
 	EXPECT(atomic_load(&lock->root.tail) == part->up);
 
 	/* A waiter of the other domain queues. */
@@ -223,7 +226,8 @@ static void three_levels(void)
 	atomic_store(&part->queue.tail, &near);
 	atomic_store(&places[0].up->next, &near);
 	hmcs_release(lock, &nodes[0], policy);
-	EXPECT(atomic_load(&near.status) == NODE_GRANTED && part->owns && atomic_load(&lock->root.tail) == part->up);
+	EXPECT(atomic_load(&near.status) == NODE_GRANTED && part->owns &&
+	       atomic_load(&lock->root.tail) == part->up);
 	EXPECT(!atomic_load(&places[0].queue.tail) && part->passed == 1);
 
 	/* It gets the lock; after its turn, no waiter passes the root, which is free. */
@@ -232,10 +236,12 @@ static void three_levels(void)
 	mcs_node_init(&nodes[1].mcs);
 	nodes[1].leaf = &places[1];
 	atomic_store(&places[1].queue.tail, &nodes[1].mcs);
-	EXPECT(hmcs_stands(&nodes[1], &places[0]) == NULL && hmcs_stands(&nodes[1], &places[1]) == &nodes[1].mcs);
+	EXPECT(hmcs_stands(&nodes[1], &places[0]) == NULL &&
+	       hmcs_stands(&nodes[1], &places[1]) == &nodes[1].mcs);
 	EXPECT(hmcs_stands(&nodes[1], part) == &near && hmcs_stands(&nodes[1], NULL) == part->up);
 	hmcs_release(lock, &nodes[1], policy);
-	EXPECT(!part->owns && !part->passed && !atomic_load(&part->queue.tail) && !atomic_load(&lock->root.tail));
+	EXPECT(!part->owns && !part->passed && !atomic_load(&part->queue.tail) &&
+	       !atomic_load(&lock->root.tail));
 
 	/* In a child, only the holder's nodes are in the queues, whichever path it took. */
 	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL));
@@ -251,7 +257,8 @@ static void three_levels(void)
 
 	/* With two levels, this one is absent. */
 	policy.levels = 2;
-	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL) && !places[0].above && !atomic_load(&part->queue.tail));
+	EXPECT(hmcs_acquire(lock, &nodes[0], policy, NULL) && !places[0].above &&
+	       !atomic_load(&part->queue.tail));
 	hmcs_release(lock, &nodes[0], policy);
 	script_parents[1] = 0;
 }

@@ -72,7 +72,8 @@ static void shfl_spin_in_a_child(void)
 			if (held)
 				EXPECT(shfl_spin_release(&lock, policy));
 			if (tries)
-				EXPECT(shfl_spin_try_acquire(&lock), "trylock failed on a free lock");
+				EXPECT(shfl_spin_try_acquire(&lock),
+				       "trylock failed on a free lock");
 			else
 				EXPECT(shfl_spin_acquire(&lock, policy, NULL));
 			EXPECT(shfl_spin_release(&lock, policy));
@@ -97,11 +98,13 @@ static void shfl_mutex_in_a_child(void)
 				EXPECT(shfl_mutex_release(&lock, policy));
 			}
 			if (tries)
-				EXPECT(shfl_mutex_try_acquire(&lock), "trylock failed on a free lock: %u", state);
+				EXPECT(shfl_mutex_try_acquire(&lock),
+				       "trylock failed on a free lock: %u", state);
 			else
 				EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
 			EXPECT(shfl_mutex_release(&lock, policy));
-			EXPECT(!atomic_load(&lock.state), "state %u is left behind", atomic_load(&lock.state));
+			EXPECT(!atomic_load(&lock.state), "state %u is left behind",
+			       atomic_load(&lock.state));
 		}
 	}
 }
@@ -114,7 +117,8 @@ static void ticket_in_a_child(void)
 	struct ticket_policy policy = {.wait = WAIT_PARK};
 
 	for (uint32_t given = 0; given < 4; given++) {
-		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKETS_SLEEPERS : 0); sleepers++) {
+		for (uint32_t sleepers = 0; sleepers <= (given > 1 ? TICKETS_SLEEPERS : 0);
+		     sleepers++) {
 			struct ticket lock = {0};
 
 			fork_generation_set(0);
@@ -123,7 +127,8 @@ static void ticket_in_a_child(void)
 			fork_here();
 			EXPECT(ticket_try_acquire(&lock) == !given);
 			EXPECT(ticket_release(&lock, policy));
-			EXPECT(!ticket_release(&lock, policy), "numbers of waiters that have gone are still out");
+			EXPECT(!ticket_release(&lock, policy),
+			       "numbers of waiters that have gone are still out");
 			EXPECT(ticket_try_acquire(&lock));
 		}
 	}

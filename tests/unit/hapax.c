@@ -47,7 +47,8 @@ static void against_release(void)
 				EXPECT(hapax_acquire(&lock, policy, NULL));
 				script_finish();
 				if (hapax_release(&lock, policy))
-					EXPECT(!hapax_release(&lock, policy), "a free lock was released");
+					EXPECT(!hapax_release(&lock, policy),
+					       "a free lock was released");
 				EXPECT(hapax_try_acquire(&lock));
 			}
 }

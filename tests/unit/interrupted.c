@@ -116,16 +116,19 @@ static __attribute__((noinline)) bool interrupt(bool (*operation)(struct memory 
 static void expect_all_nodes_free(void)
 {
 	for (int i = 0; i < W_NODES; i++) {
-		EXPECT(!atomic_load(&w_self()->nodes[i].status), "%s: node %d is lost", ops->name, i);
-		EXPECT(!atomic_load(&w_self()->nodes[i].chosen), "%s: node %d stays chosen", ops->name, i);
+		EXPECT(!atomic_load(&w_self()->nodes[i].status), "%s: node %d is lost", ops->name,
+		       i);
+		EXPECT(!atomic_load(&w_self()->nodes[i].chosen), "%s: node %d stays chosen",
+		       ops->name, i);
 	}
 }
 
 /* Both locks are held, by different nodes; after a release they are free. */
 static void expect_both_held(void)
 {
-	EXPECT(memcmp(ours.bytes + 8, theirs.bytes + 8, 8), "%s,wait=%d: one node for both, step %ld", ops->name,
-	       (int)ops->wait, interruption.at);
+	EXPECT(memcmp(ours.bytes + 8, theirs.bytes + 8, 8),
+	       "%s,wait=%d: one node for both, step %ld", ops->name, (int)ops->wait,
+	       interruption.at);
 	EXPECT(!tries(&ours) && !tries(&theirs));
 	EXPECT(ops->unlock(&ours));
 	EXPECT(!tries(&theirs));
@@ -146,7 +149,8 @@ static void both_take(bool (*operation)(struct memory *ours))
 }
 
 /* The thread's lock is held, so it fails; the handler takes the other lock, or fails too. */
-static void one_fails(bool (*operation)(struct memory *ours), bool (*handler)(struct memory *theirs))
+static void one_fails(bool (*operation)(struct memory *ours),
+		      bool (*handler)(struct memory *theirs))
 {
 	for (long at = 1; at <= STEPS; at++) {
 		EXPECT(locks(&ours));

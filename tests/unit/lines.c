@@ -121,31 +121,34 @@ void HOOK(func_exit)(void)
 #define __atomic_fetch_or_OF(p, value) __atomic_fetch_or(p, value, __ATOMIC_SEQ_CST)
 #define __atomic_fetch_and_OF(p, value) __atomic_fetch_and(p, value, __ATOMIC_SEQ_CST)
 
-#define ATOMICS(bits, T)                                                                                       \
-	MODIFIES(bits, exchange, T)                                                                            \
-	MODIFIES(bits, fetch_add, T)                                                                           \
-	MODIFIES(bits, fetch_or, T)                                                                            \
-	MODIFIES(bits, fetch_and, T)                                                                           \
-	T HOOK(atomic##bits##_load)(const volatile T *p, int order);                                           \
-	T HOOK(atomic##bits##_load)(const volatile T *p, int order)                                            \
-	{                                                                                                      \
-		(void)order;                                                                                   \
-		note(p);                                                                                       \
-		return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
-	}                                                                                                      \
-	void HOOK(atomic##bits##_store)(volatile T * p, T value, int order);                                   \
-	void HOOK(atomic##bits##_store)(volatile T * p, T value, int order)                                    \
-	{                                                                                                      \
-		(void)order;                                                                                   \
-		note(p);                                                                                       \
-		__atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                  \
-	}                                                                                                      \
-	int HOOK(atomic##bits##_compare_exchange_strong)(volatile T * p, T * old, T new, int order, int fail); \
-	int HOOK(atomic##bits##_compare_exchange_strong)(volatile T * p, T * old, T new, int order, int fail)  \
-	{                                                                                                      \
-		(void)order, (void)fail;                                                                       \
-		note(p);                                                                                       \
-		return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);    \
+#define ATOMICS(bits, T)                                                                 \
+	MODIFIES(bits, exchange, T)                                                      \
+	MODIFIES(bits, fetch_add, T)                                                     \
+	MODIFIES(bits, fetch_or, T)                                                      \
+	MODIFIES(bits, fetch_and, T)                                                     \
+	T HOOK(atomic##bits##_load)(const volatile T *p, int order);                     \
+	T HOOK(atomic##bits##_load)(const volatile T *p, int order)                      \
+	{                                                                                \
+		(void)order;                                                             \
+		note(p);                                                                 \
+		return __atomic_load_n(p, __ATOMIC_SEQ_CST);                             \
+	}                                                                                \
+	void HOOK(atomic##bits##_store)(volatile T * p, T value, int order);             \
+	void HOOK(atomic##bits##_store)(volatile T * p, T value, int order)              \
+	{                                                                                \
+		(void)order;                                                             \
+		note(p);                                                                 \
+		__atomic_store_n(p, value, __ATOMIC_SEQ_CST);                            \
+	}                                                                                \
+	int HOOK(atomic##bits##_compare_exchange_strong)(volatile T * p, T * old, T new, \
+							 int order, int fail);           \
+	int HOOK(atomic##bits##_compare_exchange_strong)(volatile T * p, T * old, T new, \
+							 int order, int fail)            \
+	{                                                                                \
+		(void)order, (void)fail;                                                 \
+		note(p);                                                                 \
+		return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_SEQ_CST, \
+						   __ATOMIC_SEQ_CST);                    \
 	}
 
 ATOMICS(8, uint8_t)

@@ -22,7 +22,8 @@ static inline void make_folders(char *path)
 }
 
 /* Writes @text into the file below the root that the format names. */
-__attribute__((format(printf, 2, 3))) static inline void put(const char *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void put(const char *text, const char *format,
+							     ...)
 {
 	char name[128], path[256];
 	va_list arguments;
@@ -39,7 +40,8 @@ __attribute__((format(printf, 2, 3))) static inline void put(const char *text, c
 	EXPECT(!fclose(file));
 }
 
-static inline int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
+static inline int remove_one(const char *path, const struct stat *status, int flag,
+			     struct FTW *walk)
 {
 	(void)status, (void)flag, (void)walk;
 	return remove(path);
@@ -48,7 +50,8 @@ static inline int remove_one(const char *path, const struct stat *status, int fl
 static inline void begin(void)
 {
 	/* In memory if possible: a machine is thousands of files. */
-	snprintf(root, sizeof(root), "%s/poundlock-machine-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	snprintf(root, sizeof(root), "%s/poundlock-machine-XXXXXX",
+		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	EXPECT(mkdtemp(root), "%s", root);
 }
 

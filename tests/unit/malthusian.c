@@ -72,7 +72,8 @@ static void orders(void)
 	begin(6);
 	EXPECT(!strcmp(order_of(6, patient), "246531"));
 	begin(6);
-	EXPECT(!strcmp(order_of(6, impatient), "241635"), "the eldest comes back after each other hand-over");
+	EXPECT(!strcmp(order_of(6, impatient), "241635"),
+	       "the eldest comes back after each other hand-over");
 }
 
 /* Each remaining waiter gets the lock once, and every node is returned. */
@@ -112,7 +113,9 @@ static void bound_holds(void)
 				EXPECT(next);
 				enter(holder);
 				for (int i = 0; i <= threads; i++) {
-					passed[i] = next == &nodes[i] || holder == &nodes[i] ? 0 : passed[i] + 1;
+					passed[i] = next == &nodes[i] || holder == &nodes[i]
+							    ? 0
+							    : passed[i] + 1;
 					most = passed[i] > most ? passed[i] : most;
 				}
 			}
@@ -120,8 +123,8 @@ static void bound_holds(void)
 			 * One more waiter in the main queue before it is culled, and the holder
 			 * before it.
 			 */
-			EXPECT(most <= (uint32_t)threads * (patience + 1) + 1, "%u of %d, patience %u", most, threads,
-			       patience);
+			EXPECT(most <= (uint32_t)threads * (patience + 1) + 1,
+			       "%u of %d, patience %u", most, threads, patience);
 			EXPECT(most >= patience, "nobody was set aside");
 		}
 	}

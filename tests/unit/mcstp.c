@@ -15,7 +15,8 @@ enum { LOOKS, DOES_NOT_LOOK, SLEEPS, HAS_GONE, STATES };
 
 static void enter(struct mcstp_node *node, int state)
 {
-	static const uint32_t statuses[] = {NODE_WAITING, NODE_WAITING, NODE_PARKED, NODE_ABANDONED};
+	static const uint32_t statuses[] = {NODE_WAITING, NODE_WAITING, NODE_PARKED,
+					    NODE_ABANDONED};
 	struct mcstp_node *previous;
 
 	mcstp_node_init(node);
@@ -67,7 +68,8 @@ static void all_patterns(void)
 		EXPECT(atomic_load(&nodes[0].status) == NODE_FREE);
 		for (int i = 1; i <= MOST && !granted; i++)
 			granted = expect_seen(&nodes[i], digit(pattern, STATES, i - 1));
-		EXPECT(granted == !!atomic_load(&lock.tail), "nobody has the lock, but it is not free");
+		EXPECT(granted == !!atomic_load(&lock.tail),
+		       "nobody has the lock, but it is not free");
 	}
 }
 
@@ -101,7 +103,8 @@ static void passed_over_at_any_moment(void)
 				enter(&nodes[0], LOOKS);
 				script_clear();
 				script_at(step, releases, &policy);
-				if (mcstp_acquire(&lock, &nodes[1], policy, timed ? &deadline : NULL))
+				if (mcstp_acquire(&lock, &nodes[1], policy,
+						  timed ? &deadline : NULL))
 					mcstp_release(&lock, &nodes[1], policy);
 				else
 					waits++;

@@ -27,7 +27,8 @@ static uint32_t word(void)
 static void by_word(void)
 {
 	for (uint32_t before = 0; before < 3 * MUTEXEE_SPINNER; before++) {
-		bool held = before & MUTEXEE_LOCKED, wakes = before == (MUTEXEE_LOCKED | MUTEXEE_SLEEPERS);
+		bool held = before & MUTEXEE_LOCKED,
+		     wakes = before == (MUTEXEE_LOCKED | MUTEXEE_SLEEPERS);
 
 		begin(before);
 		EXPECT(mutexee_try_acquire(&lock) == !held, "word %u", before);
@@ -77,8 +78,10 @@ static void no_wake_up_is_lost(void)
 						gone++;
 						script_finish();
 					}
-					EXPECT(script_unparks(&lock.word), "the other one sleeps on");
-					EXPECT(!(word() & ~MUTEXEE_SLEEPERS), "word %u is left behind", word());
+					EXPECT(script_unparks(&lock.word),
+					       "the other one sleeps on");
+					EXPECT(!(word() & ~MUTEXEE_SLEEPERS),
+					       "word %u is left behind", word());
 				}
 	EXPECT(taken && gone);
 }

@@ -30,7 +30,8 @@ static void expect_slots_free(void)
 
 static void by_word(void)
 {
-	const uint32_t tails[] = {0, qspin_tail(0), qspin_tail(W_QUEUE_NODES - 1), 1 << QSPIN_PROCESS_SHIFT,
+	const uint32_t tails[] = {0, qspin_tail(0), qspin_tail(W_QUEUE_NODES - 1),
+				  1 << QSPIN_PROCESS_SHIFT,
 				  OTHER_PROCESS << QSPIN_PROCESS_SHIFT | QSPIN_SLOT};
 	const uint32_t embedders[] = {0, 1u << 30, 2u << 30, 3u << 30};
 
@@ -43,7 +44,8 @@ static void by_word(void)
 
 			begin(before);
 			EXPECT(qspin_try_acquire(&lock) == open, "word %x", before);
-			EXPECT(word() == (open ? (before & ~QSPIN_CLOSED) | QSPIN_LOCKED : before), "word %x", before);
+			EXPECT(word() == (open ? (before & ~QSPIN_CLOSED) | QSPIN_LOCKED : before),
+			       "word %x", before);
 			begin(before);
 			EXPECT(qspin_release(&lock, spins) == held, "word %x", before);
 			EXPECT(word() == (before & ~QSPIN_LOCKED), "word %x", before);

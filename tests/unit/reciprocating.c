@@ -75,7 +75,8 @@ static void orders(void)
 	begin(4);
 	EXPECT(!strcmp(order_of(4, ""), "4321"), "a stack");
 	begin(3);
-	EXPECT(!strcmp(order_of(5, "045"), "321540"), "two segments, the second with the first one's end in it");
+	EXPECT(!strcmp(order_of(5, "045"), "321540"),
+	       "two segments, the second with the first one's end in it");
 }
 
 static void some_have_gone(void)
@@ -85,7 +86,8 @@ static void some_have_gone(void)
 		for (int i = 0; i < MOST; i++)
 			if (digit(gone, 2, i))
 				atomic_store(&nodes[i + 1].status, NODE_ABANDONED);
-		EXPECT((int)strlen(order_of(MOST, "")) == MOST - __builtin_popcount((unsigned)gone));
+		EXPECT((int)strlen(order_of(MOST, "")) ==
+		       MOST - __builtin_popcount((unsigned)gone));
 		for (int i = 0; i <= MOST; i++)
 			EXPECT(atomic_load(&nodes[i].status) == NODE_FREE);
 	}

@@ -32,7 +32,8 @@ static void *attach(void *id)
 {
 	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id());
 	pthread_barrier_wait(&attached);
-	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id(), "two threads have one record");
+	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id(),
+	       "two threads have one record");
 	*(uint32_t *)id = thread_id();
 	return NULL;
 }
@@ -56,8 +57,8 @@ static void threads_by_the_thousand(void)
 {
 	for (int i = 0; i < THREADS / BATCH; i++)
 		start_and_join();
-	EXPECT(atomic_load(&record_count) < MOST, "%u records for %d threads at once", atomic_load(&record_count),
-	       BATCH);
+	EXPECT(atomic_load(&record_count) < MOST, "%u records for %d threads at once",
+	       atomic_load(&record_count), BATCH);
 }
 
 static void listed_have_ids(void)
@@ -135,7 +136,8 @@ static void child_main(struct w_node *theirs, struct w_node *ours, uint32_t pare
 	limit();
 	EXPECT(w_fork_generation() == parents + 1);
 	EXPECT(w_process() == (uint32_t)getpid());
-	EXPECT(w_self() == self && is_ours(self, parents + 1), "the thread that forked has lost its record");
+	EXPECT(w_self() == self && is_ours(self, parents + 1),
+	       "the thread that forked has lost its record");
 	for (self = atomic_load(&records); self; self = self->next)
 		EXPECT(self == w_self() || is_vacant(atomic_load(&self->owner)),
 		       "a thread that is not in the child has a record");
@@ -202,7 +204,8 @@ static int guest_main(void *unused)
 	EXPECT(w_self() == guests, "a guest has two records");
 	EXPECT(atomic_load(&guests->owner) && guests->id);
 	free_dead(0);
-	EXPECT(w_self() == guests && atomic_load(&guests->owner), "a living guest's record was freed");
+	EXPECT(w_self() == guests && atomic_load(&guests->owner),
+	       "a living guest's record was freed");
 	return 0;
 }
 
@@ -211,16 +214,20 @@ static void *has_guests(void *unused)
 	uint32_t count = 0;
 
 	for (int i = 0; i < 100; i++) {
-		reap(clone(guest_main, guest_stack + sizeof(guest_stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+		reap(clone(guest_main, guest_stack + sizeof(guest_stack),
+			   CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
 		EXPECT(!w_self_or_null, "a vfork child has left its record behind");
 		free_dead(0);
-		EXPECT(is_vacant(atomic_load(&guests->owner)), "a guest that has ended has a record");
+		EXPECT(is_vacant(atomic_load(&guests->owner)),
+		       "a guest that has ended has a record");
 		count = i ? count : atomic_load(&record_count);
 	}
 	EXPECT(count == atomic_load(&record_count), "guests leave their records behind");
 	EXPECT(is_ours(w_self(), w_fork_generation()));
-	reap(clone(guest_main, guest_stack + sizeof(guest_stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
-	EXPECT(guests == w_self(), "a guest does not use the record of the thread that it is a guest of");
+	reap(clone(guest_main, guest_stack + sizeof(guest_stack), CLONE_VM | CLONE_VFORK | SIGCHLD,
+		   NULL));
+	EXPECT(guests == w_self(),
+	       "a guest does not use the record of the thread that it is a guest of");
 	return unused;
 }
 

@@ -34,31 +34,32 @@ static const struct subject {
 	const struct tour_kind *kind;
 } * subject;
 
-#define SUBJECT(lock)                                                                                 \
-	static void lock##_make(void)                                                                 \
-	{                                                                                             \
-		lock##_init((struct lock *)memory, lock##_size());                                    \
-	}                                                                                             \
-	static bool lock##_try(void)                                                                  \
-	{                                                                                             \
-		return lock##_try_acquire((struct lock *)memory);                                     \
-	}                                                                                             \
-	static bool lock##_lock(enum wait wait, const struct w_deadline *deadline)                    \
-	{                                                                                             \
-		return lock##_acquire((struct lock *)memory, (struct lock##_policy){wait}, deadline); \
-	}                                                                                             \
-	static bool lock##_unlock(enum wait wait)                                                     \
-	{                                                                                             \
-		return lock##_release((struct lock *)memory, (struct lock##_policy){wait});           \
-	}                                                                                             \
-	static void lock##_comes(int who, uint32_t place, enum wait wait)                             \
-	{                                                                                             \
-		struct tour *tour = (struct tour *)memory;                                            \
-                                                                                                      \
-		places[who] = place;                                                                  \
-		lock##_arrive(who, tour_place(tour, &lock##_kind, place));                            \
-		if (tour_mark(tour, place))                                                           \
-			lock##_hand_over((struct lock *)memory, wait);                                \
+#define SUBJECT(lock)                                                                       \
+	static void lock##_make(void)                                                       \
+	{                                                                                   \
+		lock##_init((struct lock *)memory, lock##_size());                          \
+	}                                                                                   \
+	static bool lock##_try(void)                                                        \
+	{                                                                                   \
+		return lock##_try_acquire((struct lock *)memory);                           \
+	}                                                                                   \
+	static bool lock##_lock(enum wait wait, const struct w_deadline *deadline)          \
+	{                                                                                   \
+		return lock##_acquire((struct lock *)memory, (struct lock##_policy){wait},  \
+				      deadline);                                            \
+	}                                                                                   \
+	static bool lock##_unlock(enum wait wait)                                           \
+	{                                                                                   \
+		return lock##_release((struct lock *)memory, (struct lock##_policy){wait}); \
+	}                                                                                   \
+	static void lock##_comes(int who, uint32_t place, enum wait wait)                   \
+	{                                                                                   \
+		struct tour *tour = (struct tour *)memory;                                  \
+                                                                                            \
+		places[who] = place;                                                        \
+		lock##_arrive(who, tour_place(tour, &lock##_kind, place));                  \
+		if (tour_mark(tour, place))                                                 \
+			lock##_hand_over((struct lock *)memory, wait);                      \
 	}
 
 static void ron_arrive(int who, void *place)
@@ -68,7 +69,8 @@ static void ron_arrive(int who, void *place)
 
 static bool ron_is_served(int who)
 {
-	return atomic_load(&nodes[who].status) == NODE_GRANTED && (atomic_store(&nodes[who].status, NODE_FREE), true);
+	return atomic_load(&nodes[who].status) == NODE_GRANTED &&
+	       (atomic_store(&nodes[who].status, NODE_FREE), true);
 }
 
 static void ron_ticket_arrive(int who, void *place)
@@ -96,7 +98,9 @@ static void ron_plock_arrive(int who, void *place)
 
 static bool ron_plock_is_served(int who)
 {
-	return tickets[who] && ron_plock_leave(tour_place((struct tour *)memory, &ron_plock_kind, places[who]), true) &&
+	return tickets[who] &&
+	       ron_plock_leave(tour_place((struct tour *)memory, &ron_plock_kind, places[who]),
+			       true) &&
 	       (tickets[who] = 0, true);
 }
 
@@ -104,10 +108,10 @@ SUBJECT(ron)
 SUBJECT(ron_ticket)
 SUBJECT(ron_plock)
 
-#define ENTRY(lock)                                                                                                   \
-	{                                                                                                             \
-#lock, lock##_size, lock##_make, lock##_try, lock##_lock, lock##_unlock, lock##_comes, lock##_arrive, \
-			lock##_is_served, &lock##_kind                                                                \
+#define ENTRY(lock)                                                                      \
+	{                                                                                \
+#lock, lock##_size, lock##_make, lock##_try, lock##_lock, lock##_unlock, \
+			lock##_comes, lock##_arrive, lock##_is_served, &lock##_kind      \
 	}
 
 static const struct subject subjects[] = {ENTRY(ron), ENTRY(ron_ticket), ENTRY(ron_plock)};
@@ -200,8 +204,11 @@ static void all_patterns(void)
 				cpus = spread[size] < 3 ? 3 : spread[size];
 				begin_held(cpus, (uint32_t)at * stride);
 				for (int who = 0; who < MOST_WAITERS; who++)
-					subject->come(who, (uint32_t)digit(pattern, 3, who) * stride, WAIT_YIELD);
-				expect_tour(MOST_WAITERS, cpus, (uint32_t)at * stride, ways[pattern % 3]);
+					subject->come(who,
+						      (uint32_t)digit(pattern, 3, who) * stride,
+						      WAIT_YIELD);
+				expect_tour(MOST_WAITERS, cpus, (uint32_t)at * stride,
+					    ways[pattern % 3]);
 			}
 }
 
@@ -240,7 +247,8 @@ static void bounded_waiting(void)
 			who = served();
 			if (who == 3)
 				break;
-			EXPECT(++passed <= 3, "%s: passed more than once by a place", subject->name);
+			EXPECT(++passed <= 3, "%s: passed more than once by a place",
+			       subject->name);
 			subject->come(who, places[who], WAIT_YIELD);
 		}
 		EXPECT(passed == 3);
@@ -409,8 +417,8 @@ static void come_while_releasing(void)
 					script_at(step, come_now, &place);
 					EXPECT(subject->release(way));
 					script_finish();
-					EXPECT(drain() == others - before + 1, "%s: a waiter was missed",
-					       subject->name);
+					EXPECT(drain() == others - before + 1,
+					       "%s: a waiter was missed", subject->name);
 					expect_free();
 				}
 }

@@ -50,34 +50,35 @@ static void add(struct count *count, uint32_t lines)
 /*
  * Counts for a lock of @cpus places; a waiter arrives by @arrive and receives the lock by @taken.
  */
-#define COUNTED(lock, arrive, taken)                                                                             \
-	static bool lock##_unlock(void)                                                                          \
-	{                                                                                                        \
-		return lock##_release((struct lock *)memory, (struct lock##_policy){WAIT_PARK});                 \
-	}                                                                                                        \
-	static struct count lock##_count(uint32_t cpus)                                                          \
-	{                                                                                                        \
-		struct tour *tour = (struct tour *)memory;                                                       \
-		struct count count = {0};                                                                        \
-                                                                                                                 \
-		script_clear();                                                                                  \
-		script_cpus = cpus;                                                                              \
-		memset(memory, 0, sizeof(memory));                                                               \
-		EXPECT(lock##_size() <= sizeof(memory));                                                         \
-		lock##_init((struct lock *)memory, lock##_size());                                               \
-		for (uint32_t at = 0; at < cpus; at += STRIDE(cpus)) {                                           \
-			for (uint32_t place = 0; place < cpus; place++) {                                        \
-				script_time = 0;                                                                 \
-				script_position = at;                                                            \
-				EXPECT(lock##_try_acquire((struct lock *)memory));                               \
-				arrive(tour_place(tour, &lock##_kind, place));                                   \
-				EXPECT(!tour_mark(tour, place));                                                 \
-				add(&count, lines_of_release(lock##_unlock));                                    \
-				EXPECT(taken(tour_place(tour, &lock##_kind, place)), #lock ": not handed over"); \
-				EXPECT(lock##_unlock());                                                         \
-			}                                                                                        \
-		}                                                                                                \
-		return count;                                                                                    \
+#define COUNTED(lock, arrive, taken)                                                             \
+	static bool lock##_unlock(void)                                                          \
+	{                                                                                        \
+		return lock##_release((struct lock *)memory, (struct lock##_policy){WAIT_PARK}); \
+	}                                                                                        \
+	static struct count lock##_count(uint32_t cpus)                                          \
+	{                                                                                        \
+		struct tour *tour = (struct tour *)memory;                                       \
+		struct count count = {0};                                                        \
+                                                                                                 \
+		script_clear();                                                                  \
+		script_cpus = cpus;                                                              \
+		memset(memory, 0, sizeof(memory));                                               \
+		EXPECT(lock##_size() <= sizeof(memory));                                         \
+		lock##_init((struct lock *)memory, lock##_size());                               \
+		for (uint32_t at = 0; at < cpus; at += STRIDE(cpus)) {                           \
+			for (uint32_t place = 0; place < cpus; place++) {                        \
+				script_time = 0;                                                 \
+				script_position = at;                                            \
+				EXPECT(lock##_try_acquire((struct lock *)memory));               \
+				arrive(tour_place(tour, &lock##_kind, place));                   \
+				EXPECT(!tour_mark(tour, place));                                 \
+				add(&count, lines_of_release(lock##_unlock));                    \
+				EXPECT(taken(tour_place(tour, &lock##_kind, place)),             \
+				       #lock ": not handed over");                               \
+				EXPECT(lock##_unlock());                                         \
+			}                                                                        \
+		}                                                                                \
+		return count;                                                                    \
 	}
 
 static void ron_arrive(void *place)
@@ -144,8 +145,9 @@ static struct count ron_shared_count(uint32_t cpus)
 			EXPECT(!ron_shared_announce(array, &shared, slot));
 			lines_begin();
 			lines_watch(&shared, sizeof(shared));
-			lines_watch(array, RON_SHARED_HEAD + ron_shared_words() * sizeof(uint64_t) +
-						   ron_shared_slots() * sizeof(struct ron_shared_slot));
+			lines_watch(array,
+				    RON_SHARED_HEAD + ron_shared_words() * sizeof(uint64_t) +
+					    ron_shared_slots() * sizeof(struct ron_shared_slot));
 			EXPECT(shared_unlock());
 			add(&count, lines_end());
 			EXPECT(atomic_load(&ron_shared_slot(array, slot)->lock) ==
@@ -196,7 +198,8 @@ static struct count scan_count(uint32_t cpus)
 
 static int cell(char *text, size_t size, struct count count)
 {
-	return snprintf(text, size, " %.1f, at most %u |", (double)count.sum / (double)count.pairs, count.most);
+	return snprintf(text, size, " %.1f, at most %u |", (double)count.sum / (double)count.pairs,
+			count.most);
 }
 
 static bool file_has(const char *path, const char *row)
@@ -216,8 +219,9 @@ static bool file_has(const char *path, const char *row)
 
 int main(int count, char **arguments)
 {
-	static struct count (*const counted[])(uint32_t) = {ron_count, ron_ticket_count, ron_plock_count,
-							    ron_shared_count, scan_count};
+	static struct count (*const counted[])(uint32_t) = {ron_count, ron_ticket_count,
+							    ron_plock_count, ron_shared_count,
+							    scan_count};
 	static const uint32_t cpus[] = {64, 256, MOST_CPUS};
 	bool same = true;
 	char row[256];
@@ -226,7 +230,8 @@ int main(int count, char **arguments)
 	for (int size = 0; size < COUNT(cpus); size++) {
 		used = (size_t)snprintf(row, sizeof(row), "| %u |", cpus[size]);
 		for (int lock = 0; lock < COUNT(counted); lock++)
-			used += (size_t)cell(row + used, sizeof(row) - used, counted[lock](cpus[size]));
+			used += (size_t)cell(row + used, sizeof(row) - used,
+					     counted[lock](cpus[size]));
 		snprintf(row + used, sizeof(row) - used, "\n");
 		if (count > 1)
 			same &= file_has(arguments[1], row);

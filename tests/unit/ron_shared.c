@@ -78,7 +78,8 @@ static void expect_free(struct ron_shared *which)
 	EXPECT(ron_shared_try_acquire(which), "the lock is lost");
 	EXPECT(!ron_shared_try_acquire(which), "two hold the lock");
 	release(which);
-	EXPECT(!ron_shared_release(which, (struct ron_shared_policy){way}), "a free lock was released");
+	EXPECT(!ron_shared_release(which, (struct ron_shared_policy){way}),
+	       "a free lock was released");
 	EXPECT(!atomic_load(&which->word));
 }
 
@@ -213,7 +214,8 @@ static void all_slots_taken(void)
 		expect_free(lock);
 		for (uint32_t slot = 0; slot < SLOTS; slot++) {
 			release(other);
-			EXPECT(served(other, (slot + ron_shared_each()) % SLOTS), "not the next slot");
+			EXPECT(served(other, (slot + ron_shared_each()) % SLOTS),
+			       "not the next slot");
 		}
 		release(other);
 		expect_free(other);

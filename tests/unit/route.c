@@ -64,11 +64,12 @@ static void expect_tour(uint16_t tour[W_CPUS])
 {
 	memset(tour, 0xff, W_CPUS * sizeof(*tour));
 	for (size_t cpu = 0; cpu < W_CPUS; cpu++) {
-		EXPECT(positions[cpu] < count || (!count && !positions[cpu]), "CPU %zu at %u of %zu", cpu,
-		       positions[cpu], count);
+		EXPECT(positions[cpu] < count || (!count && !positions[cpu]),
+		       "CPU %zu at %u of %zu", cpu, positions[cpu], count);
 		if (!w_cpus_has(&usable, cpu))
 			continue;
-		EXPECT(tour[positions[cpu]] == 0xffff, "CPUs %u and %zu share a place", tour[positions[cpu]], cpu);
+		EXPECT(tour[positions[cpu]] == 0xffff, "CPUs %u and %zu share a place",
+		       tour[positions[cpu]], cpu);
 		tour[positions[cpu]] = (uint16_t)cpu;
 	}
 }
@@ -109,14 +110,16 @@ static void list_from(const struct made *made, int place, int size, char *list, 
 	size_t used = 0;
 
 	for (int i = 0; i < size; i++)
-		used += (size_t)snprintf(list + used, room - used, "%s%d", i ? "," : "", number(made, place + i));
+		used += (size_t)snprintf(list + used, room - used, "%s%d", i ? "," : "",
+					 number(made, place + i));
 	EXPECT(used < room);
 }
 
 static void make(const struct made *made)
 {
 	int sizes[] = {made->threads, made->cores, made->caches, made->dies};
-	static const char *const files[] = {"core_cpus_list", NULL, "die_cpus_list", "package_cpus_list"};
+	static const char *const files[] = {"core_cpus_list", NULL, "die_cpus_list",
+					    "package_cpus_list"};
 	static char list[8192];
 
 	for (int place = 0; place < cpus_of(made); place++) {
@@ -126,7 +129,8 @@ static void make(const struct made *made)
 			size *= sizes[level];
 			list_from(made, place / size * size, size, list, sizeof(list));
 			if (files[level])
-				put(list, "devices/system/cpu/cpu%d/topology/%s", cpu, files[level]);
+				put(list, "devices/system/cpu/cpu%d/topology/%s", cpu,
+				    files[level]);
 			else
 				cache(cpu, 0, "3", list);
 		}
@@ -157,7 +161,8 @@ static void derived(void)
 		{1, 2, 1, 1, 1, false}, {2, 4, 2, 2, 2, false},  {2, 4, 2, 2, 2, true},
 		{2, 2, 4, 2, 4, true},  {1, 24, 1, 1, 4, false},
 	};
-	static const enum w_domain_kind kinds[] = {W_DOMAIN_CORE, W_DOMAIN_L3, W_DOMAIN_DIE, W_DOMAIN_PACKAGE};
+	static const enum w_domain_kind kinds[] = {W_DOMAIN_CORE, W_DOMAIN_L3, W_DOMAIN_DIE,
+						   W_DOMAIN_PACKAGE};
 	static uint16_t tour[W_CPUS];
 	int visited, changed;
 
@@ -171,8 +176,8 @@ static void derived(void)
 			for (int kind = 0; kind < COUNT(kinds); kind++) {
 				changed = changes(kinds[kind], tour, &visited);
 				EXPECT(changed == (visited > 1 ? visited : 0),
-				       "%d of machine %d, set %d: %d changes, %d domains", kind, machine, set, changed,
-				       visited);
+				       "%d of machine %d, set %d: %d changes, %d domains", kind,
+				       machine, set, changed, visited);
 			}
 		}
 		end();
@@ -245,8 +250,9 @@ static void begin_machine_of_8(bool (*may)(size_t cpu))
 #define HEAD "poundlock-route 1\npresent 0-7\ncpus 8\n"
 #define WHOLE HEAD "route 3 0 1 2\nroute 5 6 7 4\n"
 
-#define COMMENTED                                                                                              \
-	"poundlock-route 1\n# a comment\n\nmachine A \x1b[31m machine\nmeasured now\nlength 12.5 ns\ncpus 8\n" \
+#define COMMENTED                                                                                  \
+	"poundlock-route 1\n# a comment\n\nmachine A \x1b[31m machine\nmeasured now\nlength 12.5 " \
+	"ns\ncpus 8\n"                                                                             \
 	"route  3 0  1 2 5 6 7 4 \n"
 
 static void accepted(void)
@@ -280,7 +286,8 @@ static void contracted(void)
 	expect_tour(tour);
 	EXPECT(!memcmp(tour, expected, sizeof(expected)));
 	EXPECT(positions[0] == 0 && positions[5] == 1 && positions[4] == 2);
-	EXPECT(read_string("poundlock-route 1\ncpus 3\nroute 7 2 1\n") == W_ROUTE_READ, "%s", error);
+	EXPECT(read_string("poundlock-route 1\ncpus 3\nroute 7 2 1\n") == W_ROUTE_READ, "%s",
+	       error);
 	expect_tour(tour);
 	EXPECT(tour[0] == 7 && tour[1] == 2 && tour[2] == 1);
 	end();
@@ -301,8 +308,10 @@ static void refused(void)
 		{HEAD "route 3 0 1 2 5 6 7 4 8\n", "has 9 CPUs instead of 8"},
 		{HEAD "route 3 0 1 2 5 6 7 7\n", "has CPU 7 twice"},
 		{HEAD "route 3 0 1 2 5 6 7 8\n", "lacks CPU 4"},
-		{"poundlock-route 1\ncpus 9\nroute 0 1 2 3 4 5 6 7 8\n", "has CPU 8, which this machine has not"},
-		{"poundlock-route 1\npresent 0-15\ncpus 8\n", "with the CPUs 0-15; this one has 0-7"},
+		{"poundlock-route 1\ncpus 9\nroute 0 1 2 3 4 5 6 7 8\n",
+		 "has CPU 8, which this machine has not"},
+		{"poundlock-route 1\npresent 0-15\ncpus 8\n",
+		 "with the CPUs 0-15; this one has 0-7"},
 		{"poundlock-route 1\npresent \x1b[31m\n", "line 2 is not a list"},
 		{"poundlock-route 1\ncpus eight\n", "line 2 is not a number"},
 		{"poundlock-route 1\ncpus 8 8\n", "line 2 is not a number"},
@@ -324,10 +333,12 @@ static void refused(void)
 	for (int i = 0; i < COUNT(bad); i++) {
 		EXPECT(read_string(bad[i].text) == W_ROUTE_REFUSED, "text %d", i);
 		EXPECT(strstr(error, bad[i].reason), "text %d: %s", i, error);
-		EXPECT(strspn(error, "'-;, ()abcdefghijklmnopqrstuvwxyzCPU0123456789") == strlen(error), "text %d: %s",
-		       i, error);
+		EXPECT(strspn(error, "'-;, ()abcdefghijklmnopqrstuvwxyzCPU0123456789") ==
+			       strlen(error),
+		       "text %d: %s", i, error);
 	}
-	EXPECT(read_bytes(WHOLE, sizeof(WHOLE)) == W_ROUTE_REFUSED && strstr(error, "not a text"), "%s", error);
+	EXPECT(read_bytes(WHOLE, sizeof(WHOLE)) == W_ROUTE_REFUSED && strstr(error, "not a text"),
+	       "%s", error);
 	end();
 }
 
@@ -369,9 +380,10 @@ static void files(void)
 	use(any, W_CPUS);
 	used += (size_t)sprintf(text, "poundlock-route 1\ncpus %d\n", W_CPUS);
 	for (int cpu = 0; cpu < W_CPUS; cpu++)
-		used += (size_t)sprintf(text + used, "%s%d%s", cpu % 16 ? "" : "route ", W_CPUS - 1 - cpu,
-					cpu % 16 == 15 ? "\n" : " ");
-	EXPECT(used < W_ROUTE_BYTES && read_string(text) == W_ROUTE_READ, "%zu bytes: %s", used, error);
+		used += (size_t)sprintf(text + used, "%s%d%s", cpu % 16 ? "" : "route ",
+					W_CPUS - 1 - cpu, cpu % 16 == 15 ? "\n" : " ");
+	EXPECT(used < W_ROUTE_BYTES && read_string(text) == W_ROUTE_READ, "%zu bytes: %s", used,
+	       error);
 	expect_tour(tour);
 	EXPECT(tour[0] == W_CPUS - 1 && tour[W_CPUS - 1] == 0);
 
@@ -379,21 +391,26 @@ static void files(void)
 	text[W_ROUTE_BYTES - 1] = 0;
 	EXPECT(read_string(text) == W_ROUTE_READ, "%s", error);
 	text[W_ROUTE_BYTES - 1] = '#';
-	EXPECT(read_bytes(text, W_ROUTE_BYTES) == W_ROUTE_REFUSED && strstr(error, "larger"), "%s", error);
+	EXPECT(read_bytes(text, W_ROUTE_BYTES) == W_ROUTE_REFUSED && strstr(error, "larger"), "%s",
+	       error);
 
 	snprintf(path, sizeof(path), "%s/fifo", root);
 	EXPECT(!mkfifo(path, 0600));
-	EXPECT(w_route_read(path, root, &usable, positions, error, sizeof(error)) == W_ROUTE_REFUSED);
+	EXPECT(w_route_read(path, root, &usable, positions, error, sizeof(error)) ==
+	       W_ROUTE_REFUSED);
 	EXPECT(strstr(error, "not a regular file"), "%s", error);
-	EXPECT(w_route_read(root, root, &usable, positions, error, sizeof(error)) == W_ROUTE_REFUSED);
+	EXPECT(w_route_read(root, root, &usable, positions, error, sizeof(error)) ==
+	       W_ROUTE_REFUSED);
 	EXPECT(strstr(error, "not a regular file"), "%s", error);
 	snprintf(path, sizeof(path), "%s/loop", root);
 	EXPECT(!symlink("loop", path));
-	EXPECT(w_route_read(path, root, &usable, positions, error, sizeof(error)) == W_ROUTE_REFUSED);
+	EXPECT(w_route_read(path, root, &usable, positions, error, sizeof(error)) ==
+	       W_ROUTE_REFUSED);
 	EXPECT(strstr(error, "cannot be read"), "%s", error);
 	for (int folder = 0; folder < 2; folder++) {
 		snprintf(path, sizeof(path), "%s%s/none", root, folder ? "/route" : "");
-		EXPECT(w_route_read(path, root, &usable, positions, error, sizeof(error)) == W_ROUTE_MISSING);
+		EXPECT(w_route_read(path, root, &usable, positions, error, sizeof(error)) ==
+		       W_ROUTE_MISSING);
 	}
 	end();
 }
@@ -513,14 +530,15 @@ static void save_rotated(const char *name, uint32_t by, const cpu_set_t *all, ch
 	place = 0;
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, all))
-			used += (size_t)sprintf(expected + used, "%d:%u ", cpu, (place++ + by) % cpus);
+			used += (size_t)sprintf(expected + used, "%d:%u ", cpu,
+						(place++ + by) % cpus);
 }
 
 /* Checks that @run reported no error and has the route @expected. */
 static void expect_route(const struct run *run, const char *expected)
 {
-	EXPECT(!strcmp(run->output, expected) && !*run->errors, "'%s', not '%s': %s", run->output, expected,
-	       run->errors);
+	EXPECT(!strcmp(run->output, expected) && !*run->errors, "'%s', not '%s': %s", run->output,
+	       expected, run->errors);
 }
 
 /* Checks that @run printed one line about the file, with @words, and has the derived route. */
@@ -528,7 +546,8 @@ static void expect_complaint(const struct run *run, const char *words, const cha
 {
 	const char *end = strchr(run->errors, '\n');
 
-	EXPECT(end && !end[1] && strstr(run->errors, words) && !strncmp(run->errors, "poundlock: the route in '", 25),
+	EXPECT(end && !end[1] && strstr(run->errors, words) &&
+		       !strncmp(run->errors, "poundlock: the route in '", 25),
 	       "%s", run->errors);
 	EXPECT(!strcmp(run->output, derived), "%s", run->output);
 }
@@ -565,11 +584,15 @@ static void search(void)
 	if (access("/etc/poundlock/route", F_OK)) {
 		strcpy(none, RUN_WITH("HOME=home")->output);
 		expect_route(RUN_WITH("HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent"), none);
-		expect_complaint(RUN_WITH("POUNDLOCK_ROUTE=none", in_config), "/none' is not there", none);
-		expect_complaint(RUN_WITH("POUNDLOCK_ROUTE=wrong", in_config), "/wrong' does not begin", none);
-		expect_complaint(RUN_WITH("POUNDLOCK_ROUTE=/dev/zero"), "'/dev/zero' is not a regular file", none);
+		expect_complaint(RUN_WITH("POUNDLOCK_ROUTE=none", in_config), "/none' is not there",
+				 none);
+		expect_complaint(RUN_WITH("POUNDLOCK_ROUTE=wrong", in_config),
+				 "/wrong' does not begin", none);
+		expect_complaint(RUN_WITH("POUNDLOCK_ROUTE=/dev/zero"),
+				 "'/dev/zero' is not a regular file", none);
 		expect_complaint(RUN_WITH(too_long), "cannot be read", none);
-		expect_complaint(RUN_WITH(wrong, in_home), "/bad/poundlock/route' does not begin", none);
+		expect_complaint(RUN_WITH(wrong, in_home), "/bad/poundlock/route' does not begin",
+				 none);
 	}
 	end();
 }

@@ -59,7 +59,8 @@ static void long_and_short_holds(enum wait wait)
 			for (int j = 0; j < threads; j++)
 				add(j % 2 ? longest[i] : longest[i] / 10, 0);
 			run(longest[i] * 1000);
-			EXPECT(jain(threads) >= 0.98, "wait %d, %d threads, %llu ns: Jain's index is %.4f", (int)wait,
+			EXPECT(jain(threads) >= 0.98,
+			       "wait %d, %d threads, %llu ns: Jain's index is %.4f", (int)wait,
 			       threads, (unsigned long long)longest[i], jain(threads));
 		}
 	}
@@ -89,10 +90,13 @@ static void weights(enum wait wait)
 			double held = (double)machine.threads[j].held, time = slices[i] * 500e3;
 			double share = held / total(0, COUNT(shares)) * 11 / shares[j];
 
-			EXPECT(held <= time * shares[j] / 11 + slices[i] * 1e3 + 1e4, "wait %d: %.3f of weight %u's",
-			       (int)wait, held / time * 11 / shares[j], shares[j]);
-			EXPECT((wait == WAIT_PARK && slices[i] < 2000) || (share > 0.95 && share < 1.05),
-			       "wait %d: weight %u has %.3f of its share", (int)wait, shares[j], share);
+			EXPECT(held <= time * shares[j] / 11 + slices[i] * 1e3 + 1e4,
+			       "wait %d: %.3f of weight %u's", (int)wait,
+			       held / time * 11 / shares[j], shares[j]);
+			EXPECT((wait == WAIT_PARK && slices[i] < 2000) ||
+				       (share > 0.95 && share < 1.05),
+			       "wait %d: weight %u has %.3f of its share", (int)wait, shares[j],
+			       share);
 		}
 	}
 }
@@ -103,8 +107,8 @@ static void alone(enum wait wait)
 	begin(wait);
 	add(1000, 1000);
 	run(10 * MILLISECOND);
-	EXPECT(machine.threads[0].turns > 4500, "wait %d: a thread that is alone got it %u times", (int)wait,
-	       machine.threads[0].turns);
+	EXPECT(machine.threads[0].turns > 4500, "wait %d: a thread that is alone got it %u times",
+	       (int)wait, machine.threads[0].turns);
 	EXPECT(lock.weights == 1024, "counted more than once");
 }
 
@@ -116,7 +120,8 @@ static void slices(enum wait wait)
 	for (int i = 0; i < 4; i++)
 		add(100, 900);
 	run(10 * MILLISECOND);
-	EXPECT(changes >= 50 && changes <= 110, "wait %d: %u changes of hands in 100 slices", (int)wait, changes);
+	EXPECT(changes >= 50 && changes <= 110, "wait %d: %u changes of hands in 100 slices",
+	       (int)wait, changes);
 }
 
 /* A thread that came seldom has credit for one slice, however long it was away. */
@@ -127,8 +132,8 @@ static void newcomer(enum wait wait)
 	add(10000, 0)->begin = 20 * MILLISECOND;
 	machine.watched = 20 * MILLISECOND;
 	run(22 * MILLISECOND);
-	EXPECT(machine.threads[1].late <= MILLISECOND + 100000, "wait %d: %llu ns of 2 ms", (int)wait,
-	       (unsigned long long)machine.threads[1].late);
+	EXPECT(machine.threads[1].late <= MILLISECOND + 100000, "wait %d: %llu ns of 2 ms",
+	       (int)wait, (unsigned long long)machine.threads[1].late);
 }
 
 /*
@@ -186,8 +191,9 @@ static void trylock(enum wait wait)
 	EXPECT(!try_acquire_failed, "trylock failed on a free lock");
 }
 
-static void (*const tests[])(enum wait wait) = {long_and_short_holds, weights, alone, slices, newcomer, forgotten,
-						forgotten_account,    trylock};
+static void (*const tests[])(enum wait wait) = {
+	long_and_short_holds, weights, alone, slices, newcomer, forgotten,
+	forgotten_account,    trylock};
 
 static void all(void)
 {

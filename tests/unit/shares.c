@@ -54,9 +54,12 @@ static void cgroups_of_both_versions(void)
 
 		strcpy(text, cgroups[i].text);
 		is_found = w_cgroup_parse(text, &found);
-		EXPECT(is_found == !!cgroups[i].path, "'%s' %s", cgroups[i].text, is_found ? "has one" : "has none");
-		EXPECT(same(found.path, cgroups[i].path), "'%s' gives '%s'", cgroups[i].text, found.path);
-		EXPECT(same(found.v1_controllers, cgroups[i].v1_controllers), "'%s'", cgroups[i].text);
+		EXPECT(is_found == !!cgroups[i].path, "'%s' %s", cgroups[i].text,
+		       is_found ? "has one" : "has none");
+		EXPECT(same(found.path, cgroups[i].path), "'%s' gives '%s'", cgroups[i].text,
+		       found.path);
+		EXPECT(same(found.v1_controllers, cgroups[i].v1_controllers), "'%s'",
+		       cgroups[i].text);
 	}
 }
 
@@ -115,7 +118,8 @@ static void tenants(void)
 	EXPECT(w_group() == own, "a thread that is of no tenant any more is of its cgroup again");
 	for (uint32_t id = 100; id < 100 + W_GROUPS; id++)
 		(void)w_tenant_set(id, 1024);
-	EXPECT(!w_tenant_set(100 + W_GROUPS, 1024) && !w_group(), "there are too many: they are of group 0");
+	EXPECT(!w_tenant_set(100 + W_GROUPS, 1024) && !w_group(),
+	       "there are too many: they are of group 0");
 	EXPECT(w_tenant_set(7, 1024) && w_group() == first);
 	EXPECT(errno == 77);
 }
@@ -132,10 +136,11 @@ static void ranks_by_time(void)
 		for (uint32_t less = 1u << 31; less; less /= 2) {
 			uint32_t rank = policy_fair_rank(shuffler, shuffler - less);
 
-			EXPECT(rank != POLICY_STAY && (less == 1u << 31 || rank > before), "%u less ranks %u", less,
-			       rank);
+			EXPECT(rank != POLICY_STAY && (less == 1u << 31 || rank > before),
+			       "%u less ranks %u", less, rank);
 			before = rank;
-			EXPECT(less == 1u << 31 || policy_fair_rank(shuffler, shuffler + less) == POLICY_STAY);
+			EXPECT(less == 1u << 31 ||
+			       policy_fair_rank(shuffler, shuffler + less) == POLICY_STAY);
 		}
 		EXPECT(policy_fair_rank(shuffler, shuffler) > before &&
 		       policy_fair_rank(shuffler, shuffler) != POLICY_STAY);

@@ -8,7 +8,10 @@
 
 #define FLAGS (SHFL_MUTEX_LOCKED | SHFL_MUTEX_PARKED | SHFL_MUTEX_HEIR | SHFL_MUTEX_CLOSED)
 
-static const struct shfl_mutex_policy parks = {.wait = WAIT_PARK, .patience = 1, .policy = POLICY_NUMA, .batch = 2};
+static const struct shfl_mutex_policy parks = {.wait = WAIT_PARK,
+					       .patience = 1,
+					       .policy = POLICY_NUMA,
+					       .batch = 2};
 static struct shfl_mutex lock;
 static struct shfl_node head, second;
 
@@ -41,8 +44,10 @@ static void head_by_state(void)
 
 	for (uint32_t before = 0; before <= FLAGS; before++) {
 		begin(before);
-		EXPECT(shfl_mutex_take(&lock, &seen) == !(before & SHFL_MUTEX_LOCKED), "state %u", before);
-		EXPECT(state() == (before & SHFL_MUTEX_LOCKED ? before : SHFL_MUTEX_LOCKED), "state %u", before);
+		EXPECT(shfl_mutex_take(&lock, &seen) == !(before & SHFL_MUTEX_LOCKED), "state %u",
+		       before);
+		EXPECT(state() == (before & SHFL_MUTEX_LOCKED ? before : SHFL_MUTEX_LOCKED),
+		       "state %u", before);
 	}
 }
 
@@ -54,8 +59,10 @@ static void releases_by_state(void)
 		begin(before);
 		EXPECT(shfl_mutex_release(&lock, parks) == held, "state %u", before);
 		EXPECT(state() == (held ? before & SHFL_MUTEX_CLOSED : before), "state %u", before);
-		EXPECT(script_unparks(&lock.state) == (held && before & SHFL_MUTEX_PARKED), "state %u", before);
-		EXPECT(script_unparks(&second.status) == (held && before & SHFL_MUTEX_HEIR), "state %u", before);
+		EXPECT(script_unparks(&lock.state) == (held && before & SHFL_MUTEX_PARKED),
+		       "state %u", before);
+		EXPECT(script_unparks(&second.status) == (held && before & SHFL_MUTEX_HEIR),
+		       "state %u", before);
 	}
 }
 
@@ -179,7 +186,8 @@ static void timed_waiter_against_head(void)
 				script_clear();
 				script_at(taken, head_takes_and_leaves, NULL);
 				script_at(released, release, NULL);
-				expect_settled(shfl_mutex_acquire(&lock, policy, end > 50 ? NULL : &deadline));
+				expect_settled(shfl_mutex_acquire(&lock, policy,
+								  end > 50 ? NULL : &deadline));
 			}
 		}
 	}

@@ -22,7 +22,8 @@ static void newcomer_waits_for_the_queue(void)
 	begin();
 	EXPECT(shfl_enter(&lock.tail, &ahead, 0));
 	EXPECT(!atomic_load(&lock.locked));
-	EXPECT(!shfl_spin_try_acquire(&lock), "a newcomer stole the lock although a waiter is queued");
+	EXPECT(!shfl_spin_try_acquire(&lock),
+	       "a newcomer stole the lock although a waiter is queued");
 	EXPECT(shfl_spin_take_as_head(&lock, &ahead, parks, NULL));
 	EXPECT(!shfl_leave(&lock.tail, &ahead, WAIT_YIELD));
 	EXPECT(!shfl_spin_try_acquire(&lock));
@@ -75,9 +76,11 @@ static void head_against_release(void)
 			EXPECT(shfl_spin_try_acquire(&lock));
 			script_clear();
 			script_at(step, release, NULL);
-			EXPECT(shfl_spin_acquire(
-				&lock, (struct shfl_spin_policy){.wait = wait, .policy = POLICY_NUMA, .batch = 2},
-				NULL));
+			EXPECT(shfl_spin_acquire(&lock,
+						 (struct shfl_spin_policy){.wait = wait,
+									   .policy = POLICY_NUMA,
+									   .batch = 2},
+						 NULL));
 			expect_settled(true);
 		}
 	}

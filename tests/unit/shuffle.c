@@ -65,9 +65,10 @@ static void expect_order(int count)
 
 	for (int i = 0; i < count; i++, node = atomic_load(&node->next)) {
 		EXPECT(node == &nodes[order[i]], "place %d of %d", i, count);
-		EXPECT(node->batch == (i < batch ? (uint32_t)i + 1 : 0), "place %d of %d has %u", i, count,
-		       node->batch);
-		EXPECT(atomic_load(&node->shuffler) == (i == batch - 1), "place %d of %d", i, count);
+		EXPECT(node->batch == (i < batch ? (uint32_t)i + 1 : 0), "place %d of %d has %u", i,
+		       count, node->batch);
+		EXPECT(atomic_load(&node->shuffler) == (i == batch - 1), "place %d of %d", i,
+		       count);
 	}
 	EXPECT(!node, "the queue has more than its %d waiters", count);
 	EXPECT(atomic_load(&tail) == &nodes[count - 1], "the last waiter was moved");
@@ -222,7 +223,8 @@ static void drain(int count, struct shfl_order order, int *served)
 		served[heads] = (int)(head - nodes);
 		if (shfl_head_shuffles(head))
 			shfl_shuffle(head, when_free, false, order);
-		for (int walks = 0; walks < 2 && (shuffler = role_holder(count)) && shuffler != head; walks++)
+		for (int walks = 0;
+		     walks < 2 && (shuffler = role_holder(count)) && shuffler != head; walks++)
 			shfl_shuffle(shuffler, when_free, false, order);
 		struct shfl_node *next = atomic_load(&head->next);
 
@@ -264,7 +266,8 @@ static void route_is_a_tour(void)
 	enter(0, COUNT(positions));
 	drain(COUNT(positions), shfl_by(&route, SHFL_MAX_BATCH), served);
 	for (int i = 0; i < COUNT(positions); i++)
-		EXPECT(positions[served[i]] == tour[i], "stop %d is at %d", i, positions[served[i]]);
+		EXPECT(positions[served[i]] == tour[i], "stop %d is at %d", i,
+		       positions[served[i]]);
 	script_cpus = 1;
 }
 
@@ -293,16 +296,19 @@ static void least_first(void)
 	static const int order[] = {0, 6, 4, 2, 5, 1, 3, 7};
 
 	for (int policy = 0; policy < COUNT(policies); policy++) {
-		for (int base = 0; base <= 55 && !(base && policies[policy] == POLICY_OCCUPANCY); base += 55) {
+		for (int base = 0; base <= 55 && !(base && policies[policy] == POLICY_OCCUPANCY);
+		     base += 55) {
 			begin(COUNT(times), 0);
 			for (int i = 0; i < COUNT(times); i++)
 				domains[i] = times[i] - base;
 			enter(0, COUNT(times));
-			shfl_shuffle(&nodes[0], when_free, false, shfl_by(&policies[policy], SHFL_MAX_BATCH));
+			shfl_shuffle(&nodes[0], when_free, false,
+				     shfl_by(&policies[policy], SHFL_MAX_BATCH));
 			struct shfl_node *node = &nodes[0];
 
 			for (int i = 0; i < COUNT(times); i++, node = atomic_load(&node->next))
-				EXPECT(node == &nodes[order[i]], "place %d, policy %d", i, policies[policy]);
+				EXPECT(node == &nodes[order[i]], "place %d, policy %d", i,
+				       policies[policy]);
 		}
 	}
 }
@@ -338,7 +344,9 @@ static void expect_all_served(enum policy policy, uint32_t bound, int most)
 	while (heads < most) {
 		int more = entered + (int)(w_random() % 24);
 
-		for (; entered < (more < most ? more : most) && (entered - heads < 40 || entered == heads); entered++) {
+		for (; entered < (more < most ? more : most) &&
+		       (entered - heads < 40 || entered == heads);
+		     entered++) {
 			uint32_t note = w_random() % 4;
 
 			if (shfl_enter(&tail, &nodes[entered], note))
@@ -396,8 +404,10 @@ static void wake_early_by_status(void)
 
 		set_status(&nodes[0], status);
 		shfl_wake_early(&nodes[0]);
-		EXPECT(atomic_load(&nodes[0].status) == (wakes ? SHFL_AWAKE : status), "from %u", status);
-		EXPECT(script_unparks(&nodes[0].status) == (status == SHFL_PARKED), "from %u", status);
+		EXPECT(atomic_load(&nodes[0].status) == (wakes ? SHFL_AWAKE : status), "from %u",
+		       status);
+		EXPECT(script_unparks(&nodes[0].status) == (status == SHFL_PARKED), "from %u",
+		       status);
 	}
 }
 
@@ -412,8 +422,10 @@ static void wakes_only_the_next_in_line(void)
 		shfl_shuffle(&nodes[0], when_free, true, shfl_by(&numa, SHFL_MAX_BATCH));
 		EXPECT(atomic_load(&nodes[2].status) != status, "the next in line was not woken");
 		EXPECT(script_unparks(&nodes[2].status) == (status == SHFL_PARKED));
-		EXPECT(atomic_load(&nodes[1].status) == status && !script_unparks(&nodes[1].status));
-		EXPECT(atomic_load(&nodes[3].status) == status && !script_unparks(&nodes[3].status));
+		EXPECT(atomic_load(&nodes[1].status) == status &&
+		       !script_unparks(&nodes[1].status));
+		EXPECT(atomic_load(&nodes[3].status) == status &&
+		       !script_unparks(&nodes[3].status));
 	}
 }
 
@@ -424,7 +436,8 @@ static void pass_role_by_status(void)
 
 		set_status(&nodes[0], status);
 		shfl_pass_role(&nodes[0]);
-		EXPECT(atomic_load(&nodes[0].status) == (nudged ? SHFL_ROLE : status), "from %u", status);
+		EXPECT(atomic_load(&nodes[0].status) == (nudged ? SHFL_ROLE : status), "from %u",
+		       status);
 		EXPECT(shfl_has_role(&nodes[0]), "from %u", status);
 		EXPECT(!script_unparks(&nodes[0].status));
 	}
@@ -444,12 +457,14 @@ static void leave_by_statuses(void)
 		begin(BEHIND + 1, 0);
 		enter(0, BEHIND + 1);
 		for (int i = 0; i < BEHIND; i++)
-			atomic_store(&nodes[i + 1].status, (uint32_t)digit(pattern, STATUSES, i) + 1);
+			atomic_store(&nodes[i + 1].status,
+				     (uint32_t)digit(pattern, STATUSES, i) + 1);
 		while (heir <= BEHIND && atomic_load(&nodes[heir].status) == SHFL_ABANDONED)
 			heir++;
 		bool sleeps = heir <= BEHIND && atomic_load(&nodes[heir].status) == SHFL_PARKED;
 
-		EXPECT(shfl_leave(&tail, &nodes[0], WAIT_PARK) == (sleeps ? &nodes[heir].status : NULL));
+		EXPECT(shfl_leave(&tail, &nodes[0], WAIT_PARK) ==
+		       (sleeps ? &nodes[heir].status : NULL));
 		for (int i = 0; i < heir; i++)
 			EXPECT(atomic_load(&nodes[i].status) == SHFL_FREE);
 		if (heir <= BEHIND)
@@ -487,7 +502,8 @@ static bool head_passes_role(void *unused)
 
 #define NEVER 100000
 
-static void wait_between(enum wait wait, bool (*first)(void *), long first_step, long leave_step, long deadline_step)
+static void wait_between(enum wait wait, bool (*first)(void *), long first_step, long leave_step,
+			 long deadline_step)
 {
 	struct w_deadline deadline = script_deadline(deadline_step);
 	bool head, slept = false;
@@ -504,7 +520,8 @@ static void wait_between(enum wait wait, bool (*first)(void *), long first_step,
 	if (head)
 		EXPECT(!shfl_leave(&tail, &nodes[1], wait));
 	EXPECT(!atomic_load(&tail), "the queue is not empty in the end");
-	EXPECT(atomic_load(&nodes[0].status) == SHFL_FREE && atomic_load(&nodes[1].status) == SHFL_FREE);
+	EXPECT(atomic_load(&nodes[0].status) == SHFL_FREE &&
+	       atomic_load(&nodes[1].status) == SHFL_FREE);
 }
 
 static void wait_turn_anyhow(void)
@@ -517,7 +534,8 @@ static void wait_turn_anyhow(void)
 			for (long step = 1; step < 30; step++)
 				for (long leave = step; leave < 40; leave++)
 					for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++)
-						wait_between(wait, firsts[first], step, leave, deadlines[deadline]);
+						wait_between(wait, firsts[first], step, leave,
+							     deadlines[deadline]);
 }
 
 int main(void)

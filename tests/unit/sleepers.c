@@ -53,10 +53,11 @@ static void hand_over(void (*make_lock)(void), void (*acquire)(void), bool (*rel
 		for (int j = 0; j < threads[i]; j++)
 			turns += machine.threads[j].turns;
 		EXPECT(turns > 500, "%u turns", turns);
-		EXPECT(machine.woken >= turns / 2, "%u wake-ups in %u turns: they do not sleep", machine.woken, turns);
+		EXPECT(machine.woken >= turns / 2, "%u wake-ups in %u turns: they do not sleep",
+		       machine.woken, turns);
 		/* At most one wake-up per turn, and some more to wake all at the end. */
-		EXPECT(machine.woken <= turns + turns / 10, "%u of %d threads woken in %u turns", machine.woken,
-		       threads[i], turns);
+		EXPECT(machine.woken <= turns + turns / 10, "%u of %d threads woken in %u turns",
+		       machine.woken, threads[i], turns);
 	}
 }
 

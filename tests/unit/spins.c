@@ -41,12 +41,13 @@ static void failed_spins_shrink(void)
 	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "a thread begins with whole spins");
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
 		failed_spin(W_POLITE);
-	EXPECT(whole_spins(W_POLITE) == 1, "after failed spins %u of %u are whole", whole_spins(W_POLITE),
-	       W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_POLITE) == 1, "after failed spins %u of %u are whole",
+	       whole_spins(W_POLITE), W_SPINS_WHOLE);
 	EXPECT(whole_spins(W_QUEUED) == W_SPINS_WHOLE, "others learn from them");
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
 		failed_spin(W_QUEUED);
-	EXPECT(whole_spins(W_QUEUED) == 1, "in a queue %u of %u are whole", whole_spins(W_QUEUED), W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_QUEUED) == 1, "in a queue %u of %u are whole", whole_spins(W_QUEUED),
+	       W_SPINS_WHOLE);
 }
 
 static void *count_whole_spins(void *whole)
@@ -60,25 +61,30 @@ static void new_threads_know(void)
 	unsigned whole = 0;
 	pthread_t thread;
 
-	EXPECT(!pthread_create(&thread, NULL, count_whole_spins, &whole), "a thread cannot be made");
+	EXPECT(!pthread_create(&thread, NULL, count_whole_spins, &whole),
+	       "a thread cannot be made");
 	EXPECT(!pthread_join(thread, NULL), "it cannot be joined");
-	EXPECT(whole == 1, "of the first spins of a thread %u of %u are whole", whole, W_SPINS_WHOLE);
+	EXPECT(whole == 1, "of the first spins of a thread %u of %u are whole", whole,
+	       W_SPINS_WHOLE);
 }
 
 static void successful_spins_grow(void)
 {
 	successful_spin();
-	EXPECT(w_spin_pauses_now(W_POLITE) >= w_spin_pauses / 2, "one that paid brings back half of what was lost");
+	EXPECT(w_spin_pauses_now(W_POLITE) >= w_spin_pauses / 2,
+	       "one that paid brings back half of what was lost");
 	for (unsigned i = 0; i < W_SPIN_PARTS; i++)
 		successful_spin();
-	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE),
+	       W_SPINS_WHOLE);
 }
 
 static void other_spins_stay(void)
 {
 	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
 		failed_spin(W_BRIEF);
-	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE), W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_POLITE) == W_SPINS_WHOLE, "%u of %u are whole", whole_spins(W_POLITE),
+	       W_SPINS_WHOLE);
 }
 
 /* As a signal handler that jumps out of a wait. */
@@ -93,7 +99,8 @@ static void abandoned_spins_do_not_count_for_ever(void)
 		next = w_spin_begin(W_BRIEF);
 	}
 	w_spin_end(&abandoned, true);
-	EXPECT(atomic_load(&w_this_process.spinners) & W_SPINNERS, "a spin of a former term has ended another one");
+	EXPECT(atomic_load(&w_this_process.spinners) & W_SPINNERS,
+	       "a spin of a former term has ended another one");
 	w_spin_end(&next, true);
 	EXPECT(!(atomic_load(&w_this_process.spinners) & W_SPINNERS));
 }

@@ -47,7 +47,8 @@ static void *need_lock(void *none)
 /* The number of stack bytes that a new thread writes during @run. */
 static size_t stack_of(void *(*run)(void *none))
 {
-	unsigned char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *stack =
+		mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t untouched = 0;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -78,7 +79,8 @@ static void every_lock(void)
 		held.ops->lock(held.lock);
 		needed = stack_of(need_lock);
 		EXPECT(held.ops->unlock(held.lock));
-		EXPECT(needed <= nothing + MOST, "%s needs %zu bytes of stack", info->name, needed - nothing);
+		EXPECT(needed <= nothing + MOST, "%s needs %zu bytes of stack", info->name,
+		       needed - nothing);
 	}
 }
 

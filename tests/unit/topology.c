@@ -143,8 +143,8 @@ static void many_cpus(void)
 {
 	begin();
 	for (int cpu = 0; cpu < 512; cpu++)
-		share(cpu % 2 ? "64-127,192-255,320-383,448-511" : "0-63,128-191,256-319,384-447", "package_cpus_list",
-		      (int[]){cpu / 64 % 2 == cpu % 2 ? cpu : cpu ^ 64}, 1);
+		share(cpu % 2 ? "64-127,192-255,320-383,448-511" : "0-63,128-191,256-319,384-447",
+		      "package_cpus_list", (int[]){cpu / 64 % 2 == cpu % 2 ? cpu : cpu ^ 64}, 1);
 	EXPECT(read_domains(W_DOMAIN_PACKAGE) == 2);
 	for (int cpu = 0; cpu < 512; cpu++)
 		EXPECT(domains[cpu] == cpu / 64 % 2, "CPU %d", cpu);
@@ -175,7 +175,8 @@ static void parents(void)
 /* An empty or nonsensical tree gives one domain; a list never reaches beyond the requested CPUs. */
 static void no_sense(void)
 {
-	static const char *const lists[] = {"", ",", "x", "0-", "-", "7-3", "0-18446744073709551615", "0,,1"};
+	static const char *const lists[] = {
+		"", ",", "x", "0-", "-", "7-3", "0-18446744073709551615", "0,,1"};
 
 	begin();
 	for (enum w_domain_kind kind = W_DOMAIN_L3; kind <= W_DOMAIN_CORE; kind++) {
@@ -186,8 +187,10 @@ static void no_sense(void)
 	for (int i = 0; i < COUNT(lists); i++) {
 		put(lists[i], "devices/system/cpu/cpu0/topology/package_cpus_list");
 		domains[4] = 77;
-		EXPECT(w_topology_read(root, W_DOMAIN_PACKAGE, domains, 4) == 1, "list '%s'", lists[i]);
-		EXPECT(domains[0] == 0 && domains[3] == 0 && domains[4] == 77, "list '%s'", lists[i]);
+		EXPECT(w_topology_read(root, W_DOMAIN_PACKAGE, domains, 4) == 1, "list '%s'",
+		       lists[i]);
+		EXPECT(domains[0] == 0 && domains[3] == 0 && domains[4] == 77, "list '%s'",
+		       lists[i]);
 	}
 	end();
 }

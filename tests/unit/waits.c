@@ -37,7 +37,8 @@ static void ttas_loses_no_wake_up(void)
 			script_at(step, ttas_releases, NULL);
 			taken = ttas_acquire(&ttas, policy, &deadline);
 			if (taken)
-				EXPECT(atomic_load(&ttas.word) == TTAS_HELD_SLEEPERS || script_unparks(&ttas.word),
+				EXPECT(atomic_load(&ttas.word) == TTAS_HELD_SLEEPERS ||
+					       script_unparks(&ttas.word),
 				       "taken with sleepers forgotten");
 			else
 				EXPECT(atomic_load(&ttas.word) == TTAS_HELD_SLEEPERS,
@@ -103,8 +104,10 @@ static void ticket_wraps_around(void)
 				script_at(step, ticket_releases, &policy);
 				EXPECT(ticket_acquire(&ticket, policy, NULL));
 				EXPECT(ticket_release(&ticket, policy));
-				EXPECT(!ticket_release(&ticket, policy), "a free lock was released");
-				EXPECT(atomic_load(&ticket.tickets.next) == starts[start] + 2 * TICKETS_STEP);
+				EXPECT(!ticket_release(&ticket, policy),
+				       "a free lock was released");
+				EXPECT(atomic_load(&ticket.tickets.next) ==
+				       starts[start] + 2 * TICKETS_STEP);
 				EXPECT(ticket_try_acquire(&ticket));
 			}
 		}
@@ -120,7 +123,8 @@ static void ticket_polls(void)
 
 	for (policy.wait = WAIT_SPIN; policy.wait <= WAIT_PARK; policy.wait++) {
 		for (long step = 1; step < STEPS; step++) {
-			struct w_deadline late = script_deadline(NEVER), soon = script_deadline(step / 2);
+			struct w_deadline late = script_deadline(NEVER),
+					  soon = script_deadline(step / 2);
 
 			ticket_begin(UINT32_MAX - 1);
 			EXPECT(ticket_try_acquire(&ticket));
@@ -186,7 +190,8 @@ static void grants_by_status(void)
 	for (uint32_t before = NODE_WAITING; before <= NODE_ABANDONED; before++) {
 		script_clear();
 		atomic_store(&status, before);
-		EXPECT(node_grant(&status, WAIT_PARK) == (before != NODE_ABANDONED), "from %u", before);
+		EXPECT(node_grant(&status, WAIT_PARK) == (before != NODE_ABANDONED), "from %u",
+		       before);
 		EXPECT(atomic_load(&status) == NODE_GRANTED, "from %u", before);
 		EXPECT(script_unparks(&status) == (before == NODE_PARKED), "from %u", before);
 	}

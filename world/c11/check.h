@@ -30,7 +30,8 @@ static inline void check_most(uint32_t *p, uint32_t value)
 	uint32_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
 
 	/* relaxed: as above */
-	while (seen < value && !__atomic_compare_exchange_n(p, &seen, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (seen < value && !__atomic_compare_exchange_n(p, &seen, value, false,
+							    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 

@@ -46,7 +46,8 @@ int __VERIFIER_nondet_int(void);
 #define w_exchange_acquire(p, v) atomic_exchange_explicit(p, v, memory_order_acquire)
 #define w_exchange_release(p, v) atomic_exchange_explicit(p, v, memory_order_release)
 #define w_exchange_acq_rel(p, v) atomic_exchange_explicit(p, v, memory_order_acq_rel)
-#define C11_CAS(p, old, new, order) atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed)
+#define C11_CAS(p, old, new, order) \
+	atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed)
 #define w_compare_exchange_relaxed(p, old, new) C11_CAS(p, old, new, memory_order_relaxed)
 #define w_compare_exchange_acquire(p, old, new) C11_CAS(p, old, new, memory_order_acquire)
 #define w_compare_exchange_release(p, old, new) C11_CAS(p, old, new, memory_order_release)
@@ -102,18 +103,20 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 }
 
 /* The loop of every wait. */
-#define C11_WAIT(p, COND, how, deadline, order)                                                            \
-	({                                                                                                 \
-		__auto_type c11_p_ = (p);                                                                  \
-		__typeof__(atomic_load_explicit(c11_p_, order)) VAL = atomic_load_explicit(c11_p_, order); \
-		while (!(COND) && !c11_gives_up((how), (deadline))) {                                      \
-			C11_PAUSE;                                                                         \
-			VAL = atomic_load_explicit(c11_p_, order);                                         \
-		}                                                                                          \
-		VAL;                                                                                       \
+#define C11_WAIT(p, COND, how, deadline, order)                       \
+	({                                                            \
+		__auto_type c11_p_ = (p);                             \
+		__typeof__(atomic_load_explicit(c11_p_, order)) VAL = \
+			atomic_load_explicit(c11_p_, order);          \
+		while (!(COND) && !c11_gives_up((how), (deadline))) { \
+			C11_PAUSE;                                    \
+			VAL = atomic_load_explicit(c11_p_, order);    \
+		}                                                     \
+		VAL;                                                  \
 	})
 
-#define w_wait_acquire(p, COND, how, deadline) C11_WAIT(p, COND, how, deadline, memory_order_acquire)
+#define w_wait_acquire(p, COND, how, deadline) \
+	C11_WAIT(p, COND, how, deadline, memory_order_acquire)
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
 
 #define W_OWN_LINE _Alignas(64)
@@ -122,7 +125,8 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 #define w_yield() C11_PAUSE
 #define W_SPIN_ROW 1u
 
-static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected,
+			  const struct w_deadline *deadline)
 {
 	(void)C11_WAIT(p, VAL != expected, W_YIELD, deadline, memory_order_relaxed);
 }
@@ -165,7 +169,8 @@ struct w_account {
 #define w_group() (c11_self % 2)
 #define w_group_weight(group) ((void)(group), 1024u)
 #define w_own_policy_note(lock) ((void)(lock), 0u)
-#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_int())
+#define w_own_policy_rank(shuffler, waiter) \
+	((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_int())
 
 /* A waiter's node; free if its status is 0. */
 struct w_node {

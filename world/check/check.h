@@ -14,7 +14,8 @@
 #define check_ghost(T) ((T *)0x100000008000)
 
 #define check_assert(condition) \
-	((condition) ? (void)0 : check_engine->fail(__FILE__, __LINE__, "assertion failed: " #condition))
+	((condition) ? (void)0  \
+		     : check_engine->fail(__FILE__, __LINE__, "assertion failed: " #condition))
 
 /*
  * Call this after the return of a function whose frame other threads could access. An access by
@@ -56,11 +57,15 @@ static inline void check_most(uint32_t *p, uint32_t value)
  * that wait to be created.
  */
 #define check_fork() ((void)CHECK_DO("fork", CHECK_FORK, CHECK_RELAXED, NULL, 0, 0))
-#define check_create_threads() ((void)CHECK_DO("create threads", CHECK_CREATE, CHECK_RELAXED, NULL, 0, 0))
-#define check_wait_to_be_created() ((void)CHECK_DO("begin", CHECK_CREATED, CHECK_RELAXED, NULL, 0, 0))
+#define check_create_threads() \
+	((void)CHECK_DO("create threads", CHECK_CREATE, CHECK_RELAXED, NULL, 0, 0))
+#define check_wait_to_be_created() \
+	((void)CHECK_DO("begin", CHECK_CREATED, CHECK_RELAXED, NULL, 0, 0))
 
 /* Fences for litmus tests; locks do not use them. */
-#define check_fence_acquire() ((void)CHECK_DO("fence_acquire", CHECK_FENCE, CHECK_ACQUIRE, NULL, 0, 0))
-#define check_fence_release() ((void)CHECK_DO("fence_release", CHECK_FENCE, CHECK_RELEASE, NULL, 0, 0))
+#define check_fence_acquire() \
+	((void)CHECK_DO("fence_acquire", CHECK_FENCE, CHECK_ACQUIRE, NULL, 0, 0))
+#define check_fence_release() \
+	((void)CHECK_DO("fence_release", CHECK_FENCE, CHECK_RELEASE, NULL, 0, 0))
 
 #endif

@@ -55,10 +55,11 @@ struct check_engine {
 	 * Performs an operation and returns the value that it read. @expected is the expected value
 	 * of a compare-exchange, or the deadline of a park.
 	 */
-	uint64_t (*operate)(const struct check_site *site, void *object, uint64_t operand, uint64_t expected);
+	uint64_t (*operate)(const struct check_site *site, void *object, uint64_t operand,
+			    uint64_t expected);
 	/* @holds: whether the value that the last call returned ends the wait. */
-	struct check_wait (*wait)(const struct check_site *site, void *object, bool brief, const void *deadline,
-				  bool holds);
+	struct check_wait (*wait)(const struct check_site *site, void *object, bool brief,
+				  const void *deadline, bool holds);
 	/* A plain access by the caller of the function with frame @frame. */
 	void (*plain)(const void *object, size_t size, bool write, const void *frame);
 	void (*event)(uint32_t event);

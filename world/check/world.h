@@ -33,54 +33,79 @@
 						.order = order_,   \
 						.size = size_}
 
-#define CHECK_OPERATE(text, name, kind, order, p, operand, expected)                                                   \
-	({                                                                                                             \
-		__auto_type p_ = (p);                                                                                  \
-		CHECK_SITE(text, name, kind, order, sizeof(*p_));                                                      \
-		(__typeof__(*p_))check_engine->operate(&site_, (void *)p_, (uint64_t)(operand), (uint64_t)(expected)); \
+#define CHECK_OPERATE(text, name, kind, order, p, operand, expected)                            \
+	({                                                                                      \
+		__auto_type p_ = (p);                                                           \
+		CHECK_SITE(text, name, kind, order, sizeof(*p_));                               \
+		(__typeof__(*p_))check_engine->operate(&site_, (void *)p_, (uint64_t)(operand), \
+						       (uint64_t)(expected));                   \
 	})
 
 /* A compare-exchange; a failure is a relaxed load. */
-#define CHECK_CAS(text, name, order, p, old, new)                                                                  \
-	({                                                                                                         \
-		__auto_type old_ = (old);                                                                          \
-		__typeof__(*old_) seen_ = CHECK_OPERATE(text, name, CHECK_COMPARE_EXCHANGE, order, p, new, *old_); \
-		bool done_ = seen_ == *old_;                                                                       \
-		*old_ = seen_;                                                                                     \
-		done_;                                                                                             \
+#define CHECK_CAS(text, name, order, p, old, new)                                                \
+	({                                                                                       \
+		__auto_type old_ = (old);                                                        \
+		__typeof__(*old_) seen_ =                                                        \
+			CHECK_OPERATE(text, name, CHECK_COMPARE_EXCHANGE, order, p, new, *old_); \
+		bool done_ = seen_ == *old_;                                                     \
+		*old_ = seen_;                                                                   \
+		done_;                                                                           \
 	})
 
 #define w_init(p, v) ((void)(*(p) = (v)))
 #define w_load_relaxed(p) CHECK_OPERATE(#p, "load_relaxed", CHECK_LOAD, CHECK_RELAXED, p, 0, 0)
 #define w_load_acquire(p) CHECK_OPERATE(#p, "load_acquire", CHECK_LOAD, CHECK_ACQUIRE, p, 0, 0)
-#define w_store_relaxed(p, v) ((void)CHECK_OPERATE(#p, "store_relaxed", CHECK_STORE, CHECK_RELAXED, p, v, 0))
-#define w_store_release(p, v) ((void)CHECK_OPERATE(#p, "store_release", CHECK_STORE, CHECK_RELEASE, p, v, 0))
-#define w_exchange_relaxed(p, v) CHECK_OPERATE(#p, "exchange_relaxed", CHECK_EXCHANGE, CHECK_RELAXED, p, v, 0)
-#define w_exchange_acquire(p, v) CHECK_OPERATE(#p, "exchange_acquire", CHECK_EXCHANGE, CHECK_ACQUIRE, p, v, 0)
-#define w_exchange_release(p, v) CHECK_OPERATE(#p, "exchange_release", CHECK_EXCHANGE, CHECK_RELEASE, p, v, 0)
-#define w_exchange_acq_rel(p, v) CHECK_OPERATE(#p, "exchange_acq_rel", CHECK_EXCHANGE, CHECK_ACQ_REL, p, v, 0)
-#define w_compare_exchange_relaxed(p, old, new) CHECK_CAS(#p, "compare_exchange_relaxed", CHECK_RELAXED, p, old, new)
-#define w_compare_exchange_acquire(p, old, new) CHECK_CAS(#p, "compare_exchange_acquire", CHECK_ACQUIRE, p, old, new)
-#define w_compare_exchange_release(p, old, new) CHECK_CAS(#p, "compare_exchange_release", CHECK_RELEASE, p, old, new)
-#define w_compare_exchange_acq_rel(p, old, new) CHECK_CAS(#p, "compare_exchange_acq_rel", CHECK_ACQ_REL, p, old, new)
-#define w_fetch_add_relaxed(p, v) CHECK_OPERATE(#p, "fetch_add_relaxed", CHECK_FETCH_ADD, CHECK_RELAXED, p, v, 0)
-#define w_fetch_add_acquire(p, v) CHECK_OPERATE(#p, "fetch_add_acquire", CHECK_FETCH_ADD, CHECK_ACQUIRE, p, v, 0)
-#define w_fetch_add_release(p, v) CHECK_OPERATE(#p, "fetch_add_release", CHECK_FETCH_ADD, CHECK_RELEASE, p, v, 0)
-#define w_fetch_add_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_add_acq_rel", CHECK_FETCH_ADD, CHECK_ACQ_REL, p, v, 0)
-#define w_fetch_or_relaxed(p, v) CHECK_OPERATE(#p, "fetch_or_relaxed", CHECK_FETCH_OR, CHECK_RELAXED, p, v, 0)
-#define w_fetch_or_acquire(p, v) CHECK_OPERATE(#p, "fetch_or_acquire", CHECK_FETCH_OR, CHECK_ACQUIRE, p, v, 0)
-#define w_fetch_or_release(p, v) CHECK_OPERATE(#p, "fetch_or_release", CHECK_FETCH_OR, CHECK_RELEASE, p, v, 0)
-#define w_fetch_or_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_or_acq_rel", CHECK_FETCH_OR, CHECK_ACQ_REL, p, v, 0)
-#define w_fetch_and_relaxed(p, v) CHECK_OPERATE(#p, "fetch_and_relaxed", CHECK_FETCH_AND, CHECK_RELAXED, p, v, 0)
-#define w_fetch_and_acquire(p, v) CHECK_OPERATE(#p, "fetch_and_acquire", CHECK_FETCH_AND, CHECK_ACQUIRE, p, v, 0)
-#define w_fetch_and_release(p, v) CHECK_OPERATE(#p, "fetch_and_release", CHECK_FETCH_AND, CHECK_RELEASE, p, v, 0)
-#define w_fetch_and_acq_rel(p, v) CHECK_OPERATE(#p, "fetch_and_acq_rel", CHECK_FETCH_AND, CHECK_ACQ_REL, p, v, 0)
+#define w_store_relaxed(p, v) \
+	((void)CHECK_OPERATE(#p, "store_relaxed", CHECK_STORE, CHECK_RELAXED, p, v, 0))
+#define w_store_release(p, v) \
+	((void)CHECK_OPERATE(#p, "store_release", CHECK_STORE, CHECK_RELEASE, p, v, 0))
+#define w_exchange_relaxed(p, v) \
+	CHECK_OPERATE(#p, "exchange_relaxed", CHECK_EXCHANGE, CHECK_RELAXED, p, v, 0)
+#define w_exchange_acquire(p, v) \
+	CHECK_OPERATE(#p, "exchange_acquire", CHECK_EXCHANGE, CHECK_ACQUIRE, p, v, 0)
+#define w_exchange_release(p, v) \
+	CHECK_OPERATE(#p, "exchange_release", CHECK_EXCHANGE, CHECK_RELEASE, p, v, 0)
+#define w_exchange_acq_rel(p, v) \
+	CHECK_OPERATE(#p, "exchange_acq_rel", CHECK_EXCHANGE, CHECK_ACQ_REL, p, v, 0)
+#define w_compare_exchange_relaxed(p, old, new) \
+	CHECK_CAS(#p, "compare_exchange_relaxed", CHECK_RELAXED, p, old, new)
+#define w_compare_exchange_acquire(p, old, new) \
+	CHECK_CAS(#p, "compare_exchange_acquire", CHECK_ACQUIRE, p, old, new)
+#define w_compare_exchange_release(p, old, new) \
+	CHECK_CAS(#p, "compare_exchange_release", CHECK_RELEASE, p, old, new)
+#define w_compare_exchange_acq_rel(p, old, new) \
+	CHECK_CAS(#p, "compare_exchange_acq_rel", CHECK_ACQ_REL, p, old, new)
+#define w_fetch_add_relaxed(p, v) \
+	CHECK_OPERATE(#p, "fetch_add_relaxed", CHECK_FETCH_ADD, CHECK_RELAXED, p, v, 0)
+#define w_fetch_add_acquire(p, v) \
+	CHECK_OPERATE(#p, "fetch_add_acquire", CHECK_FETCH_ADD, CHECK_ACQUIRE, p, v, 0)
+#define w_fetch_add_release(p, v) \
+	CHECK_OPERATE(#p, "fetch_add_release", CHECK_FETCH_ADD, CHECK_RELEASE, p, v, 0)
+#define w_fetch_add_acq_rel(p, v) \
+	CHECK_OPERATE(#p, "fetch_add_acq_rel", CHECK_FETCH_ADD, CHECK_ACQ_REL, p, v, 0)
+#define w_fetch_or_relaxed(p, v) \
+	CHECK_OPERATE(#p, "fetch_or_relaxed", CHECK_FETCH_OR, CHECK_RELAXED, p, v, 0)
+#define w_fetch_or_acquire(p, v) \
+	CHECK_OPERATE(#p, "fetch_or_acquire", CHECK_FETCH_OR, CHECK_ACQUIRE, p, v, 0)
+#define w_fetch_or_release(p, v) \
+	CHECK_OPERATE(#p, "fetch_or_release", CHECK_FETCH_OR, CHECK_RELEASE, p, v, 0)
+#define w_fetch_or_acq_rel(p, v) \
+	CHECK_OPERATE(#p, "fetch_or_acq_rel", CHECK_FETCH_OR, CHECK_ACQ_REL, p, v, 0)
+#define w_fetch_and_relaxed(p, v) \
+	CHECK_OPERATE(#p, "fetch_and_relaxed", CHECK_FETCH_AND, CHECK_RELAXED, p, v, 0)
+#define w_fetch_and_acquire(p, v) \
+	CHECK_OPERATE(#p, "fetch_and_acquire", CHECK_FETCH_AND, CHECK_ACQUIRE, p, v, 0)
+#define w_fetch_and_release(p, v) \
+	CHECK_OPERATE(#p, "fetch_and_release", CHECK_FETCH_AND, CHECK_RELEASE, p, v, 0)
+#define w_fetch_and_acq_rel(p, v) \
+	CHECK_OPERATE(#p, "fetch_and_acq_rel", CHECK_FETCH_AND, CHECK_ACQ_REL, p, v, 0)
 
 /* An operation without an object, or on one that it does not read. */
-#define CHECK_DO(name, kind, order, object, operand, expected)                                              \
-	({                                                                                                  \
-		CHECK_SITE(#object, name, kind, order, 0);                                                  \
-		check_engine->operate(&site_, (void *)(object), (uint64_t)(operand), (uint64_t)(expected)); \
+#define CHECK_DO(name, kind, order, object, operand, expected)                       \
+	({                                                                           \
+		CHECK_SITE(#object, name, kind, order, 0);                           \
+		check_engine->operate(&site_, (void *)(object), (uint64_t)(operand), \
+				      (uint64_t)(expected));                         \
 	})
 
 #define w_fence_seq_cst() ((void)CHECK_DO("fence_seq_cst", CHECK_FENCE, CHECK_SEQ_CST, NULL, 0, 0))
@@ -100,29 +125,32 @@ struct w_deadline {
  * The engine passes each value that the thread could read to COND, and then chooses one for which
  * COND holds. So a wait is one step of the execution, and blocks while no readable value ends it.
  */
-#define CHECK_WAIT_SITE(text, name, order_, p, COND, how, deadline)                                         \
-	({                                                                                                  \
-		__auto_type p_ = (p);                                                                       \
-		CHECK_SITE(text, name, CHECK_WAIT, order_, sizeof(*p_));                                    \
-		const enum w_how how_ = (how);                                                              \
-		const bool brief_ = how_ >= W_BRIEF;                                                        \
-		const struct w_deadline *deadline_ = (deadline);                                            \
-		struct check_wait wait_ = check_engine->wait(&site_, (void *)p_, brief_, deadline_, false); \
-		__typeof__(*p_) VAL = (__typeof__(*p_))wait_.value;                                         \
-		while (wait_.more) {                                                                        \
-			wait_ = check_engine->wait(&site_, (void *)p_, brief_, deadline_, (COND));          \
-			VAL = (__typeof__(*p_))wait_.value;                                                 \
-		}                                                                                           \
-		VAL;                                                                                        \
+#define CHECK_WAIT_SITE(text, name, order_, p, COND, how, deadline)                                \
+	({                                                                                         \
+		__auto_type p_ = (p);                                                              \
+		CHECK_SITE(text, name, CHECK_WAIT, order_, sizeof(*p_));                           \
+		const enum w_how how_ = (how);                                                     \
+		const bool brief_ = how_ >= W_BRIEF;                                               \
+		const struct w_deadline *deadline_ = (deadline);                                   \
+		struct check_wait wait_ =                                                          \
+			check_engine->wait(&site_, (void *)p_, brief_, deadline_, false);          \
+		__typeof__(*p_) VAL = (__typeof__(*p_))wait_.value;                                \
+		while (wait_.more) {                                                               \
+			wait_ = check_engine->wait(&site_, (void *)p_, brief_, deadline_, (COND)); \
+			VAL = (__typeof__(*p_))wait_.value;                                        \
+		}                                                                                  \
+		VAL;                                                                               \
 	})
 
 #define w_wait_acquire(p, COND, how, deadline) \
 	CHECK_WAIT_SITE(#p, "wait_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, how, deadline)
-#define w_await_acquire(p, COND) CHECK_WAIT_SITE(#p, "await_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, W_SPIN, NULL)
+#define w_await_acquire(p, COND) \
+	CHECK_WAIT_SITE(#p, "await_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, W_SPIN, NULL)
 /* Only for mutants of locks. */
 #define w_wait_relaxed(p, COND, how, deadline) \
 	CHECK_WAIT_SITE(#p, "wait_relaxed (" #COND ")", CHECK_RELAXED, p, COND, how, deadline)
-#define w_await_relaxed(p, COND) CHECK_WAIT_SITE(#p, "await_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, NULL)
+#define w_await_relaxed(p, COND) \
+	CHECK_WAIT_SITE(#p, "await_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, NULL)
 
 /* There are no caches here, so variables need no lines of their own. */
 #define W_OWN_LINE
@@ -131,9 +159,11 @@ struct w_deadline {
 #define w_yield() check_engine->yield()
 /* No repetitions: each value of a counter would be a state of its own. */
 #define W_SPIN_ROW 1u
-#define w_expired(deadline) ((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
-#define w_park(p, expected, deadline) \
-	((void)CHECK_OPERATE(#p, "park", CHECK_PARK, CHECK_RELAXED, p, expected, (uintptr_t)(deadline)))
+#define w_expired(deadline) \
+	((bool)CHECK_DO("expired", CHECK_EXPIRED, CHECK_RELAXED, deadline, 0, 0))
+#define w_park(p, expected, deadline)                                            \
+	((void)CHECK_OPERATE(#p, "park", CHECK_PARK, CHECK_RELAXED, p, expected, \
+			     (uintptr_t)(deadline)))
 #define w_unpark(p) ((void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
 #define w_unpark_all(p) ((void)CHECK_DO("unpark_all", CHECK_UNPARK_ALL, CHECK_RELAXED, p, 0, 0))
 
@@ -149,7 +179,8 @@ enum w_event {
 #define w_event(name) check_engine->event(W_EVENT_##name)
 
 /* The thread may migrate at each of these calls, up to .moves times per execution. */
-#define CHECK_WHERE(what) ((void)CHECK_DO("move", CHECK_MOVE, CHECK_RELAXED, NULL, 0, 0), check_engine->what())
+#define CHECK_WHERE(what) \
+	((void)CHECK_DO("move", CHECK_MOVE, CHECK_RELAXED, NULL, 0, 0), check_engine->what())
 
 #define w_cpu() CHECK_WHERE(cpu)
 #define w_domain() ((int32_t)CHECK_WHERE(domain))
@@ -169,7 +200,8 @@ enum w_event {
  * backwards.
  */
 #ifndef CHECK_NOW
-#define CHECK_NOW() (CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 60 : UINT64_C(0))
+#define CHECK_NOW() \
+	(CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT64_C(1) << 60 : UINT64_C(0))
 #endif
 #define w_now() CHECK_NOW()
 #define w_fork_generation() check_engine->generation()
@@ -184,8 +216,9 @@ struct w_account {
 	uint32_t recent;
 };
 
-#define w_account(lock) \
-	(&(struct w_account){.lock = (lock), .held = CHECK_HELD(), .until = 1, .recent = check_engine->self()})
+#define w_account(lock)       \
+	(&(struct w_account){ \
+		.lock = (lock), .held = CHECK_HELD(), .until = 1, .recent = check_engine->self()})
 #define w_weight() 1024u
 #define W_GROUPS 2
 #define w_group() (check_engine->self() % 2)
@@ -240,7 +273,9 @@ void *w_node_get(void);
  * unique numbers that each thread has drawn.
  */
 #define w_slot(number) ((void)(number), (uint32_t *)w_common(0))
-#define w_unique() ((uint64_t)check_engine->self() << 32 | ++((uint32_t *)w_common(0))[1 + check_engine->self()])
+#define w_unique()                              \
+	((uint64_t)check_engine->self() << 32 | \
+	 ++((uint32_t *)w_common(0))[1 + check_engine->self()])
 
 /*
  * Also at the start of the common block: no lock uses both. A client may have threads of several

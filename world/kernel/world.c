@@ -66,7 +66,8 @@ static int nearest_node(int from, const nodemask_t *seen)
 	{
 		if (node_isset(node, *seen))
 			continue;
-		if (nearest == NUMA_NO_NODE || node_distance(from, node) < node_distance(from, nearest))
+		if (nearest == NUMA_NO_NODE ||
+		    node_distance(from, node) < node_distance(from, nearest))
 			nearest = node;
 	}
 	return nearest;
@@ -80,12 +81,12 @@ static void lay_route(void)
 
 	for (; node != NUMA_NO_NODE; node = nearest_node(node, &seen)) {
 		node_set(node, seen);
-		for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == node) per_cpu_ptr(&w_selves, cpu)->position =
-			position++;
+		for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == node) per_cpu_ptr(&w_selves, cpu)
+			->position = position++;
 	}
 	/* CPUs without a known node come last, so that no two share a position. */
-	for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == NUMA_NO_NODE) per_cpu_ptr(&w_selves, cpu)->position =
-		position++;
+	for_each_possible_cpu(cpu) if (cpu_to_node(cpu) == NUMA_NO_NODE) per_cpu_ptr(&w_selves, cpu)
+		->position = position++;
 }
 
 bool w_start(void)

@@ -79,20 +79,23 @@ struct w_in_list;
 	((__typeof__(*(p)))(W_IS_NAME(p, v)           ? w_name_of((const void *)(uintptr_t)(v)) \
 			    : W_IS_IN_LIST(p) && !(v) ? (uintptr_t)(p)                          \
 						      : (uintptr_t)(v)))
-#define W_VALUE(p, v, stored)                                                                               \
-	__builtin_choose_expr(W_IS_NAME(p, v), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)), \
-			      __builtin_choose_expr(W_IS_IN_LIST(p),                                        \
-						    (__typeof__(v))((uintptr_t)(stored) == (uintptr_t)(p)   \
-									    ? 0                             \
-									    : (uintptr_t)(stored)),         \
-						    stored))
+#define W_VALUE(p, v, stored)                                                                 \
+	__builtin_choose_expr(                                                                \
+		W_IS_NAME(p, v), (__typeof__(v))(uintptr_t)w_named((u16)(uintptr_t)(stored)), \
+		__builtin_choose_expr(W_IS_IN_LIST(p),                                        \
+				      (__typeof__(v))((uintptr_t)(stored) == (uintptr_t)(p)   \
+							      ? 0                             \
+							      : (uintptr_t)(stored)),         \
+				      stored))
 
 #define w_init(p, v) ((void)(*(p) = (v)))
 /* @loaded from @p: NULL if it is a tail in a list head that is its own address. */
-#define W_LOADED(p, loaded)                                                                                       \
-	({                                                                                                        \
-		__auto_type w_loaded_ = (loaded);                                                                 \
-		W_IS_IN_LIST(p) && (uintptr_t)w_loaded_ == (uintptr_t)(p) ? (__typeof__(w_loaded_))0 : w_loaded_; \
+#define W_LOADED(p, loaded)                                               \
+	({                                                                \
+		__auto_type w_loaded_ = (loaded);                         \
+		W_IS_IN_LIST(p) && (uintptr_t)w_loaded_ == (uintptr_t)(p) \
+			? (__typeof__(w_loaded_))0                        \
+			: w_loaded_;                                      \
 	})
 #define w_load_relaxed(p) W_LOADED(p, READ_ONCE(*(p)))
 #define w_load_acquire(p) W_LOADED(p, smp_load_acquire(p))
@@ -130,23 +133,27 @@ struct w_in_list;
 #define W_DONE_add(was, v) ((was) + (v))
 #define W_DONE_or(was, v) ((was) | (v))
 #define W_DONE_and(was, v) ((was) & (v))
-#define W_FETCH_SHORT(operation, order, p, v)                                                                \
-	({                                                                                                   \
-		__typeof__(*(p)) w_was_ = READ_ONCE(*(p));                                                   \
-		while (!try_cmpxchg##order(p, &w_was_, (__typeof__(*(p)))(W_DONE_##operation(w_was_, v)))) { \
-		}                                                                                            \
-		w_was_;                                                                                      \
+#define W_FETCH_SHORT(operation, order, p, v)                                                    \
+	({                                                                                       \
+		__typeof__(*(p)) w_was_ = READ_ONCE(*(p));                                       \
+		while (!try_cmpxchg##order(p, &w_was_,                                           \
+					   (__typeof__(*(p)))(W_DONE_##operation(w_was_, v)))) { \
+		}                                                                                \
+		w_was_;                                                                          \
 	})
-#define W_FETCH(operation, order, p, v)                                                                               \
-	({                                                                                                            \
-		__auto_type w_p_ = (p);                                                                               \
-		__auto_type w_v_ = (v);                                                                               \
-		BUILD_BUG_ON(sizeof(*w_p_) != sizeof(u16) && sizeof(*w_p_) != sizeof(atomic_t) &&                     \
-			     sizeof(*w_p_) != sizeof(atomic64_t));                                                    \
-		(__typeof__(*w_p_))(sizeof(*w_p_) == sizeof(u16) ? (u64)W_FETCH_SHORT(operation, order, w_p_, w_v_)   \
-				    : sizeof(*w_p_) == sizeof(atomic_t)                                               \
-					    ? (u64)(u32)atomic_fetch_##operation##order((int)w_v_, (atomic_t *)w_p_)  \
-					    : (u64)atomic64_fetch_##operation##order((s64)w_v_, (atomic64_t *)w_p_)); \
+#define W_FETCH(operation, order, p, v)                                                           \
+	({                                                                                        \
+		__auto_type w_p_ = (p);                                                           \
+		__auto_type w_v_ = (v);                                                           \
+		BUILD_BUG_ON(sizeof(*w_p_) != sizeof(u16) && sizeof(*w_p_) != sizeof(atomic_t) && \
+			     sizeof(*w_p_) != sizeof(atomic64_t));                                \
+		(__typeof__(*w_p_))(sizeof(*w_p_) == sizeof(u16)                                  \
+					    ? (u64)W_FETCH_SHORT(operation, order, w_p_, w_v_)    \
+				    : sizeof(*w_p_) == sizeof(atomic_t)                           \
+					    ? (u64)(u32)atomic_fetch_##operation##order(          \
+						      (int)w_v_, (atomic_t *)w_p_)                \
+					    : (u64)atomic64_fetch_##operation##order(             \
+						      (s64)w_v_, (atomic64_t *)w_p_));            \
 	})
 #define w_fetch_add_relaxed(p, v) W_FETCH(add, _relaxed, p, v)
 #define w_fetch_add_acquire(p, v) W_FETCH(add, _acquire, p, v)
@@ -236,7 +243,8 @@ static inline void *w_node_get(void)
 		 */
 		if (likely(!smp_load_acquire(&nodes[i].status)))
 			return &nodes[i];
-	panic("poundlock: CPU %u is in more than %u locks at once\n", raw_smp_processor_id(), W_NODES);
+	panic("poundlock: CPU %u is in more than %u locks at once\n", raw_smp_processor_id(),
+	      W_NODES);
 }
 
 #define w_node_choose() w_node_get()
@@ -308,12 +316,14 @@ struct w_account *w_account_open(struct w_account *accounts, const void *lock);
  * The account of @lock and this task among W_ACCOUNTS; @use is the time stamp of this use. Replaces
  * another account if there is none yet.
  */
-static inline struct w_account *w_account_among(struct w_account *accounts, const void *lock, u32 use)
+static inline struct w_account *w_account_among(struct w_account *accounts, const void *lock,
+						u32 use)
 {
 	struct w_account *account;
 	u32 i;
 
-	for (i = 0; i < W_ACCOUNTS && (accounts[i].lock != lock || accounts[i].task != get_current()); i++)
+	for (i = 0;
+	     i < W_ACCOUNTS && (accounts[i].lock != lock || accounts[i].task != get_current()); i++)
 		;
 	account = i < W_ACCOUNTS ? &accounts[i] : w_account_open(accounts, lock);
 	account->used = use;
@@ -435,7 +445,8 @@ static inline bool w_expired(const struct w_deadline *deadline)
 #define w_yield() cpu_relax()
 
 /* No lock here sleeps. If one is asked to, it only reads again. */
-static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected,
+			  const struct w_deadline *deadline)
 {
 	WARN_ONCE(1, "poundlock: a spin lock wants to sleep\n");
 	cpu_relax();
@@ -460,13 +471,14 @@ static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadli
 
 #define w_await_acquire(p, COND) smp_cond_load_acquire(p, COND)
 
-#define w_wait_acquire(p, COND, how, deadline)                                                           \
-	({                                                                                               \
-		__auto_type w_p_ = (p);                                                                  \
-		__auto_type VAL = smp_load_acquire(w_p_);                                                \
-		for (u32 w_reads_ = 0; !(COND) && w_read_again(w_reads_, (how), (deadline)); w_reads_++) \
-			VAL = smp_load_acquire(w_p_);                                                    \
-		VAL;                                                                                     \
+#define w_wait_acquire(p, COND, how, deadline)                                               \
+	({                                                                                   \
+		__auto_type w_p_ = (p);                                                      \
+		__auto_type VAL = smp_load_acquire(w_p_);                                    \
+		for (u32 w_reads_ = 0; !(COND) && w_read_again(w_reads_, (how), (deadline)); \
+		     w_reads_++)                                                             \
+			VAL = smp_load_acquire(w_p_);                                        \
+		VAL;                                                                         \
 	})
 
 #endif

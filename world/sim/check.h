@@ -24,8 +24,10 @@ extern uint32_t sim_client_threads;
 #define check_ghost(T) ((T *)sim_client_ghost)
 #define SIM_TEXT_(line) #line
 #define SIM_TEXT(line) SIM_TEXT_(line)
-#define check_assert(condition) \
-	((condition) ? (void)0 : sim_fail("does not hold: " #condition " (" __FILE__ ":" SIM_TEXT(__LINE__) ")"))
+#define check_assert(condition)                                            \
+	((condition) ? (void)0                                             \
+		     : sim_fail("does not hold: " #condition " (" __FILE__ \
+				":" SIM_TEXT(__LINE__) ")"))
 #define check_renew_deadline() ((void)0)
 #define check_add(p, value) (*(p) += (value))
 #define check_most(p, value) ((void)(p), (void)(value))

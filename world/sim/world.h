@@ -41,17 +41,18 @@
 		__auto_type p_ = (p);                                       \
 		(__typeof__(*p_))operation(p_, sizeof(*p_), (uint64_t)(v)); \
 	})
-#define SIM_CAS(p, old, new)                                                                          \
-	({                                                                                            \
-		__auto_type p_ = (p);                                                                 \
-		__auto_type old_ = (old);                                                             \
-		__typeof__(*old_) expected_ = *old_;                                                  \
-		__typeof__(*old_) seen_ =                                                             \
-			(__typeof__(*old_))sim_compare_exchange(p_, sizeof(*p_), (uint64_t)expected_, \
-								(uint64_t)(new));                     \
-		bool done_ = seen_ == expected_;                                                      \
-		*old_ = seen_;                                                                        \
-		done_;                                                                                \
+#define SIM_CAS(p, old, new)                                                         \
+	({                                                                           \
+		__auto_type p_ = (p);                                                \
+		__auto_type old_ = (old);                                            \
+		__typeof__(*old_) expected_ = *old_;                                 \
+		__typeof__(*old_) seen_ =                                            \
+			(__typeof__(*old_))sim_compare_exchange(p_, sizeof(*p_),     \
+								(uint64_t)expected_, \
+								(uint64_t)(new));    \
+		bool done_ = seen_ == expected_;                                     \
+		*old_ = seen_;                                                       \
+		done_;                                                               \
 	})
 
 #define w_load_relaxed(p) SIM_LOAD(p)
@@ -124,7 +125,8 @@ static inline bool w_expired(const struct w_deadline *deadline)
 #define w_pause_for(pauses) sim_pause(pauses)
 #define w_yield() sim_yield()
 
-static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
+static inline void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected,
+			  const struct w_deadline *deadline)
 {
 	sim_park(p, expected, sim_deadline(deadline));
 }
@@ -258,9 +260,11 @@ struct w_visible {
 	uint32_t depth;
 };
 
-#define w_visible(i) (&((struct w_visible *)sim_block(SIM_VISIBLE, W_VISIBLE * sizeof(struct w_visible)))[i])
+#define w_visible(i) \
+	(&((struct w_visible *)sim_block(SIM_VISIBLE, W_VISIBLE * sizeof(struct w_visible)))[i])
 #define w_common(bytes) sim_block(SIM_COMMON, bytes)
-#define w_queue_node(i) (&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
+#define w_queue_node(i) \
+	(&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
 
 /* BRAVO uses the lowest 41 bits. */
 static inline uint64_t w_unique(void)

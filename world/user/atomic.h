@@ -86,13 +86,18 @@ static inline bool w_alone(void)
 	})
 #define W_EITHER(alone, atomic) W_AFTER(W_UPDATE, w_alone() ? (alone) : (atomic))
 
-#define W_EXCHANGE(p, v, order) W_EITHER(W_ALONE_BECOMES(p, v), atomic_exchange_explicit(p, v, order))
-#define W_FETCH_ADD(p, v, order) W_EITHER(W_ALONE_BECOMES(p, w_was_ + (v)), atomic_fetch_add_explicit(p, v, order))
-#define W_FETCH_OR(p, v, order) W_EITHER(W_ALONE_BECOMES(p, w_was_ | (v)), atomic_fetch_or_explicit(p, v, order))
-#define W_FETCH_AND(p, v, order) W_EITHER(W_ALONE_BECOMES(p, w_was_ &(v)), atomic_fetch_and_explicit(p, v, order))
-#define W_CAS(p, old, new, order)          \
-	W_EITHER(W_ALONE_CAS(p, old, new), \
-		 atomic_compare_exchange_strong_explicit(p, old, new, order, memory_order_relaxed))
+#define W_EXCHANGE(p, v, order) \
+	W_EITHER(W_ALONE_BECOMES(p, v), atomic_exchange_explicit(p, v, order))
+#define W_FETCH_ADD(p, v, order) \
+	W_EITHER(W_ALONE_BECOMES(p, w_was_ + (v)), atomic_fetch_add_explicit(p, v, order))
+#define W_FETCH_OR(p, v, order) \
+	W_EITHER(W_ALONE_BECOMES(p, w_was_ | (v)), atomic_fetch_or_explicit(p, v, order))
+#define W_FETCH_AND(p, v, order) \
+	W_EITHER(W_ALONE_BECOMES(p, w_was_ &(v)), atomic_fetch_and_explicit(p, v, order))
+#define W_CAS(p, old, new, order)                                            \
+	W_EITHER(W_ALONE_CAS(p, old, new),                                   \
+		 atomic_compare_exchange_strong_explicit(p, old, new, order, \
+							 memory_order_relaxed))
 #define w_exchange_relaxed(p, v) W_EXCHANGE(p, v, memory_order_relaxed)
 #define w_exchange_acquire(p, v) W_EXCHANGE(p, v, memory_order_acquire)
 #define w_exchange_release(p, v) W_EXCHANGE(p, v, memory_order_release)

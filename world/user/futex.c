@@ -16,7 +16,8 @@ void w_spin_new_term(uint32_t spinners)
 	uint64_t now = w_now(), last = atomic_load(&begun);
 
 	if (now - last >= TERM_NANOSECONDS && atomic_compare_exchange_strong(&begun, &last, now))
-		atomic_compare_exchange_strong(&w_this_process.spinners, &spinners, (spinners | W_SPINNERS) + 1);
+		atomic_compare_exchange_strong(&w_this_process.spinners, &spinners,
+					       (spinners | W_SPINNERS) + 1);
 }
 
 void w_spin_calibrate(void)
@@ -44,7 +45,8 @@ void w_yield(void)
 	struct timespec moment = {.tv_nsec = W_YIELD_NANOSECONDS};
 	uint32_t nothing = 0;
 
-	(void)w_system_call(SYS_futex, (long)&nothing, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, nothing, (long)&moment, 0, 0);
+	(void)w_system_call(SYS_futex, (long)&nothing, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, nothing,
+			    (long)&moment, 0, 0);
 }
 
 void w_sched_yield(void)

@@ -13,23 +13,30 @@
 #include "world.h"
 
 /* Performs a system call. Returns its result, or a negative error number. */
-static inline long w_system_call(long number, long first, long second, long third, long fourth, long fifth, long sixth)
+static inline long w_system_call(long number, long first, long second, long third, long fourth,
+				 long fifth, long sixth)
 {
 #if defined(__x86_64__)
-	register long r10 __asm__("r10") = fourth, r8 __asm__("r8") = fifth, r9 __asm__("r9") = sixth;
+	register long r10 __asm__("r10") = fourth, r8 __asm__("r8") = fifth,
+			  r9 __asm__("r9") = sixth;
 	long result;
 
 	__asm__ __volatile__("syscall"
 			     : "=a"(result)
-			     : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10), "r"(r8), "r"(r9)
+			     : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10), "r"(r8),
+			       "r"(r9)
 			     : "rcx", "r11", "memory");
 	return result;
 #elif defined(__aarch64__)
-	register long x8 __asm__("x8") = number, x0 __asm__("x0") = first, x1 __asm__("x1") = second;
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = first,
+			 x1 __asm__("x1") = second;
 	register long x2 __asm__("x2") = third, x3 __asm__("x3") = fourth, x4 __asm__("x4") = fifth;
 	register long x5 __asm__("x5") = sixth;
 
-	__asm__ __volatile__("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	__asm__ __volatile__("svc 0"
+			     : "+r"(x0)
+			     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			     : "memory");
 	return x0;
 #else
 	int saved = errno;
@@ -52,14 +59,15 @@ static inline bool w_has_thread(uint32_t process, uint32_t tid)
  * Sleeps on *@word, a process-private futex, if it is @expected. Returns 0 after a wake-up,
  * ETIMEDOUT at @deadline, EINTR after a signal, and EAGAIN if *@word is not @expected.
  */
-static inline int w_futex_wait(const volatile void *word, uint32_t expected, const struct w_deadline *deadline)
+static inline int w_futex_wait(const volatile void *word, uint32_t expected,
+			       const struct w_deadline *deadline)
 {
 	int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
 
 	if (deadline && deadline->clock == CLOCK_REALTIME)
 		operation |= FUTEX_CLOCK_REALTIME;
-	return (int)-w_system_call(SYS_futex, (long)word, operation, expected, deadline ? (long)&deadline->at : 0, 0,
-				   FUTEX_BITSET_MATCH_ANY);
+	return (int)-w_system_call(SYS_futex, (long)word, operation, expected,
+				   deadline ? (long)&deadline->at : 0, 0, FUTEX_BITSET_MATCH_ANY);
 }
 
 /* Wakes at most @count threads that sleep on @word. */

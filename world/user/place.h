@@ -90,7 +90,8 @@ static inline uint32_t w_domain_parents(uint32_t level)
 
 static inline uint32_t w_domain_parent(uint32_t level, int32_t domain)
 {
-	return atomic_load_explicit(&w_domains, memory_order_acquire) ? w_parents[level][domain] : 0;
+	return atomic_load_explicit(&w_domains, memory_order_acquire) ? w_parents[level][domain]
+								      : 0;
 }
 
 static inline uint64_t w_now(void)

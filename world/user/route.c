@@ -135,7 +135,8 @@ uint32_t w_cpu_count_slow(void)
  * A CPU that the process may not use shares the position of the last one before it that it may: the
  * process may be allowed to use it later.
  */
-static void place(const uint16_t *tour, size_t length, const struct w_cpus *among, uint16_t positions[W_CPUS])
+static void place(const uint16_t *tour, size_t length, const struct w_cpus *among,
+		  uint16_t positions[W_CPUS])
 {
 	uint16_t count = 0;
 
@@ -171,7 +172,8 @@ static void sort_by_domain(size_t count)
 
 void w_route_derive(const char *root, const struct w_cpus *among, uint16_t positions[W_CPUS])
 {
-	static const enum w_domain_kind innermost_first[] = {W_DOMAIN_CORE, W_DOMAIN_L3, W_DOMAIN_NODE, W_DOMAIN_DIE,
+	static const enum w_domain_kind innermost_first[] = {W_DOMAIN_CORE, W_DOMAIN_L3,
+							     W_DOMAIN_NODE, W_DOMAIN_DIE,
 							     W_DOMAIN_PACKAGE};
 
 	for (size_t cpu = 0; cpu < W_CPUS; cpu++)
@@ -184,7 +186,8 @@ void w_route_derive(const char *root, const struct w_cpus *among, uint16_t posit
 /* ---- The saved route ---- */
 
 /* Writes one line, without its end, into @error. Returns W_ROUTE_REFUSED. */
-__attribute__((format(printf, 3, 4))) static enum w_route_file refuse(char *error, size_t size, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum w_route_file refuse(char *error, size_t size,
+								      const char *format, ...)
 {
 	va_list arguments;
 
@@ -217,7 +220,9 @@ static long read_all(long file)
  */
 static enum w_route_file read_text(const char *path, char *error, size_t size)
 {
-	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), length = -1;
+	long file = syscall(SYS_openat, AT_FDCWD, path,
+			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
+	     length = -1;
 	struct stat status;
 	bool regular;
 
@@ -275,8 +280,8 @@ static enum w_route_file read_cpus(struct reading *reading, const char *rest)
 		long cpu = next_number(&rest, W_CPUS);
 
 		if (cpu < 0)
-			return refuse(reading->error, reading->size, "line %u has a word that is not a CPU",
-				      reading->line);
+			return refuse(reading->error, reading->size,
+				      "line %u has a word that is not a CPU", reading->line);
 		if (w_cpus_has(&reading->on_it, (size_t)cpu))
 			return refuse(reading->error, reading->size, "has CPU %ld twice", cpu);
 		w_cpus_add(&reading->on_it, (size_t)cpu);
@@ -289,7 +294,8 @@ static enum w_route_file read_count(struct reading *reading, const char *rest)
 {
 	reading->announced = next_number(&rest, W_CPUS + 1);
 	if (reading->announced < 0 || *rest)
-		return refuse(reading->error, reading->size, "line %u is not a number of CPUs", reading->line);
+		return refuse(reading->error, reading->size, "line %u is not a number of CPUs",
+			      reading->line);
 	return W_ROUTE_READ;
 }
 
@@ -297,10 +303,12 @@ static enum w_route_file read_count(struct reading *reading, const char *rest)
 static enum w_route_file read_present(struct reading *reading, const char *rest)
 {
 	if (rest[strspn(rest, "0123456789,-")])
-		return refuse(reading->error, reading->size, "line %u is not a list of CPUs", reading->line);
+		return refuse(reading->error, reading->size, "line %u is not a list of CPUs",
+			      reading->line);
 	if (*work.present && strcmp(rest, work.present))
-		return refuse(reading->error, reading->size, "is for a machine with the CPUs %.60s; this one has %.60s",
-			      rest, work.present);
+		return refuse(reading->error, reading->size,
+			      "is for a machine with the CPUs %.60s; this one has %.60s", rest,
+			      work.present);
 	return W_ROUTE_READ;
 }
 
@@ -343,7 +351,8 @@ static enum w_route_file read_lines(struct reading *reading)
 		if (reading->line++)
 			result = read_line(reading, line);
 		else if (strcmp(line, FIRST_LINE))
-			result = refuse(reading->error, reading->size, "does not begin with the line '" FIRST_LINE "'");
+			result = refuse(reading->error, reading->size,
+					"does not begin with the line '" FIRST_LINE "'");
 	}
 	return result;
 }
@@ -362,8 +371,8 @@ static enum w_route_file check_known(const struct reading *reading)
 			w_cpus_add(&known, cpu);
 	for (size_t i = 0; i < reading->length; i++)
 		if (!w_cpus_has(&known, work.tour[i]))
-			return refuse(reading->error, reading->size, "has CPU %u, which this machine has not",
-				      work.tour[i]);
+			return refuse(reading->error, reading->size,
+				      "has CPU %u, which this machine has not", work.tour[i]);
 	return W_ROUTE_READ;
 }
 
@@ -372,11 +381,12 @@ static enum w_route_file check(const struct reading *reading, const struct w_cpu
 	if (reading->announced < 0)
 		return refuse(reading->error, reading->size, "does not say how many CPUs it has");
 	if ((size_t)reading->announced != reading->length)
-		return refuse(reading->error, reading->size, "has %zu CPUs instead of %ld", reading->length,
-			      reading->announced);
+		return refuse(reading->error, reading->size, "has %zu CPUs instead of %ld",
+			      reading->length, reading->announced);
 	for (size_t cpu = 0; cpu < W_CPUS; cpu++)
 		if (w_cpus_has(among, cpu) && !w_cpus_has(&reading->on_it, cpu))
-			return refuse(reading->error, reading->size, "lacks CPU %zu, which the process may use", cpu);
+			return refuse(reading->error, reading->size,
+				      "lacks CPU %zu, which the process may use", cpu);
 	return check_known(reading);
 }
 
@@ -405,7 +415,8 @@ enum w_route_file w_route_read(const char *path, const char *root, const struct 
 static void complain(const char *path, const char *error)
 {
 	int length = snprintf(work.text, sizeof(work.text),
-			      "poundlock: the route in '%s' %s: one by the topology is used\n", path, error);
+			      "poundlock: the route in '%s' %s: one by the topology is used\n",
+			      path, error);
 
 	syscall(SYS_write, STDERR_FILENO, work.text, (size_t)length);
 }
@@ -422,7 +433,8 @@ static bool find_saved(const char *root)
 
 	for (i = 0; i < 2 && result == W_ROUTE_MISSING; i++)
 		if (*places[i])
-			result = w_route_read(places[i], root, &usable, table, error, sizeof(error));
+			result =
+				w_route_read(places[i], root, &usable, table, error, sizeof(error));
 	if (result == W_ROUTE_REFUSED || (result == W_ROUTE_MISSING && *named))
 		complain(*named ? named : places[i - 1], error);
 	if (result == W_ROUTE_READ)

@@ -44,7 +44,8 @@ W_HIDDEN void w_route_start(void);
 /*
  * Derives the route from the sysfs at @root: SMT siblings, L3, node, die and package stay together.
  */
-W_HIDDEN void w_route_derive(const char *root, const struct w_cpus *usable, uint16_t positions[W_CPUS]);
+W_HIDDEN void w_route_derive(const char *root, const struct w_cpus *usable,
+			     uint16_t positions[W_CPUS]);
 
 enum w_route_file { W_ROUTE_MISSING, W_ROUTE_REFUSED, W_ROUTE_READ };
 
@@ -52,8 +53,9 @@ enum w_route_file { W_ROUTE_MISSING, W_ROUTE_REFUSED, W_ROUTE_READ };
  * Reads the route from the file at @path. If it does not fit the machine at @root or @usable,
  * writes the reason into @error.
  */
-W_HIDDEN enum w_route_file w_route_read(const char *path, const char *root, const struct w_cpus *usable,
-					uint16_t positions[W_CPUS], char *error, size_t size);
+W_HIDDEN enum w_route_file w_route_read(const char *path, const char *root,
+					const struct w_cpus *usable, uint16_t positions[W_CPUS],
+					char *error, size_t size);
 
 /*
  * Writes up to @size CPUs of the process's route, in order, into @list. Returns how many there are.

@@ -67,14 +67,16 @@ void w_shares_of_process(void)
  * stays.
  */
 static const uint32_t nice_weights[40] = {
-	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
-	3906,  3121,  2501,  1991,  1586,  1277,  1024,  820,   655,   526,   423,  335,  272,  215,
-	172,   137,   110,   87,    70,    56,    45,    36,    29,    23,    18,   15,
+	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+	9548,  7620,  6100,  4904,  3906,  3121,  2501,  1991,  1586,  1277,
+	1024,  820,   655,   526,   423,   335,   272,   215,   172,   137,
+	110,   87,    70,    56,    45,    36,    29,    23,    18,    15,
 };
 
 uint32_t w_weight_of_nice(int nice)
 {
-	int index = nice - NICE_LEAST, last = (int)(sizeof(nice_weights) / sizeof(nice_weights[0])) - 1;
+	int index = nice - NICE_LEAST,
+	    last = (int)(sizeof(nice_weights) / sizeof(nice_weights[0])) - 1;
 
 	return nice_weights[index < 0 ? 0 : index > last ? last : index];
 }

@@ -111,8 +111,8 @@ void *w_common_make(size_t bytes)
 	while (!(made = w_keep(bytes)))
 		w_yield();
 	/* release: pairs with the acquires in w_common() and below */
-	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made, memory_order_release,
-						    memory_order_relaxed))
+	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made,
+						    memory_order_release, memory_order_relaxed))
 		return made;
 	/* Another thread was faster. The block that we made stays allocated. */
 	return atomic_load_explicit(&w_common_block, memory_order_acquire);
@@ -184,7 +184,8 @@ static void find_robust_list(void)
 /* Returns whether the caller is a signal handler that has interrupted a change of the list. */
 static bool is_list_changing(void)
 {
-	return ((const volatile struct robust_list_head *)(w_thread_pointer() + robust_list))->list_op_pending;
+	return ((const volatile struct robust_list_head *)(w_thread_pointer() + robust_list))
+		->list_op_pending;
 }
 
 /* The mutex's futex is its first word. acquire: pairs with the kernel's compare-exchange */
@@ -338,7 +339,8 @@ static struct w_node *reserve_node(void)
 	for (;;) {
 		for (size_t i = 0; i < RESERVE; i++) {
 			expected = 0;
-			if (atomic_compare_exchange_strong(&reserve[i].status, &expected, W_NODE_TAKEN))
+			if (atomic_compare_exchange_strong(&reserve[i].status, &expected,
+							   W_NODE_TAKEN))
 				return &reserve[i];
 		}
 		w_yield();
@@ -360,8 +362,8 @@ struct w_node *w_node_choose_slow(struct w_self *self)
 	atomic_store_explicit(&more->nodes[0].chosen, 1, memory_order_relaxed);
 	/* A signal handler may have added nodes meanwhile. */
 	more->next = atomic_load_explicit(&self->more, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&self->more, &more->next, more, memory_order_relaxed,
-						      memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(&self->more, &more->next, more,
+						      memory_order_relaxed, memory_order_relaxed))
 		;
 	return &more->nodes[0];
 }
@@ -412,7 +414,8 @@ static void orphan(uint32_t generation, struct w_self *record)
 		told();
 	if (record != NO_RECORD) {
 		count--;
-		atomic_store(&record->owner, (uint64_t)generation << 32 | atomic_load(&w_this_process.number));
+		atomic_store(&record->owner,
+			     (uint64_t)generation << 32 | atomic_load(&w_this_process.number));
 	}
 	atomic_store(&free_count, count);
 	atomic_store(&w_this_process.orphaned, 1);
@@ -446,7 +449,8 @@ static uint32_t await_beginning(void)
 
 static void set_signal_mask(const uint64_t *mask, uint64_t *old)
 {
-	(void)w_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)old, sizeof(*mask), 0, 0);
+	(void)w_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)old, sizeof(*mask),
+			    0, 0);
 }
 
 /* Blocks signals, since their handlers may need the generation as well. */
@@ -499,8 +503,9 @@ void w_process_watch(void)
 	int saved = errno;
 
 	/* An emulator may accept any advice, and take none. */
-	atomic_store(&at_fork.kernel_wipes, !madvise(&w_this_process, sizeof(w_this_process), MADV_WIPEONFORK) &&
-						    madvise(&w_this_process, sizeof(w_this_process), NO_ADVICE));
+	atomic_store(&at_fork.kernel_wipes,
+		     !madvise(&w_this_process, sizeof(w_this_process), MADV_WIPEONFORK) &&
+			     madvise(&w_this_process, sizeof(w_this_process), NO_ADVICE));
 	find_robust_list();
 	errno = saved;
 	(void)w_fork_generation();
@@ -513,7 +518,8 @@ void w_count(enum w_event event)
 {
 	W_ATOMIC(uint64_t) *count = &w_self()->events[event];
 
-	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_relaxed);
+	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 	if (w_listener)
 		w_listener(event);
 }

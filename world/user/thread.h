@@ -226,7 +226,8 @@ static inline void *w_node_choose(void)
 {
 	struct w_self *self = w_self();
 
-	return w_likely(w_node_try_choose(&self->nodes[0])) ? &self->nodes[0] : w_node_choose_slow(self);
+	return w_likely(w_node_try_choose(&self->nodes[0])) ? &self->nodes[0]
+							    : w_node_choose_slow(self);
 }
 
 /* Ends the choice of @node: from now on its status alone says whether it is free. */

@@ -129,11 +129,13 @@ static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t 
 }
 
 /* Reads the file @name of cache @index of @cpu. */
-static bool cache_text(const char *root, size_t cpu, unsigned index, const char *name, char *text, size_t size)
+static bool cache_text(const char *root, size_t cpu, unsigned index, const char *name, char *text,
+		       size_t size)
 {
 	char path[256];
 
-	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/%s", root, cpu, index, name);
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/cache/index%u/%s", root, cpu,
+		 index, name);
 	return w_topology_text(path, text, size);
 }
 
@@ -142,7 +144,8 @@ static long cache_level(const char *root, size_t cpu, unsigned index)
 {
 	char text[32];
 
-	return cache_text(root, cpu, index, "level", text, sizeof(text)) ? strtol(text, NULL, 10) : 0;
+	return cache_text(root, cpu, index, "level", text, sizeof(text)) ? strtol(text, NULL, 10)
+									 : 0;
 }
 
 /*
@@ -157,7 +160,8 @@ static void find_caches(const char *root, size_t cpu)
 	    !cache_level(root, cpu, scratch.caches))
 		return;
 	scratch.level = 0;
-	for (scratch.caches = 0; (level = cache_level(root, cpu, scratch.caches)) > 0; scratch.caches++) {
+	for (scratch.caches = 0; (level = cache_level(root, cpu, scratch.caches)) > 0;
+	     scratch.caches++) {
 		if (level > scratch.level) {
 			scratch.level = level;
 			scratch.highest = scratch.caches;
@@ -169,11 +173,13 @@ static void find_caches(const char *root, size_t cpu)
 static bool cache_list(const char *root, size_t cpu, char *list, size_t size)
 {
 	find_caches(root, cpu);
-	return scratch.level && cache_text(root, cpu, scratch.highest, "shared_cpu_list", list, size);
+	return scratch.level &&
+	       cache_text(root, cpu, scratch.highest, "shared_cpu_list", list, size);
 }
 
 /* The list of CPUs in @cpu's domain. @newer, @older: names of the file in different kernels. */
-static bool topology_list(const char *root, size_t cpu, const char *newer, const char *older, char *list, size_t size)
+static bool topology_list(const char *root, size_t cpu, const char *newer, const char *older,
+			  char *list, size_t size)
 {
 	char path[256];
 
@@ -190,12 +196,15 @@ static bool cpu_list(const char *root, enum w_domain_kind kind, size_t cpu, char
 	case W_DOMAIN_DIE:
 		return topology_list(root, cpu, "die_cpus_list", "core_siblings_list", list, size);
 	case W_DOMAIN_PACKAGE:
-		return topology_list(root, cpu, "package_cpus_list", "core_siblings_list", list, size);
+		return topology_list(root, cpu, "package_cpus_list", "core_siblings_list", list,
+				     size);
 	case W_DOMAIN_CORE:
-		return topology_list(root, cpu, "core_cpus_list", "thread_siblings_list", list, size);
+		return topology_list(root, cpu, "core_cpus_list", "thread_siblings_list", list,
+				     size);
 	default:
 		return cache_list(root, cpu, list, size) ||
-		       topology_list(root, cpu, "package_cpus_list", "core_siblings_list", list, size);
+		       topology_list(root, cpu, "package_cpus_list", "core_siblings_list", list,
+				     size);
 	}
 }
 
@@ -236,7 +245,8 @@ static size_t read_by_cpu(const char *root, enum w_domain_kind kind, uint16_t *d
 	/* Finding the caches of a CPU again costs a few files. */
 	for (size_t cpu = 0; cpu < end && (possible || missing < MAX_GAP); cpu++) {
 		missing++;
-		if (!scratch.known[cpu] && cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
+		if (!scratch.known[cpu] &&
+		    cpu_list(root, kind, cpu, scratch.list, sizeof(scratch.list)))
 			assign(scratch.list, domain++, domains, cpus);
 		if (scratch.known[cpu])
 			missing = 0;
@@ -288,8 +298,8 @@ static enum w_domain_kind kind_above(enum w_domain_kind kind)
 	return kind == W_DOMAIN_CORE ? W_DOMAIN_L3 : W_DOMAIN_PACKAGE;
 }
 
-uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uint16_t *domains, uint32_t count,
-			    uint16_t *parents)
+uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uint16_t *domains,
+			    uint32_t count, uint16_t *parents)
 {
 	static uint16_t above[W_CPUS];
 	uint32_t found = (uint32_t)w_topology_read(root, kind, above, W_CPUS);
@@ -307,9 +317,11 @@ static void read_parents(const uint16_t *domains, uint32_t count)
 {
 	enum w_domain_kind kind = chosen;
 
-	for (uint32_t level = 1; level < W_LEVELS && count > 1 && kind != kind_above(kind); level++) {
+	for (uint32_t level = 1; level < W_LEVELS && count > 1 && kind != kind_above(kind);
+	     level++) {
 		kind = kind_above(kind);
-		w_parent_counts[level] = w_topology_parents("/sys", kind, domains, count, w_parents[level]);
+		w_parent_counts[level] =
+			w_topology_parents("/sys", kind, domains, count, w_parents[level]);
 		if (w_parent_counts[level])
 			count = w_parent_counts[level];
 	}

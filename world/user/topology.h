@@ -34,8 +34,8 @@ size_t w_topology_read(const char *root, enum w_domain_kind kind, uint16_t *doma
  * @count domains, by CPU. Returns the number of parts; 0, with @parents unchanged, if there is one,
  * or as many as domains. Not thread-safe.
  */
-uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uint16_t *domains, uint32_t count,
-			    uint16_t *parents);
+uint32_t w_topology_parents(const char *root, enum w_domain_kind kind, const uint16_t *domains,
+			    uint32_t count, uint16_t *parents);
 
 /*
  * Makes the caller the only thread that reads the topology, until w_topology_release(). Returns

@@ -19,7 +19,8 @@ struct w_deadline {
 static inline struct w_deadline w_deadline_at(uint64_t time)
 {
 	return (struct w_deadline){.clock = CLOCK_MONOTONIC,
-				   .at = {.tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000)}};
+				   .at = {.tv_sec = (time_t)(time / 1000000000),
+					  .tv_nsec = (long)(time % 1000000000)}};
 }
 
 /* The pauses of a whole bounded spin, and how many threads may be in one (w_spinners_limit()). */
@@ -102,7 +103,8 @@ static inline void w_spin_note(enum w_how how, bool failed)
 	uint32_t kind = w_spin_kind(how);
 
 	w_spin_learn(&w_own.spin_history[kind], failed);
-	atomic_store_explicit(&w_last_spin_history[kind], w_own.spin_history[kind], memory_order_relaxed);
+	atomic_store_explicit(&w_last_spin_history[kind], w_own.spin_history[kind],
+			      memory_order_relaxed);
 }
 
 /*
@@ -152,8 +154,8 @@ static inline void w_spin_leave(uint32_t term)
 	uint32_t seen = atomic_load_explicit(&w_this_process.spinners, memory_order_relaxed);
 
 	while (seen >> W_TERM_SHIFT == term &&
-	       !atomic_compare_exchange_weak_explicit(&w_this_process.spinners, &seen, seen - 1, memory_order_relaxed,
-						      memory_order_relaxed))
+	       !atomic_compare_exchange_weak_explicit(&w_this_process.spinners, &seen, seen - 1,
+						      memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -179,7 +181,8 @@ static inline void w_spin_end(struct w_spin *spin, bool failed)
 	spin->left = 0;
 }
 
-static inline void w_go_on(struct w_spin *spin, enum w_how how, const volatile void *p, size_t size, uint64_t seen)
+static inline void w_go_on(struct w_spin *spin, enum w_how how, const volatile void *p, size_t size,
+			   uint64_t seen)
 {
 	switch (w_spin_next(how, ++spin->turns)) {
 	case W_NEXT_PAUSE:
@@ -195,8 +198,9 @@ static inline void w_go_on(struct w_spin *spin, enum w_how how, const volatile v
 }
 
 /* After a read of *@p returned @seen, which did not end the wait: returns whether to read again. */
-static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struct w_deadline *deadline,
-				const volatile void *p, size_t size, uint64_t seen)
+static inline bool w_read_again(struct w_spin *spin, enum w_how how,
+				const struct w_deadline *deadline, const volatile void *p,
+				size_t size, uint64_t seen)
 {
 	if (spin->left) {
 		w_pause_for(spin->next);
@@ -211,20 +215,22 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how, const struc
 	return !w_expired(deadline);
 }
 
-#define w_wait_acquire(p, COND, how, deadline)                                                                \
-	({                                                                                                    \
-		__auto_type w_p_ = (p);                                                                       \
-		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL = w_load_acquire(w_p_);      \
-		if (!(COND)) {                                                                                \
-			struct w_spin w_spin_ = w_spin_begin(how);                                            \
-			while (w_read_again(&w_spin_, (how), (deadline), w_p_, sizeof(VAL), (uint64_t)VAL)) { \
-				VAL = w_load_acquire(w_p_);                                                   \
-				if (COND)                                                                     \
-					break;                                                                \
-			}                                                                                     \
-			w_spin_end(&w_spin_, false);                                                          \
-		}                                                                                             \
-		VAL;                                                                                          \
+#define w_wait_acquire(p, COND, how, deadline)                                              \
+	({                                                                                  \
+		__auto_type w_p_ = (p);                                                     \
+		__typeof__(atomic_load_explicit(w_p_, memory_order_relaxed)) VAL =          \
+			w_load_acquire(w_p_);                                               \
+		if (!(COND)) {                                                              \
+			struct w_spin w_spin_ = w_spin_begin(how);                          \
+			while (w_read_again(&w_spin_, (how), (deadline), w_p_, sizeof(VAL), \
+					    (uint64_t)VAL)) {                               \
+				VAL = w_load_acquire(w_p_);                                 \
+				if (COND)                                                   \
+					break;                                              \
+			}                                                                   \
+			w_spin_end(&w_spin_, false);                                        \
+		}                                                                           \
+		VAL;                                                                        \
 	})
 
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)

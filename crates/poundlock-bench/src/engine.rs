@@ -10,7 +10,8 @@ use crate::placement::{self, bind};
 use crate::section::{Data, vary};
 use crossbeam_utils::CachePadded;
 use poundlock_sys::{
-    pound_domain, pound_event_count, pound_event_name, pound_events_start, pound_thread_tenant, pound_thread_weight,
+    pound_domain, pound_event_count, pound_event_name, pound_events_start, pound_thread_tenant,
+    pound_thread_weight,
 };
 use poundlock_workload::section::Operation;
 use poundlock_workload::{Class, Counts, ThreadCounts, Unit, Work, Workload};
@@ -145,7 +146,13 @@ fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, Be
     arena.verify(&traces)?;
     let (sleeps, preemptions) = switches();
     let elapsed_ns = measured.elapsed_ns.unwrap_or_else(|| arena.span(&traces));
-    Ok(Counts { elapsed_ns, threads, events: has_events.then_some(measured.events), sleeps, preemptions })
+    Ok(Counts {
+        elapsed_ns,
+        threads,
+        events: has_events.then_some(measured.events),
+        sleeps,
+        preemptions,
+    })
 }
 
 /// The measurements of the conducting thread.
@@ -229,7 +236,9 @@ impl<L: Lock> Arena<'_, L> {
         }
         self.ready.fetch_add(1, Ordering::Relaxed);
         drop(self.gate.read().expect("no thread panics with the gate"));
-        prepared.map(|()| Worker::new(self, index, ThreadCounts { class, cpu, ..ThreadCounts::default() }).work())
+        prepared.map(|()| {
+            Worker::new(self, index, ThreadCounts { class, cpu, ..ThreadCounts::default() }).work()
+        })
     }
 
     /// Applies the settings of a class to the calling thread.
@@ -264,10 +273,14 @@ impl<L: Lock> Arena<'_, L> {
         let sections: u64 = threads.iter().map(|thread| thread.sections).sum();
         let seen = self.record.get_mut().sections;
         if seen != sections {
-            return error(format!("the lock does not exclude: of {sections} critical sections, {seen} were seen"));
+            return error(format!(
+                "the lock does not exclude: of {sections} critical sections, {seen} were seen"
+            ));
         }
         let net = threads.iter().map(|thread| thread.net).sum();
-        self.data.check(sections, net).map_err(|wrong| BenchError(format!("the lock does not exclude: {wrong}")))
+        self.data
+            .check(sections, net)
+            .map_err(|wrong| BenchError(format!("the lock does not exclude: {wrong}")))
     }
 }
 
@@ -356,7 +369,8 @@ impl<'a, L: Lock> Worker<'a, L> {
     /// Claims a section. Returns false if no more sections may start.
     fn claim(&self) -> bool {
         // Relaxed: only the number matters.
-        self.arena.limit == u64::MAX || self.arena.claimed.fetch_add(1, Ordering::Relaxed) < self.arena.limit
+        self.arena.limit == u64::MAX
+            || self.arena.claimed.fetch_add(1, Ordering::Relaxed) < self.arena.limit
     }
 
     /// Acquires the lock as a reader, performs an operation that only reads, and releases the lock.
@@ -398,7 +412,13 @@ impl<'a, L: Lock> Worker<'a, L> {
     }
 
     /// Counts an acquisition after its release.
-    fn note(&mut self, measured: bool, before: &Record, domain: u32, [asked, acquired, released]: [u64; 3]) {
+    fn note(
+        &mut self,
+        measured: bool,
+        before: &Record,
+        domain: u32,
+        [asked, acquired, released]: [u64; 3],
+    ) {
         let (counts, clock) = (&mut self.counts, &self.arena.clock);
         let timed = self.untimed == 0;
         self.untimed = if timed { self.arena.workload.timed } else { self.untimed } - 1;
@@ -444,13 +464,19 @@ impl<'a, L: Lock> Worker<'a, L> {
 fn steps(count: u64) {
     let mut x = count;
     for _ in 0..count {
-        x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        x = black_box(
+            x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407),
+        );
     }
 }
 
 /// The counts of all threads, or the first error.
-fn join(threads: Vec<ScopedJoinHandle<'_, Worked>>) -> Result<Vec<(ThreadCounts, Trace)>, BenchError> {
-    let counts = threads.into_iter().map(|thread| thread.join().expect("a benchmark's thread does not panic"));
+fn join(
+    threads: Vec<ScopedJoinHandle<'_, Worked>>,
+) -> Result<Vec<(ThreadCounts, Trace)>, BenchError> {
+    let counts = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("a benchmark's thread does not panic"));
     // Joins all threads before it returns an error.
     counts.collect::<Vec<_>>().into_iter().collect()
 }
@@ -462,7 +488,11 @@ fn renice(nice: i32) -> Result<(), BenchError> {
     }
     // SAFETY: setpriority touches no memory. On Linux 0 is the calling thread.
     let failed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    if failed == 0 { Ok(()) } else { error(format!("cannot set nice {nice}: {}", std::io::Error::last_os_error())) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        error(format!("cannot set nice {nice}: {}", std::io::Error::last_os_error()))
+    }
 }
 
 /// The counts of the library's events.
@@ -520,7 +550,12 @@ mod tests {
             timed: 1,
             seed: 1,
         };
-        let job = Job { workload, lock: "nothing".to_owned(), threads: 8, limit: Limit::Acquisitions(200) };
+        let job = Job {
+            workload,
+            lock: "nothing".to_owned(),
+            threads: 8,
+            limit: Limit::Acquisitions(200),
+        };
         let wrong = run_under(&job, Nothing, false).expect_err("sections overlapped").to_string();
         assert!(wrong.contains("does not exclude"), "{wrong}");
     }

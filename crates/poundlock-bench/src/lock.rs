@@ -2,9 +2,9 @@
 
 use crate::error::{BenchError, error};
 use poundlock_sys::{
-    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock, pound_rwlock_check,
-    pound_rwlock_info, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdunlock, pound_rwlock_t,
-    pound_rwlock_wrlock, pound_rwlock_wrunlock,
+    pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_unlock,
+    pound_rwlock_check, pound_rwlock_info, pound_rwlock_init, pound_rwlock_rdlock,
+    pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_wrlock, pound_rwlock_wrunlock,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -95,7 +95,10 @@ unsafe fn initialised<T>(spec: &str, init: Init<T>) -> Result<T, BenchError> {
 }
 
 /// Calls a C function with `spec` and a buffer for an error of one line.
-fn with_spec(spec: &str, call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int) -> Result<(), BenchError> {
+fn with_spec(
+    spec: &str,
+    call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int,
+) -> Result<(), BenchError> {
     let Ok(spec) = CString::new(spec) else {
         return error(format!("a lock's name has no NUL: {spec:?}"));
     };

@@ -20,7 +20,8 @@ pub(crate) fn order(placement: Placement) -> Result<Vec<usize>, BenchError> {
     if placement == Placement::Free {
         return Ok(Vec::new());
     }
-    let machine = Machine::read(Path::new("/sys")).map_err(|wrong| BenchError(wrong.to_string()))?;
+    let machine =
+        Machine::read(Path::new("/sys")).map_err(|wrong| BenchError(wrong.to_string()))?;
     Ok(arrange(placement, places(&machine, &usable()?)))
 }
 
@@ -29,7 +30,8 @@ fn arrange(placement: Placement, mut cpus: Vec<Cpu>) -> Vec<usize> {
     cpus.sort_by_key(|cpu| (cpu.socket, cpu.sibling, cpu.number));
     if placement == Placement::RoundRobin {
         let mut turns = BTreeMap::new();
-        let mut dealt: Vec<(usize, Cpu)> = cpus.into_iter().map(|cpu| (next(&mut turns, cpu.socket), cpu)).collect();
+        let mut dealt: Vec<(usize, Cpu)> =
+            cpus.into_iter().map(|cpu| (next(&mut turns, cpu.socket), cpu)).collect();
         dealt.sort_by_key(|(turn, cpu)| (*turn, cpu.socket));
         cpus = dealt.into_iter().map(|(_, cpu)| cpu).collect();
     }
@@ -66,7 +68,9 @@ fn usable() -> Result<Vec<usize>, BenchError> {
         return error(format!("cannot read the usable CPUs: {}", std::io::Error::last_os_error()));
     }
     // SAFETY: the numbers are within the set.
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+    Ok((0..libc::CPU_SETSIZE as usize)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
 }
 
 /// Binds the calling thread to `cpu`.
@@ -104,15 +108,22 @@ mod tests {
     #[test]
     fn round_robin_alternates_between_sockets() {
         assert_eq!(arrange(Placement::RoundRobin, machine()), [0, 2, 1, 3, 4, 6, 5, 7]);
-        let uneven: Vec<Cpu> = machine().into_iter().filter(|cpu| ![2, 3, 6].contains(&cpu.number)).collect();
-        assert_eq!(arrange(Placement::RoundRobin, uneven), [0, 7, 1, 4, 5], "sockets with a free CPU");
+        let uneven: Vec<Cpu> =
+            machine().into_iter().filter(|cpu| ![2, 3, 6].contains(&cpu.number)).collect();
+        assert_eq!(
+            arrange(Placement::RoundRobin, uneven),
+            [0, 7, 1, 4, 5],
+            "sockets with a free CPU"
+        );
     }
 
     #[test]
     fn places_come_from_sysfs() {
         let root = std::env::temp_dir().join(format!("poundlock-bench-{}", std::process::id()));
         let cpus = root.join("devices/system/cpu");
-        for (cpu, socket, core) in [(0, "0,2-3", "0,2"), (1, "1", "1"), (2, "0,2-3", "0,2"), (3, "0,2-3", "3")] {
+        for (cpu, socket, core) in
+            [(0, "0,2-3", "0,2"), (1, "1", "1"), (2, "0,2-3", "0,2"), (3, "0,2-3", "3")]
+        {
             let topology = cpus.join(format!("cpu{cpu}/topology"));
             fs::create_dir_all(&topology).expect("a directory");
             fs::write(topology.join("package_cpus_list"), format!("{socket}\n")).expect("a file");

@@ -11,7 +11,12 @@ unsafe extern "C" {
     fn section_draw(settings: *const Settings, random: *mut u64) -> Operation;
     fn section_do(settings: *const Settings, data: *mut c_void, operation: Operation) -> c_int;
     fn section_vary(length: u64, spread: f64, random: *mut u64) -> u64;
-    fn section_check(settings: *const Settings, data: *const c_void, operations: u64, net: i64) -> *const c_char;
+    fn section_check(
+        settings: *const Settings,
+        data: *const c_void,
+        operations: u64,
+        net: i64,
+    ) -> *const c_char;
 }
 
 /// A length that is uniformly distributed over `length` ± `spread` of it.
@@ -46,7 +51,8 @@ impl Data {
         // SAFETY: the settings are valid.
         let size = unsafe { section_size(&settings) };
         let lines = size.div_ceil(size_of::<Lines>());
-        let memory: *mut Lines = Box::into_raw(vec![Lines::default(); lines].into_boxed_slice()).cast();
+        let memory: *mut Lines =
+            Box::into_raw(vec![Lines::default(); lines].into_boxed_slice()).cast();
         // SAFETY: the memory is zeroed, large enough, and aligned to a line.
         unsafe { section_fill(&settings, memory.cast(), seed) };
         Data { settings, memory, lines }
@@ -109,7 +115,11 @@ mod tests {
                 let operation = data.draw(&mut random);
                 // SAFETY: there is no other thread.
                 net += i64::from(unsafe { data.perform(operation) });
-                assert_eq!(data.check(done, net), Ok(()), "{section:?} after {done}, {operation:?}");
+                assert_eq!(
+                    data.check(done, net),
+                    Ok(()),
+                    "{section:?} after {done}, {operation:?}"
+                );
             }
         }
     }
@@ -147,7 +157,8 @@ mod tests {
         let mut random = 1;
         assert_eq!(vary(1000, 0.0, &mut random), 1000);
         let lengths: Vec<u64> = (0..10_000).map(|_| vary(1000, 0.15, &mut random)).collect();
-        let (least, most) = (lengths.iter().min().expect("some"), lengths.iter().max().expect("some"));
+        let (least, most) =
+            (lengths.iter().min().expect("some"), lengths.iter().max().expect("some"));
         assert_eq!((*least, *most), (850, 1150));
         let mean = lengths.iter().sum::<u64>() as f64 / 10_000.0;
         assert!((990.0..1010.0).contains(&mean), "{mean}");

@@ -1,6 +1,8 @@
 //! Every workload under every lock: the threads' counts are consistent, independently of speed.
 
-use poundlock_bench::{Class, Counts, Job, Limit, NATIVE, Placement, Section, Unit, Work, Workload, metrics, run};
+use poundlock_bench::{
+    Class, Counts, Job, Limit, NATIVE, Placement, Section, Unit, Work, Workload, metrics, run,
+};
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn workload(section: Section) -> Workload {
-    let class = Class { outside: Work { length: 50, unit: Unit::Steps, spread: 0.5 }, ..Class::default() };
+    let class =
+        Class { outside: Work { length: 50, unit: Unit::Steps, spread: 0.5 }, ..Class::default() };
     Workload {
         name: "test".to_owned(),
         source: "none".to_owned(),
@@ -59,17 +62,33 @@ fn consistent(job: &Job, counts: &Counts) {
         assert_eq!(total, limit, "{}", job.lock);
     }
     for thread in &counts.threads {
-        assert!(thread.handovers_remote <= thread.handovers && thread.handovers <= thread.acquisitions, "{thread:?}");
-        assert!(thread.timed_handovers <= thread.handovers && thread.timed_handovers <= thread.timed, "{thread:?}");
-        assert!(thread.timed <= thread.acquisitions.div_ceil(job.workload.timed.into()), "{thread:?}");
+        assert!(
+            thread.handovers_remote <= thread.handovers && thread.handovers <= thread.acquisitions,
+            "{thread:?}"
+        );
+        assert!(
+            thread.timed_handovers <= thread.handovers && thread.timed_handovers <= thread.timed,
+            "{thread:?}"
+        );
+        assert!(
+            thread.timed <= thread.acquisitions.div_ceil(job.workload.timed.into()),
+            "{thread:?}"
+        );
         assert!(thread.longest_wait_ns <= thread.wait_ns, "{thread:?}");
         assert!(thread.wait_ns <= thread.longest_wait_ns * thread.timed, "{thread:?}");
     }
     // The first acquisition is no hand-over.
     let handovers: u64 = counts.threads.iter().map(|thread| thread.handovers).sum();
     assert!(handovers < total || total == 0, "the first acquisition was counted as a hand-over");
-    assert!(metrics::jain(&all).is_none_or(|jain| (1.0 / job.threads as f64 - 1e-9..=1.0).contains(&jain)), "{all:?}");
-    assert!(metrics::fairness_factor(&all).is_none_or(|factor| (0.5..=1.0).contains(&factor)), "{all:?}");
+    assert!(
+        metrics::jain(&all)
+            .is_none_or(|jain| (1.0 / job.threads as f64 - 1e-9..=1.0).contains(&jain)),
+        "{all:?}"
+    );
+    assert!(
+        metrics::fairness_factor(&all).is_none_or(|factor| (0.5..=1.0).contains(&factor)),
+        "{all:?}"
+    );
     assert_eq!(counts.events.is_none(), job.lock == NATIVE);
 }
 
@@ -77,8 +96,12 @@ fn consistent(job: &Job, counts: &Counts) {
 fn every_workload_counts_right_under_every_lock() {
     for lock in locks() {
         for section in sections() {
-            let job =
-                Job { workload: workload(section), lock: lock.clone(), threads: 4, limit: Limit::Acquisitions(20_000) };
+            let job = Job {
+                workload: workload(section),
+                lock: lock.clone(),
+                threads: 4,
+                limit: Limit::Acquisitions(20_000),
+            };
             counted(&job);
         }
     }
@@ -89,7 +112,12 @@ fn readers_and_writers_count_right_under_every_lock_that_knows_them() {
     for lock in poundlock_bench::rwlocks().chain([NATIVE]) {
         for section in &sections()[2..] {
             let workload = Workload { readers: true, ..workload(*section) };
-            counted(&Job { workload, lock: lock.to_owned(), threads: 4, limit: Limit::Acquisitions(20_000) });
+            counted(&Job {
+                workload,
+                lock: lock.to_owned(),
+                threads: 4,
+                limit: Limit::Acquisitions(20_000),
+            });
         }
     }
 }
@@ -111,27 +139,38 @@ fn one_thread_has_every_acquisition_and_no_handover() {
 
 #[test]
 fn no_acquisitions_are_none() {
-    let job =
-        Job { workload: workload(Section::None), lock: "ttas".to_owned(), threads: 3, limit: Limit::Acquisitions(0) };
-    assert!(counted(&job).threads.iter().all(|thread| thread.acquisitions == 0 && thread.timed == 0));
+    let job = Job {
+        workload: workload(Section::None),
+        lock: "ttas".to_owned(),
+        threads: 3,
+        limit: Limit::Acquisitions(0),
+    };
+    assert!(
+        counted(&job).threads.iter().all(|thread| thread.acquisitions == 0 && thread.timed == 0)
+    );
 }
 
 #[test]
 fn time_ends_a_run_and_the_warm_up_does_not_count() {
     let limit = Limit::Seconds { warmup: 0.02, measured: 0.03 };
     for lock in ["shfl_mutex", NATIVE] {
-        let job = Job { workload: workload(sections()[2]), lock: lock.to_owned(), threads: 3, limit };
+        let job =
+            Job { workload: workload(sections()[2]), lock: lock.to_owned(), threads: 3, limit };
         assert!(counted(&job).elapsed_ns >= 30_000_000);
     }
 }
 
 #[test]
 fn holders_hold_as_long_as_their_class_says() {
-    let class = |length| Class { inside: Work { length, unit: Unit::Nanoseconds, spread: 0.0 }, ..Class::default() };
+    let class = |length| Class {
+        inside: Work { length, unit: Unit::Nanoseconds, spread: 0.0 },
+        ..Class::default()
+    };
     let mut workload = workload(Section::None);
     workload.classes = vec![class(20_000), class(200_000)];
     workload.timed = 1;
-    let job = Job { workload, lock: "ticket".to_owned(), threads: 2, limit: Limit::Acquisitions(100) };
+    let job =
+        Job { workload, lock: "ticket".to_owned(), threads: 2, limit: Limit::Acquisitions(100) };
     for thread in counted(&job).threads {
         let least = job.workload.classes[thread.class].inside.length;
         assert!(thread.hold_ns >= least * thread.timed, "{thread:?}");
@@ -144,10 +183,16 @@ fn threads_are_bound_where_the_placement_says() {
     for placement in [Placement::FirstFill, Placement::RoundRobin] {
         let mut workload = workload(Section::None);
         workload.placement = placement;
-        let job = Job { workload, lock: "mcs".to_owned(), threads: 5, limit: Limit::Acquisitions(500) };
-        let cpus: Vec<usize> = counted(&job).threads.iter().map(|thread| thread.cpu.expect("bound")).collect();
+        let job =
+            Job { workload, lock: "mcs".to_owned(), threads: 5, limit: Limit::Acquisitions(500) };
+        let cpus: Vec<usize> =
+            counted(&job).threads.iter().map(|thread| thread.cpu.expect("bound")).collect();
         let different = cpus.iter().collect::<std::collections::BTreeSet<_>>().len();
-        assert_eq!(different, std::thread::available_parallelism().expect("known").get().min(5), "{cpus:?}");
+        assert_eq!(
+            different,
+            std::thread::available_parallelism().expect("known").get().min(5),
+            "{cpus:?}"
+        );
     }
 }
 

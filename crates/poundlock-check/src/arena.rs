@@ -43,7 +43,8 @@ pub fn map() -> Result<()> {
     if got as usize == BASE {
         return Ok(());
     }
-    Err(io::Error::last_os_error()).with_context(|| format!("cannot map {} bytes at {BASE:#x}", END - BASE))
+    Err(io::Error::last_os_error())
+        .with_context(|| format!("cannot map {} bytes at {BASE:#x}", END - BASE))
 }
 
 /// Whether the `size` bytes at `address` are in this memory.

@@ -85,7 +85,9 @@ impl Arrivals {
         let waiting = || self.waiters.iter().enumerate().filter(|(_, waiter)| waiter.acquires);
         let rank = |time: u32| {
             let earlier = |other: u32| u64::from(other != 0 && other < time);
-            waiting().map(|(_, waiter)| earlier(waiter.arrival) + earlier(waiter.since)).sum::<u64>()
+            waiting()
+                .map(|(_, waiter)| earlier(waiter.arrival) + earlier(waiter.since))
+                .sum::<u64>()
         };
         into.push(waiting().fold(0, |all, (thread, _)| all | 1 << thread));
         for (_, waiter) in waiting() {

@@ -23,17 +23,29 @@ pub struct File {
 
 /// All files of clients.
 pub fn files(sources: &Sources) -> Result<Vec<File>> {
-    let own = |name: &str, path: &str| File { name: name.into(), path: path.into(), defines: Vec::new(), header: None };
-    let mut files = vec![own("litmus", "litmus.c"), own("seeded", "seeded.c"), own("records", "records.c")];
+    let own = |name: &str, path: &str| File {
+        name: name.into(),
+        path: path.into(),
+        defines: Vec::new(),
+        header: None,
+    };
+    let mut files =
+        vec![own("litmus", "litmus.c"), own("seeded", "seeded.c"), own("records", "records.c")];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
         let include = format!("LOCK_HEADER=\"{header}\"");
         let traits = format!("LOCK_TRAITS=\"locks/{header}\"");
-        let defines = vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
+        let defines =
+            vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
         let extra = format!("locks/{}.c", lock.name);
         if sources.root.join("tests/check").join(&extra).exists() {
             let name = format!("{}+", lock.name);
-            files.push(File { name, path: extra, defines: defines.clone(), header: Some(header.clone()) });
+            files.push(File {
+                name,
+                path: extra,
+                defines: defines.clone(),
+                header: Some(header.clone()),
+            });
         }
         files.push(File { name: lock.name, path: "lock.c".into(), defines, header: Some(header) });
     }
@@ -70,8 +82,10 @@ impl File {
     }
 
     fn load(&self, library: &Path) -> Result<Vec<Entry>> {
-        let named =
-            |client: &'static Client| Entry { name: format!("{}/{}", self.name, abi::text(client.name)), client };
+        let named = |client: &'static Client| Entry {
+            name: format!("{}/{}", self.name, abi::text(client.name)),
+            client,
+        };
         Ok(compile::load(library)?.into_iter().map(named).collect())
     }
 }

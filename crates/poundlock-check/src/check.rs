@@ -28,7 +28,12 @@ struct Found {
 }
 
 /// Explores `entries`, the costliest first, and prints each result when it is known.
-pub fn check(entries: &[&Entry], sources: &Sources, arguments: &Arguments, expected: &Expected) -> Result<Count> {
+pub fn check(
+    entries: &[&Entry],
+    sources: &Sources,
+    arguments: &Arguments,
+    expected: &Expected,
+) -> Result<Count> {
     let (events, overrides) = (sources.events()?, arguments.overrides());
     let cost = |name: &str| {
         let record = expected.get(overrides.deep, name).or(expected.get(false, name));
@@ -83,7 +88,13 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Explores a client. Its `record` chooses the strategy; if `compare`, the result must match it.
-fn one(entry: &Entry, overrides: &Overrides, events: &[String], record: Option<Record>, compare: bool) -> Found {
+fn one(
+    entry: &Entry,
+    overrides: &Overrides,
+    events: &[String],
+    record: Option<Record>,
+    compare: bool,
+) -> Found {
     let Entry { name, client } = entry;
     let start = cpu_seconds();
     let usable = record.filter(|record| plan::fits(record.strategy, client, overrides));
@@ -91,7 +102,8 @@ fn one(entry: &Entry, overrides: &Overrides, events: &[String], record: Option<R
     let seconds = cpu_seconds() - start;
     let mut judged = judge(client, &report, events, !matches!(strategy, Strategy::Walks(_)));
     if compare && overrides.are_none() {
-        judged = judged.and_then(|()| matches(name, strategy, report.states, record, overrides.deep));
+        judged =
+            judged.and_then(|()| matches(name, strategy, report.states, record, overrides.deep));
     }
     let Report { states, steps, ends, .. } = report;
     let counts = match strategy {
@@ -116,7 +128,13 @@ fn one(entry: &Entry, overrides: &Overrides, events: &[String], record: Option<R
 
 /// Compares an exploration with its record. Only a deep exploration may lack one: without a record,
 /// a client's states could shrink to nothing unnoticed.
-fn matches(name: &str, strategy: Strategy, states: u64, record: Option<Record>, deep: bool) -> Result<(), String> {
+fn matches(
+    name: &str,
+    strategy: Strategy,
+    states: u64,
+    record: Option<Record>,
+    deep: bool,
+) -> Result<(), String> {
     match record {
         None if deep => Ok(()),
         None => Err(format!(
@@ -127,7 +145,9 @@ fn matches(name: &str, strategy: Strategy, states: u64, record: Option<Record>, 
             "explored {strategy}, recorded {}: review the result, then run ./dev check --accept {name}",
             record.strategy
         )),
-        Some(record) if states < record.states / 2 => Err(format!("only {states} states, recorded {}", record.states)),
+        Some(record) if states < record.states / 2 => {
+            Err(format!("only {states} states, recorded {}", record.states))
+        }
         Some(_) => Ok(()),
     }
 }

@@ -31,19 +31,31 @@ pub fn build_runtime(sources: &Sources, folder: &Path) -> Result<()> {
 
 /// Copies the runtime that was compiled into another folder.
 pub fn copy_runtime(from: &Path, to: &Path) -> Result<()> {
-    std::fs::copy(from.join(RUNTIME_OBJECT), to.join(RUNTIME_OBJECT)).map(drop).context("cannot copy the runtime")
+    std::fs::copy(from.join(RUNTIME_OBJECT), to.join(RUNTIME_OBJECT))
+        .map(drop)
+        .context("cannot copy the runtime")
 }
 
 /// Compiles tests/check/`file` with `defines` to a library in `folder`, which has the runtime.
-pub fn build(sources: &Sources, name: &str, file: &str, defines: &[String], folder: &Path) -> Result<PathBuf> {
+pub fn build(
+    sources: &Sources,
+    name: &str,
+    file: &str,
+    defines: &[String],
+    folder: &Path,
+) -> Result<PathBuf> {
     let library = library(folder, name);
     let object = folder.join(format!("{name}.o"));
-    let mut flags = vec!["-fsanitize=thread".into(), "--param=tsan-instrument-func-entry-exit=0".into()];
+    let mut flags =
+        vec!["-fsanitize=thread".into(), "--param=tsan-instrument-func-entry-exit=0".into()];
     flags.extend(defines.iter().map(|define| format!("-D{define}")));
     compile(sources, &sources.root.join("tests/check").join(file), &flags, &object)?;
     // Bsymbolic: memset and memcpy are those of the runtime.
     let objects = [object, folder.join(RUNTIME_OBJECT)];
-    run(Command::new(COMPILER).args(["-shared", "-Wl,-Bsymbolic", "-o"]).arg(&library).args(objects))?;
+    run(Command::new(COMPILER)
+        .args(["-shared", "-Wl,-Bsymbolic", "-o"])
+        .arg(&library)
+        .args(objects))?;
     Ok(library)
 }
 

@@ -12,7 +12,8 @@ const STACK_SIZE: usize = 1 << 16;
 /// Installs the handler.
 pub fn catch() {
     let stack = vec![0u8; STACK_SIZE].leak();
-    let alternative = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
+    let alternative =
+        libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
     // SAFETY: the stack stays allocated, and the handler has the type that SA_SIGINFO asks for.
     unsafe {
         libc::sigaltstack(&alternative, ptr::null_mut());

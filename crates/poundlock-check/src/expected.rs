@@ -81,7 +81,8 @@ impl Expected {
     /// Reads the file.
     pub fn read(root: &Path) -> Result<Expected> {
         let path = root.join(PATH);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         let mut records = BTreeMap::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
             let Some((key, value)) = parse(line) else {
@@ -109,7 +110,10 @@ impl Expected {
 
     /// The records of explorations without `--deep`, by client.
     pub fn usual(&self) -> impl Iterator<Item = (&str, Record)> {
-        self.records.iter().filter(|((deep, _), _)| !deep).map(|((_, client), record)| (client.as_str(), *record))
+        self.records
+            .iter()
+            .filter(|((deep, _), _)| !deep)
+            .map(|((_, client), record)| (client.as_str(), *record))
     }
 
     /// The clients that have records.
@@ -123,12 +127,16 @@ impl Expected {
             format!("{}{client} {strategy} {states}\n", if *deep { "deep " } else { "" })
         };
         let text = HEADER.to_string() + &self.records.iter().map(line).collect::<String>();
-        std::fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
+        std::fs::write(&self.path, text)
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
 fn parse(line: &str) -> Option<((bool, String), Record)> {
     let (deep, line) = line.strip_prefix("deep ").map_or((false, line), |rest| (true, rest));
     let [client, strategy, states] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
-    Some(((deep, client.to_string()), Record { strategy: strategy.parse().ok()?, states: states.parse().ok()? }))
+    Some((
+        (deep, client.to_string()),
+        Record { strategy: strategy.parse().ok()?, states: states.parse().ok()? },
+    ))
 }

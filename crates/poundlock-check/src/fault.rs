@@ -22,7 +22,9 @@ impl fmt::Display for Fault {
             Fault::Race { with: NO_THREAD, did } => {
                 write!(f, "data race: not ordered after the {did} during setup")
             }
-            Fault::Race { with, did } => write!(f, "data race: not ordered after the {did} by T{with}"),
+            Fault::Race { with, did } => {
+                write!(f, "data race: not ordered after the {did} by T{with}")
+            }
             Fault::Dead => write!(f, "access to memory whose lifetime is over"),
             Fault::Limit(what) => write!(f, "beyond the limits of this checker: {what}"),
         }

@@ -6,10 +6,17 @@ use crate::explore::{Report, Verdict};
 
 /// Returns how the report differs from what `client` expects, if it does. `complete`: all states
 /// were visited, so all outcomes must have been found.
-pub fn judge(client: &Client, report: &Report, events: &[String], complete: bool) -> Result<(), String> {
+pub fn judge(
+    client: &Client,
+    report: &Report,
+    events: &[String],
+    complete: bool,
+) -> Result<(), String> {
     let fails = abi::text(client.fails);
     match &report.verdict {
-        Verdict::Fails(what, _) if fails.is_empty() || !what.contains(fails) => return Err(what.clone()),
+        Verdict::Fails(what, _) if fails.is_empty() || !what.contains(fails) => {
+            return Err(what.clone());
+        }
         Verdict::Fails(..) => return Ok(()),
         Verdict::Unfinished => return Err("UNFINISHED: too many states".into()),
         Verdict::Holds if !fails.is_empty() => return Err(format!("did not fail with: {fails}")),

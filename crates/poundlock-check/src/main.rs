@@ -64,7 +64,8 @@ fn usage(error: clap::Error) -> Error {
         return error.into();
     }
     let text = error.render().to_string();
-    let paragraph: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let paragraph: Vec<&str> =
+        text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = paragraph.join(" ");
     Error::msg(line.strip_prefix("error: ").unwrap_or(&line).to_string())
 }

@@ -84,26 +84,46 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
     let exhaustive = !matches!(strategy, Strategy::Walks(_));
     let weak = !overrides.sc && client.flags & abi::CLIENT_ORDER == 0;
     let longest = overrides.longest.unwrap_or(explore::LONGEST);
-    Settings { domains, cpus, moves: client.moves, spurious, bound, stale, weak, exhaustive, longest }
+    Settings {
+        domains,
+        cpus,
+        moves: client.moves,
+        spurious,
+        bound,
+        stale,
+        weak,
+        exhaustive,
+        longest,
+    }
 }
 
 /// Explores `client` with the strategy of the command line, or the recorded one, or the first that
 /// ends within its limit.
-pub fn explore(client: &'static Client, record: Option<Record>, overrides: &Overrides) -> (Strategy, Report) {
+pub fn explore(
+    client: &'static Client,
+    record: Option<Record>,
+    overrides: &Overrides,
+) -> (Strategy, Report) {
     let recorded = record.map(|record| (record.strategy, MORE_STATES + record.states * 4));
     let candidates = match overrides.strategy.map(|strategy| (strategy, MOST_STATES)).or(recorded) {
         Some(only) => vec![only],
         None => strategies(client, overrides),
     };
     let (&last, others) = candidates.split_last().expect("there is a strategy");
-    let run =
-        |(strategy, states)| (strategy, explore_with(client, strategy, overrides, overrides.states.unwrap_or(states)));
+    let run = |(strategy, states)| {
+        (strategy, explore_with(client, strategy, overrides, overrides.states.unwrap_or(states)))
+    };
     let mut tried = others.iter().map(|&candidate| run(candidate));
     tried.find(|(_, report)| report.verdict != Verdict::Unfinished).unwrap_or_else(|| run(last))
 }
 
 /// Explores `client` with one strategy, up to `states` states.
-pub fn explore_with(client: &'static Client, strategy: Strategy, overrides: &Overrides, states: u64) -> Report {
+pub fn explore_with(
+    client: &'static Client,
+    strategy: Strategy,
+    overrides: &Overrides,
+    states: u64,
+) -> Report {
     let width = words(client.allowed).iter().map(|outcome| outcome.len()).max().unwrap_or(0);
     let settings = settings(client, strategy, overrides);
     let Strategy::Walks(count) = strategy else {

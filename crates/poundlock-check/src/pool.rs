@@ -36,7 +36,8 @@ pub fn run<T: Serialize + DeserializeOwned + Send + 'static>(
     mut done: impl FnMut(usize, Result<T>) -> Result<()>,
 ) -> Result<()> {
     let next = shared_counter()?;
-    let pipes: Vec<File> = (0..workers().min(jobs.len())).map(|_| start(jobs, next, &work)).collect::<Result<_>>()?;
+    let pipes: Vec<File> =
+        (0..workers().min(jobs.len())).map(|_| start(jobs, next, &work)).collect::<Result<_>>()?;
     let (send, receive) = mpsc::channel();
     for pipe in pipes {
         let send = send.clone();
@@ -55,7 +56,14 @@ fn shared_counter() -> Result<&'static AtomicUsize> {
     let (size, access) = (size_of::<AtomicUsize>(), libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: a new mapping, zeroed, page-aligned and never unmapped.
     unsafe {
-        let memory = libc::mmap(std::ptr::null_mut(), size, access, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0);
+        let memory = libc::mmap(
+            std::ptr::null_mut(),
+            size,
+            access,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
         if memory == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error()).context("cannot map shared memory");
         }
@@ -64,7 +72,11 @@ fn shared_counter() -> Result<&'static AtomicUsize> {
 }
 
 /// Starts a worker. Returns the pipe that it writes to.
-fn start<T: Serialize>(jobs: &[usize], next: &AtomicUsize, work: &impl Fn(usize) -> T) -> Result<File> {
+fn start<T: Serialize>(
+    jobs: &[usize],
+    next: &AtomicUsize,
+    work: &impl Fn(usize) -> T,
+) -> Result<File> {
     let mut ends = [0; 2];
     // SAFETY: the process has one thread when it forks, so the child may call any function. Each
     // end of the pipe is owned by one file.
@@ -86,7 +98,12 @@ fn start<T: Serialize>(jobs: &[usize], next: &AtomicUsize, work: &impl Fn(usize)
 }
 
 /// Runs jobs in a worker until none is left.
-fn run_jobs<T: Serialize>(jobs: &[usize], next: &AtomicUsize, work: &impl Fn(usize) -> T, to: &mut File) -> Result<()> {
+fn run_jobs<T: Serialize>(
+    jobs: &[usize],
+    next: &AtomicUsize,
+    work: &impl Fn(usize) -> T,
+    to: &mut File,
+) -> Result<()> {
     let mut send = |message: &Message<T>| -> Result<()> {
         let line = serde_json::to_string(message)? + "\n";
         Ok(to.write_all(line.as_bytes())?)

@@ -33,7 +33,8 @@ fn count(arguments: &Arguments) -> Result<Count> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let files = catalogue::files(&sources)?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    let files: Vec<&File> = files.iter().filter(|file| arguments.can_match(&file.name, &names)).collect();
+    let files: Vec<&File> =
+        files.iter().filter(|file| arguments.can_match(&file.name, &names)).collect();
     let all = catalogue::all(&files, &sources, folder.path())?;
     let entries: Vec<&Entry> = all.iter().filter(|entry| arguments.matches(&entry.name)).collect();
     if entries.is_empty() {
@@ -50,11 +51,19 @@ fn count(arguments: &Arguments) -> Result<Count> {
     Ok(Count { passed: clients.passed + mutants.passed, failed: clients.failed + mutants.failed })
 }
 
-fn replay(entries: &[&Entry], path: &[Choice], expected: &Expected, overrides: &Overrides) -> Result<Count> {
-    let [entry] = entries else { bail!("--replay needs one client, but the filters select {}", entries.len()) };
+fn replay(
+    entries: &[&Entry],
+    path: &[Choice],
+    expected: &Expected,
+    overrides: &Overrides,
+) -> Result<Count> {
+    let [entry] = entries else {
+        bail!("--replay needs one client, but the filters select {}", entries.len())
+    };
     let recorded = expected.get(overrides.deep, &entry.name).map(|record| record.strategy);
     let strategy = overrides.strategy.or(recorded).unwrap_or(Strategy::Complete);
-    let (trace, fault) = explore::replay(entry.client, plan::settings(entry.client, strategy, overrides), path);
+    let (trace, fault) =
+        explore::replay(entry.client, plan::settings(entry.client, strategy, overrides), path);
     trace.iter().try_for_each(print)?;
     print(fault.as_deref().unwrap_or("(no error so far)"))?;
     Ok(Count { passed: fault.is_none().into(), failed: fault.is_some().into() })

@@ -28,25 +28,39 @@ pub struct Lock {
 impl Sources {
     fn definitions(&self, file: &str, pattern: &str) -> Result<Vec<Vec<String>>> {
         let path = self.core.join(file);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         let pattern = Regex::new(pattern).expect("a constant pattern");
-        let groups = |found: regex::Captures| found.iter().flatten().skip(1).map(|m| m.as_str().into()).collect();
+        let groups = |found: regex::Captures| {
+            found.iter().flatten().skip(1).map(|m| m.as_str().into()).collect()
+        };
         Ok(pattern.captures_iter(&text).map(groups).collect())
     }
 
     /// The mutual-exclusion locks of core/locks.def.
     pub fn locks(&self) -> Result<Vec<Lock>> {
         let lines = self.definitions("locks.def", r"(?m)^LOCK\((\w+), (\w+),")?;
-        Ok(lines.into_iter().map(|line| Lock { name: line[0].clone(), kind: line[1].clone() }).collect())
+        Ok(lines
+            .into_iter()
+            .map(|line| Lock { name: line[0].clone(), kind: line[1].clone() })
+            .collect())
     }
 
     /// The names of the readers-writer locks of core/locks.def.
     pub fn rw_locks(&self) -> Result<Vec<String>> {
-        Ok(self.definitions("locks.def", r"(?m)^RWLOCK\((\w+),")?.into_iter().map(|line| line[0].clone()).collect())
+        Ok(self
+            .definitions("locks.def", r"(?m)^RWLOCK\((\w+),")?
+            .into_iter()
+            .map(|line| line[0].clone())
+            .collect())
     }
 
     /// The names of the events of core/events.def, in order.
     pub fn events(&self) -> Result<Vec<String>> {
-        Ok(self.definitions("events.def", r"(?m)^EVENT\((\w+),")?.into_iter().map(|line| line[0].clone()).collect())
+        Ok(self
+            .definitions("events.def", r"(?m)^EVENT\((\w+),")?
+            .into_iter()
+            .map(|line| line[0].clone())
+            .collect())
     }
 }

@@ -37,7 +37,8 @@ fn runs_are_reproducible() {
     let sorted_without_time = |output: Output| -> Vec<String> {
         let untimed = |line: &str| {
             let (before, verdict) = line.split_once(" s  ").unwrap_or((line, ""));
-            before.rsplit_once(' ').map_or(before, |(counts, _)| counts).trim_end().to_string() + verdict
+            before.rsplit_once(' ').map_or(before, |(counts, _)| counts).trim_end().to_string()
+                + verdict
         };
         let mut lines: Vec<String> = text(&output).lines().map(untimed).collect();
         lines.sort();
@@ -50,7 +51,10 @@ fn runs_are_reproducible() {
 #[test]
 fn sequential_consistency_forbids_weak_outcomes() {
     let output = check(&["--sc", "litmus/sb"]);
-    assert!(!output.status.success() && text(&output).contains("found the outcomes 01 10 11, not 00 01 10 11"));
+    assert!(
+        !output.status.success()
+            && text(&output).contains("found the outcomes 01 10 11, not 00 01 10 11")
+    );
 }
 
 #[test]
@@ -61,22 +65,40 @@ fn an_execution_is_replayed() {
 
 #[test]
 fn unit_tests_kill_mutants() {
-    let output = check(&["--mutants", "--kills", "shuffle.h: w_store_release(&node->shuffler, 1);: dropped"]);
-    assert!(output.status.success() && text(&output).contains("by unit/shuffle: tests/unit/"), "{}", text(&output));
+    let output = check(&[
+        "--mutants",
+        "--kills",
+        "shuffle.h: w_store_release(&node->shuffler, 1);: dropped",
+    ]);
+    assert!(
+        output.status.success() && text(&output).contains("by unit/shuffle: tests/unit/"),
+        "{}",
+        text(&output)
+    );
 }
 
 /// A repository like this one, but without the record of `client` in tests/check/expected.txt.
 fn without_record(client: &str) -> tempfile::TempDir {
-    let (root, ours) = (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let (root, ours) =
+        (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     let ours = ours.canonicalize().unwrap();
-    ["core", "crates", "world"].iter().for_each(|name| symlink(ours.join(name), root.path().join(name)).unwrap());
+    ["core", "crates", "world"]
+        .iter()
+        .for_each(|name| symlink(ours.join(name), root.path().join(name)).unwrap());
     let (from, to) = (ours.join("tests/check"), root.path().join("tests/check"));
     std::fs::create_dir_all(&to).unwrap();
-    for entry in std::fs::read_dir(&from).unwrap().map(Result::unwrap).filter(|e| e.file_name() != "expected.txt") {
+    for entry in std::fs::read_dir(&from)
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|e| e.file_name() != "expected.txt")
+    {
         symlink(entry.path(), to.join(entry.file_name())).unwrap();
     }
     let records = std::fs::read_to_string(from.join("expected.txt")).unwrap();
-    let others = records.lines().filter(|line| line.split(' ').next() != Some(client)).map(|line| format!("{line}\n"));
+    let others = records
+        .lines()
+        .filter(|line| line.split(' ').next() != Some(client))
+        .map(|line| format!("{line}\n"));
     std::fs::write(to.join("expected.txt"), others.collect::<String>()).unwrap();
     root
 }
@@ -84,7 +106,9 @@ fn without_record(client: &str) -> tempfile::TempDir {
 #[test]
 fn a_client_without_a_record_fails_until_it_is_accepted() {
     let root = without_record("litmus/sb_fences");
-    let check = |arguments: &[&str]| check(&[&["--root", root.path().to_str().unwrap()], arguments].concat());
+    let check = |arguments: &[&str]| {
+        check(&[&["--root", root.path().to_str().unwrap()], arguments].concat())
+    };
     let output = check(&["litmus/sb_fences"]);
     let advice = "new: no record in tests/check/expected.txt; review the result, then run ./dev check --accept \
                   litmus/sb_fences\n";
@@ -109,11 +133,18 @@ fn an_error_is_one_line() {
 #[test]
 fn a_full_stdout_is_an_error() {
     let error = "poundlock-check: cannot write to stdout: No space left on device (os error 28)\n";
-    for arguments in
-        [&["seeded/mcs"][..], &["--faults", "fork generation"], &["--replay", "0", "litmus/sb_fences"], &["--help"]]
-    {
+    for arguments in [
+        &["seeded/mcs"][..],
+        &["--faults", "fork generation"],
+        &["--replay", "0", "litmus/sb_fences"],
+        &["--help"],
+    ] {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = checker(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
-        assert_eq!((output.status.code(), text(&output).as_str()), (Some(125), error), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), text(&output).as_str()),
+            (Some(125), error),
+            "{arguments:?}"
+        );
     }
 }

@@ -32,7 +32,10 @@ impl Failure {
     /// A program that could not be started.
     pub fn of_program(program: &std::ffi::OsStr, error: &io::Error) -> Failure {
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
-        Failure { status, message: format!("cannot run '{}': {}", program.display(), reason(error)) }
+        Failure {
+            status,
+            message: format!("cannot run '{}': {}", program.display(), reason(error)),
+        }
     }
 }
 
@@ -48,7 +51,8 @@ pub fn reason(error: &io::Error) -> String {
 /// A command-line error: the first paragraph of clap's message, on one line.
 pub fn usage(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
-    let paragraph: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let paragraph: Vec<&str> =
+        text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = paragraph.join(" ");
     Failure::ours(line.strip_prefix("error: ").unwrap_or(&line))
 }

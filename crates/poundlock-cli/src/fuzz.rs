@@ -45,8 +45,20 @@ const EDGES: [u64; 14] = [
     u64::MAX / 2,
     1 << 63,
 ];
-const WORDS: [&str; 12] =
-    ["-1", "0", "1e-320", "1e309", "nan", "4294967296", "18446744073709551616", "[[", "\"", "\u{0}", "0-4095", ","];
+const WORDS: [&str; 12] = [
+    "-1",
+    "0",
+    "1e-320",
+    "1e309",
+    "nan",
+    "4294967296",
+    "18446744073709551616",
+    "[[",
+    "\"",
+    "\u{0}",
+    "0-4095",
+    ",",
+];
 
 /// A change to a file. Positions are fractions of its length in units of 1/65,536.
 #[derive(Clone, Debug)]
@@ -68,7 +80,8 @@ impl Mutation {
             (any::<u16>(), 0..EDGES.len()).prop_map(|(at, edge)| Mutation::Long(at, edge)),
             (any::<u16>(), 0..EDGES.len()).prop_map(|(at, edge)| Mutation::Word(at, edge)),
             (any::<u16>(), any::<u16>()).prop_map(|(at, length)| Mutation::Remove(at, length)),
-            (any::<u16>(), any::<u16>(), 1u8..4).prop_map(|(at, length, times)| Mutation::Repeat(at, length, times)),
+            (any::<u16>(), any::<u16>(), 1u8..4)
+                .prop_map(|(at, length, times)| Mutation::Repeat(at, length, times)),
             any::<u16>().prop_map(Mutation::Truncate),
             (any::<u16>(), 0..WORDS.len()).prop_map(|(at, word)| Mutation::Text(at, word)),
             (any::<u16>(), 0..WORDS.len()).prop_map(|(at, word)| Mutation::Number(at, word)),
@@ -78,15 +91,21 @@ impl Mutation {
     fn apply(&self, file: &mut Vec<u8>) {
         let place = |at: u16| usize::from(at) * file.len() / 65536;
         // Mostly short pieces, sometimes long ones.
-        let end = |at: usize, length: u16| (at + 1 + usize::from(length >> (length % 16))).min(file.len());
+        let end = |at: usize, length: u16| {
+            (at + 1 + usize::from(length >> (length % 16))).min(file.len())
+        };
         match *self {
             _ if file.is_empty() => {}
             Mutation::Byte(at, byte) => {
                 let at = place(at);
                 file[at] = byte;
             }
-            Mutation::Long(at, edge) => overwrite(place(at) / 8 * 8, &EDGES[edge].to_ne_bytes(), file),
-            Mutation::Word(at, edge) => overwrite(place(at) / 4 * 4, &(EDGES[edge] as u32).to_ne_bytes(), file),
+            Mutation::Long(at, edge) => {
+                overwrite(place(at) / 8 * 8, &EDGES[edge].to_ne_bytes(), file)
+            }
+            Mutation::Word(at, edge) => {
+                overwrite(place(at) / 4 * 4, &(EDGES[edge] as u32).to_ne_bytes(), file)
+            }
             Mutation::Remove(at, length) => {
                 let at = place(at);
                 let end = end(at, length);
@@ -103,7 +122,8 @@ impl Mutation {
                 file.splice(at..at, WORDS[word].bytes());
             }
             Mutation::Number(at, word) => {
-                let start = (place(at)..file.len()).find(|&at| file[at].is_ascii_digit()).unwrap_or(0);
+                let start =
+                    (place(at)..file.len()).find(|&at| file[at].is_ascii_digit()).unwrap_or(0);
                 let length = file[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
                 file.splice(start..start + length, WORDS[word].bytes());
             }
@@ -123,8 +143,10 @@ fn fuzz<T>(seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<T, String>) {
     for seed in seeds {
         assert_eq!(parse(seed).err(), None);
     }
-    let cases = std::env::var("POUNDLOCK_FUZZ").map_or(256, |count| count.parse().expect("POUNDLOCK_FUZZ is a number"));
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let cases = std::env::var("POUNDLOCK_FUZZ")
+        .map_or(256, |count| count.parse().expect("POUNDLOCK_FUZZ is a number"));
+    let mut runner =
+        TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let inputs = (0..seeds.len(), prop::collection::vec(Mutation::any(), 1..10));
     let tried = runner.run(&inputs, |(seed, mutations)| {
         let mut file = seeds[seed].clone();
@@ -156,13 +178,18 @@ fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to `time` only.
     assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("less than a second"))
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        u32::try_from(time.tv_nsec).expect("less than a second"),
+    )
 }
 
 /// The contents of the files in a folder of the source tree.
 fn texts(folder: &str, ending: &str) -> Vec<String> {
     let files = std::fs::read_dir(Path::new(ROOT).join(folder)).expect("the source tree").flatten();
-    let paths = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == ending));
+    let paths = files
+        .map(|file| file.path())
+        .filter(|path| path.extension().is_some_and(|end| end == ending));
     let mut paths: Vec<PathBuf> = paths.collect();
     paths.sort();
     assert!(!paths.is_empty());
@@ -193,7 +220,9 @@ fn measurements() {
 #[test]
 fn lists_of_cpus() {
     fuzz_text(&["0-3,8,10-11".to_owned(), "0-4095".to_owned()], |text| {
-        cpus::parse(text).map(|found| cpus::format(&found)).map_err(|error| error.to_string().replace('\n', " "))
+        cpus::parse(text)
+            .map(|found| cpus::format(&found))
+            .map_err(|error| error.to_string().replace('\n', " "))
     });
 }
 
@@ -201,7 +230,8 @@ fn lists_of_cpus() {
 fn machines() {
     fuzz_text(&texts("machines", "toml"), |text| {
         Machine::from_toml(text, |name| {
-            std::fs::read_to_string(Path::new(ROOT).join("machines").join(name)).map_err(|e| e.to_string())
+            std::fs::read_to_string(Path::new(ROOT).join("machines").join(name))
+                .map_err(|e| e.to_string())
         })
     });
 }
@@ -254,14 +284,19 @@ fn statistics_seed() -> Vec<u8> {
     let program = folder.path().join("program");
     let source = folder.path().join("program.c");
     std::fs::write(&source, include_str!("../tests/observed.c")).expect("a file");
-    let built = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(&source).status();
+    let built =
+        Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(&source).status();
     assert!(built.is_ok_and(|status| status.success()));
     let built = Path::new(ROOT).join("build/preload/libpoundlock-preload.so");
     let library = std::env::var_os("POUNDLOCK_PRELOAD").map_or(built, PathBuf::from);
     let mut run = Command::new(&program);
-    run.arg("counts").env("LD_PRELOAD", library).env("POUNDLOCK_PROFILE", "1").env("POUNDLOCK_STATS", folder.path());
+    run.arg("counts")
+        .env("LD_PRELOAD", library)
+        .env("POUNDLOCK_PROFILE", "1")
+        .env("POUNDLOCK_STATS", folder.path());
     assert!(run.status().is_ok_and(|status| status.success()));
-    let files = std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|file| file.path());
+    let files =
+        std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|file| file.path());
     let left = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "stats"));
     compact(&std::fs::read(left.expect("the library is built, and leaves a file")).expect("a file"))
 }
@@ -273,7 +308,8 @@ fn compact(file: &[u8]) -> Vec<u8> {
     for index in 0..layout::AREAS {
         let at = |field: Field| header::AREAS.at + layout::AREA_SIZE * index + field.at;
         let start = at(area::OFFSET);
-        let offset = u64::from_ne_bytes(file[start..start + 8].try_into().expect("eight bytes")) as usize;
+        let offset =
+            u64::from_ne_bytes(file[start..start + 8].try_into().expect("eight bytes")) as usize;
         let used = word(at(area::MOST)).min(word(at(area::USED)));
         let length = word(at(area::BYTES)) as usize * used as usize;
         let place = small.len() as u64;
@@ -316,7 +352,12 @@ unsafe extern "C" {
 #[test]
 fn routes() {
     let order = [3, 1, 0, 2];
-    let seed = saved::text(&saved::Route { cpus: &order, present: "0-3", machine: "of a test", length: 120.0 });
+    let seed = saved::text(&saved::Route {
+        cpus: &order,
+        present: "0-3",
+        machine: "of a test",
+        length: 120.0,
+    });
     let root = tempfile::tempdir().expect("a folder");
     std::fs::create_dir_all(root.path().join("devices/system/cpu")).expect("a folder");
     std::fs::write(root.path().join("devices/system/cpu/present"), "0-3\n").expect("a file");
@@ -331,7 +372,14 @@ fn routes() {
         // SAFETY: the arrays have the sizes that route.h and topology.h say; no other thread reads
         // a route.
         let result = unsafe {
-            w_route_read(path.as_ptr(), root.as_ptr(), usable.as_ptr(), positions.as_mut_ptr(), error.as_mut_ptr(), 256)
+            w_route_read(
+                path.as_ptr(),
+                root.as_ptr(),
+                usable.as_ptr(),
+                positions.as_mut_ptr(),
+                error.as_mut_ptr(),
+                256,
+            )
         };
         if result == 1 {
             // SAFETY: the function ends the line with a NUL.

@@ -55,6 +55,10 @@ fn is_bare(error: &clap::Error) -> bool {
 /// Prints clap's help text, with colours on a terminal.
 fn print_help(help: &clap::Error) -> Result<ExitCode, Failure> {
     let text = help.render();
-    output::print(if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() })?;
+    output::print(if std::io::stdout().is_terminal() {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -87,12 +87,15 @@ pub(crate) struct SourceArgs {
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let positive = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
-    positive.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or("not a time in seconds".to_owned())
+    positive
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or("not a time in seconds".to_owned())
 }
 
 /// Parses a time in nanoseconds: a number with the unit ns, us or ms, or 0 without a unit.
 pub(crate) fn time(text: &str) -> Result<u64, String> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let digits =
+        text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let scale = match &text[digits..] {
         "ns" => 1.0,
         "us" => 1e3,
@@ -100,7 +103,8 @@ pub(crate) fn time(text: &str) -> Result<u64, String> {
         "" if text == "0" => 1.0,
         _ => return Err("not a time such as 200ns, 10us or 1.5ms".to_owned()),
     };
-    let number: f64 = text[..digits].parse().map_err(|_| "not a time such as 200ns, 10us or 1.5ms".to_owned())?;
+    let number: f64 =
+        text[..digits].parse().map_err(|_| "not a time such as 200ns, 10us or 1.5ms".to_owned())?;
     Ok((number * scale).round() as u64)
 }
 
@@ -110,7 +114,10 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        assert_eq!(["0", "200ns", "10us", "1.5ms"].map(time), [Ok(0), Ok(200), Ok(10_000), Ok(1_500_000)]);
+        assert_eq!(
+            ["0", "200ns", "10us", "1.5ms"].map(time),
+            [Ok(0), Ok(200), Ok(10_000), Ok(1_500_000)]
+        );
         for wrong in ["", "10", "us", "1.2.3us", "10 us", "-1us", "10s"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }

@@ -25,7 +25,9 @@ pub enum Page {
 
 impl Page {
     /// Checks before the work that all `files` can be written and that at most one is stdout.
-    pub fn beside<'a>(files: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<Page, Failure> {
+    pub fn beside<'a>(
+        files: impl IntoIterator<Item = &'a Option<PathBuf>>,
+    ) -> Result<Page, Failure> {
         let mut page = Page::Stdout;
         for file in files.into_iter().flatten() {
             if !is_stdout(file) {
@@ -45,7 +47,9 @@ impl Page {
             Page::Stdout => print(format!("{text}\n")),
             Page::Stderr => {
                 let written = io::stderr().write_all(format!("{text}\n").as_bytes());
-                written.map_err(|error| Failure::ours(format!("cannot write to stderr: {}", reason(&error))))
+                written.map_err(|error| {
+                    Failure::ours(format!("cannot write to stderr: {}", reason(&error)))
+                })
             }
         }
     }
@@ -95,7 +99,8 @@ pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     if is_stdout(file) {
         return print(content);
     }
-    let written = replace(file, content).and_then(|replaced| if replaced { Ok(()) } else { fs::write(file, content) });
+    let written = replace(file, content)
+        .and_then(|replaced| if replaced { Ok(()) } else { fs::write(file, content) });
     written.map_err(|error| unwritable(file, &error))
 }
 
@@ -110,7 +115,9 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<bool> {
         // The folder may be writable although the file is not.
         OpenOptions::new().write(true).open(file)?;
     }
-    let made = tempfile::Builder::new().permissions(Permissions::from_mode(NEW_FILE)).tempfile_in(folder_of(file));
+    let made = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(NEW_FILE))
+        .tempfile_in(folder_of(file));
     let Ok(mut new) = made else {
         return Ok(false);
     };

@@ -39,7 +39,10 @@ impl Provenance {
     /// The origin of figures of this machine, with locks compiled by `locks_compiler`.
     pub fn new(locks_compiler: String) -> Provenance {
         Provenance {
-            poundlock: Version { version: env!("CARGO_PKG_VERSION"), revision: env!("POUNDLOCK_REVISION") },
+            poundlock: Version {
+                version: env!("CARGO_PKG_VERSION"),
+                revision: env!("POUNDLOCK_REVISION"),
+            },
             machine: Machine::this(),
             kernel: kernel(),
             compiler: Compilers { locks: locks_compiler, tools: env!("POUNDLOCK_RUSTC") },
@@ -88,15 +91,20 @@ fn configured(name: libc::c_int) -> u64 {
 /// The processor's name. x86 reports a name, arm64 numbers.
 fn cpu_model(cpuinfo: &str) -> String {
     let field = |name: &str| {
-        let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
+        let line = cpuinfo
+            .lines()
+            .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
         Some(line.split_once(':')?.1.trim().to_owned())
     };
-    let arm = || Some(format!("implementer {} part {}", field("CPU implementer")?, field("CPU part")?));
+    let arm =
+        || Some(format!("implementer {} part {}", field("CPU implementer")?, field("CPU part")?));
     field("model name").or_else(arm).unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn kernel() -> String {
-    let read = |name| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned();
+    let read = |name| {
+        fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned()
+    };
     format!("{} {}", read("ostype"), read("osrelease"))
 }
 
@@ -106,8 +114,14 @@ mod tests {
 
     #[test]
     fn a_processor_has_a_name_on_either_architecture() {
-        assert_eq!(cpu_model("processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2 GHz\n"), "Some CPU @ 2 GHz");
-        assert_eq!(cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"), "implementer 0x41 part 0xd0c");
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2 GHz\n"),
+            "Some CPU @ 2 GHz"
+        );
+        assert_eq!(
+            cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"),
+            "implementer 0x41 part 0xd0c"
+        );
         assert_eq!(cpu_model(""), "unknown");
     }
 }

@@ -35,7 +35,8 @@ impl Choice {
         if spec == NATIVE && family.native {
             return Ok(Choice::Native);
         }
-        (family.check)(spec).map_err(|wrong| Failure::ours(format!("{wrong}{}", family.hint(spec))))?;
+        (family.check)(spec)
+            .map_err(|wrong| Failure::ours(format!("{wrong}{}", family.hint(spec))))?;
         Ok(Choice::Lock(spec.to_owned()))
     }
 }
@@ -92,26 +93,50 @@ impl Family {
     /// Mutual-exclusion locks.
     pub fn mutexes() -> Family {
         let check = |spec: &str| check_spec(spec).map_err(|wrong| wrong.to_string());
-        Family { names: poundlock::locks().map(|info| info.name).collect(), native: true, rwlock_option: true, check }
+        Family {
+            names: poundlock::locks().map(|info| info.name).collect(),
+            native: true,
+            rwlock_option: true,
+            check,
+        }
     }
 
     /// Readers-writer locks.
     pub fn rwlocks() -> Family {
-        let check = |spec: &str| poundlock_bench::check_rwlock(spec).map_err(|wrong| wrong.to_string());
-        Family { names: poundlock_bench::rwlocks().collect(), native: true, rwlock_option: false, check }
+        let check =
+            |spec: &str| poundlock_bench::check_rwlock(spec).map_err(|wrong| wrong.to_string());
+        Family {
+            names: poundlock_bench::rwlocks().collect(),
+            native: true,
+            rwlock_option: false,
+            check,
+        }
     }
 
     /// Locks in the simulator, of either family.
     pub fn simulated(readers: bool) -> Family {
-        let check =
-            if readers { |spec: &str| simulated_of(true, spec) } else { |spec: &str| simulated_of(false, spec) };
-        Family { names: poundlock_sim::lock_names(readers), native: false, rwlock_option: false, check }
+        let check = if readers {
+            |spec: &str| simulated_of(true, spec)
+        } else {
+            |spec: &str| simulated_of(false, spec)
+        };
+        Family {
+            names: poundlock_sim::lock_names(readers),
+            native: false,
+            rwlock_option: false,
+            check,
+        }
     }
 
     /// All locks in the simulator.
     pub fn simulated_all() -> Family {
         let names = [false, true].into_iter().flat_map(poundlock_sim::lock_names).collect();
-        Family { names, native: false, rwlock_option: false, check: |spec| simulated(spec).map(|_| ()) }
+        Family {
+            names,
+            native: false,
+            rwlock_option: false,
+            check: |spec| simulated(spec).map(|_| ()),
+        }
     }
 }
 
@@ -154,7 +179,9 @@ pub fn parse_lists_of(lists: &[String], family: &Family) -> Result<Vec<Choice>, 
         return Ok(family.names.iter().map(|name| Choice::Lock((*name).to_owned())).collect());
     }
     let mut choices = Vec::new();
-    for spec in lists.iter().map(|list| split(list)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+    for spec in
+        lists.iter().map(|list| split(list)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
+    {
         let choice = Choice::parse_of(&spec, family)?;
         if choice == Choice::Native {
             return Err(Failure::ours("native is always included; --no-native omits it"));
@@ -176,9 +203,13 @@ fn split(list: &str) -> Result<Vec<String>, Failure> {
                 spec.push_str(token);
             }
             None if token.contains('=') => {
-                return Err(Failure::ours(format!("setting '{token}' has no lock before it in '{list}'")));
+                return Err(Failure::ours(format!(
+                    "setting '{token}' has no lock before it in '{list}'"
+                )));
             }
-            _ if token.is_empty() => return Err(Failure::ours(format!("a lock name is empty in '{list}'"))),
+            _ if token.is_empty() => {
+                return Err(Failure::ours(format!("a lock name is empty in '{list}'")));
+            }
             _ => specs.push(token.to_owned()),
         }
     }
@@ -191,7 +222,10 @@ mod tests {
 
     #[test]
     fn an_unknown_lock_has_a_hint() {
-        assert_eq!([distance("mcs", "mcs"), distance("mcz", "mcs"), distance("", "mcs")], [0, 1, 3]);
+        assert_eq!(
+            [distance("mcs", "mcs"), distance("mcz", "mcs"), distance("", "mcs")],
+            [0, 1, 3]
+        );
         let message = |spec| Choice::parse(spec).expect_err("no such lock").message;
         assert_eq!(message("mcsx,wait=spin"), "there is no lock 'mcsx'; did you mean 'mcs'?");
         assert_eq!(

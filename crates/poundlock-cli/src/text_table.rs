@@ -25,7 +25,9 @@ pub fn median(spread: Option<Spread>) -> String {
 
 /// The range as a cell.
 pub fn range(spread: Option<Spread>) -> String {
-    spread.map_or(ABSENT.to_owned(), |spread| format!("{} - {}", number(spread.min), number(spread.max)))
+    spread.map_or(ABSENT.to_owned(), |spread| {
+        format!("{} - {}", number(spread.min), number(spread.max))
+    })
 }
 
 /// Formats four significant digits, and all digits before the point.

@@ -25,7 +25,8 @@ impl Threads {
                 if first.per_cpu != last.per_cpu {
                     return Err(format!("'{text}': one end is per CPU and the other is not"));
                 }
-                let doubled = std::iter::successors(Some(first.count), |count: &usize| count.checked_mul(2));
+                let doubled =
+                    std::iter::successors(Some(first.count), |count: &usize| count.checked_mul(2));
                 let counts = doubled.take_while(|count| *count < last.count).chain([last.count]);
                 counts.map(|count| Number { count, ..last }).collect()
             }
@@ -42,7 +43,9 @@ impl Threads {
                 return Err(Failure::ours(format!("--threads: {threads} is given twice")));
             }
             if *threads > MOST {
-                return Err(Failure::ours(format!("--threads: {threads} exceeds the maximum of {MOST}")));
+                return Err(Failure::ours(format!(
+                    "--threads: {threads} exceeds the maximum of {MOST}"
+                )));
             }
         }
         Ok(numbers)
@@ -55,7 +58,8 @@ impl Threads {
         cpus: usize,
     ) -> Result<Option<Vec<usize>>, Failure> {
         let meant = || {
-            let numbers = workload.threads_per_cpu.iter().map(|&count| Number { count, per_cpu: true });
+            let numbers =
+                workload.threads_per_cpu.iter().map(|&count| Number { count, per_cpu: true });
             (!workload.threads_per_cpu.is_empty()).then(|| Threads(numbers.collect()))
         };
         given.cloned().or_else(meant).map(|threads| threads.on(cpus)).transpose()
@@ -64,9 +68,12 @@ impl Threads {
 
 impl Number {
     fn parse(text: &str) -> Result<Number, String> {
-        let (digits, per_cpu) = text.strip_suffix('x').map_or((text, false), |digits| (digits, true));
+        let (digits, per_cpu) =
+            text.strip_suffix('x').map_or((text, false), |digits| (digits, true));
         let count = digits.parse().ok().filter(|count| (1..=MOST).contains(count));
-        count.map(|count| Number { count, per_cpu }).ok_or(format!("'{text}' is not a number of threads"))
+        count
+            .map(|count| Number { count, per_cpu })
+            .ok_or(format!("'{text}' is not a number of threads"))
     }
 
     fn on(self, cpus: usize) -> usize {
@@ -80,7 +87,9 @@ mod tests {
 
     #[test]
     fn numbers_of_threads_are_lists_or_doubled_and_may_be_by_cpu() {
-        let of = |text: &str| Threads::parse(text).map(|threads| threads.on(12).expect("different ones"));
+        let of = |text: &str| {
+            Threads::parse(text).map(|threads| threads.on(12).expect("different ones"))
+        };
         assert_eq!(of("1,7,3"), Ok(vec![1, 7, 3]));
         assert_eq!(of("1..72"), Ok(vec![1, 2, 4, 8, 16, 32, 64, 72]));
         assert_eq!(of("3..6"), Ok(vec![3, 6]));

@@ -34,7 +34,8 @@ int main(void)
 {
 	pthread_t thread;
 
-	if (pound_lock_init(&by_name, "mcs", NULL, 0) || pound_rwlock_init(&rw_by_name, "fair_rw", NULL, 0))
+	if (pound_lock_init(&by_name, "mcs", NULL, 0) ||
+	    pound_rwlock_init(&rw_by_name, "fair_rw", NULL, 0))
 		return 1;
 	for (int i = 0; i < 100; i++) {
 		pound_lock_lock(&by_name);

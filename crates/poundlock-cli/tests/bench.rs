@@ -14,7 +14,19 @@ const WORKLOADS: [&[&str]; 5] = [
     &["map", "--keys", "64", "--updates", "50", "--work", "20"],
     &["hash", "--keys", "64", "--buckets", "8", "--writes", "50"],
     &["ron", "--words", "10", "--outside", "1us"],
-    &["cfl", "--hold", "1us,5us", "--outside", "500ns", "--shares", "1,2", "--weights", "1024,512", "--tenants", "1,3"],
+    &[
+        "cfl",
+        "--hold",
+        "1us,5us",
+        "--outside",
+        "500ns",
+        "--shares",
+        "1,2",
+        "--weights",
+        "1024,512",
+        "--tenants",
+        "1,3",
+    ],
     &["loop"],
 ];
 
@@ -27,7 +39,10 @@ fn json(path: &Path) -> Value {
 fn bench(options: &[&str]) -> (Value, String) {
     let output = output(poundlock(["bench"]).args(options).args(["--json", "-"]));
     assert_eq!(output.status.code(), Some(0), "{options:?}: {}", stderr(&output));
-    (serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"), stderr(&output))
+    (
+        serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"),
+        stderr(&output),
+    )
 }
 
 fn array<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
@@ -43,9 +58,14 @@ fn consistent(run: &Value, acquisitions: u64) {
     assert_eq!(run["outcome"]["kind"], "ok", "{run:#}");
     let threads = array(&run["counts"], "threads");
     assert_eq!(json!(threads.len()), run["threads"]);
-    let count = |name: &str| threads.iter().map(|thread| thread[name].as_u64().expect("a count")).sum::<u64>();
+    let count = |name: &str| {
+        threads.iter().map(|thread| thread[name].as_u64().expect("a count")).sum::<u64>()
+    };
     assert_eq!(count("acquisitions"), acquisitions, "{run:#}");
-    assert!(count("handovers") < acquisitions && count("handovers_remote") <= count("handovers"), "{run:#}");
+    assert!(
+        count("handovers") < acquisitions && count("handovers_remote") <= count("handovers"),
+        "{run:#}"
+    );
     let figures = &run["figures"];
     for (name, least, most) in [
         ("fairness_factor", 0.5, 1.0),
@@ -68,23 +88,46 @@ fn consistent(run: &Value, acquisitions: u64) {
 #[test]
 fn every_workload_runs_and_its_counts_fit_together() {
     for workload in WORKLOADS {
-        let options = ["-l", "mcs,wait=yield,shfl_mutex,ttas", "-t", "1,3", "--acquisitions", "2000", "-n", "2"];
+        let options = [
+            "-l",
+            "mcs,wait=yield,shfl_mutex,ttas",
+            "-t",
+            "1,3",
+            "--acquisitions",
+            "2000",
+            "-n",
+            "2",
+        ];
         let (report, tables) = bench(&[workload, &options].concat());
         assert_eq!(report["schema"], "poundlock.bench/1");
         assert_eq!(report["workload"]["name"], workload[0]);
-        assert_eq!(array(&report, "runs").len(), 2 * 4 * 2, "repeats, locks and numbers of threads");
+        assert_eq!(
+            array(&report, "runs").len(),
+            2 * 4 * 2,
+            "repeats, locks and numbers of threads"
+        );
         assert_eq!(array(&report, "points").len(), 4 * 2);
         array(&report, "runs").iter().for_each(|run| consistent(run, 2000));
         for point in array(&report, "points") {
-            assert_eq!((&point["succeeded"], &point["failed"]), (&json!(2), &json!(0)), "{point:#}");
+            assert_eq!(
+                (&point["succeeded"], &point["failed"]),
+                (&json!(2), &json!(0)),
+                "{point:#}"
+            );
             let spread = &point["ratio"];
             assert!(number(&spread["min"]) <= number(&spread["median"]), "{point:#}");
             assert!(
-                point["lock"] != "native" || *spread == json!({"median": 1.0, "min": 1.0, "max": 1.0}),
+                point["lock"] != "native"
+                    || *spread == json!({"median": 1.0, "min": 1.0, "max": 1.0}),
                 "{point:#}"
             );
         }
-        for words in [&format!("{}, 3 threads", workload[0]), "native", "mcs,wait=yield", "2 interleaved repeats"] {
+        for words in [
+            &format!("{}, 3 threads", workload[0]),
+            "native",
+            "mcs,wait=yield",
+            "2 interleaved repeats",
+        ] {
             assert!(tables.contains(words), "no {words:?} in {tables}");
         }
     }
@@ -93,7 +136,8 @@ fn every_workload_runs_and_its_counts_fit_together() {
 #[test]
 fn lookups_take_a_readers_writer_lock_as_readers() {
     for workload in ["map", "hash"] {
-        let (report, _) = bench(&[workload, "--rw", "-t", "3", "--acquisitions", "3000", "-n", "1"]);
+        let (report, _) =
+            bench(&[workload, "--rw", "-t", "3", "--acquisitions", "3000", "-n", "1"]);
         assert_eq!(report["workload"]["readers"], true);
         let names: Vec<&str> = array(&report, "locks").iter().filter_map(Value::as_str).collect();
         assert!(names.len() > 1 && names[0] == "native" && !names.contains(&"mcs"), "{names:?}");
@@ -104,9 +148,26 @@ fn lookups_take_a_readers_writer_lock_as_readers() {
 
 #[test]
 fn the_report_says_where_it_is_from() {
-    let (report, _) = bench(&["loop", "-l", "ticket", "-t", "2", "--acquisitions", "10", "-n", "1", "--seed", "7"]);
-    for name in ["/poundlock/version", "/poundlock/revision", "/machine/cpu", "/kernel", "/compiler/locks"] {
-        assert!(report.pointer(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()), "{name}");
+    let (report, _) = bench(&[
+        "loop",
+        "-l",
+        "ticket",
+        "-t",
+        "2",
+        "--acquisitions",
+        "10",
+        "-n",
+        "1",
+        "--seed",
+        "7",
+    ]);
+    for name in
+        ["/poundlock/version", "/poundlock/revision", "/machine/cpu", "/kernel", "/compiler/locks"]
+    {
+        assert!(
+            report.pointer(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()),
+            "{name}"
+        );
     }
     assert_eq!(report["settings"]["limit"], json!({"acquisitions": 10}));
     assert_eq!(report["workload"]["seed"], 7);
@@ -121,24 +182,30 @@ fn the_report_says_where_it_is_from() {
 #[test]
 fn every_lock_and_native_run_unless_told() {
     let (report, _) = bench(&["map", "-t", "2", "--acquisitions", "500", "-n", "1"]);
-    let names: BTreeSet<&str> = array(&report, "runs").iter().filter_map(|run| run["lock"].as_str()).collect();
-    let expected: BTreeSet<&str> = poundlock::locks().map(|lock| lock.name).chain(["native"]).collect();
+    let names: BTreeSet<&str> =
+        array(&report, "runs").iter().filter_map(|run| run["lock"].as_str()).collect();
+    let expected: BTreeSet<&str> =
+        poundlock::locks().map(|lock| lock.name).chain(["native"]).collect();
     assert_eq!(names, expected);
-    let (report, _) = bench(&["map", "-l", "mcs", "-t", "2", "--acquisitions", "500", "-n", "1", "--no-native"]);
+    let (report, _) =
+        bench(&["map", "-l", "mcs", "-t", "2", "--acquisitions", "500", "-n", "1", "--no-native"]);
     assert!(array(&report, "runs").iter().all(|run| run["lock"] == "mcs"));
     assert!(report["points"][0]["ratio"].is_null(), "there is nothing to relate to");
 }
 
 #[test]
 fn each_repeat_begins_with_another_lock() {
-    let (report, _) = bench(&["loop", "-l", "mcs,ttas", "-t", "1", "--acquisitions", "10", "-n", "3"]);
-    let order: Vec<&str> = array(&report, "runs").iter().filter_map(|run| run["lock"].as_str()).collect();
+    let (report, _) =
+        bench(&["loop", "-l", "mcs,ttas", "-t", "1", "--acquisitions", "10", "-n", "3"]);
+    let order: Vec<&str> =
+        array(&report, "runs").iter().filter_map(|run| run["lock"].as_str()).collect();
     assert_eq!(order, ["native", "mcs", "ttas", "mcs", "ttas", "native", "ttas", "native", "mcs"]);
 }
 
 #[test]
 fn time_ends_a_run_too() {
-    let options = ["hash", "-l", "shfl_spin", "-t", "2", "--seconds", "0.05", "--warmup", "0.01", "-n", "1"];
+    let options =
+        ["hash", "-l", "shfl_spin", "-t", "2", "--seconds", "0.05", "--warmup", "0.01", "-n", "1"];
     let (report, _) = bench(&options);
     assert_eq!(report["settings"]["limit"], json!({"seconds": {"warmup": 0.01, "measured": 0.05}}));
     for run in array(&report, "runs") {
@@ -150,7 +217,8 @@ fn time_ends_a_run_too() {
 fn a_description_runs_as_the_options_that_it_is_from() {
     let directory = scratch();
     for workload in WORKLOADS {
-        let described = output(poundlock(["bench"]).args(workload).args(["--seed", "3", "--describe"]));
+        let described =
+            output(poundlock(["bench"]).args(workload).args(["--seed", "3", "--describe"]));
         let file = directory.path().join("workload.toml");
         std::fs::write(&file, &described.stdout).expect("the test's directory takes files");
         let limit = ["-l", "mcs", "-t", "2", "--acquisitions", "200", "-n", "1"];
@@ -163,13 +231,18 @@ fn a_description_runs_as_the_options_that_it_is_from() {
 #[test]
 fn the_papers_workloads_are_described_in_files_that_run() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/workloads");
-    let files = std::fs::read_dir(directory).expect("it is there").map(|entry| entry.expect("readable").path());
-    let files: Vec<_> = files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")).collect();
+    let files = std::fs::read_dir(directory)
+        .expect("it is there")
+        .map(|entry| entry.expect("readable").path());
+    let files: Vec<_> = files
+        .filter(|file| file.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
     assert!(!files.is_empty());
     for file in files {
         let file = file.to_str().expect("UTF-8");
         let lock = if file.contains("-rw-") { "shfl_rw" } else { "shfl_mutex" };
-        let (report, _) = bench(&["file", file, "-l", lock, "-t", "2", "--acquisitions", "200", "-n", "1"]);
+        let (report, _) =
+            bench(&["file", file, "-l", lock, "-t", "2", "--acquisitions", "200", "-n", "1"]);
         array(&report, "runs").iter().for_each(|run| consistent(run, 200));
     }
 }
@@ -179,7 +252,17 @@ fn the_plot_goes_to_its_file() {
     let directory = scratch();
     let file = directory.path().join("plot.svg");
     for threads in ["2", "1,2,3"] {
-        let mut command = poundlock(["bench", "cfl", "-l", "mcs,ticket", "--acquisitions", "100", "-n", "1", "-t"]);
+        let mut command = poundlock([
+            "bench",
+            "cfl",
+            "-l",
+            "mcs,ticket",
+            "--acquisitions",
+            "100",
+            "-n",
+            "1",
+            "-t",
+        ]);
         let output = output(command.arg(threads).arg("--svg").arg(&file));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(stdout(&output).contains("hold shares"), "{}", stdout(&output));
@@ -237,8 +320,18 @@ fn a_run_that_takes_too_long_is_killed_and_the_others_count() {
     let directory = scratch();
     let file = directory.path().join("report.json");
     // The run takes much longer than the timeout.
-    let mut command =
-        poundlock(["bench", "loop", "-l", "mcs", "-t", "1", "--acquisitions", "1000000000000", "-n", "1"]);
+    let mut command = poundlock([
+        "bench",
+        "loop",
+        "-l",
+        "mcs",
+        "-t",
+        "1",
+        "--acquisitions",
+        "1000000000000",
+        "-n",
+        "1",
+    ]);
     let output = output(command.args(["--timeout", "0.3", "--json"]).arg(&file));
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("mcs, 1 threads, repeat 1: timed out"), "{}", stderr(&output));
@@ -251,7 +344,8 @@ fn a_run_that_takes_too_long_is_killed_and_the_others_count() {
 
 /// The children of the process.
 fn children(process: u32) -> BTreeSet<String> {
-    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"))
+        .unwrap_or_default();
     children.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -261,7 +355,13 @@ fn an_interrupt_keeps_what_was_measured() {
     let file = directory.path().join("report.json");
     let options = ["-l", "ticket", "-n", "100000", "-t", "1", "--acquisitions", "100"];
     let mut command = poundlock(["bench", "loop"]);
-    let mut child = command.args(options).arg("--json").arg(&file).stdout(Stdio::null()).spawn().expect("it runs");
+    let mut child = command
+        .args(options)
+        .arg("--json")
+        .arg(&file)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs");
     // The second run begins only after the first has ended.
     let mut seen = BTreeSet::new();
     while seen.len() < 2 {
@@ -281,11 +381,20 @@ fn the_papers_runs_leave_tables_figures_and_plots() {
     let results = directory.path().join("papers");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/papers.py");
     let mut command = std::process::Command::new(script);
-    command.args(["ron-empty", "--minutes", "0.001", "--repeats", "1", "--poundlock", env!("CARGO_BIN_EXE_poundlock")]);
+    command.args([
+        "ron-empty",
+        "--minutes",
+        "0.001",
+        "--repeats",
+        "1",
+        "--poundlock",
+        env!("CARGO_BIN_EXE_poundlock"),
+    ]);
     let output = output(command.arg("--output").arg(&results));
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     let text = std::fs::read_to_string(results.with_extension("md")).expect("it is written");
-    for words in ["## ron-empty", "RON figure 8", "ron-empty, 2 threads", "(papers-ron-empty.svg)"] {
+    for words in ["## ron-empty", "RON figure 8", "ron-empty, 2 threads", "(papers-ron-empty.svg)"]
+    {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
     let report = json(&directory.path().join("papers-ron-empty.json"));
@@ -293,5 +402,10 @@ fn the_papers_runs_leave_tables_figures_and_plots() {
     assert!(directory.path().join("papers-ron-empty.svg").exists());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/papers.py");
     let refused = common::output(std::process::Command::new(script).arg("nosuch"));
-    assert_eq!((refused.status.code(), stderr(&refused).lines().count()), (Some(2), 1), "{}", stderr(&refused));
+    assert_eq!(
+        (refused.status.code(), stderr(&refused).lines().count()),
+        (Some(2), 1),
+        "{}",
+        stderr(&refused)
+    );
 }

@@ -31,7 +31,10 @@ fn each_run<'a>(comparison: &'a Value, name: &str) -> Vec<&'a Value> {
 
 fn lock<'a>(comparison: &'a Value, name: &str) -> &'a Value {
     let locks = comparison["locks"].as_array().expect("locks");
-    locks.iter().find(|lock| lock["lock"] == name).unwrap_or_else(|| panic!("no {name} in {locks:?}"))
+    locks
+        .iter()
+        .find(|lock| lock["lock"] == name)
+        .unwrap_or_else(|| panic!("no {name} in {locks:?}"))
 }
 
 #[test]
@@ -55,15 +58,35 @@ fn bad_input_is_one_line() {
 
 #[test]
 fn the_json_says_what_was_measured_and_where() {
-    let options =
-        ["-l", "mcs,wait=park,ttas", "-n", "2", "--warmup", "1", "--metric", r"^rate: (\d+)", "--timeout", "60"];
-    let script = "sleep 0.05; if [ -n \"$POUNDLOCK_LOCK\" ]; then echo rate: 30; else echo rate: 10; fi";
+    let options = [
+        "-l",
+        "mcs,wait=park,ttas",
+        "-n",
+        "2",
+        "--warmup",
+        "1",
+        "--metric",
+        r"^rate: (\d+)",
+        "--timeout",
+        "60",
+    ];
+    let script =
+        "sleep 0.05; if [ -n \"$POUNDLOCK_LOCK\" ]; then echo rate: 30; else echo rate: 10; fi";
     let (status, comparison) = compare(&options, script);
     assert_eq!(status, Some(0), "{comparison:#}");
     assert_eq!(comparison["schema"], "poundlock.compare/1");
-    for name in ["/poundlock/version", "/poundlock/revision", "/machine/cpu", "/kernel", "/compiler/locks", "/preload"]
-    {
-        assert!(comparison.pointer(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()), "{name}");
+    for name in [
+        "/poundlock/version",
+        "/poundlock/revision",
+        "/machine/cpu",
+        "/kernel",
+        "/compiler/locks",
+        "/preload",
+    ] {
+        assert!(
+            comparison.pointer(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()),
+            "{name}"
+        );
     }
     assert!(comparison["machine"]["cores_online"].as_u64() >= Some(1));
     assert_eq!(comparison["command"], serde_json::json!(["sh", "-c", script]));
@@ -72,14 +95,20 @@ fn the_json_says_what_was_measured_and_where() {
     assert_eq!(comparison["figure"]["better"], "higher");
     assert_eq!(comparison["interrupted"], false);
 
-    assert_eq!(comparison["runs"].as_array().map(Vec::len), Some(9), "three of the warm-up and two of each lock");
+    assert_eq!(
+        comparison["runs"].as_array().map(Vec::len),
+        Some(9),
+        "three of the warm-up and two of each lock"
+    );
     assert_eq!(each_run(&comparison, "repeat").iter().filter(|repeat| repeat.is_null()).count(), 3);
     for run in comparison["runs"].as_array().expect("runs") {
         assert_eq!(run["outcome"]["kind"], "ok", "{run}");
         assert!(run["wall"].as_f64() >= Some(0.05), "it slept: {run}");
         assert!(run["peak_rss_bytes"].as_u64() > Some(0), "{run}");
     }
-    for (name, figure, ratio) in [("native", 10.0, 1.0), ("mcs,wait=park", 30.0, 3.0), ("ttas", 30.0, 3.0)] {
+    for (name, figure, ratio) in
+        [("native", 10.0, 1.0), ("mcs,wait=park", 30.0, 3.0), ("ttas", 30.0, 3.0)]
+    {
         let lock = lock(&comparison, name);
         assert_eq!(lock["figure"]["median"], figure, "{lock}");
         assert_eq!(lock["ratio"]["median"], ratio, "{lock}");
@@ -90,7 +119,10 @@ fn the_json_says_what_was_measured_and_where() {
 #[test]
 fn each_repeat_begins_with_another_lock() {
     let (_, comparison) = compare(&["-l", "mcs,ttas", "-n", "4"], "true");
-    let order = ["native", "mcs", "ttas", "mcs", "ttas", "native", "ttas", "native", "mcs", "native", "mcs", "ttas"];
+    let order = [
+        "native", "mcs", "ttas", "mcs", "ttas", "native", "ttas", "native", "mcs", "native", "mcs",
+        "ttas",
+    ];
     assert_eq!(each_run(&comparison, "lock"), order);
 }
 
@@ -106,17 +138,26 @@ fn every_lock_is_compared_unless_told() {
 fn a_failed_run_is_shown_and_the_others_count() {
     let directory = scratch();
     let file = directory.path().join("comparison.json");
-    let script = r#"case "$POUNDLOCK_LOCK" in ttas) echo went wrong; exit 3;; mcs) kill -SEGV $$;; esac"#;
+    let script =
+        r#"case "$POUNDLOCK_LOCK" in ttas) echo went wrong; exit 3;; mcs) kill -SEGV $$;; esac"#;
     let mut command = poundlock(["compare", "-l", "ttas,mcs,cna", "-n", "2", "--json"]);
     let output = output(command.arg(&file).args(["--", "sh", "-c", script]));
     assert_eq!(output.status.code(), Some(1));
     let row = |name: &str| {
         let table = stdout(&output);
-        table.lines().find(|line| line.trim_start().starts_with(name)).expect("a row for each lock").to_owned()
+        table
+            .lines()
+            .find(|line| line.trim_start().starts_with(name))
+            .expect("a row for each lock")
+            .to_owned()
     };
     assert!(row("ttas").contains("2 of 2 FAILED"), "{}", row("ttas"));
     assert!(!row("cna").contains("FAILED"), "{}", row("cna"));
-    assert!(stderr(&output).contains("ttas, repeat 1: exit status 3\n  | went wrong"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("ttas, repeat 1: exit status 3\n  | went wrong"),
+        "{}",
+        stderr(&output)
+    );
     let comparison = json(&file);
     assert_eq!(comparison["runs"].as_array().map(Vec::len), Some(8));
     assert!(lock(&comparison, "ttas")["figure"].is_null());
@@ -126,13 +167,18 @@ fn a_failed_run_is_shown_and_the_others_count() {
         runs.iter().find(|run| run["lock"] == name).expect("a run of each lock")["outcome"].clone()
     };
     assert_eq!(outcome("ttas"), serde_json::json!({"kind": "exit", "status": 3}));
-    assert_eq!(outcome("mcs"), serde_json::json!({"kind": "signal", "number": libc::SIGSEGV, "name": "SIGSEGV"}));
+    assert_eq!(
+        outcome("mcs"),
+        serde_json::json!({"kind": "signal", "number": libc::SIGSEGV, "name": "SIGSEGV"})
+    );
 }
 
 #[test]
 fn progress_is_a_line_for_each_run_if_asked_for() {
     let run = |options: &[&str]| {
-        stderr(&output(poundlock(["compare", "-l", "mcs", "-n", "2"]).args(options).args(["--", "true"])))
+        stderr(&output(
+            poundlock(["compare", "-l", "mcs", "-n", "2"]).args(options).args(["--", "true"]),
+        ))
     };
     let lines = run(&["--progress", "lines"]);
     let want = ["native, repeat 1", "mcs, repeat 1", "mcs, repeat 2", "native, repeat 2"]
@@ -173,24 +219,28 @@ fn what_a_run_leaves_behind_is_killed() {
 #[test]
 fn a_figure_that_is_not_there_is_a_failure() {
     for (script, reason) in [("echo nothing", "matches nothing"), ("echo rate: none", "'none'")] {
-        let (status, comparison) = compare(&["-l", "mcs", "-n", "1", "--metric", r"rate: (\w+)"], script);
+        let (status, comparison) =
+            compare(&["-l", "mcs", "-n", "1", "--metric", r"rate: (\w+)"], script);
         assert_eq!(status, Some(1));
         for outcome in each_run(&comparison, "outcome") {
             assert_eq!(outcome["kind"], "no-figure");
-            assert!(outcome["reason"].as_str().is_some_and(|text| text.contains(reason)), "{outcome}");
+            assert!(
+                outcome["reason"].as_str().is_some_and(|text| text.contains(reason)),
+                "{outcome}"
+            );
         }
     }
 }
 
 #[test]
 fn memory_and_cpu_time_are_the_programs_own() {
-    let script =
-        "exec /usr/bin/python3 -c 'x = bytearray(200 << 20)\nwhile __import__(\"time\").process_time() < 0.2: pass'";
+    let script = "exec /usr/bin/python3 -c 'x = bytearray(200 << 20)\nwhile __import__(\"time\").process_time() < 0.2: pass'";
     let (_, comparison) = compare(&["-l", "mcs", "-n", "1"], script);
     for run in comparison["runs"].as_array().expect("runs") {
         let mebibytes = run["peak_rss_bytes"].as_f64().expect("a number") / f64::from(1 << 20);
         assert!((200.0..300.0).contains(&mebibytes), "{run}");
-        let cpu = run["cpu_user"].as_f64().expect("a number") + run["cpu_system"].as_f64().expect("a number");
+        let cpu = run["cpu_user"].as_f64().expect("a number")
+            + run["cpu_system"].as_f64().expect("a number");
         assert!(cpu >= 0.2, "{run}");
     }
 }
@@ -201,7 +251,8 @@ fn json_goes_to_stdout_and_the_plot_to_its_file() {
     let file = directory.path().join("plot.svg");
     let mut command = poundlock(["compare", "-l", "mcs,ticket", "-n", "1", "--json", "-", "--svg"]);
     let output = output(command.arg(&file).args(["--", "echo", "<&>"]));
-    let comparison: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
+    let comparison: Value =
+        serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
     assert_eq!(comparison["command"], serde_json::json!(["echo", "<&>"]));
     assert!(stderr(&output).contains("ratio"), "the table: {}", stderr(&output));
     let plot = std::fs::read_to_string(file).expect("compare wrote it");
@@ -214,8 +265,12 @@ fn json_goes_to_stdout_and_the_plot_to_its_file() {
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
     let directory = scratch();
-    let (file, started) = (directory.path().join("comparison.json"), directory.path().join("started"));
-    let script = format!("[ -z \"$POUNDLOCK_LOCK\" ] || {{ touch {}; exec sleep 1000; }}", started.display());
+    let (file, started) =
+        (directory.path().join("comparison.json"), directory.path().join("started"));
+    let script = format!(
+        "[ -z \"$POUNDLOCK_LOCK\" ] || {{ touch {}; exec sleep 1000; }}",
+        started.display()
+    );
     let mut command: Command = poundlock(["compare", "-l", "mcs", "-n", "5", "--json"]);
     command.arg(&file).args(["--", "sh", "-c", &script]).stdout(Stdio::null());
     let mut child = command.spawn().expect("the command runs");

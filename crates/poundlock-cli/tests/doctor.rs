@@ -20,7 +20,8 @@ const OTHER_MACHINE: u8 = if cfg!(target_arch = "aarch64") { 62 } else { 183 };
 /// Runs doctor on a program. Returns its exit status and its JSON.
 fn examine_with(options: &[&OsStr], program: &OsStr) -> (Option<i32>, Value) {
     let output = output(poundlock(["doctor", "--json"]).args(options).arg("--").arg(program));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     assert_eq!(report["schema"], "poundlock.doctor/1");
     (output.status.code(), report)
 }
@@ -29,7 +30,10 @@ fn examine_with(options: &[&OsStr], program: &OsStr) -> (Option<i32>, Value) {
 #[track_caller]
 fn assert_no(program: impl AsRef<OsStr>, why: &str) {
     let (status, report) = examine_with(&[], program.as_ref());
-    assert!(report["verdict"].as_str().is_some_and(|verdict| verdict.contains(why)), "no {why:?} in {report:#}");
+    assert!(
+        report["verdict"].as_str().is_some_and(|verdict| verdict.contains(why)),
+        "no {why:?} in {report:#}"
+    );
     assert_eq!((status, &report["works"]), (Some(1), &false.into()), "{report:#}");
 }
 
@@ -44,7 +48,8 @@ fn assert_yes(program: impl AsRef<OsStr>) -> Value {
 /// The names of the lock functions that the program itself imports, and whether all are interposed.
 fn own_functions(report: &Value) -> (Vec<&str>, bool) {
     let functions = report["imports"][0]["functions"].as_array().expect("functions");
-    let mut names: Vec<&str> = functions.iter().filter_map(|function| function["name"].as_str()).collect();
+    let mut names: Vec<&str> =
+        functions.iter().filter_map(|function| function["name"].as_str()).collect();
     names.sort_unstable();
     (names, functions.iter().all(|function| function["interposed"] == true))
 }
@@ -56,9 +61,15 @@ fn a_dynamic_program_with_locks() {
     compile(LOCKS, &["-pthread"], &program);
     let report = assert_yes(&program);
     assert_eq!(own_functions(&report), (vec!["pthread_mutex_lock", "pthread_mutex_unlock"], true));
-    assert!(!report["notes"].to_string().contains("semaphores and locks that a program"), "{report:#}");
+    assert!(
+        !report["notes"].to_string().contains("semaphores and locks that a program"),
+        "{report:#}"
+    );
     assert_eq!(report["imports"][0]["functions"][0]["family"], "mutex");
-    assert!(report["machine"]["cpu"].is_string() && report["machine_type"].is_string(), "{report:#}");
+    assert!(
+        report["machine"]["cpu"].is_string() && report["machine_type"].is_string(),
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -72,7 +83,10 @@ fn locks_in_a_library_count() {
     compile("int x(void); int main(void) { return x(); }", &flags, &program);
     let report = assert_yes(&program);
     assert_eq!(own_functions(&report).0, [""; 0]);
-    assert!(report["notes"].to_string().contains("semaphores and locks that a program"), "{report:#}");
+    assert!(
+        report["notes"].to_string().contains("semaphores and locks that a program"),
+        "{report:#}"
+    );
     std::fs::remove_file(library).expect("it is there");
     assert_no(&program, "cannot start");
 }
@@ -109,7 +123,8 @@ fn a_go_program() {
 fn a_rust_program() {
     let directory = scratch();
     let source = directory.path().join("main.rs");
-    std::fs::write(&source, "fn main() { println!(\"{:?}\", std::sync::Mutex::new(1).lock()); }\n").expect("a file");
+    std::fs::write(&source, "fn main() { println!(\"{:?}\", std::sync::Mutex::new(1).lock()); }\n")
+        .expect("a file");
     let program = directory.path().join("rust-program");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let build = output(Command::new(rustc).arg("-o").arg(&program).arg(&source));
@@ -145,7 +160,8 @@ fn a_privileged_program() {
     let nobody = nix::unistd::Uid::from_raw(65534);
     nix::unistd::chown(&program, Some(nobody), None).expect("root may");
     assert_yes(&program);
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).expect("root may");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755))
+        .expect("root may");
     assert_no(&program, "LD_PRELOAD");
 }
 
@@ -167,13 +183,15 @@ fn a_preload_library_that_is_missing_or_does_not_load() {
     let directory = scratch();
     let program = directory.path().join("program");
     compile(LOCKS, &["-pthread"], &program);
-    let (gone, broken) = (directory.path().join("libgone.so"), directory.path().join("libbroken.so"));
+    let (gone, broken) =
+        (directory.path().join("libgone.so"), directory.path().join("libbroken.so"));
     compile("int gone;", &["-shared", "-fPIC"], &gone);
     let place = format!("-L{}", directory.path().display());
     compile("int broken;", &["-shared", "-fPIC", "-Wl,--no-as-needed", &place, "-lgone"], &broken);
     std::fs::remove_file(gone).expect("it is there");
     for (library, why) in [(Path::new("/no/such.so"), "No such file"), (&broken, "libgone.so")] {
-        let (status, report) = examine_with(&["--preload".as_ref(), library.as_os_str()], program.as_os_str());
+        let (status, report) =
+            examine_with(&["--preload".as_ref(), library.as_os_str()], program.as_os_str());
         let verdict = report["verdict"].as_str().expect("a verdict");
         assert!(verdict.contains(why) && verdict.contains("preload library"), "{verdict}");
         assert_eq!(status, Some(1));
@@ -189,10 +207,18 @@ fn a_function_that_gets_past_the_library_is_named() {
     let map = directory.path().join("map");
     std::fs::write(&map, "ANCIENT { global: pthread_mutex_lock; local: *; };").expect("a file");
     let script = format!("-Wl,--version-script={}", map.display());
-    compile("void pthread_mutex_lock(void) {}", &["-shared", "-fPIC", "-fno-builtin", &script], &library);
-    let (status, report) = examine_with(&["--preload".as_ref(), library.as_os_str()], program.as_os_str());
+    compile(
+        "void pthread_mutex_lock(void) {}",
+        &["-shared", "-fPIC", "-fno-builtin", &script],
+        &library,
+    );
+    let (status, report) =
+        examine_with(&["--preload".as_ref(), library.as_os_str()], program.as_os_str());
     assert_eq!(status, Some(1), "{report:#}");
-    assert!(report["notes"].to_string().contains("not interposed: pthread_mutex_lock"), "{report:#}");
+    assert!(
+        report["notes"].to_string().contains("not interposed: pthread_mutex_lock"),
+        "{report:#}"
+    );
 }
 
 #[test]

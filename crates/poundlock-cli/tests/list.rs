@@ -11,11 +11,19 @@ fn every_lock_is_listed() {
     let json = output(&mut poundlock(["list", "--json"]));
     let listing: Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
     assert_eq!(listing["schema"], "poundlock.list/1");
-    assert!(listing["machine"]["cpu"].is_string() && listing["compiler"]["locks"].is_string(), "{listing:#}");
+    assert!(
+        listing["machine"]["cpu"].is_string() && listing["compiler"]["locks"].is_string(),
+        "{listing:#}"
+    );
     let locks = listing["locks"].as_array().expect("locks");
     let rwlocks = listing["rwlocks"].as_array().expect("rwlocks");
-    assert_eq!([locks.len(), rwlocks.len()], [poundlock::locks().count(), poundlock::rw_locks().count()]);
-    for (listed, info) in locks.iter().chain(rwlocks).zip(poundlock::locks().chain(poundlock::rw_locks())) {
+    assert_eq!(
+        [locks.len(), rwlocks.len()],
+        [poundlock::locks().count(), poundlock::rw_locks().count()]
+    );
+    for (listed, info) in
+        locks.iter().chain(rwlocks).zip(poundlock::locks().chain(poundlock::rw_locks()))
+    {
         assert_eq!(listed["name"], info.name);
         assert_eq!(listed["bytes_per_lock"], info.bytes_per_lock);
         assert_eq!(listed["bytes_per_waiter"], info.bytes_per_waiter);
@@ -27,7 +35,10 @@ fn every_lock_is_listed() {
             listed["atomics_reading"].as_f64(),
             (!info.atomics_reading.is_nan()).then_some(info.atomics_reading)
         );
-        assert!(listed["keys"].as_array().is_some_and(|keys| keys.contains(&"wait".into())), "{listed}");
+        assert!(
+            listed["keys"].as_array().is_some_and(|keys| keys.contains(&"wait".into())),
+            "{listed}"
+        );
         for words in [info.promise, info.paper, &info.keys] {
             assert!(text.contains(words), "no {words:?} in {text}");
         }

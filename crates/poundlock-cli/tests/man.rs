@@ -14,7 +14,8 @@ fn pages() -> Vec<(PathBuf, String)> {
 }
 
 fn add_pages(command: Command, name: String, pages: &mut Vec<(PathBuf, String)>) {
-    let subcommands: Vec<Command> = command.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned().collect();
+    let subcommands: Vec<Command> =
+        command.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned().collect();
     pages.push(page(command, name.clone()));
     for subcommand in subcommands {
         let name = format!("{name}-{}", subcommand.get_name());
@@ -23,7 +24,8 @@ fn add_pages(command: Command, name: String, pages: &mut Vec<(PathBuf, String)>)
 }
 
 fn page(command: Command, name: String) -> (PathBuf, String) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man").join(format!("{name}.1"));
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man").join(format!("{name}.1"));
     let mut text = Vec::new();
     clap_mangen::Man::new(command).title(name).render(&mut text).expect("a page");
     (file, String::from_utf8(text).expect("UTF-8"))

@@ -156,7 +156,8 @@ static void rarely(void)
 }
 
 /* Plain C names that a demangler for C++ takes for types. */
-pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, i = PTHREAD_MUTEX_INITIALIZER, St = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, i = PTHREAD_MUTEX_INITIALIZER,
+		St = PTHREAD_MUTEX_INITIALIZER;
 
 static void named(void)
 {

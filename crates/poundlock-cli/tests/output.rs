@@ -157,12 +157,18 @@ fn a_link_is_followed_and_a_file_keeps_its_other_names() {
     symlink("target", &link).expect("a link");
     for line in WRITERS {
         write(line, &link); // to a target that is not there
-        assert!(link.is_symlink() && fs::metadata(&target).is_ok_and(|file| file.len() > 0), "{line}");
+        assert!(
+            link.is_symlink() && fs::metadata(&target).is_ok_and(|file| file.len() > 0),
+            "{line}"
+        );
         fs::hard_link(&target, &other).expect("another name");
         fs::write(&target, "").expect("it is ours");
         write(line, &link);
         write(line, &target);
-        assert!(link.is_symlink() && fs::metadata(&target).is_ok_and(|file| file.nlink() == 2), "{line}");
+        assert!(
+            link.is_symlink() && fs::metadata(&target).is_ok_and(|file| file.nlink() == 2),
+            "{line}"
+        );
         assert!(fs::metadata(&other).is_ok_and(|file| file.len() > 0), "{line}");
         fs::remove_file(&target).expect("it is ours");
         fs::remove_file(&other).expect("it is ours");
@@ -176,14 +182,19 @@ fn a_fifo_gets_what_is_written_and_stays() {
     nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).expect("a FIFO");
     for line in WRITERS {
         // Non-blocking: the reader must not block if a writer replaces the FIFO.
-        let mut reader = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&fifo).expect("a FIFO");
+        let mut reader = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&fifo)
+            .expect("a FIFO");
         let (sender, done) = std::sync::mpsc::channel::<()>();
         let reads = thread::spawn(move || {
             let mut text = Vec::new();
             loop {
                 let ended = done.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty);
                 let read = std::io::Read::read_to_end(&mut reader, &mut text);
-                if ended && !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
+                if ended && !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+                {
                     return text;
                 }
                 thread::yield_now();
@@ -207,7 +218,10 @@ fn a_device_stays_one() {
     let device = if usable { own } else { "/dev/null".into() };
     for line in WRITERS {
         write(line, &device);
-        assert!(fs::symlink_metadata(&device).is_ok_and(|file| file.file_type().is_char_device()), "{line}");
+        assert!(
+            fs::symlink_metadata(&device).is_ok_and(|file| file.file_type().is_char_device()),
+            "{line}"
+        );
     }
 }
 
@@ -224,15 +238,29 @@ fn a_dash_is_stdout_and_nothing_else_is_on_it() {
                 serde_json::from_str::<serde_json::Value>(&text).is_ok()
             }
             _ if line.contains("--csv") => text.lines().all(|row| row.matches(',').count() > 10),
-            _ if line.contains("--save") => text.starts_with("poundlock-route 1\n") && text.ends_with("route 2 0 1\n"),
-            _ if line.contains("report") => text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"),
-            _ => text.trim_start_matches(|c| c != '<').starts_with('<') && text.trim_end().ends_with("</svg>"),
+            _ if line.contains("--save") => {
+                text.starts_with("poundlock-route 1\n") && text.ends_with("route 2 0 1\n")
+            }
+            _ if line.contains("report") => {
+                text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>")
+            }
+            _ => {
+                text.trim_start_matches(|c| c != '<').starts_with('<')
+                    && text.trim_end().ends_with("</svg>")
+            }
         };
         assert!(whole, "{line}: {text}");
     }
-    for two in ["stat --json - --csv - -- true", "compare --json - --svg - -- true", "sim sweep SMALL --json - --csv -"]
-    {
-        common::assert_refused(&mut command(two, Path::new("")), 125, &["only one file can be '-'"]);
+    for two in [
+        "stat --json - --csv - -- true",
+        "compare --json - --svg - -- true",
+        "sim sweep SMALL --json - --csv -",
+    ] {
+        common::assert_refused(
+            &mut command(two, Path::new("")),
+            125,
+            &["only one file can be '-'"],
+        );
     }
 }
 
@@ -240,7 +268,11 @@ fn a_dash_is_stdout_and_nothing_else_is_on_it() {
 fn a_file_that_cannot_be_written_is_one_line() {
     let folder = scratch();
     for line in WRITERS.iter().filter(|line| !line.contains("--save")) {
-        common::assert_refused(&mut command(line, Path::new("/no/such/folder/file")), 125, &["/no/such/folder/file"]);
+        common::assert_refused(
+            &mut command(line, Path::new("/no/such/folder/file")),
+            125,
+            &["/no/such/folder/file"],
+        );
         let refused = output(&mut command(line, folder.path()));
         assert_eq!(refused.status.code(), Some(125), "{line}");
         assert!(stderr(&refused).contains("Is a directory"), "{line}: {}", stderr(&refused));
@@ -259,7 +291,11 @@ fn a_full_stdout_is_one_line() {
         let error = stderr(&output);
         let own: Vec<&str> = error.lines().filter(|line| line.starts_with("poundlock: ")).collect();
         assert_eq!(output.status.code(), Some(125), "{line}: {error}");
-        assert_eq!(own, ["poundlock: cannot write to stdout: No space left on device"], "{line}: {error}");
+        assert_eq!(
+            own,
+            ["poundlock: cannot write to stdout: No space left on device"],
+            "{line}: {error}"
+        );
     }
 }
 
@@ -268,10 +304,17 @@ fn a_closed_stdout_is_one_line() {
     for line in ["list", "--help", "topo --json", "sim sweep SMALL --csv -"] {
         let poundlock = command(line, Path::new("-"));
         let mut closed = Command::new("sh");
-        closed.args(["-c", "exec \"$@\" >&-", "sh"]).arg(poundlock.get_program()).args(poundlock.get_args());
+        closed
+            .args(["-c", "exec \"$@\" >&-", "sh"])
+            .arg(poundlock.get_program())
+            .args(poundlock.get_args());
         let output = output(&mut closed);
         assert_eq!(output.status.code(), Some(125), "{line}: {}", stderr(&output));
-        assert!(stderr(&output).contains("cannot write to stdout: Bad file descriptor"), "{line}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("cannot write to stdout: Bad file descriptor"),
+            "{line}: {}",
+            stderr(&output)
+        );
     }
 }
 
@@ -286,13 +329,19 @@ fn a_closed_pipe_is_quiet() {
             // SAFETY: signal is a bare system call, which a forked child may make.
             unsafe {
                 writes.pre_exec(move || {
-                    libc::signal(libc::SIGPIPE, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
+                    libc::signal(
+                        libc::SIGPIPE,
+                        if ignored { libc::SIG_IGN } else { libc::SIG_DFL },
+                    );
                     Ok(())
                 });
             }
             let output = output(writes.stdout(writer));
-            let ended =
-                if ignored { output.status.code() == Some(141) } else { output.status.signal() == Some(libc::SIGPIPE) };
+            let ended = if ignored {
+                output.status.code() == Some(141)
+            } else {
+                output.status.signal() == Some(libc::SIGPIPE)
+            };
             assert!(ended, "{line}: {:?}: {}", output.status, stderr(&output));
             assert!(!stderr(&output).contains("poundlock: "), "{line}: {}", stderr(&output));
         }
@@ -312,7 +361,9 @@ fn a_full_stderr_is_no_panic() {
         ("run --no-such-option", 125),
     ] {
         let folder = scratch();
-        let output = output(command(line, &folder.path().join("file")).stderr(full()).stdout(Stdio::piped()));
+        let output = output(
+            command(line, &folder.path().join("file")).stderr(full()).stdout(Stdio::piped()),
+        );
         assert_eq!(output.status.code(), Some(status), "{line}");
     }
 }

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{assert_refused, compile, executable, output, poundlock, preload, scratch, stderr, stdout};
+use common::{
+    assert_refused, compile, executable, output, poundlock, preload, scratch, stderr, stdout,
+};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -13,9 +15,21 @@ fn wrong_locks_are_named() {
     assert_refused(&mut poundlock(["run", "-l", "mcs,colour=red", "--", "true"]), 125, &["colour"]);
     assert_refused(&mut poundlock(["run", "-l", "mcs,wait=never", "--", "true"]), 125, &["never"]);
     assert_refused(&mut poundlock(["run", "-l", "", "--", "true"]), 125, &[]);
-    assert_refused(&mut poundlock(["run", "--spinlock", "mcs", "--", "true"]), 125, &["spin lock 'mcs'"]);
-    assert_refused(&mut poundlock(["run", "--spinlock", "qspin,colour=red", "--", "true"]), 125, &["colour"]);
-    assert_refused(&mut poundlock(["compare", "--spinlock", "mcs", "--", "true"]), 125, &["spin lock 'mcs'"]);
+    assert_refused(
+        &mut poundlock(["run", "--spinlock", "mcs", "--", "true"]),
+        125,
+        &["spin lock 'mcs'"],
+    );
+    assert_refused(
+        &mut poundlock(["run", "--spinlock", "qspin,colour=red", "--", "true"]),
+        125,
+        &["colour"],
+    );
+    assert_refused(
+        &mut poundlock(["compare", "--spinlock", "mcs", "--", "true"]),
+        125,
+        &["spin lock 'mcs'"],
+    );
 }
 
 #[test]
@@ -31,8 +45,16 @@ fn wrong_usage_is_one_line() {
 #[test]
 fn a_program_that_is_not_there_is_127() {
     for lock in ["mcs", "native"] {
-        assert_refused(&mut poundlock(["run", "-l", lock, "--", "no-such-program"]), 127, &["'no-such-program'"]);
-        assert_refused(&mut poundlock(["run", "-l", lock, "--", "/no/such/program"]), 127, &["/no/such/program"]);
+        assert_refused(
+            &mut poundlock(["run", "-l", lock, "--", "no-such-program"]),
+            127,
+            &["'no-such-program'"],
+        );
+        assert_refused(
+            &mut poundlock(["run", "-l", lock, "--", "/no/such/program"]),
+            127,
+            &["/no/such/program"],
+        );
     }
 }
 
@@ -54,13 +76,23 @@ fn a_preload_library_that_is_missing_or_none_is_named() {
     std::fs::write(&text, "no library").expect("a file");
     let blank = directory.path().join("a b.so");
     std::fs::copy(preload(), &blank).expect("a copy");
-    for (path, why) in
-        [("/no/such.so".as_ref(), "No such file"), (text.as_os_str(), "not an ELF"), (blank.as_os_str(), "a space")]
-    {
+    for (path, why) in [
+        ("/no/such.so".as_ref(), "No such file"),
+        (text.as_os_str(), "not an ELF"),
+        (blank.as_os_str(), "a space"),
+    ] {
         let mut command = poundlock(["run", "-l", "mcs", "--preload"]);
-        assert_refused(command.arg(path).args(["--", "true"]), 125, &[&path.to_string_lossy(), why]);
+        assert_refused(
+            command.arg(path).args(["--", "true"]),
+            125,
+            &[&path.to_string_lossy(), why],
+        );
     }
-    assert_refused(poundlock(["run", "true"]).env("POUNDLOCK_PRELOAD", "/no/such.so"), 125, &["/no/such.so"]);
+    assert_refused(
+        poundlock(["run", "true"]).env("POUNDLOCK_PRELOAD", "/no/such.so"),
+        125,
+        &["/no/such.so"],
+    );
 }
 
 #[test]
@@ -75,7 +107,10 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
     assert!(copied.is_ok_and(|status| status.success()));
     let run = || {
         let mut command = Command::new(&binary);
-        command.env_remove("POUNDLOCK_PRELOAD").env_remove("LD_PRELOAD").args(["run", "-l", "mcs", "--", "env"]);
+        command
+            .env_remove("POUNDLOCK_PRELOAD")
+            .env_remove("LD_PRELOAD")
+            .args(["run", "-l", "mcs", "--", "env"]);
         command
     };
     assert_refused(&mut run(), 125, &["libpoundlock-preload.so", "--preload"]);
@@ -92,7 +127,15 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
 fn exit_status_passes_through() {
     for lock in ["mcs", "native"] {
         for status in [0, 1, 42, 125, 255] {
-            let output = output(&mut poundlock(["run", "-l", lock, "--", "sh", "-c", &format!("exit {status}")]));
+            let output = output(&mut poundlock([
+                "run",
+                "-l",
+                lock,
+                "--",
+                "sh",
+                "-c",
+                &format!("exit {status}"),
+            ]));
             assert_eq!(output.status.code(), Some(status), "{lock}");
             assert_eq!(stderr(&output), "", "{lock}");
         }
@@ -103,7 +146,15 @@ fn exit_status_passes_through() {
 fn signals_pass_through() {
     for lock in ["mcs", "native"] {
         for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGPIPE] {
-            let output = output(&mut poundlock(["run", "-l", lock, "--", "sh", "-c", &format!("kill -{signal} $$")]));
+            let output = output(&mut poundlock([
+                "run",
+                "-l",
+                lock,
+                "--",
+                "sh",
+                "-c",
+                &format!("kill -{signal} $$"),
+            ]));
             assert_eq!(output.status.signal(), Some(signal), "{lock}");
         }
     }
@@ -123,7 +174,13 @@ os.execvp(sys.argv[1], sys.argv[1:])
 fn signal_state_passes_through() {
     let state = |setup: &str, prefix: &str| {
         let script = format!("{setup} exec {prefix} grep -E '^Sig(Blk|Ign)' /proc/self/status");
-        let output = output(Command::new("/usr/bin/python3").args(["-c", BLOCK_AND_EXEC, "sh", "-c", &script]));
+        let output = output(Command::new("/usr/bin/python3").args([
+            "-c",
+            BLOCK_AND_EXEC,
+            "sh",
+            "-c",
+            &script,
+        ]));
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
@@ -138,9 +195,12 @@ fn signal_state_passes_through() {
 fn the_environment_names_library_and_lock() {
     let ours = preload();
     let variables = |lock: &str, inherited: &str| {
-        let output = output(poundlock(["run", "-l", lock, "--", "env"]).env("LD_PRELOAD", inherited));
-        let relevant = |line: &&str| line.starts_with("LD_PRELOAD=") || line.starts_with("POUNDLOCK_LOCK=");
-        let mut lines: Vec<String> = stdout(&output).lines().filter(relevant).map(str::to_owned).collect();
+        let output =
+            output(poundlock(["run", "-l", lock, "--", "env"]).env("LD_PRELOAD", inherited));
+        let relevant =
+            |line: &&str| line.starts_with("LD_PRELOAD=") || line.starts_with("POUNDLOCK_LOCK=");
+        let mut lines: Vec<String> =
+            stdout(&output).lines().filter(relevant).map(str::to_owned).collect();
         lines.sort();
         lines
     };
@@ -149,15 +209,32 @@ fn the_environment_names_library_and_lock() {
         variables("mcs,wait=spin", ""),
         [format!("LD_PRELOAD={ours}"), "POUNDLOCK_LOCK=mcs,wait=spin".to_owned()]
     );
-    assert_eq!(variables("ttas", "libm.so.6")[0], format!("LD_PRELOAD={ours}:libm.so.6"), "prepended");
-    assert_eq!(variables("ttas", &format!("libm.so.6 {ours}"))[0], format!("LD_PRELOAD={ours}:libm.so.6"), "once");
+    assert_eq!(
+        variables("ttas", "libm.so.6")[0],
+        format!("LD_PRELOAD={ours}:libm.so.6"),
+        "prepended"
+    );
+    assert_eq!(
+        variables("ttas", &format!("libm.so.6 {ours}"))[0],
+        format!("LD_PRELOAD={ours}:libm.so.6"),
+        "once"
+    );
     assert_eq!(variables("native", &format!("{ours}:libm.so.6")), ["LD_PRELOAD=libm.so.6"]);
     assert_eq!(variables("native", ""), [""; 0]);
 }
 
 #[test]
 fn the_lock_is_in_use() {
-    let output = output(&mut poundlock(["run", "-v", "-l", "cna", "--", "/usr/bin/python3", "-c", "print('done')"]));
+    let output = output(&mut poundlock([
+        "run",
+        "-v",
+        "-l",
+        "cna",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        "print('done')",
+    ]));
     assert!(stderr(&output).contains("lock=cna"), "{}", stderr(&output));
     assert_eq!(stdout(&output), "done\n");
 }
@@ -182,13 +259,22 @@ fn a_program_of_another_libc_or_machine_runs_natively() {
     assert!(built.status.success(), "{}", stderr(&built));
     executable(&script, format!("#!{}\n", musl.display()));
     for program in [&musl, &script] {
-        for arguments in [&["run", "-v", "--stats"][..], &["run"], &["stat"], &["profile", "-o", "/dev/null"]] {
+        for arguments in
+            [&["run", "-v", "--stats"][..], &["run"], &["stat"], &["profile", "-o", "/dev/null"]]
+        {
             let output = output(poundlock(arguments).arg("--").arg(program));
             assert_eq!(output.status.code(), Some(7), "{arguments:?}: {}", stderr(&output));
-            assert_eq!(stdout(&output), "LD_PRELOAD=(null) POUNDLOCK_LOCK=(null)\n", "{arguments:?}");
+            assert_eq!(
+                stdout(&output),
+                "LD_PRELOAD=(null) POUNDLOCK_LOCK=(null)\n",
+                "{arguments:?}"
+            );
             let error = stderr(&output);
             let line = error.lines().next().unwrap_or_default();
-            assert!(line.contains("musl") && line.contains("its own locks"), "{arguments:?}: {error}");
+            assert!(
+                line.contains("musl") && line.contains("its own locks"),
+                "{arguments:?}: {error}"
+            );
             assert!(arguments[0] != "run" || error.lines().count() == 1, "{arguments:?}: {error}");
         }
     }
@@ -232,10 +318,15 @@ fn a_privileged_program_is_told_of() {
         return assert!(stderr(&output).contains("set-user-id"), "{}", stderr(&output));
     }
     std::os::unix::fs::chown(&program, Some(65534), None).expect("root may");
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).expect("root may");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755))
+        .expect("root may");
     let output = output(poundlock(["run", "--"]).arg(&program));
     assert_eq!(output.status.code(), Some(7));
-    assert!(stderr(&output).contains("set-user-id") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("set-user-id") && stderr(&output).lines().count() == 1,
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// The cost of `run` as counts that do not depend on the machine's speed. The program inherits the
@@ -246,12 +337,14 @@ fn run_reads_next_to_nothing_before_the_program() {
         let text = stdout(&output(command));
         let of = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+            line.and_then(|value| value.trim().parse().ok())
+                .unwrap_or_else(|| panic!("no {name} in {text}"))
         };
         [of("rchar:"), of("syscr:")]
     };
     let [bytes, calls] = counts(&mut poundlock(["run", "--", "cat", "/proc/self/io"]));
-    let [bare_bytes, bare_calls] = counts(Command::new("cat").arg("/proc/self/io").env("LD_PRELOAD", preload()));
+    let [bare_bytes, bare_calls] =
+        counts(Command::new("cat").arg("/proc/self/io").env("LD_PRELOAD", preload()));
     assert!(bytes - bare_bytes < 64 << 10, "{} bytes are read", bytes - bare_bytes);
     assert!(calls - bare_calls < 60, "there are {} reads", calls - bare_calls);
 }
@@ -262,16 +355,27 @@ fn run_reads_next_to_nothing_before_the_program() {
 fn the_librarys_start_reads_a_line_for_a_cache() {
     let io = |command: &mut Command| {
         let text = stdout(&output(command.args(["/proc/self/io", "/proc/self/stat"])));
-        let reads = text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok()).expect("a count");
-        let fields: Vec<&str> =
-            text.lines().last().and_then(|line| line.rsplit(") ").next()).expect("stat").split(' ').collect();
+        let reads = text
+            .lines()
+            .find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok())
+            .expect("a count");
+        let fields: Vec<&str> = text
+            .lines()
+            .last()
+            .and_then(|line| line.rsplit(") ").next())
+            .expect("stat")
+            .split(' ')
+            .collect();
         (reads, fields[7].parse::<u64>().expect("page faults"))
     };
     let (bare_reads, bare_faults) = io(Command::new("cat").env_remove("LD_PRELOAD"));
     let (reads, faults) = io(Command::new("cat").env("LD_PRELOAD", preload()));
     // SAFETY: has no preconditions.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.unsigned_abs();
-    assert!(reads - bare_reads < 8 + 8 * cpus, "{reads} reads, {bare_reads} without the library, on {cpus} CPUs");
+    assert!(
+        reads - bare_reads < 8 + 8 * cpus,
+        "{reads} reads, {bare_reads} without the library, on {cpus} CPUs"
+    );
     assert!(faults < bare_faults + 100, "{faults} page faults, {bare_faults} without the library");
 }
 

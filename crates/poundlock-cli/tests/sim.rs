@@ -12,7 +12,10 @@ const SMALL: [&str; 8] = ["-m", "i9-12900k", "-w", "cna-map", "-d", "100us", "--
 fn sim(options: &[&str]) -> (Value, String) {
     let output = output(poundlock(["sim"]).args(options).args(SMALL).args(["--json", "-"]));
     assert_eq!(output.status.code(), Some(0), "{options:?}: {}", stderr(&output));
-    (serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"), stderr(&output))
+    (
+        serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"),
+        stderr(&output),
+    )
 }
 
 fn array<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
@@ -21,7 +24,8 @@ fn array<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
 
 #[test]
 fn a_sweep_has_every_point_with_medians_over_seeds() {
-    let (report, tables) = sim(&["sweep", "-l", "mcs,wait=spin,shfl_mutex", "-t", "1..12", "-n", "3"]);
+    let (report, tables) =
+        sim(&["sweep", "-l", "mcs,wait=spin,shfl_mutex", "-t", "1..12", "-n", "3"]);
     assert_eq!(report["schema"], "poundlock.sim/1");
     assert_eq!(report["threads"], json!([1, 2, 4, 8, 12]));
     assert_eq!(array(&report, "points").len(), 2 * 5);
@@ -29,7 +33,10 @@ fn a_sweep_has_every_point_with_medians_over_seeds() {
     for point in array(&report, "points") {
         assert_eq!((&point["succeeded"], &point["failed"]), (&json!(3), &json!(0)), "{point:#}");
         let rate = &point["figures"]["per_second"];
-        assert!(rate["min"].as_f64() <= rate["median"].as_f64() && rate["min"].as_f64() > Some(1e4), "{point:#}");
+        assert!(
+            rate["min"].as_f64() <= rate["median"].as_f64() && rate["min"].as_f64() > Some(1e4),
+            "{point:#}"
+        );
         assert!(point["lock"] != "mcs,wait=spin" || point["ratio"]["median"] == 1.0, "{point:#}");
     }
     for words in ["cna-map, 12 threads", "shfl_mutex", "12900K", "3 seeds"] {
@@ -46,7 +53,20 @@ fn a_workload_may_say_how_many_threads_for_each_cpu() {
     std::fs::write(&file, text).expect("the test's directory takes files");
     let file = file.to_str().expect("UTF-8");
     let threads = |options: &[&str]| {
-        let sweep = ["sim", "sweep", "-m", "i9-12900k", "-w", file, "-d", "100us", "-l", "shfl_mutex", "-n", "1"];
+        let sweep = [
+            "sim",
+            "sweep",
+            "-m",
+            "i9-12900k",
+            "-w",
+            file,
+            "-d",
+            "100us",
+            "-l",
+            "shfl_mutex",
+            "-n",
+            "1",
+        ];
         let output = output(poundlock(sweep).args(options).args(["--json", "-"]));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["threads"].clone()
@@ -58,7 +78,8 @@ fn a_workload_may_say_how_many_threads_for_each_cpu() {
 #[test]
 fn the_same_seeds_give_the_same_bytes_however_many_at_a_time() {
     let bytes = |options: &[&str]| {
-        let sweep = ["sim", "sweep", "-l", "mcs,ttas,shfl_spin", "-t", "2,20", "-n", "2", "--json", "-"];
+        let sweep =
+            ["sim", "sweep", "-l", "mcs,ttas,shfl_spin", "-t", "2,20", "-n", "2", "--json", "-"];
         output(poundlock(sweep).args(SMALL).args(options)).stdout
     };
     let first = bytes(&["-j", "1"]);
@@ -75,7 +96,9 @@ fn a_run_has_each_thread_and_what_its_memory_did() {
     assert!(text.contains("Memory operations") && text.contains("contended: "), "{text}");
     let (quick, _) = sim(&["run", "-l", "ticket", "-t", "1", "-n", "1", "--step", "0"]);
     let (slow, _) = sim(&["run", "-l", "ticket", "-t", "1", "-n", "1", "--step", "50"]);
-    let rate = |report: &Value| report["points"][0]["figures"]["per_second"]["median"].as_f64().expect("a figure");
+    let rate = |report: &Value| {
+        report["points"][0]["figures"]["per_second"]["median"].as_f64().expect("a figure")
+    };
     assert!(rate(&quick) > 2.0 * rate(&slow), "steps take time");
 }
 
@@ -101,7 +124,9 @@ fn a_machine_takes_other_latencies_from_a_table() {
     let rows: String = (0..24).map(|_| format!("{}\n", ["900"; 24].join(","))).collect();
     std::fs::write(&table, rows).expect("the test's directory takes files");
     let options = ["run", "-l", "mcs", "-t", "8", "-n", "1"];
-    let rate = |report: &Value| report["points"][0]["figures"]["per_second"]["median"].as_f64().expect("a figure");
+    let rate = |report: &Value| {
+        report["points"][0]["figures"]["per_second"]["median"].as_f64().expect("a figure")
+    };
     let (own, _) = sim(&options);
     let (slow, _) = sim(&[&options[..], &["--matrix", table.to_str().expect("UTF-8")]].concat());
     assert!(rate(&slow) < rate(&own) / 2.0, "{} and {}", rate(&slow), rate(&own));
@@ -113,7 +138,8 @@ fn a_table_of_latencies_is_a_machine() {
     let (table, kept) = (folder.path().join("four.csv"), folder.path().join("four.json"));
     // Two sockets of two cores, as a table and in the format of `poundlock latency` for CPUs 2 to
     // 5.
-    std::fs::write(&table, ",\n40,\n120,120,\n120,120,40,\n").expect("the test's directory takes files");
+    std::fs::write(&table, ",\n40,\n120,120,\n120,120,40,\n")
+        .expect("the test's directory takes files");
     let pairs: Vec<Value> = [(2, 3, 40), (2, 4, 120), (2, 5, 120), (3, 4, 120), (3, 5, 120), (4, 5, 40)]
         .map(|(a, b, ns)| json!({"a": a, "b": b, "median": ns, "lower_quartile": ns, "upper_quartile": ns}))
         .to_vec();
@@ -121,7 +147,10 @@ fn a_table_of_latencies_is_a_machine() {
         "settings": {"samples": 1, "round_trips": 1}, "complete": true, "pairs": pairs});
     std::fs::write(&kept, measured.to_string()).expect("the test's directory takes files");
     let figures = |file: &Path| {
-        let sweep = ["sim", "sweep", "-w", "cna-map", "-d", "100us", "-l", "mcs", "-t", "1x", "-n", "1", "--json", "-"];
+        let sweep = [
+            "sim", "sweep", "-w", "cna-map", "-d", "100us", "-l", "mcs", "-t", "1x", "-n", "1",
+            "--json", "-",
+        ];
         let output = output(poundlock(sweep).arg("-m").arg(file));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(stderr(&output).contains("4 cores, 2 last-level caches"), "{}", stderr(&output));
@@ -132,10 +161,13 @@ fn a_table_of_latencies_is_a_machine() {
     assert_eq!(figures(&table), figures(&kept));
     measured["complete"] = json!(false);
     std::fs::write(&kept, measured.to_string()).expect("the test's directory takes files");
-    std::fs::write(folder.path().join("bad.csv"), ",\nx,\n").expect("the test's directory takes files");
-    for (file, words) in
-        [("four.json", "the measurement is incomplete"), ("bad.csv", "row 2"), ("none.csv", "none.csv")]
-    {
+    std::fs::write(folder.path().join("bad.csv"), ",\nx,\n")
+        .expect("the test's directory takes files");
+    for (file, words) in [
+        ("four.json", "the measurement is incomplete"),
+        ("bad.csv", "row 2"),
+        ("none.csv", "none.csv"),
+    ] {
         let sweep = ["sim", "sweep", "-w", "cna-map", "-t", "2", "-m"];
         assert_refused(poundlock(sweep).arg(folder.path().join(file)), 125, &[file, words]);
     }
@@ -148,9 +180,14 @@ fn a_trace_is_a_timeline_with_one_holder_at_a_time() {
     let run = ["sim", "trace", "-l", "shfl_mutex", "-t", "30"];
     let output = output(poundlock(run).args(SMALL).arg("-o").arg(&file));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let timeline: Value = serde_json::from_str(&std::fs::read_to_string(&file).expect("it is there")).expect("JSON");
-    let of =
-        |name: &str| array(&timeline, "traceEvents").iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
+    let timeline: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("it is there")).expect("JSON");
+    let of = |name: &str| {
+        array(&timeline, "traceEvents")
+            .iter()
+            .filter(|event| event["name"] == name)
+            .collect::<Vec<_>>()
+    };
     let number = |value: &Value| value.as_f64().expect("a number");
     let mut holds: Vec<(f64, f64)> =
         of("holds").iter().map(|hold| (number(&hold["ts"]), number(&hold["dur"]))).collect();
@@ -158,7 +195,11 @@ fn a_trace_is_a_timeline_with_one_holder_at_a_time() {
     assert!(holds.len() > 20 && !of("waits").is_empty(), "{} holds", holds.len());
     assert!(holds.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6), "{holds:?}");
     assert!(stdout(&output).contains("30 threads"), "{}", stdout(&output));
-    assert_refused(poundlock(["sim", "trace", "-t", "2", "-o", "/nowhere/trace.json"]).args(SMALL), 125, &["/nowhere"]);
+    assert_refused(
+        poundlock(["sim", "trace", "-t", "2", "-o", "/nowhere/trace.json"]).args(SMALL),
+        125,
+        &["/nowhere"],
+    );
 }
 
 const FIGURE: &str = r#"
@@ -217,9 +258,14 @@ fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
     let mut command = poundlock(["sim", "figure", "-n", "2", "--json", "-", "--markdown"]);
     let output = output(command.arg(&page).arg(&file));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
+    let report: Value =
+        serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else");
     let results = array(&report["figures"][0], "results");
-    assert_eq!((&results[0]["met"], &results[1]["met"]), (&json!(true), &json!(false)), "{results:#?}");
+    assert_eq!(
+        (&results[0]["met"], &results[1]["met"]),
+        (&json!(true), &json!(false)),
+        "{results:#?}"
+    );
     // The ratio of one pair of the first three values is too small to be compared.
     let orders = array(&report["figures"][0], "orders");
     let kept: Vec<&Value> = orders.iter().map(|order| &order["kept"]).collect();
@@ -259,7 +305,11 @@ fn what_is_wrong_with_a_figure_is_one_line() {
         ("threads = [1, 8]", "threads = [1, 7]", &["bad.toml", "8 threads"][..]),
         ("machine = \"i9-12900k\"", "machine = \"eniac\"", &["eniac"]),
         ("value = 1.0", "value = -1.0", &["bad.toml", "throughput"]),
-        ("threads = 8, value = 1.0", "threads = 7, value = 1.0", &["bad.toml", "throughput", "7 threads"]),
+        (
+            "threads = 8, value = 1.0",
+            "threads = 7, value = 1.0",
+            &["bad.toml", "throughput", "7 threads"],
+        ),
         ("gate = true", "gait = true", &["bad.toml", "gait"]),
         ("least = 1000", "figure = \"colour\"\nleast = 1000", &["colour"]),
     ] {
@@ -276,7 +326,9 @@ fn what_is_wrong_with_a_figure_is_one_line() {
 #[test]
 fn the_published_figures_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/figures");
-    let files = std::fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").path());
+    let files = std::fs::read_dir(folder)
+        .expect("it is there")
+        .map(|entry| entry.expect("readable").path());
     let mut names: Vec<String> = vec![];
     let scratch = scratch();
     for file in files {
@@ -296,10 +348,14 @@ fn the_published_figures_can_be_read() {
 
 /// Runs advise, which must succeed. Returns its JSON and its tables.
 fn advise(options: &[&str]) -> (Value, String) {
-    let short = ["sim", "advise", "-m", "i9-12900k", "-d", "100us", "--warmup", "10us", "--json", "-"];
+    let short =
+        ["sim", "advise", "-m", "i9-12900k", "-d", "100us", "--warmup", "10us", "--json", "-"];
     let output = output(poundlock(short).args(options));
     assert_eq!(output.status.code(), Some(0), "{options:?}: {}", stderr(&output));
-    (serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"), stderr(&output))
+    (
+        serde_json::from_slice(&output.stdout).expect("stdout is JSON and nothing else"),
+        stderr(&output),
+    )
 }
 
 /// The median throughput of a lock at a load.
@@ -320,8 +376,10 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
     let (report, tables) = advise(&["-l", &locks.join(","), "-n", "1"]);
     assert_eq!(report["schema"], "poundlock.sim-advise/1");
     let loads = array(&report, "loads");
-    let named: Vec<Value> =
-        loads.iter().map(|load| json!([load["kind"], load["workload"]["name"], load["threads"]])).collect();
+    let named: Vec<Value> = loads
+        .iter()
+        .map(|load| json!([load["kind"], load["workload"]["name"], load["threads"]]))
+        .collect();
     assert_eq!(
         json!(named),
         json!([
@@ -331,7 +389,11 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
             ["over-subscribed", "cna-map", 48],
         ])
     );
-    assert!(loads[3]["measured"].as_f64() >= Some(0.01), "slices are milliseconds: {}", loads[3]["measured"]);
+    assert!(
+        loads[3]["measured"].as_f64() >= Some(0.01),
+        "slices are milliseconds: {}",
+        loads[3]["measured"]
+    );
     let worst = |lock: &str| {
         let regrets = loads.iter().map(|load| {
             let best = locks.iter().map(|lock| rate_at(load, lock)).fold(0.0, f64::max);
@@ -340,19 +402,28 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
         regrets.fold(0.0, f64::max)
     };
     for load in loads {
-        let best = locks.iter().max_by(|a, b| rate_at(load, a).total_cmp(&rate_at(load, b))).expect("two");
+        let best =
+            locks.iter().max_by(|a, b| rate_at(load, a).total_cmp(&rate_at(load, b))).expect("two");
         assert_eq!(load["best"], *best, "{load:#}");
-        let next = rate_at(load, best) / rate_at(load, load["next"]["lock"].as_str().expect("a name"));
+        let next =
+            rate_at(load, best) / rate_at(load, load["next"]["lock"].as_str().expect("a name"));
         assert!(same(&load["next"]["ratio"]["median"], next), "{load:#}");
         for (over, name) in array(load, "references").iter().zip(["mcs", "ttas"]) {
             assert_eq!(over["lock"], name);
-            assert!(same(&over["ratio"]["median"], rate_at(load, best) / rate_at(load, name)), "{load:#}");
+            assert!(
+                same(&over["ratio"]["median"], rate_at(load, best) / rate_at(load, name)),
+                "{load:#}"
+            );
         }
     }
     let least = locks.iter().min_by(|a, b| worst(a).total_cmp(&worst(b))).expect("two");
     assert_eq!((&report["choice"], array(&report, "regrets").len()), (&json!(least), 2));
     assert!(same(&report["regrets"][0]["worst"], worst(least)), "{}", report["regrets"]);
-    for words in ["over-subscribed: cna-map, 48 threads", "over ttas", &format!("Best for all loads: {least}")] {
+    for words in [
+        "over-subscribed: cna-map, 48 threads",
+        "over ttas",
+        &format!("Best for all loads: {least}"),
+    ] {
         assert!(tables.contains(words), "no {words:?} in {tables}");
     }
 }
@@ -360,13 +431,25 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
 #[test]
 fn advice_says_what_ties_and_what_does_not() {
     // One lock under two names, and a lock that spins where the others sleep.
-    let (report, tables) = advise(&["-l", "mcs,mcs,wait=park", "-w", "cna-map", "-t", "8", "-n", "3"]);
+    let (report, tables) =
+        advise(&["-l", "mcs,mcs,wait=park", "-w", "cna-map", "-t", "8", "-n", "3"]);
     let load = &report["loads"][0];
-    assert_eq!((&load["best"], &load["ties"]), (&json!("mcs"), &json!(["mcs,wait=park"])), "{load:#}");
-    assert_eq!((&load["next"]["tie"], &load["next"]["ratio"]["median"]), (&json!(true), &json!(1.0)), "{load:#}");
+    assert_eq!(
+        (&load["best"], &load["ties"]),
+        (&json!("mcs"), &json!(["mcs,wait=park"])),
+        "{load:#}"
+    );
+    assert_eq!(
+        (&load["next"]["tie"], &load["next"]["ratio"]["median"]),
+        (&json!(true), &json!(1.0)),
+        "{load:#}"
+    );
     assert!(tables.contains("mcs ties with mcs,wait=park"), "{tables}");
     let (report, tables) = advise(&["-l", "mcs,ttas", "-w", "cna-map", "-t", "8", "-n", "3"]);
-    assert_eq!((&report["loads"][0]["ties"], &report["loads"][0]["next"]["tie"]), (&json!([]), &json!(false)));
+    assert_eq!(
+        (&report["loads"][0]["ties"], &report["loads"][0]["next"]["tie"]),
+        (&json!([]), &json!(false))
+    );
     assert!(!tables.contains(" ties with "), "{tables}");
 }
 
@@ -391,7 +474,20 @@ fn advice_leaves_out_who_is_less_fair_than_asked_for() {
 #[test]
 fn the_same_seeds_give_the_same_advice() {
     let bytes = |options: &[&str]| {
-        let advise = ["sim", "advise", "-m", "i9-12900k", "-d", "100us", "-l", "mcs,shfl_spin", "-t", "1,8", "-n", "2"];
+        let advise = [
+            "sim",
+            "advise",
+            "-m",
+            "i9-12900k",
+            "-d",
+            "100us",
+            "-l",
+            "mcs,shfl_spin",
+            "-t",
+            "1,8",
+            "-n",
+            "2",
+        ];
         output(poundlock(advise).args(["--json", "-"]).args(options)).stdout
     };
     let first = bytes(&["-j", "1"]);
@@ -409,10 +505,16 @@ fn readers_are_a_load_where_a_lock_that_knows_them_is_asked_for() {
     let (report, _) = advise(&["-l", "shfl_mutex,shfl_rw", "-t", "6", "-n", "1"]);
     assert_eq!(json!(names(&report)), json!(["cna-map", "cna-map-work", "shfl-hash-rw-1"]));
     let readers = &report["loads"][2];
-    assert!(rate_at(readers, "shfl_rw") > 0.0 && rate_at(readers, "shfl_mutex") > 0.0, "both run it");
+    assert!(
+        rate_at(readers, "shfl_rw") > 0.0 && rate_at(readers, "shfl_mutex") > 0.0,
+        "both run it"
+    );
     assert_eq!(report["choice"], "shfl_mutex", "the other one does not serve all loads");
     let (report, _) = advise(&["-l", "shfl_rw", "-t", "6", "-n", "1"]);
-    assert_eq!((json!(names(&report)), &report["choice"]), (json!(["shfl-hash-rw-1"]), &json!("shfl_rw")));
+    assert_eq!(
+        (json!(names(&report)), &report["choice"]),
+        (json!(["shfl-hash-rw-1"]), &json!("shfl_rw"))
+    );
 }
 
 #[test]
@@ -439,7 +541,8 @@ fn bad_input_is_one_line() {
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
     let good = std::fs::read_to_string(machines.join("e5-2699v3.toml")).expect("it is there");
     let bad = folder.path().join("bad.toml");
-    std::fs::write(&bad, good.replacen("packages = 2", "packages = 0", 1)).expect("the test's directory takes files");
+    std::fs::write(&bad, good.replacen("packages = 2", "packages = 0", 1))
+        .expect("the test's directory takes files");
     let bad = bad.to_str().expect("UTF-8");
     for (options, words) in [
         (&["-m", "pdp-11", "-w", "cna-map"][..], &["pdp-11", "e5-2699v3"][..]),
@@ -454,9 +557,19 @@ fn bad_input_is_one_line() {
     ] {
         assert_refused(poundlock(["sim", "sweep", "-t", "2"]).args(options), 125, words);
     }
-    assert_refused(poundlock(["sim", "sweep", "-l", "mcs"]).args(SMALL), 125, &["--threads", "cna-map"]);
-    for (threads, words) in [("0", "'0'"), ("2,2", "twice"), ("x", "'x'"), ("24,1x", "twice"), ("1..2x", "1..2x")] {
-        assert_refused(poundlock(["sim", "sweep", "-t", threads]).args(SMALL), 125, &[words, "--threads"]);
+    assert_refused(
+        poundlock(["sim", "sweep", "-l", "mcs"]).args(SMALL),
+        125,
+        &["--threads", "cna-map"],
+    );
+    for (threads, words) in
+        [("0", "'0'"), ("2,2", "twice"), ("x", "'x'"), ("24,1x", "twice"), ("1..2x", "1..2x")]
+    {
+        assert_refused(
+            poundlock(["sim", "sweep", "-t", threads]).args(SMALL),
+            125,
+            &[words, "--threads"],
+        );
     }
 }
 
@@ -469,7 +582,12 @@ fn the_benchmark_of_the_simulators_speed_keeps_what_it_measured() {
     let bench = |options: &[&str]| {
         let mut command = std::process::Command::new(&script);
         output(
-            command.args(options).arg("--poundlock").arg(env!("CARGO_BIN_EXE_poundlock")).arg("--output").arg(&results),
+            command
+                .args(options)
+                .arg("--poundlock")
+                .arg(env!("CARGO_BIN_EXE_poundlock"))
+                .arg("--output")
+                .arg(&results),
         )
     };
     let found = bench(&["e7-8890v4", "--milliseconds", "0.05", "--repeats", "1"]);
@@ -480,16 +598,25 @@ fn the_benchmark_of_the_simulators_speed_keeps_what_it_measured() {
     for lock in ["mcs,wait=spin", "ttas", "shfl_mutex"] {
         let one = measured.iter().find(|one| one["lock"] == lock && one["threads"] == 192);
         let repeat = &one.unwrap_or_else(|| panic!("no {lock} in {report:#}"))["repeats"][0];
-        assert!(repeat["operations"].as_u64() > Some(192) && repeat["cpu_seconds"].as_f64() > Some(0.0), "{repeat:#}");
+        assert!(
+            repeat["operations"].as_u64() > Some(192) && repeat["cpu_seconds"].as_f64() > Some(0.0),
+            "{repeat:#}"
+        );
         assert!(stdout(&found).contains(&format!("| {lock}")), "{}", stdout(&found));
     }
     assert_eq!(
-        std::fs::read_to_string(results.with_extension("md")).ok().map(|text| stdout(&found).contains(&text)),
+        std::fs::read_to_string(results.with_extension("md"))
+            .ok()
+            .map(|text| stdout(&found).contains(&text)),
         Some(true)
     );
     for (options, words) in [(&["pdp-11"][..], "pdp-11"), (&["--repeats", "0"], "'0'")] {
         let refused = bench(options);
-        assert!(refused.status.code() == Some(2) && stderr(&refused).lines().count() == 1, "{}", stderr(&refused));
+        assert!(
+            refused.status.code() == Some(2) && stderr(&refused).lines().count() == 1,
+            "{}",
+            stderr(&refused)
+        );
         assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
     }
 }

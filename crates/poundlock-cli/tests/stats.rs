@@ -30,7 +30,9 @@ impl Observed {
     /// exit status.
     fn stat(&self, lock: &str, what: &str) -> (Value, Option<i32>) {
         let output = output(
-            poundlock(["stat", "-l", lock, "--rwlock", "fair_rw", "--json", "-", "--"]).arg(&self.program).arg(what),
+            poundlock(["stat", "-l", lock, "--rwlock", "fair_rw", "--json", "-", "--"])
+                .arg(&self.program)
+                .arg(what),
         );
         let json = serde_json::from_str(&stdout(&output));
         (json.unwrap_or_else(|error| panic!("{error}: {}", stderr(&output))), output.status.code())
@@ -39,10 +41,17 @@ impl Observed {
     /// Starts the program in a mode in which it uses a lock repeatedly until its input ends.
     fn live(&self, folder: &Path) -> Child {
         let mut command = poundlock(["run"]);
-        command.arg(format!("--stats={}", folder.display())).arg("--").arg(&self.program).arg("live");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+        command
+            .arg(format!("--stats={}", folder.display()))
+            .arg("--")
+            .arg(&self.program)
+            .arg("live");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line when it is ready");
+        BufReader::new(child.stdout.as_mut().expect("a pipe"))
+            .read_line(&mut line)
+            .expect("a line when it is ready");
         assert_eq!(line, "ready\n");
         child
     }
@@ -55,7 +64,8 @@ fn rows<'a>(process: &'a Value, name: &str) -> Vec<&'a Value> {
 
 #[track_caller]
 fn row<'a>(process: &'a Value, name: &str, side: &str) -> &'a Value {
-    let found: Vec<&Value> = rows(process, name).into_iter().filter(|lock| lock["side"] == side).collect();
+    let found: Vec<&Value> =
+        rows(process, name).into_iter().filter(|lock| lock["side"] == side).collect();
     assert_eq!(found.len(), 1, "{name} {side} in {process}");
     found[0]
 }
@@ -85,11 +95,18 @@ fn what_was_done_is_counted_exactly() {
         assert_eq!(table["named_by"], "symbol");
         assert!(table["parks"].as_u64() >= Some(1), "{table} under {lock}");
         let handovers = table["handovers_local"].as_u64().zip(table["handovers_remote"].as_u64());
-        assert_eq!(handovers.map(|(local, remote)| local + remote), Some(1), "{table} under {lock}");
+        assert_eq!(
+            handovers.map(|(local, remote)| local + remote),
+            Some(1),
+            "{table} under {lock}"
+        );
         assert!(table["wait_max_ns"].as_u64() <= table["wait_ns"].as_u64());
         // One thread acquired it 1002 times, the other once.
         let jain = 1003.0_f64.powi(2) / (2.0 * (1002.0_f64.powi(2) + 1.0));
-        assert!((table["jain"].as_f64().expect("two threads took it") - jain).abs() < 1e-9, "{table}");
+        assert!(
+            (table["jain"].as_f64().expect("two threads took it") - jain).abs() < 1e-9,
+            "{table}"
+        );
         assert_eq!(row(process, "names", "readers")["acquisitions"], 20);
         assert_eq!(row(process, "names", "writers")["acquisitions"], 7);
     }
@@ -98,14 +115,19 @@ fn what_was_done_is_counted_exactly() {
 #[test]
 fn every_process_has_its_own_counts_and_the_exit_status_is_the_programs() {
     let observed = Observed::make();
-    for (lock, how) in
-        [("cna", "forked"), ("cna", "forked_raw"), ("shfl_mutex", "forked"), ("shfl_mutex", "forked_raw")]
-    {
+    for (lock, how) in [
+        ("cna", "forked"),
+        ("cna", "forked_raw"),
+        ("shfl_mutex", "forked"),
+        ("shfl_mutex", "forked_raw"),
+    ] {
         let (document, status) = observed.stat(lock, how);
         assert_eq!(status, Some(5));
         let processes = document["processes"].as_array().expect("processes");
-        let mut taken: Vec<_> =
-            processes.iter().map(|process| row(process, "table", "mutex")["acquisitions"].as_u64()).collect();
+        let mut taken: Vec<_> = processes
+            .iter()
+            .map(|process| row(process, "table", "mutex")["acquisitions"].as_u64())
+            .collect();
         taken.sort_unstable();
         assert_eq!(taken, [Some(10), Some(20)], "{how} under {lock}");
     }
@@ -135,7 +157,11 @@ fn of_a_hundred_thousand_locks_nothing_is_lost_and_what_was_waited_for_has_a_row
 fn a_lock_that_is_taken_rarely_is_timed_each_time() {
     let (document, _) = Observed::make().stat("shfl_mutex", "rarely");
     let table = row(&document["processes"][0], "table", "mutex");
-    assert_eq!((&table["acquisitions"], &table["holds_timed"]), (&10.into(), &10.into()), "{table}");
+    assert_eq!(
+        (&table["acquisitions"], &table["holds_timed"]),
+        (&10.into(), &10.into()),
+        "{table}"
+    );
     assert!(table["hold_mean_ns"].as_f64() >= Some(2e6), "{table}");
 }
 
@@ -152,15 +178,22 @@ fn c_names_are_not_demangled() {
 fn a_limit_on_the_size_of_files_does_not_end_the_program() {
     let observed = Observed::make();
     let folder = scratch();
-    let script = format!("ulimit -f 8; trap '' XFSZ; trap - XFSZ; exec {} counts", observed.program.display());
+    let script = format!(
+        "ulimit -f 8; trap '' XFSZ; trap - XFSZ; exec {} counts",
+        observed.program.display()
+    );
     let mut command = poundlock(["run"]);
     command.arg(format!("--stats={}", folder.path().display()));
-    let output = output(command.args(["--", "sh", "-c", &script]).env("POUNDLOCK_LOCK", "shfl_mutex"));
+    let output =
+        output(command.args(["--", "sh", "-c", &script]).env("POUNDLOCK_LOCK", "shfl_mutex"));
     assert_eq!(output.status.code(), Some(0), "{:?}: {}", output.status, stderr(&output));
     let lines: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
     assert!(lines.len() == 1 && lines[0].contains("File too large"), "{lines:?}");
     let left = std::fs::read_dir(folder.path()).expect("a folder").flatten().collect::<Vec<_>>();
-    assert!(left.iter().all(|file| file.metadata().is_ok_and(|file| file.len() > 8192)), "{left:?}");
+    assert!(
+        left.iter().all(|file| file.metadata().is_ok_and(|file| file.len() > 8192)),
+        "{left:?}"
+    );
 }
 
 /// Every obstacle to reading a file of statistics is a one-line error.
@@ -169,7 +202,11 @@ fn a_file_of_statistics_may_be_anything() {
     let folder = scratch();
     let path = |name: &str| folder.path().join(name);
     let refuse = |file: &Path, why: &str| {
-        assert_refused(poundlock(["stat", "--file"]).arg(file), 125, &[&file.display().to_string(), why]);
+        assert_refused(
+            poundlock(["stat", "--file"]).arg(file),
+            125,
+            &[&file.display().to_string(), why],
+        );
     };
     let fifo = path("poundlock.1.0.stats");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
@@ -182,8 +219,10 @@ fn a_file_of_statistics_may_be_anything() {
         content[..16].copy_from_slice(b"poundlock stats\0");
         content[16..20].copy_from_slice(&1u32.to_ne_bytes());
         for area in 0..5 {
-            let header: Vec<u8> =
-                [4096u32, 0, bytes, count, count].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let header: Vec<u8> = [4096u32, 0, bytes, count, count]
+                .iter()
+                .flat_map(|word| word.to_ne_bytes())
+                .collect();
             content[56 + 24 * area..76 + 24 * area].copy_from_slice(&header);
         }
         let crafted = path("crafted");
@@ -192,8 +231,8 @@ fn a_file_of_statistics_may_be_anything() {
     }
     // In a folder, files that are not statistics are skipped.
     let all = output(poundlock(["stat", "--json", "-", "--file"]).arg(folder.path()));
-    let document: Value =
-        serde_json::from_str(&stdout(&all)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&all)));
+    let document: Value = serde_json::from_str(&stdout(&all))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&all)));
     assert_eq!(document["processes"], Value::Array(Vec::new()));
 }
 
@@ -220,12 +259,17 @@ fn locks_of_our_own_interface_are_counted() {
     let directory = scratch();
     let (library, root) = (built(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     let include = format!("-I{}", root.join("lib").display());
-    let (place, path) = (format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display()));
+    let (place, path) =
+        (format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display()));
     let archive = library.join("libpoundlock.a").display().to_string();
     for linked in [&[place.as_str(), "-lpoundlock", &path][..], &["-Wl,--no-as-needed", &archive]] {
         let program = directory.path().join("program");
         // An archive follows the objects that need it.
-        compile(include_str!("api.c"), &[&[include.as_str(), "-pthread"], linked].concat(), &program);
+        compile(
+            include_str!("api.c"),
+            &[&[include.as_str(), "-pthread"], linked].concat(),
+            &program,
+        );
         let output = output(poundlock(["stat", "--json", "-", "--"]).arg(&program));
         let json = serde_json::from_str::<Value>(&stdout(&output));
         let document = json.unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
@@ -241,13 +285,21 @@ fn locks_of_our_own_interface_are_counted() {
         ] {
             let row = row(process, name, side);
             let counts = (&row["acquisitions"], &row["contended"], &row["api"]);
-            assert_eq!(counts, (&acquisitions.into(), &contended.into(), &true.into()), "{row} of {linked:?}");
+            assert_eq!(
+                counts,
+                (&acquisitions.into(), &contended.into(), &true.into()),
+                "{row} of {linked:?}"
+            );
         }
         assert_eq!(row(process, "by_name", "mutex")["trylock_failures"], 100);
         let doctor = common::output(poundlock(["doctor"]).arg(&program));
         assert_eq!(doctor.status.code(), Some(1), "{}", stdout(&doctor));
         assert!(stdout(&doctor).contains("uses Poundlock's API"), "{}", stdout(&doctor));
-        assert!(stdout(&doctor).contains("already uses Poundlock's own locks"), "{}", stdout(&doctor));
+        assert!(
+            stdout(&doctor).contains("already uses Poundlock's own locks"),
+            "{}",
+            stdout(&doctor)
+        );
     }
 }
 
@@ -258,15 +310,19 @@ fn a_living_process_is_looked_at() {
     let mut child = observed.live(folder.path());
     let pid = child.id().to_string();
     let one = output(&mut poundlock(["stat", "--json", "-", "--pid", &pid]));
-    let first: Value = serde_json::from_str(&stdout(&one)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&one)));
+    let first: Value = serde_json::from_str(&stdout(&one))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&one)));
     let top = output(&mut poundlock(["top", "--once", "--interval", "0.2", "--pid", &pid]));
     assert!(top.status.success(), "{}", stderr(&top));
     assert!(stdout(&top).contains("table"), "{}", stdout(&top));
     drop(child.stdin.take());
     assert!(child.wait().expect("it ends").success());
     let left = output(poundlock(["stat", "--json", "-", "--file"]).arg(folder.path()));
-    let last: Value = serde_json::from_str(&stdout(&left)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&left)));
-    let taken = |document: &Value| row(&document["processes"][0], "table", "mutex")["acquisitions"].as_u64();
+    let last: Value = serde_json::from_str(&stdout(&left))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&left)));
+    let taken = |document: &Value| {
+        row(&document["processes"][0], "table", "mutex")["acquisitions"].as_u64()
+    };
     assert!(taken(&first) >= Some(1) && taken(&last) > taken(&first), "{first} {last}");
     assert_refused(&mut poundlock(["stat", "--pid", &pid]), 125, &[&pid]);
 }
@@ -274,7 +330,8 @@ fn a_living_process_is_looked_at() {
 #[test]
 fn stacks_have_names() {
     let observed = Observed::make();
-    let (svg, folded, page) = (observed.file("p.svg"), observed.file("p.txt"), observed.file("r.html"));
+    let (svg, folded, page) =
+        (observed.file("p.svg"), observed.file("p.txt"), observed.file("r.html"));
     let profile = output(
         poundlock(["profile", "-o"])
             .arg(&svg)
@@ -286,13 +343,20 @@ fn stacks_have_names() {
     );
     assert!(profile.status.success(), "{}", stderr(&profile));
     let lines = std::fs::read_to_string(&folded).expect("it is written");
-    let waiters = lines.lines().find(|line| line.contains("table;waiters;") && line.contains("wait_for_table"));
+    let waiters = lines
+        .lines()
+        .find(|line| line.contains("table;waiters;") && line.contains("wait_for_table"));
     assert!(waiters.is_some_and(|line| line.contains("wait_once;wait_for_table")), "{lines}");
     let holders = lines.lines().find(|line| line.contains("table;holders;"));
-    assert!(holders.is_some_and(|line| line.contains("main") && line.contains("hold_until_it_sleeps")), "{lines}");
+    assert!(
+        holders.is_some_and(|line| line.contains("main") && line.contains("hold_until_it_sleeps")),
+        "{lines}"
+    );
     let picture = std::fs::read_to_string(&svg).expect("it is written");
     assert!(picture.contains("<svg") && picture.contains("wait_for_table"));
-    let report = output(poundlock(["report", "-o"]).arg(&page).arg("--").arg(&observed.program).arg("counts"));
+    let report = output(
+        poundlock(["report", "-o"]).arg(&page).arg("--").arg(&observed.program).arg("counts"),
+    );
     assert!(report.status.success(), "{}", stderr(&report));
     let page = std::fs::read_to_string(&page).expect("it is written");
     for part in ["<td>table</td>", "<td>names (readers)</td>", "<svg", "wait_for_table"] {
@@ -305,12 +369,18 @@ fn stacks_have_names() {
 #[test]
 fn a_spreadsheet_has_a_line_for_each_lock() {
     let observed = Observed::make();
-    let output = output(poundlock(["stat", "--csv", "-", "--"]).arg(&observed.program).arg("counts"));
+    let output =
+        output(poundlock(["stat", "--csv", "-", "--"]).arg(&observed.program).arg("counts"));
     let text = stdout(&output);
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
-    let place = |name| header.iter().position(|column| *column == name).expect("the column is there");
-    let table: Vec<&str> = lines.find(|line| line.contains(",table,")).expect("the lock is there").split(',').collect();
+    let place =
+        |name| header.iter().position(|column| *column == name).expect("the column is there");
+    let table: Vec<&str> = lines
+        .find(|line| line.contains(",table,"))
+        .expect("the lock is there")
+        .split(',')
+        .collect();
     assert_eq!(table[place("acquisitions")], "1003");
     assert_eq!(table[place("timeouts")], "3");
 }
@@ -320,9 +390,17 @@ fn wrong_questions_are_named() {
     let directory = scratch();
     let other = directory.path().join("poundlock.1.0.stats");
     std::fs::write(&other, "no statistics").expect("the test's directory takes files");
-    assert_refused(poundlock(["stat", "--file"]).arg(&other), 125, &["poundlock.1.0.stats", "not a complete file"]);
+    assert_refused(
+        poundlock(["stat", "--file"]).arg(&other),
+        125,
+        &["poundlock.1.0.stats", "not a complete file"],
+    );
     assert_refused(&mut poundlock(["stat", "--file", "/nowhere"]), 125, &["/nowhere"]);
-    assert_refused(&mut poundlock(["stat", "-l", "native", "--", "true"]), 125, &["native locks have no statistics"]);
+    assert_refused(
+        &mut poundlock(["stat", "-l", "native", "--", "true"]),
+        125,
+        &["native locks have no statistics"],
+    );
     assert_refused(&mut poundlock(["stat", "-l", "nosuch", "--", "true"]), 125, &["nosuch"]);
     assert_refused(&mut poundlock(["run", "--stats=/nowhere", "--", "true"]), 125, &["/nowhere"]);
     assert_refused(&mut poundlock(["stat", "--", "/nowhere/program"]), 127, &["/nowhere/program"]);

@@ -8,7 +8,8 @@
 void *sim_client_memory, *sim_client_ghost;
 uint32_t sim_client_threads;
 
-#define LOCK(lock, kind, way, promise, paper) extern const struct check_client sim_clients_of_##lock[];
+#define LOCK(lock, kind, way, promise, paper) \
+	extern const struct check_client sim_clients_of_##lock[];
 #define RWLOCK(lock, way, promise, paper) LOCK(lock, , way, promise, paper)
 #include "locks.def"
 

@@ -84,7 +84,8 @@ const char *const sim_event_names[] = {
 		name##_release(lock, node, POLICY(name, WAY));             \
 	}
 
-#define WAYS(define, name) define(name, spin, WAIT_SPIN) define(name, yield, WAIT_YIELD) define(name, park, WAIT_PARK)
+#define WAYS(define, name) \
+	define(name, spin, WAIT_SPIN) define(name, yield, WAIT_YIELD) define(name, park, WAIT_PARK)
 
 #define IN_PLACE(name)                                   \
 	static size_t name##_room(void)                  \
@@ -140,10 +141,11 @@ const char *const sim_event_names[] = {
 	{                                                                    \
 		.lock = name##_##way##_lock, .unlock = name##_##way##_unlock \
 	}
-#define RW_OPS(name, way)                                                                                \
-	{                                                                                                \
-		.lock = name##_##way##_lock, .unlock = name##_##way##_unlock,                            \
-		.lock_shared = name##_##way##_lock_shared, .unlock_shared = name##_##way##_unlock_shared \
+#define RW_OPS(name, way)                                                     \
+	{                                                                     \
+		.lock = name##_##way##_lock, .unlock = name##_##way##_unlock, \
+		.lock_shared = name##_##way##_lock_shared,                    \
+		.unlock_shared = name##_##way##_unlock_shared                 \
 	}
 #define ENTRY(lock_name, default_wait, of)                                        \
 	{.name = #lock_name,                                                      \

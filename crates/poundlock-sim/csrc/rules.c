@@ -62,7 +62,13 @@ uint32_t sim_spin_next(uint32_t how, uint32_t turns)
 	}
 
 const struct sim_layout sim_layouts[] = {
-	LAYOUT(sim_setting, names),       LAYOUT(sim_ops, unlock_shared), LAYOUT(sim_lock, settings),
-	LAYOUT(sim_rules, next_sleep),    LAYOUT(sim_how, history),       LAYOUT(w_spin_history, spins),
-	LAYOUT(section_settings, writes), LAYOUT(section_operation, to),  {.name = NULL},
+	LAYOUT(sim_setting, names),
+	LAYOUT(sim_ops, unlock_shared),
+	LAYOUT(sim_lock, settings),
+	LAYOUT(sim_rules, next_sleep),
+	LAYOUT(sim_how, history),
+	LAYOUT(w_spin_history, spins),
+	LAYOUT(section_settings, writes),
+	LAYOUT(section_operation, to),
+	{.name = NULL},
 };

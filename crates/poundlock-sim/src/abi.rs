@@ -93,8 +93,13 @@ unsafe extern "C" {
     pub(crate) fn sim_group_weight_set(group: u32, weight: u32);
     pub(crate) fn sim_section_size(settings: *const SectionSettings) -> usize;
     pub(crate) fn sim_section_fill(settings: *const SectionSettings, data: *mut c_void, seed: u64);
-    pub(crate) fn sim_section_draw(settings: *const SectionSettings, random: *mut u64) -> Operation;
-    pub(crate) fn sim_section_do(settings: *const SectionSettings, data: *mut c_void, operation: Operation) -> c_int;
+    pub(crate) fn sim_section_draw(settings: *const SectionSettings, random: *mut u64)
+    -> Operation;
+    pub(crate) fn sim_section_do(
+        settings: *const SectionSettings,
+        data: *mut c_void,
+        operation: Operation,
+    ) -> c_int;
     pub(crate) fn sim_section_check(
         settings: *const SectionSettings,
         data: *const c_void,

@@ -30,13 +30,19 @@ impl Arena {
                 BASE as *mut _,
                 BYTES,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
+                libc::MAP_PRIVATE
+                    | libc::MAP_ANONYMOUS
+                    | libc::MAP_NORESERVE
+                    | libc::MAP_FIXED_NOREPLACE,
                 -1,
                 0,
             )
         };
         if got as usize != BASE {
-            return error(format!("cannot map the simulated memory at {BASE:#x}: {}", std::io::Error::last_os_error()));
+            return error(format!(
+                "cannot map the simulated memory at {BASE:#x}: {}",
+                std::io::Error::last_os_error()
+            ));
         }
         Ok(Arena { bytes: BYTES, used: 0, _turn: turn })
     }

@@ -69,7 +69,9 @@ pub fn clients() -> Vec<Client> {
     let lists = (0..).map(|i| unsafe { &*first.add(i) }).take_while(|list| !list.lock.is_null());
     let of = |list: &'static OfLock| {
         // SAFETY: as above.
-        let all = (0..).map(|i| unsafe { &*list.clients.add(i) }).take_while(|client| !client.name.is_null());
+        let all = (0..)
+            .map(|i| unsafe { &*list.clients.add(i) })
+            .take_while(|client| !client.name.is_null());
         all.map(|definition| Client { lock: text(list.lock), definition })
     };
     lists.flat_map(of).filter(|client| client.definition.flags & FORKS == 0).collect()
@@ -98,7 +100,8 @@ impl Client {
     /// assertion fails, or if the client does not end.
     pub fn simulate(&self, machine: &Machine, seed: u64) -> Result<Vec<u64>, SimError> {
         let client = self.definition;
-        let mut engine = Box::new(Engine::new(machine.clone(), Arena::map()?, seed, event_names().len(), false));
+        let mut engine =
+            Box::new(Engine::new(machine.clone(), Arena::map()?, seed, event_names().len(), false));
         engine.set_places(localities(machine, Locality::L3), route(machine));
         let memory = engine.allocate(client.shared, 4096, 0);
         engine.call(memory, client.shared, "the client's memory".to_owned());
@@ -140,7 +143,8 @@ impl Course {
     fn run(&self, client: &Definition, index: u32) {
         // SAFETY: threads of the engine call this; the client is C code of the simulated world,
         // whose memory exists.
-        let (pass, call) = (|| unsafe { engine() }.pass(POLL), |part: unsafe extern "C" fn()| unsafe { part() });
+        let (pass, call) =
+            (|| unsafe { engine() }.pass(POLL), |part: unsafe extern "C" fn()| unsafe { part() });
         if index == 0 {
             client.setup.map(call);
             self.begun.set(true);

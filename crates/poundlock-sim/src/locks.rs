@@ -37,7 +37,8 @@ fn text(string: *const c_char) -> &'static str {
 
 /// The names of all mutual exclusion locks, or of all readers-writer locks.
 pub fn names(readers: bool) -> Vec<&'static str> {
-    let is = |lock: &&abi::Lock| lock.alias.is_null() && lock.ops[0].lock_shared.is_some() == readers;
+    let is =
+        |lock: &&abi::Lock| lock.alias.is_null() && lock.ops[0].lock_shared.is_some() == readers;
     table().iter().filter(is).map(|lock| text(lock.name)).collect()
 }
 
@@ -50,7 +51,10 @@ pub fn event_names() -> Vec<&'static str> {
 
 fn settings(lock: &abi::Lock) -> Vec<&'static Setting> {
     // SAFETY: the list ends with an entry without a name.
-    (0..).map(|i| unsafe { &*lock.settings.add(i) }).take_while(|setting| !setting.name.is_null()).collect()
+    (0..)
+        .map(|i| unsafe { &*lock.settings.add(i) })
+        .take_while(|setting| !setting.name.is_null())
+        .collect()
 }
 
 impl LockSpec {
@@ -78,14 +82,15 @@ impl LockSpec {
             };
             if key == "wait" {
                 let way = WAYS.iter().position(|way| *way == value);
-                parsed.wait = way.ok_or(SimError(format!("'{spec}': wait is spin, yield or park")))?;
+                parsed.wait =
+                    way.ok_or(SimError(format!("'{spec}': wait is spin, yield or park")))?;
                 continue;
             }
             let Some(at) = settings.iter().position(|setting| text(setting.name) == key) else {
                 return error(format!("'{spec}': {name} has no setting '{key}'"));
             };
-            parsed.values[at].1 =
-                value_of(settings[at], value).map_err(|wrong| SimError(format!("'{spec}': {wrong}")))?;
+            parsed.values[at].1 = value_of(settings[at], value)
+                .map_err(|wrong| SimError(format!("'{spec}': {wrong}")))?;
         }
         Ok(parsed)
     }
@@ -134,6 +139,7 @@ fn value_of(setting: &Setting, value: &str) -> Result<u32, String> {
     if let Some(named) = text(setting.names).split_whitespace().position(|name| name == value) {
         return Ok(named as u32);
     }
-    let number = value.parse().ok().filter(|number| (setting.least..=setting.most).contains(number));
+    let number =
+        value.parse().ok().filter(|number| (setting.least..=setting.most).contains(number));
     number.ok_or(format!("{key} is not from {} to {}", setting.least, setting.most))
 }

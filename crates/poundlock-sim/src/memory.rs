@@ -170,7 +170,8 @@ impl Memory {
 
     /// The latency of an invalidation from `by` to `to`.
     pub fn probe(&self, machine: &Machine, line: LineId, to: u16, by: u16) -> Time {
-        (machine.transfer(to.into(), by.into(), self.at(line).home.into()) as f64 * machine.travel) as Time
+        (machine.transfer(to.into(), by.into(), self.at(line).home.into()) as f64 * machine.travel)
+            as Time
     }
 
     fn at(&self, line: LineId) -> &Line {
@@ -200,7 +201,8 @@ impl Memory {
 
     /// Whether the core still hits a line that it loses, because the probe has not arrived.
     pub fn lingers(&self, line: LineId, core: u16, now: Time) -> bool {
-        self.transfer_of(line, core).is_some_and(|transfer| transfer.filled <= now && now < transfer.lost)
+        self.transfer_of(line, core)
+            .is_some_and(|transfer| transfer.filled <= now && now < transfer.lost)
     }
 
     fn transfer_of(&self, line: LineId, core: u16) -> Option<&Transfer> {
@@ -210,7 +212,9 @@ impl Memory {
 
     fn note(&mut self, line: LineId, core: u16, change: impl FnOnce(&mut Transfer)) {
         let core = usize::from(core);
-        if let Some(transfer) = self.recent[core].iter_mut().find(|transfer| transfer.line == line + 1) {
+        if let Some(transfer) =
+            self.recent[core].iter_mut().find(|transfer| transfer.line == line + 1)
+        {
             return change(transfer);
         }
         let mut transfer = Transfer { line: line + 1, ..Transfer::default() };
@@ -270,9 +274,17 @@ impl Memory {
     }
 
     /// Transfers a copy to `core`, whose request arrives now, after `travelled`.
-    pub fn read(&mut self, machine: &Machine, line: LineId, core: u16, now: Time, travelled: Time) -> Fetched {
+    pub fn read(
+        &mut self,
+        machine: &Machine,
+        line: LineId,
+        core: u16,
+        now: Time,
+        travelled: Time,
+    ) -> Fetched {
         let here = machine.cores[usize::from(core)];
-        let (owner, home, domains) = (self.at(line).owner, usize::from(self.at(line).home), self.at(line).domains);
+        let (owner, home, domains) =
+            (self.at(line).owner, usize::from(self.at(line).home), self.at(line).domains);
         let fetched = if owner != NO_CORE && owner != core {
             let there = machine.cores[usize::from(owner)].domain;
             let start = self.turn(machine, line, now, there != here.domain);
@@ -291,7 +303,8 @@ impl Memory {
             Fetched { captured, done }
         } else if domains >> here.domain & 1 == 1 {
             let start = self.at(line).busy.max(now).max(self.at(line).served[here.domain]);
-            let done = start + machine.shared_cache.saturating_sub(travelled.min(machine.shared_cache));
+            let done =
+                start + machine.shared_cache.saturating_sub(travelled.min(machine.shared_cache));
             self.traffic.local += 1;
             self.at_mut(line).served[here.domain] = start + machine.serve_shared;
             Fetched { captured: start, done }
@@ -319,11 +332,19 @@ impl Memory {
         fetched
     }
 
-    fn fetch_from_memory(&mut self, machine: &Machine, line: LineId, core: u16, now: Time, travelled: Time) -> Owned {
+    fn fetch_from_memory(
+        &mut self,
+        machine: &Machine,
+        line: LineId,
+        core: u16,
+        now: Time,
+        travelled: Time,
+    ) -> Owned {
         let here = machine.cores[usize::from(core)];
         let start = self.turn(machine, line, now, true);
         let near = here.node == usize::from(self.at(line).home);
-        let latency = self.noisy(machine, if near { machine.memory_local } else { machine.memory_remote });
+        let latency =
+            self.noisy(machine, if near { machine.memory_local } else { machine.memory_remote });
         let done = start + Self::rest(latency, travelled, now, start);
         self.traffic.memory += 1;
         let at = self.at_mut(line);
@@ -336,9 +357,11 @@ impl Memory {
     fn invalidation(&self, machine: &Machine, line: LineId, core: u16) -> (Time, bool) {
         let (at, here) = (self.at(line), machine.cores[usize::from(core)]);
         let near = machine.near(core.into());
-        let elsewhere = (0..machine.domains).filter(|d| *d != here.domain && at.domains >> d & 1 == 1);
-        let far =
-            elsewhere.map(|domain| machine.transfer(core.into(), machine.first_core(domain), at.home.into())).max();
+        let elsewhere =
+            (0..machine.domains).filter(|d| *d != here.domain && at.domains >> d & 1 == 1);
+        let far = elsewhere
+            .map(|domain| machine.transfer(core.into(), machine.first_core(domain), at.home.into()))
+            .max();
         let base = ((far.unwrap_or(0).max(near)) as f64 * machine.upgrade) as Time;
         let others = at.copies().saturating_sub(u32::from(at.has(core)));
         (base + machine.sharer * Time::from(others.saturating_sub(1)), far.is_some())
@@ -346,7 +369,14 @@ impl Memory {
 
     /// Makes `core` the owner; its request arrives now, after `travelled`. The caller wakes
     /// sleepers.
-    pub fn own(&mut self, machine: &Machine, line: LineId, core: u16, now: Time, travelled: Time) -> Owned {
+    pub fn own(
+        &mut self,
+        machine: &Machine,
+        line: LineId,
+        core: u16,
+        now: Time,
+        travelled: Time,
+    ) -> Owned {
         let here = machine.cores[usize::from(core)];
         let (owner, home) = (self.at(line).owner, usize::from(self.at(line).home));
         if owner == core {

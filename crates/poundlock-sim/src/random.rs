@@ -8,7 +8,8 @@ pub(crate) struct Random(u64);
 impl Random {
     /// A generator for `purpose`; different seeds and purposes give different sequences.
     pub fn new(seed: u64, purpose: u64) -> Random {
-        let mixed = (seed ^ purpose.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (seed ^ purpose.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+            .wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mut random = Random(mixed ^ mixed >> 31 | 1);
         random.next();
         random

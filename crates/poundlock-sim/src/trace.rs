@@ -71,7 +71,12 @@ impl Trace {
     /// The timeline. Spans that have not ended are omitted.
     pub fn events(&self) -> Vec<TraceEvent> {
         let names = event_names();
-        let threads = self.marks.iter().map(|(_, thread, _)| *thread).max().map_or(0, |last| last as usize + 1);
+        let threads = self
+            .marks
+            .iter()
+            .map(|(_, thread, _)| *thread)
+            .max()
+            .map_or(0, |last| last as usize + 1);
         let mut open = vec![Open::default(); threads];
         let mut events = vec![];
         for (at, thread, mark) in &self.marks {
@@ -101,13 +106,27 @@ impl Trace {
                 Mark::OnCpu(_) => now.off.take().map(|from| ("ready, without a CPU", from)),
                 Mark::Event(event) => {
                     let name = names[*event as usize].to_owned();
-                    events.push(TraceEvent { name, ph: "i", ts: us(*at), dur: None, pid: 0, tid: *thread });
+                    events.push(TraceEvent {
+                        name,
+                        ph: "i",
+                        ts: us(*at),
+                        dur: None,
+                        pid: 0,
+                        tid: *thread,
+                    });
                     None
                 }
             };
             if let Some((name, from)) = ended {
                 let dur = Some(us(at.saturating_sub(from)));
-                events.push(TraceEvent { name: name.to_owned(), ph: "X", ts: us(from), dur, pid: 0, tid: *thread });
+                events.push(TraceEvent {
+                    name: name.to_owned(),
+                    ph: "X",
+                    ts: us(from),
+                    dur,
+                    pid: 0,
+                    tid: *thread,
+                });
             }
         }
         events

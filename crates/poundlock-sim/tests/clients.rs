@@ -25,7 +25,9 @@ fn clients_hold_on_one_socket_and_on_four() {
     for name in ["i9-12900k", "gold-6130"] {
         let machine = machine(name);
         for client in clients() {
-            let counts = client.simulate(&machine, 1).unwrap_or_else(|wrong| panic!("{}: {wrong}", client.name()));
+            let counts = client
+                .simulate(&machine, 1)
+                .unwrap_or_else(|wrong| panic!("{}: {wrong}", client.name()));
             if counts[at] > 0 {
                 contended.insert(client.lock());
             }

@@ -54,9 +54,15 @@ fn every_lock_excludes_in_every_way_of_waiting() {
                 for (threads, placement) in
                     [(1, Placement::FirstFill), (7, Placement::RoundRobin), (16, Placement::Free)]
                 {
-                    let outcome = simulate(&point(&spec, threads, workload(MAP, readers, placement)));
-                    let outcome = outcome.unwrap_or_else(|wrong| panic!("{spec}, {threads} threads: {wrong}"));
-                    assert!(acquisitions(&outcome.counts) > 10, "{spec}, {threads} threads: {:?}", outcome.counts);
+                    let outcome =
+                        simulate(&point(&spec, threads, workload(MAP, readers, placement)));
+                    let outcome = outcome
+                        .unwrap_or_else(|wrong| panic!("{spec}, {threads} threads: {wrong}"));
+                    assert!(
+                        acquisitions(&outcome.counts) > 10,
+                        "{spec}, {threads} threads: {:?}",
+                        outcome.counts
+                    );
                 }
             }
         }
@@ -68,7 +74,11 @@ fn locks_make_progress_on_too_few_cpus() {
     for lock in lock_names(false) {
         for wait in ["yield", "park"] {
             let spec = format!("{lock},wait={wait}");
-            let mut point = point(&spec, 60, workload(Section::Words { words: 4 }, false, Placement::FirstFill));
+            let mut point = point(
+                &spec,
+                60,
+                workload(Section::Words { words: 4 }, false, Placement::FirstFill),
+            );
             point.measured = 0.004;
             let outcome = simulate(&point).unwrap_or_else(|wrong| panic!("{spec}: {wrong}"));
             assert!(acquisitions(&outcome.counts) > 50, "{spec}: {:?}", outcome.counts);
@@ -82,7 +92,10 @@ fn a_control_group_has_its_quota_and_no_more() {
     let done = |cpu_max: Option<CpuMax>, placement| {
         let mut workload = workload(Section::None, false, placement);
         let outside = Work { length: 200_000, unit: Unit::Steps, spread: 0.2 };
-        workload.classes = vec![Class { outside, cpu_max, ..Class::default() }, Class { outside, ..Class::default() }];
+        workload.classes = vec![
+            Class { outside, cpu_max, ..Class::default() },
+            Class { outside, ..Class::default() },
+        ];
         let mut point = point("shfl_mutex", 12, workload);
         (point.warmup, point.measured) = (0.1, 0.2);
         let counts = simulate(&point).expect("it runs").counts;
@@ -100,7 +113,10 @@ fn a_control_group_has_its_quota_and_no_more() {
             let ([got, others], _) = done(Some(CpuMax { quota, period: 20_000 }), placement);
             let share = got / limited;
             assert!((share - cpus / 6.0).abs() < 0.05, "{quota} us, {placement:?}: {share}");
-            assert!(others >= 0.97 * other, "a class without a limit is affected: {others} of {other}");
+            assert!(
+                others >= 0.97 * other,
+                "a class without a limit is affected: {others} of {other}"
+            );
         }
     }
 }
@@ -113,7 +129,13 @@ fn waiters_of_a_throttled_holder_wait_for_its_next_period() {
         workload.classes[0].cpu_max = cpu_max;
         let mut point = point("mcs,wait=spin", 4, workload);
         point.measured = 0.1;
-        simulate(&point).expect("it runs").counts.threads.iter().map(|thread| thread.longest_wait_ns).max()
+        simulate(&point)
+            .expect("it runs")
+            .counts
+            .threads
+            .iter()
+            .map(|thread| thread.longest_wait_ns)
+            .max()
     };
     let (free, limited) = (longest(None), longest(Some(CpuMax { quota: 10_000, period: 50_000 })));
     assert!(free < Some(20_000_000) && limited > Some(30_000_000), "{free:?} and {limited:?} ns");
@@ -144,18 +166,23 @@ fn errors_in_a_specification_are_one_line() {
         ("cna,threshold", "'threshold' is not KEY=VALUE"),
         ("shfl_rw", "needs no readers-writer lock"),
     ] {
-        let wrong = simulate(&point(lock, 2, workload(MAP, false, Placement::Free))).expect_err(lock).to_string();
+        let wrong = simulate(&point(lock, 2, workload(MAP, false, Placement::Free)))
+            .expect_err(lock)
+            .to_string();
         assert!(wrong.contains(words) && wrong.lines().count() == 1, "{lock}: {wrong}");
     }
 }
 
 #[test]
 fn fifo_locks_are_even_and_a_machine_of_1024_cpus_runs() {
-    for (lock, even) in [("mcs,wait=spin", 0.01), ("ticket,wait=spin", 0.01), ("clh,wait=spin", 0.01)] {
+    for (lock, even) in
+        [("mcs,wait=spin", 0.01), ("ticket,wait=spin", 0.01), ("clh,wait=spin", 0.01)]
+    {
         let mut point = point(lock, 16, workload(MAP, false, Placement::RoundRobin));
         point.measured = 0.002;
         let counts = simulate(&point).expect("it runs").counts;
-        let shares: Vec<f64> = counts.threads.iter().map(|thread| thread.acquisitions as f64).collect();
+        let shares: Vec<f64> =
+            counts.threads.iter().map(|thread| thread.acquisitions as f64).collect();
         let factor = poundlock_workload::metrics::fairness_factor(&shares).expect("some");
         assert!((factor - 0.5).abs() < even, "{lock}: {factor}");
     }

@@ -9,8 +9,11 @@ fn folder() -> PathBuf {
 }
 
 fn all() -> Vec<Machine> {
-    let files = std::fs::read_dir(folder()).expect("machines/").map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    let files = std::fs::read_dir(folder())
+        .expect("machines/")
+        .map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
     files.sort();
     files.iter().map(|file| Machine::read(file).unwrap_or_else(|wrong| panic!("{wrong}"))).collect()
 }
@@ -29,9 +32,17 @@ fn a_table_of_latencies_makes_a_machine() {
     ] {
         let file = folder().join(format!("matrices/{table}.csv"));
         let text = std::fs::read_to_string(file).expect("it is there");
-        let machine = Machine::from_table(table, &text).unwrap_or_else(|wrong| panic!("{table}: {wrong}"));
-        let most = |of: fn(&poundlock_sim::Cpu) -> usize| 1 + machine.cpus.iter().map(of).max().expect("some");
-        let found = (machine.cpus.len(), most(|cpu| cpu.core), most(|cpu| cpu.domain), most(|cpu| cpu.package));
+        let machine =
+            Machine::from_table(table, &text).unwrap_or_else(|wrong| panic!("{table}: {wrong}"));
+        let most = |of: fn(&poundlock_sim::Cpu) -> usize| {
+            1 + machine.cpus.iter().map(of).max().expect("some")
+        };
+        let found = (
+            machine.cpus.len(),
+            most(|cpu| cpu.core),
+            most(|cpu| cpu.domain),
+            most(|cpu| cpu.package),
+        );
         assert_eq!(found, (cpus, cores, caches, sockets), "{table}");
         let (a, b) = (0, machine.cpus.len() - 1);
         let due = machine.published(a, b);
@@ -58,7 +69,8 @@ fn what_is_wrong_with_a_table_is_one_line() {
 
 #[test]
 fn machines_are_as_large_as_they_say() {
-    let sizes: Vec<(String, usize)> = all().into_iter().map(|machine| (machine.name, machine.cpus.len())).collect();
+    let sizes: Vec<(String, usize)> =
+        all().into_iter().map(|machine| (machine.name, machine.cpus.len())).collect();
     let expected = [
         ("2990wx", 64),
         ("e5-2699v3", 72),
@@ -77,7 +89,13 @@ fn machines_are_as_large_as_they_say() {
 
 /// The lowest level that two CPUs share.
 fn relation(a: Cpu, b: Cpu) -> [bool; 5] {
-    [a.core == b.core, a.domain == b.domain, a.node == b.node, a.package == b.package, a.sibling == b.sibling]
+    [
+        a.core == b.core,
+        a.domain == b.domain,
+        a.node == b.node,
+        a.package == b.package,
+        a.sibling == b.sibling,
+    ]
 }
 
 /// The mean latency between two cores: the model has one latency per pair of cores, and a table
@@ -108,11 +126,17 @@ fn a_ping_pong_gives_back_the_latencies() {
                 pairs.push((0, b));
             }
         }
-        pairs.extend((0..60).map(|i| (i * 7919 % cpus, i * 104_729 % cpus)).filter(|(a, b)| a != b));
+        pairs
+            .extend((0..60).map(|i| (i * 7919 % cpus, i * 104_729 % cpus)).filter(|(a, b)| a != b));
         for (a, b) in pairs {
-            let (published, found) = (between_cores(&machine, a, b), ping_pong(&machine, a, b, 50).expect("it ends"));
+            let (published, found) =
+                (between_cores(&machine, a, b), ping_pong(&machine, a, b, 50).expect("it ends"));
             let off = found / published - 1.0;
-            assert!(off.abs() < 0.05, "{}: {a} and {b}: {found:.1} ns, not {published:.1}", machine.name);
+            assert!(
+                off.abs() < 0.05,
+                "{}: {a} and {b}: {found:.1} ns, not {published:.1}",
+                machine.name
+            );
         }
     }
 }
@@ -120,7 +144,8 @@ fn a_ping_pong_gives_back_the_latencies() {
 #[test]
 fn a_matrix_takes_the_place_of_the_classes() {
     let machine = Machine::read(&folder().join("i9-12900k.toml")).expect("a machine");
-    let table: String = (0..24).map(|row| format!("{}\n", vec!["100"; row].join(",") + ",")).collect();
+    let table: String =
+        (0..24).map(|row| format!("{}\n", vec!["100"; row].join(",") + ",")).collect();
     let machine = machine.with_matrix(&table).expect("a table");
     let found = ping_pong(&machine, 0, 16, 50).expect("it ends");
     assert!((found / 100.0 - 1.0).abs() < 0.05, "{found}");
@@ -146,12 +171,28 @@ fn what_is_wrong_with_a_file_names_the_key() {
         ("value = 22.0", "value = -1", "latency.shared_cache.value: -1"),
         ("value = 22.0", "value = nan", "latency.shared_cache.value: NaN"),
         ("hops = [", "hops = [] # [", ""),
-        ("domain = {", "matrix = \"nowhere.csv\"\ndomain = {", "latency.matrix: 'nowhere.csv' is not there"),
+        (
+            "domain = {",
+            "matrix = \"nowhere.csv\"\ndomain = {",
+            "latency.matrix: 'nowhere.csv' is not there",
+        ),
         ("numbering = \"last\"", "numbering = \"odd\"", "numbering"),
         ("[system]", "[sistem]", "sistem"),
-        ("[latency]", "memory = { nodes = [0], source = \" \" }\n[latency]", "topology.memory.source: no source"),
-        ("[latency]", "memory = { nodes = [0, 2], source = \"x\" }\n[latency]", "there is no node 2"),
-        ("[latency]", "memory = { nodes = [1], source = \"x\" }\n[latency]", "topology.memory.nodes: node 0"),
+        (
+            "[latency]",
+            "memory = { nodes = [0], source = \" \" }\n[latency]",
+            "topology.memory.source: no source",
+        ),
+        (
+            "[latency]",
+            "memory = { nodes = [0, 2], source = \"x\" }\n[latency]",
+            "there is no node 2",
+        ),
+        (
+            "[latency]",
+            "memory = { nodes = [1], source = \"x\" }\n[latency]",
+            "topology.memory.nodes: node 0",
+        ),
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good, "{from}");
@@ -160,8 +201,11 @@ fn what_is_wrong_with_a_file_names_the_key() {
     }
     let nameless = good.replacen("source = \"Intel ARK: 2.3 GHz\"", "source = \"\"", 1);
     assert!(wrong(&nameless).contains("core.cycle.source: no source"), "{}", wrong(&nameless));
-    let missing: String =
-        good.lines().filter(|line| !line.starts_with("domain = {")).map(|line| format!("{line}\n")).collect();
+    let missing: String = good
+        .lines()
+        .filter(|line| !line.starts_with("domain = {"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert!(wrong(&missing).contains("latency.domain: missing"), "{}", wrong(&missing));
 }
 
@@ -179,7 +223,9 @@ fn what_is_wrong_with_a_table_names_the_place() {
     ] {
         let message = Machine::from_toml(&good, |_| Ok(table)).expect_err(words).to_string();
         assert!(
-            message.contains(words) && message.contains("latency.matrix") && message.lines().count() == 1,
+            message.contains(words)
+                && message.contains("latency.matrix")
+                && message.lines().count() == 1,
             "{message}"
         );
     }

@@ -45,7 +45,8 @@ pub struct pound_rwlock_t {
 }
 
 /// An unlocked lock of the default kind.
-pub const POUND_RWLOCK_INIT: pound_rwlock_t = pound_rwlock_t { pound_bytes: [0; 6], pound_ops: std::ptr::null() };
+pub const POUND_RWLOCK_INIT: pound_rwlock_t =
+    pound_rwlock_t { pound_bytes: [0; 6], pound_ops: std::ptr::null() };
 
 /// The properties of a lock. The keys are valid until the calling thread's next query; the other
 /// strings are never freed.
@@ -102,11 +103,20 @@ unsafe extern "C" {
     /// The contended path of [`pound_mutex_unlock`].
     pub fn pound_mutex_unlock_slow(mutex: *mut pound_mutex_t);
     /// Acquires the mutex, or returns ETIMEDOUT at an absolute deadline on a clock.
-    pub fn pound_mutex_timedlock(mutex: *mut pound_mutex_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+    pub fn pound_mutex_timedlock(
+        mutex: *mut pound_mutex_t,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
 
     /// Initialises an unlocked lock from NAME[,KEY=VALUE...]. Returns 0, or EINVAL with a one-line
     /// error.
-    pub fn pound_lock_init(lock: *mut pound_lock_t, spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
+    pub fn pound_lock_init(
+        lock: *mut pound_lock_t,
+        spec: *const c_char,
+        error: *mut c_char,
+        size: size_t,
+    ) -> c_int;
     /// Returns what [`pound_lock_init`] would return, and changes no setting.
     pub fn pound_lock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
     /// Frees the resources of an unused lock.
@@ -116,7 +126,11 @@ unsafe extern "C" {
     /// Acquires the lock if it is free.
     pub fn pound_lock_trylock(lock: *mut pound_lock_t) -> bool;
     /// Acquires the lock, or returns ETIMEDOUT at an absolute deadline on a clock.
-    pub fn pound_lock_timedlock(lock: *mut pound_lock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+    pub fn pound_lock_timedlock(
+        lock: *mut pound_lock_t,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
     /// Releases the lock.
     pub fn pound_lock_unlock(lock: *mut pound_lock_t);
 
@@ -134,8 +148,12 @@ unsafe extern "C" {
 
     /// Initialises an unlocked readers-writer lock from NAME[,KEY=VALUE...]. Returns 0, or EINVAL
     /// with a one-line error.
-    pub fn pound_rwlock_init(lock: *mut pound_rwlock_t, spec: *const c_char, error: *mut c_char, size: size_t)
-    -> c_int;
+    pub fn pound_rwlock_init(
+        lock: *mut pound_rwlock_t,
+        spec: *const c_char,
+        error: *mut c_char,
+        size: size_t,
+    ) -> c_int;
     /// Returns what [`pound_rwlock_init`] would return, and changes no setting.
     pub fn pound_rwlock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
     /// Acquires the lock as a reader. Returns 0, or EAGAIN with too many readers.
@@ -143,7 +161,11 @@ unsafe extern "C" {
     /// Acquires the lock as a reader if it need not wait.
     pub fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool;
     /// Acquires the lock as a reader, or returns ETIMEDOUT at an absolute deadline on a clock.
-    pub fn pound_rwlock_timedrdlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+    pub fn pound_rwlock_timedrdlock(
+        lock: *mut pound_rwlock_t,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
     /// Acquires the lock as a reader that may already be one. Returns 0, or EAGAIN with too many
     /// readers.
     pub fn pound_rwlock_rdlock_again(lock: *mut pound_rwlock_t) -> c_int;
@@ -156,7 +178,11 @@ unsafe extern "C" {
     /// Acquires the lock as the writer if it need not wait.
     pub fn pound_rwlock_trywrlock(lock: *mut pound_rwlock_t) -> bool;
     /// Acquires the lock as the writer, or returns ETIMEDOUT at an absolute deadline on a clock.
-    pub fn pound_rwlock_timedwrlock(lock: *mut pound_rwlock_t, clock: clockid_t, deadline: *const timespec) -> c_int;
+    pub fn pound_rwlock_timedwrlock(
+        lock: *mut pound_rwlock_t,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
     /// Releases the lock as the writer.
     pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
     /// The index-th readers-writer lock, or null past the last. Valid until the calling thread's
@@ -264,11 +290,17 @@ mod tests {
 
     /// A mutex without waiters, with a state and the fork generation of its last use.
     fn mutex(state: u32, generation: u32) -> pound_mutex_t {
-        pound_mutex_t { pound_state: state, pound_generation: generation, embedder: 7, ..POUND_MUTEX_INIT }
+        pound_mutex_t {
+            pound_state: state,
+            pound_generation: generation,
+            embedder: 7,
+            ..POUND_MUTEX_INIT
+        }
     }
 
     fn parts(mutex: &pound_mutex_t) -> (bool, bool, [u32; 4]) {
-        let numbers = [mutex.embedder, mutex.pound_state, mutex.pound_generation, mutex.pound_spinner];
+        let numbers =
+            [mutex.embedder, mutex.pound_state, mutex.pound_generation, mutex.pound_spinner];
         (mutex.pound_tail.is_null(), mutex.pound_heir.is_null(), numbers)
     }
 
@@ -291,11 +323,17 @@ mod tests {
 
     #[test]
     fn inline_functions_do_what_the_headers_do() {
-        let trylock = |state, generation| both((state, generation), poundlock_sys_trylock, pound_mutex_trylock);
+        let trylock = |state, generation| {
+            both((state, generation), poundlock_sys_trylock, pound_mutex_trylock)
+        };
         assert_eq!(trylock(0, 0), (true, LOCKED));
         assert_eq!(trylock(0, PARENT), (true, LOCKED));
         assert_eq!(trylock(CLOSED, 0), (false, CLOSED), "closed for the first waiter");
-        assert_eq!(trylock(CLOSED, PARENT), (true, LOCKED), "closed for a waiter of another process");
+        assert_eq!(
+            trylock(CLOSED, PARENT),
+            (true, LOCKED),
+            "closed for a waiter of another process"
+        );
         for state in [LOCKED, LOCKED | PARKED, LOCKED | CLOSED] {
             assert_eq!(trylock(state, 0), (false, state));
             assert_eq!(trylock(state, PARENT), (false, state));
@@ -304,7 +342,8 @@ mod tests {
             assert_eq!(both(begin, poundlock_sys_lock, pound_mutex_lock), ((), LOCKED));
         }
         for generation in [0, PARENT] {
-            let unlock = |state| both((state, generation), poundlock_sys_unlock, pound_mutex_unlock);
+            let unlock =
+                |state| both((state, generation), poundlock_sys_unlock, pound_mutex_unlock);
             assert_eq!(unlock(LOCKED), ((), 0));
             assert_eq!(unlock(LOCKED | PARKED), ((), 0));
             assert_eq!(unlock(LOCKED | CLOSED), ((), CLOSED));

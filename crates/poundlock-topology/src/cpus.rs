@@ -34,8 +34,11 @@ pub fn format(cpus: &[usize]) -> String {
     for range in cpus.chunk_by(|before, after| before + 1 == *after) {
         let comma = if list.is_empty() { "" } else { "," };
         let (first, last) = (range[0], range[range.len() - 1]);
-        let written =
-            if first == last { write!(list, "{comma}{first}") } else { write!(list, "{comma}{first}-{last}") };
+        let written = if first == last {
+            write!(list, "{comma}{first}")
+        } else {
+            write!(list, "{comma}{first}-{last}")
+        };
         written.expect("writing to a string cannot fail");
     }
     list
@@ -65,7 +68,8 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_named() {
-        for list in ["x", "1,", ",", "3-1", "-1", "1-", "+1", "4096", "99999999999999999999", "1 2"] {
+        for list in ["x", "1,", ",", "3-1", "-1", "1-", "+1", "4096", "99999999999999999999", "1 2"]
+        {
             assert!(parse(list).expect_err(list).to_string().contains(list), "{list}");
         }
     }

@@ -18,7 +18,10 @@ pub fn text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(file)?.take(MOST_TEXT + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MOST_TEXT {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("larger than {} MiB", MOST_TEXT >> 20)));
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("larger than {} MiB", MOST_TEXT >> 20),
+        ));
     }
     Ok(text)
 }

@@ -55,7 +55,14 @@ impl Measurements {
     /// Measurements of `cpus` without any result yet.
     pub fn new(present: String, cpus: Vec<usize>, settings: Settings) -> Measurements {
         let complete = cpus.len() < 2;
-        Measurements { schema: SCHEMA.to_owned(), present, cpus, settings, complete, pairs: Vec::new() }
+        Measurements {
+            schema: SCHEMA.to_owned(),
+            present,
+            cpus,
+            settings,
+            complete,
+            pairs: Vec::new(),
+        }
     }
 
     /// Parses and validates the text of a file.
@@ -70,10 +77,14 @@ impl Measurements {
         }
         let head: Head = serde_json::from_str(text).map_err(Error::new)?;
         if head.schema != SCHEMA {
-            return Err(Error::new(format!("has the schema '{}', not '{SCHEMA}'", head.schema.escape_default())));
+            return Err(Error::new(format!(
+                "has the schema '{}', not '{SCHEMA}'",
+                head.schema.escape_default()
+            )));
         }
         let measurements: Measurements = serde_json::from_str(text).map_err(Error::new)?;
-        if !measurements.cpus.is_sorted_by(|a, b| a < b) || measurements.cpus.iter().any(|&cpu| cpu >= crate::MOST_CPUS)
+        if !measurements.cpus.is_sorted_by(|a, b| a < b)
+            || measurements.cpus.iter().any(|&cpu| cpu >= crate::MOST_CPUS)
         {
             return Err(Error::new("has CPUs that are not in order"));
         }
@@ -82,9 +93,14 @@ impl Measurements {
 
     /// The pairs of CPUs that have not been measured yet.
     pub fn missing(&self) -> Vec<(usize, usize)> {
-        let mut measured: Vec<(usize, usize)> = self.pairs.iter().map(|pair| (pair.a, pair.b)).collect();
+        let mut measured: Vec<(usize, usize)> =
+            self.pairs.iter().map(|pair| (pair.a, pair.b)).collect();
         measured.sort_unstable();
-        let all = self.cpus.iter().enumerate().flat_map(|(index, &b)| self.cpus[..index].iter().map(move |&a| (a, b)));
+        let all = self
+            .cpus
+            .iter()
+            .enumerate()
+            .flat_map(|(index, &b)| self.cpus[..index].iter().map(move |&a| (a, b)));
         all.filter(|pair| measured.binary_search(pair).is_err()).collect()
     }
 
@@ -167,7 +183,12 @@ fn bind(cpu: usize) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the process cannot run on one of them.
-pub fn measure(a: usize, b: usize, settings: Settings, stop: &AtomicBool) -> Result<Option<Pair>, Error> {
+pub fn measure(
+    a: usize,
+    b: usize,
+    settings: Settings,
+    stop: &AtomicBool,
+) -> Result<Option<Pair>, Error> {
     let line = Line(AtomicU32::new(PING));
     let both = Barrier::new(2);
     let failed = AtomicBool::new(false);
@@ -192,7 +213,9 @@ pub fn measure(a: usize, b: usize, settings: Settings, stop: &AtomicBool) -> Res
                 if !(0..settings.round_trips).all(|_| pass(&line, PING, PONG, stop)) {
                     break;
                 }
-                times.push(start.elapsed().as_nanos() as f64 / f64::from(settings.round_trips) / 2.0);
+                times.push(
+                    start.elapsed().as_nanos() as f64 / f64::from(settings.round_trips) / 2.0,
+                );
             }
         }
         Ok(times)
@@ -232,7 +255,8 @@ mod tests {
         assert_eq!((some.missing(), some.complete), (vec![(0, 2), (0, 5), (2, 5)], false));
         some.add(pair(0, 5, 1.0));
         assert_eq!(some.missing(), [(0, 2), (2, 5)]);
-        let again = Measurements::parse(&serde_json::to_string(&some).expect("JSON")).expect("its own");
+        let again =
+            Measurements::parse(&serde_json::to_string(&some).expect("JSON")).expect("its own");
         assert_eq!(again, some);
         some.add(pair(0, 2, 2.0));
         some.add(pair(2, 5, 3.5));

@@ -70,8 +70,9 @@ impl Machine {
     pub fn read(root: &Path) -> Result<Machine, Error> {
         let folder = root.join("devices/system/cpu");
         let file = folder.join("online");
-        let online = input::text(&file)
-            .map_err(|error| Error::new(format!("cannot read '{}': {}", file.display(), error.kind())))?;
+        let online = input::text(&file).map_err(|error| {
+            Error::new(format!("cannot read '{}': {}", file.display(), error.kind()))
+        })?;
         let online = cpus::parse(&online)?;
         if online.is_empty() {
             return Err(Error::new(format!("'{}' has no CPU", file.display())));
@@ -79,9 +80,14 @@ impl Machine {
         let present = line(&folder.join("present")).unwrap_or_else(|| cpus::format(&online));
         let groups = Kind::ALL.map(|kind| groups(root, kind, &online));
         let place = |number: usize, kind: usize| {
-            groups[kind].iter().position(|group| group.contains(&number)).expect("each CPU is in a group")
+            groups[kind]
+                .iter()
+                .position(|group| group.contains(&number))
+                .expect("each CPU is in a group")
         };
-        let cpus = online.iter().map(|&number| Cpu { number, groups: std::array::from_fn(|kind| place(number, kind)) });
+        let cpus = online
+            .iter()
+            .map(|&number| Cpu { number, groups: std::array::from_fn(|kind| place(number, kind)) });
         Ok(Machine { cpus: cpus.collect(), present, groups })
     }
 
@@ -119,7 +125,9 @@ fn groups(root: &Path, kind: Kind, online: &[usize]) -> Vec<Vec<usize>> {
     groups.push(rest);
     let mut seen = vec![false; crate::MOST_CPUS];
     for group in &mut groups {
-        group.retain(|&cpu| online.binary_search(&cpu).is_ok() && !std::mem::replace(&mut seen[cpu], true));
+        group.retain(|&cpu| {
+            online.binary_search(&cpu).is_ok() && !std::mem::replace(&mut seen[cpu], true)
+        });
     }
     groups.retain(|group| !group.is_empty());
     groups.sort_by_key(|group| group[0]);
@@ -127,7 +135,8 @@ fn groups(root: &Path, kind: Kind, online: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn nodes(root: &Path) -> Vec<Vec<usize>> {
-    let entries = std::fs::read_dir(root.join("devices/system/node")).into_iter().flatten().flatten();
+    let entries =
+        std::fs::read_dir(root.join("devices/system/node")).into_iter().flatten().flatten();
     let folders = entries.map(|entry| entry.path()).filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())

@@ -28,7 +28,11 @@ impl Matrix {
     ///
     /// If the text is invalid; the error names the place.
     pub fn parse(text: &str) -> Result<Matrix, Error> {
-        if text.trim_start().starts_with('{') { Matrix::parse_json(text) } else { Matrix::parse_csv(text) }
+        if text.trim_start().starts_with('{') {
+            Matrix::parse_json(text)
+        } else {
+            Matrix::parse_csv(text)
+        }
     }
 
     fn parse_json(text: &str) -> Result<Matrix, Error> {
@@ -37,9 +41,13 @@ impl Matrix {
         let mut grid = Grid::new(measurements.cpus.len());
         for pair in &measurements.pairs {
             let (Some(a), Some(b)) = (number(pair.a), number(pair.b)) else {
-                return Err(Error::new(format!("CPUs {} and {} are not both among those measured", pair.a, pair.b)));
+                return Err(Error::new(format!(
+                    "CPUs {} and {} are not both among those measured",
+                    pair.a, pair.b
+                )));
             };
-            check(pair.median).map_err(|wrong| Error::new(format!("CPUs {} and {}: {wrong}", pair.a, pair.b)))?;
+            check(pair.median)
+                .map_err(|wrong| Error::new(format!("CPUs {} and {}: {wrong}", pair.a, pair.b)))?;
             grid.put(a, b, pair.median);
         }
         grid.matrix(measurements.cpus, measurements.present)
@@ -65,11 +73,15 @@ impl Matrix {
                     cells.len()
                 )));
             }
-            for (column, cell) in
-                cells.into_iter().enumerate().filter(|(column, cell)| *column != row && !cell.is_empty())
+            for (column, cell) in cells
+                .into_iter()
+                .enumerate()
+                .filter(|(column, cell)| *column != row && !cell.is_empty())
             {
-                let place = |wrong| Error::new(format!("line {}, value {}: {wrong}", row + 1, column + 1));
-                let latency = cell.parse().map_err(|_| place(format!("'{cell}' is not a number")))?;
+                let place =
+                    |wrong| Error::new(format!("line {}, value {}: {wrong}", row + 1, column + 1));
+                let latency =
+                    cell.parse().map_err(|_| place(format!("'{cell}' is not a number")))?;
                 check(latency).map_err(place)?;
                 grid.put(row, column, latency);
             }
@@ -90,9 +102,12 @@ impl Matrix {
     ///
     /// If one of them is not in the matrix.
     pub fn contracted(&self, wanted: &[usize]) -> Result<Matrix, Error> {
-        let find = |cpu: &usize| self.cpus.binary_search(cpu).map_err(|_| Error::new(format!("has no CPU {cpu}")));
+        let find = |cpu: &usize| {
+            self.cpus.binary_search(cpu).map_err(|_| Error::new(format!("has no CPU {cpu}")))
+        };
         let places = wanted.iter().map(find).collect::<Result<Vec<usize>, Error>>()?;
-        let table = places.iter().flat_map(|&a| places.iter().map(move |&b| self.between(a, b))).collect();
+        let table =
+            places.iter().flat_map(|&a| places.iter().map(move |&b| self.between(a, b))).collect();
         Ok(Matrix { cpus: wanted.to_vec(), present: self.present.clone(), table })
     }
 
@@ -144,13 +159,17 @@ impl Grid {
 
     /// The matrix of `cpus`: all rows of the grid, or the rows with values.
     fn matrix(&self, cpus: Vec<usize>, present: String) -> Result<Matrix, Error> {
-        let places: Vec<usize> = if cpus.len() == self.count { (0..self.count).collect() } else { cpus.clone() };
+        let places: Vec<usize> =
+            if cpus.len() == self.count { (0..self.count).collect() } else { cpus.clone() };
         let mut table = Vec::with_capacity(cpus.len() * cpus.len());
         for (row, &a) in places.iter().enumerate() {
             for (column, &b) in places.iter().enumerate() {
                 let (sum, count) = self.cells[a * self.count + b];
                 if count == 0 && row != column {
-                    return Err(Error::new(format!("has no latency between CPUs {} and {}", cpus[row], cpus[column])));
+                    return Err(Error::new(format!(
+                        "has no latency between CPUs {} and {}",
+                        cpus[row], cpus[column]
+                    )));
                 }
                 table.push(if row == column { 0.0 } else { sum / f64::from(count) });
             }
@@ -187,7 +206,10 @@ mod tests {
         assert_eq!((matrix.between(0, 1), matrix.between(1, 2)), (7.0, 9.0));
         let part = matrix.contracted(&[0, 3]).expect("both are there");
         assert_eq!((part.between(0, 1), part.length(&[0, 1])), (8.0, 16.0));
-        assert_eq!(matrix.contracted(&[1]).expect_err("it is not there").to_string(), "has no CPU 1");
+        assert_eq!(
+            matrix.contracted(&[1]).expect_err("it is not there").to_string(),
+            "has no CPU 1"
+        );
     }
 
     #[test]

@@ -25,9 +25,11 @@ pub struct Route<'a> {
 /// The text of the file.
 pub fn text(route: &Route) -> String {
     let mut text = String::from("poundlock-route 1\n");
-    let machine: String = route.machine.chars().filter(|character| !character.is_control()).collect();
-    let mut line =
-        |kind: &str, content: &str| writeln!(text, "{kind} {content}").expect("writing to a string cannot fail");
+    let machine: String =
+        route.machine.chars().filter(|character| !character.is_control()).collect();
+    let mut line = |kind: &str, content: &str| {
+        writeln!(text, "{kind} {content}").expect("writing to a string cannot fail")
+    };
     if !machine.is_empty() {
         line("machine", &machine);
     }

@@ -15,7 +15,8 @@ fn folder() -> PathBuf {
 }
 
 fn matrices() -> Vec<(String, Matrix)> {
-    let entries = std::fs::read_dir(folder()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let entries =
+        std::fs::read_dir(folder()).expect("a folder").map(|entry| entry.expect("an entry").path());
     let files = entries.filter(|path| path.extension().is_some_and(|extension| extension == "csv"));
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a file");
@@ -46,14 +47,23 @@ fn tours_are_at_most_one_percent_above_the_best_known() {
     assert_eq!(matrices.len(), references.len());
     for (name, matrix) in matrices {
         let (known, bound) = references[&name];
-        let cpus: usize = name.rsplit('-').next().and_then(|count| count.parse().ok()).expect("the name's count");
+        let cpus: usize =
+            name.rsplit('-').next().and_then(|count| count.parse().ok()).expect("the name's count");
         let tour = shortest(&matrix.distances(), Effort::default());
         let mut order = tour.order.clone();
         order.sort_unstable();
         assert!(order.into_iter().eq(0..cpus), "{name}: {:?}", tour.order);
         assert!(tour.length * 100 <= known * 101, "{name}: {} instead of {known}", tour.length);
-        assert!(tour.length * 100 <= tour.bound * 101, "{name}: {} above {}", tour.length, tour.bound);
-        assert!(tour.length >= bound && tour.bound <= known, "{name}: {tour:?}, known {known} and {bound}");
+        assert!(
+            tour.length * 100 <= tour.bound * 101,
+            "{name}: {} above {}",
+            tour.length,
+            tour.bound
+        );
+        assert!(
+            tour.length >= bound && tour.bound <= known,
+            "{name}: {tour:?}, known {known} and {bound}"
+        );
     }
 }
 
@@ -75,9 +85,11 @@ fn long_run() {
     let mut text = String::from("matrix\tbest known (ps)\tbound (ps)\n");
     for (name, matrix) in matrices() {
         let distances = matrix.distances();
-        let tours = (1..=SEEDS).map(|seed| shortest(&distances, Effort { kicks_per_point: LONG, tolerance: 0, seed }));
-        let (length, bound) =
-            tours.fold((i64::MAX, i64::MIN), |(length, bound), tour| (length.min(tour.length), bound.max(tour.bound)));
+        let tours = (1..=SEEDS)
+            .map(|seed| shortest(&distances, Effort { kicks_per_point: LONG, tolerance: 0, seed }));
+        let (length, bound) = tours.fold((i64::MAX, i64::MIN), |(length, bound), tour| {
+            (length.min(tour.length), bound.max(tour.bound))
+        });
         text += &format!("{name}\t{length}\t{bound}\n");
     }
     let file = folder().join("reference.tsv");

@@ -17,7 +17,11 @@ pub struct Figure {
 
 /// Every figure.
 pub const FIGURES: [Figure; 14] = [
-    Figure { name: "per_second", meaning: "acquisitions per second by all threads", of: per_second },
+    Figure {
+        name: "per_second",
+        meaning: "acquisitions per second by all threads",
+        of: per_second,
+    },
     Figure {
         name: "fairness_factor",
         meaning: "share of the better half of the threads in the acquisitions; 0.5 is even, 1 is starvation",
@@ -58,7 +62,11 @@ pub const FIGURES: [Figure; 14] = [
         meaning: "wake-ups on the critical path per acquisition (the library's event wake_in_cs)",
         of: wakes_in_section,
     },
-    Figure { name: "waiters", meaning: "average number of threads that wait for the lock", of: waiters },
+    Figure {
+        name: "waiters",
+        meaning: "average number of threads that wait for the lock",
+        of: waiters,
+    },
     Figure {
         name: "wait_ns",
         meaning: "average time from the request of the lock to its acquisition",
@@ -67,7 +75,9 @@ pub const FIGURES: [Figure; 14] = [
     Figure {
         name: "longest_wait_ns",
         meaning: "the longest of these waits",
-        of: |_, counts| counts.threads.iter().map(|thread| thread.longest_wait_ns as f64).reduce(f64::max),
+        of: |_, counts| {
+            counts.threads.iter().map(|thread| thread.longest_wait_ns as f64).reduce(f64::max)
+        },
     },
     Figure {
         name: "hold_ns",
@@ -111,7 +121,11 @@ fn holds(counts: &Counts) -> Vec<f64> {
 
 /// The hold time of each thread over its entitlement.
 fn holds_by_weight(workload: &Workload, counts: &Counts) -> Vec<f64> {
-    holds(counts).into_iter().zip(entitlements(workload, counts)).map(|(hold, entitled)| hold / entitled).collect()
+    holds(counts)
+        .into_iter()
+        .zip(entitlements(workload, counts))
+        .map(|(hold, entitled)| hold / entitled)
+        .collect()
 }
 
 /// The entitlement of each thread: its weight, or its part by weight of its tenant's weight.
@@ -122,7 +136,9 @@ fn entitlements(workload: &Workload, counts: &Counts) -> Vec<f64> {
     }
     let entitled = |thread: &ThreadCounts| {
         let class = &workload.classes[thread.class];
-        class.tenant.map_or(class.weight(), |tenant| f64::from(tenant) * class.weight() / weights[thread.class])
+        class.tenant.map_or(class.weight(), |tenant| {
+            f64::from(tenant) * class.weight() / weights[thread.class]
+        })
     };
     counts.threads.iter().map(entitled).collect()
 }
@@ -134,8 +150,11 @@ fn class_evenness(workload: &Workload, counts: &Counts) -> Option<f64> {
         *sum += hold;
         *threads += 1;
     }
-    let means: Vec<f64> =
-        sums.iter().filter(|(_, threads)| *threads > 0).map(|(sum, threads)| sum / f64::from(*threads)).collect();
+    let means: Vec<f64> = sums
+        .iter()
+        .filter(|(_, threads)| *threads > 0)
+        .map(|(sum, threads)| sum / f64::from(*threads))
+        .collect();
     (means.len() > 1).then(|| evenness(&means)).flatten()
 }
 
@@ -158,7 +177,11 @@ fn per_acquisition(counts: &Counts, of: fn(&ThreadCounts) -> u64) -> Option<f64>
     mean(counts, of, |thread| thread.acquisitions)
 }
 
-fn mean(counts: &Counts, sum: fn(&ThreadCounts) -> u64, number: fn(&ThreadCounts) -> u64) -> Option<f64> {
+fn mean(
+    counts: &Counts,
+    sum: fn(&ThreadCounts) -> u64,
+    number: fn(&ThreadCounts) -> u64,
+) -> Option<f64> {
     ratio(counts.threads.iter().map(sum).sum(), counts.threads.iter().map(number).sum())
 }
 
@@ -213,14 +236,23 @@ mod tests {
             ..ThreadCounts::default()
         };
         let events = Some(BTreeMap::from([("wake_in_cs".to_owned(), 8)]));
-        Counts { elapsed_ns: 2_000, threads: vec![first, second], events, sleeps: 0, preemptions: 0 }
+        Counts {
+            elapsed_ns: 2_000,
+            threads: vec![first, second],
+            events,
+            sleeps: 0,
+            preemptions: 0,
+        }
     }
 
     #[track_caller]
     fn near(name: &str, workload: &Workload, counts: &Counts, expected: f64) {
         let figure = FIGURES.iter().find(|figure| figure.name == name).expect("there is one");
         let found = (figure.of)(workload, counts);
-        assert!(found.is_some_and(|found| (found / expected - 1.0).abs() < 1e-9), "{name}: {found:?}, not {expected}");
+        assert!(
+            found.is_some_and(|found| (found / expected - 1.0).abs() < 1e-9),
+            "{name}: {found:?}, not {expected}"
+        );
     }
 
     #[test]

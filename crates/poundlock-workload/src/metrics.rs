@@ -24,7 +24,8 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 /// mean. 0 is even.
 pub fn variation(shares: &[f64]) -> Option<f64> {
     let mean = total(shares)? / shares.len() as f64;
-    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / shares.len() as f64;
+    let variance =
+        shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / shares.len() as f64;
     Some(variance.sqrt() / mean)
 }
 
@@ -44,7 +45,10 @@ mod tests {
     use super::*;
 
     fn near(found: Option<f64>, expected: f64) {
-        assert!(found.is_some_and(|found| (found - expected).abs() < 1e-12), "{found:?}, not {expected}");
+        assert!(
+            found.is_some_and(|found| (found - expected).abs() < 1e-12),
+            "{found:?}, not {expected}"
+        );
     }
 
     #[test]

@@ -31,8 +31,12 @@ impl From<Section> for Settings {
         match section {
             Section::None => Settings::default(),
             Section::Words { words } => Settings { kind: WORDS, words, ..Settings::default() },
-            Section::Map { keys, writes } => Settings { kind: MAP, keys, writes, ..Settings::default() },
-            Section::Hash { keys, buckets, writes } => Settings { kind: HASH, keys, buckets, writes, words: 0 },
+            Section::Map { keys, writes } => {
+                Settings { kind: MAP, keys, writes, ..Settings::default() }
+            }
+            Section::Hash { keys, buckets, writes } => {
+                Settings { kind: HASH, keys, buckets, writes, words: 0 }
+            }
         }
     }
 }

@@ -195,7 +195,8 @@ const LONGEST_PERIOD: u64 = 1_000_000;
 impl Workload {
     /// Parses a description.
     pub fn from_toml(text: &str) -> Result<Workload, WorkloadError> {
-        let workload: Workload = toml::from_str(text).map_err(|wrong| WorkloadError(one_line(text, &wrong)))?;
+        let workload: Workload =
+            toml::from_str(text).map_err(|wrong| WorkloadError(one_line(text, &wrong)))?;
         workload.check()?;
         Ok(workload)
     }
@@ -212,8 +213,12 @@ impl Workload {
         if self.classes.iter().any(|class| class.share == 0 || class.share > 1024) {
             return error("share: not a number from 1 to 1024");
         }
-        if let Some(wrong) = self.threads_per_cpu.iter().find(|threads| !(1..=MOST_PER_CPU).contains(*threads)) {
-            return error(format!("threads_per_cpu: {wrong} is not a number from 1 to {MOST_PER_CPU}"));
+        if let Some(wrong) =
+            self.threads_per_cpu.iter().find(|threads| !(1..=MOST_PER_CPU).contains(*threads))
+        {
+            return error(format!(
+                "threads_per_cpu: {wrong} is not a number from 1 to {MOST_PER_CPU}"
+            ));
         }
         if self.timed == 0 {
             return error("timed: not a number of at least 1");
@@ -247,7 +252,8 @@ impl Workload {
 
 /// Formats a parse error as one line, with its place.
 fn one_line(text: &str, wrong: &toml::de::Error) -> String {
-    let line = wrong.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let line =
+        wrong.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let what = wrong.message().lines().collect::<Vec<_>>().join(" ");
     line.map_or(what.clone(), |line| format!("line {line}: {what}"))
 }
@@ -258,14 +264,20 @@ impl Section {
             Section::None => (vec![], 0),
             Section::Words { words } => (vec![("words", words, 1)], 0),
             Section::Map { keys, writes } => (vec![("keys", keys, 2)], writes),
-            Section::Hash { keys, buckets, writes } => (vec![("keys", keys, 2), ("buckets", buckets, 1)], writes),
+            Section::Hash { keys, buckets, writes } => {
+                (vec![("keys", keys, 2), ("buckets", buckets, 1)], writes)
+            }
         };
         for (name, size, least) in sizes {
             if !(least..=MOST).contains(&size) {
                 return error(format!("{name}: {size} is not a number from {least} to {MOST}"));
             }
         }
-        if writes > PARTS { error(format!("writes: {writes} is not from 0 to {PARTS}")) } else { Ok(()) }
+        if writes > PARTS {
+            error(format!("writes: {writes} is not from 0 to {PARTS}"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -354,10 +366,15 @@ mod tests {
             ("nice = -5", "tenant = 2000000", "tenant: not"),
             ("timed = 1", "timed = 1\nthreads_per_cpu = [1, 0]", "threads_per_cpu: 0"),
             ("nice = -5", "cpu_max = { quota = 999, period = 100000 }", "cpu_max: 999"),
-            ("nice = -5", "cpu_max = { quota = 5000, period = 2000000 }", "cpu_max: 5000 of 2000000"),
+            (
+                "nice = -5",
+                "cpu_max = { quota = 5000, period = 2000000 }",
+                "cpu_max: 5000 of 2000000",
+            ),
             ("length = 1000,", "length = 10000000001,", "inside: 10000000001"),
         ] {
-            let message = Workload::from_toml(&CFL.replacen(from, to, 1)).expect_err(to).to_string();
+            let message =
+                Workload::from_toml(&CFL.replacen(from, to, 1)).expect_err(to).to_string();
             assert!(message.contains(words) && message.lines().count() == 1, "{to}: {message}");
         }
     }

@@ -15,7 +15,8 @@ fn main() {
             let held = &held;
             scope.spawn(move || {
                 let weight = NonZeroU32::new(WEIGHTS[tenant]).expect("not 0");
-                let _membership = Tenant::join(tenant as u64, weight).expect("room for two tenants");
+                let _membership =
+                    Tenant::join(tenant as u64, weight).expect("room for two tenants");
                 while Instant::now() < end {
                     let mut held = held.lock();
                     let since = Instant::now();
@@ -28,7 +29,11 @@ fn main() {
     let held = held.into_inner();
     let total = (held[0] + held[1]).as_secs_f64();
     for (tenant, time) in held.iter().enumerate() {
-        println!("tenant {tenant}, weight {}: {:.0} %", WEIGHTS[tenant], 100.0 * time.as_secs_f64() / total);
+        println!(
+            "tenant {tenant}, weight {}: {:.0} %",
+            WEIGHTS[tenant],
+            100.0 * time.as_secs_f64() / total
+        );
     }
     assert!(held.iter().all(|time| !time.is_zero()));
 }

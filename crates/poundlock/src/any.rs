@@ -2,8 +2,8 @@
 
 use crate::{monotonic_in, until};
 use poundlock_sys::{
-    pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t, pound_lock_timedlock,
-    pound_lock_trylock, pound_lock_unlock,
+    pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t,
+    pound_lock_timedlock, pound_lock_trylock, pound_lock_unlock,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -59,7 +59,8 @@ pub(crate) fn with_spec(
     spec: &str,
     call: impl FnOnce(*const c_char, *mut c_char, usize) -> c_int,
 ) -> Result<(), SpecError> {
-    let spec = CString::new(spec).map_err(|_| SpecError(format!("a lock's name cannot contain NUL: {spec:?}")))?;
+    let spec = CString::new(spec)
+        .map_err(|_| SpecError(format!("a lock's name cannot contain NUL: {spec:?}")))?;
     let mut line = [0; 256];
     if call(spec.as_ptr(), line.as_mut_ptr().cast::<c_char>(), line.len()) == 0 {
         return Ok(());
@@ -72,7 +73,9 @@ pub(crate) fn with_spec(
 fn init(spec: &str) -> Result<Box<UnsafeCell<pound_lock_t>>, SpecError> {
     let mut lock = Box::new(MaybeUninit::<UnsafeCell<pound_lock_t>>::uninit());
     // SAFETY: the lock and the buffer of with_spec() are writable.
-    with_spec(spec, |spec, line, size| unsafe { pound_lock_init(lock.as_mut_ptr().cast(), spec, line, size) })?;
+    with_spec(spec, |spec, line, size| unsafe {
+        pound_lock_init(lock.as_mut_ptr().cast(), spec, line, size)
+    })?;
     // SAFETY: pound_lock_init succeeded.
     Ok(unsafe { lock.assume_init() })
 }
@@ -129,7 +132,8 @@ impl<T: ?Sized> AnyLock<T> {
             return Some(self.lock());
         };
         // SAFETY: as in lock; the deadline is a valid timespec.
-        let error = unsafe { pound_lock_timedlock(self.raw.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        let error =
+            unsafe { pound_lock_timedlock(self.raw.get(), libc::CLOCK_MONOTONIC, &deadline) };
         (error == 0).then(|| AnyLockGuard { lock: self, data: PhantomData })
     }
 

@@ -44,7 +44,9 @@ pub fn rw_locks() -> impl Iterator<Item = LockInfo> {
     each(poundlock_sys::pound_rwlock_info)
 }
 
-fn each(get: unsafe extern "C" fn(usize) -> *const poundlock_sys::pound_lock_info) -> impl Iterator<Item = LockInfo> {
+fn each(
+    get: unsafe extern "C" fn(usize) -> *const poundlock_sys::pound_lock_info,
+) -> impl Iterator<Item = LockInfo> {
     (0..).map_while(move |index| {
         // SAFETY: any index is valid; the result is null, or valid until this thread's next call.
         let info = unsafe { get(index).as_ref() }?;

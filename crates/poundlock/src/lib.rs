@@ -31,7 +31,10 @@ pub use route::{Route, route};
 
 pub use shares::{Tenant, TooManyTenants, set_thread_weight};
 
-pub use rwlock::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, check_rw_spec, read_again, rw_lock_by_name};
+pub use rwlock::{
+    RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, check_rw_spec, read_again,
+    rw_lock_by_name,
+};
 
 pub use poundlock_sys::C_COMPILER;
 
@@ -46,7 +49,10 @@ fn monotonic_in(duration: Duration) -> Option<libc::timespec> {
     assert_eq!(failed, 0, "CLOCK_MONOTONIC always exists");
     let nanoseconds = now.tv_nsec + libc::c_long::from(duration.subsec_nanos());
     let seconds = libc::time_t::try_from(duration.as_secs()).ok()?.checked_add(now.tv_sec)?;
-    Some(libc::timespec { tv_sec: seconds.checked_add(nanoseconds / NANOSECONDS)?, tv_nsec: nanoseconds % NANOSECONDS })
+    Some(libc::timespec {
+        tv_sec: seconds.checked_add(nanoseconds / NANOSECONDS)?,
+        tv_nsec: nanoseconds % NANOSECONDS,
+    })
 }
 
 const NANOSECONDS: libc::c_long = 1_000_000_000;
@@ -62,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_deadline_has_valid_nanoseconds_and_does_not_overflow() {
-        let deadline = monotonic_in(Duration::new(1, 999_999_999)).expect("two seconds from now can be said");
+        let deadline =
+            monotonic_in(Duration::new(1, 999_999_999)).expect("two seconds from now can be said");
         assert!((0..NANOSECONDS).contains(&deadline.tv_nsec));
         let now = monotonic_in(Duration::ZERO).expect("now can be said");
         assert!((1..=3).contains(&(deadline.tv_sec - now.tv_sec)));

@@ -3,8 +3,8 @@
 use crate::{monotonic_in, until};
 use lock_api::{GuardSend, RawMutexTimed};
 use poundlock_sys::{
-    POUND_MUTEX_INIT, pound_mutex_is_locked, pound_mutex_lock, pound_mutex_t, pound_mutex_timedlock,
-    pound_mutex_trylock, pound_mutex_unlock,
+    POUND_MUTEX_INIT, pound_mutex_is_locked, pound_mutex_lock, pound_mutex_t,
+    pound_mutex_timedlock, pound_mutex_trylock, pound_mutex_unlock,
 };
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
@@ -73,7 +73,8 @@ unsafe impl RawMutexTimed for RawMutex {
             return Some(lock_api::RawMutex::lock(self));
         };
         // SAFETY: as in lock; the deadline is a valid timespec.
-        let error = unsafe { pound_mutex_timedlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        let error =
+            unsafe { pound_mutex_timedlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
         (error == 0).then(GuardSend::new)
     }
 

@@ -4,9 +4,10 @@ use crate::any::with_spec;
 use crate::{SpecError, monotonic_in, until};
 use lock_api::{GuardSend, RawRwLock as _, RawRwLockTimed};
 use poundlock_sys::{
-    POUND_RWLOCK_INIT, pound_rwlock_check, pound_rwlock_init, pound_rwlock_rdlock, pound_rwlock_rdlock_again,
-    pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_timedrdlock, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock,
-    pound_rwlock_trywrlock, pound_rwlock_wrlock, pound_rwlock_wrunlock,
+    POUND_RWLOCK_INIT, pound_rwlock_check, pound_rwlock_init, pound_rwlock_rdlock,
+    pound_rwlock_rdlock_again, pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_timedrdlock,
+    pound_rwlock_timedwrlock, pound_rwlock_tryrdlock, pound_rwlock_trywrlock, pound_rwlock_wrlock,
+    pound_rwlock_wrunlock,
 };
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -89,7 +90,9 @@ pub fn check_rw_spec(spec: &str) -> Result<(), SpecError> {
 fn raw_by_name(spec: &str) -> Result<RawRwLock, SpecError> {
     let mut lock = MaybeUninit::<pound_rwlock_t>::uninit();
     // SAFETY: the lock and the buffer of with_spec() are writable.
-    with_spec(spec, |spec, line, size| unsafe { pound_rwlock_init(lock.as_mut_ptr(), spec, line, size) })?;
+    with_spec(spec, |spec, line, size| unsafe {
+        pound_rwlock_init(lock.as_mut_ptr(), spec, line, size)
+    })?;
     // SAFETY: pound_rwlock_init succeeded. An unlocked lock may be moved.
     Ok(RawRwLock(UnsafeCell::new(unsafe { lock.assume_init() })))
 }
@@ -170,7 +173,8 @@ unsafe impl RawRwLockTimed for RawRwLock {
             return Some(self.lock_shared());
         };
         // SAFETY: as in lock_shared; the deadline is a valid timespec.
-        let error = unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        let error =
+            unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
         entered(error).then(GuardSend::new)
     }
 
@@ -183,7 +187,8 @@ unsafe impl RawRwLockTimed for RawRwLock {
             return Some(self.lock_exclusive());
         };
         // SAFETY: as in lock_shared; the deadline is a valid timespec.
-        let error = unsafe { pound_rwlock_timedwrlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        let error =
+            unsafe { pound_rwlock_timedwrlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
         (error == 0).then(GuardSend::new)
     }
 
@@ -202,7 +207,10 @@ mod tests {
         for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
             let lock = rw_lock_by_name(spec, (0, 0)).expect(spec);
             let (one, other) = (lock.read(), lock.try_read().expect("a reader is inside"));
-            assert!(lock.try_write().is_none() && lock.try_write_for(Duration::from_millis(1)).is_none());
+            assert!(
+                lock.try_write().is_none()
+                    && lock.try_write_for(Duration::from_millis(1)).is_none()
+            );
             drop((one, other));
             std::thread::scope(|scope| {
                 for _ in 0..4 {
@@ -218,7 +226,10 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(*lock.try_read_for(Duration::from_secs(3600)).expect("it is free"), (2000, 2000));
+            assert_eq!(
+                *lock.try_read_for(Duration::from_secs(3600)).expect("it is free"),
+                (2000, 2000)
+            );
         }
     }
 
@@ -235,9 +246,13 @@ mod tests {
                 }
                 // By this thread, and by another that was given the guard.
                 let inner = read_again(&outer);
-                let given = scope.spawn(move || *read_again(&outer)).join().expect("it does not panic");
+                let given =
+                    scope.spawn(move || *read_again(&outer)).join().expect("it does not panic");
                 assert_eq!((*inner, given), (0, 0));
-                assert!(lock.try_read_for(Duration::from_millis(1)).is_none(), "{spec}: a newcomer passed the writer");
+                assert!(
+                    lock.try_read_for(Duration::from_millis(1)).is_none(),
+                    "{spec}: a newcomer passed the writer"
+                );
             });
             assert_eq!(*lock.read(), 1);
         }
@@ -253,7 +268,9 @@ mod tests {
         let reader = lock.read();
         // Guards that are forgotten, without their making.
         // SAFETY: the raw lock is only entered.
-        let entered = (1u32..1 << 28).take_while(|_| unsafe { pound_rwlock_rdlock(lock.raw().0.get()) } == 0).count();
+        let entered = (1u32..1 << 28)
+            .take_while(|_| unsafe { pound_rwlock_rdlock(lock.raw().0.get()) } == 0)
+            .count();
         assert_eq!(entered, (1 << 27) - 1);
         assert!(lock.try_write().is_none(), "a writer beside readers");
         assert!(lock.try_read().is_none());
@@ -273,7 +290,10 @@ mod tests {
                 std::mem::forget(slot.read());
                 assert!(slot.try_write().is_none(), "{spec}: it is read");
                 slot = rw_lock_by_name(spec, 0).expect(spec);
-                assert!(slot.try_write().is_some(), "{spec}: another lock's reader keeps a writer out");
+                assert!(
+                    slot.try_write().is_some(),
+                    "{spec}: another lock's reader keeps a writer out"
+                );
             }
         }
     }

@@ -15,7 +15,10 @@ fn run(example: &str, arguments: &[&str]) -> (Option<i32>, String) {
         .args(arguments)
         .output()
         .expect("cargo test --package poundlock builds it");
-    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+    )
 }
 
 #[test]

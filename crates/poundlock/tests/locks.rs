@@ -74,7 +74,11 @@ fn mutex_deadlines() {
     assert!(start.elapsed() >= Duration::from_millis(20));
     assert!(MUTEX.try_lock_until(start).is_none(), "a deadline that has passed");
     drop(held);
-    assert_eq!(MUTEX.try_lock_for(Duration::ZERO).as_deref(), Some(&7), "a free lock is acquired at any deadline");
+    assert_eq!(
+        MUTEX.try_lock_for(Duration::ZERO).as_deref(),
+        Some(&7),
+        "a free lock is acquired at any deadline"
+    );
     assert!(MUTEX.try_lock_for(Duration::MAX).is_some());
 }
 
@@ -96,12 +100,14 @@ fn every_lock_keeps_deadlines() {
 fn guards_can_be_sent() {
     let mutex = Mutex::new(1);
     let guard = mutex.lock();
-    thread::scope(|scope| scope.spawn(move || drop(guard)).join()).expect("the other thread unlocks");
+    thread::scope(|scope| scope.spawn(move || drop(guard)).join())
+        .expect("the other thread unlocks");
     assert!(mutex.try_lock().is_some());
     for info in locks() {
         let lock = AnyLock::new(info.name, 1).expect("a listed lock can be made");
         let guard = lock.lock();
-        thread::scope(|scope| scope.spawn(move || drop(guard)).join()).expect("the other thread unlocks");
+        thread::scope(|scope| scope.spawn(move || drop(guard)).join())
+            .expect("the other thread unlocks");
         assert!(lock.try_lock().is_some(), "{}", info.name);
     }
 }
@@ -151,16 +157,28 @@ fn every_lock_tells_what_it_is() {
         assert!(["spin", "yield", "park"].contains(&info.wait), "{info:?}");
         assert!(!info.promise.is_empty() && !info.paper.is_empty(), "{info:?}");
         assert!((1..=48).contains(&info.bytes_per_lock) && !info.boxed, "{info:?}");
-        assert!(info.atomics_alone >= 1.0 && info.atomics_contended >= 1.0 && info.atomics_reading >= 1.0, "{info:?}");
+        assert!(
+            info.atomics_alone >= 1.0
+                && info.atomics_contended >= 1.0
+                && info.atomics_reading >= 1.0,
+            "{info:?}"
+        );
     }
 }
 
 #[test]
 fn a_wrong_spec_is_named_in_one_line() {
-    for (spec, wrong) in
-        [("mutexx", "mutexx"), ("mcs,colour=red", "colour"), ("mcs,wait=never", "never"), ("", ""), ("a\0b", "NUL")]
-    {
-        let error = AnyLock::new(spec, ()).err().unwrap_or_else(|| panic!("{spec:?} was taken")).to_string();
+    for (spec, wrong) in [
+        ("mutexx", "mutexx"),
+        ("mcs,colour=red", "colour"),
+        ("mcs,wait=never", "never"),
+        ("", ""),
+        ("a\0b", "NUL"),
+    ] {
+        let error = AnyLock::new(spec, ())
+            .err()
+            .unwrap_or_else(|| panic!("{spec:?} was taken"))
+            .to_string();
         assert!(error.contains(wrong), "{spec:?}: {error}");
         assert_eq!(error.lines().count(), 1, "{spec:?}: {error}");
     }

@@ -11,18 +11,21 @@
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
-#define CLIENTS                                                                                                    \
-	ENTRIES("levels/2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),                        \
-		ENTRIES("levels/trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),                    \
-		ENTRIES("levels/timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),                    \
-		ENTRIES("levels/freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1),       \
-		ENTRIES("levels/2x2", lock_2, 2, "contended handover_near", NULL, prepare, finish, .walks = 10000, \
-			.spurious = 1),                                                                            \
-		ENTRIES("levels/3x1", lock_1, 3, "handover_local handover_near batch", NULL, prepare, finish,      \
-			.walks = 10000),                                                                           \
-		ENTRY("levels/moved/3/park", lock_1_park, 3, "contended", NULL, prepare, finish, .moves = 2,       \
-		      .walks = 10000),                                                                             \
-		ENTRY("levels/held_timed/6/park", held_timed_park, 6, "", NULL, hold, finish, .walks = 5000),      \
-		ENTRY("levels/held/5/park", held_park, 5, "handover_local handover_near batch park", NULL, hold,   \
-		      finish, .walks = 10000, .spurious = 1),
+#define CLIENTS                                                                                    \
+	ENTRIES("levels/2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),        \
+		ENTRIES("levels/trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),    \
+		ENTRIES("levels/timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),    \
+		ENTRIES("levels/freed/2", freed, 2, "contended", "2", prepare, finish_freed,       \
+			.spurious = 1),                                                            \
+		ENTRIES("levels/2x2", lock_2, 2, "contended handover_near", NULL, prepare, finish, \
+			.walks = 10000, .spurious = 1),                                            \
+		ENTRIES("levels/3x1", lock_1, 3, "handover_local handover_near batch", NULL,       \
+			prepare, finish, .walks = 10000),                                          \
+		ENTRY("levels/moved/3/park", lock_1_park, 3, "contended", NULL, prepare, finish,   \
+		      .moves = 2, .walks = 10000),                                                 \
+		ENTRY("levels/held_timed/6/park", held_timed_park, 6, "", NULL, hold, finish,      \
+		      .walks = 5000),                                                              \
+		ENTRY("levels/held/5/park", held_park, 5,                                          \
+		      "handover_local handover_near batch park", NULL, hold, finish,               \
+		      .walks = 10000, .spurious = 1),
 #include "../lock.c"

@@ -8,22 +8,28 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #ifndef CLIENTS
-#define CLIENTS                                                                                                   \
-	ENTRIES("2x1", lock_1, 2, "contended ban slice_given_up", "2", prepare, finish, .spurious = 1),           \
-		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),                          \
-		ENTRIES("timed/2", timed, 2, "abandon", "1 2", prepare, finish, .spurious = 1),                   \
-		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed, .spurious = 1),             \
-		ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish, .flags = CHECK_CLIENT_FORKS),          \
-		ENTRIES("2x2", lock_2, 2, "contended ban slice_given_up", NULL, prepare, finish, .walks = 20000,  \
-			.spurious = 1),                                                                           \
-		ENTRIES("3x1", lock_1, 3, "contended ban slice_given_up", NULL, prepare, finish, .walks = 10000), \
-		ENTRIES("trylock/3", try, 3, "", NULL, prepare, finish, .walks = 10000),                          \
-		ENTRIES("timed/3", timed, 3, "abandon", NULL, prepare, finish, .walks = 10000),                   \
-		ENTRIES("fork/3", fork, 3, "fork_repair", NULL, prepare, finish, .flags = CHECK_CLIENT_FORKS,     \
-			.walks = 10000),                                                                          \
-		ENTRIES("4x1", lock_1, 4, "contended ban slice_given_up", NULL, prepare, finish, .walks = 17000), \
-		ENTRIES("held_timed/4", held_timed, 4, "", NULL, hold, finish, .walks = 5000),                    \
-		ENTRY("held/5/spin", held_spin, 5, "contended", NULL, hold, finish, .walks = 5000),               \
-		ENTRY("held/5/park", held_park, 5, "contended park", NULL, hold, finish, .walks = 5000,           \
-		      .spurious = 1),
+#define CLIENTS                                                                                  \
+	ENTRIES("2x1", lock_1, 2, "contended ban slice_given_up", "2", prepare, finish,          \
+		.spurious = 1),                                                                  \
+		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),         \
+		ENTRIES("timed/2", timed, 2, "abandon", "1 2", prepare, finish, .spurious = 1),  \
+		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed,            \
+			.spurious = 1),                                                          \
+		ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish,                       \
+			.flags = CHECK_CLIENT_FORKS),                                            \
+		ENTRIES("2x2", lock_2, 2, "contended ban slice_given_up", NULL, prepare, finish, \
+			.walks = 20000, .spurious = 1),                                          \
+		ENTRIES("3x1", lock_1, 3, "contended ban slice_given_up", NULL, prepare, finish, \
+			.walks = 10000),                                                         \
+		ENTRIES("trylock/3", try, 3, "", NULL, prepare, finish, .walks = 10000),         \
+		ENTRIES("timed/3", timed, 3, "abandon", NULL, prepare, finish, .walks = 10000),  \
+		ENTRIES("fork/3", fork, 3, "fork_repair", NULL, prepare, finish,                 \
+			.flags = CHECK_CLIENT_FORKS, .walks = 10000),                            \
+		ENTRIES("4x1", lock_1, 4, "contended ban slice_given_up", NULL, prepare, finish, \
+			.walks = 17000),                                                         \
+		ENTRIES("held_timed/4", held_timed, 4, "", NULL, hold, finish, .walks = 5000),   \
+		ENTRY("held/5/spin", held_spin, 5, "contended", NULL, hold, finish,              \
+		      .walks = 5000),                                                            \
+		ENTRY("held/5/park", held_park, 5, "contended park", NULL, hold, finish,         \
+		      .walks = 5000, .spurious = 1),
 #endif

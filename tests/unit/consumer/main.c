@@ -12,11 +12,13 @@ int main(void)
 	pound_lock_t lock;
 
 	pound_mutex_lock(&mutex);
-	if (!pound_mutex_timedlock(&mutex, CLOCK_MONOTONIC, &past) || pound_lock_init(&lock, "mcs", NULL, 0))
+	if (!pound_mutex_timedlock(&mutex, CLOCK_MONOTONIC, &past) ||
+	    pound_lock_init(&lock, "mcs", NULL, 0))
 		return 1;
 	pound_lock_lock(&lock);
 	pound_lock_unlock(&lock);
 	pound_mutex_unlock(&mutex);
-	printf("%d.%d.%d\n", POUNDLOCK_VERSION_MAJOR, POUNDLOCK_VERSION_MINOR, POUNDLOCK_VERSION_PATCH);
+	printf("%d.%d.%d\n", POUNDLOCK_VERSION_MAJOR, POUNDLOCK_VERSION_MINOR,
+	       POUNDLOCK_VERSION_PATCH);
 	return 0;
 }

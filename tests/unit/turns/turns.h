@@ -175,7 +175,8 @@ static void lock_once(struct thread *thread)
 	begin = thread->time;
 	for (int i = 0; i < machine.count; i++)
 		machine.threads[i].passed++;
-	thread->most_passed = thread->most_passed > thread->passed ? thread->most_passed : thread->passed;
+	thread->most_passed =
+		thread->most_passed > thread->passed ? thread->most_passed : thread->passed;
 	turns_spend(thread->hold);
 	thread->held += thread->time - begin;
 	machine.busy += thread->time - begin;
@@ -246,8 +247,9 @@ static void run_machine(uint64_t end)
 
 		/* Staggered. */
 		thread->time = thread->begin ? thread->begin : 1000 + (uint64_t)i * 137;
-		thread->own =
-			(struct w_own){.weight = thread->weight, .group = thread->group + 1, .random = 1 + (uint32_t)i};
+		thread->own = (struct w_own){.weight = thread->weight,
+					     .group = thread->group + 1,
+					     .random = 1 + (uint32_t)i};
 		make(thread);
 	}
 	machine.running = 0;

@@ -33,7 +33,9 @@ void turns_wake(const void *p, bool all);
 /* The time of a deadline; 0: never. */
 static inline uint64_t turns_end(const struct w_deadline *deadline)
 {
-	return deadline ? (uint64_t)deadline->at.tv_sec * 1000000000 + (uint64_t)deadline->at.tv_nsec : 0;
+	return deadline
+		       ? (uint64_t)deadline->at.tv_sec * 1000000000 + (uint64_t)deadline->at.tv_nsec
+		       : 0;
 }
 
 static inline bool turns_expired(const struct w_deadline *deadline)

@@ -5,7 +5,11 @@ use crate::abi::Client;
 use crate::machine::{Choice, Machine, Needs, Settings};
 
 /// A description of the execution that `path` leads through, and the error at its end.
-pub fn replay(client: &'static Client, settings: Settings, path: &[Choice]) -> (Vec<String>, Option<String>) {
+pub fn replay(
+    client: &'static Client,
+    settings: Settings,
+    path: &[Choice],
+) -> (Vec<String>, Option<String>) {
     Needs::retry(|needs| run(client, settings, needs, path))
 }
 
@@ -22,7 +26,11 @@ fn run(
     for &choice in path {
         machine.choices(&mut choices);
         if !choices.contains(&choice) {
-            fault = Some(format!("step {}: T{} has no such alternative", machine.steps() + 1, choice.thread));
+            fault = Some(format!(
+                "step {}: T{} has no such alternative",
+                machine.steps() + 1,
+                choice.thread
+            ));
             break;
         }
         machine.perform(choice);

@@ -69,7 +69,13 @@ pub fn all(client: &'static Client, settings: Settings, limit: u64, width: usize
     Needs::retry(|needs| search(client, settings, needs, limit, width))
 }
 
-fn search(client: &'static Client, settings: Settings, needs: Needs, limit: u64, width: usize) -> (Report, Needs) {
+fn search(
+    client: &'static Client,
+    settings: Settings,
+    needs: Needs,
+    limit: u64,
+    width: usize,
+) -> (Report, Needs) {
     let mut search = Search {
         machine: Machine::new(client, settings, needs),
         known: HashMap::default(),

@@ -26,7 +26,13 @@ pub enum Walk {
 }
 
 /// Walks `count` times through `client`. The choices of a failure are those of its walk.
-pub fn walks(client: &'static Client, settings: Settings, walk: Walk, count: u64, seed: u64) -> Report {
+pub fn walks(
+    client: &'static Client,
+    settings: Settings,
+    walk: Walk,
+    count: u64,
+    seed: u64,
+) -> Report {
     Needs::retry(|needs| run(client, settings, needs, walk, count, seed))
 }
 
@@ -110,7 +116,8 @@ impl Scheduler {
             Walk::Random => choices[random.random_range(0..choices.len())].thread,
             Walk::Priorities => self.highest(step, choices),
         };
-        let of_thread: Vec<Choice> = choices.iter().copied().filter(|choice| choice.thread == thread).collect();
+        let of_thread: Vec<Choice> =
+            choices.iter().copied().filter(|choice| choice.thread == thread).collect();
         if random.random_range(0..RANDOM_ALTERNATIVE) == 0 {
             return of_thread[random.random_range(0..of_thread.len())];
         }
@@ -126,7 +133,11 @@ impl Scheduler {
     fn highest(&mut self, step: u32, choices: &[Choice]) -> u8 {
         let can_run = |thread: &u8| choices.iter().any(|choice| choice.thread == *thread);
         if self.changes.contains(&step) {
-            let first = *self.priorities.iter().find(|thread| can_run(thread)).expect("some thread can run");
+            let first = *self
+                .priorities
+                .iter()
+                .find(|thread| can_run(thread))
+                .expect("some thread can run");
             self.put_last(first);
         }
         *self.priorities.iter().find(|thread| can_run(thread)).expect("some thread can run")

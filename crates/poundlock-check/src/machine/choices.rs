@@ -56,7 +56,8 @@ impl Machine {
     pub(super) fn is_private(&self, thread: usize) -> bool {
         let t = &self.now.threads[thread];
         t.status == Status::Ready
-            && (t.unshared || matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move))
+            && (t.unshared
+                || matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move))
     }
 
     /// Writes the alternatives of `thread` into `self.options`.
@@ -75,7 +76,9 @@ impl Machine {
         }
         match self.site(thread).kind {
             Kind::Created if !self.now.created => {}
-            Kind::Fence | Kind::UnparkAll | Kind::Fork | Kind::Create | Kind::Created => self.options.push(PROCEED),
+            Kind::Fence | Kind::UnparkAll | Kind::Fork | Kind::Create | Kind::Created => {
+                self.options.push(PROCEED)
+            }
             kind @ (Kind::Choose | Kind::Expired) => {
                 let count = if kind == Kind::Choose { request.operand as u32 } else { 2 };
                 self.options.extend((0..count).map(|value| act(Action::Choose(value))));
@@ -128,7 +131,9 @@ impl Machine {
         let weak = self.is_weak();
         let newest = self.readable.len() - 1;
         let mut unsuccessful = Vec::new();
-        for (bit, &message) in self.readable.iter().enumerate().rev().filter(|(bit, _)| weak || *bit == newest) {
+        for (bit, &message) in
+            self.readable.iter().enumerate().rev().filter(|(bit, _)| weak || *bit == newest)
+        {
             if ending >> bit & 1 != 0 {
                 self.options.push(Alternative { message, action: Action::Proceed });
             } else if can_give_up {
@@ -154,7 +159,9 @@ impl Machine {
         for &message in self.readable.iter().rev() {
             let possible = match kind {
                 Kind::Load => true,
-                Kind::CompareExchange => memory.message(message).value != expected || memory.is_open(message),
+                Kind::CompareExchange => {
+                    memory.message(message).value != expected || memory.is_open(message)
+                }
                 _ => memory.is_open(message),
             };
             if possible && (weak || memory.is_newest(message)) {

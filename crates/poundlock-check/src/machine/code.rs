@@ -16,9 +16,18 @@ impl Machine {
             self.encode_thread(thread, &mut code);
         }
         code.extend(self.now.outcomes);
-        code.push((self.now.generation as u64) << 32 | (self.now.created as u64) << 48 | self.now.spurious as u64);
+        code.push(
+            (self.now.generation as u64) << 32
+                | (self.now.created as u64) << 48
+                | self.now.spurious as u64,
+        );
         if self.settings.moves > 0 {
-            code.push(self.now.threads.iter().fold(u64::from(self.now.moves), |code, t| code << 4 | u64::from(t.cpu)));
+            code.push(
+                self.now
+                    .threads
+                    .iter()
+                    .fold(u64::from(self.now.moves), |code, t| code << 4 | u64::from(t.cpu)),
+            );
         }
         if !self.queues.is_empty() {
             self.now.arrivals.encode(&mut code);
@@ -34,7 +43,8 @@ impl Machine {
         let live = self.now.live();
         self.now.memory.encode(live, &mut self.coder, &mut code);
         // SAFETY: any u64 is 8 bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(code.as_ptr().cast::<u8>(), code.len() * 8) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts(code.as_ptr().cast::<u8>(), code.len() * 8) };
         let hash = xxh3_128(bytes);
         self.code = code;
         (hash as u64, (hash >> 64) as u64)
@@ -50,7 +60,12 @@ impl Machine {
         }
         code.push(t.stack as u64);
         code.push((t.stack >> 64) as u64);
-        code.extend([t.request.site as u64, t.request.address as u64, t.request.operand, t.request.expected]);
+        code.extend([
+            t.request.site as u64,
+            t.request.address as u64,
+            t.request.operand,
+            t.request.expected,
+        ]);
         code.extend([t.request.deadline as u64, t.ending]);
     }
 }

@@ -64,7 +64,12 @@ entry!("poundlock_check_operate", operate, "r8");
 entry!("poundlock_check_wait", wait, "r9");
 
 unsafe extern "C" {
-    safe fn poundlock_check_operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64) -> u64;
+    safe fn poundlock_check_operate(
+        site: *const Site,
+        object: *mut c_void,
+        operand: u64,
+        expected: u64,
+    ) -> u64;
     safe fn poundlock_check_wait(
         site: *const Site,
         object: *mut c_void,
@@ -74,7 +79,13 @@ unsafe extern "C" {
     ) -> Wait;
 }
 
-extern "C" fn operate(site: *const Site, object: *mut c_void, operand: u64, expected: u64, frame: usize) -> u64 {
+extern "C" fn operate(
+    site: *const Site,
+    object: *mut c_void,
+    operand: u64,
+    expected: u64,
+    frame: usize,
+) -> u64 {
     let machine = current();
     // SAFETY: a site is a static object.
     let place = unsafe { &*site };
@@ -196,7 +207,8 @@ extern "C" fn generation() -> u32 {
 
 extern "C" fn busy_nodes() -> u32 {
     let threads = current().now.threads.len();
-    let nodes = (0..threads).flat_map(|thread| (0..arena::NODES_EACH).map(move |index| arena::node(thread, index)));
+    let nodes = (0..threads)
+        .flat_map(|thread| (0..arena::NODES_EACH).map(move |index| arena::node(thread, index)));
     nodes.filter(|&node| arena::load(node, 4) != 0).count() as u32
 }
 
@@ -230,12 +242,17 @@ extern "C" fn acquired(has: bool) {
         return;
     }
     let bypassed = machine.now.arrivals.end(machine.running, has, machine.client.since == 0);
-    let Some((waiter, times)) = bypassed.filter(|_| machine.client.flags & abi::CLIENT_ORDER != 0) else { return };
+    let Some((waiter, times)) = bypassed.filter(|_| machine.client.flags & abi::CLIENT_ORDER != 0)
+    else {
+        return;
+    };
     machine.bypasses = machine.bypasses.max(times);
     let bound = machine.client.bypass;
     if times > bound {
         let last = machine.running;
-        let what = format!("T{waiter} bypassed {times} times, the last time by T{last}; the bound is {bound}");
+        let what = format!(
+            "T{waiter} bypassed {times} times, the last time by T{last}; the bound is {bound}"
+        );
         machine.fault.get_or_insert(what);
     }
 }

@@ -163,7 +163,8 @@ impl Machine {
             // SAFETY: as above; the stack belongs to the new coroutine.
             unsafe {
                 ptr::write_bytes(base as *mut u8, 0, arena::stack_top(thread) - base);
-                self.now.threads[thread].sp = context::prepare(arena::stack_top(thread), run_thread);
+                self.now.threads[thread].sp =
+                    context::prepare(arena::stack_top(thread), run_thread);
             }
             self.resume(thread);
         }
@@ -192,7 +193,11 @@ impl Machine {
     /// The client's memory outside of stacks, as address and size: shared, ghost, nodes.
     fn regions(&self) -> [(usize, usize); 3] {
         let nodes = self.now.threads.len() * arena::NODES_EACH * arena::NODE_SIZE;
-        [(arena::SHARED, self.client.shared), (arena::GHOST, self.client.ghost), (arena::NODES, nodes)]
+        [
+            (arena::SHARED, self.client.shared),
+            (arena::GHOST, self.client.ghost),
+            (arena::NODES, nodes),
+        ]
     }
 
     /// All memory that a snapshot includes.
@@ -283,15 +288,16 @@ impl Machine {
                 self.test_wait(thread);
             }
             let [shared, ghost, _] = self.regions();
-            self.now.threads[thread].unshared =
-                self.settings.exhaustive && sharing::is_unshared(&self.now, &[shared, ghost], thread);
+            self.now.threads[thread].unshared = self.settings.exhaustive
+                && sharing::is_unshared(&self.now, &[shared, ghost], thread);
         }
     }
 
     fn hash_stack(&mut self, thread: usize) {
         let frame = self.now.threads[thread].frame;
         // SAFETY: no coroutine runs.
-        self.now.threads[thread].stack = xxh3_128(unsafe { arena::bytes(frame, arena::stack_top(thread) - frame) });
+        self.now.threads[thread].stack =
+            xxh3_128(unsafe { arena::bytes(frame, arena::stack_top(thread) - frame) });
     }
 
     fn site(&self, thread: usize) -> &'static Site {
@@ -346,11 +352,16 @@ impl Machine {
             return false;
         }
         let (memory, places) = (&self.now.memory, &self.places);
-        let conflicts = |&other: &usize| other != location && memory.is_begun(other) && places.overlap(location, other);
+        let conflicts = |&other: &usize| {
+            other != location && memory.is_begun(other) && places.overlap(location, other)
+        };
         let conflict = places.near(address, address + size).find(conflicts);
         if let Some(other) = conflict {
             let (at, bytes) = self.places.extent(other);
-            self.report(thread, &format!("mixed sizes: {size} bytes here, {bytes} at {}", arena::name(at)));
+            self.report(
+                thread,
+                &format!("mixed sizes: {size} bytes here, {bytes} at {}", arena::name(at)),
+            );
             return false;
         }
         let owner = self.is_owner(thread, address);
@@ -380,7 +391,10 @@ impl Machine {
 
     /// Records a crash of the running thread.
     pub fn report_crash(&mut self, signal: i32, address: usize) {
-        self.report(self.running, &format!("crash (signal {signal}) at address {address:#x} soon after"));
+        self.report(
+            self.running,
+            &format!("crash (signal {signal}) at address {address:#x} soon after"),
+        );
     }
 
     /// Whether all threads have ended.

@@ -26,7 +26,11 @@ impl Machine {
         let arrivals = self.now.arrivals.version();
         let changed = self.act(thread, alternative);
         if let (Some(before), Some(trace)) = (before, &mut self.trace) {
-            trace.push(format!("{:5}  {before}{}", self.now.step, std::mem::take(&mut self.detail)));
+            trace.push(format!(
+                "{:5}  {before}{}",
+                self.now.step,
+                std::mem::take(&mut self.detail)
+            ));
         }
         if self.fault.is_some() {
             return;
@@ -42,7 +46,8 @@ impl Machine {
             self.now.memory.collect(live, &mut self.floor);
         }
         // The invariant depends on the newest values and on the waiters only.
-        let changed = changed.is_some() || self.wrote_shared || self.now.arrivals.version() != arrivals;
+        let changed =
+            changed.is_some() || self.wrote_shared || self.now.arrivals.version() != arrivals;
         if self.fault.is_none() && changed {
             self.call_directly(self.client.invariant, "after that step");
         }
@@ -97,7 +102,9 @@ impl Machine {
                 self.describe_step(|_| " sleeps until its deadline".into());
             }
             (Action::Wake(sleeper), _) => self.wake(sleeper as usize),
-            (_, Kind::UnparkAll) => self.now.sleepers(request.address).for_each(|sleeper| self.wake(sleeper)),
+            (_, Kind::UnparkAll) => {
+                self.now.sleepers(request.address).for_each(|sleeper| self.wake(sleeper))
+            }
             (_, Kind::Unpark) => self.describe_step(|_| " wakes no thread".into()),
             (_, Kind::Fence) => self.fence(thread),
             (_, Kind::Fork) => self.fork(thread),
@@ -145,7 +152,8 @@ impl Machine {
         self.now.generation += 1;
         self.now.memory.share_all();
         for other in (0..self.now.threads.len()).filter(|&other| other != thread) {
-            let stays = self.now.threads[other].status == Status::Ready && self.site(other).kind == Kind::Created;
+            let stays = self.now.threads[other].status == Status::Ready
+                && self.site(other).kind == Kind::Created;
             if !stays && self.now.threads[other].status != Status::Ended {
                 self.now.threads[other].status = Status::Ended;
                 self.free_nodes(other);
@@ -164,7 +172,9 @@ impl Machine {
 
     fn park(&mut self, thread: usize, action: Action) {
         let location = self.location(thread);
-        if !self.begin_location(thread, location) || !self.check_access(thread, location, Access::Load) {
+        if !self.begin_location(thread, location)
+            || !self.check_access(thread, location, Access::Load)
+        {
             return;
         }
         self.now.memory.readable(thread, location, &mut self.readable);
@@ -202,19 +212,26 @@ impl Machine {
         }
         let old = self.now.memory.message(message).value;
         let new = request.new_value(site, old);
-        if !self.check_access(thread, location, if new.is_some() { Access::Store } else { Access::Load }) {
+        if !self.check_access(
+            thread,
+            location,
+            if new.is_some() { Access::Store } else { Access::Load },
+        ) {
             return None;
         }
         let reads = site.kind != Kind::Store;
         self.describe_access(message, reads, new);
         if reads {
-            let acquire = site.order.acquires() && (site.kind != Kind::CompareExchange || new.is_some());
+            let acquire =
+                site.order.acquires() && (site.kind != Kind::CompareExchange || new.is_some());
             self.reply = self.now.memory.read(thread, location, message, acquire);
         }
         let new = new?;
         let release = site.order.releases();
         let step = self.now.step;
-        if let Err(fault) = self.now.memory.write(thread, location, (message, reads), new, release, step) {
+        if let Err(fault) =
+            self.now.memory.write(thread, location, (message, reads), new, release, step)
+        {
             self.report_fault(thread, &fault);
             return None;
         }

@@ -13,13 +13,25 @@ impl Machine {
     /// `pc`: an error.
     pub(super) fn report_dead_frame(&mut self, address: usize, pc: *const c_void) {
         let (thread, name) = (self.running, arena::name(address));
-        let report = || format!("{}: T{thread} plain access to {name} ({})", Fault::Dead, describe::line_of_call(pc));
+        let report = || {
+            format!(
+                "{}: T{thread} plain access to {name} ({})",
+                Fault::Dead,
+                describe::line_of_call(pc)
+            )
+        };
         self.fault.get_or_insert_with(report);
     }
 
     /// A plain access by the running thread. `pc` is where the access returns to, or NULL at the
     /// end of the object's lifetime.
-    pub(super) fn plain_access(&mut self, address: usize, size: usize, write: bool, pc: *const c_void) {
+    pub(super) fn plain_access(
+        &mut self,
+        address: usize,
+        size: usize,
+        write: bool,
+        pc: *const c_void,
+    ) {
         if self.direct || self.fault.is_some() || arena::is_ghost(address) {
             return;
         }
@@ -34,8 +46,13 @@ impl Machine {
         };
         if let Err(fault) = result {
             let what = if write { "plain write to" } else { "plain read of" };
-            let place = if pc.is_null() { "the end of its lifetime".into() } else { describe::line_of_call(pc) };
-            self.fault = Some(format!("{fault}: T{thread} {what} {} ({place})", arena::name(address)));
+            let place = if pc.is_null() {
+                "the end of its lifetime".into()
+            } else {
+                describe::line_of_call(pc)
+            };
+            self.fault =
+                Some(format!("{fault}: T{thread} {what} {} ({place})", arena::name(address)));
         }
     }
 
@@ -79,7 +96,12 @@ impl Machine {
         if covered < end - start {
             memory.plain(start, end, owner)?;
         }
-        memory.check_access(thread, start..end, if write { Access::PlainWrite } else { Access::PlainRead }, true)
+        memory.check_access(
+            thread,
+            start..end,
+            if write { Access::PlainWrite } else { Access::PlainRead },
+            true,
+        )
     }
 
     /// Checks that all accesses by other threads to the running thread's stack from `start` to
@@ -92,8 +114,11 @@ impl Machine {
                 self.needs.trace(address, &mut self.fault);
             }
         }
-        if let Err(race) = self.now.memory.check_access(self.running, start..end, Access::PlainWrite, false) {
-            let what = format!("{race}: T{} end of lifetime of an object on its stack", self.running);
+        if let Err(race) =
+            self.now.memory.check_access(self.running, start..end, Access::PlainWrite, false)
+        {
+            let what =
+                format!("{race}: T{} end of lifetime of an object on its stack", self.running);
             self.fault.get_or_insert(what);
         }
     }

@@ -35,19 +35,34 @@ impl Machine {
     }
 
     /// Performs an operation outside of threads, on the newest messages.
-    pub(super) fn operate_directly(&mut self, site: &Site, address: usize, operand: u64, expected: u64) -> u64 {
+    pub(super) fn operate_directly(
+        &mut self,
+        site: &Site,
+        address: usize,
+        operand: u64,
+        expected: u64,
+    ) -> u64 {
         if site.size == 0 {
             return 0;
         }
         let size = site.size as usize;
         if !may_be_atomic(address, size) {
-            self.fault.get_or_insert(format!("{NO_OBJECT}: {} ({})", self.phase, describe::line_of(site)));
+            self.fault.get_or_insert(format!(
+                "{NO_OBJECT}: {} ({})",
+                self.phase,
+                describe::line_of(site)
+            ));
             return 0;
         }
         let request = Request { site, address, operand, expected, brief: false, deadline: 0 };
         let location = self.places.number(address, size, &self.needs);
         if self.now.memory.is_dead(location) {
-            self.fault.get_or_insert(format!("{}: {} ({})", Fault::Dead, self.phase, describe::line_of(site)));
+            self.fault.get_or_insert(format!(
+                "{}: {} ({})",
+                Fault::Dead,
+                self.phase,
+                describe::line_of(site)
+            ));
         }
         let old = arena::load(address, size);
         if let Some(new) = request.new_value(site, old) {

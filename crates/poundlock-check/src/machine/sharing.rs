@@ -37,7 +37,9 @@ pub fn is_unshared(state: &State, regions: &[(usize, usize)], thread: usize) -> 
     let nodes = (0..arena::NODES_EACH).map(|index| arena::node(thread, index));
     let mut areas: Vec<Area> = nodes.map(|node| Area::new(node..node + arena::NODE_SIZE)).collect();
     areas.push(Area::new(stack));
-    let Some(mine) = areas.iter().position(|area| area.range.contains(&address)) else { return false };
+    let Some(mine) = areas.iter().position(|area| area.range.contains(&address)) else {
+        return false;
+    };
     for &(start, size) in regions {
         reach_from(start, size, &mut areas);
     }
@@ -45,7 +47,8 @@ pub fn is_unshared(state: &State, regions: &[(usize, usize)], thread: usize) -> 
     while let Some(from) = areas.iter().position(|area| area.reached && !area.followed) {
         areas[from].followed = true;
         let Range { start, end } = areas[from].range;
-        let start = if arena::stack_owner(start).is_some() { state.threads[thread].frame } else { start };
+        let start =
+            if arena::stack_owner(start).is_some() { state.threads[thread].frame } else { start };
         reach_from(start, end - start, &mut areas);
     }
     !areas[mine].reached

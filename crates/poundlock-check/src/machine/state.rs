@@ -95,7 +95,8 @@ impl Clone for State {
         self.memory.clone_from(&source.memory);
         self.threads.clone_from(&source.threads);
         (self.outcomes, self.step) = (source.outcomes, source.step);
-        (self.last, self.preemptions, self.spurious) = (source.last, source.preemptions, source.spurious);
+        (self.last, self.preemptions, self.spurious) =
+            (source.last, source.preemptions, source.spurious);
         (self.generation, self.created) = (source.generation, source.created);
         (self.moves, self.stale, self.arrivals) = (source.moves, source.stale, source.arrivals);
     }
@@ -104,8 +105,14 @@ impl Clone for State {
 impl State {
     /// The state before the client's setup: `threads` threads on `cpus` CPUs.
     pub fn new(threads: usize, cpus: u32, memory: Memory) -> State {
-        let request =
-            Request { site: std::ptr::null(), address: 0, operand: 0, expected: 0, brief: false, deadline: 0 };
+        let request = Request {
+            site: std::ptr::null(),
+            address: 0,
+            operand: 0,
+            expected: 0,
+            brief: false,
+            deadline: 0,
+        };
         let thread = |cpu| Thread {
             sp: 0,
             frame: 0,
@@ -150,7 +157,8 @@ impl State {
     pub fn sleepers(&self, address: usize) -> impl Iterator<Item = usize> + use<> {
         let mut sleepers = 0u32;
         for (thread, t) in self.threads.iter().enumerate() {
-            sleepers |= ((t.status == Status::Parked && t.request.address == address) as u32) << thread;
+            sleepers |=
+                ((t.status == Status::Parked && t.request.address == address) as u32) << thread;
         }
         (0..MAX_THREADS).filter(move |thread| sleepers >> thread & 1 != 0)
     }
@@ -166,6 +174,7 @@ impl State {
 
     /// Whether `address` is in a stack frame of another thread than `thread` that has returned.
     pub fn is_gone(&self, thread: usize, address: usize) -> bool {
-        arena::stack_owner(address).is_some_and(|owner| owner != thread && address < self.threads[owner].sp)
+        arena::stack_owner(address)
+            .is_some_and(|owner| owner != thread && address < self.threads[owner].sp)
     }
 }

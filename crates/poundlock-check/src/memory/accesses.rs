@@ -48,7 +48,15 @@ pub struct Cell {
 
 impl Cell {
     fn new(start: usize, end: usize) -> Cell {
-        Cell { start, end, writer: 0, written: 0, read: NO_CLOCKS, loaded: NO_CLOCKS, stored: NO_CLOCKS }
+        Cell {
+            start,
+            end,
+            writer: 0,
+            written: 0,
+            read: NO_CLOCKS,
+            loaded: NO_CLOCKS,
+            stored: NO_CLOCKS,
+        }
     }
 
     fn overlaps(&self, start: usize, end: usize) -> bool {
@@ -77,7 +85,11 @@ impl Cell {
             // Happens-before is transitive: an access ordered after this write is also ordered
             // after all accesses before it.
             Access::PlainWrite => {
-                *self = Cell { writer: thread as u8, written: clock, ..Cell::new(self.start, self.end) };
+                *self = Cell {
+                    writer: thread as u8,
+                    written: clock,
+                    ..Cell::new(self.start, self.end)
+                };
             }
             Access::PlainRead => self.read[thread] = clock,
             Access::Load if self.stored[thread] == clock => {}
@@ -128,7 +140,9 @@ impl Accesses {
         keep: bool,
     ) -> Result<(), Fault> {
         let mut exact = None;
-        for (at, cell) in self.cells.iter().enumerate().filter(|(_, cell)| cell.overlaps(bytes.start, bytes.end)) {
+        for (at, cell) in
+            self.cells.iter().enumerate().filter(|(_, cell)| cell.overlaps(bytes.start, bytes.end))
+        {
             if let Some(race) = cell.race(access, view) {
                 return Err(race);
             }
@@ -144,7 +158,8 @@ impl Accesses {
     }
 
     fn insert(&mut self, bytes: Range<usize>) -> usize {
-        let at = self.cells.partition_point(|cell| (cell.start, cell.end) < (bytes.start, bytes.end));
+        let at =
+            self.cells.partition_point(|cell| (cell.start, cell.end) < (bytes.start, bytes.end));
         self.cells.insert(at, Cell::new(bytes.start, bytes.end));
         at
     }

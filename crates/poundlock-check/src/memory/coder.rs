@@ -36,7 +36,9 @@ impl Coder {
 
     /// Adds the slots of the threads that have clocks.
     pub fn add_thread_slots(&mut self) {
-        for (thread, clocks) in self.clocks.iter_mut().enumerate().filter(|(_, clocks)| !clocks.is_empty()) {
+        for (thread, clocks) in
+            self.clocks.iter_mut().enumerate().filter(|(_, clocks)| !clocks.is_empty())
+        {
             clocks.sort_unstable();
             clocks.dedup();
             self.times.extend_from_slice(clocks);
@@ -67,7 +69,10 @@ impl Coder {
 
     /// Appends the ranks of clocks, by thread.
     pub fn encode_clocks(&self, clocks: &[u32; MAX_THREADS], into: &mut Vec<u64>) {
-        pack(clocks.iter().enumerate().map(|(thread, &clock)| self.clock_rank(thread, clock)), into);
+        pack(
+            clocks.iter().enumerate().map(|(thread, &clock)| self.clock_rank(thread, clock)),
+            into,
+        );
     }
 
     /// Appends the ranks of a view.

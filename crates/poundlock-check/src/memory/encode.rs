@@ -27,7 +27,9 @@ impl Memory {
         for cell in self.accesses.iter() {
             into.push(cell.start as u64);
             into.push(cell.end as u64);
-            into.push(u64::from(cell.writer) << 32 | coder.clock_rank(cell.writer as usize, cell.written));
+            into.push(
+                u64::from(cell.writer) << 32 | coder.clock_rank(cell.writer as usize, cell.written),
+            );
             for clocks in [&cell.read, &cell.loaded, &cell.stored] {
                 coder.encode_clocks(clocks, into);
             }
@@ -40,12 +42,16 @@ impl Memory {
         for cell in self.accesses.iter() {
             coder.add_clock(cell.writer as usize, cell.written);
             for clocks in [&cell.read, &cell.loaded, &cell.stored] {
-                clocks.iter().enumerate().for_each(|(thread, &clock)| coder.add_clock(thread, clock));
+                clocks
+                    .iter()
+                    .enumerate()
+                    .for_each(|(thread, &clock)| coder.add_clock(thread, clock));
             }
         }
         coder.add_thread_slots();
         for &location in &self.busy {
-            let times = self.messages_of(location as usize).skip(1).map(|index| self.messages[index].time);
+            let times =
+                self.messages_of(location as usize).skip(1).map(|index| self.messages[index].time);
             coder.add_location_slot(Views::slot(location as usize), times);
         }
     }

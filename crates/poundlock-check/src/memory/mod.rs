@@ -265,7 +265,8 @@ impl Memory {
         let continued = if update { before.view } else { NO_VIEW };
         let view = self.views.of_store(thread, location, continued, release);
         let kind = if update { Kind::Update } else { Kind::Store };
-        let message = Message { value, writer: thread as u8, step, time, next: before.next, view, kind };
+        let message =
+            Message { value, writer: thread as u8, step, time, next: before.next, view, kind };
         let message = self.messages.add(message);
         self.messages[after].next = message;
         self.mark_busy(location);
@@ -275,7 +276,9 @@ impl Memory {
     fn time_after(&mut self, location: usize, before: &Message) -> Result<u32, Fault> {
         if before.next == NO_MESSAGE {
             let last = &mut self.locations[location].last_time;
-            *last = last.checked_add(TIME_STEP).ok_or(Fault::Limit("too many stores in an execution"))?;
+            *last = last
+                .checked_add(TIME_STEP)
+                .ok_or(Fault::Limit("too many stores in an execution"))?;
             return Ok(*last);
         }
         let next = self.messages[before.next].time;
@@ -320,7 +323,13 @@ impl Memory {
 
     /// A plain access by `thread` that covers the atomic `location` and that `check_access`
     /// accepts. `owner`: the thread owns the memory, so a write may begin a new lifetime.
-    pub fn plain_on_atomic(&mut self, thread: usize, location: usize, write: bool, owner: bool) -> Result<(), Fault> {
+    pub fn plain_on_atomic(
+        &mut self,
+        thread: usize,
+        location: usize,
+        write: bool,
+        owner: bool,
+    ) -> Result<(), Fault> {
         let Some(&place) = self.locations.get(location) else { return Ok(()) };
         if place.dead && !(owner && write) {
             return Err(Fault::Dead);
@@ -370,7 +379,10 @@ impl Memory {
         floor.clear();
         floor.extend_from_slice(self.views.get(first));
         for thread in threads {
-            floor.iter_mut().zip(self.views.get(thread)).for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
+            floor
+                .iter_mut()
+                .zip(self.views.get(thread))
+                .for_each(|(mine, theirs)| *mine = (*mine).min(*theirs));
         }
         let mut busy = std::mem::take(&mut self.busy);
         busy.retain(|&location| self.collect_location(location as usize, floor));

@@ -81,7 +81,9 @@ impl Objects {
 
     /// Removes the objects within `bytes`, where an atomic object begins.
     pub fn replace(&mut self, bytes: Range<usize>, owner: bool) -> Result<(), Fault> {
-        if !owner && self.list.iter().any(|object| object.dead && object.overlaps(bytes.start, bytes.end)) {
+        if !owner
+            && self.list.iter().any(|object| object.dead && object.overlaps(bytes.start, bytes.end))
+        {
             return Err(Fault::Dead);
         }
         self.list.retain(|object| object.start < bytes.start || bytes.end < object.end);

@@ -31,8 +31,13 @@ impl Views {
     /// The views of `threads` threads, with those that fences need if `fences`.
     pub fn new(threads: usize, fences: bool) -> Views {
         let count = if fences { 3 * threads + 1 } else { threads };
-        let mut views =
-            Views { threads, fences, width: MAX_THREADS, slots: vec![0; count * MAX_THREADS], free: Vec::new() };
+        let mut views = Views {
+            threads,
+            fences,
+            width: MAX_THREADS,
+            slots: vec![0; count * MAX_THREADS],
+            free: Vec::new(),
+        };
         for thread in 0..threads {
             views.get_mut(thread)[thread] = 1;
         }

@@ -73,7 +73,9 @@ impl<'a> Detector<'a> {
         runtime: &'a Path,
         limits: Limits,
     ) -> Result<Detector<'a>> {
-        let known = |mutant: &&'a Mutant| Some((mutant.name.as_str(), killers.get(&mutant.name)?.to_string()));
+        let known = |mutant: &&'a Mutant| {
+            Some((mutant.name.as_str(), killers.get(&mutant.name)?.to_string()))
+        };
         let likely = |mutant: &&Mutant| (mutant.file.clone(), killers.of_file(&mutant.file));
         Ok(Detector {
             sources,
@@ -148,9 +150,14 @@ impl<'a> Detector<'a> {
             return self.try_test(search, test);
         }
         let file = name.split('/').next().unwrap_or_default();
-        let Some(file) = self.files.iter().find(|known| known.name == file) else { return Ok(None) };
+        let Some(file) = self.files.iter().find(|known| known.name == file) else {
+            return Ok(None);
+        };
         let entries = self.entries(search, file)?;
-        Ok(entries.iter().find(|entry| entry.name == name).and_then(|entry| self.try_client(search, entry)))
+        Ok(entries
+            .iter()
+            .find(|entry| entry.name == name)
+            .and_then(|entry| self.try_client(search, entry)))
     }
 
     /// The error that the client reports, unless it has been tried before.
@@ -170,7 +177,8 @@ impl<'a> Detector<'a> {
     /// The unit tests of the locks that contain `mutant`, its own file's first.
     fn concerned_tests(&self, mutant: &Mutant) -> Vec<&Test> {
         let contains = |header: &String| mutant::includes(&self.sources.core, header, &mutant.file);
-        let mut tests: Vec<&Test> = self.tests.iter().filter(|test| test.headers.iter().any(contains)).collect();
+        let mut tests: Vec<&Test> =
+            self.tests.iter().filter(|test| test.headers.iter().any(contains)).collect();
         let own = format!("unit/{}", mutant.file.trim_end_matches(".h"));
         tests.sort_by_key(|test| test.name != own);
         tests
@@ -179,12 +187,18 @@ impl<'a> Detector<'a> {
     /// The files of clients of the locks that contain `mutant`, the cheapest first.
     fn concerned_files(&self, mutant: &Mutant) -> Vec<&File> {
         let contains = |file: &&File| {
-            file.header.as_ref().is_some_and(|header| mutant::includes(&self.sources.core, header, &mutant.file))
+            file.header
+                .as_ref()
+                .is_some_and(|header| mutant::includes(&self.sources.core, header, &mutant.file))
         };
         let mut files: Vec<&File> = self.files.iter().filter(contains).collect();
         let cost = |file: &File| -> u64 {
             let prefix = format!("{}/", file.name);
-            self.expected.usual().filter(|(name, _)| name.starts_with(&prefix)).map(|(_, record)| record.states).sum()
+            self.expected
+                .usual()
+                .filter(|(name, _)| name.starts_with(&prefix))
+                .map(|(_, record)| record.states)
+                .sum()
         };
         files.sort_by_cached_key(|file| cost(file));
         files
@@ -214,7 +228,10 @@ impl<'a> Detector<'a> {
             (Verdict::Unfinished, _) => None,
             // So few walks may miss rare events.
             (Verdict::Holds, Strategy::Walks(_)) => None,
-            _ => judge(entry.client, &report, &self.events, !matches!(strategy, Strategy::Walks(_))).err(),
+            _ => {
+                judge(entry.client, &report, &self.events, !matches!(strategy, Strategy::Walks(_)))
+                    .err()
+            }
         }
     }
 }

@@ -9,10 +9,13 @@ use crate::sources::Sources;
 /// The faults of tests/check/known_faults.txt.
 pub fn known(sources: &Sources) -> Result<Vec<Mutant>> {
     let path = sources.root.join("tests/check/known_faults.txt");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let mut faults = Vec::new();
     for (number, part) in text.split("\nfault: ").enumerate().skip(1) {
-        faults.push(parse(sources, part).with_context(|| format!("{}: fault {number}", path.display()))?);
+        faults.push(
+            parse(sources, part).with_context(|| format!("{}: fault {number}", path.display()))?,
+        );
     }
     Ok(faults)
 }
@@ -22,14 +25,21 @@ pub fn known(sources: &Sources) -> Result<Vec<Mutant>> {
 fn parse(sources: &Sources, part: &str) -> Result<Mutant> {
     let mut lines = part.lines();
     let name = lines.next().unwrap_or_default();
-    let Some(file) = lines.next().and_then(|line| line.strip_prefix("in: ")) else { bail!("{name}: no `in: FILE`") };
+    let Some(file) = lines.next().and_then(|line| line.strip_prefix("in: ")) else {
+        bail!("{name}: no `in: FILE`")
+    };
     let core = sources.core.join(file);
-    let text = std::fs::read_to_string(&core).with_context(|| format!("cannot read {}", core.display()))?;
+    let text = std::fs::read_to_string(&core)
+        .with_context(|| format!("cannot read {}", core.display()))?;
     let mut places = Vec::new();
     let rest: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     for change in rest.chunk_by(|one, next| !(one.starts_with('+') && next.starts_with('-'))) {
         let side = |mark: char| -> String {
-            change.iter().filter_map(|line| line.strip_prefix(mark)).map(|line| format!("{line}\n")).collect()
+            change
+                .iter()
+                .filter_map(|line| line.strip_prefix(mark))
+                .map(|line| format!("{line}\n"))
+                .collect()
         };
         let (old, new) = (side('-'), side('+'));
         let (Some(at), 1) = (text.find(&old), text.matches(&old).count()) else {
@@ -43,5 +53,12 @@ fn parse(sources: &Sources, part: &str) -> Result<Mutant> {
     let mut mutated = text;
     places.iter().rev().for_each(|(start, end, new)| mutated.replace_range(*start..*end, new));
     let name = format!("{file}: {name}");
-    Ok(Mutant { file: file.into(), line, name, text: mutated, pairs_with_nothing: false, is_order: false })
+    Ok(Mutant {
+        file: file.into(),
+        line,
+        name,
+        text: mutated,
+        pairs_with_nothing: false,
+        is_order: false,
+    })
 }

@@ -10,9 +10,12 @@ use super::mutant::Mutant;
 
 /// Reads the lines `MUTANT | VALUE` of a file.
 fn read(path: &Path, value: &str) -> Result<Vec<(String, String)>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut pairs = Vec::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+    for (number, line) in
+        text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+    {
         let Some((name, rest)) = line.rsplit_once(" | ") else {
             bail!("{}:{}: expected MUTANT | {value}", path.display(), number + 1);
         };
@@ -49,7 +52,9 @@ impl Killers {
     /// The killers of mutants of `file`, the most frequent first.
     pub fn of_file(&self, file: &str) -> Vec<String> {
         let mut counted: Vec<(usize, &str)> = Vec::new();
-        for (_, killer) in self.known.iter().filter(|(name, _)| name.split(':').next() == Some(file)) {
+        for (_, killer) in
+            self.known.iter().filter(|(name, _)| name.split(':').next() == Some(file))
+        {
             match counted.iter_mut().find(|(_, name)| name == killer) {
                 Some((count, _)) => *count += 1,
                 None => counted.push((1, killer)),
@@ -77,7 +82,8 @@ impl Killers {
     fn write(&self) -> Result<()> {
         let lines = self.known.iter().map(|(name, killer)| format!("{name} | {killer}\n"));
         let text = KILLERS_HEADER.to_string() + &lines.collect::<String>();
-        std::fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
+        std::fs::write(&self.path, text)
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 

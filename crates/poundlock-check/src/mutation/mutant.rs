@@ -43,16 +43,19 @@ const ORDER: &str = concat!(
 );
 
 /// A statement that can be dropped, at the start of a line.
-const STATEMENT: &str = r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;)";
+const STATEMENT: &str =
+    r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;)";
 
 /// A statement that can be swapped with the next: these, and plain stores to fields.
-const STORE: &str =
-    r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;|\w+(?:->\w+)+ = [^;]*;)";
+const STORE: &str = r"(?m)^\t+((?:w_store_\w+|\(void\)w_fetch_\w+|w_unpark\w*|w_fence_\w+|node_free)\([^;]*;|\w+(?:->\w+)+ = [^;]*;)";
 
 /// The ranges of the group of `pattern`.
 fn matches(pattern: &str, text: &str) -> Vec<Range<usize>> {
     let pattern = Regex::new(pattern).expect("a constant pattern");
-    pattern.captures_iter(text).map(|found| found.get(1).expect("a group of the pattern").range()).collect()
+    pattern
+        .captures_iter(text)
+        .map(|found| found.get(1).expect("a group of the pattern").range())
+        .collect()
 }
 
 /// `text` with spaces in place of its comments.
@@ -93,7 +96,8 @@ impl Mutator<'_> {
             line,
             name: format!("{}: {source}: {change}", self.file),
             text: mutated,
-            pairs_with_nothing: change == "relaxed for acquire" && comment.contains("acquire: pairs with nothing"),
+            pairs_with_nothing: change == "relaxed for acquire"
+                && comment.contains("acquire: pairs with nothing"),
             is_order: change != "dropped",
         });
     }
@@ -121,9 +125,11 @@ impl Mutator<'_> {
             let (first, second) = (pair[0].clone(), pair[1].clone());
             let between = &self.text[first.end..second.start];
             // To swap two unordered stores changes nothing.
-            let ordered = [&first, &second].iter().any(|range| is_ordered(&self.text[(*range).clone()]));
+            let ordered =
+                [&first, &second].iter().any(|range| is_ordered(&self.text[(*range).clone()]));
             if ordered && self.code[first.end..second.start].trim().is_empty() {
-                let swapped = format!("{}{between}{}", &self.text[second.clone()], &self.text[first.clone()]);
+                let swapped =
+                    format!("{}{between}{}", &self.text[second.clone()], &self.text[first.clone()]);
                 self.add(first.start..second.end, &swapped, "swapped with the next");
             }
         }
@@ -145,8 +151,10 @@ impl Mutator<'_> {
 /// The mutants of the file `name` of `core`.
 fn of_file(core: &Path, name: &str) -> Result<Vec<Mutant>> {
     let path = core.join(name);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut mutator = Mutator { file: name, text: &text, code: without_comments(&text), mutants: Vec::new() };
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let mut mutator =
+        Mutator { file: name, text: &text, code: without_comments(&text), mutants: Vec::new() };
     mutator.weaken_orders();
     mutator.drop_statements();
     mutator.swap_stores();
@@ -224,12 +232,14 @@ mod tests {
 
     #[test]
     fn comments_have_no_mutants() {
-        let text = "/* w_load_acquire(p), \u{2500} */\n\tw_store_release(p, 1); /* w_fence_seq_cst() */\n";
+        let text =
+            "/* w_load_acquire(p), \u{2500} */\n\tw_store_release(p, 1); /* w_fence_seq_cst() */\n";
         let code = without_comments(text);
         let mut mutator = Mutator { file: "a.h", text, code, mutants: Vec::new() };
         mutator.weaken_orders();
         mutator.drop_statements();
-        let names: Vec<_> = mutator.mutants.iter().map(|mutant| mutant.name.rsplit(": ").next().unwrap()).collect();
+        let names: Vec<_> =
+            mutator.mutants.iter().map(|mutant| mutant.name.rsplit(": ").next().unwrap()).collect();
         assert_eq!(names, ["relaxed for release", "dropped"]);
     }
 }

@@ -26,8 +26,10 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     let mut killers = Killers::read(&sources.root)?;
     let all = if arguments.faults { Vec::new() } else { mutant::all(sources)? };
     let known_faults = faults::known(sources)?;
-    let mut faults: Vec<&Mutant> = known_faults.iter().filter(|fault| arguments.matches(&fault.name)).collect();
-    let mut mutants: Vec<&Mutant> = all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
+    let mut faults: Vec<&Mutant> =
+        known_faults.iter().filter(|fault| arguments.matches(&fault.name)).collect();
+    let mut mutants: Vec<&Mutant> =
+        all.iter().filter(|mutant| arguments.matches(&mutant.name)).collect();
     if faults.is_empty() && mutants.is_empty() {
         bail!("no mutant matches: {}", arguments.filters.join(" "));
     }
@@ -54,8 +56,12 @@ pub fn run(sources: &Sources, arguments: &Arguments, expected: &Expected) -> Res
     }
     let mut failed = run_mutants(&mutants, sources, expected, &survivors, &mut killers, arguments)?;
     if !arguments.faults && arguments.filters.is_empty() {
-        for gone in survivors.names().filter(|name| !all.iter().any(|mutant| mutant.name == *name)) {
-            print(format!("{} lists a mutant that does not exist: {gone}", survivors.path().display()))?;
+        for gone in survivors.names().filter(|name| !all.iter().any(|mutant| mutant.name == *name))
+        {
+            print(format!(
+                "{} lists a mutant that does not exist: {gone}",
+                survivors.path().display()
+            ))?;
             failed += 1;
         }
     }
@@ -69,10 +75,13 @@ fn is_judged(mutant: &Mutant, survivors: &Survivors, killers: &Killers) -> bool 
 
 /// Prints the mutants that are not judged. Returns their number.
 fn report_unjudged(mutants: &[&Mutant], survivors: &Survivors, killers: &Killers) -> Result<usize> {
-    let unjudged: Vec<&&Mutant> = mutants.iter().filter(|mutant| !is_judged(mutant, survivors, killers)).collect();
+    let unjudged: Vec<&&Mutant> =
+        mutants.iter().filter(|mutant| !is_judged(mutant, survivors, killers)).collect();
     for mutant in &unjudged {
         let Mutant { line, name, .. } = mutant;
-        print(format!("NEW       {line:4} {name}  to find its killer, run ./dev check --mutants --new --accept"))?;
+        print(format!(
+            "NEW       {line:4} {name}  to find its killer, run ./dev check --mutants --new --accept"
+        ))?;
     }
     Ok(unjudged.len())
 }
@@ -89,8 +98,10 @@ fn run_mutants(
 ) -> Result<usize> {
     let runtime = tempfile::tempdir().context("cannot create a temporary folder")?;
     compile::build_runtime(sources, runtime.path())?;
-    let limits =
-        Limits { states: arguments.states.unwrap_or(LIMITS.states), walks: arguments.walks.unwrap_or(LIMITS.walks) };
+    let limits = Limits {
+        states: arguments.states.unwrap_or(LIMITS.states),
+        walks: arguments.walks.unwrap_or(LIMITS.walks),
+    };
     let detector = Detector::new(mutants, sources, expected, killers, runtime.path(), limits)?;
     let work = |job: usize| detector.killer(mutants[job]).map_err(|error| format!("{error:#}"));
     let jobs: Vec<usize> = (0..mutants.len()).collect();
@@ -99,7 +110,8 @@ fn run_mutants(
     pool::run(&jobs, work, |job, result| {
         let result = result.and_then(|killer| killer.map_err(anyhow::Error::msg));
         if let (Ok(killer), true) = (&result, arguments.accept) {
-            killers.accept(&mutants[job].name, killer.as_ref().map(|killer| killer.name.as_str()))?;
+            killers
+                .accept(&mutants[job].name, killer.as_ref().map(|killer| killer.name.as_str()))?;
         }
         let (good, text) = verdict(mutants[job], &result, survivors);
         failed += usize::from(!good);
@@ -109,15 +121,24 @@ fn run_mutants(
 }
 
 /// Whether the result for `mutant` is as expected, and its description.
-fn verdict(mutant: &Mutant, killer: &Result<Option<Killer>>, survivors: &Survivors) -> (bool, String) {
+fn verdict(
+    mutant: &Mutant,
+    killer: &Result<Option<Killer>>,
+    survivors: &Survivors,
+) -> (bool, String) {
     let Mutant { name, line, .. } = mutant;
     match (killer, survivors.reason(mutant)) {
         (Err(error), _) => (false, format!("FAILED    {line:4} {name}  {error:#}")),
-        (Ok(Some(Killer { name: by, error })), None) => (true, format!("killed    {line:4} {name}  by {by}: {error}")),
-        (Ok(Some(Killer { name: by, error })), Some(_)) => {
-            (false, format!("LISTED    {line:4} {name}  as a survivor, but killed by {by}: {error}"))
+        (Ok(Some(Killer { name: by, error })), None) => {
+            (true, format!("killed    {line:4} {name}  by {by}: {error}"))
         }
+        (Ok(Some(Killer { name: by, error })), Some(_)) => (
+            false,
+            format!("LISTED    {line:4} {name}  as a survivor, but killed by {by}: {error}"),
+        ),
         (Ok(None), Some(reason)) => (true, format!("survives  {line:4} {name}  {reason}")),
-        (Ok(None), None) => (false, format!("SURVIVES  {line:4} {name}  without a reason in survivors.txt")),
+        (Ok(None), None) => {
+            (false, format!("SURVIVES  {line:4} {name}  without a reason in survivors.txt"))
+        }
     }
 }

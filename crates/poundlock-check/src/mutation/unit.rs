@@ -32,7 +32,9 @@ pub struct Test {
 pub fn tests(sources: &Sources) -> Result<Vec<Test>> {
     let folder = sources.root.join("tests/unit");
     let mut tests = Vec::new();
-    for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+    for entry in
+        std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "c") {
             tests.extend(test(sources, path)?);
@@ -43,10 +45,12 @@ pub fn tests(sources: &Sources) -> Result<Vec<Test>> {
 }
 
 fn test(sources: &Sources, source: PathBuf) -> Result<Option<Test>> {
-    let text = std::fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
+    let text = std::fs::read_to_string(&source)
+        .with_context(|| format!("cannot read {}", source.display()))?;
     let include = Regex::new(r#"(?m)^#include "([^"]+)""#).expect("a constant pattern");
     let included = include.captures_iter(&text).map(|found| found[1].to_string());
-    let (headers, others): (Vec<_>, Vec<_>) = included.partition(|header| sources.core.join(header).is_file());
+    let (headers, others): (Vec<_>, Vec<_>) =
+        included.partition(|header| sources.core.join(header).is_file());
     let folder = source.parent().expect("a file is in a folder");
     let (world, script) = match &others.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["turns.h"] => ("turns", None),
@@ -85,7 +89,8 @@ impl Test {
         for include in [&unit, &world, &sources.core, &root.join("lib")] {
             command.arg("-I").arg(include);
         }
-        let parts = ["futex.c", "route.c", "shares.c", "thread.c", "topology.c"].map(|part| world.join(part));
+        let parts = ["futex.c", "route.c", "shares.c", "thread.c", "topology.c"]
+            .map(|part| world.join(part));
         command.arg(&self.source).args(&self.script).args(parts);
         compile::run(command.arg("-o").arg(program))
     }

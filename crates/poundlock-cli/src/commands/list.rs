@@ -88,7 +88,8 @@ type Atomics = (&'static str, fn(&Lock) -> Option<f64>);
 const ALONE: fn(&Lock) -> Option<f64> = |lock| lock.atomics_alone;
 const CONTENDED: Atomics = ("contended", |lock| lock.atomics_contended);
 const ATOMICS: [Atomics; 2] = [("atomics", ALONE), CONTENDED];
-const RW_ATOMICS: [Atomics; 3] = [("read", |lock| lock.atomics_reading), ("write", ALONE), CONTENDED];
+const RW_ATOMICS: [Atomics; 3] =
+    [("read", |lock| lock.atomics_reading), ("write", ALONE), CONTENDED];
 
 fn table(locks: &[Lock], atomics: &[Atomics]) -> Table {
     let mut header = vec!["lock", "boxed", "bytes", "+ waiter", "+ holder"];
@@ -97,9 +98,17 @@ fn table(locks: &[Lock], atomics: &[Atomics]) -> Table {
     header.extend(["wait", "keys", "promise", "paper"]);
     let mut table = text_table::with_header(&header, figures);
     for lock in locks {
-        let mut row: Vec<String> = vec![lock.name.into(), if lock.boxed { "yes" } else { "" }.into()];
-        row.extend([lock.bytes_per_lock, lock.bytes_per_waiter, lock.bytes_per_holder].map(|bytes| bytes.to_string()));
-        row.extend(atomics.iter().map(|(_, of)| of(lock).map_or(String::new(), |count| format!("{count:.1}"))));
+        let mut row: Vec<String> =
+            vec![lock.name.into(), if lock.boxed { "yes" } else { "" }.into()];
+        row.extend(
+            [lock.bytes_per_lock, lock.bytes_per_waiter, lock.bytes_per_holder]
+                .map(|bytes| bytes.to_string()),
+        );
+        row.extend(
+            atomics
+                .iter()
+                .map(|(_, of)| of(lock).map_or(String::new(), |count| format!("{count:.1}"))),
+        );
         row.extend([lock.wait, &lock.keys.join(","), lock.promise, lock.paper].map(str::to_owned));
         table.add_row(row);
     }

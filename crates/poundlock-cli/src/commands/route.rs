@@ -65,7 +65,9 @@ pub fn route(args: &RouteArgs) -> Result<ExitCode, Failure> {
 fn in_use(args: &RouteArgs) -> Result<(), Failure> {
     let route = poundlock::route();
     let order: Vec<usize> = route.cpus.iter().map(|&cpu| cpu as usize).collect();
-    let source = route.file.map_or("derived from the topology".to_owned(), |file| format!("from '{}'", file.display()));
+    let source = route.file.map_or("derived from the topology".to_owned(), |file| {
+        format!("from '{}'", file.display())
+    });
     print(args, route.file, &order, None, None, &format!("{}, {source}", count(&order)))
 }
 
@@ -75,7 +77,9 @@ fn from_matrix(args: &RouteArgs, file: &Path) -> Result<(), Failure> {
     let mut matrix = Matrix::parse(&text).map_err(wrong)?;
     if let Some(list) = &args.cpus {
         let wanted = cpus::parse(list).ok().filter(|wanted| !wanted.is_empty());
-        let wanted = wanted.ok_or_else(|| Failure::ours(format!("'{list}' is not a list of CPUs such as 0-3,8")))?;
+        let wanted = wanted.ok_or_else(|| {
+            Failure::ours(format!("'{list}' is not a list of CPUs such as 0-3,8"))
+        })?;
         matrix = matrix.contracted(&wanted).map_err(wrong)?;
     }
     let save_in = args.save.as_ref().map(|chosen| place(chosen.as_deref(), &matrix)).transpose()?;
@@ -92,7 +96,11 @@ fn lengths(matrix: &Matrix, tour: &Tour) -> Lengths {
     let in_order: Vec<usize> = (0..matrix.cpus.len()).collect();
     let length = matrix.length(&tour.order);
     // The bound is in picoseconds and computed from rounded distances.
-    Lengths { length, bound: (tour.bound as f64 / 1000.0).min(length), in_order: matrix.length(&in_order) }
+    Lengths {
+        length,
+        bound: (tour.bound as f64 / 1000.0).min(length),
+        in_order: matrix.length(&in_order),
+    }
 }
 
 fn count(order: &[usize]) -> String {
@@ -107,7 +115,10 @@ fn describe(order: &[usize], lengths: Lengths) -> String {
         "the shortest possible".to_owned()
     };
     let each = length / order.len() as f64;
-    format!("{}, tour {length:.1} ns, {each:.1} ns each: {above}. By CPU numbers: {in_order:.1} ns", count(order))
+    format!(
+        "{}, tour {length:.1} ns, {each:.1} ns each: {above}. By CPU numbers: {in_order:.1} ns",
+        count(order)
+    )
 }
 
 fn print(
@@ -121,7 +132,8 @@ fn print(
     let page = if saved.is_some_and(is_stdout) { Page::Stderr } else { Page::Stdout };
     if args.json {
         let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
-        let document = Document { schema: "poundlock.route/1", provenance, file, route: order, tour, saved };
+        let document =
+            Document { schema: "poundlock.route/1", provenance, file, route: order, tour, saved };
         return page.show(output::json(&document)?.trim_end());
     }
     page.show(line)?;
@@ -150,7 +162,13 @@ fn place(chosen: Option<&Path>, matrix: &Matrix) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::ours("$HOME is not set: choose a file with --save=FILE"))
 }
 
-fn save(file: &Path, order: &[usize], matrix: &Matrix, machine: &str, length: f64) -> Result<(), Failure> {
+fn save(
+    file: &Path,
+    order: &[usize],
+    matrix: &Matrix,
+    machine: &str,
+    length: f64,
+) -> Result<(), Failure> {
     if let Some(folder) = file.parent() {
         // If this fails, so does writing, which reports the reason.
         let _ = std::fs::create_dir_all(folder);

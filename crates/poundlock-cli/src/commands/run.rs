@@ -47,13 +47,17 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     spec::check_others(&args.others)?;
     if choice == Choice::Native && args.stats.is_some() {
-        return Err(Failure::ours("native locks have no statistics: choose another lock with --lock"));
+        return Err(Failure::ours(
+            "native locks have no statistics: choose another lock with --lock",
+        ));
     }
     let library = match choice {
         Choice::Native => None,
         Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
     };
-    if library.is_some() && obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful()) {
+    if library.is_some()
+        && obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful())
+    {
         return Ok(preload::changes(&Choice::Native, &OtherLocksArgs::default(), None));
     }
     let mut changes = preload::changes(&choice, &args.others, library.as_ref());

@@ -73,9 +73,11 @@ struct Scale {
 
 impl Scale {
     fn of(bars: &[Bar]) -> Scale {
-        let largest = bars.iter().filter_map(|bar| bar.spread).map(|spread| spread.max).fold(0.0, f64::max);
+        let largest =
+            bars.iter().filter_map(|bar| bar.spread).map(|spread| spread.max).fold(0.0, f64::max);
         let step = round_step(largest, 6.0);
-        let longest = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
+        let longest =
+            bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
         let left = (CHARACTER * longest as i32 + 36).max(220);
         Scale { left, right: left + AXIS, step, end: (largest / step).ceil().max(1.0) * step }
     }
@@ -98,14 +100,34 @@ fn grid(area: &Area, chart: &Chart, scale: &Scale, (top, bottom): (i32, i32)) ->
         area.draw(&PathElement::new([(x, top), (x, bottom)], GRID))?;
         label(area, &tick(figure), (x, bottom + 14), 12, &FAINT, HPos::Center)?;
     }
-    label(area, &chart.axis, (i32::midpoint(scale.left, scale.right), bottom + 38), 14, &INK, HPos::Center)
+    label(
+        area,
+        &chart.axis,
+        (i32::midpoint(scale.left, scale.right), bottom + 38),
+        14,
+        &INK,
+        HPos::Center,
+    )
 }
 
 fn draw(area: &Area, bar: &Bar, scale: &Scale, middle: i32) -> Result {
-    label(area, &shorten(&bar.name, LONGEST_NAME), (scale.left - 12, middle), 14, &INK, HPos::Right)?;
+    label(
+        area,
+        &shorten(&bar.name, LONGEST_NAME),
+        (scale.left - 12, middle),
+        14,
+        &INK,
+        HPos::Right,
+    )?;
     match bar.spread {
         Some(spread) => {
-            rectangle(area, spread, if bar.is_reference { REFERENCE_BAR } else { BAR }, scale, middle)?;
+            rectangle(
+                area,
+                spread,
+                if bar.is_reference { REFERENCE_BAR } else { BAR },
+                scale,
+                middle,
+            )?;
         }
         None => label(area, "no run succeeded", (scale.left + 8, middle), 14, &FAILED, HPos::Left)?,
     }
@@ -118,11 +140,17 @@ fn draw(area: &Area, bar: &Bar, scale: &Scale, middle: i32) -> Result {
 fn rectangle(area: &Area, spread: Spread, colour: RGBColor, scale: &Scale, middle: i32) -> Result {
     let (min, median, max) = (scale.x(spread.min), scale.x(spread.median), scale.x(spread.max));
     let end = median.max(scale.left + 1);
-    area.draw(&Rectangle::new([(scale.left, middle - HALF), (end, middle + HALF)], colour.filled()))?;
+    area.draw(&Rectangle::new(
+        [(scale.left, middle - HALF), (end, middle + HALF)],
+        colour.filled(),
+    ))?;
     if spread.min < spread.max {
         area.draw(&PathElement::new([(min, middle), (max, middle)], INK.stroke_width(2)))?;
         for end in [min, max] {
-            area.draw(&PathElement::new([(end, middle - 6), (end, middle + 6)], INK.stroke_width(2)))?;
+            area.draw(&PathElement::new(
+                [(end, middle - 6), (end, middle + 6)],
+                INK.stroke_width(2),
+            ))?;
         }
     }
     Ok(())

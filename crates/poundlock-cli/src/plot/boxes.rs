@@ -16,8 +16,12 @@ const LEAF_CHARACTER: i32 = 8;
 const NAME_CHARACTER: i32 = 7;
 
 /// Colours by depth; the last one serves all deeper boxes.
-const FILLS: [RGBColor; 4] =
-    [RGBColor(246, 247, 249), RGBColor(233, 238, 244), RGBColor(214, 225, 237), RGBColor(193, 210, 229)];
+const FILLS: [RGBColor; 4] = [
+    RGBColor(246, 247, 249),
+    RGBColor(233, 238, 244),
+    RGBColor(214, 225, 237),
+    RGBColor(193, 210, 229),
+];
 const LEAF: RGBColor = RGBColor(86, 140, 190);
 const DISABLED: RGBColor = RGBColor(160, 168, 178);
 
@@ -73,7 +77,8 @@ fn arrange(blocks: &[Block]) -> (Vec<Placed<'_>>, (i32, i32)) {
     if placed.iter().all(|part| part.parts.is_empty()) {
         placed.iter_mut().for_each(|leaf| leaf.size.0 = widest);
     }
-    let squared = 2.0 * f64::from(highest + GAP) * placed.len() as f64 / f64::from((widest + GAP).max(1));
+    let squared =
+        2.0 * f64::from(highest + GAP) * placed.len() as f64 / f64::from((widest + GAP).max(1));
     let about = (squared.sqrt().round() as usize).clamp(1, placed.len().max(1));
     // Full rows are preferred if they are not much wider.
     let full = (about..=2 * about).find(|&columns| placed.len().is_multiple_of(columns));

@@ -48,7 +48,8 @@ pub fn svg(measurements: &Measurements, machine: &str) -> Svg {
     canvas((width, height), |area| {
         label(area, "Core-to-core latency", (24, 26), 18, &INK, HPos::Left)?;
         let settings = measurements.settings;
-        let line = format!("{machine}; medians of {} samples, one way, nanoseconds", settings.samples);
+        let line =
+            format!("{machine}; medians of {} samples, one way, nanoseconds", settings.samples);
         label(area, &line, (24, 48), 11, &FAINT, HPos::Left)?;
         squares(area, measurements, square, &scale)?;
         axes(area, &measurements.cpus, square)?;
@@ -66,9 +67,11 @@ fn squares(area: &Area, measurements: &Measurements, square: i32, scale: &Scale)
         latencies[a * count + b] = Some(pair.median);
         latencies[b * count + a] = Some(pair.median);
     }
-    let corner = |row: usize, column: usize| (LEFT + square * column as i32, TOP + square * row as i32);
+    let corner =
+        |row: usize, column: usize| (LEFT + square * column as i32, TOP + square * row as i32);
     for (row, cells) in latencies.chunks(count).enumerate() {
-        let steps: Vec<Option<f64>> = cells.iter().map(|cell| cell.map(|latency| scale.step(latency))).collect();
+        let steps: Vec<Option<f64>> =
+            cells.iter().map(|cell| cell.map(|latency| scale.step(latency))).collect();
         let mut column = 0;
         for run in steps.chunk_by(|left, right| left == right) {
             let corners = [corner(row, column), corner(row + 1, column + run.len())];
@@ -87,7 +90,8 @@ fn squares(area: &Area, measurements: &Measurements, square: i32, scale: &Scale)
 }
 
 fn axes(area: &Area, cpus: &[usize], square: i32) -> Result {
-    let every = (BETWEEN_LABELS.unsigned_abs().div_ceil(square.unsigned_abs()).next_power_of_two()) as usize;
+    let every = (BETWEEN_LABELS.unsigned_abs().div_ceil(square.unsigned_abs()).next_power_of_two())
+        as usize;
     for (index, cpu) in cpus.iter().enumerate().step_by(every) {
         let middle = square * index as i32 + square / 2;
         label(area, &cpu.to_string(), (LEFT + middle, TOP - 12), 11, &INK, HPos::Center)?;
@@ -105,7 +109,14 @@ fn legend(area: &Area, left: i32, scale: &Scale) -> Result {
         area.draw(&Rectangle::new([(left, top), (left + 16, top + HEIGHT)], colour.filled()))?;
         if step % (steps / 4) == 0 {
             let latency = scale.most * f64::from(step) / COLOURS;
-            label(area, &format!("{latency:.0}"), (left + 24, top + HEIGHT / 2), 11, &INK, HPos::Left)?;
+            label(
+                area,
+                &format!("{latency:.0}"),
+                (left + 24, top + HEIGHT / 2),
+                11,
+                &INK,
+                HPos::Left,
+            )?;
         }
     }
     Ok(())
@@ -119,7 +130,8 @@ mod tests {
     /// Two sockets of interleaved CPUs.
     fn measurements(count: usize) -> Measurements {
         let settings = Settings { samples: 1, round_trips: 1 };
-        let mut measurements = Measurements::new("0".to_owned(), (0..count).map(|cpu| 3 * cpu).collect(), settings);
+        let mut measurements =
+            Measurements::new("0".to_owned(), (0..count).map(|cpu| 3 * cpu).collect(), settings);
         for (a, b) in measurements.missing() {
             let median = if a % 2 == b % 2 { 40.0 } else { 120.0 } + (a * b % 5) as f64;
             measurements.add(Pair { a, b, median, lower_quartile: median, upper_quartile: median });

@@ -81,12 +81,22 @@ struct Panel {
 }
 
 fn panels(report: &Picture) -> [Panel; 2] {
-    let most = report.points.iter().filter_map(|point| point.figure("per_second")).map(|spread| spread.max / 1e6);
+    let most = report
+        .points
+        .iter()
+        .filter_map(|point| point.figure("per_second"))
+        .map(|spread| spread.max / 1e6);
     let most = most.fold(0.0, f64::max);
     let step = round_step(most, 6.0);
     let to = (most / step).ceil().max(1.0) * step;
-    let throughput =
-        Panel { heading: "million acquisitions / s", figure: "per_second", unit: 1e6, from: 0.0, to, step };
+    let throughput = Panel {
+        heading: "million acquisitions / s",
+        figure: "per_second",
+        unit: 1e6,
+        from: 0.0,
+        to,
+        step,
+    };
     let fairness = if report.classes {
         let heading = "Jain's index of hold time over entitlement (1: even)";
         Panel { heading, figure: "jain_hold", unit: 1.0, from: 0.0, to: 1.0, step: 0.2 }
@@ -110,7 +120,14 @@ impl Panel {
         let under = TOP + PANEL_HEIGHT;
         if report.threads.len() > 1 {
             for (index, threads) in report.threads.iter().enumerate() {
-                label(area, &threads.to_string(), (x(report, left, index, 0), under + 16), 12, &FAINT, HPos::Center)?;
+                label(
+                    area,
+                    &threads.to_string(),
+                    (x(report, left, index, 0), under + 16),
+                    12,
+                    &FAINT,
+                    HPos::Center,
+                )?;
             }
             label(area, "threads", (left + PANEL_WIDTH / 2, under + 38), 13, &INK, HPos::Center)?;
         }
@@ -125,10 +142,16 @@ impl Panel {
             let of = |point: &&Point| point.lock == lock && point.threads == *threads;
             report.points.iter().find(of)?.figure(self.figure)
         };
-        let spreads = report.threads.iter().enumerate().filter_map(|(turn, threads)| Some((turn, found(threads)?)));
-        let points: Vec<(i32, Spread)> = spreads.map(|(turn, spread)| (x(report, left, turn, index), spread)).collect();
+        let spreads = report
+            .threads
+            .iter()
+            .enumerate()
+            .filter_map(|(turn, threads)| Some((turn, found(threads)?)));
+        let points: Vec<(i32, Spread)> =
+            spreads.map(|(turn, spread)| (x(report, left, turn, index), spread)).collect();
         let colour = colour(report, lock);
-        let path: Vec<(i32, i32)> = points.iter().map(|(x, spread)| (*x, self.y(spread.median / self.unit))).collect();
+        let path: Vec<(i32, i32)> =
+            points.iter().map(|(x, spread)| (*x, self.y(spread.median / self.unit))).collect();
         if lock == NATIVE {
             area.draw(&DashedPathElement::new(path.clone(), 6, 4, colour.stroke_width(2)))?;
         } else {
@@ -150,8 +173,11 @@ impl Panel {
 
 /// The position of the `turn`-th number of threads, or with one number that of the `lock`-th lock.
 fn x(report: &Picture, left: i32, turn: usize, lock: usize) -> i32 {
-    let (place, places) =
-        if report.threads.len() > 1 { (turn, report.threads.len()) } else { (lock, report.locks.len()) };
+    let (place, places) = if report.threads.len() > 1 {
+        (turn, report.threads.len())
+    } else {
+        (lock, report.locks.len())
+    };
     left + (f64::from(PANEL_WIDTH) * (place as f64 + 0.5) / places as f64).round() as i32
 }
 

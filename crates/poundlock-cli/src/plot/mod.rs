@@ -37,7 +37,14 @@ fn canvas(size: (i32, i32), draw: impl FnOnce(&Area) -> Result) -> Svg {
 }
 
 /// Writes `text` so that its `side` is at `at`, vertically centred.
-fn label(area: &Area, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Result {
+fn label(
+    area: &Area,
+    text: &str,
+    at: (i32, i32),
+    size: i32,
+    colour: &RGBColor,
+    side: HPos,
+) -> Result {
     let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Center));
     Ok(area.draw(&Text::new(text.to_owned(), at, style))?)
 }
@@ -45,7 +52,11 @@ fn label(area: &Area, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, 
 /// Formats a round number without trailing zeros.
 fn tick(figure: f64) -> String {
     let text = number(figure);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// Returns the smallest of 1, 2 and 5 times a power of ten that reaches `largest` in at most
@@ -63,10 +74,20 @@ mod tests {
 
     #[test]
     fn steps_are_round_and_few() {
-        for (largest, step) in
-            [(0.0, 0.2), (1.0, 0.2), (6.0, 1.0), (6.1, 2.0), (59.0, 10.0), (600.0, 100.0), (0.031, 0.01)]
-        {
-            assert!((round_step(largest, 6.0) / step - 1.0).abs() < 1e-9, "{largest}: {}", round_step(largest, 6.0));
+        for (largest, step) in [
+            (0.0, 0.2),
+            (1.0, 0.2),
+            (6.0, 1.0),
+            (6.1, 2.0),
+            (59.0, 10.0),
+            (600.0, 100.0),
+            (0.031, 0.01),
+        ] {
+            assert!(
+                (round_step(largest, 6.0) / step - 1.0).abs() < 1e-9,
+                "{largest}: {}",
+                round_step(largest, 6.0)
+            );
         }
         assert_eq!(tick(round_step(1.0, 6.0)), "0.2");
     }

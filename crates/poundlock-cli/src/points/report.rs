@@ -63,15 +63,19 @@ impl Run {
         counts: Option<Counts>,
         output_tail: Option<String>,
     ) -> Run {
-        let figure =
-            |of: fn(&Workload, &Counts) -> Option<f64>| counts.as_ref().and_then(|counts| of(workload, counts));
+        let figure = |of: fn(&Workload, &Counts) -> Option<f64>| {
+            counts.as_ref().and_then(|counts| of(workload, counts))
+        };
         Run {
             lock,
             threads,
             repeat,
             outcome,
             figures: FIGURES.iter().map(|known| (known.name, figure(known.of))).collect(),
-            class_shares: counts.as_ref().map(|counts| class_shares(workload, counts)).unwrap_or_default(),
+            class_shares: counts
+                .as_ref()
+                .map(|counts| class_shares(workload, counts))
+                .unwrap_or_default(),
             counts,
             output_tail,
         }
@@ -101,10 +105,16 @@ impl Point {
     pub fn of(lock: &str, threads: usize, runs: &[Run], reference: &str) -> Point {
         let here: Vec<&Run> = runs.iter().filter(|run| run.threads == threads).collect();
         let mine: Vec<&Run> = here.iter().copied().filter(|run| run.lock == lock).collect();
-        let good: Vec<&Run> = mine.iter().copied().filter(|run| run.outcome == Outcome::Ok).collect();
+        let good: Vec<&Run> =
+            mine.iter().copied().filter(|run| run.outcome == Outcome::Ok).collect();
         let ratio = |run: &&Run| {
-            let other = here.iter().find(|beside| beside.lock == reference && beside.repeat == run.repeat)?;
-            Some(run.figure("per_second")? / other.figure("per_second").filter(|figure| *figure > 0.0)?)
+            let other = here
+                .iter()
+                .find(|beside| beside.lock == reference && beside.repeat == run.repeat)?;
+            Some(
+                run.figure("per_second")?
+                    / other.figure("per_second").filter(|figure| *figure > 0.0)?,
+            )
         };
         let figure = |name: &str| Spread::of(good.iter().filter_map(|run| run.figure(name)));
         let classes = good.first().map_or(0, |run| run.class_shares.len());

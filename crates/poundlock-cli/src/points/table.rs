@@ -27,9 +27,18 @@ pub fn title(workload: &Workload, threads: usize) -> String {
 
 fn table(workload: &Workload, points: &[&Point]) -> String {
     let classes = workload.classes.len() > 1;
-    let mut header = vec!["lock", "million/s", "ratio", "min - max", "fairness", "Jain", "CV", "Jain hold"];
+    let mut header =
+        vec!["lock", "million/s", "ratio", "min - max", "fairness", "Jain", "CV", "Jain hold"];
     header.extend(classes.then_some("hold shares"));
-    header.extend(["remote", "wakes in CS", "waiters", "hold ns", "hand-over ns", "longest ms", "runs"]);
+    header.extend([
+        "remote",
+        "wakes in CS",
+        "waiters",
+        "hold ns",
+        "hand-over ns",
+        "longest ms",
+        "runs",
+    ]);
     let mut table = text_table::with_header(&header, 1..header.len());
     for point in points {
         table.add_row(row(point, classes));
@@ -42,16 +51,26 @@ fn row(point: &Point, classes: bool) -> Vec<String> {
     let scaled = |name: &str, scale: f64| figure(name).map(|spread| times(spread, scale));
     let two = |name: &str| decimals(figure(name), 2);
     let total = point.succeeded + point.failed;
-    let mut row = vec![point.lock.clone(), median(scaled("per_second", 1e-6)), median(point.ratio), range(point.ratio)];
+    let mut row = vec![
+        point.lock.clone(),
+        median(scaled("per_second", 1e-6)),
+        median(point.ratio),
+        range(point.ratio),
+    ];
     row.extend([two("fairness_factor"), two("jain"), two("variation"), two("jain_hold")]);
     if classes {
-        let shares: Vec<String> = point.class_shares.iter().map(|share| format!("{:.2}", share.median)).collect();
+        let shares: Vec<String> =
+            point.class_shares.iter().map(|share| format!("{:.2}", share.median)).collect();
         row.push(if shares.is_empty() { ABSENT.to_owned() } else { shares.join(" : ") });
     }
     row.extend([two("handovers_remote"), decimals(figure("wakes_in_section"), 3), two("waiters")]);
     row.extend(["hold_ns", "handover_ns"].map(|name| decimals(figure(name), 0)));
     row.push(decimals(scaled("longest_wait_ns", 1e-6), 2));
-    row.push(if point.failed == 0 { total.to_string() } else { format!("{} of {total} FAILED", point.failed) });
+    row.push(if point.failed == 0 {
+        total.to_string()
+    } else {
+        format!("{} of {total} FAILED", point.failed)
+    });
     row
 }
 

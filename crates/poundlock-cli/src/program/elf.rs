@@ -1,6 +1,8 @@
 //! Reads ELF files. Nothing is executed.
 
-use object::elf::{DT_NEEDED, EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64, PT_INTERP};
+use object::elf::{
+    DT_NEEDED, EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64, PT_INTERP,
+};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym, VersionTable};
 use object::{Endianness, FileKind, Object, ObjectSection, ReadCache, ReadRef};
 use std::ffi::OsStr;
@@ -59,7 +61,8 @@ impl Elf {
 
     /// Reads the headers of the file at `path`, and no more of it.
     pub fn head(path: &Path) -> Result<Head, String> {
-        let cache = File::open(path).map(ReadCache::new).map_err(|error| crate::failure::reason(&error))?;
+        let cache =
+            File::open(path).map(ReadCache::new).map_err(|error| crate::failure::reason(&error))?;
         let parsed = match FileKind::parse(&cache) {
             Ok(FileKind::Elf32) => head::<object::elf::FileHeader32<Endianness>, _>(&cache),
             Ok(FileKind::Elf64) => head::<object::elf::FileHeader64<Endianness>, _>(&cache),
@@ -90,7 +93,8 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Resul
         uses_api: imports.iter().any(|symbol| is_api(&symbol.name)) || contains_api(&file),
         imports,
         exports,
-        compiler: compiler.and_then(|text| text.split('\0').find(|part| !part.is_empty()).map(str::to_owned)),
+        compiler: compiler
+            .and_then(|text| text.split('\0').find(|part| !part.is_empty()).map(str::to_owned)),
     })
 }
 
@@ -140,7 +144,9 @@ fn needed<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Resu
 }
 
 /// Returns imports and exports.
-fn symbols<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Result<(Vec<Symbol>, Vec<Symbol>)> {
+fn symbols<E: FileHeader<Endian = Endianness>>(
+    file: &ElfFile<E>,
+) -> object::Result<(Vec<Symbol>, Vec<Symbol>)> {
     let endian = file.endian();
     let versions = file.elf_section_table().versions(endian, file.data())?;
     let table = file.elf_dynamic_symbol_table();
@@ -150,7 +156,11 @@ fn symbols<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> object::Res
         if name.is_empty() || symbol.is_local() {
             continue;
         }
-        let version = versions.as_ref().map(|versions| version_of(versions, endian, index)).transpose()?.flatten();
+        let version = versions
+            .as_ref()
+            .map(|versions| version_of(versions, endian, index))
+            .transpose()?
+            .flatten();
         let side = if symbol.is_undefined(endian) { &mut imports } else { &mut exports };
         side.push(Symbol { name, version });
     }
@@ -172,26 +182,38 @@ fn compiler<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> Option<Str
 
 /// Whether `name` is a function of poundlock.h.
 fn is_api(name: &str) -> bool {
-    name.starts_with("pound_mutex_") || name.starts_with("pound_lock_") || name.starts_with("pound_rwlock_")
+    name.starts_with("pound_mutex_")
+        || name.starts_with("pound_lock_")
+        || name.starts_with("pound_rwlock_")
 }
 
 /// Whether Poundlock is statically linked in: the name of its observer hook survives stripping.
 fn contains_api<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>) -> bool {
-    constants(file).is_some_and(|constants| memchr::memmem::find(constants, b"\0poundlock_observer_").is_some())
+    constants(file).is_some_and(|constants| {
+        memchr::memmem::find(constants, b"\0poundlock_observer_").is_some()
+    })
 }
 
-fn constants<'data, E: FileHeader<Endian = Endianness>>(file: &ElfFile<'data, E>) -> Option<&'data [u8]> {
+fn constants<'data, E: FileHeader<Endian = Endianness>>(
+    file: &ElfFile<'data, E>,
+) -> Option<&'data [u8]> {
     file.section_by_name(".rodata")?.data().ok()
 }
 
 /// Detects the language. Go has sections of its own. Rust signs .comment, and panics of its
 /// standard library name source files even in a stripped program.
-fn language<E: FileHeader<Endian = Endianness>>(file: &ElfFile<E>, compiler: Option<&str>) -> Language {
-    if [".go.buildinfo", ".note.go.buildid"].iter().any(|name| file.section_by_name(name).is_some()) {
+fn language<E: FileHeader<Endian = Endianness>>(
+    file: &ElfFile<E>,
+    compiler: Option<&str>,
+) -> Language {
+    if [".go.buildinfo", ".note.go.buildid"].iter().any(|name| file.section_by_name(name).is_some())
+    {
         return Language::Go;
     }
-    let names_std =
-        || constants(file).is_some_and(|constants| memchr::memmem::find(constants, b"library/std/src/").is_some());
+    let names_std = || {
+        constants(file)
+            .is_some_and(|constants| memchr::memmem::find(constants, b"library/std/src/").is_some())
+    };
     if compiler.is_some_and(|text| text.contains("rustc version")) || names_std() {
         Language::Rust
     } else {

@@ -34,7 +34,8 @@ pub fn find(program: &OsStr) -> Result<PathBuf, Failure> {
 
 /// The path of this binary.
 pub fn own_path() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| Failure::ours(format!("cannot find this binary: {}", reason(&error))))
+    std::env::current_exe()
+        .map_err(|error| Failure::ours(format!("cannot find this binary: {}", reason(&error))))
 }
 
 fn executable(path: &Path) -> io::Result<()> {

@@ -24,12 +24,14 @@ pub enum Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Obstacle::Machine(machine) => write!(f, "is a {machine} program; the preload library is {}", own_machine()),
+            Obstacle::Machine(machine) => {
+                write!(f, "is a {machine} program; the preload library is {}", own_machine())
+            }
             Obstacle::Static => f.write_str("is statically linked"),
             Obstacle::Musl => f.write_str("is linked with musl; the preload library needs glibc"),
-            Obstacle::Privileged => {
-                f.write_str("is set-user-id, set-group-id or has capabilities: the loader ignores LD_PRELOAD")
-            }
+            Obstacle::Privileged => f.write_str(
+                "is set-user-id, set-group-id or has capabilities: the loader ignores LD_PRELOAD",
+            ),
         }
     }
 }
@@ -86,5 +88,7 @@ fn has_capabilities(path: &Path) -> bool {
         return false;
     };
     // SAFETY: both names are C strings; with size 0 nothing is written.
-    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+    unsafe {
+        libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0
+    }
 }

@@ -26,11 +26,17 @@ impl Library {
         };
         let Head { machine, .. } = Elf::head(&path).map_err(|why| unusable(&path, &why))?;
         if machine != own_machine() {
-            return Err(unusable(&path, &format!("it is for {machine}, this machine is {}", own_machine())));
+            return Err(unusable(
+                &path,
+                &format!("it is for {machine}, this machine is {}", own_machine()),
+            ));
         }
         // LD_PRELOAD has no quoting for its separators.
         if path.as_os_str().as_bytes().iter().any(is_separator) {
-            return Err(unusable(&path, "LD_PRELOAD cannot contain a path with a space or a colon"));
+            return Err(unusable(
+                &path,
+                "LD_PRELOAD cannot contain a path with a space or a colon",
+            ));
         }
         Ok(Library { path })
     }
@@ -59,8 +65,16 @@ pub fn own_machine() -> &'static str {
 fn places() -> [PathBuf; 7] {
     let debian = format!("../lib/{}-linux-gnu", std::env::consts::ARCH);
     let debian_own = format!("{debian}/poundlock");
-    [".", "../lib", "../lib/poundlock", &debian, &debian_own, "../../build/preload", "../../../build/preload"]
-        .map(PathBuf::from)
+    [
+        ".",
+        "../lib",
+        "../lib/poundlock",
+        &debian,
+        &debian_own,
+        "../../build/preload",
+        "../../../build/preload",
+    ]
+    .map(PathBuf::from)
 }
 
 fn search() -> Result<PathBuf, Failure> {
@@ -69,7 +83,9 @@ fn search() -> Result<PathBuf, Failure> {
     let mut candidates = places().into_iter().map(|place| directory.join(place).join(FILE_NAME));
     candidates.find_map(|candidate| candidate.canonicalize().ok()).ok_or_else(|| {
         let near = directory.display();
-        Failure::ours(format!("no {FILE_NAME} found near {near}: give its path with --preload or POUNDLOCK_PRELOAD"))
+        Failure::ours(format!(
+            "no {FILE_NAME} found near {near}: give its path with --preload or POUNDLOCK_PRELOAD"
+        ))
     })
 }
 
@@ -83,7 +99,9 @@ pub fn changes(choice: &Choice, beside: &OtherLocksArgs, library: Option<&Librar
     let others = entries(&inherited).filter(|entry| !is_ours(entry));
     let (lock, ours) = match choice {
         Choice::Native => (None, None),
-        Choice::Lock(spec) => (Some(OsString::from(spec)), library.map(|library| library.path.as_os_str())),
+        Choice::Lock(spec) => {
+            (Some(OsString::from(spec)), library.map(|library| library.path.as_os_str()))
+        }
     };
     let preloads: Vec<&[u8]> = ours.into_iter().chain(others).map(OsStr::as_bytes).collect();
     let preloads = OsString::from_vec(preloads.join(&b':'));

@@ -20,7 +20,10 @@ pub fn resolve(file: PathBuf, through: &mut Vec<PathBuf>) -> Result<PathBuf, Fai
         return Ok(file);
     };
     if through.len() == DEPTH {
-        return Err(Failure::ours(format!("'{}': too many nested interpreters", through[0].display())));
+        return Err(Failure::ours(format!(
+            "'{}': too many nested interpreters",
+            through[0].display()
+        )));
     }
     through.push(file);
     resolve(interpreter, through)
@@ -30,18 +33,26 @@ fn interpreter(file: &Path) -> Result<Option<PathBuf>, Failure> {
     let mut start = Vec::new();
     let read = File::open(file).and_then(|file| file.take(LINE).read_to_end(&mut start));
     read.map_err(|error| {
-        Failure::ours(format!("cannot read '{}': {}", file.display(), crate::failure::reason(&error)))
+        Failure::ours(format!(
+            "cannot read '{}': {}",
+            file.display(),
+            crate::failure::reason(&error)
+        ))
     })?;
     let Some(line) = start.strip_prefix(b"#!") else {
         return Ok(None);
     };
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let words: Vec<&OsStr> =
-        line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(OsStr::from_bytes).collect();
-    let name = program_of(&words).ok_or_else(|| Failure::ours(format!("'{}' names no interpreter", file.display())))?;
-    program::find(&name)
-        .map(Some)
-        .map_err(|failure| Failure::ours(format!("'{}': its interpreter: {}", file.display(), failure.message)))
+    let words: Vec<&OsStr> = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .map(OsStr::from_bytes)
+        .collect();
+    let name = program_of(&words)
+        .ok_or_else(|| Failure::ours(format!("'{}' names no interpreter", file.display())))?;
+    program::find(&name).map(Some).map_err(|failure| {
+        Failure::ours(format!("'{}': its interpreter: {}", file.display(), failure.message))
+    })
 }
 
 /// The first word, or the program that env runs.
@@ -50,7 +61,8 @@ fn program_of(words: &[&OsStr]) -> Option<OsString> {
     if Path::new(first).file_name() != Some(OsStr::new("env")) {
         return Some((*first).to_owned());
     }
-    let is_program = |word: &&&OsStr| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'=');
+    let is_program =
+        |word: &&&OsStr| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'=');
     Some((*words[1..].iter().find(is_program).unwrap_or(&words[0])).to_owned())
 }
 

@@ -20,14 +20,21 @@ pub fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
 fn catch() -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&interrupted))?;
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            INTERRUPTED.into(),
+            Arc::clone(&interrupted),
+        )?;
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     Ok(interrupted)
 }
 
 /// The exit status of a command: interrupted, some run failed, or all succeeded.
-pub fn exit_code<'a>(interrupted: bool, mut outcomes: impl Iterator<Item = &'a Outcome>) -> ExitCode {
+pub fn exit_code<'a>(
+    interrupted: bool,
+    mut outcomes: impl Iterator<Item = &'a Outcome>,
+) -> ExitCode {
     match (interrupted, outcomes.any(|outcome| *outcome != Outcome::Ok)) {
         (true, _) => ExitCode::from(INTERRUPTED),
         (false, true) => ExitCode::FAILURE,

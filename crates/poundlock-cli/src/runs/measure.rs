@@ -87,7 +87,11 @@ pub fn peak_rss_floor_bytes() -> u64 {
 
 fn command(program: &[OsString], changes: &Changes, output: &File) -> io::Result<Command> {
     let mut command = Command::new(&program[0]);
-    command.args(&program[1..]).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    command
+        .args(&program[1..])
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?);
     for (name, value) in changes {
         match value {
             Some(value) => command.env(name, value),
@@ -110,7 +114,9 @@ fn command(program: &[OsString], changes: &Changes, output: &File) -> io::Result
 fn when_ended(pid: Pid) -> Receiver<Instant> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::Error::EINTR) {}
+        while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
+            == Err(nix::Error::EINTR)
+        {}
         // The receiver outlives this send.
         let _ = sender.send(Instant::now());
     });
@@ -129,7 +135,9 @@ fn wait(
         match ended.recv_timeout(left.min(GLANCE)) {
             Ok(end_time) => return Ok(end_time),
             Err(RecvTimeoutError::Disconnected) => return Ok(Instant::now()),
-            Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => return Err(End::Interrupted),
+            Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => {
+                return Err(End::Interrupted);
+            }
             Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(End::TimedOut),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -153,11 +161,16 @@ fn reap(pid: Pid) -> io::Result<(libc::c_int, libc::rusage)> {
 }
 
 fn end_of(status: libc::c_int) -> End {
-    if libc::WIFSIGNALED(status) { End::Killed(libc::WTERMSIG(status)) } else { End::Exited(libc::WEXITSTATUS(status)) }
+    if libc::WIFSIGNALED(status) {
+        End::Killed(libc::WTERMSIG(status))
+    } else {
+        End::Exited(libc::WEXITSTATUS(status))
+    }
 }
 
 fn duration(time: libc::timeval) -> Duration {
-    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+    Duration::from_secs(time.tv_sec.unsigned_abs())
+        + Duration::from_micros(time.tv_usec.unsigned_abs())
 }
 
 fn kibibytes(count: libc::c_long) -> u64 {

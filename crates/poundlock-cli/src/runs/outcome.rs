@@ -44,7 +44,8 @@ impl From<End> for Outcome {
 }
 
 fn signal_name(number: i32) -> String {
-    nix::sys::signal::Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
+    nix::sys::signal::Signal::try_from(number)
+        .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
 }
 
 /// The end of a run's output.
@@ -55,6 +56,7 @@ pub fn tail(output: &[u8]) -> String {
 /// Reports a failure to stderr, with the last lines of the run's output.
 pub fn complain(what: &str, outcome: &Outcome, output_tail: Option<&str>) {
     let lines: Vec<&str> = output_tail.unwrap_or_default().lines().collect();
-    let last: String = lines[lines.len().saturating_sub(3)..].iter().map(|line| format!("\n  | {line}")).collect();
+    let last: String =
+        lines[lines.len().saturating_sub(3)..].iter().map(|line| format!("\n  | {line}")).collect();
     note(format_args!("{what}: {}{last}", outcome.describe()));
 }

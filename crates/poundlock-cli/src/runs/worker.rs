@@ -48,19 +48,29 @@ impl Workers {
     ) -> Option<Ended<T>> {
         let job = serde_json::to_string(job).expect("a job is made of numbers and text");
         let command: [OsString; 3] = [self.own.clone().into(), self.subcommand.into(), job.into()];
-        let failed = |outcome, output: &[u8]| Ended { outcome, result: None, output_tail: Some(tail(output)) };
+        let failed = |outcome, output: &[u8]| Ended {
+            outcome,
+            result: None,
+            output_tail: Some(tail(output)),
+        };
         // A worker's native mutex must be the C library's, whatever this process has preloaded.
         let changes = preload::changes(&Choice::Native, &OtherLocksArgs::default(), None);
         Some(match measure(&command, &changes, timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => return None,
             Ok(measured) => match (Outcome::from(measured.end), last_line(&measured.output)) {
-                (Outcome::Ok, Ok(result)) => Ended { outcome: Outcome::Ok, result: Some(result), output_tail: None },
-                (Outcome::Ok, Err(reason)) => failed(Outcome::NoFigure { reason }, &measured.output),
+                (Outcome::Ok, Ok(result)) => {
+                    Ended { outcome: Outcome::Ok, result: Some(result), output_tail: None }
+                }
+                (Outcome::Ok, Err(reason)) => {
+                    failed(Outcome::NoFigure { reason }, &measured.output)
+                }
                 (outcome, _) => failed(outcome, &measured.output),
             },
-            Err(error) => {
-                Ended { outcome: Outcome::NotStarted { reason: reason(&error) }, result: None, output_tail: None }
-            }
+            Err(error) => Ended {
+                outcome: Outcome::NotStarted { reason: reason(&error) },
+                result: None,
+                output_tail: None,
+            },
         })
     }
 }

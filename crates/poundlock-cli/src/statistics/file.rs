@@ -125,7 +125,9 @@ impl Bytes<'_> {
     /// Text up to its NUL. Control characters are replaced: a terminal would obey them.
     fn text(&self, field: Field) -> String {
         let bytes = &self.0[field.range()];
-        let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        let text =
+            String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
+                .into_owned();
         text.replace(char::is_control, "\u{fffd}")
     }
 }
@@ -173,7 +175,8 @@ impl<'a> Source<'a> {
         if version as usize != layout::VERSION {
             return Err(format!("has version {version} of the format, not {}", layout::VERSION));
         }
-        let names = |field| bytes.text(field).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let names =
+            |field| bytes.text(field).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let (counters, events) = (names(header::COUNTERS), names(header::EVENTS));
         Ok(Source { file, length, header, counters, events })
     }
@@ -202,7 +205,9 @@ impl<'a> Source<'a> {
             layout::MODULES => module::PATH.at,
             layout::LOCKS => lock::COUNTS.at + LONG * self.counters.len(),
             layout::STACKS => stack::FRAMES.at,
-            layout::THREADS => self.rows_at().saturating_add(self.row_bytes().saturating_mul(self.rows())),
+            layout::THREADS => {
+                self.rows_at().saturating_add(self.row_bytes().saturating_mul(self.rows()))
+            }
             _ => share::ACQUISITIONS.range().end,
         }
     }
@@ -231,7 +236,8 @@ impl<'a> Source<'a> {
             let threads = self.area(layout::THREADS)?;
             let before = merges(&threads);
             let [modules, locks, stacks, shares] =
-                [layout::MODULES, layout::LOCKS, layout::STACKS, layout::SHARES].map(|index| self.area(index));
+                [layout::MODULES, layout::LOCKS, layout::STACKS, layout::SHARES]
+                    .map(|index| self.area(index));
             let areas = [modules?, locks?, stacks?, threads, shares?];
             let whole = before.is_some() && before == merges(&self.area(layout::THREADS)?);
             if whole || attempts == ATTEMPTS {
@@ -242,7 +248,11 @@ impl<'a> Source<'a> {
     }
 
     fn counts(&self, bytes: &Bytes<'_>, at: usize) -> Counts {
-        self.counters.iter().enumerate().map(|(index, name)| (name.clone(), bytes.long_at(at + LONG * index))).collect()
+        self.counters
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (name.clone(), bytes.long_at(at + LONG * index)))
+            .collect()
     }
 
     fn thread(&self, bytes: &Bytes<'_>) -> Thread {
@@ -274,12 +284,14 @@ impl Observed {
     /// Reads a file that its process may still write to.
     pub fn read(path: &Path) -> Result<Observed, Failure> {
         let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
-        Observed::of(&file, path).map_err(|wrong| Failure::ours(format!("'{}' {wrong}", path.display())))
+        Observed::of(&file, path)
+            .map_err(|wrong| Failure::ours(format!("'{}' {wrong}", path.display())))
     }
 
     fn of(file: &File, path: &Path) -> Result<Observed, String> {
         let source = Source::open(file)?;
-        let [modules, locks, stacks, threads, shares] = source.areas().map_err(|_| DAMAGED.to_owned())?;
+        let [modules, locks, stacks, threads, shares] =
+            source.areas().map_err(|_| DAMAGED.to_owned())?;
         let header = source.header();
         Ok(Observed {
             path: path.to_path_buf(),
@@ -299,11 +311,17 @@ impl Observed {
             modules: modules.iter().filter_map(|(_, bytes)| module_of(&bytes)).collect(),
             locks: locks
                 .iter()
-                .map(|(index, bytes)| lock_of(index, &bytes, source.counts(&bytes, lock::COUNTS.at)))
+                .map(|(index, bytes)| {
+                    lock_of(index, &bytes, source.counts(&bytes, lock::COUNTS.at))
+                })
                 .collect(),
             stacks: stacks.iter().filter_map(|(index, bytes)| stack_of(index, &bytes)).collect(),
             threads: threads.iter().map(|(_, bytes)| source.thread(&bytes)).collect(),
-            shares: shares.iter().map(|(_, bytes)| share_of(&bytes)).filter(|share| share.thread != 0).collect(),
+            shares: shares
+                .iter()
+                .map(|(_, bytes)| share_of(&bytes))
+                .filter(|share| share.thread != 0)
+                .collect(),
             events: source.events.clone(),
         })
     }
@@ -316,15 +334,18 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         return Err(none());
     }
     // The file may have been replaced since the check.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
 }
 
 /// The serial number of each thread with its count of merges, which changes while counts move. None
 /// if a merge is in progress.
 fn merges(threads: &Area) -> Option<Vec<(u64, u64)>> {
-    let seen: Vec<(u64, u64)> =
-        threads.iter().map(|(_, bytes)| (bytes.long(thread::SERIAL), bytes.long(thread::MERGES))).collect();
+    let seen: Vec<(u64, u64)> = threads
+        .iter()
+        .map(|(_, bytes)| (bytes.long(thread::SERIAL), bytes.long(thread::MERGES)))
+        .collect();
     seen.iter().all(|(_, merges)| merges % 2 == 0).then_some(seen)
 }
 

@@ -16,7 +16,8 @@ pub fn files_in(folder: &Path) -> Result<Vec<Observed>, Failure> {
         // The metadata of the entry itself, not of the target of a link.
         entry.metadata().is_ok_and(|file| file.is_file() && (user == 0 || file.uid() == user))
     };
-    let paths = entries.flatten().filter(is_trusted).map(|entry| entry.path()).filter(|path| is_ours(path));
+    let paths =
+        entries.flatten().filter(is_trusted).map(|entry| entry.path()).filter(|path| is_ours(path));
     let mut found: Vec<Observed> = paths.filter_map(|path| Observed::read(&path).ok()).collect();
     found.sort_by_key(|observed| (observed.start_ns, observed.pid));
     Ok(found)
@@ -34,7 +35,8 @@ pub fn file_of(pid: u32) -> Result<PathBuf, Failure> {
         std::io::ErrorKind::NotFound => Failure::ours(format!("there is no process {pid}")),
         _ => unreadable(&maps, &error),
     })?;
-    let path = text.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
+    let path =
+        text.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
     let owner = |path: &Path| path.symlink_metadata().map(|file| file.uid()).ok();
     let process = PathBuf::from(format!("/proc/{pid}"));
     let is_its = |path: &&Path| is_ours(path) && owner(path) == owner(&process);

@@ -27,7 +27,9 @@ struct Symbols {
 
 impl Symbols {
     fn read(path: &Path) -> Symbols {
-        let file = open_regular(path).ok().filter(|file| file.metadata().is_ok_and(|file| file.len() <= MOST_BYTES));
+        let file = open_regular(path)
+            .ok()
+            .filter(|file| file.metadata().is_ok_and(|file| file.len() <= MOST_BYTES));
         let Some(file) = file else {
             return Symbols { objects: Vec::new(), loader: None };
         };
@@ -41,7 +43,12 @@ fn objects(data: &ReadCache<File>) -> Option<Vec<(u64, u64, String)>> {
     let file = object::File::parse(data).ok()?;
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
-    Some(data.filter_map(|symbol| Some((symbol.address(), symbol.size(), demangle(symbol.name().ok()?)))).collect())
+    Some(
+        data.filter_map(|symbol| {
+            Some((symbol.address(), symbol.size(), demangle(symbol.name().ok()?)))
+        })
+        .collect(),
+    )
 }
 
 /// The module of an address. If several match, the one that was loaded last.
@@ -61,7 +68,8 @@ impl Names {
         let at = address.wrapping_sub(module.bias);
         let objects = &self.symbols(&module.path).objects;
         let before = objects.partition_point(|(start, ..)| *start <= at);
-        let within = objects[..before].iter().rev().take(16).find(|(start, size, _)| at - start < *size);
+        let within =
+            objects[..before].iter().rev().take(16).find(|(start, size, _)| at - start < *size);
         Some(match within {
             Some((start, _, name)) if *start == at => name.clone(),
             Some((start, _, name)) => format!("{name}+{:#x}", at - start),
@@ -83,7 +91,12 @@ impl Names {
         if let Some(known) = self.code.get(&key) {
             return known.clone();
         }
-        let mut found = self.symbols(&module.path).loader.as_ref().map(|loader| frames(loader, at)).unwrap_or_default();
+        let mut found = self
+            .symbols(&module.path)
+            .loader
+            .as_ref()
+            .map(|loader| frames(loader, at))
+            .unwrap_or_default();
         if found.is_empty() {
             found.push(format!("{}+{at:#x}", file_name(&module.path)));
         }
@@ -101,7 +114,9 @@ fn frames(loader: &Loader, at: u64) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(mut frames) = loader.find_frames(at) {
         while let Ok(Some(frame)) = frames.next() {
-            names.extend(frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?))));
+            names.extend(
+                frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?))),
+            );
         }
     }
     if names.is_empty() {
@@ -113,7 +128,11 @@ fn frames(loader: &Loader, at: u64) -> Vec<String> {
 /// Demangles C++ and Rust names. A C name stays: as a mangled type, `m` would be `unsigned long`.
 fn demangle(name: &str) -> String {
     let is_mangled = name.starts_with("_Z") || name.starts_with("_R");
-    if is_mangled { addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned() } else { name.to_owned() }
+    if is_mangled {
+        addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 fn file_name(path: &Path) -> Cow<'_, str> {

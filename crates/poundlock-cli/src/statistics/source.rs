@@ -45,7 +45,8 @@ impl Source {
         let Some(status) = self.status else {
             return 0;
         };
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        let code =
+            status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
         u8::try_from(code).unwrap_or(1)
     }
 }
@@ -67,8 +68,13 @@ pub fn folder_or_default(folder: Option<&Path>) -> Result<OsString, Failure> {
     let Some(folder) = folder else {
         return Ok("1".into());
     };
-    let unusable =
-        |error| Failure::ours(format!("cannot write statistics to '{}': {}", folder.display(), reason(&error)));
+    let unusable = |error| {
+        Failure::ours(format!(
+            "cannot write statistics to '{}': {}",
+            folder.display(),
+            reason(&error)
+        ))
+    };
     let folder = folder.canonicalize().map_err(unusable)?;
     if !folder.is_dir() {
         return Err(unusable(io::Error::from_raw_os_error(libc::ENOTDIR)));
@@ -78,16 +84,19 @@ pub fn folder_or_default(folder: Option<&Path>) -> Result<OsString, Failure> {
 
 /// A temporary folder, in memory if possible: the kernel would write files on a disk back to it.
 fn scratch() -> Result<tempfile::TempDir, Failure> {
-    let new_in = |folder: &Path| tempfile::Builder::new().prefix("poundlock-stats-").tempdir_in(folder);
-    new_in(Path::new("/dev/shm"))
-        .or_else(|_| new_in(&std::env::temp_dir()))
-        .map_err(|error| Failure::ours(format!("cannot create a folder for statistics: {}", reason(&error))))
+    let new_in =
+        |folder: &Path| tempfile::Builder::new().prefix("poundlock-stats-").tempdir_in(folder);
+    new_in(Path::new("/dev/shm")).or_else(|_| new_in(&std::env::temp_dir())).map_err(|error| {
+        Failure::ours(format!("cannot create a folder for statistics: {}", reason(&error)))
+    })
 }
 
 fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
     let choice = Choice::parse(&args.lock)?;
     if choice == Choice::Native {
-        return Err(Failure::ours("native locks have no statistics: choose another lock with --lock"));
+        return Err(Failure::ours(
+            "native locks have no statistics: choose another lock with --lock",
+        ));
     }
     spec::check_others(&args.others)?;
     let library = Library::find(args.preload.preload.as_deref())?;
@@ -103,8 +112,11 @@ fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
             None => command.env_remove(name),
         };
     }
-    command.env("POUNDLOCK_STATS", folder.path()).env("POUNDLOCK_PROFILE", if profile { "1" } else { "0" });
-    let status = to_its_end(&mut command).map_err(|error| Failure::of_program(&args.program[0], &error))?;
+    command
+        .env("POUNDLOCK_STATS", folder.path())
+        .env("POUNDLOCK_PROFILE", if profile { "1" } else { "0" });
+    let status =
+        to_its_end(&mut command).map_err(|error| Failure::of_program(&args.program[0], &error))?;
     Ok(Source { observed: files_in(folder.path())?, status: Some(status), compiler })
 }
 

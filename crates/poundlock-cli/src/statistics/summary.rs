@@ -123,10 +123,15 @@ impl Process {
         let mut sums: HashMap<u32, Counts> = HashMap::new();
         let mut shares: HashMap<u32, BTreeMap<u64, u64>> = HashMap::new();
         for share in &observed.shares {
-            add_to(shares.entry(share.lock).or_default().entry(share.thread).or_default(), share.acquisitions);
+            add_to(
+                shares.entry(share.lock).or_default().entry(share.thread).or_default(),
+                share.acquisitions,
+            );
         }
-        for (thread, (lock, counts)) in
-            observed.threads.iter().flat_map(|thread| thread.rows.iter().map(move |row| (thread, row)))
+        for (thread, (lock, counts)) in observed
+            .threads
+            .iter()
+            .flat_map(|thread| thread.rows.iter().map(move |row| (thread, row)))
         {
             add(sums.entry(*lock).or_default(), counts);
             let taken = counts.get("acquisitions").copied().unwrap_or(0);
@@ -141,12 +146,17 @@ impl Process {
                 let mut counts = sums.remove(&item.index).unwrap_or_default();
                 add(&mut counts, &item.counts);
                 let used = counts.values().any(|count| *count > 0);
-                let shares: Vec<f64> =
-                    shares.get(&item.index).into_iter().flat_map(|shares| shares.values().map(|n| *n as f64)).collect();
+                let shares: Vec<f64> = shares
+                    .get(&item.index)
+                    .into_iter()
+                    .flat_map(|shares| shares.values().map(|n| *n as f64))
+                    .collect();
                 used.then(|| lock(observed, item.index, &counts, &shares, names))
             })
             .collect();
-        locks.sort_by_key(|lock| std::cmp::Reverse((lock.wait_ns, lock.contended, lock.acquisitions)));
+        locks.sort_by_key(|lock| {
+            std::cmp::Reverse((lock.wait_ns, lock.contended, lock.acquisitions))
+        });
         Process {
             pid: observed.pid,
             program: observed.program.clone(),
@@ -166,7 +176,9 @@ impl Process {
 }
 
 fn events(observed: &Observed) -> BTreeMap<String, u64> {
-    let sum = |event: usize| observed.threads.iter().map(|thread| thread.events[event]).fold(0, u64::saturating_add);
+    let sum = |event: usize| {
+        observed.threads.iter().map(|thread| thread.events[event]).fold(0, u64::saturating_add)
+    };
     let all = observed.events.iter().enumerate().map(|(index, name)| (name.clone(), sum(index)));
     all.filter(|(_, count)| *count > 0).collect()
 }
@@ -184,12 +196,21 @@ fn add(sums: &mut Counts, counts: &Counts) {
     }
 }
 
-fn lock(observed: &Observed, index: u32, counts: &Counts, shares: &[f64], names: &mut Names) -> Lock {
+fn lock(
+    observed: &Observed,
+    index: u32,
+    counts: &Counts,
+    shares: &[f64],
+    names: &mut Names,
+) -> Lock {
     let item = &observed.locks[index as usize];
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
     let ratio = |of: u64, to: u64| (to > 0).then(|| of as f64 / to as f64);
-    let stack = item.stack.and_then(|place| observed.stacks.binary_search_by_key(&place, |stack| stack.index).ok());
-    let stack = stack.map_or(Vec::new(), |at| names.stack(&observed.modules, &observed.stacks[at].frames));
+    let stack = item
+        .stack
+        .and_then(|place| observed.stacks.binary_search_by_key(&place, |stack| stack.index).ok());
+    let stack =
+        stack.map_or(Vec::new(), |at| names.stack(&observed.modules, &observed.stacks[at].frames));
     let side = match (item.address, item.readers_writer) {
         (0, _) => Side::Others,
         (_, false) => Side::Mutex,

@@ -45,7 +45,12 @@ pub fn table(process: &Process, rows: usize) -> String {
 pub fn heading(process: &Process) -> String {
     format!(
         "{} ({}): {}, {}; {} threads; holds: the first 256 of a lock, then 1 in {} timed",
-        process.program, process.pid, process.lock, process.rwlock, process.threads, process.hold_every
+        process.program,
+        process.pid,
+        process.lock,
+        process.rwlock,
+        process.threads,
+        process.hold_every
     )
 }
 
@@ -81,8 +86,10 @@ pub fn time(ns: Option<f64>) -> String {
     let Some(ns) = ns else {
         return ABSENT.to_owned();
     };
-    let (unit, name) =
-        [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(unit, _)| ns >= *unit).unwrap_or((1.0, "ns"));
+    let (unit, name) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
+        .into_iter()
+        .find(|(unit, _)| ns >= *unit)
+        .unwrap_or((1.0, "ns"));
     format!("{} {name}", if unit == 1.0 { format!("{ns:.0}") } else { number(ns / unit) })
 }
 
@@ -94,7 +101,10 @@ pub fn notes(process: &Process) -> Vec<String> {
         (process.stacks_unobserved, "stacks were dropped"),
         (process.shares_unobserved, "shares of threads were dropped: fairness covers the others"),
     ];
-    told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+    told.into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect()
 }
 
 #[cfg(test)]

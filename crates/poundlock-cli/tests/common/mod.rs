@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 /// The preload library, which the tests require: $POUNDLOCK_PRELOAD, or the library in the build
 /// folder.
 pub fn preload() -> PathBuf {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/preload/libpoundlock-preload.so");
+    let built =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/preload/libpoundlock-preload.so");
     let path = std::env::var_os("POUNDLOCK_PRELOAD").map_or(built, PathBuf::from);
     path.canonicalize().unwrap_or_else(|error| {
         panic!(
@@ -22,7 +23,9 @@ pub fn preload() -> PathBuf {
 /// is set.
 pub fn poundlock<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_poundlock"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POUNDLOCK_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POUNDLOCK_"))
+    {
         command.env_remove(name);
     }
     command.env_remove("LD_PRELOAD").env("POUNDLOCK_PRELOAD", preload()).args(arguments);

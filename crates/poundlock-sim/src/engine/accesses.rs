@@ -76,8 +76,9 @@ impl Engine {
     /// Requests the following lines of the page, as a stream prefetcher does.
     pub(super) fn prefetch(&mut self, address: usize) {
         self.sync();
-        for next in
-            (1..=self.machine.stream as usize).map(|k| address + 64 * k).take_while(|next| next >> 12 == address >> 12)
+        for next in (1..=self.machine.stream as usize)
+            .map(|k| address + 64 * k)
+            .take_while(|next| next >> 12 == address >> 12)
         {
             self.ask_for(next);
         }
@@ -106,7 +107,10 @@ impl Engine {
         let core = self.me().core;
         let now = self.now;
         let empty = self.me().buffer.is_empty();
-        if empty && self.memory.writable(line, core) && self.memory.filled(line, core) <= now + self.me().ahead {
+        if empty
+            && self.memory.writable(line, core)
+            && self.memory.filled(line, core) <= now + self.me().ahead
+        {
             self.memory.traffic.hits += 1;
             self.memory.wrote(line, self.current);
             let store = self.machine.store;
@@ -234,7 +238,8 @@ impl Engine {
                 continue;
             }
             let (to, generation) = (thread.core, thread.generation);
-            let invalidation = if to == by { 0 } else { self.memory.probe(&self.machine, line, to, by) };
+            let invalidation =
+                if to == by { 0 } else { self.memory.probe(&self.machine, line, to, by) };
             let period = (self.machine.pause + self.machine.hit) as f64;
             let phase = (self.threads[id as usize].random.unit() * period) as Time;
             let at = from.max(self.now) + invalidation + phase;

@@ -44,7 +44,13 @@ impl Engine {
 
     /// Brings the line. Returns the value (of `size` bytes, or none) and the version that it had
     /// when it was sent. `credit`: the time that the transfer has already taken.
-    pub(super) fn fetch(&mut self, line: LineId, address: usize, size: u32, credit: Time) -> (u64, u32) {
+    pub(super) fn fetch(
+        &mut self,
+        line: LineId,
+        address: usize,
+        size: u32,
+        credit: Time,
+    ) -> (u64, u32) {
         let core = self.me().core;
         let travel = self.memory.travel(&self.machine, line, core);
         self.advance(travel.saturating_sub(credit));
@@ -125,7 +131,12 @@ impl Engine {
 
     /// Performs a read-modify-write: `change` returns what to write, if anything. Returns the old
     /// value.
-    pub fn update(&mut self, address: usize, size: u32, change: impl FnOnce(u64) -> Option<u64>) -> u64 {
+    pub fn update(
+        &mut self,
+        address: usize,
+        size: u32,
+        change: impl FnOnce(u64) -> Option<u64>,
+    ) -> u64 {
         if self.preparing || !self.memory.holds(address) {
             let old = self.arena.read(address, size);
             if let Some(value) = change(old) {

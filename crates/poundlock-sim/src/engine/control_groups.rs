@@ -11,7 +11,8 @@ impl Engine {
     pub(super) fn admit(&mut self, cpu: usize, id: ThreadId) -> bool {
         let Some(number) = self.threads[id as usize].group else { return true };
         let group = &mut self.system.groups[number];
-        let begins = (!std::mem::replace(&mut group.armed, true)).then(|| (self.now / group.period + 1) * group.period);
+        let begins = (!std::mem::replace(&mut group.armed, true))
+            .then(|| (self.now / group.period + 1) * group.period);
         let may = group.take(cpu);
         if !may {
             group.throttled.push(id);

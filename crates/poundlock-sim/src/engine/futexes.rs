@@ -27,7 +27,10 @@ impl Engine {
     pub fn park(&mut self, address: usize, expected: u64, deadline: Time) {
         self.enter_system();
         self.bucket(address);
-        if self.load(address, 4) != expected || self.arena.read(address, 4) != expected || self.now >= deadline {
+        if self.load(address, 4) != expected
+            || self.arena.read(address, 4) != expected
+            || self.now >= deadline
+        {
             return;
         }
         let id = self.current;

@@ -167,7 +167,13 @@ impl Engine {
 
     /// Makes a thread that runs `body` on `cpu`. Returns the address of its record, of `record`
     /// bytes.
-    pub fn spawn(&mut self, cpu: usize, weight: u32, record: usize, body: impl FnOnce() + 'static) -> usize {
+    pub fn spawn(
+        &mut self,
+        cpu: usize,
+        weight: u32,
+        record: usize,
+        body: impl FnOnce() + 'static,
+    ) -> usize {
         let id = self.threads.len();
         let place = self.machine.cpus[cpu];
         let node = self.machine.memory_nodes[place.node];
@@ -287,7 +293,8 @@ impl Engine {
 
     fn switch_to(&mut self, id: ThreadId) {
         self.current = id;
-        let mut routine = self.routines[id as usize].take().expect("a thread that runs has its coroutine");
+        let mut routine =
+            self.routines[id as usize].take().expect("a thread that runs has its coroutine");
         let own: *mut Engine = self;
         let ended = matches!(routine.resume(own), CoroutineResult::Return(()));
         self.routines[id as usize] = (!ended).then_some(routine);

@@ -26,7 +26,8 @@ impl Places {
             inside.map_or(0, |cpu| machine.cpus[cpu].package)
         };
         let sockets = (0..count).map(socket).collect();
-        let socket_count = machine.cpus.iter().map(|cpu| cpu.package).max().map_or(1, |last| last + 1);
+        let socket_count =
+            machine.cpus.iter().map(|cpu| cpu.package).max().map_or(1, |last| last + 1);
         Places { domains, sockets, socket_count, route }
     }
 

@@ -143,7 +143,8 @@ impl Engine {
                 self.pull(cpu);
             }
             let ready = &self.system.cpus[cpu].ready;
-            let least = (0..ready.len()).min_by_key(|i| self.threads[ready[*i] as usize].virtual_run);
+            let least =
+                (0..ready.len()).min_by_key(|i| self.threads[ready[*i] as usize].virtual_run);
             let Some(at) = least else { return };
             let id = self.system.cpus[cpu].ready.remove(at);
             if self.admit(cpu, id) {
@@ -165,7 +166,8 @@ impl Engine {
         if let Some(other) = longest {
             // A thread that drains its stores stays: they belong to its core.
             let queue = &self.system.cpus[other].ready;
-            let movable = |id: &ThreadId| !matches!(self.threads[*id as usize].state, State::Drains(_));
+            let movable =
+                |id: &ThreadId| !matches!(self.threads[*id as usize].state, State::Drains(_));
             if let Some(at) = queue.iter().position(movable) {
                 let id = self.system.cpus[other].ready.remove(at);
                 self.system.cpus[cpu].ready.push(id);
@@ -197,7 +199,8 @@ impl Engine {
         }
         self.charge(id);
         let ready = &self.system.cpus[cpu].ready;
-        let last = ready.iter().map(|other| self.threads[*other as usize].virtual_run).max().unwrap_or(0);
+        let last =
+            ready.iter().map(|other| self.threads[*other as usize].virtual_run).max().unwrap_or(0);
         let thread = self.me();
         thread.virtual_run = thread.virtual_run.max(last + 1);
         thread.state = State::Ready;
@@ -215,12 +218,15 @@ impl Engine {
     /// migrate.
     pub(super) fn place_woken(&self, id: ThreadId) -> usize {
         let cpu = self.threads[id as usize].cpu;
-        let idle = |cpu: &usize| self.system.cpus[*cpu].running.is_none() && self.system.cpus[*cpu].ready.is_empty();
+        let idle = |cpu: &usize| {
+            self.system.cpus[*cpu].running.is_none() && self.system.cpus[*cpu].ready.is_empty()
+        };
         if self.system.pinned || idle(&cpu) {
             return cpu;
         }
         let domain = self.machine.cpus[cpu].domain;
-        let near = (0..self.machine.cpus.len()).filter(|other| self.machine.cpus[*other].domain == domain);
+        let near =
+            (0..self.machine.cpus.len()).filter(|other| self.machine.cpus[*other].domain == domain);
         near.filter(idle).min().unwrap_or(cpu)
     }
 

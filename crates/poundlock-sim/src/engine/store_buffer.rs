@@ -86,7 +86,8 @@ impl StoreBuffer {
     /// commits.
     pub fn next_request(&self) -> Option<(LineId, Time)> {
         let next = self.stores.get(self.issued)?;
-        let before = self.issued.checked_sub(1).map_or(0, |before| self.stores[before].commit.unwrap_or(0));
+        let before =
+            self.issued.checked_sub(1).map_or(0, |before| self.stores[before].commit.unwrap_or(0));
         Some((next.line, before))
     }
 

@@ -15,11 +15,13 @@ impl Engine {
     /// thread wrote there last.
     pub(super) fn stuck(&self, headline: &str) -> SimError {
         let mut text = format!("{headline} (at {:.3} us of simulated time)", self.now as f64 / 1e6);
-        let alive: Vec<usize> = (0..self.threads.len()).filter(|id| self.threads[*id].state != State::Done).collect();
+        let alive: Vec<usize> =
+            (0..self.threads.len()).filter(|id| self.threads[*id].state != State::Done).collect();
         for id in alive.iter().take(MOST) {
             let thread = &self.threads[*id];
             let holds = if thread.holds { ", holds the lock," } else { "" };
-            let _ = write!(text, "\n  thread {id} on CPU {}{holds} {}", thread.cpu, self.doing(*id));
+            let _ =
+                write!(text, "\n  thread {id} on CPU {}{holds} {}", thread.cpu, self.doing(*id));
         }
         if alive.len() > MOST {
             let _ = write!(text, "\n  and {} more", alive.len() - MOST);

@@ -77,7 +77,9 @@ pub(crate) struct System {
 impl System {
     pub fn new(machine: &Machine) -> System {
         let siblings = |cpu: usize| {
-            let same = |other: &usize| *other != cpu && machine.cpus[*other].core == machine.cpus[cpu].core;
+            let same = |other: &usize| {
+                *other != cpu && machine.cpus[*other].core == machine.cpus[cpu].core
+            };
             (0..machine.cpus.len()).filter(same).collect()
         };
         System {
@@ -102,7 +104,15 @@ impl System {
     /// number.
     pub fn add_group(&mut self, quota: Time, period: Time) -> usize {
         let taken = vec![0; self.cpus.len()];
-        self.groups.push(Group { quota, period, left: quota, taken, throttled: vec![], armed: false, used: false });
+        self.groups.push(Group {
+            quota,
+            period,
+            left: quota,
+            taken,
+            throttled: vec![],
+            armed: false,
+            used: false,
+        });
         self.groups.len() - 1
     }
 

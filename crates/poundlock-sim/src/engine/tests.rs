@@ -37,10 +37,15 @@ fn sim<'a>() -> &'a mut Engine {
 
 #[test]
 fn a_deadlock_report_lists_the_waiting_threads() {
-    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, rules().how_spin), |word| sim().store(word, 4, 1)];
+    let bodies: Vec<fn(usize)> =
+        vec![|word| await_value(word, 2, rules().how_spin), |word| sim().store(word, 4, 1)];
     let message = with_threads(bodies).expect_err("no thread writes 2").to_string();
     assert!(message.starts_with("deadlock"), "{message}");
-    assert!(message.contains("thread 0 on CPU 0 spins on the word+0x0 (= 1): thread 1 wrote there last"), "{message}");
+    assert!(
+        message
+            .contains("thread 0 on CPU 0 spins on the word+0x0 (= 1): thread 1 wrote there last"),
+        "{message}"
+    );
     assert_eq!(message.lines().count(), 2, "the other thread has ended: {message}");
 }
 
@@ -56,7 +61,9 @@ fn a_lost_wake_up_is_a_deadlock() {
     ];
     let message = with_threads(bodies).expect_err("no thread wakes it").to_string();
     assert!(
-        message.contains("thread 0 on CPU 0 sleeps on the word+0x0 (= 0): no thread has written there"),
+        message.contains(
+            "thread 0 on CPU 0 sleeps on the word+0x0 (= 0): no thread has written there"
+        ),
         "{message}"
     );
 }
@@ -121,8 +128,9 @@ fn a_yielding_wait_sleeps() {
 
 #[test]
 fn a_livelock_is_reported() {
-    let bodies: Vec<fn(usize)> =
-        vec![|word| await_value(word, 2, rules().how_yield), |word| await_value(word, 2, rules().how_yield)];
+    let bodies: Vec<fn(usize)> = vec![|word| await_value(word, 2, rules().how_yield), |word| {
+        await_value(word, 2, rules().how_yield)
+    }];
     let message = with_threads(bodies).expect_err("no thread writes 2").to_string();
     assert!(message.starts_with("livelock"), "{message}");
 }

@@ -76,7 +76,14 @@ pub(crate) struct Thread {
 
 impl Thread {
     /// A thread that has never run.
-    pub fn new(cpu: usize, core: u16, weight: u32, random: Random, record: usize, stack: usize) -> Thread {
+    pub fn new(
+        cpu: usize,
+        core: u16,
+        weight: u32,
+        random: Random,
+        record: usize,
+        stack: usize,
+    ) -> Thread {
         Thread {
             cpu,
             core,

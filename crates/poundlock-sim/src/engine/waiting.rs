@@ -16,7 +16,8 @@ impl Engine {
         let limit = spins::spinners_limit(self.machine.cpus.len());
         if spin.how.spins && self.load(self.spinners, 4) < limit {
             self.update(self.spinners, 4, |count| Some(count + 1));
-            spin.left = if spin.how.adapts { self.history(spin.how).budget() } else { spins::whole() };
+            spin.left =
+                if spin.how.adapts { self.history(spin.how).budget() } else { spins::whole() };
             spin.counted = true;
             // The last load was not that of the awaited word.
             self.me().seen = None;

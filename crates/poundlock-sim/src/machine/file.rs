@@ -152,7 +152,12 @@ fn one_line(text: &str, wrong: &toml::de::Error) -> String {
     let Some(span) = wrong.span() else { return what };
     let start = span.start.min(text.len());
     let line = text[..start].matches('\n').count();
-    let key = text.lines().nth(line).and_then(|line| line.split('=').next()).map(str::trim).unwrap_or_default();
+    let key = text
+        .lines()
+        .nth(line)
+        .and_then(|line| line.split('=').next())
+        .map(str::trim)
+        .unwrap_or_default();
     format!("line {}: {key}: {what}", line + 1)
 }
 
@@ -165,10 +170,15 @@ impl File {
         self.topology.check()?;
         for (key, figure, least, most) in self.figures() {
             if figure.source.trim().is_empty() {
-                return error(format!("{key}.source: no source; name it, or write an estimate and why"));
+                return error(format!(
+                    "{key}.source: no source; name it, or write an estimate and why"
+                ));
             }
             if !(least..=most).contains(&figure.value) {
-                return error(format!("{key}.value: {} is not from {least} to {most}", figure.value));
+                return error(format!(
+                    "{key}.value: {} is not from {least} to {most}",
+                    figure.value
+                ));
             }
         }
         Ok(())
@@ -179,12 +189,27 @@ impl File {
         let (l, c, s) = (&self.latency, &self.core, &self.system);
         const LONG: f64 = 100_000.0;
         let mut all: Vec<(String, &Figure, f64, f64)> = vec![];
-        let options = [("sibling", &l.sibling), ("domain", &l.domain), ("node", &l.node), ("package", &l.package)];
+        let options = [
+            ("sibling", &l.sibling),
+            ("domain", &l.domain),
+            ("node", &l.node),
+            ("package", &l.package),
+        ];
         for (key, figure) in options {
             all.extend(figure.as_ref().map(|figure| (format!("latency.{key}"), figure, 0.1, LONG)));
         }
-        all.extend(l.hops.iter().enumerate().map(|(i, figure)| (format!("latency.hops[{i}]"), figure, 0.1, LONG)));
-        all.extend(l.home.iter().enumerate().map(|(i, figure)| (format!("latency.home[{i}]"), figure, 0.0, LONG)));
+        all.extend(
+            l.hops
+                .iter()
+                .enumerate()
+                .map(|(i, figure)| (format!("latency.hops[{i}]"), figure, 0.1, LONG)),
+        );
+        all.extend(
+            l.home
+                .iter()
+                .enumerate()
+                .map(|(i, figure)| (format!("latency.home[{i}]"), figure, 0.0, LONG)),
+        );
         for (i, cores) in self.topology.cores.iter().enumerate() {
             all.push((format!("topology.cores[{i}].speed"), &cores.speed, 0.01, 100.0));
         }
@@ -284,13 +309,17 @@ impl File {
 impl MemoryFile {
     fn check(&self, nodes: usize) -> Result<(), SimError> {
         if self.source.trim().is_empty() {
-            return error("topology.memory.source: no source; name it, or write an estimate and why");
+            return error(
+                "topology.memory.source: no source; name it, or write an estimate and why",
+            );
         }
         if let Some(node) = self.nodes.iter().find(|node| **node >= nodes) {
             return error(format!("topology.memory.nodes: there is no node {node}"));
         }
         if !self.nodes.contains(&0) {
-            return error("topology.memory.nodes: node 0 is missing, where locks and their data are");
+            return error(
+                "topology.memory.nodes: node 0 is missing, where locks and their data are",
+            );
         }
         Ok(())
     }
@@ -312,10 +341,16 @@ impl TopologyFile {
         }
         for (i, cores) in self.cores.iter().enumerate() {
             if !(1..=MOST_CORES).contains(&cores.count) {
-                return error(format!("topology.cores[{i}].count: {} is not from 1 to {MOST_CORES}", cores.count));
+                return error(format!(
+                    "topology.cores[{i}].count: {} is not from 1 to {MOST_CORES}",
+                    cores.count
+                ));
             }
             if !(1..=8).contains(&cores.threads) {
-                return error(format!("topology.cores[{i}].threads: {} is not from 1 to 8", cores.threads));
+                return error(format!(
+                    "topology.cores[{i}].threads: {} is not from 1 to 8",
+                    cores.threads
+                ));
             }
         }
         let domains = self.packages * self.nodes * self.domains;
@@ -326,7 +361,8 @@ impl TopologyFile {
             ));
         }
         if !self.hops.is_empty()
-            && (self.hops.len() != self.packages || self.hops.iter().any(|row| row.len() != self.packages))
+            && (self.hops.len() != self.packages
+                || self.hops.iter().any(|row| row.len() != self.packages))
         {
             return error(format!("topology.hops: not a table of {0} rows of {0}", self.packages));
         }
@@ -342,8 +378,11 @@ impl TopologyFile {
     /// By node: where its threads' pages are, which is the node itself or the next one that has
     /// memory.
     fn memory_nodes(&self, nodes: usize) -> Vec<usize> {
-        let has = |node: &usize| self.memory.as_ref().is_none_or(|memory| memory.nodes.contains(node));
-        let next = |node: usize| (node..node + nodes).map(|other| other % nodes).find(has).expect("node 0 has memory");
+        let has =
+            |node: &usize| self.memory.as_ref().is_none_or(|memory| memory.nodes.contains(node));
+        let next = |node: usize| {
+            (node..node + nodes).map(|other| other % nodes).find(has).expect("node 0 has memory")
+        };
         (0..nodes).map(next).collect()
     }
 
@@ -354,7 +393,8 @@ impl TopologyFile {
             let node = domain / self.domains;
             for kind in &self.cores {
                 for _ in 0..kind.count {
-                    let favoured = self.favoured.iter().find(|favoured| favoured.nodes.contains(&node));
+                    let favoured =
+                        self.favoured.iter().find(|favoured| favoured.nodes.contains(&node));
                     let speed = favoured.map_or(kind.speed.value, |favoured| favoured.speed.value);
                     cores.push(Core { domain, node, package: node / self.nodes, speed });
                     threads.push(kind.threads);

@@ -28,7 +28,8 @@ pub(crate) fn lay_out(table: &[f32], count: usize) -> Result<(Vec<Cpu>, Vec<Core
     let mut levels = levels(table, count);
     let alone: Groups = (0..count).collect();
     let siblings = levels.iter().rposition(|groups| are_siblings(table, count, groups));
-    let core_of = siblings.map_or(alone, |at| levels.drain(..=at).next_back().expect("it is there"));
+    let core_of =
+        siblings.map_or(alone, |at| levels.drain(..=at).next_back().expect("it is there"));
     let domain_of = levels.first().cloned().unwrap_or_else(|| vec![0; count]);
     let package_of = match levels.last() {
         Some(last) => last.clone(),
@@ -48,10 +49,12 @@ pub(crate) fn lay_out(table: &[f32], count: usize) -> Result<(Vec<Cpu>, Vec<Core
     let mut last: Option<usize> = None;
     for cpu in order {
         let same = |of: &Groups| last.is_some_and(|last| of[last] == of[cpu]);
-        let before = last.map_or(Cpu { core: 0, sibling: 0, domain: 0, node: 0, package: 0 }, |last| cpus[last]);
+        let before = last
+            .map_or(Cpu { core: 0, sibling: 0, domain: 0, node: 0, package: 0 }, |last| cpus[last]);
         let next = |number: usize, of: &Groups| number + usize::from(last.is_some() && !same(of));
         let package = next(before.package, &package_of);
-        let domain = if same(&package_of) { next(before.domain, &domain_of) } else { cores_end(&cores) };
+        let domain =
+            if same(&package_of) { next(before.domain, &domain_of) } else { cores_end(&cores) };
         let sibling = if same(&core_of) { before.sibling + 1 } else { 0 };
         if sibling == 0 {
             cores.push(Core { domain, node: package, package, speed: 1.0 });
@@ -73,7 +76,8 @@ fn groups(of: &Groups) -> usize {
 
 /// Whether every group is small, and its CPUs much nearer to each other than to any other.
 fn are_siblings(table: &[f32], count: usize, of: &Groups) -> bool {
-    let small = (0..groups(of)).all(|group| of.iter().filter(|other| **other == group).count() <= MOST_SIBLINGS);
+    let small = (0..groups(of))
+        .all(|group| of.iter().filter(|other| **other == group).count() <= MOST_SIBLINGS);
     let extreme = |same: bool, start: f32, pick: fn(f32, f32) -> f32| {
         let pairs = (0..count).flat_map(|a| (0..a).map(move |b| (a, b)));
         let chosen = pairs.filter(|(a, b)| (of[*a] == of[*b]) == same);
@@ -90,14 +94,21 @@ fn levels(table: &[f32], count: usize) -> Vec<Groups> {
     let (least, most) = (pairs().fold(f64::MAX, f64::min), pairs().fold(0.0, f64::max));
     let mut found: Vec<Groups> = vec![];
     let (mut last, mut lasts): (Groups, u32) = (vec![], 0);
-    let limits = std::iter::successors(Some(least), |limit| Some(limit * STEP)).take_while(|limit| *limit < most);
+    let limits = std::iter::successors(Some(least), |limit| Some(limit * STEP))
+        .take_while(|limit| *limit < most);
     for limit in limits {
         let of = near(table, count, limit);
         lasts = if of == last { lasts + 1 } else { 1 };
         last = of;
         let number = groups(&last);
-        let new = found.last().is_none_or(|smaller| groups(smaller) > number && within(smaller, &last));
-        if lasts == LASTING && number > 1 && number < count && new && fits(table, count, limit, &last) {
+        let new =
+            found.last().is_none_or(|smaller| groups(smaller) > number && within(smaller, &last));
+        if lasts == LASTING
+            && number > 1
+            && number < count
+            && new
+            && fits(table, count, limit, &last)
+        {
             found.push(last.clone());
         }
     }
@@ -116,7 +127,10 @@ fn near(table: &[f32], count: usize, limit: f64) -> Groups {
     let mut of = vec![0; count];
     for cpu in 0..count {
         let close = |group: &&Vec<usize>| {
-            let near = group.iter().filter(|other| f64::from(table[cpu * count + **other]) <= limit).count();
+            let near = group
+                .iter()
+                .filter(|other| f64::from(table[cpu * count + **other]) <= limit)
+                .count();
             2 * near > group.len()
         };
         let place = members.iter().position(|group| close(&group)).unwrap_or_else(|| {

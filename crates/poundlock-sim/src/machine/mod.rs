@@ -27,20 +27,27 @@ impl Machine {
         let named = |wrong: &dyn fmt::Display| SimError(format!("'{}': {wrong}", path.display()));
         let text = input::text(path).map_err(|wrong| named(&wrong))?;
         let beside = path.parent().unwrap_or(Path::new("."));
-        let matrix = |name: &str| input::text(&beside.join(name)).map_err(|wrong| format!("'{name}': {wrong}"));
+        let matrix = |name: &str| {
+            input::text(&beside.join(name)).map_err(|wrong| format!("'{name}': {wrong}"))
+        };
         Machine::from_toml(&text, matrix).map_err(|wrong| named(&wrong))
     }
 
     /// Makes a machine from a file's text; `matrix` reads the table that the file names.
-    pub fn from_toml(text: &str, matrix: impl FnOnce(&str) -> Result<String, String>) -> Result<Machine, SimError> {
+    pub fn from_toml(
+        text: &str,
+        matrix: impl FnOnce(&str) -> Result<String, String>,
+    ) -> Result<Machine, SimError> {
         let file = File::parse(text)?;
         file.check()?;
         let (cpus, cores) = file.topology.lay_out();
         let count = cpus.len();
         let published = match &file.latency.matrix {
             Some(name) => {
-                let table = matrix(name).map_err(|wrong| SimError(format!("latency.matrix: {wrong}")))?;
-                parse_matrix(&table, count).map_err(|wrong| SimError(format!("latency.matrix: '{name}': {wrong}")))?
+                let table =
+                    matrix(name).map_err(|wrong| SimError(format!("latency.matrix: {wrong}")))?;
+                parse_matrix(&table, count)
+                    .map_err(|wrong| SimError(format!("latency.matrix: '{name}': {wrong}")))?
             }
             None => file.latency.classes(&file.topology, &cpus)?,
         };
@@ -50,7 +57,8 @@ impl Machine {
     /// Makes a machine from a table of latencies between CPUs. The topology is derived from the
     /// table; all other figures are those of e5-2699v3.
     pub fn from_table(name: &str, table: &str) -> Result<Machine, SimError> {
-        let count = table.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
+        let count =
+            table.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
         if count < 2 {
             return error("a machine needs the latencies between at least two CPUs");
         }
@@ -70,8 +78,10 @@ impl Machine {
         // A table includes the effect of the home. The last-level cache is nearer than the cores
         // that share it.
         machine.home = [0; 3];
-        let neighbours = (0..machine.domains).map(|domain| machine.near(machine.first_core(domain)));
-        machine.shared_cache = neighbours.map(|near| near / 2).min().unwrap_or(machine.shared_cache);
+        let neighbours =
+            (0..machine.domains).map(|domain| machine.near(machine.first_core(domain)));
+        machine.shared_cache =
+            neighbours.map(|near| near / 2).min().unwrap_or(machine.shared_cache);
         machine.calibrate();
         Ok(machine)
     }
@@ -94,7 +104,9 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
         let read = |name: &str| {
             let text = std::fs::read_to_string(folder.join(name)).expect("a file");
-            Machine::from_toml(&text, |_| Err("no other file".to_owned())).expect("a machine").memory_nodes
+            Machine::from_toml(&text, |_| Err("no other file".to_owned()))
+                .expect("a machine")
+                .memory_nodes
         };
         assert_eq!(read("2990wx.toml"), [0, 2, 2, 0]);
         assert_eq!(read("e5-2699v3.toml"), [0, 1]);

@@ -129,7 +129,8 @@ impl Machine {
             }
             // Tables are measured, and classes specified, with the line's home at one of the two
             // nodes.
-            let home = if a.domain == b.domain { 0 } else { self.home[away(a.node, b.node, a.node)] };
+            let home =
+                if a.domain == b.domain { 0 } else { self.home[away(a.node, b.node, a.node)] };
             ns((mean - atomic).max(1.0)).saturating_sub(home) as u32
         };
         self.transfer = sum.iter().zip(&pairs).enumerate().map(at).collect();

@@ -93,7 +93,13 @@ pub fn simulate(point: &Point) -> Result<Outcome, SimError> {
         return error(format!("{name}: {time} is not a time in seconds"));
     }
     let names = event_names();
-    let mut engine = Box::new(Engine::new(point.machine.clone(), Arena::map()?, point.seed, names.len(), point.trace));
+    let mut engine = Box::new(Engine::new(
+        point.machine.clone(),
+        Arena::map()?,
+        point.seed,
+        names.len(),
+        point.trace,
+    ));
     spec.set_up();
     engine.set_places(localities(&point.machine, point.locality), route(&point.machine));
     engine.system.pinned = point.workload.placement != Placement::Free;
@@ -174,24 +180,36 @@ fn spawn(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, index: usize, cpu: u
         (number, shared.workload.classes[number].clone())
     };
     let pinned = shared.borrow().workload.placement != Placement::Free;
-    let counts = ThreadCounts { class: number, cpu: pinned.then_some(cpu), ..ThreadCounts::default() };
+    let counts =
+        ThreadCounts { class: number, cpu: pinned.then_some(cpu), ..ThreadCounts::default() };
     shared.borrow_mut().counts.push(counts);
     let nice = 1024.0 / 1.25f64.powi(class.nice);
     let weight = class.weight().round() as u32;
     let group = if class.tenant.is_some() { number as u32 % groups() } else { 0 };
     let mut random = Random::new(seed, 1000 + index as u64);
     let own = shared.clone();
-    let worker = Worker { index, class, random: Random::new(seed, 1_000_000 + index as u64).next() | 1, untimed: 0 };
+    let worker = Worker {
+        index,
+        class,
+        random: Random::new(seed, 1_000_000 + index as u64).next() | 1,
+        untimed: 0,
+    };
     // SAFETY: a constant of the C side.
     let bytes = unsafe { abi::sim_self_size };
     // The random state of the section's operations lies behind the record.
     let record = engine.spawn(cpu, nice as u32, bytes + 64, move || worker.work(&own, bytes));
     // SAFETY: the record has sim_self_size zeroed bytes.
-    engine.prepare(|| unsafe { abi::sim_self_make(record as *mut _, random.next() as u32 | 1, weight, group) });
+    engine.prepare(|| unsafe {
+        abi::sim_self_make(record as *mut _, random.next() as u32 | 1, weight, group)
+    });
     engine.threads[index].group = shared.borrow().groups[number];
 }
 
-fn finish(engine: &mut Engine, shared: &Rc<RefCell<Shared>>, names: &[&str]) -> Result<Counts, SimError> {
+fn finish(
+    engine: &mut Engine,
+    shared: &Rc<RefCell<Shared>>,
+    names: &[&str],
+) -> Result<Counts, SimError> {
     let shared = shared.borrow();
     let (settings, data) = (&shared.settings, shared.data as *const _);
     // SAFETY: the data are those of the settings; the result is null or a literal.

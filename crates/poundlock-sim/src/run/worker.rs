@@ -70,7 +70,14 @@ impl Worker {
     fn turn(&mut self, shared: &Rc<RefCell<Shared>>, random: *mut u64) {
         let (settings, data, lock, ops, step, readers) = {
             let shared = shared.borrow();
-            (shared.settings, shared.data, shared.lock, shared.ops, shared.step, shared.workload.readers)
+            (
+                shared.settings,
+                shared.data,
+                shared.lock,
+                shared.ops,
+                shared.step,
+                shared.workload.readers,
+            )
         };
         sim().me().step = step;
         // SAFETY: the settings are valid, and the state is the thread's own.
@@ -149,7 +156,8 @@ impl Worker {
         }
         let counts = &mut shared.counts[self.index];
         counts.acquisitions += 1;
-        let handover = before.filter(|before| before.holder != usize::MAX && before.holder != self.index);
+        let handover =
+            before.filter(|before| before.holder != usize::MAX && before.holder != self.index);
         if let Some(before) = handover {
             counts.handovers += 1;
             counts.handovers_remote += u64::from(before.remote);
@@ -163,7 +171,9 @@ impl Worker {
         counts.wait_ns += wait;
         counts.longest_wait_ns = counts.longest_wait_ns.max(wait);
         counts.hold_ns += nanoseconds(acquired, released);
-        if let Some(before) = handover.filter(|before| asked <= before.released && before.released <= acquired) {
+        if let Some(before) =
+            handover.filter(|before| asked <= before.released && before.released <= acquired)
+        {
             counts.timed_handovers += 1;
             counts.handover_ns += nanoseconds(before.released, acquired);
         }

@@ -51,7 +51,8 @@ fn priced(distances: &Distances, prices: &[i64], a: usize, b: usize) -> i64 {
 fn one_tree(distances: &Distances, prices: &[i64]) -> OneTree {
     let points = distances.points;
     let mut parent = vec![1; points];
-    let mut nearest: Vec<i64> = (0..points).map(|point| priced(distances, prices, 1, point)).collect();
+    let mut nearest: Vec<i64> =
+        (0..points).map(|point| priced(distances, prices, 1, point)).collect();
     let mut waiting: Vec<usize> = (2..points).collect();
     let mut joined = vec![1];
     let mut excess = vec![-2; points];
@@ -69,7 +70,8 @@ fn one_tree(distances: &Distances, prices: &[i64]) -> OneTree {
             }
         }
     }
-    let mut edges: Vec<(i64, usize)> = (1..points).map(|point| (priced(distances, prices, 0, point), point)).collect();
+    let mut edges: Vec<(i64, usize)> =
+        (1..points).map(|point| (priced(distances, prices, 0, point), point)).collect();
     edges.select_nth_unstable(1);
     for &(edge, point) in &edges[..2] {
         length += edge;
@@ -109,7 +111,8 @@ pub fn ascend(distances: &Distances, length: i64) -> Ascent {
             break;
         }
         for point in 0..points {
-            let direction = (1.0 - MOMENTUM) * tree.excess[point] as f64 + MOMENTUM * before[point] as f64;
+            let direction =
+                (1.0 - MOMENTUM) * tree.excess[point] as f64 + MOMENTUM * before[point] as f64;
             prices[point] += (step * direction).round() as i64;
         }
         before = tree.excess;

@@ -22,8 +22,9 @@ pub fn solve(distances: &Distances) -> Tour {
                 (distances.between(start, last), start)
             } else {
                 let paths = (0..others).filter(|before| rest >> before & 1 == 1);
-                let extended =
-                    paths.map(|before| (best[rest * others + before].0 + distances.between(before, last), before));
+                let extended = paths.map(|before| {
+                    (best[rest * others + before].0 + distances.between(before, last), before)
+                });
                 extended.min().expect("the rest is not empty")
             };
         }

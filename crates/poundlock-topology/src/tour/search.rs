@@ -16,8 +16,10 @@ const LONGEST_PART: usize = 50;
 /// A greedy tour: takes edges in ascending order of length, except those that exclude a tour.
 pub fn greedy(distances: &Distances) -> Vec<usize> {
     let points = distances.points;
-    let mut edges: Vec<(i64, usize, usize)> =
-        (0..points).flat_map(|a| (0..a).map(move |b| (a, b))).map(|(a, b)| (distances.between(a, b), a, b)).collect();
+    let mut edges: Vec<(i64, usize, usize)> = (0..points)
+        .flat_map(|a| (0..a).map(move |b| (a, b)))
+        .map(|(a, b)| (distances.between(a, b), a, b))
+        .collect();
     edges.sort_unstable();
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); points];
     let mut ends: Vec<usize> = (0..points).collect(); // by end of a path, its other end
@@ -33,10 +35,13 @@ pub fn greedy(distances: &Distances) -> Vec<usize> {
     for (_, a, b) in edges {
         join(a, b);
     }
-    let start = (0..points).find(|&point| neighbours[point].len() < 2).expect("it is a path, not yet closed");
+    let start = (0..points)
+        .find(|&point| neighbours[point].len() < 2)
+        .expect("it is a path, not yet closed");
     let mut order = vec![start];
     let mut before = start;
-    while let Some(&next) = neighbours[order[order.len() - 1]].iter().find(|&&next| next != before) {
+    while let Some(&next) = neighbours[order[order.len() - 1]].iter().find(|&&next| next != before)
+    {
         before = order[order.len() - 1];
         order.push(next);
     }
@@ -139,11 +144,21 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(distances: &'a Distances, candidates: &'a [Vec<usize>], order: Vec<usize>) -> Search<'a> {
+    fn new(
+        distances: &'a Distances,
+        candidates: &'a [Vec<usize>],
+        order: Vec<usize>,
+    ) -> Search<'a> {
         let mut place = vec![0; order.len()];
         order.iter().enumerate().for_each(|(index, &point)| place[point] = index);
         let is_waiting = vec![false; order.len()];
-        Search { distances, candidates, array: TourArray { order, place }, waiting: Vec::new(), is_waiting }
+        Search {
+            distances,
+            candidates,
+            array: TourArray { order, place },
+            waiting: Vec::new(),
+            is_waiting,
+        }
     }
 
     fn wait(&mut self, point: usize) {
@@ -160,7 +175,9 @@ impl<'a> Search<'a> {
         while let Some(point) = self.waiting.pop() {
             self.is_waiting[point] = false;
             let neighbours = [true, false].map(|forward| self.array.next(point, forward));
-            if let Some(gained) = neighbours.into_iter().find_map(|next| self.chain(point, next, 0, 0)) {
+            if let Some(gained) =
+                neighbours.into_iter().find_map(|next| self.chain(point, next, 0, 0))
+            {
                 gain += gained;
                 self.wait(point);
             }
@@ -213,7 +230,8 @@ impl<'a> Search<'a> {
                 continue;
             }
             let choice = (self.distances.between(end, to) - added, to, end);
-            let worse = choices[..count].iter().position(|other| other.0 < choice.0).unwrap_or(count);
+            let worse =
+                choices[..count].iter().position(|other| other.0 < choice.0).unwrap_or(count);
             if worse < breadth {
                 count = (count + 1).min(breadth);
                 choices[worse..count].rotate_right(1);
@@ -240,7 +258,8 @@ impl<'a> Search<'a> {
         let (first, second) = (random.random_range(1..=longest), random.random_range(1..=longest));
         let start = random.random_range(0..points);
         let at = |offset: usize| self.array.order[(start + offset) % points];
-        let ends = [at(0), at(1), at(first), at(first + 1), at(first + second), at(first + second + 1)];
+        let ends =
+            [at(0), at(1), at(first), at(first + 1), at(first + second), at(first + second + 1)];
         let moved: Vec<usize> = (first + 1..=first + second).chain(1..=first).map(at).collect();
         for (offset, point) in moved.into_iter().enumerate() {
             self.array.put((start + 1 + offset) % points, point);

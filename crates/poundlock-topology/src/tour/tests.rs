@@ -6,7 +6,9 @@ use rand::{RngExt, SeedableRng};
 fn random(points: usize, clusters: usize, seed: u64) -> Distances {
     let mut random = SmallRng::seed_from_u64(seed);
     let noise: Vec<u32> = (0..points * points).map(|_| random.random_range(0..3000)).collect();
-    Distances::new(points, |a, b| noise[a * points + b] + if a % clusters == b % clusters { 2000 } else { 50_000 })
+    Distances::new(points, |a, b| {
+        noise[a * points + b] + if a % clusters == b % clusters { 2000 } else { 50_000 }
+    })
 }
 
 fn is_tour(order: &[usize], points: usize) -> bool {
@@ -38,7 +40,11 @@ fn few_points_have_the_shortest_tour() {
             assert!(is_tour(&tour.order, points), "{tour:?}");
             assert_eq!(tour.length, distances.length(&tour.order));
             assert_eq!(tour.bound, tour.length);
-            assert_eq!(tour.length, by_all_tours(&distances, &mut (0..points).collect(), 1.min(points)), "{points}");
+            assert_eq!(
+                tour.length,
+                by_all_tours(&distances, &mut (0..points).collect(), 1.min(points)),
+                "{points}"
+            );
         }
     }
 }

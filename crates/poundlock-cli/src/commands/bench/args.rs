@@ -194,18 +194,31 @@ impl Kind {
             Kind::Map { keys, updates, work, rw, .. } => {
                 let section = Section::Map { keys: *keys, writes: *updates };
                 let outside = Work { length: *work, unit: Unit::Steps, spread: 0.0 };
-                let workload = of_one_class("map", "CNA (EuroSys'19) section 7.1.1", section, outside);
+                let workload =
+                    of_one_class("map", "CNA (EuroSys'19) section 7.1.1", section, outside);
                 Workload { readers: *rw, ..workload }
             }
             Kind::Hash { keys, buckets, writes, rw, .. } => {
                 let section = Section::Hash { keys: *keys, buckets: *buckets, writes: *writes };
-                let workload = of_one_class("hash", "ShflLock (SOSP'19) section 6.3", section, Work::default());
+                let workload = of_one_class(
+                    "hash",
+                    "ShflLock (SOSP'19) section 6.3",
+                    section,
+                    Work::default(),
+                );
                 Workload { readers: *rw, placement: Placement::FirstFill, ..workload }
             }
             Kind::Ron { words, outside, .. } => {
-                let section = if *words > 0 { Section::Words { words: *words } } else { Section::None };
-                let outside = Work { length: *outside, unit: Unit::Nanoseconds, spread: RON_SPREAD };
-                let workload = of_one_class("ron", "RON (OSDI'23) section 6.2.2, algorithm 4", section, outside);
+                let section =
+                    if *words > 0 { Section::Words { words: *words } } else { Section::None };
+                let outside =
+                    Work { length: *outside, unit: Unit::Nanoseconds, spread: RON_SPREAD };
+                let workload = of_one_class(
+                    "ron",
+                    "RON (OSDI'23) section 6.2.2, algorithm 4",
+                    section,
+                    outside,
+                );
                 Workload { placement: Placement::FirstFill, timed: 1, ..workload }
             }
             Kind::Cfl { hold, outside, shares, nice, weights, tenants, .. } => Workload {
@@ -215,7 +228,12 @@ impl Kind {
             },
             Kind::Loop { .. } => Workload {
                 placement: Placement::FirstFill,
-                ..of_one_class("loop", "Bueso (CACM'15) figure 2, table 2", Section::None, Work::default())
+                ..of_one_class(
+                    "loop",
+                    "Bueso (CACM'15) figure 2, table 2",
+                    Section::None,
+                    Work::default(),
+                )
             },
             Kind::File { file, .. } => {
                 let text = input::text(file).map_err(|error| crate::failure::reason(&error));
@@ -262,7 +280,10 @@ fn cfl_classes(
     let lengths = [shares.len(), nice.len(), weights.len(), tenants.len()];
     for (name, given) in ["--shares", "--nice", "--weights", "--tenants"].into_iter().zip(lengths) {
         if given != 0 && given != hold.len() {
-            return Err(format!("{name} has {given} values, and --hold has {}: give one value per set", hold.len()));
+            return Err(format!(
+                "{name} has {given} values, and --hold has {}: give one value per set",
+                hold.len()
+            ));
         }
     }
     let lasting = |length| Work { length, unit: Unit::Nanoseconds, spread: 0.0 };
@@ -281,7 +302,9 @@ fn cfl_classes(
 /// Parses a percentage as parts of 10,000.
 fn percent(text: &str) -> Result<u32, String> {
     let parsed = text.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
-    parsed.map(|percent| (percent * 100.0).round() as u32).ok_or("not a number from 0 to 100".to_owned())
+    parsed
+        .map(|percent| (percent * 100.0).round() as u32)
+        .ok_or("not a number from 0 to 100".to_owned())
 }
 
 #[cfg(test)]

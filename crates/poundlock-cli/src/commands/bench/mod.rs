@@ -34,7 +34,9 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let report = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
-    common.output.publish(page, &table::render(&report), &report, || lines::svg(&picture(&report)))?;
+    common
+        .output
+        .publish(page, &table::render(&report), &report, || lines::svg(&picture(&report)))?;
     Ok(exit_code(report.interrupted, report.runs.iter().map(|run| &run.outcome)))
 }
 
@@ -45,7 +47,11 @@ fn picture(report: &Report) -> Picture<'_> {
     };
     Picture {
         title: format!("{name}: {}", report.workload.source),
-        caption: format!("{}; median and spread of {} runs", report.provenance.machine_line(), report.settings.repeats),
+        caption: format!(
+            "{}; median and spread of {} runs",
+            report.provenance.machine_line(),
+            report.settings.repeats
+        ),
         threads: &report.threads,
         locks: &report.locks,
         points: &report.points,
@@ -80,7 +86,9 @@ impl Plan<'_> {
         Ok(Plan {
             threads: numbers_of_threads(common, &workload)?,
             limit: limit(common),
-            timeout: common.timeout.or_else(|| common.acquisitions.is_none().then(|| patience(common))),
+            timeout: common
+                .timeout
+                .or_else(|| common.acquisitions.is_none().then(|| patience(common))),
             common,
             workload,
             choices,
@@ -119,13 +127,21 @@ impl Plan<'_> {
     }
 
     /// Performs one run. Returns None if it was interrupted.
-    fn run_once(&self, choice: &Choice, threads: usize, repeat: u32, interrupted: &AtomicBool) -> Option<Run> {
+    fn run_once(
+        &self,
+        choice: &Choice,
+        threads: usize,
+        repeat: u32,
+        interrupted: &AtomicBool,
+    ) -> Option<Run> {
         if interrupted.load(Ordering::Relaxed) {
             return None;
         }
         let lock = choice.to_string();
-        let job = Job { workload: self.workload.clone(), lock: lock.clone(), threads, limit: self.limit };
-        let Ended { outcome, result, output_tail } = self.workers.run::<Counts>(&job, self.timeout, interrupted)?;
+        let job =
+            Job { workload: self.workload.clone(), lock: lock.clone(), threads, limit: self.limit };
+        let Ended { outcome, result, output_tail } =
+            self.workers.run::<Counts>(&job, self.timeout, interrupted)?;
         Some(Run::new(&self.workload, lock, threads, repeat, outcome, result, output_tail))
     }
 
@@ -166,7 +182,10 @@ fn numbers_of_threads(common: &Common, workload: &Workload) -> Result<Vec<usize>
 
 fn limit(common: &Common) -> Limit {
     common.acquisitions.map_or(
-        Limit::Seconds { warmup: common.warmup.as_secs_f64(), measured: common.seconds.as_secs_f64() },
+        Limit::Seconds {
+            warmup: common.warmup.as_secs_f64(),
+            measured: common.seconds.as_secs_f64(),
+        },
         Limit::Acquisitions,
     )
 }

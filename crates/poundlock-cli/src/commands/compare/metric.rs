@@ -11,10 +11,15 @@ impl Metric {
     /// Parses the regular expression, which must have a group.
     pub fn parse(text: &str) -> Result<Metric, Failure> {
         let regex = RegexBuilder::new(text).multi_line(true).build().map_err(|error| {
-            Failure::ours(format!("--metric '{text}' is not a regular expression: {}", last_line(&error.to_string())))
+            Failure::ours(format!(
+                "--metric '{text}' is not a regular expression: {}",
+                last_line(&error.to_string())
+            ))
         })?;
         if regex.captures_len() < 2 {
-            return Err(Failure::ours(format!("--metric '{text}' has no group (...) around the figure")));
+            return Err(Failure::ours(format!(
+                "--metric '{text}' has no group (...) around the figure"
+            )));
         }
         Ok(Metric(regex))
     }
@@ -24,7 +29,8 @@ impl Metric {
         let groups = self.0.captures_iter(output).last().and_then(|groups| groups.get(1));
         let group = groups.ok_or("the metric matches nothing in the output")?;
         let text = String::from_utf8_lossy(group.as_bytes());
-        let number = text.replace(',', "").trim().parse().ok().filter(|number: &f64| number.is_finite());
+        let number =
+            text.replace(',', "").trim().parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| format!("the metric matches '{text}', which is not a number"))
     }
 }
@@ -43,7 +49,12 @@ mod tests {
         let metric = Metric::parse(r"^rate: ([\d.,e+]+)").expect("a regular expression");
         assert_eq!(metric.figure(b"rate: 1\nrate: 12,345.5 ops\n\xff"), Ok(12345.5));
         assert_eq!(metric.figure(b"rate: 1e3"), Ok(1000.0));
-        assert!(metric.figure(b"no rate: 1").expect_err("not at a line's start").contains("matches nothing"));
+        assert!(
+            metric
+                .figure(b"no rate: 1")
+                .expect_err("not at a line's start")
+                .contains("matches nothing")
+        );
         assert!(metric.figure(b"rate: ...").expect_err("no number").contains("'...'"));
     }
 

@@ -128,14 +128,21 @@ impl Plan<'_> {
 
     /// Pairs of lock and repeat, in the order of the runs. A warm-up has no repeat.
     fn order(&self) -> Vec<(&Choice, Option<u32>)> {
-        let warmup = (0..self.args.warmup).flat_map(|_| self.choices.iter().map(|choice| (choice, None)));
-        let repeats = (0..self.args.repeats)
-            .flat_map(|repeat| rotated(&self.choices, repeat).map(move |choice| (choice, Some(repeat + 1))));
+        let warmup =
+            (0..self.args.warmup).flat_map(|_| self.choices.iter().map(|choice| (choice, None)));
+        let repeats = (0..self.args.repeats).flat_map(|repeat| {
+            rotated(&self.choices, repeat).map(move |choice| (choice, Some(repeat + 1)))
+        });
         warmup.chain(repeats).collect()
     }
 
     /// Performs one run. Returns None if it was interrupted.
-    fn run_once(&self, choice: &Choice, repeat: Option<u32>, interrupted: &AtomicBool) -> Option<Run> {
+    fn run_once(
+        &self,
+        choice: &Choice,
+        repeat: Option<u32>,
+        interrupted: &AtomicBool,
+    ) -> Option<Run> {
         if interrupted.load(Ordering::Relaxed) {
             return None;
         }
@@ -189,7 +196,11 @@ impl Plan<'_> {
             figure: figure(args),
             peak_rss_floor_bytes: measure::peak_rss_floor_bytes(),
             interrupted,
-            locks: self.choices.iter().map(|choice| Summary::of(&choice.to_string(), &native, &runs)).collect(),
+            locks: self
+                .choices
+                .iter()
+                .map(|choice| Summary::of(&choice.to_string(), &native, &runs))
+                .collect(),
             runs,
         }
     }

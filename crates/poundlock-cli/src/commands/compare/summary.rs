@@ -79,7 +79,11 @@ impl Summary {
     /// failures count.
     pub fn of(lock: &str, native: &str, runs: &[Run]) -> Summary {
         let mine: Vec<&Run> = runs.iter().filter(|run| run.lock == lock).collect();
-        let good: Vec<&Run> = mine.iter().copied().filter(|run| run.repeat.is_some() && run.figure.is_some()).collect();
+        let good: Vec<&Run> = mine
+            .iter()
+            .copied()
+            .filter(|run| run.repeat.is_some() && run.figure.is_some())
+            .collect();
         let spread = |figure: fn(&Run) -> f64| Spread::of(good.iter().map(|run| figure(run)));
         let ratio = |run: &&Run| {
             let same = |other: &&Run| other.lock == native && other.repeat == run.repeat;
@@ -124,7 +128,10 @@ mod tests {
         // beside it.
         let runs: Vec<Run> = (1..=3)
             .flat_map(|repeat| {
-                [run("native", repeat, Some(repeat.into())), run("mcs", repeat, Some((2 * repeat).into()))]
+                [
+                    run("native", repeat, Some(repeat.into())),
+                    run("mcs", repeat, Some((2 * repeat).into())),
+                ]
             })
             .collect();
         let summary = Summary::of("mcs", "native", &runs);
@@ -134,7 +141,12 @@ mod tests {
 
     #[test]
     fn a_failed_run_is_counted_and_has_no_figure() {
-        let runs = [run("native", 1, None), run("mcs", 1, Some(5.0)), run("native", 2, Some(2.0)), run("mcs", 2, None)];
+        let runs = [
+            run("native", 1, None),
+            run("mcs", 1, Some(5.0)),
+            run("native", 2, Some(2.0)),
+            run("mcs", 2, None),
+        ];
         let summary = Summary::of("mcs", "native", &runs);
         assert_eq!((summary.succeeded, summary.failed), (1, 1));
         assert_eq!(summary.ratio, None, "no repeat has both");

@@ -19,7 +19,11 @@ pub fn render(comparison: &Comparison) -> String {
 /// The compared figure with its unit.
 pub fn heading(comparison: &Comparison) -> String {
     let figure = &comparison.figure;
-    if figure.unit.is_empty() { figure.name.to_owned() } else { format!("{} {}", figure.name, figure.unit) }
+    if figure.unit.is_empty() {
+        figure.name.to_owned()
+    } else {
+        format!("{} {}", figure.name, figure.unit)
+    }
 }
 
 fn caption(comparison: &Comparison) -> String {
@@ -33,7 +37,11 @@ fn caption(comparison: &Comparison) -> String {
 
 fn row(lock: &Summary, floor: u64) -> [String; 8] {
     let total = lock.succeeded + lock.failed;
-    let runs = if lock.failed == 0 { total.to_string() } else { format!("{} of {total} FAILED", lock.failed) };
+    let runs = if lock.failed == 0 {
+        total.to_string()
+    } else {
+        format!("{} of {total} FAILED", lock.failed)
+    };
     [
         lock.lock.clone(),
         median(lock.figure),

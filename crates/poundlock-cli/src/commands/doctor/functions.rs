@@ -16,7 +16,8 @@ pub enum Family {
 }
 
 impl Family {
-    pub const ALL: [Family; 5] = [Family::Mutex, Family::Cond, Family::Rwlock, Family::Spin, Family::C11];
+    pub const ALL: [Family; 5] =
+        [Family::Mutex, Family::Cond, Family::Rwlock, Family::Spin, Family::C11];
 
     /// The family of the function `name`, which may have the leading underscores of an old glibc
     /// name.
@@ -28,7 +29,8 @@ impl Family {
             ("pthread_rwlock_", Family::Rwlock),
             ("pthread_spin_", Family::Spin),
         ];
-        let by_prefix = prefixes.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, family)| *family);
+        let by_prefix =
+            prefixes.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, family)| *family);
         by_prefix.or_else(|| C11.contains(&name).then_some(Family::C11))
     }
 }
@@ -51,7 +53,8 @@ const C11: [&str; 12] = [
 
 /// The libraries of the C library and the compilers: every program has them, and they lock almost
 /// nothing for it.
-const RUNTIME: [&str; 6] = ["libc.so.", "libm.so.", "ld-linux", "libgcc_s.so.", "libstdc++.so.", "libpthread.so."];
+const RUNTIME: [&str; 6] =
+    ["libc.so.", "libm.so.", "ld-linux", "libgcc_s.so.", "libstdc++.so.", "libpthread.so."];
 
 /// The lock functions that one file imports.
 #[derive(Debug, Serialize)]
@@ -85,7 +88,9 @@ impl Imports {
         let function = |symbol: &Symbol| {
             Some(Function {
                 family: Family::of(&symbol.name)?,
-                interposed: preload.is_some_and(|preload| preload.exports.iter().any(|export| binds(symbol, export))),
+                interposed: preload.is_some_and(|preload| {
+                    preload.exports.iter().any(|export| binds(symbol, export))
+                }),
                 name: symbol.name.clone(),
                 version: symbol.version.clone(),
             })
@@ -122,7 +127,9 @@ impl Imports {
 /// a version serves any reference, one with a version only references to that version.
 fn binds(import: &Symbol, export: &Symbol) -> bool {
     import.name == export.name
-        && (export.version.is_none() || import.version.is_none() || import.version == export.version)
+        && (export.version.is_none()
+            || import.version.is_none()
+            || import.version == export.version)
 }
 
 #[cfg(test)]

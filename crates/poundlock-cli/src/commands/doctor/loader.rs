@@ -34,7 +34,8 @@ pub fn list(loader: &Path, program: &Path, preload: Option<&Path>) -> Result<Loa
     if let Some(library) = preload {
         command.env("LD_PRELOAD", library);
     }
-    let output = command.output().map_err(|error| Failure::of_program(loader.as_os_str(), &error))?;
+    let output =
+        command.output().map_err(|error| Failure::of_program(loader.as_os_str(), &error))?;
     let mut loaded = Loaded::default();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         sort_line(line.trim(), &mut loaded);
@@ -44,11 +45,19 @@ pub fn list(loader: &Path, program: &Path, preload: Option<&Path>) -> Result<Loa
 }
 
 /// Returns why `loader` would not load `library` into `program`, which loads without it.
-pub fn preload_fault(loader: &Path, program: &Path, library: &Path) -> Result<Option<String>, Failure> {
+pub fn preload_fault(
+    loader: &Path,
+    program: &Path,
+    library: &Path,
+) -> Result<Option<String>, Failure> {
     let loaded = list(loader, program, Some(library))?;
-    let absent = || (!loaded.libraries.iter().any(|path| path == library)).then(|| "it is not loaded".to_owned());
+    let absent = || {
+        (!loaded.libraries.iter().any(|path| path == library))
+            .then(|| "it is not loaded".to_owned())
+    };
     let fault = loaded.faults.first().cloned().or_else(absent);
-    Ok(fault.map(|fault| format!("preload library '{}' cannot be used: {fault}", library.display())))
+    Ok(fault
+        .map(|fault| format!("preload library '{}' cannot be used: {fault}", library.display())))
 }
 
 /// Parses a line: `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)` or `NAME => not found`.
@@ -79,7 +88,10 @@ mod tests {
         ] {
             sort_line(line, &mut loaded);
         }
-        assert_eq!(loaded.libraries, ["/lib/x y/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from));
+        assert_eq!(
+            loaded.libraries,
+            ["/lib/x y/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from)
+        );
         assert_eq!(loaded.faults, ["libgone.so => not found"]);
     }
 }

@@ -77,7 +77,8 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 
 fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
     // A program that is not found is a failure of doctor itself, which runs no program.
-    let found = program::find(&args.program[0]).map_err(|failure| Failure::ours(failure.message))?;
+    let found =
+        program::find(&args.program[0]).map_err(|failure| Failure::ours(failure.message))?;
     let mut scripts = Vec::new();
     let path = script::resolve(found, &mut scripts)?;
     let path = path.canonicalize().unwrap_or(path);
@@ -104,12 +105,14 @@ fn examine(args: &DoctorArgs) -> Result<Report, Failure> {
 impl Patient {
     fn admit(path: PathBuf, preload: Option<&Path>) -> Result<Patient, Failure> {
         let elf = Elf::read(&path).map_err(|why| unreadable(&path, &why))?;
-        let found = Library::find(preload).and_then(|library| library.elf().map(|elf| (library, elf)));
+        let found =
+            Library::find(preload).and_then(|library| library.elf().map(|elf| (library, elf)));
         let preload = found.map_err(|failure| failure.message);
         let exports = preload.as_ref().ok().map(|(_, elf)| elf);
         let mut imports = vec![Imports::of(&path, &elf, exports)];
         let (mut loaded, mut preload_fault) = (None, None);
-        if let Some(loader) = elf.head.loader.as_deref().filter(|_| elf.head.machine == own_machine())
+        if let Some(loader) =
+            elf.head.loader.as_deref().filter(|_| elf.head.machine == own_machine())
             && loader::is_ours(loader)?
         {
             let found = loader::list(loader, &path, None)?;
@@ -127,7 +130,9 @@ impl Patient {
 
     /// The first reason why the program's locks cannot be replaced.
     fn obstacle(&self) -> Option<String> {
-        self.not_loadable().or_else(|| self.preload_obstacle()).or_else(|| self.nothing_to_interpose())
+        self.not_loadable()
+            .or_else(|| self.preload_obstacle())
+            .or_else(|| self.nothing_to_interpose())
     }
 
     /// The reason why the program cannot load the preload library.
@@ -135,7 +140,8 @@ impl Patient {
         let obstacle = Obstacle::of(&self.path, &self.elf.head)?;
         Some(match (&obstacle, self.elf.language) {
             (Obstacle::Static, Language::Go) => {
-                "a static Go program: its locks belong to the Go runtime and cannot be replaced".to_owned()
+                "a static Go program: its locks belong to the Go runtime and cannot be replaced"
+                    .to_owned()
             }
             (Obstacle::Static, Language::Rust) => {
                 "a static Rust program: no loader runs, so its locks cannot be replaced".to_owned()
@@ -150,7 +156,9 @@ impl Patient {
     fn preload_obstacle(&self) -> Option<String> {
         let fault = self.loaded.as_ref().and_then(|loaded| loaded.faults.first());
         let fault = fault.map(|fault| format!("the program itself cannot start: {fault}"));
-        fault.or_else(|| self.preload.as_ref().err().cloned()).or_else(|| self.preload_fault.clone())
+        fault
+            .or_else(|| self.preload.as_ref().err().cloned())
+            .or_else(|| self.preload_fault.clone())
     }
 
     /// The numbers of interposed functions that acquire locks: of the program itself, and of its
@@ -191,13 +199,18 @@ impl Patient {
     fn notes(&self, is_script: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if is_script {
-            notes.push("a script: the programs that it starts inherit the lock; check them separately".to_owned());
+            notes.push(
+                "a script: the programs that it starts inherit the lock; check them separately"
+                    .to_owned(),
+            );
         }
         match self.elf.language {
-            Language::Go => notes.push("in a Go program only the locks of C code can be replaced".to_owned()),
-            Language::Rust => {
-                notes.push("in a Rust program only the locks of C and C++ code can be replaced".to_owned())
+            Language::Go => {
+                notes.push("in a Go program only the locks of C code can be replaced".to_owned())
             }
+            Language::Rust => notes.push(
+                "in a Rust program only the locks of C and C++ code can be replaced".to_owned(),
+            ),
             Language::Other => {}
         }
         if self.elf.uses_api {
@@ -215,17 +228,24 @@ impl Patient {
             );
         }
         if self.loaded.is_none() && self.elf.head.loader.is_some() {
-            notes.push("its loader is not that of this system: its libraries were not examined".to_owned());
+            notes.push(
+                "its loader is not that of this system: its libraries were not examined".to_owned(),
+            );
         }
         if self.elf.imports.iter().any(|symbol| symbol.name == "dlopen") {
             notes.push(
                 "it can load libraries at run time: their locks are also replaced, but not listed here".to_owned(),
             );
         }
-        let counted = self.imports.iter().filter(|imports| !imports.runtime && self.preload.is_ok());
-        let missed: BTreeSet<&str> = counted.flat_map(Imports::missed).map(|function| function.name.as_str()).collect();
+        let counted =
+            self.imports.iter().filter(|imports| !imports.runtime && self.preload.is_ok());
+        let missed: BTreeSet<&str> =
+            counted.flat_map(Imports::missed).map(|function| function.name.as_str()).collect();
         if !missed.is_empty() {
-            notes.push(format!("not interposed: {}", missed.into_iter().collect::<Vec<_>>().join(", ")));
+            notes.push(format!(
+                "not interposed: {}",
+                missed.into_iter().collect::<Vec<_>>().join(", ")
+            ));
         }
         notes
     }
@@ -241,7 +261,11 @@ fn text(report: &Report) -> String {
         lines.push(format!("script    {}", script.display()));
     }
     let linking = if report.loader.is_some() { "dynamic" } else { "static" };
-    lines.push(format!("program   {} ({}, {linking})", report.program.display(), report.machine_type));
+    lines.push(format!(
+        "program   {} ({}, {linking})",
+        report.program.display(),
+        report.machine_type
+    ));
     if let Some(preload) = &report.preload {
         lines.push(format!("preload   {}", preload.display()));
     }
@@ -249,7 +273,11 @@ fn text(report: &Report) -> String {
         lines.push(format!("\nLock functions imported:\n{}\n", table(&report.imports)));
     }
     lines.extend(report.notes.iter().map(|note| format!("note      {note}")));
-    lines.push(format!("verdict   {}: {}\n", if report.works { "yes" } else { "no" }, report.verdict));
+    lines.push(format!(
+        "verdict   {}: {}\n",
+        if report.works { "yes" } else { "no" },
+        report.verdict
+    ));
     lines.join("\n")
 }
 
@@ -260,7 +288,9 @@ fn table(imports: &[Imports]) -> Table {
         let mark = if imports.runtime { " (runtime: not counted)" } else { "" };
         let mut row = vec![format!("{}{mark}", imports.file)];
         row.extend(Family::ALL.map(|family| imports.count(family).to_string()));
-        row.push(imports.functions.iter().filter(|function| function.interposed).count().to_string());
+        row.push(
+            imports.functions.iter().filter(|function| function.interposed).count().to_string(),
+        );
         table.add_row(row);
     }
     table

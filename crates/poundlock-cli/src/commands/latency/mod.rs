@@ -157,13 +157,16 @@ impl Session<'_> {
     fn caption(&self) -> String {
         let Settings { samples, round_trips } = self.measurements.settings;
         let (done, all) = (self.measurements.pairs.len(), self.measurements.count());
-        let mut caption = format!("Nanoseconds one way: medians of {samples} samples of {round_trips} round trips.");
+        let mut caption = format!(
+            "Nanoseconds one way: medians of {samples} samples of {round_trips} round trips."
+        );
         if self.before > 0 {
             caption += &format!(" {} of {all} pairs are from an earlier run.", self.before);
         }
         if !self.measurements.complete {
             caption += &format!(" Interrupted after {done} of {all} pairs");
-            caption += if self.args.kept_in().is_some() { ": the same command resumes." } else { "." };
+            caption +=
+                if self.args.kept_in().is_some() { ": the same command resumes." } else { "." };
         }
         caption
     }
@@ -173,7 +176,9 @@ impl LatencyArgs {
     /// The file in which measurements are saved. A device, a FIFO or stdout gets them once, at the
     /// end.
     fn kept_in(&self) -> Option<&Path> {
-        let is_kept = |file: &&Path| !output::is_stdout(file) && file.metadata().map_or(true, |there| there.is_file());
+        let is_kept = |file: &&Path| {
+            !output::is_stdout(file) && file.metadata().map_or(true, |there| there.is_file())
+        };
         self.json.as_deref().filter(is_kept)
     }
 }
@@ -197,15 +202,24 @@ fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, 
         return Ok(wanted);
     }
     let wrong = |what: &dyn std::fmt::Display| {
-        Failure::ours(format!("'{}' {what}: choose another file, or start again with --restart", file.display()))
+        Failure::ours(format!(
+            "'{}' {what}: choose another file, or start again with --restart",
+            file.display()
+        ))
     };
-    let found = Measurements::parse(&text).map_err(|error| wrong(&format!("has no latencies ({error})")))?;
-    let origin: Origin = serde_json::from_str(&text).map_err(|error| wrong(&format!("names no machine ({error})")))?;
+    let found = Measurements::parse(&text)
+        .map_err(|error| wrong(&format!("has no latencies ({error})")))?;
+    let origin: Origin = serde_json::from_str(&text)
+        .map_err(|error| wrong(&format!("names no machine ({error})")))?;
     if origin.machine.cpu != cpu || found.present != wanted.present {
         return Err(wrong(&"is of another machine"));
     }
     if found.cpus != wanted.cpus {
-        return Err(wrong(&format!("has the CPUs {}, not {}", cpus::format(&found.cpus), cpus::format(&wanted.cpus))));
+        return Err(wrong(&format!(
+            "has the CPUs {}, not {}",
+            cpus::format(&found.cpus),
+            cpus::format(&wanted.cpus)
+        )));
     }
     if found.settings != wanted.settings {
         let Settings { samples, round_trips } = found.settings;
@@ -217,7 +231,10 @@ fn resume(file: &Path, wanted: Measurements, cpu: &str) -> Result<Measurements, 
         if !missing.contains(&(pair.a, pair.b))
             || merged.pairs.iter().any(|known| (known.a, known.b) == (pair.a, pair.b))
         {
-            return Err(wrong(&format!("has CPUs {} and {} twice, or a CPU that was not measured", pair.a, pair.b)));
+            return Err(wrong(&format!(
+                "has CPUs {} and {} twice, or a CPU that was not measured",
+                pair.a, pair.b
+            )));
         }
         merged.add(pair);
     }

@@ -46,10 +46,16 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(profile.source.exit_code()))
 }
 
-fn page(profile: &Profile, command: &str, provenance: &Provenance, rows: usize) -> Result<Markup, Failure> {
+fn page(
+    profile: &Profile,
+    command: &str,
+    provenance: &Provenance,
+    rows: usize,
+) -> Result<Markup, Failure> {
     let title = if command.is_empty() { "Locks".to_owned() } else { format!("Locks of {command}") };
     let flames = profile.flame_graph()?;
-    let processes = profile.processes.iter().map(|of| process(of, rows)).collect::<Result<Vec<_>, _>>()?;
+    let processes =
+        profile.processes.iter().map(|of| process(of, rows)).collect::<Result<Vec<_>, _>>()?;
     Ok(html! {
         (DOCTYPE)
         html lang="en" {
@@ -83,7 +89,11 @@ fn height_of(svg: &str) -> u32 {
 fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {
     let shown: Vec<&Lock> = process.locks.iter().take(rows).collect();
     let waited: Vec<&Lock> = shown.iter().copied().filter(|lock| lock.contended > 0).collect();
-    let plot = if waited.is_empty() { None } else { Some(bars::svg(&waits(&waited)).map_err(undrawable)?) };
+    let plot = if waited.is_empty() {
+        None
+    } else {
+        Some(bars::svg(&waits(&waited)).map_err(undrawable)?)
+    };
     Ok(html! {
         h2 { (heading(process)) }
         @if let Some(plot) = &plot { (PreEscaped(plot)) }

@@ -15,15 +15,19 @@ pub struct Kind {
     places: [&'static str; 3],
 }
 
-pub const MACHINES: Kind =
-    Kind { name: "machine", places: ["../share/poundlock/machines", "../../machines", "../../../machines"] };
+pub const MACHINES: Kind = Kind {
+    name: "machine",
+    places: ["../share/poundlock/machines", "../../machines", "../../../machines"],
+};
 pub const WORKLOADS: Kind = Kind {
     name: "workload",
     places: ["../share/poundlock/workloads", "../../bench/workloads", "../../../bench/workloads"],
 };
 
-pub const FIGURES: Kind =
-    Kind { name: "figure", places: ["../share/poundlock/figures", "../../bench/figures", "../../../bench/figures"] };
+pub const FIGURES: Kind = Kind {
+    name: "figure",
+    places: ["../share/poundlock/figures", "../../bench/figures", "../../../bench/figures"],
+};
 
 impl Kind {
     /// The names of all files of this kind.
@@ -58,7 +62,8 @@ impl Kind {
 
 /// The names of the files in `folder`, without extension, sorted.
 fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| path.extension().is_some_and(|end| end == "toml"));
     let mut names: Vec<String> =
         files.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
@@ -70,6 +75,7 @@ fn names(folder: &Path) -> Vec<String> {
 pub fn workload(given: &str) -> Result<Workload, Failure> {
     let file = WORKLOADS.find(given)?;
     let text = input::text(&file).map_err(|error| reason(&error));
-    let workload = text.and_then(|text| Workload::from_toml(&text).map_err(|wrong| wrong.to_string()));
+    let workload =
+        text.and_then(|text| Workload::from_toml(&text).map_err(|wrong| wrong.to_string()));
     workload.map_err(|wrong| Failure::ours(format!("'{}': {wrong}", file.display())))
 }

@@ -55,7 +55,8 @@ fn machine_of_table(file: &Path) -> Result<Machine, SimError> {
     } else {
         text
     };
-    let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let name =
+        file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     Machine::from_table(&name, &table).map_err(|wrong| named(wrong.to_string()))
 }
 
@@ -93,14 +94,22 @@ impl Job {
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = worker::parse(job)?;
     let outcome = job.point(false).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
-    worker::answer(&Simulated { counts: outcome.counts, traffic: outcome.traffic, steps: outcome.events })
+    worker::answer(&Simulated {
+        counts: outcome.counts,
+        traffic: outcome.traffic,
+        steps: outcome.events,
+    })
 }
 
 /// A simulation that has ended.
 pub type Ended = worker::Ended<Simulated>;
 
 /// Runs the jobs, `at_a_time` in parallel. A job that an interrupt prevented has no result.
-pub fn run_all(jobs: &[Job], at_a_time: usize, interrupted: &AtomicBool) -> Result<Vec<Option<Ended>>, Failure> {
+pub fn run_all(
+    jobs: &[Job],
+    at_a_time: usize,
+    interrupted: &AtomicBool,
+) -> Result<Vec<Option<Ended>>, Failure> {
     let workers = Workers::new("sim-worker")?;
     let progress = progress(jobs.len() as u64);
     let next = AtomicUsize::new(0);

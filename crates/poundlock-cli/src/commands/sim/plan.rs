@@ -66,13 +66,20 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    pub fn make<'a>(scene: &'a SceneArgs, locks: &[String], threads: Option<&Threads>) -> Result<Plan<'a>, Failure> {
+    pub fn make<'a>(
+        scene: &'a SceneArgs,
+        locks: &[String],
+        threads: Option<&Threads>,
+    ) -> Result<Plan<'a>, Failure> {
         let settings = &scene.settings;
         let (file, machine) = place(settings)?;
         let workload = data::workload(&scene.workload)?;
         workload.check().map_err(Failure::ours)?;
         let Some(threads) = Threads::given_or_meant(threads, &workload, machine.cpus.len())? else {
-            return Err(Failure::ours(format!("--threads: workload '{}' has no default numbers", workload.name)));
+            return Err(Failure::ours(format!(
+                "--threads: workload '{}' has no default numbers",
+                workload.name
+            )));
         };
         let choices = spec::parse_lists_of(locks, &Family::simulated(workload.readers))?;
         Ok(Plan {
@@ -88,7 +95,11 @@ impl Plan<'_> {
     }
 
     /// A plan of one lock with one number of threads.
-    pub fn of_one<'a>(scene: &'a SceneArgs, lock: &str, threads: &Threads) -> Result<Plan<'a>, Failure> {
+    pub fn of_one<'a>(
+        scene: &'a SceneArgs,
+        lock: &str,
+        threads: &Threads,
+    ) -> Result<Plan<'a>, Failure> {
         let plan = Plan::make(scene, &[lock.to_owned()], Some(threads))?;
         if plan.locks.len() != 1 {
             return Err(Failure::ours(format!("--lock: '{lock}' names several locks: use sweep")));
@@ -126,7 +137,9 @@ impl Plan<'_> {
     /// Collects the ended jobs. `whole`: keeps the counts of each thread.
     pub fn found(&self, ended: impl IntoIterator<Item = Option<Ended>>, whole: bool) -> Found {
         let mut found = Found::default();
-        for (job, ended) in self.jobs().iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?))) {
+        for (job, ended) in
+            self.jobs().iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?)))
+        {
             found.traffic.push(ended.result.as_ref().map(|simulated| simulated.traffic));
             found.runs.push(run_of(job, ended, self, whole));
         }
@@ -138,7 +151,15 @@ fn run_of(job: &Job, ended: Ended, plan: &Plan, whole: bool) -> Run {
     let counts: Option<Counts> = ended.result.map(|simulated| simulated.counts);
     let seed = (job.seed.wrapping_sub(plan.settings.repeats.seed)) as u32;
     let lock = job.lock.clone();
-    let mut run = Run::new(&plan.workload, lock, job.threads, seed + 1, ended.outcome, counts, ended.output_tail);
+    let mut run = Run::new(
+        &plan.workload,
+        lock,
+        job.threads,
+        seed + 1,
+        ended.outcome,
+        counts,
+        ended.output_tail,
+    );
     if !whole {
         run.counts = None;
     }
@@ -156,7 +177,8 @@ pub struct Found {
 impl Found {
     /// The points of all locks and numbers of threads, with ratios to the first lock.
     pub fn points(&self, locks: &[String], threads: &[usize]) -> Vec<Point> {
-        let places = threads.iter().flat_map(|threads| locks.iter().map(move |lock| (lock, *threads)));
+        let places =
+            threads.iter().flat_map(|threads| locks.iter().map(move |lock| (lock, *threads)));
         places.map(|(lock, threads)| Point::of(lock, threads, &self.runs, &locks[0])).collect()
     }
 }

@@ -99,7 +99,9 @@ fn render(report: &Report) -> String {
 fn details(report: &Report) -> String {
     let runs = report.runs.iter().zip(&report.traffic);
     let per = |of: &dyn Fn(&Counts, &Traffic) -> f64| {
-        let figures = runs.clone().filter_map(|(run, traffic)| Some(of(run.counts.as_ref()?, traffic.as_ref()?)));
+        let figures = runs
+            .clone()
+            .filter_map(|(run, traffic)| Some(of(run.counts.as_ref()?, traffic.as_ref()?)));
         Spread::of(figures).map_or(0.0, |spread| spread.median)
     };
     let operations = per(&|_, traffic| traffic.operations as f64);
@@ -110,8 +112,9 @@ fn details(report: &Report) -> String {
         100.0 * per(&|_, traffic| traffic.remote as f64) / operations,
     );
     for name in poundlock_sim::event_names() {
-        let count =
-            per(&|counts, _| counts.events.as_ref().and_then(|events| events.get(name)).map_or(0.0, |n| *n as f64));
+        let count = per(&|counts, _| {
+            counts.events.as_ref().and_then(|events| events.get(name)).map_or(0.0, |n| *n as f64)
+        });
         if count > 0.0 {
             text += &format!("\n{name}: {count:.0}");
         }
@@ -137,14 +140,16 @@ fn write_csv(file: &Path, points: &[Point]) -> Result<(), Failure> {
     let mut writer = csv::Writer::from_writer(vec![]);
     let ends = ["", "_min", "_max"];
     let names = FIGURES.iter().flat_map(|figure| ends.map(|end| format!("{}{end}", figure.name)));
-    let header: Vec<String> = ["lock", "threads"].map(str::to_owned).into_iter().chain(names).collect();
+    let header: Vec<String> =
+        ["lock", "threads"].map(str::to_owned).into_iter().chain(names).collect();
     writer.write_record(&header).map_err(Failure::ours)?;
     for point in points {
         let cells = FIGURES.iter().flat_map(|figure| match point.figure(figure.name) {
             Some(spread) => [spread.median, spread.min, spread.max].map(|value| value.to_string()),
             None => [const { String::new() }; 3],
         });
-        let row: Vec<String> = [point.lock.clone(), point.threads.to_string()].into_iter().chain(cells).collect();
+        let row: Vec<String> =
+            [point.lock.clone(), point.threads.to_string()].into_iter().chain(cells).collect();
         writer.write_record(&row).map_err(Failure::ours)?;
     }
     write(file, writer.into_inner().map_err(Failure::ours)?)

@@ -46,6 +46,10 @@ pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         },
     };
     write(&args.output, serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n")?;
-    page.show(format_args!("{count} events of {} threads written to {}", plan.threads[0], args.output.display()))?;
+    page.show(format_args!(
+        "{count} events of {} threads written to {}",
+        plan.threads[0],
+        args.output.display()
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -33,7 +33,8 @@ pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     Page::beside([&args.json, &args.csv])?;
     let source = Source::get(&args.source, false)?;
     let mut names = Names::default();
-    let processes: Vec<Process> = source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
+    let processes: Vec<Process> =
+        source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
     if processes.is_empty() {
         note(
             "no process acquired a replaced lock: `poundlock doctor` checks whether the program's locks can be replaced. \
@@ -68,8 +69,15 @@ impl<'a> Document<'a> {
     fn of(args: &StatArgs, source: &Source, processes: &'a [Process]) -> Document<'a> {
         Document {
             schema: "poundlock.stat/1",
-            provenance: Provenance::new(source.compiler.clone().unwrap_or_else(|| "unknown".to_owned())),
-            command: args.source.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            provenance: Provenance::new(
+                source.compiler.clone().unwrap_or_else(|| "unknown".to_owned()),
+            ),
+            command: args
+                .source
+                .program
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
             environment: environment(),
             exit_status: source.status.is_some().then(|| source.exit_code()),
             processes,

@@ -46,8 +46,21 @@ pub fn csv(processes: &[Process]) -> Result<Vec<u8>, Box<dyn Error>> {
             writer.serialize((
                 (process.pid, &process.program, process.lock_of(lock)),
                 (&lock.name, lock.named_by, lock.side, &lock.address, lock.lives),
-                (lock.acquisitions, lock.contended, lock.contended_share, lock.trylock_failures, lock.timeouts),
-                (lock.waiting, lock.wait_ns, lock.wait_mean_ns, lock.wait_max_ns, lock.queue_mean, lock.queue_max),
+                (
+                    lock.acquisitions,
+                    lock.contended,
+                    lock.contended_share,
+                    lock.trylock_failures,
+                    lock.timeouts,
+                ),
+                (
+                    lock.waiting,
+                    lock.wait_ns,
+                    lock.wait_mean_ns,
+                    lock.wait_max_ns,
+                    lock.queue_mean,
+                    lock.queue_max,
+                ),
                 (lock.holds_timed, lock.hold_mean_ns, lock.hold_max_ns, lock.hold_ns),
                 (lock.handovers_local, lock.handovers_remote, lock.parks, lock.wakeups_in_section),
                 (lock.threads, lock.fairness_factor, lock.jain, lock.stack.join(";")),

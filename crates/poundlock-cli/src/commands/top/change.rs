@@ -33,14 +33,23 @@ pub struct LockChange {
 impl Change {
     /// The change from `before` to `now`, in `time`.
     pub fn between(before: &Process, now: &Process, time: Duration) -> Change {
-        let known: HashMap<u32, &Lock> = before.locks.iter().map(|lock| (lock.index, lock)).collect();
+        let known: HashMap<u32, &Lock> =
+            before.locks.iter().map(|lock| (lock.index, lock)).collect();
         let seconds = time.as_secs_f64().max(1e-9);
-        let mut locks: Vec<LockChange> =
-            now.locks.iter().map(|lock| lock_change(known.get(&lock.index).copied(), lock, seconds)).collect();
-        locks
-            .sort_by(|a, b| (b.waited, b.taken).partial_cmp(&(a.waited, a.taken)).unwrap_or(std::cmp::Ordering::Equal));
-        let heading =
-            format!("{} ({}): {}, {}; {} threads so far", now.program, now.pid, now.lock, now.rwlock, now.threads);
+        let mut locks: Vec<LockChange> = now
+            .locks
+            .iter()
+            .map(|lock| lock_change(known.get(&lock.index).copied(), lock, seconds))
+            .collect();
+        locks.sort_by(|a, b| {
+            (b.waited, b.taken)
+                .partial_cmp(&(a.waited, a.taken))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let heading = format!(
+            "{} ({}): {}, {}; {} threads so far",
+            now.program, now.pid, now.lock, now.rwlock, now.threads
+        );
         Change { heading, locks }
     }
 }

@@ -36,7 +36,10 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut terminal = ratatui::try_init().map_err(|error| {
-        Failure::ours(format!("cannot use the terminal: {}; --once works without one", reason(&error)))
+        Failure::ours(format!(
+            "cannot use the terminal: {}; --once works without one",
+            reason(&error)
+        ))
     })?;
     let ended = show(&mut terminal, &mut watch, args.interval);
     ratatui::restore();
@@ -73,12 +76,17 @@ impl Watch {
     }
 
     fn is_alive(&self) -> bool {
-        Path::new(&format!("/proc/{}/maps", self.pid)).exists() && file_of(self.pid).is_ok_and(|file| file == self.file)
+        Path::new(&format!("/proc/{}/maps", self.pid)).exists()
+            && file_of(self.pid).is_ok_and(|file| file == self.file)
     }
 }
 
 /// Draws until the process has ended (returns true) or the user quits (returns false).
-fn show(terminal: &mut ratatui::DefaultTerminal, watch: &mut Watch, interval: Duration) -> Result<bool, Failure> {
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    watch: &mut Watch,
+    interval: Duration,
+) -> Result<bool, Failure> {
     let failed = |error| Failure::ours(format!("the terminal failed: {}", reason(&error)));
     loop {
         let change = watch.look()?;
@@ -99,7 +107,8 @@ fn wants_to_quit(time: Duration) -> std::io::Result<bool> {
         let Event::Key(key) = event::read()? else {
             return Ok(false); // resized: draw again
         };
-        let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        let control_c =
+            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         if control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
             return Ok(true);
         }

@@ -9,8 +9,17 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::Text;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-const HEADER: [&str; 9] =
-    ["lock", "acquired/s", "contended", "waiters", "now", "mean wait", "hold", "parks/s", "remote/s"];
+const HEADER: [&str; 9] = [
+    "lock",
+    "acquired/s",
+    "contended",
+    "waiters",
+    "now",
+    "mean wait",
+    "hold",
+    "parks/s",
+    "remote/s",
+];
 
 fn cells(lock: &LockChange) -> [String; 9] {
     [
@@ -40,7 +49,8 @@ pub fn text(change: &Change) -> String {
 /// Draws the display on the whole terminal.
 pub fn draw(frame: &mut Frame<'_>, change: &Change) {
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
+            .areas(frame.area());
     let rows = change.locks.iter().map(|lock| row(cells(lock)));
     let figures = HEADER[1..].iter().map(|_| Constraint::Length(10));
     let table = Table::new(rows, [Constraint::Fill(1)].into_iter().chain(figures))
@@ -52,6 +62,10 @@ pub fn draw(frame: &mut Frame<'_>, change: &Change) {
 
 fn row(cells: [String; 9]) -> Row<'static> {
     Row::new(cells.into_iter().enumerate().map(|(column, cell)| {
-        Cell::from(Text::from(cell).alignment(if column == 0 { Alignment::Left } else { Alignment::Right }))
+        Cell::from(Text::from(cell).alignment(if column == 0 {
+            Alignment::Left
+        } else {
+            Alignment::Right
+        }))
     }))
 }

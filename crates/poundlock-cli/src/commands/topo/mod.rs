@@ -61,17 +61,30 @@ pub fn topo(args: &TopoArgs) -> Result<ExitCode, Failure> {
     let root = args.sysfs.as_deref().unwrap_or(Path::new(SYSFS));
     let machine = Machine::read(root).map_err(Failure::ours)?;
     // All CPUs of another machine count as usable.
-    let usable: Vec<usize> =
-        if args.sysfs.is_some() { machine.cpus.iter().map(|cpu| cpu.number).collect() } else { cpus::usable() };
+    let usable: Vec<usize> = if args.sysfs.is_some() {
+        machine.cpus.iter().map(|cpu| cpu.number).collect()
+    } else {
+        cpus::usable()
+    };
     let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
     if let Some(file) = &args.svg {
-        let title = if args.sysfs.is_some() { root.display().to_string() } else { provenance.machine_line() };
-        let svg = boxes::svg(&title, &summary(&machine, &usable), &blocks(&groups(&machine), &usable));
+        let title = if args.sysfs.is_some() {
+            root.display().to_string()
+        } else {
+            provenance.machine_line()
+        };
+        let svg =
+            boxes::svg(&title, &summary(&machine, &usable), &blocks(&groups(&machine), &usable));
         output::write(file, svg.map_err(output::undrawable)?)?;
     }
     if args.json {
         let entries = machine.cpus.iter().map(|cpu| entry(cpu, &usable)).collect();
-        let document = Document { schema: "poundlock.topo/1", provenance, present: &machine.present, cpus: entries };
+        let document = Document {
+            schema: "poundlock.topo/1",
+            provenance,
+            present: &machine.present,
+            cpus: entries,
+        };
         page.show(output::json(&document)?.trim_end())?;
     } else {
         page.show(summary(&machine, &usable) + "\n" + text(&groups(&machine), 0).trim_end())?;
@@ -94,12 +107,15 @@ fn entry(cpu: &Cpu, usable: &[usize]) -> Entry {
 
 /// The number of groups of each kind.
 fn summary(machine: &Machine, usable: &[usize]) -> String {
-    let count =
-        |number: usize, (one, several): (&str, &str)| format!("{number} {}", if number == 1 { one } else { several });
-    let kinds: Vec<String> = Kind::ALL.iter().map(|&kind| count(machine.groups(kind).len(), kind.names())).collect();
+    let count = |number: usize, (one, several): (&str, &str)| {
+        format!("{number} {}", if number == 1 { one } else { several })
+    };
+    let kinds: Vec<String> =
+        Kind::ALL.iter().map(|&kind| count(machine.groups(kind).len(), kind.names())).collect();
     let number = machine.cpus.len();
     let free = machine.cpus.iter().filter(|cpu| usable.binary_search(&cpu.number).is_ok()).count();
-    let part = if free < number { format!(", {free} usable by this process") } else { String::new() };
+    let part =
+        if free < number { format!(", {free} usable by this process") } else { String::new() };
     format!("{}, {}{part}", kinds.join(", "), count(number, ("CPU", "CPUs")))
 }
 
@@ -116,7 +132,8 @@ fn parts(cpus: &[&Cpu], kinds: &[Kind]) -> Vec<Group> {
     numbers.sort_unstable();
     numbers.dedup();
     let part = |number: usize| {
-        let members: Vec<&Cpu> = cpus.iter().copied().filter(|cpu| cpu.groups[kind as usize] == number).collect();
+        let members: Vec<&Cpu> =
+            cpus.iter().copied().filter(|cpu| cpu.groups[kind as usize] == number).collect();
         let mut parts = parts(&members, smaller);
         let mut name = format!("{} {number}", kind.names().0);
         // A group with a single part merges with it, unless the part is a core.
@@ -140,7 +157,8 @@ fn text(groups: &[Group], depth: usize) -> String {
         } else {
             String::new()
         };
-        writeln!(lines, "{:depth$}{}{cores}", "", group.name, depth = 2 * depth).expect("writing to a string succeeds");
+        writeln!(lines, "{:depth$}{}{cores}", "", group.name, depth = 2 * depth)
+            .expect("writing to a string succeeds");
         if cores.is_empty() {
             lines += &text(&group.parts, depth + 1);
         }

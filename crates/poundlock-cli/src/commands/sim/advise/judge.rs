@@ -46,21 +46,30 @@ pub struct Regret {
 }
 
 /// Judges the runs of a load.
-pub fn load(plans: &[Plan], found: Found, candidates: &[String], cpus: usize, fairness: Option<f64>) -> Load {
+pub fn load(
+    plans: &[Plan],
+    found: Found,
+    candidates: &[String],
+    cpus: usize,
+    fairness: Option<f64>,
+) -> Load {
     let locks: Vec<String> = plans.iter().flat_map(|plan| plan.locks.clone()).collect();
     let plan = plans.last().expect("the references are always simulated");
     let threads = plan.threads[0];
     let points = found.points(&locks, &plan.threads);
     let chosen = points.iter().filter(|point| candidates.contains(&point.lock));
-    let (fair, unfair): (Vec<&Point>, Vec<&Point>) = chosen.partition(|point| is_fair(point, fairness));
+    let (fair, unfair): (Vec<&Point>, Vec<&Point>) =
+        chosen.partition(|point| is_fair(point, fairness));
     let unfair = unfair.into_iter().map(|point| point.lock.clone()).collect();
-    let mut ranked: Vec<(&Point, Spread)> = fair.into_iter().filter_map(|p| Some((p, rate(p)?))).collect();
+    let mut ranked: Vec<(&Point, Spread)> =
+        fair.into_iter().filter_map(|p| Some((p, rate(p)?))).collect();
     ranked.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
     let best = ranked.first().copied();
     let over = |other: &Point| over(best?, other);
     let others = ranked.iter().skip(1).filter_map(|(point, _)| over(point));
     let others: Vec<Over> = others.collect();
-    let references = REFERENCES.iter().filter_map(|name| points.iter().find(|point| point.lock == *name));
+    let references =
+        REFERENCES.iter().filter_map(|name| points.iter().find(|point| point.lock == *name));
     let kind = match threads {
         1 => "uncontended",
         _ if threads <= cpus => "contended",
@@ -111,13 +120,18 @@ pub fn regrets(loads: &[Load], candidates: &[String]) -> Vec<Regret> {
         if load.unfair.iter().any(|unfair| unfair == lock) {
             return None;
         }
-        let rate_of = |lock: &str| load.points.iter().find(|point| point.lock == lock).and_then(rate);
+        let rate_of =
+            |lock: &str| load.points.iter().find(|point| point.lock == lock).and_then(rate);
         let best = rate_of(load.best.as_deref()?)?.median;
         (best > 0.0).then_some(1.0 - rate_of(lock)?.median / best)
     };
     let regret = |lock: &String| {
         let regrets = loads.iter().map(|load| at(load, lock)).collect::<Option<Vec<f64>>>()?;
-        Some(Regret { lock: lock.clone(), worst: regrets.iter().copied().fold(0.0, f64::max), regrets })
+        Some(Regret {
+            lock: lock.clone(),
+            worst: regrets.iter().copied().fold(0.0, f64::max),
+            regrets,
+        })
     };
     let mut regrets: Vec<Regret> = candidates.iter().filter_map(regret).collect();
     regrets.sort_by(|a, b| a.worst.total_cmp(&b.worst));

@@ -22,8 +22,11 @@ const USUAL: [(&str, Threads); 4] = [
 
 /// Further loads if a readers-writer lock is a candidate: 1 % writes, where such locks should pay
 /// off.
-const READING: [(&str, Threads); 3] =
-    [("shfl-hash-rw-1", Threads::One), ("shfl-hash-rw-1", Threads::Cpus), ("shfl-hash-rw-1", Threads::TwiceAsMany)];
+const READING: [(&str, Threads); 3] = [
+    ("shfl-hash-rw-1", Threads::One),
+    ("shfl-hash-rw-1", Threads::Cpus),
+    ("shfl-hash-rw-1", Threads::TwiceAsMany),
+];
 
 /// A number of threads relative to the machine.
 #[derive(Clone, Copy)]
@@ -67,14 +70,21 @@ pub fn reads(lock: &str) -> bool {
 }
 
 /// The loads: the standard ones, or those of the options.
-pub fn loads(args: &AdviseArgs, cpus: usize, reading: bool) -> Result<Vec<(Workload, usize)>, Failure> {
+pub fn loads(
+    args: &AdviseArgs,
+    cpus: usize,
+    reading: bool,
+) -> Result<Vec<(Workload, usize)>, Failure> {
     let usual: Vec<_> = USUAL.iter().chain(READING.iter().filter(|_| reading)).collect();
     if args.workloads.is_empty() && args.threads.is_none() {
-        let load = |(name, threads): &&(&str, Threads)| Ok((data::workload(name)?, threads.of(cpus)));
+        let load =
+            |(name, threads): &&(&str, Threads)| Ok((data::workload(name)?, threads.of(cpus)));
         return usual.iter().map(load).collect();
     }
     let mut names: Vec<&str> = args.workloads.iter().map(String::as_str).collect();
-    if let Some(twice) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
+    if let Some(twice) =
+        names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))
+    {
         return Err(Failure::ours(format!("workload '{}' is named twice", twice.1)));
     }
     if names.is_empty() {
@@ -87,7 +97,8 @@ pub fn loads(args: &AdviseArgs, cpus: usize, reading: bool) -> Result<Vec<(Workl
         let workload = data::workload(name)?;
         workload.check().map_err(Failure::ours)?;
         let threads = threads::Threads::given_or_meant(args.threads.as_ref(), &workload, cpus)?;
-        let threads = threads.unwrap_or_else(|| Threads::ALL.map(|threads| threads.of(cpus)).to_vec());
+        let threads =
+            threads.unwrap_or_else(|| Threads::ALL.map(|threads| threads.of(cpus)).to_vec());
         loads.extend(threads.iter().map(|threads| (workload.clone(), *threads)));
     }
     Ok(loads)
@@ -97,7 +108,12 @@ pub fn loads(args: &AdviseArgs, cpus: usize, reading: bool) -> Result<Vec<(Workl
 /// locks the readers of a workload exclude each other.
 pub fn families(workload: &Workload, candidates: &[String]) -> Vec<(Workload, Vec<String>)> {
     let mut plain: Vec<String> = REFERENCES.map(str::to_owned).to_vec();
-    plain.extend(candidates.iter().filter(|lock| !reads(lock) && !REFERENCES.contains(&lock.as_str())).cloned());
+    plain.extend(
+        candidates
+            .iter()
+            .filter(|lock| !reads(lock) && !REFERENCES.contains(&lock.as_str()))
+            .cloned(),
+    );
     let mut families = vec![(Workload { readers: false, ..workload.clone() }, plain)];
     if workload.readers {
         let readers = candidates.iter().filter(|lock| reads(lock)).cloned().collect();

@@ -55,10 +55,13 @@ impl Loads<'_> {
         let reading = loads.iter().any(|(workload, _)| workload.readers);
         let candidates = asked.unwrap_or_else(|| all(reading));
         if let Some(idle) = candidates.iter().find(|lock| !reading && reads(lock)) {
-            return Err(Failure::ours(format!("'{idle}': no given workload uses a readers-writer lock")));
+            return Err(Failure::ours(format!(
+                "'{idle}': no given workload uses a readers-writer lock"
+            )));
         }
         // A load that none of the candidates can run is dropped.
-        loads.retain(|(workload, _)| workload.readers || !candidates.iter().all(|lock| reads(lock)));
+        loads
+            .retain(|(workload, _)| workload.readers || !candidates.iter().all(|lock| reads(lock)));
         let (file, machine) = (&file, &machine);
         let plan = |(workload, threads): &(Workload, usize)| {
             let threads = *threads;
@@ -82,7 +85,8 @@ impl Loads<'_> {
     fn simulate(self, settings: &SettingArgs, fairness: Option<f64>) -> Result<Report, Failure> {
         let jobs: Vec<_> = self.plans.iter().flatten().flat_map(Plan::jobs).collect();
         let interrupted = interrupts()?;
-        let mut ended = job::run_all(&jobs, at_a_time(settings.repeats.jobs), &interrupted)?.into_iter();
+        let mut ended =
+            job::run_all(&jobs, at_a_time(settings.repeats.jobs), &interrupted)?.into_iter();
         let mut loads = vec![];
         for plans in &self.plans {
             let mut found = Found::default();

@@ -12,7 +12,12 @@ const RUNNERS_UP: usize = 4;
 pub fn render(report: &Report) -> String {
     let settings = &report.settings;
     let stopped = if report.interrupted { " Interrupted." } else { "" };
-    let ties = report.loads.iter().filter_map(tie).chain(report.loads.iter().filter_map(unfair)).collect::<String>();
+    let ties = report
+        .loads
+        .iter()
+        .filter_map(tie)
+        .chain(report.loads.iter().filter_map(unfair))
+        .collect::<String>();
     format!(
         "{}\n\n{}\n{ties}\n{}\nMedians of {} seeds. over: the ratio of the medians, and its range over any two seeds. Locks \
          whose ranges overlap tie.\nRegret: the share of the best throughput of the load that the lock loses. fairness: \
@@ -29,8 +34,18 @@ fn name(load: &Load) -> String {
 }
 
 fn best_table(loads: &[Load]) -> String {
-    let header =
-        ["load", "best", "million/s", "fairness", "Jain", "next", "over next", "min - max", "over mcs", "over ttas"];
+    let header = [
+        "load",
+        "best",
+        "million/s",
+        "fairness",
+        "Jain",
+        "next",
+        "over next",
+        "min - max",
+        "over mcs",
+        "over ttas",
+    ];
     let mut table = text_table::with_header(&header, 2..5);
     for load in loads {
         let absent = || ABSENT.to_owned();
@@ -66,8 +81,13 @@ fn tie(load: &Load) -> Option<String> {
 
 /// The line on the locks that are excluded at a load.
 fn unfair(load: &Load) -> Option<String> {
-    (!load.unfair.is_empty())
-        .then(|| format!("{}: excluded as less fair than requested: {}\n", name(load), load.unfair.join(", ")))
+    (!load.unfair.is_empty()).then(|| {
+        format!(
+            "{}: excluded as less fair than requested: {}\n",
+            name(load),
+            load.unfair.join(", ")
+        )
+    })
 }
 
 fn choice(report: &Report) -> String {
@@ -81,7 +101,14 @@ fn choice(report: &Report) -> String {
     }
     let percent = |regret: &Regret| format!("{} {:.1} %", regret.lock, 100.0 * regret.worst);
     let next: Vec<String> = report.regrets.iter().skip(1).take(RUNNERS_UP).map(percent).collect();
-    let next =
-        if next.is_empty() { String::new() } else { format!("Runners-up by worst regret: {}\n", next.join("; ")) };
-    format!("Best for all loads: {}, with a worst regret of {:.1} %\n{table}\n{next}", least.lock, 100.0 * least.worst)
+    let next = if next.is_empty() {
+        String::new()
+    } else {
+        format!("Runners-up by worst regret: {}\n", next.join("; "))
+    };
+    format!(
+        "Best for all loads: {}, with a worst regret of {:.1} %\n{table}\n{next}",
+        least.lock,
+        100.0 * least.worst
+    )
 }

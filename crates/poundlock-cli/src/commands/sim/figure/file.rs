@@ -111,7 +111,8 @@ pub struct At {
 
 /// Parses and checks the file of a figure.
 pub fn parse(text: &str) -> Result<Figure, String> {
-    let figure: Figure = toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
+    let figure: Figure =
+        toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
     figure.check_places()?;
     Ok(figure)
 }
@@ -140,7 +141,10 @@ impl Figure {
             for value in &published.values {
                 at(&published.what, &value.lock, value.threads)?;
                 if value.value.is_nan() || value.value <= 0.0 {
-                    return Err(format!("'{}': {} is not a published value", published.what, value.value));
+                    return Err(format!(
+                        "'{}': {} is not a published value",
+                        published.what, value.value
+                    ));
                 }
             }
         }

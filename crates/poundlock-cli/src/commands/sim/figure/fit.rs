@@ -8,10 +8,16 @@ use std::sync::atomic::AtomicBool;
 
 /// Returns the step with which one thread is as fast as published. The time of an operation is
 /// linear in it.
-pub fn fitted(base: &Job, fit: &Fit, at_once: usize, interrupted: &AtomicBool) -> Result<f64, Failure> {
+pub fn fitted(
+    base: &Job,
+    fit: &Fit,
+    at_once: usize,
+    interrupted: &AtomicBool,
+) -> Result<f64, Failure> {
     const STEPS: [f64; 2] = [0.0, 8.0];
     let workload = data::workload(&fit.workload)?;
-    let job = |step| Job { lock: fit.lock.clone(), step, workload: workload.clone(), ..base.clone() };
+    let job =
+        |step| Job { lock: fit.lock.clone(), step, workload: workload.clone(), ..base.clone() };
     let jobs = STEPS.map(job);
     let ended = job::run_all(&jobs, at_once, interrupted)?;
     let time = |ended: Option<&Ended>| -> Option<f64> {
@@ -22,7 +28,9 @@ pub fn fitted(base: &Job, fit: &Fit, at_once: usize, interrupted: &AtomicBool) -
     let (Some(short), Some(long)) =
         (ended.first().and_then(|e| time(e.as_ref())), ended.get(1).and_then(|e| time(e.as_ref())))
     else {
-        return Err(Failure::ours("cannot simulate the single thread to which the workload is fitted"));
+        return Err(Failure::ours(
+            "cannot simulate the single thread to which the workload is fitted",
+        ));
     };
     let slope = (long - short) / (STEPS[1] - STEPS[0]);
     Ok(((1e9 / fit.per_second - short) / slope).max(0.0))

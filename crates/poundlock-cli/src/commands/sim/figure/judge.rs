@@ -35,7 +35,9 @@ pub fn orders(figure: &Figure, points: &[Point]) -> Vec<Order> {
 impl Published {
     fn orders(&self, points: &[Point]) -> Vec<Order> {
         let simulated = |value: &Value| {
-            let point = points.iter().find(|point| point.lock == value.lock && point.threads == value.threads);
+            let point = points
+                .iter()
+                .find(|point| point.lock == value.lock && point.threads == value.threads);
             point.and_then(|point| point.figure(&self.figure)).map(|spread| spread.median)
         };
         let at = |value: &Value| At { lock: value.lock.clone(), threads: value.threads };
@@ -53,14 +55,19 @@ impl Published {
                 kept: simulated.is_some_and(|ratio| ratio > 1.0),
             })
         };
-        let pairs = self.values.iter().enumerate().flat_map(|(i, a)| self.values[..i].iter().map(move |b| (a, b)));
+        let pairs = self
+            .values
+            .iter()
+            .enumerate()
+            .flat_map(|(i, a)| self.values[..i].iter().map(move |b| (a, b)));
         pairs.filter_map(order).collect()
     }
 }
 
 pub fn checked(check: &Check, runs: &[Run]) -> Checked {
     let value = |at: &At, seed: u32| {
-        let here = |run: &&Run| run.lock == at.lock && run.threads == at.threads && run.repeat == seed;
+        let here =
+            |run: &&Run| run.lock == at.lock && run.threads == at.threads && run.repeat == seed;
         let run = runs.iter().find(here).filter(|run| run.outcome == Outcome::Ok)?;
         run.figures.get(check.figure.as_str()).copied().flatten()
     };
@@ -83,6 +90,7 @@ impl Check {
             (Some(published), Some(within)) => (value / published - 1.0).abs() <= within,
             _ => true,
         };
-        near && self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
+        near && self.least.is_none_or(|least| value >= least)
+            && self.most.is_none_or(|most| value <= most)
     }
 }

@@ -19,7 +19,9 @@ pub fn markdown(report: &Report) -> String {
         report.seeds
     );
     for drawn in &report.figures {
-        for (check, result) in drawn.figure.check.iter().zip(&drawn.results).filter(|(_, result)| !result.met) {
+        for (check, result) in
+            drawn.figure.check.iter().zip(&drawn.results).filter(|(_, result)| !result.met)
+        {
             let [published, simulated, ..] = cells(check, result);
             let why = if check.why.is_empty() { "The reason is unknown." } else { &check.why };
             let _ = writeln!(
@@ -46,7 +48,13 @@ pub fn markdown(report: &Report) -> String {
         let _ = write!(
             text,
             "\n## {}\n\n{}. {}. Machine `{}`, workload `{}`, step {:.2} ns, domain {:?}.",
-            figure.name, figure.about, figure.source, figure.machine, figure.workload, drawn.step, figure.domain
+            figure.name,
+            figure.about,
+            figure.source,
+            figure.machine,
+            figure.workload,
+            drawn.step,
+            figure.domain
         );
         if !figure.differs.is_empty() {
             let _ = write!(text, " {}", figure.differs);
@@ -54,7 +62,8 @@ pub fn markdown(report: &Report) -> String {
         text += "\n\n| | published | simulated | min - max | off | |\n|---|---|---|---|---|---|\n";
         for (check, result) in figure.check.iter().zip(&drawn.results) {
             let gate = if check.gate { "**gate** " } else { "" };
-            let _ = writeln!(text, "| {gate}{} | {} |", check.what, cells(check, result).join(" | "));
+            let _ =
+                writeln!(text, "| {gate}{} | {} |", check.what, cells(check, result).join(" | "));
         }
         text += "\nMillion acquisitions a second:\n\n| threads |";
         for lock in &figure.locks {
@@ -64,9 +73,16 @@ pub fn markdown(report: &Report) -> String {
         for threads in &figure.threads {
             let _ = write!(text, "| {threads} |");
             for lock in &figure.locks {
-                let point = drawn.points.iter().find(|point| point.threads == *threads && point.lock == *lock);
+                let point = drawn
+                    .points
+                    .iter()
+                    .find(|point| point.threads == *threads && point.lock == *lock);
                 let rate = point.and_then(|point| point.figure("per_second"));
-                let _ = write!(text, " {} |", rate.map_or(ABSENT.to_owned(), |rate| short(rate.median / 1e6)));
+                let _ = write!(
+                    text,
+                    " {} |",
+                    rate.map_or(ABSENT.to_owned(), |rate| short(rate.median / 1e6))
+                );
             }
             text.push('\n');
         }

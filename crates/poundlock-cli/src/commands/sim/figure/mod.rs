@@ -60,7 +60,10 @@ pub fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = args.markdown.as_ref().filter(|_| !report.interrupted) {
         write(file, markdown::markdown(&report))?;
     }
-    Ok(exit_code(report.interrupted, report.figures.iter().flat_map(|drawn| &drawn.runs).map(|run| &run.outcome)))
+    Ok(exit_code(
+        report.interrupted,
+        report.figures.iter().flat_map(|drawn| &drawn.runs).map(|run| &run.outcome),
+    ))
 }
 
 fn read(name: &str) -> Result<Figure, Failure> {
@@ -96,7 +99,13 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
     for seed in 0..u64::from(args.repeats.seeds) {
         for &threads in &figure.threads {
             for lock in &figure.locks {
-                jobs.push(Job { lock: lock.clone(), threads, step, seed: args.repeats.seed + seed, ..base.clone() });
+                jobs.push(Job {
+                    lock: lock.clone(),
+                    threads,
+                    step,
+                    seed: args.repeats.seed + seed,
+                    ..base.clone()
+                });
             }
         }
     }
@@ -106,8 +115,12 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
         .zip(ended)
         .filter_map(|(job, ended)| Some(run_of(job, ended?, &workload, args.repeats.seed)))
         .collect();
-    let places = figure.threads.iter().flat_map(|threads| figure.locks.iter().map(move |lock| (lock, *threads)));
-    let points: Vec<Point> = places.map(|(lock, threads)| Point::of(lock, threads, &runs, &figure.locks[0])).collect();
+    let places = figure
+        .threads
+        .iter()
+        .flat_map(|threads| figure.locks.iter().map(move |lock| (lock, *threads)));
+    let points: Vec<Point> =
+        places.map(|(lock, threads)| Point::of(lock, threads, &runs, &figure.locks[0])).collect();
     let results = figure.check.iter().map(|check| judge::checked(check, &runs)).collect();
     let orders = judge::orders(&figure, &points);
     Ok(Drawn { simulated_machine: machine.about, step, points, runs, results, orders, figure })
@@ -116,7 +129,15 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
 fn run_of(job: &Job, ended: Ended, workload: &Workload, first: u64) -> Run {
     let counts = ended.result.map(|simulated| simulated.counts);
     let seed = (job.seed - first) as u32 + 1;
-    let mut run = Run::new(workload, job.lock.clone(), job.threads, seed, ended.outcome, counts, ended.output_tail);
+    let mut run = Run::new(
+        workload,
+        job.lock.clone(),
+        job.threads,
+        seed,
+        ended.outcome,
+        counts,
+        ended.output_tail,
+    );
     run.counts = None;
     run
 }
@@ -124,7 +145,10 @@ fn run_of(job: &Job, ended: Ended, workload: &Workload, first: u64) -> Run {
 fn picture<'a>(drawn: &'a Drawn, report: &Report) -> Picture<'a> {
     Picture {
         title: drawn.figure.about.clone(),
-        caption: format!("simulated: {}; median and spread of {} seeds", drawn.simulated_machine, report.seeds),
+        caption: format!(
+            "simulated: {}; median and spread of {} seeds",
+            drawn.simulated_machine, report.seeds
+        ),
         threads: &drawn.figure.threads,
         locks: &drawn.figure.locks,
         points: &drawn.points,

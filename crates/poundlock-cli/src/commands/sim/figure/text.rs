@@ -11,7 +11,8 @@ impl Check {
     fn expected(&self) -> String {
         let mut bounds = vec![];
         if let Some(published) = self.published {
-            let within = self.within.map_or(String::new(), |within| format!(" ± {:.0} %", within * 100.0));
+            let within =
+                self.within.map_or(String::new(), |within| format!(" ± {:.0} %", within * 100.0));
             bounds.push(format!("{}{within}", short(published)));
         }
         bounds.extend(self.least.map(|least| format!("at least {}", short(least))));
@@ -27,10 +28,13 @@ pub fn short(value: f64) -> String {
 
 pub fn cells(check: &Check, result: &Checked) -> [String; 5] {
     let simulated = result.simulated.map_or(ABSENT.to_owned(), |spread| short(spread.median));
-    let range =
-        result.simulated.map_or(ABSENT.to_owned(), |spread| format!("{} - {}", short(spread.min), short(spread.max)));
+    let range = result.simulated.map_or(ABSENT.to_owned(), |spread| {
+        format!("{} - {}", short(spread.min), short(spread.max))
+    });
     let off = match (check.published, result.simulated) {
-        (Some(published), Some(spread)) => format!("{:+.0} %", (spread.median / published - 1.0) * 100.0),
+        (Some(published), Some(spread)) => {
+            format!("{:+.0} %", (spread.median / published - 1.0) * 100.0)
+        }
         _ => ABSENT.to_owned(),
     };
     [check.expected(), simulated, range, off, if result.met { "met" } else { "MISSED" }.to_owned()]
@@ -38,7 +42,8 @@ pub fn cells(check: &Check, result: &Checked) -> [String; 5] {
 
 pub fn render(drawn: &Drawn) -> String {
     let figure = &drawn.figure;
-    let mut table = text_table::with_header(&["", "published", "simulated", "min - max", "off", ""], 1..5);
+    let mut table =
+        text_table::with_header(&["", "published", "simulated", "min - max", "off", ""], 1..5);
     for (check, result) in figure.check.iter().zip(&drawn.results) {
         let mut row = vec![gated(check.gate, &check.what)];
         row.extend(cells(check, result));
@@ -76,9 +81,14 @@ fn gated(gate: bool, what: &str) -> String {
 /// The numbers of met and of all ratios: of the reference ratios, and of the others.
 pub fn counts(report: &Report) -> [(usize, usize); 2] {
     [true, false].map(|gate| {
-        let all = report.figures.iter().flat_map(|drawn| drawn.figure.check.iter().zip(&drawn.results));
+        let all =
+            report.figures.iter().flat_map(|drawn| drawn.figure.check.iter().zip(&drawn.results));
         let simulated = all.filter(|(check, _)| check.gate == gate).map(|(_, result)| result.met);
-        let absent = report.figures.iter().flat_map(|drawn| &drawn.figure.absent).filter(|absent| absent.gate == gate);
+        let absent = report
+            .figures
+            .iter()
+            .flat_map(|drawn| &drawn.figure.absent)
+            .filter(|absent| absent.gate == gate);
         let ours: Vec<bool> = simulated.chain(absent.map(|_| false)).collect();
         (ours.iter().filter(|met| **met).count(), ours.len())
     })
