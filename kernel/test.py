@@ -73,7 +73,7 @@ PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse"
 STRESS = HERE / "guest/stress.c"
 
 # Bounds on hangs in seconds: many times the duration on a busy machine.
-GUEST_LIMIT = 3600  # for a guest
+GUEST_LIMIT = 1200  # for a guest
 BUILD_LIMIT = 3600  # for the module's build
 STALL = 600  # without an acquisition, until the module reports a hang
 CONSOLE_LINES = 40  # of the console of a guest that did not end
