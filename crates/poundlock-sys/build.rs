@@ -8,17 +8,18 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folders of the C sources, in the workspace.
+/// Contains the folders of the C sources: links in the repository, copies in the package.
+const ROOT: &str = "c";
 const SOURCES: [&str; 2] = ["lib", "world/user"];
 const INCLUDES: [&str; 3] = ["world/user", "core", "lib"];
 
 fn main() {
-    let root = Path::new("../..");
+    let root = Path::new(ROOT);
     for directory in ["core", "lib", "world"] {
-        println!("cargo::rerun-if-changed={}", root.join(directory).display());
+        println!("cargo:rerun-if-changed={}", root.join(directory).display());
     }
     for file in ["build.rs", "c_numbers.rs", "layout.rs", "src/inline.c"] {
-        println!("cargo::rerun-if-changed={file}");
+        println!("cargo:rerun-if-changed={file}");
     }
 
     assert_version(&root.join("lib/poundlock.h"));
@@ -32,7 +33,7 @@ fn main() {
     layout::write(&build, Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")));
     build.files(SOURCES.iter().flat_map(|directory| c_files(&root.join(directory))));
     build.file("src/inline.c");
-    println!("cargo::rustc-env=POUNDLOCK_SYS_COMPILER={}", version(&build.get_compiler()));
+    println!("cargo:rustc-env=POUNDLOCK_SYS_COMPILER={}", version(&build.get_compiler()));
     build.compile("poundlock");
 }
 

@@ -63,10 +63,10 @@ fn expressions(c: &str, fields: &[&str]) -> Vec<String> {
 
 fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
     let mut next = || numbers.next().expect("there is a number for each expression");
-    let mut text =
-        "const _: () = {\n    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
+    let mut text = "const _: () = {\n    use std::mem::{MaybeUninit, align_of, size_of};\n\n    \
+        const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
         size_of::<F>()\n    }\n"
-            .to_owned();
+        .to_owned();
     for (c, rust, fields) in STRUCTURES {
         let (size, alignment, mut covered) = (next(), next(), 0);
         writeln!(
@@ -79,8 +79,13 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
             covered += bytes;
             writeln!(
                 text,
-                "    assert!(std::mem::offset_of!({rust}, {field}) == {offset});\n    \
-                 assert!(size_of_field(|s: &{rust}| &s.{field}) == {bytes});"
+                "    assert!(size_of_field(|s: &{rust}| &s.{field}) == {bytes});\n    \
+                 let structure = MaybeUninit::<{rust}>::uninit();\n    \
+                 let start = structure.as_ptr();\n    \
+                 // SAFETY: both pointers are within the structure.\n    \
+                 assert!({offset} == unsafe {{\n        \
+                 std::ptr::addr_of!((*start).{field}).cast::<u8>().offset_from(start.cast())\n    \
+                 }});"
             )
             .expect("writing to a string succeeds");
         }

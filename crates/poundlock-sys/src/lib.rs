@@ -95,7 +95,7 @@ pub struct pound_policy {
 // build.rs asserts that these structures are laid out as the C compiler lays them out.
 include!(concat!(env!("OUT_DIR"), "/layout.rs"));
 
-unsafe extern "C" {
+extern "C" {
     /// The contended path of [`pound_mutex_trylock`], which last saw the state `seen`.
     pub fn pound_mutex_trylock_slow(mutex: *mut pound_mutex_t, seen: u32) -> bool;
     /// The contended path of [`pound_mutex_lock`].
@@ -218,7 +218,7 @@ const LOCKED: u32 = 1;
 unsafe fn state<'a>(mutex: *mut pound_mutex_t) -> &'a AtomicU32 {
     // SAFETY: the caller guarantees the pointer; all accesses to the word, in C and here, are
     // atomic.
-    unsafe { AtomicU32::from_ptr(&raw mut (*mutex).pound_state) }
+    unsafe { AtomicU32::from_ptr(std::ptr::addr_of_mut!((*mutex).pound_state)) }
 }
 
 /// Acquires the mutex if it is free, without waiting. Returns whether it did.
@@ -279,7 +279,7 @@ pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
 mod tests {
     use super::*;
 
-    unsafe extern "C" {
+    extern "C" {
         fn poundlock_sys_trylock(mutex: *mut pound_mutex_t) -> bool;
         fn poundlock_sys_lock(mutex: *mut pound_mutex_t);
         fn poundlock_sys_unlock(mutex: *mut pound_mutex_t);

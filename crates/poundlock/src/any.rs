@@ -76,8 +76,8 @@ fn init(spec: &str) -> Result<Box<UnsafeCell<pound_lock_t>>, SpecError> {
     with_spec(spec, |spec, line, size| unsafe {
         pound_lock_init(lock.as_mut_ptr().cast(), spec, line, size)
     })?;
-    // SAFETY: pound_lock_init succeeded.
-    Ok(unsafe { lock.assume_init() })
+    // SAFETY: pound_lock_init succeeded; a MaybeUninit is laid out as its content.
+    Ok(unsafe { Box::from_raw(Box::into_raw(lock).cast()) })
 }
 
 impl Raw {

@@ -17,7 +17,7 @@ impl Torn {
         let (first, second) = (self.0.load(Ordering::Relaxed), self.1.load(Ordering::Relaxed));
         assert_eq!(first, second, "two threads inside at once");
         self.0.store(first + 1, Ordering::Relaxed);
-        if round.is_multiple_of(256) {
+        if round % 256 == 0 {
             thread::yield_now();
         }
         self.1.store(second + 1, Ordering::Relaxed);
@@ -137,7 +137,7 @@ fn mutex_says_whether_it_is_locked() {
 
 #[test]
 fn a_mutex_takes_32_bytes() {
-    assert_eq!(size_of::<Mutex<()>>(), 32);
+    assert_eq!(std::mem::size_of::<Mutex<()>>(), 32);
 }
 
 #[test]
