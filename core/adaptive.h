@@ -7,6 +7,8 @@
  * From: Bueso, "Scalability techniques for practical synchronization primitives", CACM'15 (fast
  * path, optimistic spinning, slow path), and Linux's mutex, whose owner-word flags are used below.
  *
+ * Order: spinners overtake sleepers until the first sleeper has woken once; then that one.
+ *
  * Promise: mutual exclusion. Spinners and newcomers overtake sleepers; nobody overtakes the first
  * sleeper once it has woken without getting the lock; sleepers are served first come, first served.
  * Waiters sleep under wait=park and only spin otherwise. 28 bytes per lock in a frame of 32, of
@@ -39,6 +41,7 @@
  *  - Linux unlocks first and then looks for a sleeper, when the next owner may have freed the lock.
  *    Here the release looks first. From then until the word is free (RELEASING), the first sleeper
  *    neither sleeps nor leaves. After that the release uses an address only.
+ *  - Wound/wait, debugging and real-time variants are left out.
  */
 #ifndef POUNDLOCK_ADAPTIVE_H
 #define POUNDLOCK_ADAPTIVE_H

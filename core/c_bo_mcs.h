@@ -6,6 +6,8 @@
  * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15, section 3.1 of the
  * latter.
  *
+ * Order: FIFO within a domain, in bounded batches; no order between domains.
+ *
  * Promise: mutual exclusion; within a domain first come, first served, except for timed waiters,
  * which poll. Between domains there is no order and no bound on bypass, because the global lock has
  * none. Waiters sleep under wait=park. 64 bytes per lock and 128 per domain, boxed; one node per
@@ -14,7 +16,9 @@
  *
  * part/cohort.h describes the structure, its states and the departures from the paper; mcs.h the
  * local queue; ttas.h the global word. One more departure: only spinning waiters back off. The
- * others yield or sleep, and should not be delayed further.
+ * others yield or sleep, and should not be delayed further. The paper leaves the constants of the
+ * back-off open; 512 pause instructions, doubled up to `backoff`, and its default are those of the
+ * lock that later papers measure (LiTL's, from Concurrency Kit).
  */
 #ifndef POUNDLOCK_C_BO_MCS_H
 #define POUNDLOCK_C_BO_MCS_H

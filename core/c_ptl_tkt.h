@@ -6,6 +6,8 @@
  * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15: the variant that its
  * evaluation calls C-PTL-TKT.
  *
+ * Order: FIFO within a domain, in bounded batches; FIFO between domains.
+ *
  * Promise: as c_tkt_tkt.h.
  *
  * part/cohort.h describes the structure, its states and the departures from the paper;

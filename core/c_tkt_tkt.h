@@ -5,6 +5,8 @@
  * From: Dice, Marathe and Shavit, "Lock cohorting", PPoPP'12 and TOPC'15, section 3.2 of the
  * latter.
  *
+ * Order: FIFO within a domain, in bounded batches; FIFO between domains.
+ *
  * Promise: mutual exclusion; within a domain first come, first served; D domains in turn: a waiter
  * that is next in its domain is bypassed by at most (D - 1) * (batch + 1) acquisitions of the
  * others. Timed waiters and trylock are excepted: they overtake and are overtaken without bound.

@@ -5,6 +5,8 @@
  *
  * From: Park and Eom (CFL), PPoPP'24, section 3.3. cfl/order.h lists the departures.
  *
+ * Order: as cfl_spin; newcomers overtake sleepers while that is fair.
+ *
  * Promise: mutual exclusion. The hold time of threads that want the lock is shared between groups
  * by their weights, and between the threads of a group by theirs. A thread that does not want the
  * lock accumulates no claim, and a thread that is alone gets it at once (unless strict_guarantee is

@@ -6,6 +6,8 @@
  * departures. One more: newcomers that may overtake do so here as well (section 3.3 has it for the
  * mutex). With two threads there is one waiter, no order to choose, and no other way to be fair.
  *
+ * Order: least hold time first, by group, domain and thread, within a bound on bypass.
+ *
  * Promise: as cfl_mutex.h, but the head never sleeps; the waiters behind it do under wait=park.
  * Boxed; one pool node per waiter, none per holder. Atomic read-modify-writes: as cfl_mutex.h.
  *

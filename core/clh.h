@@ -7,6 +7,8 @@
  * Hagersten, "Queue locks on cache coherent multiprocessors"; and Magnusson, Landin and Hagersten,
  * IPPS'94.
  *
+ * Order: FIFO.
+ *
  * Promise: mutual exclusion; first come, first served, except for timed waiters, which poll.
  * Waiters sleep under wait=park. 8 bytes per lock; one node per waiter and per holder. Atomic
  * read-modify-writes: 2 uncontended (exchange, compare-exchange), 2 contended (exchange, grant; 1
@@ -27,8 +29,9 @@
  * in the lock, and each thread continues with its predecessor's node. Here a holder without a
  * successor removes its node (by a compare-exchange, as in MCS), and a waiter returns its
  * predecessor's node to the pool that it came from. So zeroed memory is a free lock, an unused lock
- * keeps nobody's memory, and the release ends with the access that frees the lock. A waiter may
- * yield or sleep. CLH waiters cannot leave, so a timed one polls for a free lock.
+ * keeps nobody's memory, and the release ends with the access that frees the lock. The price is a
+ * compare-exchange in an uncontended release, where the papers have a store. A waiter may yield or
+ * sleep. CLH waiters cannot leave, so a timed one polls for a free lock.
  */
 #ifndef POUNDLOCK_CLH_H
 #define POUNDLOCK_CLH_H

@@ -6,6 +6,8 @@
  * From: Dice and Kogan, "Compact NUMA-aware locks", EuroSys'19, figures 2-5 and both optimisations
  * of section 6.
  *
+ * Order: same domain first, within a random bound on local hand-overs.
+ *
  * Promise: mutual exclusion; a waiter in the secondary queue is bypassed by at most `threshold`
  * local hand-overs before the secondary queue moves to the front as a whole. Waiters sleep under
  * wait=park. 8 bytes per lock; one node per waiter and per holder. Atomic read-modify-writes: as

@@ -6,6 +6,8 @@
  * From: Kashyap, Min and Kim, "Scalable NUMA-aware blocking synchronization primitives", USENIX
  * ATC'17: its mutex.
  *
+ * Order: awake waiters of a domain first, in bounded batches; FIFO between domains.
+ *
  * Promise: mutual exclusion; within a domain, first come, first served among awake waiters. After
  * each `batch` hand-overs past sleepers, the one that has slept longest is served, and the sleepers
  * are then before all others again. Domains as in hmcs.h. Waiters sleep under wait=park; otherwise
@@ -38,6 +40,7 @@
  *    list, and a sleeper keeps its place among the sleepers.
  *  - A waiter sleeps after a bounded spin, because only the kernel knows its time slice. Sleepers
  *    are woken one by one, each with the lock: at the latest after `batch` hand-overs past them.
+ *    The paper wakes several ahead of their turn.
  */
 #ifndef POUNDLOCK_CST_H
 #define POUNDLOCK_CST_H

@@ -7,6 +7,8 @@
  * From: Dice and Kogan, "Hapax locks: value-based mutual exclusion", PPoPP'26 (arXiv 2511.14608):
  * arrive, depart, numbers in blocks for each thread, and the waiting array shared by all locks.
  *
+ * Order: FIFO.
+ *
  * Promise: mutual exclusion; first come, first served, except for timed waiters, which poll.
  * Waiters sleep under wait=park. 28 bytes per lock in a frame of 32, of which the embedder uses 4;
  * none per waiter or holder. Atomic read-modify-writes: 2, uncontended and contended (the exchange,
@@ -24,7 +26,8 @@
  *
  * Departures from the paper:
  *  - A slot counts changes instead of holding the number that departed last. It is 4 bytes, so that
- *    a waiter can sleep on it, and it only tells a waiter to look at the lock again.
+ *    a waiter can sleep on it, and it only tells a waiter to look at the lock again. A release has
+ *    one more atomic instruction, where the paper stores.
  *  - A number cannot be taken back, so a timed waiter polls for a free lock.
  *  - The holder's number is stored in the lock, so that any thread may unlock.
  */

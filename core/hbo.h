@@ -7,6 +7,8 @@
  * architectures", HPCA'03: HBO, and from HBO_GT_SD the measure against starvation that a starving
  * waiter takes on its own: after `angry` failed attempts it retries as often as a local one.
  *
+ * Order: no order; unbounded bypass, more of remote waiters.
+ *
  * Promise: mutual exclusion; no order, and no bound on bypass. Waiters of other domains than the
  * holder's are bypassed more often. Under wait=park, waiters sleep after `tries` failed attempts. 4
  * bytes per lock, none per waiter or holder. Atomic read-modify-writes: 1 uncontended (2 under

@@ -8,6 +8,8 @@
  * machine that contain several domains, if there are any (such as cores in L3 groups in packages,
  * depending on what a domain is).
  *
+ * Order: FIFO within a domain, in bounded batches; FIFO between domains.
+ *
  * Promise: mutual exclusion; first come, first served within a domain; domains, and the parts that
  * contain them, in order of their arrival at the level above. A waiter that is next in its domain
  * is bypassed by at most (P - 1) * (batch + 1) turns of the P places at each level, where a turn is
@@ -36,6 +38,7 @@
  *    still writes to the leaf's queue when another domain holds the lock, and may have freed it.
  *  - The count of passes is in the place; the paper passes it in the successor's status. So a
  *    waiter can sleep on its status (part/wait.h).
+ *  - One threshold (`batch`) holds for all levels.
  *  - trylock and timed waiters, which poll, take the root alone with their own node.
  */
 #ifndef POUNDLOCK_HMCS_H

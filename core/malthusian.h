@@ -5,6 +5,8 @@
  *
  * From: Dice, "Malthusian locks", EuroSys'17, section 5 (MCSCR).
  *
+ * Order: few waiters circulate, the others are set aside; the eldest of those returns periodically.
+ *
  * Promise: mutual exclusion; no order in the short run. A waiter set aside when p others were is
  * bypassed by at most (p + 1) * (`patience` + 1) hand-overs, since the eldest gets the lock after
  * each `patience` of them; a waiter in the main queue is overtaken by at most one of the passive

@@ -5,6 +5,8 @@
  * From: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
  * multiprocessors", TOCS'91.
  *
+ * Order: FIFO.
+ *
  * Promise: mutual exclusion; first come, first served, except for timed waiters under wait=spin,
  * which poll. Waiters sleep under wait=park. 8 bytes per lock; one node per waiter and per holder.
  * Atomic read-modify-writes: 2 uncontended (exchange, compare-exchange), 2 contended (exchange,
@@ -19,8 +21,10 @@
  *   n      NULL                  n holds the lock or is the last waiter
  *   n      NULL, not reachable   n has entered but is not linked yet: its predecessor waits
  *
- * Departure from the paper: a waiter may yield, sleep on its node, or leave at a deadline
- * (part/wait.h).
+ * Departure from the paper: a waiter may yield, sleep on its node, or leave at a deadline: it marks
+ * the node ABANDONED, and the holder that reaches the node passes the lock on in its place
+ * (part/wait.h). Under wait=spin the hand-over is the paper's plain store, which could not notice
+ * that a waiter has left, so timed waiters poll.
  */
 #ifndef POUNDLOCK_MCS_H
 #define POUNDLOCK_MCS_H

@@ -6,6 +6,8 @@
  * From: He, Scherer, Scott, "Preemption adaptivity in time-published queue-based spin locks",
  * HiPC'05, section 3 (MCS-TP).
  *
+ * Order: FIFO between running waiters; a preempted waiter is passed over.
+ *
  * Promise: mutual exclusion; first come, first served among waiters that publish at least every
  * `stale` microseconds. Other waiters have no bound on bypass. Waiters sleep under wait=park. 8
  * bytes per lock; one node per waiter and per holder. Atomic read-modify-writes: 2 uncontended, 2

@@ -5,6 +5,8 @@
  *
  * From: Falsafi, Guerraoui, Picorel, Trigonakis, "Unlocking energy", USENIX ATC'16, section 5.
  *
+ * Order: no order; unbounded bypass of sleepers.
+ *
  * Promise: mutual exclusion; no order, and no bound on how often a sleeper is bypassed. Waiters
  * sleep under wait=park. 20 bytes per lock and 4 for the fork generation, none per waiter or
  * holder. Atomic read-modify-writes: 2 uncontended, unbounded contended.
@@ -22,8 +24,9 @@
  *   0 ──woken sleeper──▶ LOCKED|SLEEPERS
  *   LOCKED|SLEEPERS|1 ──release──▶ SLEEPERS|1 ──spinner──▶ LOCKED|SLEEPERS
  *
- * The modes: if most waiters end up asleep, they spin only briefly for the next MUTEXEE_SLEEPY
- * windows of `window` contended acquisitions each. Then the lock tries long spinning again.
+ * The modes: the lock decides after each `window` contended acquisitions how long waiters spin. If
+ * more than 30% of these came after a sleep, waiters spin only briefly for the next 8 windows. Then
+ * the lock tries long spinning again.
  *
  * Departures from the paper:
  *  - The paper's release frees the lock, watches it for some hundred cycles, and wakes a sleeper
@@ -33,7 +36,8 @@
  *    after the release would have avoided.
  *  - The paper's 8,000 cycles of spinning are the world's bounded spin, and its 256 cycles in the
  *    sleepy mode are a few pauses.
- *  - The optional time-out of sleepers is left out.
+ *  - The optional time-out, after which a sleeper spins until it has the lock, is left out: it
+ *    bounds the tail latency, but gives up the purpose of the lock.
  */
 #ifndef POUNDLOCK_MUTEXEE_H
 #define POUNDLOCK_MUTEXEE_H

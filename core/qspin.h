@@ -4,6 +4,8 @@
  *
  * From: Linux's qspinlock (Long, Zijlstra, Linux 4.2): MCS in four bytes; Bueso, CACM'15.
  *
+ * Order: barging until the head of the queue has failed for a while, then the head.
+ *
  * Promise: mutual exclusion, also between processes. Newcomers may overtake waiters until the head
  * has failed `patience` attempts. After that only polling waiters (see below) and the waiters of
  * other processes overtake it. First come, first served within the queue; timed waiters poll. The
@@ -34,7 +36,8 @@
  *  - Newcomers may take a free lock although there is a queue: threads can be preempted, which
  *    makes strict order expensive. A head that has failed `patience` attempts closes the lock to
  *    newcomers.
- *  - No byte or half of the word is accessed separately.
+ *  - There is no pending bit: the second thread queues.
+ *  - No byte or half of the word is accessed separately. The release is an atomic instruction.
  */
 #ifndef POUNDLOCK_QSPIN_H
 #define POUNDLOCK_QSPIN_H

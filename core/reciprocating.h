@@ -6,6 +6,8 @@
  *
  * From: Dice and Kogan, "Reciprocating locks", PPoPP'25, listing 1.
  *
+ * Order: each other thread overtakes a waiter at most once.
+ *
  * Promise: mutual exclusion; no strict order, but each other thread overtakes a waiter at most
  * once: those that arrived after it in the same segment. Waiters sleep under wait=park. 8 bytes per
  * lock; one node per waiter and per holder. Atomic read-modify-writes: 2 uncontended (exchange,

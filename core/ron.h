@@ -4,6 +4,8 @@
  *
  * From: Lo et al., "RON", OSDI'23, section 4, algorithm 1. part/tour.h contains the tour.
  *
+ * Order: the next on a tour of the CPUs; FIFO within a CPU.
+ *
  * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
  * order of arrival. A waiter with k others before it at its place is overtaken by at most k + 1
  * waiters of each other place. Timed waiters under wait=spin poll, and have no place. Waiters sleep

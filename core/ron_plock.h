@@ -5,6 +5,8 @@
  *
  * From: Lo et al., "RON", OSDI'23, section 5.2, algorithm 3. part/tour.h contains the tour.
  *
+ * Order: the next on a tour of the CPUs; no order within a CPU.
+ *
  * Promise: mutual exclusion; each other place is served at most once before a waiter's place is
  * served. Within a place there is no order, and no bound on bypass, newcomers included. Waiters
  * sleep under wait=park. A box of part/tour.h's size and 4 bytes per CPU; none per waiter or

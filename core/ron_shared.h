@@ -6,6 +6,8 @@
  * From: Lo et al., "RON", OSDI'23, section 7.1. The departures from algorithm 1 that part/tour.h
  * lists apply to the array as well.
  *
+ * Order: the next on a tour of the CPUs, while there are free slots.
+ *
  * Promise: mutual exclusion; each other slot is served at most once before a waiter's slot is
  * served. A waiter that finds all slots taken, because more threads of the process wait than there
  * are slots, has no place in this order and no bound on bypass: it yields until a slot or the lock

@@ -5,6 +5,8 @@
  * From: Lo et al., "RON", OSDI'23, section 5.2, algorithm 2. part/tour.h contains the tour,
  * part/tickets.h the tickets.
  *
+ * Order: the next on a tour of the CPUs; FIFO within a CPU.
+ *
  * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
  * order of arrival; timed waiters poll. A waiter with k others before it at its place is overtaken
  * by at most k + 1 waiters of each other place. Waiters sleep under wait=park. A box of

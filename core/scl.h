@@ -7,6 +7,8 @@
  * From: Patel, Yang, Arulraj, Arpaci-Dusseau, Arpaci-Dusseau, Swift, "Avoiding scheduler subversion
  * using scheduler-cooperative locks", EuroSys'20, section 4 (u-SCL).
  *
+ * Order: by share of time, in slices; a thread over its share is banned.
+ *
  * Promise: mutual exclusion; in the long run no thread gets more than its share of time while
  * others want theirs. Slices are granted first come, first served. The slice's owner, trylock and
  * timed waiters overtake waiters. Not work-conserving: the lock may be free while threads wait for

@@ -6,6 +6,8 @@
  * From: Kashyap et al., "Scalable and practical locking with shuffling" (ShflLock), SOSP'19,
  * section 4.2.2, figures 6 and 7.
  *
+ * Order: barging until the head of the queue has waited for long, then the head.
+ *
  * Promise: mutual exclusion. Newcomers may overtake waiters until the queue head has failed
  * `patience` attempts; after that nobody overtakes the head. Within the queue, the bound is `batch`
  * (part/shuffle.h). Waiters sleep under wait=park. 28 bytes per lock in a frame of 32, of which the

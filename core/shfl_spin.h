@@ -6,6 +6,8 @@
  * From: Kashyap et al., "Scalable and practical locking with shuffling" (ShflLock), SOSP'19,
  * section 4.2.1, figure 4.
  *
+ * Order: same domain first, in bounded batches.
+ *
  * Promise: mutual exclusion. A newcomer overtakes a queued waiter only if it read the tail before
  * that waiter entered an empty queue, at most once. Within the queue, the bound is `batch`
  * (part/shuffle.h). The head never sleeps; the waiters behind it do under wait=park. 16 bytes per

@@ -6,6 +6,8 @@
  * TPDS'90, with its exponential back-off as a setting. It is "TAS" in RON (OSDI'23) and in table 1
  * of ShflLock (SOSP'19).
  *
+ * Order: no order; unbounded bypass.
+ *
  * Promise: mutual exclusion; no order, and no bound on bypass. Under wait=park, waiters sleep after
  * `tries` failed attempts. 4 bytes per lock, none per waiter or holder. Atomic read-modify-writes:
  * 1 uncontended (2 under wait=park), unbounded contended: one per attempt.

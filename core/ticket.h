@@ -5,6 +5,8 @@
  * From: Reed and Kanodia (CACM'79), as in Bueso (CACM'15) and RON (OSDI'23) section 6. Proportional
  * back-off (Mellor-Crummey and Scott, TOCS'91, section 2.2) is a setting.
  *
+ * Order: FIFO.
+ *
  * Promise: mutual exclusion; first come, first served, except for timed waiters, which poll.
  * Waiters sleep under wait=park. 12 bytes per lock, none per waiter or holder. Atomic
  * read-modify-writes: 1, uncontended and contended (2 under wait=park).

@@ -5,6 +5,8 @@
  * From: Lo et al., RON (OSDI'23) section 6, where it is "plock"; Bueso (CACM'15), where it is
  * "CCAS" (compare before compare-and-swap). Exponential back-off (Anderson, TPDS'90) is a setting.
  *
+ * Order: no order; unbounded bypass.
+ *
  * Promise: mutual exclusion; no order, and no bound on bypass. Waiters sleep under wait=park. 4
  * bytes per lock, none per waiter or holder. Atomic read-modify-writes: 1 uncontended (2 under
  * wait=park), unbounded contended.

@@ -3,14 +3,17 @@
 """Writes the generated parts of the documents. --check reports whether they are up to date instead.
 
   locks.md         tables of the locks, from `poundlock list --json`
+  locks/           the promise, state word and departures of each lock: the opening comment of its
+                   header without the first paragraph. A page may include further headers
   verification.md  tables of the exploration, from expected.txt, killers.txt and survivors.txt in
                    tests/check/, and from the labels in core/
 
-Every lock needs a page of its own in locks/. The sizes that a lock's header and page state must be
-those of the library.
+Every lock needs a page of its own in locks/. The order that a lock's header states must be that of
+core/locks.def, and the sizes that header and page state must be those of the library.
 """
 
 import collections
+import itertools
 import json
 import pathlib
 import re
@@ -18,9 +21,10 @@ import subprocess
 import sys
 
 DOCS = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent / "tests"))
+ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT / "tests"))
 import labels  # noqa: E402
-LIST = [DOCS.parent / "target/release/poundlock", "list", "--json"]
+LIST = [ROOT / "target/release/poundlock", "list", "--json"]
 BEGIN = "<!-- written by ./dev document -->\n"
 END = "<!-- end -->\n"
 HEADER = """\
@@ -63,7 +67,7 @@ OWN = ("litmus", "seeded")
 def explorations():
     """By lock, its clients: name, how it is explored and how many states or steps that had."""
     found = collections.defaultdict(list)
-    for line in (DOCS.parent / "tests/check/expected.txt").read_text().splitlines():
+    for line in (ROOT / "tests/check/expected.txt").read_text().splitlines():
         words = line.split()
         if line.startswith("#") or words[0] == "deep":
             continue
@@ -89,7 +93,7 @@ def clients_table():
 
 def judged(name):
     """Of tests/check/@name: the file of each mutant, and what is said of it."""
-    lines = (DOCS.parent / "tests/check" / name).read_text().splitlines()
+    lines = (ROOT / "tests/check" / name).read_text().splitlines()
     told = [line.rsplit(" | ", 1) for line in lines if line and not line.startswith("#")]
     return [(mutant.split(":", 1)[0], what) for mutant, what in told]
 
@@ -110,11 +114,11 @@ def mutants_table():
 
 def labels_table():
     rows = []
-    for path in sorted((DOCS.parent / "core").rglob("*.h")):
-        for name, label in labels.File(path, DOCS.parent).labels.items():
+    for path in sorted((ROOT / "core").rglob("*.h")):
+        for name, label in labels.File(path, ROOT).labels.items():
             pairs = "; ".join(f"{side}: {', '.join(sorted(partners))}" for side, partners in sorted(label.pairs.items()))
             file, number = name.rsplit("-", 1)
-            rows.append((file, int(number), f"| {name} | `{path.relative_to(DOCS.parent)}` | {label.order} | {pairs} |\n"))
+            rows.append((file, int(number), f"| {name} | `{path.relative_to(ROOT)}` | {label.order} | {pairs} |\n"))
     return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
 
 
@@ -130,23 +134,103 @@ def locks_tables(listing):
 STATED = {r"(\d+) bytes (?:a|per) lock\b": "bytes_per_lock", r"node of (\d+) bytes": "bytes_per_waiter"}
 
 
+def header_of(name):
+    """The path of the header of lock @name, relative to the repository; None if there is none."""
+    return next((path.relative_to(ROOT) for path in (ROOT / "core").glob(f"**/{name}.h")), None)
+
+
 def wrong_sizes(lock):
     """One line for each size of @lock that its header or page states wrongly."""
-    name = lock["name"]
-    sources = [*DOCS.parent.glob(f"core/**/{name}.h"), DOCS / "locks" / f"{name}.md"]
-    for path in sources:
+    for path in (ROOT / header_of(lock["name"]), DOCS / "locks" / f"{lock['name']}.md"):
         text = re.sub(r"\s+(?:\* )?", " ", path.read_text())
         for pattern, field in STATED.items():
             for stated in re.findall(pattern, text):
                 if int(stated) != lock[field]:
-                    yield f"{path.relative_to(DOCS.parent)}: {field} is {lock[field]}, not {stated}"
+                    yield f"{path.relative_to(ROOT)}: {field} is {lock[field]}, not {stated}"
 
 
-def check_sizes(listing):
+def wrong_order(lock):
+    """One line if the header of @lock states another order than core/locks.def."""
+    header = header_of(lock["name"])
+    stated = re.search(r"^ \* Order: (.*?)\.\n \*\n", (ROOT / header).read_text(), re.MULTILINE | re.DOTALL)
+    order = stated and stated[1].replace("\n * ", " ")
+    if order != lock["promise"]:
+        yield f"{header}: the order is '{order}'; core/locks.def has '{lock['promise']}'"
+
+
+def check_headers(listing):
+    locks = listing["locks"] + listing["rwlocks"]
+    wrong = [line for lock in locks for line in wrong_order(lock)]
     # The size of a box depends on the machine.
-    unboxed = [lock for lock in listing["locks"] + listing["rwlocks"] if not lock["boxed"]]
-    if wrong := [line for lock in unboxed for line in wrong_sizes(lock)]:
+    wrong += [line for lock in locks if not lock["boxed"] for line in wrong_sizes(lock)]
+    if wrong:
         sys.exit("\n".join(wrong))
+
+
+FROM_HEADER = re.compile(r"<!-- written by \./dev document from (\S+) -->\n(?:.*?)<!-- end -->\n", re.DOTALL)
+OPENING = re.compile(r"/\*\n(.*?)\n \*/", re.DOTALL)
+TITLE = re.compile(r"\A(From|Order|Promise|Departures?(?: from [\w' ]+)?): ?(.)?")
+
+
+def titled(match):
+    return f"**{match[1]}.** {(match[2] or '').upper()}".rstrip(" ")
+
+
+def in_markdown(lines, link):
+    """The @lines of a block comment, without the asterisks. @link returns the link to a header.
+
+    >>> comment = [" Promise: as a.h", " under wait=park.", "", "   0 --> 1", "", "   1 --> 0"]
+    >>> print(in_markdown(comment, str.upper))
+    **Promise.** As A.H
+    under `wait=park`.
+    <BLANKLINE>
+    ```
+    0 --> 1
+    <BLANKLINE>
+    1 --> 0
+    ```
+    >>> print(in_markdown([" Departures from the paper:", "  - One.", "    More."], str.upper))
+    **Departures from the paper.**
+     - One.
+       More.
+    """
+    paragraphs = [list(group) for blank, group in itertools.groupby(lines, lambda line: not line.strip()) if not blank]
+    shown = []
+    for is_drawing, group in itertools.groupby(paragraphs, lambda paragraph: paragraph[0].startswith("   ")):
+        if is_drawing:
+            drawing = "\n\n".join("\n".join(line[3:] for line in paragraph) for paragraph in group)
+            shown.append(f"```\n{drawing}\n```")
+            continue
+        for paragraph in group:
+            text = "\n".join(line[1:] for line in paragraph)
+            text = re.sub(r"(?<![`\w/])[\w/]+\.h\b", lambda match: link(match[0]), text)
+            text = re.sub(r"(?<!`)\bwait=\w+", r"`\g<0>`", text)
+            shown.append(TITLE.sub(titled, text, count=1))
+    return "\n\n".join(shown)
+
+
+def contract(name):
+    """The opening comment of header @name without its first paragraph, as Markdown for a page in
+    locks/."""
+    header = ROOT / name
+
+    def link(mentioned):
+        for folder in (header.parent, ROOT / "core"):
+            if (folder / mentioned).exists():
+                return f"[`{mentioned}`](../../{(folder / mentioned).relative_to(ROOT)})"
+        sys.exit(f"{name}: there is no header '{mentioned}'")
+
+    lines = [line.removeprefix(" *") for line in OPENING.search(header.read_text())[1].split("\n")]
+    return f"*Source* [`{name}`](../../{name}).\n\n{in_markdown(lines[lines.index('') + 1:], link)}\n"
+
+
+def lock_page(page):
+    """The text of @page with the contracts of the headers that its marks name."""
+    text = page.read_text()
+    own = header_of(page.stem)
+    if own not in {pathlib.Path(name) for name in FROM_HEADER.findall(text)}:
+        sys.exit(f"{page.relative_to(ROOT)}: add '<!-- written by ./dev document from {own} -->' and '<!-- end -->'")
+    return FROM_HEADER.sub(lambda match: f"<!-- written by ./dev document from {match[1]} -->\n{contract(match[1])}{END}", text)
 
 
 def filled(page, tables):
@@ -159,15 +243,16 @@ def filled(page, tables):
 
 def main():
     listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
-    check_sizes(listing)
-    pages = {"locks.md": locks_tables(listing), "verification.md": [clients_table(), mutants_table(), labels_table()]}
-    for name, tables in pages.items():
-        page = DOCS / name
-        text = filled(page, tables)
+    check_headers(listing)
+    tables = {"locks.md": locks_tables(listing), "verification.md": [clients_table(), mutants_table(), labels_table()]}
+    written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
+    written |= {page: lock_page(page) for page in sorted((DOCS / "locks").glob("*.md"))}
+    for page, text in written.items():
         if sys.argv[1:] != ["--check"]:
             page.write_text(text)
         elif text != page.read_text():
-            sys.exit(f"docs/{name} is not up to date: ./dev document writes it")
+            sys.exit(f"{page.relative_to(ROOT)} is not up to date: ./dev document writes it")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -29,9 +29,9 @@
  *    it its share.
  *  - A group's time is the sum of its holds, kept in the lock, and advances likewise. The sum over
  *    the current waiters would measure the number of a group's threads, not its holds.
- *  - Bypasses are counted against `bypass`: moves per node (shuffle.h), and thefts since the last
- *    head entered the queue that was not moved forward. A head that was would allow more overtaking
- *    of the waiters that it overtook.
+ *  - Bypasses are counted against `bypass`: moves per node (part/shuffle.h), and thefts since the
+ *    last head entered the queue that was not moved forward. A head that was would allow more
+ *    overtaking of the waiters that it overtook.
  *  - If all waiters sleep, none can shuffle: a head that slept does it once it has the lock.
  *  - Under grace_period, the waiters of the chosen domain are compared with its own average: they
  *    soon exceed the average of all.

@@ -9,9 +9,9 @@
  * revocation: a walk through the table, which readers cannot cause again before `inhibit` times its
  * duration has passed. A write trylock that finds biased readers holds the underlying lock for a
  * moment, during which another thread's read trylock may fail. 48 bytes including the underlying
- * lock, which has at most 24; nothing more per waiter or holder. Atomic read-modify-writes of a
- * reader: 2 and a fence, none of them on the lock's own memory; of a writer: those of the
- * underlying lock, and 2 more if it waits or revokes.
+ * lock, which has at most 24; nothing more per waiter or holder; a table of 4,096 entries (64 KiB)
+ * per process. Atomic read-modify-writes of a reader: 2 and a fence, none of them on the lock's own
+ * memory; of a writer: those of the underlying lock, and 2 more if it waits or revokes.
  *
  *   state = number of the bias << 23 | writers that wait or walk << 1 | BIASED
  *
@@ -44,7 +44,9 @@
  *  - An entry names the bias by which its reader entered, not the lock. Each time the bias is set,
  *    it gets a new number. A lock may be initialised again, or another lock created in its memory,
  *    without destroying the first: readers that never left it, because their guards were leaked or
- *    a fork did not copy their threads, do not count as readers of the new one.
+ *    a fork did not copy their threads, do not count as readers of the new one. Their entries stay
+ *    taken: a reader that hashes to one enters the underlying lock.
+ *  - A thread may leave for another one. Two may try to by the same entry: the first claims it.
  *  - A revoking writer may sleep until the reader of an entry leaves, or give up at a deadline; the
  *    bias then remains.
  *  - The fences that the paper leaves to x86's atomic instructions are explicit.

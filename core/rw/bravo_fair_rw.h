@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* BRAVO (bravo.h) over the fair queued readers-writer lock (fair_rw.h). */
+/*
+ * BRAVO over the fair queued readers-writer lock.
+ *
+ * From: Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", USENIX ATC'19.
+ *
+ * Order: as fair_rw; without writers, readers do not touch the lock.
+ *
+ * Promise: as bravo.h, over fair_rw.h.
+ */
 #ifndef POUNDLOCK_BRAVO_FAIR_RW_H
 #define POUNDLOCK_BRAVO_FAIR_RW_H
 

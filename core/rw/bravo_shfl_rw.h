@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* BRAVO (bravo.h) over ShflLock's readers-writer lock (shfl_rw.h). */
+/*
+ * BRAVO over ShflLock's readers-writer lock.
+ *
+ * From: Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", USENIX ATC'19.
+ *
+ * Order: as shfl_rw; without writers, readers do not touch the lock.
+ *
+ * Promise: as bravo.h, over shfl_rw.h.
+ */
 #ifndef POUNDLOCK_BRAVO_SHFL_RW_H
 #define POUNDLOCK_BRAVO_SHFL_RW_H
 

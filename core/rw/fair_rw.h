@@ -10,6 +10,8 @@
  * or ticket while it is inside. A thread that leaves could not find it by the lock alone, nor leave
  * at a deadline, and they access the lock's memory after the access that frees it.
  *
+ * Order: FIFO; consecutive readers enter together.
+ *
  * Promise: readers run together, at most 2^27; a writer runs alone. First come, first served;
  * consecutive readers enter together. Timed waiters under wait=spin poll. Waiters sleep under
  * wait=park. 16 bytes per lock, one node per waiter, none per holder. Atomic read-modify-writes: 2

@@ -5,6 +5,8 @@
  * From: Kashyap et al., "Scalable and practical locking with shuffling" (ShflLock), SOSP'19,
  * section 4.2.3.
  *
+ * Order: barging until the head of the queue closes the lock, then the head.
+ *
  * Promise: readers run together, at most 2^27; a writer runs alone. Newcomers may overtake waiters
  * until the head closes the lock. Within the queue, the bound is SHFL_MAX_BATCH (part/shuffle.h).
  * Waiters sleep under wait=park. 24 bytes per lock, one node per waiter, none per holder. Atomic
