@@ -5,6 +5,7 @@
   locks.md         tables of the locks, from `poundlock list --json`
   locks/           the promise, state word and departures of each lock: the opening comment of its
                    header without the first paragraph. A page may include further headers
+  README.md        its figures, from results/
   verification.md  tables of the exploration, from expected.txt, killers.txt and survivors.txt in
                    tests/check/, and from the labels in core/
 
@@ -24,6 +25,7 @@ DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import labels  # noqa: E402
+import readme  # noqa: E402
 LIST = [ROOT / "target/release/poundlock", "list", "--json"]
 BEGIN = "<!-- written by ./dev document -->\n"
 END = "<!-- end -->\n"
@@ -246,6 +248,7 @@ def main():
     check_headers(listing)
     tables = {"locks.md": locks_tables(listing), "verification.md": [clients_table(), mutants_table(), labels_table()]}
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
+    written[ROOT / "README.md"] = filled(ROOT / "README.md", readme.parts())
     written |= {page: lock_page(page) for page in sorted((DOCS / "locks").glob("*.md"))}
     for page, text in written.items():
         if sys.argv[1:] != ["--check"]:
