@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Signal handlers that use a lock get other nodes than the thread that they interrupt: for every
- * lock whose holder keeps a node, at each instruction of each operation. The trap flag of x86-64
- * single-steps the thread.
+ * lock whose holder keeps a node, at each instruction of each operation. Handlers that draw unique
+ * numbers get other ones. The trap flag of x86-64 single-steps the thread.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -186,6 +186,56 @@ static void test(const char *spec)
 	}
 }
 
+/* ---- Unique numbers ---- */
+
+#define DRAWN (sizeof(struct memory) / sizeof(uint64_t)) /* by the thread or its handler */
+
+static bool draws(struct memory *numbers)
+{
+	for (size_t i = 0; i < DRAWN; i++) {
+		uint64_t number = w_unique();
+
+		memcpy(&numbers->bytes[i * sizeof(number)], &number, sizeof(number));
+	}
+	return true;
+}
+
+static void expect_unique(void)
+{
+	uint64_t all[2 * DRAWN];
+
+	memcpy(&all[0], &ours, sizeof(ours));
+	memcpy(&all[DRAWN], &theirs, sizeof(theirs));
+	for (size_t i = 0; i < 2 * DRAWN; i++) {
+		EXPECT(all[i]);
+		for (size_t j = 0; j < i; j++)
+			EXPECT(all[i] != all[j], "step %ld: twice %#llx", interruption.at,
+			       (unsigned long long)all[i]);
+	}
+}
+
+/* The thread has drawn @before numbers of its block, and draws more. */
+static void draw_after(uint64_t before)
+{
+	for (long at = 1; at <= STEPS; at++) {
+		w_own.unique = 0;
+		for (uint64_t i = 0; i < before; i++)
+			(void)w_unique();
+		(void)interrupt(draws, draws, at);
+		expect_unique();
+	}
+}
+
+static void test_numbers(void)
+{
+	expect_part = "unique numbers";
+	limit();
+	draw_after(0);
+	draw_after(1);
+	for (uint64_t left = 0; left <= 2 * DRAWN; left++)
+		draw_after(W_UNIQUE_BLOCK - left);
+}
+
 int main(void)
 {
 	static const char *const ways[] = {"spin", "park"};
@@ -195,6 +245,7 @@ int main(void)
 	EXPECT(!sigaction(SIGTRAP, &action, NULL));
 	EXPECT(any_start());
 	w_spin_pauses = 1; /* since a spin is many steps */
+	test_numbers();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
 			snprintf(spec, sizeof(spec), "%s,wait=%s", names[i], ways[way]);

@@ -372,12 +372,17 @@ struct w_node *w_node_choose_slow(struct w_self *self)
 
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] __attribute__((aligned(64)));
 
-/* The first number of the next block. That of the first block is not 0. */
-uint64_t w_unique_block(void)
+/*
+ * The first number of a new block, which becomes the thread's. A signal handler that needs one
+ * meanwhile gets another block, whose rest is lost.
+ */
+uint64_t w_unique_in_block(void)
 {
 	static W_ATOMIC(uint64_t) blocks;
+	uint64_t number = atomic_fetch_add(&blocks, 1) * (2 * W_UNIQUE_BLOCK) | W_UNIQUE_BLOCK;
 
-	return (atomic_fetch_add(&blocks, 1) + 1) * W_UNIQUE_BLOCK;
+	w_own.unique = number + 1;
+	return number;
 }
 
 /* ---- Fork ---- */

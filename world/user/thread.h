@@ -78,8 +78,7 @@ struct w_own {
 	uint32_t random;       /* 0: no seed yet */
 	uint32_t weight;       /* 0: not read yet */
 	uint32_t group;        /* its number + 1; 0: not read yet */
-	/* Next number of its block of unique numbers; if it is a block's first: it has no block. */
-	uint64_t unique;
+	uint64_t unique;       /* the next unique number; see w_unique() */
 	bool has_spin_history[W_SPIN_HISTORIES];
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
 	uint8_t refusals; /* refused entries into a bounded spin */
@@ -268,15 +267,29 @@ static inline void *w_common(size_t bytes)
 	return w_likely(block) ? block : w_common_make(bytes);
 }
 
-#define W_UNIQUE_BLOCK 65536
+/* A number with this bit is of the thread's block. 0 has no block, nor has a block's end. */
+#define W_UNIQUE_BLOCK (UINT64_C(1) << 14)
 
-W_HIDDEN uint64_t w_unique_block(void);
+W_HIDDEN uint64_t w_unique_in_block(void);
+
+/* Increments @own, a variable of the calling thread, in one step for its signal handlers. */
+static inline uint64_t w_own_increment(uint64_t *own)
+{
+#ifdef __x86_64__
+	uint64_t was = 1;
+
+	__asm__ __volatile__("xaddq %0, %1" : "+r"(was), "+m"(*own) : : "cc");
+	return was;
+#else
+	return __atomic_fetch_add(own, 1, __ATOMIC_RELAXED);
+#endif
+}
 
 static inline uint64_t w_unique(void)
 {
-	if (w_unlikely(!(w_own.unique % W_UNIQUE_BLOCK)))
-		w_own.unique = w_unique_block();
-	return w_own.unique++;
+	uint64_t number = w_own_increment(&w_own.unique);
+
+	return w_likely(number & W_UNIQUE_BLOCK) ? number : w_unique_in_block();
 }
 
 extern W_HIDDEN W_ATOMIC(uint32_t) w_slots[W_SLOTS];
