@@ -8,9 +8,6 @@
 #include "settings.h"
 
 _Static_assert(sizeof(pound_mutex_t) == sizeof(struct shfl_mutex), "the same struct");
-_Static_assert(offsetof(pound_mutex_t, pound_state) == offsetof(struct shfl_mutex, state),
-	       "the same struct");
-_Static_assert(POUND_MUTEX_LOCKED == SHFL_MUTEX_LOCKED, "the same states");
 
 bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen)
 {

@@ -60,10 +60,13 @@ typedef struct pound_mutex {
 	}
 
 /*
- * Private: the fast path. core/shfl_mutex.h has the state word's other flags; @alone is
+ * Private: the fast path, which lib/fast_path.c holds equal to core/shfl_mutex.h's. @alone is
  * POUND_ALONE, or the same known from elsewhere.
  */
+#define POUND_MUTEX_FREE 0u
 #define POUND_MUTEX_LOCKED 1u
+#define POUND_MUTEX_TAKE_ORDER __ATOMIC_ACQUIRE
+#define POUND_MUTEX_RELEASE_ORDER __ATOMIC_RELEASE
 
 /* The parts that wait, or find waiters. */
 bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen);
@@ -90,20 +93,21 @@ static inline bool pound_word_change(uint32_t *word, uint32_t *seen, uint32_t to
 	return true;
 }
 
-/* 0 -> LOCKED. False if the state is another one: *@seen. */
+/* FREE -> LOCKED. False if the state is another one: *@seen. */
 static inline bool pound_mutex_take_free(pound_mutex_t *mutex, uint32_t *seen, bool alone)
 {
-	*seen = 0;
-	return pound_word_change(&mutex->pound_state, seen, POUND_MUTEX_LOCKED, __ATOMIC_ACQUIRE,
-				 alone);
+	*seen = POUND_MUTEX_FREE;
+	return pound_word_change(&mutex->pound_state, seen, POUND_MUTEX_LOCKED,
+				 POUND_MUTEX_TAKE_ORDER, alone);
 }
 
-/* LOCKED -> 0. False if the state is another one: there are waiters. */
+/* LOCKED -> FREE. False if the state is another one: there are waiters. */
 static inline bool pound_mutex_release_alone(pound_mutex_t *mutex, bool alone)
 {
-	uint32_t locked = POUND_MUTEX_LOCKED;
+	uint32_t seen = POUND_MUTEX_LOCKED;
 
-	return pound_word_change(&mutex->pound_state, &locked, 0, __ATOMIC_RELEASE, alone);
+	return pound_word_change(&mutex->pound_state, &seen, POUND_MUTEX_FREE,
+				 POUND_MUTEX_RELEASE_ORDER, alone);
 }
 
 /* Locks @mutex if it is free and not reserved for a waiter. Returns whether it did. Never waits. */

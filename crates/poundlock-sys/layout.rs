@@ -1,4 +1,5 @@
-//! Part of build.rs: the layout of poundlock.h's structures, as assertions about those of lib.rs.
+//! Part of build.rs: the layout of poundlock.h's structures, as assertions about those of lib.rs,
+//! and its mutex's fast path, as constants.
 
 use super::c_numbers;
 use std::fmt::Write as _;
@@ -41,14 +42,25 @@ const STRUCTURES: [(&str, &str, &[&str]); 5] = [
     ("struct pound_policy", "pound_policy", &["note", "rank", "context"]),
 ];
 
-/// Writes the assertions to layout.rs in `out`. `build` finds poundlock.h.
+/// The states and memory orders of the fast path, and what they are compared with in C.
+const FAST_PATH: [&str; 6] = [
+    "POUND_MUTEX_FREE",
+    "POUND_MUTEX_LOCKED",
+    "POUND_MUTEX_TAKE_ORDER",
+    "POUND_MUTEX_RELEASE_ORDER",
+    "__ATOMIC_ACQUIRE",
+    "__ATOMIC_RELEASE",
+];
+
+/// Writes the assertions and constants to layout.rs in `out`. `build` finds poundlock.h.
 pub fn write(build: &cc::Build, out: &Path) {
     let structures = STRUCTURES.iter().flat_map(|(c, _, fields)| expressions(c, fields));
-    let expressions: Vec<String> = structures.chain(["POUND_MUTEX_LOCKED".to_owned()]).collect();
+    let expressions: Vec<String> = structures.chain(FAST_PATH.map(str::to_owned)).collect();
     let numbers =
         c_numbers::evaluate(build, out, "poundlock_sys_layout", "poundlock.h", &expressions);
-    std::fs::write(out.join("layout.rs"), assertions(&mut numbers.into_iter()))
-        .expect("OUT_DIR is writable");
+    let mut numbers = numbers.into_iter();
+    let text = assertions(&mut numbers) + &fast_path(numbers);
+    std::fs::write(out.join("layout.rs"), text).expect("OUT_DIR is writable");
 }
 
 /// The size and alignment of a structure, then the offset and size of each field.
@@ -91,6 +103,29 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
         }
         assert!(size - covered < alignment, "{c} has fields that {rust} does not");
     }
-    writeln!(text, "    assert!(LOCKED == {});", next()).expect("writing to a string succeeds");
     text + "};\n"
+}
+
+/// The constants of the fast path, from the numbers of FAST_PATH.
+fn fast_path(numbers: impl Iterator<Item = usize>) -> String {
+    let numbers: Vec<usize> = numbers.collect();
+    let [free, locked, take, release, acquire_order, release_order] = numbers[..] else {
+        panic!("there is a number for each expression");
+    };
+    let order = |number| match number {
+        _ if number == acquire_order => "Acquire",
+        _ if number == release_order => "Release",
+        _ => panic!("the fast path has memory order {number}, which this script does not know"),
+    };
+    format!(
+        "/// The state of a mutex that is free and has no waiters.\n\
+         const FREE: u32 = {free};\n\
+         /// The state of a mutex that is held and has no waiters. The bit is set in every state\n\
+         /// with a holder.\n\
+         const LOCKED: u32 = {locked};\n\
+         const TAKE_ORDER: Ordering = Ordering::{};\n\
+         const RELEASE_ORDER: Ordering = Ordering::{};\n",
+        order(take),
+        order(release)
+    )
 }

@@ -223,26 +223,25 @@ static void embedders_bytes(void)
 	}
 }
 
-/* From every state, poundlock.h's fast path does what core/shfl_mutex.h's does. */
+/* From every state, poundlock.h's fast path does the same with one thread and with several. */
 static void fast_path(void)
 {
 	const uint32_t states = 2 * SHFL_MUTEX_CLOSED;
 
-	for (uint32_t i = 0; i < 2 * states; i++) {
-		struct shfl_mutex core = {.state = i % states};
-		pound_mutex_t header = {.pound_state = i % states};
-		uint32_t expected, seen;
-		bool alone = i >= states;
+	for (uint32_t state = 0; state < states; state++) {
+		pound_mutex_t one = {.pound_state = state}, several = {.pound_state = state};
+		uint32_t seen, expected;
 
-		EXPECT(shfl_mutex_take_free(&core, &expected) ==
-		       pound_mutex_take_free(&header, &seen, alone));
-		EXPECT(seen == expected && header.pound_state == atomic_load(&core.state),
-		       "from %u", i % states);
-		header.pound_state = i % states;
-		EXPECT(pound_mutex_release_alone(&header, alone) ==
-		       (i % states == SHFL_MUTEX_LOCKED));
-		EXPECT(header.pound_state == (i % states == SHFL_MUTEX_LOCKED ? 0 : i % states),
-		       "from %u", i % states);
+		EXPECT(pound_mutex_take_free(&one, &seen, true) == !state);
+		EXPECT(pound_mutex_take_free(&several, &expected, false) == !state);
+		EXPECT(seen == expected && one.pound_state == several.pound_state, "from %u",
+		       state);
+		one.pound_state = several.pound_state = state;
+		EXPECT(pound_mutex_release_alone(&one, true) ==
+		       pound_mutex_release_alone(&several, false));
+		EXPECT(one.pound_state == several.pound_state, "from %u", state);
+		EXPECT(several.pound_state == (state == SHFL_MUTEX_LOCKED ? 0 : state), "from %u",
+		       state);
 	}
 }
 

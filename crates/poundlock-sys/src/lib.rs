@@ -92,7 +92,8 @@ pub struct pound_policy {
     pub context: *mut c_void,
 }
 
-// build.rs asserts that these structures are laid out as the C compiler lays them out.
+// build.rs asserts that these structures are laid out as the C compiler lays them out, and takes
+// the states and memory orders of the mutex's fast path from poundlock.h.
 include!(concat!(env!("OUT_DIR"), "/layout.rs"));
 
 extern "C" {
@@ -206,10 +207,6 @@ extern "C" {
     pub fn pound_route_file() -> *const c_char;
 }
 
-/// The state of a mutex that is held and has no waiters. The bit is set in every state with a
-/// holder.
-const LOCKED: u32 = 1;
-
 /// The word of the mutex, accessed as in the inline functions of the header.
 ///
 /// # Safety
@@ -221,6 +218,26 @@ unsafe fn state<'a>(mutex: *mut pound_mutex_t) -> &'a AtomicU32 {
     unsafe { AtomicU32::from_ptr(std::ptr::addr_of_mut!((*mutex).pound_state)) }
 }
 
+/// FREE -> LOCKED. The error is another state.
+///
+/// # Safety
+/// `mutex` points to a valid mutex.
+#[inline]
+unsafe fn take_free(mutex: *mut pound_mutex_t) -> Result<u32, u32> {
+    // SAFETY: as the caller promises.
+    unsafe { state(mutex) }.compare_exchange(FREE, LOCKED, TAKE_ORDER, Ordering::Relaxed)
+}
+
+/// LOCKED -> FREE. The error is another state: there are waiters.
+///
+/// # Safety
+/// `mutex` points to a valid mutex that is held by this program.
+#[inline]
+unsafe fn release_alone(mutex: *mut pound_mutex_t) -> Result<u32, u32> {
+    // SAFETY: as the caller promises.
+    unsafe { state(mutex) }.compare_exchange(LOCKED, FREE, RELEASE_ORDER, Ordering::Relaxed)
+}
+
 /// Acquires the mutex if it is free, without waiting. Returns whether it did.
 ///
 /// # Safety
@@ -229,7 +246,7 @@ unsafe fn state<'a>(mutex: *mut pound_mutex_t) -> &'a AtomicU32 {
 pub unsafe fn pound_mutex_trylock(mutex: *mut pound_mutex_t) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
-        match state(mutex).compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed) {
+        match take_free(mutex) {
             Ok(_) => true,
             Err(seen) => pound_mutex_trylock_slow(mutex, seen),
         }
@@ -255,7 +272,7 @@ pub unsafe fn pound_mutex_is_locked(mutex: *mut pound_mutex_t) -> bool {
 pub unsafe fn pound_mutex_lock(mutex: *mut pound_mutex_t) {
     // SAFETY: as the caller promises.
     unsafe {
-        if state(mutex).compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if take_free(mutex).is_err() {
             pound_mutex_lock_slow(mutex);
         }
     }
@@ -269,7 +286,7 @@ pub unsafe fn pound_mutex_lock(mutex: *mut pound_mutex_t) {
 pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
     // SAFETY: as the caller promises.
     unsafe {
-        if state(mutex).compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+        if release_alone(mutex).is_err() {
             pound_mutex_unlock_slow(mutex);
         }
     }
