@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h> /* clockid_t, which time.h lacks in strict ISO C */
 #include <time.h>
 
 /* The release of this header: what CMake, pkg-config and the crates have too. */
