@@ -132,7 +132,7 @@ static inline W_ATOMIC(uint32_t) *cond_flags(struct cond *c)
 
 struct rwlock {
 	unsigned char lock_head[28];
-	int shared;
+	unsigned char shared, unused[3]; /* its low byte: compared in memory by one instruction */
 	unsigned char lock_tail[16];
 	unsigned int kind;
 	W_ATOMIC(uint32_t) writer;

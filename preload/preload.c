@@ -15,12 +15,14 @@
 #include "spin.h"
 #include "stats/stats.h"
 
+static const signed char by_table = WAY_TABLE;
+
 W_ATOMIC(const struct any_ops *) chosen_ops;
 W_ATOMIC(const char *) chosen_default;
 W_ATOMIC(bool) chosen_owners;
 W_ATOMIC(const char *) chosen_default_owners;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
-W_ATOMIC(const char *) chosen_rw_default;
+W_ATOMIC(const signed char *) chosen_rw_way = &by_table;
 W_ATOMIC(uint32_t) initialised;
 
 /* The pthread_self() of the thread that initialises the library; 0 before. */
@@ -42,7 +44,8 @@ static void choose(const struct config *config)
 	w_store_release(&chosen_owners, owners);
 	w_store_release(&chosen_default_owners,
 			owners && config->ops == any_default ? alone : NULL);
-	w_store_release(&chosen_rw_default, config->rw_ops == any_rw_default ? alone : NULL);
+	w_store_release(&chosen_rw_way,
+			config->rw_ops == any_rw_default ? (const signed char *)alone : &by_table);
 	spin_enable(config->spin);
 }
 

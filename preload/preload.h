@@ -26,18 +26,12 @@ extern W_HIDDEN W_ATOMIC(bool) chosen_owners;
 extern W_HIDDEN W_ATOMIC(const char *) chosen_default_owners;
 /* Our readers-writer locks' functions, as chosen_ops. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
-/* Not NULL if that is any_rw_default, as chosen_default. */
-extern W_HIDDEN W_ATOMIC(const char *) chosen_rw_default;
-
 /*
- * poundlock.h's pound_word_change(), for a word of a lock. @alone points to what w_alone() returns.
- * The constants let the compiler lay the paths out for a process of one thread, whose locks are
- * cheap enough for a jump to count.
+ * Points to the way in which they are locked. Inlined if they are any_rw_default: then this is what
+ * w_alone() returns.
  */
-#define CHANGES(alone, word, seen, to, order)                                              \
-	(w_likely(*(alone))                                                                \
-		 ? pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, true) \
-		 : pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, false))
+enum { WAY_TABLE = -1, WAY_THREADS = false, WAY_ALONE = true };
+extern W_HIDDEN W_ATOMIC(const signed char *) chosen_rw_way;
 
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);

@@ -225,28 +225,30 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 
 /* ---- Fast paths: the default lock without waiters, without a call ---- */
 
-/* Points to w_alone()'s value if @rw is of the default lock; else NULL. */
-static inline const char *default_alone(const struct rwlock *rw)
-{
-	/* acquire: pairs with the release in choose(); the lock's settings */
-	const char *alone = w_load_acquire(&chosen_rw_default);
-
-	return w_likely(!rw->shared) ? alone : NULL;
-}
-
 static inline rw_word *word_of(struct rwlock *rw)
 {
 	return &((struct shfl_rw *)rw)->word;
 }
 
+/*
+ * @seen -> @to, for a caller that has just read @seen: an only thread need not read it again. False
+ * if the word has changed, or the lock is used through its table.
+ */
+#define CHANGES(way, word, seen, to, order)                                                   \
+	(*(way) == WAY_THREADS                                                                \
+		 ? w_likely(pound_word_change((uint32_t *)(word), seen, to, __ATOMIC_##order, \
+					      false))                                         \
+		 : w_likely(*(way) > WAY_THREADS) && (w_store_relaxed(word, to), true))
+
 /* Locks for reading if the thread has no read lock like it, and no writer is inside or waits. */
 static inline bool default_read(struct rwlock *rw)
 {
-	const char *alone = default_alone(rw);
+	/* acquire: pairs with the release in choose(); the lock's settings */
+	const signed char *way = w_load_acquire(&chosen_rw_way);
 	uint8_t *held = read_locks_like(rw);
 	uint32_t seen;
 
-	if (w_unlikely(!alone || *held))
+	if (w_unlikely(rw->shared || *held))
 		return false;
 	/* relaxed: the compare-exchange decides */
 	seen = w_load_relaxed(word_of(rw));
@@ -254,7 +256,7 @@ static inline bool default_read(struct rwlock *rw)
 		return false;
 	/* Counted first, as in rdlock_by_table(). acquire: as [RW_WORD-1] */
 	*held = 1;
-	if (w_likely(CHANGES(alone, word_of(rw), &seen, seen + RW_READER, ACQUIRE)))
+	if (w_likely(CHANGES(way, word_of(rw), &seen, seen + RW_READER, ACQUIRE)))
 		return true;
 	*held = 0;
 	return false;
@@ -263,11 +265,13 @@ static inline bool default_read(struct rwlock *rw)
 /* Locks for writing if it is free. False: nothing is changed. */
 static inline bool default_write(struct rwlock *rw)
 {
-	const char *alone = default_alone(rw);
-	uint32_t seen = 0;
+	/* acquire: as in default_read() */
+	const signed char *way = w_load_acquire(&chosen_rw_way);
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(word_of(rw));
 
 	/* acquire: as [RW_WORD-1] */
-	if (w_unlikely(!alone || !CHANGES(alone, word_of(rw), &seen, RW_WRITER, ACQUIRE)))
+	if (w_unlikely(rw->shared || seen || !CHANGES(way, word_of(rw), &seen, RW_WRITER, ACQUIRE)))
 		return false;
 	w_store_relaxed(&rw->writer, own_tid());
 	return true;
@@ -296,24 +300,25 @@ static int rwlock_trywrlock(pthread_rwlock_t *lock)
 static int rwlock_unlock(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
-	const char *alone = default_alone(rw);
+	/* acquire: as in default_read() */
+	const signed char *way = w_load_acquire(&chosen_rw_way);
 	uint8_t *held = read_locks_like(rw);
 	uint32_t seen;
 
-	if (w_unlikely(!alone))
+	if (w_unlikely(rw->shared || *way == WAY_TABLE))
 		return unlock_by_table(lock);
 	/* relaxed: the compare-exchange decides */
 	seen = w_load_relaxed(word_of(rw));
 	if (seen == RW_WRITER) {
 		w_store_relaxed(&rw->writer, 0);
 		/* release: as [RW_WORD-3] */
-		return w_likely(CHANGES(alone, word_of(rw), &seen, 0, RELEASE))
+		return w_likely(CHANGES(way, word_of(rw), &seen, 0, RELEASE))
 			       ? 0
 			       : unlock_by_table(lock);
 	}
 	/* release: as [RW_WORD-2]. With flags there are waiters; without readers it is an error */
 	if (w_unlikely((seen & ~RW_READERS) || !seen ||
-		       !CHANGES(alone, word_of(rw), &seen, seen - RW_READER, RELEASE)))
+		       !CHANGES(way, word_of(rw), &seen, seen - RW_READER, RELEASE)))
 		return unlock_by_table(lock);
 	count_one_less(held);
 	return 0;
