@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{output, poundlock, stdout};
+use common::{output, poundlock, stderr, stdout};
 use serde_json::Value;
 
 #[test]
@@ -45,9 +45,37 @@ fn every_lock_is_listed() {
     }
 }
 
+/// The option in the heading of a table of `poundlock list`, and the names in the table.
+fn printed(table: &str) -> (&str, Vec<&str>) {
+    let heading = table.lines().next().expect("a heading");
+    let option = heading.rsplit(['(', ' ']).next().expect("an option").trim_end_matches(')');
+    let rows = table.lines().skip_while(|line| !line.contains('─')).skip(1);
+    (option, rows.filter_map(|row| row.split_whitespace().next()).collect())
+}
+
+#[test]
+fn every_printed_name_can_be_pasted_after_the_printed_option() {
+    let text = stdout(&output(&mut poundlock(["list"])));
+    let tables: Vec<_> = text.split("\n\n").map(printed).collect();
+    let options: Vec<_> = tables.iter().map(|(option, names)| (*option, names.len())).collect();
+    assert_eq!(
+        options,
+        [("--lock", poundlock::locks().count()), ("--rwlock", poundlock::rw_locks().count())]
+    );
+    for (option, names) in tables {
+        for name in names {
+            let run = output(&mut poundlock(["run", "-v", option, name, "--", "true"]));
+            let report = stderr(&run);
+            let chosen = format!("{}={name}", option.trim_start_matches('-'));
+            assert!(run.status.success(), "{option} {name}: {report}");
+            assert!(report.split_whitespace().any(|word| word == chosen), "{chosen}: {report}");
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_leaves_early_gets_no_complaint() {
     let command = format!("{} list | head -n 1", env!("CARGO_BIN_EXE_poundlock"));
     let output = output(std::process::Command::new("sh").args(["-c", &command]));
-    assert_eq!(common::stderr(&output), "");
+    assert_eq!(stderr(&output), "");
 }

@@ -77,7 +77,9 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
         output::print(output::json(&listing)?)?;
     } else {
         let [mutual, rw] = [table(&locks, &ATOMICS), table(&rwlocks, &RW_ATOMICS)];
-        output::print(format!("{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}\n"))?;
+        output::print(format!(
+            "mutexes (-l, --lock)\n{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}\n"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
