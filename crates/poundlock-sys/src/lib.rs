@@ -172,6 +172,12 @@ extern "C" {
     pub fn pound_rwlock_rdlock_again(lock: *mut pound_rwlock_t) -> c_int;
     /// Acquires the lock as a reader that may already be one, if it need not wait.
     pub fn pound_rwlock_tryrdlock_again(lock: *mut pound_rwlock_t) -> bool;
+    /// As [`pound_rwlock_timedrdlock`], for a reader that may already be one.
+    pub fn pound_rwlock_timedrdlock_again(
+        lock: *mut pound_rwlock_t,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
     /// Releases the lock as a reader.
     pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
     /// Acquires the lock as the writer.

@@ -1,6 +1,6 @@
 //! `pound_lock_t`: a lock chosen by name at run time.
 
-use crate::{monotonic_in, until};
+use crate::{GuardMarker, monotonic_in, until};
 use poundlock_sys::{
     pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t,
     pound_lock_timedlock, pound_lock_trylock, pound_lock_unlock,
@@ -152,8 +152,14 @@ impl<T: ?Sized> AnyLock<T> {
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct AnyLockGuard<'a, T: ?Sized> {
     lock: &'a AnyLock<T>,
-    /// Makes the guard `Send` and `Sync` as `&mut T` is.
-    data: PhantomData<&'a mut T>,
+    /// Makes the guard `Sync` as `&mut T` is, and `Send` with the feature `send_guard`.
+    data: PhantomData<(&'a mut T, GuardMarker)>,
+}
+
+impl<T: ?Sized> AnyLockGuard<'_, T> {
+    pub(crate) fn raw(&self) -> *mut pound_lock_t {
+        self.lock.raw.get()
+    }
 }
 
 impl<T: ?Sized> Deref for AnyLockGuard<'_, T> {

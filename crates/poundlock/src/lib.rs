@@ -1,13 +1,16 @@
 //! Scalable, fair locks for machines with many cores.
 //!
 //! - [`Mutex`]: a blocking, NUMA-aware mutex (ShflLock, SOSP'19) behind the interface of
-//!   [`lock_api`], const-constructible.
+//!   [`lock_api`] 0.4, const-constructible. [`ReentrantMutex`]: the same for holders that acquire
+//!   it again.
 //! - [`AnyLock`]: a lock chosen by name at run time, for comparisons and for configurable programs.
 //! - [`RwLock`]: a readers-writer lock: ShflLock's, or another one by name ([`rw_lock_by_name`]).
+//! - [`Condvar`]: a condition variable for all of them. [`Once`]: initialisation that runs once.
 //! - [`locks()`], [`rw_locks()`]: the list of locks with their properties.
 //! - [`route()`]: the order of CPUs along which some locks hand over.
 //!
-//! Locks are not poisoned when a holder panics, and are not recursive. As soon as a thread has
+//! Locks are not poisoned when a holder panics. Except for [`ReentrantMutex`], they are not
+//! recursive. As soon as a thread has
 //! acquired a lock, it may release and free it: the previous holder no longer accesses it.
 //!
 //! ```
@@ -16,29 +19,61 @@
 //! *COUNT.lock() += 1;
 //! assert_eq!(*COUNT.lock(), 1);
 //! ```
+//!
+//! # Features
+//!
+//! | feature | effect |
+//! |---|---|
+//! | `send_guard` | guards are `Send`; every lock may be released by another thread |
+//! | `arc_lock` | guards that own an `Arc` of their lock |
+//! | `owning_ref` | guards can be used with the crate `owning_ref` |
+//! | `serde` | locks can be serialised and deserialised |
+//! | `lock_api_05` | the module `v0_5`: the same locks behind `lock_api` 0.5 |
+//!
+//! Rust 1.75 suffices, except for `lock_api_05`.
 
 mod any;
+mod condvar;
+mod futex;
 mod info;
 mod mutex;
+mod once;
 mod route;
 mod rwlock;
 mod shares;
+mod thread_id;
+#[cfg(feature = "lock_api_05")]
+pub mod v0_5;
+
+pub use lock_api;
 
 pub use any::{AnyLock, AnyLockGuard, SpecError, check_spec};
+pub use condvar::{Condvar, WaitGuard, WaitTimeoutResult};
 pub use info::{LockInfo, locks, rw_locks};
-pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
+pub use mutex::{
+    MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawMutex, ReentrantMutex,
+    ReentrantMutexGuard,
+};
+pub use once::{Once, OnceState};
 pub use route::{Route, route};
 
 pub use shares::{Tenant, TooManyTenants, set_thread_weight};
 
 pub use rwlock::{
-    RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, check_rw_spec, read_again,
-    rw_lock_by_name,
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
+    RwLockWriteGuard, check_rw_spec, read_again, rw_lock_by_name,
 };
+
+pub use thread_id::RawThreadId;
 
 pub use poundlock_sys::C_COMPILER;
 
 use std::time::{Duration, Instant};
+
+#[cfg(not(feature = "send_guard"))]
+type GuardMarker = lock_api::GuardNoSend;
+#[cfg(feature = "send_guard")]
+type GuardMarker = lock_api::GuardSend;
 
 /// An absolute time on CLOCK_MONOTONIC, the clock of [`Instant`], or None if it overflows the
 /// clock.

@@ -1,7 +1,6 @@
 //! `pound_mutex_t` behind `lock_api`.
 
-use crate::{monotonic_in, until};
-use lock_api::{GuardSend, RawMutexTimed};
+use crate::{GuardMarker, RawThreadId, monotonic_in, until};
 use poundlock_sys::{
     POUND_MUTEX_INIT, pound_mutex_is_locked, pound_mutex_lock, pound_mutex_t,
     pound_mutex_timedlock, pound_mutex_trylock, pound_mutex_unlock,
@@ -22,63 +21,111 @@ pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 /// A guard of a [`Mutex`] for a part of its data.
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 
+/// A `T` protected by a [`RawMutex`] that its holder may acquire again.
+/// [`lock_api::ReentrantMutex`] has the methods.
+///
+/// ```
+/// let count = poundlock::ReentrantMutex::new(std::cell::Cell::new(0));
+/// let outer = count.lock();
+/// count.lock().set(1);
+/// assert_eq!(outer.get(), 1);
+/// ```
+pub type ReentrantMutex<T> = lock_api::ReentrantMutex<RawMutex, RawThreadId, T>;
+/// Releases one acquisition of a [`ReentrantMutex`] when it is dropped.
+pub type ReentrantMutexGuard<'a, T> = lock_api::ReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
+/// A guard of a [`ReentrantMutex`] for a part of its data.
+pub type MappedReentrantMutexGuard<'a, T> =
+    lock_api::MappedReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
+
 // SAFETY: the C mutex serves any number of threads, and has no state that belongs to one of them.
 unsafe impl Sync for RawMutex {}
 // SAFETY: as above. Only its waiters are pointed to, and a moved mutex has none: waiting borrows
 // it.
 unsafe impl Send for RawMutex {}
 
+impl RawMutex {
+    #[allow(clippy::declare_interior_mutable_const)] // every use creates a mutex
+    pub(crate) const UNLOCKED: RawMutex = RawMutex(UnsafeCell::new(POUND_MUTEX_INIT));
+
+    #[inline]
+    pub(crate) fn acquire(&self) {
+        // SAFETY: UNLOCKED is a valid mutex, and the borrow fixes its address during the call.
+        unsafe { pound_mutex_lock(self.0.get()) }
+    }
+
+    #[inline]
+    pub(crate) fn try_acquire(&self) -> bool {
+        // SAFETY: as in acquire.
+        unsafe { pound_mutex_trylock(self.0.get()) }
+    }
+
+    pub(crate) fn try_acquire_for(&self, timeout: Duration) -> bool {
+        let Some(deadline) = monotonic_in(timeout) else {
+            self.acquire();
+            return true;
+        };
+        // SAFETY: as in acquire; the deadline is a valid timespec.
+        let error =
+            unsafe { pound_mutex_timedlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        error == 0
+    }
+
+    /// # Safety
+    /// The mutex is held, and the holder no longer uses it.
+    #[inline]
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: as in acquire; as the caller promises.
+        unsafe { pound_mutex_unlock(self.0.get()) }
+    }
+
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        // SAFETY: as in acquire.
+        unsafe { pound_mutex_is_locked(self.0.get()) }
+    }
+}
+
 // SAFETY: pound_mutex_t provides mutual exclusion with acquire and release ordering. Any thread may
 // unlock it, so guards may be sent. A held mutex may be moved or dropped: its word is the only
 // state, since a holder has no node and without borrows there are no waiters.
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a mutex
-    const INIT: RawMutex = RawMutex(UnsafeCell::new(POUND_MUTEX_INIT));
-    type Guard = GuardSend;
+    const INIT: RawMutex = RawMutex::UNLOCKED;
+    type GuardMarker = GuardMarker;
 
     #[inline]
-    fn lock(&self) -> GuardSend {
-        // SAFETY: INIT is a valid mutex, and the borrow fixes its address during the call.
-        unsafe { pound_mutex_lock(self.0.get()) }
-        GuardSend::new()
+    fn lock(&self) {
+        self.acquire();
     }
 
     #[inline]
-    fn try_lock(&self) -> Option<GuardSend> {
-        // SAFETY: as in lock.
-        unsafe { pound_mutex_trylock(self.0.get()) }.then(GuardSend::new)
+    fn try_lock(&self) -> bool {
+        self.try_acquire()
     }
 
     #[inline]
-    unsafe fn unlock(&self, _guard: GuardSend) {
-        // SAFETY: as in lock; the guard proves that the mutex is held.
-        unsafe { pound_mutex_unlock(self.0.get()) }
+    unsafe fn unlock(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release() }
     }
 
     #[inline]
     fn is_locked(&self) -> bool {
-        // SAFETY: as in lock.
-        unsafe { pound_mutex_is_locked(self.0.get()) }
+        self.is_held()
     }
 }
 
 // SAFETY: a timed lock that succeeds is equivalent to lock; one that times out leaves the mutex
 // unlocked by this thread.
-unsafe impl RawMutexTimed for RawMutex {
+unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
 
-    fn try_lock_for(&self, timeout: Duration) -> Option<GuardSend> {
-        let Some(deadline) = monotonic_in(timeout) else {
-            return Some(lock_api::RawMutex::lock(self));
-        };
-        // SAFETY: as in lock; the deadline is a valid timespec.
-        let error =
-            unsafe { pound_mutex_timedlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        (error == 0).then(GuardSend::new)
+    fn try_lock_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_for(timeout)
     }
 
-    fn try_lock_until(&self, deadline: Instant) -> Option<GuardSend> {
-        self.try_lock_for(until(deadline))
+    fn try_lock_until(&self, deadline: Instant) -> bool {
+        self.try_acquire_for(until(deadline))
     }
 }

@@ -1,12 +1,12 @@
 //! `pound_rwlock_t` behind `lock_api`.
 
 use crate::any::with_spec;
-use crate::{SpecError, monotonic_in, until};
-use lock_api::{GuardSend, RawRwLock as _, RawRwLockTimed};
+use crate::{GuardMarker, SpecError, monotonic_in, until};
 use poundlock_sys::{
     POUND_RWLOCK_INIT, pound_rwlock_check, pound_rwlock_init, pound_rwlock_rdlock,
     pound_rwlock_rdlock_again, pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_timedrdlock,
-    pound_rwlock_timedwrlock, pound_rwlock_tryrdlock, pound_rwlock_trywrlock, pound_rwlock_wrlock,
+    pound_rwlock_timedrdlock_again, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock,
+    pound_rwlock_tryrdlock_again, pound_rwlock_trywrlock, pound_rwlock_wrlock,
     pound_rwlock_wrunlock,
 };
 use std::cell::UnsafeCell;
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// ShflLock's.
 ///
 /// Newcomers may overtake waiters until the head of the queue closes the lock. A thread that holds
-/// a read lock must not call `read` again: a writer may wait between the two. Use [`read_again`]
-/// instead.
+/// a read lock must not call `read` again: a writer may wait between the two. Use
+/// [`lock_api::RwLock::read_recursive`] or [`read_again`] instead.
 pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
 
 /// A `T` protected by a [`RawRwLock`]. [`lock_api::RwLock`] has the methods.
@@ -37,6 +37,10 @@ pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// Exclusive access to the data of an [`RwLock`] until it is dropped.
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
+/// A read guard of an [`RwLock`] for a part of its data.
+pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
+/// A write guard of an [`RwLock`] for a part of its data.
+pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
 /// Creates an unlocked lock from `spec`, NAME\[,KEY=VALUE...\]; [`crate::rw_locks()`] lists the
 /// names.
@@ -70,8 +74,8 @@ pub fn read_again<'a, T: ?Sized>(guard: &RwLockReadGuard<'a, T>) -> RwLockReadGu
     let lock = RwLockReadGuard::rwlock(guard);
     // SAFETY: the raw lock gains one reader, which the new guard releases.
     unsafe {
-        entered(pound_rwlock_rdlock_again(lock.raw().0.get()));
-        lock.make_read_guard_unchecked(GuardSend::new())
+        lock.raw().acquire_shared_again();
+        lock.make_read_guard_unchecked()
     }
 }
 
@@ -87,7 +91,7 @@ pub fn check_rw_spec(spec: &str) -> Result<(), SpecError> {
     with_spec(spec, |spec, line, size| unsafe { pound_rwlock_check(spec, line, size) })
 }
 
-fn raw_by_name(spec: &str) -> Result<RawRwLock, SpecError> {
+pub(crate) fn raw_by_name(spec: &str) -> Result<RawRwLock, SpecError> {
     let mut lock = MaybeUninit::<pound_rwlock_t>::uninit();
     // SAFETY: the lock and the buffer of with_spec() are writable.
     with_spec(spec, |spec, line, size| unsafe {
@@ -102,98 +106,190 @@ unsafe impl Sync for RawRwLock {}
 // SAFETY: as above. A lock that is moved has no waiters: waiting borrows it.
 unsafe impl Send for RawRwLock {}
 
+impl RawRwLock {
+    #[allow(clippy::declare_interior_mutable_const)] // every use creates a lock
+    pub(crate) const UNLOCKED: RawRwLock = RawRwLock(UnsafeCell::new(POUND_RWLOCK_INIT));
+
+    pub(crate) fn acquire_shared(&self) {
+        // SAFETY: UNLOCKED or pound_rwlock_init made the lock valid, and the borrow fixes its
+        // address during the call.
+        entered(unsafe { pound_rwlock_rdlock(self.0.get()) });
+    }
+
+    pub(crate) fn try_acquire_shared(&self) -> bool {
+        // SAFETY: as in acquire_shared.
+        unsafe { pound_rwlock_tryrdlock(self.0.get()) }
+    }
+
+    pub(crate) fn try_acquire_shared_for(&self, timeout: Duration) -> bool {
+        let Some(deadline) = monotonic_in(timeout) else {
+            self.acquire_shared();
+            return true;
+        };
+        // SAFETY: as in acquire_shared; the deadline is a valid timespec.
+        entered(unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) })
+    }
+
+    /// As acquire_shared, for a thread that may already be a reader.
+    pub(crate) fn acquire_shared_again(&self) {
+        // SAFETY: as in acquire_shared.
+        entered(unsafe { pound_rwlock_rdlock_again(self.0.get()) });
+    }
+
+    pub(crate) fn try_acquire_shared_again(&self) -> bool {
+        // SAFETY: as in acquire_shared.
+        unsafe { pound_rwlock_tryrdlock_again(self.0.get()) }
+    }
+
+    pub(crate) fn try_acquire_shared_again_for(&self, timeout: Duration) -> bool {
+        let Some(deadline) = monotonic_in(timeout) else {
+            self.acquire_shared_again();
+            return true;
+        };
+        // SAFETY: as in acquire_shared; the deadline is a valid timespec.
+        entered(unsafe {
+            pound_rwlock_timedrdlock_again(self.0.get(), libc::CLOCK_MONOTONIC, &deadline)
+        })
+    }
+
+    /// # Safety
+    /// The lock has a reader, which no longer uses it.
+    pub(crate) unsafe fn release_shared(&self) {
+        // SAFETY: as in acquire_shared; as the caller promises.
+        unsafe { pound_rwlock_rdunlock(self.0.get()) }
+    }
+
+    pub(crate) fn acquire_exclusive(&self) {
+        // SAFETY: as in acquire_shared.
+        unsafe { pound_rwlock_wrlock(self.0.get()) }
+    }
+
+    pub(crate) fn try_acquire_exclusive(&self) -> bool {
+        // SAFETY: as in acquire_shared.
+        unsafe { pound_rwlock_trywrlock(self.0.get()) }
+    }
+
+    pub(crate) fn try_acquire_exclusive_for(&self, timeout: Duration) -> bool {
+        let Some(deadline) = monotonic_in(timeout) else {
+            self.acquire_exclusive();
+            return true;
+        };
+        // SAFETY: as in acquire_shared; the deadline is a valid timespec.
+        let error =
+            unsafe { pound_rwlock_timedwrlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
+        error == 0
+    }
+
+    /// # Safety
+    /// The lock has a writer, which no longer uses it.
+    pub(crate) unsafe fn release_exclusive(&self) {
+        // SAFETY: as in acquire_shared; as the caller promises.
+        unsafe { pound_rwlock_wrunlock(self.0.get()) }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        let free = self.try_acquire_exclusive();
+        if free {
+            // SAFETY: this thread has just become the writer.
+            unsafe { self.release_exclusive() }
+        }
+        !free
+    }
+
+    pub(crate) fn is_held_exclusive(&self) -> bool {
+        let no_writer = self.try_acquire_shared();
+        if no_writer {
+            // SAFETY: this thread has just become a reader.
+            unsafe { self.release_shared() }
+        }
+        !no_writer
+    }
+}
+
 // SAFETY: pound_rwlock_t admits one writer or any number of readers, with acquire and release
 // ordering. Any thread may release for another, so guards may be sent.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a lock
-    const INIT: RawRwLock = RawRwLock(UnsafeCell::new(POUND_RWLOCK_INIT));
-    type SharedGuard = GuardSend;
-    type ExclusiveGuard = GuardSend;
+    const INIT: RawRwLock = RawRwLock::UNLOCKED;
+    type GuardMarker = GuardMarker;
 
-    fn lock_shared(&self) -> GuardSend {
-        // SAFETY: INIT or pound_rwlock_init made the lock valid, and the borrow fixes its address
-        // during the call.
-        entered(unsafe { pound_rwlock_rdlock(self.0.get()) });
-        GuardSend::new()
+    fn lock_shared(&self) {
+        self.acquire_shared();
     }
 
-    fn try_lock_shared(&self) -> Option<GuardSend> {
-        // SAFETY: as in lock_shared.
-        unsafe { pound_rwlock_tryrdlock(self.0.get()) }.then(GuardSend::new)
+    fn try_lock_shared(&self) -> bool {
+        self.try_acquire_shared()
     }
 
-    unsafe fn unlock_shared(&self, _guard: GuardSend) {
-        // SAFETY: as in lock_shared; the caller is a reader.
-        unsafe { pound_rwlock_rdunlock(self.0.get()) }
+    unsafe fn unlock_shared(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_shared() }
     }
 
-    fn lock_exclusive(&self) -> GuardSend {
-        // SAFETY: as in lock_shared.
-        unsafe { pound_rwlock_wrlock(self.0.get()) }
-        GuardSend::new()
+    fn lock_exclusive(&self) {
+        self.acquire_exclusive();
     }
 
-    fn try_lock_exclusive(&self) -> Option<GuardSend> {
-        // SAFETY: as in lock_shared.
-        unsafe { pound_rwlock_trywrlock(self.0.get()) }.then(GuardSend::new)
+    fn try_lock_exclusive(&self) -> bool {
+        self.try_acquire_exclusive()
     }
 
-    unsafe fn unlock_exclusive(&self, _guard: GuardSend) {
-        // SAFETY: as in lock_shared; the caller is the writer.
-        unsafe { pound_rwlock_wrunlock(self.0.get()) }
+    unsafe fn unlock_exclusive(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_exclusive() }
     }
 
     fn is_locked(&self) -> bool {
-        self.try_lock_exclusive()
-            .map(|guard| {
-                // SAFETY: this thread has just become the writer.
-                unsafe { self.unlock_exclusive(guard) }
-            })
-            .is_none()
+        self.is_held()
     }
 
     fn is_locked_exclusive(&self) -> bool {
-        self.try_lock_shared()
-            .map(|guard| {
-                // SAFETY: this thread has just become a reader.
-                unsafe { self.unlock_shared(guard) }
-            })
-            .is_none()
+        self.is_held_exclusive()
     }
 }
 
 // SAFETY: a timed method that succeeds is equivalent to the untimed one; one that times out
 // acquires nothing.
-unsafe impl RawRwLockTimed for RawRwLock {
+unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;
 
-    fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardSend> {
-        let Some(deadline) = monotonic_in(timeout) else {
-            return Some(self.lock_shared());
-        };
-        // SAFETY: as in lock_shared; the deadline is a valid timespec.
-        let error =
-            unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        entered(error).then(GuardSend::new)
+    fn try_lock_shared_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_shared_for(timeout)
     }
 
-    fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardSend> {
-        self.try_lock_shared_for(until(deadline))
+    fn try_lock_shared_until(&self, deadline: Instant) -> bool {
+        self.try_acquire_shared_for(until(deadline))
     }
 
-    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardSend> {
-        let Some(deadline) = monotonic_in(timeout) else {
-            return Some(self.lock_exclusive());
-        };
-        // SAFETY: as in lock_shared; the deadline is a valid timespec.
-        let error =
-            unsafe { pound_rwlock_timedwrlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        (error == 0).then(GuardSend::new)
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_exclusive_for(timeout)
     }
 
-    fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<GuardSend> {
-        self.try_lock_exclusive_for(until(deadline))
+    fn try_lock_exclusive_until(&self, deadline: Instant) -> bool {
+        self.try_acquire_exclusive_for(until(deadline))
+    }
+}
+
+// SAFETY: these readers enter beside other readers only, and do not wait for waiting writers.
+unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
+    fn lock_shared_recursive(&self) {
+        self.acquire_shared_again();
+    }
+
+    fn try_lock_shared_recursive(&self) -> bool {
+        self.try_acquire_shared_again()
+    }
+}
+
+// SAFETY: as above, and as for RawRwLockTimed.
+unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
+    fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_shared_again_for(timeout)
+    }
+
+    fn try_lock_shared_recursive_until(&self, deadline: Instant) -> bool {
+        self.try_acquire_shared_again_for(until(deadline))
     }
 }
 
@@ -244,11 +340,14 @@ mod tests {
                 while lock.try_read().is_some() {
                     std::thread::yield_now();
                 }
-                // By this thread, and by another that was given the guard.
                 let inner = read_again(&outer);
-                let given =
-                    scope.spawn(move || *read_again(&outer)).join().expect("it does not panic");
-                assert_eq!((*inner, given), (0, 0));
+                let recursive = lock.read_recursive();
+                let timed = lock.try_read_recursive_for(Duration::ZERO);
+                assert_eq!((*inner, *recursive, timed.as_deref()), (0, 0, Some(&0)));
+                // By another thread, which borrows the guard.
+                let other = std::thread::scope(|scope| scope.spawn(|| *read_again(&outer)).join());
+                assert_eq!(other.expect("it does not panic"), 0);
+                drop(outer);
                 assert!(
                     lock.try_read_for(Duration::from_millis(1)).is_none(),
                     "{spec}: a newcomer passed the writer"

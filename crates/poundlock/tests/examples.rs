@@ -23,7 +23,7 @@ fn run(example: &str, arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn examples_run() {
-    for example in ["counter", "by_name", "readers", "tenants"] {
+    for example in ["counter", "by_name", "queue", "readers", "tenants"] {
         let (status, output) = run(example, &[]);
         assert_eq!(status, Some(0), "{example}: {output}");
     }

@@ -96,6 +96,7 @@ fn every_lock_keeps_deadlines() {
     }
 }
 
+#[cfg(feature = "send_guard")]
 #[test]
 fn guards_can_be_sent() {
     let mutex = Mutex::new(1);
