@@ -222,7 +222,7 @@ FAULTS = [
           "\t\t\tatomic_store(&cursor, self->next);\n\t\t\treturn self;\n\t\t}",
           "if (self) {\n\t\t\tatomic_store(&self->owner, owner);\n\t\t\treturn self;\n\t\t}"),
     Fault("records-without-bound", "every thread that ends leaves its record behind", "records",
-          "world/user/records.h", "atomic_store(&scan_at, 2 * alive + 32);", "atomic_store(&scan_at, UINT32_MAX);"),
+          "world/user/records.h", "atomic_store(&scan_at, 2 * alive + SCAN_SLACK);", "atomic_store(&scan_at, UINT32_MAX);"),
     Fault("assumes-tso", "a release that only a strongly ordered machine makes one", "races ttas",
           "core/ttas.h", "w_store_release(&lock->word, TTAS_FREE);", "w_store_relaxed(&lock->word, TTAS_FREE);"),
     Fault("assumes-tso-mutex", "a release that only a strongly ordered machine makes one", "races shfl_mutex",
@@ -240,14 +240,14 @@ FAULTS = [
     Fault("holder-keeps-the-gone", "a holder's waiters that a child does not have stay in its queue", "fork mcs",
           "lib/kept.h", "\tdrop(kept, holder);\n", ""),
     Fault("nodes-freed-in-a-child", "a child uses nodes again that locks still lead to", "records",
-          "world/user/thread.c", "\tatomic_store(&free_count, count);\n",
+          "world/user/process.h", "\tatomic_store(&free_count, count);\n",
           "\tatomic_store(&free_count, count);\n"
           "\tfor (struct w_self *self = atomic_load(&records); self; self = self->next)\n"
           "\t\tatomic_store(&self->nodes[0].status, 0);\n"),
     Fault("forker-unknown", "in a child that no handler of fork() tells of, a thread's record is given to another",
-          "records", "world/user/thread.c", "return noted ? noted : w_self_or_null;", "return noted ? noted : NO_RECORD;"),
+          "records", "world/user/process.h", "return noted ? noted : w_self_or_null;", "return noted ? noted : NO_RECORD;"),
     Fault("guest-left-behind", "a vfork child's record stays in the thread-local storage of its parent's thread",
-          "records", "world/user/thread.c", "if (!is_guest(owner))", "if (self)"),
+          "records", "world/user/records.h", "if (!is_guest(owner))", "if (self)"),
 ]
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads' records (thread.c, included for its counts): thousands of threads share few records;
- * nested locks get distinct nodes; a child has its parent's records but not its threads; a vfork
- * child leaves nothing behind.
+ * Threads' records (thread.c, included for its counts): thousands of threads share few records; a
+ * signal handler has its thread's; nested locks get distinct nodes; a child has its parent's
+ * records but not its threads; a vfork child leaves nothing behind.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void (*at_step)(void);
 static pthread_barrier_t attached;
 
 /* Each thread still owns its record when all of the batch have one. */
-static void *attach(void *id)
+static void *attach_in_batch(void *id)
 {
 	EXPECT((uint32_t)atomic_load(&w_self()->owner) == thread_id());
 	pthread_barrier_wait(&attached);
@@ -45,7 +45,7 @@ static void start_and_join(void)
 	uint32_t ids[BATCH];
 
 	for (int i = 0; i < BATCH; i++)
-		EXPECT(!pthread_create(&threads[i], NULL, attach, &ids[i]));
+		EXPECT(!pthread_create(&threads[i], NULL, attach_in_batch, &ids[i]));
 	for (int i = 0; i < BATCH; i++) {
 		EXPECT(!pthread_join(threads[i], NULL));
 		while (!syscall(SYS_tgkill, getpid(), ids[i], 0))
@@ -74,6 +74,44 @@ static void no_record_without_id(void)
 	EXPECT(new_record(thread_id()));
 	at_step = NULL;
 	listed_have_ids();
+}
+
+static struct w_self *handlers;
+
+static void get_in_handler(int number)
+{
+	(void)number;
+	handlers = w_self();
+}
+
+static void interrupt(void)
+{
+	at_step = NULL;
+	EXPECT(!raise(SIGUSR1));
+}
+
+static void *attach_interrupted(void *unused)
+{
+	at_step = interrupt;
+	EXPECT(w_self() == handlers,
+	       "a handler that interrupts the search for a record has got another");
+	return unused;
+}
+
+/* A new record is made, since none is free or looked for. Its addition to the list is a step. */
+static void interrupted(void)
+{
+	struct sigaction action = {.sa_handler = get_in_handler};
+	uint32_t normal = atomic_exchange(&scan_at, UINT32_MAX);
+	pthread_t thread;
+
+	EXPECT(!sigaction(SIGUSR1, &action, NULL));
+	while (find_free(owner_of(UINT32_MAX >> 1)))
+		;
+	EXPECT(!pthread_create(&thread, NULL, attach_interrupted, NULL));
+	EXPECT(!pthread_join(thread, NULL));
+	EXPECT(handlers, "no signal has interrupted it");
+	atomic_store(&scan_at, normal);
 }
 
 /*
@@ -246,6 +284,7 @@ int main(void)
 	EXPECT(!pthread_barrier_init(&attached, NULL, BATCH));
 	RUN(threads_by_the_thousand);
 	RUN(no_record_without_id);
+	RUN(interrupted);
 	RUN(nested_nodes);
 	RUN(in_a_child);
 	RUN(others_come_first);

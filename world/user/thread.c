@@ -30,6 +30,7 @@ struct w_more_nodes {
 };
 
 #define CHUNK 4096 /* of few: threads that start together may each find none free, and make one */
+#define SCAN_SLACK 32
 #define MORE_BYTES 4096
 #define MORE_NODES ((MORE_BYTES - sizeof(struct w_more_nodes)) / sizeof(struct w_node))
 #define RESERVE 64
@@ -49,7 +50,7 @@ static W_ATOMIC(struct w_self *) cursor; /* where the search for a free record r
 static W_ATOMIC(uint32_t) record_count;
 static W_ATOMIC(uint32_t) free_count;
 /* Number of records at which dead threads' records are next looked for. */
-static W_ATOMIC(uint32_t) scan_at = 32;
+static W_ATOMIC(uint32_t) scan_at = SCAN_SLACK;
 static struct w_node reserve[RESERVE]; /* for when there is no memory */
 
 /*
@@ -65,6 +66,26 @@ static struct {
 static uint32_t thread_id(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
+}
+
+static uint32_t process_id(void)
+{
+	return (uint32_t)getpid();
+}
+
+static void set_signal_mask(const uint64_t *mask, uint64_t *old)
+{
+	(void)w_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)old, sizeof(*mask),
+			    0, 0);
+}
+
+/* Blocks the caller's signals. Returns the mask to restore. */
+static uint64_t block_signals(void)
+{
+	uint64_t all = UINT64_MAX, before;
+
+	set_signal_mask(&all, &before);
+	return before;
 }
 
 void *w_map(size_t size)
@@ -118,48 +139,6 @@ void *w_common_make(size_t bytes)
 	return atomic_load_explicit(&w_common_block, memory_order_acquire);
 }
 
-/* ---- A record's owner: its thread's id, and the generation of that thread's process ---- */
-
-/*
- * A vfork child, or another process that shares our memory, has threads that are not ours: guests.
- * A guest that finds no record in the thread-local storage, which it shares with the thread that
- * created it, does not store one there.
- */
-#define OWNER_GUEST (1u << 31)
-
-static uint64_t owner_of(uint32_t tid)
-{
-	return (uint64_t)w_fork_generation() << 32 | tid;
-}
-
-static uint64_t caller_as_owner(void)
-{
-	uint32_t tid = thread_id();
-
-	/*
-	 * Not w_fork_generation(): a new thread is ordered after what was done before the process
-	 * began.
-	 */
-	(void)w_process_begin();
-	return owner_of((uint32_t)getpid() == w_process() ? tid : tid | OWNER_GUEST);
-}
-
-static bool is_guest(uint64_t owner)
-{
-	return owner & OWNER_GUEST;
-}
-
-static bool is_of_another_process(uint64_t owner)
-{
-	return owner >> 32 != w_fork_generation();
-}
-
-/* Returns whether a record of @owner is free. */
-static bool is_vacant(uint64_t owner)
-{
-	return !owner || (is_of_another_process(owner) && atomic_load(&w_this_process.orphaned));
-}
-
 /* ---- The end of a record's owner ---- */
 
 /* Whether the kernel marks the robust mutexes of threads that end. An emulator may not. */
@@ -195,61 +174,28 @@ static uint32_t life_word(struct w_self *self)
 }
 
 /*
- * Has the caller, the new owner of @self, hold its mutex. Where that fails (in such a handler, or
- * before the preload library has found glibc's functions) its end goes unnoticed, and the record
- * stays its own.
+ * Locks the mutex of @self, whose new owner is the caller. Where that fails (in a signal handler
+ * that has interrupted a change of the list, or before the preload library has found glibc's
+ * functions) its end goes unnoticed, and the record stays its own.
  */
-static void begin_life(struct w_self *self, uint64_t owner)
+static bool hold_life(struct w_self *self, uint64_t owner)
 {
 	pthread_mutexattr_t attr;
 
 	if (!kernel_marks || is_list_changing())
-		return;
+		return false;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	memset(&self->life, 0, sizeof(self->life));
-	if (!pthread_mutex_init(&self->life, &attr) && !pthread_mutex_lock(&self->life) &&
-	    (life_word(self) & FUTEX_TID_MASK) == (uint32_t)owner)
-		atomic_store(&self->held_by, owner);
+	return !pthread_mutex_init(&self->life, &attr) && !pthread_mutex_lock(&self->life) &&
+	       (life_word(self) & FUTEX_TID_MASK) == (uint32_t)owner;
 }
 
-/* Returns whether the kernel knows the thread @owner, of this process or a guest. */
-static bool is_known(uint64_t owner)
+/* Returns whether the kernel knows the thread @tid, of this process or a guest. */
+static bool is_known(uint32_t tid, bool guest)
 {
-	uint32_t tid = (uint32_t)owner & ~OWNER_GUEST;
-
-	return is_guest(owner) ? w_system_call(SYS_tkill, tid, 0, 0, 0, 0, 0) != -ESRCH
-			       : w_has_thread(w_process(), tid);
-}
-
-/*
- * Returns whether @owner, the owner of @self, has ended. @caller is a thread of this process
- * without a record: a record with its id belongs to a dead thread.
- */
-static bool is_dead(struct w_self *self, uint64_t owner, uint64_t caller)
-{
-	if (owner == caller)
-		return true;
-	/* It may be the thread that forked. */
-	if (is_of_another_process(owner))
-		return false;
-	if (!kernel_marks || is_guest(owner))
-		return !is_known(owner);
-	return atomic_load(&self->held_by) == owner && (life_word(self) & FUTEX_OWNER_DIED);
-}
-
-#include "records.h"
-
-/* ---- The caller's record ---- */
-
-/* The record of @owner, or NULL. */
-static struct w_self *find_own(uint64_t owner)
-{
-	struct w_self *self = atomic_load(&records);
-
-	while (self && atomic_load(&self->owner) != owner)
-		self = self->next;
-	return self;
+	return guest ? w_system_call(SYS_tkill, tid, 0, 0, 0, 0, 0) != -ESRCH
+		     : w_has_thread(w_process(), tid);
 }
 
 static void settle(struct w_node *nodes, size_t count)
@@ -259,29 +205,29 @@ static void settle(struct w_node *nodes, size_t count)
 }
 
 /* The previous thread of a record may have ended between the choice of a node and its use. */
-static struct w_self *get_settled_record(uint64_t owner)
+static void settle_nodes(struct w_self *self)
 {
-	struct w_self *self = get_record(owner);
-
 	settle(self->nodes, W_NODES);
 	for (struct w_more_nodes *more = atomic_load(&self->more); more; more = more->next)
 		settle(more->nodes, MORE_NODES);
-	return self;
 }
 
+#include "records.h"
+
+/* ---- The caller's record ---- */
+
+/*
+ * Blocks signals. Otherwise a handler would get a second record for the thread, whose search might
+ * find the first one's owner dead; and the child of a handler that forks would give it to another.
+ */
 struct w_self *w_self_attach(void)
 {
-	uint64_t owner = caller_as_owner();
-	struct w_self *self = is_guest(owner) ? find_own(owner) : NULL;
+	uint64_t before = block_signals();
+	struct w_self *self;
 
-	if (!self) {
-		atomic_store(&at_fork.has_no_records, false);
-		self = get_settled_record(owner);
-	}
-	if (!is_guest(owner)) {
-		w_self_or_null = self;
-		begin_life(self, owner);
-	}
+	atomic_store(&at_fork.has_no_records, false);
+	self = w_self_or_null ? w_self_or_null : attach(); /* by a handler, just before */
+	set_signal_mask(&before, NULL);
 	return self;
 }
 
@@ -391,86 +337,32 @@ struct w_this_process w_this_process;
 
 static W_ATOMIC(uint32_t) generations; /* begun by this process and its ancestors */
 
-#define NO_RECORD ((struct w_self *)UINTPTR_MAX)
-
-enum { BEGINNING = 1, AWAITED = 2 };
-
-/*
- * The record of the thread that forked, or NO_RECORD; NULL if that thread is unknown. A thread with
- * a record that finds its process not begun is that thread: all others get their records later.
- */
-static struct w_self *forker(void)
+static void tell(void)
 {
-	struct w_self *noted = atomic_load(&w_this_process.forker);
-
-	return noted ? noted : w_self_or_null;
-}
-
-/*
- * Frees all records but @record, that of the thread which has begun the process, in @generation.
- * Their used nodes stay used: a lock held by such a thread still contains them.
- */
-static void orphan(uint32_t generation, struct w_self *record)
-{
-	uint32_t count = atomic_load(&record_count);
 	w_told *told = atomic_load(&at_fork.told);
 
 	if (told)
 		told();
-	if (record != NO_RECORD) {
-		count--;
-		atomic_store(&record->owner,
-			     (uint64_t)generation << 32 | atomic_load(&w_this_process.number));
-	}
-	atomic_store(&free_count, count);
-	atomic_store(&w_this_process.orphaned, 1);
 }
 
-static uint32_t begin(void)
+/* Not w_unpark_all(), which counts an event, and counting may need what is begun here. */
+static void wake_all(W_ATOMIC(uint32_t) *word)
 {
-	uint32_t generation = atomic_fetch_add(&generations, 1), unknown = 0;
-	struct w_self *record = forker();
-
-	atomic_compare_exchange_strong(&w_this_process.number, &unknown, (uint32_t)getpid());
-	if (generation && record)
-		orphan(generation, record);
-	atomic_store(&w_this_process.generation, generation + 1);
-	/* Not w_unpark(), which counts an event, and counting may need what is begun here. */
-	if (atomic_load(&w_this_process.beginning) & AWAITED)
-		w_futex_wake(&w_this_process.generation, INT32_MAX);
-	return generation;
+	w_futex_wake(word, INT32_MAX);
 }
 
-/* Sleeps until another thread has begun the process. */
-static uint32_t await_beginning(void)
-{
-	uint32_t generation;
-
-	atomic_fetch_or(&w_this_process.beginning, AWAITED);
-	while (!(generation = atomic_load(&w_this_process.generation)))
-		w_park(&w_this_process.generation, 0, NULL);
-	return generation - 1;
-}
-
-static void set_signal_mask(const uint64_t *mask, uint64_t *old)
-{
-	(void)w_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)mask, (long)old, sizeof(*mask),
-			    0, 0);
-}
+#include "process.h"
 
 /* Blocks signals, since their handlers may need the generation as well. */
 uint32_t w_process_begin(void)
 {
-	uint32_t begun = atomic_load(&w_this_process.generation), none = 0;
-	uint64_t all = UINT64_MAX, before;
+	uint32_t begun = atomic_load(&w_this_process.generation);
+	uint64_t before;
 
 	if (begun)
 		return begun - 1;
-	set_signal_mask(&all, &before);
-	if (atomic_compare_exchange_strong(&w_this_process.beginning, &none, BEGINNING))
-		begun = begin();
-	else
-		begun = await_beginning();
+	before = block_signals();
+	begun = begin_once();
 	set_signal_mask(&before, NULL);
 	return begun;
 }

@@ -17,20 +17,22 @@ pub struct File {
     pub name: String,
     path: String,
     defines: Vec<String>,
-    /// The header of the lock that it tests.
-    pub header: Option<String>,
+    /// The headers that it tests: its lock's, by the path from core/, or those of world/.
+    pub headers: Vec<String>,
 }
+
+/// The headers of threads' records.
+const RECORDS: [&str; 2] = ["world/user/process.h", "world/user/records.h"];
 
 /// All files of clients.
 pub fn files(sources: &Sources) -> Result<Vec<File>> {
-    let own = |name: &str, path: &str| File {
+    let own = |name: &str, headers: &[&str]| File {
         name: name.into(),
-        path: path.into(),
+        path: format!("{name}.c"),
         defines: Vec::new(),
-        header: None,
+        headers: headers.iter().map(|&header| header.into()).collect(),
     };
-    let mut files =
-        vec![own("litmus", "litmus.c"), own("seeded", "seeded.c"), own("records", "records.c")];
+    let mut files = vec![own("litmus", &[]), own("seeded", &[]), own("records", &RECORDS)];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
         let include = format!("LOCK_HEADER=\"{header}\"");
@@ -44,15 +46,15 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
                 name,
                 path: extra,
                 defines: defines.clone(),
-                header: Some(header.clone()),
+                headers: vec![header.clone()],
             });
         }
-        files.push(File { name: lock.name, path: "lock.c".into(), defines, header: Some(header) });
+        files.push(File { name: lock.name, path: "lock.c".into(), defines, headers: vec![header] });
     }
     for name in sources.rw_locks()? {
         let header = header(sources, &name, format!("rw/{name}.h"))?;
         let defines = vec![format!("LOCK={name}"), format!("LOCK_HEADER=\"{header}\"")];
-        files.push(File { name, path: "rw.c".into(), defines, header: Some(header) });
+        files.push(File { name, path: "rw.c".into(), defines, headers: vec![header] });
     }
     Ok(files)
 }

@@ -50,7 +50,7 @@ pub struct Detector<'a> {
     limits: Limits,
     /// By mutant, the recorded killer.
     known: HashMap<&'a str, String>,
-    /// By file of the core, the killers of its mutants, the most likely first.
+    /// By mutated file, the killers of its mutants, the most likely first.
     likely: RefCell<HashMap<String, Vec<String>>>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Detector<'a> {
     /// file, then all unit tests and clients of the locks that contain it, the cheapest first.
     pub fn killer(&self, mutant: &Mutant) -> Result<Option<Killer>> {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let mutated = mutant.core(self.sources, folder.path())?;
+        let mutated = mutant.sources(self.sources, folder.path())?;
         compile::copy_runtime(self.runtime, folder.path())?;
         let (loaded, tried) = (HashMap::new(), HashSet::new());
         let mut search = Search { mutant, mutated, folder: folder.path(), loaded, tried };
@@ -187,9 +187,9 @@ impl<'a> Detector<'a> {
     /// The files of clients of the locks that contain `mutant`, the cheapest first.
     fn concerned_files(&self, mutant: &Mutant) -> Vec<&File> {
         let contains = |file: &&File| {
-            file.header
-                .as_ref()
-                .is_some_and(|header| mutant::includes(&self.sources.core, header, &mutant.file))
+            file.headers
+                .iter()
+                .any(|header| mutant::includes(&self.sources.core, header, &mutant.file))
         };
         let mut files: Vec<&File> = self.files.iter().filter(contains).collect();
         let cost = |file: &File| -> u64 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The known faults: those of earlier implementations, as mutants of the core.
+//! The known faults: those of earlier implementations, as mutants of the core and of world/.
 
 use anyhow::{Context, Result, bail};
 
-use super::mutant::Mutant;
+use super::mutant::{self, Mutant};
 use crate::sources::Sources;
 
 /// The faults of tests/check/known_faults.txt.
@@ -28,9 +28,10 @@ fn parse(sources: &Sources, part: &str) -> Result<Mutant> {
     let Some(file) = lines.next().and_then(|line| line.strip_prefix("in: ")) else {
         bail!("{name}: no `in: FILE`")
     };
-    let core = sources.core.join(file);
-    let text = std::fs::read_to_string(&core)
-        .with_context(|| format!("cannot read {}", core.display()))?;
+    let folder = if mutant::is_of_world(file) { &sources.root } else { &sources.core };
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let mut places = Vec::new();
     let rest: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     for change in rest.chunk_by(|one, next| !(one.starts_with('+') && next.starts_with('-'))) {

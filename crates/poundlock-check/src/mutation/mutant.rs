@@ -11,10 +11,10 @@ use regex::Regex;
 
 use crate::sources::Sources;
 
-/// A change to one place of a file of the core.
+/// A change to one place of a file of the core, or of world/.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// e.g. "part/shuffle.h"
+    /// e.g. "part/shuffle.h", or "world/user/records.h"
     pub file: String,
     pub line: usize,
     /// File, source line and change. It changes only if that line does.
@@ -192,14 +192,30 @@ pub fn all(sources: &Sources) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
+/// The folders of the repository that compile with a mutant of world/: its clients include it by a
+/// relative path.
+const WITH_WORLD: [&str; 2] = ["tests/check", "world"];
+
 impl Mutant {
-    /// Copies the core of `sources` into `folder`, with this change.
-    pub fn core(&self, sources: &Sources, folder: &Path) -> Result<Sources> {
+    /// Copies the core of `sources` into `folder`, and more for a file of world/, with this change.
+    pub fn sources(&self, sources: &Sources, folder: &Path) -> Result<Sources> {
         let core = folder.join("core");
         copy(&sources.core, &core)?;
-        std::fs::write(core.join(&self.file), &self.text)?;
-        Ok(Sources { root: sources.root.clone(), core, strict: false })
+        if !is_of_world(&self.file) {
+            std::fs::write(core.join(&self.file), &self.text)?;
+            return Ok(Sources { root: sources.root.clone(), core, strict: false });
+        }
+        for part in WITH_WORLD {
+            copy(&sources.root.join(part), &folder.join(part))?;
+        }
+        std::fs::write(folder.join(&self.file), &self.text)?;
+        Ok(Sources { root: folder.into(), core, strict: false })
     }
+}
+
+/// Whether `file` is one of world/ and not of the core.
+pub fn is_of_world(file: &str) -> bool {
+    file.starts_with("world/")
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
