@@ -1,5 +1,6 @@
 # Installation in three components: runtime (the shared library), development
-# (headers, static library, CMake and pkg-config files) and tools (preload library, command).
+# (headers, static library, CMake and pkg-config files) and tools (preload library, command). The
+# licences have a component of their own, which packages replace by files in their own format.
 # Nothing that is installed knows the prefix, so the tree may be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -21,3 +22,5 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poundlock.pc DESTINATION ${CMAKE_INSTA
 if(TARGET poundlock-preload)
 	install(TARGETS poundlock-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/poundlock COMPONENT tools)
 endif()
+install(FILES LICENSE-APACHE LICENSE-GPL-2.0 LICENSE-MIT README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
+	COMPONENT licences)

@@ -101,6 +101,7 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
     let binary = directory.path().join("bin/poundlock");
     std::fs::create_dir_all(directory.path().join("bin")).expect("a directory");
     std::fs::create_dir_all(directory.path().join("lib/poundlock")).expect("a directory");
+    std::fs::create_dir_all(directory.path().join("lib64/poundlock")).expect("a directory");
     // Written by another process: a concurrent test that forks would inherit the open file, and
     // an executable that is open for writing cannot run (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_poundlock")).arg(&binary).status();
@@ -114,7 +115,7 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
         command
     };
     assert_refused(&mut run(), 125, &["libpoundlock-preload.so", "--preload"]);
-    for place in ["lib/poundlock", "lib", "bin"] {
+    for place in ["lib64/poundlock", "lib/poundlock", "lib", "bin"] {
         let library = directory.path().join(place).join("libpoundlock-preload.so");
         std::fs::copy(preload(), &library).expect("a copy");
         let line = format!("LD_PRELOAD={}", library.canonicalize().expect("it is there").display());

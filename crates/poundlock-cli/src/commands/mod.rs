@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod completions;
 mod doctor;
 mod latency;
 mod list;
@@ -119,6 +120,10 @@ pub(crate) enum Command {
     /// Without --matrix, shows the route that locks use on this machine: a saved one, or one
     /// derived from the topology.
     Route(route::RouteArgs),
+    /// Print a script that completes poundlock's commands and options in a shell
+    ///
+    /// docs/install.md lists the files that shells read. Packages install them.
+    Completions(completions::CompletionsArgs),
 }
 
 /// Runs a command. Returns the exit status.
@@ -139,5 +144,6 @@ pub fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Topo(args) => topo::topo(&args),
         Command::Latency(args) => latency::latency(&args),
         Command::Route(args) => route::route(&args),
+        Command::Completions(args) => completions::completions(&args),
     }
 }

@@ -62,13 +62,15 @@ pub fn own_machine() -> &'static str {
 
 /// The folders of the library relative to that of this binary: the same, installed, or in a build
 /// tree (target/PROFILE/poundlock or target/TRIPLE/PROFILE/poundlock).
-fn places() -> [PathBuf; 7] {
+fn places() -> [PathBuf; 9] {
     let debian = format!("../lib/{}-linux-gnu", std::env::consts::ARCH);
     let debian_own = format!("{debian}/poundlock");
     [
         ".",
         "../lib",
         "../lib/poundlock",
+        "../lib64",
+        "../lib64/poundlock",
         &debian,
         &debian_own,
         "../../build/preload",
