@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A thread's share (world/user/shares.c): its cgroup from the kernel's files, of both versions and
- * of both at once; its weight by nice value, as in the kernel's table; tenants; and the ranks of
- * the policy that orders by time held.
+ * of both at once; its weight by nice value, as in the kernel's table; tenants; the ranks of the
+ * policy that orders by time held; and the process's, for a sandbox.
  */
 #include "shares.h"
 
@@ -147,10 +147,45 @@ static void ranks_by_time(void)
 	}
 }
 
+/* ---- Shares of the process ---- */
+
+static void *read_weight(void *nice)
+{
+	EXPECT(!setpriority(PRIO_PROCESS, 0, *(int *)nice), "setpriority");
+	return (void *)(uintptr_t)w_weight();
+}
+
+/* The weight that a new thread of @nice has. */
+static uint32_t weight_in_thread(int nice)
+{
+	pthread_t thread;
+	void *weight;
+
+	EXPECT(!pthread_create(&thread, NULL, read_weight, &nice));
+	EXPECT(!pthread_join(thread, &weight));
+	return (uint32_t)(uintptr_t)weight;
+}
+
+/* Those of the thread that enters the sandbox, for threads that have not read theirs. */
+static void in_a_sandbox(void)
+{
+	const uint32_t own = w_weight();
+
+	w_weight_set(7);
+	EXPECT(w_shares_keep());
+	EXPECT(!w_shares_keep(), "entered twice");
+	EXPECT(w_weight() == 7, "chosen by the program");
+	EXPECT(weight_in_thread(19) == own, "read in the sandbox");
+	w_shares_of_threads();
+	EXPECT(weight_in_thread(19) == w_weight_of_nice(19));
+	w_weight_set(0);
+}
+
 int main(void)
 {
 	RUN(cgroups_of_both_versions);
 	RUN(weights_of_nice_values);
+	RUN(in_a_sandbox);
 	RUN(weight_of_this_thread);
 	RUN(tenants);
 	RUN(ranks_by_time);

@@ -10,8 +10,8 @@
  * groups, or of unknown ones, belong to group 0. A cgroup is read once per thread, at its first
  * wait; later changes go unnoticed.
  *
- * If a sandbox forbids threads to read these, all of them can share the process's
- * (w_shares_of_process()).
+ * A sandbox may forbid threads to read these. Then those that have not read theirs share the
+ * process's (w_shares_of_process(), w_shares_keep()).
  *
  * Nothing here calls malloc or changes errno.
  */
@@ -45,22 +45,51 @@ struct w_account *w_account_open(const void *lock)
 
 /* ---- Process-wide shares ---- */
 
-/* As in w_own, for all threads; 0: each thread has its own. */
-static uint32_t process_weight, process_group;
+#define NICE_0_WEIGHT 1024
+
+/* As in w_own, for threads that have not read their own; 0: they read it. */
+static W_ATOMIC(uint32_t) process_weight, process_group;
+/* A thread has read its own. */
+static W_ATOMIC(bool) is_used;
+
+static void share(uint32_t weight, uint32_t group)
+{
+	atomic_store_explicit(&process_weight, weight, memory_order_relaxed);
+	atomic_store_explicit(&process_group, group, memory_order_relaxed);
+}
 
 void w_shares_of_process(void)
 {
-	uint32_t weight = w_weight_read();
+	const uint32_t own_weight = w_own.weight, own_group = w_own.group;
+	uint32_t weight = w_weight_read(), group = w_group_read() + 1;
 
-	(void)w_group_read();
-	process_group = w_own.group;
-	process_weight = weight;
+	/* The program may have chosen these. */
+	if (own_weight)
+		w_own.weight = own_weight;
+	if (own_group)
+		w_own.group = own_group;
+	share(weight, group);
+}
+
+bool w_shares_keep(void)
+{
+	if (atomic_load_explicit(&process_weight, memory_order_relaxed))
+		return false;
+	if (atomic_load_explicit(&is_used, memory_order_relaxed))
+		w_shares_of_process();
+	else
+		share(NICE_0_WEIGHT, 1);
+	return true;
+}
+
+void w_shares_of_threads(void)
+{
+	share(0, 0);
 }
 
 /* ---- Weights ---- */
 
 #define NICE_LEAST (-20)
-#define NICE_0_WEIGHT 1024
 
 /*
  * The kernel's (CFS): one nice level up costs a quarter of the CPU time, beside a thread that
@@ -83,10 +112,12 @@ uint32_t w_weight_of_nice(int nice)
 
 uint32_t w_weight_read(void)
 {
+	uint32_t shared = atomic_load_explicit(&process_weight, memory_order_relaxed);
 	int saved = errno;
 
-	if (process_weight)
-		return w_own.weight = process_weight;
+	if (shared)
+		return w_own.weight = shared;
+	atomic_store_explicit(&is_used, true, memory_order_relaxed);
 	errno = 0;
 	/* Linux: of the thread; -1 on error. */
 	w_own.weight = w_weight_of_nice(getpriority(PRIO_PROCESS, 0));
@@ -241,14 +272,16 @@ static uint32_t cgroup_weight(const struct w_cgroup *cgroup, char *path)
 
 uint32_t w_group_read(void)
 {
+	uint32_t shared = atomic_load_explicit(&process_group, memory_order_relaxed), number = 0;
 	int saved = errno;
-	struct scratch *scratch = w_map(sizeof(*scratch));
+	struct scratch *scratch;
 	struct w_cgroup cgroup;
-	uint32_t number = 0;
 
-	if (process_group)
-		return (w_own.group = process_group) - 1;
+	if (shared)
+		return (w_own.group = shared) - 1;
+	atomic_store_explicit(&is_used, true, memory_order_relaxed);
 	w_own.group = 1;
+	scratch = w_map(sizeof(*scratch));
 	if (!scratch)
 		return 0;
 	if (read_text("/proc/thread-self/cgroup", scratch->text, sizeof(scratch->text)) &&

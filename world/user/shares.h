@@ -89,8 +89,19 @@ struct w_cgroup {
 /* Parses @text, the content of /proc/thread-self/cgroup, in place. Returns false if it has none. */
 W_HIDDEN bool w_cgroup_parse(char *text, struct w_cgroup *found);
 
-/* From now on, all threads have the process's current weight and group; neither is read again. */
+/*
+ * From now on, threads that have not read their weight and group have the calling thread's; neither
+ * is read again.
+ */
 W_HIDDEN void w_shares_of_process(void);
+
+/*
+ * The same, for a process that is about to enter a sandbox, without a system call if no thread has
+ * read its own: then they have no effect on each other. Returns false if nothing has changed.
+ * w_shares_of_threads() reverts it.
+ */
+W_HIDDEN bool w_shares_keep(void);
+W_HIDDEN void w_shares_of_threads(void);
 
 /* The weight of a nice value. */
 W_HIDDEN uint32_t w_weight_of_nice(int nice);
