@@ -77,7 +77,6 @@ fi
 
 same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/programs/run.py)"
 same "how docs/generate.py copies a header's comment" "" "$(python3 -m doctest docs/generate.py docs/readme.py)"
-same "how bench/picture.py places names" "" "$(cd bench && python3 -m doctest picture.py)"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod completions;
 mod doctor;
+mod draw;
 mod latency;
 mod list;
 mod profile;
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     /// Internal: one simulation of sim
     #[command(hide = true)]
     SimWorker { job: String },
+    /// Internal: the picture of README.md, from its description as JSON
+    #[command(hide = true)]
+    Draw { description: String },
     /// Show which CPUs share a core, an L3 cache, a die, a NUMA node, a socket
     Topo(topo::TopoArgs),
     /// Measure the cache-line latency between each pair of CPUs
@@ -141,6 +145,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::BenchWorker { job } => bench::worker(&job),
         Command::Sim(args) => sim::sim(&args),
         Command::SimWorker { job } => sim::worker(&job),
+        Command::Draw { description } => draw::draw(&description),
         Command::Topo(args) => topo::topo(&args),
         Command::Latency(args) => latency::latency(&args),
         Command::Route(args) => route::route(&args),

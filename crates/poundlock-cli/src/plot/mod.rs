@@ -2,6 +2,7 @@
 
 pub mod bars;
 pub mod boxes;
+pub mod curves;
 pub mod flame_graph;
 pub mod heat_map;
 pub mod lines;
