@@ -362,6 +362,7 @@ fn stacks_have_names() {
     for part in ["<td>table</td>", "<td>names (readers)</td>", "<svg", "wait_for_table"] {
         assert!(page.contains(part), "no {part}");
     }
+    assert!(page.contains("svg { display: block; width: 100% }"), "as wide as its frame");
     // The file has no external references.
     assert!(!page.contains("src=\"http") && !page.contains("<link"));
 }

@@ -22,6 +22,9 @@ border-bottom: 1px solid #e4e7eb; white-space: nowrap } th:first-child, td:first
 normal; word-break: break-word } iframe { width: 100%; border: 1px solid #e4e7eb } svg { max-width: 100%; height: auto }
 details { margin: .3em 0 } .faint { color: #78808a } code { font-size: 12px }";
 
+/// Makes the flame graph as wide as its frame: its script removes its own width for that.
+const FLAME_STYLE: &str = "<style>body { margin: 0 } svg { display: block; width: 100% }</style>";
+
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// Output file (HTML)
@@ -73,7 +76,7 @@ fn page(
                     h2 { "Waiters and holders" }
                     p { "Each lock has its waiters by time waited, and its holders by the time of the holds that delayed
                         a waiter. The outermost functions are at the bottom." }
-                    iframe title="flame graph" height=(height_of(flames)) srcdoc=(flames) {}
+                    iframe title="flame graph" height=(height_of(flames)) srcdoc={ (FLAME_STYLE) (flames) } {}
                 }
             }
         }
