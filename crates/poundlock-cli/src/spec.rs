@@ -5,6 +5,9 @@ use crate::options::OtherLocksArgs;
 use poundlock::{check_rw_spec, check_spec};
 use std::fmt;
 
+/// The greatest edit distance of a suggestion.
+const MAX_DISTANCE: usize = 2;
+
 const NATIVE: &str = "native";
 
 /// A choice of lock.
@@ -35,8 +38,7 @@ impl Choice {
         if spec == NATIVE && family.native {
             return Ok(Choice::Native);
         }
-        (family.check)(spec)
-            .map_err(|wrong| Failure::ours(format!("{wrong}{}", family.hint(spec))))?;
+        family.checked(spec)?;
         Ok(Choice::Lock(spec.to_owned()))
     }
 }
@@ -51,14 +53,16 @@ pub fn check_others(others: &OtherLocksArgs) -> Result<(), Failure> {
         spec.as_deref().filter(|spec| *spec != NATIVE)
     }
     if let Some(spec) = given(&others.rwlock) {
-        check_rw_spec(spec).map_err(Failure::ours)?;
+        Family::preloaded_rwlocks().checked(spec)?;
     }
     if let Some(spec) = given(&others.spinlock) {
         let name = spec.split(',').next().unwrap_or_default();
         if name != SPINLOCK {
-            return Err(Failure::ours(format!("there is no spin lock '{name}'")));
+            return Err(Failure::ours(format!(
+                "there is no spin lock '{name}'; --spinlock takes {SPINLOCK} or {NATIVE}"
+            )));
         }
-        check_spec(spec).map_err(Failure::ours)?;
+        Family::mutexes().checked(spec)?;
     }
     Ok(())
 }
@@ -75,19 +79,40 @@ pub struct Family {
 }
 
 impl Family {
-    /// A hint for a spec whose name is not in the family, or nothing.
+    /// Checks a spec. The error has a hint, if there is one.
+    fn checked(&self, spec: &str) -> Result<(), Failure> {
+        (self.check)(spec).map_err(|wrong| Failure::ours(format!("{wrong}{}", self.hint(spec))))
+    }
+
+    /// A hint for a wrong spec, or nothing.
     fn hint(&self, spec: &str) -> String {
-        let name = spec.split(',').next().unwrap_or_default();
-        if self.names.contains(&name) {
-            return String::new();
+        let (name, pairs) = spec.split_once(',').unwrap_or((spec, ""));
+        if (self.check)(name).is_ok() {
+            return self.key_hint(name, pairs);
         }
-        let is_rwlock = check_rw_spec(name).is_ok();
-        if is_rwlock && self.rwlock_option {
+        if self.rwlock_option && check_rw_spec(name).is_ok() {
             return format!(": {name} is a readers-writer lock (--rwlock, in bench --rw)");
         }
-        let closest = self.names.iter().map(|known| (distance(name, known), known)).min();
-        let near = closest.filter(|(distance, known)| *distance <= 2 && *distance < known.len());
-        near.map_or(String::new(), |(_, known)| format!("; did you mean '{known}'?"))
+        if !self.rwlock_option && self.native && check_spec(name).is_ok() {
+            return format!(": {name} is a mutual-exclusion lock");
+        }
+        did_you_mean(name, self.names.iter().copied()).unwrap_or_default()
+    }
+
+    /// A hint for the first wrong setting of the lock `name`, or nothing.
+    fn key_hint(&self, name: &str, pairs: &str) -> String {
+        let wrong = pairs.split(',').find(|pair| (self.check)(&format!("{name},{pair}")).is_err());
+        let keys = poundlock::locks().chain(poundlock::rw_locks()).find(|info| info.name == name);
+        let (Some((key, _)), Some(keys)) = (wrong.and_then(|pair| pair.split_once('=')), keys)
+        else {
+            return String::new();
+        };
+        let keys: Vec<&str> = keys.keys.split(',').collect();
+        if keys.contains(&key) {
+            return String::new(); // the value is wrong, and the error names the range
+        }
+        did_you_mean(key, keys.iter().copied())
+            .unwrap_or_else(|| format!("; its keys are {}", keys.join(", ")))
     }
 
     /// Mutual-exclusion locks.
@@ -110,6 +135,16 @@ impl Family {
             native: true,
             rwlock_option: false,
             check,
+        }
+    }
+
+    /// Readers-writer locks of the preload library.
+    fn preloaded_rwlocks() -> Family {
+        Family {
+            names: poundlock::rw_locks().map(|info| info.name).collect(),
+            native: true,
+            rwlock_option: false,
+            check: |spec| check_rw_spec(spec).map_err(|wrong| wrong.to_string()),
         }
     }
 
@@ -138,6 +173,13 @@ impl Family {
             check: |spec| simulated(spec).map(|_| ()),
         }
     }
+}
+
+/// A hint with the closest of the `known` words, if one is close enough.
+pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let (distance, closest) = known.map(|known| (distance(word, known), known)).min()?;
+    let near = distance <= MAX_DISTANCE && distance < closest.len();
+    near.then(|| format!("; did you mean '{closest}'?"))
 }
 
 /// The edit distance of two names: insertions, deletions and replacements.
@@ -218,7 +260,8 @@ fn split(list: &str) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, distance, split};
+    use super::{Choice, check_others, distance, split};
+    use crate::options::OtherLocksArgs;
 
     #[test]
     fn an_unknown_lock_has_a_hint() {
@@ -233,7 +276,49 @@ mod tests {
             "there is no lock 'bravo': bravo is a readers-writer lock (--rwlock, in bench --rw)"
         );
         assert_eq!(message("pthread"), "there is no lock 'pthread'");
-        assert!(!message("mcs,colour=red").contains("did you mean"));
+    }
+
+    #[test]
+    fn an_unknown_setting_has_a_hint() {
+        let message = |spec| Choice::parse(spec).expect_err("no such setting").message;
+        assert_eq!(
+            message("cna,wait=spin,thrshld=8"),
+            "lock cna has no key 'thrshld'; did you mean 'threshold'?"
+        );
+        assert_eq!(
+            message("cna,colour=red"),
+            "lock cna has no key 'colour'; its keys are wait, threshold, reduction"
+        );
+        assert_eq!(message("mcs,wait=sipn"), "wait=sipn: not one of spin, yield, park");
+        assert_eq!(
+            message("cna,threshold=x,thrshld=8"),
+            message("cna,threshold=x"),
+            "the hint is about the error"
+        );
+    }
+
+    #[test]
+    fn the_other_locks_have_hints() {
+        let message = |rwlock: Option<&str>, spinlock: Option<&str>| {
+            let [rwlock, spinlock] = [rwlock, spinlock].map(|spec| spec.map(str::to_owned));
+            check_others(&OtherLocksArgs { rwlock, spinlock }).expect_err("a wrong lock").message
+        };
+        assert_eq!(
+            message(Some("shfl_rv"), None),
+            "there is no readers-writer lock 'shfl_rv'; did you mean 'shfl_rw'?"
+        );
+        assert_eq!(
+            message(Some("mcs"), None),
+            "there is no readers-writer lock 'mcs': mcs is a mutual-exclusion lock"
+        );
+        assert_eq!(
+            message(None, Some("mcs")),
+            "there is no spin lock 'mcs'; --spinlock takes qspin or native"
+        );
+        assert_eq!(
+            message(None, Some("qspin,waitt=spin")),
+            "lock qspin has no key 'waitt'; did you mean 'wait'?"
+        );
     }
 
     #[test]
