@@ -329,7 +329,7 @@ fn statistics() {
         let observed = Observed::read(&file.path()).map_err(|failure| failure.message)?;
         let names = &mut *names.borrow_mut();
         let process = Process::of(&observed, names);
-        let text = table::table(&process, 20);
+        let text = table::table(&process, 20, None);
         assert!(!text.contains('\u{1b}'), "{text}");
         Ok((folded(&observed, &process, true, names), text))
     });

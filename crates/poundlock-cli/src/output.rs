@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::error::Error;
 use std::fmt::Display;
 use std::fs::{self, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,16 @@ impl Page {
             }
         }
         Ok(page)
+    }
+
+    /// The width of the terminal in characters; None if this is no terminal.
+    pub fn width(self) -> Option<usize> {
+        let is_terminal = match self {
+            Page::Stdout => io::stdout().is_terminal(),
+            Page::Stderr => io::stderr().is_terminal(),
+        };
+        let (width, _) = is_terminal.then(crossterm::terminal::size)?.ok()?;
+        (width > 0).then_some(width.into())
     }
 
     /// Writes `text` and a newline.

@@ -39,9 +39,29 @@ fn every_lock_is_listed() {
             listed["keys"].as_array().is_some_and(|keys| keys.contains(&"wait".into())),
             "{listed}"
         );
-        for words in [info.promise, info.paper, &info.keys] {
+        let line = text
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(info.name))
+            .unwrap_or_else(|| panic!("no {} in {text}", info.name));
+        assert!(line.trim_end().ends_with(info.promise), "{line}");
+        assert!(line.contains(&format!(" {} ", info.bytes_per_lock)), "{line}");
+    }
+}
+
+#[test]
+fn a_named_lock_is_described() {
+    for info in poundlock::locks().chain(poundlock::rw_locks()) {
+        let text = stdout(&output(&mut poundlock(["list", info.name])));
+        assert!(text.starts_with(&format!("{}\n", info.name)), "only this lock: {text}");
+        let keys = info.keys.replace(',', ", ");
+        let page = format!("docs/locks/{}.md", info.name);
+        let lock_size = format!("{} bytes per lock", info.bytes_per_lock);
+        let waiter_size = format!("{} per waiter", info.bytes_per_waiter);
+        for words in [info.promise, info.paper, &keys, &page, &lock_size, &waiter_size] {
             assert!(text.contains(words), "no {words:?} in {text}");
         }
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        assert!(root.join(&page).exists(), "{page}");
     }
 }
 
@@ -56,7 +76,7 @@ fn printed(table: &str) -> (&str, Vec<&str>) {
 #[test]
 fn every_printed_name_can_be_pasted_after_the_printed_option() {
     let text = stdout(&output(&mut poundlock(["list"])));
-    let tables: Vec<_> = text.split("\n\n").map(printed).collect();
+    let tables: Vec<_> = text.split("\n\n").take(2).map(printed).collect();
     let options: Vec<_> = tables.iter().map(|(option, names)| (*option, names.len())).collect();
     assert_eq!(
         options,
@@ -71,6 +91,23 @@ fn every_printed_name_can_be_pasted_after_the_printed_option() {
             assert!(report.split_whitespace().any(|word| word == chosen), "{chosen}: {report}");
         }
     }
+}
+
+#[test]
+fn the_start_of_a_name_means_all_such_locks() {
+    let json = output(&mut poundlock(["list", "--json", "shfl", "mcs"]));
+    let listing: Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
+    let names = |of: &str| -> Vec<String> {
+        let locks = listing[of].as_array().expect("locks").iter();
+        locks.map(|lock| lock["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names("locks"), ["mcs", "shfl_spin", "shfl_mutex"], "mcs is a whole name");
+    assert_eq!(names("rwlocks"), ["shfl_rw"]);
+    common::assert_refused(
+        &mut poundlock(["list", "mcz"]),
+        125,
+        &["no lock 'mcz'", "did you mean 'mcs'?"],
+    );
 }
 
 #[test]

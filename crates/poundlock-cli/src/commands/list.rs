@@ -1,17 +1,21 @@
 //! `poundlock list`: the locks and their properties.
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Page};
 use crate::provenance::Provenance;
+use crate::spec::did_you_mean;
 use crate::text_table;
 use clap::Args;
-use comfy_table::Table;
+use comfy_table::ContentArrangement;
 use poundlock::LockInfo;
 use serde::Serialize;
 use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
+    /// Describe the locks of these names, or whose names start with them [default: list all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -67,52 +71,100 @@ fn counted(atomics: f64) -> Option<f64> {
     (!atomics.is_nan()).then_some(atomics)
 }
 
-/// Prints the locks as tables or JSON.
+/// Prints the locks as tables, descriptions or JSON.
 pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
-    let locks: Vec<Lock> = poundlock::locks().map(Lock::from).collect();
-    let rwlocks: Vec<Lock> = poundlock::rw_locks().map(Lock::from).collect();
-    if args.json {
-        let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
-        let listing = Listing { schema: "poundlock.list/1", provenance, locks, rwlocks };
-        output::print(output::json(&listing)?)?;
-    } else {
-        let [mutual, rw] = [table(&locks, &ATOMICS), table(&rwlocks, &RW_ATOMICS)];
-        output::print(format!(
-            "mutexes (-l, --lock)\n{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}\n"
-        ))?;
+    let mut locks: Vec<Lock> = poundlock::locks().map(Lock::from).collect();
+    let mut rwlocks: Vec<Lock> = poundlock::rw_locks().map(Lock::from).collect();
+    if !args.names.is_empty() {
+        let known: Vec<&str> = locks.iter().chain(&rwlocks).map(|lock| lock.name).collect();
+        let chosen = choose(&args.names, &known)?;
+        locks.retain(|lock| chosen.contains(&lock.name));
+        rwlocks.retain(|lock| chosen.contains(&lock.name));
     }
+    let text = if args.json {
+        let provenance = Provenance::new(poundlock::C_COMPILER.to_owned());
+        output::json(&Listing { schema: "poundlock.list/1", provenance, locks, rwlocks })?
+    } else if args.names.is_empty() {
+        let [mutual, rw] = [&locks, &rwlocks].map(|locks| table(locks, Page::Stdout.width()));
+        format!(
+            "mutexes (-l, --lock)\n{mutual}\n\nreaders-writer locks (--rwlock)\n{rw}\n\n\
+             `poundlock list NAME` describes a lock.\n"
+        )
+    } else {
+        locks.iter().chain(&rwlocks).map(description).collect::<Vec<_>>().join("\n")
+    };
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A column of the numbers of atomic operations.
-type Atomics = (&'static str, fn(&Lock) -> Option<f64>);
-
-const ALONE: fn(&Lock) -> Option<f64> = |lock| lock.atomics_alone;
-const CONTENDED: Atomics = ("contended", |lock| lock.atomics_contended);
-const ATOMICS: [Atomics; 2] = [("atomics", ALONE), CONTENDED];
-const RW_ATOMICS: [Atomics; 3] =
-    [("read", |lock| lock.atomics_reading), ("write", ALONE), CONTENDED];
-
-fn table(locks: &[Lock], atomics: &[Atomics]) -> Table {
-    let mut header = vec!["lock", "boxed", "bytes", "+ waiter", "+ holder"];
-    header.extend(atomics.iter().map(|(name, _)| name));
-    let figures = 2..header.len();
-    header.extend(["wait", "keys", "promise", "paper"]);
-    let mut table = text_table::with_header(&header, figures);
-    for lock in locks {
-        let mut row: Vec<String> =
-            vec![lock.name.into(), if lock.boxed { "yes" } else { "" }.into()];
-        row.extend(
-            [lock.bytes_per_lock, lock.bytes_per_waiter, lock.bytes_per_holder]
-                .map(|bytes| bytes.to_string()),
-        );
-        row.extend(
-            atomics
-                .iter()
-                .map(|(_, of)| of(lock).map_or(String::new(), |count| format!("{count:.1}"))),
-        );
-        row.extend([lock.wait, &lock.keys.join(","), lock.promise, lock.paper].map(str::to_owned));
-        table.add_row(row);
+/// The locks that `names` mean: the lock of that name, or else all whose names start with it.
+fn choose<'a>(names: &[String], known: &[&'a str]) -> Result<Vec<&'a str>, Failure> {
+    let mut chosen = Vec::new();
+    for name in names {
+        let before = chosen.len();
+        if let Some(exact) = known.iter().find(|known| *known == name) {
+            chosen.push(*exact);
+        } else {
+            chosen.extend(known.iter().filter(|known| known.starts_with(name.as_str())));
+        }
+        if chosen.len() == before {
+            let hint = did_you_mean(name, known.iter().copied()).unwrap_or_default();
+            return Err(Failure::ours(format!("there is no lock '{name}'{hint}")));
+        }
     }
-    table
+    Ok(chosen)
+}
+
+/// One line per lock. The last column wraps in a terminal of limited `width`.
+fn table(locks: &[Lock], width: Option<usize>) -> String {
+    let mut table = text_table::with_header(&["lock", "bytes", "wait", "order of waiters"], 1..2);
+    for lock in locks {
+        table.add_row([lock.name, &lock.bytes_per_lock.to_string(), lock.wait, lock.promise]);
+    }
+    if let Some(width) = width.and_then(|width| u16::try_from(width).ok()) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    table.to_string()
+}
+
+/// All that is known about a lock, on a line per property.
+fn description(lock: &Lock) -> String {
+    let is_rw = poundlock::rw_locks().any(|info| info.name == lock.name);
+    let kind = if is_rw { "readers-writer lock (--rwlock)" } else { "mutex (--lock)" };
+    let boxed = if lock.boxed { ", allocated behind a pointer" } else { "" };
+    let size = format!(
+        "{} bytes per lock{boxed}; {} per waiter, {} per holder",
+        lock.bytes_per_lock, lock.bytes_per_waiter, lock.bytes_per_holder
+    );
+    let page = format!("docs/locks/{}.md", lock.name);
+    [
+        ("kind", kind),
+        ("order", lock.promise),
+        ("size", &size),
+        ("atomics", &atomics(lock)),
+        ("wait", &format!("{} by default; spin, yield or park", lock.wait)),
+        ("settings", &lock.keys.join(", ")),
+        ("paper", lock.paper),
+        ("page", &page),
+    ]
+    .iter()
+    .fold(format!("{}\n", lock.name), |text, (name, value)| text + &format!("  {name:9}{value}\n"))
+}
+
+/// The numbers of atomic operations that have been counted.
+fn atomics(lock: &Lock) -> String {
+    let alone = if lock.atomics_reading.is_some() { "to write" } else { "uncontended" };
+    let counts = [
+        (lock.atomics_reading, "to read"),
+        (lock.atomics_alone, alone),
+        (lock.atomics_contended, "contended"),
+    ];
+    let known: Vec<String> = counts
+        .iter()
+        .filter_map(|(count, when)| count.map(|count| format!("{count:.1} {when}")))
+        .collect();
+    if known.is_empty() {
+        return "not counted".to_owned();
+    }
+    format!("{} (read-modify-writes to lock and unlock)", known.join(", "))
 }

@@ -77,9 +77,12 @@ pub(crate) enum Command {
     ///
     /// The process must have been started with `run --stats` or POUNDLOCK_STATS. Figures cover the
     /// time since the previous display; "waiters" is the mean number of waiting threads. Press q to
-    /// quit.
+    /// quit, and the first letter of a column to sort by it. A narrow terminal omits columns.
     Top(top::TopArgs),
-    /// List the locks with their sizes, settings and guarantees
+    /// List the locks, or describe some: order, sizes, settings, paper
+    ///
+    /// Without names, prints a line per lock: its name, its size, its default way of waiting, and
+    /// the order in which waiters acquire it.
     List(list::ListArgs),
     /// Check whether a program's locks can be replaced
     ///

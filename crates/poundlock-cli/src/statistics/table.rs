@@ -1,7 +1,7 @@
 //! Statistics as text tables.
 
 use super::summary::{Lock, Process};
-use crate::text_table::{ABSENT, number, shorten, with_header};
+use crate::text_table::{ABSENT, fitted, number, shorten};
 
 const NAME: usize = 48;
 
@@ -22,18 +22,19 @@ pub const HEADER: [&str; 14] = [
     "factor",
 ];
 
-/// The locks of a process, the longest total wait first, with notes on what is missing.
-pub fn table(process: &Process, rows: usize) -> String {
+/// The columns that a narrow terminal omits, in this order.
+const EXPENDABLE: [usize; 11] = [10, 11, 12, 13, 8, 9, 7, 5, 6, 4, 1];
+
+/// The locks of a process, the longest total wait first, with notes on what is missing. In a
+/// terminal of limited `width` some columns are omitted.
+pub fn table(process: &Process, rows: usize, width: Option<usize>) -> String {
     let mut lines = vec![heading(process)];
     if process.locks.is_empty() {
         lines.push("It acquired no replaced lock.".to_owned());
         return lines.join("\n");
     }
-    let mut table = with_header(&HEADER, 1..HEADER.len());
-    for lock in process.locks.iter().take(rows) {
-        table.add_row(row(lock));
-    }
-    lines.push(table.to_string());
+    let shown: Vec<_> = process.locks.iter().take(rows).map(row).collect();
+    lines.push(fitted(&HEADER, &shown, &EXPENDABLE, width));
     if process.locks.len() > rows {
         lines.push(format!("and {} more: --rows, --json, --csv", process.locks.len() - rows));
     }

@@ -42,7 +42,8 @@ pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         );
     }
     for process in &processes {
-        Page::Stderr.show(format_args!("\n{}", table::table(process, args.rows)))?;
+        Page::Stderr
+            .show(format_args!("\n{}", table::table(process, args.rows, Page::Stderr.width())))?;
     }
     if let Some(file) = &args.csv {
         write(file, spreadsheet::csv(&processes).map_err(Failure::ours)?)?;

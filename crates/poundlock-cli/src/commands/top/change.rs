@@ -1,13 +1,28 @@
 //! The change of a process's statistics between two displays.
 
 use crate::statistics::{Lock, Process};
+use clap::ValueEnum;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
+
+/// A column of the display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    Lock,
+    Acquired,
+    Contended,
+    Waiters,
+    Now,
+    MeanWait,
+    Hold,
+    Parks,
+    Remote,
+}
 
 /// The change of all locks of a process.
 pub struct Change {
     pub heading: String,
-    /// The locks with the most waiting time first.
     pub locks: Vec<LockChange>,
 }
 
@@ -36,21 +51,47 @@ impl Change {
         let known: HashMap<u32, &Lock> =
             before.locks.iter().map(|lock| (lock.index, lock)).collect();
         let seconds = time.as_secs_f64().max(1e-9);
-        let mut locks: Vec<LockChange> = now
+        let locks = now
             .locks
             .iter()
             .map(|lock| lock_change(known.get(&lock.index).copied(), lock, seconds))
             .collect();
-        locks.sort_by(|a, b| {
-            (b.waited, b.taken)
-                .partial_cmp(&(a.waited, a.taken))
-                .unwrap_or(std::cmp::Ordering::Equal)
-        });
         let heading = format!(
             "{} ({}): {}, {}; {} threads so far",
             now.program, now.pid, now.lock, now.rwlock, now.threads
         );
         Change { heading, locks }
+    }
+
+    /// Sorts the locks: by name, or the largest figures first. Absent figures come last, and equal
+    /// ones in the order of acquisitions.
+    pub fn sort(&mut self, by: Column) {
+        self.locks.sort_by(|a, b| match by {
+            Column::Lock => a.label.cmp(&b.label),
+            figure => {
+                let order =
+                    |a: Option<f64>, b: Option<f64>| b.partial_cmp(&a).unwrap_or(Ordering::Equal);
+                order(a.figure(figure), b.figure(figure))
+                    .then_with(|| order(Some(a.taken), Some(b.taken)))
+            }
+        });
+    }
+}
+
+impl LockChange {
+    /// The figure in a column; None if it is absent, or for [`Column::Lock`].
+    fn figure(&self, column: Column) -> Option<f64> {
+        match column {
+            Column::Lock => None,
+            Column::Acquired => Some(self.taken),
+            Column::Contended => self.contended,
+            Column::Waiters => Some(self.waited),
+            Column::Now => Some(self.waiting.into()),
+            Column::MeanWait => self.wait_mean_ns,
+            Column::Hold => self.hold_mean_ns,
+            Column::Parks => Some(self.parks),
+            Column::Remote => Some(self.remote),
+        }
     }
 }
 
@@ -70,5 +111,47 @@ fn lock_change(before: Option<&Lock>, now: &Lock, seconds: f64) -> LockChange {
         waiting: now.waiting,
         parks: more(|lock| lock.parks) / seconds,
         remote: more(|lock| lock.handovers_remote) / seconds,
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::{Change, Column, LockChange};
+
+    /// Three locks; each column but `taken` has another order.
+    pub fn three() -> Change {
+        let lock = |label: &str, taken, waited, hold_mean_ns| LockChange {
+            label: label.to_owned(),
+            taken,
+            contended: Some(0.5),
+            waited,
+            wait_mean_ns: None,
+            hold_mean_ns,
+            waiting: 0,
+            parks: 123_456.0,
+            remote: 0.0,
+        };
+        Change {
+            heading: "three locks".to_owned(),
+            locks: vec![
+                lock("b", 1_234_567.0, 1.0, None),
+                lock("a_lock_of_a_long_name (in some_function)", 2.0, 3.0, Some(5.0)),
+                lock("c", 3.0, 2.0, Some(7.0)),
+            ],
+        }
+    }
+
+    #[test]
+    fn absent_figures_come_last_and_equal_ones_by_acquisitions() {
+        let order = |by| {
+            let mut change = three();
+            change.sort(by);
+            change.locks.iter().map(|lock| lock.label.as_bytes()[0] as char).collect::<String>()
+        };
+        assert_eq!(order(Column::Lock), "abc");
+        assert_eq!(order(Column::Acquired), "bca");
+        assert_eq!(order(Column::Waiters), "acb");
+        assert_eq!(order(Column::Hold), "cab");
+        assert_eq!(order(Column::Parks), "bca");
     }
 }

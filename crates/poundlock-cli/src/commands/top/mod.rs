@@ -5,11 +5,11 @@ mod screen;
 
 use crate::failure::{Failure, reason};
 use crate::options::seconds;
-use crate::output;
+use crate::output::{self, Page};
 use crate::statistics::{Names, Observed, Process, file_of};
-use change::Change;
+use change::{Change, Column};
 use clap::Args;
-use crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -22,6 +22,9 @@ pub(crate) struct TopArgs {
     /// Time between displays
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
+    /// Column to sort by
+    #[arg(short, long, value_name = "COLUMN", default_value = "waiters")]
+    pub sort: Column,
     /// Print one interval as text and exit
     #[arg(long)]
     pub once: bool,
@@ -32,7 +35,9 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let mut watch = Watch::begin(args.pid)?;
     if args.once {
         std::thread::sleep(args.interval);
-        output::print(screen::text(&watch.look()?) + "\n")?;
+        let mut change = watch.look()?;
+        change.sort(args.sort);
+        output::print(screen::text(&change, args.sort, Page::Stdout.width()) + "\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut terminal = ratatui::try_init().map_err(|error| {
@@ -41,7 +46,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
             reason(&error)
         ))
     })?;
-    let ended = show(&mut terminal, &mut watch, args.interval);
+    let ended = show(&mut terminal, &mut watch, args);
     ratatui::restore();
     if ended? {
         output::note(format_args!("process {} has ended", args.pid));
@@ -85,33 +90,57 @@ impl Watch {
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     watch: &mut Watch,
-    interval: Duration,
+    args: &TopArgs,
 ) -> Result<bool, Failure> {
     let failed = |error| Failure::ours(format!("the terminal failed: {}", reason(&error)));
-    loop {
-        let change = watch.look()?;
-        terminal.draw(|frame| screen::draw(frame, &change)).map_err(failed)?;
-        if wants_to_quit(interval).map_err(failed)? {
-            return Ok(false);
-        }
-        if !watch.is_alive() {
-            return Ok(true);
+    let mut sorted_by = args.sort;
+    while watch.is_alive() {
+        let mut change = watch.look()?;
+        let next_look = Instant::now() + args.interval;
+        loop {
+            change.sort(sorted_by);
+            terminal.draw(|frame| screen::draw(frame, &change, sorted_by)).map_err(failed)?;
+            match next_request(next_look).map_err(failed)? {
+                None => break,
+                Some(Request::Quit) => return Ok(false),
+                Some(Request::Sort(column)) => sorted_by = column,
+                Some(Request::Draw) => {}
+            }
         }
     }
+    Ok(true)
 }
 
-/// Waits for `time`, or until the user quits (returns true) or the terminal changes.
-fn wants_to_quit(time: Duration) -> std::io::Result<bool> {
-    let end = Instant::now() + time;
+/// A request of the user.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    Quit,
+    Sort(Column),
+    /// The terminal changed.
+    Draw,
+}
+
+/// Waits until `end` for a request.
+fn next_request(end: Instant) -> std::io::Result<Option<Request>> {
     while event::poll(end.saturating_duration_since(Instant::now()))? {
-        let Event::Key(key) = event::read()? else {
-            return Ok(false); // resized: draw again
-        };
-        let control_c =
-            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        if control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-            return Ok(true);
+        match event::read()? {
+            Event::Key(key) => {
+                if let Some(request) = request_of(key) {
+                    return Ok(Some(request));
+                }
+            }
+            _ => return Ok(Some(Request::Draw)),
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+fn request_of(key: KeyEvent) -> Option<Request> {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c') if control => Some(Request::Quit),
+        KeyCode::Char('q') | KeyCode::Esc => Some(Request::Quit),
+        KeyCode::Char(key) => screen::column_of(key).map(Request::Sort),
+        _ => None,
+    }
 }

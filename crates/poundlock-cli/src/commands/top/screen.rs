@@ -1,27 +1,41 @@
 //! The display of `top`: on a terminal, or as text.
 
-use super::change::{Change, LockChange};
+use super::change::{Change, Column, LockChange};
 use crate::statistics::table::{percent, time};
-use crate::text_table::{number, shorten, with_header};
+use crate::text_table::{fit, fitted, number, shorten, widths};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Text;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-const HEADER: [&str; 9] = [
-    "lock",
-    "acquired/s",
-    "contended",
-    "waiters",
-    "now",
-    "mean wait",
-    "hold",
-    "parks/s",
-    "remote/s",
+const COLUMNS: usize = 9;
+
+/// The columns, with the keys that sort by them.
+const HEADER: [(Column, char, &str); COLUMNS] = [
+    (Column::Lock, 'l', "lock"),
+    (Column::Acquired, 'a', "acquired/s"),
+    (Column::Contended, 'c', "contended"),
+    (Column::Waiters, 'w', "waiters"),
+    (Column::Now, 'n', "now"),
+    (Column::MeanWait, 'm', "mean wait"),
+    (Column::Hold, 'h', "hold"),
+    (Column::Parks, 'p', "parks/s"),
+    (Column::Remote, 'r', "remote/s"),
 ];
 
-fn cells(lock: &LockChange) -> [String; 9] {
+/// The columns that a narrow terminal omits, in this order, except the one that is sorted by.
+const EXPENDABLE: [usize; 7] = [8, 7, 6, 4, 2, 5, 1];
+
+/// The number of characters between two columns on the terminal.
+const GAP: usize = 2;
+
+/// The column that `key` sorts by.
+pub fn column_of(key: char) -> Option<Column> {
+    HEADER.iter().find(|(_, own, _)| *own == key).map(|(column, ..)| *column)
+}
+
+fn cells(lock: &LockChange) -> [String; COLUMNS] {
     [
         lock.label.clone(),
         number(lock.taken),
@@ -35,37 +49,102 @@ fn cells(lock: &LockChange) -> [String; 9] {
     ]
 }
 
-/// A table as text.
-pub fn text(change: &Change) -> String {
-    let mut table = with_header(&HEADER, 1..HEADER.len());
-    for lock in &change.locks {
-        let mut cells = cells(lock);
-        cells[0] = shorten(&cells[0], 48);
-        table.add_row(cells);
+fn expendable(sorted_by: Column) -> Vec<usize> {
+    EXPENDABLE.into_iter().filter(|column| HEADER[*column].0 != sorted_by).collect()
+}
+
+/// A table as text, for a terminal of `width` characters if that is limited.
+pub fn text(change: &Change, sorted_by: Column, width: Option<usize>) -> String {
+    let mut rows: Vec<_> = change.locks.iter().map(cells).collect();
+    for row in &mut rows {
+        row[0] = shorten(&row[0], 48);
     }
+    let table = fitted(&HEADER.map(|(.., name)| name), &rows, &expendable(sorted_by), width);
     format!("{}\n{table}", change.heading)
 }
 
 /// Draws the display on the whole terminal.
-pub fn draw(frame: &mut Frame<'_>, change: &Change) {
+pub fn draw(frame: &mut Frame<'_>, change: &Change, sorted_by: Column) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
             .areas(frame.area());
-    let rows = change.locks.iter().map(|lock| row(cells(lock)));
-    let figures = HEADER[1..].iter().map(|_| Constraint::Length(10));
-    let table = Table::new(rows, [Constraint::Fill(1)].into_iter().chain(figures))
-        .header(row(HEADER.map(str::to_owned)).style(Style::new().bold().underlined()));
+    let rows: Vec<_> = change.locks.iter().map(cells).collect();
+    let widths = widths(&HEADER.map(|(.., name)| name), &rows);
+    let kept = fit(&widths, GAP, &expendable(sorted_by), body.width.into()).kept;
+    let constraints = kept.iter().map(|column| match column {
+        0 => Constraint::Fill(1),
+        figure => Constraint::Length(u16::try_from(widths[*figure]).unwrap_or(u16::MAX)),
+    });
+    let header = Row::new(kept.iter().map(|column| {
+        let (of, _, name) = HEADER[*column];
+        let style = Style::new().bold().underlined();
+        cell(*column, name.to_owned()).style(if of == sorted_by { style.reversed() } else { style })
+    }));
+    let rows = rows.into_iter().map(|row| {
+        Row::new(kept.iter().map(|column| cell(*column, row[*column].clone())).collect::<Vec<_>>())
+    });
+    let table = Table::new(rows, constraints).column_spacing(GAP as u16).header(header);
     frame.render_widget(Paragraph::new(change.heading.as_str()).bold(), head);
     frame.render_widget(table, body);
-    frame.render_widget(Paragraph::new("q: quit").dim(), foot);
+    frame.render_widget(Paragraph::new(help()).dim(), foot);
 }
 
-fn row(cells: [String; 9]) -> Row<'static> {
-    Row::new(cells.into_iter().enumerate().map(|(column, cell)| {
-        Cell::from(Text::from(cell).alignment(if column == 0 {
-            Alignment::Left
-        } else {
-            Alignment::Right
-        }))
-    }))
+/// The keys.
+fn help() -> String {
+    let keys: Vec<String> = HEADER.iter().map(|(_, key, name)| format!("{key} {name}")).collect();
+    format!("q: quit; sort by {}", keys.join(", "))
+}
+
+/// A cell; all but those of the first column are figures.
+fn cell(column: usize, text: String) -> Cell<'static> {
+    let alignment = if column == 0 { Alignment::Left } else { Alignment::Right };
+    Cell::from(Text::from(text).alignment(alignment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::tests::three;
+    use super::{COLUMNS, Column, HEADER, cells, column_of, draw, text};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    /// The lines of the display in a terminal of `width` characters.
+    fn drawn(width: u16, sorted_by: Column) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 6)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, &three(), sorted_by)).expect("it is drawn");
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..6).map(|y| line(y) + "\n").collect()
+    }
+
+    #[test]
+    fn a_narrow_terminal_omits_columns_and_no_digits() {
+        for width in 36..140 {
+            let screen = drawn(width, Column::Waiters);
+            let header = screen.lines().nth(1).expect("a header");
+            let shown: Vec<usize> =
+                (1..COLUMNS).filter(|column| header.contains(HEADER[*column].2)).collect();
+            assert!(shown.contains(&3), "waiters are always there: {screen}");
+            let lines = screen.lines().skip(2);
+            for (line, lock) in lines.zip(&three().locks) {
+                let cells = cells(lock);
+                let want: Vec<&str> =
+                    shown.iter().flat_map(|column| cells[*column].split(' ')).collect();
+                let found: Vec<&str> = line.split_whitespace().collect();
+                assert!(found.ends_with(&want), "{width}: {screen}");
+            }
+        }
+        assert!(drawn(140, Column::Waiters).contains("a_lock_of_a_long_name (in some_function)"));
+        assert!(!drawn(60, Column::Waiters).contains("remote/s"));
+    }
+
+    #[test]
+    fn the_sorted_column_is_never_omitted() {
+        for (column, key, name) in HEADER {
+            assert_eq!(column_of(key), Some(column));
+            assert!(drawn(48, column).lines().nth(1).is_some_and(|line| line.contains(name)));
+            assert!(text(&three(), column, Some(60)).contains(name));
+        }
+        assert_eq!(column_of('q'), None, "q quits");
+    }
 }
