@@ -48,6 +48,9 @@ fn bad_input_is_one_line() {
         (&["-l", "native"], &["native"]),
         (&["--json", "/no/such/directory/file"], &["/no/such/directory/file"]),
         (&["--svg", "/no/such/directory/file"], &["/no/such/directory/file"]),
+        (&["--export-markdown", "/no/such/directory/file"], &["/no/such/directory/file"]),
+        (&["--export-csv", "/no/such/directory/file"], &["/no/such/directory/file"]),
+        (&["--export-csv", "-", "--json", "-"], &["only one file can be '-'"]),
         (&["--preload", "/no/such.so"], &["/no/such.so"]),
     ] {
         assert_refused(poundlock(["compare"]).args(options).args(["--", "true"]), 125, words);
@@ -282,4 +285,93 @@ fn an_interrupt_keeps_what_was_measured() {
     let comparison = json(&file);
     assert_eq!(comparison["interrupted"], true);
     assert_eq!(each_run(&comparison, "lock"), ["native"]);
+}
+
+#[test]
+fn every_run_is_prepared_and_cleaned_up() {
+    let directory = scratch();
+    let log = directory.path().join("log");
+    let to = format!(">> {}", log.display());
+    let prepare = format!("echo prepare $POUNDLOCK_COMPARE_LOCK $POUNDLOCK_LOCK $LD_PRELOAD {to}");
+    let cleanup = format!("echo cleanup $POUNDLOCK_COMPARE_LOCK {to}");
+    let options = ["-l", "mcs,wait=spin", "-n", "2", "--prepare", &prepare, "--cleanup", &cleanup];
+    let (status, comparison) = compare(&options, &format!("echo run {to}"));
+    assert_eq!(status, Some(0), "{comparison:#}");
+    let around = |lock: &str| format!("prepare {lock}\nrun\ncleanup {lock}\n");
+    let (mcs, native) = (around("mcs,wait=spin"), around("native"));
+    let log = std::fs::read_to_string(log).expect("the commands wrote it");
+    assert_eq!(log, [native.as_str(), &mcs, &mcs, &native].concat(), "POUNDLOCK_LOCK is not set");
+    assert_eq!(comparison["settings"]["prepare"], prepare);
+    assert_eq!(comparison["settings"]["cleanup"], cleanup);
+}
+
+#[test]
+fn a_run_that_is_not_prepared_or_cleaned_up_fails() {
+    let directory = scratch();
+    let ran = directory.path().join("ran");
+    for (option, kind, runs) in
+        [("--prepare", "not-prepared", false), ("--cleanup", "not-cleaned", true)]
+    {
+        let file = directory.path().join("comparison.json");
+        let script = format!("touch {}", ran.display());
+        let mut command = poundlock(["compare", "-l", "mcs", "-n", "1", "--json"]);
+        command.arg(&file).args([option, "echo no room; exit 3", "--", "sh", "-c", &script]);
+        let output = output(&mut command);
+        assert_eq!(output.status.code(), Some(1));
+        let message = format!("{option} failed: exit status 3\n  | no room");
+        assert!(stderr(&output).contains(&message), "{}", stderr(&output));
+        let comparison = json(&file);
+        for outcome in each_run(&comparison, "outcome") {
+            assert_eq!(*outcome, serde_json::json!({"kind": kind, "reason": "exit status 3"}));
+        }
+        assert!(lock(&comparison, "mcs")["figure"].is_null());
+        assert_eq!(ran.exists(), runs, "{option}");
+    }
+}
+
+#[test]
+fn a_daemon_may_live_from_its_preparation_to_its_cleanup() {
+    let directory = scratch();
+    let file = directory.path().join("pid").display().to_string();
+    let prepare = format!("sleep 1000 & echo $! > {file}");
+    let cleanup = format!("kill $(cat {file})");
+    let options = ["-l", "mcs", "-n", "2", "--prepare", &prepare, "--cleanup", &cleanup];
+    let (status, comparison) = compare(&options, &format!("kill -0 $(cat {file})"));
+    assert_eq!(status, Some(0), "{comparison:#}");
+}
+
+#[test]
+fn the_summary_is_exported_as_markdown_and_csv() {
+    let directory = scratch();
+    let [csv, markdown] = ["table.csv", "table.md"].map(|name| directory.path().join(name));
+    let counter = directory.path().join("n").display().to_string();
+    let script = format!("echo x >> {counter}; echo rate: $(wc -l < {counter})");
+    let mut command = poundlock(["compare", "--no-native", "-l", "mcs,wait=park", "-n", "3"]);
+    command.args(["--metric", r"rate: (\d+)", "--export-csv"]).arg(&csv);
+    command.arg("--export-markdown").arg(&markdown).args(["--", "sh", "-c", &script]);
+    let output = output(&mut command);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = stdout(&output);
+    assert!(table.lines().next().is_some_and(|header| header.contains("std dev")), "{table}");
+
+    let csv = std::fs::read_to_string(csv).expect("compare wrote it");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("lock,succeeded,failed,median,stddev,min,max,ratio,"), "{csv}");
+    assert!(
+        lines[1].starts_with("\"mcs,wait=park\",3,0,2.0,1.0,1.0,3.0,,,,"),
+        "the figures are 1, 2 and 3: {csv}"
+    );
+    assert_eq!(lines.len(), 2);
+    let fields = |line: &str| line.replace("mcs,wait", "").split(',').count();
+    assert_eq!(fields(lines[0]), fields(lines[1]), "{csv}");
+
+    let markdown = std::fs::read_to_string(markdown).expect("compare wrote it");
+    let row = "| mcs,wait=park | 2.000 | 1.000 | 1.000 - 3.000 | - | - |";
+    assert!(markdown.contains(row), "{markdown}");
+    let bars: Vec<usize> = markdown
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| line.matches('|').count())
+        .collect();
+    assert_eq!(bars, [10, 10, 10], "{markdown}");
 }

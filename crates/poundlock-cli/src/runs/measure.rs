@@ -8,8 +8,8 @@ use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -69,7 +69,7 @@ pub fn measure(
         cpu_user: duration(usage.ru_utime),
         cpu_system: duration(usage.ru_stime),
         peak_rss_bytes: kibibytes(usage.ru_maxrss),
-        end: cut_short.err().unwrap_or_else(|| end_of(status)),
+        end: cut_short.err().unwrap_or_else(|| end_of(ExitStatus::from_raw(status))),
         output: text,
     })
 }
@@ -160,11 +160,11 @@ fn reap(pid: Pid) -> io::Result<(libc::c_int, libc::rusage)> {
     }
 }
 
-fn end_of(status: libc::c_int) -> End {
-    if libc::WIFSIGNALED(status) {
-        End::Killed(libc::WTERMSIG(status))
-    } else {
-        End::Exited(libc::WEXITSTATUS(status))
+/// How a process with this status ended.
+pub fn end_of(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(status), _) => End::Exited(status),
+        (None, signal) => End::Killed(signal.unwrap_or_default()),
     }
 }
 

@@ -10,7 +10,7 @@ pub mod worker;
 pub use interrupt::{exit_code, interrupts};
 pub use outcome::{Outcome, complain, tail};
 pub use progress::{ProgressForm, announce, progress};
-pub use spread::Spread;
+pub use spread::{Spread, stddev};
 
 /// The order of the choices in a repeat, counted from 0. Each repeat begins with another choice.
 pub fn rotated<T>(choices: &[T], repeat: u32) -> impl Iterator<Item = &T> {

@@ -12,11 +12,28 @@ const TAIL: usize = 2000;
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
     Ok,
-    Exit { status: i32 },
-    Signal { number: i32, name: String },
+    Exit {
+        status: i32,
+    },
+    Signal {
+        number: i32,
+        name: String,
+    },
     Timeout,
-    NoFigure { reason: String },
-    NotStarted { reason: String },
+    NoFigure {
+        reason: String,
+    },
+    NotStarted {
+        reason: String,
+    },
+    /// `compare --prepare` failed; the run was not started.
+    NotPrepared {
+        reason: String,
+    },
+    /// `compare --cleanup` failed after a successful run.
+    NotCleaned {
+        reason: String,
+    },
 }
 
 impl Outcome {
@@ -28,6 +45,8 @@ impl Outcome {
             Outcome::Signal { name, .. } => format!("killed by {name}"),
             Outcome::Timeout => "timed out".to_owned(),
             Outcome::NoFigure { reason } | Outcome::NotStarted { reason } => reason.clone(),
+            Outcome::NotPrepared { reason } => format!("--prepare failed: {reason}"),
+            Outcome::NotCleaned { reason } => format!("--cleanup failed: {reason}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Medians and ranges.
+//! Medians, ranges and standard deviations.
 
 use serde::Serialize;
 
@@ -26,9 +26,25 @@ impl Spread {
     }
 }
 
+/// The standard deviation of a sample. None for fewer than two figures.
+pub fn stddev(figures: &[f64]) -> Option<f64> {
+    if figures.len() < 2 {
+        return None;
+    }
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+    Some((squares / (figures.len() - 1) as f64).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Spread;
+    use super::{Spread, stddev};
+
+    #[test]
+    fn a_deviation_needs_two_figures() {
+        assert_eq!(stddev(&[2.0, 4.0, 4.0, 4.0, 6.0]), Some(2.0_f64.sqrt()));
+        assert_eq!([stddev(&[1.0]), stddev(&[])], [None, None]);
+    }
 
     #[test]
     fn medians_of_odd_and_even_counts() {

@@ -1,12 +1,15 @@
 //! `poundlock compare`: measures a program under each lock in turn.
 
 mod chart;
+mod export;
+mod hook;
 mod metric;
 mod summary;
 mod table;
 
 use crate::failure::{Failure, reason};
 use crate::options::{OtherLocksArgs, OutputArgs, PreloadArgs, seconds};
+use crate::output::{Page, note, write};
 use crate::plot::bars;
 use crate::program::preload::{self, Library};
 use crate::program::{self, obstacle};
@@ -16,9 +19,10 @@ use crate::runs::measure::{self, End, Measured, measure};
 use crate::runs::{Outcome, announce, complain, exit_code, interrupts, progress, rotated, tail};
 use crate::spec::{self, Choice};
 use clap::Args;
+use hook::Failed;
 use metric::Metric;
 use std::ffi::OsString;
-use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -49,8 +53,21 @@ pub(crate) struct CompareArgs {
     /// Kill a run that takes longer, and count it as failed
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
+    /// Shell command to run before each run, unmeasured and with native locks.
+    /// POUNDLOCK_COMPARE_LOCK is the lock of the run, or native
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Shell command to run after each run, like --prepare
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Write the table to FILE as Markdown (-: stdout)
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+    /// Write the summary to FILE as CSV (-: stdout)
+    #[arg(long, value_name = "FILE")]
+    pub export_csv: Option<PathBuf>,
     /// Omit the runs with native locks, and the ratios
     #[arg(long)]
     pub no_native: bool,
@@ -67,13 +84,21 @@ pub(crate) struct CompareArgs {
 /// Runs the program under each lock and prints the comparison.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let plan = Plan::make(args)?;
-    let page = args.output.page()?;
+    let OutputArgs { json, svg } = &args.output;
+    let page = Page::beside([json, svg, &args.export_markdown, &args.export_csv])?;
     let interrupted = interrupts()?;
     let started = seconds_since_1970();
     let runs = plan.run_all(&interrupted);
     let comparison = plan.summarise(runs, started, interrupted.load(Ordering::Relaxed));
     let svg = || bars::svg(&chart::chart(&comparison, &Choice::Native.to_string()));
-    args.output.publish(page, &table::render(&comparison), &comparison, svg)?;
+    let table = table::render(&comparison, page.width());
+    args.output.publish(page, &table, &comparison, svg)?;
+    if let Some(file) = &args.export_markdown {
+        write(file, export::markdown(&comparison))?;
+    }
+    if let Some(file) = &args.export_csv {
+        write(file, export::csv(&comparison).map_err(Failure::ours)?)?;
+    }
     Ok(exit_code(comparison.interrupted, comparison.runs.iter().map(|run| &run.outcome)))
 }
 
@@ -113,7 +138,7 @@ impl Plan<'_> {
             let when = repeat.map_or("warm-up".to_owned(), |repeat| format!("repeat {repeat}"));
             let what = format!("{choice}, {when}");
             announce(&progress, self.args.progress, what.clone());
-            let Some(run) = self.run_once(choice, repeat, interrupted) else {
+            let Some(run) = self.run_prepared(choice, repeat, interrupted) else {
                 break;
             };
             if run.outcome != Outcome::Ok {
@@ -136,6 +161,42 @@ impl Plan<'_> {
         warmup.chain(repeats).collect()
     }
 
+    /// Performs one run between --prepare and --cleanup. Returns None if it was interrupted.
+    fn run_prepared(
+        &self,
+        choice: &Choice,
+        repeat: Option<u32>,
+        interrupted: &AtomicBool,
+    ) -> Option<Run> {
+        if interrupted.load(Ordering::Relaxed) {
+            return None;
+        }
+        let run = match hook::run(self.args.prepare.as_deref(), choice) {
+            Ok(()) => self.run_once(choice, repeat, interrupted),
+            Err(Failed { reason, output_tail }) => {
+                let outcome = Outcome::NotPrepared { reason };
+                Some(Run { output_tail: Some(output_tail), ..unmeasured(choice, repeat, outcome) })
+            }
+        };
+        // A preparation that failed or was interrupted may have left something to clean up.
+        let cleaned = hook::run(self.args.cleanup.as_deref(), choice);
+        match (run, cleaned) {
+            (Some(run), Err(Failed { reason, output_tail })) if run.outcome == Outcome::Ok => {
+                Some(Run {
+                    outcome: Outcome::NotCleaned { reason },
+                    figure: None,
+                    output_tail: Some(output_tail),
+                    ..run
+                })
+            }
+            (run, Err(Failed { reason, .. })) => {
+                note(format_args!("{choice}: --cleanup failed: {reason}"));
+                run
+            }
+            (run, Ok(())) => run,
+        }
+    }
+
     /// Performs one run. Returns None if it was interrupted.
     fn run_once(
         &self,
@@ -150,7 +211,10 @@ impl Plan<'_> {
         let measured = match measure(&self.args.program, &changes, self.args.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => return None,
             Ok(measured) => measured,
-            Err(error) => return Some(not_started(choice, repeat, &error)),
+            Err(error) => {
+                let outcome = Outcome::NotStarted { reason: reason(&error) };
+                return Some(unmeasured(choice, repeat, outcome));
+            }
         };
         let (outcome, figure) = self.judge(&measured);
         Some(Run {
@@ -192,6 +256,8 @@ impl Plan<'_> {
                 warmup: args.warmup,
                 timeout: args.timeout.map(|timeout| timeout.as_secs_f64()),
                 metric: args.metric.clone(),
+                prepare: args.prepare.clone(),
+                cleanup: args.cleanup.clone(),
             },
             figure: figure(args),
             peak_rss_floor_bytes: measure::peak_rss_floor_bytes(),
@@ -214,11 +280,12 @@ fn figure(args: &CompareArgs) -> Figure {
     }
 }
 
-fn not_started(choice: &Choice, repeat: Option<u32>, error: &io::Error) -> Run {
+/// A run whose program was not started.
+fn unmeasured(choice: &Choice, repeat: Option<u32>, outcome: Outcome) -> Run {
     Run {
         lock: choice.to_string(),
         repeat,
-        outcome: Outcome::NotStarted { reason: reason(error) },
+        outcome,
         figure: None,
         wall: 0.0,
         cpu_user: 0.0,

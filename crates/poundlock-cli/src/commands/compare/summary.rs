@@ -1,7 +1,7 @@
 //! The structures of compare's JSON: runs and their summaries.
 
 use crate::provenance::Provenance;
-use crate::runs::{Outcome, Spread};
+use crate::runs::{Outcome, Spread, stddev};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,6 +32,8 @@ pub struct Settings {
     pub warmup: u32,
     pub timeout: Option<f64>,
     pub metric: Option<String>,
+    pub prepare: Option<String>,
+    pub cleanup: Option<String>,
 }
 
 /// The figure that is compared.
@@ -67,6 +69,8 @@ pub struct Summary {
     pub succeeded: usize,
     pub failed: usize,
     pub figure: Option<Spread>,
+    /// None with fewer than two figures.
+    pub figure_stddev: Option<f64>,
     pub wall: Option<Spread>,
     pub cpu: Option<Spread>,
     pub peak_rss_bytes: Option<Spread>,
@@ -89,11 +93,13 @@ impl Summary {
             let same = |other: &&Run| other.lock == native && other.repeat == run.repeat;
             Some(run.figure? / runs.iter().find(same)?.figure.filter(|figure| *figure != 0.0)?)
         };
+        let figures: Vec<f64> = good.iter().filter_map(|run| run.figure).collect();
         Summary {
             lock: lock.to_owned(),
             succeeded: good.len(),
             failed: mine.iter().filter(|run| run.outcome != Outcome::Ok).count(),
-            figure: Spread::of(good.iter().filter_map(|run| run.figure)),
+            figure: Spread::of(figures.iter().copied()),
+            figure_stddev: stddev(&figures),
             wall: spread(|run| run.wall),
             cpu: spread(|run| run.cpu_user + run.cpu_system),
             peak_rss_bytes: spread(|run| run.peak_rss_bytes as f64),
@@ -137,6 +143,7 @@ mod tests {
         let summary = Summary::of("mcs", "native", &runs);
         assert_eq!(summary.ratio, Some(Spread { median: 2.0, min: 2.0, max: 2.0 }));
         assert_eq!(summary.cpu, Some(Spread { median: 3.0, min: 3.0, max: 3.0 }));
+        assert_eq!(summary.figure_stddev, Some(2.0), "of 2, 4 and 6");
     }
 
     #[test]

@@ -1,19 +1,31 @@
 //! A comparison as a text table.
 
 use super::summary::{Comparison, Summary};
-use crate::text_table::{self, ABSENT, median, range};
+use crate::text_table::{self, ABSENT, median, number, range};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The table with its caption.
-pub fn render(comparison: &Comparison) -> String {
-    let heading = heading(comparison);
-    let header = ["lock", &heading, "min - max", "ratio", "min - max", "CPU s", "peak MiB", "runs"];
-    let mut table = text_table::with_header(&header, 1..header.len());
-    for lock in &comparison.locks {
-        table.add_row(row(lock, comparison.peak_rss_floor_bytes));
-    }
+const COLUMNS: usize = 9;
+
+/// The columns that a narrow terminal omits, in this order.
+const EXPENDABLE: [usize; 5] = [5, 7, 6, 3, 2];
+
+/// The table with its caption, for a terminal of `width` characters if that is limited.
+pub fn render(comparison: &Comparison, width: Option<usize>) -> String {
+    let rows: Vec<_> =
+        comparison.locks.iter().map(|lock| row(lock, comparison.peak_rss_floor_bytes)).collect();
+    let table = text_table::fitted(&header(comparison), &rows, &EXPENDABLE, width);
     format!("{table}\n{}", caption(comparison))
+}
+
+/// The names of the columns.
+pub fn header(comparison: &Comparison) -> [String; COLUMNS] {
+    let names = ["std dev", "min - max", "ratio", "ratio min - max", "CPU s", "peak MiB", "runs"];
+    let names = ["lock".to_owned(), heading(comparison)]
+        .into_iter()
+        .chain(names.map(str::to_owned))
+        .collect::<Vec<_>>();
+    names.try_into().expect("as many names as columns")
 }
 
 /// The compared figure with its unit.
@@ -26,7 +38,8 @@ pub fn heading(comparison: &Comparison) -> String {
     }
 }
 
-fn caption(comparison: &Comparison) -> String {
+/// The line under the table.
+pub fn caption(comparison: &Comparison) -> String {
     let repeats = comparison.settings.repeats;
     let stopped = if comparison.interrupted { " Interrupted." } else { "" };
     let better = comparison.figure.better;
@@ -35,7 +48,8 @@ fn caption(comparison: &Comparison) -> String {
     )
 }
 
-fn row(lock: &Summary, floor: u64) -> [String; 8] {
+/// A lock's cells, under [`header`].
+pub fn row(lock: &Summary, floor: u64) -> [String; COLUMNS] {
     let total = lock.succeeded + lock.failed;
     let runs = if lock.failed == 0 {
         total.to_string()
@@ -45,6 +59,7 @@ fn row(lock: &Summary, floor: u64) -> [String; 8] {
     [
         lock.lock.clone(),
         median(lock.figure),
+        lock.figure_stddev.map_or(ABSENT.to_owned(), number),
         range(lock.figure),
         median(lock.ratio),
         range(lock.ratio),
