@@ -47,6 +47,7 @@
 #define POUNDLOCK_ADAPTIVE_H
 
 #include "part/generation.h"
+#include "part/list_lock.h"
 #include "mcs.h"
 
 #define ADAPTIVE_LOCKED 1u
@@ -106,7 +107,7 @@ static inline bool adaptive_take(struct adaptive *lock, uint32_t *seen, uint32_t
 	*seen = w_load_relaxed(&lock->word);
 	while (!(*seen & barred))
 		/*
-		 * [ADAPTIVE-1] acquire: pairs with [ADAPTIVE-9], [ADAPTIVE-8]; the previous
+		 * [ADAPTIVE-1] acquire: pairs with [ADAPTIVE-6], [ADAPTIVE-5]; the previous
 		 * critical section
 		 */
 		if (w_compare_exchange_acquire(&lock->word, seen,
@@ -178,20 +179,6 @@ static inline bool adaptive_spin(struct adaptive *lock, enum wait wait,
 
 /* ---- Sleeping ---- */
 
-static inline void adaptive_list_lock(struct adaptive *lock)
-{
-	/* [ADAPTIVE-4] acquire: pairs with [ADAPTIVE-6]; the list */
-	while (w_exchange_acquire(&lock->list, 1))
-		/* [ADAPTIVE-5] acquire: pairs with nothing; [ADAPTIVE-4] reads the word again */
-		(void)w_wait_acquire(&lock->list, !VAL, W_YIELD, NULL);
-}
-
-static inline void adaptive_list_unlock(struct adaptive *lock)
-{
-	/* [ADAPTIVE-6] release: pairs with [ADAPTIVE-4]; the list */
-	w_store_release(&lock->list, 0);
-}
-
 static inline void adaptive_append(struct adaptive *lock, struct adaptive_waiter *waiter)
 {
 	if (lock->last) {
@@ -250,7 +237,7 @@ static inline void adaptive_end_sleep(struct adaptive *lock, struct adaptive_wai
 	if (taken && !lock->last)
 		/* relaxed: there is nobody to wake */
 		(void)w_fetch_and_relaxed(&lock->word, ~ADAPTIVE_WAITERS);
-	adaptive_list_unlock(lock);
+	list_unlock(&lock->list);
 	node_free(&waiter->status);
 }
 
@@ -260,19 +247,19 @@ static inline void adaptive_park(struct adaptive *lock, struct adaptive_waiter *
 {
 	/* relaxed: the list is locked */
 	w_store_relaxed(&waiter->status, ADAPTIVE_ASLEEP);
-	adaptive_list_unlock(lock);
+	list_unlock(&lock->list);
 	w_event(park);
 	w_park(&waiter->status, ADAPTIVE_ASLEEP, deadline);
-	adaptive_list_lock(lock);
+	list_lock(&lock->list);
 }
 
 /* Waits until the release in progress is over. The list is locked before and after. */
 static inline void adaptive_await_release(struct adaptive *lock)
 {
-	adaptive_list_unlock(lock);
-	/* [ADAPTIVE-7] acquire: pairs with nothing; adaptive_try_turn() reads the word again */
+	list_unlock(&lock->list);
+	/* [ADAPTIVE-4] acquire: pairs with nothing; adaptive_try_turn() reads the word again */
 	(void)w_wait_acquire(&lock->word, !(VAL & ADAPTIVE_RELEASING), W_YIELD, NULL);
-	adaptive_list_lock(lock);
+	list_lock(&lock->list);
 }
 
 /* Returns the flags that the first sleeper clears when it leaves without the lock; 0 for others. */
@@ -293,7 +280,7 @@ static inline bool adaptive_sleep(struct adaptive *lock, const struct w_deadline
 
 	/* relaxed: published by the list's lock */
 	w_store_relaxed(&waiter->status, ADAPTIVE_ASLEEP);
-	adaptive_list_lock(lock);
+	list_lock(&lock->list);
 	adaptive_append(lock, waiter);
 	for (;;) {
 		if (expired)
@@ -347,12 +334,12 @@ static inline W_ATOMIC(uint32_t) *adaptive_mark_first(struct adaptive *lock)
 {
 	struct adaptive_waiter *first;
 
-	adaptive_list_lock(lock);
+	list_lock(&lock->list);
 	first = lock->last ? lock->last->next : NULL;
 	if (first)
 		/* relaxed: the sleeper reads it with the list locked, or is woken */
 		w_store_relaxed(&first->status, ADAPTIVE_WOKEN);
-	adaptive_list_unlock(lock);
+	list_unlock(&lock->list);
 	return first ? &first->status : NULL;
 }
 
@@ -366,7 +353,7 @@ static W_SLOW void adaptive_release_slow(struct adaptive *lock)
 	/* relaxed: it only has to precede the look at the list, which is locked after it */
 	(void)w_fetch_or_relaxed(&lock->word, ADAPTIVE_RELEASING);
 	sleeper = adaptive_mark_first(lock);
-	/* [ADAPTIVE-8] release: pairs with [ADAPTIVE-1]; our critical section */
+	/* [ADAPTIVE-5] release: pairs with [ADAPTIVE-1]; our critical section */
 	seen = w_fetch_and_release(&lock->word, ~(ADAPTIVE_LOCKED | ADAPTIVE_RELEASING));
 	if (seen & ADAPTIVE_HANDOFF)
 		w_event(handoff);
@@ -389,7 +376,7 @@ static inline bool adaptive_release(struct adaptive *lock, struct adaptive_polic
 	if (w_unlikely(!(seen & ADAPTIVE_LOCKED)))
 		return false;
 	while (w_likely(!(seen & ADAPTIVE_WAITERS)))
-		/* [ADAPTIVE-9] release: pairs with [ADAPTIVE-1]; our critical section */
+		/* [ADAPTIVE-6] release: pairs with [ADAPTIVE-1]; our critical section */
 		if (w_compare_exchange_release(&lock->word, &seen, seen - ADAPTIVE_LOCKED))
 			return true;
 	adaptive_release_slow(lock);
