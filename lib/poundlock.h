@@ -5,9 +5,11 @@
  *   pound_mutex_t   the default, 32 bytes: a blocking, NUMA-aware mutex (ShflLock, SOSP'19, 4.2.2)
  *   pound_lock_t    any lock by name, for comparisons and for programs that let their users choose
  *   pound_rwlock_t  any readers-writer lock by name; the default is ShflLock's (4.2.3)
+ *   pound_cond_t    a condition variable for each of them, 16 bytes
  *
- * All-zero memory is an unlocked pound_mutex_t or pound_rwlock_t. A pound_lock_t is initialised by
- * pound_lock_init(), and is the only one that may need destroying (pound_lock_destroy()).
+ * All-zero memory is an unlocked pound_mutex_t or pound_rwlock_t, and a pound_cond_t without
+ * waiters. A pound_lock_t is initialised by pound_lock_init(), and is the only one that may need
+ * destroying (pound_lock_destroy()).
  *
  * No function calls malloc, changes errno, is a cancellation point, or may be called by a signal
  * handler. A thread that has locked and unlocked a lock may free its memory at once, if no other
@@ -232,6 +234,73 @@ int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock,
 			     const struct timespec *deadline);
 /* Unlocks @lock, which is locked for writing, by this thread or by another one. */
 void pound_rwlock_wrunlock(pound_rwlock_t *lock);
+
+/*
+ * Condition variables: for threads of one process. All bytes zero, or POUND_COND_INIT: no thread
+ * waits. There is nothing to destroy. The fields are private.
+ */
+typedef struct pound_cond {
+	void *pound_last;
+	uint32_t pound_list;
+	uint32_t pound_generation;
+} pound_cond_t;
+
+#define POUND_COND_INIT \
+	{               \
+		0, 0, 0 \
+	}
+
+/*
+ * Unlocks @mutex, which the calling thread has locked, waits for a signal, and locks @mutex again.
+ * No signal is lost between the unlock and the wait. Call it in a loop that tests what is waited
+ * for: another thread may have changed that first, and a wait also ends in a child that a signal
+ * handler of the waiting thread has forked.
+ *
+ * The memory of @cond may be freed as soon as every waiter has been signalled, even if they have
+ * not returned yet, and no thread is in another call with @cond.
+ */
+void pound_cond_wait(pound_cond_t *cond, pound_mutex_t *mutex);
+
+/*
+ * As pound_cond_wait(), or until @deadline, an absolute time on @clock (CLOCK_REALTIME or
+ * CLOCK_MONOTONIC). Returns 0; ETIMEDOUT if the deadline passed first, in which case no signal was
+ * consumed; EINVAL if the clock is another one or tv_nsec is not within 0 to 999,999,999, in which
+ * case @mutex remained locked. @mutex is locked in all cases.
+ */
+int pound_cond_timedwait(pound_cond_t *cond, pound_mutex_t *mutex, clockid_t clock,
+			 const struct timespec *deadline);
+
+/* The same with a pound_lock_t, and with a pound_rwlock_t that is locked for writing. */
+void pound_cond_wait_lock(pound_cond_t *cond, pound_lock_t *lock);
+int pound_cond_timedwait_lock(pound_cond_t *cond, pound_lock_t *lock, clockid_t clock,
+			      const struct timespec *deadline);
+void pound_cond_wait_wrlock(pound_cond_t *cond, pound_rwlock_t *lock);
+int pound_cond_timedwait_wrlock(pound_cond_t *cond, pound_rwlock_t *lock, clockid_t clock,
+				const struct timespec *deadline);
+
+/*
+ * The same with any other lock: @type->lock(lock) and @type->unlock(lock) are called as
+ * pound_mutex_lock() and pound_mutex_unlock() above. Waiters with the same @lock wake one another
+ * after a broadcast, so they must use the same lock.
+ */
+struct pound_lockable {
+	void (*lock)(void *lock);
+	void (*unlock)(void *lock);
+};
+void pound_cond_wait_any(pound_cond_t *cond, void *lock, const struct pound_lockable *type);
+int pound_cond_timedwait_any(pound_cond_t *cond, void *lock, const struct pound_lockable *type,
+			     clockid_t clock, const struct timespec *deadline);
+
+/*
+ * pound_cond_signal() wakes the thread that has waited longest, pound_cond_broadcast() all threads
+ * that wait: each wakes the next one when it has locked its lock again, so that they do not all
+ * contend for it. The caller need not hold a lock. A signal without a waiter does nothing.
+ *
+ * Either call may wait for a thread that is leaving at its deadline, for a few instructions of that
+ * thread.
+ */
+void pound_cond_signal(pound_cond_t *cond);
+void pound_cond_broadcast(pound_cond_t *cond);
 
 /*
  * Shares of a lock's time, for the locks and policies that account for it: cfl_spin, cfl_mutex,

@@ -2,24 +2,30 @@
 //
 // Poundlock for C++17.
 //
-//   pound::mutex         the default mutex; Lockable and TimedLockable
-//   pound::any_mutex     a lock by name; the same
-//   pound::shared_mutex  the default readers-writer lock, or one by name; SharedTimedLockable
-//   pound::tenant        makes the calling thread a member of a tenant, for its own lifetime
+//   pound::mutex               the default mutex; Lockable and TimedLockable
+//   pound::any_mutex           a lock by name; the same
+//   pound::shared_mutex        the default readers-writer lock, or one by name; SharedTimedLockable
+//   pound::condition_variable  for a std::unique_lock of any of them, and for any other lock
+//   pound::tenant              makes the calling thread a member of a tenant, for its own lifetime
 //
 // std::lock_guard, std::unique_lock, std::scoped_lock, std::shared_lock and
-// std::condition_variable_any accept them. pound::mutex and the default pound::shared_mutex are
-// constant-initialised: static ones are ready before any constructor runs. poundlock.h documents
-// the locks.
+// std::condition_variable_any accept them. pound::mutex, the default pound::shared_mutex and
+// pound::condition_variable are constant-initialised: static ones are ready before any constructor
+// runs. poundlock.h documents them.
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
 
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 
 #include "poundlock.h"
 
@@ -42,6 +48,21 @@ timespec to_timespec(const std::chrono::duration<Rep, Period> &since_epoch)
 template <class Clock> constexpr bool is_system = std::is_same_v<Clock, std::chrono::system_clock>;
 template <class Clock> constexpr bool is_steady = std::is_same_v<Clock, std::chrono::steady_clock>;
 
+// The time in @timeout from now; now if that is negative; the clock's last time if it is very long.
+template <class Rep, class Period>
+std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &timeout)
+{
+	using steady = std::chrono::steady_clock;
+	constexpr std::chrono::duration<double> years = std::chrono::hours(24 * 365 * 100);
+
+	// The comparison is in floating point: a conversion to nanoseconds could overflow.
+	if (std::chrono::duration<double>(timeout) > years)
+		return steady::time_point::max();
+	if (timeout < timeout.zero())
+		return steady::now();
+	return steady::now() + std::chrono::ceil<steady::duration>(timeout);
+}
+
 // Calls timed(clock, deadline), which returns 0 or ETIMEDOUT, until it succeeds or @time has
 // passed. steady_clock is CLOCK_MONOTONIC and system_clock CLOCK_REALTIME in libstdc++ and libc++.
 // The remaining time of any other clock is measured on steady_clock, until that clock agrees.
@@ -53,9 +74,8 @@ bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time
 		return timed(is_steady<Clock> ? CLOCK_MONOTONIC : CLOCK_REALTIME, &deadline) == 0;
 	} else {
 		do {
-			timespec deadline = to_timespec(
-				(std::chrono::steady_clock::now() + (time - Clock::now()))
-					.time_since_epoch());
+			timespec deadline =
+				to_timespec(after(time - Clock::now()).time_since_epoch());
 			if (timed(CLOCK_MONOTONIC, &deadline) == 0)
 				return true;
 		} while (Clock::now() < time);
@@ -71,7 +91,7 @@ template <class Lock> class timed_lockable
 	template <class Rep, class Period>
 	bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
 	{
-		return try_lock_until(std::chrono::steady_clock::now() + timeout);
+		return try_lock_until(after(timeout));
 	}
 
 	template <class Clock, class Duration>
@@ -218,7 +238,7 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 	template <class Rep, class Period>
 	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
 	{
-		return try_lock_shared_until(std::chrono::steady_clock::now() + timeout);
+		return try_lock_shared_until(detail::after(timeout));
 	}
 
 	template <class Clock, class Duration>
@@ -269,6 +289,153 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 
 	pound_rwlock_t native = POUND_RWLOCK_INIT;
 };
+
+// A condition variable with the interface of std::condition_variable and
+// std::condition_variable_any, for std::unique_lock<pound::mutex> and any other lock. It may be
+// destroyed as soon as every waiter has been notified, even if they have not returned yet. Not
+// copyable.
+//
+// A wait returns with the lock locked, and is to be repeated until the condition holds, which the
+// functions with a predicate do. If locking again throws, std::terminate() is called, as by
+// std::condition_variable. The wait is not a cancellation point.
+class condition_variable
+{
+      public:
+	constexpr condition_variable() noexcept = default;
+	condition_variable(const condition_variable &) = delete;
+	condition_variable &operator=(const condition_variable &) = delete;
+
+	void notify_one() noexcept
+	{
+		pound_cond_signal(&native);
+	}
+
+	void notify_all() noexcept
+	{
+		pound_cond_broadcast(&native);
+	}
+
+	template <class Lock> void wait(Lock &lock) noexcept
+	{
+		wait_with(lock);
+	}
+
+	template <class Lock, class Predicate> void wait(Lock &lock, Predicate stop_waiting)
+	{
+		while (!stop_waiting())
+			wait(lock);
+	}
+
+	template <class Lock, class Clock, class Duration>
+	std::cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time)
+	{
+		// steady_clock is CLOCK_MONOTONIC and system_clock CLOCK_REALTIME in libstdc++ and
+		// libc++. A wait by any other clock that ends early counts as a spurious wake-up:
+		// only the caller can test the condition before another wait.
+		if constexpr (detail::is_system<Clock> || detail::is_steady<Clock>) {
+			timespec deadline = detail::to_timespec(time.time_since_epoch());
+			return status(!timed_wait_with(lock,
+						       detail::is_steady<Clock> ? CLOCK_MONOTONIC
+										: CLOCK_REALTIME,
+						       &deadline));
+		} else {
+			timespec deadline = detail::to_timespec(
+				detail::after(time - Clock::now()).time_since_epoch());
+			return status(!timed_wait_with(lock, CLOCK_MONOTONIC, &deadline) ||
+				      Clock::now() < time);
+		}
+	}
+
+	template <class Lock, class Clock, class Duration, class Predicate>
+	bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time,
+			Predicate stop_waiting)
+	{
+		while (!stop_waiting())
+			if (wait_until(lock, time) == std::cv_status::timeout)
+				return stop_waiting();
+		return true;
+	}
+
+	template <class Lock, class Rep, class Period>
+	std::cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &timeout)
+	{
+		return wait_until(lock, detail::after(timeout));
+	}
+
+	template <class Lock, class Rep, class Period, class Predicate>
+	bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &timeout,
+		      Predicate stop_waiting)
+	{
+		return wait_until(lock, detail::after(timeout), std::move(stop_waiting));
+	}
+
+	using native_handle_type = pound_cond_t *;
+	native_handle_type native_handle() noexcept
+	{
+		return &native;
+	}
+
+      private:
+	static std::cv_status status(bool in_time) noexcept
+	{
+		return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
+	}
+
+	template <class Lock> struct lockable {
+		static void lock(void *of) noexcept
+		{
+			static_cast<Lock *>(of)->lock();
+		}
+
+		static void unlock(void *of) noexcept
+		{
+			static_cast<Lock *>(of)->unlock();
+		}
+
+		static constexpr pound_lockable type = {lock, unlock};
+	};
+
+	void wait_with(std::unique_lock<mutex> &lock) noexcept
+	{
+		pound_cond_wait(&native, lock.mutex()->native_handle());
+	}
+
+	int timed_wait_with(std::unique_lock<mutex> &lock, clockid_t clock,
+			    const timespec *deadline) noexcept
+	{
+		return pound_cond_timedwait(&native, lock.mutex()->native_handle(), clock,
+					    deadline);
+	}
+
+	// The mutex itself, which is the same for all waiters: they are woken one after another.
+	template <class Mutex> void wait_with(std::unique_lock<Mutex> &lock) noexcept
+	{
+		wait_with(*lock.mutex());
+	}
+
+	template <class Mutex>
+	int timed_wait_with(std::unique_lock<Mutex> &lock, clockid_t clock,
+			    const timespec *deadline) noexcept
+	{
+		return timed_wait_with(*lock.mutex(), clock, deadline);
+	}
+
+	template <class Lock> void wait_with(Lock &lock) noexcept
+	{
+		pound_cond_wait_any(&native, std::addressof(lock), &lockable<Lock>::type);
+	}
+
+	template <class Lock>
+	int timed_wait_with(Lock &lock, clockid_t clock, const timespec *deadline) noexcept
+	{
+		return pound_cond_timedwait_any(&native, std::addressof(lock),
+						&lockable<Lock>::type, clock, deadline);
+	}
+
+	pound_cond_t native = POUND_COND_INIT;
+};
+
+using condition_variable_any = condition_variable;
 
 // Puts the calling thread into tenant @id of weight @weight (pound_thread_tenant() in poundlock.h)
 // until the destructor runs. Throws std::invalid_argument if the weight is 0, std::length_error if

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 # Names in tests/check/expected.txt and docs/locks/ that belong to no single lock.
-OWN_CLIENTS = {"litmus", "records", "seeded"}
+OWN_CLIENTS = {"cond", "litmus", "records", "seeded"}
 SHARED_PAGES = {"bravo"}
-# Tests beside those of the locks; toy is the example of CONTRIBUTING.md.
-OTHER_C11 = {"documented", "toy"}
+# Tests beside those of the locks: the condition variable; toy, the example of CONTRIBUTING.md.
+OTHER_C11 = {"cond", "documented", "toy"}
 
 
 class Place(NamedTuple):

@@ -21,7 +21,7 @@ static inline void list_lock(W_ATOMIC(uint32_t) *lock)
 /* 1 -> 0. */
 static inline void list_unlock(W_ATOMIC(uint32_t) *lock)
 {
-	/* [LIST_LOCK-3] release: pairs with [LIST_LOCK-1]; the list */
+	/* [LIST_LOCK-3] release: pairs with [LIST_LOCK-1], [COND-3]; the list */
 	w_store_release(lock, 0);
 }
 

@@ -95,9 +95,9 @@ template <class Mutex> static void lockable(Mutex &mutex)
 	EXPECT(lock.owns_lock());
 }
 
-template <class Mutex> static void condition(Mutex &mutex)
+template <class Condition, class Mutex> static void take_turns(Mutex &mutex)
 {
-	std::condition_variable_any changed;
+	Condition changed;
 	int turn = 0;
 	std::thread other([&] {
 		std::unique_lock lock(mutex);
@@ -112,6 +112,137 @@ template <class Mutex> static void condition(Mutex &mutex)
 		changed.wait(lock, [&] { return turn == 2; });
 	}
 	other.join();
+}
+
+template <class Mutex> static void condition(Mutex &mutex)
+{
+	take_turns<std::condition_variable_any>(mutex);
+	take_turns<pound::condition_variable>(mutex);
+}
+
+// ---- Condition variables ----
+
+static constexpr bool constant_condition = (pound::condition_variable(), true);
+static_assert(constant_condition && sizeof(pound::condition_variable) == 16);
+static_assert(!std::is_copy_constructible_v<pound::condition_variable> &&
+	      !std::is_copy_assignable_v<pound::condition_variable>);
+static_assert(std::is_same_v<pound::condition_variable::native_handle_type, pound_cond_t *>);
+
+// Nobody notifies: each function times out, with the lock locked.
+template <class Clock, class Lock>
+static void times_out_at(pound::condition_variable &changed, Lock &lock)
+{
+	auto time = Clock::now() + 2ms;
+	int asked = 0;
+
+	EXPECT(!changed.wait_until(lock, time, [&] { return asked++ > 1000; }));
+	EXPECT(Clock::now() >= time && asked >= 2, "asked %d times", asked);
+	EXPECT(changed.wait_until(lock, time) == std::cv_status::timeout);
+	EXPECT(changed.wait_until(lock, Clock::now() - 1h) == std::cv_status::timeout);
+	EXPECT(changed.wait_until(lock, time, [] { return true; }), "it holds already");
+}
+
+template <class Lock> static void times_out(pound::condition_variable &changed, Lock &lock)
+{
+	times_out_at<std::chrono::steady_clock>(changed, lock);
+	times_out_at<std::chrono::system_clock>(changed, lock);
+	times_out_at<odd_clock>(changed, lock);
+	EXPECT(changed.wait_for(lock, 1ms) == std::cv_status::timeout);
+	EXPECT(changed.wait_for(lock, -1ms) == std::cv_status::timeout);
+	EXPECT(changed.wait_for(lock, std::chrono::hours::min()) == std::cv_status::timeout);
+	EXPECT(!changed.wait_for(lock, 1ms, [] { return false; }));
+	EXPECT(changed.wait_for(lock, 1ms, [] { return true; }));
+}
+
+// Notified in time, however late that is: the longest durations do not overflow.
+template <class Lock, class Wait> static void in_time(Lock &lock, Wait wait)
+{
+	pound::condition_variable changed;
+	bool done = false;
+	std::thread other([&] {
+		Lock own(*lock.mutex());
+		done = true;
+		own.unlock();
+		changed.notify_one();
+	});
+
+	while (!done)
+		EXPECT(wait(changed));
+	lock.unlock();
+	other.join();
+	lock.lock();
+}
+
+template <class Lock> static void notified(Lock &lock)
+{
+	in_time(lock, [&](pound::condition_variable &changed) {
+		return changed.wait_for(lock, std::chrono::hours::max()) ==
+		       std::cv_status::no_timeout;
+	});
+	in_time(lock, [&](pound::condition_variable &changed) {
+		return changed.wait_for(lock, std::chrono::duration<double>(1e30)) ==
+		       std::cv_status::no_timeout;
+	});
+	in_time(lock, [&](pound::condition_variable &changed) {
+		return changed.wait_until(lock, std::chrono::steady_clock::time_point::max()) ==
+		       std::cv_status::no_timeout;
+	});
+	in_time(lock, [&](pound::condition_variable &changed) {
+		return changed.wait_until(lock, odd_clock::now() + 1h) ==
+		       std::cv_status::no_timeout;
+	});
+}
+
+// A wait by a clock that steady_clock overtakes ends without a notification, but not as a timeout:
+// the caller must test its condition before another wait.
+struct slow_clock {
+	using duration = std::chrono::nanoseconds;
+	using rep = duration::rep;
+	using period = duration::period;
+	using time_point = std::chrono::time_point<slow_clock>;
+	static constexpr bool is_steady = true;
+	static time_point now()
+	{
+		return time_point(std::chrono::steady_clock::now().time_since_epoch() / 16);
+	}
+};
+
+static void slow_clocks(std::unique_lock<pound::mutex> &lock)
+{
+	pound::condition_variable changed;
+	auto time = slow_clock::now() + 5ms;
+	int waits = 0;
+
+	while (changed.wait_until(lock, time) == std::cv_status::no_timeout)
+		waits++;
+	EXPECT(waits && slow_clock::now() >= time);
+}
+
+static void conditions()
+{
+	pound::condition_variable changed;
+	pound::mutex mutex;
+	pound::any_mutex any("mcs");
+	pound::shared_mutex shared;
+	std::unique_lock lock(mutex);
+	std::unique_lock any_lock(any);
+	std::unique_lock writer(shared);
+
+	times_out(changed, lock);
+	times_out(changed, any_lock);
+	times_out(changed, writer);
+	times_out(changed, mutex); // any BasicLockable
+	notified(lock);
+	notified(any_lock);
+	notified(writer);
+	slow_clocks(lock);
+	EXPECT(lock.owns_lock() && any_lock.owns_lock() && writer.owns_lock());
+	writer.unlock();
+	{
+		std::shared_lock reader(shared);
+		times_out(changed, reader);
+	}
+	EXPECT(mutex.try_lock_for(std::chrono::hours::min()) == false);
 }
 
 template <class One, class Two> static void both(One &one, Two &two)
@@ -267,6 +398,7 @@ int main()
 	ready_early.unlock();
 	lockable(mutex);
 	condition(mutex);
+	conditions();
 	for (size_t i = 0; pound_lock_info(i); i++) {
 		pound::any_mutex any(pound_lock_info(i)->name);
 

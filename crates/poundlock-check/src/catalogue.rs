@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The catalogue of clients: those that test the checker itself, those of the threads' records,
-//! lock.c for each lock with the lock's own clients, and rw.c for each readers-writer lock.
+//! The catalogue of clients: those that test the checker itself, those of the threads' records and
+//! of the condition variable, lock.c for each lock with the lock's own clients, and rw.c for each
+//! readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +33,12 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         defines: Vec::new(),
         headers: headers.iter().map(|&header| header.into()).collect(),
     };
-    let mut files = vec![own("litmus", &[]), own("seeded", &[]), own("records", &RECORDS)];
+    let mut files = vec![
+        own("litmus", &[]),
+        own("seeded", &[]),
+        own("records", &RECORDS),
+        own("cond", &["cond.h"]),
+    ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
         let include = format!("LOCK_HEADER=\"{header}\"");

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A condition variable for any lock. Waiters sleep in a list, each on its own node.
+ *
+ * Promise: a signal wakes the thread that has waited longest, and no thread that begins to wait
+ * after it. A broadcast wakes all threads that wait, those with the same lock one after another. A
+ * waiter that reaches its deadline consumes no signal. 16 bytes; one node per waiter. The memory
+ * may be freed as soon as no thread waits and no call other than a wait is in progress: a waiter
+ * that was woken does not access it any more.
+ *
+ *   last ──▶ [newest] ─next─▶ [eldest] ─next─▶ ... ─next─▶ [newest]      (also linked backwards)
+ *
+ * The status of a node; 0 (NODE_FREE): the node is free.
+ *
+ *   WAITING ──signal, broadcast──▶ CLAIMED ──unpark──▶ WOKEN
+ *   WAITING ──deadline──▶ LEAVING
+ *   BARRIER ──the last waiter before it has left──▶ WOKEN
+ *
+ *   WAITING -> CLAIMED: with the list locked, which the node leaves. The deadline no longer counts
+ *   WAITING -> LEAVING: by the waiter, without the list's lock. It then locks the list and removes
+ *              its node
+ *   -> WOKEN:  without the list's lock; the last access to the node by another thread
+ *
+ * Broadcast. If all waiters were woken at once, all but one would find the lock taken and sleep
+ * again. So the broadcast takes all of them out of the list and wakes the first of each run of
+ * waiters with the same lock. Each waiter wakes the next of its run when it has the lock again.
+ *
+ * Freeing. A waiter at its deadline cannot know whether a broadcast has just removed it and the
+ * memory is gone: it must not lock the list to find out. So it first announces that it will
+ * (LEAVING); a node that is CLAIMED already was signalled. A broadcast that finds announced waiters
+ * returns only when those have left the list, and so does a signal that finds no others. It waits
+ * in the list itself, as a BARRIER behind them.
+ *
+ * docs/decisions/condition-variables.md has the reasons.
+ */
+#ifndef POUNDLOCK_COND_H
+#define POUNDLOCK_COND_H
+
+#include "part/generation.h"
+#include "part/list_lock.h"
+#include "part/wait.h"
+
+enum { COND_WAITING = NODE_FREE + 1, COND_CLAIMED, COND_LEAVING, COND_BARRIER, COND_WOKEN };
+
+/* The list's lock protects the links. A run of claimed nodes ends with NULL. */
+struct cond_waiter {
+	W_ATOMIC(uint32_t) status;
+	const void *lock; /* identifies the waiter's lock; never dereferenced */
+	struct cond_waiter *next;
+	struct cond_waiter *previous;
+};
+
+/* Zeroed memory has no waiters. */
+struct cond {
+	W_ATOMIC(struct cond_waiter *) last; /* changed with the list locked; NULL: empty */
+	W_ATOMIC(uint32_t) list;             /* 1: `last` and the links are locked */
+	W_ATOMIC(uint32_t) generation;
+};
+
+/* A waiter's lock, and how to unlock it and lock it again. */
+struct cond_lock {
+	void *lock;
+	void (*release)(void *lock);
+	void (*acquire)(void *lock);
+};
+
+/* ---- The list ---- */
+
+/* In a forked child, discards the parent's waiters. */
+static inline void cond_drop_waiters(struct cond *cond)
+{
+	if (w_likely(!generation_claim(&cond->generation)))
+		return;
+	/* relaxed, both: [GENERATION-3] publishes them; nobody waits before that */
+	w_store_relaxed(&cond->last, NULL);
+	w_store_relaxed(&cond->list, 0);
+	generation_settle(&cond->generation);
+}
+
+static inline void cond_lock_list(struct cond *cond)
+{
+	cond_drop_waiters(cond);
+	list_lock(&cond->list);
+}
+
+static inline struct cond_waiter *cond_last(struct cond *cond)
+{
+	/* relaxed: the list is locked */
+	return w_load_relaxed(&cond->last);
+}
+
+static inline void cond_set_last(struct cond *cond, struct cond_waiter *last)
+{
+	/*
+	 * [COND-1] release: pairs with [COND-2]; a thread that finds the list empty without having
+	 * locked it sees that a leaving waiter has it locked
+	 */
+	w_store_release(&cond->last, last);
+}
+
+/*
+ * Returns whether there is nobody to wake, nor a leaving waiter that may access @cond again.
+ */
+static inline bool cond_idle(struct cond *cond)
+{
+	/* [COND-2] acquire: pairs with [COND-1]; the list's lock */
+	if (w_load_acquire(&cond->last))
+		return false;
+	/* [COND-3] acquire: pairs with [LIST_LOCK-3]; the last access of a waiter that has left */
+	return !w_load_acquire(&cond->list);
+}
+
+/* Takes @waiter, a free node, for a wait with the lock at the address @lock. */
+static inline void cond_init_waiter(struct cond_waiter *waiter, uint32_t status, const void *lock)
+{
+	/* relaxed: published by the list's lock */
+	w_store_relaxed(&waiter->status, status);
+	waiter->lock = lock;
+}
+
+static inline void cond_append(struct cond *cond, struct cond_waiter *waiter)
+{
+	struct cond_waiter *last = cond_last(cond);
+
+	waiter->next = last ? last->next : waiter;
+	waiter->previous = last ? last : waiter;
+	waiter->next->previous = waiter;
+	waiter->previous->next = waiter;
+	cond_set_last(cond, waiter);
+}
+
+static inline void cond_remove(struct cond *cond, struct cond_waiter *waiter)
+{
+	waiter->previous->next = waiter->next;
+	waiter->next->previous = waiter->previous;
+	if (cond_last(cond) == waiter)
+		cond_set_last(cond, waiter->next == waiter ? NULL : waiter->previous);
+}
+
+/* WAITING -> CLAIMED. Returns false if @waiter is leaving, or is a barrier. */
+static inline bool cond_claim(struct cond_waiter *waiter)
+{
+	uint32_t seen = COND_WAITING;
+
+	/* relaxed: publishes nothing; it only keeps the waiter from leaving */
+	return w_compare_exchange_relaxed(&waiter->status, &seen, COND_CLAIMED);
+}
+
+/*
+ * With the list locked: claims and removes the eldest waiter, or @all. Returns them in their order,
+ * linked by `next`, up to NULL.
+ */
+static inline struct cond_waiter *cond_claim_waiters(struct cond *cond, bool all)
+{
+	struct cond_waiter *last = cond_last(cond), *waiter, *next = last ? last->next : NULL;
+	struct cond_waiter *first = NULL, **end = &first;
+
+	while (next && (all || !first)) {
+		waiter = next;
+		next = waiter == last ? NULL : waiter->next;
+		if (cond_claim(waiter)) {
+			cond_remove(cond, waiter);
+			*end = waiter;
+			end = &waiter->next;
+		}
+	}
+	*end = NULL;
+	return first;
+}
+
+/* With the list locked: removes the barriers at its front, which it returns as the above. */
+static inline struct cond_waiter *cond_open_barriers(struct cond *cond)
+{
+	struct cond_waiter *first = NULL, **end = &first, *last, *waiter;
+
+	while ((last = cond_last(cond))) {
+		waiter = last->next;
+		/* relaxed: the list is locked */
+		if (w_load_relaxed(&waiter->status) != COND_BARRIER)
+			break;
+		cond_remove(cond, waiter);
+		*end = waiter;
+		end = &waiter->next;
+	}
+	*end = NULL;
+	return first;
+}
+
+/* ---- Waking ---- */
+
+/* CLAIMED, BARRIER -> WOKEN. The last access to @waiter. */
+static inline void cond_wake(struct cond_waiter *waiter)
+{
+	/* [COND-4] release: pairs with [COND-5]; the links, and our last accesses to the node */
+	w_store_release(&waiter->status, COND_WOKEN);
+	w_unpark(&waiter->status);
+}
+
+/* Wakes the first of each run of waiters with the same lock. */
+static inline void cond_wake_runs(struct cond_waiter *first)
+{
+	while (first) {
+		struct cond_waiter *last = first, *next;
+
+		while (last->next && last->next->lock == first->lock)
+			last = last->next;
+		next = last->next;
+		last->next = NULL;
+		cond_wake(first);
+		first = next;
+	}
+}
+
+/* After @waiter was woken and has its lock again: wakes the next of its run. */
+static inline void cond_wake_next(struct cond_waiter *waiter)
+{
+	if (!waiter->next)
+		return;
+	w_event(relay);
+	cond_wake(waiter->next);
+}
+
+/* ---- Waiting ---- */
+
+/*
+ * WAITING -> LEAVING, and out of the list. Returns false if @waiter was claimed first. @generation:
+ * the fork generation in which it began to wait.
+ */
+static inline bool cond_leave(struct cond *cond, struct cond_waiter *waiter, uint32_t generation)
+{
+	uint32_t seen = COND_WAITING;
+	struct cond_waiter *barriers;
+
+	/* relaxed: publishes nothing; the node is ours again only with the list locked */
+	if (!w_compare_exchange_relaxed(&waiter->status, &seen, COND_LEAVING))
+		return false;
+	w_event(abandon);
+	cond_lock_list(cond);
+	/* In a child that a signal handler has forked, the list does not contain us. */
+	if (w_fork_generation() == generation)
+		cond_remove(cond, waiter);
+	barriers = cond_open_barriers(cond);
+	list_unlock(&cond->list);
+	cond_wake_runs(barriers);
+	return true;
+}
+
+enum cond_result { COND_SIGNALLED, COND_FORKED, COND_TIMED_OUT };
+
+/*
+ * Sleeps until @waiter is woken, or has left because @deadline (NULL: none) has passed, or a signal
+ * handler has forked this process, where nobody would wake it.
+ */
+static inline enum cond_result cond_sleep(struct cond *cond, struct cond_waiter *waiter,
+					  const struct w_deadline *deadline, uint32_t generation)
+{
+	uint32_t seen;
+
+	/* [COND-5] acquire: pairs with [COND-4]; the next of the run */
+	while ((seen = w_load_acquire(&waiter->status)) != COND_WOKEN) {
+		if (w_unlikely(w_fork_generation() != generation))
+			return COND_FORKED;
+		if (seen == COND_WAITING && w_expired(deadline)) {
+			if (cond_leave(cond, waiter, generation))
+				return COND_TIMED_OUT;
+			continue;
+		}
+		w_event(park);
+		w_park(&waiter->status, seen, seen == COND_WAITING ? deadline : NULL);
+	}
+	return COND_SIGNALLED;
+}
+
+/*
+ * Unlocks @lock, waits for a signal, and locks @lock again. Returns false if @deadline (NULL: none)
+ * passes first. May return true without a signal in a child that a signal handler has forked.
+ */
+static W_SLOW bool cond_wait(struct cond *cond, struct cond_lock lock,
+			     const struct w_deadline *deadline)
+{
+	W_OWN_LINE struct cond_waiter on_stack;
+	struct cond_waiter *waiter = w_waiter_node(&on_stack, false);
+	uint32_t generation = w_fork_generation();
+	enum cond_result result;
+
+	cond_init_waiter(waiter, COND_WAITING, lock.lock);
+	cond_lock_list(cond);
+	cond_append(cond, waiter);
+	list_unlock(&cond->list);
+	lock.release(lock.lock);
+	result = cond_sleep(cond, waiter, deadline, generation);
+	lock.acquire(lock.lock);
+	if (result == COND_SIGNALLED)
+		cond_wake_next(waiter);
+	node_free(&waiter->status);
+	return result != COND_TIMED_OUT;
+}
+
+/* ---- Notifying ---- */
+
+static W_SLOW void cond_notify(struct cond *cond, bool all)
+{
+	W_OWN_LINE struct cond_waiter on_stack;
+	struct cond_waiter *waiters, *barrier = NULL;
+	uint32_t generation = w_fork_generation();
+
+	cond_lock_list(cond);
+	waiters = cond_claim_waiters(cond, all);
+	/* All that remain are leaving, or wait for those. */
+	if ((all || !waiters) && cond_last(cond)) {
+		w_event(barrier);
+		barrier = w_waiter_node(&on_stack, false);
+		cond_init_waiter(barrier, COND_BARRIER, barrier);
+		cond_append(cond, barrier);
+	}
+	list_unlock(&cond->list);
+	cond_wake_runs(waiters);
+	if (barrier) {
+		(void)cond_sleep(cond, barrier, NULL, generation);
+		node_free(&barrier->status);
+	}
+}
+
+/* Wakes the thread that has waited longest, if there is one. */
+static inline void cond_signal(struct cond *cond)
+{
+	if (!cond_idle(cond))
+		cond_notify(cond, false);
+}
+
+/* Wakes all threads that wait. */
+static inline void cond_broadcast(struct cond *cond)
+{
+	if (!cond_idle(cond))
+		cond_notify(cond, true);
+}
+
+#endif
