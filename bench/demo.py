@@ -54,7 +54,8 @@ PROGRAMS = (
         "db_bench",
         "RocksDB, 8 threads that read while one writes, operations a second",
         2_000,  # more takes minutes under over-subscribed FIFO locks
-        "db_bench --db={scratch} --benchmarks=fillrandom,readwhilewriting --threads=8 --num={operations} --seed=1 "
+        "db_bench --db={scratch} --benchmarks=fillrandom,readwhilewriting --threads=8 "
+        "--num={operations} --seed=1 "
         "--compression_type=none --cache_numshardbits=0 --cache_size=250000 --block_size=512 "
         "--write_buffer_size=250000",
         "readwhilewriting +:.* ([0-9]+) ops/sec",
@@ -63,12 +64,29 @@ PROGRAMS = (
 
 
 def arguments():
-    parser = Parser(prog="demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help=f"compare all locks, not just {', '.join(LOCKS)}")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, once, to see that everything runs")
-    parser.add_argument("--repeats", type=positive(int), help="of each run (5; 3 with --all; 1 with --quick)")
-    parser.add_argument("--timeout", type=positive(float), default=60, help="of a run, in seconds (%(default)s)")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/demo", help="folder for plots and figures")
+    parser = Parser(
+        prog="demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--all", action="store_true", help=f"compare all locks, not just {', '.join(LOCKS)}"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the work, once, to see that everything runs",
+    )
+    parser.add_argument(
+        "--repeats", type=positive(int), help="of each run (5; 3 with --all; 1 with --quick)"
+    )
+    parser.add_argument(
+        "--timeout", type=positive(float), default=60, help="of a run, in seconds (%(default)s)"
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=ROOT / "build/demo",
+        help="folder for plots and figures",
+    )
     parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
     options = parser.parse_args()
     options.repeats = options.repeats or (1 if options.quick else 3 if options.all else 5)
@@ -86,7 +104,14 @@ def compare(program, options, scratch):
     figures, plot = files = files_of(program, options)
     for file in files:
         file.unlink(missing_ok=True)
-    command = [options.poundlock, "compare", "--repeats", str(options.repeats), "--timeout", str(options.timeout)]
+    command = [
+        options.poundlock,
+        "compare",
+        "--repeats",
+        str(options.repeats),
+        "--timeout",
+        str(options.timeout),
+    ]
     command += ["--json", figures, "--svg", plot]
     if not options.all:
         command += ["--locks", ",".join(LOCKS)]
@@ -100,7 +125,10 @@ def compare(program, options, scratch):
     try:
         return json.loads(figures.read_text())
     except (OSError, ValueError):
-        print(f"demo: {program.name}: no figures; poundlock compare ended with status {status}", file=sys.stderr)
+        print(
+            f"demo: {program.name}: no figures; poundlock compare ended with status {status}",
+            file=sys.stderr,
+        )
         return None
 
 
@@ -134,15 +162,18 @@ def meaning(results):
     nodes = numa_nodes()
     order = "matters too" if nodes > 1 else "cannot matter"
     return (
-        f"Speed under the best lock, native being 1: {', '.join(best)}; on this machine of {count(os.cpu_count(), 'CPU')} "
-        f"and {count(nodes, 'NUMA node')} the locks differ by how they treat more threads than CPUs, and a waiter's NUMA "
+        f"Speed under the best lock, native being 1: {', '.join(best)}; on this machine of "
+        f"{count(os.cpu_count(), 'CPU')} "
+        f"and {count(nodes, 'NUMA node')} the locks differ by how they treat more threads than "
+        "CPUs, and a waiter's NUMA "
         f"node {order}."
     )
 
 
 def next_step(options):
     return (
-        f"To try your own program: {options.poundlock} compare -l {','.join(LOCKS[:2])} -- YOUR-PROGRAM "
+        f"To try your own program: {options.poundlock} compare -l {','.join(LOCKS[:2])} -- "
+        "YOUR-PROGRAM "
         "(without --metric REGEX it compares wall time)."
     )
 
@@ -152,7 +183,10 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     results = []
     locks = "all locks" if options.all else count(len(LOCKS), "lock")
-    print(f"Comparing native and {locks} on {count(len(PROGRAMS), 'program')}, {count(options.repeats, 'run')} each.")
+    print(
+        f"Comparing native and {locks} on {count(len(PROGRAMS), 'program')}, "
+        f"{count(options.repeats, 'run')} each."
+    )
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="poundlock-", dir=memory) as scratch:
         for number, program in enumerate(PROGRAMS, 1):
@@ -161,7 +195,9 @@ def main():
     if not any(compared(comparison) for _, comparison in results):
         sys.exit("demo: no lock could be compared with native; the lines above say why")
     print("\nFigures and plots:")
-    for file in (file for program, _ in results for file in files_of(program, options) if file.exists()):
+    for file in (
+        file for program, _ in results for file in files_of(program, options) if file.exists()
+    ):
         print(f"  {file}")
     print(f"\n{meaning(results)}\n{next_step(options)}")
 

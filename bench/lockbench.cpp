@@ -28,15 +28,17 @@ using bench::Setting;
 const char usage[] =
 	R"(Measures one lock and prints one line of JSON.
 
-usage: lockbench --lock LOCK [--measure contended] [--threads N] [--cs TIME] [--outside TIME] [--seconds S]
+usage: lockbench --lock LOCK [--measure contended] [--threads N] [--cs TIME] [--outside TIME]
+                 [--seconds S]
        lockbench --lock LOCK --measure uncontended [--second-thread] [--seconds S]
        lockbench --lock LOCK --measure operations --operations N [--second-thread]
        lockbench --lock LOCK --measure memory [--count N]
        lockbench --list | --versions | --calibrate
 
-TIME is 'short' (increments of one shared cache line and no more; as --outside: nothing), 'long' (1 us more) or a number
-of nanoseconds of computing besides. --outside is a mean: each is drawn from 0 to twice as much.
---step-ns X takes X as what a step of computing takes, as --calibrate prints it, instead of finding out.
+TIME is 'short' (increments of one shared cache line; as --outside: nothing), 'long' (1 us more) or
+a number of nanoseconds of computing in addition. --outside is a mean: each time is drawn from 0 to
+twice as much. --step-ns X is the time of a step of computing, which --calibrate prints; by default
+lockbench measures it.
 )";
 
 struct Arguments {

@@ -78,9 +78,13 @@ class Driver:
             if not self.preload.is_file():
                 raise BenchError(f"no preload library at {self.preload}: build it first")
             environment = os.environ | self._environment(contestant) | {"POUNDLOCK_VERBOSE": "1"}
-            said = subprocess.run([self.path, "--list"], env=environment, capture_output=True, text=True).stderr
+            said = subprocess.run(
+                [self.path, "--list"], env=environment, capture_output=True, text=True
+            ).stderr
             if f"lock={contestant.preload} " not in said:
-                raise BenchError(f"{contestant.name}: the preload library did not take over: '{last_line(said)}'")
+                raise BenchError(
+                    f"{contestant.name}: the preload library did not take over: '{last_line(said)}'"
+                )
 
     def _environment(self, contestant):
         if not contestant.preload:
@@ -91,12 +95,18 @@ class Driver:
         """The driver's JSON. A time-out is a result; a failure is an error."""
         try:
             done = subprocess.run(
-                command, env=os.environ | environment, capture_output=True, text=True, timeout=self.slack
+                command,
+                env=os.environ | environment,
+                capture_output=True,
+                text=True,
+                timeout=self.slack,
             )
         except subprocess.TimeoutExpired:
             return {"did_not_end_within_seconds": self.slack}
         if done.returncode != 0 or done.stderr:
-            raise BenchError(f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}")
+            raise BenchError(
+                f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}"
+            )
         return json.loads(done.stdout)
 
 
@@ -115,7 +125,11 @@ class Progress:
 
     def step(self, what):
         if self.shown:
-            left = (time.monotonic() - self.start) / self.done * (self.total - self.done) if self.done else 0
+            left = (
+                (time.monotonic() - self.start) / self.done * (self.total - self.done)
+                if self.done
+                else 0
+            )
             text = f"{self.title} {self.done}/{self.total}, {left:.0f} s left: {what}"
             print(f"\r\033[K{text[:110]}", end="", file=sys.stderr, flush=True)
         self.done += 1

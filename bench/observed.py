@@ -15,14 +15,21 @@ import tempfile
 from pathlib import Path
 
 LIBRARY = Path(__file__).resolve().parent.parent / "build/preload/libpoundlock-preload.so"
-WORKLOADS = ["wicked -th 1 -it 1 200000", "wicked -th 8 -it 1 25000", "order -th 1 60000", "order -th 8 20000"]
+WORKLOADS = [
+    "wicked -th 1 -it 1 200000",
+    "wicked -th 8 -it 1 25000",
+    "order -th 1 60000",
+    "order -th 8 20000",
+]
 
 
 def cpu_seconds(workload, settings):
     """The CPU time of one run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POUNDLOCK_")}
     environment = {**kept, **settings, "LD_PRELOAD": str(LIBRARY)}
-    process = subprocess.Popen(["kccachetest", *workload.split()], env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["kccachetest", *workload.split()], env=environment, stdout=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"kccachetest {workload}: ended with {status}")
@@ -47,14 +54,18 @@ def row(workload, pairs, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=60, help="of each workload (default: 60)")
     options = parser.parse_args()
     if options.pairs < 2:
         sys.exit(f"--pairs {options.pairs}: quartiles are of 2 or more")
     if not LIBRARY.exists():
         sys.exit(f"{LIBRARY}: not built")
-    print("| kccachetest | on / off | quartiles | off / off | quartiles |\n|---|---:|---:|---:|---:|")
+    print(
+        "| kccachetest | on / off | quartiles | off / off | quartiles |\n|---|---:|---:|---:|---:|"
+    )
     with tempfile.TemporaryDirectory(prefix="poundlock-", dir="/dev/shm") as folder:
         for workload in WORKLOADS:
             print(row(workload, options.pairs, folder), flush=True)

@@ -24,10 +24,31 @@ FAILURES = {1: "some runs failed", INTERRUPTED: "interrupted"}
 NUMA = ("mcs", "cna", "c_bo_mcs", "hmcs", "shfl_spin", "shfl_mutex")
 BLOCKING = ("shfl_mutex", "cst", "malthusian", "mcstp", "mutexee", "adaptive")
 COHORT = ("hbo", "c_tkt_tkt", "c_ptl_tkt")
-ROUTE = ("ttas", "ticket", "mcs", "c_bo_mcs", "shfl_spin", "ron", "ron_ticket", "ron_plock", "ron_shared")
+ROUTE = (
+    "ttas",
+    "ticket",
+    "mcs",
+    "c_bo_mcs",
+    "shfl_spin",
+    "ron",
+    "ron_ticket",
+    "ron_plock",
+    "ron_shared",
+)
 SHARES = ("mcs", "shfl_mutex", "scl", "cfl_spin", "cfl_mutex")
 READERS = ("shfl_rw", "fair_rw", "bravo_shfl_rw", "bravo_fair_rw")
-SIMPLE = ("tas", "ttas", "ticket", "mcs", "clh", "qspin", "reciprocating", "hapax", "adaptive", "shfl_mutex")
+SIMPLE = (
+    "tas",
+    "ttas",
+    "ticket",
+    "mcs",
+    "clh",
+    "qspin",
+    "reciprocating",
+    "hapax",
+    "adaptive",
+    "shfl_mutex",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +83,22 @@ EXPERIMENTS = (
 def arguments():
     names = [experiment.workload for experiment in EXPERIMENTS]
     parser = Parser(prog="papers", description=__doc__)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; all if none")
-    parser.add_argument("--minutes", type=positive(float), default=8.0, help="the duration of all runs together (%(default)s)")
-    parser.add_argument("--repeats", type=positive(int), default=5, help="of every run (%(default)s)")
+    parser.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; all if none"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=positive(float),
+        default=8.0,
+        help="the duration of all runs together (%(default)s)",
+    )
+    parser.add_argument(
+        "--repeats", type=positive(int), default=5, help="of every run (%(default)s)"
+    )
     parser.add_argument("--threads", help="instead of each workload's own, e.g. 1,2,16,64")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path"
+    )
     parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
     results.add_option(parser)
     options = parser.parse_args()
@@ -75,17 +107,22 @@ def arguments():
             parser.error(f"there is no workload '{name}': {', '.join(names)}")
     if not options.poundlock.is_file():
         parser.error(f"no command at {options.poundlock}: build it first")
-    options.chosen = [one for one in EXPERIMENTS if not options.workloads or one.workload in options.workloads]
+    options.chosen = [
+        one for one in EXPERIMENTS if not options.workloads or one.workload in options.workloads
+    ]
     if options.threads:
-        options.chosen = [dataclasses.replace(one, threads=options.threads) for one in options.chosen]
+        options.chosen = [
+            dataclasses.replace(one, threads=options.threads) for one in options.chosen
+        ]
     return options
 
 
 HEAD = """\
 # The papers' workloads
 
-How to read the tables, and what the workloads are: `docs/benchmarks.md`. Each section states how many
-cores other processes kept busy: if that is not near 0, holders and waiters were often preempted.
+How to read the tables, and what the workloads are: `docs/benchmarks.md`. Each section states how
+many cores other processes kept busy: if that is not near 0, holders and waiters were often
+preempted.
 """
 
 # The overhead of a run: its warm-up as a fraction of its time, and the seconds of its process.
@@ -95,21 +132,33 @@ START = 0.05
 
 def seconds(options):
     """The duration of each run, so that all of them take options.minutes."""
-    runs = sum((len(one.locks) + 1) * len(one.threads.split(",")) for one in options.chosen) * options.repeats
+    runs = (
+        sum((len(one.locks) + 1) * len(one.threads.split(",")) for one in options.chosen)
+        * options.repeats
+    )
     return max(0.05, (options.minutes * 60 / runs - START) / (1 + WARMUP))
 
 
 def command(options, one, length):
     path = f"{options.output}-{one.workload}"
     line = [str(options.poundlock), "bench", "file", str(WORKLOADS / f"{one.workload}.toml")]
-    line += ["--locks", ",".join(one.locks), "--threads", one.threads, "--repeats", str(options.repeats)]
+    line += [
+        "--locks",
+        ",".join(one.locks),
+        "--threads",
+        one.threads,
+        "--repeats",
+        str(options.repeats),
+    ]
     line += ["--seconds", f"{length:.3f}", "--warmup", f"{length * WARMUP:.3f}"]
     return line + ["--json", str(results.raw(path)), "--svg", f"{path}.svg"]
 
 
 def shown(line):
     """The command for a reader."""
-    return " ".join([pathlib.Path(line[0]).name, *(word.replace(f"{ROOT}/", "") for word in line[1:])])
+    return " ".join(
+        [pathlib.Path(line[0]).name, *(word.replace(f"{ROOT}/", "") for word in line[1:])]
+    )
 
 
 def section(options, one, line, done, busy):
@@ -117,9 +166,17 @@ def section(options, one, line, done, busy):
     path = pathlib.Path(f"{options.output}-{one.workload}").name
     comment = (WORKLOADS / f"{one.workload}.toml").read_text().split("\n\n")[0].splitlines()
     about = " ".join(text[2:] for text in comment if text.startswith("# "))
-    parts = [f"## {one.workload}", about, f"    {shown(line)}", "```\n" + done.stdout.rstrip() + "\n```"]
+    parts = [
+        f"## {one.workload}",
+        about,
+        f"    {shown(line)}",
+        "```\n" + done.stdout.rstrip() + "\n```",
+    ]
     if done.returncode:
-        parts.append(f"Exit status {done.returncode}: {FAILURES.get(done.returncode, 'it could not be run')}.")
+        parts.append(
+            f"Exit status {done.returncode}: "
+            f"{FAILURES.get(done.returncode, 'it could not be run')}."
+        )
     parts.append(f"Other processes kept {busy:.1f} of {os.cpu_count()} cores busy.")
     parts.append(f"![{one.workload}]({path}.svg)")
     return "\n\n".join(parts) + "\n"

@@ -39,8 +39,15 @@ UNIT = "million operations per second"
 
 def arguments():
     parser = Parser(prog="picture", description=__doc__)
-    parser.add_argument("--seeds", type=positive(int), default=3, help="simulations of each point (%(default)s)")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/img/throughput.svg", help="(%(default)s)")
+    parser.add_argument(
+        "--seeds", type=positive(int), default=3, help="simulations of each point (%(default)s)"
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=ROOT / "docs/img/throughput.svg",
+        help="(%(default)s)",
+    )
     parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
     return parser.parse_args()
 
@@ -49,11 +56,19 @@ def simulate(options):
     """Curves of (name, colour, [(threads, million operations per second)])."""
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         command = [options.poundlock, "sim", "sweep", "--machine", MACHINE, "--workload", WORKLOAD]
-        command += ["--locks", ",".join(spec for _, spec, _ in CURVES), "--threads", ",".join(map(str, THREADS))]
+        command += [
+            "--locks",
+            ",".join(spec for _, spec, _ in CURVES),
+            "--threads",
+            ",".join(map(str, THREADS)),
+        ]
         command += ["--seeds", str(options.seeds), "--json", figures.name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         points = json.load(open(figures.name))["points"]
-    found = {(point["lock"], point["threads"]): point["figures"]["per_second"]["median"] / 1e6 for point in points}
+    found = {
+        (point["lock"], point["threads"]): point["figures"]["per_second"]["median"] / 1e6
+        for point in points
+    }
     return [(name, colour, [(n, found[spec, n]) for n in THREADS]) for name, spec, colour in CURVES]
 
 
@@ -66,7 +81,9 @@ def measured():
             continue
         threads = int(program.name.rsplit("-", 1)[1])
         operations = threads * int(program.command("")[-1])
-        seconds = re.search(rf"^\| {program.name} +\| +([0-9.]+) s \| +([0-9.]+) s ", table, re.MULTILINE)
+        seconds = re.search(
+            rf"^\| {program.name} +\| +([0-9.]+) s \| +([0-9.]+) s ", table, re.MULTILINE
+        )
         native.append((threads, operations / float(seconds[1]) / 1e6))
         default.append((threads, operations / float(seconds[2]) / 1e6))
     return [("shfl_mutex (default)", DEFAULT_COLOUR, default), ("glibc", NATIVE_COLOUR, native)]
@@ -74,7 +91,9 @@ def measured():
 
 def panel(title, about, width, curves):
     """The description of a panel, for `poundlock draw`."""
-    described = [{"name": name, "colour": colour, "points": points} for name, colour, points in curves]
+    described = [
+        {"name": name, "colour": colour, "points": points} for name, colour, points in curves
+    ]
     return {"title": title, "about": about, "unit": UNIT, "width": width, "curves": described}
 
 
@@ -83,7 +102,12 @@ def main():
     about = f"poundlock sim sweep -m {MACHINE} -w {WORKLOAD}"
     panels = [
         panel("Simulated: 4 sockets, 144 CPUs", about, 360, simulate(options)),
-        panel("Measured: Kyoto Cabinet on 2 CPUs", "kccachetest wicked, from results/default.md", 180, measured()),
+        panel(
+            "Measured: Kyoto Cabinet on 2 CPUs",
+            "kccachetest wicked, from results/default.md",
+            180,
+            measured(),
+        ),
     ]
     command = [options.poundlock, "draw", json.dumps({"panels": panels})]
     drawn = subprocess.run(command, check=True, stdout=subprocess.PIPE)

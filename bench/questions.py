@@ -68,13 +68,17 @@ def contestants(spinning=False):
     found += [Contestant(f"linked {name}", f"pound:{name}") for name in names]
     found += [Contestant(f"preloaded {name}", "glibc", preload=name) for name in names]
     if spinning:
-        found += [Contestant(f"linked {name},wait=spin", f"pound:{name},wait=spin") for name in names]
+        found += [
+            Contestant(f"linked {name},wait=spin", f"pound:{name},wait=spin") for name in names
+        ]
     return found
 
 
 def forms(lock):
     """A lock's contestants."""
-    return [f"linked {lock}", f"preloaded {lock}"] + (["pound_mutex"] if lock == "shfl_mutex" else [])
+    return [f"linked {lock}", f"preloaded {lock}"] + (
+        ["pound_mutex"] if lock == "shfl_mutex" else []
+    )
 
 
 def goals_for(bounds, at_least):
@@ -137,23 +141,38 @@ def selected(driver, found, options):
         if not any(name in known for known in names):
             options.fail(f"--locks: nothing here is called '{name}'")
     if options.locks:
-        found = [who for who in found if who in RIVALS or any(name in who.name for name in options.locks)]
+        found = [
+            who for who in found if who in RIVALS or any(name in who.name for name in options.locks)
+        ]
     driver.check(found)
     return found
 
 
 def uncontended(driver, options):
     """Lock and unlock by one thread, with a second, sleeping thread and without."""
-    cases = [Case("with a second thread", ("--second-thread",)), Case("in a single-threaded process", ())]
+    cases = [
+        Case("with a second thread", ("--second-thread",)),
+        Case("in a single-threaded process", ()),
+    ]
     found = selected(driver, contestants(), options)
     seconds = ("--measure", "uncontended", "--seconds", str(options.seconds / 4))
     results = interleave(
-        "uncontended", cases, found, options.repeats, lambda who, case: driver.measure(who, seconds + case.arguments)
+        "uncontended",
+        cases,
+        found,
+        options.repeats,
+        lambda who, case: driver.measure(who, seconds + case.arguments),
     )
     counts = interleave(
-        "instructions", cases, found, 1, lambda who, case: {"instructions": instructions(driver, who, case)}
+        "instructions",
+        cases,
+        found,
+        1,
+        lambda who, case: {"instructions": instructions(driver, who, case)},
     )
-    verdicts = Verdicts(goals_for({"shfl_mutex": 1.0, "ttas": 1.0, "mcs": 1.3, "cna": 1.3}, at_least=False))
+    verdicts = Verdicts(
+        goals_for({"shfl_mutex": 1.0, "ttas": 1.0, "mcs": 1.3, "cna": 1.3}, at_least=False)
+    )
     tables = []
     for case in cases:
         table = Table(case.title, ["lock", "ns", "ratio to glibc", "instructions", "goal"])
@@ -162,15 +181,27 @@ def uncontended(driver, options):
             ratios = compared.ratios(who.name, BASELINE)
             count = counts[case.title, who.name][0]["instructions"]
             verdict = verdicts.judge(who.name, case.title, ratios)
-            table.rows.append([who.name, f"{compared.median(who.name):.2f}", spread(ratios), f"{count:.1f}", verdict])
+            table.rows.append(
+                [
+                    who.name,
+                    f"{compared.median(who.name):.2f}",
+                    spread(ratios),
+                    f"{count:.1f}",
+                    verdict,
+                ]
+            )
         tables.append(table)
     measurements = flat(results) + flat(counts)
-    return Answer("Uncontended lock and unlock", tables, verdicts.missed, verdicts.met, measurements)
+    return Answer(
+        "Uncontended lock and unlock", tables, verdicts.missed, verdicts.met, measurements
+    )
 
 
 def instructions(driver, contestant, case):
     """Instructions of a lock and unlock: the difference to the empty loop."""
-    return per_operation(driver, contestant, case) - per_operation(driver, Contestant("none", "none"), case)
+    return per_operation(driver, contestant, case) - per_operation(
+        driver, Contestant("none", "none"), case
+    )
 
 
 @functools.cache
@@ -206,9 +237,20 @@ def contended(driver, options, title, threads, goals, found, compare):
 def contended_table(results, case, found, compare, verdicts):
     compared = Comparison(results, case, "per_second")
     to = compared.best([rival for rival in compare])
-    header = ["lock", "million/s", f"ratio to {to}", "fairness factor", "Jain", "longest wait ms", "CPU s", "goal"]
+    header = [
+        "lock",
+        "million/s",
+        f"ratio to {to}",
+        "fairness factor",
+        "Jain",
+        "longest wait ms",
+        "CPU s",
+        "goal",
+    ]
     table = Table(case.title, header)
-    others = {figure: Comparison(results, case, figure) for figure in ("fairness", "jain", "cpu_seconds")}
+    others = {
+        figure: Comparison(results, case, figure) for figure in ("fairness", "jain", "cpu_seconds")
+    }
     waits = Comparison(results, case, "longest_wait_ms")
     for who in found:
         ratios = compared.ratios(who.name, to)
@@ -219,7 +261,15 @@ def contended_table(results, case, found, compare, verdicts):
         cells = [f"{others[figure].median(who.name):.2f}" for figure in others]
         wait = f"{waits.median(who.name):.0f}"
         table.rows.append(
-            [who.name, f"{compared.median(who.name) / 1e6:.3f}", spread(ratios), cells[0], cells[1], wait, cells[2]]
+            [
+                who.name,
+                f"{compared.median(who.name) / 1e6:.3f}",
+                spread(ratios),
+                cells[0],
+                cells[1],
+                wait,
+                cells[2],
+            ]
             + [verdict]
         )
     return table
@@ -236,15 +286,24 @@ def crowd(driver, options):
     """More threads than cores: throughput over the best rival's, and fairness."""
     goals = goals_for({"shfl_mutex": 1.0}, at_least=True)
     rivals = [rival.name for rival in RIVALS]
-    return contended(driver, options, "Threads by the dozen", [4, 16, 64, 256], goals, contestants(), rivals)
+    return contended(
+        driver, options, "Threads by the dozen", [4, 16, 64, 256], goals, contestants(), rivals
+    )
 
 
 def memory(driver, options):
     """Resident memory of a million mutexes, each initialised and locked once."""
-    case = Case("a million mutexes, each initialised and locked once", ("--measure", "memory", "--count", str(MILLION)))
+    case = Case(
+        "a million mutexes, each initialised and locked once",
+        ("--measure", "memory", "--count", str(MILLION)),
+    )
     found = selected(driver, contestants(), options)
     results = interleave(
-        "memory", [case], found, options.repeats, lambda who, case: driver.measure(who, case.arguments)
+        "memory",
+        [case],
+        found,
+        options.repeats,
+        lambda who, case: driver.measure(who, case.arguments),
     )
     in_place = ["pound_mutex"] + [who.name for who in found if who.preload]
     verdicts = Verdicts({name: Goal(1.0, at_least=False) for name in in_place})
@@ -254,7 +313,15 @@ def memory(driver, options):
         ratios = compared.ratios(who.name, BASELINE)
         resident = compared.median(who.name)
         verdict = verdicts.judge(who.name, case.title, ratios)
-        table.rows.append([who.name, f"{resident / 1e6:.2f}", f"{resident / MILLION:.1f}", spread(ratios), verdict])
+        table.rows.append(
+            [
+                who.name,
+                f"{resident / 1e6:.2f}",
+                f"{resident / MILLION:.1f}",
+                spread(ratios),
+                verdict,
+            ]
+        )
     return Answer("A million mutexes", [table], verdicts.missed, verdicts.met, flat(results))
 
 

@@ -38,7 +38,10 @@ def check(output, force, tree=ROOT, busy=None):
         raise Unfit("uncommitted changes: commit them, or give --force or another --output")
     cores = (busy or cores_busy_with_others)()
     if cores > IDLE:
-        raise Unfit(f"other processes keep {cores:.1f} cores busy: wait for them, or give --force or another --output")
+        raise Unfit(
+            f"other processes keep {cores:.1f} cores busy: wait for them, or give --force or "
+            "another --output"
+        )
 
 
 def is_kept(output):

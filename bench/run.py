@@ -22,11 +22,21 @@ SCHEMA = 1
 
 def arguments():
     parser = Parser(prog="bench", description=__doc__)
-    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
-    parser.add_argument("--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)")
-    parser.add_argument("--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)")
-    parser.add_argument("--locks", type=lambda text: text.split(","), help="whose names contain one of these")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build's directory")
+    parser.add_argument(
+        "questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none"
+    )
+    parser.add_argument(
+        "--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)"
+    )
+    parser.add_argument(
+        "--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)"
+    )
+    parser.add_argument(
+        "--locks", type=lambda text: text.split(","), help="whose names contain one of these"
+    )
+    parser.add_argument(
+        "--build", type=pathlib.Path, default=ROOT / "build", help="the build's directory"
+    )
     parser.add_argument("--output", type=pathlib.Path, help="the report's path without .md")
     results.add_option(parser)
     options = parser.parse_args()
@@ -54,7 +64,9 @@ def keep(path, document, text):
 def one_line(command):
     """The output of @command, or None if it fails."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
 
@@ -102,19 +114,31 @@ def conditions(driver, options):
 
 def markdown(table):
     """Formats a table so that it is readable as text too."""
-    widths = [max(len(row[i]) for row in [table.header, *table.rows]) for i in range(len(table.header))]
+    widths = [
+        max(len(row[i]) for row in [table.header, *table.rows]) for i in range(len(table.header))
+    ]
 
     def line(cells):
         return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
 
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([f"### {table.title}", "", line(table.header), rule, *map(line, table.rows), ""])
+    return "\n".join(
+        [f"### {table.title}", "", line(table.header), rule, *map(line, table.rows), ""]
+    )
 
 
 def report(question, answer):
-    busy = [result["cores_busy_with_others"] for result in answer.measurements if "cores_busy_with_others" in result]
+    busy = [
+        result["cores_busy_with_others"]
+        for result in answer.measurements
+        if "cores_busy_with_others" in result
+    ]
     lines = [f"## {answer.title} (`{question}`)", ""]
-    lines += [f"Cores that other processes kept busy: {statistics.median(busy):.2f}, at most {max(busy):.2f}.", ""]
+    lines += [
+        f"Cores that other processes kept busy: {statistics.median(busy):.2f}, at most "
+        f"{max(busy):.2f}.",
+        "",
+    ]
     lines += [markdown(table) for table in answer.tables]
     lines += [f"Goals met: {answer.met}; missed: {len(answer.missed)}.", ""]
     lines += [f"- MISSED {miss}" for miss in answer.missed]
@@ -123,20 +147,29 @@ def report(question, answer):
 
 def preamble(facts):
     listed = "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in facts.items())
-    return f"# Results of `{facts['command']}`\n\n{listed}\n\nHow to read them: `docs/benchmarks.md`.\n"
+    return (
+        f"# Results of `{facts['command']}`\n\n{listed}\n\n"
+        "How to read them: `docs/benchmarks.md`.\n"
+    )
 
 
 def main():
     options = arguments()
     results.check(output_path(options), options.force)
     slack = options.seconds * 10 + 60
-    driver = Driver(options.build / "bench/lockbench", options.build / "preload/libpoundlock-preload.so", slack)
+    driver = Driver(
+        options.build / "bench/lockbench", options.build / "preload/libpoundlock-preload.so", slack
+    )
     facts = conditions(driver, options)
     text, answers = preamble(facts), {}
     print(text)
     for question in options.questions:
         answer = QUESTIONS[question](driver, options)
-        answers[question] = {"measurements": answer.measurements, "missed": answer.missed, "met": answer.met}
+        answers[question] = {
+            "measurements": answer.measurements,
+            "missed": answer.missed,
+            "met": answer.met,
+        }
         section = report(question, answer)
         print(section, flush=True)
         text += "\n" + section

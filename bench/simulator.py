@@ -58,10 +58,24 @@ class Failed(Exception):
 def arguments():
     names = [case.machine for case in CASES]
     parser = Parser(prog="simulator", description=__doc__)
-    parser.add_argument("machines", nargs="*", metavar="MACHINE", help=f"of {', '.join(names)}; all if none")
-    parser.add_argument("--milliseconds", type=positive(float), default=MILLISECONDS, help="to simulate (%(default)s)")
-    parser.add_argument("--repeats", type=positive(int), default=5, help="of every simulation (%(default)s)")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results" / "simulator", help="the results' path")
+    parser.add_argument(
+        "machines", nargs="*", metavar="MACHINE", help=f"of {', '.join(names)}; all if none"
+    )
+    parser.add_argument(
+        "--milliseconds",
+        type=positive(float),
+        default=MILLISECONDS,
+        help="to simulate (%(default)s)",
+    )
+    parser.add_argument(
+        "--repeats", type=positive(int), default=5, help="of every simulation (%(default)s)"
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=ROOT / "results" / "simulator",
+        help="the results' path",
+    )
     parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
     results.add_option(parser)
     options = parser.parse_args()
@@ -70,7 +84,9 @@ def arguments():
             parser.error(f"there is no machine '{name}': {', '.join(names)}")
     if not options.poundlock.is_file():
         parser.error(f"no command at {options.poundlock}: build it first")
-    options.cases = [case for case in CASES if not options.machines or case.machine in options.machines]
+    options.cases = [
+        case for case in CASES if not options.machines or case.machine in options.machines
+    ]
     return options
 
 
@@ -81,15 +97,43 @@ def children_seconds():
 
 def simulate(options, machine, threads, lock, milliseconds):
     """Runs one simulation, alone. Returns its operations and the time of its processes."""
-    line = [options.poundlock, "sim", "run", "-m", machine, "-w", WORKLOAD, "-l", lock, "-t", str(threads)]
-    line += ["-d", f"{milliseconds * 1000:g}us", "--warmup", "0us", "-n", "1", "-j", "1", "--json", "-"]
+    line = [
+        options.poundlock,
+        "sim",
+        "run",
+        "-m",
+        machine,
+        "-w",
+        WORKLOAD,
+        "-l",
+        lock,
+        "-t",
+        str(threads),
+    ]
+    line += [
+        "-d",
+        f"{milliseconds * 1000:g}us",
+        "--warmup",
+        "0us",
+        "-n",
+        "1",
+        "-j",
+        "1",
+        "--json",
+        "-",
+    ]
     began, cpu = time.monotonic(), children_seconds()
     done = subprocess.run(line, capture_output=True, text=True)
     wall, cpu = time.monotonic() - began, children_seconds() - cpu
     if done.returncode:
         raise Failed(f"{machine}, {lock}, {threads} threads: {last_line(done.stderr)}")
     traffic = json.loads(done.stdout)["traffic"][0]
-    return {"cpu_seconds": cpu, "wall_seconds": wall, "operations": traffic["operations"], "hits": traffic["hits"]}
+    return {
+        "cpu_seconds": cpu,
+        "wall_seconds": wall,
+        "operations": traffic["operations"],
+        "hits": traffic["hits"],
+    }
 
 
 def measure(options):
@@ -115,7 +159,11 @@ def row(options, case, lock, repeats, start):
     # # If the start took all of the time, it was disturbed, and the rest is unknown.
     working = median(repeats, "cpu_seconds") - start
     steady = repeats[0]["operations"] / working if working > 0 else 0.0
-    timed = case.threads == SECONDS_THREADS and lock in SPIN_LOCALLY and options.milliseconds == MILLISECONDS
+    timed = (
+        case.threads == SECONDS_THREADS
+        and lock in SPIN_LOCALLY
+        and options.milliseconds == MILLISECONDS
+    )
     cpu = median(repeats, "cpu_seconds")
     return [
         lock,
@@ -131,15 +179,31 @@ def row(options, case, lock, repeats, start):
     ]
 
 
-HEADER = ["lock", "million operations", "in the core", "million/s", "min - max", "after the start", "CPU s", "wall s"]
+HEADER = [
+    "lock",
+    "million operations",
+    "in the core",
+    "million/s",
+    "min - max",
+    "after the start",
+    "CPU s",
+    "wall s",
+]
 HEADER += [f"{RATE / MILLION:g} million/s", f"{SECONDS:g} s"]
 
 
 def tables(options, measured):
     for case in options.cases:
         start = median(measured[case, None], "cpu_seconds")
-        title = f"{case.machine}, {case.threads} threads, {options.milliseconds:g} ms of {WORKLOAD}; the start: {start:.3f} s"
-        yield Table(title, HEADER, [row(options, case, lock, measured[case, lock], start) for lock in case.locks])
+        title = (
+            f"{case.machine}, {case.threads} threads, {options.milliseconds:g} ms of {WORKLOAD}; "
+            f"the start: {start:.3f} s"
+        )
+        yield Table(
+            title,
+            HEADER,
+            [row(options, case, lock, measured[case, lock], start) for lock in case.locks],
+        )
 
 
 def conditions(options, busy):
@@ -166,10 +230,17 @@ def main():
     text = "\n".join([preamble(facts), *map(markdown, tables(options, measured))])
     print(text)
     measurements = [
-        {"machine": case.machine, "threads": case.threads if lock else 1, "lock": lock, "repeats": repeats}
+        {
+            "machine": case.machine,
+            "threads": case.threads if lock else 1,
+            "lock": lock,
+            "repeats": repeats,
+        }
         for (case, lock), repeats in measured.items()
     ]
-    keep(options.output, {"schema": SCHEMA, "conditions": facts, "measurements": measurements}, text)
+    keep(
+        options.output, {"schema": SCHEMA, "conditions": facts, "measurements": measurements}, text
+    )
 
 
 if __name__ == "__main__":

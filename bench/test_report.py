@@ -23,16 +23,24 @@ class Conclusions(unittest.TestCase):
     def test_every_repeat_has_every_contestant_in_another_order(self):
         order = []
         found = [Contestant(name, name) for name in "abc"]
-        results = interleave("", [CASE], found, 2, lambda who, case: order.append(who.name) or {"n": len(order)})
+        results = interleave(
+            "", [CASE], found, 2, lambda who, case: order.append(who.name) or {"n": len(order)}
+        )
         self.assertEqual("".join(order), "abcbca")
         self.assertEqual(results["case", "a"], [{"n": 1}, {"n": 6}])
 
     def test_ratios_are_taken_within_a_repeat(self):
-        results = {("case", "glibc"): [{"x": 1}, {"x": 10}], ("case", "ours"): [{"x": 2}, {"x": 20}]}
+        results = {
+            ("case", "glibc"): [{"x": 1}, {"x": 10}],
+            ("case", "ours"): [{"x": 2}, {"x": 20}],
+        }
         self.assertEqual(Comparison(results, CASE, "x").ratios("ours", "glibc"), [2, 2])
 
     def test_the_best_rival_is_best_over_all_repeats(self):
-        results = {("case", "lucky"): [{"x": 99}, {"x": 1}, {"x": 1}], ("case", "good"): [{"x": 5}, {"x": 5}, {"x": 5}]}
+        results = {
+            ("case", "lucky"): [{"x": 99}, {"x": 1}, {"x": 1}],
+            ("case", "good"): [{"x": 5}, {"x": 5}, {"x": 5}],
+        }
         self.assertEqual(Comparison(results, CASE, "x").best(["lucky", "good"]), "good")
 
     def test_a_goal_is_missed_by_as_much_as_is_printed(self):
@@ -61,15 +69,27 @@ class Driver(unittest.TestCase):
         self.assertGreater(answer["operations"], 0)
 
     def test_memory_is_at_least_the_locks(self):
-        answer = json.loads(drive("--lock", "glibc", "--measure", "memory", "--count", "100000").stdout)
+        answer = json.loads(
+            drive("--lock", "glibc", "--measure", "memory", "--count", "100000").stdout
+        )
         self.assertGreaterEqual(answer["resident_bytes"], 100000 * answer["bytes_per_lock"])
 
     def test_bad_arguments_are_one_line_and_status_2(self):
-        for bad in (["--lock", "nosuch"], ["--lock", "glibc", "--threads", "0"], ["--lock", "glibc", "--cs", "soon"],
-                    ["--lock", "pound:nosuch"], ["--lock", "glibc:x"], ["--bogus"], ["--threads"], [],
-                    ["--lock", "glibc", "--measure", "luck"]):
+        for bad in (
+            ["--lock", "nosuch"],
+            ["--lock", "glibc", "--threads", "0"],
+            ["--lock", "glibc", "--cs", "soon"],
+            ["--lock", "pound:nosuch"],
+            ["--lock", "glibc:x"],
+            ["--bogus"],
+            ["--threads"],
+            [],
+            ["--lock", "glibc", "--measure", "luck"],
+        ):
             done = drive(*bad)
-            self.assertEqual((done.returncode, done.stderr.count("\n"), done.stdout), (2, 1, ""), bad)
+            self.assertEqual(
+                (done.returncode, done.stderr.count("\n"), done.stdout), (2, 1, ""), bad
+            )
 
 
 if __name__ == "__main__":

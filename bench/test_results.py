@@ -69,8 +69,15 @@ class Refusal(Repository):
 
 class Commands(unittest.TestCase):
     def test_every_command_that_keeps_results_can_be_forced(self):
-        for command in ("bench/run.py", "bench/papers.py", "bench/simulator.py", "tests/programs/run.py"):
-            shown = subprocess.run([results.ROOT / command, "--help"], capture_output=True, text=True)
+        for command in (
+            "bench/run.py",
+            "bench/papers.py",
+            "bench/simulator.py",
+            "tests/programs/run.py",
+        ):
+            shown = subprocess.run(
+                [results.ROOT / command, "--help"], capture_output=True, text=True
+            )
             self.assertIn("--force", shown.stdout, command)
 
 

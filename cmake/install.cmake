@@ -7,20 +7,27 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS poundlock-static poundlock-shared EXPORT poundlock
 	LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
-install(FILES lib/poundlock.h lib/poundlock.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES lib/poundlock.h lib/poundlock.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+	COMPONENT development)
 # find_package(poundlock) provides poundlock::static and poundlock::shared.
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/poundlock)
-install(EXPORT poundlock NAMESPACE poundlock:: FILE poundlockTargets.cmake DESTINATION ${config} COMPONENT development)
-configure_package_config_file(lib/poundlockConfig.cmake.in poundlockConfig.cmake INSTALL_DESTINATION ${config})
+install(EXPORT poundlock NAMESPACE poundlock:: FILE poundlockTargets.cmake DESTINATION ${config}
+	COMPONENT development)
+configure_package_config_file(lib/poundlockConfig.cmake.in poundlockConfig.cmake
+	INSTALL_DESTINATION ${config})
 write_basic_package_version_file(poundlockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poundlockConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/poundlockConfigVersion.cmake
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poundlockConfig.cmake
+	${CMAKE_CURRENT_BINARY_DIR}/poundlockConfigVersion.cmake
 	DESTINATION ${config} COMPONENT development)
 file(RELATIVE_PATH PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(lib/poundlock.pc.in poundlock.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poundlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poundlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+	COMPONENT development)
 
 if(TARGET poundlock-preload)
-	install(TARGETS poundlock-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/poundlock COMPONENT tools)
+	install(TARGETS poundlock-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/poundlock
+		COMPONENT tools)
 endif()
-install(FILES LICENSE-APACHE LICENSE-GPL-2.0 LICENSE-MIT README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
+install(FILES LICENSE-APACHE LICENSE-GPL-2.0 LICENSE-MIT README.md CHANGELOG.md
+	DESTINATION ${CMAKE_INSTALL_DOCDIR}
 	COMPONENT licences)

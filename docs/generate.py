@@ -26,6 +26,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import labels  # noqa: E402
 import readme  # noqa: E402
+
 LIST = [ROOT / "target/release/poundlock", "list", "--json"]
 BEGIN = "<!-- written by ./dev document -->\n"
 END = "<!-- end -->\n"
@@ -45,9 +46,13 @@ def row(lock):
     keys = ", ".join(f"`{key}`" for key in lock["keys"] if key != "wait")
     size = f"{lock['bytes_per_lock']}{' boxed' if lock['boxed'] else ''}"
     reading = "" if lock["atomics_reading"] is None else f"| {lock['atomics_reading']:.0f} "
-    return (f"| [`{lock['name']}`](locks/{lock['name']}.md) | {lock['promise']} | {size} | {lock['bytes_per_waiter']} "
-            f"| {lock['bytes_per_holder']} {reading}| {lock['atomics_alone']:.0f} | {lock['atomics_contended']:.1f} "
-            f"| {lock['wait']} | {keys} |\n")
+    return (
+        f"| [`{lock['name']}`](locks/{lock['name']}.md) | {lock['promise']} | {size} | "
+        f"{lock['bytes_per_waiter']} "
+        f"| {lock['bytes_per_holder']} {reading}| {lock['atomics_alone']:.0f} | "
+        f"{lock['atomics_contended']:.1f} "
+        f"| {lock['wait']} | {keys} |\n"
+    )
 
 
 CLIENTS_HEADER = """\
@@ -82,14 +87,28 @@ def clients_row(lock, clients):
     def kind(how):
         chosen = [(name, kept, count) for name, kept, count in clients if kept.startswith(how)]
         return chosen, sum(count for _, _, count in chosen)
-    (complete, states), (bounded, bounded_states), (walked, steps) = kind("complete"), kind("bound:"), kind("walks:")
-    bounds = ", ".join(f"`{name}` {kept.split(':', 1)[1].replace(':', '/')}" for name, kept, _ in bounded)
-    return (f"| `{lock}` | {len(clients)} | {len(complete)} | {states:,} | {bounds} | {bounded_states:,} | {len(walked)} "
-            f"| {steps:,} |\n")
+
+    (complete, states), (bounded, bounded_states), (walked, steps) = (
+        kind("complete"),
+        kind("bound:"),
+        kind("walks:"),
+    )
+    bounds = ", ".join(
+        f"`{name}` {kept.split(':', 1)[1].replace(':', '/')}" for name, kept, _ in bounded
+    )
+    return (
+        f"| `{lock}` | {len(clients)} | {len(complete)} | {states:,} | {bounds} | "
+        f"{bounded_states:,} | {len(walked)} "
+        f"| {steps:,} |\n"
+    )
 
 
 def clients_table():
-    rows = [clients_row(lock, clients) for lock, clients in sorted(explorations().items()) if lock not in OWN]
+    rows = [
+        clients_row(lock, clients)
+        for lock, clients in sorted(explorations().items())
+        if lock not in OWN
+    ]
     return CLIENTS_HEADER + "".join(rows)
 
 
@@ -118,22 +137,38 @@ def labels_table():
     rows = []
     for path in sorted((ROOT / "core").rglob("*.h")):
         for name, label in labels.File(path, ROOT).labels.items():
-            pairs = "; ".join(f"{side}: {', '.join(sorted(partners))}" for side, partners in sorted(label.pairs.items()))
+            pairs = "; ".join(
+                f"{side}: {', '.join(sorted(partners))}"
+                for side, partners in sorted(label.pairs.items())
+            )
             file, number = name.rsplit("-", 1)
-            rows.append((file, int(number), f"| {name} | `{path.relative_to(ROOT)}` | {label.order} | {pairs} |\n"))
+            rows.append(
+                (
+                    file,
+                    int(number),
+                    f"| {name} | `{path.relative_to(ROOT)}` | {label.order} | {pairs} |\n",
+                )
+            )
     return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
 
 
 def locks_tables(listing):
     locks, rwlocks = listing["locks"], listing["rwlocks"]
-    missing = [lock["name"] for lock in locks + rwlocks if not (DOCS / "locks" / f"{lock['name']}.md").exists()]
+    missing = [
+        lock["name"]
+        for lock in locks + rwlocks
+        if not (DOCS / "locks" / f"{lock['name']}.md").exists()
+    ]
     if missing:
         sys.exit("write " + ", ".join(f"docs/locks/{name}.md" for name in missing))
     return [HEADER + "".join(map(row, locks)), RW_HEADER + "".join(map(row, rwlocks))]
 
 
 # Sizes that a lock's header and page state about it, and where `poundlock list` has them.
-STATED = {r"(\d+) bytes (?:a|per) lock\b": "bytes_per_lock", r"node of (\d+) bytes": "bytes_per_waiter"}
+STATED = {
+    r"(\d+) bytes (?:a|per) lock\b": "bytes_per_lock",
+    r"node of (\d+) bytes": "bytes_per_waiter",
+}
 
 
 def header_of(name):
@@ -154,7 +189,9 @@ def wrong_sizes(lock):
 def wrong_order(lock):
     """One line if the header of @lock states another order than core/locks.def."""
     header = header_of(lock["name"])
-    stated = re.search(r"^ \* Order: (.*?)\.\n \*\n", (ROOT / header).read_text(), re.MULTILINE | re.DOTALL)
+    stated = re.search(
+        r"^ \* Order: (.*?)\.\n \*\n", (ROOT / header).read_text(), re.MULTILINE | re.DOTALL
+    )
     order = stated and stated[1].replace("\n * ", " ")
     if order != lock["promise"]:
         yield f"{header}: the order is '{order}'; core/locks.def has '{lock['promise']}'"
@@ -169,7 +206,9 @@ def check_headers(listing):
         sys.exit("\n".join(wrong))
 
 
-FROM_HEADER = re.compile(r"<!-- written by \./dev document from (\S+) -->\n(?:.*?)<!-- end -->\n", re.DOTALL)
+FROM_HEADER = re.compile(
+    r"<!-- written by \./dev document from (\S+) -->\n(?:.*?)<!-- end -->\n", re.DOTALL
+)
 OPENING = re.compile(r"/\*\n(.*?)\n \*/", re.DOTALL)
 TITLE = re.compile(r"\A(From|Order|Promise|Departures?(?: from [\w' ]+)?): ?(.)?")
 
@@ -196,9 +235,15 @@ def in_markdown(lines, link):
      - One.
        More.
     """
-    paragraphs = [list(group) for blank, group in itertools.groupby(lines, lambda line: not line.strip()) if not blank]
+    paragraphs = [
+        list(group)
+        for blank, group in itertools.groupby(lines, lambda line: not line.strip())
+        if not blank
+    ]
     shown = []
-    for is_drawing, group in itertools.groupby(paragraphs, lambda paragraph: paragraph[0].startswith("   ")):
+    for is_drawing, group in itertools.groupby(
+        paragraphs, lambda paragraph: paragraph[0].startswith("   ")
+    ):
         if is_drawing:
             drawing = "\n\n".join("\n".join(line[3:] for line in paragraph) for paragraph in group)
             shown.append(f"```\n{drawing}\n```")
@@ -223,7 +268,9 @@ def contract(name):
         sys.exit(f"{name}: there is no header '{mentioned}'")
 
     lines = [line.removeprefix(" *") for line in OPENING.search(header.read_text())[1].split("\n")]
-    return f"*Source* [`{name}`](../../{name}).\n\n{in_markdown(lines[lines.index('') + 1:], link)}\n"
+    return (
+        f"*Source* [`{name}`](../../{name}).\n\n{in_markdown(lines[lines.index('') + 1:], link)}\n"
+    )
 
 
 def lock_page(page):
@@ -231,8 +278,16 @@ def lock_page(page):
     text = page.read_text()
     own = header_of(page.stem)
     if own not in {pathlib.Path(name) for name in FROM_HEADER.findall(text)}:
-        sys.exit(f"{page.relative_to(ROOT)}: add '<!-- written by ./dev document from {own} -->' and '<!-- end -->'")
-    return FROM_HEADER.sub(lambda match: f"<!-- written by ./dev document from {match[1]} -->\n{contract(match[1])}{END}", text)
+        sys.exit(
+            f"{page.relative_to(ROOT)}: add '<!-- written by ./dev document from {own} -->' and "
+            "'<!-- end -->'"
+        )
+    return FROM_HEADER.sub(
+        lambda match: (
+            f"<!-- written by ./dev document from {match[1]} -->\n" + contract(match[1]) + END
+        ),
+        text,
+    )
 
 
 def filled(page, tables):
@@ -240,13 +295,18 @@ def filled(page, tables):
     before, *parts = page.read_text().split(BEGIN)
     if len(parts) != len(tables):
         sys.exit(f"{page}: {len(parts)} places for {len(tables)} tables")
-    return before + "".join(BEGIN + table + END + part.split(END, 1)[1] for table, part in zip(tables, parts))
+    return before + "".join(
+        BEGIN + table + END + part.split(END, 1)[1] for table, part in zip(tables, parts)
+    )
 
 
 def main():
     listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
     check_headers(listing)
-    tables = {"locks.md": locks_tables(listing), "verification.md": [clients_table(), mutants_table(), labels_table()]}
+    tables = {
+        "locks.md": locks_tables(listing),
+        "verification.md": [clients_table(), mutants_table(), labels_table()],
+    }
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
     written[ROOT / "README.md"] = filled(ROOT / "README.md", readme.parts())
     written |= {page: lock_page(page) for page in sorted((DOCS / "locks").glob("*.md"))}

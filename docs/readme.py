@@ -76,14 +76,22 @@ def programs():
     """The table of real programs, what it shows, and which of its differences are noise."""
     report = (RESULTS / "default.md").read_text()
     first, *repeated = tables(report)
-    values = [" / ".join(first.of(program)["throughput"] for program in measured) for measured in PROGRAMS.values()]
-    text = (f"Throughput of unmodified programs with the default locks, glibc's being 1.00; medians of\n"
-            f"{stated(report, 'repeats')} runs on {stated(report, 'cores')} cores "
-            f"([all {len(first)} programs](results/default.md), `./dev bench programs`). On larger machines\n"
-            f"we have simulated, not measured.\n\n"
-            f"| {' | '.join(PROGRAMS)} |\n{'|---' * len(PROGRAMS)}|\n| {' | '.join(values)} |\n")
-    unsure = {name: measured[0] for name, measured in PROGRAMS.items()
-              if any(first.of(program)["reached"] == "noise" for program in measured)}
+    values = [
+        " / ".join(first.of(program)["throughput"] for program in measured)
+        for measured in PROGRAMS.values()
+    ]
+    text = (
+        "Throughput of unmodified programs with the default locks, glibc's being 1.00; medians of\n"
+        f"{stated(report, 'repeats')} runs on {stated(report, 'cores')} cores "
+        f"([all {len(first)} programs](results/default.md), `./dev bench programs`). On larger machines\n"
+        f"we have simulated, not measured.\n\n"
+        f"| {' | '.join(PROGRAMS)} |\n{'|---' * len(PROGRAMS)}|\n| {' | '.join(values)} |\n"
+    )
+    unsure = {
+        name: measured[0]
+        for name, measured in PROGRAMS.items()
+        if any(first.of(program)["reached"] == "noise" for program in measured)
+    }
     if not unsure:
         return text
     text += f"\nWithin the noise: {listed(list(unsure))}."
@@ -97,12 +105,18 @@ def programs():
 def costs():
     """The table of uncontended cost and memory."""
     contended, single, memory = tables((RESULTS / "bench-uncontended-memory.md").read_text())
-    rows = {"lock and unlock, uncontended, time": contended, "the same in a single-threaded process": single,
-            "memory of a mutex": memory}
-    text = ("| cost, glibc's mutex being 1.00 ([measured](results/bench-uncontended-memory.md)) "
-            "| preloaded | `pound_mutex_t` |\n|---|---|---|\n")
+    rows = {
+        "lock and unlock, uncontended, time": contended,
+        "the same in a single-threaded process": single,
+        "memory of a mutex": memory,
+    }
+    text = (
+        "| cost, glibc's mutex being 1.00 ([measured](results/bench-uncontended-memory.md)) "
+        "| preloaded | `pound_mutex_t` |\n|---|---|---|\n"
+    )
     for name, table in rows.items():
-        text += f"| {name} | {ratio(table.of('preloaded shfl_mutex'))} | {ratio(table.of('pound_mutex'))} |\n"
+        preloaded, linked = table.of("preloaded shfl_mutex"), table.of("pound_mutex")
+        text += f"| {name} | {ratio(preloaded)} | {ratio(linked)} |\n"
     return text
 
 
@@ -113,19 +127,27 @@ def crowds():
     by_threads = [(int(table.section.split()[0]), table) for table in tables(report)]
     crowded = [table for threads, table in by_threads if threads > cores]
     counts = [threads for threads, _ in by_threads if threads > cores]
-    busy = float(re.search(r"\(`crowd`\)\n\nCores that others kept busy meanwhile: ([\d.]+)", report)[1])
-    spreads = f", with wide spreads: other\n  processes kept {busy:.1f} cores busy" if busy > 0.25 else ""
+    busy = float(
+        re.search(r"\(`crowd`\)\n\nCores that others kept busy meanwhile: ([\d.]+)", report)[1]
+    )
+    spreads = (
+        f", with wide spreads: other\n  processes kept {busy:.1f} cores busy" if busy > 0.25 else ""
+    )
 
     def span(names):
         ratios = [float(ratio(table.of(name))) for table in crowded for name in names]
         return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
     ordered = ", ".join(f"`{lock}`" for lock in IN_ORDER)
-    return (f"- With {min(counts)} to {max(counts)} threads on {cores} cores `pound_mutex_t` has "
-            f"{span(['pound_mutex'])} of the throughput\n"
-            f"  of the best of glibc, absl, nsync and parking_lot ([measured](results/bench-pair-crowd.md)"
-            f"{spreads}).\n"
-            f"- Locks in order of arrival ({ordered}) have {span([f'linked {lock}' for lock in IN_ORDER])} of it.\n")
+    return (
+        f"- With {min(counts)} to {max(counts)} threads on {cores} cores `pound_mutex_t` has "
+        f"{span(['pound_mutex'])} of the throughput\n"
+        "  of the best of glibc, absl, nsync and parking_lot "
+        "([measured](results/bench-pair-crowd.md)"
+        f"{spreads}).\n"
+        f"- Locks in order of arrival ({ordered}) have "
+        f"{span([f'linked {lock}' for lock in IN_ORDER])} of it.\n"
+    )
 
 
 def parts():

@@ -36,17 +36,32 @@ class Failure(Exception):
 
 def output(*command):
     try:
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        done = subprocess.run(
+            command,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT,
+        )
     except subprocess.SubprocessError as error:
-        raise Failure(f"QEMU {FIRST} cannot be had: {error}: {getattr(error, 'stderr', '') or ''}".strip()) from error
+        raise Failure(
+            f"QEMU {FIRST} cannot be had: {error}: {getattr(error, 'stderr', '') or ''}".strip()
+        ) from error
     return done.stdout
 
 
 def backports():
     """The apt line of this Debian's backports, on the mirror of its other packages."""
-    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    release = dict(
+        line.split("=", 1)
+        for line in Path("/etc/os-release").read_text().splitlines()
+        if "=" in line
+    )
     codename = release.get("VERSION_CODENAME", "").strip('"')
-    known = output("apt-get", "indextargets", "--format", "$(IDENTIFIER) $(CODENAME) $(ORIGIN) $(REPO_URI)")
+    known = output(
+        "apt-get", "indextargets", "--format", "$(IDENTIFIER) $(CODENAME) $(ORIGIN) $(REPO_URI)"
+    )
     for line in known.splitlines():
         *what, place = line.split(" ")
         if what == ["Packages", codename, "Debian"]:
@@ -74,8 +89,18 @@ class Qemu:
         for part in (packages, folder / "lists/partial"):
             part.mkdir(parents=True)
         (folder / "sources.list").write_text(backports())
-        apt = ["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={folder}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null", "-o",
-               f"Dir::State::lists={folder}/lists", "-o", "APT::Sandbox::User=root"]
+        apt = [
+            "apt-get",
+            "-q",
+            "-o",
+            f"Dir::Etc::sourcelist={folder}/sources.list",
+            "-o",
+            "Dir::Etc::sourceparts=/dev/null",
+            "-o",
+            f"Dir::State::lists={folder}/lists",
+            "-o",
+            "APT::Sandbox::User=root",
+        ]
         output(*apt, "update")
         for package in PACKAGES:
             output("env", "-C", packages, *apt, "download", package)
@@ -85,19 +110,47 @@ class Qemu:
         unpacked.rename(self.root)
 
     def command(self, command, plugin, each):
-        """@command of the installed QEMU, changed to this QEMU in exact mode. @each: CPUs per node.
-        """
+        """@command of the installed QEMU, changed to this one, in exact mode. @each: CPUs/node."""
         share = self.root / "usr/share"
-        command = [str(self.program), *command[1:], "-L", str(share / "qemu"), "-L", str(share / "seabios"),
-                   "-icount", "shift=4,sleep=off", "-seed", "1", "-rtc", "base=2024-01-01,clock=vm", "-plugin", f"{plugin},each={each}"]
+        command = [
+            str(self.program),
+            *command[1:],
+            "-L",
+            str(share / "qemu"),
+            "-L",
+            str(share / "seabios"),
+            "-icount",
+            "shift=4,sleep=off",
+            "-seed",
+            "1",
+            "-rtc",
+            "base=2024-01-01,clock=vm",
+            "-plugin",
+            f"{plugin},each={each}",
+        ]
         append = command.index("-append") + 1
         command[append] += " nokaslr norandmaps"
         return command
 
 
 def build_plugin(target):
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-o", target,
-                    HERE / "guest/transfers.c"], check=True, timeout=LIMIT)
+    subprocess.run(
+        [
+            "gcc",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fPIC",
+            "-shared",
+            "-fvisibility=hidden",
+            "-o",
+            target,
+            HERE / "guest/transfers.c",
+        ],
+        check=True,
+        timeout=LIMIT,
+    )
     return target
 
 

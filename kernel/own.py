@@ -28,7 +28,12 @@ CONFIG = HERE / "guest/config"
 VARIANTS = {
     "plain": [],
     "checked": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
-    "kcsan": ["CONFIG_KCSAN=y", "CONFIG_KCSAN_STRICT=y", "CONFIG_KCSAN_WEAK_MEMORY=y", "# CONFIG_KCSAN_SELFTEST is not set"],
+    "kcsan": [
+        "CONFIG_KCSAN=y",
+        "CONFIG_KCSAN_STRICT=y",
+        "CONFIG_KCSAN_WEAK_MEMORY=y",
+        "# CONFIG_KCSAN_SELFTEST is not set",
+    ],
 }
 # In the object tree: the input of its configuration.
 CHOSEN = "poundlock.config"
@@ -67,7 +72,11 @@ def sources():
         scratch = cache() / "unpacking"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        subprocess.run(["tar", "-C", scratch, "-xf", f"/usr/src/linux-source-{SERIES}.tar.xz"], check=True, timeout=LIMIT)
+        subprocess.run(
+            ["tar", "-C", scratch, "-xf", f"/usr/src/linux-source-{SERIES}.tar.xz"],
+            check=True,
+            timeout=LIMIT,
+        )
         (scratch / f"linux-source-{SERIES}").rename(unpacked)
     return unpacked, version
 
@@ -75,8 +84,15 @@ def sources():
 def overlay():
     """The overlay: destination paths in the object tree, and their files."""
     core = ROOT / "core"
-    laid = {Path(PLACE) / file.name: file for folder in (HERE / "overlay", ROOT / "world/kernel") for file in folder.iterdir()}
-    laid |= {Path(PLACE) / file.relative_to(core): file for file in [*core.rglob("*.h"), core / "events.def"]}
+    laid = {
+        Path(PLACE) / file.name: file
+        for folder in (HERE / "overlay", ROOT / "world/kernel")
+        for file in folder.iterdir()
+    }
+    laid |= {
+        Path(PLACE) / file.relative_to(core): file
+        for file in [*core.rglob("*.h"), core / "events.def"]
+    }
     return laid
 
 
@@ -92,11 +108,20 @@ def lay(objects):
 def make(unpacked, objects, *targets):
     """Runs make, with output in build.log. A failure's exception has the end of the log."""
     log = objects / "build.log"
-    command = ["make", "-C", unpacked, f"O={objects}", "ARCH=x86_64", f"KCONFIG_ALLCONFIG={objects / CHOSEN}",
-               f"-j{os.cpu_count()}", *targets]
+    command = [
+        "make",
+        "-C",
+        unpacked,
+        f"O={objects}",
+        "ARCH=x86_64",
+        f"KCONFIG_ALLCONFIG={objects / CHOSEN}",
+        f"-j{os.cpu_count()}",
+        *targets,
+    ]
     with log.open("wb") as file:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                                timeout=LIMIT).returncode
+        status = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, timeout=LIMIT
+        ).returncode
     if status:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
         raise Failure(f"the kernel does not build ({log}):\n{end}")
@@ -111,7 +136,9 @@ def configuration(variant):
     """The configuration of the kernel @variant, and its object tree."""
     compiler = output("gcc", "--version").splitlines()[0]
     config = CONFIG.read_text() + "".join(f"{line}\n" for line in VARIANTS[variant])
-    known_by = hashlib.sha256("\n".join([version_of_sources(), config, compiler]).encode()).hexdigest()[:12]
+    known_by = hashlib.sha256(
+        "\n".join([version_of_sources(), config, compiler]).encode()
+    ).hexdigest()[:12]
     return config, cache() / f"objects-{known_by}"
 
 

@@ -123,11 +123,19 @@ def is_sound(result):
 
 
 def is_refused(result):
-    return "" if result.status != 0 and not result.text.startswith("lock=frob ") else "it was not refused"
+    return (
+        ""
+        if result.status != 0 and not result.text.startswith("lock=frob ")
+        else "it was not refused"
+    )
 
 
 def is_caught(result):
-    return "" if result.status != 0 and result.text.endswith(" FAILED") else "the broken lock was not caught"
+    return (
+        ""
+        if result.status != 0 and result.text.endswith(" FAILED")
+        else "the broken lock was not caught"
+    )
 
 
 def within(name, least, most):
@@ -137,7 +145,11 @@ def within(name, least, most):
         number = result.number(name)
         if is_sound(result) or number is None:
             return is_sound(result) or f"{name} was not counted"
-        return "" if least <= number <= most else f"{name} is {number}, and should be from {least} to {most}"
+        return (
+            ""
+            if least <= number <= most
+            else f"{name} is {number}, and should be from {least} to {most}"
+        )
 
     return judge
 
@@ -167,7 +179,9 @@ LATE = 4
 
 # Events that a kernel of sleeping ShflLocks with interrupted waits must have counted, and events
 # that it must not.
-OFTEN = [within(name, 1, 10**12) for name in ("park", "wake_late", "abandon", "skip", "shuffle_move")]
+OFTEN = [
+    within(name, 1, 10**12) for name in ("park", "wake_late", "abandon", "skip", "shuffle_move")
+]
 EVENTS = Case("events", all_of(*OFTEN, within("wake_in_cs", 0, 0)), "events", "")
 
 
@@ -190,8 +204,10 @@ def by_weight(lock):
     first group's share in 1,000 must be within a tenth of its weight. No lock that ignores weights
     achieves that under both."""
     share = [((100, 100), 450, 550), ((100, 300), 225, 275)]
-    return [Case(f"{lock} {first} {second}", within("share_per_1000", least, most), "share", "")
-            for (first, second), least, most in share]
+    return [
+        Case(f"{lock} {first} {second}", within("share_per_1000", least, most), "share", "")
+        for (first, second), least, most in share
+    ]
 
 
 WAIT_WOUND = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")
@@ -237,20 +253,51 @@ SLEEPING = [f"park:{name}" for name in ("hapax", "mutexee", "shfl_mutex", "shfl_
 
 def guests(names):
     """The guests of the unmodified kernel, and their cases, for the locks @names."""
-    torture = Guest("torture", 8, 4, "single", [Case("frob", is_refused), Case("broken count=400", is_caught),
-                                                Case("broken:mutex count=50 threads=16", is_caught),
-                                                Case("broken:rwsem count=50 threads=16", is_caught)])
+    torture = Guest(
+        "torture",
+        8,
+        4,
+        "single",
+        [
+            Case("frob", is_refused),
+            Case("broken count=400", is_caught),
+            Case("broken:mutex count=50 threads=16", is_caught),
+            Case("broken:rwsem count=50 threads=16", is_caught),
+        ],
+    )
     # More threads than CPUs.
-    torture.cases += [Case(f"{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING]
-    torture.cases += [Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names]
+    torture.cases += [
+        Case(f"{name} count=200 threads=16", within("parks", 1, 10**9)) for name in SLEEPING
+    ]
+    torture.cases += [
+        Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names
+    ]
     # Enough work that both CPUs meet inside the lock even if the host seldom runs them together.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
     # Real-time threads, which must not keep the CPU from preempted threads that they wait for.
-    realtime = Guest("realtime", 2, 1, "single", boot="preempt=full", cases=[
-        Case(f"{name} fifo=1 count=5000 threads=8 stay=0 pause=64", within("parks", 1, 10**9), "realtime") for name in SLEEPING])
-    return [torture, parallel, realtime, Guest("order", 16, 2, "single", order_cases(16)),
-            Guest("hotplug", HOTPLUG_CPUS, 4, "single", hotplug_cases(names, SLEEPING, 1))]
+    realtime = Guest(
+        "realtime",
+        2,
+        1,
+        "single",
+        boot="preempt=full",
+        cases=[
+            Case(
+                f"{name} fifo=1 count=5000 threads=8 stay=0 pause=64",
+                within("parks", 1, 10**9),
+                "realtime",
+            )
+            for name in SLEEPING
+        ],
+    )
+    return [
+        torture,
+        parallel,
+        realtime,
+        Guest("order", 16, 2, "single", order_cases(16)),
+        Guest("hotplug", HOTPLUG_CPUS, 4, "single", hotplug_cases(names, SLEEPING, 1)),
+    ]
 
 
 HOTPLUG_CPUS = 8
@@ -262,21 +309,39 @@ def hotplug_cases(spinning, sleeping, times):
     """
     changes = 2 * (HOTPLUG_CPUS - 1) * times
     gone = within("hotplugs", changes, changes)
-    spun, slept = [all_of(gone, within(counted, 1, 10**9)) for counted in ("all_driven", "all_driven_waiting")]
+    spun, slept = [
+        all_of(gone, within(counted, 1, 10**9))
+        for counted in ("all_driven", "all_driven_waiting")
+    ]
     during = f"beside hotplugs {times}"
-    cases = [Case(f"{lock} count=200 threads=12 move=1 {PAUSES.get(lock, '')}".strip(), spun, during) for lock in spinning]
+    cases = [
+        Case(f"{lock} count=200 threads=12 move=1 {PAUSES.get(lock, '')}".strip(), spun, during)
+        for lock in spinning
+    ]
     return cases + [Case(f"{lock} count=100 threads=24 move=1", slept, during) for lock in sleeping]
 
 
 def own_guests():
     """Guests of the kernel with replaced locks."""
     every = spin_guests()
-    every += sleeping_guests("mutex", INTERRUPTED, [WAIT_WOUND, locktorture("mutex_lock")],
-                             {"stock": [], "shfl": [], "cfl": by_weight("mutex")})
-    every += sleeping_guests("rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []})
+    every += sleeping_guests(
+        "mutex",
+        INTERRUPTED,
+        [WAIT_WOUND, locktorture("mutex_lock")],
+        {"stock": [], "shfl": [], "cfl": by_weight("mutex")},
+    )
+    every += sleeping_guests(
+        "rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []}
+    )
     every += all_guests() + counts_guests() + switched_guests()
-    gone = [locktorture("spin_lock"), *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2)]
-    every += [Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen) for name, chosen in ALL.items()]
+    gone = [
+        locktorture("spin_lock"),
+        *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2),
+    ]
+    every += [
+        Guest(f"hotplug-{name}", HOTPLUG_CPUS, 4, "single", gone, chosen)
+        for name, chosen in ALL.items()
+    ]
     # Invalid choices: the kernel reports them and uses the stock locks.
     broken = every[1]
     broken.sets = dict.fromkeys(CHOICES, "frob")
@@ -300,14 +365,29 @@ CFL_BYPASS = 1024
 def spin_guests():
     cpus = 16
     # Under RON every other CPU passes a waiter once per tour, plus one that was appointed before.
-    orders = {"stock": FIRST_COME, "cna": NEAR, "shfl": NEAR, "ron": all_of(BY_ROUTE, within("most_passed", 1, cpus + LATE)),
-              "cfl": within("most_passed", 1, 2 * CFL_BYPASS + cpus)}
+    orders = {
+        "stock": FIRST_COME,
+        "cna": NEAR,
+        "shfl": NEAR,
+        "ron": all_of(BY_ROUTE, within("most_passed", 1, cpus + LATE)),
+        "cfl": within("most_passed", 1, 2 * CFL_BYPASS + cpus),
+    }
     every = []
     for choice, order in orders.items():
         torture, chosen = locktorture("spin_lock"), {"spin": choice}
         alone = Guest(choice, cpus, 2, "single", [torture, *files(16, 30)], chosen)
-        alone.cases += [Case("native count=400", is_sound), Case(f"native count=500 {ALWAYS}", order)]
-        parallel = Guest(f"{choice}-parallel", 2, 2, "multi", [torture, Case("native count=10000 hold=64", is_sound)], chosen)
+        alone.cases += [
+            Case("native count=400", is_sound),
+            Case(f"native count=500 {ALWAYS}", order),
+        ]
+        parallel = Guest(
+            f"{choice}-parallel",
+            2,
+            2,
+            "multi",
+            [torture, Case("native count=10000 hold=64", is_sound)],
+            chosen,
+        )
         every += [alone, parallel]
     return every + [Guest("cfl-shares", 8, 4, "single", by_weight("spin"), {"spin": "cfl"})]
 
@@ -320,9 +400,20 @@ def sleeping_guests(lock, judged, own_tests, choices):
         chosen = {lock: choice}
         # More threads than CPUs, which interrupt each other.
         torture = Case(f"native:{lock} count=300 threads=24", judged)
-        every.append(Guest(f"{lock}-{choice}", 8, 4, "single", [torture, *own_tests, *more, *files(16, 60)], chosen))
+        every.append(
+            Guest(
+                f"{lock}-{choice}",
+                8,
+                4,
+                "single",
+                [torture, *own_tests, *more, *files(16, 60)],
+                chosen,
+            )
+        )
         torture = Case(f"native:{lock} count=3000 threads=6", judged)
-        every.append(Guest(f"{lock}-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen))
+        every.append(
+            Guest(f"{lock}-{choice}-parallel", 2, 2, "multi", [torture, *own_tests], chosen)
+        )
     return every
 
 
@@ -331,23 +422,34 @@ def exact_guests():
     mode."""
     names = ["ticket", "mcs", "clh", "cna", "shfl_spin", "ron", "native"]
     cases = [Case(f"{lock} count=50 {ALWAYS}", is_sound) for lock in names]
-    return [Guest(f"exact-{cpus}", cpus, nodes, "single", cases) for cpus, nodes in ((8, 2), (16, 2), (32, 4))]
+    return [
+        Guest(f"exact-{cpus}", cpus, nodes, "single", cases)
+        for cpus, nodes in ((8, 2), (16, 2), (32, 4))
+    ]
 
 
 def own_exact_guests():
     """The same for the kernel's own spin lock. Nothing is recorded, since each change makes another
     kernel."""
     cases = [Case(f"native count=50 {ALWAYS}", is_sound)]
-    return [Guest(f"exact-{choice}", 16, 2, "single", cases, {"spin": choice}) for choice in ("stock", "cna", "shfl", "ron")]
+    return [
+        Guest(f"exact-{choice}", 16, 2, "single", cases, {"spin": choice})
+        for choice in ("stock", "cna", "shfl", "ron")
+    ]
 
 
 def all_guests():
     """Guests in which all locks are ShflLocks."""
     chosen = ALL["shfl"]
-    cases = [Case("native count=2000", is_sound), Case("native:mutex count=300 threads=24", INTERRUPTED),
-             Case("native:rwsem count=300 threads=24", SHARED)]
-    return [Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen),
-            Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen)]
+    cases = [
+        Case("native count=2000", is_sound),
+        Case("native:mutex count=300 threads=24", INTERRUPTED),
+        Case("native:rwsem count=300 threads=24", SHARED),
+    ]
+    return [
+        Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen),
+        Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen),
+    ]
 
 
 def files(threads, count):
@@ -362,15 +464,32 @@ def counts_guests():
     nodes."""
     near, some = (0, 49), (0, 299)
     stocks = {near: (400, 1000), some: (300, 1000)}
-    spinning, sleeping = ("try=0 nest=0 signal=0 hold=32 pause=2 " + more for more in ("stay=0 threads=16", "threads=48"))
-    loads = {f"mutex {spinning}": some, f"mutex {sleeping}": some, f"rwsem reads=0 {spinning}": near,
-             f"rwsem reads=0 {sleeping}": some, f"rwsem {spinning}": None, f"rwsem {sleeping}": None}
-    stock, shfl = [Guest(f"counts-{name}", 16, 2, "single", [], ALL[name]) for name in ("stock", "shfl")]
+    spinning, sleeping = (
+        "try=0 nest=0 signal=0 hold=32 pause=2 " + more
+        for more in ("stay=0 threads=16", "threads=48")
+    )
+    loads = {
+        f"mutex {spinning}": some,
+        f"mutex {sleeping}": some,
+        f"rwsem reads=0 {spinning}": near,
+        f"rwsem reads=0 {sleeping}": some,
+        f"rwsem {spinning}": None,
+        f"rwsem {sleeping}": None,
+    }
+    stock, shfl = [
+        Guest(f"counts-{name}", 16, 2, "single", [], ALL[name]) for name in ("stock", "shfl")
+    ]
     for load, bounds in loads.items():
         run = "native:{} count=200 {}".format(*load.split(" ", 1))
-        judges = [within("park", 1, 10**9), within("wake_late", 1, 10**9)] if sleeping in load else []
+        judges = (
+            [within("park", 1, 10**9), within("wake_late", 1, 10**9)]
+            if sleeping in load
+            else []
+        )
         judges += [within("crossed_per_1000", *bounds)] if bounds else []
-        stock.cases.append(Case(run, within("crossed_per_1000", *stocks[bounds]) if bounds else is_sound))
+        stock.cases.append(
+            Case(run, within("crossed_per_1000", *stocks[bounds]) if bounds else is_sound)
+        )
         shfl.cases.append(Case(run, all_of(within("wake_in_cs", 0, 0), *judges), "counted"))
     return [stock, shfl]
 
@@ -378,8 +497,10 @@ def counts_guests():
 def switched_guests():
     """Guests whose spin lock is changed while they run. Their CPUs take turns, since CPUs in
     parallel would meet code while it is patched."""
-    cases = [Case(f"native count=1000 {settings}", within("switches", 40, 40), "beside switches 8")
-             for settings in ("", ALWAYS)]
+    cases = [
+        Case(f"native count=1000 {settings}", within("switches", 40, 40), "beside switches 8")
+        for settings in ("", ALWAYS)
+    ]
     return [Guest("switched", 8, 4, "single", cases)]
 
 
@@ -387,11 +508,19 @@ def checked_guests():
     """Guests of the kernel with lockdep. Without the test of ww_mutex, which holds more of them
     than lockdep of 6.1 can count, and fails under stock locks too."""
     lockdep = Case("lockdep", says("debug_locks: 1"), "lockdep", "")
-    cases = [Case("native:mutex count=100 threads=16", INTERRUPTED), Case("native:rwsem count=100 threads=16", SHARED),
-             locktorture("spin_lock"), locktorture("mutex_lock"), locktorture("rwsem_lock"), *files(8, 20),
-             *hotplug_cases([], ["native:mutex", "native:rwsem"], 1)]
-    return [Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen)
-            for name, chosen in ALL.items()]
+    cases = [
+        Case("native:mutex count=100 threads=16", INTERRUPTED),
+        Case("native:rwsem count=100 threads=16", SHARED),
+        locktorture("spin_lock"),
+        locktorture("mutex_lock"),
+        locktorture("rwsem_lock"),
+        *files(8, 20),
+        *hotplug_cases([], ["native:mutex", "native:rwsem"], 1),
+    ]
+    return [
+        Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen)
+        for name, chosen in ALL.items()
+    ]
 
 
 # Objects of the kernel's locks in the object tree.
@@ -400,15 +529,31 @@ LOCK_OBJECTS = [f"{own.PLACE}/{name}.o" for name in ("qspinlock", "mutex", "rwse
 
 def racing(result):
     """The pairs of racing functions of a run that involve the torture's or the locks' code."""
-    objects = [own.configuration("kcsan")[1] / name for name in LOCK_OBJECTS] + sorted((BUILD / "module").rglob("*.o"))
-    ours = {line.split()[2] for line in output(["nm", "-A", *objects]).splitlines() if re.search(r" [tT] ", line)}
+    objects = [own.configuration("kcsan")[1] / name for name in LOCK_OBJECTS] + sorted(
+        (BUILD / "module").rglob("*.o")
+    )
+    ours = {
+        line.split()[2]
+        for line in output(["nm", "-A", *objects]).splitlines()
+        if re.search(r" [tT] ", line)
+    }
     pairs = re.search(r"\braces=(\S*)", result.text)
-    return [pair for pair in pairs.group(1).split(";") if ours & set(pair.split("/"))] if pairs else None
+    return (
+        [pair for pair in pairs.group(1).split(";") if ours & set(pair.split("/"))]
+        if pairs
+        else None
+    )
 
 
 def does_not_race(result):
     found = racing(result)
-    return is_sound(result) or ("races were not looked for" if found is None else f"a data race: {' '.join(found)}" if found else "")
+    return is_sound(result) or (
+        "races were not looked for"
+        if found is None
+        else f"a data race: {' '.join(found)}"
+        if found
+        else ""
+    )
 
 
 def races(result):
@@ -417,17 +562,26 @@ def races(result):
 
 def kcsan_guests(names):
     """Guests of the kernel that detects data races. It must report the races of a broken lock."""
-    own_locks = [Case("native count=2000", does_not_race, "races"),
-                 Case("native:mutex count=1000 threads=12", does_not_race, "races"),
-                 Case("native:rwsem count=1000 threads=12", does_not_race, "races")]
-    locks_of_module = [Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), does_not_race, "races") for lock in names]
-    locks_of_module += [Case(f"{lock} count=200 threads=12", does_not_race, "races") for lock in SLEEPING]
+    own_locks = [
+        Case("native count=2000", does_not_race, "races"),
+        Case("native:mutex count=1000 threads=12", does_not_race, "races"),
+        Case("native:rwsem count=1000 threads=12", does_not_race, "races"),
+    ]
+    locks_of_module = [
+        Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), does_not_race, "races")
+        for lock in names
+    ]
+    locks_of_module += [
+        Case(f"{lock} count=200 threads=12", does_not_race, "races") for lock in SLEEPING
+    ]
     broken = Case("broken:mutex count=50 threads=8", races, "races")
     every = []
     for name, chosen in list(ALL.items())[1:]:
         cases = [broken, *own_locks, *locks_of_module] if name == "shfl" else own_locks
-        every += [Guest(f"kcsan-{name}", 4, 2, "single", cases, chosen),
-                  Guest(f"kcsan-{name}-parallel", 2, 2, "multi", own_locks, chosen)]
+        every += [
+            Guest(f"kcsan-{name}", 4, 2, "single", cases, chosen),
+            Guest(f"kcsan-{name}-parallel", 2, 2, "multi", own_locks, chosen),
+        ]
     return every
 
 
@@ -446,12 +600,19 @@ def order_cases(cpus):
         Case(f"clh count=200 {ALWAYS}", within("most_passed", 1, queue)),
         # NUMA-aware locks pass waiters up to their bound: enough for the next two rows to differ.
         Case(f"cna count=300 {ALWAYS} reduction=0", within("most_passed", 4 * queue, 10**9)),
-        Case(f"cna count=300 {ALWAYS} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)),
+        Case(
+            f"cna count=300 {ALWAYS} reduction=0 threshold=20", within("most_passed", 1, 20 + queue)
+        ),
         Case(f"shfl_spin count=300 {ALWAYS} batch=20", within("most_passed", 1, 20 + queue)),
         # Sleeping locks with patience=0, which is closed to newcomers: predecessors and the batch
         # pass.
-        Case(f"park:shfl_mutex count=200 {ALWAYS} stay=0", within("most_passed", 4 * queue, 10**9)),
-        Case(f"park:shfl_mutex count=200 {ALWAYS} stay=0 patience=0 batch=20", within("most_passed", 1, 20 + 2 * queue)),
+        Case(
+            f"park:shfl_mutex count=200 {ALWAYS} stay=0", within("most_passed", 4 * queue, 10**9)
+        ),
+        Case(
+            f"park:shfl_mutex count=200 {ALWAYS} stay=0 patience=0 batch=20",
+            within("most_passed", 1, 20 + 2 * queue),
+        ),
     ]
 
 
@@ -463,7 +624,9 @@ def output(command, **more):
 
 
 def is_installed(package):
-    found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True)
+    found = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True
+    )
     return found.stdout == "installed"
 
 
@@ -473,7 +636,10 @@ def missing(packages):
 
 def release():
     """The newest kernel whose headers are installed."""
-    names = [path.name.removeprefix("linux-headers-") for path in Path("/usr/src").glob("linux-headers-*-amd64")]
+    names = [
+        path.name.removeprefix("linux-headers-")
+        for path in Path("/usr/src").glob("linux-headers-*-amd64")
+    ]
     if not names:
         raise Failure("no linux-headers-*-amd64 in /usr/src")
     return max(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
@@ -490,9 +656,19 @@ def kernel_image(name):
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     try:
-        subprocess.run(["apt-get", "download", "-q", f"linux-image-{name}={version}"], cwd=scratch, check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=BUILD_LIMIT)
-        subprocess.run(["dpkg-deb", "-x", next(scratch.glob("*.deb")), scratch], check=True, timeout=BUILD_LIMIT)
+        subprocess.run(
+            ["apt-get", "download", "-q", f"linux-image-{name}={version}"],
+            cwd=scratch,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=BUILD_LIMIT,
+        )
+        subprocess.run(
+            ["dpkg-deb", "-x", next(scratch.glob("*.deb")), scratch],
+            check=True,
+            timeout=BUILD_LIMIT,
+        )
         shutil.copy(scratch / "boot" / image.name, image)
     except (subprocess.SubprocessError, StopIteration, OSError) as error:
         raise Failure(f"the package linux-image-{name} {version} cannot be had: {error}") from error
@@ -514,12 +690,26 @@ def build_module(tree):
     """Builds the module for the kernel of @tree, with the same bytes from any folder. Returns it,
     and the warnings of the compiler and sparse."""
     folder = stage()
-    make = ["make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count()}", f"KCFLAGS=-ffile-prefix-map={folder.parent}=."]
-    made = subprocess.run(make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
+    make = [
+        "make",
+        "-C",
+        str(tree),
+        f"M={folder}",
+        f"-j{os.cpu_count()}",
+        f"KCFLAGS=-ffile-prefix-map={folder.parent}=.",
+    ]
+    made = subprocess.run(
+        make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=BUILD_LIMIT,
+    )
     if made.returncode:
         raise Failure(f"the module does not build:\n{made.stdout}")
-    subprocess.run(["strip", "--strip-debug", folder / "poundlock_torture.ko"], check=True, timeout=BUILD_LIMIT)
+    subprocess.run(
+        ["strip", "--strip-debug", folder / "poundlock_torture.ko"], check=True, timeout=BUILD_LIMIT
+    )
     said = [line for line in made.stdout.splitlines() if re.search(r"\b(warning|error):", line)]
     return folder / "poundlock_torture.ko", said
 
@@ -535,8 +725,11 @@ def build_stress():
     """Builds the guests' only program."""
     program = BUILD / "stress"
     BUILD.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o", program, STRESS],
-                   check=True, timeout=BUILD_LIMIT)
+    subprocess.run(
+        ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o", program, STRESS],
+        check=True,
+        timeout=BUILD_LIMIT,
+    )
     return program
 
 
@@ -556,8 +749,13 @@ def initramfs(guest, parts):
     for path in paths:
         os.utime(path, (0, 0))
     names = "".join(f"{path.relative_to(folder)}\n" for path in paths)
-    packed = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "--reproducible"], cwd=folder, input=names.encode(), check=True,
-                            stdout=subprocess.PIPE).stdout
+    packed = subprocess.run(
+        ["cpio", "-o", "-H", "newc", "--quiet", "--reproducible"],
+        cwd=folder,
+        input=names.encode(),
+        check=True,
+        stdout=subprocess.PIPE,
+    ).stdout
     archive = folder.with_suffix(".cpio.gz")
     archive.write_bytes(gzip.compress(packed, 1, mtime=0))
     return archive
@@ -574,24 +772,57 @@ def qemu(guest, image, archive):
     over (7.2.22, an unhandled int3).
     """
     each, memory = guest.cpus // guest.nodes, 1024 // guest.nodes
-    command = ["qemu-system-x86_64", "-accel", f"tcg,thread={guest.thread}", "-cpu", "max,hypervisor=off",
-               "-smp", f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1", "-m", "1024M"]
+    command = [
+        "qemu-system-x86_64",
+        "-accel",
+        f"tcg,thread={guest.thread}",
+        "-cpu",
+        "max,hypervisor=off",
+        "-smp",
+        f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1",
+        "-m",
+        "1024M",
+    ]
     for node in range(guest.nodes):
-        command += ["-object", f"memory-backend-ram,id=m{node},size={memory}M",
-                    "-numa", f"node,nodeid={node},cpus={node * each}-{node * each + each - 1},memdev=m{node}"]
+        command += [
+            "-object",
+            f"memory-backend-ram,id=m{node},size={memory}M",
+            "-numa",
+            f"node,nodeid={node},cpus={node * each}-{node * each + each - 1},memdev=m{node}",
+        ]
     for source in range(guest.nodes):
         for target in range(guest.nodes):
             if source != target:
                 command += ["-numa", f"dist,src={source},dst={target},val=21"]
-    return command + ["-kernel", str(image), "-initrd", str(archive), "-display", "none", "-serial", "stdio",
-                      "-monitor", "none", "-no-reboot", "-net", "none", "-append",
-                      "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 "
-                      "softlockup_panic=1 rcupdate.rcu_cpu_stall_suppress=1 " +
-                      ("nohz=off " if guest.thread == "multi" else "") +
-                      ("poundlock.events " if guest.counts else "") +
-                      # Race reports are rate-limited and kept off the console, which is slow.
-                      ("kcsan.early_enable=1 kcsan.skip_watch=500 loglevel=1 log_buf_len=4M " if guest.raced else "") +
-                      f"{guest.boot} " + " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items())]
+    return command + [
+        "-kernel",
+        str(image),
+        "-initrd",
+        str(archive),
+        "-display",
+        "none",
+        "-serial",
+        "stdio",
+        "-monitor",
+        "none",
+        "-no-reboot",
+        "-net",
+        "none",
+        "-append",
+        "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 "
+        "softlockup_panic=1 rcupdate.rcu_cpu_stall_suppress=1 "
+        + ("nohz=off " if guest.thread == "multi" else "")
+        + ("poundlock.events " if guest.counts else "")
+        +
+        # Race reports are rate-limited and kept off the console, which is slow.
+        (
+            "kcsan.early_enable=1 kcsan.skip_watch=500 loglevel=1 log_buf_len=4M "
+            if guest.raced
+            else ""
+        )
+        + f"{guest.boot} "
+        + " ".join(f"poundlock.{name}={value}" for name, value in guest.sets.items()),
+    ]
 
 
 def run_guest(guest, image, archive, emulator=None):
@@ -603,7 +834,13 @@ def run_guest(guest, image, archive, emulator=None):
         command = emulator.command(command, plugin, guest.cpus // guest.nodes)
     with log.open("wb") as console:
         try:
-            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, timeout=GUEST_LIMIT)
+            subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                timeout=GUEST_LIMIT,
+            )
             wrong = ""
         except subprocess.TimeoutExpired:
             wrong = f"it did not end within {GUEST_LIMIT} s"
@@ -627,14 +864,20 @@ class Count:
         self.seconds[name] = self.seconds.get(name, 0) + time.monotonic() - began
 
     def sum_up(self):
-        print("     seconds: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()) +
-              f"; in all {sum(self.seconds.values()):.0f}")
+        print(
+            "     seconds: "
+            + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items())
+            + f"; in all {sum(self.seconds.values()):.0f}"
+        )
         print(f"{self.passed} passed, {self.failed} failed")
 
     def case(self, name, wrong, more=""):
         self.passed += not wrong
         self.failed += bool(wrong)
-        print(f"{'FAIL' if wrong else 'ok  '} {name}{': ' if wrong or more else ''}{wrong or more}", flush=True)
+        print(
+            f"{'FAIL' if wrong else 'ok  '} {name}{': ' if wrong or more else ''}{wrong or more}",
+            flush=True,
+        )
 
 
 def results_in(lines):
@@ -646,17 +889,28 @@ def judge_guest(guest, lines, wrong, count):
     """Counts each case, the guest's end and its log."""
     results = results_in(lines)
     booted = f"@@ boot {guest.cpus} {guest.nodes}" in lines
-    count.case(f"{guest.name}: {guest.cpus} CPUs on {guest.nodes} nodes", "" if booted else "there are others")
+    count.case(
+        f"{guest.name}: {guest.cpus} CPUs on {guest.nodes} nodes",
+        "" if booted else "there are others",
+    )
     for name, value in guest.sets.items():
         uses = guest.uses[name]
-        count.case(f"{guest.name}: poundlock.{name}={value} is {uses}",
-                   "" if f"@@ uses {name} {uses}" in lines else "the kernel uses another one")
+        count.case(
+            f"{guest.name}: poundlock.{name}={value} is {uses}",
+            "" if f"@@ uses {name} {uses}" in lines else "the kernel uses another one",
+        )
         if value != uses:
-            refused = [line for line in lines if f"poundlock.{name}={value}: there is no such " in line]
+            refused = [
+                line for line in lines if f"poundlock.{name}={value}: there is no such " in line
+            ]
             count.case(f"{guest.name}: the kernel says so", "" if refused else "it does not")
     for number, case in enumerate(guest.cases):
         result = results[number] if number < len(results) else None
-        if result and case.judge is not is_refused and not result.text.startswith(f"lock={case.lock} "):
+        if (
+            result
+            and case.judge is not is_refused
+            and not result.text.startswith(f"lock={case.lock} ")
+        ):
             result = Result(result.status or 1, f"no result: {result.text}")
         complaint = case.judge(result) if result else "it was not run"
         text = result.text if result else ""
@@ -707,37 +961,71 @@ def run_exact(guests_of_it, image, tree, accept, count):
         with count.part(guest.name):
             lines, wrong = run_guest(guest, image, archive, emulator)
         judge_guest(guest, lines, wrong, count)
-        return exact.counts_of([(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines)
+        return exact.counts_of(
+            [(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines
+        )
 
     for guest in guests_of_it:
         archive = initramfs(guest, [module])
-        found, expected, of = counted(guest, archive), None if accept else record.of(guest.name), "recorded"
+        found, expected, of = (
+            counted(guest, archive),
+            None if accept else record.of(guest.name),
+            "recorded",
+        )
         if expected is None:
-            why = "what it counts is recorded" if accept else f"nothing is recorded of it for {record.key}"
+            why = (
+                "what it counts is recorded"
+                if accept
+                else f"nothing is recorded of it for {record.key}"
+            )
             print(f"     {guest.name} runs a second time: {why}", flush=True)
             expected, of = counted(guest, archive), "of the second run"
         for case in guest.cases:
             first, other = found.get(case.run), expected.get(case.run)
             same = first is not None and first == other
-            count.case(f"{guest.name}: {case.run}: what was counted is what is {of}", "" if same else f"{first}, and {other}",
-                       str(first))
+            count.case(
+                f"{guest.name}: {case.run}: what was counted is what is {of}",
+                "" if same else f"{first}, and {other}",
+                str(first),
+            )
         if accept and found == expected:
             record.take(guest.name, found)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", metavar="GUEST", action="append", help="run this guest alone; may be repeated")
-    parser.add_argument("--own", action="store_true", help="a kernel with Poundlock's locks as its own, too")
-    parser.add_argument("--checked", action="store_true", help="a kernel that checks how its locks are used, too")
-    parser.add_argument("--if-possible", action="store_true", help="succeed, and say so, where packages are missing")
-    parser.add_argument("--kcsan", action="store_true", help="a kernel that looks for data races, too")
-    parser.add_argument("--exact", action="store_true", help="guests whose counts are the same in each run, too")
-    parser.add_argument("--accept", action="store_true", help="with --exact: what it counts is what is expected from now on")
+    parser.add_argument(
+        "--only", metavar="GUEST", action="append", help="run this guest alone; may be repeated"
+    )
+    parser.add_argument(
+        "--own", action="store_true", help="a kernel with Poundlock's locks as its own, too"
+    )
+    parser.add_argument(
+        "--checked", action="store_true", help="a kernel that checks how its locks are used, too"
+    )
+    parser.add_argument(
+        "--if-possible", action="store_true", help="succeed, and say so, where packages are missing"
+    )
+    parser.add_argument(
+        "--kcsan", action="store_true", help="a kernel that looks for data races, too"
+    )
+    parser.add_argument(
+        "--exact", action="store_true", help="guests whose counts are the same in each run, too"
+    )
+    parser.add_argument(
+        "--accept",
+        action="store_true",
+        help="with --exact: what it counts is what is expected from now on",
+    )
     arguments = parser.parse_args()
-    every = [guests(locks()), own_guests() if arguments.own else [], checked_guests() if arguments.checked else [],
-             kcsan_guests(locks()) if arguments.kcsan else [], exact_guests() if arguments.exact else [],
-             own_exact_guests() if arguments.exact and arguments.own else []]
+    every = [
+        guests(locks()),
+        own_guests() if arguments.own else [],
+        checked_guests() if arguments.checked else [],
+        kcsan_guests(locks()) if arguments.kcsan else [],
+        exact_guests() if arguments.exact else [],
+        own_exact_guests() if arguments.exact and arguments.own else [],
+    ]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for some in every for guest in some}
         if unknown:
@@ -745,7 +1033,10 @@ def main():
         every = [[guest for guest in some if guest.name in arguments.only] for some in every]
     stock, owned, checked, raced, exacts, owned_exacts = every
     if arguments.if_possible and owned and (lacking := missing(own.PACKAGES)):
-        print(f"kernel: skipped {', '.join(guest.name for guest in owned)}: not installed: {' '.join(lacking)}")
+        print(
+            f"kernel: skipped {', '.join(guest.name for guest in owned)}: not installed: "
+            f"{' '.join(lacking)}"
+        )
         owned = []
     needed = PACKAGES + (own.PACKAGES if owned or checked or raced or owned_exacts else [])
     try:

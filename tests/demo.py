@@ -25,15 +25,21 @@ RUNS = len(LOCKS) + 1
 def run(command, path=None):
     """Runs the command to its end; programs in the folder `path` come first in PATH."""
     environment = os.environ | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 def failing_programs(folder, pattern):
     """Creates wrappers of programs that fail under locks which match the shell pattern."""
     for command in COMMANDS:
-        real = subprocess.run(["which", command], capture_output=True, text=True, check=True).stdout.strip()
+        real = subprocess.run(
+            ["which", command], capture_output=True, text=True, check=True
+        ).stdout.strip()
         script = pathlib.Path(folder, command)
-        script.write_text(f'#!/bin/sh\ncase "$POUNDLOCK_LOCK" in {pattern}) exit 3 ;; esac\nexec {real} "$@"\n')
+        script.write_text(
+            f'#!/bin/sh\ncase "$POUNDLOCK_LOCK" in {pattern}) exit 3 ;; esac\nexec {real} "$@"\n'
+        )
         script.chmod(0o755)
     return folder
 
@@ -82,7 +88,9 @@ def a_lock_that_fails_is_a_row_and_the_demo_goes_on():
     with tempfile.TemporaryDirectory() as folder:
         demo = run(["bench/demo.py", "--quick"], failing_programs(folder, "mcs"))
     assert demo.returncode == 0, demo.stdout + demo.stderr
-    assert [row[-4:] for row in rows(demo.stdout, "mcs")] == [["1", "of", "1", "FAILED"]] * len(PROGRAMS), demo.stdout
+    assert [row[-4:] for row in rows(demo.stdout, "mcs")] == [["1", "of", "1", "FAILED"]] * len(
+        PROGRAMS
+    ), demo.stdout
     assert demo.stdout.count("FAILED") == len(PROGRAMS), demo.stdout
     assert "mcs, repeat 1: exit status 3" in demo.stderr, demo.stderr
     check_files(LOCKS)
@@ -98,11 +106,21 @@ def a_demo_that_compares_nothing_fails():
 
 def a_program_that_is_missing_is_a_line_and_the_demo_goes_on():
     missing = "no-such-program"
-    code = f"import dataclasses, demo; first, *others = demo.PROGRAMS; demo.PROGRAMS = " \
-           f"(dataclasses.replace(first, command='{missing}'), *others); demo.main()"
-    demo = run([sys.executable, "-c", f"import sys; sys.path.insert(0, 'bench'); sys.argv[1:] = ['--quick']; {code}"])
+    code = (
+        f"import dataclasses, demo; first, *others = demo.PROGRAMS; demo.PROGRAMS = "
+        f"(dataclasses.replace(first, command='{missing}'), *others); demo.main()"
+    )
+    demo = run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, 'bench'); sys.argv[1:] = ['--quick']; {code}",
+        ]
+    )
     assert demo.returncode == 0, demo.stdout + demo.stderr
-    assert f"demo: {PROGRAMS[0].name}: no figures" in demo.stderr and missing in demo.stderr, demo.stderr
+    assert (
+        f"demo: {PROGRAMS[0].name}: no figures" in demo.stderr and missing in demo.stderr
+    ), demo.stderr
     assert len(rows(demo.stdout, "ron")) == len(PROGRAMS) - 1, demo.stdout
 
 

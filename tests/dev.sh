@@ -45,7 +45,8 @@ counted "5 2" 0 'x\n5 passed, 2 failed\n'
 counted "5 1" 1 '5 passed, 0 failed\n'
 counted "0 1" 0 '0 passed, 0 failed\n'
 counted "1 0" 0 '7 passed, 3 failed\nnot the last line\n'
-counted "8 2" 101 'test result: ok. 5 passed; 0 failed; 1 ignored\ntest result: FAILED. 3 passed; 2 failed; 0 ignored\n'
+counted "8 2" 101 "test result: ok. 5 passed; 0 failed; 1 ignored\\n\
+test result: FAILED. 3 passed; 2 failed; 0 ignored\\n"
 counted "0 1" 0 'test result: ok. 0 passed; 0 failed; 0 ignored\n'
 counted "5 1" 101 'test result: ok. 5 passed; 0 failed; 0 ignored\nerror: could not compile\n'
 counted "2 1" 8 '67%% tests passed, 1 tests failed out of 3\n\nTotal Test time (real) = 0.01 sec\n'
@@ -62,7 +63,10 @@ waits_for() {
 	local lock=$1 what=$2 holder status=0
 	shift 2
 	python3 -c 'import fcntl, sys, time
-lock = open(sys.argv[1], "w"); fcntl.lockf(lock, fcntl.LOCK_EX); print("held", flush=True); time.sleep(5)' "$lock" >"$scratch/held" &
+lock = open(sys.argv[1], "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(5)' "$lock" >"$scratch/held" &
 	holder=$!
 	until [ -s "$scratch/held" ]; do sleep 0.1; done
 	("$@") >"$scratch/log" 2>&1 || status=$?
@@ -76,7 +80,8 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/programs/run.py)"
-same "how docs/generate.py copies a header's comment" "" "$(python3 -m doctest docs/generate.py docs/readme.py)"
+same "how docs/generate.py copies a header's comment" "" \
+	"$(python3 -m doctest docs/generate.py docs/readme.py)"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -51,12 +51,21 @@ def programs():
 
 
 def tests_of(build):
-    shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    shown = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return "\n".join(test["name"] for test in json.loads(shown.stdout)["tests"])
 
 
 def pages():
-    found = {page.stem for page in (ROOT / "docs/locks").glob("*.md") if page.read_text().startswith(f"# {page.stem}:")}
+    found = {
+        page.stem
+        for page in (ROOT / "docs/locks").glob("*.md")
+        if page.read_text().startswith(f"# {page.stem}:")
+    }
     return found - SHARED_PAGES
 
 
@@ -65,12 +74,21 @@ def places(build):
     again = "run cmake on the build folder again"
     return [
         Place("a page", "write docs/locks/{}.md; its first line begins with '# {}:'", pages()),
-        Place("counted atomics", "run ./dev document, which writes lib/atomics.def",
-              names(r"^(?:RW_)?ATOMICS\((\w+),", text("lib/atomics.def"))),
-        Place("a row in docs/locks.md", "run ./dev document, which writes it",
-              names(r"^\| \[`\w+`\]\(locks/(\w+)\.md\)", text("docs/locks.md"))),
-        Place("explored clients", "run ./dev check {}/ --accept, which writes tests/check/expected.txt",
-              names(r"^(\w+)/", text("tests/check/expected.txt")) - OWN_CLIENTS),
+        Place(
+            "counted atomics",
+            "run ./dev document, which writes lib/atomics.def",
+            names(r"^(?:RW_)?ATOMICS\((\w+),", text("lib/atomics.def")),
+        ),
+        Place(
+            "a row in docs/locks.md",
+            "run ./dev document, which writes it",
+            names(r"^\| \[`\w+`\]\(locks/(\w+)\.md\)", text("docs/locks.md")),
+        ),
+        Place(
+            "explored clients",
+            "run ./dev check {}/ --accept, which writes tests/check/expected.txt",
+            names(r"^(\w+)/", text("tests/check/expected.txt")) - OWN_CLIENTS,
+        ),
         Place("a stress test", again, names(r"^stress\.(\w+)\.", tests)),
         Place("a stress test with yields", again, names(r"^stress-yields\.(\w+)\.", tests)),
         Place("clients in C11", again, names(r"^c11\.(\w+)$", tests) - OTHER_C11),
@@ -90,8 +108,14 @@ def self_test(locks, found):
     lacks = list(complaints(locks | {"phantom"}, found))
     leftovers = list(complaints(locks - {"mcs"}, found))
     for place in found:
-        assert any(line.startswith(f"phantom lacks {place.what}: ") for line in lacks), (place.what, lacks)
-        assert f"mcs has {place.what} but is not in core/locks.def" in leftovers, (place.what, leftovers)
+        assert any(line.startswith(f"phantom lacks {place.what}: ") for line in lacks), (
+            place.what,
+            lacks,
+        )
+        assert f"mcs has {place.what} but is not in core/locks.def" in leftovers, (
+            place.what,
+            leftovers,
+        )
 
 
 def main():

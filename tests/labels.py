@@ -23,13 +23,17 @@ SOURCES = pathlib.Path(__file__).resolve().parents[1]
 # The maximum number of lines of code between the end of a comment and its operation.
 REACH = 3
 
-OPERATION = re.compile(r"\bw_(?:load|store|exchange|compare_exchange|fetch_[a-z]+|await|wait)_"
-                       r"(relaxed|acquire|release|acq_rel)\(|\bw_(fence)_seq_cst\(")
+OPERATION = re.compile(
+    r"\bw_(?:load|store|exchange|compare_exchange|fetch_[a-z]+|await|wait)_"
+    r"(relaxed|acquire|release|acq_rel)\(|\bw_(fence)_seq_cst\("
+)
 NAME = r"[A-Z][A-Z0-9_]*-[0-9]+"
 LABEL = re.compile(rf"\[({NAME})\] (acquire|release|acq_rel|fence):")
 RELAXED = re.compile(r"(?:^|[.;:)] )relaxed(, both|, all)?:")
 LIST = rf"((?:\[{NAME}\](?:, (?=\[)| and (?=\[))?)+|nothing\b|the (?:acquire|release) of w_[a-z_]+)"
-PARTNERS = re.compile(rf"(?:(acquire and release|acquire|release) )?(?:pairs?|and) with {LIST}", re.IGNORECASE)
+PARTNERS = re.compile(
+    rf"(?:(acquire and release|acquire|release) )?(?:pairs?|and) with {LIST}", re.IGNORECASE
+)
 OTHER = {"acquire": "release", "release": "acquire"}
 
 
@@ -69,8 +73,12 @@ def labels_of(text, where):
     """Returns the labels that a comment defines."""
     found = list(LABEL.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
-    return {match.group(1): Label(where, match.group(2), pairs_of(match.group(2), text[match.end():end]))
-            for match, end in zip(found, ends)}
+    return {
+        match.group(1): Label(
+            where, match.group(2), pairs_of(match.group(2), text[match.end() : end])
+        )
+        for match, end in zip(found, ends)
+    }
 
 
 class File:
@@ -92,8 +100,11 @@ class File:
         for line, code in enumerate(self.code, 1):
             self.check_line(line, code)
         self.end_group()
-        self.wrong += [f"{label.where}: [{name}] belongs to no {label.order} operation"
-                       for name, label in self.labels.items() if name not in self.used]
+        self.wrong += [
+            f"{label.where}: [{name}] belongs to no {label.order} operation"
+            for name, label in self.labels.items()
+            if name not in self.used
+        ]
 
     def check_line(self, line, code):
         if code.startswith("}"):
@@ -150,7 +161,11 @@ class File:
         group = self.relaxed_group
         if group and group[2] == 0 and line - group[0] > REACH:
             group = None
-        if not group or (group[1] is None and group[2] == 1) or (group[1] == ", both" and group[2] == 2):
+        if (
+            not group
+            or (group[1] is None and group[2] == 1)
+            or (group[1] == ", both" and group[2] == 2)
+        ):
             self.wrong.append(f"{self.name}:{line}: no comment says why this is relaxed")
         else:
             group[2] += 1
@@ -160,7 +175,9 @@ class File:
             line, kind, count = self.relaxed_group
             enough = {None: count == 1, ", both": count == 2, ", all": count >= 3}
             if not enough[kind]:
-                self.wrong.append(f"{self.name}:{line}: 'relaxed{kind or ''}:' stands before {count} operations")
+                self.wrong.append(
+                    f"{self.name}:{line}: 'relaxed{kind or ''}:' stands before {count} operations"
+                )
         self.relaxed_group = None
 
 
@@ -181,15 +198,24 @@ def check_pairs(labels, world):
 def check_pair(labels, world, name, side, partner):
     where = labels[name].where
     if partner == "nothing":
-        return [] if side == "acquire" else [f"{where}: [{name}] is a release that pairs with nothing"]
+        return (
+            [] if side == "acquire" else [f"{where}: [{name}] is a release that pairs with nothing"]
+        )
     outside = re.fullmatch(r"the (acquire|release) of (w_[a-z_]+)", partner)
     if outside:
         known = outside.group(1) == OTHER[side] and re.search(rf"\b{outside.group(2)}\b", world)
-        return [] if known else [f"{where}: [{name}] pairs with {partner}, which world/README.md does not have"]
+        return (
+            []
+            if known
+            else [f"{where}: [{name}] pairs with {partner}, which world/README.md does not have"]
+        )
     if partner not in labels:
         return [f"{where}: [{name}] pairs with [{partner}], which is not there"]
     if name not in labels[partner].pairs.get(OTHER[side], ()):
-        return [f"{where}: the {side} of [{name}] pairs with [{partner}], whose {OTHER[side]} does not name it"]
+        return [
+            f"{where}: the {side} of [{name}] pairs with [{partner}], whose {OTHER[side]} does not "
+            "name it"
+        ]
     return []
 
 
@@ -211,26 +237,67 @@ def check(core):
 
 # Seeded errors: a file, a text in it, its replacement, and a part of the line that must report it.
 BROKEN = [
-    ("ttas.h", "/* [TTAS-1] acquire: pairs with", "/* acquire: pairs with", "this acquire has no label"),
-    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with [TTAS-9]",
-     "[TTAS-9], which is not there"),
-    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with [TTAS-2]",
-     "whose acquire does not name it"),
-    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1]", "[TTAS-4] release: pairs with nothing", "pairs with nothing"),
-    ("ttas.h", "[TTAS-4] release: pairs with [TTAS-1];", "[TTAS-4] release:", "does not say what its release pairs with"),
+    (
+        "ttas.h",
+        "/* [TTAS-1] acquire: pairs with",
+        "/* acquire: pairs with",
+        "this acquire has no label",
+    ),
+    (
+        "ttas.h",
+        "[TTAS-4] release: pairs with [TTAS-1]",
+        "[TTAS-4] release: pairs with [TTAS-9]",
+        "[TTAS-9], which is not there",
+    ),
+    (
+        "ttas.h",
+        "[TTAS-4] release: pairs with [TTAS-1]",
+        "[TTAS-4] release: pairs with [TTAS-2]",
+        "whose acquire does not name it",
+    ),
+    (
+        "ttas.h",
+        "[TTAS-4] release: pairs with [TTAS-1]",
+        "[TTAS-4] release: pairs with nothing",
+        "pairs with nothing",
+    ),
+    (
+        "ttas.h",
+        "[TTAS-4] release: pairs with [TTAS-1];",
+        "[TTAS-4] release:",
+        "does not say what its release pairs with",
+    ),
     ("ttas.h", "[TTAS-4] release", "[TTAS-5] release", "is there twice"),
     ("ttas.h", "[TTAS-4] release", "[TAS-4] release", "is not named after its file"),
-    ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word", "no comment says why this is relaxed"),
-    ("ttas.h", "w_store_release(&lock->word", "w_store_relaxed(&lock->word",
-     "[TTAS-4] belongs to no release operation"),
+    (
+        "ttas.h",
+        "w_store_release(&lock->word",
+        "w_store_relaxed(&lock->word",
+        "no comment says why this is relaxed",
+    ),
+    (
+        "ttas.h",
+        "w_store_release(&lock->word",
+        "w_store_relaxed(&lock->word",
+        "[TTAS-4] belongs to no release operation",
+    ),
     ("ttas.h", "/* relaxed: only", "/* only", "no comment says why this is relaxed"),
     ("mcs.h", "relaxed, both: [MCS-1]", "relaxed: [MCS-1]", "no comment says why this is relaxed"),
     ("mcs.h", "relaxed, both: [MCS-1]", "relaxed, all: [MCS-1]", "stands before 2 operations"),
     ("mcs.h", "[MCS-3] acq_rel: acquire pairs", "[MCS-3] acq_rel: release pairs", "[MCS-3]"),
     ("mcs.h", "[MCS-4] release", "[TTAS-4] release", "is at core/"),
-    ("wait.h", "the acquire of w_node_get", "the acquire of w_nobody", "world/README.md does not have"),
-    ("tickets.h", "\tuint32_t serving = w_load_acquire(",
-     "\tw_fence_seq_cst();\n\tuint32_t serving = w_load_acquire(", "this fence has no label"),
+    (
+        "wait.h",
+        "the acquire of w_node_get",
+        "the acquire of w_nobody",
+        "world/README.md does not have",
+    ),
+    (
+        "tickets.h",
+        "\tuint32_t serving = w_load_acquire(",
+        "\tw_fence_seq_cst();\n\tuint32_t serving = w_load_acquire(",
+        "this fence has no label",
+    ),
 ]
 
 

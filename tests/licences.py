@@ -36,7 +36,9 @@ def joined(licences):
     >>> joined({"MIT OR GPL-2.0-only", "MIT OR Apache-2.0"})
     '(MIT OR Apache-2.0) AND (MIT OR GPL-2.0-only)'
     """
-    return " AND ".join(f"({one})" for one in sorted(licences)) if len(licences) > 1 else min(licences)
+    return (
+        " AND ".join(f"({one})" for one in sorted(licences)) if len(licences) > 1 else min(licences)
+    )
 
 
 def violations(crate, default):

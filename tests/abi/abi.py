@@ -23,7 +23,9 @@ def output(*command):
 
 
 def symbols(nm, library, *options):
-    lines = output(nm, "--defined-only", "--extern-only", "--format=posix", *options, library).splitlines()
+    lines = output(
+        nm, "--defined-only", "--extern-only", "--format=posix", *options, library
+    ).splitlines()
     return {words[0] for words in map(str.split, lines) if len(words) > 1}
 
 
@@ -40,13 +42,20 @@ def differences(listed, name, shared, static):
     if name != listed_name:
         yield f"the SONAME is {name}, {LIST.name} has {listed_name}"
     for symbol in sorted(listed_symbols - shared):
-        yield f"{symbol} is no longer exported: linked programs break. Raise the major version, or restore it"
+        yield (
+            f"{symbol} is no longer exported: linked programs break. "
+            "Raise the major version, or restore it"
+        )
     for symbol in sorted(shared - listed_symbols):
         yield f"{symbol} is exported and not in {LIST.name}: add it, or hide it"
     for symbol in sorted(listed_symbols - static):
         yield f"{symbol} is missing from the static library"
     for symbol in sorted(static - listed_symbols):
-        why = "is not in the shared one" if symbol.startswith(PREFIX) else "can collide with a program's own"
+        why = (
+            "is not in the shared one"
+            if symbol.startswith(PREFIX)
+            else "can collide with a program's own"
+        )
         yield f"{symbol} is global in the static library and {why}: hide it"
     for symbol in sorted(symbol for symbol in listed_symbols if not symbol.startswith(PREFIX)):
         yield f"{symbol} does not begin with {PREFIX}"
@@ -73,7 +82,11 @@ def main():
     if sys.argv[5:] == ["--self-test"]:
         return self_test()
     listed = LIST.read_text().split()
-    found = list(differences(listed, soname(readelf, shared), symbols(nm, shared, "--dynamic"), symbols(nm, static)))
+    found = list(
+        differences(
+            listed, soname(readelf, shared), symbols(nm, shared, "--dynamic"), symbols(nm, static)
+        )
+    )
     if found:
         raise SystemExit("\n".join(found))
 

@@ -7,9 +7,13 @@ cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 documented=$(sed -n '/^    flags="/,/^$/p' docs/verification.md)
-commands=$(echo "$documented" | sed "s|-o mcs.ll|-o $folder/mcs.ll|" | grep -v -e '^    genmc ' -e '^    java ')
+commands=$(echo "$documented" | sed "s|-o mcs.ll|-o $folder/mcs.ll|" |
+	grep -v -e '^    genmc ' -e '^    java ')
 for checker in 'genmc --rc11 -- $flags tests/c11/main.c' 'clang -S -emit-llvm'; do
-	echo "$documented" | grep -qF -- "$checker" || { echo "docs/verification.md has no command: $checker"; exit 1; }
+	echo "$documented" | grep -qF -- "$checker" || {
+		echo "docs/verification.md has no command: $checker"
+		exit 1
+	}
 done
 eval "$commands"
 [ -s "$folder/mcs.ll" ]

@@ -29,7 +29,8 @@ install() {
 build_and_run() {
 	"$cmake" -S "$1" -B "$work/build" -DCMAKE_BUILD_TYPE=Release "${@:2}" >"$work/log"
 	"$cmake" --build "$work/build" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
-	ctest --test-dir "$work/build" --no-tests=error --output-on-failure >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
+	ctest --test-dir "$work/build" --no-tests=error --output-on-failure >>"$work/log" 2>&1 ||
+		fail "$(cat "$work/log")"
 }
 
 # The project's tests are its own, and nothing but the two libraries was built or is installed.
@@ -37,7 +38,8 @@ only_the_library() {
 	local found
 	found=$(find "$work/build" -name '*.so' -o -name '*.a' | xargs -n 1 basename | sort | xargs)
 	[ "$found" = "libpoundlock.a libpoundlock.so" ] || fail "other libraries were built: $found"
-	found=$(ctest --test-dir "$work/build" --show-only | grep -Ev '#.*: c(pp)?[0-9]+-(static|shared)$' | grep '#' || true)
+	found=$(ctest --test-dir "$work/build" --show-only |
+		grep -Ev '#.*: c(pp)?[0-9]+-(static|shared)$' | grep '#' || true)
 	[ -z "$found" ] || fail "other tests were added: $found"
 	"$cmake" --install "$work/build" --prefix "$prefix" >>"$work/log"
 	[ ! -e "$prefix" ] || fail "files were installed: $(find "$prefix")"
@@ -47,10 +49,12 @@ with_pkg_config() {
 	mv "$prefix" "$work/moved"
 	export PKG_CONFIG_PATH=$work/moved/$libdir/pkgconfig LD_LIBRARY_PATH=$work/moved/$libdir
 	# shellcheck disable=SC2046 # words on purpose
-	"$CC" $(pkg-config --cflags poundlock) "$project/main.c" -o "$work/main" $(pkg-config --libs poundlock)
+	"$CC" $(pkg-config --cflags poundlock) "$project/main.c" -o "$work/main" \
+		$(pkg-config --libs poundlock)
 	[ "$("$work/main")" = "$(pkg-config --modversion poundlock)" ]
 	# shellcheck disable=SC2046
-	"$CC" -static $(pkg-config --cflags poundlock) "$project/main.c" -o "$work/main" $(pkg-config --static --libs poundlock)
+	"$CC" -static $(pkg-config --cflags poundlock) "$project/main.c" -o "$work/main" \
+		$(pkg-config --static --libs poundlock)
 	[ "$("$work/main")" = "$(pkg-config --modversion poundlock)" ]
 }
 

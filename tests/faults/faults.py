@@ -19,11 +19,27 @@ import time
 from typing import NamedTuple
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COPIED = ["core", "lib", "world/sanitizer.h", "world/sizes.h", "world/spin.h", "world/user", "tests/expect.h",
-          "tests/forks.h", "tests/unit", "tests/stress"]
+COPIED = [
+    "core",
+    "lib",
+    "world/sanitizer.h",
+    "world/sizes.h",
+    "world/spin.h",
+    "world/user",
+    "tests/expect.h",
+    "tests/forks.h",
+    "tests/unit",
+    "tests/stress",
+]
 WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
 LIBRARY = sorted(f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c"))
-STRESS = ["tests/stress/main.c", "tests/stress/scenarios.c", "tests/stress/fork.c", "tests/stress/run.c", *LIBRARY]
+STRESS = [
+    "tests/stress/main.c",
+    "tests/stress/scenarios.c",
+    "tests/stress/fork.c",
+    "tests/stress/run.c",
+    *LIBRARY,
+]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
 
 # A build that hangs counts as caught: ten times the duration of the sound build, plus 20 s.
@@ -45,14 +61,29 @@ def scripted(name):
 
 def stress(spec, scenario, flags=()):
     """With injected yields, which put threads where a fault shows."""
-    return Test([*STRESS, *WORLD], ["-Itests/stress/world", "-DSTRESS_PERCENT=40", *flags], [spec, scenario])
+    return Test(
+        [*STRESS, *WORLD], ["-Itests/stress/world", "-DSTRESS_PERCENT=40", *flags], [spec, scenario]
+    )
 
 
 TESTS = {
-    **{name: scripted(name) for name in ["shuffle", "shfl_spin", "shfl_mutex", "cna", "waits", "generation", "ron",
-                                             "ron_shared"]},
+    **{
+        name: scripted(name)
+        for name in [
+            "shuffle",
+            "shfl_spin",
+            "shfl_mutex",
+            "cna",
+            "waits",
+            "generation",
+            "ron",
+            "ron_shared",
+        ]
+    },
     "topology": Test(["tests/unit/topology.c", *WORLD]),
-    "records": Test(["tests/unit/records.c", *(source for source in WORLD if "thread" not in source)]),
+    "records": Test(
+        ["tests/unit/records.c", *(source for source in WORLD if "thread" not in source)]
+    ),
     "destroy ttas": stress("ttas,wait=park", "destroy"),
     "destroy mcs": stress("mcs,wait=park", "destroy"),
     "trylock shfl_mutex": stress("shfl_mutex,patience=0", "trylock"),
@@ -73,181 +104,495 @@ class Fault(NamedTuple):
 
 FAULTS = [
     # ---- Stealing ----
-    *[Fault(name, why, test, "core/shfl_mutex.h",
-            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED))\n\t\t\treturn true;",
-            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED | (*seen & SHFL_MUTEX_CLOSED)))\n"
-            "\t\t\treturn true;")
-      for name, why, test in [
-          ("stealing-off-for-good", "stealing is off for good after one contended hand-over", "shfl_mutex"),
-          ("trylock-fails-when-free", "trylock then fails on a free lock", "trylock shfl_mutex"),
-      ]],
-    Fault("stealing-from-the-queue", "figure 4's lines 35-37 leave stealing on while a waiter is queued", "shfl_spin",
-          "core/shfl_spin.h",
-          "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
-          "if (!lock)"),
-    Fault("never-closed", "newcomers pass the head without bound", "shfl_mutex",
-          "core/shfl_mutex.h", "if (attempts++ == policy.patience) {", "if (attempts++ == UINT32_MAX) {"),
-    Fault("closed-by-release", "the release opens the lock that the head has closed", "shfl_mutex",
-          "core/shfl_mutex.h", "&seen, seen & SHFL_MUTEX_CLOSED));", "&seen, 0));"),
-
+    *[
+        Fault(
+            name,
+            why,
+            test,
+            "core/shfl_mutex.h",
+            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED))\n"
+            "\t\t\treturn true;",
+            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED | (*seen & "
+            "SHFL_MUTEX_CLOSED)))\n"
+            "\t\t\treturn true;",
+        )
+        for name, why, test in [
+            (
+                "stealing-off-for-good",
+                "stealing is off for good after one contended hand-over",
+                "shfl_mutex",
+            ),
+            ("trylock-fails-when-free", "trylock then fails on a free lock", "trylock shfl_mutex"),
+        ]
+    ],
+    Fault(
+        "stealing-from-the-queue",
+        "figure 4's lines 35-37 leave stealing on while a waiter is queued",
+        "shfl_spin",
+        "core/shfl_spin.h",
+        "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
+        "if (!lock)",
+    ),
+    Fault(
+        "never-closed",
+        "newcomers pass the head without bound",
+        "shfl_mutex",
+        "core/shfl_mutex.h",
+        "if (attempts++ == policy.patience) {",
+        "if (attempts++ == UINT32_MAX) {",
+    ),
+    Fault(
+        "closed-by-release",
+        "the release opens the lock that the head has closed",
+        "shfl_mutex",
+        "core/shfl_mutex.h",
+        "&seen, seen & SHFL_MUTEX_CLOSED));",
+        "&seen, 0));",
+    ),
     # ---- Sleeping and waking ----
-    Fault("wrong-waiter-woken", "the wrong waiter is parked or woken", "shuffle",
-          "core/part/shuffle.h", "shfl_wake_early(current);", "shfl_wake_early(previous);"),
-    Fault("wake-overwrites-ready", "a wake-up by a plain store overwrites what a predecessor has written", "shuffle",
-          "core/part/shuffle.h",
-          "if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE) || seen != SHFL_PARKED)\n\t\treturn;",
-          "seen = w_exchange_relaxed(&node->status, SHFL_AWAKE);\n\tif (seen != SHFL_PARKED)\n\t\treturn;\n"
-          "\tseen = SHFL_AWAKE;"),
-    Fault("park-overwrites-ready", "going to sleep by a plain store loses the hand-over", "shuffle",
-          "core/part/shuffle.h",
-          "if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))",
-          "w_store_relaxed(&node->status, SHFL_PARKED);\n\tif (!node)"),
-    Fault("awake-but-asleep", "PARKED to AWAKE without a wake-up", "shuffle",
-          "core/part/shuffle.h", "\t\tw_unpark(&node->status);\n", ""),
-    Fault("heir-forgotten", "the release does not wake the next head, which sleeps on its own status", "shfl_mutex",
-          "core/shfl_mutex.h", "\t\tw_unpark(heir);\n", ""),
-    Fault("head-forgotten", "the release does not wake the head, which sleeps on the word", "shfl_mutex",
-          "core/shfl_mutex.h", "\t\tw_unpark(&lock->state);\n", ""),
-    Fault("timed-head-forgets-heir", "a head that gives up does not wake its successor", "shfl_mutex",
-          "core/shfl_mutex.h", "\t\tw_unpark(sleeper);\n", ""),
-    Fault("flags-survive-release", "flags of one holder outlive its release", "shfl_mutex",
-          "core/shfl_mutex.h", "&seen, seen & SHFL_MUTEX_CLOSED));", "&seen, seen & ~SHFL_MUTEX_LOCKED));"),
-    Fault("ttas-wake-up-swallowed", "a timed sleeper takes the one wake-up along when it gives up", "waits",
-          "core/ttas.h",
-          "\t\tif (w_expired(deadline)) {\n\t\t\tw_event(abandon);\n\t\t\treturn false;\n\t\t}\n"
-          "\t\tw_event(park);\n\t\tw_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);\n",
-          "\t\tw_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);\n"
-          "\t\tif (w_expired(deadline))\n\t\t\treturn false;\n"),
-    Fault("ttas-sleepers-forgotten", "a woken waiter forgets those that sleep on", "waits",
-          "core/ttas.h", "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
-          "w_exchange_acquire(&lock->word, TTAS_HELD)"),
-    Fault("ticket-sleepers-forgotten", "a release does not wake the sleepers", "waits",
-          "core/part/tickets.h", "\t\tw_unpark_all(slot);\n", ""),
-    Fault("granted-but-asleep", "a grant does not wake the waiter that sleeps", "waits",
-          "core/part/wait.h", "\t\tw_unpark(status);\n", ""),
-
+    Fault(
+        "wrong-waiter-woken",
+        "the wrong waiter is parked or woken",
+        "shuffle",
+        "core/part/shuffle.h",
+        "shfl_wake_early(current);",
+        "shfl_wake_early(previous);",
+    ),
+    Fault(
+        "wake-overwrites-ready",
+        "a wake-up by a plain store overwrites what a predecessor has written",
+        "shuffle",
+        "core/part/shuffle.h",
+        "if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE) || seen != SHFL_PARKED)\n"
+        "\t\treturn;",
+        "seen = w_exchange_relaxed(&node->status, SHFL_AWAKE);\n\tif (seen != SHFL_PARKED)\n"
+        "\t\treturn;\n"
+        "\tseen = SHFL_AWAKE;",
+    ),
+    Fault(
+        "park-overwrites-ready",
+        "going to sleep by a plain store loses the hand-over",
+        "shuffle",
+        "core/part/shuffle.h",
+        "if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))",
+        "w_store_relaxed(&node->status, SHFL_PARKED);\n\tif (!node)",
+    ),
+    Fault(
+        "awake-but-asleep",
+        "PARKED to AWAKE without a wake-up",
+        "shuffle",
+        "core/part/shuffle.h",
+        "\t\tw_unpark(&node->status);\n",
+        "",
+    ),
+    Fault(
+        "heir-forgotten",
+        "the release does not wake the next head, which sleeps on its own status",
+        "shfl_mutex",
+        "core/shfl_mutex.h",
+        "\t\tw_unpark(heir);\n",
+        "",
+    ),
+    Fault(
+        "head-forgotten",
+        "the release does not wake the head, which sleeps on the word",
+        "shfl_mutex",
+        "core/shfl_mutex.h",
+        "\t\tw_unpark(&lock->state);\n",
+        "",
+    ),
+    Fault(
+        "timed-head-forgets-heir",
+        "a head that gives up does not wake its successor",
+        "shfl_mutex",
+        "core/shfl_mutex.h",
+        "\t\tw_unpark(sleeper);\n",
+        "",
+    ),
+    Fault(
+        "flags-survive-release",
+        "flags of one holder outlive its release",
+        "shfl_mutex",
+        "core/shfl_mutex.h",
+        "&seen, seen & SHFL_MUTEX_CLOSED));",
+        "&seen, seen & ~SHFL_MUTEX_LOCKED));",
+    ),
+    Fault(
+        "ttas-wake-up-swallowed",
+        "a timed sleeper takes the one wake-up along when it gives up",
+        "waits",
+        "core/ttas.h",
+        "\t\tif (w_expired(deadline)) {\n\t\t\tw_event(abandon);\n\t\t\treturn false;\n\t\t}\n"
+        "\t\tw_event(park);\n\t\tw_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);\n",
+        "\t\tw_park(&lock->word, TTAS_HELD_SLEEPERS, deadline);\n"
+        "\t\tif (w_expired(deadline))\n\t\t\treturn false;\n",
+    ),
+    Fault(
+        "ttas-sleepers-forgotten",
+        "a woken waiter forgets those that sleep on",
+        "waits",
+        "core/ttas.h",
+        "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
+        "w_exchange_acquire(&lock->word, TTAS_HELD)",
+    ),
+    Fault(
+        "ticket-sleepers-forgotten",
+        "a release does not wake the sleepers",
+        "waits",
+        "core/part/tickets.h",
+        "\t\tw_unpark_all(slot);\n",
+        "",
+    ),
+    Fault(
+        "granted-but-asleep",
+        "a grant does not wake the waiter that sleeps",
+        "waits",
+        "core/part/wait.h",
+        "\t\tw_unpark(status);\n",
+        "",
+    ),
     # ---- Deadlines ----
-    Fault("ticket-misses-release", "a polling waiter misses the release between its try and its look", "waits",
-          "core/ticket.h",
-          "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n",
-          "\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n"
-          "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n"),
-    Fault("granted-to-the-gone", "the lock is given to a waiter that has gone", "waits",
-          "core/part/wait.h", "return seen != NODE_ABANDONED;", "return true;"),
-    Fault("head-has-gone", "a waiter that has gone is made the head", "shuffle",
-          "core/part/shuffle.h", "} while (seen == SHFL_ABANDONED);", "} while (seen == SHFL_FREE);"),
-    Fault("last-moment-grant-lost", "a waiter gives up although the lock has come in the last moment", "waits",
-          "core/part/wait.h",
-          "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;",
-          "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_FREE;"),
-
+    Fault(
+        "ticket-misses-release",
+        "a polling waiter misses the release between its try and its look",
+        "waits",
+        "core/ticket.h",
+        "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n\t\tif (ticket_try_acquire(lock))\n"
+        "\t\t\treturn true;\n",
+        "\t\tif (ticket_try_acquire(lock))\n\t\t\treturn true;\n"
+        "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n",
+    ),
+    Fault(
+        "granted-to-the-gone",
+        "the lock is given to a waiter that has gone",
+        "waits",
+        "core/part/wait.h",
+        "return seen != NODE_ABANDONED;",
+        "return true;",
+    ),
+    Fault(
+        "head-has-gone",
+        "a waiter that has gone is made the head",
+        "shuffle",
+        "core/part/shuffle.h",
+        "} while (seen == SHFL_ABANDONED);",
+        "} while (seen == SHFL_FREE);",
+    ),
+    Fault(
+        "last-moment-grant-lost",
+        "a waiter gives up although the lock has come in the last moment",
+        "waits",
+        "core/part/wait.h",
+        "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;",
+        "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_FREE;",
+    ),
     # ---- The queue ----
-    Fault("role-lost", "the shuffler's role is lost", "shuffle",
-          "core/part/shuffle.h", "\tw_store_release(&node->shuffler, 1);\n", ""),
-    Fault("batch-without-end", "shuffling passes waiters without bound", "shuffle",
-          "core/part/shuffle.h", "return last->batch < order.bound && (", "return ("),
-    Fault("last-waiter-moved", "the shuffler moves the last waiter, behind which others link themselves", "shuffle",
-          "core/part/shuffle.h", "if (!next)\n\t\treturn false;\n\t/*\n\t * [SHUFFLE-4]", "/*\n\t * [SHUFFLE-4]"),
-    Fault("secondary-queue-dropped", "the secondary queue is forgotten when it is to come back", "cna",
-          "core/cna.h", "\t\tnext = second;\n", ""),
-    Fault("secondary-queue-overwritten", "waiters sent to the secondary queue replace those that are there", "cna",
-          "core/cna.h", "if (node->secondary_queue) {\n\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);",
-          "if (node->secondary_queue && first == last) {\n\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);"),
-    Fault("threshold-ignored", "local hand-overs without bound", "cna",
-          "core/cna.h", "if (!node->secondary_queue || node->left) {", "if (node) {"),
-    Fault("threshold-off-by-one", "one local hand-over more than the bound", "cna",
-          "core/cna.h", "1 + w_random() % threshold", "1 + w_random() % (threshold + 1)"),
-
+    Fault(
+        "role-lost",
+        "the shuffler's role is lost",
+        "shuffle",
+        "core/part/shuffle.h",
+        "\tw_store_release(&node->shuffler, 1);\n",
+        "",
+    ),
+    Fault(
+        "batch-without-end",
+        "shuffling passes waiters without bound",
+        "shuffle",
+        "core/part/shuffle.h",
+        "return last->batch < order.bound && (",
+        "return (",
+    ),
+    Fault(
+        "last-waiter-moved",
+        "the shuffler moves the last waiter, behind which others link themselves",
+        "shuffle",
+        "core/part/shuffle.h",
+        "if (!next)\n\t\treturn false;\n\t/*\n\t * [SHUFFLE-4]",
+        "/*\n\t * [SHUFFLE-4]",
+    ),
+    Fault(
+        "secondary-queue-dropped",
+        "the secondary queue is forgotten when it is to come back",
+        "cna",
+        "core/cna.h",
+        "\t\tnext = second;\n",
+        "",
+    ),
+    Fault(
+        "secondary-queue-overwritten",
+        "waiters sent to the secondary queue replace those that are there",
+        "cna",
+        "core/cna.h",
+        "if (node->secondary_queue) {\n"
+        "\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);",
+        "if (node->secondary_queue && first == last) {\n"
+        "\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);",
+    ),
+    Fault(
+        "threshold-ignored",
+        "local hand-overs without bound",
+        "cna",
+        "core/cna.h",
+        "if (!node->secondary_queue || node->left) {",
+        "if (node) {",
+    ),
+    Fault(
+        "threshold-off-by-one",
+        "one local hand-over more than the bound",
+        "cna",
+        "core/cna.h",
+        "1 + w_random() % threshold",
+        "1 + w_random() % (threshold + 1)",
+    ),
     # ---- The tour ----
-    Fault("one-slot-for-two", "two threads of one CPU share a slot, and both are let in", "ron",
-          "core/ron_ticket.h", "w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;",
-          "w_load_relaxed(&place->next) + TICKETS_STEP;\n\tw_store_relaxed(&place->next, number);"),
-    Fault("ticket-after-mark", "a waiter announces itself before it has its ticket", "ron",
-          "core/ron_ticket.h",
-          "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n"
-          "\tif (tour_mark(&lock->tour, here))\n",
-          "\tbool first = tour_mark(&lock->tour, here);\n"
-          "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n\tif (first)\n"),
-    Fault("token-stranded", "the token stays at a place whose last waiter has left", "ron",
-          "core/ron_plock.h", "left = (seen & ~RON_PLOCK_TOKEN) - 1;",
-          "left = (only_with_token ? seen & ~RON_PLOCK_TOKEN : seen) - 1;\n"
-          "\t\tif (!only_with_token && w_compare_exchange_acquire(&place->word, &seen, left))\n"
-          "\t\t\treturn false;"),
-    Fault("token-for-nobody", "the token is handed to a place that nobody waits at any more", "ron",
-          "core/ron_plock.h", "\t\tif (!(seen & RON_PLOCK_WAITERS))\n\t\t\treturn false;\n", "\t\t;\n"),
-    Fault("sleepers-of-a-place-forgotten", "the first to take the token forgets those that sleep on", "ron",
-          "core/ron_plock.h", "left & RON_PLOCK_WAITERS ? left : 0)", "left & RON_PLOCK_WAITERS)"),
-    Fault("scan-then-clear", "the lock is made free although somebody has come since the search", "ron",
-          "core/part/tour.h", "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
-          "if (w_store_release(&tour->word, 0), seen)\n\t\t\t\treturn;"),
-    Fault("no-second-look", "a group's bit is taken away although somebody has come meanwhile", "ron",
-          "core/part/tour.h", "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, group << tour->shift);\n",
-          "\tw_fence_seq_cst();\n"),
-    Fault("tour-from-where-it-runs", "a holder that moves keeps the tour among the same places", "ron",
-          "core/part/tour.h", "uint32_t next = tour->at;", "uint32_t next = tour_here(tour);"),
-    Fault("own-place-first", "the place of the holder is served again and again", "ron",
-          "core/part/tour.h", "found = tour_scan(tour, kind, at + 1);", "found = tour_scan(tour, kind, at);"),
-    Fault("last-to-come-first", "the last to come to a place is the first to be served there", "ron",
-          "core/ron.h", "for (struct ron_node *last = ron_node(arrived); last; last = next) {",
-          "node = ron_node(arrived);\n\t\tfor (struct ron_node *last = NULL; last; last = next) {"),
-    Fault("places-beyond-the-array", "a CPU has a place behind the end of the array", "ron",
-          "core/part/tour.h", "return position < tour->places ? position : position % tour->places;", "return position;"),
-
-    Fault("granted-to-a-stranger", "the waiter of another lock, which took the slot meanwhile, is given this one",
-          "ron_shared", "core/ron_shared.h",
-          "\t\tif (seen != ron_shared_of(lock, RON_SHARED_WAITING) &&\n"
-          "\t\t    seen != ron_shared_of(lock, RON_SHARED_PARKED))\n\t\t\treturn false;\n", "\t\t;\n"),
-    Fault("waiters-forgotten", "a release that found nobody frees the lock although somebody has come since", "ron_shared",
-          "core/ron_shared.h", "return w_compare_exchange_release(&lock->word, &seen, 0);",
-          "return (w_load_relaxed(&lock->word) & RON_SHARED_HELD) && (w_store_release(&lock->word, 0), seen);"),
-    Fault("deaf-without-a-slot", "who finds all slots taken does not see the lock become free", "ron_shared",
-          "core/ron_shared.h", "\t\tif (ron_shared_try_acquire(lock))\n\t\t\treturn true;\n", ""),
-
+    Fault(
+        "one-slot-for-two",
+        "two threads of one CPU share a slot, and both are let in",
+        "ron",
+        "core/ron_ticket.h",
+        "w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;",
+        "w_load_relaxed(&place->next) + TICKETS_STEP;\n\tw_store_relaxed(&place->next, number);",
+    ),
+    Fault(
+        "ticket-after-mark",
+        "a waiter announces itself before it has its ticket",
+        "ron",
+        "core/ron_ticket.h",
+        "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n"
+        "\tif (tour_mark(&lock->tour, here))\n",
+        "\tbool first = tour_mark(&lock->tour, here);\n"
+        "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n"
+        "\tif (first)\n",
+    ),
+    Fault(
+        "token-stranded",
+        "the token stays at a place whose last waiter has left",
+        "ron",
+        "core/ron_plock.h",
+        "left = (seen & ~RON_PLOCK_TOKEN) - 1;",
+        "left = (only_with_token ? seen & ~RON_PLOCK_TOKEN : seen) - 1;\n"
+        "\t\tif (!only_with_token && w_compare_exchange_acquire(&place->word, &seen, left))\n"
+        "\t\t\treturn false;",
+    ),
+    Fault(
+        "token-for-nobody",
+        "the token is handed to a place that nobody waits at any more",
+        "ron",
+        "core/ron_plock.h",
+        "\t\tif (!(seen & RON_PLOCK_WAITERS))\n\t\t\treturn false;\n",
+        "\t\t;\n",
+    ),
+    Fault(
+        "sleepers-of-a-place-forgotten",
+        "the first to take the token forgets those that sleep on",
+        "ron",
+        "core/ron_plock.h",
+        "left & RON_PLOCK_WAITERS ? left : 0)",
+        "left & RON_PLOCK_WAITERS)",
+    ),
+    Fault(
+        "scan-then-clear",
+        "the lock is made free although somebody has come since the search",
+        "ron",
+        "core/part/tour.h",
+        "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
+        "if (w_store_release(&tour->word, 0), seen)\n\t\t\t\treturn;",
+    ),
+    Fault(
+        "no-second-look",
+        "a group's bit is taken away although somebody has come meanwhile",
+        "ron",
+        "core/part/tour.h",
+        "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, group << tour->shift);\n",
+        "\tw_fence_seq_cst();\n",
+    ),
+    Fault(
+        "tour-from-where-it-runs",
+        "a holder that moves keeps the tour among the same places",
+        "ron",
+        "core/part/tour.h",
+        "uint32_t next = tour->at;",
+        "uint32_t next = tour_here(tour);",
+    ),
+    Fault(
+        "own-place-first",
+        "the place of the holder is served again and again",
+        "ron",
+        "core/part/tour.h",
+        "found = tour_scan(tour, kind, at + 1);",
+        "found = tour_scan(tour, kind, at);",
+    ),
+    Fault(
+        "last-to-come-first",
+        "the last to come to a place is the first to be served there",
+        "ron",
+        "core/ron.h",
+        "for (struct ron_node *last = ron_node(arrived); last; last = next) {",
+        "node = ron_node(arrived);\n\t\tfor (struct ron_node *last = NULL; last; last = next) {",
+    ),
+    Fault(
+        "places-beyond-the-array",
+        "a CPU has a place behind the end of the array",
+        "ron",
+        "core/part/tour.h",
+        "return position < tour->places ? position : position % tour->places;",
+        "return position;",
+    ),
+    Fault(
+        "granted-to-a-stranger",
+        "the waiter of another lock, which took the slot meanwhile, is given this one",
+        "ron_shared",
+        "core/ron_shared.h",
+        "\t\tif (seen != ron_shared_of(lock, RON_SHARED_WAITING) &&\n"
+        "\t\t    seen != ron_shared_of(lock, RON_SHARED_PARKED))\n\t\t\treturn false;\n",
+        "\t\t;\n",
+    ),
+    Fault(
+        "waiters-forgotten",
+        "a release that found nobody frees the lock although somebody has come since",
+        "ron_shared",
+        "core/ron_shared.h",
+        "return w_compare_exchange_release(&lock->word, &seen, 0);",
+        "return (w_load_relaxed(&lock->word) & RON_SHARED_HELD) && (w_store_release(&lock->word, "
+        "0), seen);",
+    ),
+    Fault(
+        "deaf-without-a-slot",
+        "who finds all slots taken does not see the lock become free",
+        "ron_shared",
+        "core/ron_shared.h",
+        "\t\tif (ron_shared_try_acquire(lock))\n\t\t\treturn true;\n",
+        "",
+    ),
     # ---- Placement ----
-    Fault("domain-by-division", "the node is computed as cpu / (cpus / nodes)", "topology",
-          "world/user/topology.c", "domains[cpu] = domain;", "domains[cpu] = (uint16_t)(cpu / ((last + 2) / 2));"),
-    Fault("hidden-behind-holes", "missing CPUs hide those behind them", "topology",
-          "world/user/topology.c", "if (scratch.known[cpu])\n\t\t\tmissing = 0;", ""),
-
+    Fault(
+        "domain-by-division",
+        "the node is computed as cpu / (cpus / nodes)",
+        "topology",
+        "world/user/topology.c",
+        "domains[cpu] = domain;",
+        "domains[cpu] = (uint16_t)(cpu / ((last + 2) / 2));",
+    ),
+    Fault(
+        "hidden-behind-holes",
+        "missing CPUs hide those behind them",
+        "topology",
+        "world/user/topology.c",
+        "if (scratch.known[cpu])\n\t\t\tmissing = 0;",
+        "",
+    ),
     # ---- Memory ----
-    Fault("touched-after-release", "an unlock touches the lock after the access that frees it", "destroy ttas",
-          "core/ttas.h", "w_event(wake_late);\n\t\tw_unpark(&lock->word);\n\t}\n",
-          "w_event(wake_late);\n\t\tw_unpark(&lock->word);\n\t}\n\t(void)w_load_acquire(&lock->word);\n"),
-    Fault("touched-after-hand-over", "a hand-over touches the lock afterwards", "destroy mcs",
-          "core/mcs.h", "\t\tnode_free(&node->status);\n\t\tnode = next;\n",
-          "\t\tnode_free(&node->status);\n\t\t(void)w_load_acquire(&lock->tail);\n\t\tnode = next;\n"),
-    Fault("node-shared", "two threads share a record, and its nodes (several CPUs in one slot)", "records",
-          "world/user/records.h",
-          "if (is_vacant(seen) && claim(self, seen, owner)) {\n\t\t\tatomic_fetch_sub(&free_count, 1);\n"
-          "\t\t\tatomic_store(&cursor, self->next);\n\t\t\treturn self;\n\t\t}",
-          "if (self) {\n\t\t\tatomic_store(&self->owner, owner);\n\t\t\treturn self;\n\t\t}"),
-    Fault("records-without-bound", "every thread that ends leaves its record behind", "records",
-          "world/user/records.h", "atomic_store(&scan_at, 2 * alive + SCAN_SLACK);", "atomic_store(&scan_at, UINT32_MAX);"),
-    Fault("assumes-tso", "a release that only a strongly ordered machine makes one", "races ttas",
-          "core/ttas.h", "w_store_release(&lock->word, TTAS_FREE);", "w_store_relaxed(&lock->word, TTAS_FREE);"),
-    Fault("assumes-tso-mutex", "a release that only a strongly ordered machine makes one", "races shfl_mutex",
-          "core/shfl_mutex.h", "w_likely(w_compare_exchange_release(&lock->state, &seen, 0))",
-          "w_likely(w_compare_exchange_relaxed(&lock->state, &seen, 0))"),
-
+    Fault(
+        "touched-after-release",
+        "an unlock touches the lock after the access that frees it",
+        "destroy ttas",
+        "core/ttas.h",
+        "w_event(wake_late);\n\t\tw_unpark(&lock->word);\n\t}\n",
+        "w_event(wake_late);\n\t\tw_unpark(&lock->word);\n\t}\n"
+        "\t(void)w_load_acquire(&lock->word);\n",
+    ),
+    Fault(
+        "touched-after-hand-over",
+        "a hand-over touches the lock afterwards",
+        "destroy mcs",
+        "core/mcs.h",
+        "\t\tnode_free(&node->status);\n\t\tnode = next;\n",
+        "\t\tnode_free(&node->status);\n\t\t(void)w_load_acquire(&lock->tail);\n\t\tnode = next;\n",
+    ),
+    Fault(
+        "node-shared",
+        "two threads share a record, and its nodes (several CPUs in one slot)",
+        "records",
+        "world/user/records.h",
+        "if (is_vacant(seen) && claim(self, seen, owner)) {\n"
+        "\t\t\tatomic_fetch_sub(&free_count, 1);\n"
+        "\t\t\tatomic_store(&cursor, self->next);\n\t\t\treturn self;\n\t\t}",
+        "if (self) {\n\t\t\tatomic_store(&self->owner, owner);\n\t\t\treturn self;\n\t\t}",
+    ),
+    Fault(
+        "records-without-bound",
+        "every thread that ends leaves its record behind",
+        "records",
+        "world/user/records.h",
+        "atomic_store(&scan_at, 2 * alive + SCAN_SLACK);",
+        "atomic_store(&scan_at, UINT32_MAX);",
+    ),
+    Fault(
+        "assumes-tso",
+        "a release that only a strongly ordered machine makes one",
+        "races ttas",
+        "core/ttas.h",
+        "w_store_release(&lock->word, TTAS_FREE);",
+        "w_store_relaxed(&lock->word, TTAS_FREE);",
+    ),
+    Fault(
+        "assumes-tso-mutex",
+        "a release that only a strongly ordered machine makes one",
+        "races shfl_mutex",
+        "core/shfl_mutex.h",
+        "w_likely(w_compare_exchange_release(&lock->state, &seen, 0))",
+        "w_likely(w_compare_exchange_relaxed(&lock->state, &seen, 0))",
+    ),
     # ---- Fork ----
-    Fault("generation-ignored", "a child waits for waiters that it does not have", "generation",
-          "core/part/generation.h", "if (w_likely(seen == sound))", "if (sound || !sound)"),
-    Fault("repair-of-a-parent", "a parent's unfinished repair holds up its child", "generation",
-          "core/part/generation.h", "if (seen != sound + 1 && ", "if (!(seen & 1) && "),
-    Fault("trylock-in-a-child", "trylock in a child fails for a queue that is not there", "generation",
-          "core/shfl_spin.h", "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
-          "if (w_load_relaxed(&lock->tail))"),
-    Fault("holder-keeps-the-gone", "a holder's waiters that a child does not have stay in its queue", "fork mcs",
-          "lib/kept.h", "\tdrop(kept, holder);\n", ""),
-    Fault("nodes-freed-in-a-child", "a child uses nodes again that locks still lead to", "records",
-          "world/user/process.h", "\tatomic_store(&free_count, count);\n",
-          "\tatomic_store(&free_count, count);\n"
-          "\tfor (struct w_self *self = atomic_load(&records); self; self = self->next)\n"
-          "\t\tatomic_store(&self->nodes[0].status, 0);\n"),
-    Fault("forker-unknown", "in a child that no handler of fork() tells of, a thread's record is given to another",
-          "records", "world/user/process.h", "return noted ? noted : w_self_or_null;", "return noted ? noted : NO_RECORD;"),
-    Fault("guest-left-behind", "a vfork child's record stays in the thread-local storage of its parent's thread",
-          "records", "world/user/records.h", "if (!is_guest(owner))", "if (self)"),
+    Fault(
+        "generation-ignored",
+        "a child waits for waiters that it does not have",
+        "generation",
+        "core/part/generation.h",
+        "if (w_likely(seen == sound))",
+        "if (sound || !sound)",
+    ),
+    Fault(
+        "repair-of-a-parent",
+        "a parent's unfinished repair holds up its child",
+        "generation",
+        "core/part/generation.h",
+        "if (seen != sound + 1 && ",
+        "if (!(seen & 1) && ",
+    ),
+    Fault(
+        "trylock-in-a-child",
+        "trylock in a child fails for a queue that is not there",
+        "generation",
+        "core/shfl_spin.h",
+        "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
+        "if (w_load_relaxed(&lock->tail))",
+    ),
+    Fault(
+        "holder-keeps-the-gone",
+        "a holder's waiters that a child does not have stay in its queue",
+        "fork mcs",
+        "lib/kept.h",
+        "\tdrop(kept, holder);\n",
+        "",
+    ),
+    Fault(
+        "nodes-freed-in-a-child",
+        "a child uses nodes again that locks still lead to",
+        "records",
+        "world/user/process.h",
+        "\tatomic_store(&free_count, count);\n",
+        "\tatomic_store(&free_count, count);\n"
+        "\tfor (struct w_self *self = atomic_load(&records); self; self = self->next)\n"
+        "\t\tatomic_store(&self->nodes[0].status, 0);\n",
+    ),
+    Fault(
+        "forker-unknown",
+        "in a child that no handler of fork() tells of, a thread's record is given to another",
+        "records",
+        "world/user/process.h",
+        "return noted ? noted : w_self_or_null;",
+        "return noted ? noted : NO_RECORD;",
+    ),
+    Fault(
+        "guest-left-behind",
+        "a vfork child's record stays in the thread-local storage of its parent's thread",
+        "records",
+        "world/user/records.h",
+        "if (!is_guest(owner))",
+        "if (self)",
+    ),
 ]
 
 
@@ -270,13 +615,29 @@ def apply(fault, folder):
     path = folder / fault.file
     text = path.read_text()
     if text.count(fault.old) != 1:
-        raise Problem(f"{fault.name}: {fault.file} has {text.count(fault.old)} places to put the fault in, not 1")
+        raise Problem(
+            f"{fault.name}: {fault.file} has {text.count(fault.old)} places to put the fault in, "
+            "not 1"
+        )
     path.write_text(text.replace(fault.old, fault.new))
 
 
 def compile_test(test, folder, compiler):
-    command = [compiler, "-std=gnu11", "-O1", "-g", "-w", "-pthread", "-fno-strict-aliasing", "-fvisibility=hidden",
-               *test.flags, *INCLUDES, *test.sources, "-o", "program"]
+    command = [
+        compiler,
+        "-std=gnu11",
+        "-O1",
+        "-g",
+        "-w",
+        "-pthread",
+        "-fno-strict-aliasing",
+        "-fvisibility=hidden",
+        *test.flags,
+        *INCLUDES,
+        *test.sources,
+        "-o",
+        "program",
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Problem(f"{folder.name} does not compile: {done.stderr.strip().splitlines()[0]}")
@@ -284,8 +645,15 @@ def compile_test(test, folder, compiler):
 
 def run(test, folder, seconds):
     """Returns whether it passed, and its last line of output."""
-    process = subprocess.Popen(["./program", *test.arguments], cwd=folder, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    process = subprocess.Popen(
+        ["./program", *test.arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -337,11 +705,19 @@ def main():
     work = arguments.work.resolve()
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        sound = {name: pool.submit(expect_sound, name, work / f"sound-{name.replace(' ', '-')}", arguments.compiler)
-                 for name in dict.fromkeys(fault.test for fault in faults)}
+        sound = {
+            name: pool.submit(
+                expect_sound, name, work / f"sound-{name.replace(' ', '-')}", arguments.compiler
+            )
+            for name in dict.fromkeys(fault.test for fault in faults)
+        }
         jobs = [*sound.values()]
-        jobs += [pool.submit(expect_caught, fault, work / fault.name, arguments.compiler, sound[fault.test])
-                 for fault in faults]
+        jobs += [
+            pool.submit(
+                expect_caught, fault, work / fault.name, arguments.compiler, sound[fault.test]
+            )
+            for fault in faults
+        ]
         for job in jobs:
             try:
                 job.result()

@@ -69,7 +69,9 @@ def waiter_steps(state, i, rules):
     if me.at == ENTERING:
         entered = Waiter(AWAKE, state.sequence)
         woken = sure(state, rules)
-        yield state._replace(waiters=put(state.waiters, i, entered), waiting=state.waiting + 1, woken=woken)
+        yield state._replace(
+            waiters=put(state.waiters, i, entered), waiting=state.waiting + 1, woken=woken
+        )
     elif me.at == AWAKE:
         yield become(ASLEEP if me.sequence == state.sequence else LEAVING)
     elif me.at == ASLEEP:
@@ -115,10 +117,13 @@ def signaller_steps(state, k, broadcasts):
 def with_blocked(before, after):
     """@after, with the threads that each signaller has found blocked during its call; none if there
     was none at its beginning."""
-    blocked = frozenset(i for i, waiter in enumerate(after.waiters) if waiter.at not in (ENTERING, GONE))
+    blocked = frozenset(
+        i for i, waiter in enumerate(after.waiters) if waiter.at not in (ENTERING, GONE)
+    )
     signallers = tuple(
         now._replace(blocked=now.blocked | blocked)
-        if (was.at == CALLING and now.at == READING) or (now.blocked and now.at in (READING, WAKING))
+        if (was.at == CALLING and now.at == READING)
+        or (now.blocked and now.at in (READING, WAKING))
         else now
         for was, now in zip(before.signallers, after.signallers)
     )
@@ -147,7 +152,9 @@ def explore(waiters, signallers, broadcasts=0, rules=Rules()):
         if is_end(state) and loses(state):
             return len(seen), True
         following = [step for i in range(waiters) for step in waiter_steps(state, i, rules)]
-        following += [step for k in range(signallers) for step in signaller_steps(state, k, k < broadcasts)]
+        following += [
+            step for k in range(signallers) for step in signaller_steps(state, k, k < broadcasts)
+        ]
         for step in following:
             step = with_blocked(state, step)
             if step not in seen:
@@ -160,7 +167,10 @@ def main():
     right = True
     for threads in [(2, 2), (3, 2), (2, 3), (2, 2, 1), (2, 3, 1)]:
         states, lost = explore(*threads)
-        print(f"waiters, signals, broadcasts of them {threads}: {states} states, {'a signal is lost' if lost else 'holds'}")
+        print(
+            f"waiters, signals, broadcasts of them {threads}: {states} states, "
+            f"{'a signal is lost' if lost else 'holds'}"
+        )
         right = right and not lost
     for rules in [Rules(bounded=False), Rules(counted=False)]:
         states, lost = explore(2, 3, rules=rules)

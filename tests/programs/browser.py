@@ -54,7 +54,10 @@ def family(pid):
 
 def is_filtered(pid):
     try:
-        return re.search(r"^Seccomp:\t2$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE) is not None
+        return (
+            re.search(r"^Seccomp:\t2$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+            is not None
+        )
     except OSError:
         return False
 
@@ -98,11 +101,25 @@ def chromium(home):
     if os.getuid() == 0:
         nobody = pwd.getpwnam("nobody")
         os.chown(home, nobody.pw_uid, nobody.pw_gid)
-        command = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+        command = [
+            "setpriv",
+            f"--reuid={nobody.pw_uid}",
+            f"--regid={nobody.pw_gid}",
+            "--clear-groups",
+        ]
     quiet = ["gpu", "quic", "background-networking", "component-update", "sync"]
     quiet = [f"--disable-{what}" for what in quiet]
-    command += ["chromium", "--headless", "--no-first-run", f"--user-data-dir={home}/profile", *quiet]
-    return [*command, f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={home}/{PICTURE}"], [*command, "--dump-dom"]
+    command += [
+        "chromium",
+        "--headless",
+        "--no-first-run",
+        f"--user-data-dir={home}/profile",
+        *quiet,
+    ]
+    return [*command, f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={home}/{PICTURE}"], [
+        *command,
+        "--dump-dom",
+    ]
 
 
 def preloaded(home):
@@ -113,8 +130,15 @@ def preloaded(home):
 
 def run(command, home):
     """The output of @command, which must succeed."""
-    environment = {**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home, "MOZ_CRASHREPORTER_DISABLE": "1"}
-    done = subprocess.run(command, cwd=home, env=environment, stdout=subprocess.PIPE, timeout=SECONDS, text=True)
+    environment = {
+        **os.environ,
+        "HOME": home,
+        "XDG_RUNTIME_DIR": home,
+        "MOZ_CRASHREPORTER_DISABLE": "1",
+    }
+    done = subprocess.run(
+        command, cwd=home, env=environment, stdout=subprocess.PIPE, timeout=SECONDS, text=True
+    )
     if done.returncode:
         sys.exit(f"{command[0]} ended with {done.returncode}")
     return done.stdout
@@ -123,8 +147,21 @@ def run(command, home):
 def pixel(picture):
     """The colour in the middle of the lower half of @picture, where the page has no text."""
     where = f"crop=1:1:{WIDTH // 2}:{HEIGHT * 3 // 4}"
-    command = ["ffmpeg", "-nostdin", "-loglevel", "error", "-i", picture, "-vf", where, "-f", "rawvideo"]
-    return subprocess.run([*command, "-pix_fmt", "rgb24", "-"], stdout=subprocess.PIPE, check=True).stdout
+    command = [
+        "ffmpeg",
+        "-nostdin",
+        "-loglevel",
+        "error",
+        "-i",
+        picture,
+        "-vf",
+        where,
+        "-f",
+        "rawvideo",
+    ]
+    return subprocess.run(
+        [*command, "-pix_fmt", "rgb24", "-"], stdout=subprocess.PIPE, check=True
+    ).stdout
 
 
 def main():

@@ -12,7 +12,11 @@ from client import Wrong, call
 ROWS = 1000
 THREADS = 16
 # Small files, no network, and no account but the current user's.
-OPTIONS = ["--no-defaults", "--innodb-log-file-size=4M", "--innodb-data-file-path=ibdata1:4M:autoextend"]
+OPTIONS = [
+    "--no-defaults",
+    "--innodb-log-file-size=4M",
+    "--innodb-data-file-path=ibdata1:4M:autoextend",
+]
 
 made = None  # a directory with a new database, kept for all runs
 
@@ -26,23 +30,52 @@ def prepare(directory):
     global made
     if not made:
         made = tempfile.TemporaryDirectory(prefix="poundlock-", dir=os.path.dirname(directory))
-        call("mariadb-install-db", *OPTIONS, "--user=root", f"--datadir={data(made.name)}", "--skip-test-db",
-             "--auth-root-authentication-method=normal")
+        call(
+            "mariadb-install-db",
+            *OPTIONS,
+            "--user=root",
+            f"--datadir={data(made.name)}",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+        )
     call("cp", "-a", data(made.name), data(directory))
 
 
 def command(directory):
-    return ["mariadbd", *OPTIONS, "--user=root", f"--datadir={data(directory)}", "--skip-networking",
-            f"--socket={directory}/socket", f"--pid-file={directory}/pid", "--innodb-buffer-pool-size=8M"]
+    return [
+        "mariadbd",
+        *OPTIONS,
+        "--user=root",
+        f"--datadir={data(directory)}",
+        "--skip-networking",
+        f"--socket={directory}/socket",
+        f"--pid-file={directory}/pid",
+        "--innodb-buffer-pool-size=8M",
+    ]
 
 
 def query(path, text):
-    return call("mariadb", "--no-defaults", f"--socket={path}", "--user=root", "--batch", "--skip-column-names", "-e", text)
+    return call(
+        "mariadb",
+        "--no-defaults",
+        f"--socket={path}",
+        "--user=root",
+        "--batch",
+        "--skip-column-names",
+        "-e",
+        text,
+    )
 
 
 def load(path, events):
     """Transactions of many threads on few rows, which keep the number of rows."""
-    sysbench = ["sysbench", "oltp_read_write", f"--mysql-socket={path}", "--mysql-user=root", f"--table-size={ROWS}"]
+    sysbench = [
+        "sysbench",
+        "oltp_read_write",
+        f"--mysql-socket={path}",
+        "--mysql-user=root",
+        f"--table-size={ROWS}",
+    ]
     query(path, "create database sbtest")
     call(*sysbench, "prepare")
     report = call(*sysbench, f"--threads={THREADS}", f"--events={events}", "--time=0", "run")

@@ -56,7 +56,11 @@ with tempfile.TemporaryDirectory(prefix="poundlock-") as directory:
         thread.join()
     base.close()
     base = plyvel.DB(directory, paranoid_checks=True, **options)
-    kept = {key: value for key, value in base.iterator(verify_checksums=True) if not key.startswith(b"all/")}
+    kept = {
+        key: value
+        for key, value in base.iterator(verify_checksums=True)
+        if not key.startswith(b"all/")
+    }
     base.close()
 due = {key: value for own in held for key, value in own.items()}
 if kept != due:

@@ -94,9 +94,13 @@ def increment(connection):
 
 
 def use_own_keys(connection, index, number):
-    values = [(b"own%d-%d" % (index, i), b"%d:%d:%d;" % (index, number, i) * 20) for i in range(OWN_KEYS)]
+    values = [
+        (b"own%d-%d" % (index, i), b"%d:%d:%d;" % (index, number, i) * 20) for i in range(OWN_KEYS)
+    ]
     connection.send(*(set_command(key, data) + get_command(key) for key, data in values))
-    due = (b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(data), data) for key, data in values)
+    due = (
+        b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(data), data) for key, data in values
+    )
     connection.expect(b"".join(due))
 
 
@@ -145,7 +149,9 @@ def check_totals(connection, rounds):
         raise Wrong(f"the counters add up to {total} instead of {due}")
     connection.send(get_command(b"log"))
     log = connection.value(b"log")
-    if sorted(log) != sorted(b"-" + bytes(range(ord("a"), ord("a") + CONNECTIONS)) * min(APPENDS, rounds)):
+    if sorted(log) != sorted(
+        b"-" + bytes(range(ord("a"), ord("a") + CONNECTIONS)) * min(APPENDS, rounds)
+    ):
         raise Wrong("the log has lost or repeated marks")
 
 

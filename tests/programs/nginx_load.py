@@ -49,7 +49,9 @@ def prepare(directory):
         with open(f"{directory}/files/{index}", "wb") as file:
             file.write(content(index))
     with open(f"{directory}/nginx.conf", "w") as file:
-        file.write(CONFIGURATION.format(directory=directory, user="" if os.getuid() else "user root root;"))
+        file.write(
+            CONFIGURATION.format(directory=directory, user="" if os.getuid() else "user root root;")
+        )
 
 
 def answer(stream):
@@ -74,7 +76,9 @@ def ask(path, requests, contents, seed):
         stream = connection.makefile("rb")
         for _ in range(requests // BATCH):
             files = [order.randrange(FILES) for _ in range(BATCH)]
-            connection.sendall(b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % file for file in files))
+            connection.sendall(
+                b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % file for file in files)
+            )
             for file in files:
                 if answer(stream) != contents[file]:
                     raise Wrong(f"nginx sent something else than file {file}")

@@ -37,7 +37,15 @@ def as_user(*command):
     if os.getuid():
         return list(command)
     identity = ["--reuid", user(), "--regid", user(), "--clear-groups"]
-    return ["setpriv", *identity, "--inh-caps", "+dac_override", "--ambient-caps", "+dac_override", *command]
+    return [
+        "setpriv",
+        *identity,
+        "--inh-caps",
+        "+dac_override",
+        "--ambient-caps",
+        "+dac_override",
+        *command,
+    ]
 
 
 def data(directory):
@@ -56,17 +64,40 @@ def prepare(directory):
     if not made:
         made = tempfile.TemporaryDirectory(prefix="poundlock-", dir=os.path.dirname(directory))
         give(made.name)
-        call(*as_user(program("initdb"), "--pgdata", data(made.name), "--username=tester", "--auth=trust", "--data-checksums",
-                      "--no-sync", "--locale=C", "--wal-segsize=1"))
+        call(
+            *as_user(
+                program("initdb"),
+                "--pgdata",
+                data(made.name),
+                "--username=tester",
+                "--auth=trust",
+                "--data-checksums",
+                "--no-sync",
+                "--locale=C",
+                "--wal-segsize=1",
+            )
+        )
     call("cp", "-a", data(made.name), data(directory))
     os.symlink(".s.PGSQL.5432", f"{directory}/socket")
     give(directory)
 
 
 def command(directory):
-    settings = {"listen_addresses": "", "unix_socket_directories": directory, "fsync": "off", "shared_buffers": "1MB",
-                "autovacuum_naptime": "1", "min_wal_size": "2MB", "max_wal_size": "8MB"}
-    return as_user(program("postgres"), "-D", data(directory), *[f"--{name}={value}" for name, value in settings.items()])
+    settings = {
+        "listen_addresses": "",
+        "unix_socket_directories": directory,
+        "fsync": "off",
+        "shared_buffers": "1MB",
+        "autovacuum_naptime": "1",
+        "min_wal_size": "2MB",
+        "max_wal_size": "8MB",
+    }
+    return as_user(
+        program("postgres"),
+        "-D",
+        data(directory),
+        *[f"--{name}={value}" for name, value in settings.items()],
+    )
 
 
 def at(path):
@@ -74,7 +105,16 @@ def at(path):
 
 
 def query(path, text):
-    return call("psql", *at(path), "--no-psqlrc", "--tuples-only", "--no-align", "--command", text, "postgres")
+    return call(
+        "psql",
+        *at(path),
+        "--no-psqlrc",
+        "--tuples-only",
+        "--no-align",
+        "--command",
+        text,
+        "postgres",
+    )
 
 
 def wait_until_ready(path):
@@ -94,15 +134,31 @@ def load(path, transactions):
     each = transactions // CLIENTS
     wait_until_ready(path)
     call("pgbench", *at(path), "--initialize", "--scale=1", "postgres")
-    report = call("pgbench", *at(path), f"--client={CLIENTS}", f"--jobs={THREADS}", f"--transactions={each}", "postgres")
+    report = call(
+        "pgbench",
+        *at(path),
+        f"--client={CLIENTS}",
+        f"--jobs={THREADS}",
+        f"--transactions={each}",
+        "postgres",
+    )
     made, due = CLIENTS * each, f"{CLIENTS * each}/{CLIENTS * each}"
     if not re.search(rf"actually processed: {due}$", report, re.MULTILINE):
         raise Wrong(f"pgbench did not make all {due} transactions")
-    sums = " , ".join(f"(select sum({what}) from pgbench_{table})" for what, table in (
-        ("abalance", "accounts"), ("bbalance", "branches"), ("tbalance", "tellers"), ("delta", "history")))
+    sums = " , ".join(
+        f"(select sum({what}) from pgbench_{table})"
+        for what, table in (
+            ("abalance", "accounts"),
+            ("bbalance", "branches"),
+            ("tbalance", "tellers"),
+            ("delta", "history"),
+        )
+    )
     found = query(path, f"select (select count(*) from pgbench_history), {sums}").split("|")
     if int(found[0]) != made or len(set(found[1:])) != 1:
-        raise Wrong(f"{found[0]} transfers and sums of {', '.join(found[1:])} after {made} transactions")
+        raise Wrong(
+            f"{found[0]} transfers and sums of {', '.join(found[1:])} after {made} transactions"
+        )
 
 
 def examine(directory):

@@ -48,8 +48,22 @@ DEFAULT = "default"  # the default locks
 DB_BENCH_THREADS = 8
 RATIO_GOAL = 3  # at most, for times
 DEFAULT_GOAL = 0.98  # at least, for throughputs
-PACKAGES = ["kyotocabinet-utils", "rocksdb-tools", "memcached", "python3", "mariadb-server-core", "redis-server",
-            "stress-ng", "lld", "postgresql-15", "nginx", "python3-plyvel", "ffmpeg", "firefox-esr", "chromium"]
+PACKAGES = [
+    "kyotocabinet-utils",
+    "rocksdb-tools",
+    "memcached",
+    "python3",
+    "mariadb-server-core",
+    "redis-server",
+    "stress-ng",
+    "lld",
+    "postgresql-15",
+    "nginx",
+    "python3-plyvel",
+    "ffmpeg",
+    "firefox-esr",
+    "chromium",
+]
 
 
 class Failure(Exception):
@@ -123,7 +137,9 @@ class Server:
 
 
 def scratch():
-    return tempfile.TemporaryDirectory(prefix="poundlock-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    return tempfile.TemporaryDirectory(
+        prefix="poundlock-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None
+    )
 
 
 def spawn(command, environment):
@@ -194,7 +210,11 @@ def check_checked(output):
 
 
 def kccachetest(test, threads, count):
-    command = ["kccachetest", test, "-th", str(threads)] + (["-it", "1"] if test == "wicked" else []) + [str(count)]
+    command = (
+        ["kccachetest", test, "-th", str(threads)]
+        + (["-it", "1"] if test == "wicked" else [])
+        + [str(count)]
+    )
     return Batch(f"kccachetest-{test}-{threads}", lambda _: command, check_kyoto, rwlocks=True)
 
 
@@ -215,11 +235,23 @@ def db_bench(operations):
         "--write_buffer_size=250000",
     ]
     command = lambda directory: ["db_bench", f"--db={directory}", *options]
-    return Batch("db_bench", command, lambda output: check_db_bench(output, operations), rwlocks=True)
+    return Batch(
+        "db_bench", command, lambda output: check_db_bench(output, operations), rwlocks=True
+    )
 
 
 def memcached(directory):
-    return ["memcached", "-s", f"{directory}/socket", "-t", "4", "-R", "200", "-u", pwd.getpwuid(os.getuid()).pw_name]
+    return [
+        "memcached",
+        "-s",
+        f"{directory}/socket",
+        "-t",
+        "4",
+        "-R",
+        "200",
+        "-u",
+        pwd.getpwuid(os.getuid()).pw_name,
+    ]
 
 
 def threads64(percent):
@@ -237,7 +269,9 @@ def stress_ng(name, prefix, operations):
     command = [*prefix, "stress-ng", "--stdout", "--verify"]
     for stressor, count in operations.items():
         command += [f"--{stressor}", "2", f"--{stressor}-ops", str(count)]
-    return Batch(name, lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True)
+    return Batch(
+        name, lambda directory: [*command, "--temp-path", directory], check_stress_ng, slow=True
+    )
 
 
 # The mutex stressor, where permitted, makes its threads real-time: the first one does all of the
@@ -272,14 +306,23 @@ def same_as_first(name, script):
 def linker():
     """ld.lld links a large archive with 8 threads."""
     link = "ld.lld --threads=8 -z notext -shared --whole-archive $archive -o made"
-    return same_as_first("ld.lld", f"archive=$(gcc -print-file-name=libstdc++.a); for i in 1 2 3 4 5; do {link}; done")
+    return same_as_first(
+        "ld.lld",
+        f"archive=$(gcc -print-file-name=libstdc++.a); for i in 1 2 3 4 5; do {link}; done",
+    )
 
 
 def transcoder(frames):
     """ffmpeg encodes a film and converts it, with threads that decode, filter and encode."""
     call = "ffmpeg -nostdin -loglevel error -threads 4 -fflags +bitexact -flags +bitexact"
-    film = f"{call} -f lavfi -i testsrc2=size=320x240:rate=25 -frames:v {frames} -codec:v mpeg4 -threads 4 film.avi"
-    return same_as_first("ffmpeg", f"{film}; {call} -i film.avi -vf hqdn3d,unsharp -codec:v libx264 -threads 4 -f h264 made")
+    film = (
+        f"{call} -f lavfi -i testsrc2=size=320x240:rate=25 -frames:v {frames} -codec:v mpeg4 "
+        "-threads 4 film.avi"
+    )
+    return same_as_first(
+        "ffmpeg",
+        f"{film}; {call} -i film.avi -vf hqdn3d,unsharp -codec:v libx264 -threads 4 -f h264 made",
+    )
 
 
 def programs_of(percent):
@@ -295,17 +338,27 @@ def programs_of(percent):
         kccachetest("wicked", 8, part(60000)),
         kccachetest("order", 8, part(60000)),
         db_bench(part(5000)),
-        Server("memcached", memcached, lambda path: memcached_load.load(path, part(memcached_load.ROUNDS))),
+        Server(
+            "memcached",
+            memcached,
+            lambda path: memcached_load.load(path, part(memcached_load.ROUNDS)),
+        ),
         threads64(percent),
         checked("sqlite", "/usr/bin/python3", str(HERE / "sqlite_threads.py"), str(percent)),
         checked("java", "java", str(HERE / "Contended.java"), str(percent)),
         checked("node", "node", str(HERE / "workers.js"), str(percent)),
         stress_ng("stress-ng", [], {"futex": 200 * percent, "pthread": 10 * percent}),
-        stress_ng("stress-ng-mutex", WITHOUT_REAL_TIME if os.getuid() == 0 else [], {"mutex": 1000 * percent}),
+        stress_ng(
+            "stress-ng-mutex",
+            WITHOUT_REAL_TIME if os.getuid() == 0 else [],
+            {"mutex": 1000 * percent},
+        ),
         linker(),
         transcoder(part(600)),
         checked("leveldb", "/usr/bin/python3", str(HERE / "leveldb_threads.py"), str(percent)),
-        Server("redis", redis_load.command, lambda path: redis_load.load(path, part(160000)), slow=True),
+        Server(
+            "redis", redis_load.command, lambda path: redis_load.load(path, part(160000)), slow=True
+        ),
         Server(
             "mariadb",
             database.command,
@@ -333,7 +386,10 @@ def programs_of(percent):
 
 
 # Only run alone: most of the time is the start of a dozen processes.
-BROWSERS = [checked(name, "/usr/bin/python3", str(HERE / "browser.py"), name) for name in ("firefox", "chromium")]
+BROWSERS = [
+    checked(name, "/usr/bin/python3", str(HERE / "browser.py"), name)
+    for name in ("firefox", "chromium")
+]
 
 
 def locks_of(kind):
@@ -388,7 +444,9 @@ def run(program, lock, limit):
 
 
 def launch(program, options, limit):
-    return program.run([str(POUNDLOCK), "run", *options, "--"], environment(POUNDLOCK_VERBOSE="1"), limit)
+    return program.run(
+        [str(POUNDLOCK), "run", *options, "--"], environment(POUNDLOCK_VERBOSE="1"), limit
+    )
 
 
 def report(verdict, program, lock, detail):
@@ -496,7 +554,9 @@ def conditions(**more):
         "cores": len(os.sched_getaffinity(0)),
         "kernel": f"{platform.system()} {platform.release()}",
         "libc": os.confstr("CS_GNU_LIBC_VERSION"),
-        "packages": captured("dpkg-query", "-W", "-f=${Package} ${Version}, ", *PACKAGES).rstrip(","),
+        "packages": captured("dpkg-query", "-W", "-f=${Package} ${Version}, ", *PACKAGES).rstrip(
+            ","
+        ),
         "revision": revision or "unknown",
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "load": f"{os.getloadavg()[0]:.1f} at the start",
@@ -533,7 +593,9 @@ def keep(output, text, where, kept):
     """Writes the results so far to the files of @output, if any: an interruption loses one row."""
     if not output:
         return
-    kept_results.keep(output, {"schema": 2, "conditions": where, "programs": kept}, "\n".join(text) + "\n")
+    kept_results.keep(
+        output, {"schema": 2, "conditions": where, "programs": kept}, "\n".join(text) + "\n"
+    )
 
 
 def ratio(programs, chosen, repeats, output):
@@ -552,13 +614,18 @@ def ratio(programs, chosen, repeats, output):
 
 def run_alike(program, lock, limit):
     """Native runs are started by poundlock too, so its start-up time is in both."""
-    return launch(program, ["--lock", NATIVE], limit) if lock == NATIVE else run(program, lock, limit)
+    return (
+        launch(program, ["--lock", NATIVE], limit) if lock == NATIVE else run(program, lock, limit)
+    )
 
 
 def pairs(runs, what):
-    """The default's throughput relative to native in each repeat: the inverse ratio of the times.
-    """
-    return [native[what] / ours[what] for native, ours in zip(runs[NATIVE], runs[DEFAULT]) if native and ours]
+    """The default's throughput relative to native in each repeat: the inverse ratio of times."""
+    return [
+        native[what] / ours[what]
+        for native, ours in zip(runs[NATIVE], runs[DEFAULT])
+        if native and ours
+    ]
 
 
 def spread(ratios):
@@ -608,7 +675,11 @@ def against_native(programs, repeats, output):
         middle = statistics.median(throughput)
         cells = [f"{seconds:.2f} s" for seconds in medians]
         ends = interval(throughput)
-        cells += [f"{middle:.2f}", spread(throughput), f"{ends[0]:.2f}-{ends[1]:.2f}" if ends else "-"]
+        cells += [
+            f"{middle:.2f}",
+            spread(throughput),
+            f"{ends[0]:.2f}-{ends[1]:.2f}" if ends else "-",
+        ]
         cells += [f"{statistics.median(cpu):.2f}", reached(throughput, DEFAULT_GOAL)]
         return cells, {"runs": runs, "throughput": middle, "cpu": statistics.median(cpu)}
 
@@ -639,7 +710,14 @@ def soak(programs, locks, seconds, output):
         return [str(count) if count else "failed" for count in runs.values()], {"runs": runs}
 
     where = conditions(seconds=seconds)
-    table("Real programs: how often each ran well, for so many seconds under each lock", where, locks, programs, row, output)
+    table(
+        "Real programs: how often each ran well, for so many seconds under each lock",
+        where,
+        locks,
+        programs,
+        row,
+        output,
+    )
     return counted(results)
 
 
@@ -651,16 +729,37 @@ def chosen_of(available, wanted, what):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ratio", action="store_true", help="measure the locks instead of testing")
-    parser.add_argument("--default", action="store_true", help="measure the default locks' throughput instead of testing")
-    parser.add_argument("--soak", type=int, metavar="SECONDS", help="repeat each program for SECONDS")
-    parser.add_argument("--repeats", type=int, default=3, help="repeats of each measurement (default: 3)")
-    parser.add_argument("--output", metavar="PATH", help="write the measurement to PATH.md, see bench/results.py")
+    parser.add_argument(
+        "--default",
+        action="store_true",
+        help="measure the default locks' throughput instead of testing",
+    )
+    parser.add_argument(
+        "--soak", type=int, metavar="SECONDS", help="repeat each program for SECONDS"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="repeats of each measurement (default: 3)"
+    )
+    parser.add_argument(
+        "--output", metavar="PATH", help="write the measurement to PATH.md, see bench/results.py"
+    )
     kept_results.add_option(parser)
-    parser.add_argument("-p", "--program", action="append", default=[], help="only this program; may be repeated")
-    parser.add_argument("-l", "--lock", action="append", default=[], help="only this lock; may be repeated")
-    parser.add_argument("--percent", type=int, default=100, help="percentage of the programs' full work (default: 100)")
+    parser.add_argument(
+        "-p", "--program", action="append", default=[], help="only this program; may be repeated"
+    )
+    parser.add_argument(
+        "-l", "--lock", action="append", default=[], help="only this lock; may be repeated"
+    )
+    parser.add_argument(
+        "--percent",
+        type=int,
+        default=100,
+        help="percentage of the programs' full work (default: 100)",
+    )
     options = parser.parse_args()
     # Also ends the running program.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))
@@ -674,11 +773,15 @@ def main():
         sys.exit(f"--soak {options.soak}: not a second or more")
     if not 10 <= options.percent <= 100:
         sys.exit(f"--percent {options.percent}: not from 10 to 100")
-    available = programs_of(options.percent) + ([] if options.ratio or options.default else BROWSERS)
+    available = programs_of(options.percent) + (
+        [] if options.ratio or options.default else BROWSERS
+    )
     names = chosen_of([program.name for program in available], options.program, "program")
     programs = [program for program in available if program.name in names]
     soaked = [NATIVE] + CHOICES
-    chosen = chosen_of(soaked if options.soak is not None else LOCKS + RWLOCKS, options.lock, "lock")
+    chosen = chosen_of(
+        soaked if options.soak is not None else LOCKS + RWLOCKS, options.lock, "lock"
+    )
     if options.ratio:
         return ratio(programs, chosen, options.repeats, options.output)
     if options.default:

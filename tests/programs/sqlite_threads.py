@@ -46,8 +46,12 @@ with tempfile.TemporaryDirectory(prefix="poundlock-") as directory:
     for thread in threads:
         thread.join()
     total = shared.execute("select sum(value) from counters").fetchone()[0]
-    marks = memory.execute("select count(*), count(distinct owner * 100000 + round) from marks").fetchone()
+    marks = memory.execute(
+        "select count(*), count(distinct owner * 100000 + round) from marks"
+    ).fetchone()
     sound = [base.execute("pragma integrity_check").fetchone()[0] for base in (shared, memory)]
 if errors or total != THREADS * ROUNDS or marks != (total, total) or sound != ["ok", "ok"]:
-    sys.exit(f"{total} additions and {marks} marks instead of {THREADS * ROUNDS}, {sound}, {errors[:2]}")
+    sys.exit(
+        f"{total} additions and {marks} marks instead of {THREADS * ROUNDS}, {sound}, {errors[:2]}"
+    )
 print(f"checked: {total} additions, {marks[0]} marks")

@@ -74,9 +74,12 @@ def main():
     counter = Counter()
     ring = Ring(2 * PAIRS)
     received = [[] for _ in range(PAIRS)]
-    threads = [threading.Thread(target=produce, args=(i, items, counter, ring)) for i in range(PAIRS)]
+    threads = [
+        threading.Thread(target=produce, args=(i, items, counter, ring)) for i in range(PAIRS)
+    ]
     threads += [
-        threading.Thread(target=consume, args=(PAIRS + i, items, received[i], counter, ring)) for i in range(PAIRS)
+        threading.Thread(target=consume, args=(PAIRS + i, items, received[i], counter, ring))
+        for i in range(PAIRS)
     ]
     for thread in threads:
         thread.start()

@@ -11,7 +11,10 @@ PT_TLS = 7
 
 
 def tls_bytes(library):
-    headers, entry, count = (*struct.unpack_from("<Q", library, 32), *struct.unpack_from("<HH", library, 54))
+    headers, entry, count = (
+        *struct.unpack_from("<Q", library, 32),
+        *struct.unpack_from("<HH", library, 54),
+    )
     for at in range(headers, headers + entry * count, entry):
         if struct.unpack_from("<I", library, at)[0] == PT_TLS:
             return struct.unpack_from("<Q", library, at + 40)[0]
@@ -23,7 +26,9 @@ def main():
     with open(path, "rb") as file:
         size = tls_bytes(file.read())
     if size > most:
-        raise SystemExit(f"tls.py: {path} has {size} bytes of thread-local storage, more than {most}")
+        raise SystemExit(
+            f"tls.py: {path} has {size} bytes of thread-local storage, more than {most}"
+        )
 
 
 main()

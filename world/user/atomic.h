@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Objects that several threads access: C11 atomics, and plain accesses while the process has one thread.
+ * Objects that several threads access: C11 atomics, and plain accesses while the process has one
+ * thread.
  */
 #ifndef POUNDLOCK_WORLD_ATOMIC_H
 #define POUNDLOCK_WORLD_ATOMIC_H

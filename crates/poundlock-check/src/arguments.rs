@@ -25,7 +25,10 @@ pub struct Arguments {
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
     /// Root of the repository
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), hide_default_value = true)]
+    #[arg(
+        long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../.."),
+        hide_default_value = true
+    )]
     pub root: PathBuf,
     /// Check the locks in this folder instead of core/
     #[arg(long)]

@@ -81,7 +81,10 @@ pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub preload: PreloadArgs,
     /// Program and its arguments
-    #[arg(required_unless_present_any = ["pid", "file"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(
+        required_unless_present_any = ["pid", "file"], trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
     pub program: Vec<OsString>,
 }
 

@@ -140,10 +140,15 @@ fn a_table_of_latencies_is_a_machine() {
     // 5.
     std::fs::write(&table, ",\n40,\n120,120,\n120,120,40,\n")
         .expect("the test's directory takes files");
-    let pairs: Vec<Value> = [(2, 3, 40), (2, 4, 120), (2, 5, 120), (3, 4, 120), (3, 5, 120), (4, 5, 40)]
-        .map(|(a, b, ns)| json!({"a": a, "b": b, "median": ns, "lower_quartile": ns, "upper_quartile": ns}))
+    let pairs = [(2, 3, 40), (2, 4, 120), (2, 5, 120), (3, 4, 120), (3, 5, 120), (4, 5, 40)];
+    let pairs: Vec<Value> = pairs
+        .map(|(a, b, ns)| {
+            json!({"a": a, "b": b,
+                "median": ns, "lower_quartile": ns, "upper_quartile": ns})
+        })
         .to_vec();
-    let mut measured = json!({"schema": "poundlock.latency/1", "present": "0-5", "cpus": [2, 3, 4, 5],
+    let mut measured = json!({"schema": "poundlock.latency/1", "present": "0-5",
+        "cpus": [2, 3, 4, 5],
         "settings": {"samples": 1, "round_trips": 1}, "complete": true, "pairs": pairs});
     std::fs::write(&kept, measured.to_string()).expect("the test's directory takes files");
     let figures = |file: &Path| {

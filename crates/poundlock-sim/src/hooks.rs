@@ -8,7 +8,9 @@ use std::ffi::{CStr, c_char};
 
 /// Defines functions that C calls, with the engine that runs the calling coroutine.
 macro_rules! offer {
-    ($($name:ident($engine:ident $(, $argument:ident: $type:ty)*) $(-> $result:ty)? $body:block)*) => { $(
+    ($(
+        $name:ident($engine:ident $(, $argument:ident: $type:ty)*) $(-> $result:ty)? $body:block
+    )*) => { $(
         #[unsafe(no_mangle)]
         extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             // SAFETY: C code of the simulated world runs only in coroutines of the engine.
@@ -25,7 +27,9 @@ fn until(nanoseconds: u64) -> u64 {
 offer! {
     sim_load(engine, object: usize, size: u32) -> u64 { engine.load(object, size) }
     sim_store(engine, object: usize, size: u32, value: u64) { engine.store(object, size, value) }
-    sim_exchange(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |_| Some(value)) }
+    sim_exchange(engine, object: usize, size: u32, value: u64) -> u64 {
+        engine.update(object, size, |_| Some(value))
+    }
     sim_compare_exchange(engine, object: usize, size: u32, expected: u64, value: u64) -> u64 {
         // C may pass the expected value with bits beyond the object's size.
         let expected = if size == 4 { expected & 0xffff_ffff } else { expected };
@@ -34,8 +38,12 @@ offer! {
     sim_fetch_add(engine, object: usize, size: u32, value: u64) -> u64 {
         engine.update(object, size, |old| Some(old.wrapping_add(value)))
     }
-    sim_fetch_or(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |old| Some(old | value)) }
-    sim_fetch_and(engine, object: usize, size: u32, value: u64) -> u64 { engine.update(object, size, |old| Some(old & value)) }
+    sim_fetch_or(engine, object: usize, size: u32, value: u64) -> u64 {
+        engine.update(object, size, |old| Some(old | value))
+    }
+    sim_fetch_and(engine, object: usize, size: u32, value: u64) -> u64 {
+        engine.update(object, size, |old| Some(old & value))
+    }
     sim_fence(engine) { engine.fence() }
     sim_prefetch(engine, object: usize) { engine.ask(object) }
     sim_wait_begin(engine, how: u32) { engine.wait_begin(how) }
@@ -43,7 +51,9 @@ offer! {
     sim_wait_end(engine) { engine.wait_end(false) }
     sim_pause(engine, pauses: u32) { engine.pause_for(pauses) }
     sim_yield(engine) { engine.nap() }
-    sim_park(engine, object: usize, expected: u32, deadline: u64) { engine.park(object, expected.into(), until(deadline)) }
+    sim_park(engine, object: usize, expected: u32, deadline: u64) {
+        engine.park(object, expected.into(), until(deadline))
+    }
     sim_unpark(engine, object: usize, all: bool) { engine.unpark(object, all) }
     sim_now(engine) -> u64 { engine.clock() }
     sim_cpu(engine) -> u32 { engine.place(); engine.me().cpu as u32 }

@@ -89,7 +89,8 @@ impl RawMutex {
 // unlock it, so guards may be sent. A held mutex may be moved or dropped: its word is the only
 // state, since a holder has no node and without borrows there are no waiters.
 unsafe impl lock_api::RawMutex for RawMutex {
-    #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a mutex
+    // Required by lock_api: every use creates a mutex.
+    #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawMutex = RawMutex::UNLOCKED;
     type GuardMarker = GuardMarker;
 

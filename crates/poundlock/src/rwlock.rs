@@ -209,7 +209,8 @@ impl RawRwLock {
 // SAFETY: pound_rwlock_t admits one writer or any number of readers, with acquire and release
 // ordering. Any thread may release for another, so guards may be sent.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a lock
+    // Required by lock_api: every use creates a lock.
+    #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawRwLock = RawRwLock::UNLOCKED;
     type GuardMarker = GuardMarker;
 

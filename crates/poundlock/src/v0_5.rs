@@ -48,7 +48,8 @@ pub fn rw_lock_by_name<T>(spec: &str, data: T) -> Result<RwLock<T>, SpecError> {
 
 // SAFETY: as for lock_api 0.4. Acquisitions have no state of their own, and do not unwind.
 unsafe impl lock_api::RawMutex for RawMutex {
-    #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a mutex
+    // Required by lock_api: every use creates a mutex.
+    #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawMutex = RawMutex::UNLOCKED;
     type Guard = Held;
 
@@ -91,7 +92,8 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 
 // SAFETY: as for lock_api 0.4. A reader too many panics without having acquired the lock.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    #[allow(clippy::declare_interior_mutable_const)] // required by lock_api: every use creates a lock
+    // Required by lock_api: every use creates a lock.
+    #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawRwLock = RawRwLock::UNLOCKED;
     type SharedGuard = Held;
     type ExclusiveGuard = Held;

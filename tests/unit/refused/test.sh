@@ -9,7 +9,8 @@ source=$(dirname "$0")/cond.c
 
 compiles() # [DEFINITION]
 {
-	"$cc" -std=gnu11 -Werror=incompatible-pointer-types -I "$include" ${1:+"-D$1"} -fsyntax-only "$source" ||
+	"$cc" -std=gnu11 -Werror=incompatible-pointer-types -I "$include" ${1:+"-D$1"} \
+		-fsyntax-only "$source" ||
 		"$cxx" -std=c++17 -x c++ -I "$include" ${1:+"-D$1"} -fsyntax-only "$source"
 }
 

@@ -66,7 +66,10 @@ pub(crate) enum Kind {
     /// Sets of threads with different hold times (CFL section 4.6, figure 8; SCL)
     Cfl {
         /// Hold time of each set, such as 10us,100us
-        #[arg(long, value_name = "TIME,...", default_value = "10us,100us", value_parser = time, value_delimiter = ',')]
+        #[arg(
+            long, value_name = "TIME,...", default_value = "10us,100us", value_parser = time,
+            value_delimiter = ','
+        )]
         hold: Vec<u64>,
         /// Time between critical sections, for all sets
         #[arg(long, value_name = "TIME", default_value = "0", value_parser = time)]
@@ -123,7 +126,10 @@ pub(crate) struct Common {
     #[arg(long, value_name = "N", conflicts_with_all = ["seconds", "warmup"])]
     pub acquisitions: Option<u64>,
     /// Number of runs of each lock with each number of threads
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        short = 'n', long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub repeats: u32,
     /// Kill a run that takes longer, and count it as failed [default: a minute plus ten times the
     /// expected time; none with --acquisitions]

@@ -37,7 +37,10 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub others: OtherLocksArgs,
     /// Number of runs per lock
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        short = 'n', long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub repeats: u32,
     /// Number of rounds to run first, uncounted
     #[arg(long, value_name = "N", default_value_t = 0)]

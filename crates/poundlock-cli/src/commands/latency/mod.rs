@@ -29,10 +29,16 @@ pub(crate) struct LatencyArgs {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<String>,
     /// Number of samples per pair of CPUs
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long, value_name = "N", default_value_t = 30,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
     pub samples: u32,
     /// Number of round trips per sample
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long, value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
     pub round_trips: u32,
     /// Save the measurements in FILE as JSON, and resume from those in it (-: print them to stdout
     /// at the end)

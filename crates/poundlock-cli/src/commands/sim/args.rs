@@ -89,7 +89,10 @@ pub(crate) struct SettingArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RepeatArgs {
     /// Number of seeds
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        short = 'n', long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub seeds: u32,
     /// First seed
     #[arg(long, value_name = "N", default_value_t = 1)]
