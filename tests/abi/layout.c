@@ -17,6 +17,9 @@ SAME(sizeof(pound_lock_t), 40);
 SAME(_Alignof(pound_lock_t), 8);
 SAME(sizeof(pound_rwlock_t), 56);
 SAME(_Alignof(pound_rwlock_t), 8);
+SAME(sizeof(pound_cond_t), 16);
+SAME(_Alignof(pound_cond_t), 8);
+SAME(offsetof(struct pound_lockable, unlock), 8);
 
 SAME(sizeof(struct pound_policy), 24);
 SAME(offsetof(struct pound_policy, rank), 8);
