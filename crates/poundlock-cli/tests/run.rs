@@ -6,8 +6,8 @@ mod common;
 use common::{
     assert_refused, compile, executable, output, poundlock, preload, scratch, stderr, stdout,
 };
-use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
 
 #[test]
 fn wrong_locks_are_named() {
@@ -378,6 +378,58 @@ fn the_librarys_start_reads_a_line_for_a_cache() {
         "{reads} reads, {bare_reads} without the library, on {cpus} CPUs"
     );
     assert!(faults < bare_faults + 100, "{faults} page faults, {bare_faults} without the library");
+}
+
+/// The system calls of `command`, which has one thread, also those of the programs that it becomes.
+/// None if this process may not trace.
+fn system_calls(command: &mut Command) -> Option<u64> {
+    // SAFETY: ptrace is a system call, which may be made between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME) {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+    // cargo extends both, and each folder in them costs a few calls.
+    command.env("PATH", "/usr/bin:/bin").env_remove("LD_LIBRARY_PATH");
+    let child = command.stdout(Stdio::null()).spawn().ok()?;
+    let pid = libc::pid_t::try_from(child.id()).expect("a process id");
+    let (mut stops, mut status) = (0, 0);
+    loop {
+        // SAFETY: `status` outlives the call, and `pid` is our child.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        if !libc::WIFSTOPPED(status) {
+            assert_eq!(status, 0, "{command:?} ended with {status:#x}");
+            return Some(stops / 2);
+        }
+        // Before and after each call, and once after each exec.
+        stops += u64::from(libc::WSTOPSIG(status) == libc::SIGTRAP | 0x80);
+        // SAFETY: `pid` is our tracee, and stopped; neither request writes to our memory.
+        unsafe {
+            let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+            libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options);
+            libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0);
+        }
+    }
+}
+
+/// All system calls of the library's start, and those that `run` adds.
+#[test]
+fn a_start_makes_few_system_calls() {
+    let Some(native) = system_calls(Command::new("true").env_remove("LD_PRELOAD")) else {
+        return eprintln!("skipped: this process may not trace others");
+    };
+    let count = |command: &mut Command| system_calls(command).expect("as above");
+    let bare = count(Command::new("true").env("LD_PRELOAD", preload()));
+    let run = count(&mut poundlock(["run", "--", "true"]));
+    // SAFETY: has no preconditions.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.unsigned_abs();
+    assert!(
+        bare > native && run > bare,
+        "{native} natively, {bare} with the library, {run} by run"
+    );
+    assert!(bare - native < 56 + 9 * cpus, "the library makes {} on {cpus} CPUs", bare - native);
+    assert!(run - bare < 300 + 9 * cpus, "run makes {} on {cpus} CPUs", run - bare);
 }
 
 #[test]
