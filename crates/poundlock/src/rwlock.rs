@@ -197,7 +197,8 @@ impl RawRwLock {
     }
 
     pub(crate) fn is_held_exclusive(&self) -> bool {
-        let no_writer = self.try_acquire_shared();
+        // Also beside a writer that waits.
+        let no_writer = self.try_acquire_shared_again();
         if no_writer {
             // SAFETY: this thread has just become a reader.
             unsafe { self.release_shared() }
@@ -341,6 +342,7 @@ mod tests {
                 while lock.try_read().is_some() {
                     std::thread::yield_now();
                 }
+                assert!(lock.is_locked() && !lock.is_locked_exclusive(), "{spec}: it only waits");
                 let inner = read_again(&outer);
                 let recursive = lock.read_recursive();
                 let timed = lock.try_read_recursive_for(Duration::ZERO);
