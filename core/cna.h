@@ -40,12 +40,10 @@
 #ifndef POUNDLOCK_CNA_H
 #define POUNDLOCK_CNA_H
 
-#include "part/wait.h"
+#include "part/mcs_queue.h"
 
 struct cna_node {
-	W_ATOMIC(uint32_t) status;
-	int32_t domain; /* CNA_NO_DOMAIN until its thread has to wait */
-	W_ATOMIC(struct cna_node *) next;
+	struct mcs_node mcs; /* `domain` is CNA_NO_DOMAIN until its thread has to wait */
 	struct cna_node *secondary_queue;
 	struct cna_node *secondary_tail; /* in the first node of the secondary queue */
 	uint32_t left;                   /* local hand-overs until the secondary queue returns */
@@ -54,7 +52,7 @@ struct cna_node {
 };
 
 struct cna {
-	W_TAIL(struct cna_node) tail;
+	mcs_tail tail;
 };
 
 struct cna_policy {
@@ -73,47 +71,26 @@ struct cna_policy {
 
 #define CNA_NO_DOMAIN (-1)
 
-static inline void cna_node_init(struct cna_node *node)
+static inline struct cna_node *cna_node_of(struct mcs_node *mcs)
 {
-	node->domain = CNA_NO_DOMAIN;
+	return (struct cna_node *)mcs;
+}
+
+static inline void cna_node_init(struct mcs_node *mcs)
+{
+	struct cna_node *node = cna_node_of(mcs);
+
+	mcs->domain = CNA_NO_DOMAIN;
 	node->secondary_queue = NULL;
 	node->left = 0;
 	node->skip = 0;
-	/* relaxed, both: [CNA-1] or [CNA-3] publishes them */
-	w_store_relaxed(&node->status, NODE_WAITING);
-	w_store_relaxed(&node->next, NULL);
+	mcs_node_init(mcs);
 }
 
-/* NULL -> @node. */
+/* Takes @lock if it is free. */
 static inline bool cna_try_acquire(struct cna *lock, struct cna_node *node)
 {
-	struct cna_node *seen = NULL;
-
-	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
-	if (w_load_relaxed(&lock->tail))
-		return false;
-	cna_node_init(node);
-	/*
-	 * [CNA-1] acq_rel: acquire pairs with [CNA-6]; the previous critical section. Release pairs
-	 * with [CNA-3]: our node
-	 */
-	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
-		return true;
-	node_free(&node->status);
-	return false;
-}
-
-/* Polls @lock until the deadline. */
-static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node,
-			    const struct w_deadline *deadline)
-{
-	do {
-		if (cna_try_acquire(lock, node))
-			return true;
-		/* [CNA-2] acquire: pairs with nothing; cna_try_acquire() reads the word again */
-		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
-	} while (!w_expired(deadline));
-	return false;
+	return mcs_queue_try_enter(&lock->tail, &node->mcs, cna_node_init);
 }
 
 /*
@@ -123,23 +100,17 @@ static W_SLOW bool cna_poll(struct cna *lock, struct cna_node *node,
 static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct cna_policy policy,
 			       const struct w_deadline *deadline)
 {
-	struct cna_node *previous;
+	struct mcs_node *previous;
 
-	if (policy.wait == WAIT_SPIN && deadline)
-		return cna_poll(lock, node, deadline);
-	cna_node_init(node);
-	/*
-	 * [CNA-3] acq_rel: acquire pairs with [CNA-1], [CNA-3]: the predecessor's node, which we
-	 * write; and with [CNA-6], [CNA-7]: the previous critical section, and the end of the queue
-	 * that it made. Release pairs with [CNA-3]: our node
-	 */
-	previous = w_exchange_acq_rel(&lock->tail, node);
+	if (wait_polls(policy.wait, deadline))
+		return mcs_queue_poll(&lock->tail, &node->mcs, cna_node_init, deadline);
+	cna_node_init(&node->mcs);
+	previous = mcs_queue_enter(&lock->tail, &node->mcs);
 	if (!previous)
 		return true;
-	node->domain = w_domain();
-	/* [CNA-4] release: pairs with [CNA-8], [CNA-5], [CNA-9]; our node's domain */
-	w_store_release(&previous->next, node);
-	return node_wait(&node->status, policy.wait, deadline);
+	node->mcs.domain = w_domain();
+	mcs_queue_link(previous, &node->mcs);
+	return node_wait(&node->mcs.status, policy.wait, deadline);
 }
 
 /*
@@ -149,10 +120,10 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node *first,
 					 struct cna_node *last, uint32_t threshold)
 {
-	/* relaxed, both: only holders walk these links, and the grant or [CNA-7] orders them */
-	w_store_relaxed(&last->next, NULL);
+	/* relaxed, both: only holders walk these links, and the grant or [CNA-1] orders them */
+	w_store_relaxed(&last->mcs.next, NULL);
 	if (node->secondary_queue) {
-		w_store_relaxed(&node->secondary_queue->secondary_tail->next, first);
+		w_store_relaxed(&node->secondary_queue->secondary_tail->mcs.next, &first->mcs);
 	} else {
 		node->secondary_queue = first;
 		node->left = 1 + w_random() % threshold;
@@ -169,12 +140,11 @@ static inline struct cna_node *cna_find_successor(struct cna_node *node, struct 
 						  uint32_t threshold)
 {
 	struct cna_node *last = NULL, *current = next;
-	int32_t domain = node->domain == CNA_NO_DOMAIN ? w_domain() : node->domain;
+	int32_t domain = node->mcs.domain == CNA_NO_DOMAIN ? w_domain() : node->mcs.domain;
 
-	while (current && current->domain != domain) {
+	while (current && current->mcs.domain != domain) {
 		last = current;
-		/* [CNA-5] acquire: pairs with [CNA-4]; the domain of the waiter there */
-		current = w_load_acquire(&current->next);
+		current = cna_node_of(mcs_queue_next(&current->mcs));
 	}
 	if (current && last)
 		cna_move_to_secondary(node, next, last, threshold);
@@ -212,23 +182,11 @@ static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node
 	if (second) {
 		w_event(flush);
 		/* relaxed: as in cna_move_to_secondary() */
-		w_store_relaxed(&second->secondary_tail->next, next);
+		w_store_relaxed(&second->secondary_tail->mcs.next, &next->mcs);
 		next = second;
 	}
 	return cna_transfer(next, NULL, 0,
 			    policy.reduction ? w_random() % (policy.reduction + 1) : 0);
-}
-
-/* @node -> NULL if nobody is behind @node, which holds @lock, and its secondary queue is empty. */
-static inline bool cna_leave(struct cna *lock, struct cna_node *node)
-{
-	struct cna_node *last = node;
-
-	/* [CNA-6] release: pairs with [CNA-1], [CNA-3]; our critical section */
-	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
-		return false;
-	node_free(&node->status);
-	return true;
 }
 
 /*
@@ -237,13 +195,14 @@ static inline bool cna_leave(struct cna *lock, struct cna_node *node)
  */
 static inline struct cna_node *cna_splice(struct cna *lock, struct cna_node *node)
 {
-	struct cna_node *last = node, *second = node->secondary_queue;
+	struct cna_node *second = node->secondary_queue;
+	struct mcs_node *last = &node->mcs;
 
 	/*
-	 * [CNA-7] release: pairs with [CNA-3]; the secondary queue's last link, which the next
-	 * arrival overwrites
+	 * [CNA-1] release: pairs with [MCS_QUEUE-3]; the secondary queue's last link, which the
+	 * next arrival overwrites
 	 */
-	if (!w_compare_exchange_release(&lock->tail, &last, second->secondary_tail))
+	if (!w_compare_exchange_release(&lock->tail, &last, &second->secondary_tail->mcs))
 		return NULL;
 	w_event(flush);
 	w_event(handover_remote);
@@ -258,22 +217,19 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 
 	do {
 		successor = NULL;
-		/* [CNA-8] acquire: pairs with [CNA-4]; the successor's node */
-		next = w_load_acquire(&node->next);
+		next = cna_node_of(mcs_queue_next(&node->mcs));
 		if (!next) {
 			if (node->secondary_queue)
 				successor = cna_splice(lock, node);
-			else if (cna_leave(lock, node))
+			else if (mcs_queue_leave(&lock->tail, &node->mcs))
 				return;
 		}
 		if (!next && !successor)
-			/* [CNA-9] acquire: pairs with [CNA-4], as [CNA-8] */
-			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait),
-					      NULL);
+			next = cna_node_of(mcs_queue_await_next(&node->mcs, policy.wait));
 		if (!successor)
 			successor = cna_choose(node, next, policy);
-		granted = node_grant(&successor->status, policy.wait);
-		node_free(&node->status);
+		granted = node_grant(&successor->mcs.status, policy.wait);
+		node_free(&node->mcs.status);
 		node = successor;
 	} while (!granted);
 }
@@ -282,22 +238,17 @@ static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct
 static inline void cna_release(struct cna *lock, struct cna_node *node, struct cna_policy policy)
 {
 	/* relaxed: cna_hand_over() reads it again */
-	if (w_unlikely(node->secondary_queue || w_load_relaxed(&node->next) ||
-		       !cna_leave(lock, node)))
+	if (w_unlikely(node->secondary_queue || w_load_relaxed(&node->mcs.next) ||
+		       !mcs_queue_leave(&lock->tail, &node->mcs)))
 		cna_hand_over(lock, node, policy);
 }
 
-/*
- * In a forked child, discards all waiters of @node, which holds @lock: their threads exist only in
- * the parent.
- */
+/* In a forked child, discards all waiters of @node, which holds @lock. */
 static inline void cna_drop_waiters(struct cna *lock, struct cna_node *node)
 {
 	node->secondary_queue = NULL;
 	node->left = 0;
-	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
-	w_store_relaxed(&lock->tail, node);
-	w_store_relaxed(&node->next, NULL);
+	mcs_queue_drop_waiters(&lock->tail, &node->mcs);
 }
 
 #endif

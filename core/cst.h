@@ -129,8 +129,8 @@ static inline struct mcs_node *cst_replace(struct hmcs_place *leaf, struct mcs_n
 	struct mcs_node *last = node, *first = leaf->asleep.first;
 
 	/*
-	 * [CST-1] release: pairs with [MCS-3]; the last sleeper's link, which the next arrival
-	 * overwrites
+	 * [CST-1] release: pairs with [MCS_QUEUE-3]; the last sleeper's link, which the next
+	 * arrival overwrites
 	 */
 	if (!w_compare_exchange_release(&leaf->queue.tail, &last, leaf->asleep.last))
 		return NULL;
@@ -153,8 +153,7 @@ static inline struct mcs_node *cst_find_awake(struct hmcs_place *leaf, struct mc
 		if (node_grant_awake(&next->status))
 			return NULL;
 		leaf->asleep.left++;
-		/* [CST-2] acquire: pairs with [MCS-4]; the node there */
-		after = w_load_acquire(&next->next);
+		after = mcs_queue_next(next);
 		if (!after)
 			break;
 		cst_set_aside(leaf, next, batch);
@@ -168,12 +167,11 @@ static W_SLOW void cst_hand_over(struct hmcs_place *leaf, struct mcs_node *node,
 {
 	struct mcs_node *first = NULL, *next;
 
-	/* relaxed: only whether there is a successor; [CST-3] reads which */
+	/* relaxed: only whether there is a successor; mcs_queue_await_next() reads which */
 	if (!w_load_relaxed(&node->next))
 		first = cst_replace(leaf, node);
 	if (!first) {
-		/* [CST-3] acquire: pairs with [MCS-4]; the successor's node */
-		next = w_wait_acquire(&node->next, VAL != NULL, W_YIELD, NULL);
+		next = mcs_queue_await_next(node, WAIT_PARK);
 		first = cst_find_awake(leaf, next, batch);
 	}
 	if (first)

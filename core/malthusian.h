@@ -40,19 +40,18 @@
 #ifndef POUNDLOCK_MALTHUSIAN_H
 #define POUNDLOCK_MALTHUSIAN_H
 
-#include "part/wait.h"
+#include "part/mcs_queue.h"
 
 struct malthusian_node {
-	W_ATOMIC(uint32_t) status;
-	uint32_t left; /* hand-overs until the eldest of the passive set gets the lock */
-	W_ATOMIC(struct malthusian_node *) next;
+	/* `left` is the number of hand-overs until the eldest of the passive set gets the lock */
+	struct mcs_node mcs;
 	struct malthusian_node *younger; /* in the passive set: the node whose next we are */
 	struct malthusian_node *passive; /* the youngest of the passive set */
 	struct malthusian_node *eldest;
 };
 
 struct malthusian {
-	W_ATOMIC(struct malthusian_node *) tail;
+	mcs_tail tail;
 };
 
 struct malthusian_policy {
@@ -64,49 +63,25 @@ struct malthusian_policy {
 #define malthusian_bytes \
 	sizeof(struct malthusian), sizeof(struct malthusian_node), sizeof(struct malthusian_node)
 
-static inline void malthusian_node_init(struct malthusian_node *node)
+static inline struct malthusian_node *malthusian_node_of(struct mcs_node *mcs)
 {
-	node->left = 0;
+	return (struct malthusian_node *)mcs;
+}
+
+static inline void malthusian_node_init(struct mcs_node *mcs)
+{
+	struct malthusian_node *node = malthusian_node_of(mcs);
+
+	mcs->left = 0;
 	node->passive = NULL;
 	node->eldest = NULL;
-	/* relaxed, both: [MALTHUSIAN-1] or [MALTHUSIAN-3] publishes them */
-	w_store_relaxed(&node->status, NODE_WAITING);
-	w_store_relaxed(&node->next, NULL);
+	mcs_node_init(mcs);
 }
 
-/* NULL -> @node. */
+/* Takes @lock if it is free. */
 static inline bool malthusian_try_acquire(struct malthusian *lock, struct malthusian_node *node)
 {
-	struct malthusian_node *seen = NULL;
-
-	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
-	if (w_load_relaxed(&lock->tail))
-		return false;
-	malthusian_node_init(node);
-	/*
-	 * [MALTHUSIAN-1] acq_rel: acquire pairs with [MALTHUSIAN-5]; the previous critical section.
-	 * Release pairs with [MALTHUSIAN-3]: our node
-	 */
-	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
-		return true;
-	node_free(&node->status);
-	return false;
-}
-
-/* Polls @lock until the deadline. */
-static W_SLOW bool malthusian_poll(struct malthusian *lock, struct malthusian_node *node,
-				   const struct w_deadline *deadline)
-{
-	do {
-		if (malthusian_try_acquire(lock, node))
-			return true;
-		/*
-		 * [MALTHUSIAN-2] acquire: pairs with nothing; malthusian_try_acquire() reads the
-		 * word again
-		 */
-		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
-	} while (!w_expired(deadline));
-	return false;
+	return mcs_queue_try_enter(&lock->tail, &node->mcs, malthusian_node_init);
 }
 
 /*
@@ -116,26 +91,16 @@ static inline bool malthusian_acquire(struct malthusian *lock, struct malthusian
 				      struct malthusian_policy policy,
 				      const struct w_deadline *deadline)
 {
-	struct malthusian_node *previous;
+	struct mcs_node *previous;
 
-	if (policy.wait == WAIT_SPIN && deadline)
-		return malthusian_poll(lock, node, deadline);
-	malthusian_node_init(node);
-	/*
-	 * [MALTHUSIAN-3] acq_rel: acquire pairs with [MALTHUSIAN-1], [MALTHUSIAN-3]: the
-	 * predecessor's node, which we write; and with [MALTHUSIAN-5], [MALTHUSIAN-6]: the previous
-	 * critical section, and the end of the queue that it made. Release pairs with
-	 * [MALTHUSIAN-3]: our node
-	 */
-	previous = w_exchange_acq_rel(&lock->tail, node);
+	if (wait_polls(policy.wait, deadline))
+		return mcs_queue_poll(&lock->tail, &node->mcs, malthusian_node_init, deadline);
+	malthusian_node_init(&node->mcs);
+	previous = mcs_queue_enter(&lock->tail, &node->mcs);
 	if (!previous)
 		return true;
-	/*
-	 * [MALTHUSIAN-4] release: pairs with [MALTHUSIAN-8], [MALTHUSIAN-10], [MALTHUSIAN-7],
-	 * [MALTHUSIAN-9]; our node's fields
-	 */
-	w_store_release(&previous->next, node);
-	return node_wait(&node->status, policy.wait, deadline);
+	mcs_queue_link(previous, &node->mcs);
+	return node_wait(&node->mcs.status, policy.wait, deadline);
 }
 
 /* ---- The passive set; holder only ---- */
@@ -145,14 +110,14 @@ static inline void malthusian_cull(struct malthusian_node *node, struct malthusi
 				   uint32_t patience)
 {
 	w_event(cull);
-	/* relaxed: only holders walk these links, and the grant or [MALTHUSIAN-6] orders them */
-	w_store_relaxed(&waiter->next, node->passive);
+	/* relaxed: only holders walk these links, and the grant or [MALTHUSIAN-1] orders them */
+	w_store_relaxed(&waiter->mcs.next, node->passive ? &node->passive->mcs : NULL);
 	waiter->younger = NULL;
 	if (node->passive) {
 		node->passive->younger = waiter;
 	} else {
 		node->eldest = waiter;
-		node->left = patience;
+		node->mcs.left = patience;
 	}
 	node->passive = waiter;
 }
@@ -163,9 +128,9 @@ static inline struct malthusian_node *malthusian_take_youngest(struct malthusian
 	struct malthusian_node *youngest = node->passive;
 
 	w_event(revive);
-	node->left--;
+	node->mcs.left--;
 	/* relaxed: as in malthusian_cull() */
-	node->passive = w_load_relaxed(&youngest->next);
+	node->passive = malthusian_node_of(w_load_relaxed(&youngest->mcs.next));
 	if (node->passive)
 		node->passive->younger = NULL;
 	else
@@ -180,11 +145,11 @@ static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_n
 	struct malthusian_node *eldest = node->eldest;
 
 	w_event(revive_eldest);
-	node->left = patience;
+	node->mcs.left = patience;
 	node->eldest = eldest->younger;
 	if (node->eldest)
 		/* relaxed: as in malthusian_cull() */
-		w_store_relaxed(&node->eldest->next, NULL);
+		w_store_relaxed(&node->eldest->mcs.next, NULL);
 	else
 		node->passive = NULL;
 	return eldest;
@@ -192,44 +157,29 @@ static inline struct malthusian_node *malthusian_take_eldest(struct malthusian_n
 
 /* ---- Release ---- */
 
-/* @node -> NULL if nobody is behind @node, which holds @lock, and nobody is set aside. */
-static inline bool malthusian_leave(struct malthusian *lock, struct malthusian_node *node)
-{
-	struct malthusian_node *last = node;
-
-	/* [MALTHUSIAN-5] release: pairs with [MALTHUSIAN-1], [MALTHUSIAN-3]; our critical
-	 * section */
-	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
-		return false;
-	node_free(&node->status);
-	return true;
-}
-
 /*
  * Inserts @waiter, of the passive set, behind @node. @next: @node's next in the queue, as last
  * read.
  */
 static inline void malthusian_graft(struct malthusian *lock, struct malthusian_node *node,
-				    struct malthusian_node *waiter, struct malthusian_node *next,
+				    struct malthusian_node *waiter, struct mcs_node *next,
 				    enum wait wait)
 {
-	struct malthusian_node *last = node;
+	struct mcs_node *last = &node->mcs;
 
 	/*
-	 * relaxed: published by [MALTHUSIAN-6] to the arrival that overwrites it, or by the grant
+	 * relaxed: published by [MALTHUSIAN-1] to the arrival that overwrites it, or by the grant
 	 * to its waiter
 	 */
-	w_store_relaxed(&waiter->next, next);
+	w_store_relaxed(&waiter->mcs.next, next);
 	/*
-	 * [MALTHUSIAN-6] release: pairs with [MALTHUSIAN-3]; the queue's last link, which the next
+	 * [MALTHUSIAN-1] release: pairs with [MCS_QUEUE-3]; the queue's last link, which the next
 	 * arrival overwrites
 	 */
-	if (next || w_compare_exchange_release(&lock->tail, &last, waiter))
+	if (next || w_compare_exchange_release(&lock->tail, &last, &waiter->mcs))
 		return;
-	/* [MALTHUSIAN-7] acquire: pairs with [MALTHUSIAN-4]; the next waiter's node. relaxed: as
-	 * above */
-	w_store_relaxed(&waiter->next,
-			w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL));
+	/* relaxed: as above */
+	w_store_relaxed(&waiter->mcs.next, mcs_queue_await_next(&node->mcs, wait));
 }
 
 /*
@@ -240,29 +190,27 @@ static inline struct malthusian_node *malthusian_choose(struct malthusian *lock,
 							struct malthusian_node *node,
 							struct malthusian_policy policy)
 {
-	/* [MALTHUSIAN-8] acquire: pairs with [MALTHUSIAN-4]; the successor's node */
-	struct malthusian_node *next = w_load_acquire(&node->next), *second, *back;
+	struct mcs_node *next = mcs_queue_next(&node->mcs), *second;
+	struct malthusian_node *back;
 
-	if (node->passive && (!next || !node->left)) {
-		back = node->left ? malthusian_take_youngest(node)
-				  : malthusian_take_eldest(node, policy.patience);
+	if (node->passive && (!next || !node->mcs.left)) {
+		back = node->mcs.left ? malthusian_take_youngest(node)
+				      : malthusian_take_eldest(node, policy.patience);
 		malthusian_graft(lock, node, back, next, policy.wait);
 		return back;
 	}
 	if (!next) {
-		if (malthusian_leave(lock, node))
+		if (mcs_queue_leave(&lock->tail, &node->mcs))
 			return NULL;
-		/* [MALTHUSIAN-9] acquire: pairs with [MALTHUSIAN-4], as [MALTHUSIAN-8] */
-		next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(policy.wait), NULL);
+		next = mcs_queue_await_next(&node->mcs, policy.wait);
 	}
 	if (node->passive)
-		node->left--;
-	/* [MALTHUSIAN-10] acquire: pairs with [MALTHUSIAN-4]; the node there */
-	second = w_load_acquire(&next->next);
+		node->mcs.left--;
+	second = mcs_queue_next(next);
 	if (!second)
-		return next;
-	malthusian_cull(node, next, policy.patience);
-	return second;
+		return malthusian_node_of(next);
+	malthusian_cull(node, malthusian_node_of(next), policy.patience);
+	return malthusian_node_of(second);
 }
 
 /* Grants @lock to a waiter that has not left, if there is one. */
@@ -278,9 +226,9 @@ static W_SLOW void malthusian_hand_over(struct malthusian *lock, struct malthusi
 			return;
 		successor->passive = node->passive;
 		successor->eldest = node->eldest;
-		successor->left = node->left;
-		granted = node_grant(&successor->status, policy.wait);
-		node_free(&node->status);
+		successor->mcs.left = node->mcs.left;
+		granted = node_grant(&successor->mcs.status, policy.wait);
+		node_free(&node->mcs.status);
 		node = successor;
 	} while (!granted);
 }
@@ -290,22 +238,17 @@ static inline void malthusian_release(struct malthusian *lock, struct malthusian
 				      struct malthusian_policy policy)
 {
 	/* relaxed: malthusian_hand_over() reads it again */
-	if (w_unlikely(node->passive || w_load_relaxed(&node->next) ||
-		       !malthusian_leave(lock, node)))
+	if (w_unlikely(node->passive || w_load_relaxed(&node->mcs.next) ||
+		       !mcs_queue_leave(&lock->tail, &node->mcs)))
 		malthusian_hand_over(lock, node, policy);
 }
 
-/*
- * In a forked child, discards all waiters of @node, which holds @lock: their threads exist only in
- * the parent.
- */
+/* In a forked child, discards all waiters of @node, which holds @lock. */
 static inline void malthusian_drop_waiters(struct malthusian *lock, struct malthusian_node *node)
 {
 	node->passive = NULL;
 	node->eldest = NULL;
-	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
-	w_store_relaxed(&lock->tail, node);
-	w_store_relaxed(&node->next, NULL);
+	mcs_queue_drop_waiters(&lock->tail, &node->mcs);
 }
 
 #endif

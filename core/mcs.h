@@ -29,15 +29,10 @@
 #ifndef POUNDLOCK_MCS_H
 #define POUNDLOCK_MCS_H
 
-#include "part/wait.h"
-
-struct mcs_node {
-	W_ATOMIC(uint32_t) status;
-	W_ATOMIC(struct mcs_node *) next;
-};
+#include "part/mcs_queue.h"
 
 struct mcs {
-	W_ATOMIC(struct mcs_node *) tail;
+	mcs_tail tail;
 };
 
 struct mcs_policy {
@@ -47,43 +42,17 @@ struct mcs_policy {
 #define mcs_settings(S)
 #define mcs_bytes sizeof(struct mcs), sizeof(struct mcs_node), sizeof(struct mcs_node)
 
-static inline void mcs_node_init(struct mcs_node *node)
-{
-	/* relaxed, both: [MCS-1], [MCS-3] or [MCS-4] publishes them */
-	w_store_relaxed(&node->status, NODE_WAITING);
-	w_store_relaxed(&node->next, NULL);
-}
-
-/* NULL -> @node. */
+/* Takes @lock if it is free. */
 static inline bool mcs_try_acquire(struct mcs *lock, struct mcs_node *node)
 {
-	struct mcs_node *seen = NULL;
-
-	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
-	if (w_load_relaxed(&lock->tail))
-		return false;
-	mcs_node_init(node);
-	/*
-	 * [MCS-1] acq_rel: acquire pairs with [MCS-5]; the previous critical section. Release pairs
-	 * with [MCS-3]: our node
-	 */
-	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
-		return true;
-	node_free(&node->status);
-	return false;
+	return mcs_queue_try_enter(&lock->tail, node, mcs_node_init);
 }
 
 /* Polls @lock until the deadline. */
-static W_SLOW bool mcs_poll(struct mcs *lock, struct mcs_node *node,
+static inline bool mcs_poll(struct mcs *lock, struct mcs_node *node,
 			    const struct w_deadline *deadline)
 {
-	do {
-		if (mcs_try_acquire(lock, node))
-			return true;
-		/* [MCS-2] acquire: pairs with nothing; mcs_try_acquire() reads the word again */
-		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
-	} while (!w_expired(deadline));
-	return false;
+	return mcs_queue_poll(&lock->tail, node, mcs_node_init, deadline);
 }
 
 /* Enters the queue with @node. Returns true if it was empty: the caller holds @lock. */
@@ -92,16 +61,10 @@ static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 	struct mcs_node *previous;
 
 	mcs_node_init(node);
-	/*
-	 * [MCS-3] acq_rel: acquire pairs with [MCS-1], [MCS-3]: the predecessor's node, which we
-	 * write; and with [MCS-5], [CST-1]: the previous critical section, and the end of the queue
-	 * that it made. Release pairs with [MCS-3]: our node
-	 */
-	previous = w_exchange_acq_rel(&lock->tail, node);
+	previous = mcs_queue_enter(&lock->tail, node);
 	if (!previous)
 		return true;
-	/* [MCS-4] release: pairs with [MCS-6], [MCS-7], [CST-2], [CST-3]; our node's fields */
-	w_store_release(&previous->next, node);
+	mcs_queue_link(previous, node);
 	return false;
 }
 
@@ -112,61 +75,37 @@ static inline bool mcs_enter(struct mcs *lock, struct mcs_node *node)
 static inline bool mcs_acquire(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy,
 			       const struct w_deadline *deadline)
 {
-	if (policy.wait == WAIT_SPIN && deadline)
+	if (wait_polls(policy.wait, deadline))
 		return mcs_poll(lock, node, deadline);
 	return mcs_enter(lock, node) || node_wait(&node->status, policy.wait, deadline);
 }
 
-/* @node -> NULL if nobody is behind @node, which holds @lock. */
-static inline bool mcs_leave(struct mcs *lock, struct mcs_node *node)
-{
-	struct mcs_node *last = node;
-
-	/* [MCS-5] release: pairs with [MCS-1], [MCS-3]; our critical section */
-	if (!w_compare_exchange_release(&lock->tail, &last, NULL))
-		return false;
-	node_free(&node->status);
-	return true;
-}
-
-/* Grants @lock to the first waiter behind @node that has not left. */
+/* Grants @lock to the first waiter behind @node that has not left, or frees it. */
 static W_SLOW void mcs_hand_over(struct mcs *lock, struct mcs_node *node, enum wait wait)
 {
 	struct mcs_node *next;
-	bool granted;
+	bool done;
 
 	do {
-		/* [MCS-6] acquire: pairs with [MCS-4]; the successor's node */
-		next = w_load_acquire(&node->next);
-		if (!next) {
-			if (mcs_leave(lock, node))
-				return;
-			/* [MCS-7] acquire: pairs with [MCS-4], as [MCS-6] */
-			next = w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
-		}
-		granted = node_grant(&next->status, wait);
+		next = mcs_queue_successor(&lock->tail, node, wait);
+		done = !next || node_grant(&next->status, wait);
 		node_free(&node->status);
 		node = next;
-	} while (!granted);
+	} while (!done);
 }
 
 /* Releases @lock, held with @node. */
 static inline void mcs_release(struct mcs *lock, struct mcs_node *node, struct mcs_policy policy)
 {
 	/* relaxed: mcs_hand_over() reads it again */
-	if (w_unlikely(w_load_relaxed(&node->next) || !mcs_leave(lock, node)))
+	if (w_unlikely(w_load_relaxed(&node->next) || !mcs_queue_leave(&lock->tail, node)))
 		mcs_hand_over(lock, node, policy.wait);
 }
 
-/*
- * In a forked child, discards all waiters behind @node, which holds @lock: their threads exist only
- * in the parent.
- */
+/* In a forked child, discards all waiters behind @node, which holds @lock. */
 static inline void mcs_drop_waiters(struct mcs *lock, struct mcs_node *node)
 {
-	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
-	w_store_relaxed(&lock->tail, node);
-	w_store_relaxed(&node->next, NULL);
+	mcs_queue_drop_waiters(&lock->tail, node);
 }
 
 #endif

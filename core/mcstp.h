@@ -40,18 +40,17 @@
 #define POUNDLOCK_MCSTP_H
 
 #include "part/backoff.h"
-#include "part/wait.h"
+#include "part/mcs_queue.h"
 
 enum { MCSTP_SKIPPED = NODE_ABANDONED + 1 };
 
 struct mcstp_node {
-	W_ATOMIC(uint32_t) status;
-	W_ATOMIC(struct mcstp_node *) next;
+	struct mcs_node mcs;
 	W_ATOMIC(uint64_t) time; /* when its waiter last published that it is running */
 };
 
 struct mcstp {
-	W_ATOMIC(struct mcstp_node *) tail;
+	mcs_tail tail;
 };
 
 struct mcstp_policy {
@@ -66,45 +65,10 @@ struct mcstp_policy {
 
 #define mcstp_bytes sizeof(struct mcstp), sizeof(struct mcstp_node), sizeof(struct mcstp_node)
 
-static inline void mcstp_node_init(struct mcstp_node *node)
-{
-	/* relaxed, both: [MCSTP-1] or [MCSTP-6] publishes them */
-	w_store_relaxed(&node->status, NODE_WAITING);
-	w_store_relaxed(&node->next, NULL);
-}
-
-/* NULL -> @node. */
+/* Takes @lock if it is free. */
 static inline bool mcstp_try_acquire(struct mcstp *lock, struct mcstp_node *node)
 {
-	struct mcstp_node *seen = NULL;
-
-	/* relaxed: a hint that avoids taking the line; the compare-exchange decides */
-	if (w_load_relaxed(&lock->tail))
-		return false;
-	mcstp_node_init(node);
-	/*
-	 * [MCSTP-1] acq_rel: acquire pairs with [MCSTP-9], [MCSTP-12]; the previous critical
-	 * section. Release pairs with [MCSTP-6]: our node
-	 */
-	if (w_compare_exchange_acq_rel(&lock->tail, &seen, node))
-		return true;
-	node_free(&node->status);
-	return false;
-}
-
-/* Polls @lock until the deadline. */
-static W_SLOW bool mcstp_poll(struct mcstp *lock, struct mcstp_node *node,
-			      const struct w_deadline *deadline)
-{
-	do {
-		if (mcstp_try_acquire(lock, node))
-			return true;
-		/*
-		 * [MCSTP-2] acquire: pairs with nothing; mcstp_try_acquire() reads the word again
-		 */
-		(void)w_wait_acquire(&lock->tail, !VAL, W_YIELD, deadline);
-	} while (!w_expired(deadline));
-	return false;
+	return mcs_queue_try_enter(&lock->tail, &node->mcs, mcs_node_init);
 }
 
 /* ---- Waiting ---- */
@@ -142,7 +106,7 @@ static inline uint32_t mcstp_park(W_ATOMIC(uint32_t) *status, const struct w_dea
 	/* relaxed: publishes nothing; it only tells the granter to wake a sleeper */
 	if (w_compare_exchange_relaxed(status, &seen, NODE_PARKED))
 		w_event(park);
-	/* [MCSTP-3] acquire: pairs with [WAIT-6] and [MCSTP-11]; as in node_wait() */
+	/* [MCSTP-1] acquire: pairs with [WAIT-6] and [MCSTP-4]; as in node_wait() */
 	while ((seen = w_load_acquire(status)) == NODE_PARKED && !w_expired(deadline))
 		w_park(status, NODE_PARKED, deadline);
 	return seen;
@@ -157,11 +121,11 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 	w_event(contended);
 	for (;;) {
 		/*
-		 * [MCSTP-4] acquire: pairs with [WAIT-6], [WAIT-5], [MCSTP-11]; as in node_wait()
+		 * [MCSTP-2] acquire: pairs with [WAIT-6], [WAIT-5], [MCSTP-4]; as in node_wait()
 		 */
-		seen = w_wait_acquire(&node->status, VAL != NODE_WAITING, W_BRIEF, deadline);
+		seen = w_wait_acquire(&node->mcs.status, VAL != NODE_WAITING, W_BRIEF, deadline);
 		if (seen == NODE_WAITING && policy.wait == WAIT_PARK)
-			seen = mcstp_park(&node->status, deadline);
+			seen = mcstp_park(&node->mcs.status, deadline);
 		if (seen != NODE_WAITING || w_expired(deadline))
 			break;
 		if (policy.wait == WAIT_SPIN)
@@ -172,11 +136,11 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 	if (seen == NODE_GRANTED || seen == MCSTP_SKIPPED)
 		return seen;
 	/*
-	 * [MCSTP-5] acq_rel: release pairs with [WAIT-6], [MCSTP-11]: our last accesses to the
-	 * node, for the thread that frees it; acquire pairs with [WAIT-6], [MCSTP-11]: the lock may
+	 * [MCSTP-3] acq_rel: release pairs with [WAIT-6], [MCSTP-4]: our last accesses to the
+	 * node, for the thread that frees it; acquire pairs with [WAIT-6], [MCSTP-4]: the lock may
 	 * have been granted at the last moment
 	 */
-	return w_exchange_acq_rel(&node->status, NODE_ABANDONED);
+	return w_exchange_acq_rel(&node->mcs.status, NODE_ABANDONED);
 }
 
 /*
@@ -185,58 +149,43 @@ static inline uint32_t mcstp_wait(struct mcstp_node *node, struct mcstp_policy p
 static inline bool mcstp_acquire(struct mcstp *lock, struct mcstp_node *node,
 				 struct mcstp_policy policy, const struct w_deadline *deadline)
 {
-	struct mcstp_node *previous;
+	struct mcs_node *previous;
 	uint32_t seen;
 
-	if (policy.wait == WAIT_SPIN && deadline)
-		return mcstp_poll(lock, node, deadline);
+	if (wait_polls(policy.wait, deadline))
+		return mcs_queue_poll(&lock->tail, &node->mcs, mcs_node_init, deadline);
 	do {
-		mcstp_node_init(node);
-		/*
-		 * [MCSTP-6] acq_rel: acquire pairs with [MCSTP-1], [MCSTP-6]: the predecessor's
-		 * node, which we write; and with [MCSTP-9], [MCSTP-12]: the previous critical
-		 * section. Release pairs with [MCSTP-6]: our node
-		 */
-		previous = w_exchange_acq_rel(&lock->tail, node);
+		mcs_node_init(&node->mcs);
+		previous = mcs_queue_enter(&lock->tail, &node->mcs);
 		if (!previous)
 			return true;
-		/* relaxed: [MCSTP-7] publishes it */
+		/* relaxed: [MCS_QUEUE-4] publishes it */
 		w_store_relaxed(&node->time, w_now());
-		/* [MCSTP-7] release: pairs with [MCSTP-8], [MCSTP-10]; our node's fields */
-		w_store_release(&previous->next, node);
+		mcs_queue_link(previous, &node->mcs);
 		seen = mcstp_wait(node, policy, deadline);
 	} while (seen == MCSTP_SKIPPED && !w_expired(deadline));
 	if (seen == NODE_GRANTED)
 		return true;
 	w_event(abandon);
 	if (seen == MCSTP_SKIPPED)
-		node_free(&node->status);
+		node_free(&node->mcs.status);
 	return false;
 }
 
 /* ---- Release ---- */
 
-/* Returns the node behind @node, or NULL: @node -> NULL, and @lock is free. */
+/* Returns the node behind @node, or NULL: @lock is free. */
 static inline struct mcstp_node *mcstp_next(struct mcstp *lock, struct mcstp_node *node,
 					    enum wait wait)
 {
-	/* [MCSTP-8] acquire: pairs with [MCSTP-7]; the node behind */
-	struct mcstp_node *next = w_load_acquire(&node->next), *last = node;
-
-	if (next)
-		return next;
-	/* [MCSTP-9] release: pairs with [MCSTP-1], [MCSTP-6]; our critical section */
-	if (w_compare_exchange_release(&lock->tail, &last, NULL))
-		return NULL;
-	/* [MCSTP-10] acquire: pairs with [MCSTP-7], as [MCSTP-8] */
-	return w_wait_acquire(&node->next, VAL != NULL, wait_soon(wait), NULL);
+	return (struct mcstp_node *)mcs_queue_successor(&lock->tail, &node->mcs, wait);
 }
 
 /* Returns whether @node's waiter appears to be running, or sleeps by choice. */
 static inline bool mcstp_runs(struct mcstp_node *node, struct mcstp_policy policy)
 {
 	/* relaxed, both: a guess */
-	return w_load_relaxed(&node->status) != NODE_WAITING ||
+	return w_load_relaxed(&node->mcs.status) != NODE_WAITING ||
 	       !mcstp_older(w_load_relaxed(&node->time), w_now(), policy.stale * UINT64_C(1000));
 }
 
@@ -247,17 +196,17 @@ static inline bool mcstp_runs(struct mcstp_node *node, struct mcstp_policy polic
 static inline void mcstp_retire(struct mcstp_node *node)
 {
 	/*
-	 * [MCSTP-11] acq_rel: release pairs with [MCSTP-3], [MCSTP-4], [MCSTP-5]: our last accesses
-	 * to the node; acquire pairs with [MCSTP-5]: its waiter's
+	 * [MCSTP-4] acq_rel: release pairs with [MCSTP-1], [MCSTP-2], [MCSTP-3]: our last accesses
+	 * to the node; acquire pairs with [MCSTP-3]: its waiter's
 	 */
-	uint32_t seen = w_exchange_acq_rel(&node->status, MCSTP_SKIPPED);
+	uint32_t seen = w_exchange_acq_rel(&node->mcs.status, MCSTP_SKIPPED);
 
 	if (seen == NODE_PARKED)
-		w_unpark(&node->status);
+		w_unpark(&node->mcs.status);
 	if (seen == NODE_PARKED || seen == NODE_WAITING)
 		w_event(pass_over);
 	else
-		node_free(&node->status);
+		node_free(&node->mcs.status);
 }
 
 /*
@@ -269,9 +218,9 @@ static W_SLOW void mcstp_hand_over(struct mcstp *lock, struct mcstp_node *node,
 {
 	struct mcstp_node *next = mcstp_next(lock, node, policy.wait);
 
-	node_free(&node->status);
+	node_free(&node->mcs.status);
 	while ((node = next)) {
-		if (mcstp_runs(node, policy) && node_grant(&node->status, policy.wait))
+		if (mcstp_runs(node, policy) && node_grant(&node->mcs.status, policy.wait))
 			return;
 		next = mcstp_next(lock, node, policy.wait);
 		mcstp_retire(node);
@@ -282,29 +231,16 @@ static W_SLOW void mcstp_hand_over(struct mcstp *lock, struct mcstp_node *node,
 static inline void mcstp_release(struct mcstp *lock, struct mcstp_node *node,
 				 struct mcstp_policy policy)
 {
-	struct mcstp_node *last = node;
-
 	/* relaxed: mcstp_hand_over() reads it again */
-	if (w_unlikely(w_load_relaxed(&node->next))) {
-		mcstp_hand_over(lock, node, policy);
-		return;
-	}
-	/* [MCSTP-12] release: pairs with [MCSTP-1], [MCSTP-6]; our critical section */
-	if (w_likely(w_compare_exchange_release(&lock->tail, &last, NULL)))
-		node_free(&node->status);
-	else
+	if (w_unlikely(w_load_relaxed(&node->mcs.next) ||
+		       !mcs_queue_leave(&lock->tail, &node->mcs)))
 		mcstp_hand_over(lock, node, policy);
 }
 
-/*
- * In a forked child, discards all waiters behind @node, which holds @lock: their threads exist only
- * in the parent.
- */
+/* In a forked child, discards all waiters behind @node, which holds @lock. */
 static inline void mcstp_drop_waiters(struct mcstp *lock, struct mcstp_node *node)
 {
-	/* relaxed, both: one thread repairs; [GENERATION-3] publishes the result */
-	w_store_relaxed(&lock->tail, node);
-	w_store_relaxed(&node->next, NULL);
+	mcs_queue_drop_waiters(&lock->tail, &node->mcs);
 }
 
 #endif

@@ -112,7 +112,7 @@ static inline bool reciprocating_acquire(struct reciprocating *lock,
 {
 	struct reciprocating_node *seen;
 
-	if (policy.wait == WAIT_SPIN && deadline)
+	if (wait_polls(policy.wait, deadline))
 		return reciprocating_poll(lock, node, deadline);
 	/* relaxed: [RECIPROCATING-3] publishes it */
 	w_store_relaxed(&node->status, NODE_WAITING);

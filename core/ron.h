@@ -178,7 +178,7 @@ static W_SLOW bool ron_acquire_slow(struct ron *lock, enum wait wait,
 {
 	W_OWN_LINE struct ron_node node;
 
-	if (wait == WAIT_SPIN && deadline)
+	if (wait_polls(wait, deadline))
 		return tour_poll(&lock->tour, deadline);
 	return ron_acquire_at_place(lock, w_waiter_node(&node, deadline), wait, deadline);
 }

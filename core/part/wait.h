@@ -3,8 +3,8 @@
  * Waiting on a queue lock's own node, whatever the order of the queue. Shared by mcs.h, cna.h and
  * others.
  *
- *   SPIN   as in the papers: only pauses, and never yields. A timed wait does not queue, since a
- *          plain-store hand-over could not notice that its waiter has left.
+ *   SPIN   as in the papers: only pauses, and never yields. A timed wait does not queue
+ *          (wait_polls()).
  *   YIELD  spins for a bounded time, then yields the CPU between reads.
  *   PARK   spins for a bounded time, then sleeps.
  *
@@ -49,6 +49,15 @@ static inline enum w_how wait_turn(enum wait wait)
 	if (wait == WAIT_PARK)
 		return W_BRIEF;
 	return wait == WAIT_SPIN ? W_SPIN : W_TURN;
+}
+
+/*
+ * Returns whether a waiter polls until @deadline instead of queueing: under WAIT_SPIN, a hand-over
+ * is a plain store, which could not notice that its waiter has left.
+ */
+static inline bool wait_polls(enum wait wait, const struct w_deadline *deadline)
+{
+	return wait == WAIT_SPIN && deadline;
 }
 
 /* WAITING -> PARKED, then sleeps. Returns true once granted, false if @deadline passes first. */
@@ -118,13 +127,13 @@ static inline bool node_grant(W_ATOMIC(uint32_t) *status, enum wait wait)
 	uint32_t seen;
 
 	if (wait == WAIT_SPIN) {
-		/* [WAIT-5] release: pairs with [WAIT-4], [MCSTP-4]; our critical section */
+		/* [WAIT-5] release: pairs with [WAIT-4], [MCSTP-2]; our critical section */
 		w_store_release(status, NODE_GRANTED);
 		return true;
 	}
 	/*
-	 * [WAIT-6] acq_rel: release pairs with [WAIT-1], [WAIT-2], [WAIT-4], [WAIT-3], [MCSTP-3],
-	 * [MCSTP-4], [MCSTP-5]: our critical section; acquire pairs with [WAIT-3], [MCSTP-5]: the
+	 * [WAIT-6] acq_rel: release pairs with [WAIT-1], [WAIT-2], [WAIT-4], [WAIT-3], [MCSTP-1],
+	 * [MCSTP-2], [MCSTP-3]: our critical section; acquire pairs with [WAIT-3], [MCSTP-3]: the
 	 * links of a waiter that has left
 	 */
 	seen = w_exchange_acq_rel(status, NODE_GRANTED);

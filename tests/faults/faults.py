@@ -325,9 +325,9 @@ FAULTS = [
         "cna",
         "core/cna.h",
         "if (node->secondary_queue) {\n"
-        "\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);",
+        "\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->mcs.next,",
         "if (node->secondary_queue && first == last) {\n"
-        "\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->next, first);",
+        "\t\tw_store_relaxed(&node->secondary_queue->secondary_tail->mcs.next,",
     ),
     Fault(
         "threshold-ignored",

@@ -15,13 +15,13 @@ static struct cna_node nodes[MOST + 1]; /* the first is the holder's */
 
 static void enter(struct cna_node *node, int domain)
 {
-	struct cna_node *previous;
+	struct mcs_node *previous;
 
-	cna_node_init(node);
-	node->domain = domain;
-	previous = atomic_exchange(&lock.tail, node);
+	cna_node_init(&node->mcs);
+	node->mcs.domain = domain;
+	previous = atomic_exchange(&lock.tail, &node->mcs);
 	if (previous)
-		atomic_store(&previous->next, node);
+		atomic_store(&previous->next, &node->mcs);
 }
 
 static void begin(int waiters, int pattern)
@@ -38,7 +38,7 @@ static struct cna_node *granted(int waiters)
 	struct cna_node *holder = NULL;
 
 	for (int i = 0; i <= waiters; i++) {
-		if (atomic_load(&nodes[i].status) == NODE_GRANTED) {
+		if (atomic_load(&nodes[i].mcs.status) == NODE_GRANTED) {
 			EXPECT(!holder, "two waiters have the lock");
 			holder = &nodes[i];
 		}
@@ -55,7 +55,7 @@ static int drain(int waiters, struct cna_policy policy)
 
 	for (;;) {
 		cna_release(&lock, holder, policy);
-		EXPECT(atomic_load(&holder->status) == NODE_FREE);
+		EXPECT(atomic_load(&holder->mcs.status) == NODE_FREE);
 		holder = granted(waiters);
 		if (!holder)
 			return grants;
@@ -89,11 +89,11 @@ static void all_patterns_with_some_gone(void)
 			begin(WAITERS, pattern);
 			for (int i = 0; i < WAITERS; i++)
 				if (digit(gone, 2, i))
-					atomic_store(&nodes[i + 1].status, NODE_ABANDONED);
+					atomic_store(&nodes[i + 1].mcs.status, NODE_ABANDONED);
 			EXPECT(drain(WAITERS, policy) ==
 			       WAITERS - __builtin_popcount((unsigned)gone));
 			for (int i = 0; i <= WAITERS; i++)
-				EXPECT(atomic_load(&nodes[i].status) == NODE_FREE);
+				EXPECT(atomic_load(&nodes[i].mcs.status) == NODE_FREE);
 		}
 }
 
@@ -112,7 +112,7 @@ static const char *order_of(const char *pattern, struct cna_policy policy)
 	struct cna_node *holder = &nodes[0];
 
 	begin(0, 0);
-	nodes[0].domain = pattern[0];
+	nodes[0].mcs.domain = pattern[0];
 	for (int i = 1; i <= waiters; i++)
 		enter(&nodes[i], pattern[i]);
 	memset(order, 0, sizeof(order));

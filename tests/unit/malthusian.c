@@ -13,12 +13,12 @@ static struct malthusian_node nodes[MOST + 1];
 
 static void enter(struct malthusian_node *node)
 {
-	struct malthusian_node *previous;
+	struct mcs_node *previous;
 
-	malthusian_node_init(node);
-	previous = atomic_exchange(&lock.tail, node);
+	malthusian_node_init(&node->mcs);
+	previous = atomic_exchange(&lock.tail, &node->mcs);
 	if (previous)
-		atomic_store(&previous->next, node);
+		atomic_store(&previous->next, &node->mcs);
 }
 
 /* Node 0 holds the lock, and @waiters wait behind it. */
@@ -35,7 +35,7 @@ static void begin(int waiters)
 static struct malthusian_node *granted(int waiters)
 {
 	for (int i = 0; i <= waiters; i++)
-		if (atomic_load(&nodes[i].status) == NODE_GRANTED)
+		if (atomic_load(&nodes[i].mcs.status) == NODE_GRANTED)
 			return &nodes[i];
 	return NULL;
 }
@@ -87,10 +87,10 @@ static void some_have_gone(void)
 			begin(MOST);
 			for (int i = 0; i < MOST; i++)
 				if (digit(gone, 2, i))
-					atomic_store(&nodes[i + 1].status, NODE_ABANDONED);
+					atomic_store(&nodes[i + 1].mcs.status, NODE_ABANDONED);
 			EXPECT((int)strlen(order_of(MOST, policy)) == there);
 			for (int i = 0; i <= MOST; i++)
-				EXPECT(atomic_load(&nodes[i].status) == NODE_FREE);
+				EXPECT(atomic_load(&nodes[i].mcs.status) == NODE_FREE);
 		}
 }
 
@@ -132,7 +132,7 @@ static void bound_holds(void)
 
 static bool released(void *policy)
 {
-	if (atomic_load(&lock.tail) != &nodes[0] && !atomic_load(&nodes[0].next))
+	if (atomic_load(&lock.tail) != &nodes[0].mcs && !atomic_load(&nodes[0].mcs.next))
 		return false;
 	malthusian_release(&lock, &nodes[0], *(struct malthusian_policy *)policy);
 	return true;
@@ -154,7 +154,7 @@ static void timed_against_release(void)
 					malthusian_release(&lock, &nodes[1], policy);
 				script_finish();
 				EXPECT(!atomic_load(&lock.tail));
-				EXPECT(atomic_load(&nodes[1].status) == NODE_FREE);
+				EXPECT(atomic_load(&nodes[1].mcs.status) == NODE_FREE);
 			}
 }
 
@@ -180,7 +180,8 @@ static void arrival_against_revival(void)
 		script_clear();
 		script_at(step, enters, &nodes[3]);
 		malthusian_release(&lock, &nodes[2], policy);
-		between += granted(3) == &nodes[1] && atomic_load(&nodes[1].next) == &nodes[3];
+		between +=
+			granted(3) == &nodes[1] && atomic_load(&nodes[1].mcs.next) == &nodes[3].mcs;
 		script_finish();
 		for (; (holder = granted(3)); grants++)
 			malthusian_release(&lock, holder, policy);

@@ -17,14 +17,14 @@ static void enter(struct mcstp_node *node, int state)
 {
 	static const uint32_t statuses[] = {NODE_WAITING, NODE_WAITING, NODE_PARKED,
 					    NODE_ABANDONED};
-	struct mcstp_node *previous;
+	struct mcs_node *previous;
 
-	mcstp_node_init(node);
+	mcs_node_init(&node->mcs);
 	atomic_store(&node->time, state == LOOKS ? w_now() : 0);
-	atomic_store(&node->status, statuses[state]);
-	previous = atomic_exchange(&lock.tail, node);
+	atomic_store(&node->mcs.status, statuses[state]);
+	previous = atomic_exchange(&lock.tail, &node->mcs);
 	if (previous)
-		atomic_store(&previous->next, node);
+		atomic_store(&previous->next, &node->mcs);
 }
 
 /*
@@ -33,13 +33,13 @@ static void enter(struct mcstp_node *node, int state)
  */
 static bool expect_seen(struct mcstp_node *node, int state)
 {
-	uint32_t status = atomic_load(&node->status);
+	uint32_t status = atomic_load(&node->mcs.status);
 
 	switch (state) {
 	case LOOKS:
 	case SLEEPS:
 		EXPECT(status == NODE_GRANTED);
-		EXPECT(script_unparks(&node->status) == (state == SLEEPS));
+		EXPECT(script_unparks(&node->mcs.status) == (state == SLEEPS));
 		return true;
 	case DOES_NOT_LOOK:
 		EXPECT(status == MCSTP_SKIPPED);
@@ -65,7 +65,7 @@ static void all_patterns(void)
 		for (int i = 1; i <= MOST; i++)
 			enter(&nodes[i], digit(pattern, STATES, i - 1));
 		mcstp_release(&lock, &nodes[0], policy);
-		EXPECT(atomic_load(&nodes[0].status) == NODE_FREE);
+		EXPECT(atomic_load(&nodes[0].mcs.status) == NODE_FREE);
 		for (int i = 1; i <= MOST && !granted; i++)
 			granted = expect_seen(&nodes[i], digit(pattern, STATES, i - 1));
 		EXPECT(granted == !!atomic_load(&lock.tail),
@@ -75,7 +75,7 @@ static void all_patterns(void)
 
 static bool releases(void *policy)
 {
-	if (atomic_load(&lock.tail) != &nodes[0] && !atomic_load(&nodes[0].next))
+	if (atomic_load(&lock.tail) != &nodes[0].mcs && !atomic_load(&nodes[0].mcs.next))
 		return false;
 	/* A machine that has just booted shows less time than that: our waiter is skipped once. */
 	atomic_store(&nodes[1].time, 0);
@@ -110,7 +110,7 @@ static void passed_over_at_any_moment(void)
 					waits++;
 				script_finish();
 				EXPECT(!atomic_load(&lock.tail));
-				EXPECT(atomic_load(&nodes[1].status) == NODE_FREE);
+				EXPECT(atomic_load(&nodes[1].mcs.status) == NODE_FREE);
 			}
 	EXPECT(waits, "no deadline passed");
 }
