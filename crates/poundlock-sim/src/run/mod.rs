@@ -19,17 +19,18 @@ use crate::time::{NEVER, ns};
 use crate::trace::{Trace, TraceEvent};
 use poundlock_workload::section::Settings;
 use poundlock_workload::{Counts, CpuMax, Placement, ThreadCounts, Workload};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::rc::Rc;
 use worker::{STEP_CYCLES, Shared, Worker};
 
-/// One simulation.
-#[derive(Clone, Debug)]
-pub struct Point {
+/// One simulation. `M` is the machine, or what a caller finds it by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point<M = Machine> {
     /// The machine.
-    pub machine: Machine,
+    pub machine: M,
     /// The workload.
     pub workload: Workload,
     /// The specification of the lock.
@@ -49,6 +50,16 @@ pub struct Point {
     pub locality: Locality,
     /// Whether to record a timeline.
     pub trace: bool,
+}
+
+impl<M> Point<M> {
+    /// The same simulation on `machine`.
+    pub fn on<N>(self, machine: N) -> Point<N> {
+        let Point {
+            workload, lock, threads, warmup, measured, seed, step, locality, trace, ..
+        } = self;
+        Point { machine, workload, lock, threads, warmup, measured, seed, step, locality, trace }
+    }
 }
 
 /// The result of a simulation.

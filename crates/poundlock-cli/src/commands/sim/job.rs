@@ -6,8 +6,8 @@
 use crate::failure::{Failure, reason};
 use crate::runs::worker::{self, Workers};
 use crate::runs::{Outcome, complain, progress};
-use poundlock_bench::{Counts, Workload};
-use poundlock_sim::{Locality, Machine, Point, SimError, Traffic, simulate};
+use poundlock_bench::Counts;
+use poundlock_sim::{Machine, Point, SimError, Traffic, simulate};
 use poundlock_topology::input;
 use poundlock_topology::latency::Measurements;
 use serde::{Deserialize, Serialize};
@@ -17,21 +17,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// A simulation. The machine is given by its files.
+/// The files that describe a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct MachineFiles {
     pub machine: PathBuf,
     pub matrix: Option<PathBuf>,
-    pub workload: Workload,
-    pub lock: String,
-    pub threads: usize,
-    /// In seconds of simulated time.
-    pub warmup: f64,
-    pub measured: f64,
-    pub seed: u64,
-    pub step: f64,
-    pub locality: Locality,
 }
+
+/// A simulation on the machine of such files.
+pub type Job = Point<MachineFiles>;
 
 /// The result of a simulation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,28 +66,16 @@ pub fn machine(file: &Path, matrix: Option<&Path>) -> Result<Machine, SimError> 
     machine.with_matrix(&table).map_err(|wrong| named(wrong.to_string()))
 }
 
-impl Job {
-    /// The job as the simulator takes it.
-    pub fn point(&self, trace: bool) -> Result<Point, SimError> {
-        Ok(Point {
-            machine: machine(&self.machine, self.matrix.as_deref())?,
-            workload: self.workload.clone(),
-            lock: self.lock.clone(),
-            threads: self.threads,
-            warmup: self.warmup,
-            measured: self.measured,
-            seed: self.seed,
-            step: self.step,
-            locality: self.locality,
-            trace,
-        })
-    }
+/// The job with its machine, as the simulator takes it.
+pub fn loaded(job: Job) -> Result<Point, SimError> {
+    let machine = machine(&job.machine.machine, job.machine.matrix.as_deref())?;
+    Ok(job.on(machine))
 }
 
 /// Runs one job in this process, and prints the result as one line of JSON.
 pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = worker::parse(job)?;
-    let outcome = job.point(false).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
+    let outcome = loaded(job).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
     worker::answer(&Simulated {
         counts: outcome.counts,
         traffic: outcome.traffic,

@@ -2,7 +2,7 @@
 
 use super::args::{SceneArgs, SettingArgs};
 use super::data::{self, MACHINES};
-use super::job::{self, Ended, Job};
+use super::job::{self, Ended, Job, MachineFiles};
 use crate::failure::Failure;
 use crate::points::{Point, Run};
 use crate::spec::{self, Choice, Family};
@@ -117,8 +117,10 @@ impl Plan<'_> {
             for &threads in &self.threads {
                 for lock in &self.locks {
                     jobs.push(Job {
-                        machine: self.machine.clone(),
-                        matrix: self.settings.matrix.clone(),
+                        machine: MachineFiles {
+                            machine: self.machine.clone(),
+                            matrix: self.settings.matrix.clone(),
+                        },
                         workload: self.workload.clone(),
                         lock: lock.clone(),
                         threads,
@@ -127,6 +129,7 @@ impl Plan<'_> {
                         seed: self.settings.repeats.seed.wrapping_add(seed),
                         step: self.settings.step,
                         locality: self.settings.domain.into(),
+                        trace: false,
                     });
                 }
             }

@@ -1,6 +1,7 @@
 //! `sim trace`: a timeline of one simulation, for Perfetto or chrome://tracing.
 
 use super::args::TraceArgs;
+use super::job::{self, Job};
 use super::plan::Plan;
 use crate::failure::Failure;
 use crate::output::{Page, write};
@@ -30,8 +31,8 @@ struct OtherData {
 pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
     let page = Page::beside([&Some(args.output.clone())])?;
     let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
-    let job = plan.jobs().swap_remove(0);
-    let point = job.point(true).map_err(Failure::ours)?;
+    let job = Job { trace: true, ..plan.jobs().swap_remove(0) };
+    let point = job::loaded(job).map_err(Failure::ours)?;
     let outcome = simulate(&point).map_err(Failure::ours)?;
     let events = outcome.timeline();
     let count = events.len();
@@ -41,8 +42,8 @@ pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         other_data: OtherData {
             machine: plan.machine_name.clone(),
             workload: plan.workload.name.clone(),
-            seed: job.seed,
-            lock: job.lock,
+            seed: point.seed,
+            lock: point.lock,
         },
     };
     write(&args.output, serde_json::to_string(&timeline).map_err(Failure::ours)? + "\n")?;

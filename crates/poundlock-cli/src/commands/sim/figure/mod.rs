@@ -14,7 +14,7 @@ mod text;
 
 use super::args::FigureArgs;
 use super::data::{self, FIGURES as FILES, MACHINES};
-use super::job::{self, Ended, Job};
+use super::job::{self, Ended, Job, MachineFiles};
 use super::plan::at_a_time;
 use crate::failure::{Failure, reason};
 use crate::options::OutputArgs;
@@ -79,8 +79,7 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
     let workload = data::workload(&figure.workload)?;
     workload.check().map_err(Failure::ours)?;
     let base = Job {
-        machine: file,
-        matrix: None,
+        machine: MachineFiles { machine: file, matrix: None },
         workload: workload.clone(),
         lock: String::new(),
         threads: 1,
@@ -89,6 +88,7 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
         seed: args.repeats.seed,
         step: figure.step.unwrap_or(0.0),
         locality: figure.domain.into(),
+        trace: false,
     };
     let at_once = at_a_time(args.repeats.jobs);
     let step = match &figure.fit {
