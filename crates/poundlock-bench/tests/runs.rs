@@ -93,7 +93,7 @@ fn consistent(job: &Job, counts: &Counts) {
 }
 
 #[test]
-fn every_workload_counts_right_under_every_lock() {
+fn every_workload_counts_correctly_under_every_lock() {
     for lock in locks() {
         for section in sections() {
             let job = Job {
@@ -108,7 +108,7 @@ fn every_workload_counts_right_under_every_lock() {
 }
 
 #[test]
-fn readers_and_writers_count_right_under_every_lock_that_knows_them() {
+fn readers_and_writers_count_correctly_under_every_readers_writer_lock() {
     for lock in poundlock_bench::rwlocks().chain([NATIVE]) {
         for section in &sections()[2..] {
             let workload = Workload { readers: true, ..workload(*section) };
@@ -123,7 +123,7 @@ fn readers_and_writers_count_right_under_every_lock_that_knows_them() {
 }
 
 #[test]
-fn one_thread_has_every_acquisition_and_no_handover() {
+fn one_thread_has_all_acquisitions_and_no_handover() {
     for lock in ["shfl_mutex", "mcs", NATIVE] {
         let job = Job {
             workload: workload(Section::Words { words: 4 }),
@@ -161,7 +161,7 @@ fn time_ends_a_run_and_the_warm_up_does_not_count() {
 }
 
 #[test]
-fn holders_hold_as_long_as_their_class_says() {
+fn holders_hold_for_the_time_of_their_class() {
     let class = |length| Class {
         inside: Work { length, unit: Unit::Nanoseconds, spread: 0.0 },
         ..Class::default()
@@ -179,7 +179,7 @@ fn holders_hold_as_long_as_their_class_says() {
 }
 
 #[test]
-fn threads_are_bound_where_the_placement_says() {
+fn threads_are_bound_by_the_placement() {
     for placement in [Placement::FirstFill, Placement::RoundRobin] {
         let mut workload = workload(Section::None);
         workload.placement = placement;
@@ -197,7 +197,7 @@ fn threads_are_bound_where_the_placement_says() {
 }
 
 #[test]
-fn what_cannot_be_run_is_one_line() {
+fn invalid_runs_are_one_line() {
     let job = |lock: &str, threads| Job {
         workload: workload(Section::None),
         lock: lock.to_owned(),

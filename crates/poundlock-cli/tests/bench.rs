@@ -86,7 +86,7 @@ fn consistent(run: &Value, acquisitions: u64) {
 }
 
 #[test]
-fn every_workload_runs_and_its_counts_fit_together() {
+fn every_workload_runs_with_consistent_counts() {
     for workload in WORKLOADS {
         let options = [
             "-l",
@@ -147,7 +147,7 @@ fn lookups_take_a_readers_writer_lock_as_readers() {
 }
 
 #[test]
-fn the_report_says_where_it_is_from() {
+fn the_report_has_its_provenance() {
     let (report, _) = bench(&[
         "loop",
         "-l",
@@ -180,7 +180,7 @@ fn the_report_says_where_it_is_from() {
 }
 
 #[test]
-fn every_lock_and_native_run_unless_told() {
+fn every_lock_and_native_run_by_default() {
     let (report, _) = bench(&["map", "-t", "2", "--acquisitions", "500", "-n", "1"]);
     let names: BTreeSet<&str> =
         array(&report, "runs").iter().filter_map(|run| run["lock"].as_str()).collect();
@@ -194,7 +194,7 @@ fn every_lock_and_native_run_unless_told() {
 }
 
 #[test]
-fn each_repeat_begins_with_another_lock() {
+fn repeats_rotate_the_first_lock() {
     let (report, _) =
         bench(&["loop", "-l", "mcs,ttas", "-t", "1", "--acquisitions", "10", "-n", "3"]);
     let order: Vec<&str> =
@@ -203,7 +203,7 @@ fn each_repeat_begins_with_another_lock() {
 }
 
 #[test]
-fn time_ends_a_run_too() {
+fn time_can_end_a_run() {
     let options =
         ["hash", "-l", "shfl_spin", "-t", "2", "--seconds", "0.05", "--warmup", "0.01", "-n", "1"];
     let (report, _) = bench(&options);
@@ -214,7 +214,7 @@ fn time_ends_a_run_too() {
 }
 
 #[test]
-fn a_description_runs_as_the_options_that_it_is_from() {
+fn a_description_runs_like_its_options() {
     let directory = scratch();
     for workload in WORKLOADS {
         let described =
@@ -248,7 +248,7 @@ fn the_papers_workloads_are_described_in_files_that_run() {
 }
 
 #[test]
-fn the_plot_goes_to_its_file() {
+fn the_plot_is_in_its_file() {
     let directory = scratch();
     let file = directory.path().join("plot.svg");
     for threads in ["2", "1,2,3"] {
@@ -350,7 +350,7 @@ fn children(process: u32) -> BTreeSet<String> {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured() {
+fn an_interrupt_keeps_the_results() {
     let directory = scratch();
     let file = directory.path().join("report.json");
     let options = ["-l", "ticket", "-n", "100000", "-t", "1", "--acquisitions", "100"];

@@ -60,7 +60,7 @@ fn bad_input_is_one_line() {
 }
 
 #[test]
-fn the_json_says_what_was_measured_and_where() {
+fn the_json_has_results_and_provenance() {
     let options = [
         "-l",
         "mcs,wait=park,ttas",
@@ -120,7 +120,7 @@ fn the_json_says_what_was_measured_and_where() {
 }
 
 #[test]
-fn each_repeat_begins_with_another_lock() {
+fn repeats_rotate_the_first_lock() {
     let (_, comparison) = compare(&["-l", "mcs,ttas", "-n", "4"], "true");
     let order = [
         "native", "mcs", "ttas", "mcs", "ttas", "native", "ttas", "native", "mcs", "native", "mcs",
@@ -130,7 +130,7 @@ fn each_repeat_begins_with_another_lock() {
 }
 
 #[test]
-fn every_lock_is_compared_unless_told() {
+fn every_lock_is_compared_by_default() {
     let (_, comparison) = compare(&["-n", "1", "--no-native"], "true");
     let names: Vec<&str> = poundlock::locks().map(|lock| lock.name).collect();
     assert_eq!(each_run(&comparison, "lock"), names);
@@ -202,7 +202,7 @@ fn a_run_that_hangs_is_killed() {
 }
 
 #[test]
-fn what_a_run_leaves_behind_is_killed() {
+fn leftover_processes_of_a_run_are_killed() {
     let directory = scratch();
     let file = directory.path().join("pid");
     let script = format!("sleep 1000 & echo $! > {}", file.display());
@@ -220,7 +220,7 @@ fn what_a_run_leaves_behind_is_killed() {
 }
 
 #[test]
-fn a_figure_that_is_not_there_is_a_failure() {
+fn a_missing_figure_is_a_failure() {
     for (script, reason) in [("echo nothing", "matches nothing"), ("echo rate: none", "'none'")] {
         let (status, comparison) =
             compare(&["-l", "mcs", "-n", "1", "--metric", r"rate: (\w+)"], script);
@@ -249,7 +249,7 @@ fn memory_and_cpu_time_are_the_programs_own() {
 }
 
 #[test]
-fn json_goes_to_stdout_and_the_plot_to_its_file() {
+fn json_is_on_stdout_and_the_plot_in_its_file() {
     let directory = scratch();
     let file = directory.path().join("plot.svg");
     let mut command = poundlock(["compare", "-l", "mcs,ticket", "-n", "1", "--json", "-", "--svg"]);
@@ -266,7 +266,7 @@ fn json_goes_to_stdout_and_the_plot_to_its_file() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured() {
+fn an_interrupt_keeps_the_results() {
     let directory = scratch();
     let (file, started) =
         (directory.path().join("comparison.json"), directory.path().join("started"));

@@ -199,7 +199,7 @@ fn a_preload_library_that_is_missing_or_does_not_load() {
 }
 
 #[test]
-fn a_function_that_gets_past_the_library_is_named() {
+fn a_function_that_bypasses_the_library_is_named() {
     let directory = scratch();
     let (program, library) = (directory.path().join("program"), directory.path().join("libold.so"));
     compile(LOCKS, &["-pthread"], &program);
@@ -222,7 +222,7 @@ fn a_function_that_gets_past_the_library_is_named() {
 }
 
 #[test]
-fn what_is_no_program_is_one_line() {
+fn an_invalid_program_is_one_line() {
     let directory = scratch();
     let text = directory.path().join("text");
     executable(&text, "no program");

@@ -111,7 +111,7 @@ fn the_start_of_a_name_means_all_such_locks() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_gets_no_complaint() {
+fn a_reader_that_closes_early_causes_no_error() {
     let command = format!("{} list | head -n 1", env!("CARGO_BIN_EXE_poundlock"));
     let output = output(std::process::Command::new("sh").args(["-c", &command]));
     assert_eq!(stderr(&output), "");

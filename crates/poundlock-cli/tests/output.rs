@@ -142,7 +142,7 @@ fn a_new_file_has_the_umasks_permissions_and_an_old_one_keeps_its_own() {
 }
 
 #[test]
-fn nothing_but_the_file_is_left_in_the_folder() {
+fn no_temporary_file_remains() {
     for line in WRITERS {
         let folder = scratch();
         write(line, &folder.path().join("file"));
@@ -176,7 +176,7 @@ fn a_link_is_followed_and_a_file_keeps_its_other_names() {
 }
 
 #[test]
-fn a_fifo_gets_what_is_written_and_stays() {
+fn a_fifo_receives_the_output_and_remains_a_fifo() {
     let folder = scratch();
     let fifo = folder.path().join("fifo");
     nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).expect("a FIFO");
@@ -209,7 +209,7 @@ fn a_fifo_gets_what_is_written_and_stays() {
 
 /// Uses a device node of its own if run as root, since root could replace /dev/null.
 #[test]
-fn a_device_stays_one() {
+fn a_device_remains_a_device() {
     let folder = scratch();
     let own = folder.path().join("null");
     let made = mknod(&own, SFlag::S_IFCHR, Mode::from_bits_truncate(0o666), makedev(1, 3)).is_ok();
@@ -226,7 +226,7 @@ fn a_device_stays_one() {
 }
 
 #[test]
-fn a_dash_is_stdout_and_nothing_else_is_on_it() {
+fn a_dash_writes_to_stdout_alone() {
     let folder = scratch();
     for line in WRITERS {
         let output = output(command(line, Path::new("-")).current_dir(folder.path()));
@@ -369,7 +369,7 @@ fn a_full_stderr_is_no_panic() {
 }
 
 #[test]
-fn run_hands_closed_descriptors_on() {
+fn run_passes_closed_descriptors_on() {
     let state = |prefix: &[&str]| {
         let mut closed = Command::new("sh");
         closed.args(["-c", "exec \"$@\" <&-", "sh"]).args(prefix).args(["ls", "/proc/self/fd"]);

@@ -43,7 +43,7 @@ fn wrong_usage_is_one_line() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_127() {
+fn a_missing_program_exits_127() {
     for lock in ["mcs", "native"] {
         assert_refused(
             &mut poundlock(["run", "-l", lock, "--", "no-such-program"]),
@@ -59,7 +59,7 @@ fn a_program_that_is_not_there_is_127() {
 }
 
 #[test]
-fn a_program_that_cannot_be_run_is_126() {
+fn a_program_that_cannot_run_exits_126() {
     let directory = scratch();
     let file = directory.path().join("plain");
     std::fs::write(&file, "#!/bin/sh\n").expect("a file");
@@ -70,7 +70,7 @@ fn a_program_that_cannot_be_run_is_126() {
 }
 
 #[test]
-fn a_preload_library_that_is_missing_or_none_is_named() {
+fn a_missing_or_invalid_preload_library_is_named() {
     let directory = scratch();
     let text = directory.path().join("text.so");
     std::fs::write(&text, "no library").expect("a file");
@@ -293,7 +293,7 @@ int main(void) { printf(\"LD_PRELOAD=%s POUNDLOCK_LOCK=%s\\n\", get(\"LD_PRELOAD
 
 /// The header of the program is enough: this machine need not be able to run it.
 #[test]
-fn a_program_of_32_bits_is_told_of() {
+fn a_32_bit_program_is_reported() {
     let directory = scratch();
     let program = directory.path().join("program");
     compile("int main(void) { return 0; }", &[], &program);
@@ -309,7 +309,7 @@ fn a_program_of_32_bits_is_told_of() {
 }
 
 #[test]
-fn a_privileged_program_is_told_of() {
+fn a_privileged_program_is_reported() {
     let directory = scratch();
     let program = directory.path().join("program");
     compile("int main(void) { return 7; }", &[], &program);
@@ -333,7 +333,7 @@ fn a_privileged_program_is_told_of() {
 /// The cost of `run` as counts that do not depend on the machine's speed. The program inherits the
 /// process with its counts.
 #[test]
-fn run_reads_next_to_nothing_before_the_program() {
+fn run_reads_little_before_the_program() {
     let counts = |command: &mut Command| -> [u64; 2] {
         let text = stdout(&output(command));
         let of = |name: &str| {
@@ -433,7 +433,7 @@ fn a_start_makes_few_system_calls() {
 }
 
 #[test]
-fn a_static_program_runs_and_is_told_of() {
+fn a_static_program_runs_and_is_reported() {
     let directory = scratch();
     let source = "int main(void) { return 7; }";
     for (flags, told) in [(["-static"].as_slice(), true), (&["-static-pie"], true), (&[], false)] {

@@ -45,7 +45,7 @@ fn a_sweep_has_every_point_with_medians_over_seeds() {
 }
 
 #[test]
-fn a_workload_may_say_how_many_threads_for_each_cpu() {
+fn a_workload_may_set_threads_per_cpu() {
     let folder = scratch();
     let file = folder.path().join("crowd.toml");
     let text = "name = \"crowd\"\nsource = \"a test\"\nsection = { kind = \"none\" }\nclasses = [{}]\n\
@@ -76,7 +76,7 @@ fn a_workload_may_say_how_many_threads_for_each_cpu() {
 }
 
 #[test]
-fn the_same_seeds_give_the_same_bytes_however_many_at_a_time() {
+fn the_same_seeds_give_the_same_bytes_at_any_parallelism() {
     let bytes = |options: &[&str]| {
         let sweep =
             ["sim", "sweep", "-l", "mcs,ttas,shfl_spin", "-t", "2,20", "-n", "2", "--json", "-"];
@@ -89,7 +89,7 @@ fn the_same_seeds_give_the_same_bytes_however_many_at_a_time() {
 }
 
 #[test]
-fn a_run_has_each_thread_and_what_its_memory_did() {
+fn a_run_reports_each_thread_and_its_memory_traffic() {
     let (report, text) = sim(&["run", "-l", "ticket", "-t", "5", "-n", "1"]);
     assert_eq!(array(&report["runs"][0]["counts"], "threads").len(), 5);
     assert!(report["traffic"][0]["operations"].as_u64() > Some(1000), "{report:#}");
@@ -256,7 +256,7 @@ why = "There is none."
 "#;
 
 #[test]
-fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
+fn a_figure_is_fitted_to_a_single_thread_and_missed_checks_are_named() {
     let folder = scratch();
     let (file, page) = (folder.path().join("small.toml"), folder.path().join("page.md"));
     std::fs::write(&file, FIGURE).expect("the test's directory takes files");
@@ -303,7 +303,7 @@ fn a_figure_is_fitted_to_a_single_thread_and_what_is_missed_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_a_figure_is_one_line() {
+fn errors_in_a_figure_are_one_line() {
     let folder = scratch();
     let file = folder.path().join("bad.toml");
     for (from, to, words) in [
@@ -434,7 +434,7 @@ fn advice_names_the_best_of_each_usual_load_and_the_least_regret() {
 }
 
 #[test]
-fn advice_says_what_ties_and_what_does_not() {
+fn advice_reports_ties() {
     // One lock under two names, and a lock that spins where the others sleep.
     let (report, tables) =
         advise(&["-l", "mcs,mcs,wait=park", "-w", "cna-map", "-t", "8", "-n", "3"]);
@@ -459,7 +459,7 @@ fn advice_says_what_ties_and_what_does_not() {
 }
 
 #[test]
-fn advice_leaves_out_who_is_less_fair_than_asked_for() {
+fn advice_excludes_locks_below_the_requested_fairness() {
     // With ttas, the last holder often acquires the lock again, which is unfair.
     let options = ["-l", "mcs,wait=spin,ttas,wait=spin", "-w", "cna-map", "-t", "1,8", "-n", "1"];
     let (any, _) = advise(&options);
@@ -502,7 +502,7 @@ fn the_same_seeds_give_the_same_advice() {
 }
 
 #[test]
-fn readers_are_a_load_where_a_lock_that_knows_them_is_asked_for() {
+fn readers_are_a_load_if_a_readers_writer_lock_is_a_candidate() {
     let names = |report: &Value| {
         let loads = array(report, "loads").iter().map(|load| load["workload"]["name"].clone());
         loads.collect::<Vec<_>>()
@@ -523,7 +523,7 @@ fn readers_are_a_load_where_a_lock_that_knows_them_is_asked_for() {
 }
 
 #[test]
-fn advice_that_cannot_be_had_is_one_line() {
+fn impossible_advice_is_one_line() {
     for (options, words) in [
         (&["-m", "pdp-11"][..], &["pdp-11", "e5-2699v3"][..]),
         (&["-m", "2990wx", "-w", "nothing"], &["nothing", "cna-map"]),
@@ -580,7 +580,7 @@ fn bad_input_is_one_line() {
 
 /// Tests that the results are complete and stored, not the speed itself.
 #[test]
-fn the_benchmark_of_the_simulators_speed_keeps_what_it_measured() {
+fn the_benchmark_of_the_simulators_speed_keeps_its_results() {
     let folder = scratch();
     let results = folder.path().join("speed");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/simulator.py");

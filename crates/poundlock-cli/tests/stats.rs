@@ -71,7 +71,7 @@ fn row<'a>(process: &'a Value, name: &str, side: &str) -> &'a Value {
 }
 
 #[test]
-fn what_was_done_is_counted_exactly() {
+fn operations_are_counted_exactly() {
     let observed = Observed::make();
     for lock in ["shfl_mutex", "mcs,wait=park", "ticket,wait=park"] {
         let (document, status) = observed.stat(lock, "counts");
@@ -113,7 +113,7 @@ fn what_was_done_is_counted_exactly() {
 }
 
 #[test]
-fn every_process_has_its_own_counts_and_the_exit_status_is_the_programs() {
+fn each_process_has_its_own_counts_and_the_exit_status_passes_through() {
     let observed = Observed::make();
     for (lock, how) in [
         ("cna", "forked"),
@@ -134,14 +134,14 @@ fn every_process_has_its_own_counts_and_the_exit_status_is_the_programs() {
 }
 
 #[test]
-fn who_was_killed_leaves_what_was_counted() {
+fn a_killed_program_leaves_its_counts() {
     let (document, status) = Observed::make().stat("shfl_mutex", "killed");
     assert_eq!(status, Some(128 + 9));
     assert_eq!(row(&document["processes"][0], "table", "mutex")["acquisitions"], 50);
 }
 
 #[test]
-fn of_a_hundred_thousand_locks_nothing_is_lost_and_what_was_waited_for_has_a_row() {
+fn a_hundred_thousand_locks_lose_no_counts_and_contended_ones_have_rows() {
     let (document, status) = Observed::make().stat("shfl_mutex", "many");
     assert_eq!(status, Some(0));
     let process = &document["processes"][0];
@@ -154,7 +154,7 @@ fn of_a_hundred_thousand_locks_nothing_is_lost_and_what_was_waited_for_has_a_row
 }
 
 #[test]
-fn a_lock_that_is_taken_rarely_is_timed_each_time() {
+fn rare_acquisitions_are_all_timed() {
     let (document, _) = Observed::make().stat("shfl_mutex", "rarely");
     let table = row(&document["processes"][0], "table", "mutex");
     assert_eq!(
@@ -237,7 +237,7 @@ fn a_file_of_statistics_may_be_anything() {
 }
 
 #[test]
-fn texts_that_do_not_end_are_refused() {
+fn endless_files_are_refused() {
     for arguments in [
         &["route", "--matrix", "/dev/zero"][..],
         &["bench", "file", "/dev/zero"],
@@ -304,7 +304,7 @@ fn locks_of_our_own_interface_are_counted() {
 }
 
 #[test]
-fn a_living_process_is_looked_at() {
+fn a_live_process_is_observed() {
     let observed = Observed::make();
     let folder = scratch();
     let mut child = observed.live(folder.path());
@@ -387,7 +387,7 @@ fn a_spreadsheet_has_a_line_for_each_lock() {
 }
 
 #[test]
-fn wrong_questions_are_named() {
+fn invalid_arguments_are_named() {
     let directory = scratch();
     let other = directory.path().join("poundlock.1.0.stats");
     std::fs::write(&other, "no statistics").expect("the test's directory takes files");

@@ -144,7 +144,7 @@ fn latencies_are_measured_kept_and_not_measured_again() {
 
 /// The measurement takes longer than the test waits.
 #[test]
-fn an_interrupt_keeps_what_there_is() {
+fn an_interrupt_keeps_the_measured_pairs() {
     if !several_cpus() {
         return;
     }
@@ -181,7 +181,7 @@ fn an_interrupt_keeps_what_there_is() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_named() {
+fn wrong_latency_options_are_named() {
     assert_refused(&mut poundlock(["latency", "--cpus", "0,x"]), 125, &["'0,x'"]);
     assert_refused(&mut poundlock(["latency", "--cpus", "4000-4001"]), 125, &["CPU 4000"]);
     assert_refused(&mut poundlock(["latency", "--samples", "0"]), 125, &["--samples"]);
@@ -277,7 +277,7 @@ fn a_saved_route_is_in_use() {
 }
 
 #[test]
-fn a_saved_route_that_does_not_fit_is_said_in_one_line() {
+fn a_mismatched_saved_route_is_one_line() {
     let home = scratch();
     let wrong = home.path().join("wrong");
     fs::write(&wrong, "nonsense\n").expect("a file");
@@ -299,7 +299,7 @@ fn a_saved_route_that_does_not_fit_is_said_in_one_line() {
 }
 
 #[test]
-fn what_is_no_matrix_is_named() {
+fn an_invalid_matrix_is_named() {
     let home = scratch();
     let matrix = home.path().join("matrix.csv");
     let with = |content: &[u8], words: &[&str]| {

@@ -88,7 +88,7 @@ fn locks_make_progress_on_too_few_cpus() {
 
 /// Threads that mostly compute: their acquisitions are proportional to their CPU time.
 #[test]
-fn a_control_group_has_its_quota_and_no_more() {
+fn a_control_group_gets_exactly_its_quota() {
     let done = |cpu_max: Option<CpuMax>, placement| {
         let mut workload = workload(Section::None, false, placement);
         let outside = Work { length: 200_000, unit: Unit::Steps, spread: 0.2 };

@@ -52,7 +52,7 @@ fn a_table_of_latencies_makes_a_machine() {
 }
 
 #[test]
-fn what_is_wrong_with_a_table_is_one_line() {
+fn errors_in_a_table_are_one_line() {
     for (table, words) in [
         ("", "two CPUs"),
         ("1\n", "two CPUs"),
@@ -68,7 +68,7 @@ fn what_is_wrong_with_a_table_is_one_line() {
 }
 
 #[test]
-fn machines_are_as_large_as_they_say() {
+fn machines_have_their_described_size() {
     let sizes: Vec<(String, usize)> =
         all().into_iter().map(|machine| (machine.name, machine.cpus.len())).collect();
     let expected = [
@@ -113,7 +113,7 @@ fn between_cores(machine: &Machine, a: usize, b: usize) -> f64 {
 }
 
 #[test]
-fn a_ping_pong_gives_back_the_latencies() {
+fn ping_pong_reproduces_the_latencies() {
     for machine in all() {
         let cpus = machine.cpus.len();
         // At least one pair of every relation, and others spread over the machine.
@@ -142,7 +142,7 @@ fn a_ping_pong_gives_back_the_latencies() {
 }
 
 #[test]
-fn a_matrix_takes_the_place_of_the_classes() {
+fn a_matrix_replaces_the_classes() {
     let machine = Machine::read(&folder().join("i9-12900k.toml")).expect("a machine");
     let table: String =
         (0..24).map(|row| format!("{}\n", vec!["100"; row].join(",") + ",")).collect();
@@ -167,7 +167,7 @@ fn without(text: &str, first: &str, next: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_names_the_key() {
+fn errors_in_a_file_name_the_key() {
     let good = std::fs::read_to_string(folder().join("e5-2699v3.toml")).expect("a file");
     for (from, to, words) in [
         ("packages = 2", "packages = 0", "topology.packages: 0"),
@@ -214,7 +214,7 @@ fn what_is_wrong_with_a_file_names_the_key() {
 }
 
 #[test]
-fn what_is_wrong_with_a_table_names_the_place() {
+fn errors_in_a_table_name_the_place() {
     let good = std::fs::read_to_string(folder().join("graviton3.toml")).expect("a file");
     let rows = |count: usize, field: &str| -> String {
         (0..count).map(|row| format!("{}\n", vec![field; row].join(",") + ",")).collect()

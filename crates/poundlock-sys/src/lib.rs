@@ -345,7 +345,7 @@ mod tests {
     const PARENT: u32 = 98;
 
     #[test]
-    fn inline_functions_do_what_the_headers_do() {
+    fn inline_functions_match_the_header() {
         let trylock = |state, generation| {
             both((state, generation), poundlock_sys_trylock, pound_mutex_trylock)
         };

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_named() {
+    fn an_invalid_list_is_named() {
         for list in ["x", "1,", ",", "3-1", "-1", "1-", "+1", "4096", "99999999999999999999", "1 2"]
         {
             assert!(parse(list).expect_err(list).to_string().contains(list), "{list}");

@@ -32,7 +32,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_text_that_does_not_end_is_an_error() {
+    fn an_endless_text_is_an_error() {
         let error = text(Path::new("/dev/zero")).expect_err("it never ends");
         assert_eq!(error.to_string(), "larger than 256 MiB");
     }

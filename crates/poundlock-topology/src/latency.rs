@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_becomes_less() {
+    fn added_pairs_are_no_longer_missing() {
         let mut some = measurements(&[0, 2, 5]);
         assert_eq!((some.missing(), some.complete), (vec![(0, 2), (0, 5), (2, 5)], false));
         some.add(pair(0, 5, 1.0));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_named_and_nobody_waits_for_it() {
+    fn a_missing_cpu_is_named_and_not_waited_for() {
         let stop = AtomicBool::new(false);
         for (a, b) in [(0, 4095), (4095, 0)] {
             let error = measure(a, b, FEW, &stop).expect_err("there is no such CPU").to_string();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_told_to_stop_ends() {
+    fn a_stopped_pass_ends() {
         let line = Line(AtomicU32::new(PING));
         assert!(!pass(&line, PONG, PING, &AtomicBool::new(true)));
         assert!(pass(&line, PING, PONG, &AtomicBool::new(true)));

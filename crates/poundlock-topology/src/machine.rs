@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_those_that_sysfs_tells() {
+    fn groups_come_from_sysfs() {
         let root = tempfile::tempdir().expect("a folder");
         interleaved(root.path());
         let machine = Machine::read(root.path()).expect("a machine");
@@ -230,7 +230,7 @@ mod tests {
 
     /// Without entries in sysfs, all CPUs are in one socket, and share neither cores nor caches.
     #[test]
-    fn a_machine_of_which_little_is_told() {
+    fn a_machine_with_little_information() {
         let root = tempfile::tempdir().expect("a folder");
         put(root.path(), "cpu/online", "1-2");
         put(root.path(), "cpu/cpu1/topology/core_cpus_list", "nonsense");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn no_machine_is_an_error_that_names_the_file() {
+    fn a_missing_machine_is_an_error_that_names_the_file() {
         let root = tempfile::tempdir().expect("a folder");
         let error = Machine::read(root.path()).expect_err("nothing there").to_string();
         assert!(error.contains("devices/system/cpu/online"), "{error}");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_without_values_are_not_there() {
+    fn cpus_without_values_are_absent() {
         let matrix = Matrix::parse(",,,\n,,,\n7,,,\n8,,9,\n").expect("a matrix");
         assert_eq!((&matrix.cpus[..], &matrix.present[..]), (&[0, 2, 3][..], "0,2-3"));
         assert_eq!((matrix.between(0, 1), matrix.between(1, 2)), (7.0, 9.0));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cpu_is_a_route_of_no_length() {
+    fn a_route_of_one_cpu_has_length_zero() {
         for text in ["0", "5\n"] {
             let matrix = Matrix::parse(text).expect("a matrix");
             assert_eq!((&matrix.cpus[..], matrix.length(&[0])), (&[0][..], 0.0));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_place() {
         let texts = [
             ("", "empty"),
             ("\n", "empty"),

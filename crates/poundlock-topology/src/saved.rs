@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_file_is_where_the_library_looks() {
+    fn the_users_file_is_where_the_library_looks() {
         let path = |text: &'static str| Some(Path::new(text));
         assert_eq!(own_file(path("/c"), path("/h")), Some("/c/poundlock/route".into()));
         assert_eq!(own_file(path("c"), path("/h")), Some("/h/.config/poundlock/route".into()));

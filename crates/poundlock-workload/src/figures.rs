@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_what_their_meanings_say() {
+    fn figures_match_their_definitions() {
         for (name, expected) in [
             ("per_second", 2e7),
             ("fairness_factor", 0.75),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_has_no_figures() {
+    fn uncounted_quantities_have_no_figures() {
         let mut nothing = counts();
         nothing.events = None;
         nothing.elapsed_ns = 0;

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_too_many_is_refused() {
+    fn one_reader_too_many_is_refused() {
         let lock = rw_lock_by_name("shfl_rw", 1).expect("it is there");
         let reader = lock.read();
         // Guards that are forgotten, without their making.
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_no_heir_to_forgotten_guards() {
+    fn a_reused_slot_forgets_leaked_guards() {
         for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
             let mut slot = rw_lock_by_name(spec, 0).expect(spec);
             for _ in 0..10 {

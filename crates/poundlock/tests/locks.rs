@@ -127,7 +127,7 @@ fn a_lock_whose_guard_was_forgotten_can_be_dropped() {
 }
 
 #[test]
-fn mutex_says_whether_it_is_locked() {
+fn a_mutex_reports_whether_it_is_locked() {
     let mutex = Mutex::new(());
     assert!(!mutex.is_locked());
     let held = mutex.lock();
@@ -142,7 +142,7 @@ fn a_mutex_takes_32_bytes() {
 }
 
 #[test]
-fn every_lock_tells_what_it_is() {
+fn every_lock_describes_itself() {
     let names: Vec<_> = locks().map(|info| info.name).collect();
     for name in ["ttas", "ticket", "mcs", "cna", "shfl_spin", "shfl_mutex"] {
         assert!(names.contains(&name), "{name} is not among {names:?}");

@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_make_a_picture_of_a_size_that_can_be_shown() {
+    fn many_cpus_make_a_picture_of_bounded_size() {
         let svg = svg(&measurements(256), "machine").expect("a picture");
         assert!(rectangles(&svg) > 256 && svg.len() < 10_000_000, "{}", svg.len());
         assert!(!svg.contains("NaN") && !svg.contains("\n121\n"));
     }
 
     #[test]
-    fn what_has_not_been_measured_is_left_blank() {
+    fn unmeasured_cells_are_blank() {
         let mut some = measurements(4);
         some.pairs.clear();
         assert_eq!(rectangles(&svg(&some, "machine").expect("a picture")), 4);

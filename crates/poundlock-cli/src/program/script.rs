@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn env_is_looked_through() {
+    fn env_is_resolved_to_its_program() {
         assert_eq!(of("/bin/sh -e").as_deref(), Some("/bin/sh"));
         assert_eq!(of("/usr/bin/env python3").as_deref(), Some("python3"));
         assert_eq!(of("/usr/bin/env -S A=b python3 -u").as_deref(), Some("python3"));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_are_not_what_a_stack_is_called_by() {
+    fn wrappers_do_not_name_a_stack() {
         let stack = [
             "__gthread_mutex_lock(pthread_mutex_t*)",
             "std::mutex::lock()",

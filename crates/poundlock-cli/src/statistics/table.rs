@@ -113,7 +113,7 @@ mod tests {
     use super::time;
 
     #[test]
-    fn times_have_the_unit_that_suits_them() {
+    fn times_have_a_suitable_unit() {
         let texts = [None, Some(0.0), Some(999.0), Some(1000.0), Some(2.5e6), Some(61e9)].map(time);
         assert_eq!(texts, ["-", "0 ns", "999 ns", "1.000 us", "2.500 ms", "61.00 s"]);
     }

@@ -79,7 +79,7 @@ fn tours_of_many_points_are_short_and_the_bound_below_them() {
 }
 
 #[test]
-fn equal_distances_are_no_trouble() {
+fn equal_distances_are_valid() {
     let tour = shortest(&Distances::new(100, |_, _| 5), Effort::default());
     assert_eq!((tour.length, tour.bound), (500, 500));
     let tour = shortest(&Distances::new(100, |_, _| 0), Effort::default());
