@@ -118,11 +118,15 @@ FAULTS = [
         )
         for name, why, test in [
             (
-                "stealing-off-for-good",
-                "stealing is off for good after one contended hand-over",
+                "stealing-off-permanently",
+                "one contended hand-over turns stealing off permanently",
                 "shfl_mutex",
             ),
-            ("trylock-fails-when-free", "trylock then fails on a free lock", "trylock shfl_mutex"),
+            (
+                "trylock-fails-when-free",
+                "after one contended hand-over, trylock fails on a free lock",
+                "trylock shfl_mutex",
+            ),
         ]
     ],
     Fault(
@@ -135,7 +139,7 @@ FAULTS = [
     ),
     Fault(
         "never-closed",
-        "newcomers pass the head without bound",
+        "newcomers overtake the head without bound",
         "shfl_mutex",
         "core/shfl_mutex.h",
         "if (attempts++ == policy.patience) {",
@@ -143,7 +147,7 @@ FAULTS = [
     ),
     Fault(
         "closed-by-release",
-        "the release opens the lock that the head has closed",
+        "a release opens the lock although the head has closed it",
         "shfl_mutex",
         "core/shfl_mutex.h",
         "&seen, seen & SHFL_MUTEX_CLOSED));",
@@ -152,7 +156,7 @@ FAULTS = [
     # ---- Sleeping and waking ----
     Fault(
         "wrong-waiter-woken",
-        "the wrong waiter is parked or woken",
+        "a shuffler wakes the wrong waiter",
         "shuffle",
         "core/part/shuffle.h",
         "shfl_wake_early(current);",
@@ -160,7 +164,7 @@ FAULTS = [
     ),
     Fault(
         "wake-overwrites-ready",
-        "a wake-up by a plain store overwrites what a predecessor has written",
+        "a plain-store wake-up overwrites the status that a predecessor wrote",
         "shuffle",
         "core/part/shuffle.h",
         "if (w_compare_exchange_relaxed(&node->status, &seen, SHFL_AWAKE) || seen != SHFL_PARKED)\n"
@@ -171,7 +175,7 @@ FAULTS = [
     ),
     Fault(
         "park-overwrites-ready",
-        "going to sleep by a plain store loses the hand-over",
+        "a waiter that goes to sleep by a plain store loses the hand-over",
         "shuffle",
         "core/part/shuffle.h",
         "if (!w_compare_exchange_relaxed(&node->status, &seen, SHFL_PARKED))",
@@ -179,7 +183,7 @@ FAULTS = [
     ),
     Fault(
         "awake-but-asleep",
-        "PARKED to AWAKE without a wake-up",
+        "a shuffler changes PARKED to AWAKE without a wake-up",
         "shuffle",
         "core/part/shuffle.h",
         "\t\tw_unpark(&node->status);\n",
@@ -211,7 +215,7 @@ FAULTS = [
     ),
     Fault(
         "flags-survive-release",
-        "flags of one holder outlive its release",
+        "a release keeps the holder's flags",
         "shfl_mutex",
         "core/shfl_mutex.h",
         "&seen, seen & SHFL_MUTEX_CLOSED));",
@@ -219,7 +223,7 @@ FAULTS = [
     ),
     Fault(
         "ttas-wake-up-swallowed",
-        "a timed sleeper takes the one wake-up along when it gives up",
+        "a timed sleeper that gives up consumes the only wake-up",
         "waits",
         "core/ttas.h",
         "\t\tif (w_expired(deadline)) {\n\t\t\tw_event(abandon);\n\t\t\treturn false;\n\t\t}\n"
@@ -229,7 +233,7 @@ FAULTS = [
     ),
     Fault(
         "ttas-sleepers-forgotten",
-        "a woken waiter forgets those that sleep on",
+        "a woken waiter clears the flag of the other sleepers",
         "waits",
         "core/ttas.h",
         "w_exchange_acquire(&lock->word, TTAS_HELD_SLEEPERS)",
@@ -245,7 +249,7 @@ FAULTS = [
     ),
     Fault(
         "granted-but-asleep",
-        "a grant does not wake the waiter that sleeps",
+        "a grant does not wake a sleeping waiter",
         "waits",
         "core/part/wait.h",
         "\t\tw_unpark(status);\n",
@@ -254,7 +258,7 @@ FAULTS = [
     # ---- Deadlines ----
     Fault(
         "ticket-misses-release",
-        "a polling waiter misses the release between its try and its look",
+        "a polling waiter misses a release between its attempt and its read",
         "waits",
         "core/ticket.h",
         "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n\t\tif (ticket_try_acquire(lock))\n"
@@ -263,16 +267,16 @@ FAULTS = [
         "\t\tseen = w_load_relaxed(&lock->tickets.serving);\n",
     ),
     Fault(
-        "granted-to-the-gone",
-        "the lock is given to a waiter that has gone",
+        "granted-to-abandoned",
+        "a release grants the lock to a waiter that has left",
         "waits",
         "core/part/wait.h",
         "return seen != NODE_ABANDONED;",
         "return true;",
     ),
     Fault(
-        "head-has-gone",
-        "a waiter that has gone is made the head",
+        "abandoned-head",
+        "a waiter that has left becomes the head",
         "shuffle",
         "core/part/shuffle.h",
         "} while (seen == SHFL_ABANDONED);",
@@ -280,7 +284,7 @@ FAULTS = [
     ),
     Fault(
         "last-moment-grant-lost",
-        "a waiter gives up although the lock has come in the last moment",
+        "a waiter gives up although it was granted the lock at the last moment",
         "waits",
         "core/part/wait.h",
         "return w_exchange_acq_rel(status, NODE_ABANDONED) == NODE_GRANTED;",
@@ -289,7 +293,7 @@ FAULTS = [
     # ---- The queue ----
     Fault(
         "role-lost",
-        "the shuffler's role is lost",
+        "the shuffler does not pass its role on",
         "shuffle",
         "core/part/shuffle.h",
         "\tw_store_release(&node->shuffler, 1);\n",
@@ -297,7 +301,7 @@ FAULTS = [
     ),
     Fault(
         "batch-without-end",
-        "shuffling passes waiters without bound",
+        "shuffling bypasses waiters without bound",
         "shuffle",
         "core/part/shuffle.h",
         "return last->batch < order.bound && (",
@@ -313,7 +317,7 @@ FAULTS = [
     ),
     Fault(
         "secondary-queue-dropped",
-        "the secondary queue is forgotten when it is to come back",
+        "a release drops the secondary queue when it should return to the front",
         "cna",
         "core/cna.h",
         "\t\tnext = second;\n",
@@ -321,7 +325,7 @@ FAULTS = [
     ),
     Fault(
         "secondary-queue-overwritten",
-        "waiters sent to the secondary queue replace those that are there",
+        "waiters moved to the secondary queue replace those already in it",
         "cna",
         "core/cna.h",
         "if (node->secondary_queue) {\n"
@@ -331,7 +335,7 @@ FAULTS = [
     ),
     Fault(
         "threshold-ignored",
-        "local hand-overs without bound",
+        "local hand-overs have no bound",
         "cna",
         "core/cna.h",
         "if (!node->secondary_queue || node->left) {",
@@ -339,7 +343,7 @@ FAULTS = [
     ),
     Fault(
         "threshold-off-by-one",
-        "one local hand-over more than the bound",
+        "one local hand-over exceeds the bound",
         "cna",
         "core/cna.h",
         "1 + w_random() % threshold",
@@ -348,7 +352,7 @@ FAULTS = [
     # ---- The tour ----
     Fault(
         "one-slot-for-two",
-        "two threads of one CPU share a slot, and both are let in",
+        "two threads of one CPU share a slot, and both enter",
         "ron",
         "core/ron_ticket.h",
         "w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;",
@@ -376,8 +380,8 @@ FAULTS = [
         "\t\t\treturn false;",
     ),
     Fault(
-        "token-for-nobody",
-        "the token is handed to a place that nobody waits at any more",
+        "token-to-empty-place",
+        "a release hands the token to a place without waiters",
         "ron",
         "core/ron_plock.h",
         "\t\tif (!(seen & RON_PLOCK_WAITERS))\n\t\t\treturn false;\n",
@@ -385,7 +389,7 @@ FAULTS = [
     ),
     Fault(
         "sleepers-of-a-place-forgotten",
-        "the first to take the token forgets those that sleep on",
+        "a waiter that takes the token clears the other sleepers' flag",
         "ron",
         "core/ron_plock.h",
         "left & RON_PLOCK_WAITERS ? left : 0)",
@@ -393,15 +397,15 @@ FAULTS = [
     ),
     Fault(
         "scan-then-clear",
-        "the lock is made free although somebody has come since the search",
+        "a release frees the lock although a waiter has arrived since the search",
         "ron",
         "core/part/tour.h",
         "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
         "if (w_store_release(&tour->word, 0), seen)\n\t\t\t\treturn;",
     ),
     Fault(
-        "no-second-look",
-        "a group's bit is taken away although somebody has come meanwhile",
+        "no-rescan",
+        "a release clears a group's bit although a waiter has arrived since the search",
         "ron",
         "core/part/tour.h",
         "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, group << tour->shift);\n",
@@ -409,7 +413,7 @@ FAULTS = [
     ),
     Fault(
         "tour-from-where-it-runs",
-        "a holder that moves keeps the tour among the same places",
+        "a holder that migrates restarts the tour at its new place",
         "ron",
         "core/part/tour.h",
         "uint32_t next = tour->at;",
@@ -417,15 +421,15 @@ FAULTS = [
     ),
     Fault(
         "own-place-first",
-        "the place of the holder is served again and again",
+        "a release always serves the holder's place first",
         "ron",
         "core/part/tour.h",
         "found = tour_scan(tour, kind, at + 1);",
         "found = tour_scan(tour, kind, at);",
     ),
     Fault(
-        "last-to-come-first",
-        "the last to come to a place is the first to be served there",
+        "reverse-order",
+        "the waiters of a place are served in the reverse order of arrival",
         "ron",
         "core/ron.h",
         "for (struct ron_node *last = ron_node(arrived); last; last = next) {",
@@ -433,15 +437,15 @@ FAULTS = [
     ),
     Fault(
         "places-beyond-the-array",
-        "a CPU has a place behind the end of the array",
+        "a CPU has a place beyond the end of the array",
         "ron",
         "core/part/tour.h",
         "return position < tour->places ? position : position % tour->places;",
         "return position;",
     ),
     Fault(
-        "granted-to-a-stranger",
-        "the waiter of another lock, which took the slot meanwhile, is given this one",
+        "granted-across-locks",
+        "a release grants the lock to a waiter of another lock that has taken the slot since",
         "ron_shared",
         "core/ron_shared.h",
         "\t\tif (seen != ron_shared_of(lock, RON_SHARED_WAITING) &&\n"
@@ -450,7 +454,7 @@ FAULTS = [
     ),
     Fault(
         "waiters-forgotten",
-        "a release that found nobody frees the lock although somebody has come since",
+        "a release that found no waiter frees the lock although one has arrived since",
         "ron_shared",
         "core/ron_shared.h",
         "return w_compare_exchange_release(&lock->word, &seen, 0);",
@@ -458,8 +462,8 @@ FAULTS = [
         "0), seen);",
     ),
     Fault(
-        "deaf-without-a-slot",
-        "who finds all slots taken does not see the lock become free",
+        "slotless-never-retries",
+        "a waiter without a slot never retries",
         "ron_shared",
         "core/ron_shared.h",
         "\t\tif (ron_shared_try_acquire(lock))\n\t\t\treturn true;\n",
@@ -476,7 +480,7 @@ FAULTS = [
     ),
     Fault(
         "hidden-behind-holes",
-        "missing CPUs hide those behind them",
+        "a gap in the CPU numbers hides the CPUs above it",
         "topology",
         "world/user/topology.c",
         "if (scratch.known[cpu])\n\t\t\tmissing = 0;",
@@ -494,7 +498,7 @@ FAULTS = [
     ),
     Fault(
         "touched-after-hand-over",
-        "a hand-over touches the lock afterwards",
+        "a hand-over touches the lock after the grant",
         "destroy mcs",
         "core/mcs.h",
         "\t\tnode_free(&node->status);\n\t\tnode = next;\n",
@@ -502,7 +506,7 @@ FAULTS = [
     ),
     Fault(
         "node-shared",
-        "two threads share a record, and its nodes (several CPUs in one slot)",
+        "two threads share a record and its nodes",
         "records",
         "world/user/records.h",
         "if (is_vacant(seen) && claim(self, seen, owner)) {\n"
@@ -512,7 +516,7 @@ FAULTS = [
     ),
     Fault(
         "records-without-bound",
-        "every thread that ends leaves its record behind",
+        "the records of threads that have ended are not reused",
         "records",
         "world/user/records.h",
         "atomic_store(&scan_at, 2 * alive + SCAN_SLACK);",
@@ -520,7 +524,7 @@ FAULTS = [
     ),
     Fault(
         "assumes-tso",
-        "a release that only a strongly ordered machine makes one",
+        "a release is relaxed, as only a strongly ordered machine permits",
         "races ttas",
         "core/ttas.h",
         "w_store_release(&lock->word, TTAS_FREE);",
@@ -528,7 +532,7 @@ FAULTS = [
     ),
     Fault(
         "assumes-tso-mutex",
-        "a release that only a strongly ordered machine makes one",
+        "a release is relaxed, as only a strongly ordered machine permits",
         "races shfl_mutex",
         "core/shfl_mutex.h",
         "w_likely(w_compare_exchange_release(&lock->state, &seen, 0))",
@@ -537,7 +541,7 @@ FAULTS = [
     # ---- Fork ----
     Fault(
         "generation-ignored",
-        "a child waits for waiters that it does not have",
+        "a forked child waits for waiters that exist only in its parent",
         "generation",
         "core/part/generation.h",
         "if (w_likely(seen == sound))",
@@ -545,7 +549,7 @@ FAULTS = [
     ),
     Fault(
         "repair-of-a-parent",
-        "a parent's unfinished repair holds up its child",
+        "a forked child waits for a repair that its parent has not finished",
         "generation",
         "core/part/generation.h",
         "if (seen != sound + 1 && ",
@@ -553,15 +557,15 @@ FAULTS = [
     ),
     Fault(
         "trylock-in-a-child",
-        "trylock in a child fails for a queue that is not there",
+        "trylock in a forked child fails because of its parent's queue",
         "generation",
         "core/shfl_spin.h",
         "if (w_load_relaxed(&lock->tail) && !shfl_spin_drop_waiters(lock))",
         "if (w_load_relaxed(&lock->tail))",
     ),
     Fault(
-        "holder-keeps-the-gone",
-        "a holder's waiters that a child does not have stay in its queue",
+        "child-keeps-waiters",
+        "a forked child's holder keeps its parent's waiters in the queue",
         "fork mcs",
         "lib/kept.h",
         "\tdrop(kept, holder);\n",
@@ -569,7 +573,7 @@ FAULTS = [
     ),
     Fault(
         "nodes-freed-in-a-child",
-        "a child uses nodes again that locks still lead to",
+        "a forked child reuses nodes that locks still point to",
         "records",
         "world/user/process.h",
         "\tatomic_store(&free_count, count);\n",
@@ -579,7 +583,7 @@ FAULTS = [
     ),
     Fault(
         "forker-unknown",
-        "in a child that no handler of fork() tells of, a thread's record is given to another",
+        "in a child made without fork()'s handlers, another thread gets the forker's record",
         "records",
         "world/user/process.h",
         "return noted ? noted : w_self_or_null;",
@@ -685,7 +689,7 @@ def expect_caught(fault, folder, compiler, sound):
     compile_test(TESTS[fault.test], folder, compiler)
     passed, said = run(TESTS[fault.test], folder, limit)
     if passed:
-        raise Problem(f"{fault.name}: test '{fault.test}' does not notice that {fault.why}")
+        raise Problem(f"{fault.name}: test '{fault.test}' does not catch it: {fault.why}")
     shutil.rmtree(folder)
     print(f"caught    {fault.name}: {said}", flush=True)
 
