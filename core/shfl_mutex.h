@@ -51,6 +51,7 @@
 
 #include "part/disguise.h"
 #include "part/generation.h"
+#include "part/heir.h"
 #include "part/shuffle.h"
 
 #define SHFL_MUTEX_LOCKED 1u
@@ -221,19 +222,11 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 		return false;
 	taken = shfl_mutex_take_as_head(lock, node, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
-	if (!sleeper)
-		return taken;
-	if (!taken) {
+	if (sleeper && taken)
+		heir_name(&lock->heir, disguise(sleeper), &lock->state, SHFL_MUTEX_HEIR);
+	else if (sleeper)
 		w_unpark(sleeper);
-		return false;
-	}
-	lock->heir = disguise(sleeper);
-	/*
-	 * relaxed: read only by our own release, or by the release of a thread that we synchronise
-	 * with
-	 */
-	(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_HEIR);
-	return true;
+	return taken;
 }
 
 /*
@@ -292,14 +285,7 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 		/* [SHFL_MUTEX-4] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
 		 * section */
 	} while (!w_compare_exchange_release(&lock->state, &seen, seen & SHFL_MUTEX_CLOSED));
-	if (heir) {
-		w_event(wake_late);
-		w_unpark(heir);
-	}
-	if (seen & SHFL_MUTEX_PARKED) {
-		w_event(wake_late);
-		w_unpark(&lock->state);
-	}
+	heir_wake(heir, seen & SHFL_MUTEX_PARKED ? &lock->state : NULL);
 	return true;
 }
 

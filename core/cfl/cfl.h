@@ -21,6 +21,7 @@
 
 #include "cfl/order.h"
 #include "part/generation.h"
+#include "part/heir.h"
 
 #define CFL_LOCKED 1u
 #define CFL_PARKED 2u
@@ -99,14 +100,7 @@ static inline void cfl_give(struct cfl *lock)
 	/* [CFL-2] release: pairs with [CFL-1]; our critical section */
 	uint32_t seen = w_exchange_release(state, 0);
 
-	if (seen & CFL_HEIR) {
-		w_event(wake_late);
-		w_unpark(heir);
-	}
-	if (seen & CFL_PARKED) {
-		w_event(wake_late);
-		w_unpark(state);
-	}
+	heir_wake(seen & CFL_HEIR ? heir : NULL, seen & CFL_PARKED ? state : NULL);
 }
 
 /*
@@ -261,19 +255,11 @@ static inline bool cfl_acquire_queued(struct cfl *lock, struct cfl_node *node,
 	sleeper = shfl_leave_by(&lock->tail, &node->node, policy.wait, cfl_retire, lock);
 	if (taken)
 		cfl_begin_after(lock, arrival);
-	if (!sleeper)
-		return taken;
-	if (!taken) {
+	if (sleeper && taken)
+		heir_name(&lock->heir, sleeper, &lock->state, CFL_HEIR);
+	else if (sleeper)
 		w_unpark(sleeper);
-		return false;
-	}
-	lock->heir = sleeper;
-	/*
-	 * relaxed: read only by our own release, or by the release of a thread that we synchronise
-	 * with
-	 */
-	(void)w_fetch_or_relaxed(&lock->state, CFL_HEIR);
-	return true;
+	return taken;
 }
 
 /* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */

@@ -33,6 +33,7 @@
 #ifndef POUNDLOCK_RW_WORD_H
 #define POUNDLOCK_RW_WORD_H
 
+#include "part/heir.h"
 #include "part/wait.h"
 
 #define RW_WRITER 1u
@@ -156,14 +157,7 @@ static inline bool rw_leave_write(rw_word *word, W_ATOMIC(uint32_t) **heir)
 		/* [RW_WORD-3] release: pairs with [RW_WORD-1]; our critical section */
 	} while (!w_compare_exchange_release(word, &seen,
 					     seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)));
-	if (w_unlikely(sleeper)) {
-		w_event(wake_late);
-		w_unpark(sleeper);
-	}
-	if (w_unlikely(seen & RW_PARKED)) {
-		w_event(wake_late);
-		w_unpark(word);
-	}
+	heir_wake(sleeper, seen & RW_PARKED ? word : NULL);
 	return true;
 }
 

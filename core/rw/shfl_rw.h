@@ -34,6 +34,7 @@
 #define POUNDLOCK_SHFL_RW_H
 
 #include "part/generation.h"
+#include "part/heir.h"
 #include "part/rw_word.h"
 #include "part/shuffle.h"
 
@@ -166,22 +167,14 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 		return false;
 	entered = shfl_rw_enter_as_head(lock, node, writes, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
-	if (!sleeper)
-		return entered;
 	/*
 	 * If the next head is a reader, it can enter beside a reader; behind a writer it sleeps on.
 	 */
-	if (!entered || !writes) {
+	if (sleeper && entered && writes)
+		heir_name(&lock->heir, sleeper, &lock->word, RW_HEIR);
+	else if (sleeper)
 		w_unpark(sleeper);
-		return entered;
-	}
-	lock->heir = sleeper;
-	/*
-	 * relaxed: read only by our own release, or by the release of a thread that we synchronise
-	 * with
-	 */
-	(void)w_fetch_or_relaxed(&lock->word, RW_HEIR);
-	return true;
+	return entered;
 }
 
 /*

@@ -198,7 +198,7 @@ FAULTS = [
         "heir-forgotten",
         "the release does not wake the next head, which sleeps on its own status",
         "shfl_mutex",
-        "core/shfl_mutex.h",
+        "core/part/heir.h",
         "\t\tw_unpark(heir);\n",
         "",
     ),
@@ -206,8 +206,8 @@ FAULTS = [
         "head-forgotten",
         "the release does not wake the head, which sleeps on the word",
         "shfl_mutex",
-        "core/shfl_mutex.h",
-        "\t\tw_unpark(&lock->state);\n",
+        "core/part/heir.h",
+        "\t\tw_unpark(head);\n",
         "",
     ),
     Fault(
@@ -216,7 +216,7 @@ FAULTS = [
         "shfl_mutex",
         "core/shfl_mutex.h",
         "\t\tw_unpark(sleeper);\n",
-        "",
+        "\t\t;\n",
     ),
     Fault(
         "flags-survive-release",
