@@ -2,7 +2,6 @@
 # (headers, static library, CMake and pkg-config files) and tools (preload library, command). The
 # licences have a component of their own, which packages replace by files in their own format.
 # Nothing that is installed knows the prefix, so the tree may be moved.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS poundlock-static poundlock-shared EXPORT poundlock
