@@ -63,24 +63,44 @@ std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Per
 	return steady::now() + std::chrono::ceil<steady::duration>(timeout);
 }
 
-// Calls timed(clock, deadline), which returns 0 or ETIMEDOUT, until it succeeds or @time has
-// passed. steady_clock is CLOCK_MONOTONIC and system_clock CLOCK_REALTIME in libstdc++ and libc++.
-// The remaining time of any other clock is measured on steady_clock, until that clock agrees.
+// Clocks by which the library can wait: in libstdc++ and libc++, system_clock is CLOCK_REALTIME and
+// steady_clock CLOCK_MONOTONIC.
+template <class Clock> constexpr bool is_native = is_system<Clock> || is_steady<Clock>;
+
+// Calls timed(clock, deadline), which returns 0 or ETIMEDOUT, once, with @time as the deadline. The
+// remaining time of a clock that is not native is measured on steady_clock. Returns false at the
+// deadline, which may be early by such a clock.
+template <class Timed, class Clock, class Duration>
+bool try_once(Timed timed, const std::chrono::time_point<Clock, Duration> &time)
+{
+	timespec deadline;
+
+	if constexpr (is_native<Clock>)
+		deadline = to_timespec(time.time_since_epoch());
+	else
+		deadline = to_timespec(after(time - Clock::now()).time_since_epoch());
+	return timed(is_system<Clock> ? CLOCK_REALTIME : CLOCK_MONOTONIC, &deadline) == 0;
+}
+
+// Whether try_once() returned before @time.
+template <class Clock, class Duration>
+bool is_early(const std::chrono::time_point<Clock, Duration> &time)
+{
+	if constexpr (is_native<Clock>)
+		return false;
+	else
+		return Clock::now() < time;
+}
+
+// As try_once(), until it succeeds or @time has passed.
 template <class Timed, class Clock, class Duration>
 bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time)
 {
-	if constexpr (is_system<Clock> || is_steady<Clock>) {
-		timespec deadline = to_timespec(time.time_since_epoch());
-		return timed(is_steady<Clock> ? CLOCK_MONOTONIC : CLOCK_REALTIME, &deadline) == 0;
-	} else {
-		do {
-			timespec deadline =
-				to_timespec(after(time - Clock::now()).time_since_epoch());
-			if (timed(CLOCK_MONOTONIC, &deadline) == 0)
-				return true;
-		} while (Clock::now() < time);
-		return false;
-	}
+	do {
+		if (try_once(timed, time))
+			return true;
+	} while (is_early(time));
+	return false;
 }
 
 // The timed functions of TimedLockable, for a @Lock with a function timed_lock(clock, deadline) for
@@ -329,21 +349,15 @@ class condition_variable
 	template <class Lock, class Clock, class Duration>
 	std::cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time)
 	{
-		// steady_clock is CLOCK_MONOTONIC and system_clock CLOCK_REALTIME in libstdc++ and
-		// libc++. A wait by any other clock that ends early counts as a spurious wake-up:
-		// only the caller can test the condition before another wait.
-		if constexpr (detail::is_system<Clock> || detail::is_steady<Clock>) {
-			timespec deadline = detail::to_timespec(time.time_since_epoch());
-			return status(!timed_wait_with(lock,
-						       detail::is_steady<Clock> ? CLOCK_MONOTONIC
-										: CLOCK_REALTIME,
-						       &deadline));
-		} else {
-			timespec deadline = detail::to_timespec(
-				detail::after(time - Clock::now()).time_since_epoch());
-			return status(!timed_wait_with(lock, CLOCK_MONOTONIC, &deadline) ||
-				      Clock::now() < time);
-		}
+		auto timed = [&](clockid_t clock, const timespec *deadline) {
+			return timed_wait_with(lock, clock, deadline);
+		};
+
+		// A wait that ends early counts as a spurious wake-up: only the caller can test the
+		// condition before another wait.
+		return detail::try_once(timed, time) || detail::is_early(time)
+			       ? std::cv_status::no_timeout
+			       : std::cv_status::timeout;
 	}
 
 	template <class Lock, class Clock, class Duration, class Predicate>
@@ -376,11 +390,6 @@ class condition_variable
 	}
 
       private:
-	static std::cv_status status(bool in_time) noexcept
-	{
-		return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
-	}
-
 	template <class Lock> struct lockable {
 		static void lock(void *of) noexcept
 		{
