@@ -279,18 +279,6 @@ static void disturb(struct worker *worker)
 	send_sig(draw(worker) % 2 ? SIGKILL : SIGINT, other->task, 1);
 }
 
-/*
- * The holder may have a lower priority: real-time tasks that only polled could occupy every CPU and
- * keep it from its release.
- */
-static void let_others_run(void)
-{
-	if (rt_task(get_current()))
-		schedule_timeout_uninterruptible(1);
-	else
-		cond_resched();
-}
-
 static void take_outer(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -307,7 +295,7 @@ static void take_outer(struct worker *worker)
 	while (!pound_spin_trylock(run->outer.lock)) {
 		cpu_relax();
 		if (run->sleeps)
-			let_others_run();
+			w_yield_task();
 	}
 }
 

@@ -393,6 +393,21 @@ static inline void w_pause_for(uint32_t pauses)
 		cpu_relax();
 }
 
+/*
+ * Lets the task run that the calling task waits for. That task may have a lower priority than a
+ * real-time caller and be bound to its CPU, so that a real-time caller sleeps. A waiter with
+ * preemption off waits for a task with preemption off, on another CPU.
+ */
+static inline void w_yield_task(void)
+{
+	if (preempt_count())
+		return;
+	if (rt_task(get_current()))
+		schedule_timeout_uninterruptible(1);
+	else
+		cond_resched();
+}
+
 #ifdef W_SLEEPS
 
 /*
@@ -404,20 +419,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 	return deadline && data_race(signal_pending_state(deadline->state, get_current()));
 }
 
-/*
- * Lets the task run that the caller waits for. That task may have a lower priority than a real-time
- * caller and be bound to its CPU, so that a real-time caller sleeps. A waiter with preemption off
- * waits for a task with preemption off, on another CPU.
- */
-static inline void w_yield(void)
-{
-	if (preempt_count())
-		return;
-	if (rt_task(get_current()))
-		schedule_timeout_uninterruptible(1);
-	else
-		cond_resched();
-}
+#define w_yield() w_yield_task()
 void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 void w_unpark(W_ATOMIC(uint32_t) *p);
 void w_unpark_all(W_ATOMIC(uint32_t) *p);
