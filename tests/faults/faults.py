@@ -26,6 +26,7 @@ COPIED = [
     "world/sizes.h",
     "world/spin.h",
     "world/user",
+    "tests/events.h",
     "tests/expect.h",
     "tests/forks.h",
     "tests/unit",

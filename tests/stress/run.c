@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <sched.h>
 
+#include "../events.h"
 #include "poundlock.h"
 #include "stress.h"
 
@@ -73,11 +74,7 @@ void random_order(int *order, int count, uint32_t *random)
 
 uint64_t contended_so_far(void)
 {
-	for (size_t i = 0; pound_event_name(i); i++)
-		if (!strcmp(pound_event_name(i), "contended"))
-			return pound_event_count(i);
-	EXPECT(!"there is no event 'contended'");
-	return 0;
+	return count_of("contended");
 }
 
 /* ---- The protected data ---- */

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "../expect.h"
+#include "../events.h"
 
 static pound_mutex_t mutex = POUND_MUTEX_INIT;
 
@@ -149,17 +149,6 @@ static void rwlocks(void)
 	EXPECT(pound_rwlock_init(&rwlock, "mcs", NULL, 0) == EINVAL);
 	EXPECT(!pound_rwlock_init(&rwlock, "shfl_rw", NULL, 0));
 	rwlocks_are_full();
-}
-
-static uint64_t count_of(const char *event)
-{
-	for (size_t i = 0; pound_event_name(i); i++) {
-		EXPECT(*pound_event_meaning(i));
-		if (!strcmp(pound_event_name(i), event))
-			return pound_event_count(i);
-	}
-	EXPECT(!"no such event", "%s", event);
-	return 0;
 }
 
 static void events(void)

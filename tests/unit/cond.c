@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "../events.h"
 #include "../forks.h"
 #include "unit.h"
 
@@ -23,15 +24,6 @@ static pound_lock_t lock;
 static pound_rwlock_t rwlock;
 
 static const struct timespec past = {0, 0}, invalid = {0, 1000000000};
-
-static uint64_t count_of(const char *event)
-{
-	for (size_t i = 0; pound_event_name(i); i++)
-		if (!strcmp(pound_event_name(i), event))
-			return pound_event_count(i);
-	EXPECT(!"no such event", "%s", event);
-	return 0;
-}
 
 /* ---- Without another thread ---- */
 
@@ -91,7 +83,7 @@ static void other_locks_time_out(void)
 
 /* ---- Waiters ---- */
 
-/* Of the threads that wait: how many do, which may go, and in which order they have gone. */
+/* The waiters: how many wait, may return and have returned, and the order of their returns. */
 static struct {
 	int waiting, may_go, gone;
 	int order[MOST];
