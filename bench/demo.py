@@ -87,7 +87,7 @@ def arguments():
         default=ROOT / "build/demo",
         help="folder for plots and figures",
     )
-    parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    parser.add_poundlock()
     options = parser.parse_args()
     options.repeats = options.repeats or (1 if options.quick else 3 if options.all else 5)
     return options

@@ -99,7 +99,7 @@ def arguments():
     parser.add_argument(
         "--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path"
     )
-    parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    parser.add_poundlock()
     results.add_option(parser)
     options = parser.parse_args()
     for name in options.workloads:

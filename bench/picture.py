@@ -48,7 +48,7 @@ def arguments():
         default=ROOT / "docs/img/throughput.svg",
         help="(%(default)s)",
     )
-    parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    parser.add_poundlock()
     return parser.parse_args()
 
 

@@ -76,7 +76,7 @@ def arguments():
         default=ROOT / "results" / "simulator",
         help="the results' path",
     )
-    parser.add_argument("--poundlock", type=pathlib.Path, default=ROOT / "target/release/poundlock")
+    parser.add_poundlock()
     results.add_option(parser)
     options = parser.parse_args()
     for name in options.machines:

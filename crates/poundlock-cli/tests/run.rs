@@ -7,7 +7,7 @@ use common::{
     assert_refused, compile, executable, output, poundlock, preload, scratch, stderr, stdout,
 };
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 #[test]
 fn wrong_locks_are_named() {
@@ -124,19 +124,15 @@ fn a_preload_library_is_found_beside_the_binary_and_in_lib() {
     }
 }
 
+fn run_shell(lock: &str, script: &str) -> Output {
+    output(&mut poundlock(["run", "-l", lock, "--", "sh", "-c", script]))
+}
+
 #[test]
 fn exit_status_passes_through() {
     for lock in ["mcs", "native"] {
         for status in [0, 1, 42, 125, 255] {
-            let output = output(&mut poundlock([
-                "run",
-                "-l",
-                lock,
-                "--",
-                "sh",
-                "-c",
-                &format!("exit {status}"),
-            ]));
+            let output = run_shell(lock, &format!("exit {status}"));
             assert_eq!(output.status.code(), Some(status), "{lock}");
             assert_eq!(stderr(&output), "", "{lock}");
         }
@@ -147,15 +143,7 @@ fn exit_status_passes_through() {
 fn signals_pass_through() {
     for lock in ["mcs", "native"] {
         for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGPIPE] {
-            let output = output(&mut poundlock([
-                "run",
-                "-l",
-                lock,
-                "--",
-                "sh",
-                "-c",
-                &format!("kill -{signal} $$"),
-            ]));
+            let output = run_shell(lock, &format!("kill -{signal} $$"));
             assert_eq!(output.status.signal(), Some(signal), "{lock}");
         }
     }
