@@ -21,7 +21,7 @@ static inline void heir_name(W_ATOMIC(uint32_t) **heir, W_ATOMIC(uint32_t) *slee
 	(void)w_fetch_or_relaxed(word, flag);
 }
 
-/* After the release: wakes the heir, and the head that sleeps on @head, the word. NULL: nobody. */
+/* After the release: wakes the heir, and the head that sleeps on @head, the word. NULL: none. */
 static inline void heir_wake(W_ATOMIC(uint32_t) *heir, W_ATOMIC(uint32_t) *head)
 {
 	if (w_unlikely(heir)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The queue of MCS: a tail, and nodes linked from the holder's to the last waiter's (mcs.h has the
- * drawing). Shared by mcs.h, mcstp.h, cna.h and malthusian.h, which differ in how a holder chooses
- * its successor.
+ * drawing). Shared by mcs.h, mcstp.h, cna.h, malthusian.h and cst.h, which differ in how a holder
+ * chooses its successor.
  *
  * From: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
  * multiprocessors", TOCS'91.
