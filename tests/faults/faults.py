@@ -35,9 +35,7 @@ COPIED = [
 WORLD = [f"world/user/{name}.c" for name in ["futex", "route", "shares", "thread", "topology"]]
 # Without fast_path.c, which refuses to build if the core's fast path is not the header's.
 LIBRARY = sorted(
-    f"lib/{source.name}"
-    for source in (SOURCES / "lib").glob("*.c")
-    if source.name != "fast_path.c"
+    f"lib/{source.name}" for source in (SOURCES / "lib").glob("*.c") if source.name != "fast_path.c"
 )
 STRESS = [
     "tests/stress/main.c",
