@@ -42,6 +42,9 @@ static inline uint32_t check_busy_nodes(void)
 
 		for (uint32_t i = 0; i < W_NODES; i++)
 			busy += w_load_relaxed(&self->nodes[i].status) != 0;
+		for (struct sim_more_nodes *more = self->more; more; more = more->next)
+			for (uint32_t i = 0; i < SIM_MORE_NODES; i++)
+				busy += w_load_relaxed(&more->nodes[i].status) != 0;
 	}
 	return busy;
 }

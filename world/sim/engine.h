@@ -61,6 +61,8 @@ void *sim_self_of(uint32_t thread);
  */
 enum sim_block { SIM_COMMON, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
 void *sim_block(uint32_t which, size_t bytes);
+/* Memory near the calling thread, which is never freed: zeroed and page-aligned. */
+void *sim_keep(size_t bytes);
 /* Ends the simulation. */
 void sim_fail(const char *what) __attribute__((noreturn));
 

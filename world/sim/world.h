@@ -157,6 +157,9 @@ struct w_account {
 	uint32_t used;
 };
 
+/* As many as world/user has in a page. */
+#define SIM_MORE_NODES 63
+
 /* The layout of world/user, since access to it is part of a lock's cost. */
 struct sim_self {
 	struct w_node nodes[W_NODES];
@@ -166,6 +169,13 @@ struct sim_self {
 	uint32_t group;
 	uint64_t unique; /* the last number drawn from the thread's range */
 	struct w_account accounts[W_ACCOUNTS];
+	struct sim_more_nodes *more;
+};
+
+/* Further nodes of a thread, made when all others are taken. */
+struct sim_more_nodes {
+	struct sim_more_nodes *next;
+	struct w_node nodes[SIM_MORE_NODES];
 };
 
 static inline struct sim_self *w_self(void)
@@ -178,14 +188,36 @@ static inline uint32_t w_self_id(void)
 	return sim_number() + 1;
 }
 
+static inline struct w_node *sim_free_node(struct w_node *nodes, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!w_load_acquire(&nodes[i].status))
+			return &nodes[i];
+	return NULL;
+}
+
+/* A waiter that leaves a queue leaves its node to another thread, which may free it much later. */
+static W_SLOW void *sim_node_get_slow(struct sim_self *self)
+{
+	struct sim_more_nodes *more = self->more;
+	struct w_node *node = NULL;
+
+	for (; !node && more; more = more->next)
+		node = sim_free_node(more->nodes, SIM_MORE_NODES);
+	if (node)
+		return node;
+	more = sim_keep(sizeof(*more));
+	more->next = self->more;
+	self->more = more;
+	return &more->nodes[0];
+}
+
 static inline void *w_node_get(void)
 {
 	struct sim_self *self = w_self();
+	struct w_node *node = sim_free_node(self->nodes, W_NODES);
 
-	for (int i = 0; i < W_NODES; i++)
-		if (!w_load_acquire(&self->nodes[i].status))
-			return &self->nodes[i];
-	sim_fail("no free node");
+	return w_likely(node) ? node : sim_node_get_slow(self);
 }
 
 #define w_node_choose() w_node_get()

@@ -68,6 +68,7 @@ offer! {
     sim_self(engine) -> usize { engine.record() }
     sim_self_of(engine, thread: u32) -> usize { engine.record_of(thread) }
     sim_block(engine, which: u32, bytes: usize) -> usize { engine.block(which as usize, bytes) }
+    sim_keep(engine, bytes: usize) -> usize { engine.keep(bytes) }
     sim_fail(engine, what: *const c_char) {
         // SAFETY: a literal of the C side.
         let what = unsafe { CStr::from_ptr(what) }.to_string_lossy().into_owned();

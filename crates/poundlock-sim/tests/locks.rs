@@ -86,6 +86,19 @@ fn locks_make_progress_on_too_few_cpus() {
     }
 }
 
+/// A spinner of `adaptive` that gives up leaves its node behind the first spinner, which may watch
+/// the word while others give up many times.
+#[test]
+fn a_thread_has_as_many_nodes_as_it_needs() {
+    for seed in 1..=12 {
+        let map = Section::Map { keys: 1024, writes: 2000 };
+        let mut point = point("adaptive", 4, workload(map, false, Placement::Free));
+        (point.machine, point.seed) = (machine("2990wx"), seed);
+        (point.warmup, point.measured) = (0.006, 0.02);
+        simulate(&point).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    }
+}
+
 /// Threads that mostly compute: their acquisitions are proportional to their CPU time.
 #[test]
 fn a_control_group_gets_exactly_its_quota() {

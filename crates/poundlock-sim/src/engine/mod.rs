@@ -461,6 +461,13 @@ impl Engine {
         self.blocks[which]
     }
 
+    /// Memory at the current thread's node.
+    pub fn keep(&mut self, bytes: usize) -> usize {
+        let cpu = self.me().cpu;
+        let node = self.machine.memory_nodes[self.machine.cpus[cpu].node];
+        self.allocate(bytes, 4096, node)
+    }
+
     // ---- Reports of the workload ----
 
     /// The thread is about to request the lock.
