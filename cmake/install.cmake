@@ -6,8 +6,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS poundlock-static poundlock-shared EXPORT poundlock
 	LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
-install(FILES lib/poundlock.h lib/poundlock.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-	COMPONENT development)
+install(FILES lib/poundlock.h lib/poundlock.hpp lib/poundlock_tsan.h
+	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 # find_package(poundlock) provides poundlock::static and poundlock::shared.
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/poundlock)
 install(EXPORT poundlock NAMESPACE poundlock:: FILE poundlockTargets.cmake DESTINATION ${config}

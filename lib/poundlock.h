@@ -11,6 +11,8 @@
  * waiters. A pound_lock_t is initialised by pound_lock_init(), and is the only one that may need
  * destroying (pound_lock_destroy()).
  *
+ * ThreadSanitizer sees the locks in code that is compiled with -fsanitize=thread.
+ *
  * No function calls malloc, changes errno, is a cancellation point, or may be called by a signal
  * handler. A thread that has locked and unlocked a lock may free its memory at once, if no other
  * thread uses the lock from then on.
@@ -411,6 +413,18 @@ const char *pound_route_file(void);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
+#endif
+
+/* 1 reports each operation to ThreadSanitizer; 0 where the library itself is instrumented. */
+#if !defined(POUND_TSAN) && defined(__SANITIZE_THREAD__)
+#define POUND_TSAN 1
+#elif !defined(POUND_TSAN) && defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define POUND_TSAN 1
+#endif
+#endif
+#if defined(POUND_TSAN) && POUND_TSAN
+#include "poundlock_tsan.h"
 #endif
 
 #endif

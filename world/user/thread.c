@@ -149,12 +149,17 @@ static bool kernel_marks;
  */
 static ptrdiff_t robust_list;
 
+/* Of the runtime of ThreadSanitizer; NULL in a program without it. */
+extern void __tsan_init(void) __attribute__((weak));
+
 static void find_robust_list(void)
 {
-#ifndef W_THREAD_SANITIZER /* which would watch mutexes that are never unlocked */
+#ifndef W_THREAD_SANITIZER
 	struct robust_list_head *head = NULL;
 	size_t size;
 
+	if (__tsan_init) /* it would report that the mutexes are never unlocked */
+		return;
 	kernel_marks = !syscall(SYS_get_robust_list, 0, &head, &size) && head;
 	robust_list = (const char *)head - w_thread_pointer();
 #endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A program for ThreadSanitizer (lib/poundlock_tsan.h). Without an argument its threads count under
+ * one lock of each kind in each way of locking, and the sanitizer must report nothing. With one of
+ * these arguments it must report a data race, or an inversion:
+ *   unlocked   no lock
+ *   other      each thread has a lock of its own
+ *   reader     writes under a read lock
+ *   failed     writes after a failed attempt to lock
+ *   inversion  locks two mutexes in both orders, one thread after the other
+ */
+#include "poundlock.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "../expect.h"
+
+#define THREADS 4
+#define ROUNDS 200
+
+static pound_mutex_t mutex, mutexes[THREADS];
+static pound_rwlock_t rwlock;
+static pound_lock_t lock;
+static unsigned count;
+static const struct timespec past = {0, 0}, far_future = {1L << 32, 0};
+
+static void count_up(void *each, unsigned round)
+{
+	(void)each;
+	count += round % 2;
+}
+
+/* Runs @work(each, round) in all threads, ROUNDS times each. */
+struct crew {
+	void (*work)(void *each, unsigned round);
+	unsigned thread;
+};
+
+static void *labour(void *argument)
+{
+	const struct crew *crew = argument;
+
+	for (unsigned round = 0; round < ROUNDS; round++)
+		crew->work(&mutexes[crew->thread], round);
+	return NULL;
+}
+
+static void all_threads(void (*work)(void *each, unsigned round))
+{
+	struct crew crews[THREADS];
+	pthread_t threads[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		crews[i] = (struct crew){work, i};
+		EXPECT(!pthread_create(&threads[i], NULL, labour, &crews[i]));
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		EXPECT(!pthread_join(threads[i], NULL));
+}
+
+static void with_mutex(void *each, unsigned round)
+{
+	switch (round % 3) {
+	case 0:
+		pound_mutex_lock(&mutex);
+		break;
+	case 1:
+		while (!pound_mutex_trylock(&mutex))
+			;
+		break;
+	default:
+		EXPECT(!pound_mutex_timedlock(&mutex, CLOCK_REALTIME, &far_future));
+	}
+	count_up(each, round);
+	pound_mutex_unlock(&mutex);
+}
+
+static void with_lock(void *each, unsigned round)
+{
+	switch (round % 3) {
+	case 0:
+		pound_lock_lock(&lock);
+		break;
+	case 1:
+		while (!pound_lock_trylock(&lock))
+			;
+		break;
+	default:
+		EXPECT(!pound_lock_timedlock(&lock, CLOCK_REALTIME, &far_future));
+	}
+	count_up(each, round);
+	pound_lock_unlock(&lock);
+}
+
+static void read_again(void)
+{
+	unsigned before = count;
+
+	EXPECT(!pound_rwlock_rdlock_again(&rwlock));
+	EXPECT(pound_rwlock_tryrdlock_again(&rwlock));
+	EXPECT(!pound_rwlock_timedrdlock_again(&rwlock, CLOCK_REALTIME, &far_future));
+	EXPECT(count == before);
+	for (int i = 0; i < 3; i++)
+		pound_rwlock_rdunlock(&rwlock);
+}
+
+static void with_rwlock(void *each, unsigned round)
+{
+	switch (round % 6) {
+	case 0:
+		EXPECT(!pound_rwlock_rdlock(&rwlock));
+		break;
+	case 1:
+		while (!pound_rwlock_tryrdlock(&rwlock))
+			;
+		break;
+	case 2:
+		EXPECT(!pound_rwlock_timedrdlock(&rwlock, CLOCK_REALTIME, &far_future));
+		break;
+	case 3:
+		pound_rwlock_wrlock(&rwlock);
+		break;
+	case 4:
+		while (!pound_rwlock_trywrlock(&rwlock))
+			;
+		break;
+	default:
+		EXPECT(!pound_rwlock_timedwrlock(&rwlock, CLOCK_REALTIME, &far_future));
+	}
+	if (round % 6 < 3) {
+		read_again();
+		pound_rwlock_rdunlock(&rwlock);
+	} else {
+		count_up(each, round);
+		pound_rwlock_wrunlock(&rwlock);
+	}
+}
+
+static void locked(void)
+{
+	count = 0;
+	all_threads(with_mutex);
+	EXPECT(count == THREADS * ROUNDS / 2, "%u", count);
+	for (size_t i = 0; pound_lock_info(i); i++) {
+		EXPECT(!pound_lock_init(&lock, pound_lock_info(i)->name, NULL, 0));
+		all_threads(with_lock);
+		pound_lock_destroy(&lock);
+	}
+	for (size_t i = 0; pound_rwlock_info(i); i++) {
+		EXPECT(!pound_rwlock_init(&rwlock, pound_rwlock_info(i)->name, NULL, 0));
+		all_threads(with_rwlock);
+	}
+}
+
+static void under_own_lock(void *each, unsigned round)
+{
+	pound_mutex_lock(each);
+	count_up(each, round);
+	pound_mutex_unlock(each);
+}
+
+static void under_read_lock(void *each, unsigned round)
+{
+	EXPECT(!pound_rwlock_rdlock(&rwlock));
+	count_up(each, round);
+	pound_rwlock_rdunlock(&rwlock);
+}
+
+/* All threads fail: the mutex is held. */
+static void after_a_failure(void *each, unsigned round)
+{
+	EXPECT(!pound_mutex_trylock(&mutex));
+	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_REALTIME, &past));
+	count_up(each, round);
+}
+
+static void *lock_both(void *argument)
+{
+	unsigned first = *(unsigned *)argument;
+
+	pound_mutex_lock(&mutexes[first]);
+	pound_mutex_lock(&mutexes[1 - first]);
+	pound_mutex_unlock(&mutexes[1 - first]);
+	pound_mutex_unlock(&mutexes[first]);
+	return NULL;
+}
+
+static void inversion(void)
+{
+	for (unsigned first = 0; first < 2; first++) {
+		pthread_t thread;
+
+		EXPECT(!pthread_create(&thread, NULL, lock_both, &first));
+		EXPECT(!pthread_join(thread, NULL));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *error = argc > 1 ? argv[1] : "";
+
+	expect_part = "race";
+	limit();
+	if (!strcmp(error, "unlocked"))
+		all_threads(count_up);
+	else if (!strcmp(error, "other"))
+		all_threads(under_own_lock);
+	else if (!strcmp(error, "reader"))
+		all_threads(under_read_lock);
+	else if (!strcmp(error, "inversion"))
+		inversion();
+	else if (!strcmp(error, "failed")) {
+		pound_mutex_lock(&mutex);
+		all_threads(after_a_failure);
+		pound_mutex_unlock(&mutex);
+	} else
+		locked();
+	return 0;
+}
