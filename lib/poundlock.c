@@ -31,13 +31,27 @@ void pound_lock_destroy(pound_lock_t *lock)
 {
 	const struct any_ops *ops = lock->pound_ops;
 
-	if (ops->destroy)
+	if (ops && ops->destroy)
 		ops->destroy(lock->pound_bytes);
 }
 
-static const struct any_ops *ops_of(const pound_lock_t *lock)
+/* Stores the observer's table in a zeroed lock, by which its functions find the lock's own. */
+W_SLOW static const struct any_ops *observe_default_lock(pound_lock_t *lock)
 {
-	return lock->pound_ops;
+	const struct any_ops *ops = any_observer->lock(any_default);
+
+	/* relaxed: other threads that find no functions store the same */
+	__atomic_store_n(&lock->pound_ops, ops, __ATOMIC_RELAXED);
+	return ops;
+}
+
+static const struct any_ops *ops_of(pound_lock_t *lock)
+{
+	const struct any_ops *ops = __atomic_load_n(&lock->pound_ops, __ATOMIC_RELAXED);
+
+	if (w_likely(ops))
+		return ops;
+	return w_unlikely(any_observer) ? observe_default_lock(lock) : any_default;
 }
 
 void pound_lock_lock(pound_lock_t *lock)
@@ -82,7 +96,7 @@ int pound_rwlock_check(const char *spec, char *error, size_t size)
 	return any_rw_check(spec, error, size) ? 0 : EINVAL;
 }
 
-/* Stores the observer's table in a zeroed lock, by which its functions find the lock's own. */
+/* As observe_default_lock(). */
 W_SLOW static const struct any_rw_ops *observe_default(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = any_observer->rwlock(any_rw_default);

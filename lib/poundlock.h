@@ -7,9 +7,9 @@
  *   pound_rwlock_t  any readers-writer lock by name; the default is ShflLock's (4.2.3)
  *   pound_cond_t    a condition variable for each of them, 16 bytes
  *
- * All-zero memory is an unlocked pound_mutex_t or pound_rwlock_t, and a pound_cond_t without
- * waiters. A pound_lock_t is initialised by pound_lock_init(), and is the only one that may need
- * destroying (pound_lock_destroy()).
+ * All-zero memory is an unlocked lock of each type, and a pound_cond_t without waiters. A
+ * pound_lock_t that names another lock than the default is the only one that may need destroying
+ * (pound_lock_destroy()).
  *
  * ThreadSanitizer sees the locks in code that is compiled with -fsanitize=thread.
  *
@@ -149,11 +149,16 @@ static inline void pound_mutex_unlock(pound_mutex_t *mutex)
 		pound_mutex_unlock_slow(mutex);
 }
 
-/* Any lock by name. The fields are private. */
+/* Any lock by name. All bytes zero: the default, unlocked. The fields are private. */
 typedef struct pound_lock {
 	uint64_t pound_bytes[4];
 	const void *pound_ops;
 } pound_lock_t;
+
+#define POUND_LOCK_INIT \
+	{               \
+		{0}, 0  \
+	}
 
 /*
  * Initialises @lock, unlocked, as @spec specifies: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin".

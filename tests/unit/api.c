@@ -103,6 +103,14 @@ static void locks(void)
 		pound_lock_unlock(&lock);
 		elsewhere(lock_is_free);
 	}
+	/* Zeroed: the default. */
+	lock = (pound_lock_t)POUND_LOCK_INIT;
+	lock_is_free();
+	pound_lock_lock(&lock);
+	elsewhere(lock_is_held);
+	pound_lock_unlock(&lock);
+	elsewhere(lock_is_free);
+	pound_lock_destroy(&lock);
 	EXPECT(pound_lock_init(&lock, "nosuch", error, sizeof(error)) == EINVAL);
 	EXPECT(!strcmp(error, "there is no lock 'nosuch'"));
 	EXPECT(pound_lock_init(&lock, "nosuch", NULL, 0) == EINVAL);
