@@ -3,15 +3,19 @@
 // Poundlock for C++17.
 //
 //   pound::mutex               the default mutex; Lockable and TimedLockable
-//   pound::any_mutex           a lock by name; the same
+//   pound::any_mutex           the default, or a lock by name; the same
 //   pound::shared_mutex        the default readers-writer lock, or one by name; SharedTimedLockable
 //   pound::condition_variable  for a std::unique_lock of any of them, and for any other lock
+//   pound::lock_guard          as std::lock_guard, known to clang's -Wthread-safety
+//   pound::shared_lock_guard   the same for reading
 //   pound::tenant              makes the calling thread a member of a tenant, for its own lifetime
 //
 // std::lock_guard, std::unique_lock, std::scoped_lock, std::shared_lock and
-// std::condition_variable_any accept them. pound::mutex, the default pound::shared_mutex and
-// pound::condition_variable are constant-initialised: static ones are ready before any constructor
-// runs. poundlock.h documents them.
+// std::condition_variable_any accept them. pound::mutex, the default pound::any_mutex and
+// pound::shared_mutex, and pound::condition_variable are constant-initialised: static ones are ready
+// before any constructor runs. poundlock.h documents them.
+//
+// Built with -fno-exceptions, a function that would throw prints a line and aborts instead.
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
 
@@ -19,6 +23,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -29,39 +35,71 @@
 
 #include "poundlock.h"
 
+// Private: an attribute for clang's thread safety analysis.
+#if defined(__clang__)
+#define POUND_TSA(attribute) __attribute__((attribute))
+#else
+#define POUND_TSA(attribute)
+#endif
+
 namespace pound
 {
 
 namespace detail
 {
 
-// The timespec of a time since a clock's epoch.
+// Throws @exception, or aborts in code without exceptions.
+template <class Exception> [[noreturn]] void fail(const Exception &exception)
+{
+#if defined(__cpp_exceptions)
+	throw exception;
+#else
+	std::fprintf(stderr, "poundlock: %s\n", exception.what());
+	std::abort();
+#endif
+}
+
+// The latest deadline, in seconds since a clock's epoch: of the year 2262.
+constexpr auto latest = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds::max());
+
+// Whether @time is at least @limit, of any types: a comparison of durations may overflow.
+template <class Time, class Limit> bool reaches(const Time &time, const Limit &limit)
+{
+	using seconds = std::chrono::duration<long double>;
+
+	return seconds(time) >= seconds(limit);
+}
+
+// The timespec of a time since a clock's epoch, cut to the times from the epoch to @latest.
 template <class Rep, class Period>
 timespec to_timespec(const std::chrono::duration<Rep, Period> &since_epoch)
 {
+	if (reaches(since_epoch, latest))
+		return {static_cast<time_t>(latest.count()), 0};
+	if (!reaches(since_epoch, std::chrono::seconds(0)))
+		return {0, 0};
+
 	auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
 	auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch - seconds);
 
 	return {static_cast<time_t>(seconds.count()), static_cast<long>(rest.count())};
 }
 
-template <class Clock> constexpr bool is_system = std::is_same_v<Clock, std::chrono::system_clock>;
-template <class Clock> constexpr bool is_steady = std::is_same_v<Clock, std::chrono::steady_clock>;
-
-// The time in @timeout from now; now if that is negative; the clock's last time if it is very long.
+// The time in @timeout from now: now if that is negative, the latest time if it is later.
 template <class Rep, class Period>
 std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &timeout)
 {
-	using steady = std::chrono::steady_clock;
-	constexpr std::chrono::duration<double> years = std::chrono::hours(24 * 365 * 100);
+	auto now = std::chrono::steady_clock::now();
 
-	// The comparison is in floating point: a conversion to nanoseconds could overflow.
-	if (std::chrono::duration<double>(timeout) > years)
-		return steady::time_point::max();
-	if (timeout < timeout.zero())
-		return steady::now();
-	return steady::now() + std::chrono::ceil<steady::duration>(timeout);
+	if (reaches(timeout, std::chrono::steady_clock::time_point::max() - now))
+		return std::chrono::steady_clock::time_point::max();
+	if (!reaches(timeout, std::chrono::seconds(0)))
+		return now;
+	return now + std::chrono::ceil<std::chrono::steady_clock::duration>(timeout);
 }
+
+template <class Clock> constexpr bool is_system = std::is_same_v<Clock, std::chrono::system_clock>;
+template <class Clock> constexpr bool is_steady = std::is_same_v<Clock, std::chrono::steady_clock>;
 
 // Clocks by which the library can wait: in libstdc++ and libc++, system_clock is CLOCK_REALTIME and
 // steady_clock CLOCK_MONOTONIC.
@@ -105,17 +143,19 @@ bool try_until(Timed timed, const std::chrono::time_point<Clock, Duration> &time
 
 // The timed functions of TimedLockable, for a @Lock with a function timed_lock(clock, deadline) for
 // try_until().
-template <class Lock> class timed_lockable
+template <class Lock> class POUND_TSA(capability("mutex")) timed_lockable
 {
       public:
 	template <class Rep, class Period>
 	bool try_lock_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+		POUND_TSA(try_acquire_capability(true))
 	{
 		return try_lock_until(after(timeout));
 	}
 
 	template <class Clock, class Duration>
 	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+		POUND_TSA(try_acquire_capability(true))
 	{
 		return try_until(
 			[this](clockid_t clock, const timespec *deadline) {
@@ -128,24 +168,24 @@ template <class Lock> class timed_lockable
 } // namespace detail
 
 // The default mutex (poundlock.h). Not recursive, not copyable.
-class mutex : public detail::timed_lockable<mutex>
+class POUND_TSA(capability("mutex")) mutex : public detail::timed_lockable<mutex>
 {
       public:
 	constexpr mutex() noexcept = default;
 	mutex(const mutex &) = delete;
 	mutex &operator=(const mutex &) = delete;
 
-	void lock() noexcept
+	void lock() noexcept POUND_TSA(acquire_capability())
 	{
 		pound_mutex_lock(&native);
 	}
 
-	bool try_lock() noexcept
+	bool try_lock() noexcept POUND_TSA(try_acquire_capability(true))
 	{
 		return pound_mutex_trylock(&native);
 	}
 
-	void unlock() noexcept
+	void unlock() noexcept POUND_TSA(release_capability())
 	{
 		pound_mutex_unlock(&native);
 	}
@@ -167,17 +207,18 @@ class mutex : public detail::timed_lockable<mutex>
 	pound_mutex_t native = POUND_MUTEX_INIT;
 };
 
-// A lock by name, e.g. pound::any_mutex("mcs,wait=spin"). Throws std::invalid_argument if the
-// specification is wrong.
-class any_mutex : public detail::timed_lockable<any_mutex>
+// The default lock, or one by name, e.g. pound::any_mutex("mcs,wait=spin"): throws
+// std::invalid_argument if the specification is wrong.
+class POUND_TSA(capability("mutex")) any_mutex : public detail::timed_lockable<any_mutex>
 {
       public:
+	constexpr any_mutex() noexcept = default;
 	explicit any_mutex(const std::string &spec)
 	{
 		char error[256];
 
 		if (pound_lock_init(&native, spec.c_str(), error, sizeof(error)))
-			throw std::invalid_argument(error);
+			detail::fail(std::invalid_argument(error));
 	}
 	any_mutex(const any_mutex &) = delete;
 	any_mutex &operator=(const any_mutex &) = delete;
@@ -187,17 +228,17 @@ class any_mutex : public detail::timed_lockable<any_mutex>
 		pound_lock_destroy(&native);
 	}
 
-	void lock() noexcept
+	void lock() noexcept POUND_TSA(acquire_capability())
 	{
 		pound_lock_lock(&native);
 	}
 
-	bool try_lock() noexcept
+	bool try_lock() noexcept POUND_TSA(try_acquire_capability(true))
 	{
 		return pound_lock_trylock(&native);
 	}
 
-	void unlock() noexcept
+	void unlock() noexcept POUND_TSA(release_capability())
 	{
 		pound_lock_unlock(&native);
 	}
@@ -210,13 +251,13 @@ class any_mutex : public detail::timed_lockable<any_mutex>
 		return pound_lock_timedlock(&native, clock, deadline);
 	}
 
-	pound_lock_t native;
+	pound_lock_t native = POUND_LOCK_INIT;
 };
 
 // The default readers-writer lock (poundlock.h), or one by name, e.g. pound::shared_mutex("bravo"):
 // throws std::invalid_argument if the specification is wrong. lock_shared() throws
 // std::system_error (EAGAIN) if the lock has 2^27 readers. Not copyable.
-class shared_mutex : public detail::timed_lockable<shared_mutex>
+class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockable<shared_mutex>
 {
       public:
 	constexpr shared_mutex() noexcept = default;
@@ -225,44 +266,46 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 		char error[256];
 
 		if (pound_rwlock_init(&native, spec.c_str(), error, sizeof(error)))
-			throw std::invalid_argument(error);
+			detail::fail(std::invalid_argument(error));
 	}
 	shared_mutex(const shared_mutex &) = delete;
 	shared_mutex &operator=(const shared_mutex &) = delete;
 
-	void lock() noexcept
+	void lock() noexcept POUND_TSA(acquire_capability())
 	{
 		pound_rwlock_wrlock(&native);
 	}
 
-	bool try_lock() noexcept
+	bool try_lock() noexcept POUND_TSA(try_acquire_capability(true))
 	{
 		return pound_rwlock_trywrlock(&native);
 	}
 
-	void unlock() noexcept
+	void unlock() noexcept POUND_TSA(release_capability())
 	{
 		pound_rwlock_wrunlock(&native);
 	}
 
-	void lock_shared()
+	void lock_shared() POUND_TSA(acquire_shared_capability())
 	{
 		entered(pound_rwlock_rdlock(&native));
 	}
 
-	bool try_lock_shared() noexcept
+	bool try_lock_shared() noexcept POUND_TSA(try_acquire_shared_capability(true))
 	{
 		return pound_rwlock_tryrdlock(&native);
 	}
 
 	template <class Rep, class Period>
 	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+		POUND_TSA(try_acquire_shared_capability(true))
 	{
 		return try_lock_shared_until(detail::after(timeout));
 	}
 
 	template <class Clock, class Duration>
 	bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+		POUND_TSA(try_acquire_shared_capability(true))
 	{
 		return detail::try_until(
 			[this](clockid_t clock, const timespec *deadline) {
@@ -272,17 +315,17 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 	}
 
 	// For a thread that may hold it for reading already: passes waiting writers.
-	void lock_shared_again()
+	void lock_shared_again() POUND_TSA(acquire_shared_capability())
 	{
 		entered(pound_rwlock_rdlock_again(&native));
 	}
 
-	bool try_lock_shared_again() noexcept
+	bool try_lock_shared_again() noexcept POUND_TSA(try_acquire_shared_capability(true))
 	{
 		return pound_rwlock_tryrdlock_again(&native);
 	}
 
-	void unlock_shared() noexcept
+	void unlock_shared() noexcept POUND_TSA(release_shared_capability())
 	{
 		pound_rwlock_rdunlock(&native);
 	}
@@ -299,7 +342,8 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>
 	static void entered(int error)
 	{
 		if (error)
-			throw std::system_error(error, std::generic_category(), "too many readers");
+			detail::fail(std::system_error(error, std::generic_category(),
+						       "too many readers"));
 	}
 
 	int timed_lock(clockid_t clock, const timespec *deadline) noexcept
@@ -446,6 +490,51 @@ class condition_variable
 
 using condition_variable_any = condition_variable;
 
+// Holds @mutex from its construction to its destruction.
+template <class Mutex> class POUND_TSA(scoped_lockable) lock_guard
+{
+      public:
+	using mutex_type = Mutex;
+
+	explicit lock_guard(Mutex &mutex) POUND_TSA(acquire_capability(mutex)) : mutex(mutex)
+	{
+		mutex.lock();
+	}
+	lock_guard(const lock_guard &) = delete;
+	lock_guard &operator=(const lock_guard &) = delete;
+
+	~lock_guard() POUND_TSA(release_capability())
+	{
+		mutex.unlock();
+	}
+
+      private:
+	Mutex &mutex;
+};
+
+// The same for reading.
+template <class Mutex> class POUND_TSA(scoped_lockable) shared_lock_guard
+{
+      public:
+	using mutex_type = Mutex;
+
+	explicit shared_lock_guard(Mutex &mutex) POUND_TSA(acquire_shared_capability(mutex))
+	    : mutex(mutex)
+	{
+		mutex.lock_shared();
+	}
+	shared_lock_guard(const shared_lock_guard &) = delete;
+	shared_lock_guard &operator=(const shared_lock_guard &) = delete;
+
+	~shared_lock_guard() POUND_TSA(release_capability())
+	{
+		mutex.unlock_shared();
+	}
+
+      private:
+	Mutex &mutex;
+};
+
 // Puts the calling thread into tenant @id of weight @weight (pound_thread_tenant() in poundlock.h)
 // until the destructor runs. Throws std::invalid_argument if the weight is 0, std::length_error if
 // there are too many groups.
@@ -457,9 +546,9 @@ class tenant
 		int error = pound_thread_tenant(id, weight);
 
 		if (error == EINVAL)
-			throw std::invalid_argument("a tenant's weight is at least 1");
+			detail::fail(std::invalid_argument("a tenant's weight is at least 1"));
 		if (error)
-			throw std::length_error("there are too many tenants and cgroups");
+			detail::fail(std::length_error("there are too many tenants and cgroups"));
 	}
 	tenant(const tenant &) = delete;
 	tenant &operator=(const tenant &) = delete;

@@ -4,6 +4,7 @@
 // variables, and a static mutex that works before any constructor has run.
 #include "poundlock.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
@@ -93,6 +94,61 @@ template <class Mutex> static void lockable(Mutex &mutex)
 	expect_each_way(mutex, true);
 	std::unique_lock lock(mutex, 1ms);
 	EXPECT(lock.owns_lock());
+}
+
+// Waits for the longest times of each type until the mutex is released.
+template <class Mutex> static void outlast(Mutex &mutex)
+{
+	bool (*const ways[])(Mutex &) = {
+		[](Mutex &mutex) { return mutex.try_lock_for(std::chrono::nanoseconds::max()); },
+		[](Mutex &mutex) { return mutex.try_lock_for(std::chrono::hours::max()); },
+		[](Mutex &mutex) {
+			return mutex.try_lock_for(std::chrono::duration<double>(1e300));
+		},
+		[](Mutex &mutex) {
+			return mutex.try_lock_until(std::chrono::steady_clock::time_point::max());
+		},
+		[](Mutex &mutex) {
+			return mutex.try_lock_until(
+				std::chrono::time_point<std::chrono::system_clock,
+							std::chrono::hours>::max());
+		},
+		[](Mutex &mutex) { return mutex.try_lock_until(odd_clock::time_point::max()); },
+	};
+
+	for (auto way : ways) {
+		std::atomic<bool> ended = false;
+		bool taken = false;
+
+		mutex.lock();
+		std::thread other([&] {
+			taken = way(mutex);
+			ended = true;
+			if (taken)
+				mutex.unlock();
+		});
+		// Time for a wait that ends too early.
+		for (int i = 0; i < 20 && !ended; i++)
+			std::this_thread::sleep_for(1ms);
+		mutex.unlock();
+		other.join();
+		EXPECT(taken);
+	}
+}
+
+// Times in the past, of types whose conversion would overflow.
+template <class Mutex> static void too_late(Mutex &mutex)
+{
+	using days = std::chrono::duration<long long, std::ratio<86400>>;
+
+	std::lock_guard guard(mutex);
+	EXPECT(!elsewhere(
+		mutex, +[](Mutex &m) { return m.try_lock_for(days::min()); }));
+	EXPECT(!elsewhere(
+		mutex, +[](Mutex &m) {
+			return m.try_lock_until(
+				std::chrono::time_point<std::chrono::steady_clock, days>::min());
+		}));
 }
 
 template <class Condition, class Mutex> static void take_turns(Mutex &mutex)
@@ -390,6 +446,7 @@ int main()
 {
 	pound::shared_mutex shared_mutex;
 	pound::mutex mutex;
+	static pound::any_mutex zeroed;
 
 	expect_part = "api";
 	limit();
@@ -397,8 +454,12 @@ int main()
 	       "a static mutex lost its state to a constructor");
 	ready_early.unlock();
 	lockable(mutex);
+	outlast(mutex);
+	too_late(mutex);
 	condition(mutex);
 	conditions();
+	lockable(zeroed);
+	outlast(shared_mutex);
 	for (size_t i = 0; pound_lock_info(i); i++) {
 		pound::any_mutex any(pound_lock_info(i)->name);
 
