@@ -198,6 +198,9 @@ void pound_lock_unlock(pound_lock_t *lock);
 
 /*
  * Any readers-writer lock by name. All bytes zero: the default, unlocked. The fields are private.
+ *
+ * A reader cannot become the writer: two readers that both wait for that would wait for each other.
+ * It unlocks, locks for writing, and tests again what it has read.
  */
 typedef struct pound_rwlock {
 	uint64_t pound_bytes[6];

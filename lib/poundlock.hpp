@@ -8,12 +8,13 @@
 //   pound::condition_variable  for a std::unique_lock of any of them, and for any other lock
 //   pound::lock_guard          as std::lock_guard, known to clang's -Wthread-safety
 //   pound::shared_lock_guard   the same for reading
+//   pound::unique_lock         the same as a std::unique_lock, e.g. for a condition variable
 //   pound::tenant              makes the calling thread a member of a tenant, for its own lifetime
 //
 // std::lock_guard, std::unique_lock, std::scoped_lock, std::shared_lock and
 // std::condition_variable_any accept them. pound::mutex, the default pound::any_mutex and
-// pound::shared_mutex, and pound::condition_variable are constant-initialised: static ones are ready
-// before any constructor runs. poundlock.h documents them.
+// pound::shared_mutex, and pound::condition_variable are constant-initialised: static ones are
+// ready before any constructor runs. poundlock.h documents them.
 //
 // Built with -fno-exceptions, a function that would throw prints a line and aborts instead.
 #ifndef POUNDLOCK_HPP
@@ -257,6 +258,18 @@ class POUND_TSA(capability("mutex")) any_mutex : public detail::timed_lockable<a
 // The default readers-writer lock (poundlock.h), or one by name, e.g. pound::shared_mutex("bravo"):
 // throws std::invalid_argument if the specification is wrong. lock_shared() throws
 // std::system_error (EAGAIN) if the lock has 2^27 readers. Not copyable.
+//
+// There is no upgrade, as in std::shared_mutex. To write what a reader has found to be missing:
+//
+//   {
+//           std::shared_lock reader(mutex);
+//           if (cache.count(key))
+//                   return cache[key];
+//   }
+//   std::unique_lock writer(mutex); // another thread may have written meanwhile
+//   if (!cache.count(key))
+//           cache[key] = compute(key);
+//   return cache[key];
 class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockable<shared_mutex>
 {
       public:
@@ -354,6 +367,31 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 	pound_rwlock_t native = POUND_RWLOCK_INIT;
 };
 
+// A std::unique_lock that locks @mutex when it is made, also to wait with a condition_variable.
+template <class Mutex> class POUND_TSA(scoped_lockable) unique_lock : public std::unique_lock<Mutex>
+{
+      public:
+	explicit unique_lock(Mutex &mutex) POUND_TSA(acquire_capability(mutex))
+	    : std::unique_lock<Mutex>(mutex)
+	{
+	}
+
+	// Releases it if it is locked.
+	~unique_lock() POUND_TSA(release_capability())
+	{
+	}
+
+	void lock() POUND_TSA(acquire_capability())
+	{
+		std::unique_lock<Mutex>::lock();
+	}
+
+	void unlock() POUND_TSA(release_capability())
+	{
+		std::unique_lock<Mutex>::unlock();
+	}
+};
+
 // A condition variable with the interface of std::condition_variable and
 // std::condition_variable_any, for std::unique_lock<pound::mutex> and any other lock. It may be
 // destroyed as soon as every waiter has been notified, even if they have not returned yet. Not
@@ -362,6 +400,10 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 // A wait returns with the lock locked, and is to be repeated until the condition holds, which the
 // functions with a predicate do. If locking again throws, std::terminate() is called, as by
 // std::condition_variable. The wait is not a cancellation point.
+//
+// For clang's -Wthread-safety a wait leaves the lock as it was: locked. With a pound::unique_lock,
+// code that waits in a loop of its own is checked; a predicate is a function of its own, which
+// needs the attribute requires_capability.
 class condition_variable
 {
       public:
@@ -384,7 +426,8 @@ class condition_variable
 		wait_with(lock);
 	}
 
-	template <class Lock, class Predicate> void wait(Lock &lock, Predicate stop_waiting)
+	template <class Lock, class Predicate>
+	void wait(Lock &lock, Predicate stop_waiting) POUND_TSA(no_thread_safety_analysis)
 	{
 		while (!stop_waiting())
 			wait(lock);
@@ -406,7 +449,7 @@ class condition_variable
 
 	template <class Lock, class Clock, class Duration, class Predicate>
 	bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time,
-			Predicate stop_waiting)
+			Predicate stop_waiting) POUND_TSA(no_thread_safety_analysis)
 	{
 		while (!stop_waiting())
 			if (wait_until(lock, time) == std::cv_status::timeout)
@@ -435,12 +478,12 @@ class condition_variable
 
       private:
 	template <class Lock> struct lockable {
-		static void lock(void *of) noexcept
+		static void lock(void *of) noexcept POUND_TSA(no_thread_safety_analysis)
 		{
 			static_cast<Lock *>(of)->lock();
 		}
 
-		static void unlock(void *of) noexcept
+		static void unlock(void *of) noexcept POUND_TSA(no_thread_safety_analysis)
 		{
 			static_cast<Lock *>(of)->unlock();
 		}
@@ -471,6 +514,19 @@ class condition_variable
 			    const timespec *deadline) noexcept
 	{
 		return timed_wait_with(*lock.mutex(), clock, deadline);
+	}
+
+	template <class Mutex> void wait_with(unique_lock<Mutex> &lock) noexcept
+	{
+		wait_with(static_cast<std::unique_lock<Mutex> &>(lock));
+	}
+
+	template <class Mutex>
+	int timed_wait_with(unique_lock<Mutex> &lock, clockid_t clock,
+			    const timespec *deadline) noexcept
+	{
+		return timed_wait_with(static_cast<std::unique_lock<Mutex> &>(lock), clock,
+				       deadline);
 	}
 
 	template <class Lock> void wait_with(Lock &lock) noexcept

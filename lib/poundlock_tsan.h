@@ -3,11 +3,11 @@
  * Poundlock's locks for ThreadSanitizer. poundlock.h includes this file in code that is compiled
  * with -fsanitize=thread; programs do not include it.
  *
- * Every function that locks or unlocks is replaced by one of the same type that reports the
- * operation, since ThreadSanitizer does not see it: the library has no instrumentation. The
- * sanitizer then knows which accesses a lock orders and which locks a thread holds, and detects
- * inversions of the lock order. It ignores what a thread does between the two reports of an
- * operation.
+ * Every function that locks, unlocks or waits with a condition variable is replaced by one of the
+ * same type that reports the operation, since ThreadSanitizer does not see it: the library has no
+ * instrumentation. The sanitizer then knows which accesses a lock orders and which locks a thread
+ * holds, and detects inversions of the lock order. It ignores what a thread does between the two
+ * reports of an operation.
  *
  * It reports the unlock of a lock by another thread than the one that locked it, which Poundlock
  * allows: TSAN_OPTIONS=report_mutex_bugs=0 suppresses that.
@@ -38,6 +38,12 @@ enum {
 static inline void pound_tsan_took(void *lock, unsigned flags, bool locked)
 {
 	__tsan_mutex_post_lock(lock, locked ? flags : flags | POUND_TSAN_FAILED, 0);
+}
+
+static inline void pound_tsan_left(void *lock, unsigned flags)
+{
+	(void)__tsan_mutex_pre_unlock(lock, flags);
+	__tsan_mutex_post_unlock(lock, flags);
 }
 
 /* name##_tsan() calls name(), of each type that a locking function of poundlock.h has. */
@@ -146,6 +152,44 @@ POUND_TSAN_UNLOCK(pound_rwlock_wrunlock, pound_rwlock_t, POUND_TSAN_STATIC)
 #define pound_rwlock_trywrlock pound_rwlock_trywrlock_tsan
 #define pound_rwlock_timedwrlock pound_rwlock_timedwrlock_tsan
 #define pound_rwlock_wrunlock pound_rwlock_wrunlock_tsan
+
+/*
+ * A wait releases the lock before the library does and takes it after the library has. A lock of
+ * pound_cond_wait_any() reports its own operations: the program's functions are instrumented.
+ */
+#define POUND_TSAN_WAIT(name, type, flags)                             \
+	static inline void name##_tsan(pound_cond_t *cond, type *lock) \
+	{                                                              \
+		pound_tsan_left(lock, flags);                          \
+		__tsan_mutex_pre_lock(lock, flags);                    \
+		name(cond, lock);                                      \
+		__tsan_mutex_post_lock(lock, flags, 0);                \
+	}
+#define POUND_TSAN_TIMEDWAIT(name, type, flags)                                        \
+	static inline int name##_tsan(pound_cond_t *cond, type *lock, clockid_t clock, \
+				      const struct timespec *deadline)                 \
+	{                                                                              \
+		int error;                                                             \
+                                                                                       \
+		pound_tsan_left(lock, flags);                                          \
+		__tsan_mutex_pre_lock(lock, flags);                                    \
+		error = name(cond, lock, clock, deadline);                             \
+		__tsan_mutex_post_lock(lock, flags, 0);                                \
+		return error;                                                          \
+	}
+
+POUND_TSAN_WAIT(pound_cond_wait, pound_mutex_t, POUND_TSAN_STATIC)
+POUND_TSAN_TIMEDWAIT(pound_cond_timedwait, pound_mutex_t, POUND_TSAN_STATIC)
+POUND_TSAN_WAIT(pound_cond_wait_lock, pound_lock_t, 0)
+POUND_TSAN_TIMEDWAIT(pound_cond_timedwait_lock, pound_lock_t, 0)
+POUND_TSAN_WAIT(pound_cond_wait_wrlock, pound_rwlock_t, POUND_TSAN_STATIC)
+POUND_TSAN_TIMEDWAIT(pound_cond_timedwait_wrlock, pound_rwlock_t, POUND_TSAN_STATIC)
+#define pound_cond_wait pound_cond_wait_tsan
+#define pound_cond_timedwait pound_cond_timedwait_tsan
+#define pound_cond_wait_lock pound_cond_wait_lock_tsan
+#define pound_cond_timedwait_lock pound_cond_timedwait_lock_tsan
+#define pound_cond_wait_wrlock pound_cond_wait_wrlock_tsan
+#define pound_cond_timedwait_wrlock pound_cond_timedwait_wrlock_tsan
 
 #ifdef __cplusplus
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A program for ThreadSanitizer (lib/poundlock_tsan.h). Without an argument its threads count under
- * one lock of each kind in each way of locking, and the sanitizer must report nothing. With one of
- * these arguments it must report a data race, or an inversion:
+ * one lock of each kind in each way of locking, and wait for each other with a condition variable.
+ * The sanitizer must report nothing. With one of these arguments it must report a data race, or an
+ * inversion:
  *   unlocked   no lock
  *   other      each thread has a lock of its own
  *   reader     writes under a read lock
  *   failed     writes after a failed attempt to lock
+ *   waited     each thread has a lock of its own and waits with a common condition variable
  *   inversion  locks two mutexes in both orders, one thread after the other
  */
 #include "poundlock.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -137,6 +140,75 @@ static void with_rwlock(void *each, unsigned round)
 	}
 }
 
+/* ---- Condition variables ---- */
+
+static pound_cond_t turned;
+
+static bool other_turn(const void *each)
+{
+	return count % THREADS != (const pound_mutex_t *)each - mutexes;
+}
+
+/* Counts under @lock_it when it is the thread's turn, for which it waits in both ways. */
+#define BY_TURNS(lock_it, wait, timedwait, unlock, ...)                                 \
+	do {                                                                            \
+		lock_it;                                                                \
+		(void)timedwait(&turned, __VA_ARGS__, CLOCK_REALTIME, &past);           \
+		while (other_turn(each))                                                \
+			if (round % 2)                                                  \
+				wait(&turned, __VA_ARGS__);                             \
+			else                                                            \
+				EXPECT(!timedwait(&turned, __VA_ARGS__, CLOCK_REALTIME, \
+						  &far_future));                        \
+		count++;                                                                \
+		pound_cond_broadcast(&turned);                                          \
+		unlock;                                                                 \
+	} while (0)
+
+static void wait_with_mutex(void *each, unsigned round)
+{
+	BY_TURNS(pound_mutex_lock(&mutex), pound_cond_wait, pound_cond_timedwait,
+		 pound_mutex_unlock(&mutex), &mutex);
+}
+
+static void wait_with_lock(void *each, unsigned round)
+{
+	BY_TURNS(pound_lock_lock(&lock), pound_cond_wait_lock, pound_cond_timedwait_lock,
+		 pound_lock_unlock(&lock), &lock);
+}
+
+static void wait_with_writer(void *each, unsigned round)
+{
+	BY_TURNS(pound_rwlock_wrlock(&rwlock), pound_cond_wait_wrlock, pound_cond_timedwait_wrlock,
+		 pound_rwlock_wrunlock(&rwlock), &rwlock);
+}
+
+static void lock_any(void *any)
+{
+	EXPECT(!pthread_mutex_lock(any));
+}
+
+static void unlock_any(void *any)
+{
+	EXPECT(!pthread_mutex_unlock(any));
+}
+
+static void wait_with_any(void *each, unsigned round)
+{
+	static const struct pound_lockable type = {lock_any, unlock_any};
+	static pthread_mutex_t any = PTHREAD_MUTEX_INITIALIZER;
+
+	BY_TURNS(lock_any(&any), pound_cond_wait_any, pound_cond_timedwait_any, unlock_any(&any),
+		 &any, &type);
+}
+
+static void waiting(void (*work)(void *each, unsigned round))
+{
+	count = 0;
+	all_threads(work);
+	EXPECT(count == THREADS * ROUNDS, "%u", count);
+}
+
 static void locked(void)
 {
 	count = 0;
@@ -151,6 +223,12 @@ static void locked(void)
 		EXPECT(!pound_rwlock_init(&rwlock, pound_rwlock_info(i)->name, NULL, 0));
 		all_threads(with_rwlock);
 	}
+	lock = (pound_lock_t)POUND_LOCK_INIT;
+	rwlock = (pound_rwlock_t)POUND_RWLOCK_INIT;
+	waiting(wait_with_mutex);
+	waiting(wait_with_lock);
+	waiting(wait_with_writer);
+	waiting(wait_with_any);
 }
 
 static void under_own_lock(void *each, unsigned round)
@@ -165,6 +243,14 @@ static void under_read_lock(void *each, unsigned round)
 	EXPECT(!pound_rwlock_rdlock(&rwlock));
 	count_up(each, round);
 	pound_rwlock_rdunlock(&rwlock);
+}
+
+static void after_a_wait(void *each, unsigned round)
+{
+	pound_mutex_lock(each);
+	EXPECT(pound_cond_timedwait(&turned, each, CLOCK_REALTIME, &past) == ETIMEDOUT);
+	count_up(each, round);
+	pound_mutex_unlock(each);
 }
 
 /* All threads fail: the mutex is held. */
@@ -208,6 +294,8 @@ int main(int argc, char **argv)
 		all_threads(under_own_lock);
 	else if (!strcmp(error, "reader"))
 		all_threads(under_read_lock);
+	else if (!strcmp(error, "waited"))
+		all_threads(after_a_wait);
 	else if (!strcmp(error, "inversion"))
 		inversion();
 	else if (!strcmp(error, "failed")) {

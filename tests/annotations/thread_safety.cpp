@@ -7,6 +7,7 @@
 //   TRY_LOCK    an access after a failed attempt to lock
 //   NO_UNLOCK   a lock that is not released
 //   TWICE       a lock that is acquired twice
+//   AFTER_WAIT  an access after a wait, when the lock has been released
 #include "poundlock.hpp"
 
 using namespace std::chrono_literals;
@@ -48,6 +49,28 @@ static void write()
 	pound::lock_guard guard(shared);
 
 	table++;
+}
+
+static pound::condition_variable changed;
+
+// Waits with a guard, and with the lock itself.
+static int waited()
+{
+	pound::unique_lock guard(mutex);
+
+	while (!value)
+		changed.wait(guard);
+	while (changed.wait_for(guard, 1ms) == std::cv_status::no_timeout)
+		value++;
+	changed.wait(guard, []() POUND_TSA(requires_capability(mutex)) { return value != 0; });
+	guard.unlock();
+	guard.lock();
+	value = 1;
+	guard.unlock();
+	mutex.lock();
+	changed.wait_for(mutex, 1ms);
+	mutex.unlock();
+	return 1;
 }
 
 // A lock by name, as a member.
@@ -119,6 +142,16 @@ void wrong()
 }
 #endif
 
+#ifdef AFTER_WAIT
+void wrong()
+{
+	pound::unique_lock guard(mutex);
+	changed.wait_for(guard, 1ms);
+	guard.unlock();
+	value++;
+}
+#endif
+
 int main()
 {
 	account mine;
@@ -126,5 +159,5 @@ int main()
 	mine.pay(1);
 	mine.pay_twice(2);
 	write();
-	return locked() + tried() + read() != 3;
+	return locked() + tried() + read() + waited() != 4;
 }

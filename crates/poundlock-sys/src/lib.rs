@@ -30,12 +30,17 @@ pub const POUND_MUTEX_INIT: pound_mutex_t = pound_mutex_t {
     pound_spinner: 0,
 };
 
-/// A lock chosen by name. Initialise it with [`pound_lock_init`].
+/// A lock chosen by name with [`pound_lock_init`]. All-zero bytes are an unlocked lock of the
+/// default kind.
 #[repr(C)]
 pub struct pound_lock_t {
     pound_bytes: [u64; 4],
     pound_ops: *const c_void,
 }
+
+/// An unlocked lock of the default kind.
+pub const POUND_LOCK_INIT: pound_lock_t =
+    pound_lock_t { pound_bytes: [0; 4], pound_ops: std::ptr::null() };
 
 /// A readers-writer lock chosen by name. All-zero bytes are an unlocked lock of the default kind.
 #[repr(C)]

@@ -2,8 +2,8 @@
 
 use crate::{GuardMarker, monotonic_in, until};
 use poundlock_sys::{
-    pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock, pound_lock_t,
-    pound_lock_timedlock, pound_lock_trylock, pound_lock_unlock,
+    POUND_LOCK_INIT, pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock,
+    pound_lock_t, pound_lock_timedlock, pound_lock_trylock, pound_lock_unlock,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -108,6 +108,21 @@ impl<T> AnyLock<T> {
     /// Consumes the lock and returns the data.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
+    }
+}
+
+impl<T: Default> Default for AnyLock<T> {
+    /// The default lock, unlocked, with the default value.
+    fn default() -> AnyLock<T> {
+        AnyLock::from(T::default())
+    }
+}
+
+impl<T> From<T> for AnyLock<T> {
+    /// The default lock, unlocked.
+    fn from(data: T) -> AnyLock<T> {
+        let raw = Raw(Box::new(UnsafeCell::new(POUND_LOCK_INIT)));
+        AnyLock { raw, data: UnsafeCell::new(data) }
     }
 }
 

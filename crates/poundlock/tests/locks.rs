@@ -40,6 +40,13 @@ fn mutex_excludes() {
 }
 
 #[test]
+fn default_any_lock_excludes() {
+    let lock = AnyLock::<Torn>::default();
+    in_threads(|round| lock.lock().step(round));
+    assert_eq!(lock.into_inner().1.into_inner(), THREADS * ROUNDS);
+}
+
+#[test]
 fn every_lock_excludes() {
     for info in locks() {
         let lock = AnyLock::new(info.name, Torn::default()).expect("a listed lock can be made");
