@@ -12,6 +12,7 @@
 #include "config.h"
 #include "layout.h"
 #include "real.h"
+#include "realtime.h"
 #include "spin.h"
 #include "stats/stats.h"
 
@@ -70,6 +71,8 @@ static void initialise_once(void)
 	else if (config.ops && config.stats)
 		stats_start(config.stats, config.profile, &config.ops, &config.rw_ops);
 	choose(&config);
+	if (config.rw_ops)
+		realtime_start();
 	config_announce(&config);
 }
 

@@ -57,7 +57,13 @@
 	REAL(pthread_spin_destroy, NULL, (pthread_spinlock_t * lock))                              \
 	REAL(pthread_spin_lock, NULL, (pthread_spinlock_t * lock))                                 \
 	REAL(pthread_spin_trylock, NULL, (pthread_spinlock_t * lock))                              \
-	REAL(pthread_spin_unlock, NULL, (pthread_spinlock_t * lock))
+	REAL(pthread_spin_unlock, NULL, (pthread_spinlock_t * lock))                               \
+	REAL(pthread_attr_setschedpolicy, NULL, (pthread_attr_t * attr, int policy))               \
+	REAL(pthread_setschedparam, NULL,                                                          \
+	     (pthread_t thread, int policy, const struct sched_param *param))                      \
+	REAL(pthread_setschedprio, NULL, (pthread_t thread, int priority))                         \
+	REAL(sched_setscheduler, NULL, (pid_t id, int policy, const struct sched_param *param))    \
+	REAL(sched_setparam, NULL, (pid_t id, const struct sched_param *param))
 
 struct real {
 #define REAL(name, version, parameters) int(*name) parameters;

@@ -6,7 +6,8 @@
  * A thread that is a reader may enter again while a writer waits, if the lock's kind is the default
  * or PTHREAD_RWLOCK_PREFER_WRITER_NP, which glibc treats alike. glibc keeps that promise by letting
  * every reader pass every waiting writer: readers that overlap starve a writer. Here only a thread
- * that may be a reader already passes; all others wait behind the writer. With
+ * that may be a reader already passes, and a real-time thread whose priority is higher than that of
+ * all blocked writers (realtime.h); all others wait behind the writer. With
  * PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, as in glibc, no reader passes.
  *
  * A filter per thread decides whether the thread may be a reader already: the number of read locks
@@ -21,6 +22,7 @@
 #include "layout.h"
 #include "preload.h"
 #include "real.h"
+#include "realtime.h"
 #include "rw/shfl_rw.h"
 #include "stats/stats.h"
 
@@ -51,9 +53,11 @@ static inline void count_one_less(uint8_t *held)
 		--*held;
 }
 
+/* Whether a reader that holds @held read locks like it passes the writers that wait. */
 static bool passes_writers(const struct rwlock *rw, uint8_t held)
 {
-	return held && rw->kind != PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+	return (held || realtime_passes(rw)) &&
+	       rw->kind != PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
 }
 
 /* ---- The writer ---- */
@@ -154,12 +158,15 @@ __attribute__((noinline)) static int wrlock_by_table(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
+	struct realtime_writer *blocked;
 
 	if (w_unlikely(!ops))
 		return real.pthread_rwlock_wrlock(lock);
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
+	blocked = realtime_block(rw);
 	ops->wrlock(rw);
+	realtime_unblock(blocked);
 	w_store_relaxed(&rw->writer, own_tid());
 	return 0;
 }
@@ -182,6 +189,8 @@ static int rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const str
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
 	struct w_deadline deadline = {.clock = clock, .at = *at};
+	struct realtime_writer *blocked;
+	bool entered;
 
 	if (w_unlikely(!ops))
 		return real.pthread_rwlock_clockwrlock(lock, clock, at);
@@ -189,7 +198,10 @@ static int rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const str
 		return EINVAL;
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
-	if (!ops->timedwrlock(rw, &deadline))
+	blocked = realtime_block(rw);
+	entered = ops->timedwrlock(rw, &deadline);
+	realtime_unblock(blocked);
+	if (!entered)
 		return ETIMEDOUT;
 	w_store_relaxed(&rw->writer, own_tid());
 	return 0;
