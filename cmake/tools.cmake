@@ -15,8 +15,10 @@ foreach(shell bash zsh fish)
 	list(APPEND write_completions COMMAND ${command} completions ${shell} >
 		${completions}/${shell})
 endforeach()
+# crates/poundlock-sys builds the chosen locks, too.
 add_custom_target(poundlock-tools ALL
-	COMMAND ${CARGO} build --release --locked --workspace --bin poundlock --target-dir
+	COMMAND ${CMAKE_COMMAND} -E env "POUNDLOCK_LOCKS=${POUNDLOCK_LOCKS}"
+	${CARGO} build --release --locked --workspace --bin poundlock --target-dir
 	${POUNDLOCK_CARGO_TARGET_DIR}
 	COMMAND ${CMAKE_COMMAND} -E make_directory ${completions}
 	${write_completions}

@@ -159,8 +159,13 @@
 	MEASURED(name, yield) \
 	MEASURED(name, park)
 
-MEASURED_WAYS(shfl_spin)
-MEASURED_WAYS(shfl_mutex)
+#ifdef WITHOUT_shfl_spin
+#define MEASURED_LOCKS(M) M(shfl_mutex)
+#else
+#define MEASURED_LOCKS(M) M(shfl_spin) M(shfl_mutex)
+#endif
+
+MEASURED_LOCKS(MEASURED_WAYS)
 
 /* ---- The tables ---- */
 
@@ -174,11 +179,19 @@ enum {
 #include "locks.def"
 };
 
+/* Of the locks that this build lacks: no lock's index. */
+enum {
+	INDEX_NONE = -1,
+#define OMITTED_LOCK(name) INDEX_##name = INDEX_NONE,
+#include "locks.def"
+};
+
 /*
  * Whether waiters use bytes 8 to 15 of a held lock: adaptive has its list of sleepers there, hapax
  * `depart`.
  */
-#define SHARES_MIDDLE(name) (INDEX_##name == INDEX_adaptive || INDEX_##name == INDEX_hapax)
+#define SHARES_MIDDLE(name) \
+	((int)INDEX_##name == (int)INDEX_adaptive || (int)INDEX_##name == (int)INDEX_hapax)
 
 #define OPS(lock_name, kind, way, WAY)                      \
 	[WAY] = {                                           \
@@ -213,7 +226,7 @@ static const struct {
 	{&lock_settings.lock##_policy,                                                \
 	 {MEASURED_OPS(lock, spin, WAIT_SPIN), MEASURED_OPS(lock, yield, WAIT_YIELD), \
 	  MEASURED_OPS(lock, park, WAIT_PARK)}},
-	MEASURED_TABLE(shfl_spin) MEASURED_TABLE(shfl_mutex)};
+	MEASURED_LOCKS(MEASURED_TABLE)};
 
 #define BOX_SIZE_BARE(name) NULL
 #define BOX_SIZE_NODE(name) NULL

@@ -99,6 +99,12 @@ static const struct facts facts[LOCKS] = {
 
 /* ---- Choosing one ---- */
 
+static const char *const omitted[] = {
+#define OMITTED_RWLOCK(name) #name,
+#include "locks.def"
+	NULL,
+};
+
 #define BRAVO "bravo"
 #define UNDER ",under="
 #define DEFAULT_UNDER "shfl_rw"
@@ -146,7 +152,7 @@ static const struct any_rw_ops *read_spec(const char *asked, struct given *given
 			return NULL;
 		return &all_ops[i][wait];
 	}
-	spec_wrong(error, size, "there is no readers-writer lock '%.*s'", (int)length, spec);
+	spec_no_lock("readers-writer lock", omitted, spec, length, error, size);
 	return NULL;
 }
 

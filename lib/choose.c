@@ -16,23 +16,38 @@ static const struct {
 #include "locks.def"
 };
 
+static const char *const omitted[] = {
+#define OMITTED_LOCK(name) #name,
+#include "locks.def"
+	NULL,
+};
+
 static bool is_name(const char *lock, const char *name, size_t length)
 {
 	return strlen(lock) == length && !memcmp(lock, name, length);
 }
 
-/* Finds the index of the lock called @name, of @length bytes. */
-static bool find_lock(const char *name, size_t length, size_t *lock)
+/* The lock's own name if @name, of @length bytes, is an alias; otherwise @name. */
+static const char *resolve_alias(const char *name, size_t *length)
+{
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+		if (is_name(aliases[i].name, name, *length)) {
+			*length = strlen(aliases[i].lock);
+			return aliases[i].lock;
+		}
+	return name;
+}
+
+/* Finds the index of the lock called @name, of @length bytes. False if there is none: @error. */
+static bool find_lock(const char *name, size_t length, size_t *lock, char *error, size_t size)
 {
 	const struct facts *facts;
 
-	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
-		if (is_name(aliases[i].name, name, length))
-			return find_lock(aliases[i].lock, strlen(aliases[i].lock), lock);
+	name = resolve_alias(name, &length);
 	for (*lock = 0; (facts = any_facts(*lock)); ++*lock)
 		if (is_name(facts->name, name, length))
 			return true;
-	return false;
+	return spec_no_lock("lock", omitted, name, length, error, size);
 }
 
 /*
@@ -59,8 +74,8 @@ static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct gi
 	const char *pairs = spec_split(spec, &length);
 	const struct facts *facts;
 
-	if (!find_lock(spec, length, lock))
-		return spec_wrong(error, size, "there is no lock '%.*s'", (int)length, spec);
+	if (!find_lock(spec, length, lock, error, size))
+		return false;
 	facts = any_facts(*lock);
 	*wait = facts->wait;
 	if (!spec_parse(facts->name, pairs, all_settings, SETTINGS, wait, given, error, size))

@@ -32,6 +32,15 @@ bool spec_wrong(char *error, size_t size, const char *format, ...)
 	return false;
 }
 
+bool spec_no_lock(const char *kind, const char *const *omitted, const char *name, size_t length,
+		  char *error, size_t size)
+{
+	for (; *omitted; omitted++)
+		if (strlen(*omitted) == length && !memcmp(*omitted, name, length))
+			return spec_wrong(error, size, "this build has no %s", *omitted);
+	return spec_wrong(error, size, "there is no %s '%.*s'", kind, (int)length, name);
+}
+
 const char *spec_split(const char *spec, size_t *length)
 {
 	*length = strcspn(spec, ",");

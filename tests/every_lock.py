@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +70,12 @@ def pages():
     return found - SHARED_PAGES
 
 
+def features(crate):
+    """The locks that are a feature of @crate, on by default."""
+    table = tomllib.loads(text(f"crates/{crate}/Cargo.toml"))["features"]
+    return set(table["default"]) & set(table)
+
+
 def places(build):
     tests = tests_of(build)
     again = "run cmake on the build folder again"
@@ -92,6 +99,16 @@ def places(build):
         Place("a stress test", again, names(r"^stress\.(\w+)\.", tests)),
         Place("a stress test with yields", again, names(r"^stress-yields\.(\w+)\.", tests)),
         Place("clients in C11", again, names(r"^c11\.(\w+)$", tests) - OTHER_C11),
+        Place(
+            "a feature of poundlock-sys",
+            "add it to [features] in crates/poundlock-sys/Cargo.toml, and to its default",
+            features("poundlock-sys"),
+        ),
+        Place(
+            "a feature of poundlock",
+            "add it to [features] in crates/poundlock/Cargo.toml, and to its default",
+            features("poundlock"),
+        ),
         Place("the real programs", "see LOCKS and RWLOCKS in tests/programs/run.py", programs()),
     ]
 

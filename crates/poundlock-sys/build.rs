@@ -1,8 +1,9 @@
-//! Compiles the locks and libpoundlock for the user world into a static library, records the
+//! Compiles the chosen locks and libpoundlock for the user world into a static library, records the
 //! compiler, and asserts that the structures of lib.rs match those of poundlock.h.
 
 mod c_numbers;
 mod layout;
+mod locks;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ fn main() {
     for directory in ["core", "lib", "world"] {
         println!("cargo:rerun-if-changed={}", root.join(directory).display());
     }
-    for file in ["build.rs", "c_numbers.rs", "layout.rs", "src/inline.c"] {
+    for file in ["build.rs", "c_numbers.rs", "layout.rs", "locks.rs", "src/inline.c"] {
         println!("cargo:rerun-if-changed={file}");
     }
 
@@ -29,8 +30,10 @@ fn main() {
     build.warnings_into_errors(env::var_os("POUNDLOCK_WERROR").is_some());
     // Locks are optimised in debug builds too: their speed is part of what users measure.
     build.opt_level(2);
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    build.includes(locks::choose(&root.join("core"), &out));
     build.includes(INCLUDES.map(|directory| root.join(directory)));
-    layout::write(&build, Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")));
+    layout::write(&build, &out);
     build.files(SOURCES.iter().flat_map(|directory| c_files(&root.join(directory))));
     build.file("src/inline.c");
     println!("cargo:rustc-env=POUNDLOCK_SYS_COMPILER={}", version(&build.get_compiler()));

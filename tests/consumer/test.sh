@@ -3,6 +3,7 @@
 # test.sh WAY SOURCES BUILD LIBDIR CMAKE CC CXX: builds another project's programs, and runs them.
 #   package     find_package, from a fresh installation of BUILD
 #   sources     FetchContent of SOURCES
+#   chosen      the same with two locks
 #   pkg-config  pkg-config, from a fresh installation that has been moved
 #   examples    the examples of SOURCES, by find_package
 set -euo pipefail
@@ -67,6 +68,11 @@ package)
 	;;
 sources)
 	build_and_run "$project" -DPOUNDLOCK_SOURCES="$sources"
+	only_the_library
+	;;
+chosen)
+	build_and_run "$project" -DPOUNDLOCK_SOURCES="$sources" \
+		"-DPOUNDLOCK_LOCKS=shfl_mutex;shfl_rw"
 	only_the_library
 	;;
 pkg-config)

@@ -278,7 +278,7 @@ static void conditions()
 {
 	pound::condition_variable changed;
 	pound::mutex mutex;
-	pound::any_mutex any("mcs");
+	pound::any_mutex any("shfl_mutex");
 	pound::shared_mutex shared;
 	std::unique_lock lock(mutex);
 	std::unique_lock any_lock(any);

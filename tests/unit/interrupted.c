@@ -18,7 +18,7 @@ struct memory {
 	_Alignas(8) char bytes[ANY_LOCK_SIZE];
 };
 
-/* The locks whose holders keep a node. */
+/* The locks whose holders keep a node; a build may have none. */
 static const char *const names[] = {
 #define BARE(name)
 #define BOXED_BARE(name)
@@ -26,6 +26,7 @@ static const char *const names[] = {
 #define BOXED_NODE(name) #name,
 #define LOCK(name, kind, wait, promise, paper) kind(name)
 #include "locks.def"
+	NULL,
 };
 
 /* The thread's lock, and its handler's. */
@@ -246,7 +247,7 @@ int main(void)
 	EXPECT(any_start());
 	w_spin_pauses = 1; /* since a spin is many steps */
 	test_numbers();
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; names[i]; i++) {
 		for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
 			snprintf(spec, sizeof(spec), "%s,wait=%s", names[i], ways[way]);
 			expect_part = names[i];

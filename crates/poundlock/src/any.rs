@@ -32,7 +32,7 @@ impl std::error::Error for SpecError {}
 /// of that name in the process.
 ///
 /// ```
-/// let lock = poundlock::AnyLock::new("ticket", vec![1])?;
+/// let lock = poundlock::AnyLock::new("shfl_mutex", vec![1])?;
 /// lock.lock().push(2);
 /// assert_eq!(*lock.lock(), [1, 2]);
 /// # Ok::<(), poundlock::SpecError>(())

@@ -29,6 +29,10 @@
 //! | `owning_ref` | guards can be used with the crate `owning_ref` |
 //! | `serde` | locks can be serialised and deserialised |
 //! | `lock_api_05` | the module `v0_5`: the same locks behind `lock_api` 0.5 |
+//! | `mcs`, `cna`, ... | the lock of that name in `core/locks.def`; all are on by default |
+//!
+//! Without default features, only `shfl_mutex` and `shfl_rw` are built, which [`Mutex`] and
+//! [`RwLock`] are.
 //!
 //! Rust 1.75 suffices, except for `lock_api_05`.
 

@@ -49,7 +49,7 @@ pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, Ra
 /// of that name in the process.
 ///
 /// ```
-/// let lock = poundlock::rw_lock_by_name("fair_rw,wait=yield", 1)?;
+/// let lock = poundlock::rw_lock_by_name("shfl_rw,wait=yield", 1)?;
 /// *lock.write() += 1;
 /// assert_eq!(*lock.read(), 2);
 /// # Ok::<(), poundlock::SpecError>(())
@@ -298,11 +298,12 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rw_locks;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn readers_are_together_and_writers_alone() {
-        for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
+        for spec in rw_locks().map(|info| info.name) {
             let lock = rw_lock_by_name(spec, (0, 0)).expect(spec);
             let (one, other) = (lock.read(), lock.try_read().expect("a reader is inside"));
             assert!(
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_reader_reads_again_while_a_writer_waits() {
-        for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
+        for spec in rw_locks().map(|info| info.name) {
             let lock = rw_lock_by_name(spec, 0).expect(spec);
             drop(lock.read()); // BRAVO lets the next readers in without the lock under it
             let outer = lock.read();
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_reused_slot_forgets_leaked_guards() {
-        for spec in ["shfl_rw", "fair_rw", "bravo", "bravo,under=fair_rw"] {
+        for spec in rw_locks().map(|info| info.name) {
             let mut slot = rw_lock_by_name(spec, 0).expect(spec);
             for _ in 0..10 {
                 drop(slot.read()); // BRAVO lets the next readers in without the lock under it

@@ -18,7 +18,8 @@ int main(void)
 	pound_lock_t lock;
 
 	pound_mutex_lock(&mutex);
-	if (pound_mutex_trylock(&mutex) || pound_lock_init(&lock, "mcs", NULL, 0) || box_get())
+	if (pound_mutex_trylock(&mutex) || pound_lock_init(&lock, "shfl_mutex", NULL, 0) ||
+	    box_get())
 		return 1;
 	pound_lock_lock(&lock);
 	pound_lock_unlock(&lock);

@@ -5,7 +5,7 @@
 int main()
 {
 	static pound::mutex mutex;
-	pound::any_mutex any("cna");
+	pound::any_mutex any("shfl_mutex");
 	std::scoped_lock both(mutex, any);
 
 	return mutex.try_lock();
