@@ -479,7 +479,7 @@ FAULTS = [
         "the node is computed as cpu / (cpus / nodes)",
         "topology",
         "world/user/topology.c",
-        "domains[cpu] = domain;",
+        "if (domains[cpu] != domain)\n\t\t\t\tdomains[cpu] = domain;",
         "domains[cpu] = (uint16_t)(cpu / ((last + 2) / 2));",
     ),
     Fault(

@@ -80,7 +80,9 @@ static void find_named_file(void)
 	const char *name = environment("POUNDLOCK_ROUTE");
 	size_t length = 0;
 
-	if (*name && *name != '/' && syscall(SYS_getcwd, named, sizeof(named) - 1) > 0) {
+	if (!*name)
+		return;
+	if (*name != '/' && syscall(SYS_getcwd, named, sizeof(named) - 1) > 0) {
 		length = strlen(named);
 		named[length++] = '/';
 	}

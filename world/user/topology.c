@@ -115,14 +115,15 @@ bool w_topology_range(const char **list, size_t *first, size_t *last)
 	return true;
 }
 
-/* Assigns @domain to the CPUs of @list. */
+/* Assigns @domain to the CPUs of @list. Domain 0 is not written, as in clear(). */
 static void assign(const char *list, uint16_t domain, uint16_t *domains, size_t cpus)
 {
 	size_t first, last;
 
 	while (w_topology_range(&list, &first, &last)) {
 		for (size_t cpu = first; cpu <= last && cpu < cpus; cpu++) {
-			domains[cpu] = domain;
+			if (domains[cpu] != domain)
+				domains[cpu] = domain;
 			scratch.known[cpu] = true;
 		}
 	}
