@@ -1,6 +1,7 @@
 //! `poundlock::Condvar` with the signatures of parking_lot.
 
 use crate::MutexGuard;
+use poundlock::WaitTimeoutResult;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -8,18 +9,6 @@ use std::time::{Duration, Instant};
 /// without a reason.
 #[derive(Default)]
 pub struct Condvar(poundlock::Condvar);
-
-/// Why a timed wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitTimeoutResult(bool);
-
-impl WaitTimeoutResult {
-    /// Whether the deadline passed before a notification.
-    #[inline]
-    pub fn timed_out(self) -> bool {
-        self.0
-    }
-}
 
 impl Condvar {
     /// Creates a condition variable without waiters.
@@ -54,7 +43,7 @@ impl Condvar {
         guard: &mut MutexGuard<'_, T>,
         deadline: Instant,
     ) -> WaitTimeoutResult {
-        WaitTimeoutResult(self.0.wait_until(guard, deadline).timed_out())
+        self.0.wait_until(guard, deadline)
     }
 
     /// As [`Condvar::wait`], but also ends after `timeout`.
@@ -63,7 +52,7 @@ impl Condvar {
         guard: &mut MutexGuard<'_, T>,
         timeout: Duration,
     ) -> WaitTimeoutResult {
-        WaitTimeoutResult(self.0.wait_for(guard, timeout).timed_out())
+        self.0.wait_for(guard, timeout)
     }
 
     /// Waits while `condition` holds.
@@ -87,12 +76,11 @@ impl Condvar {
         T: ?Sized,
         F: FnMut(&mut T) -> bool,
     {
-        while condition(guard) {
-            if self.wait_until(guard, deadline).timed_out() {
-                return WaitTimeoutResult(true);
-            }
+        let mut result = WaitTimeoutResult::new(false);
+        while !result.timed_out() && condition(guard) {
+            result = self.wait_until(guard, deadline);
         }
-        WaitTimeoutResult(false)
+        result
     }
 
     /// Waits while `condition` holds, for up to `timeout`; as [`Condvar::wait_while_until`].
@@ -109,7 +97,7 @@ impl Condvar {
             Some(deadline) => self.wait_while_until(guard, condition, deadline),
             None => {
                 self.wait_while(guard, condition);
-                WaitTimeoutResult(false)
+                WaitTimeoutResult::new(false)
             }
         }
     }

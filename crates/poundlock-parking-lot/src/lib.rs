@@ -13,7 +13,7 @@ type GuardMarker = lock_api::GuardNoSend;
 #[cfg(feature = "send_guard")]
 type GuardMarker = lock_api::GuardSend;
 
-pub use condvar::{Condvar, WaitTimeoutResult};
+pub use condvar::Condvar;
 pub use fair_mutex::{
     FairMutex, FairMutexGuard, MappedFairMutexGuard, RawFairMutex, const_fair_mutex,
 };
@@ -27,7 +27,7 @@ pub use mutex::{
     MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawMutex, ReentrantMutex,
     ReentrantMutexGuard, const_mutex, const_reentrant_mutex,
 };
-pub use poundlock::{Once, OnceState, RawThreadId};
+pub use poundlock::{Once, OnceState, RawThreadId, WaitTimeoutResult};
 pub use rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,

@@ -15,6 +15,7 @@ use lock_api::{
     RawMutex as _, RawMutexTimed as _, RawRwLock as _, RawRwLockRecursive as _,
     RawRwLockTimed as _, RawRwLockUpgrade as _,
 };
+use poundlock::AbortOnUnwinding;
 use std::time::{Duration, Instant};
 
 /// A readers-writer lock with upgradable readers, without data: 88 bytes.
@@ -65,14 +66,6 @@ impl RawRwLock {
             std::mem::forget(gate);
         }
         entered
-    }
-}
-
-struct AbortOnUnwinding;
-
-impl Drop for AbortOnUnwinding {
-    fn drop(&mut self) {
-        std::process::abort();
     }
 }
 

@@ -8,7 +8,7 @@
 //! `notify_all` wakes the first waiter only. Each waiter that has acquired the lock again wakes the
 //! next, so that the others do not compete for the lock that one of them holds.
 
-use crate::{AnyLockGuard, Mutex, futex, monotonic_in, until};
+use crate::{AbortOnUnwinding, AnyLockGuard, Mutex, futex, monotonic_in, until};
 use std::cell::Cell;
 use std::fmt;
 use std::ops::DerefMut;
@@ -53,6 +53,12 @@ pub struct Condvar {
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
+    /// For crates that wait in a loop of their own.
+    #[doc(hidden)]
+    pub fn new(timed_out: bool) -> WaitTimeoutResult {
+        WaitTimeoutResult(timed_out)
+    }
+
     /// Whether the deadline passed before a notification.
     pub fn timed_out(self) -> bool {
         self.0
@@ -335,14 +341,6 @@ impl Condvar {
             unsafe { wake(waiter.next.get()) };
         }
         WaitTimeoutResult(timed_out)
-    }
-}
-
-struct AbortOnUnwinding;
-
-impl Drop for AbortOnUnwinding {
-    fn drop(&mut self) {
-        std::process::abort();
     }
 }
 

@@ -79,6 +79,16 @@ type GuardMarker = lock_api::GuardNoSend;
 #[cfg(feature = "send_guard")]
 type GuardMarker = lock_api::GuardSend;
 
+/// Ends the process when it is dropped: for code that must not unwind, which forgets it at its end.
+#[doc(hidden)]
+pub struct AbortOnUnwinding;
+
+impl Drop for AbortOnUnwinding {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
 /// An absolute time on CLOCK_MONOTONIC, the clock of [`Instant`], or None if it overflows the
 /// clock.
 fn monotonic_in(duration: Duration) -> Option<libc::timespec> {
