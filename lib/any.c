@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The tables of all locks of core/locks.def. The compiler makes one copy of a lock for each way of
- * waiting, in which the way is a constant; other settings are read when a waiter needs them.
+ * waiting, in which the way is a constant; the functions read other settings from their table.
  */
 #include "any.h"
 
 #include <string.h>
 
 #include "boxed.h"
+#include "intern.h"
 #include "kept.h"
 #include "part/hold.h"
 #include "settings.h"
@@ -30,66 +31,72 @@
 
 /* ---- Locks whose holders keep nothing ---- */
 
-#define HOLDS_NOTHING(name, way, WAY, WHERE)                                                \
-	ANY_WHOLE static int name##_##way##_lock(void *lock)                                \
-	{                                                                                   \
-		name##_acquire(WHERE(name, lock), LOCK_POLICY(name, WAY), NULL);            \
-		return 0;                                                                   \
-	}                                                                                   \
-	static bool name##_##way##_trylock(void *lock)                                      \
-	{                                                                                   \
-		return name##_try_acquire(WHERE(name, lock));                               \
-	}                                                                                   \
-	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline) \
-	{                                                                                   \
-		return name##_acquire(WHERE(name, lock), LOCK_POLICY(name, WAY), deadline); \
-	}                                                                                   \
-	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                             \
-	{                                                                                   \
-		return name##_release(WHERE(name, lock), LOCK_POLICY(name, WAY));           \
+#define HOLDS_NOTHING(name, way, WAY, WHERE)                                                     \
+	ANY_WHOLE static int name##_##way##_lock(void *lock, const struct any_ops *ops)          \
+	{                                                                                        \
+		name##_acquire(WHERE(name, lock), LOCK_POLICY(name, WAY, ops->settings), NULL);  \
+		return 0;                                                                        \
+	}                                                                                        \
+	static bool name##_##way##_trylock(void *lock)                                           \
+	{                                                                                        \
+		return name##_try_acquire(WHERE(name, lock));                                    \
+	}                                                                                        \
+	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline,      \
+					     const struct any_ops *ops)                          \
+	{                                                                                        \
+		return name##_acquire(WHERE(name, lock), LOCK_POLICY(name, WAY, ops->settings),  \
+				      deadline);                                                 \
+	}                                                                                        \
+	ANY_WHOLE static bool name##_##way##_unlock(void *lock, const struct any_ops *ops)       \
+	{                                                                                        \
+		return name##_release(WHERE(name, lock), LOCK_POLICY(name, WAY, ops->settings)); \
 	}
 
 /* ---- Locks whose holders keep their node (kept.h) ---- */
 
-#define HOLDS_NODE(name, way, WAY, WHERE)                                                       \
-	static void name##_##way##_drop(struct kept *kept, struct any_node *node)               \
-	{                                                                                       \
-		name##_drop_waiters(WHERE(name, kept), &node->name);                            \
-	}                                                                                       \
-	ANY_WHOLE static int name##_##way##_lock(void *lock)                                    \
-	{                                                                                       \
-		struct any_node *node = kept_new_node();                                        \
-                                                                                                \
-		kept_check_fork(lock, name##_##way##_drop);                                     \
-		name##_acquire(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY), NULL);   \
-		kept_put(lock, node);                                                           \
-		return 0;                                                                       \
-	}                                                                                       \
-	static bool name##_##way##_trylock(void *lock)                                          \
-	{                                                                                       \
-		struct any_node *node = kept_new_node();                                        \
-                                                                                                \
-		return kept_put_if(name##_try_acquire(WHERE(name, lock), &node->name), lock,    \
-				   node);                                                       \
-	}                                                                                       \
-	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline)     \
-	{                                                                                       \
-		struct any_node *node = kept_new_node();                                        \
-                                                                                                \
-		kept_check_fork(lock, name##_##way##_drop);                                     \
-		return kept_put_if(name##_acquire(WHERE(name, lock), &node->name,               \
-						  LOCK_POLICY(name, WAY), deadline),            \
-				   lock, node);                                                 \
-	}                                                                                       \
-	ANY_WHOLE static bool name##_##way##_unlock(void *lock)                                 \
-	{                                                                                       \
-		struct any_node *node;                                                          \
-                                                                                                \
-		kept_check_fork(lock, name##_##way##_drop);                                     \
-		node = kept_take(lock);                                                         \
-		if (node)                                                                       \
-			name##_release(WHERE(name, lock), &node->name, LOCK_POLICY(name, WAY)); \
-		return node;                                                                    \
+#define HOLDS_NODE(name, way, WAY, WHERE)                                                    \
+	static void name##_##way##_drop(struct kept *kept, struct any_node *node)            \
+	{                                                                                    \
+		name##_drop_waiters(WHERE(name, kept), &node->name);                         \
+	}                                                                                    \
+	ANY_WHOLE static int name##_##way##_lock(void *lock, const struct any_ops *ops)      \
+	{                                                                                    \
+		struct any_node *node = kept_new_node();                                     \
+                                                                                             \
+		kept_check_fork(lock, name##_##way##_drop);                                  \
+		name##_acquire(WHERE(name, lock), &node->name,                               \
+			       LOCK_POLICY(name, WAY, ops->settings), NULL);                 \
+		kept_put(lock, node);                                                        \
+		return 0;                                                                    \
+	}                                                                                    \
+	static bool name##_##way##_trylock(void *lock)                                       \
+	{                                                                                    \
+		struct any_node *node = kept_new_node();                                     \
+                                                                                             \
+		return kept_put_if(name##_try_acquire(WHERE(name, lock), &node->name), lock, \
+				   node);                                                    \
+	}                                                                                    \
+	static bool name##_##way##_timedlock(void *lock, const struct w_deadline *deadline,  \
+					     const struct any_ops *ops)                      \
+	{                                                                                    \
+		struct any_node *node = kept_new_node();                                     \
+                                                                                             \
+		kept_check_fork(lock, name##_##way##_drop);                                  \
+		return kept_put_if(name##_acquire(WHERE(name, lock), &node->name,            \
+						  LOCK_POLICY(name, WAY, ops->settings),     \
+						  deadline),                                 \
+				   lock, node);                                              \
+	}                                                                                    \
+	ANY_WHOLE static bool name##_##way##_unlock(void *lock, const struct any_ops *ops)   \
+	{                                                                                    \
+		struct any_node *node;                                                       \
+                                                                                             \
+		kept_check_fork(lock, name##_##way##_drop);                                  \
+		node = kept_take(lock);                                                      \
+		if (node)                                                                    \
+			name##_release(WHERE(name, lock), &node->name,                       \
+				       LOCK_POLICY(name, WAY, ops->settings));               \
+		return node;                                                                 \
 	}
 
 /* ---- The kinds of locks.def ---- */
@@ -124,34 +131,35 @@
 
 /* ---- Locks with a policy that may need hold times: measured around the lock ---- */
 
-#define MEASURED(name, way)                                                              \
-	static int name##_##way##_measured_lock(void *lock)                              \
-	{                                                                                \
-		(void)name##_##way##_lock(lock);                                         \
-		hold_begin(lock);                                                        \
-		return 0;                                                                \
-	}                                                                                \
-	static bool name##_##way##_measured_trylock(void *lock)                          \
-	{                                                                                \
-		bool taken = name##_##way##_trylock(lock);                               \
-                                                                                         \
-		if (taken)                                                               \
-			hold_begin(lock);                                                \
-		return taken;                                                            \
-	}                                                                                \
-	static bool name##_##way##_measured_timedlock(void *lock,                        \
-						      const struct w_deadline *deadline) \
-	{                                                                                \
-		bool taken = name##_##way##_timedlock(lock, deadline);                   \
-                                                                                         \
-		if (taken)                                                               \
-			hold_begin(lock);                                                \
-		return taken;                                                            \
-	}                                                                                \
-	static bool name##_##way##_measured_unlock(void *lock)                           \
-	{                                                                                \
-		hold_end(lock);                                                          \
-		return name##_##way##_unlock(lock);                                      \
+#define MEASURED(name, way)                                                               \
+	static int name##_##way##_measured_lock(void *lock, const struct any_ops *ops)    \
+	{                                                                                 \
+		(void)name##_##way##_lock(lock, ops);                                     \
+		hold_begin(lock);                                                         \
+		return 0;                                                                 \
+	}                                                                                 \
+	static bool name##_##way##_measured_trylock(void *lock)                           \
+	{                                                                                 \
+		bool taken = name##_##way##_trylock(lock);                                \
+                                                                                          \
+		if (taken)                                                                \
+			hold_begin(lock);                                                 \
+		return taken;                                                             \
+	}                                                                                 \
+	static bool name##_##way##_measured_timedlock(void *lock,                         \
+						      const struct w_deadline *deadline,  \
+						      const struct any_ops *ops)          \
+	{                                                                                 \
+		bool taken = name##_##way##_timedlock(lock, deadline, ops);               \
+                                                                                          \
+		if (taken)                                                                \
+			hold_begin(lock);                                                 \
+		return taken;                                                             \
+	}                                                                                 \
+	static bool name##_##way##_measured_unlock(void *lock, const struct any_ops *ops) \
+	{                                                                                 \
+		hold_end(lock);                                                           \
+		return name##_##way##_unlock(lock, ops);                                  \
 	}
 
 #define MEASURED_WAYS(name)   \
@@ -193,16 +201,17 @@ enum {
 #define SHARES_MIDDLE(name) \
 	((int)INDEX_##name == (int)INDEX_adaptive || (int)INDEX_##name == (int)INDEX_hapax)
 
-#define OPS(lock_name, kind, way, WAY)                      \
-	[WAY] = {                                           \
-		.name = #lock_name,                         \
-		.wait = (WAY),                              \
-		.lock = lock_name##_##way##_lock,           \
-		.trylock = lock_name##_##way##_trylock,     \
-		.timedlock = lock_name##_##way##_timedlock, \
-		.unlock = lock_name##_##way##_unlock,       \
-		.leaves_middle = !SHARES_MIDDLE(lock_name), \
-		.destroy = DESTROY_##kind,                  \
+#define OPS(lock_name, kind, way, WAY)                               \
+	[WAY] = {                                                    \
+		.name = #lock_name,                                  \
+		.wait = (WAY),                                       \
+		.lock = lock_name##_##way##_lock,                    \
+		.trylock = lock_name##_##way##_trylock,              \
+		.timedlock = lock_name##_##way##_timedlock,          \
+		.unlock = lock_name##_##way##_unlock,                \
+		.leaves_middle = !SHARES_MIDDLE(lock_name),          \
+		.destroy = DESTROY_##kind,                           \
+		.settings = {lock_name##_settings(SETTING_DEFAULT)}, \
 	}
 
 static const struct any_ops all_ops[][SPEC_WAYS] = {
@@ -215,15 +224,18 @@ static const struct any_ops all_ops[][SPEC_WAYS] = {
 #define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
 
 const struct any_ops *const any_default = &all_ops[INDEX_shfl_mutex][WAIT_PARK];
+W_ATOMIC(const struct any_ops *) any_of_mutexes = &all_ops[INDEX_shfl_mutex][WAIT_PARK];
 
 #define MEASURED_OPS(lock, way, WAY) OPS(lock, BARE, way##_measured, WAY)
 
 static const struct {
-	W_ATOMIC(uint32_t) *policy;
+	size_t lock;
+	uint32_t policy; /* its place among the settings */
 	struct any_ops ops[SPEC_WAYS];
 } measured[] = {
 #define MEASURED_TABLE(lock)                                                          \
-	{&lock_settings.lock##_policy,                                                \
+	{INDEX_##lock,                                                                \
+	 lock##_policy_place,                                                         \
 	 {MEASURED_OPS(lock, spin, WAIT_SPIN), MEASURED_OPS(lock, yield, WAIT_YIELD), \
 	  MEASURED_OPS(lock, park, WAIT_PARK)}},
 	MEASURED_LOCKS(MEASURED_TABLE)};
@@ -244,11 +256,30 @@ const struct facts *any_facts(size_t lock)
 	return lock < LOCKS ? &facts[lock] : NULL;
 }
 
-const struct any_ops *any_ops_now(size_t lock, enum wait wait)
+const uint32_t *any_defaults(size_t lock)
+{
+	return all_ops[lock][0].settings;
+}
+
+/* The constant table of the functions for these settings. */
+static const struct any_ops *functions_for(size_t lock, enum wait wait, const uint32_t *settings)
 {
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
-		if (!strcmp(measured[i].ops[wait].name, all_ops[lock][wait].name) &&
-		    policy_measures((enum policy)spec_value(measured[i].policy)))
+		if (measured[i].lock == lock &&
+		    policy_measures((enum policy)settings[measured[i].policy]))
 			return &measured[i].ops[wait];
 	return &all_ops[lock][wait];
+}
+
+INTERN(tables, struct any_ops);
+
+const struct any_ops *any_ops_for(size_t lock, enum wait wait, const uint32_t *settings)
+{
+	const struct any_ops *constant = functions_for(lock, wait, settings);
+	struct any_ops table;
+
+	/* Not by assignment, which may leave out padding. */
+	memcpy(&table, constant, sizeof(table));
+	memcpy(table.settings, settings, sizeof(table.settings));
+	return memcmp(&table, constant, sizeof(table)) ? intern(&tables, &table) : constant;
 }

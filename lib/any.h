@@ -14,43 +14,61 @@
 #include <stddef.h>
 
 #include "part/wait.h"
+#include "spec.h"
 
 #define ANY_LOCK_SIZE 32
 
 /* For lock and unlock functions: everything but W_SLOW functions is inlined. */
 #define ANY_WHOLE __attribute__((flatten))
 
+/*
+ * A lock by its specification: functions and settings. It never changes and is never freed. @ops is
+ * the table itself, by whose settings a function waits and passes the lock on.
+ */
 struct any_ops {
 	const char *name;
-	enum wait wait;
 	/* Returns 0, so that pthread_mutex_lock() can tail-call it. */
-	int (*lock)(void *lock);
+	int (*lock)(void *lock, const struct any_ops *ops);
 	bool (*trylock)(void *lock);
 	/* False if the deadline passed first. */
-	bool (*timedlock)(void *lock, const struct w_deadline *deadline);
+	bool (*timedlock)(void *lock, const struct w_deadline *deadline, const struct any_ops *ops);
 	/* False if the lock was not held; nothing is changed then. */
-	bool (*unlock)(void *lock);
+	bool (*unlock)(void *lock, const struct any_ops *ops);
+	/* Frees what the unused lock has outside its memory, and zeroes that. NULL: nothing. */
+	void (*destroy)(void *lock);
+	enum wait wait;
+	uint32_t settings[SPEC_SETTINGS];
 	/*
 	 * Whether bytes 8 to 15 of a held lock belong to its holder: after lock() only unlock()
 	 * reads them, and their lower half never looks like a thread's id.
 	 */
 	bool leaves_middle;
-	/* Frees what the unused lock has outside its memory, and zeroes that. NULL: nothing. */
-	void (*destroy)(void *lock);
 };
 
 /* The default: shfl_mutex, which parks. It is a pound_mutex_t. */
 extern const struct any_ops *const any_default;
 
+/* Whether @ops has the functions of any_default, with these settings or others. */
+static inline bool any_is_default(const struct any_ops *ops)
+{
+	return ops && ops->lock == any_default->lock;
+}
+
 /*
- * Finds the lock that @spec names: NAME[,KEY=VALUE...]; docs/locks.md lists the keys. Sets the keys
- * in @spec for all locks of that name in the process, each atomically by itself; waiters use them
- * from their next wait on. Reads the route if the lock needs it. Returns NULL, and one line in
- * @error (@size bytes), if there is no such lock, key or value. Any thread may call it at any time.
+ * The table whose settings each pound_mutex_t of the process follows: any_default. The preload
+ * library sets another one, of the same functions, before it uses the first lock.
+ */
+extern W_HIDDEN W_ATOMIC(const struct any_ops *) any_of_mutexes;
+
+/*
+ * Finds the lock that @spec names: NAME[,KEY=VALUE...]; docs/locks.md lists the keys. The same
+ * specification leads to the same table (intern.h). Reads the route if the lock needs it. Returns
+ * NULL, and one line in @error (@size bytes), if there is no such lock, key or value, or if there
+ * is no room for another table. Any thread may call it at any time.
  */
 const struct any_ops *any_find(const char *spec, char *error, size_t size);
 
-/* Whether any_find() would succeed. Sets nothing. */
+/* Whether any_find() would succeed, if there is room. */
 bool any_check(const char *spec, char *error, size_t size);
 
 /*

@@ -9,35 +9,39 @@
 #include <string.h>
 
 #include "info.h"
+#include "intern.h"
 #include "settings.h"
 
 /* ---- The locks ---- */
 
-#define FUNCTIONS(name, way, WAY)                                                             \
-	ANY_WHOLE static bool name##_##way##_rdlock(void *lock, bool again)                   \
-	{                                                                                     \
-		return name##_read(lock, again, LOCK_POLICY(name, WAY), NULL);                \
-	}                                                                                     \
-	static bool name##_##way##_timedrdlock(void *lock, bool again,                        \
-					       const struct w_deadline *deadline)             \
-	{                                                                                     \
-		return name##_read(lock, again, LOCK_POLICY(name, WAY), deadline);            \
-	}                                                                                     \
-	ANY_WHOLE static bool name##_##way##_rdunlock(void *lock)                             \
-	{                                                                                     \
-		return name##_release_read(lock, LOCK_POLICY(name, WAY));                     \
-	}                                                                                     \
-	ANY_WHOLE static void name##_##way##_wrlock(void *lock)                               \
-	{                                                                                     \
-		(void)name##_write(lock, LOCK_POLICY(name, WAY), NULL);                       \
-	}                                                                                     \
-	static bool name##_##way##_timedwrlock(void *lock, const struct w_deadline *deadline) \
-	{                                                                                     \
-		return name##_write(lock, LOCK_POLICY(name, WAY), deadline);                  \
-	}                                                                                     \
-	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock)                             \
-	{                                                                                     \
-		return name##_release_write(lock, LOCK_POLICY(name, WAY));                    \
+#define FUNCTIONS(name, way, WAY)                                                                 \
+	ANY_WHOLE static bool name##_##way##_rdlock(void *lock, bool again,                       \
+						    const struct any_rw_ops *ops)                 \
+	{                                                                                         \
+		return name##_read(lock, again, LOCK_POLICY(name, WAY, ops->settings), NULL);     \
+	}                                                                                         \
+	static bool name##_##way##_timedrdlock(void *lock, bool again,                            \
+					       const struct w_deadline *deadline,                 \
+					       const struct any_rw_ops *ops)                      \
+	{                                                                                         \
+		return name##_read(lock, again, LOCK_POLICY(name, WAY, ops->settings), deadline); \
+	}                                                                                         \
+	ANY_WHOLE static bool name##_##way##_rdunlock(void *lock, const struct any_rw_ops *ops)   \
+	{                                                                                         \
+		return name##_release_read(lock, LOCK_POLICY(name, WAY, ops->settings));          \
+	}                                                                                         \
+	ANY_WHOLE static void name##_##way##_wrlock(void *lock, const struct any_rw_ops *ops)     \
+	{                                                                                         \
+		(void)name##_write(lock, LOCK_POLICY(name, WAY, ops->settings), NULL);            \
+	}                                                                                         \
+	static bool name##_##way##_timedwrlock(void *lock, const struct w_deadline *deadline,     \
+					       const struct any_rw_ops *ops)                      \
+	{                                                                                         \
+		return name##_write(lock, LOCK_POLICY(name, WAY, ops->settings), deadline);       \
+	}                                                                                         \
+	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock, const struct any_rw_ops *ops)   \
+	{                                                                                         \
+		return name##_release_write(lock, LOCK_POLICY(name, WAY, ops->settings));         \
 	}
 
 #define RWLOCK(name, wait, promise, paper)                                               \
@@ -62,19 +66,20 @@
 
 /* ---- The tables ---- */
 
-#define OPS(lock_name, way, WAY)                                \
-	[WAY] = {                                               \
-		.name = #lock_name,                             \
-		.wait = (WAY),                                  \
-		.rdlock = lock_name##_##way##_rdlock,           \
-		.tryrdlock = lock_name##_tryrdlock,             \
-		.timedrdlock = lock_name##_##way##_timedrdlock, \
-		.rdunlock = lock_name##_##way##_rdunlock,       \
-		.full = lock_name##_is_full,                    \
-		.wrlock = lock_name##_##way##_wrlock,           \
-		.trywrlock = lock_name##_trywrlock,             \
-		.timedwrlock = lock_name##_##way##_timedwrlock, \
-		.wrunlock = lock_name##_##way##_wrunlock,       \
+#define OPS(lock_name, way, WAY)                                     \
+	[WAY] = {                                                    \
+		.name = #lock_name,                                  \
+		.wait = (WAY),                                       \
+		.rdlock = lock_name##_##way##_rdlock,                \
+		.tryrdlock = lock_name##_tryrdlock,                  \
+		.timedrdlock = lock_name##_##way##_timedrdlock,      \
+		.rdunlock = lock_name##_##way##_rdunlock,            \
+		.full = lock_name##_is_full,                         \
+		.wrlock = lock_name##_##way##_wrlock,                \
+		.trywrlock = lock_name##_trywrlock,                  \
+		.timedwrlock = lock_name##_##way##_timedwrlock,      \
+		.wrunlock = lock_name##_##way##_wrunlock,            \
+		.settings = {lock_name##_settings(SETTING_DEFAULT)}, \
 	}
 
 static const struct any_rw_ops all_ops[][SPEC_WAYS] = {
@@ -132,8 +137,11 @@ static const char *expand_bravo(const char *spec, char *name, size_t room)
 	return name;
 }
 
-/* The lock that @asked names, and the settings @given. NULL if it is wrong; @error says why. */
-static const struct any_rw_ops *read_spec(const char *asked, struct given *given, char *error,
+/*
+ * The constant table of the lock that @asked names, and the settings that it specifies. NULL if it
+ * is wrong; @error says why.
+ */
+static const struct any_rw_ops *read_spec(const char *asked, uint32_t *settings, char *error,
 					  size_t size)
 {
 	char expanded[256];
@@ -148,7 +156,8 @@ static const struct any_rw_ops *read_spec(const char *asked, struct given *given
 		if (strlen(name) != length || memcmp(name, spec, length))
 			continue;
 		wait = facts[i].wait;
-		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, given, error, size))
+		memcpy(settings, all_ops[i][0].settings, sizeof(all_ops[i][0].settings));
+		if (!spec_parse(name, pairs, all_settings, SETTINGS, &wait, settings, error, size))
 			return NULL;
 		return &all_ops[i][wait];
 	}
@@ -156,24 +165,40 @@ static const struct any_rw_ops *read_spec(const char *asked, struct given *given
 	return NULL;
 }
 
+INTERN(tables, struct any_rw_ops);
+
+/* The table of @constant with these settings. NULL: there is no room for another one. */
+static const struct any_rw_ops *with_settings(const struct any_rw_ops *constant,
+					      const uint32_t *settings)
+{
+	struct any_rw_ops table;
+
+	/* Not by assignment, which may leave out padding. */
+	memcpy(&table, constant, sizeof(table));
+	memcpy(table.settings, settings, sizeof(table.settings));
+	return memcmp(&table, constant, sizeof(table)) ? intern(&tables, &table) : constant;
+}
+
 const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
 {
-	struct given given[SETTINGS];
-	const struct any_rw_ops *ops = read_spec(spec, given, error, size);
+	uint32_t settings[SPEC_SETTINGS];
+	const struct any_rw_ops *ops = read_spec(spec, settings, error, size);
 
 	if (!ops)
 		return NULL;
-	spec_set(all_settings, SETTINGS, given);
 	if (!strncmp(ops->name, BRAVO, strlen(BRAVO)))
 		w_process_tell(bravo_after_fork);
+	ops = with_settings(ops, settings);
+	if (!ops)
+		(void)intern_full(error, size);
 	return ops;
 }
 
 bool any_rw_check(const char *spec, char *error, size_t size)
 {
-	struct given given[SETTINGS];
+	uint32_t settings[SPEC_SETTINGS];
 
-	return read_spec(spec, given, error, size);
+	return read_spec(spec, settings, error, size);
 }
 
 const struct pound_lock_info *pound_rwlock_info(size_t index)

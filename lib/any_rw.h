@@ -12,24 +12,28 @@
 
 #define ANY_RW_SIZE 48
 
+/* As struct any_ops. */
 struct any_rw_ops {
 	const char *name;
-	enum wait wait;
 	/*
 	 * Locks for reading. @again: the caller may hold it for reading already, and passes waiting
 	 * writers. False if the lock has as many readers as it can count: full().
 	 */
-	bool (*rdlock)(void *lock, bool again);
+	bool (*rdlock)(void *lock, bool again, const struct any_rw_ops *ops);
 	bool (*tryrdlock)(void *lock, bool again);
 	/* False also if the deadline passed first. */
-	bool (*timedrdlock)(void *lock, bool again, const struct w_deadline *deadline);
+	bool (*timedrdlock)(void *lock, bool again, const struct w_deadline *deadline,
+			    const struct any_rw_ops *ops);
 	bool (*full)(void *lock);
 	/* False if no reader, or no writer, holds it; nothing is changed then. */
-	bool (*rdunlock)(void *lock);
-	void (*wrlock)(void *lock);
+	bool (*rdunlock)(void *lock, const struct any_rw_ops *ops);
+	void (*wrlock)(void *lock, const struct any_rw_ops *ops);
 	bool (*trywrlock)(void *lock);
-	bool (*timedwrlock)(void *lock, const struct w_deadline *deadline);
-	bool (*wrunlock)(void *lock);
+	bool (*timedwrlock)(void *lock, const struct w_deadline *deadline,
+			    const struct any_rw_ops *ops);
+	bool (*wrunlock)(void *lock, const struct any_rw_ops *ops);
+	enum wait wait;
+	uint32_t settings[SPEC_SETTINGS];
 };
 
 /* As any_find() and any_check(). */
@@ -38,5 +42,11 @@ bool any_rw_check(const char *spec, char *error, size_t size);
 
 /* The default: shfl_rw, which parks. */
 extern const struct any_rw_ops *const any_rw_default;
+
+/* Whether @ops has the functions of any_rw_default, with these settings or others. */
+static inline bool any_rw_is_default(const struct any_rw_ops *ops)
+{
+	return ops && ops->rdlock == any_rw_default->rdlock;
+}
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "intern.h"
 #include "poundlock.h"
 #include "route.h"
 #include "settings.h"
@@ -50,76 +51,72 @@ static bool find_lock(const char *name, size_t length, size_t *lock, char *error
 	return spec_no_lock("lock", omitted, name, length, error, size);
 }
 
-/*
- * False if the settings @given ask for the program's own policy, and the program has registered
- * none.
- */
-static bool own_policy_exists(const struct given *given)
+/* A lock as a specification describes it. */
+struct choice {
+	size_t lock;
+	enum wait wait;
+	uint32_t settings[SPEC_SETTINGS];
+};
+
+/* Returns the setting `policy` of @choice; POLICY_NUMA if it has none. */
+static enum policy policy_of(const struct choice *choice)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (given[i].named && given[i].number == POLICY_OWN &&
+		if (!strcmp(all_settings[i].lock, any_facts(choice->lock)->name) &&
 		    !strcmp(all_settings[i].key, "policy"))
-			return atomic_load(&w_own_policy);
-	return true;
+			return (enum policy)choice->settings[all_settings[i].place];
+	return POLICY_NUMA;
 }
 
-/*
- * Reads @spec: the lock's index, its way of waiting, and the settings @given. False if it is wrong;
- * @error says why.
- */
-static bool read_spec(const char *spec, size_t *lock, enum wait *wait, struct given *given,
-		      char *error, size_t size)
+/* Reads @spec. False if it is wrong; @error says why. */
+static bool read_spec(const char *spec, struct choice *choice, char *error, size_t size)
 {
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
 	const struct facts *facts;
 
-	if (!find_lock(spec, length, lock, error, size))
+	if (!find_lock(spec, length, &choice->lock, error, size))
 		return false;
-	facts = any_facts(*lock);
-	*wait = facts->wait;
-	if (!spec_parse(facts->name, pairs, all_settings, SETTINGS, wait, given, error, size))
+	facts = any_facts(choice->lock);
+	choice->wait = facts->wait;
+	memcpy(choice->settings, any_defaults(choice->lock), sizeof(choice->settings));
+	if (!spec_parse(facts->name, pairs, all_settings, SETTINGS, &choice->wait, choice->settings,
+			error, size))
 		return false;
-	return own_policy_exists(given) ||
+	return policy_of(choice) != POLICY_OWN || atomic_load(&w_own_policy) ||
 	       spec_wrong(error, size,
 			  "policy=own: the program has registered no policy (pound_policy_use)");
 }
 
 /*
- * Reads the route now if the lock @name will need it: a sandbox that is entered later may not allow
- * it.
+ * Reads the route now if the lock will need it: a sandbox that is entered later may not allow it.
  */
-static void read_route(const char *name)
+static void read_route(const struct choice *choice)
 {
-	bool needed = !strncmp(name, "ron", strlen("ron"));
-
-	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_settings[i].lock, name) && !strcmp(all_settings[i].key, "policy"))
-			needed = spec_value(all_settings[i].value) == POLICY_ROUTE;
-	if (needed)
+	if (!strncmp(any_facts(choice->lock)->name, "ron", strlen("ron")) ||
+	    policy_of(choice) == POLICY_ROUTE)
 		(void)w_route_position();
 }
 
 const struct any_ops *any_find(const char *spec, char *error, size_t size)
 {
-	struct given given[SETTINGS];
-	enum wait wait;
-	size_t lock;
+	const struct any_ops *ops;
+	struct choice choice;
 
-	if (!read_spec(spec, &lock, &wait, given, error, size))
+	if (!read_spec(spec, &choice, error, size))
 		return NULL;
-	spec_set(all_settings, SETTINGS, given);
-	read_route(any_facts(lock)->name);
-	return any_ops_now(lock, wait);
+	read_route(&choice);
+	ops = any_ops_for(choice.lock, choice.wait, choice.settings);
+	if (!ops)
+		(void)intern_full(error, size);
+	return ops;
 }
 
 bool any_check(const char *spec, char *error, size_t size)
 {
-	struct given given[SETTINGS];
-	enum wait wait;
-	size_t lock;
+	struct choice choice;
 
-	return read_spec(spec, &lock, &wait, given, error, size);
+	return read_spec(spec, &choice, error, size);
 }
 
 const struct pound_lock_info *pound_lock_info(size_t index)

@@ -14,14 +14,22 @@ bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen)
 	return shfl_mutex_try_acquire_slow((struct shfl_mutex *)mutex, seen);
 }
 
+static struct shfl_mutex_policy policy(void)
+{
+	/* acquire: pairs with the preload library's release; the settings */
+	const struct any_ops *ops = w_load_acquire(&any_of_mutexes);
+
+	return LOCK_POLICY(shfl_mutex, WAIT_PARK, ops->settings);
+}
+
 static bool wait_for_mutex(void *mutex, const struct w_deadline *deadline)
 {
-	return shfl_mutex_acquire_slow(mutex, LOCK_POLICY(shfl_mutex, WAIT_PARK), deadline);
+	return shfl_mutex_acquire_slow(mutex, policy(), deadline);
 }
 
 static bool release_mutex(void *mutex)
 {
-	return shfl_mutex_release(mutex, LOCK_POLICY(shfl_mutex, WAIT_PARK));
+	return shfl_mutex_release(mutex, policy());
 }
 
 static bool lock_mutex_slow(pound_mutex_t *mutex, const struct w_deadline *deadline)

@@ -19,7 +19,9 @@ int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t si
 	const struct any_ops *ops = any_find(spec, error, size);
 
 	*lock = (pound_lock_t){.pound_ops = ops && any_observer ? any_observer->lock(ops) : ops};
-	return ops ? 0 : EINVAL;
+	if (ops)
+		return 0;
+	return any_check(spec, NULL, 0) ? ENOSPC : EINVAL;
 }
 
 int pound_lock_check(const char *spec, char *error, size_t size)
@@ -56,7 +58,7 @@ static const struct any_ops *ops_of(pound_lock_t *lock)
 
 void pound_lock_lock(pound_lock_t *lock)
 {
-	ops_of(lock)->lock(lock->pound_bytes);
+	ops_of(lock)->lock(lock->pound_bytes, ops_of(lock));
 }
 
 bool pound_lock_trylock(pound_lock_t *lock)
@@ -67,17 +69,18 @@ bool pound_lock_trylock(pound_lock_t *lock)
 int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct timespec *deadline)
 {
 	struct w_deadline until = {.clock = clock, .at = *deadline};
+	const struct any_ops *ops = ops_of(lock);
 
-	if (ops_of(lock)->trylock(lock->pound_bytes))
+	if (ops->trylock(lock->pound_bytes))
 		return 0;
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	return ops_of(lock)->timedlock(lock->pound_bytes, &until) ? 0 : ETIMEDOUT;
+	return ops->timedlock(lock->pound_bytes, &until, ops) ? 0 : ETIMEDOUT;
 }
 
 void pound_lock_unlock(pound_lock_t *lock)
 {
-	(void)ops_of(lock)->unlock(lock->pound_bytes);
+	(void)ops_of(lock)->unlock(lock->pound_bytes, ops_of(lock));
 }
 
 /* ---- Any readers-writer lock ---- */
@@ -88,7 +91,9 @@ int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_
 
 	*lock = (pound_rwlock_t){.pound_ops =
 					 ops && any_observer ? any_observer->rwlock(ops) : ops};
-	return ops ? 0 : EINVAL;
+	if (ops)
+		return 0;
+	return any_rw_check(spec, NULL, 0) ? ENOSPC : EINVAL;
 }
 
 int pound_rwlock_check(const char *spec, char *error, size_t size)
@@ -119,19 +124,22 @@ static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock,
 		       const struct timespec *deadline)
 {
 	struct w_deadline until = {.clock = clock, .at = *deadline};
+	const struct any_rw_ops *ops = rw_ops_of(lock);
 
-	if (rw_ops_of(lock)->tryrdlock(lock->pound_bytes, again))
+	if (ops->tryrdlock(lock->pound_bytes, again))
 		return 0;
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	if (rw_ops_of(lock)->timedrdlock(lock->pound_bytes, again, &until))
+	if (ops->timedrdlock(lock->pound_bytes, again, &until, ops))
 		return 0;
 	return w_expired(&until) ? ETIMEDOUT : EAGAIN;
 }
 
 int pound_rwlock_rdlock(pound_rwlock_t *lock)
 {
-	return rw_ops_of(lock)->rdlock(lock->pound_bytes, false) ? 0 : EAGAIN;
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	return ops->rdlock(lock->pound_bytes, false, ops) ? 0 : EAGAIN;
 }
 
 bool pound_rwlock_tryrdlock(pound_rwlock_t *lock)
@@ -146,7 +154,9 @@ int pound_rwlock_timedrdlock(pound_rwlock_t *lock, clockid_t clock, const struct
 
 int pound_rwlock_rdlock_again(pound_rwlock_t *lock)
 {
-	return rw_ops_of(lock)->rdlock(lock->pound_bytes, true) ? 0 : EAGAIN;
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	return ops->rdlock(lock->pound_bytes, true, ops) ? 0 : EAGAIN;
 }
 
 bool pound_rwlock_tryrdlock_again(pound_rwlock_t *lock)
@@ -162,12 +172,16 @@ int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock,
 
 void pound_rwlock_rdunlock(pound_rwlock_t *lock)
 {
-	(void)rw_ops_of(lock)->rdunlock(lock->pound_bytes);
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	(void)ops->rdunlock(lock->pound_bytes, ops);
 }
 
 void pound_rwlock_wrlock(pound_rwlock_t *lock)
 {
-	rw_ops_of(lock)->wrlock(lock->pound_bytes);
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	ops->wrlock(lock->pound_bytes, ops);
 }
 
 bool pound_rwlock_trywrlock(pound_rwlock_t *lock)
@@ -178,17 +192,20 @@ bool pound_rwlock_trywrlock(pound_rwlock_t *lock)
 int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock, const struct timespec *deadline)
 {
 	struct w_deadline until = {.clock = clock, .at = *deadline};
+	const struct any_rw_ops *ops = rw_ops_of(lock);
 
-	if (rw_ops_of(lock)->trywrlock(lock->pound_bytes))
+	if (ops->trywrlock(lock->pound_bytes))
 		return 0;
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	return rw_ops_of(lock)->timedwrlock(lock->pound_bytes, &until) ? 0 : ETIMEDOUT;
+	return ops->timedwrlock(lock->pound_bytes, &until, ops) ? 0 : ETIMEDOUT;
 }
 
 void pound_rwlock_wrunlock(pound_rwlock_t *lock)
 {
-	(void)rw_ops_of(lock)->wrunlock(lock->pound_bytes);
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	(void)ops->wrunlock(lock->pound_bytes, ops);
 }
 
 /* ---- Shares ---- */

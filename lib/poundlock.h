@@ -164,17 +164,16 @@ typedef struct pound_lock {
  * Initialises @lock, unlocked, as @spec specifies: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin".
  * `poundlock list` and pound_lock_info() list names and keys.
  *
- * The key `wait` (spin, yield, park) is the lock's own. All other settings are shared by the locks
- * of that name in the process: the keys in @spec are set for all of them, each atomically by
- * itself. Waiters use them from their next wait on.
+ * The settings are the lock's own; keys that @spec does not name have their defaults. Locks of the
+ * same specification share one immutable block of settings, which is never freed.
  *
- * Any thread may call it, also while other threads use locks of that name. Returns 0, or EINVAL and
- * one line of text in @error (up to @size bytes with the final zero; may be NULL if @size is 0);
- * nothing is set then.
+ * Any thread may call it at any time. Returns 0; or EINVAL if @spec is wrong, ENOSPC if the process
+ * has used 1,024 other specifications, and one line of text in @error (up to @size bytes with the
+ * final zero; may be NULL if @size is 0). The lock must not be used then.
  */
 int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t size);
 
-/* Returns what pound_lock_init() would return, and sets nothing. */
+/* Returns 0 if @spec is right; otherwise EINVAL, and one line of text in @error. */
 int pound_lock_check(const char *spec, char *error, size_t size);
 
 /*

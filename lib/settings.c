@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 #include "settings.h"
 
-struct lock_settings lock_settings = {
-#define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING_DEFAULT)
-#define RWLOCK(name, wait, promise, paper) name##_settings(SETTING_DEFAULT)
-#include "locks.def"
-};
-
 const struct setting all_settings[SETTINGS] = {
 #define LOCK(name, kind, wait, promise, paper) name##_settings(SETTING_ROW)
 #define RWLOCK(name, wait, promise, paper) name##_settings(SETTING_ROW)

@@ -96,7 +96,7 @@ struct target {
 	const struct setting *settings;
 	size_t count;
 	uint32_t wait;
-	struct given *given;
+	uint32_t *values;
 	char *error;
 	size_t size;
 };
@@ -117,21 +117,19 @@ static bool parse_pair(struct target *target, char *pair)
 		const struct setting *setting = &target->settings[i];
 
 		if (!strcmp(target->lock, setting->lock) && !strcmp(pair, setting->key))
-			return target->given[i].named =
-				       parse(setting, value, &target->given[i].number,
-					     target->error, target->size);
+			return parse(setting, value, &target->values[setting->place], target->error,
+				     target->size);
 	}
 	return spec_wrong(target->error, target->size, "lock %s has no key '%s'", target->lock,
 			  pair);
 }
 
 bool spec_parse(const char *lock, const char *pairs, const struct setting *settings, size_t count,
-		enum wait *wait, struct given *given, char *error, size_t size)
+		enum wait *wait, uint32_t *values, char *error, size_t size)
 {
-	struct target target = {lock, settings, count, *wait, given, error, size};
+	struct target target = {lock, settings, count, *wait, values, error, size};
 	char copy[256];
 
-	memset(given, 0, count * sizeof(*given));
 	if (!pairs)
 		return true;
 	if (strlen(pairs) >= sizeof(copy))
@@ -146,15 +144,6 @@ bool spec_parse(const char *lock, const char *pairs, const struct setting *setti
 	}
 	*wait = (enum wait)target.wait;
 	return true;
-}
-
-void spec_set(const struct setting *settings, size_t count, const struct given *given)
-{
-	for (size_t i = 0; i < count; i++)
-		/* relaxed: as spec_value() reads it */
-		if (given[i].named)
-			atomic_store_explicit(settings[i].value, given[i].number,
-					      memory_order_relaxed);
 }
 
 void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys,

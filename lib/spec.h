@@ -2,6 +2,9 @@
 /*
  * The settings in a lock's specification, NAME[,KEY=VALUE...]. Wrong input is reported in one line
  * that names it.
+ *
+ * A lock's settings are an array of numbers, in the order of the list NAME_settings(S) of its
+ * header (core/locks.def). lib/any.h: each table of functions has one.
  */
 #ifndef POUNDLOCK_SPEC_H
 #define POUNDLOCK_SPEC_H
@@ -11,42 +14,38 @@
 
 #include "part/wait.h"
 
-/* A setting, which applies to all locks of that name. */
+/* Most settings of a lock, its way of waiting excluded. */
+#define SPEC_SETTINGS 4
+
+/* A setting of the lock that has this name. */
 struct setting {
 	const char *lock;
 	const char *key;
-	W_ATOMIC(uint32_t) *value;
-	uint32_t least, most;
+	uint32_t place; /* in the array of the lock's settings */
+	uint32_t otherwise, least, most;
 	const char *choices; /* names of the values from 0 on, space-separated; "": numbers */
 };
 
-/* A setting's value in a specification. */
-struct given {
-	bool named; /* false: the specification has none */
-	uint32_t number;
-};
-
-/* The value of a setting now. Another thread may set it at any time. */
-static inline uint32_t spec_value(W_ATOMIC(uint32_t) *value)
-{
-	/* relaxed: a number that publishes nothing, and depends on no other */
-	return atomic_load_explicit(value, memory_order_relaxed);
-}
-
 #define SPEC_WAYS (WAIT_PARK + 1)
 
-/*
- * For the lists NAME_settings(S) of core/locks.def: a field, its initialiser, and the row of a
- * table, for a structure that is called lock_settings where these are used.
- */
-#define SETTING_VALUE(lock, key, ...) W_ATOMIC(uint32_t) lock##_##key;
-#define SETTING_DEFAULT(lock, key, otherwise, ...) .lock##_##key = (otherwise),
-#define SETTING_ROW(lock, key, otherwise, least, most, ...) \
-	{#lock, #key, &lock_settings.lock##_##key, least, most, "" __VA_ARGS__},
-#define SETTING_NOW(lock, key, ...) .key = spec_value(&lock_settings.lock##_##key),
+/* Defines the places of the settings of lock @name, and their number, NAME_SETTINGS. */
+#define SETTING_PLACES(name) enum { name##_settings(SETTING_PLACE) name##_SETTINGS }
+#define SETTING_PLACE(lock, key, ...) lock##_##key##_place,
 
-/* The policy that the functions of lock @name take, for a way of waiting, as it is set now. */
-#define LOCK_POLICY(name, way) ((struct name##_policy){.wait = (way), name##_settings(SETTING_NOW)})
+/* For a list NAME_settings(S): the initialisers of an array of defaults, and of struct setting. */
+#define SETTING_DEFAULT(lock, key, otherwise, ...) (otherwise),
+#define SETTING_ROW(lock, key, otherwise, least, most, ...) \
+	{#lock, #key, lock##_##key##_place, otherwise, least, most, "" __VA_ARGS__},
+
+/* The policy that the functions of lock @name take: a way of waiting, and an array of settings. */
+#define LOCK_POLICY(name, way, settings)                                            \
+	({                                                                          \
+		const uint32_t *settings_ = (settings);                             \
+                                                                                    \
+		(void)settings_;                                                    \
+		(struct name##_policy){.wait = (way), name##_settings(SETTING_OF)}; \
+	})
+#define SETTING_OF(lock, key, ...) .key = settings_[lock##_##key##_place],
 
 /* "spin", "yield" or "park". */
 W_HIDDEN const char *spec_wait_name(enum wait wait);
@@ -69,18 +68,12 @@ W_HIDDEN bool spec_no_lock(const char *kind, const char *const *omitted, const c
 W_HIDDEN const char *spec_split(const char *spec, size_t *length);
 
 /*
- * Reads @pairs (KEY=VALUE[,...]; NULL: none) of @lock: `wait` into *@wait, the others into @given,
- * of @count elements as @settings has. Sets nothing. False if anything in it is wrong; @error says
- * what.
+ * Reads @pairs (KEY=VALUE[,...]; NULL: none) of @lock into *@wait and the lock's settings @values;
+ * those that it does not name keep their values. @settings, of @count elements, describes them.
+ * False if anything in it is wrong; @error says what, and the rest may be changed.
  */
 W_HIDDEN bool spec_parse(const char *lock, const char *pairs, const struct setting *settings,
-			 size_t count, enum wait *wait, struct given *given, char *error,
-			 size_t size);
-
-/*
- * Sets the named ones of @settings, each atomically by itself. Any thread may call it, at any time.
- */
-W_HIDDEN void spec_set(const struct setting *settings, size_t count, const struct given *given);
+			 size_t count, enum wait *wait, uint32_t *values, char *error, size_t size);
 
 /* Writes the keys of @lock, comma-separated, into @keys (@size bytes). */
 W_HIDDEN void spec_keys(const char *lock, const struct setting *settings, size_t count, char *keys,

@@ -9,7 +9,13 @@
 /* Facts about the lock; NULL past the last. */
 W_HIDDEN const struct facts *any_facts(size_t lock);
 
-/* The functions of the lock that wait in this way, under the policy that is set now. */
-W_HIDDEN const struct any_ops *any_ops_now(size_t lock, enum wait wait);
+/* The lock's SPEC_SETTINGS settings by default. */
+W_HIDDEN const uint32_t *any_defaults(size_t lock);
+
+/*
+ * The table of the lock that waits in this way, by SPEC_SETTINGS settings. The same arguments give
+ * the same table. NULL: there is no room for another one.
+ */
+W_HIDDEN const struct any_ops *any_ops_for(size_t lock, enum wait wait, const uint32_t *settings);
 
 #endif

@@ -89,10 +89,10 @@ __attribute__((noinline)) static int lock_slow(pthread_mutex_t *mutex)
 	if (!ops)
 		return real.pthread_mutex_lock(mutex);
 	if (mutex_is_plain(m))
-		return ops->lock(m);
+		return ops->lock(m, ops);
 	if (owns(m))
 		return lock_again(m);
-	ops->lock(m);
+	ops->lock(m, ops);
 	own(m);
 	return 0;
 }
@@ -127,7 +127,7 @@ __attribute__((noinline)) static int unlock_slow(pthread_mutex_t *mutex)
 			return 0;
 		disown(m);
 	}
-	ops->unlock(m);
+	ops->unlock(m, ops);
 	return 0;
 }
 
@@ -163,7 +163,7 @@ int mutex_destroy(pthread_mutex_t *mutex)
 		return real.pthread_mutex_destroy(mutex);
 	if (!ops->trylock(m))
 		return EBUSY;
-	ops->unlock(m);
+	ops->unlock(m, ops);
 	if (ops->destroy)
 		ops->destroy(m);
 	stats_forget(mutex);
@@ -229,7 +229,7 @@ static int lock_by_table(pthread_mutex_t *mutex)
 	/* acquire, here and below: pairs with the release in choose(); the lock's settings */
 	const struct any_ops *ops = w_load_acquire(&chosen_ops);
 
-	return w_likely(ops && mutex_is_plain(mutex_of(mutex))) ? ops->lock(mutex)
+	return w_likely(ops && mutex_is_plain(mutex_of(mutex))) ? ops->lock(mutex, ops)
 								: lock_slow(mutex);
 }
 
@@ -248,7 +248,7 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 
 	if (w_unlikely(!ops || !mutex_is_plain(mutex_of(mutex))))
 		return unlock_slow(mutex);
-	ops->unlock(mutex);
+	ops->unlock(mutex, ops);
 	return 0;
 }
 
@@ -417,7 +417,7 @@ int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timesp
 		deadline.at = *at;
 		if (!any_deadline_valid(&deadline))
 			return EINVAL;
-		if (!ops->timedlock(m, &deadline))
+		if (!ops->timedlock(m, &deadline, ops))
 			return ETIMEDOUT;
 	}
 	if (!mutex_is_plain(m))

@@ -34,19 +34,21 @@ static void choose(const struct config *config)
 	static const char never;
 	const char *alone = &__libc_single_threaded ? &__libc_single_threaded : &never;
 	bool owners = tid_offset && config->ops && config->ops->leaves_middle;
+	bool is_default = any_is_default(config->ops);
 
 	/*
 	 * release, all: pair with the acquire of each fast path; settings, w_spin_calibrate()'s
 	 * result
 	 */
+	if (is_default)
+		w_store_release(&any_of_mutexes, config->ops);
 	w_store_release(&chosen_ops, config->ops);
-	w_store_release(&chosen_default, config->ops == any_default ? alone : NULL);
+	w_store_release(&chosen_default, is_default ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
 	w_store_release(&chosen_owners, owners);
-	w_store_release(&chosen_default_owners,
-			owners && config->ops == any_default ? alone : NULL);
+	w_store_release(&chosen_default_owners, owners && is_default ? alone : NULL);
 	w_store_release(&chosen_rw_way,
-			config->rw_ops == any_rw_default ? (const signed char *)alone : &by_table);
+			any_rw_is_default(config->rw_ops) ? (const signed char *)alone : &by_table);
 	spin_enable(config->spin);
 }
 

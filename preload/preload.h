@@ -18,7 +18,7 @@
 
 /* Our mutexes' functions. NULL until initialise(), and afterwards if everything is native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
-/* Not NULL if that is any_default, which is inlined: points to w_alone()'s value. */
+/* Not NULL if any_is_default() of that, which is inlined: points to w_alone()'s value. */
 extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
 /* Whether recursive and error-checking mutexes are ours: the lock has room for an owner. */
 extern W_HIDDEN W_ATOMIC(bool) chosen_owners;
@@ -27,7 +27,7 @@ extern W_HIDDEN W_ATOMIC(const char *) chosen_default_owners;
 /* Our readers-writer locks' functions, as chosen_ops. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 /*
- * Points to the way in which they are locked. Inlined if they are any_rw_default: then this is what
+ * Points to the way in which they are locked. Inlined if any_rw_is_default(): then this is what
  * w_alone() returns.
  */
 enum { WAY_TABLE = -1, WAY_THREADS = false, WAY_ALONE = true };

@@ -112,7 +112,7 @@ __attribute__((noinline)) static int rdlock_by_table(pthread_rwlock_t *lock)
 	 * meanwhile may pass a writer.
 	 */
 	count_one_more(held);
-	if (w_likely(ops->rdlock(rw, passes)))
+	if (w_likely(ops->rdlock(rw, passes, ops)))
 		return 0;
 	count_one_less(held);
 	return EAGAIN;
@@ -146,7 +146,7 @@ static int rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const str
 		return EINVAL;
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
-	if (!ops->timedrdlock(rw, passes_writers(rw, *held), &deadline))
+	if (!ops->timedrdlock(rw, passes_writers(rw, *held), &deadline, ops))
 		return w_expired(&deadline) ? ETIMEDOUT : EAGAIN;
 	count_one_more(held);
 	return 0;
@@ -165,7 +165,7 @@ __attribute__((noinline)) static int wrlock_by_table(pthread_rwlock_t *lock)
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
 	blocked = realtime_block(rw);
-	ops->wrlock(rw);
+	ops->wrlock(rw, ops);
 	realtime_unblock(blocked);
 	w_store_relaxed(&rw->writer, own_tid());
 	return 0;
@@ -199,7 +199,7 @@ static int rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const str
 	if (w_unlikely(is_writer(rw)))
 		return EDEADLK;
 	blocked = realtime_block(rw);
-	entered = ops->timedwrlock(rw, &deadline);
+	entered = ops->timedwrlock(rw, &deadline, ops);
 	realtime_unblock(blocked);
 	if (!entered)
 		return ETIMEDOUT;
@@ -212,7 +212,7 @@ static int rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const str
 static void unlock_write(struct rwlock *rw, const struct any_rw_ops *ops)
 {
 	w_store_relaxed(&rw->writer, 0);
-	ops->wrunlock(rw);
+	ops->wrunlock(rw, ops);
 }
 
 __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
@@ -228,7 +228,7 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 		return 0;
 	}
 	/* No reader: the writer is another thread, or this one's parent before a fork. */
-	if (w_unlikely(!ops->rdunlock(rw)))
+	if (w_unlikely(!ops->rdunlock(rw, ops)))
 		unlock_write(rw, ops);
 	else
 		count_one_less(held);

@@ -36,20 +36,16 @@ _Static_assert(_Alignof(struct qspin) <= _Alignof(pthread_spinlock_t), "and is a
 
 static enum wait spin_wait = WAIT_YIELD;
 
-/* Separate from those of the locks that the program names "qspin" itself. */
-static struct {
-	qspin_settings(SETTING_VALUE)
-} lock_settings = {qspin_settings(SETTING_DEFAULT)};
+SETTING_PLACES(qspin);
 
 static const struct setting settings[] = {qspin_settings(SETTING_ROW)};
-
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+static uint32_t values[] = {qspin_settings(SETTING_DEFAULT)};
 
 static W_ATOMIC(uint32_t) enabled;
 
 static struct qspin_policy policy(void)
 {
-	return LOCK_POLICY(qspin, spin_wait);
+	return LOCK_POLICY(qspin, spin_wait, values);
 }
 
 bool spin_find(const char *spec, char *error, size_t size)
@@ -57,13 +53,14 @@ bool spin_find(const char *spec, char *error, size_t size)
 	size_t length;
 	const char *pairs = spec_split(spec, &length);
 	enum wait wait = spin_wait;
-	struct given given[SETTINGS];
+	uint32_t given[qspin_SETTINGS];
 
 	if (length != strlen(SPIN_DEFAULT) || memcmp(spec, SPIN_DEFAULT, length))
 		return spec_wrong(error, size, "there is no spin lock '%.*s'", (int)length, spec);
-	if (!spec_parse(SPIN_DEFAULT, pairs, settings, SETTINGS, &wait, given, error, size))
+	memcpy(given, values, sizeof(given));
+	if (!spec_parse(SPIN_DEFAULT, pairs, settings, qspin_SETTINGS, &wait, given, error, size))
 		return false;
-	spec_set(settings, SETTINGS, given);
+	memcpy(values, given, sizeof(values));
 	spin_wait = wait;
 	return true;
 }

@@ -3,6 +3,7 @@
  * Locks of the program's own use of poundlock.h: the observer that lib/observer.h declares. The
  * locks' own functions are in another library.
  */
+#include "intern.h"
 #include "observe.h"
 #include "observer.h"
 #include "poundlock.h"
@@ -14,15 +15,15 @@
 /* Tables that count, each with the own table in place of which it is used. */
 struct api_ops {
 	struct any_ops ops;
-	W_ATOMIC(const struct any_ops *) own; /* NULL: free */
+	W_ATOMIC(const void *) own; /* NULL: free */
 };
 
 struct api_rw_ops {
 	struct any_rw_ops ops;
-	W_ATOMIC(const struct any_rw_ops *) own;
+	W_ATOMIC(const void *) own;
 };
 
-#define TABLES 256u /* more than there are locks times ways of waiting */
+#define TABLES (2 * INTERN_MOST) /* more than there are interned and constant tables */
 
 static struct api_ops api_ops[TABLES];
 static struct api_rw_ops api_rw_ops[TABLES];
@@ -56,6 +57,16 @@ static struct stats_row *row_of(uint64_t key, bool readers_writer)
 OBSERVED_LOCK(api, row_of, own_of)
 OBSERVED_RWLOCK(api, row_of, own_rw_of, true)
 
+/* Whether @place is that of the table @own, or was free and becomes that. */
+static bool is_place_of(W_ATOMIC(const void *) *place, const void *own)
+{
+	/* relaxed, both: the tables are constant */
+	const void *seen = w_load_relaxed(place);
+
+	return seen == own ||
+	       (!seen && (w_compare_exchange_relaxed(place, &seen, own) || seen == own));
+}
+
 /*
  * The table for @own: one that has it, or a free one. @own itself if there is neither, or there are
  * no statistics.
@@ -63,30 +74,22 @@ OBSERVED_RWLOCK(api, row_of, own_rw_of, true)
 static const struct any_ops *observe_lock(const struct any_ops *own)
 {
 	initialise();
-	for (uint32_t i = 0; stats_on && i < TABLES; i++) {
-		const struct any_ops *seen = NULL;
-
-		/* relaxed: the functions are constant */
-		if (w_compare_exchange_relaxed(&api_ops[i].own, &seen, own) || seen == own) {
+	for (uint32_t i = 0; stats_on && i < TABLES; i++)
+		if (is_place_of(&api_ops[i].own, own)) {
 			api_ops[i].ops = (struct any_ops)OBSERVED_OPS(api, own);
 			return &api_ops[i].ops;
 		}
-	}
 	return own;
 }
 
 static const struct any_rw_ops *observe_rwlock(const struct any_rw_ops *own)
 {
 	initialise();
-	for (uint32_t i = 0; stats_on && i < TABLES; i++) {
-		const struct any_rw_ops *seen = NULL;
-
-		/* relaxed: the functions are constant */
-		if (w_compare_exchange_relaxed(&api_rw_ops[i].own, &seen, own) || seen == own) {
+	for (uint32_t i = 0; stats_on && i < TABLES; i++)
+		if (is_place_of(&api_rw_ops[i].own, own)) {
 			api_rw_ops[i].ops = (struct any_rw_ops)OBSERVED_RW_OPS(api, own);
 			return &api_rw_ops[i].ops;
 		}
-	}
 	return own;
 }
 

@@ -7,8 +7,8 @@ static bool wait_lock(const struct stats_wait *wait)
 	const struct any_ops *own = wait->own;
 
 	if (wait->deadline)
-		return own->timedlock(wait->lock, wait->deadline);
-	(void)own->lock(wait->lock);
+		return own->timedlock(wait->lock, wait->deadline, own);
+	(void)own->lock(wait->lock, own);
 	return true;
 }
 
@@ -17,8 +17,8 @@ static bool wait_read(const struct stats_wait *wait)
 	const struct any_rw_ops *own = wait->own;
 
 	if (wait->deadline)
-		return own->timedrdlock(wait->lock, wait->again, wait->deadline);
-	return own->rdlock(wait->lock, wait->again);
+		return own->timedrdlock(wait->lock, wait->again, wait->deadline, own);
+	return own->rdlock(wait->lock, wait->again, own);
 }
 
 static bool wait_write(const struct stats_wait *wait)
@@ -26,8 +26,8 @@ static bool wait_write(const struct stats_wait *wait)
 	const struct any_rw_ops *own = wait->own;
 
 	if (wait->deadline)
-		return own->timedwrlock(wait->lock, wait->deadline);
-	own->wrlock(wait->lock);
+		return own->timedwrlock(wait->lock, wait->deadline, own);
+	own->wrlock(wait->lock, own);
 	return true;
 }
 

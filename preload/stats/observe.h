@@ -61,29 +61,40 @@ static inline bool stats_timedlock(struct stats_row *row, const struct any_ops *
 	return stats_wait_lock(row, own, lock, deadline, caller);
 }
 
-#define OBSERVED_LOCK(prefix, row_of, own_of)                                             \
-	__attribute__((noinline)) static int prefix##_lock(void *lock)                    \
-	{                                                                                 \
-		struct stats_row *row = row_of(stats_key(lock), false);                   \
-                                                                                          \
-		return stats_lock(row, own_of(lock), lock, __builtin_return_address(0));  \
-	}                                                                                 \
-	static bool prefix##_trylock(void *lock)                                          \
-	{                                                                                 \
-		struct stats_row *row = row_of(stats_key(lock), false);                   \
-                                                                                          \
-		return stats_count_try(row, false, own_of(lock)->trylock(lock));          \
-	}                                                                                 \
-	static bool prefix##_timedlock(void *lock, const struct w_deadline *deadline)     \
-	{                                                                                 \
-		struct stats_row *row = row_of(stats_key(lock), false);                   \
-                                                                                          \
-		return stats_timedlock(row, own_of(lock), lock, deadline,                 \
-				       __builtin_return_address(0));                      \
-	}                                                                                 \
-	__attribute__((noinline)) static bool prefix##_unlock(void *lock)                 \
-	{                                                                                 \
-		return stats_release(stats_key(lock), false, own_of(lock)->unlock, lock); \
+#define OBSERVED_LOCK(prefix, row_of, own_of)                                                     \
+	__attribute__((noinline)) static int prefix##_lock(void *lock, const struct any_ops *ops) \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_key(lock), false);                           \
+                                                                                                  \
+		(void)ops;                                                                        \
+		return stats_lock(row, own_of(lock), lock, __builtin_return_address(0));          \
+	}                                                                                         \
+	static bool prefix##_trylock(void *lock)                                                  \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_key(lock), false);                           \
+                                                                                                  \
+		return stats_count_try(row, false, own_of(lock)->trylock(lock));                  \
+	}                                                                                         \
+	static bool prefix##_timedlock(void *lock, const struct w_deadline *deadline,             \
+				       const struct any_ops *ops)                                 \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_key(lock), false);                           \
+                                                                                                  \
+		(void)ops;                                                                        \
+		return stats_timedlock(row, own_of(lock), lock, deadline,                         \
+				       __builtin_return_address(0));                              \
+	}                                                                                         \
+	static bool prefix##_unlock_own(void *lock)                                               \
+	{                                                                                         \
+		const struct any_ops *own = own_of(lock);                                         \
+                                                                                                  \
+		return own->unlock(lock, own);                                                    \
+	}                                                                                         \
+	__attribute__((noinline)) static bool prefix##_unlock(void *lock,                         \
+							      const struct any_ops *ops)          \
+	{                                                                                         \
+		(void)ops;                                                                        \
+		return stats_release(stats_key(lock), false, prefix##_unlock_own, lock);          \
 	}
 
 /* The table of these functions, for locks whose own table is @own. */
@@ -122,59 +133,81 @@ static inline bool stats_write(struct stats_row *row, const struct any_rw_ops *o
 }
 
 /* @tried: callers of the functions for a deadline have tried to enter. */
-#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                             \
-	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again)              \
-	{                                                                                          \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                     \
-                                                                                                   \
-		return stats_read(row, own_of(lock), lock, again, NULL, false,                     \
-				  __builtin_return_address(0));                                    \
-	}                                                                                          \
-	static bool prefix##_tryrdlock(void *lock, bool again)                                     \
-	{                                                                                          \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                     \
-                                                                                                   \
-		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));           \
-	}                                                                                          \
-	static bool prefix##_timedrdlock(void *lock, bool again,                                   \
-					 const struct w_deadline *deadline)                        \
-	{                                                                                          \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                     \
-                                                                                                   \
-		return stats_read(row, own_of(lock), lock, again, deadline, tried,                 \
-				  __builtin_return_address(0));                                    \
-	}                                                                                          \
-	static bool prefix##_full(void *lock)                                                      \
-	{                                                                                          \
-		return own_of(lock)->full(lock);                                                   \
-	}                                                                                          \
-	__attribute__((noinline)) static bool prefix##_rdunlock(void *lock)                        \
-	{                                                                                          \
-		return stats_release(stats_readers_key(lock), true, own_of(lock)->rdunlock, lock); \
-	}                                                                                          \
-	static void prefix##_wrlock(void *lock)                                                    \
-	{                                                                                          \
-		struct stats_row *row = row_of(stats_key(lock), true);                             \
-                                                                                                   \
-		(void)stats_write(row, own_of(lock), lock, NULL, false,                            \
-				  __builtin_return_address(0));                                    \
-	}                                                                                          \
-	static bool prefix##_trywrlock(void *lock)                                                 \
-	{                                                                                          \
-		struct stats_row *row = row_of(stats_key(lock), true);                             \
-                                                                                                   \
-		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));                  \
-	}                                                                                          \
-	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline)            \
-	{                                                                                          \
-		struct stats_row *row = row_of(stats_key(lock), true);                             \
-                                                                                                   \
-		return stats_write(row, own_of(lock), lock, deadline, tried,                       \
-				   __builtin_return_address(0));                                   \
-	}                                                                                          \
-	static bool prefix##_wrunlock(void *lock)                                                  \
-	{                                                                                          \
-		return stats_release(stats_key(lock), true, own_of(lock)->wrunlock, lock);         \
+#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                            \
+	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again,             \
+							      const struct any_rw_ops *ops)       \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                    \
+                                                                                                  \
+		(void)ops;                                                                        \
+		return stats_read(row, own_of(lock), lock, again, NULL, false,                    \
+				  __builtin_return_address(0));                                   \
+	}                                                                                         \
+	static bool prefix##_tryrdlock(void *lock, bool again)                                    \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                    \
+                                                                                                  \
+		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));          \
+	}                                                                                         \
+	static bool prefix##_timedrdlock(void *lock, bool again,                                  \
+					 const struct w_deadline *deadline,                       \
+					 const struct any_rw_ops *ops)                            \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);                    \
+                                                                                                  \
+		(void)ops;                                                                        \
+		return stats_read(row, own_of(lock), lock, again, deadline, tried,                \
+				  __builtin_return_address(0));                                   \
+	}                                                                                         \
+	static bool prefix##_full(void *lock)                                                     \
+	{                                                                                         \
+		return own_of(lock)->full(lock);                                                  \
+	}                                                                                         \
+	static bool prefix##_rdunlock_own(void *lock)                                             \
+	{                                                                                         \
+		const struct any_rw_ops *own = own_of(lock);                                      \
+                                                                                                  \
+		return own->rdunlock(lock, own);                                                  \
+	}                                                                                         \
+	__attribute__((noinline)) static bool prefix##_rdunlock(void *lock,                       \
+								const struct any_rw_ops *ops)     \
+	{                                                                                         \
+		(void)ops;                                                                        \
+		return stats_release(stats_readers_key(lock), true, prefix##_rdunlock_own, lock); \
+	}                                                                                         \
+	static void prefix##_wrlock(void *lock, const struct any_rw_ops *ops)                     \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_key(lock), true);                            \
+                                                                                                  \
+		(void)ops;                                                                        \
+		(void)stats_write(row, own_of(lock), lock, NULL, false,                           \
+				  __builtin_return_address(0));                                   \
+	}                                                                                         \
+	static bool prefix##_trywrlock(void *lock)                                                \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_key(lock), true);                            \
+                                                                                                  \
+		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));                 \
+	}                                                                                         \
+	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline,           \
+					 const struct any_rw_ops *ops)                            \
+	{                                                                                         \
+		struct stats_row *row = row_of(stats_key(lock), true);                            \
+                                                                                                  \
+		(void)ops;                                                                        \
+		return stats_write(row, own_of(lock), lock, deadline, tried,                      \
+				   __builtin_return_address(0));                                  \
+	}                                                                                         \
+	static bool prefix##_wrunlock_own(void *lock)                                             \
+	{                                                                                         \
+		const struct any_rw_ops *own = own_of(lock);                                      \
+                                                                                                  \
+		return own->wrunlock(lock, own);                                                  \
+	}                                                                                         \
+	static bool prefix##_wrunlock(void *lock, const struct any_rw_ops *ops)                   \
+	{                                                                                         \
+		(void)ops;                                                                        \
+		return stats_release(stats_key(lock), true, prefix##_wrunlock_own, lock);         \
 	}
 
 #define OBSERVED_RW_OPS(prefix, own)                                                             \

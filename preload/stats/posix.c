@@ -21,7 +21,7 @@ OBSERVED_RWLOCK(posix, stats_row_of, OWN_RW_OF, false)
 
 /* ---- The default locks ---- */
 
-static int default_lock(void *lock)
+static int default_lock(void *lock, const struct any_ops *ops)
 {
 	const uint64_t key = stats_key(lock);
 	struct stats_row *row;
@@ -32,7 +32,7 @@ static int default_lock(void *lock)
 	if (w_unlikely(w_load_relaxed(&row->key) != key))
 		row = stats_row_at(stats_self.table, key, 1);
 	if (w_unlikely(w_load_relaxed(&row->key) != key))
-		return posix_lock(lock);
+		return posix_lock(lock, ops);
 	if (w_unlikely(!shfl_mutex_take_free(lock, &seen)))
 		return !stats_wait_lock(row, &stats_own_ops, lock, NULL,
 					__builtin_return_address(0));
@@ -40,14 +40,14 @@ static int default_lock(void *lock)
 	return 0;
 }
 
-static bool default_unlock(void *lock)
+static bool default_unlock(void *lock, const struct any_ops *ops)
 {
 	if (!stats_is_last_and_quiet(stats_key(lock), false))
-		return posix_unlock(lock);
+		return posix_unlock(lock, ops);
 	return shfl_mutex_release(lock, (struct shfl_mutex_policy){.wait = WAIT_PARK});
 }
 
-static bool default_rdlock(void *lock, bool again)
+static bool default_rdlock(void *lock, bool again, const struct any_rw_ops *ops)
 {
 	struct stats_row *row;
 	uint32_t seen;
@@ -57,15 +57,15 @@ static bool default_rdlock(void *lock, bool again)
 	if (w_unlikely(w_load_relaxed(&row->key) != stats_readers_key(lock)) ||
 	    w_unlikely(!rw_enter(&((struct shfl_rw *)lock)->word, false,
 				 shfl_rw_against(false, again), 0, &seen)))
-		return posix_rdlock(lock, again);
+		return posix_rdlock(lock, again, ops);
 	stats_count_acquisition(row, true);
 	return true;
 }
 
-static bool default_rdunlock(void *lock)
+static bool default_rdunlock(void *lock, const struct any_rw_ops *ops)
 {
 	if (!stats_is_last_and_quiet(stats_readers_key(lock), true))
-		return posix_rdunlock(lock);
+		return posix_rdunlock(lock, ops);
 	return shfl_rw_release_read(lock, (struct shfl_rw_policy){.wait = WAIT_PARK});
 }
 
@@ -77,7 +77,7 @@ const struct any_ops *stats_observe_posix(const struct any_ops *own)
 
 	stats_own_ops = *own;
 	ops = (struct any_ops)OBSERVED_OPS(posix, own);
-	if (own == any_default) {
+	if (any_is_default(own)) {
 		ops.lock = default_lock;
 		ops.unlock = default_unlock;
 	}
@@ -90,7 +90,7 @@ const struct any_rw_ops *stats_observe_posix_rw(const struct any_rw_ops *own)
 
 	own_rw_ops = *own;
 	ops = (struct any_rw_ops)OBSERVED_RW_OPS(posix, own);
-	if (own == any_rw_default) {
+	if (any_rw_is_default(own)) {
 		ops.rdlock = default_rdlock;
 		ops.rdunlock = default_rdunlock;
 	}

@@ -133,27 +133,27 @@ static void (*use)(int turn);
 static void lock_and_unlock(int turn)
 {
 	(void)turn;
-	ops->lock(lock);
+	ops->lock(lock, ops);
 	pass(SECTION);
-	EXPECT(ops->unlock(lock));
+	EXPECT(ops->unlock(lock, ops));
 	pass(BETWEEN);
 }
 
 static void read_and_leave(int turn)
 {
 	(void)turn;
-	rw_ops->rdlock(lock, false);
+	rw_ops->rdlock(lock, false, rw_ops);
 	pass(SECTION);
-	EXPECT(rw_ops->rdunlock(lock));
+	EXPECT(rw_ops->rdunlock(lock, rw_ops));
 	pass(BETWEEN);
 }
 
 static void write_and_leave(int turn)
 {
 	(void)turn;
-	rw_ops->wrlock(lock);
+	rw_ops->wrlock(lock, rw_ops);
 	pass(SECTION);
-	EXPECT(rw_ops->wrunlock(lock));
+	EXPECT(rw_ops->wrunlock(lock, rw_ops));
 	pass(BETWEEN);
 }
 

@@ -25,26 +25,26 @@ static void waits_for_ours(int number, void *shared)
 
 	(void)shared;
 	if (number)
-		EXPECT(ops->timedlock(&forked.ours, &deadline));
+		EXPECT(ops->timedlock(&forked.ours, &deadline, ops));
 	else
-		ops->lock(&forked.ours);
-	EXPECT(ops->unlock(&forked.ours));
+		ops->lock(&forked.ours, ops);
+	EXPECT(ops->unlock(&forked.ours, ops));
 }
 
 static void holds_theirs(int number, void *shared)
 {
 	(void)number, (void)shared;
-	ops->lock(&forked.theirs);
+	ops->lock(&forked.theirs, ops);
 	pthread_barrier_wait(&forked.they_hold);
 	pthread_barrier_wait(&forked.they_may_leave);
-	EXPECT(ops->unlock(&forked.theirs));
+	EXPECT(ops->unlock(&forked.theirs, ops));
 }
 
 static void waits_for_theirs(int number, void *shared)
 {
 	(void)number, (void)shared;
-	ops->lock(&forked.theirs);
-	EXPECT(ops->unlock(&forked.theirs));
+	ops->lock(&forked.theirs, ops);
+	EXPECT(ops->unlock(&forked.theirs, ops));
 }
 
 /* ---- In the child ---- */
@@ -52,10 +52,10 @@ static void waits_for_theirs(int number, void *shared)
 static void holds_own(int number, void *shared)
 {
 	(void)shared;
-	ops->lock(&forked.own[number]);
+	ops->lock(&forked.own[number], ops);
 	pthread_barrier_wait(&forked.all_hold);
 	pthread_barrier_wait(&forked.all_may_leave);
-	EXPECT(ops->unlock(&forked.own[number]));
+	EXPECT(ops->unlock(&forked.own[number], ops));
 	expect_free(&forked.own[number]);
 }
 
@@ -69,7 +69,8 @@ static void expect_theirs_held(void)
 	crew_start(&crew, CHILD_THREADS, holds_own, NULL);
 	pthread_barrier_wait(&forked.all_hold);
 	EXPECT(!ops->trylock(&forked.theirs), "the child took a lock that was held");
-	EXPECT(!ops->timedlock(&forked.theirs, &deadline), "the child took a lock that was held");
+	EXPECT(!ops->timedlock(&forked.theirs, &deadline, ops),
+	       "the child took a lock that was held");
 	pthread_barrier_wait(&forked.all_may_leave);
 	crew_join(&crew);
 }
@@ -77,7 +78,7 @@ static void expect_theirs_held(void)
 static void use_ours(void)
 {
 	EXPECT(!ops->trylock(&forked.ours), "the child took a lock that its parent held");
-	EXPECT(ops->unlock(&forked.ours));
+	EXPECT(ops->unlock(&forked.ours, ops));
 	expect_free(&forked.ours);
 	contend(&forked.ours, rounds(100));
 }
@@ -89,7 +90,7 @@ static void child_main(int way)
 	limit();
 	use_ours();
 	expect_theirs_held();
-	ops->lock(&forked.ours);
+	ops->lock(&forked.ours, ops);
 	child = fork_by(way);
 	if (!child) {
 		limit();
@@ -97,7 +98,7 @@ static void child_main(int way)
 		_exit(0);
 	}
 	reap(child);
-	EXPECT(ops->unlock(&forked.ours));
+	EXPECT(ops->unlock(&forked.ours, ops));
 	_exit(0);
 }
 
@@ -110,7 +111,7 @@ static void fork_among_waiters(int way)
 	uint64_t before = contended_so_far();
 	pid_t child;
 
-	ops->lock(&forked.ours);
+	ops->lock(&forked.ours, ops);
 	crew_start(&holder, 1, holds_theirs, NULL);
 	pthread_barrier_wait(&forked.they_hold);
 	crew_start(&for_ours, waiters, waits_for_ours, NULL);
@@ -122,7 +123,7 @@ static void fork_among_waiters(int way)
 	if (!child)
 		child_main(way);
 	reap(child);
-	EXPECT(ops->unlock(&forked.ours));
+	EXPECT(ops->unlock(&forked.ours, ops));
 	pthread_barrier_wait(&forked.they_may_leave);
 	crew_join(&for_ours);
 	crew_join(&for_theirs);

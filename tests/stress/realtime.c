@@ -42,9 +42,9 @@ static void ordinary(int number, void *unused)
 	(void)unused;
 	stress_nap.tv_nsec = 300000;
 	while (!atomic_load(&stop)) {
-		ops->lock(memory);
+		ops->lock(memory, ops);
 		cell_write(&cell, next_random(&random));
-		EXPECT(ops->unlock(memory));
+		EXPECT(ops->unlock(memory, ops));
 	}
 	stress_nap.tv_nsec = 0;
 }
@@ -59,9 +59,9 @@ static uint64_t worst_round(void)
 	for (int i = 0; i < ROUNDS && !w_expired(&end); i++) {
 		nanosleep(&apart, NULL);
 		took = cpu_time();
-		ops->lock(memory);
+		ops->lock(memory, ops);
 		cell_write(&cell, 3);
-		EXPECT(ops->unlock(memory));
+		EXPECT(ops->unlock(memory, ops));
 		took = cpu_time() - took;
 		worst = took > worst ? took : worst;
 	}

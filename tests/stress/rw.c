@@ -34,9 +34,9 @@ enum mode { READ, READ_AGAIN, WRITE };
 static void take(struct rw *lock, enum mode mode)
 {
 	if (mode == WRITE)
-		ops_rw->wrlock(lock);
+		ops_rw->wrlock(lock, ops_rw);
 	else
-		ops_rw->rdlock(lock, mode == READ_AGAIN);
+		ops_rw->rdlock(lock, mode == READ_AGAIN, ops_rw);
 }
 
 static bool try_to_take(struct rw *lock, enum mode mode)
@@ -47,20 +47,20 @@ static bool try_to_take(struct rw *lock, enum mode mode)
 
 static bool take_until(struct rw *lock, enum mode mode, const struct w_deadline *deadline)
 {
-	return mode == WRITE ? ops_rw->timedwrlock(lock, deadline)
-			     : ops_rw->timedrdlock(lock, mode == READ_AGAIN, deadline);
+	return mode == WRITE ? ops_rw->timedwrlock(lock, deadline, ops_rw)
+			     : ops_rw->timedrdlock(lock, mode == READ_AGAIN, deadline, ops_rw);
 }
 
 static void leave(struct rw *lock, enum mode mode)
 {
-	EXPECT(mode == WRITE ? ops_rw->wrunlock(lock) : ops_rw->rdunlock(lock),
+	EXPECT(mode == WRITE ? ops_rw->wrunlock(lock, ops_rw) : ops_rw->rdunlock(lock, ops_rw),
 	       "who was inside is not known there");
 }
 
 static void expect_nobody(struct rw *lock)
 {
-	EXPECT(!ops_rw->rdunlock(lock), "a reader left where none was");
-	EXPECT(!ops_rw->wrunlock(lock), "a writer left where none was");
+	EXPECT(!ops_rw->rdunlock(lock, ops_rw), "a reader left where none was");
+	EXPECT(!ops_rw->wrunlock(lock, ops_rw), "a writer left where none was");
 }
 
 /* Checks that the lock is free: readers together, or one writer, can enter at once. */
@@ -70,12 +70,12 @@ static void expect_rw_free(struct rw *lock)
 	EXPECT(try_to_take(lock, WRITE), "a try to write failed on a free lock");
 	EXPECT(!try_to_take(lock, WRITE) && !try_to_take(lock, READ),
 	       "a try entered beside a writer");
-	EXPECT(!ops_rw->rdunlock(lock), "a reader left where a writer was");
+	EXPECT(!ops_rw->rdunlock(lock, ops_rw), "a reader left where a writer was");
 	leave(lock, WRITE);
 	for (int i = 0; i < 3; i++)
 		EXPECT(try_to_take(lock, READ), "a try to read failed on a lock without a writer");
 	EXPECT(!try_to_take(lock, WRITE), "a try to write entered beside readers");
-	EXPECT(!ops_rw->wrunlock(lock), "a writer left where readers were");
+	EXPECT(!ops_rw->wrunlock(lock, ops_rw), "a writer left where readers were");
 	for (int i = 0; i < 3; i++)
 		leave(lock, READ);
 	expect_nobody(lock);

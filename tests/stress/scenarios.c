@@ -21,10 +21,10 @@ void expect_free(struct stress_lock *lock)
 {
 	EXPECT(ops->trylock(lock), "trylock failed on a free lock");
 	EXPECT(!ops->trylock(lock), "trylock took a held lock");
-	EXPECT(ops->unlock(lock));
-	EXPECT(!ops->unlock(lock), "unlock of a free lock said that it was held");
+	EXPECT(ops->unlock(lock, ops));
+	EXPECT(!ops->unlock(lock, ops), "unlock of a free lock said that it was held");
 	EXPECT(ops->trylock(lock), "an unlock of a free lock changed it");
-	EXPECT(ops->unlock(lock));
+	EXPECT(ops->unlock(lock, ops));
 }
 
 struct contention {
@@ -39,9 +39,9 @@ static void contend_member(int number, void *shared)
 	uint32_t random = (uint32_t)number + 1;
 
 	for (int i = 0; i < contention->turns; i++) {
-		ops->lock(contention->lock);
+		ops->lock(contention->lock, ops);
 		cell_write(&contention->guarded.cell, next_random(&random));
-		EXPECT(ops->unlock(contention->lock));
+		EXPECT(ops->unlock(contention->lock, ops));
 	}
 }
 
@@ -72,17 +72,17 @@ static bool take_somehow(struct stress_lock *lock, uint32_t random)
 		return ops->trylock(lock);
 	case 2:
 		deadline = after(clock, 0);
-		return ops->timedlock(lock, &deadline);
+		return ops->timedlock(lock, &deadline, ops);
 	case 3:
 		deadline = after(clock, random >> 12);
-		return ops->timedlock(lock, &deadline);
+		return ops->timedlock(lock, &deadline, ops);
 	case 4:
 		deadline = after(clock, HOUR);
-		EXPECT(ops->timedlock(lock, &deadline),
+		EXPECT(ops->timedlock(lock, &deadline, ops),
 		       "a timed lock gave up an hour before its deadline");
 		return true;
 	default:
-		ops->lock(lock);
+		ops->lock(lock, ops);
 		return true;
 	}
 }
@@ -97,7 +97,7 @@ static void exclusion_member(int number, void *shared)
 			continue;
 		cell_write(&exclusion.guarded.cell, random >> 8);
 		taken++;
-		EXPECT(ops->unlock(&exclusion.guarded.lock));
+		EXPECT(ops->unlock(&exclusion.guarded.lock, ops));
 		if (random % 32 == 9)
 			sched_yield();
 	}
@@ -140,11 +140,11 @@ static void nesting_member(int number, void *shared)
 	for (int round = 0; round < rounds(40); round++) {
 		random_order(order, nesting.depth, &random);
 		for (int i = 0; i < nesting.depth; i++) {
-			ops->lock(&nesting.locks[i].lock);
+			ops->lock(&nesting.locks[i].lock, ops);
 			cell_write(&nesting.locks[i].cell, random);
 		}
 		for (int i = 0; i < nesting.depth; i++)
-			EXPECT(ops->unlock(&nesting.locks[order[i]].lock));
+			EXPECT(ops->unlock(&nesting.locks[order[i]].lock, ops));
 	}
 }
 
@@ -181,16 +181,16 @@ static void impatient_member(int number, void *shared)
 		after(number % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, timeouts.wait_nanoseconds);
 
 	(void)shared;
-	EXPECT(!ops->timedlock(&timeouts.guarded.lock, &deadline), "two hold the lock");
+	EXPECT(!ops->timedlock(&timeouts.guarded.lock, &deadline, ops), "two hold the lock");
 }
 
 static void patient_member(int number, void *shared)
 {
 	(void)shared;
-	ops->lock(&timeouts.guarded.lock);
+	ops->lock(&timeouts.guarded.lock, ops);
 	cell_write(&timeouts.guarded.cell, (uint32_t)number);
 	atomic_fetch_add(&timeouts.taken, 1);
-	EXPECT(ops->unlock(&timeouts.guarded.lock));
+	EXPECT(ops->unlock(&timeouts.guarded.lock, ops));
 }
 
 static int patient_count(void)
@@ -204,12 +204,12 @@ void scenario_timeout(void)
 
 	for (int round = 0; round < rounds(40); round++) {
 		timeouts.wait_nanoseconds = 200000 + 100000 * (uint64_t)(round % 8);
-		ops->lock(&timeouts.guarded.lock);
+		ops->lock(&timeouts.guarded.lock, ops);
 		crew_start(&early, patient_count(), patient_member, NULL);
 		crew_start(&impatient, contenders(), impatient_member, NULL);
 		crew_start(&late, patient_count(), patient_member, NULL);
 		crew_join(&impatient);
-		EXPECT(ops->unlock(&timeouts.guarded.lock));
+		EXPECT(ops->unlock(&timeouts.guarded.lock, ops));
 		crew_join(&early);
 		crew_join(&late);
 		expect_free(&timeouts.guarded.lock);
@@ -225,11 +225,11 @@ static void straddling_member(int number, void *shared)
 {
 	struct w_deadline *deadline = shared;
 
-	if (!ops->timedlock(&timeouts.guarded.lock, deadline))
+	if (!ops->timedlock(&timeouts.guarded.lock, deadline, ops))
 		return;
 	cell_write(&timeouts.guarded.cell, (uint32_t)number);
 	atomic_fetch_add(&timeouts.taken, 1);
-	EXPECT(ops->unlock(&timeouts.guarded.lock));
+	EXPECT(ops->unlock(&timeouts.guarded.lock, ops));
 }
 
 void scenario_straddle(void)
@@ -239,9 +239,9 @@ void scenario_straddle(void)
 	timeouts.taken = timeouts.guarded.cell.lines[0].word;
 	for (int round = 0; round < rounds(100); round++) {
 		straddle.deadline = after(CLOCK_MONOTONIC, 300000);
-		ops->lock(&timeouts.guarded.lock);
+		ops->lock(&timeouts.guarded.lock, ops);
 		straddle_begin(&straddle, straddling_member, patient_count(), patient_member);
-		EXPECT(ops->unlock(&timeouts.guarded.lock));
+		EXPECT(ops->unlock(&timeouts.guarded.lock, ops));
 		straddle_end(&straddle);
 		expect_free(&timeouts.guarded.lock);
 	}
@@ -281,9 +281,9 @@ static void destroy_member(int number, void *shared)
 			destroy.page = map_page();
 		pthread_barrier_wait(&destroy.start);
 		page = destroy.page;
-		ops->lock(&page->lock);
+		ops->lock(&page->lock, ops);
 		last = !--page->inside;
-		EXPECT(ops->unlock(&page->lock));
+		EXPECT(ops->unlock(&page->lock, ops));
 		if (last)
 			EXPECT(!munmap(page, sizeof(*page)));
 		pthread_barrier_wait(&destroy.end);
@@ -309,11 +309,11 @@ static void crowd_member(int number, void *shared)
 
 	(void)shared;
 	if (number % 2)
-		ops->lock(&crowd.lock);
+		ops->lock(&crowd.lock, ops);
 	else
-		EXPECT(ops->timedlock(&crowd.lock, &deadline));
+		EXPECT(ops->timedlock(&crowd.lock, &deadline, ops));
 	cell_write(&crowd.cell, (uint32_t)number);
-	EXPECT(ops->unlock(&crowd.lock));
+	EXPECT(ops->unlock(&crowd.lock, ops));
 }
 
 void scenario_threads(void)
@@ -336,7 +336,7 @@ static struct {
 static void handoff_locks(int number, void *shared)
 {
 	(void)number, (void)shared;
-	ops->lock(&handoff.guarded.lock);
+	ops->lock(&handoff.guarded.lock, ops);
 	EXPECT(!sem_post(&handoff.locked));
 }
 
@@ -345,7 +345,7 @@ static void handoff_unlocks(int number, void *shared)
 	(void)shared;
 	EXPECT(!sem_wait(&handoff.locked));
 	cell_write(&handoff.guarded.cell, (uint32_t)number);
-	EXPECT(ops->unlock(&handoff.guarded.lock));
+	EXPECT(ops->unlock(&handoff.guarded.lock, ops));
 }
 
 void scenario_handoff(void)

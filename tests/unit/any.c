@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "../events.h"
 #include "any_rw.h"
 #include "built.h"
 #include "poundlock.h"
@@ -82,49 +83,121 @@ static void wrong_specs_change_nothing(void)
 	EXPECT(any_find("shfl", NULL, 0));
 }
 
-/* The effect of a specification, shown by a lock whose functions depend on its policy. */
-static void a_check_sets_nothing(void)
+/* The same specification, however it is written, leads to the same table; another one does not. */
+static void one_table_for_a_specification(void)
 {
-	const struct any_ops *before = any_find("shfl_mutex,policy=numa", NULL, 0), *measuring;
+	const struct any_ops *some = any_find("shfl_mutex,patience=7,batch=9", NULL, 0);
+
+	EXPECT(some && some == any_find("shfl,batch=9,wait=park,patience=7", NULL, 0));
+	EXPECT(some != any_find("shfl_mutex,patience=7", NULL, 0));
+	EXPECT(some != any_find("shfl_mutex,patience=7,batch=9,wait=spin", NULL, 0));
+	EXPECT(any_find("shfl_mutex", NULL, 0) == any_default);
+	EXPECT(any_find("shfl,patience=4,policy=numa", NULL, 0) == any_default);
+	EXPECT(any_find("shfl_mutex,policy=fair", NULL, 0)->lock !=
+	       any_find("shfl_mutex,policy=numa", NULL, 0)->lock);
+	EXPECT(any_rw_find("shfl_rw,patience=3", NULL, 0) ==
+	       any_rw_find("shfl_rw,wait=park,patience=3", NULL, 0));
+	EXPECT(any_rw_find("shfl_rw,patience=3", NULL, 0) != any_rw_find("shfl_rw", NULL, 0));
+	EXPECT(any_rw_find("shfl_rw,patience=4", NULL, 0) == any_rw_default);
+}
+
+static void a_check(void)
+{
 	char error[128];
 
-	EXPECT(any_check("shfl_mutex,policy=fair", NULL, 0) &&
-	       any_find("shfl_mutex", NULL, 0) == before);
+	EXPECT(any_check("shfl_mutex,policy=fair", NULL, 0));
 	EXPECT(!any_check("shfl_mutex,policy=fair,foo=1", error, sizeof(error)));
 	EXPECT(!strcmp(error, "lock shfl_mutex has no key 'foo'"), "%s", error);
-	EXPECT(any_find("shfl_mutex", NULL, 0) == before);
-	measuring = any_find("shfl_mutex,policy=fair", NULL, 0);
-	EXPECT(measuring != before && any_find("shfl_mutex", NULL, 0) == measuring);
-	EXPECT(any_find("shfl_mutex,policy=numa", NULL, 0) == before);
 	EXPECT(any_rw_check("shfl_rw,patience=3", NULL, 0) &&
 	       !any_rw_check("shfl_rw,foo=1", error, sizeof(error)));
 }
 
-/* A setting that a specification does not name keeps a value that another thread sets meanwhile. */
+/* Only what a specification names, of its lock, is read into the settings. */
 static void only_what_is_named_is_set(void)
 {
-	W_ATOMIC(uint32_t) named = 1, other = 2, stranger = 3;
-	const struct setting settings[] = {{"lock", "named", &named, 0, 100, ""},
-					   {"lock", "other", &other, 0, 100, ""},
-					   {"stranger", "named", &stranger, 0, 100, ""}};
-	struct given given[COUNT(settings)];
+	static const struct setting settings[] = {{"lock", "named", 0, 0, 0, 100, ""},
+						  {"lock", "other", 1, 0, 0, 100, ""},
+						  {"stranger", "named", 0, 0, 0, 100, ""}};
+	uint32_t values[SPEC_SETTINGS] = {1, 2, 3};
 	enum wait wait = WAIT_YIELD;
 
-	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, given, NULL, 0) &&
-	       wait == WAIT_YIELD);
-	EXPECT(spec_value(&named) == 1, "parsing has set it");
-	atomic_store(&other, 20);
-	atomic_store(&stranger, 30);
-	spec_set(settings, 3, given);
-	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
-	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, given, NULL, 0) &&
-	       wait == WAIT_PARK);
-	spec_set(settings, 3, given);
-	EXPECT(spec_value(&named) == 10 && spec_value(&other) == 20 && spec_value(&stranger) == 30);
+	EXPECT(spec_parse("lock", "named=10", settings, 3, &wait, values, NULL, 0));
+	EXPECT(wait == WAIT_YIELD && values[0] == 10 && values[1] == 2 && values[2] == 3);
+	EXPECT(spec_parse("lock", "wait=park", settings, 3, &wait, values, NULL, 0));
+	EXPECT(wait == WAIT_PARK && values[0] == 10 && values[1] == 2 && values[2] == 3);
 }
 
-/* Settings change while locks are created and waited for, without a race for ThreadSanitizer. */
-static void *sets_and_locks(void *argument)
+/* ---- A lock's settings are its own ---- */
+
+static const struct timespec past = {0, 0};
+
+/*
+ * How often the queue head closes @lock to newcomers, having found it held: as the setting
+ * `patience` has it, at once if that is 0.
+ */
+static uint64_t closes(pound_lock_t *lock)
+{
+	uint64_t before = count_of("close");
+
+	pound_lock_lock(lock);
+	EXPECT(pound_lock_timedlock(lock, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	pound_lock_unlock(lock);
+	return count_of("close") - before;
+}
+
+static uint64_t rw_closes(pound_rwlock_t *lock)
+{
+	uint64_t before = count_of("close");
+
+	pound_rwlock_wrlock(lock);
+	EXPECT(pound_rwlock_timedwrlock(lock, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	pound_rwlock_wrunlock(lock);
+	return count_of("close") - before;
+}
+
+static uint64_t mutex_closes(pound_mutex_t *mutex)
+{
+	uint64_t before = count_of("close");
+
+	pound_mutex_lock(mutex);
+	EXPECT(pound_mutex_timedlock(mutex, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	pound_mutex_unlock(mutex);
+	return count_of("close") - before;
+}
+
+static void settings_are_the_locks_own(void)
+{
+	static pound_mutex_t mutex;
+	pound_lock_t before, hasty, patient, after;
+
+	pound_events_start();
+	EXPECT(!pound_lock_init(&before, "shfl_mutex", NULL, 0));
+	EXPECT(!pound_lock_init(&hasty, "shfl_mutex,patience=0", NULL, 0));
+	EXPECT(!pound_lock_init(&patient, "shfl_mutex,patience=1000000", NULL, 0));
+	EXPECT(!pound_lock_init(&after, "shfl_mutex", NULL, 0));
+	for (int i = 0; i < 3; i++) {
+		EXPECT(closes(&hasty) == 1, "a lock has not the setting that it was given");
+		EXPECT(!closes(&before) && !closes(&patient) && !closes(&after) &&
+			       !mutex_closes(&mutex),
+		       "a lock has the setting of another one");
+	}
+}
+
+static void rw_settings_are_the_locks_own(void)
+{
+	static pound_rwlock_t zeroed;
+	pound_rwlock_t hasty, patient;
+
+	EXPECT(!pound_rwlock_init(&hasty, "shfl_rw,patience=0", NULL, 0));
+	EXPECT(!pound_rwlock_init(&patient, "shfl_rw,patience=1000000", NULL, 0));
+	for (int i = 0; i < 3; i++)
+		EXPECT(rw_closes(&hasty) == 1 && !rw_closes(&patient) && !rw_closes(&zeroed));
+}
+
+/* ---- By many threads ---- */
+
+/* Locks are initialised and used at once, without a race for ThreadSanitizer. */
+static void *initialises_and_locks(void *argument)
 {
 	static pound_mutex_t mutex;
 	const char *spec = argument;
@@ -150,10 +223,73 @@ static void by_many_threads(void)
 
 	for (int i = 0; i < COUNT(specs); i++)
 		if (built(specs[i]))
-			EXPECT(!pthread_create(&threads[started++], NULL, sets_and_locks,
+			EXPECT(!pthread_create(&threads[started++], NULL, initialises_and_locks,
 					       (void *)specs[i]));
 	while (started)
 		EXPECT(!pthread_join(threads[--started], NULL));
+}
+
+/* Threads that intern the same specifications at once get the same tables. */
+#define THREADS 4
+#define TOGETHER 100
+
+static const struct any_ops *found[THREADS][TOGETHER];
+static pthread_barrier_t barrier;
+
+static void *finds(void *argument)
+{
+	const struct any_ops **tables = argument;
+	char spec[64];
+
+	for (int i = 0; i < TOGETHER; i++) {
+		snprintf(spec, sizeof(spec), "shfl_mutex,batch=%d", 1000 + i);
+		pthread_barrier_wait(&barrier);
+		tables[i] = any_find(spec, NULL, 0);
+	}
+	return NULL;
+}
+
+static void the_same_at_once(void)
+{
+	pthread_t threads[THREADS];
+
+	EXPECT(!pthread_barrier_init(&barrier, NULL, THREADS));
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, finds, found[i]));
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_join(threads[i], NULL));
+	for (int i = 0; i < TOGETHER; i++)
+		for (int thread = 0; thread < THREADS; thread++)
+			EXPECT(found[thread][i] && found[thread][i] == found[0][i]);
+	EXPECT(found[0][0] != found[0][1]);
+}
+
+/*
+ * A process may use many specifications, but not any number; those that it has used, and the
+ * defaults, remain. Called last.
+ */
+static void many_specifications(void)
+{
+	char spec[64], error[128];
+	pound_rwlock_t rwlock;
+	pound_lock_t lock;
+	int used = 0, result;
+
+	do {
+		snprintf(spec, sizeof(spec), "shfl_mutex,patience=%d", ++used);
+		result = pound_lock_init(&lock, spec, error, sizeof(error));
+	} while (!result);
+	EXPECT(result == ENOSPC && used > 500, "%d after %d", result, used);
+	EXPECT(!strcmp(error, "the process has used 1024 other specifications, the most"), "%s",
+	       error);
+	EXPECT(pound_lock_init(&lock, "shfl_mutex,patience=x", NULL, 0) == EINVAL);
+	EXPECT(!pound_lock_init(&lock, "shfl_mutex,patience=1", NULL, 0));
+	EXPECT(!pound_lock_init(&lock, "shfl_mutex,wait=spin", NULL, 0));
+	for (used = 1; !result || used == 1; used++) {
+		snprintf(spec, sizeof(spec), "shfl_rw,patience=%d", 100 + used);
+		result = pound_rwlock_init(&rwlock, spec, error, sizeof(error));
+	}
+	EXPECT(result == ENOSPC && used > 500, "%d after %d", result, used);
 }
 
 static void every_lock_every_way(void)
@@ -221,9 +357,9 @@ static void embedders_bytes(void)
 
 		memset(&lock, 0, sizeof(lock));
 		memset(lock.bytes + 16, 0xa5, 4);
-		EXPECT(!ops->lock(&lock));
-		EXPECT(!ops->trylock(&lock) && !ops->timedlock(&lock, &past));
-		EXPECT(ops->unlock(&lock) && !ops->unlock(&lock));
+		EXPECT(!ops->lock(&lock, ops));
+		EXPECT(!ops->trylock(&lock) && !ops->timedlock(&lock, &past, ops));
+		EXPECT(ops->unlock(&lock, ops) && !ops->unlock(&lock, ops));
 		for (size_t byte = 16; byte < 20; byte++)
 			EXPECT(lock.bytes[byte] == 0xa5, "%s, byte %zu", ops->name, byte);
 	}
@@ -256,12 +392,17 @@ int main(void)
 	RUN(wrong_specs);
 	RUN(long_spec);
 	RUN(wrong_specs_change_nothing);
-	RUN(a_check_sets_nothing);
+	RUN(one_table_for_a_specification);
+	RUN(a_check);
 	RUN(only_what_is_named_is_set);
+	RUN(settings_are_the_locks_own);
+	RUN(rw_settings_are_the_locks_own);
 	RUN(by_many_threads);
+	RUN(the_same_at_once);
 	RUN(every_lock_every_way);
 	RUN(every_key);
 	RUN(embedders_bytes);
 	RUN(fast_path);
+	RUN(many_specifications);
 	return 0;
 }

@@ -37,7 +37,7 @@ static const struct any_ops *ops;
 
 static bool locks(struct memory *lock)
 {
-	return !ops->lock(lock);
+	return !ops->lock(lock, ops);
 }
 
 static bool tries(struct memory *lock)
@@ -49,14 +49,14 @@ static bool waits(struct memory *lock)
 {
 	static const struct w_deadline late = {.clock = CLOCK_MONOTONIC, .at.tv_sec = INT32_MAX};
 
-	return ops->timedlock(lock, &late);
+	return ops->timedlock(lock, &late, ops);
 }
 
 static bool gives_up(struct memory *lock)
 {
 	static const struct w_deadline past = {.clock = CLOCK_MONOTONIC};
 
-	return ops->timedlock(lock, &past);
+	return ops->timedlock(lock, &past, ops);
 }
 
 /* ---- Interruptions ---- */
@@ -131,12 +131,12 @@ static void expect_both_held(void)
 	       "%s,wait=%d: one node for both, step %ld", ops->name, (int)ops->wait,
 	       interruption.at);
 	EXPECT(!tries(&ours) && !tries(&theirs));
-	EXPECT(ops->unlock(&ours));
+	EXPECT(ops->unlock(&ours, ops));
 	EXPECT(!tries(&theirs));
 	EXPECT(tries(&ours));
-	EXPECT(ops->unlock(&theirs) && ops->unlock(&ours));
+	EXPECT(ops->unlock(&theirs, ops) && ops->unlock(&ours, ops));
 	EXPECT(tries(&ours) && tries(&theirs));
-	EXPECT(ops->unlock(&ours) && ops->unlock(&theirs));
+	EXPECT(ops->unlock(&ours, ops) && ops->unlock(&theirs, ops));
 	expect_all_nodes_free();
 }
 

@@ -40,7 +40,7 @@ static void *need_lock(void *none)
 	deadline.at.tv_nsec += 2000000;
 	deadline.at.tv_sec += deadline.at.tv_nsec / 1000000000;
 	deadline.at.tv_nsec %= 1000000000;
-	EXPECT(!held.ops->timedlock(held.lock, &deadline));
+	EXPECT(!held.ops->timedlock(held.lock, &deadline, held.ops));
 	return none;
 }
 
@@ -76,9 +76,9 @@ static void every_lock(void)
 		memset(held.lock, 0, sizeof(held.lock));
 		held.ops = any_find(info->name, error, sizeof(error));
 		EXPECT(held.ops, "%s", error);
-		held.ops->lock(held.lock);
+		held.ops->lock(held.lock, held.ops);
 		needed = stack_of(need_lock);
-		EXPECT(held.ops->unlock(held.lock));
+		EXPECT(held.ops->unlock(held.lock, held.ops));
 		EXPECT(needed <= nothing + MOST, "%s needs %zu bytes of stack", info->name,
 		       needed - nothing);
 	}

@@ -28,8 +28,7 @@ impl std::error::Error for SpecError {}
 
 /// A `T` protected by the lock of a spec `NAME[,KEY=VALUE...]`, such as `mcs,wait=spin`.
 ///
-/// Except for `wait`, settings belong to the name of the lock: a key in the spec changes all locks
-/// of that name in the process.
+/// The settings are the lock's own; keys that the spec does not name have their defaults.
 ///
 /// ```
 /// let lock = poundlock::AnyLock::new("shfl_mutex", vec![1])?;

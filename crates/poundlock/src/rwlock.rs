@@ -45,8 +45,7 @@ pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, Ra
 /// Creates an unlocked lock from `spec`, NAME\[,KEY=VALUE...\]; [`crate::rw_locks()`] lists the
 /// names.
 ///
-/// Except for `wait`, settings belong to the name of the lock: a key in the spec changes all locks
-/// of that name in the process.
+/// The settings are the lock's own; keys that the spec does not name have their defaults.
 ///
 /// ```
 /// let lock = poundlock::rw_lock_by_name("shfl_rw,wait=yield", 1)?;
