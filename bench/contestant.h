@@ -48,6 +48,8 @@ struct Setting {
 	std::uint64_t outside_steps = 0; /* the mean; uniform from 0 to twice this */
 	std::uint64_t operations = 0;
 	std::size_t count = 0;
+	unsigned producers = 0, consumers = 0; /* of the queue */
+	std::size_t capacity = 1;
 	bool sleeping_thread = false;
 };
 
@@ -67,6 +69,13 @@ struct Memory {
 	std::size_t bytes_per_lock = 0;
 };
 
+/* The outcome of a run of the queue. */
+struct Queued {
+	double seconds = 0;
+	std::uint64_t put = 0, taken = 0; /* sums of the items */
+	long sleeps = 0;                  /* voluntary context switches */
+};
+
 struct Contestant {
 	const char *name;
 	const char *what;
@@ -74,6 +83,7 @@ struct Contestant {
 	void (*operate)(const Setting &setting);
 	Contended (*contended)(const Setting &setting);
 	Memory (*memory)(const Setting &setting);
+	Queued (*queued)(const Setting &setting); /* nullptr: it has no condition variable here */
 };
 
 inline std::vector<Contestant> &contestants()
@@ -335,7 +345,7 @@ template <class Lock> struct Register {
 	Register(const char *name, const char *what)
 	{
 		contestants().push_back({name, what, uncontended_ns<Lock>, operate<Lock>,
-					 contended<Lock>, memory<Lock>});
+					 contended<Lock>, memory<Lock>, nullptr});
 	}
 };
 

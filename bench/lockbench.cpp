@@ -33,6 +33,8 @@ usage: lockbench --lock LOCK [--measure contended] [--threads N] [--cs TIME] [--
        lockbench --lock LOCK --measure uncontended [--second-thread] [--seconds S]
        lockbench --lock LOCK --measure operations --operations N [--second-thread]
        lockbench --lock LOCK --measure memory [--count N]
+       lockbench --lock LOCK --measure queue [--operations N] [--capacity N]
+                 [--producers N --consumers N] [--second-thread]
        lockbench --list | --versions | --calibrate
 
 TIME is 'short' (increments of one shared cache line; as --outside: nothing), 'long' (1 us more) or
@@ -175,6 +177,21 @@ int print_contended(const std::string &lock, const Contended &result)
 	return 0;
 }
 
+int print_queued(const std::string &lock, const Setting &setting, const bench::Queued &result)
+{
+	if (result.put != result.taken) {
+		std::fprintf(stderr, "lockbench: %s: the queue lost items, or had some twice\n",
+			     lock.c_str());
+		return 1;
+	}
+	std::printf("{\"lock\":\"%s\",\"items\":%" PRIu64 ",\"seconds\":%.6f,\"per_second\":%.0f,"
+		    "\"sleeps_per_item\":%.4f}\n",
+		    lock.c_str(), setting.operations, result.seconds,
+		    setting.operations / result.seconds,
+		    double(result.sleeps) / setting.operations);
+	return 0;
+}
+
 int measure(Arguments &arguments)
 {
 	std::size_t colon = arguments.lock.find(':');
@@ -196,6 +213,12 @@ int measure(Arguments &arguments)
 			    "lock\":%zu}\n",
 			    arguments.lock.c_str(), setting.count, memory.resident_bytes,
 			    memory.bytes_per_lock);
+	} else if (arguments.measure == "queue") {
+		if (!contestant.queued)
+			throw std::invalid_argument(arguments.lock + " has no condition variable");
+		if (!setting.producers != !setting.consumers)
+			throw std::invalid_argument("--producers needs --consumers");
+		return print_queued(arguments.lock, setting, contestant.queued(setting));
 	} else if (arguments.measure == "contended") {
 		double step_ns = arguments.step_ns > 0 ? arguments.step_ns : calibrate();
 		setting.section_steps = std::lround(arguments.section_ns / step_ns);
@@ -219,6 +242,9 @@ int run(int argc, char **argv)
 		STEP,
 		OPERATIONS,
 		COUNT,
+		PRODUCERS,
+		CONSUMERS,
+		CAPACITY,
 		SECOND,
 		LIST,
 		VERSIONS,
@@ -235,6 +261,9 @@ int run(int argc, char **argv)
 		{"step-ns", required_argument, nullptr, STEP},
 		{"operations", required_argument, nullptr, OPERATIONS},
 		{"count", required_argument, nullptr, COUNT},
+		{"producers", required_argument, nullptr, PRODUCERS},
+		{"consumers", required_argument, nullptr, CONSUMERS},
+		{"capacity", required_argument, nullptr, CAPACITY},
 		{"second-thread", no_argument, nullptr, SECOND},
 		{"list", no_argument, nullptr, LIST},
 		{"versions", no_argument, nullptr, VERSIONS},
@@ -277,6 +306,15 @@ int run(int argc, char **argv)
 			break;
 		case COUNT:
 			arguments.setting.count = number<std::size_t>("count", optarg, 1);
+			break;
+		case PRODUCERS:
+			arguments.setting.producers = number<unsigned>("producers", optarg, 1);
+			break;
+		case CONSUMERS:
+			arguments.setting.consumers = number<unsigned>("consumers", optarg, 1);
+			break;
+		case CAPACITY:
+			arguments.setting.capacity = number<std::size_t>("capacity", optarg, 1);
 			break;
 		case SECOND:
 			arguments.setting.sleeping_thread = true;

@@ -325,6 +325,53 @@ def memory(driver, options):
     return Answer("A million mutexes", [table], verdicts.missed, verdicts.met, flat(results))
 
 
+# Producers, consumers and capacity of the queue; and one thread that puts and takes in turns.
+QUEUES = [(0, 0, 64)] + [(n, n, capacity) for n in (1, 4) for capacity in (1, 64)]
+
+
+def queue_case(producers, consumers, capacity, items):
+    arguments = ("--measure", "queue", "--capacity", str(capacity), "--operations", str(items))
+    if not producers:
+        return Case("one thread", (*arguments, "--second-thread"))
+    title = f"producers {producers}, consumers {consumers}, capacity {capacity}"
+    threads = ("--producers", str(producers), "--consumers", str(consumers))
+    return Case(title, arguments + threads)
+
+
+def queue(driver, options):
+    """The bounded queue of a mutex and two condition variables: items per second, and sleeps."""
+    items = max(1, round(options.seconds * 100_000))
+    cases = [queue_case(*shape, items) for shape in QUEUES]
+    rivals = [who for who in RIVALS if who.name != "absl"]
+    found = rivals + [Contestant("pound_mutex", "pound_mutex")]
+    results = interleave(
+        "queue",
+        cases,
+        found,
+        options.repeats,
+        lambda who, case: driver.measure(who, case.arguments),
+    )
+    verdicts = Verdicts({"pound_mutex": Goal(1.0, at_least=True)})
+    tables = []
+    for case in cases:
+        compared = Comparison(results, case, "per_second")
+        sleeps = Comparison(results, case, "sleeps_per_item")
+        to = compared.best([rival.name for rival in rivals])
+        header = ["queue of", "million items/s", f"ratio to {to}", "sleeps per item", "goal"]
+        table = Table(case.title, header)
+        for who in found:
+            ratios = compared.ratios(who.name, to)
+            verdict = verdicts.judge(who.name, case.title, ratios)
+            if ratios is None:
+                table.rows.append([who.name, "", spread(None), "", verdict])
+                continue
+            rate = f"{compared.median(who.name) / 1e6:.3f}"
+            slept = f"{sleeps.median(who.name):.3f}"
+            table.rows.append([who.name, rate, spread(ratios), slept, verdict])
+        tables.append(table)
+    return Answer("A bounded queue", tables, verdicts.missed, verdicts.met, flat(results))
+
+
 def flat(results):
     """Every single measurement, for the raw data."""
     return [
@@ -334,4 +381,10 @@ def flat(results):
     ]
 
 
-QUESTIONS = {"uncontended": uncontended, "pair": pair, "crowd": crowd, "memory": memory}
+QUESTIONS = {
+    "uncontended": uncontended,
+    "pair": pair,
+    "crowd": crowd,
+    "queue": queue,
+    "memory": memory,
+}

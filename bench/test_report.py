@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tests of the benchmark's conclusions and of its driver. Usage: test_report.py LOCKBENCH."""
 
+import argparse
 import json
 import subprocess
 import sys
 import unittest
 
+import measure
 import questions
 from measure import Case, Contestant, interleave
 from questions import Comparison, Goal, Verdicts
@@ -68,6 +70,28 @@ class Driver(unittest.TestCase):
         self.assertEqual((answer["threads"], answer["jain"]), (1, 1))
         self.assertGreater(answer["operations"], 0)
 
+    def test_every_item_of_the_queue_arrives(self):
+        for lock in ("glibc", "nsync", "parking_lot", "pound_mutex"):
+            for threads in ([], ["--producers", "3", "--consumers", "2"]):
+                done = drive(
+                    *["--lock", lock, "--measure", "queue", "--operations", "1000"],
+                    *["--capacity", "2", *threads],
+                )
+                self.assertEqual((done.returncode, done.stderr), (0, ""), (lock, threads))
+                answer = json.loads(done.stdout)
+                self.assertEqual((answer["lock"], answer["items"]), (lock, 1000))
+                self.assertGreaterEqual(answer["sleeps_per_item"], 0)
+
+    def test_the_question_of_the_queue_has_a_row_for_each_contestant(self):
+        driver = measure.Driver(lockbench, "", 600)
+        options = argparse.Namespace(seconds=0.001, repeats=1)
+        answer = questions.queue(driver, options)
+        self.assertEqual(len(answer.tables), len(questions.QUEUES))
+        for table in answer.tables:
+            names = [row[0] for row in table.rows]
+            self.assertEqual(names, ["glibc", "nsync", "parking_lot", "pound_mutex"])
+        self.assertEqual(answer.met + len(answer.missed), len(questions.QUEUES))
+
     def test_memory_is_at_least_the_locks(self):
         answer = json.loads(
             drive("--lock", "glibc", "--measure", "memory", "--count", "100000").stdout
@@ -85,6 +109,8 @@ class Driver(unittest.TestCase):
             ["--threads"],
             [],
             ["--lock", "glibc", "--measure", "luck"],
+            ["--lock", "none", "--measure", "queue"],
+            ["--lock", "glibc", "--measure", "queue", "--producers", "2"],
         ):
             done = drive(*bad)
             self.assertEqual(

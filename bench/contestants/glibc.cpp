@@ -2,7 +2,7 @@
 /* glibc's default mutex; under the preload library, whichever lock POUNDLOCK_LOCK names. */
 #include <pthread.h>
 
-#include "../contestant.h"
+#include "../queue.h"
 
 namespace
 {
@@ -25,6 +25,24 @@ struct Glibc {
 	}
 };
 
+struct GlibcCond {
+	pthread_cond_t cond;
+
+	void init()
+	{
+		pthread_cond_init(&cond, nullptr);
+	}
+	void wait(Glibc &lock)
+	{
+		pthread_cond_wait(&cond, &lock.mutex);
+	}
+	void signal()
+	{
+		pthread_cond_signal(&cond);
+	}
+};
+
 const bench::Register<Glibc> entry("glibc", "pthread_mutex_t, or what is preloaded in its place");
+const bench::RegisterQueue<Glibc, GlibcCond> queue_entry("glibc");
 
 } // namespace

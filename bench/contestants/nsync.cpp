@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* nsync's nsync_mu. */
+/* nsync's nsync_mu and nsync_cv. */
 #include <nsync.h>
 
-#include "../contestant.h"
+#include "../queue.h"
 
 namespace
 {
@@ -25,6 +25,24 @@ struct Nsync {
 	}
 };
 
+struct NsyncCond {
+	nsync::nsync_cv cond;
+
+	void init()
+	{
+		nsync::nsync_cv_init(&cond);
+	}
+	void wait(Nsync &lock)
+	{
+		nsync::nsync_cv_wait(&cond, &lock.mutex);
+	}
+	void signal()
+	{
+		nsync::nsync_cv_signal(&cond);
+	}
+};
+
 const bench::Register<Nsync> entry("nsync", "nsync_mu");
+const bench::RegisterQueue<Nsync, NsyncCond> queue_entry("nsync");
 
 } // namespace

@@ -2,7 +2,7 @@
 /* libpoundlock as a program that links it uses it: the inline mutex, and any lock by name. */
 #include <poundlock.h>
 
-#include "../contestant.h"
+#include "../queue.h"
 
 namespace
 {
@@ -22,6 +22,23 @@ struct PoundMutex {
 	void unlock()
 	{
 		pound_mutex_unlock(&mutex);
+	}
+};
+
+struct PoundCond {
+	pound_cond_t cond;
+
+	void init()
+	{
+		cond = POUND_COND_INIT;
+	}
+	void wait(PoundMutex &lock)
+	{
+		pound_cond_wait(&cond, &lock.mutex);
+	}
+	void signal()
+	{
+		pound_cond_signal(&cond);
 	}
 };
 
@@ -47,6 +64,7 @@ struct PoundLock {
 
 const bench::Register<PoundMutex> mutex_entry("pound_mutex",
 					      "libpoundlock's pound_mutex_t, inline");
+const bench::RegisterQueue<PoundMutex, PoundCond> queue_entry("pound_mutex");
 const bench::Register<PoundLock>
 	lock_entry("pound", "libpoundlock's pound_lock_t: pound:NAME[,KEY=VALUE...]");
 
