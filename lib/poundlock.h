@@ -6,16 +6,20 @@
  *   pound_lock_t    any lock by name, for comparisons and for programs that let their users choose
  *   pound_rwlock_t  any readers-writer lock by name; the default is ShflLock's (4.2.3)
  *   pound_cond_t    a condition variable for each of them, 16 bytes
+ *   pound_once_t    initialisation that runs once, 4 bytes
+ *   pound_sem_t     a counting semaphore, 8 bytes
+ *   pound_recursive_mutex_t  the default mutex for threads that lock it again, 40 bytes
  *
- * All-zero memory is an unlocked lock of each type, and a pound_cond_t without waiters. A
- * pound_lock_t that names another lock than the default is the only one that may need destroying
- * (pound_lock_destroy()).
+ * All-zero memory is an unlocked lock of each type, a pound_cond_t without waiters, a pound_once_t
+ * that has not run, and a pound_sem_t of value 0. A pound_lock_t that names another lock than the
+ * default is the only one that may need destroying (pound_lock_destroy()).
  *
- * ThreadSanitizer sees the locks in code that is compiled with -fsanitize=thread.
+ * ThreadSanitizer sees them in code that is compiled with -fsanitize=thread.
  *
- * No function calls malloc, changes errno, is a cancellation point, or may be called by a signal
- * handler. A thread that has locked and unlocked a lock may free its memory at once, if no other
- * thread uses the lock from then on.
+ * No function calls malloc, changes errno, or is a cancellation point. A signal handler may call
+ * pound_sem_post(), pound_sem_trywait() and pound_sem_value(), and no other function. A thread that
+ * has locked and unlocked a lock may free its memory at once, if no other thread uses the lock
+ * from then on.
  */
 #ifndef POUNDLOCK_H
 #define POUNDLOCK_H
@@ -310,6 +314,138 @@ int pound_cond_timedwait_any(pound_cond_t *cond, void *lock, const struct pound_
  */
 void pound_cond_signal(pound_cond_t *cond);
 void pound_cond_broadcast(pound_cond_t *cond);
+
+/*
+ * Initialisation that runs once. All bytes zero, or POUND_ONCE_INIT: it has not run. There is
+ * nothing to destroy. The field is private.
+ */
+typedef struct pound_once {
+	uint32_t pound_state;
+} pound_once_t;
+
+#define POUND_ONCE_INIT \
+	{               \
+		0       \
+	}
+
+/* Private: the state after the function has returned. */
+#define POUND_ONCE_DONE 2u
+
+/* Private: whether the function has returned; what it wrote is then visible. */
+static inline bool pound_once_done(pound_once_t *once)
+{
+	return __atomic_load_n(&once->pound_state, __ATOMIC_ACQUIRE) == POUND_ONCE_DONE;
+}
+
+/* The parts that may run the function, or wait for it. */
+bool pound_once_begin_slow(pound_once_t *once);
+void pound_once_slow(pound_once_t *once, void (*function)(void *argument), void *argument);
+
+/*
+ * Calls function(argument) unless a call has returned from one before. Waits while another thread
+ * calls it: spins for a short while, then sleeps.
+ *
+ * A thread that ends within the function, by pthread_exit() or cancellation, leaves @once as if it
+ * had not called it: a thread that waits calls its function instead. The function must not jump out
+ * (longjmp()) or throw an exception, which pound::call_once() allows, nor call pound_once() with
+ * the same @once: all threads would wait indefinitely.
+ *
+ * A child that is forked while the function runs starts again: its next call calls the function. If
+ * the function itself forks, the child may also return from it, which completes @once.
+ */
+static inline void pound_once(pound_once_t *once, void (*function)(void *argument), void *argument)
+{
+	if (__builtin_expect(!pound_once_done(once), 0))
+		pound_once_slow(once, function, argument);
+}
+
+/*
+ * The two halves of pound_once(), for languages and functions of other kinds. If pound_once_begin()
+ * returns true, the caller must initialise and then call pound_once_end(): @completed, or else as
+ * if it had not begun. If it returns false, @once is completed.
+ */
+static inline bool pound_once_begin(pound_once_t *once)
+{
+	return __builtin_expect(!pound_once_done(once), 0) && pound_once_begin_slow(once);
+}
+void pound_once_end(pound_once_t *once, bool completed);
+
+/*
+ * Counting semaphores, for threads of one process. All bytes zero: the value is 0. There is
+ * nothing to destroy. The fields are private.
+ */
+typedef struct pound_sem {
+	uint32_t pound_state;
+	uint32_t pound_waiters;
+} pound_sem_t;
+
+/* The highest value. */
+#define POUND_SEM_MAX 0x7fffffffu
+
+/* A semaphore of value @value, at most POUND_SEM_MAX. */
+#define POUND_SEM_INIT(value) \
+	{                     \
+		(value), 0    \
+	}
+
+/* The same at run time. Returns 0, or EINVAL if @value exceeds POUND_SEM_MAX. */
+int pound_sem_init(pound_sem_t *sem, uint32_t value);
+
+/*
+ * Wait until the value of @sem is not 0, and decrease it by 1. pound_sem_wait() spins for a short
+ * while, then sleeps; it does not return early for signals. pound_sem_trywait() returns false
+ * instead of waiting. pound_sem_timedwait(): deadline and errors as of pound_mutex_timedlock().
+ *
+ * Waiters are not served in order, and any number of others may overtake one.
+ */
+void pound_sem_wait(pound_sem_t *sem);
+bool pound_sem_trywait(pound_sem_t *sem);
+int pound_sem_timedwait(pound_sem_t *sem, clockid_t clock, const struct timespec *deadline);
+
+/*
+ * Increases the value of @sem by @count, and wakes as many waiters. Never waits. Returns 0, or
+ * EOVERFLOW if the value would exceed POUND_SEM_MAX: it remains as it was.
+ *
+ * A thread whose wait the post ends may free the memory of @sem at once, although the post may not
+ * have returned, if no thread uses @sem from then on.
+ */
+int pound_sem_post(pound_sem_t *sem, uint32_t count);
+
+/* Returns the value, which other threads may change at any time. */
+uint32_t pound_sem_value(const pound_sem_t *sem);
+
+/*
+ * A pound_mutex_t that its owner may lock again, and must unlock as often. All bytes zero, or
+ * POUND_RECURSIVE_MUTEX_INIT: unlocked. There is nothing to destroy. The fields are private, except
+ * pound_mutex.embedder.
+ */
+typedef struct pound_recursive_mutex {
+	pound_mutex_t pound_mutex;
+	struct pound_recursion {
+		uint32_t pound_owner;
+		uint32_t pound_depth;
+	} pound_recursion;
+} pound_recursive_mutex_t;
+
+#define POUND_RECURSIVE_MUTEX_INIT \
+	{                          \
+		POUND_MUTEX_INIT,  \
+		{                  \
+			0, 0       \
+		}                  \
+	}
+
+/*
+ * As the functions for pound_mutex_t, but the owner never waits: it locks @mutex once more, and
+ * only the last unlock frees it. Return 0, or EAGAIN if the owner has locked it 2^32 times; a try
+ * returns false then. The thread that locked it must unlock it. In a forked child, the thread that
+ * forked still owns it.
+ */
+int pound_recursive_mutex_lock(pound_recursive_mutex_t *mutex);
+bool pound_recursive_mutex_trylock(pound_recursive_mutex_t *mutex);
+int pound_recursive_mutex_timedlock(pound_recursive_mutex_t *mutex, clockid_t clock,
+				    const struct timespec *deadline);
+void pound_recursive_mutex_unlock(pound_recursive_mutex_t *mutex);
 
 /*
  * Shares of a lock's time, for the locks and policies that account for it: cfl_spin, cfl_mutex,

@@ -5,16 +5,18 @@
 //   pound::mutex               the default mutex; Lockable and TimedLockable
 //   pound::any_mutex           the default, or a lock by name; the same
 //   pound::shared_mutex        the default readers-writer lock, or one by name; SharedTimedLockable
+//   pound::recursive_mutex     the default mutex for threads that lock it again; TimedLockable
 //   pound::condition_variable  for a std::unique_lock of any of them, and for any other lock
+//   pound::call_once           with a pound::once_flag: initialisation that runs once
+//   pound::counting_semaphore  and pound::binary_semaphore
 //   pound::lock_guard          as std::lock_guard, known to clang's -Wthread-safety
 //   pound::shared_lock_guard   the same for reading
 //   pound::unique_lock         the same as a std::unique_lock, e.g. for a condition variable
 //   pound::tenant              makes the calling thread a member of a tenant, for its own lifetime
 //
 // std::lock_guard, std::unique_lock, std::scoped_lock, std::shared_lock and
-// std::condition_variable_any accept them. pound::mutex, the default pound::any_mutex and
-// pound::shared_mutex, and pound::condition_variable are constant-initialised: static ones are
-// ready before any constructor runs. poundlock.h documents them.
+// std::condition_variable_any accept the locks. All but locks by name are constant-initialised:
+// static ones are ready before any constructor runs. poundlock.h documents them.
 //
 // Built with -fno-exceptions, a function that would throw prints a line and aborts instead.
 #ifndef POUNDLOCK_HPP
@@ -23,9 +25,11 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -367,6 +371,53 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 	pound_rwlock_t native = POUND_RWLOCK_INIT;
 };
 
+// The default mutex for threads that lock it again (poundlock.h), with the interface of
+// std::recursive_timed_mutex. lock() throws std::system_error (EAGAIN) if the owner has locked it
+// 2^32 times. Not copyable.
+class POUND_TSA(capability("mutex")) recursive_mutex
+    : public detail::timed_lockable<recursive_mutex>
+{
+      public:
+	constexpr recursive_mutex() noexcept = default;
+	recursive_mutex(const recursive_mutex &) = delete;
+	recursive_mutex &operator=(const recursive_mutex &) = delete;
+
+	void lock() POUND_TSA(acquire_capability())
+	{
+		int error = pound_recursive_mutex_lock(&native);
+
+		if (error)
+			detail::fail(std::system_error(error, std::generic_category(),
+						       "locked too often"));
+	}
+
+	bool try_lock() noexcept POUND_TSA(try_acquire_capability(true))
+	{
+		return pound_recursive_mutex_trylock(&native);
+	}
+
+	void unlock() noexcept POUND_TSA(release_capability())
+	{
+		pound_recursive_mutex_unlock(&native);
+	}
+
+	using native_handle_type = pound_recursive_mutex_t *;
+	native_handle_type native_handle() noexcept
+	{
+		return &native;
+	}
+
+      private:
+	friend detail::timed_lockable<recursive_mutex>;
+
+	int timed_lock(clockid_t clock, const timespec *deadline) noexcept
+	{
+		return pound_recursive_mutex_timedlock(&native, clock, deadline);
+	}
+
+	pound_recursive_mutex_t native = POUND_RECURSIVE_MUTEX_INIT;
+};
+
 // A std::unique_lock that locks @mutex when it is made, also to wait with a condition_variable.
 template <class Mutex> class POUND_TSA(scoped_lockable) unique_lock : public std::unique_lock<Mutex>
 {
@@ -590,6 +641,138 @@ template <class Mutex> class POUND_TSA(scoped_lockable) shared_lock_guard
       private:
 	Mutex &mutex;
 };
+
+// Whether the function of a call_once() has returned. Not copyable.
+class once_flag
+{
+      public:
+	constexpr once_flag() noexcept = default;
+	once_flag(const once_flag &) = delete;
+	once_flag &operator=(const once_flag &) = delete;
+
+	using native_handle_type = pound_once_t *;
+	native_handle_type native_handle() noexcept
+	{
+		return &native;
+	}
+
+      private:
+	pound_once_t native = POUND_ONCE_INIT;
+};
+
+namespace detail
+{
+
+// Ends the run of a once_flag's function, also by an exception or by the end of the thread.
+class once_run
+{
+      public:
+	explicit once_run(pound_once_t *once) noexcept : once(once)
+	{
+	}
+	once_run(const once_run &) = delete;
+	once_run &operator=(const once_run &) = delete;
+
+	~once_run()
+	{
+		pound_once_end(once, completed);
+	}
+
+	bool completed = false;
+
+      private:
+	pound_once_t *once;
+};
+
+} // namespace detail
+
+// As std::call_once: invokes @function unless a call with @flag has returned from one before. Waits
+// while another thread does. An exception leaves @flag as if it had not been called, and one of the
+// waiting threads invokes its function.
+template <class Function, class... Arguments>
+void call_once(once_flag &flag, Function &&function, Arguments &&...arguments)
+{
+	if (!pound_once_begin(flag.native_handle()))
+		return;
+	detail::once_run run(flag.native_handle());
+	std::invoke(std::forward<Function>(function), std::forward<Arguments>(arguments)...);
+	run.completed = true;
+}
+
+// A semaphore with the interface of C++20's std::counting_semaphore. A thread that has acquired it
+// may destroy it at once, although the release() may not have returned. release() throws
+// std::system_error (EOVERFLOW) if the value would exceed max(). Waiters are not served in order.
+// Not copyable.
+template <std::ptrdiff_t LeastMax = POUND_SEM_MAX> class counting_semaphore
+{
+	static_assert(LeastMax >= 0 && LeastMax <= std::ptrdiff_t(POUND_SEM_MAX));
+
+      public:
+	// @value: from 0 to max().
+	constexpr explicit counting_semaphore(std::ptrdiff_t value) noexcept
+	    : native(POUND_SEM_INIT(static_cast<std::uint32_t>(value)))
+	{
+	}
+	counting_semaphore(const counting_semaphore &) = delete;
+	counting_semaphore &operator=(const counting_semaphore &) = delete;
+
+	static constexpr std::ptrdiff_t max() noexcept
+	{
+		return POUND_SEM_MAX;
+	}
+
+	// @count: at least 0.
+	void release(std::ptrdiff_t count = 1)
+	{
+		int error = count > max() ? EOVERFLOW : post(count);
+
+		if (error)
+			detail::fail(std::system_error(error, std::generic_category(),
+						       "the semaphore's value is too high"));
+	}
+
+	void acquire() noexcept
+	{
+		pound_sem_wait(&native);
+	}
+
+	bool try_acquire() noexcept
+	{
+		return pound_sem_trywait(&native);
+	}
+
+	template <class Rep, class Period>
+	bool try_acquire_for(const std::chrono::duration<Rep, Period> &timeout) noexcept
+	{
+		return try_acquire_until(detail::after(timeout));
+	}
+
+	template <class Clock, class Duration>
+	bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &time) noexcept
+	{
+		return detail::try_until(
+			[this](clockid_t clock, const timespec *deadline) {
+				return pound_sem_timedwait(&native, clock, deadline);
+			},
+			time);
+	}
+
+	using native_handle_type = pound_sem_t *;
+	native_handle_type native_handle() noexcept
+	{
+		return &native;
+	}
+
+      private:
+	int post(std::ptrdiff_t count) noexcept
+	{
+		return pound_sem_post(&native, static_cast<std::uint32_t>(count));
+	}
+
+	pound_sem_t native;
+};
+
+using binary_semaphore = counting_semaphore<1>;
 
 // Puts the calling thread into tenant @id of weight @weight (pound_thread_tenant() in poundlock.h)
 // until the destructor runs. Throws std::invalid_argument if the weight is 0, std::length_error if

@@ -3,7 +3,7 @@
  * Poundlock's locks for ThreadSanitizer. poundlock.h includes this file in code that is compiled
  * with -fsanitize=thread; programs do not include it.
  *
- * Every function that locks, unlocks or waits with a condition variable is replaced by one of the
+ * Every function that locks, unlocks, waits, or orders threads otherwise is replaced by one of the
  * same type that reports the operation, since ThreadSanitizer does not see it: the library has no
  * instrumentation. The sanitizer then knows which accesses a lock orders and which locks a thread
  * holds, and detects inversions of the lock order. It ignores what a thread does between the two
@@ -26,9 +26,12 @@ void __tsan_mutex_pre_lock(void *lock, unsigned flags);
 void __tsan_mutex_post_lock(void *lock, unsigned flags, int recursion);
 int __tsan_mutex_pre_unlock(void *lock, unsigned flags);
 void __tsan_mutex_post_unlock(void *lock, unsigned flags);
+void __tsan_acquire(void *object);
+void __tsan_release(void *object);
 
 enum {
 	POUND_TSAN_STATIC = 1 << 0, /* needs no creation and no destruction */
+	POUND_TSAN_RECURSIVE = 1 << 1,
 	POUND_TSAN_READ = 1 << 3,
 	POUND_TSAN_TRY = 1 << 4,
 	POUND_TSAN_FAILED = 1 << 5,
@@ -75,7 +78,7 @@ static inline void pound_tsan_left(void *lock, unsigned flags)
 		pound_tsan_took(lock, (flags) | POUND_TSAN_TRY, error == 0); \
 		return error;                                                \
 	}
-#define POUND_TSAN_RDLOCK(name, type, flags)              \
+#define POUND_TSAN_LOCK_OR_FAIL(name, type, flags)        \
 	static inline int name##_tsan(type *lock)         \
 	{                                                 \
 		int error;                                \
@@ -130,10 +133,10 @@ POUND_TSAN_UNLOCK(pound_lock_unlock, pound_lock_t, 0)
 #define pound_lock_unlock pound_lock_unlock_tsan
 
 #define POUND_TSAN_READER (POUND_TSAN_STATIC | POUND_TSAN_READ)
-POUND_TSAN_RDLOCK(pound_rwlock_rdlock, pound_rwlock_t, POUND_TSAN_READER)
+POUND_TSAN_LOCK_OR_FAIL(pound_rwlock_rdlock, pound_rwlock_t, POUND_TSAN_READER)
 POUND_TSAN_TRYLOCK(pound_rwlock_tryrdlock, pound_rwlock_t, POUND_TSAN_READER)
 POUND_TSAN_TIMEDLOCK(pound_rwlock_timedrdlock, pound_rwlock_t, POUND_TSAN_READER)
-POUND_TSAN_RDLOCK(pound_rwlock_rdlock_again, pound_rwlock_t, POUND_TSAN_READER)
+POUND_TSAN_LOCK_OR_FAIL(pound_rwlock_rdlock_again, pound_rwlock_t, POUND_TSAN_READER)
 POUND_TSAN_TRYLOCK(pound_rwlock_tryrdlock_again, pound_rwlock_t, POUND_TSAN_READER)
 POUND_TSAN_TIMEDLOCK(pound_rwlock_timedrdlock_again, pound_rwlock_t, POUND_TSAN_READER)
 POUND_TSAN_UNLOCK(pound_rwlock_rdunlock, pound_rwlock_t, POUND_TSAN_READER)
@@ -190,6 +193,95 @@ POUND_TSAN_TIMEDWAIT(pound_cond_timedwait_wrlock, pound_rwlock_t, POUND_TSAN_STA
 #define pound_cond_timedwait_lock pound_cond_timedwait_lock_tsan
 #define pound_cond_wait_wrlock pound_cond_wait_wrlock_tsan
 #define pound_cond_timedwait_wrlock pound_cond_timedwait_wrlock_tsan
+
+#define POUND_TSAN_OWNER (POUND_TSAN_STATIC | POUND_TSAN_RECURSIVE)
+POUND_TSAN_LOCK_OR_FAIL(pound_recursive_mutex_lock, pound_recursive_mutex_t, POUND_TSAN_OWNER)
+POUND_TSAN_TRYLOCK(pound_recursive_mutex_trylock, pound_recursive_mutex_t, POUND_TSAN_OWNER)
+POUND_TSAN_TIMEDLOCK(pound_recursive_mutex_timedlock, pound_recursive_mutex_t, POUND_TSAN_OWNER)
+POUND_TSAN_UNLOCK(pound_recursive_mutex_unlock, pound_recursive_mutex_t, POUND_TSAN_OWNER)
+#define pound_recursive_mutex_lock pound_recursive_mutex_lock_tsan
+#define pound_recursive_mutex_trylock pound_recursive_mutex_trylock_tsan
+#define pound_recursive_mutex_timedlock pound_recursive_mutex_timedlock_tsan
+#define pound_recursive_mutex_unlock pound_recursive_mutex_unlock_tsan
+
+/* Once and semaphores order accesses and are no locks. */
+struct pound_tsan_run {
+	pound_once_t *once;
+	void (*function)(void *argument);
+	void *argument;
+};
+
+static inline void pound_tsan_run_once(void *argument)
+{
+	const struct pound_tsan_run *run = (const struct pound_tsan_run *)argument;
+
+	__tsan_acquire(run->once);
+	run->function(run->argument);
+	__tsan_release(run->once);
+}
+
+static inline void pound_once_tsan(pound_once_t *once, void (*function)(void *argument),
+				   void *argument)
+{
+	struct pound_tsan_run run = {once, function, argument};
+
+	pound_once(once, pound_tsan_run_once, &run);
+	__tsan_acquire(once);
+}
+
+static inline bool pound_once_begin_tsan(pound_once_t *once)
+{
+	bool begun = pound_once_begin(once);
+
+	__tsan_acquire(once);
+	return begun;
+}
+
+static inline void pound_once_end_tsan(pound_once_t *once, bool completed)
+{
+	__tsan_release(once);
+	pound_once_end(once, completed);
+}
+
+static inline void pound_sem_wait_tsan(pound_sem_t *sem)
+{
+	pound_sem_wait(sem);
+	__tsan_acquire(sem);
+}
+
+static inline bool pound_sem_trywait_tsan(pound_sem_t *sem)
+{
+	bool taken = pound_sem_trywait(sem);
+
+	if (taken)
+		__tsan_acquire(sem);
+	return taken;
+}
+
+static inline int pound_sem_timedwait_tsan(pound_sem_t *sem, clockid_t clock,
+					   const struct timespec *deadline)
+{
+	int error = pound_sem_timedwait(sem, clock, deadline);
+
+	if (!error)
+		__tsan_acquire(sem);
+	return error;
+}
+
+static inline int pound_sem_post_tsan(pound_sem_t *sem, uint32_t count)
+{
+	__tsan_release(sem);
+	return pound_sem_post(sem, count);
+}
+
+/* With arguments, since it is also the name of a struct. */
+#define pound_once(once, function, argument) pound_once_tsan(once, function, argument)
+#define pound_once_begin pound_once_begin_tsan
+#define pound_once_end pound_once_end_tsan
+#define pound_sem_wait pound_sem_wait_tsan
+#define pound_sem_trywait pound_sem_trywait_tsan
+#define pound_sem_timedwait pound_sem_timedwait_tsan
+#define pound_sem_post pound_sem_post_tsan
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@
  *
  * Error codes are glibc's: EBUSY from trylock, else 0.
  */
-#define W_BETWEEN_PROCESSES
+#define W_NEVER_ALONE
 #include "spin.h"
 
 #include <errno.h>

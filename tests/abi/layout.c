@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The layout of the public types on 64-bit machines, which linked programs contain: they allocate
- * locks, and change the mutex's state word in inlined code. A change needs another SONAME.
+ * locks, and in inlined code change the mutex's state word and read that of once. A change needs
+ * another SONAME.
  */
 #include <poundlock.h>
 
@@ -20,6 +21,15 @@ SAME(_Alignof(pound_rwlock_t), 8);
 SAME(sizeof(pound_cond_t), 16);
 SAME(_Alignof(pound_cond_t), 8);
 SAME(offsetof(struct pound_lockable, unlock), 8);
+SAME(sizeof(pound_once_t), 4);
+SAME(_Alignof(pound_once_t), 4);
+SAME(POUND_ONCE_DONE, 2);
+SAME(sizeof(pound_sem_t), 8);
+SAME(_Alignof(pound_sem_t), 4);
+SAME(offsetof(pound_sem_t, pound_state), 0);
+SAME(POUND_SEM_MAX, INT32_MAX);
+SAME(sizeof(pound_recursive_mutex_t), 40);
+SAME(_Alignof(pound_recursive_mutex_t), 8);
 
 SAME(sizeof(struct pound_policy), 24);
 SAME(offsetof(struct pound_policy, rank), 8);

@@ -21,7 +21,14 @@ int main()
 	pound::mutex mutex;
 	pound::any_mutex any("mcs");
 	pound::shared_mutex shared;
+	pound::recursive_mutex recursive;
+	pound::binary_semaphore semaphore(0);
+	pound::once_flag flag;
 
+	pound::call_once(flag, [&] { semaphore.release(); });
+	semaphore.acquire();
+	recursive.lock();
+	recursive.unlock();
 	{
 		pound::lock_guard guard(mutex);
 		pound::lock_guard other(any);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A program for ThreadSanitizer (lib/poundlock_tsan.h). Without an argument its threads count under
- * one lock of each kind in each way of locking, and wait for each other with a condition variable.
- * The sanitizer must report nothing. With one of these arguments it must report a data race, or an
- * inversion:
+ * one lock of each kind in each way of locking, wait for each other with a condition variable, and
+ * initialise data once. The sanitizer must report nothing. With one of these arguments it must
+ * report a data race, or an inversion:
  *   unlocked   no lock
  *   other      each thread has a lock of its own
  *   reader     writes under a read lock
- *   failed     writes after a failed attempt to lock
+ *   failed     writes after a failed attempt to lock, or to take a semaphore
  *   waited     each thread has a lock of its own and waits with a common condition variable
  *   inversion  locks two mutexes in both orders, one thread after the other
  */
@@ -25,6 +25,8 @@
 static pound_mutex_t mutex, mutexes[THREADS];
 static pound_rwlock_t rwlock;
 static pound_lock_t lock;
+static pound_recursive_mutex_t recursive;
+static pound_sem_t one = POUND_SEM_INIT(1), none;
 static unsigned count;
 static const struct timespec past = {0, 0}, far_future = {1L << 32, 0};
 
@@ -140,6 +142,67 @@ static void with_rwlock(void *each, unsigned round)
 	}
 }
 
+static void with_recursive(void *each, unsigned round)
+{
+	switch (round % 3) {
+	case 0:
+		EXPECT(!pound_recursive_mutex_lock(&recursive));
+		break;
+	case 1:
+		while (!pound_recursive_mutex_trylock(&recursive))
+			;
+		break;
+	default:
+		EXPECT(!pound_recursive_mutex_timedlock(&recursive, CLOCK_REALTIME, &far_future));
+	}
+	EXPECT(pound_recursive_mutex_trylock(&recursive));
+	pound_recursive_mutex_unlock(&recursive);
+	count_up(each, round);
+	pound_recursive_mutex_unlock(&recursive);
+}
+
+static void with_semaphore(void *each, unsigned round)
+{
+	switch (round % 3) {
+	case 0:
+		pound_sem_wait(&one);
+		break;
+	case 1:
+		while (!pound_sem_trywait(&one))
+			;
+		break;
+	default:
+		EXPECT(!pound_sem_timedwait(&one, CLOCK_REALTIME, &far_future));
+	}
+	count_up(each, round);
+	EXPECT(!pound_sem_post(&one, 1));
+}
+
+/* ---- Once ---- */
+
+static pound_once_t flags[ROUNDS];
+
+static void initialise(void *number)
+{
+	count += *(const unsigned *)number;
+}
+
+/* One thread of all writes, by a function or after a failed attempt, and all read. */
+static void with_once(void *each, unsigned round)
+{
+	unsigned before;
+
+	if (each == mutexes && pound_once_begin(&flags[round])) {
+		count++;
+		pound_once_end(&flags[round], false);
+	}
+	pound_once(&flags[round], initialise, &round);
+	if (round + 1 == ROUNDS) {
+		before = count;
+		EXPECT(!pound_once_begin(&flags[round]) && count == before);
+	}
+}
+
 /* ---- Condition variables ---- */
 
 static pound_cond_t turned;
@@ -211,9 +274,14 @@ static void waiting(void (*work)(void *each, unsigned round))
 
 static void locked(void)
 {
-	count = 0;
-	all_threads(with_mutex);
-	EXPECT(count == THREADS * ROUNDS / 2, "%u", count);
+	void (*const works[])(void *, unsigned) = {with_mutex, with_recursive, with_semaphore};
+
+	for (unsigned i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+		count = 0;
+		all_threads(works[i]);
+		EXPECT(count == THREADS * ROUNDS / 2, "%u", count);
+	}
+	all_threads(with_once);
 	for (size_t i = 0; pound_lock_info(i); i++) {
 		EXPECT(!pound_lock_init(&lock, pound_lock_info(i)->name, NULL, 0));
 		all_threads(with_lock);
@@ -258,6 +326,8 @@ static void after_a_failure(void *each, unsigned round)
 {
 	EXPECT(!pound_mutex_trylock(&mutex));
 	EXPECT(pound_mutex_timedlock(&mutex, CLOCK_REALTIME, &past));
+	EXPECT(!pound_sem_trywait(&none));
+	EXPECT(pound_sem_timedwait(&none, CLOCK_REALTIME, &past) == ETIMEDOUT);
 	count_up(each, round);
 }
 

@@ -92,6 +92,12 @@ TESTS = {
     "destroy mcs": stress("mcs,wait=park", "destroy"),
     "trylock shfl_mutex": stress("shfl_mutex,patience=0", "trylock"),
     "fork mcs": stress("mcs", "fork"),
+    "sema": Test(["tests/unit/sema.c", *LIBRARY, *WORLD]),
+    "destroy semaphore": Test(
+        ["tests/stress/sync.c", "tests/stress/run.c", *LIBRARY, *WORLD],
+        ["-Itests/stress/world", "-DSTRESS_PERCENT=40"],
+        ["destroy"],
+    ),
     "races ttas": stress("ttas,wait=yield", "exclusion", ["-fsanitize=thread"]),
     "races shfl_mutex": stress("shfl_mutex", "exclusion", ["-fsanitize=thread"]),
 }
@@ -592,6 +598,22 @@ FAULTS = [
         "world/user/process.h",
         "return noted ? noted : w_self_or_null;",
         "return noted ? noted : NO_RECORD;",
+    ),
+    Fault(
+        "post-touches-memory",
+        "a post looks for waiters after it has let one in, who may have freed the semaphore",
+        "destroy semaphore",
+        "core/sema.h",
+        "if (seen & SEMA_PARKED)\n\t\tsema_wake",
+        "if (w_load_relaxed(&sema->waiters) && (seen & SEMA_PARKED))\n\t\tsema_wake",
+    ),
+    Fault(
+        "posts-lost-to-handlers",
+        "a signal handler's post is lost in a process of one thread, which posts at that moment",
+        "sema",
+        "lib/sema.c",
+        "#define W_NEVER_ALONE",
+        "",
     ),
     Fault(
         "guest-left-behind",

@@ -37,11 +37,11 @@ extern char __libc_single_threaded __attribute__((weak));
 
 /*
  * Returns whether the calling thread is the only one of the process, and so the only user of its
- * objects. A file whose objects other processes may use defines W_BETWEEN_PROCESSES.
+ * objects. A file whose objects other processes or signal handlers may use defines W_NEVER_ALONE.
  */
 static inline bool w_alone(void)
 {
-#ifdef W_BETWEEN_PROCESSES
+#ifdef W_NEVER_ALONE
 	return false;
 #else
 	return &__libc_single_threaded && __libc_single_threaded;

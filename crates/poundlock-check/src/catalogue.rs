@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The catalogue of clients: those that test the checker itself, those of the threads' records and
-//! of the condition variable, lock.c for each lock with the lock's own clients, and rw.c for each
-//! readers-writer lock.
+//! The catalogue of clients: those that test the checker itself; those of the threads' records, of
+//! the condition variable, of once, of the semaphore and of the recursive lock; lock.c for each
+//! lock with the lock's own clients; and rw.c for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,6 +38,9 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("seeded", &[]),
         own("records", &RECORDS),
         own("cond", &["cond.h"]),
+        own("once", &["once.h"]),
+        own("sema", &["sema.h"]),
+        own("recursive", &["recursive.h"]),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
