@@ -2,7 +2,8 @@
 /*
  * Signal handlers that use a lock get other nodes than the thread that they interrupt: for every
  * lock whose holder keeps a node, at each instruction of each operation. Handlers that draw unique
- * numbers get other ones. The trap flag of x86-64 single-steps the thread.
+ * numbers get other ones. A thread and its handlers have one block. The trap flag of x86-64
+ * single-steps the thread.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -237,6 +238,52 @@ static void test_numbers(void)
 		draw_after(W_UNIQUE_BLOCK - left);
 }
 
+/* ---- The thread's block ---- */
+
+#define MARKED 7
+
+/* Writes the address of the thread's block to @found. */
+static bool finds_block(struct memory *found)
+{
+	struct w_block *block = w_block();
+
+	memcpy(found->bytes, &block, sizeof(block));
+	return true;
+}
+
+static bool finds_and_marks_block(struct memory *found)
+{
+	w_block()->account_uses = MARKED;
+	return finds_block(found);
+}
+
+/*
+ * The thread makes its block, and the handler after its @at-th instruction, in a record with the
+ * block @left of its last owner, or NULL. Returns false if there are fewer instructions.
+ */
+static bool make_block_interrupted(struct w_block *left, long at)
+{
+	w_own.block = NULL;
+	atomic_store(&w_self()->block, left);
+	(void)interrupt(finds_block, finds_and_marks_block, at);
+	EXPECT(!memcmp(&ours, &theirs, sizeof(struct w_block *)), "step %ld: two blocks", at);
+	EXPECT(w_block()->account_uses == MARKED, "step %ld: the handler's data is lost", at);
+	EXPECT(atomic_load(&w_self()->block) == w_block(), "step %ld: not the record's", at);
+	return interruption.step >= at;
+}
+
+static void test_block(void)
+{
+	struct w_block *left = w_block();
+
+	expect_part = "a thread's block";
+	limit();
+	for (long at = 1; make_block_interrupted(NULL, at); at++)
+		;
+	for (long at = 1; make_block_interrupted(left, at); at++)
+		;
+}
+
 int main(void)
 {
 	static const char *const ways[] = {"spin", "park"};
@@ -247,6 +294,7 @@ int main(void)
 	EXPECT(any_start());
 	w_spin_pauses = 1; /* since a spin is many steps */
 	test_numbers();
+	test_block();
 	for (size_t i = 0; names[i]; i++) {
 		for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
 			snprintf(spec, sizeof(spec), "%s,wait=%s", names[i], ways[way]);

@@ -237,32 +237,42 @@ struct w_self *w_self_attach(void)
 }
 
 /*
- * The block of @self's last owner. Not under a sanitizer, which would not know that it has ended.
+ * Takes the block of @self's last owner. Not under a sanitizer, which would not know that it has
+ * ended.
  */
-static struct w_block *left_behind(struct w_self *self)
+static struct w_block *take_left_behind(struct w_self *self)
 {
 #ifdef W_THREAD_SANITIZER
 	(void)self;
 	return NULL;
 #else
-	return atomic_load(&self->block);
+	return atomic_exchange(&self->block, NULL);
 #endif
 }
 
 /*
  * A guest's record is not its thread's: the block that it needs first is left to that thread alone.
+ * A signal handler of the thread that needs a block meanwhile makes it: then the one made here
+ * stays allocated.
  */
 struct w_block *w_block_make(void)
 {
 	struct w_self *self = w_self();
-	struct w_block *block = w_self_or_null ? left_behind(self) : NULL;
+	struct w_block *block = w_self_or_null ? take_left_behind(self) : NULL, *none = NULL;
 
 	while (!block && !(block = w_keep(sizeof(*block))))
 		w_yield();
-	memset(block, 0, sizeof(*block));
+	/* A handler's that was made before the block was taken is put back. */
+	if (block != *(struct w_block *volatile *)&w_own.block) {
+		memset(block, 0, sizeof(*block));
+		/* relaxed: accessed by one thread */
+		if (!__atomic_compare_exchange_n(&w_own.block, &none, block, false,
+						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return none;
+	}
 	if (w_self_or_null)
 		atomic_store(&self->block, block);
-	return w_own.block = block;
+	return block;
 }
 
 uint32_t w_random_seed(void)
