@@ -278,6 +278,31 @@ static void guests_leave_nothing(void)
 	EXPECT(!pthread_join(thread, NULL));
 }
 
+static int begin_as_guest(void *unused)
+{
+	(void)unused;
+	(void)w_fork_generation();
+	return 0;
+}
+
+/* A vfork child is the first in a forked process to need the generation. */
+static void guest_begins(void)
+{
+	pid_t child;
+
+	(void)w_self();
+	child = fork();
+	if (!child) {
+		reap(clone(begin_as_guest, guest_stack + sizeof(guest_stack),
+			   CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+		EXPECT(w_process() == (uint32_t)getpid(), "the process has its guest's id");
+		EXPECT((uint32_t)atomic_load(&w_self()->owner) == (uint32_t)getpid(),
+		       "the thread that forked has a guest's record");
+		_exit(0);
+	}
+	reap(child);
+}
+
 int main(void)
 {
 	w_process_watch();
@@ -289,5 +314,6 @@ int main(void)
 	RUN(in_a_child);
 	RUN(others_come_first);
 	RUN(guests_leave_nothing);
+	RUN(guest_begins);
 	return 0;
 }

@@ -389,9 +389,10 @@ uint32_t w_process_read(void)
 }
 
 /*
- * Records the forking thread, which other threads of the child cannot identify. Most children exec
- * another program or end, and each page touched here costs them a page fault: without records there
- * is nothing to record, and what the kernel has wiped is not read.
+ * Records the forking thread, which other threads of the child cannot identify, and the process's
+ * id: a vfork child that begins the process knows only its own. Most children exec another program
+ * or end, and each page touched here costs them a page fault: without records there is nothing to
+ * record, and what the kernel has wiped is not read.
  */
 static void after_fork_in_child(void)
 {
@@ -399,8 +400,10 @@ static void after_fork_in_child(void)
 
 	if (!atomic_load(&at_fork.kernel_wipes))
 		memset(&w_this_process, 0, sizeof(w_this_process));
-	if (!atomic_load(&at_fork.has_no_records))
+	if (!atomic_load(&at_fork.has_no_records)) {
 		atomic_store(&w_this_process.forker, own ? own : NO_RECORD);
+		atomic_store(&w_this_process.number, process_id());
+	}
 	if (atomic_load(&at_fork.told))
 		(void)w_process_begin();
 }

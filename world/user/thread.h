@@ -122,7 +122,9 @@ static inline uint32_t w_self_id(void)
  * State of this process alone. The kernel zeroes it in a new process, however that was forked
  * (MADV_WIPEONFORK): the first thread that needs the generation finds none and begins the process.
  * So neither _Fork() nor a clone system call needs to be intercepted. A vfork child shares its
- * parent's memory, and counts as part of the parent here.
+ * parent's memory, and counts as part of the parent here. If it is the first to need the generation
+ * of a process that has no number yet, which fork()'s handler sets if there are records, the number
+ * is the vfork child's: the process's own threads then count as guests (records.h).
  */
 struct w_this_process {
 	/* Generation + 1; 0: the process has not begun. */
