@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS poundlock-static poundlock-shared EXPORT poundlock
 	LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
-install(FILES lib/poundlock.h lib/poundlock.hpp lib/poundlock_tsan.h
+install(FILES lib/poundlock.h lib/poundlock.hpp lib/poundlock_watch.h
 	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 # find_package(poundlock) provides poundlock::static and poundlock::shared.
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/poundlock)

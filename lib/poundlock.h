@@ -14,7 +14,8 @@
  * that has not run, and a pound_sem_t of value 0. A pound_lock_t that names another lock than the
  * default is the only one that may need destroying (pound_lock_destroy()).
  *
- * ThreadSanitizer sees them in code that is compiled with -fsanitize=thread.
+ * ThreadSanitizer sees them in code that is compiled with -fsanitize=thread. Code that is compiled
+ * with -DPOUNDLOCK_DEBUG has its use of the locks checked (docs/debugging.md).
  *
  * No function calls malloc, changes errno, or is a cancellation point. A signal handler may call
  * pound_sem_post(), pound_sem_trywait() and pound_sem_value(), and no other function. A thread that
@@ -566,8 +567,23 @@ const char *pound_route_file(void);
 #define POUND_TSAN 1
 #endif
 #endif
-#if defined(POUND_TSAN) && POUND_TSAN
-#include "poundlock_tsan.h"
+#if defined(POUNDLOCK_DEBUG) || (defined(POUND_TSAN) && POUND_TSAN)
+#include "poundlock_watch.h"
 #endif
+
+#ifdef POUNDLOCK_DEBUG
+#define POUND_ASSERT_HELD(lock, flags) pound_debug_assert(lock, flags)
+#else
+#define POUND_ASSERT_HELD(lock, flags) (void)(lock)
+#endif
+
+/*
+ * The calling thread holds @lock; the last: for reading or for writing. Checked where
+ * POUNDLOCK_DEBUG is defined, and otherwise no code. In a macro, so that a report names the line.
+ */
+#define pound_mutex_assert_held(mutex) POUND_ASSERT_HELD(mutex, 0)
+#define pound_lock_assert_held(lock) POUND_ASSERT_HELD(lock, 0)
+#define pound_rwlock_assert_wrheld(lock) POUND_ASSERT_HELD(lock, 0)
+#define pound_rwlock_assert_held(lock) POUND_ASSERT_HELD(lock, POUND_WATCH_READ)
 
 #endif

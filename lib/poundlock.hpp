@@ -179,6 +179,12 @@ class POUND_TSA(capability("mutex")) mutex : public detail::timed_lockable<mutex
 	constexpr mutex() noexcept = default;
 	mutex(const mutex &) = delete;
 	mutex &operator=(const mutex &) = delete;
+#ifdef POUNDLOCK_DEBUG
+	~mutex()
+	{
+		pound_debug_destroy(&native);
+	}
+#endif
 
 	void lock() noexcept POUND_TSA(acquire_capability())
 	{
@@ -193,6 +199,12 @@ class POUND_TSA(capability("mutex")) mutex : public detail::timed_lockable<mutex
 	void unlock() noexcept POUND_TSA(release_capability())
 	{
 		pound_mutex_unlock(&native);
+	}
+
+	// Reports, in code with POUNDLOCK_DEBUG, that the calling thread does not hold it.
+	void assert_held() const noexcept POUND_TSA(assert_capability(this))
+	{
+		pound_mutex_assert_held(&native);
 	}
 
 	using native_handle_type = pound_mutex_t *;
@@ -248,6 +260,12 @@ class POUND_TSA(capability("mutex")) any_mutex : public detail::timed_lockable<a
 		pound_lock_unlock(&native);
 	}
 
+	// Reports, in code with POUNDLOCK_DEBUG, that the calling thread does not hold it.
+	void assert_held() const noexcept POUND_TSA(assert_capability(this))
+	{
+		pound_lock_assert_held(&native);
+	}
+
       private:
 	friend detail::timed_lockable<any_mutex>;
 
@@ -287,6 +305,12 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 	}
 	shared_mutex(const shared_mutex &) = delete;
 	shared_mutex &operator=(const shared_mutex &) = delete;
+#ifdef POUNDLOCK_DEBUG
+	~shared_mutex()
+	{
+		pound_debug_destroy(&native);
+	}
+#endif
 
 	void lock() noexcept POUND_TSA(acquire_capability())
 	{
@@ -345,6 +369,18 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 	void unlock_shared() noexcept POUND_TSA(release_shared_capability())
 	{
 		pound_rwlock_rdunlock(&native);
+	}
+
+	// Reports, in code with POUNDLOCK_DEBUG, that the calling thread does not hold it.
+	void assert_held() const noexcept POUND_TSA(assert_capability(this))
+	{
+		pound_rwlock_assert_wrheld(&native);
+	}
+
+	// The same for a thread that holds it in any way.
+	void assert_shared_held() const noexcept POUND_TSA(assert_shared_capability(this))
+	{
+		pound_rwlock_assert_held(&native);
 	}
 
 	using native_handle_type = pound_rwlock_t *;

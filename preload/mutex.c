@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "debug.h"
 #include "layout.h"
 #include "poundlock.h"
 #include "preload.h"
@@ -151,16 +152,18 @@ int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 	memset(mutex, 0, sizeof(*mutex));
 	m->kind = kind;
 	stats_forget(mutex);
+	debug_created(mutex);
 	return 0;
 }
 
 int mutex_destroy(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
-	const struct any_ops *ops = stats_unobserved(ops_of(m));
+	const struct any_ops *ops = stats_unobserved(debug_unchecked(ops_of(m)));
 
 	if (!ops)
 		return real.pthread_mutex_destroy(mutex);
+	debug_destroyed(mutex);
 	if (!ops->trylock(m))
 		return EBUSY;
 	ops->unlock(m, ops);

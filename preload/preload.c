@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "config.h"
+#include "debug.h"
 #include "layout.h"
 #include "real.h"
 #include "realtime.h"
@@ -72,6 +73,8 @@ static void initialise_once(void)
 		config_refuse(&config, "ThreadSanitizer", "needs glibc's own locks");
 	else if (config.ops && config.stats)
 		stats_start(config.stats, config.profile, &config.ops, &config.rw_ops);
+	if (config.ops)
+		debug_wrap(&config.ops, &config.rw_ops);
 	choose(&config);
 	if (config.rw_ops)
 		realtime_start();

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "debug.h"
 #include "layout.h"
 #include "preload.h"
 #include "real.h"
@@ -354,6 +355,7 @@ static int rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
 	memset(lock, 0, sizeof(*lock));
 	rw->kind = kind;
 	stats_forget(lock);
+	debug_created(lock);
 	return 0;
 }
 
@@ -363,6 +365,7 @@ static int rwlock_destroy(pthread_rwlock_t *lock)
 
 	if (!ops_of(rw))
 		return real.pthread_rwlock_destroy(lock);
+	debug_destroyed(lock);
 	stats_forget(lock);
 	return 0;
 }

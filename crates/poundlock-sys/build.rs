@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Contains the folders of the C sources: links in the repository, copies in the package.
 const ROOT: &str = "c";
-const SOURCES: [&str; 2] = ["lib", "world/user"];
+const SOURCES: [&str; 3] = ["lib", "lib/checks", "world/user"];
 const INCLUDES: [&str; 3] = ["world/user", "core", "lib"];
 
 fn main() {

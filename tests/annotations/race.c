@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A program for ThreadSanitizer (lib/poundlock_tsan.h). Without an argument its threads count under
- * one lock of each kind in each way of locking, wait for each other with a condition variable, and
- * initialise data once. The sanitizer must report nothing. With one of these arguments it must
- * report a data race, or an inversion:
+ * A program for ThreadSanitizer (lib/poundlock_watch.h). Without an argument its threads count
+ * under one lock of each kind in each way of locking, wait for each other with a condition
+ * variable, and initialise data once. The sanitizer must report nothing. With one of these
+ * arguments it must report a data race, or an inversion:
  *   unlocked   no lock
  *   other      each thread has a lock of its own
  *   reader     writes under a read lock

@@ -73,6 +73,14 @@ static int waited()
 	return 1;
 }
 
+// Called with the lock held, which the analysis does not see.
+static int asserted()
+{
+	mutex.assert_held();
+	shared.assert_shared_held();
+	return value + table;
+}
+
 // A lock by name, as a member.
 class account
 {
@@ -159,5 +167,5 @@ int main()
 	mine.pay(1);
 	mine.pay_twice(2);
 	write();
-	return locked() + tried() + read() + waited() != 4;
+	return locked() + tried() + read() + waited() + asserted() != 4;
 }

@@ -78,6 +78,7 @@ struct w_own {
 	uint32_t random;       /* 0: no seed yet */
 	uint32_t weight;       /* 0: not read yet */
 	uint32_t group;        /* its number + 1; 0: not read yet */
+	uint32_t checks;       /* for lib/checks */
 	uint64_t unique;       /* the next unique number; see w_unique() */
 	bool has_spin_history[W_SPIN_HISTORIES];
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
