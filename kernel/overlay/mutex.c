@@ -214,14 +214,17 @@ static __always_inline bool take_free(struct mutex *mutex)
 	return taken;
 }
 
+/*
+ * Releases @mutex, and is not preempted before the wake-up: meanwhile nobody would hold the lock,
+ * and newcomers could not take a closed one. A cfl task also charges its account.
+ */
 static __always_inline bool give(struct mutex *mutex)
 {
 	bool held;
 
-	if (!static_branch_unlikely(&by_cfl))
-		return shfl_mutex_release(shfl_of(mutex), shfl_settings);
 	preempt_disable();
-	held = cfl_mutex_release(cfl_of(mutex), cfl_settings);
+	held = static_branch_unlikely(&by_cfl) ? cfl_mutex_release(cfl_of(mutex), cfl_settings)
+					       : shfl_mutex_release(shfl_of(mutex), shfl_settings);
 	preempt_enable();
 	return held;
 }

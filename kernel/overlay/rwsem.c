@@ -225,7 +225,25 @@ static __always_inline int shfl_write(struct rw_semaphore *sem, unsigned int sta
 	return tell(sem, enter(sem, true, state, ip), ip);
 }
 
-/* Turns the writer into a reader and wakes sleepers, since readers may enter now. */
+/*
+ * Releases @sem, and is not preempted before the wake-up: meanwhile nobody would be inside, and
+ * newcomers could not enter a closed one.
+ */
+static __always_inline void leave(struct rw_semaphore *sem, bool writes)
+{
+	bool held;
+
+	preempt_disable();
+	held = writes ? shfl_rw_release_write(shfl_of(sem), settings)
+		      : shfl_rw_release_read(shfl_of(sem), settings);
+	preempt_enable();
+	RWSEM_WARN_ON(!held);
+}
+
+/*
+ * Turns the writer into a reader and wakes sleepers, since readers may enter now. Preemption is
+ * off, as in leave().
+ */
 static void downgrade(struct shfl_rw *lock)
 {
 	/*
@@ -320,29 +338,23 @@ EXPORT_SYMBOL(down_write_trylock);
 
 void up_read(struct rw_semaphore *sem)
 {
-	bool held;
-
 	if (!static_branch_unlikely(&by_shfl)) {
 		stock_up_read(sem);
 		return;
 	}
 	rwsem_release(&sem->dep_map, _RET_IP_);
-	held = shfl_rw_release_read(shfl_of(sem), settings);
-	RWSEM_WARN_ON(!held);
+	leave(sem, false);
 }
 EXPORT_SYMBOL(up_read);
 
 void up_write(struct rw_semaphore *sem)
 {
-	bool held;
-
 	if (!static_branch_unlikely(&by_shfl)) {
 		stock_up_write(sem);
 		return;
 	}
 	rwsem_release(&sem->dep_map, _RET_IP_);
-	held = shfl_rw_release_write(shfl_of(sem), settings);
-	RWSEM_WARN_ON(!held);
+	leave(sem, true);
 }
 EXPORT_SYMBOL(up_write);
 
@@ -353,7 +365,9 @@ void downgrade_write(struct rw_semaphore *sem)
 		return;
 	}
 	lock_downgrade(&sem->dep_map, _RET_IP_);
+	preempt_disable();
 	downgrade(shfl_of(sem));
+	preempt_enable();
 }
 EXPORT_SYMBOL(downgrade_write);
 
@@ -415,14 +429,11 @@ EXPORT_SYMBOL(down_write_killable_nested);
 
 void up_read_non_owner(struct rw_semaphore *sem)
 {
-	bool held;
-
 	if (!static_branch_unlikely(&by_shfl)) {
 		stock_up_read_non_owner(sem);
 		return;
 	}
-	held = shfl_rw_release_read(shfl_of(sem), settings);
-	RWSEM_WARN_ON(!held);
+	leave(sem, false);
 }
 EXPORT_SYMBOL(up_read_non_owner);
 

@@ -7,6 +7,7 @@
  */
 #include <linux/hash.h>
 #include <linux/list.h>
+#include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/sched/debug.h>
 #include <linux/sched/signal.h>
@@ -100,6 +101,17 @@ void __sched w_nap(const struct w_deadline *deadline)
 	sleep_for(1);
 }
 
+/*
+ * Asserts that the caller is not preempted between a release and the wake-up: the lock would be
+ * idle meanwhile. The module's locks are preemptible, since they wait for tasks of their CPU.
+ */
+static void expect_no_preemption(void)
+{
+#ifndef MODULE
+	lockdep_assert_preemption_disabled();
+#endif
+}
+
 /* Wakes one sleeper on @address. A woken sleeper is out of the list, and may vanish at once. */
 static bool wake_one(const void *address)
 {
@@ -128,12 +140,14 @@ static bool wake_one(const void *address)
 void w_unpark(W_ATOMIC(uint32_t) *p)
 {
 	w_event(unpark);
+	expect_no_preemption();
 	(void)wake_one(p);
 }
 
 void w_unpark_all(W_ATOMIC(uint32_t) *p)
 {
 	w_event(unpark);
+	expect_no_preemption();
 	while (wake_one(p))
 		;
 }
