@@ -2,8 +2,9 @@
 /*
  * Accounts of tasks, for locks whose waiters sleep: a task's use of locks follows it from CPU to
  * CPU. The kernel's task has no room for them, so they are in a table, by the task's pid. A task
- * owns a block of accounts until it ends, and only that task accesses it. A block holds a reference
- * to its owner's pid, so that no other pid gets the same address.
+ * owns a block of accounts until it ends, and only that task accesses it: no two tasks have the
+ * same pid at a time. A task that gets the pid of an owner that has ended owns that block, but not
+ * the accounts in it, which are found by the address of their task as well.
  *
  * A task for which there is no free block starts with a new account each time.
  */
@@ -11,6 +12,8 @@
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -23,7 +26,7 @@
 #define WAYS 8
 
 struct block {
-	struct pid *owner; /* NULL: free */
+	pid_t owner; /* 0: free */
 	u32 uses;
 	struct w_account accounts[W_ACCOUNTS];
 };
@@ -48,36 +51,35 @@ void w_accounts_end(void)
 	kvfree(table);
 }
 
-/* Returns whether @block is free, or of a task that has ended. */
+/* Returns whether @block is free, or of a task that has ended. Called by a reader of RCU. */
 static bool is_free(const struct block *block)
 {
-	return !block->owner || hlist_empty(&block->owner->tasks[PIDTYPE_PID]);
+	return !block->owner || !pid_task(find_pid_ns(block->owner, &init_pid_ns), PIDTYPE_PID);
 }
 
 /* Gives a free block of @set to @me. Returns NULL if there is none. */
-static struct block *claim(struct block *set, struct pid *me)
+static struct block *claim(struct block *set, pid_t me)
 {
 	struct block *found = NULL;
-	struct pid *before = NULL;
 	unsigned long flags;
 	u32 i;
 
+	rcu_read_lock();
 	raw_spin_lock_irqsave(&claiming, flags);
 	for (i = 0; i < WAYS && !found; i++)
 		if (is_free(&set[i]))
 			found = &set[i];
 	if (found) {
-		before = found->owner;
 		memset(found->accounts, 0, sizeof(found->accounts));
-		WRITE_ONCE(found->owner, get_pid(me));
+		WRITE_ONCE(found->owner, me);
 	}
 	raw_spin_unlock_irqrestore(&claiming, flags);
-	put_pid(before);
+	rcu_read_unlock();
 	return found;
 }
 
 /* The block of @me in @set, or NULL if there is none for it. No other task takes it away. */
-static struct block *block_of(struct block *set, struct pid *me)
+static struct block *block_of(struct block *set, pid_t me)
 {
 	u32 i;
 
@@ -90,12 +92,12 @@ static struct block *block_of(struct block *set, struct pid *me)
 struct w_account *w_account(const void *lock)
 {
 	struct block(*all)[WAYS] = READ_ONCE(table), *block = NULL;
-	/* NULL for a task that has almost ended. */
-	struct pid *me = task_pid(get_current());
+	/* 0 for a task that has almost ended, whose pid others may get. */
+	pid_t me = pid_alive(get_current()) ? get_current()->pid : 0;
 	struct w_account *account;
 
 	if (likely(all && me))
-		block = block_of(all[hash_ptr(me, SET_BITS)], me);
+		block = block_of(all[hash_32((u32)me, SET_BITS)], me);
 	if (likely(block))
 		return w_account_among(block->accounts, lock, ++block->uses);
 	account = this_cpu_ptr(&blank);
