@@ -217,6 +217,9 @@ void __lockfunc queued_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 void __lockfunc queued_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
+	/* On a hypervisor whose CPUs may be preempted: stock's test-and-set, without a queue. */
+	if (virt_spin_lock(lock))
+		return;
 	static_call(spin_slowpath)(lock, val);
 }
 EXPORT_SYMBOL(queued_spin_lock_slowpath);
