@@ -770,6 +770,7 @@ def qemu(guest, image, archive):
     kernel panics at boot if a busy host delays the timer. nohz=off avoids patching of timer code
     while it runs: a QEMU with parallel CPUs showed one of them the breakpoint of a patch that was
     over (7.2.22, an unhandled int3).
+    RCU reports a stall after 300 s, its maximum, since a busy host may suspend CPUs for long.
     """
     each, memory = guest.cpus // guest.nodes, 1024 // guest.nodes
     command = [
@@ -810,7 +811,7 @@ def qemu(guest, image, archive):
         "none",
         "-append",
         "console=ttyS0 quiet no_timer_check panic=-1 oops=panic mitigations=off watchdog_thresh=60 "
-        "softlockup_panic=1 rcupdate.rcu_cpu_stall_suppress=1 "
+        "softlockup_panic=1 rcupdate.rcu_cpu_stall_timeout=300 "
         + ("nohz=off " if guest.thread == "multi" else "")
         + ("poundlock.events " if guest.counts else "")
         +
