@@ -60,6 +60,11 @@ static void mutex_native_unlock(void *lock)
 	mutex_unlock(lock);
 }
 
+static bool mutex_native_has_queue(void *lock)
+{
+	return !list_empty(&((struct mutex *)lock)->wait_list);
+}
+
 const struct spin_kind mutex_native = {
 	.name = "native:mutex",
 	.sleeps = true,
@@ -69,6 +74,7 @@ const struct spin_kind mutex_native = {
 	.trylock = mutex_native_trylock,
 	.lock_state = mutex_native_lock_state,
 	.unlock = mutex_native_unlock,
+	.has_queue = mutex_native_has_queue,
 };
 
 /* ---- rwsem ---- */
@@ -131,6 +137,11 @@ static void rwsem_native_downgrade(void *lock)
 	downgrade_write(lock);
 }
 
+static bool rwsem_native_has_queue(void *lock)
+{
+	return rwsem_is_contended(lock);
+}
+
 const struct spin_kind rwsem_native = {
 	.name = "native:rwsem",
 	.sleeps = true,
@@ -140,6 +151,7 @@ const struct spin_kind rwsem_native = {
 	.trylock = rwsem_native_trylock,
 	.lock_state = rwsem_native_lock_state,
 	.unlock = rwsem_native_unlock,
+	.has_queue = rwsem_native_has_queue,
 	.read = rwsem_native_read,
 	.tryread = rwsem_native_tryread,
 	.read_state = rwsem_native_read_state,

@@ -16,6 +16,7 @@ struct spin_kind {
 	void (*unlock)(void *lock);
 	/* 0, or -EINTR after a signal that @state admits. NULL: waits ignore signals. */
 	int (*lock_state)(void *lock, unsigned int state);
+	bool (*has_queue)(void *lock); /* whether a thread waits in its queue; with lock_state */
 	/* For readers; NULL without readers. */
 	void (*read)(void *lock);
 	bool (*tryread)(void *lock);

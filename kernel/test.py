@@ -167,6 +167,12 @@ def all_of(*judges):
 INTERRUPTED = within("interrupted", 1, 10**9)
 SHARED = all_of(INTERRUPTED, within("together", 1, 10**9), within("downgrades", 1, 10**9))
 
+# Interrupted waits that stay in a queue for a run: more than the pool has nodes.
+LEFT = 1200
+CROWDED = all_of(
+    *[within(name, 0, 0) for name in ("placeless", "pinned")], within("left", 1000, LEFT + 100)
+)
+
 # Orders of 16 CPUs on 2 nodes that always compete, per 1,000 acquisitions. FIFO locks cross nodes
 # at random; NUMA-aware locks seldom leave a node; a route crosses 2 times in a tour of at most 16.
 FIRST_COME = all_of(within("remote_per_1000", 400, 1000), within("off_route_per_1000", 400, 1000))
@@ -208,6 +214,11 @@ def by_weight(lock):
         Case(f"{lock} {first} {second}", within("share_per_1000", least, most), "share", "")
         for (first, second), least, most in share
     ]
+
+
+def crowded_case(lock):
+    """The torture of @lock without nodes in the pool for interruptible waiters."""
+    return Case(f"native:{lock} count=30 threads=24 leave={LEFT}", CROWDED)
 
 
 WAIT_WOUND = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")
@@ -406,7 +417,7 @@ def sleeping_guests(lock, judged, own_tests, choices):
                 8,
                 4,
                 "single",
-                [torture, *own_tests, *more, *files(16, 60)],
+                [torture, crowded_case(lock), *own_tests, *more, *files(16, 60)],
                 chosen,
             )
         )
@@ -446,8 +457,9 @@ def all_guests():
         Case("native:mutex count=300 threads=24", INTERRUPTED),
         Case("native:rwsem count=300 threads=24", SHARED),
     ]
+    crowded = [crowded_case(lock) for lock in ("mutex", "rwsem")]
     return [
-        Guest("all", 8, 4, "single", cases + [EVENTS] + files(16, 60), chosen),
+        Guest("all", 8, 4, "single", cases + crowded + [EVENTS] + files(16, 60), chosen),
         Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen),
     ]
 

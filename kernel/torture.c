@@ -17,6 +17,8 @@
  * seen, and writers sometimes downgrade. `together` counts readers that found another reader
  * inside.
  *
+ * `left`, `placeless` and `pinned` are counts of `leave` (leave.h); the last two must be 0.
+ *
  * If CPUs go offline during the run, their threads are migrated: `driven` counts migrations outside
  * the lock, `driven_waiting` migrations of waiters, which spinning waiters never suffer.
  *
@@ -36,6 +38,8 @@
  *   irq          1: interrupt handlers take a lock too, and interrupt waiters and holders;
  *                0: waiters are not interrupted; most_passed and off_route_per_1000 are exact
  *   stay, signal 1: some holders sleep or stay longer; threads interrupt each other's waits
+ *   leave        the number of waits for another lock that signals interrupt before the run; its
+ *                holder stays until the end of the run (leave.h)
  *   reads        the percentage of turns that are read sections
  *   fifo         1: the first half of the threads is of SCHED_FIFO
  *   move         1: threads sometimes migrate to another CPU, including CPUs that came back
@@ -56,6 +60,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "leave.h"
 #include "park.h"
 #include "poundlock.h"
 #include "share.h"
@@ -84,7 +89,8 @@
 #define MARK_LEAVE() MARK("L")
 
 struct settings {
-	u32 threads, count, hold, pause, try, nest, irq, stay, signal, reads, fifo, move, stall;
+	u32 threads, count, hold, pause, try, nest, irq, stay, signal, leave, reads, fifo, move,
+		stall;
 };
 
 /* The data that one lock protects. */
@@ -110,6 +116,7 @@ struct run {
 	u64 most_passed; /* maximum of acquisitions by others during one wait */
 	/* readers: inside now; seen_by_readers: writers that they saw */
 	atomic_t ready, working, readers, seen_by_readers;
+	struct left left;
 	bool go;
 	struct completion done;
 	struct worker *workers;
@@ -512,7 +519,7 @@ static void end_events(void)
 
 /* ---- The result ---- */
 
-#define RESULT 512
+#define RESULT 640
 
 static char result[RESULT];
 
@@ -530,6 +537,7 @@ static bool judge(struct run *run, u64 nanoseconds)
 	u64 taken = 0, inner = 0, irqs = 0, interrupted = 0, reads = 0, together = 0,
 	    downgrades = 0, lost, overlaps;
 	u64 driven = 0, driven_waiting = 0;
+	bool failed;
 	u32 i;
 
 	for (i = 0; i < run->set.threads; i++) {
@@ -547,20 +555,22 @@ static bool judge(struct run *run, u64 nanoseconds)
 	       lost_of(&run->inner, run->innermost.before);
 	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps +
 		   run->in_irq.overlaps + atomic_read(&run->seen_by_readers);
+	failed = lost || overlaps || run->left.placeless || run->left.pinned;
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu "
 		  "same_per_1000=%llu "
 		  "remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu "
 		  "most_passed=%llu parks=%llu "
 		  "interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu "
-		  "driven_waiting=%llu ms=%llu %s",
+		  "driven_waiting=%llu left=%u placeless=%u pinned=%u ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs,
 		  run->same * 1000 / max(taken, 1ULL), run->remote * 1000 / max(taken, 1ULL),
 		  run->remote * 1000 / max(run->local + run->remote, 1ULL),
 		  run->off_route * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park],
-		  interrupted, reads, together, downgrades, driven, driven_waiting,
-		  nanoseconds / 1000000, lost || overlaps ? "FAILED" : "ok");
-	return !lost && !overlaps;
+		  interrupted, reads, together, downgrades, driven, driven_waiting, run->left.waits,
+		  run->left.placeless, run->left.pinned, nanoseconds / 1000000,
+		  failed ? "FAILED" : "ok");
+	return !failed;
 }
 
 /* ---- Start and end of a run ---- */
@@ -670,11 +680,19 @@ static bool finish(struct run *run)
 static int torture(const char *name, const struct settings *set)
 {
 	struct run *run = create(name, set);
+	struct leaving *leaving = NULL;
 	int error;
 	u64 began;
 
 	if (IS_ERR(run))
 		return PTR_ERR(run);
+	if (set->leave && spin_find(name)->has_queue) {
+		leaving = leave_begin(name, set->leave);
+		if (!leaving) {
+			destroy(run);
+			return -ENOMEM;
+		}
+	}
 	begin_events();
 	began = local_clock();
 	error = begin(run);
@@ -694,6 +712,8 @@ static int torture(const char *name, const struct settings *set)
 	began = local_clock() - began;
 	end(run);
 	end_events();
+	if (leaving)
+		run->left = leave_end(leaving);
 	if (!error) {
 		error = judge(run, began) ? 0 : -EILSEQ;
 		pr_info("%s\n", result);
@@ -721,6 +741,7 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 		{"irq", &set->irq, 0, 1},
 		{"stay", &set->stay, 0, 1},
 		{"signal", &set->signal, 0, 1},
+		{"leave", &set->leave, 0, 1000000},
 		{"reads", &set->reads, 0, 100},
 		{"fifo", &set->fifo, 0, 1},
 		{"move", &set->move, 0, 1},

@@ -23,11 +23,11 @@
  * the cpu controller by cpu.weight, and inside a group among its tasks by nice. Waiters spin for a
  * bounded time, not while their CPU is needed, and then sleep. An interrupted waiter leaves at
  * once; its node, of a pool (park.h), stays queued until its predecessors have had their turn. All
- * cfl nodes come from the pool; other shfl nodes are on the waiters' stacks. Without a free node, a
- * waiter polls every tick and has no place in the queue. The last access to the mutex is the store
- * that releases it, so the next holder may free it, which stock does not promise. The word has no
- * owner: nothing in a mutex identifies its holder, and waiters do not check whether the holder
- * runs.
+ * cfl nodes come from the pool; other shfl nodes are on the waiters' stacks. While the pool is
+ * empty, new waiters use their stacks and keep their place, and signals do not end their waits. The
+ * last access to the mutex is the store that releases it, so the next holder may free it, which
+ * stock does not promise. The word has no owner: nothing in a mutex identifies its holder, and
+ * waiters do not check whether the holder runs.
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
@@ -229,17 +229,6 @@ static __always_inline bool give(struct mutex *mutex)
 	return held;
 }
 
-/* Polls for @mutex without a place in its queue; false after a signal. */
-static bool try_each_tick(struct mutex *mutex, const struct w_deadline *deadline)
-{
-	while (!take_free(mutex)) {
-		if (w_expired(deadline))
-			return false;
-		w_nap(deadline);
-	}
-	return true;
-}
-
 /* Waits for @mutex by shfl; false after a signal. @deadline NULL: not interruptible. */
 static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 {
@@ -254,7 +243,21 @@ static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 		return false;
 	node = w_node_claim();
 	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline)
-		    : try_each_tick(mutex, deadline);
+		    : shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
+}
+
+/* Waits for @lock with a node on the stack, regardless of signals. Returns true. */
+static noinline bool cfl_wait_on_stack(struct cfl *lock, struct cfl_arrival arrival)
+{
+	W_OWN_LINE struct cfl_node node;
+	bool taken = cfl_acquire_queued(lock, &node, CFL_POLICY(cfl_settings, true), arrival, NULL);
+
+	/*
+	 * A walker on another CPU, which is not preempted, may still read the node. acquire: pairs
+	 * with [WAIT-8]; its last access
+	 */
+	(void)w_await_acquire(&node.node.status, VAL == SHFL_FREE);
+	return taken;
 }
 
 /* As wait_by_shfl(), by cfl. */
@@ -271,7 +274,7 @@ static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 	node = w_node_claim();
 	return node ? cfl_acquire_queued(lock, node, CFL_POLICY(cfl_settings, true), arrival,
 					 deadline)
-		    : try_each_tick(mutex, deadline);
+		    : cfl_wait_on_stack(lock, arrival);
 }
 
 /* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */

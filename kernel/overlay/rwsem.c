@@ -162,14 +162,8 @@ static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_dead
 	if (w_expired(deadline))
 		return false;
 	node = w_node_claim();
-	if (node)
-		return shfl_rw_queue(lock, node, writes, settings, deadline);
-	while (!shfl_rw_try(lock, writes, false)) {
-		if (w_expired(deadline))
-			return false;
-		w_nap(deadline);
-	}
-	return true;
+	return node ? shfl_rw_queue(lock, node, writes, settings, deadline)
+		    : shfl_rw_slow(lock, writes, settings, NULL);
 }
 
 /* Enters @sem, which a fast path could not: 0, or -EINTR after a signal that @state admits. */

@@ -95,12 +95,6 @@ void __sched w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_dea
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-void __sched w_nap(const struct w_deadline *deadline)
-{
-	prepare_to_sleep(state_of(deadline));
-	sleep_for(1);
-}
-
 /*
  * Asserts that the caller is not preempted between a release and the wake-up: the lock would be
  * idle meanwhile. The module's locks are preemptible, since they wait for tasks of their CPU.

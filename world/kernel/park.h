@@ -5,14 +5,10 @@
 
 void w_park_start(void);
 
-struct w_deadline;
-
-/* Sleeps for a tick, or until @deadline. */
-void w_nap(const struct w_deadline *deadline);
-
 /*
  * A node for a waiter that may leave it in its queue, from a pool for all tasks, any of which may
- * return it. NULL if the pool is empty.
+ * return it. NULL if the pool is empty: the waiter then keeps its node on its stack, and must not
+ * leave.
  */
 void *w_node_claim(void);
 
