@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// The structures: their names in C and Rust, and all of their fields.
-const STRUCTURES: [(&str, &str, &[&str]); 5] = [
+const STRUCTURES: [(&str, &str, &[&str]); 6] = [
     (
         "pound_mutex_t",
         "pound_mutex_t",
@@ -21,6 +21,7 @@ const STRUCTURES: [(&str, &str, &[&str]); 5] = [
     ),
     ("pound_lock_t", "pound_lock_t", &["pound_bytes", "pound_ops"]),
     ("pound_rwlock_t", "pound_rwlock_t", &["pound_bytes", "pound_ops"]),
+    ("pound_sem_t", "pound_sem_t", &["pound_state", "pound_waiters"]),
     (
         "struct pound_lock_info",
         "pound_lock_info",

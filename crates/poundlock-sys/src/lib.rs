@@ -53,6 +53,20 @@ pub struct pound_rwlock_t {
 pub const POUND_RWLOCK_INIT: pound_rwlock_t =
     pound_rwlock_t { pound_bytes: [0; 6], pound_ops: std::ptr::null() };
 
+/// A counting semaphore. All-zero bytes are one of value 0.
+#[repr(C)]
+pub struct pound_sem_t {
+    /// The value, at most [`POUND_SEM_MAX`], in a semaphore that no thread uses yet.
+    pub pound_state: u32,
+    pound_waiters: u32,
+}
+
+/// A semaphore of value 0.
+pub const POUND_SEM_INIT: pound_sem_t = pound_sem_t { pound_state: 0, pound_waiters: 0 };
+
+/// The highest value of a semaphore.
+pub const POUND_SEM_MAX: u32 = 0x7fff_ffff;
+
 /// The properties of a lock. The keys are valid until the calling thread's next query; the other
 /// strings are never freed.
 #[repr(C)]
@@ -139,6 +153,22 @@ extern "C" {
     ) -> c_int;
     /// Releases the lock.
     pub fn pound_lock_unlock(lock: *mut pound_lock_t);
+
+    /// Decreases the semaphore's value by 1, waiting while it is 0.
+    pub fn pound_sem_wait(sem: *mut pound_sem_t);
+    /// Decreases the value by 1 if it is not 0.
+    pub fn pound_sem_trywait(sem: *mut pound_sem_t) -> bool;
+    /// Decreases the value by 1, or returns ETIMEDOUT at an absolute deadline on a clock.
+    pub fn pound_sem_timedwait(
+        sem: *mut pound_sem_t,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
+    /// Increases the value by `count`. Returns 0, or EOVERFLOW if it would exceed
+    /// [`POUND_SEM_MAX`].
+    pub fn pound_sem_post(sem: *mut pound_sem_t, count: u32) -> c_int;
+    /// The value at this moment.
+    pub fn pound_sem_value(sem: *const pound_sem_t) -> u32;
 
     /// Sets the calling thread's weight. 0: that of its nice value.
     pub fn pound_thread_weight(weight: u32);

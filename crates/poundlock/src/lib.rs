@@ -6,6 +6,7 @@
 //! - [`AnyLock`]: a lock chosen by name at run time, for comparisons and for configurable programs.
 //! - [`RwLock`]: a readers-writer lock: ShflLock's, or another one by name ([`rw_lock_by_name`]).
 //! - [`Condvar`]: a condition variable for all of them. [`Once`]: initialisation that runs once.
+//!   [`Semaphore`]: a counting semaphore.
 //! - [`locks()`], [`rw_locks()`]: the list of locks with their properties.
 //! - [`route()`]: the order of CPUs along which some locks hand over.
 //!
@@ -44,6 +45,7 @@ mod mutex;
 mod once;
 mod route;
 mod rwlock;
+mod semaphore;
 mod shares;
 mod thread_id;
 #[cfg(feature = "lock_api_05")]
@@ -61,6 +63,7 @@ pub use mutex::{
 pub use once::{Once, OnceState};
 pub use route::{Route, route};
 
+pub use semaphore::{Semaphore, SemaphoreOverflow};
 pub use shares::{Tenant, TooManyTenants, set_thread_weight};
 
 pub use rwlock::{
