@@ -62,7 +62,7 @@ def simulate(options):
             "--threads",
             ",".join(map(str, THREADS)),
         ]
-        command += ["--seeds", str(options.seeds), "--json", figures.name]
+        command += ["--measured", "5ms", "--seeds", str(options.seeds), "--json", figures.name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         points = json.load(open(figures.name))["points"]
     found = {

@@ -1,7 +1,9 @@
-//! Gives the tool the layout of statistics files, and the names of its revision and Rust compiler.
+//! Gives the tool the layout of statistics files, the hashes of the simulator's sources, and the
+//! names of its revision and Rust compiler.
 
 #[path = "../poundlock-sys/c_numbers.rs"]
 mod c_numbers;
+mod fingerprints;
 mod stats_layout;
 
 use std::path::Path;
@@ -10,6 +12,7 @@ use std::process::Command;
 fn main() {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     stats_layout::write(Path::new("../.."), Path::new(&out));
+    fingerprints::write(&Path::new("../..").canonicalize().expect("it is there"), Path::new(&out));
     // The revision's "-dirty" depends on every source file.
     for path in [
         ".git/HEAD",
@@ -19,6 +22,7 @@ fn main() {
         "world",
         "lib",
         "preload",
+        "bench/workloads",
         "crates",
         "Cargo.lock",
     ] {

@@ -148,6 +148,7 @@ fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, Be
     let elapsed_ns = measured.elapsed_ns.unwrap_or_else(|| arena.span(&traces));
     Ok(Counts {
         elapsed_ns,
+        cpu_ns: measured.cpu_ns,
         threads,
         events: has_events.then_some(measured.events),
         sleeps,
@@ -159,6 +160,7 @@ fn run_under<L: Lock>(job: &Job, lock: L, has_events: bool) -> Result<Counts, Be
 struct Measured {
     /// None if the threads determine the end of the run.
     elapsed_ns: Option<u64>,
+    cpu_ns: u64,
     events: BTreeMap<String, u64>,
 }
 
@@ -206,18 +208,19 @@ impl<L: Lock> Arena<'_, L> {
         join: impl FnOnce() -> Result<Vec<(ThreadCounts, Trace)>, BenchError>,
     ) -> Result<(Measured, Vec<(ThreadCounts, Trace)>), BenchError> {
         let Limit::Seconds { warmup, measured } = limit else {
-            let before = events();
+            let (before, cpu) = (events(), cpu_time());
             let threads = join()?;
-            return Ok((Measured { elapsed_ns: None, events: since(&before) }, threads));
+            let (cpu_ns, events) = (cpu_time() - cpu, since(&before));
+            return Ok((Measured { elapsed_ns: None, cpu_ns, events }, threads));
         };
         thread::sleep(Duration::from_secs_f64(warmup));
         self.enter(WARMUP, MEASURED);
-        let (before, start) = (events(), self.clock.raw());
+        let (before, cpu, start) = (events(), cpu_time(), self.clock.raw());
         thread::sleep(Duration::from_secs_f64(measured));
         self.enter(MEASURED, ENDED);
         let elapsed = self.clock.delta_as_nanos(start, self.clock.raw());
-        let events = since(&before);
-        Ok((Measured { elapsed_ns: Some(elapsed), events }, join()?))
+        let (cpu_ns, events) = (cpu_time() - cpu, since(&before));
+        Ok((Measured { elapsed_ns: Some(elapsed), cpu_ns, events }, join()?))
     }
 
     /// Enters the next phase, unless a failed thread has ended the run.
@@ -509,6 +512,17 @@ fn events() -> BTreeMap<String, u64> {
 
 fn since(before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     events().into_iter().map(|(name, count)| (name.clone(), count - before[&name])).collect()
+}
+
+/// The CPU time of the process in nanoseconds.
+fn cpu_time() -> u64 {
+    // SAFETY: a timespec may be zero, and clock_gettime writes to nothing else.
+    let time = unsafe {
+        let mut time: libc::timespec = mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
+        time
+    };
+    1_000_000_000 * time.tv_sec.unsigned_abs() + time.tv_nsec.unsigned_abs()
 }
 
 /// Voluntary and involuntary context switches of the process.

@@ -625,3 +625,89 @@ fn the_benchmark_of_the_simulators_speed_keeps_its_results() {
         assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
     }
 }
+
+/// Runs regret at two points, with results in `cache`. Returns its JSON and its table.
+fn regret(cache: &Path, options: &[&str]) -> (Value, String) {
+    let few = ["sim", "regret", "-m", "i9-12900k", "-w", "ron-empty", "-t", "2,8", "--json", "-"];
+    let rivals = ["--rivals", "mcs,wait=spin,ttas,mcs"];
+    let run = output(poundlock(few).args(rivals).arg("--cache").arg(cache).args(options));
+    assert_eq!(run.status.code(), Some(0), "{options:?}: {}", stderr(&run));
+    (serde_json::from_slice(&run.stdout).expect("stdout is JSON and nothing else"), stderr(&run))
+}
+
+#[test]
+fn regret_is_the_share_that_the_best_fair_rival_has_more() {
+    let folder = scratch();
+    let file = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let cache = folder.path().join("cache");
+    let (csv, svg, page) = (file("r.csv"), file("r.svg"), file("r.md"));
+    let files = ["--csv", &csv, "--svg", &svg, "--markdown", &page];
+    let (report, table) = regret(&cache, &files);
+    assert_eq!(report["schema"], "poundlock.sim-regret/1");
+    assert_eq!(report["rivals"], json!(["mcs,wait=spin", "ttas", "mcs"]));
+    let points = array(&report, "points");
+    let threads: Vec<&Value> = points.iter().map(|point| &point["threads"]).collect();
+    assert_eq!(json!(threads), json!([2, 8]));
+    let mut worst = 0.0f64;
+    for point in points {
+        let locks = array(point, "locks");
+        let figure = |lock: &Value, name: &str| lock[name].as_f64().expect("a figure");
+        assert_eq!((locks.len(), &locks[0]["lock"]), (4, &json!("shfl_mutex")), "{point:#}");
+        let fair = locks.iter().filter(|lock| figure(lock, "fairness_factor") <= 0.75);
+        let best = fair.map(|lock| figure(lock, "per_second")).fold(0.0, f64::max);
+        let due = (1.0 - figure(&locks[0], "per_second") / best).max(0.0);
+        let found = figure(point, "regret");
+        assert!((found - due).abs() < 1e-9, "{found}, not {due}: {point:#}");
+        assert!(locks.iter().all(|lock| figure(lock, "per_cpu_second") > 0.0), "{point:#}");
+        worst = worst.max(due);
+    }
+    assert_eq!(report["summary"]["points"], 2);
+    assert!((report["summary"]["worst"].as_f64().expect("a regret") - worst).abs() < 1e-9);
+    assert!(table.contains("Regret of shfl_mutex at 2 points"), "{table}");
+    let text = |path: &str| std::fs::read_to_string(path).expect("the file was written");
+    assert_eq!(text(&csv).lines().count(), 1 + 2 * 4);
+    assert!(text(&svg).contains("ron-empty") && text(&page).contains("| i9-12900k | ron-empty |"));
+}
+
+#[test]
+fn regret_simulates_only_what_is_not_in_its_cache() {
+    let folder = scratch();
+    let (first, _) = regret(folder.path(), &[]);
+    let kept = || {
+        let files = std::fs::read_dir(folder.path()).expect("the cache").map(|file| {
+            let path = file.expect("a file").path();
+            let text = std::fs::read_to_string(&path).expect("a result");
+            (path, text)
+        });
+        files.collect::<Vec<_>>()
+    };
+    assert_eq!(kept().len(), 2 * 4);
+    assert_eq!(first, regret(folder.path(), &[]).0);
+    // A changed result is used; one that cannot be read is simulated again.
+    for (path, text) in kept() {
+        let doubled = text.replacen("\"elapsed_ns\":", "\"elapsed_ns\":1", 1);
+        std::fs::write(path, doubled).expect("it can be written");
+    }
+    assert_ne!(first["points"], regret(folder.path(), &[]).0["points"]);
+    for (path, _) in kept() {
+        std::fs::write(path, "{").expect("it can be written");
+    }
+    assert_eq!(first, regret(folder.path(), &[]).0);
+}
+
+#[test]
+fn a_simulation_lasts_until_its_throughput_is_steady() {
+    // Its throughput rises for milliseconds, while waiters stop sleeping.
+    let run = |options: &[&str]| {
+        let run = ["sim", "run", "-m", "2990wx", "-w", "cna-map-work", "-t", "32", "-n", "1"];
+        let output = output(poundlock(run).args(options).args(["--json", "-"]));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rate = report["runs"][0]["figures"]["per_second"].as_f64().expect("a figure");
+        (rate, report["unsteady"].clone())
+    };
+    let (long, _) = run(&["-d", "20ms", "--warmup", "20ms"]);
+    let (steady, unsteady) = run(&[]);
+    assert_eq!(unsteady, 0);
+    assert!((steady / long - 1.0).abs() < 0.1, "{steady} and {long}");
+}

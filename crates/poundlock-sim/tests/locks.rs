@@ -31,6 +31,7 @@ fn point(lock: &str, threads: usize, workload: Workload) -> Point {
         threads,
         warmup: 0.000_02,
         measured: 0.000_2,
+        most: None,
         seed: 1,
         step: 1.0,
         locality: Locality::L3,

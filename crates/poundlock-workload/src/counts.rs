@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub struct Counts {
     /// Duration of the measured part.
     pub elapsed_ns: u64,
+    /// CPU time of all threads in the measured part.
+    pub cpu_ns: u64,
     /// The counts of each thread.
     pub threads: Vec<ThreadCounts>,
     /// How often each event of `core/events.def` happened; none for the native mutex.

@@ -16,11 +16,19 @@ pub struct Figure {
 }
 
 /// Every figure.
-pub const FIGURES: [Figure; 14] = [
+pub const FIGURES: [Figure; 15] = [
     Figure {
         name: "per_second",
         meaning: "acquisitions per second by all threads",
         of: per_second,
+    },
+    Figure {
+        name: "per_cpu_second",
+        meaning: "acquisitions by all threads per second of their CPU time",
+        of: |_, counts| {
+            let seconds = counts.cpu_ns as f64 / 1e9;
+            (seconds > 0.0).then(|| acquisitions(counts).iter().sum::<f64>() / seconds)
+        },
     },
     Figure {
         name: "fairness_factor",
@@ -238,6 +246,7 @@ mod tests {
         let events = Some(BTreeMap::from([("wake_in_cs".to_owned(), 8)]));
         Counts {
             elapsed_ns: 2_000,
+            cpu_ns: 5_000,
             threads: vec![first, second],
             events,
             sleeps: 0,
@@ -259,6 +268,7 @@ mod tests {
     fn figures_match_their_definitions() {
         for (name, expected) in [
             ("per_second", 2e7),
+            ("per_cpu_second", 8e6),
             ("fairness_factor", 0.75),
             ("jain", 0.8),
             ("variation", 0.5),
@@ -301,7 +311,7 @@ mod tests {
     fn uncounted_quantities_have_no_figures() {
         let mut nothing = counts();
         nothing.events = None;
-        nothing.elapsed_ns = 0;
+        (nothing.elapsed_ns, nothing.cpu_ns) = (0, 0);
         nothing.threads.iter_mut().for_each(|thread| *thread = ThreadCounts::default());
         for figure in FIGURES.iter().filter(|figure| figure.name != "longest_wait_ns") {
             assert_eq!((figure.of)(&two_classes(0), &nothing), None, "{}", figure.name);

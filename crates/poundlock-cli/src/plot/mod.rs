@@ -6,6 +6,7 @@ pub mod curves;
 pub mod flame_graph;
 pub mod heat_map;
 pub mod lines;
+pub mod regret_map;
 
 use crate::text_table::number;
 use plotters::coord::Shift;

@@ -27,8 +27,17 @@ pub fn title(workload: &Workload, threads: usize) -> String {
 
 fn table(workload: &Workload, points: &[&Point]) -> String {
     let classes = workload.classes.len() > 1;
-    let mut header =
-        vec!["lock", "million/s", "ratio", "min - max", "fairness", "Jain", "CV", "Jain hold"];
+    let mut header = vec![
+        "lock",
+        "million/s",
+        "ratio",
+        "min - max",
+        "M/CPU s",
+        "fairness",
+        "Jain",
+        "CV",
+        "Jain hold",
+    ];
     header.extend(classes.then_some("hold shares"));
     header.extend([
         "remote",
@@ -56,6 +65,7 @@ fn row(point: &Point, classes: bool) -> Vec<String> {
         median(scaled("per_second", 1e-6)),
         median(point.ratio),
         range(point.ratio),
+        median(scaled("per_cpu_second", 1e-6)),
     ];
     row.extend([two("fairness_factor"), two("jain"), two("variation"), two("jain_hold")]);
     if classes {

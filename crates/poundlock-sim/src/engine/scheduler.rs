@@ -72,6 +72,13 @@ impl Engine {
         }
     }
 
+    /// The time that all threads have had a CPU so far.
+    pub fn cpu_time(&self) -> Time {
+        let now = |id: ThreadId| self.now.saturating_sub(self.threads[id as usize].on_since);
+        let running = self.system.cpus.iter().filter_map(|cpu| cpu.running).map(now).sum::<Time>();
+        self.threads.iter().map(|thread| thread.ran).sum::<Time>() + running
+    }
+
     // ---- Running ----
 
     /// Adds the thread's time on the CPU to its virtual time and its group's usage.
@@ -80,6 +87,7 @@ impl Engine {
         let thread = &mut self.threads[id as usize];
         let time = now.saturating_sub(thread.on_since);
         thread.virtual_run += (time as f64 * 1024.0 / f64::from(thread.weight)) as Time;
+        thread.ran += time;
         thread.on_since = now;
         let (group, cpu) = (thread.group, thread.cpu);
         if let Some(group) = group {

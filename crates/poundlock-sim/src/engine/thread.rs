@@ -57,6 +57,8 @@ pub(crate) struct Thread {
     /// CPU time by weight, as CFS counts it.
     pub virtual_run: Time,
     pub on_since: Time,
+    /// How long it had a CPU before that.
+    pub ran: Time,
     pub weight: u32,
     /// The control group that limits its CPU time.
     pub group: Option<usize>,
@@ -102,6 +104,7 @@ impl Thread {
             last_load: 0,
             virtual_run: 0,
             on_since: 0,
+            ran: 0,
             weight,
             group: None,
             computing: false,

@@ -70,6 +70,12 @@ impl Machine {
         self.period as f64 / 1e12
     }
 
+    /// The time in which each of `threads` threads had a time slice, in seconds.
+    pub fn round(&self, threads: usize) -> f64 {
+        let threads_of_a_cpu = threads.div_ceil(self.cpus.len()) as Time;
+        self.period.max(self.slice * threads_of_a_cpu) as f64 / 1e12
+    }
+
     /// How long a modified line takes from `owner` to `to`; `home` is its home node.
     pub(crate) fn transfer(&self, to: usize, owner: usize, home: usize) -> Time {
         let base = Time::from(self.transfer[to * self.cores.len() + owner]);

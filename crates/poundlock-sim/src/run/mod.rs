@@ -2,6 +2,7 @@
 //! Runs a workload on a machine: the same description as the native benchmark, and the same counts.
 
 mod placement;
+mod windows;
 mod worker;
 
 pub use placement::Locality;
@@ -24,6 +25,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::rc::Rc;
+use windows::Windows;
 use worker::{STEP_CYCLES, Shared, Worker};
 
 /// One simulation. `M` is the machine, or what a caller finds it by.
@@ -41,6 +43,9 @@ pub struct Point<M = Machine> {
     pub warmup: f64,
     /// Seconds of simulated time that are measured.
     pub measured: f64,
+    /// If present, `measured` is only the first part: further ones follow, each twice as long as
+    /// the one before, until the throughput is steady. None ends after this number of seconds.
+    pub most: Option<f64>,
     /// The random seed.
     pub seed: u64,
     /// Nanoseconds per memory access of a critical section, in addition to the access: the one
@@ -56,9 +61,31 @@ impl<M> Point<M> {
     /// The same simulation on `machine`.
     pub fn on<N>(self, machine: N) -> Point<N> {
         let Point {
-            workload, lock, threads, warmup, measured, seed, step, locality, trace, ..
+            workload,
+            lock,
+            threads,
+            warmup,
+            measured,
+            most,
+            seed,
+            step,
+            locality,
+            trace,
+            ..
         } = self;
-        Point { machine, workload, lock, threads, warmup, measured, seed, step, locality, trace }
+        Point {
+            machine,
+            workload,
+            lock,
+            threads,
+            warmup,
+            measured,
+            most,
+            seed,
+            step,
+            locality,
+            trace,
+        }
     }
 }
 
@@ -67,6 +94,8 @@ impl<M> Point<M> {
 pub struct Outcome {
     /// The counts of the native benchmark.
     pub counts: Counts,
+    /// Whether the measured part is steady; false if its length was fixed.
+    pub steady: bool,
     /// The memory traffic, warm-up included.
     pub traffic: Traffic,
     /// The number of simulated events.
@@ -99,9 +128,16 @@ pub fn simulate(point: &Point) -> Result<Outcome, SimError> {
     if point.threads == 0 || point.threads > MOST_THREADS {
         return error(format!("threads: {} is not from 1 to {MOST_THREADS}", point.threads));
     }
-    let times = [("warmup", point.warmup), ("measured", point.measured)];
+    let times = [
+        ("warmup", point.warmup),
+        ("measured", point.measured),
+        ("most", point.most.unwrap_or_default()),
+    ];
     if let Some((name, time)) = times.iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
         return error(format!("{name}: {time} is not a time in seconds"));
+    }
+    if point.most.is_some() && point.measured == 0.0 {
+        return error("measured: 0 is no first part of a run that ends when it is steady");
     }
     let names = event_names();
     let mut engine = Box::new(Engine::new(
@@ -125,7 +161,8 @@ pub fn simulate(point: &Point) -> Result<Outcome, SimError> {
     let traffic = engine.memory.traffic;
     let events = engine.events();
     let trace = std::mem::take(&mut engine.trace);
-    outcome.map(|counts| Outcome { counts, traffic, events, trace })
+    let steady = shared.borrow().windows.steady;
+    outcome.map(|counts| Outcome { counts, steady, traffic, events, trace })
 }
 
 /// As many as have stacks in the simulated memory.
@@ -150,7 +187,6 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
         // SAFETY: the group is below W_GROUPS; the simulation has the arena.
         engine.prepare(|| unsafe { abi::sim_group_weight_set(group as u32 % groups(), weight) });
     }
-    let warmup = ns(point.warmup * 1e9);
     let groups = workload.classes.iter().map(|class| {
         let CpuMax { quota, period } = class.cpu_max?;
         Some(engine.system.add_group(ns(quota as f64 * 1e3), ns(period as f64 * 1e3)))
@@ -161,8 +197,7 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
         data,
         lock,
         ops: spec.ops(),
-        warmup,
-        end: warmup + ns(point.measured * 1e9),
+        windows: Windows::new(point),
         step: ns(point.step),
         step_nanoseconds: point.machine.cycle * STEP_CYCLES,
         groups,
@@ -175,6 +210,8 @@ fn prepare(engine: &mut Engine, spec: &LockSpec, point: &Point) -> Rc<RefCell<Sh
         domain: 0,
         released: 0,
         counts: vec![],
+        cpu_before: 0,
+        cpu: 0,
     }))
 }
 
@@ -239,7 +276,8 @@ fn finish(
     }
     let events = names.iter().zip(&engine.counts).map(|(name, count)| ((*name).to_owned(), *count));
     Ok(Counts {
-        elapsed_ns: (shared.end - shared.warmup) / 1000,
+        elapsed_ns: (shared.windows.end - shared.windows.begin) / 1000,
+        cpu_ns: shared.cpu / 1000,
         threads: shared.counts.clone(),
         events: Some(events.collect::<BTreeMap<_, _>>()),
         sleeps: engine.threads.iter().map(|thread| thread.sleeps).sum(),

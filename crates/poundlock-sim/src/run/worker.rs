@@ -2,6 +2,7 @@
 //! The threads of a run: they acquire the lock, do an operation, and count what the native
 //! benchmark counts.
 
+use super::windows::Windows;
 use crate::abi;
 use crate::engine::{Engine, engine};
 use crate::random::Random;
@@ -21,8 +22,7 @@ pub(super) struct Shared {
     pub data: usize,
     pub lock: usize,
     pub ops: abi::Ops,
-    pub warmup: Time,
-    pub end: Time,
+    pub windows: Windows,
     pub step: Time,
     pub step_nanoseconds: f64,
     /// By class: its control group.
@@ -37,6 +37,28 @@ pub(super) struct Shared {
     pub domain: usize,
     pub released: Time,
     pub counts: Vec<ThreadCounts>,
+    /// The CPU time of all threads before the measured part, and in it.
+    pub cpu_before: Time,
+    pub cpu: Time,
+}
+
+impl Shared {
+    /// Ends all parts of the run that end by `now`. Returns whether the run is over.
+    fn is_over(&mut self, now: Time) -> bool {
+        while !self.windows.over && now >= self.windows.end {
+            let cpu = sim().cpu_time();
+            self.cpu = cpu - self.cpu_before;
+            self.windows.next(self.counts.iter().map(|thread| thread.acquisitions).sum());
+            if !self.windows.over {
+                self.cpu_before = cpu;
+                for thread in &mut self.counts {
+                    let ThreadCounts { class, cpu, .. } = *thread;
+                    *thread = ThreadCounts { class, cpu, ..ThreadCounts::default() };
+                }
+            }
+        }
+        self.windows.over
+    }
 }
 
 /// A simulated thread at work. It holds only copies across a switch of coroutines.
@@ -61,7 +83,7 @@ impl Worker {
         let random = (sim().record() + behind.next_multiple_of(64)) as *mut u64;
         // SAFETY: the thread's own memory.
         unsafe { random.write(self.random) };
-        while sim().now < shared.borrow().end {
+        while !shared.borrow_mut().is_over(sim().now) {
             self.turn(shared, random);
             self.compute(self.class.outside, shared);
         }
@@ -151,7 +173,8 @@ impl Worker {
         let timed = self.untimed == 0;
         self.untimed = if timed { shared.workload.timed } else { self.untimed } - 1;
         let [asked, acquired, released] = times;
-        if released < shared.warmup || released >= shared.end {
+        shared.is_over(released);
+        if released < shared.windows.begin || released >= shared.windows.end {
             return;
         }
         let counts = &mut shared.counts[self.index];

@@ -34,6 +34,13 @@ pub(crate) enum SimCommand {
     /// of the best throughput that it loses; the lock with the smallest worst regret is recommended
     /// for all loads.
     Advise(AdviseArgs),
+    /// Simulate the default lock at many loads of many machines, and report where another lock is
+    /// faster
+    ///
+    /// A point is a machine, a workload and a number of threads. The regret at a point is the share
+    /// of the throughput that the lock loses to the best one, among those that are fair enough.
+    /// Each simulation lasts until its throughput is steady.
+    Regret(RegretArgs),
     /// Simulate published figures and compare the results with the papers
     ///
     /// The file of a figure has the machine, workload, locks, numbers of threads and published
@@ -69,9 +76,10 @@ pub(crate) struct SettingArgs {
     /// Locality domain: the set of CPUs that locks treat as near
     #[arg(long, value_name = "DOMAIN", value_enum, default_value = "l3")]
     pub domain: Domain,
-    /// Measured simulated time, such as 500us, 10ms
-    #[arg(short = 'd', long, value_name = "TIME", default_value = "5ms", value_parser = time)]
-    pub measured: u64,
+    /// Measured simulated time, such as 500us, 10ms [default: until the throughput is steady; for
+    /// trace 5ms]
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = time)]
+    pub measured: Option<u64>,
     /// Simulated time before the measurement
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time)]
     pub warmup: u64,
@@ -169,6 +177,58 @@ pub(crate) struct AdviseArgs {
     pub fairness: Option<f64>,
     #[command(flatten)]
     pub settings: SettingArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RegretArgs {
+    /// Lock whose regret is reported
+    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    pub lock: String,
+    /// Rivals, as for sweep [default: 14 locks with their default wait, and 5 with wait=spin while
+    /// threads are at most CPUs]
+    #[arg(short, long = "rivals", value_name = "SPEC[,SPEC...]")]
+    pub rivals: Vec<String>,
+    /// Machine: a name or a file. May be repeated [default: all but the synthetic one]
+    #[arg(short, long = "machine", value_name = "NAME|FILE")]
+    pub machines: Vec<String>,
+    /// Workload: a name or a file. May be repeated [default: five of the papers]
+    #[arg(short, long = "workload", value_name = "NAME|FILE")]
+    pub workloads: Vec<String>,
+    /// Numbers of threads, as for sweep [default: 4, half as many as CPUs, as many, 4 and 16 times
+    /// as many]
+    #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
+    pub threads: Option<Threads>,
+    /// Fewer machines, rivals and numbers of threads: a tenth of the work
+    #[arg(long)]
+    pub quick: bool,
+    /// Exclude rivals whose fairness factor exceeds FACTOR at a point: 0.5 is even, 1 is starvation
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.75, value_parser = factor)]
+    pub fairness: f64,
+    /// Folder of results: those of an earlier call are used as long as neither the lock nor the
+    /// simulator has changed
+    #[arg(long, value_name = "DIRECTORY")]
+    pub cache: Option<PathBuf>,
+    /// Number of seeds
+    #[arg(
+        short = 'n', long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub seeds: u32,
+    /// Number of simulations at a time [default: the number of CPUs]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Write the points to FILE as JSON (-: stdout; the table then goes to stderr)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write each lock at each point to FILE as CSV (-: stdout; the table then goes to stderr)
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write a heat map of machines and loads to FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write the tables to FILE as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 //! Locks may hash addresses, so the simulated memory has the same address in every run. Therefore a
 //! process runs one simulation at a time, and a failure affects no other simulation.
 
+use super::cache::Cache;
 use crate::failure::{Failure, reason};
 use crate::runs::worker::{self, Workers};
 use crate::runs::{Outcome, complain, progress};
@@ -31,6 +32,8 @@ pub type Job = Point<MachineFiles>;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulated {
     pub counts: Counts,
+    /// Whether the measured part is steady; false if its length was fixed.
+    pub steady: bool,
     pub traffic: Traffic,
     /// The number of steps of the simulator.
     pub steps: u64,
@@ -78,6 +81,7 @@ pub fn worker(job: &str) -> Result<ExitCode, Failure> {
     let outcome = loaded(job).and_then(|point| simulate(&point)).map_err(Failure::ours)?;
     worker::answer(&Simulated {
         counts: outcome.counts,
+        steady: outcome.steady,
         traffic: outcome.traffic,
         steps: outcome.events,
     })
@@ -86,10 +90,12 @@ pub fn worker(job: &str) -> Result<ExitCode, Failure> {
 /// A simulation that has ended.
 pub type Ended = worker::Ended<Simulated>;
 
-/// Runs the jobs, `at_a_time` in parallel. A job that an interrupt prevented has no result.
+/// Runs the jobs whose results are not in `cache`, `at_a_time` in parallel. A job that an interrupt
+/// prevented has no result.
 pub fn run_all(
     jobs: &[Job],
     at_a_time: usize,
+    cache: Option<&Cache>,
     interrupted: &AtomicBool,
 ) -> Result<Vec<Option<Ended>>, Failure> {
     let workers = Workers::new("sim-worker")?;
@@ -101,7 +107,11 @@ pub fn run_all(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else { break };
             progress.set_message(format!("{}, {} threads", job.lock, job.threads));
-            let Some(end) = workers.run(job, None, interrupted) else { break };
+            let known = cache.and_then(|cache| cache.find(job));
+            let Some(end) = known.or_else(|| workers.run(job, None, interrupted)) else { break };
+            if let (Some(cache), Some(result)) = (cache, &end.result) {
+                cache.keep(job, result);
+            }
             if end.outcome != Outcome::Ok {
                 let what = format!("{}, {} threads, seed {}", job.lock, job.threads, job.seed);
                 progress.suspend(|| complain(&what, &end.outcome, end.output_tail.as_deref()));

@@ -3,10 +3,12 @@
 
 mod advise;
 pub mod args;
+mod cache;
 mod data;
 pub mod figure;
 mod job;
 mod plan;
+mod regret;
 mod sweep;
 mod trace;
 
@@ -22,6 +24,7 @@ pub fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
         SimCommand::Run(args) => sweep::run(args),
         SimCommand::Advise(args) => advise::advise(args),
         SimCommand::Figure(args) => figure::figure(args),
+        SimCommand::Regret(args) => regret::regret(args),
         SimCommand::Trace(args) => trace::trace(args),
         SimCommand::Sweep(args) => sweep::sweep(args),
     }

@@ -2,7 +2,7 @@
 
 use super::args::{SceneArgs, SettingArgs};
 use super::data::{self, MACHINES};
-use super::job::{self, Ended, Job, MachineFiles};
+use super::job::{self, Ended, Job, MachineFiles, Simulated};
 use crate::failure::Failure;
 use crate::points::{Point, Run};
 use crate::spec::{self, Choice, Family};
@@ -17,7 +17,8 @@ pub struct Settings {
     pub seed: u64,
     pub seeds: u32,
     pub warmup: f64,
-    pub measured: f64,
+    /// None: until the throughput is steady.
+    pub measured: Option<f64>,
     pub step: f64,
     pub domain: String,
 }
@@ -28,7 +29,7 @@ impl From<&SettingArgs> for Settings {
             seed: args.repeats.seed,
             seeds: args.repeats.seeds,
             warmup: seconds(args.warmup),
-            measured: seconds(args.measured),
+            measured: args.measured.map(seconds),
             step: args.step,
             domain: format!("{:?}", args.domain).to_lowercase(),
         }
@@ -37,6 +38,35 @@ impl From<&SettingArgs> for Settings {
 
 pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
+}
+
+/// The parts of a simulation, as [`poundlock_sim::Point`] has them, in seconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Parts {
+    pub warmup: f64,
+    pub measured: f64,
+    pub most: Option<f64>,
+}
+
+/// The first measured part and the limit of a simulation that ends when it is steady, in seconds;
+/// and the limit as a multiple of a first part that is longer.
+const FIRST: f64 = 0.000_5;
+const MOST: f64 = 0.064;
+const MOST_FIRSTS: f64 = 16.0;
+
+impl Parts {
+    /// The parts that the settings request. With more threads than CPUs, the third part lasts until
+    /// every thread had a time slice.
+    pub fn of(warmup: u64, measured: Option<u64>, machine: &Machine, threads: usize) -> Parts {
+        let warmup = seconds(warmup);
+        let Some(measured) = measured else {
+            let round = if threads > machine.cpus.len() { machine.round(threads) } else { 0.0 };
+            let first = FIRST.max(round / 4.0);
+            let most = MOST.max(MOST_FIRSTS * first);
+            return Parts { warmup: warmup.max(first), measured: first, most: Some(most) };
+        };
+        Parts { warmup, measured: seconds(measured), most: None }
+    }
 }
 
 /// The machine of the settings, and its file.
@@ -60,9 +90,8 @@ pub struct Plan<'a> {
     pub workload: Workload,
     pub locks: Vec<String>,
     pub threads: Vec<usize>,
-    /// In seconds of simulated time.
-    pub warmup: f64,
-    pub measured: f64,
+    /// By number of threads.
+    pub parts: Vec<Parts>,
 }
 
 impl Plan<'_> {
@@ -85,12 +114,14 @@ impl Plan<'_> {
         Ok(Plan {
             settings,
             machine: file,
-            machine_name: machine.about,
             workload,
             locks: choices.iter().map(Choice::to_string).collect(),
+            parts: threads
+                .iter()
+                .map(|threads| Parts::of(settings.warmup, settings.measured, &machine, *threads))
+                .collect(),
+            machine_name: machine.about,
             threads,
-            warmup: seconds(settings.warmup),
-            measured: seconds(settings.measured),
         })
     }
 
@@ -114,7 +145,7 @@ impl Plan<'_> {
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = vec![];
         for seed in 0..u64::from(self.settings.repeats.seeds) {
-            for &threads in &self.threads {
+            for (&threads, parts) in self.threads.iter().zip(&self.parts) {
                 for lock in &self.locks {
                     jobs.push(Job {
                         machine: MachineFiles {
@@ -124,8 +155,9 @@ impl Plan<'_> {
                         workload: self.workload.clone(),
                         lock: lock.clone(),
                         threads,
-                        warmup: self.warmup,
-                        measured: self.measured,
+                        warmup: parts.warmup,
+                        measured: parts.measured,
+                        most: parts.most,
                         seed: self.settings.repeats.seed.wrapping_add(seed),
                         step: self.settings.step,
                         locality: self.settings.domain.into(),
@@ -144,6 +176,8 @@ impl Plan<'_> {
             self.jobs().iter().zip(ended).filter_map(|(job, ended)| Some((job, ended?)))
         {
             found.traffic.push(ended.result.as_ref().map(|simulated| simulated.traffic));
+            let unsteady = |simulated: &Simulated| job.most.is_some() && !simulated.steady;
+            found.unsteady += usize::from(ended.result.as_ref().is_some_and(unsteady));
             found.runs.push(run_of(job, ended, self, whole));
         }
         found
@@ -175,6 +209,8 @@ pub struct Found {
     pub runs: Vec<Run>,
     /// The memory traffic of each run.
     pub traffic: Vec<Option<Traffic>>,
+    /// How many runs reached their limit before they were steady.
+    pub unsteady: usize,
 }
 
 impl Found {

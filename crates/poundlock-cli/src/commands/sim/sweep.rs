@@ -35,6 +35,8 @@ struct Report {
     runs: Vec<Run>,
     /// The memory traffic of each run.
     traffic: Vec<Option<Traffic>>,
+    /// How many runs reached their limit before they were steady.
+    unsteady: usize,
 }
 
 /// `sim run`: one lock with one number of threads.
@@ -63,7 +65,8 @@ pub fn sweep(args: &SweepArgs) -> Result<ExitCode, Failure> {
 
 fn simulate(plan: Plan, whole: bool) -> Result<Report, Failure> {
     let interrupted = interrupts()?;
-    let ended = job::run_all(&plan.jobs(), at_a_time(plan.settings.repeats.jobs), &interrupted)?;
+    let ended =
+        job::run_all(&plan.jobs(), at_a_time(plan.settings.repeats.jobs), None, &interrupted)?;
     let found = plan.found(ended, whole);
     Ok(Report {
         schema: "poundlock.sim/1",
@@ -77,6 +80,7 @@ fn simulate(plan: Plan, whole: bool) -> Result<Report, Failure> {
         interrupted: interrupted.load(Ordering::Relaxed),
         runs: found.runs,
         traffic: found.traffic,
+        unsteady: found.unsteady,
     })
 }
 
@@ -85,14 +89,22 @@ fn render(report: &Report) -> String {
     let stopped = if report.interrupted { " Interrupted." } else { "" };
     let tables = table::tables(&report.workload, &report.threads, &report.points);
     format!(
-        "{tables}{}\nMedians of {} seeds of {} ms of simulated time; ratio: to {} with the same seed. fairness: 0.5 is \
+        "{tables}{}\nMedians of {} seeds {}; ratio: to {} with the same seed. fairness: 0.5 is \
          even, 1 is starvation;\nJain: 1 is even; CV: 0 is even; remote and wakes: per acquisition. Source: {}.{stopped}",
         report.simulated_machine,
         settings.seeds,
-        settings.measured * 1e3,
+        duration(settings, report.unsteady),
         report.locks[0],
         report.workload.source
     )
+}
+
+fn duration(settings: &Settings, unsteady: usize) -> String {
+    match (settings.measured, unsteady) {
+        (Some(measured), _) => format!("of {} ms of simulated time", measured * 1e3),
+        (None, 0) => "until the throughput was steady".to_owned(),
+        (None, _) => format!("until the throughput was steady ({unsteady} runs were never)"),
+    }
 }
 
 /// The memory traffic and the events of the lock, warm-up included.

@@ -19,6 +19,9 @@ struct Timeline {
     other_data: OtherData,
 }
 
+/// The measured seconds by default. A timeline to look at need not be steady.
+const MEASURED: f64 = 0.005;
+
 #[derive(Serialize)]
 struct OtherData {
     machine: String,
@@ -31,7 +34,10 @@ struct OtherData {
 pub fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
     let page = Page::beside([&Some(args.output.clone())])?;
     let plan = Plan::of_one(&args.scene, &args.lock, &args.threads)?;
-    let job = Job { trace: true, ..plan.jobs().swap_remove(0) };
+    let mut job = Job { trace: true, ..plan.jobs().swap_remove(0) };
+    if job.most.take().is_some() {
+        job.measured = MEASURED;
+    }
     let point = job::loaded(job).map_err(Failure::ours)?;
     let outcome = simulate(&point).map_err(Failure::ours)?;
     let events = outcome.timeline();

@@ -1,7 +1,7 @@
 //! Judges the locks at each load, and over all loads.
 
 use super::loads::REFERENCES;
-use crate::commands::sim::plan::{Found, Plan};
+use crate::commands::sim::plan::{Found, Parts, Plan};
 use crate::points::{Point, Run};
 use crate::runs::Spread;
 use poundlock_bench::Workload;
@@ -12,9 +12,10 @@ pub struct Load {
     pub kind: &'static str,
     pub workload: Workload,
     pub threads: usize,
-    /// In seconds of simulated time.
-    pub warmup: f64,
-    pub measured: f64,
+    #[serde(flatten)]
+    pub parts: Parts,
+    /// How many runs reached their limit before they were steady.
+    pub unsteady: usize,
     /// The lock with the best median.
     pub best: Option<String>,
     /// The locks that tie with it.
@@ -79,8 +80,8 @@ pub fn load(
         kind,
         workload: plan.workload.clone(),
         threads,
-        warmup: plan.warmup,
-        measured: plan.measured,
+        parts: plan.parts[0],
+        unsteady: found.unsteady,
         best: best.map(|(point, _)| point.lock.clone()),
         ties: others.iter().filter(|other| other.tie).map(|other| other.lock.clone()).collect(),
         references: references.filter_map(over).collect(),

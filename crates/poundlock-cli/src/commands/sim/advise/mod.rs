@@ -12,7 +12,7 @@ mod text;
 
 use super::args::{AdviseArgs, SettingArgs};
 use super::job;
-use super::plan::{Found, Plan, at_a_time, place, seconds};
+use super::plan::{Found, Parts, Plan, at_a_time, place};
 use crate::failure::Failure;
 use crate::options::OutputArgs;
 use crate::provenance::Provenance;
@@ -65,7 +65,11 @@ impl Loads<'_> {
         let (file, machine) = (&file, &machine);
         let plan = |(workload, threads): &(Workload, usize)| {
             let threads = *threads;
-            let least = if threads > cpus { machine.period() } else { 0.0 };
+            let mut parts = Parts::of(settings.warmup, settings.measured, machine, threads);
+            if parts.most.is_none() && threads > cpus {
+                parts.warmup = parts.warmup.max(machine.period() / 2.0);
+                parts.measured = parts.measured.max(machine.period());
+            }
             let plan = move |(workload, locks)| Plan {
                 settings,
                 machine: file.clone(),
@@ -73,8 +77,7 @@ impl Loads<'_> {
                 workload,
                 locks,
                 threads: vec![threads],
-                warmup: seconds(settings.warmup).max(least / 2.0),
-                measured: seconds(settings.measured).max(least),
+                parts: vec![parts],
             };
             families(workload, &candidates).into_iter().map(plan).collect()
         };
@@ -86,12 +89,14 @@ impl Loads<'_> {
         let jobs: Vec<_> = self.plans.iter().flatten().flat_map(Plan::jobs).collect();
         let interrupted = interrupts()?;
         let mut ended =
-            job::run_all(&jobs, at_a_time(settings.repeats.jobs), &interrupted)?.into_iter();
+            job::run_all(&jobs, at_a_time(settings.repeats.jobs), None, &interrupted)?.into_iter();
         let mut loads = vec![];
         for plans in &self.plans {
             let mut found = Found::default();
             for plan in plans {
-                found.runs.extend(plan.found(ended.by_ref().take(plan.jobs().len()), false).runs);
+                let of_plan = plan.found(ended.by_ref().take(plan.jobs().len()), false);
+                found.runs.extend(of_plan.runs);
+                found.unsteady += of_plan.unsteady;
             }
             loads.push(load(plans, found, &self.candidates, self.cpus, fairness));
         }

@@ -19,7 +19,7 @@ pub fn fitted(
     let job =
         |step| Job { lock: fit.lock.clone(), step, workload: workload.clone(), ..base.clone() };
     let jobs = STEPS.map(job);
-    let ended = job::run_all(&jobs, at_once, interrupted)?;
+    let ended = job::run_all(&jobs, at_once, None, interrupted)?;
     let time = |ended: Option<&Ended>| -> Option<f64> {
         let counts = &ended?.result.as_ref()?.counts;
         let acquisitions: u64 = counts.threads.iter().map(|thread| thread.acquisitions).sum();

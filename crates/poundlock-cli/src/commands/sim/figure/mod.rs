@@ -85,6 +85,7 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
         threads: 1,
         warmup: figure.warmup_us as f64 / 1e6,
         measured: figure.measured_us as f64 / 1e6,
+        most: None,
         seed: args.repeats.seed,
         step: figure.step.unwrap_or(0.0),
         locality: figure.domain.into(),
@@ -109,7 +110,7 @@ fn simulate(figure: Figure, args: &FigureArgs, interrupted: &AtomicBool) -> Resu
             }
         }
     }
-    let ended = job::run_all(&jobs, at_once, interrupted)?;
+    let ended = job::run_all(&jobs, at_once, None, interrupted)?;
     let runs: Vec<Run> = jobs
         .iter()
         .zip(ended)
