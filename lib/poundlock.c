@@ -58,7 +58,9 @@ static const struct any_ops *ops_of(pound_lock_t *lock)
 
 void pound_lock_lock(pound_lock_t *lock)
 {
-	ops_of(lock)->lock(lock->pound_bytes, ops_of(lock));
+	const struct any_ops *ops = ops_of(lock);
+
+	ops->lock(lock->pound_bytes, ops);
 }
 
 bool pound_lock_trylock(pound_lock_t *lock)
@@ -80,7 +82,9 @@ int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct times
 
 void pound_lock_unlock(pound_lock_t *lock)
 {
-	(void)ops_of(lock)->unlock(lock->pound_bytes, ops_of(lock));
+	const struct any_ops *ops = ops_of(lock);
+
+	(void)ops->unlock(lock->pound_bytes, ops);
 }
 
 /* ---- Any readers-writer lock ---- */
