@@ -6,6 +6,14 @@ if(CMAKE_CROSSCOMPILING)
 		"cross-compile the command with cargo --target")
 endif()
 find_program(CARGO cargo REQUIRED)
+# The BPF program of `poundlock watch` needs clang, whatever compiles the rest.
+find_program(CLANG clang)
+if(CLANG)
+	set(parts --workspace)
+else()
+	message(STATUS "clang is missing: the command is built without `poundlock watch`")
+	set(parts --package poundlock-cli --no-default-features)
+endif()
 set(POUNDLOCK_CARGO_TARGET_DIR ${PROJECT_BINARY_DIR}/cargo CACHE PATH "Build directory of cargo")
 
 set(command ${POUNDLOCK_CARGO_TARGET_DIR}/release/poundlock)
@@ -18,7 +26,7 @@ endforeach()
 # crates/poundlock-sys builds the chosen locks, too.
 add_custom_target(poundlock-tools ALL
 	COMMAND ${CMAKE_COMMAND} -E env "POUNDLOCK_LOCKS=${POUNDLOCK_LOCKS}"
-	${CARGO} build --release --locked --workspace --bin poundlock --target-dir
+	${CARGO} build --release --locked ${parts} --bin poundlock --target-dir
 	${POUNDLOCK_CARGO_TARGET_DIR}
 	COMMAND ${CMAKE_COMMAND} -E make_directory ${completions}
 	${write_completions}

@@ -1,5 +1,5 @@
-//! Gives the tool the layout of statistics files, the hashes of the simulator's sources, and the
-//! names of its revision and Rust compiler.
+//! Gives the tool the layout of statistics files, the hashes of the simulator's sources, the names
+//! of its revision and Rust compiler, and the BPF program of `watch`.
 
 #[path = "../poundlock-sys/c_numbers.rs"]
 mod c_numbers;
@@ -13,6 +13,9 @@ fn main() {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     stats_layout::write(Path::new("../.."), Path::new(&out));
     fingerprints::write(&Path::new("../..").canonicalize().expect("it is there"), Path::new(&out));
+    if std::env::var_os("CARGO_FEATURE_WATCH").is_some() {
+        compile_bpf(Path::new(&out));
+    }
     // The revision's "-dirty" depends on every source file.
     for path in [
         ".git/HEAD",
@@ -32,6 +35,26 @@ fn main() {
     println!("cargo::rustc-env=POUNDLOCK_REVISION={revision}");
     let rustc = std::env::var("RUSTC").expect("cargo sets RUSTC");
     println!("cargo::rustc-env=POUNDLOCK_RUSTC={}", first_line(&rustc, &["--version"]));
+}
+
+/// Compiles the BPF program with clang, the only compiler that records what the loader relocates.
+fn compile_bpf(out: &Path) {
+    let clang = std::env::var_os("CLANG").unwrap_or("clang".into());
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let machine = match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("aarch64") => "-D__TARGET_ARCH_arm64",
+        _ => "-D__TARGET_ARCH_x86",
+    };
+    let done = Command::new(&clang)
+        .args(["-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", machine])
+        .args(["-c", "bpf/watch.bpf.c", "-o"])
+        .arg(out.join("watch.bpf.o"))
+        .status();
+    let hint = "install clang, or build without `watch`: -p poundlock-cli --no-default-features";
+    match done {
+        Ok(status) => assert!(status.success(), "clang cannot compile bpf/watch.bpf.c; {hint}"),
+        Err(error) => panic!("cannot run {}: {error}; {hint}", clang.display()),
+    }
 }
 
 fn first_line(program: &str, arguments: &[&str]) -> String {

@@ -23,6 +23,8 @@ mod spec;
 mod statistics;
 mod text_table;
 mod threads;
+#[cfg(feature = "watch")]
+mod watch;
 
 pub use commands::Cli;
 

@@ -95,6 +95,23 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or("not a time in seconds".to_owned())
 }
 
+/// Parses a positive time with the unit ms, s, m or h; without a unit, in seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let digits =
+        text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let scale = match &text[digits..] {
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("not a time such as 500ms, 10s or 2m".to_owned()),
+    };
+    let number = text[..digits].parse().ok().filter(|number: &f64| *number > 0.0);
+    number
+        .and_then(|number| Duration::try_from_secs_f64(number * scale).ok())
+        .ok_or("not a time such as 500ms, 10s or 2m".to_owned())
+}
+
 /// Parses a time in nanoseconds: a number with the unit ns, us or ms, or 0 without a unit.
 pub(crate) fn time(text: &str) -> Result<u64, String> {
     let digits =
@@ -113,7 +130,18 @@ pub(crate) fn time(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::time;
+    use super::{duration, time};
+    use std::time::Duration;
+
+    #[test]
+    fn durations_are_in_seconds_by_default() {
+        let seconds = ["10", "10s", "500ms", "1.5m", "1h"].map(duration);
+        let expected = [10.0, 10.0, 0.5, 90.0, 3600.0].map(|s| Ok(Duration::from_secs_f64(s)));
+        assert_eq!(seconds, expected);
+        for wrong in ["", "s", "0", "-1s", "10 s", "1d", "1e3"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

@@ -15,6 +15,7 @@ pub mod sim;
 mod stat;
 mod top;
 mod topo;
+mod watch;
 
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -79,6 +80,18 @@ pub(crate) enum Command {
     /// time since the previous display; "waiters" is the mean number of waiting threads. Press q to
     /// quit, and the first letter of a column to sort by it. A narrow terminal omits columns.
     Top(top::TopArgs),
+    /// Report what a running, unmodified process waits for: which locks, and where in its code
+    ///
+    /// Watches any process by BPF, without a restart: programs in C, C++, Rust, Go and Java, with
+    /// pthread locks or their own. Prints the split of thread time, the locks with the longest
+    /// waits and the stacks of their waiters, and a verdict. Nothing is replaced or slowed down by
+    /// signals, and nothing stays in the process. Needs root.
+    ///
+    /// Ends after --for, when the process ends, or at Ctrl-C, and always reports. docs/watch.md
+    /// describes each figure and what cannot be seen.
+    ///
+    /// The exit status is 125 if the process cannot be watched.
+    Watch(watch::WatchArgs),
     /// List the locks, or describe some: order, sizes, settings, paper
     ///
     /// Without names, prints a line per lock: its name, its size, its default way of waiting, and
@@ -142,6 +155,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::report(&args),
         Command::Top(args) => top::top(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Watch(args) => watch::watch(&args),
         Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),

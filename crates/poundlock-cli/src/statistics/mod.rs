@@ -11,6 +11,8 @@ pub mod source;
 mod summary;
 pub mod table;
 
+#[cfg(feature = "watch")]
+pub use file::Module;
 pub use file::Observed;
 pub use find::file_of;
 pub use names::Names;

@@ -85,6 +85,11 @@ impl Names {
         if crate::program::preload::is_ours(&module.path) {
             return Vec::new();
         }
+        self.functions_in(module, address)
+    }
+
+    /// The functions at a return address in a module, inlined ones first.
+    pub fn functions_in(&mut self, module: &Module, address: u64) -> Vec<String> {
         // The call instruction precedes the return address.
         let at = address.wrapping_sub(module.bias).wrapping_sub(1);
         let key = (module.path.clone(), at);

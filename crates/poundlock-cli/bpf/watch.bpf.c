@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Watches the threads of one process: how long each runs, waits for a CPU, and waits in the kernel,
+ * for which futex and where in the code. Everything is added up here; the command reads the maps
+ * at the end. Nothing is hooked but the scheduler's trace points, so a system call that does not
+ * sleep costs nothing.
+ *
+ * When a thread leaves its CPU to sleep, its saved registers name the system call and the futex.
+ * A hash of the return addresses near the top of its stack names the code that waits. The first
+ * time that a hash is seen, the top of the stack is copied, for the command to unwind.
+ *
+ * Thread records are written by the scheduler's hooks alone, which run in order for each thread:
+ * it leaves the CPU, is woken, enters a CPU.
+ */
+#include "kernel.h"
+
+/* Helpers that read memory require a licence that the kernel knows as compatible. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* ---- Settings: written by the command before it attaches ---- */
+
+/* The process, by its number in the command's PID namespace. */
+const volatile s32 TARGET = 0;
+/* The inode of the command's PID namespace; 0 if that is the initial one. */
+const volatile u32 NAMESPACE = 0;
+
+enum { CODE_RANGES = 4, STACK_WORDS = 64, CHUNK = 1024, CHUNKS = 16 };
+
+/* The addresses of the process's code. The command widens them as libraries are loaded. */
+struct range {
+	u64 start;
+	u64 end;
+};
+
+struct ranges {
+	struct range code[CODE_RANGES];
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct ranges);
+} ranges SEC(".maps");
+
+/* ---- Records, read by the command: src/watch/records.rs has the same layouts ---- */
+
+enum kind { OTHER, FUTEX, STOPPED };
+enum state { RUNNING, RUNNABLE, BLOCKED };
+
+/* A place of waiting. OTHER: @word and @stack are 0. */
+struct place {
+	u64 word;
+	u64 stack;
+	u32 kind;
+	s32 syscall;
+};
+
+struct waits {
+	u64 count;
+	/* Until woken. */
+	u64 blocked_ns;
+	/* From woken to running. */
+	u64 delayed_ns;
+	u64 longest_ns;
+};
+
+struct thread {
+	/* The start of the present state. */
+	u64 since;
+	/* When it was woken from the present sleep; 0: not yet. */
+	u64 woken;
+	u64 running_ns;
+	u64 runnable_ns;
+	/* The last time off the CPU, and whether it slept. */
+	u64 off;
+	u64 on;
+	struct place place;
+	u32 state;
+	u32 slept;
+};
+
+/* A place that wakes waiters of a futex: in most locks, the release. */
+struct release {
+	u64 word;
+	u64 stack;
+};
+
+struct releases {
+	u64 count;
+	/* The time that the woken threads had slept. */
+	u64 waited_ns;
+	/* The part of it in which the releasing thread was off its CPU, at least. */
+	u64 off_ns;
+};
+
+struct sample {
+	u64 stack;
+	u64 instruction;
+	u64 stack_pointer;
+	u64 frame_pointer;
+	u64 link;
+	u64 size;
+	u8 bytes[CHUNKS * CHUNK];
+};
+
+/* Time of threads that have ended, and the counts of what found no room. */
+struct sums {
+	u64 ended_threads;
+	u64 running_ns;
+	u64 runnable_ns;
+	u64 lost_threads;
+	u64 lost_places;
+	u64 lost_waits_ns;
+	u64 lost_releases;
+	u64 lost_samples;
+	/* The depth of the command's PID namespace, plus 1; 0: not yet known. */
+	u64 level;
+	/* When the command began to watch; written by the command. */
+	u64 begin;
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct sums);
+} sums SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 32768);
+	TYPE(key, u32);
+	TYPE(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 65536);
+	TYPE(key, struct place);
+	TYPE(value, struct waits);
+} places SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 32768);
+	TYPE(key, struct release);
+	TYPE(value, struct releases);
+} releases SEC(".maps");
+
+/* The hashes of stacks that were copied. */
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, u64);
+	TYPE(value, u8);
+} copied SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_RINGBUF);
+	NUMBER(max_entries, 8 << 20);
+} samples SEC(".maps");
+
+struct words {
+	u64 word[STACK_WORDS];
+};
+
+struct {
+	NUMBER(type, MAP_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct words);
+} scratch SEC(".maps");
+
+static const u32 ZERO = 0;
+
+/* ---- The threads of the process ---- */
+
+INLINE struct sums *the_sums(void)
+{
+	return map_lookup(&sums, &ZERO);
+}
+
+INLINE void add(u64 *to, u64 amount)
+{
+	__sync_fetch_and_add(to, amount);
+}
+
+/* The number of @task in the PID namespace at depth @level; 0: it has none. */
+INLINE s32 number_at(struct pid *pid, u32 level)
+{
+	u64 offset = __builtin_preserve_field_info(pid->numbers, 0 /* byte offset */);
+	struct upid found = {};
+
+	if (!pid || pid->level < level)
+		return 0;
+	read_kernel(&found.nr, sizeof(found.nr), (char *)pid + offset + level * 16);
+	return found.nr;
+}
+
+enum { DEEPEST = 32 };
+
+/* The depth of NAMESPACE, found in the numbers of @pid, plus 1; 0: @pid is not in it. */
+INLINE u32 find_level(struct pid *pid)
+{
+	u64 offset = __builtin_preserve_field_info(pid->numbers, 0);
+
+	if (!pid)
+		return 0;
+	for (u32 level = 0; level <= DEEPEST; level++) {
+		struct pid_namespace *namespace = 0;
+		u32 inode = 0;
+		if (level > pid->level)
+			return 0;
+		read_kernel(&namespace, sizeof(namespace), (char *)pid + offset + level * 16 + 8);
+		read_kernel(&inode, sizeof(inode), &namespace->ns.inum);
+		if (inode == NAMESPACE)
+			return level + 1;
+	}
+	return 0;
+}
+
+/* The number of @task in the command's PID namespace if it is a thread of the process, or 0. */
+INLINE u32 watched(struct task_struct *task)
+{
+	if (NAMESPACE == 0)
+		return task->tgid == TARGET ? task->pid : 0;
+	struct sums *sum = the_sums();
+	if (!sum)
+		return 0;
+	if (sum->level == 0)
+		sum->level = find_level(task->thread_pid);
+	u32 level = sum->level;
+	if (level == 0 || number_at(task->group_leader->thread_pid, level - 1) != TARGET)
+		return 0;
+	return number_at(task->thread_pid, level - 1);
+}
+
+/* ---- Stacks ---- */
+
+INLINE int is_code(const struct ranges *known, u64 word)
+{
+	for (int i = 0; i < CODE_RANGES; i++)
+		if (word >= known->code[i].start && word < known->code[i].end)
+			return 1;
+	return 0;
+}
+
+/* A copy of the stack for the command to unwind. Fails if the command has not kept up. */
+INLINE int copy_stack(struct pt_regs *regs, u64 stack)
+{
+	struct sample *sample = ringbuf_reserve(&samples, sizeof(*sample), 0);
+	u64 size = 0;
+
+	if (!sample)
+		return -1;
+	sample->stack = stack;
+	sample->instruction = INSTRUCTION(regs);
+	sample->stack_pointer = STACK_POINTER(regs);
+	sample->frame_pointer = FRAME_POINTER(regs);
+	sample->link = LINK(regs);
+	for (int i = 0; i < CHUNKS; i++) {
+		if (read_user(sample->bytes + i * CHUNK, CHUNK,
+			      (void *)(STACK_POINTER(regs) + i * CHUNK)))
+			break;
+		size += CHUNK;
+	}
+	sample->size = size;
+	ringbuf_submit(sample, RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The hash of the code addresses near the top of the present thread's stack, never 0. */
+INLINE u64 stack_of(struct pt_regs *regs)
+{
+	struct words *top = map_lookup(&scratch, &ZERO);
+	struct ranges *known = map_lookup(&ranges, &ZERO);
+	u64 stack = INSTRUCTION(regs);
+
+	if (!top || !known)
+		return stack | 1;
+	if (read_user(top, sizeof(*top), (void *)STACK_POINTER(regs)) == 0)
+		for (int i = 0; i < STACK_WORDS; i++) {
+			u64 word = CODE_ADDRESS(top->word[i]);
+			if (is_code(known, word))
+				stack = (stack ^ word) * 0x9e3779b97f4a7c15ull;
+		}
+	stack |= 1;
+
+	u8 one = 1;
+	if (!map_lookup(&copied, &stack)) {
+		struct sums *sum = the_sums();
+		if (map_update(&copied, &stack, &one, NOEXIST) == 0) {
+			if (copy_stack(regs, stack)) {
+				/* The next wait tries again. */
+				map_delete(&copied, &stack);
+				if (sum)
+					add(&sum->lost_samples, 1);
+			}
+		} else if (sum) {
+			add(&sum->lost_samples, 1);
+		}
+	}
+	return stack;
+}
+
+/* ---- Time ---- */
+
+enum { FUTEX_COMMAND = 0x7f };
+enum { TASK_STOPPED_OR_TRACED = 0xc, TASK_DEAD = 0x80 };
+
+/* Whether a futex command sleeps: WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2. */
+INLINE int sleeps(u32 command)
+{
+	return command == 0 || command == 6 || command == 9 || command == 11 || command == 13;
+}
+
+/* Sets @place to where the present thread, which leaves its CPU to sleep, waits. */
+INLINE void locate(struct task_struct *task, struct place *place)
+{
+	struct pt_regs *regs = registers_of(task);
+	s32 syscall = SYSCALL(regs);
+	u64 word = ARGUMENT_1(regs);
+
+	place->word = 0;
+	place->stack = 0;
+	place->kind = OTHER;
+	place->syscall = syscall;
+	if (task->__state & TASK_STOPPED_OR_TRACED) {
+		place->kind = STOPPED;
+		place->syscall = -1;
+		return;
+	}
+	if (syscall == SYS_FUTEX_WAITV) {
+		/* The address follows the value in the first struct futex_waitv. */
+		if (read_user(&word, sizeof(word), (void *)(word + 8)))
+			word = 0;
+	} else if (syscall != SYS_FUTEX_WAIT &&
+		   !(syscall == SYS_FUTEX && sleeps(ARGUMENT_2(regs) & FUTEX_COMMAND))) {
+		return;
+	}
+	place->kind = FUTEX;
+	place->word = word;
+	place->stack = stack_of(regs);
+}
+
+/* Adds a wait that has ended. */
+INLINE void charge(struct thread *thread, u64 now)
+{
+	u64 woken = thread->woken ? thread->woken : now;
+	u64 blocked = woken - thread->since, delayed = now - woken;
+	struct waits *known = map_lookup(&places, &thread->place);
+
+	if (!known) {
+		struct waits none = {};
+		map_update(&places, &thread->place, &none, NOEXIST);
+		known = map_lookup(&places, &thread->place);
+	}
+	if (!known) {
+		struct sums *sum = the_sums();
+		if (sum) {
+			add(&sum->lost_places, 1);
+			add(&sum->lost_waits_ns, blocked + delayed);
+		}
+		return;
+	}
+	add(&known->count, 1);
+	add(&known->blocked_ns, blocked);
+	add(&known->delayed_ns, delayed);
+	if (blocked + delayed > known->longest_ns)
+		known->longest_ns = blocked + delayed;
+}
+
+/* Adds the thread to the map: it is in @state since @since. */
+INLINE struct thread *add_thread(u32 number, u32 state, u64 since)
+{
+	struct thread new = {.since = since, .on = since, .state = state};
+
+	map_update(&threads, &number, &new, NOEXIST);
+	struct thread *thread = map_lookup(&threads, &number);
+	struct sums *sum = the_sums();
+	if (!thread && sum)
+		add(&sum->lost_threads, 1);
+	return thread;
+}
+
+/* RUNNING -> RUNNABLE, BLOCKED or ended */
+INLINE void leave(struct task_struct *task, u32 number, int preempted, u64 now)
+{
+	struct thread *thread = map_lookup(&threads, &number);
+	struct sums *sum = the_sums();
+	u32 state = task->__state;
+
+	if (!sum)
+		return;
+	/* It has run since the beginning, or it found no room in the map when it entered. */
+	if (!thread)
+		thread = add_thread(number, RUNNING, sum->lost_threads ? now : sum->begin);
+	if (!thread)
+		return;
+	thread->running_ns += now - thread->since;
+	if (state & TASK_DEAD) {
+		add(&sum->ended_threads, 1);
+		add(&sum->running_ns, thread->running_ns);
+		add(&sum->runnable_ns, thread->runnable_ns);
+		map_delete(&threads, &number);
+		return;
+	}
+	thread->since = now;
+	thread->off = now;
+	thread->woken = 0;
+	thread->slept = state != 0 && !preempted;
+	if (thread->slept)
+		locate(task, &thread->place);
+	thread->state = thread->slept ? BLOCKED : RUNNABLE;
+}
+
+/* RUNNABLE or BLOCKED -> RUNNING */
+INLINE void enter(struct task_struct *task, u32 number, u64 now)
+{
+	struct thread *thread = map_lookup(&threads, &number);
+	struct sums *sum = the_sums();
+
+	if (!thread && sum) {
+		/* A new thread has waited for a CPU since it was made. */
+		int is_new = task->start_time > sum->begin && !sum->lost_threads;
+		thread = add_thread(number, RUNNABLE, is_new ? task->start_time : now);
+	}
+	if (!thread)
+		return;
+	if (thread->state == RUNNABLE)
+		thread->runnable_ns += now - thread->since;
+	else if (thread->state == BLOCKED)
+		charge(thread, now);
+	thread->state = RUNNING;
+	thread->since = now;
+	thread->on = now;
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch(u64 *context)
+{
+	int preempted = context[0];
+	struct task_struct *previous = (void *)context[1], *next = (void *)context[2];
+	u32 leaver = watched(previous), enterer = watched(next);
+
+	if (!leaver && !enterer)
+		return 0;
+	u64 now = now_ns();
+	if (leaver)
+		leave(previous, leaver, preempted & 1, now);
+	if (enterer)
+		enter(next, enterer, now);
+	return 0;
+}
+
+/* ---- Releases ---- */
+
+/*
+ * The time since @since in which @holder was off its CPU, other than to wait for the lock itself:
+ * its last absence alone, therefore a lower bound.
+ */
+INLINE u64 absence(struct thread *holder, u64 word, u64 since)
+{
+	u64 off = holder->off > since ? holder->off : since;
+
+	if (holder->slept && holder->place.kind == FUTEX && holder->place.word == word)
+		return 0;
+	return holder->on > off ? holder->on - off : 0;
+}
+
+/* The present thread wakes @woken from a futex: adds the wait to where it does. */
+INLINE void release(struct task_struct *task, struct thread *woken, u64 now)
+{
+	u32 number = watched(task);
+	struct thread *holder = number ? map_lookup(&threads, &number) : 0;
+
+	if (!holder)
+		return;
+	struct pt_regs *regs = registers_of(task);
+	if (SYSCALL(regs) != SYS_FUTEX || sleeps(ARGUMENT_2(regs) & FUTEX_COMMAND))
+		return;
+	struct release key = {.word = woken->place.word, .stack = stack_of(regs)};
+	struct releases none = {}, *known = map_lookup(&releases, &key);
+	if (!known) {
+		map_update(&releases, &key, &none, NOEXIST);
+		known = map_lookup(&releases, &key);
+	}
+	if (!known) {
+		struct sums *sum = the_sums();
+		if (sum)
+			add(&sum->lost_releases, 1);
+		return;
+	}
+	add(&known->count, 1);
+	add(&known->waited_ns, now - woken->since);
+	add(&known->off_ns, absence(holder, key.word, woken->since));
+}
+
+SEC("tp_btf/sched_waking")
+int on_waking(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	u32 number = watched(task);
+	struct thread *thread = number ? map_lookup(&threads, &number) : 0;
+
+	if (!thread || thread->state != BLOCKED || thread->woken)
+		return 0;
+	u64 now = now_ns();
+	thread->woken = now;
+	if (thread->place.kind == FUTEX)
+		release(current_task(), thread, now);
+	return 0;
+}
+
+/* ---- Locks of the kernel, with --kernel ---- */
+
+enum { KERNEL_FRAMES = 127 };
+
+struct {
+	NUMBER(type, MAP_STACK_TRACE);
+	NUMBER(max_entries, 4096);
+	TYPE(key, u32);
+	NUMBER(value_size, KERNEL_FRAMES * 8);
+} kernel_stacks SEC(".maps");
+
+/* A place where the kernel waits for a lock of its own: the stack's number, or an error, and the
+ * lock's kind. */
+struct kernel_place {
+	s32 stack;
+	u32 flags;
+};
+
+struct contention {
+	u64 since;
+	struct kernel_place place;
+};
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 32768);
+	TYPE(key, u32);
+	TYPE(value, struct contention);
+} contentions SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, struct kernel_place);
+	TYPE(value, struct waits);
+} kernel_places SEC(".maps");
+
+/* An interrupt handler's wait inside of another one is part of that. */
+SEC("tp_btf/contention_begin")
+int on_contention(u64 *context)
+{
+	u32 number = watched(current_task());
+	struct contention new = {.place.flags = context[1]};
+
+	if (!number || map_lookup(&contentions, &number))
+		return 0;
+	new.place.stack = stack_id(context, &kernel_stacks, 0);
+	new.since = now_ns();
+	map_update(&contentions, &number, &new, NOEXIST);
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int on_acquisition(u64 *context)
+{
+	(void)context;
+	u32 number = watched(current_task());
+	struct contention *contention = number ? map_lookup(&contentions, &number) : 0;
+	struct waits none = {};
+
+	if (!contention)
+		return 0;
+	u64 time = now_ns() - contention->since;
+	struct kernel_place place = contention->place;
+	map_delete(&contentions, &number);
+	struct waits *known = map_lookup(&kernel_places, &place);
+	if (!known) {
+		map_update(&kernel_places, &place, &none, NOEXIST);
+		known = map_lookup(&kernel_places, &place);
+	}
+	if (!known) {
+		struct sums *sum = the_sums();
+		if (sum)
+			add(&sum->lost_places, 1);
+		return 0;
+	}
+	add(&known->count, 1);
+	add(&known->blocked_ns, time);
+	if (time > known->longest_ns)
+		known->longest_ns = time;
+	return 0;
+}

@@ -1,0 +1,374 @@
+//! The watched process, as /proc shows it: its threads, its code, and where its threads sleep.
+
+use super::records::{CODE_RANGES, Ranges};
+use super::unwind::Registers;
+use crate::failure::{Failure, reason};
+use crate::program::elf::{Elf, Language};
+use crate::statistics::Module;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The inode of the initial PID namespace, a constant of the kernel.
+const INITIAL_NAMESPACE: u64 = 0xefff_fffc;
+
+/// A process.
+pub struct Target {
+    pub pid: u32,
+    end: OwnedFd,
+}
+
+impl Target {
+    /// Fails if there is no such process, or if its code is not of this machine's word size.
+    pub fn find(pid: u32) -> Result<Target, Failure> {
+        // SAFETY: plain numbers; the descriptor is checked.
+        let end = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        let end = i32::try_from(end).ok().filter(|end| *end >= 0).ok_or_else(|| {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::ESRCH) => Failure::ours(format!("there is no process {pid}")),
+                Some(libc::EINVAL | libc::ENOENT) => {
+                    Failure::ours(format!("{pid} is no process, or only one of its threads"))
+                }
+                _ => Failure::ours(format!("cannot watch process {pid}: {}", reason(&error))),
+            }
+        })?;
+        // SAFETY: the kernel has just opened it for us.
+        let end = unsafe { OwnedFd::from_raw_fd(end) };
+        let target = Target { pid, end };
+        if target.maps().is_empty() {
+            return Err(Failure::ours(format!(
+                "process {pid} has no program: it is a kernel thread, or it has ended"
+            )));
+        }
+        let mut head = [0; 5];
+        let read = File::open(target.file("exe")).and_then(|exe| exe.read_exact_at(&mut head, 0));
+        const CLASS_32: u8 = 1;
+        if read.is_ok() && head[4] == CLASS_32 {
+            return Err(Failure::ours(format!(
+                "process {pid} is a 32-bit program; watch reads the stacks of 64-bit ones"
+            )));
+        }
+        Ok(target)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{name}", self.pid))
+    }
+
+    /// Waits until the process has ended, or for `time`. Returns whether it has ended.
+    pub fn ends_within(&self, time: Duration) -> bool {
+        let mut end = libc::pollfd { fd: self.end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let limit = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one descriptor, which lives as long as the call.
+        unsafe { libc::poll(&raw mut end, 1, limit) > 0 }
+    }
+
+    /// The command line, as far as it is readable.
+    pub fn command(&self) -> String {
+        let words = fs::read(self.file("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).trim_end_matches('\0').replace('\0', " ")
+    }
+
+    /// The numbers of its threads.
+    pub fn threads(&self) -> Vec<u32> {
+        let Ok(entries) = fs::read_dir(self.file("task")) else { return Vec::new() };
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// The kind of its program.
+    pub fn program(&self) -> Program {
+        let exe = self.file("exe");
+        Program {
+            is_static: Elf::head(&exe).is_ok_and(|head| head.loader.is_none()),
+            is_go: Elf::read(&exe).is_ok_and(|program| program.language == Language::Go),
+        }
+    }
+
+    fn maps(&self) -> String {
+        fs::read_to_string(self.file("maps")).unwrap_or_default()
+    }
+
+    /// Its mapped files, and its code.
+    pub fn code(&self, files: &mut Files) -> Code {
+        let text = self.maps();
+        let mappings: Vec<Mapping> = text.lines().filter_map(Mapping::parse).collect();
+        let code = mappings.iter().filter(|mapping| mapping.executable);
+        let ranges = ranges(code.clone().map(|mapping| [mapping.start, mapping.end]).collect());
+        let modules = code.filter_map(|mapping| files.module(self, mapping, &mappings)).collect();
+        Code { modules, ranges }
+    }
+
+    /// The functions that a just-in-time compiler lists in /tmp/perf-PID.map, as perf reads them.
+    pub fn compiled_functions(&self) -> Vec<(u64, u64, String)> {
+        let status = fs::read_to_string(self.file("status")).unwrap_or_default();
+        let own = status
+            .lines()
+            .find_map(|line| line.strip_prefix("NSpid:")?.split_whitespace().last())
+            .map_or(self.pid.to_string(), str::to_owned);
+        let list = self.file("root").join(format!("tmp/perf-{own}.map"));
+        let owner = |path: &Path| path.symlink_metadata().map(|file| file.uid()).ok();
+        // Anyone can write to /tmp: the list counts if it is the process's.
+        if owner(&list) != owner(&self.file("maps")) {
+            return Vec::new();
+        }
+        let text = fs::read_to_string(&list).unwrap_or_default();
+        let mut found: Vec<_> = text
+            .lines()
+            .filter_map(|line| {
+                let (start, rest) = line.split_once(' ')?;
+                let (size, name) = rest.split_once(' ')?;
+                let number = |text| u64::from_str_radix(text, 16).ok();
+                Some((number(start)?, number(size)?, name.to_owned()))
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// The sleep of a thread. None: it runs.
+    pub fn sleep(&self, thread: u32) -> Option<Sleep> {
+        let text = fs::read_to_string(self.file(&format!("task/{thread}/syscall"))).ok()?;
+        let stat = fs::read_to_string(self.file(&format!("task/{thread}/stat"))).ok()?;
+        let state = stat[stat.rfind(')')? + 1..].trim_start().chars().next()?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+        let [.., stack_pointer, instruction] = words[..] else { return None };
+        let argument = |index: usize| words.get(index).and_then(|word| number(word));
+        Some(Sleep {
+            stopped: matches!(state, 'T' | 't'),
+            syscall: words[0].parse().ok()?,
+            word: argument(1).unwrap_or(0),
+            operation: argument(2).unwrap_or(0),
+            registers: Registers {
+                instruction: number(instruction)?,
+                stack_pointer: number(stack_pointer)?,
+                ..Registers::default()
+            },
+        })
+    }
+
+    /// Up to `size` bytes of its memory.
+    pub fn memory(&self, start: u64, size: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        let read =
+            File::open(self.file("mem")).and_then(|memory| memory.read_at(&mut bytes, start));
+        bytes.truncate(read.unwrap_or(0));
+        bytes
+    }
+}
+
+/// The kind of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// It loads no libraries, so no preload library either.
+    pub is_static: bool,
+    pub is_go: bool,
+}
+
+/// The sleep of a thread.
+pub struct Sleep {
+    pub stopped: bool,
+    pub syscall: i32,
+    /// The first two arguments.
+    pub word: u64,
+    pub operation: u64,
+    pub registers: Registers,
+}
+
+impl Sleep {
+    /// Whether it sleeps in the futex `word`.
+    pub fn in_futex(&self) -> bool {
+        const FUTEX_WAIT_NEW: i64 = 455;
+        let command = self.operation as i32 & libc::FUTEX_CMD_MASK;
+        let sleeps = [
+            libc::FUTEX_WAIT,
+            libc::FUTEX_LOCK_PI,
+            libc::FUTEX_WAIT_BITSET,
+            libc::FUTEX_WAIT_REQUEUE_PI,
+            libc::FUTEX_LOCK_PI2,
+        ];
+        match i64::from(self.syscall) {
+            libc::SYS_futex => sleeps.contains(&command),
+            FUTEX_WAIT_NEW => true,
+            _ => false,
+        }
+    }
+}
+
+/// The inode of this process's PID namespace for the BPF program: 0 if it is the initial one.
+pub fn own_namespace() -> u32 {
+    let inode = fs::metadata("/proc/self/ns/pid").map_or(INITIAL_NAMESPACE, |file| file.ino());
+    if inode == INITIAL_NAMESPACE { 0 } else { u32::try_from(inode).unwrap_or(0) }
+}
+
+/// The code of a process at some time.
+#[derive(Clone, Debug, Default)]
+pub struct Code {
+    pub modules: Vec<Module>,
+    pub ranges: Ranges,
+}
+
+impl Code {
+    pub fn is_same(&self, other: &Code) -> bool {
+        let key = |module: &Module| (module.start, module.end, module.bias);
+        self.ranges == other.ranges
+            && self.modules.iter().map(key).eq(other.modules.iter().map(key))
+            && self.modules.iter().zip(&other.modules).all(|(one, other)| one.path == other.path)
+    }
+}
+
+/// A line of /proc/PID/maps.
+struct Mapping<'a> {
+    start: u64,
+    end: u64,
+    executable: bool,
+    offset: u64,
+    device: &'a str,
+    inode: u64,
+    path: &'a str,
+}
+
+impl Mapping<'_> {
+    fn parse(line: &str) -> Option<Mapping<'_>> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        Some(Mapping {
+            start: number(start)?,
+            end: number(end)?,
+            executable: words.next()?.contains('x'),
+            offset: number(words.next()?)?,
+            device: words.next()?,
+            inode: words.next()?.parse().ok()?,
+            path: words.next().unwrap_or_default().trim_start(),
+        })
+    }
+
+    fn is_file_of(&self, other: &Mapping<'_>) -> bool {
+        self.inode == other.inode && self.device == other.device
+    }
+}
+
+/// At most [`CODE_RANGES`] ranges that cover `code`, which is sorted: the narrowest gaps are
+/// covered, too.
+fn ranges(mut code: Vec<[u64; 2]>) -> Ranges {
+    while code.len() > CODE_RANGES {
+        let gap = |at: &usize| code[at + 1][0] - code[*at][1];
+        let narrowest = (0..code.len() - 1).min_by_key(gap).unwrap_or(0);
+        code[narrowest][1] = code[narrowest + 1][1];
+        code.remove(narrowest + 1);
+    }
+    let mut ranges = Ranges::default();
+    ranges.code[..code.len()].copy_from_slice(&code);
+    ranges
+}
+
+/// The mapped files: readable paths, and the addresses of their segments of code.
+#[derive(Default)]
+pub struct Files {
+    known: HashMap<(u64, String), Option<Readable>>,
+}
+
+/// The path of a file, and its segments.
+type Readable = (PathBuf, Vec<Segment>);
+
+/// Offset in the file, size in the file, address.
+type Segment = (u64, u64, u64);
+
+impl Files {
+    fn module(
+        &mut self,
+        target: &Target,
+        mapping: &Mapping<'_>,
+        all: &[Mapping<'_>],
+    ) -> Option<Module> {
+        if mapping.inode == 0 {
+            return None;
+        }
+        let key = (mapping.inode, mapping.path.to_owned());
+        let (path, segments) = self
+            .known
+            .entry(key)
+            .or_insert_with(|| {
+                let path = readable(target, mapping);
+                segments(&path).map(|segments| (path, segments))
+            })
+            .as_ref()?;
+        let within = |segment: &&Segment| {
+            (segment.0 & !0xfff..segment.0 + segment.1).contains(&mapping.offset)
+        };
+        let (offset, _, address) = segments.iter().find(within)?;
+        let bias = mapping.start.wrapping_sub(address.wrapping_sub(*offset) + mapping.offset);
+        // From the first mapping of the file to the one of zeroed data after the last.
+        let its = all.iter().filter(|other| other.is_file_of(mapping));
+        let start = its.clone().map(|other| other.start).min()?;
+        let mut end = its.map(|other| other.end).max()?;
+        let zeroed = all.iter().find(|other| other.start == end && other.inode == 0);
+        if let Some(zeroed) = zeroed.filter(|zeroed| zeroed.path.is_empty()) {
+            end = zeroed.end;
+        }
+        Some(Module { start, end, bias, path: path.clone() })
+    }
+}
+
+/// A path by which we can read a mapped file: its own, or that in the mount namespace of the
+/// process, or the mapping itself if the file was deleted.
+fn readable(target: &Target, mapping: &Mapping<'_>) -> PathBuf {
+    let is_it = |path: &PathBuf| path.metadata().is_ok_and(|file| file.ino() == mapping.inode);
+    let own = PathBuf::from(mapping.path);
+    let theirs = target.file("root").join(mapping.path.strip_prefix('/').unwrap_or(mapping.path));
+    let mapped = target.file("map_files").join(format!("{:x}-{:x}", mapping.start, mapping.end));
+    [own, theirs].into_iter().find(is_it).unwrap_or(mapped)
+}
+
+fn segments(path: &Path) -> Option<Vec<Segment>> {
+    let data = ReadCache::new(File::open(path).ok()?);
+    let header = object::elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let loaded = header.program_headers(endian, &data).ok()?.iter();
+    // Neighbouring segments may share a page of the file: only code is looked for.
+    let loaded = loaded.filter(|segment| {
+        let is_code = segment.p_flags(endian).0 & object::elf::PF_X.0 != 0;
+        segment.p_type(endian) == object::elf::PT_LOAD && is_code
+    });
+    Some(
+        loaded
+            .map(|segment| {
+                (segment.p_offset(endian), segment.p_filesz(endian), segment.p_vaddr(endian))
+            })
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mapping, ranges};
+
+    #[test]
+    fn narrow_gaps_are_covered() {
+        let few = vec![[1, 2], [5, 6]];
+        assert_eq!(ranges(few).code, [[1, 2], [5, 6], [0, 0], [0, 0]]);
+        let many = vec![[1, 2], [10, 11], [12, 13], [30, 31], [40, 41], [41, 42]];
+        assert_eq!(ranges(many).code, [[1, 2], [10, 13], [30, 31], [40, 42]]);
+    }
+
+    #[test]
+    fn a_line_of_maps_is_read() {
+        let line = "7f00-7fff r-xp 00001000 08:01 42                 /usr/lib/a b.so";
+        let mapping = Mapping::parse(line).unwrap();
+        assert_eq!((mapping.start, mapping.end, mapping.offset), (0x7f00, 0x7fff, 0x1000));
+        assert_eq!(
+            (mapping.executable, mapping.inode, mapping.path),
+            (true, 42, "/usr/lib/a b.so")
+        );
+        let anonymous = Mapping::parse("7f00-7fff rw-p 00000000 00:00 0").unwrap();
+        assert_eq!((anonymous.inode, anonymous.path), (0, ""));
+    }
+}
