@@ -23,9 +23,14 @@ foreach(shell bash zsh fish)
 	list(APPEND write_completions COMMAND ${command} completions ${shell} >
 		${completions}/${shell})
 endforeach()
-# crates/poundlock-sys builds the chosen locks, too.
+# crates/poundlock-sys builds the chosen locks, too. Without a choice, the variable is not set, as
+# in a build by cargo alone: cargo would otherwise compile everything again after each of the two.
+set(choice --unset=POUNDLOCK_LOCKS)
+if(NOT POUNDLOCK_LOCKS STREQUAL "all")
+	set(choice "POUNDLOCK_LOCKS=${POUNDLOCK_LOCKS}")
+endif()
 add_custom_target(poundlock-tools ALL
-	COMMAND ${CMAKE_COMMAND} -E env "POUNDLOCK_LOCKS=${POUNDLOCK_LOCKS}"
+	COMMAND ${CMAKE_COMMAND} -E env "${choice}"
 	${CARGO} build --release --locked ${parts} --bin poundlock --target-dir
 	${POUNDLOCK_CARGO_TARGET_DIR}
 	COMMAND ${CMAKE_COMMAND} -E make_directory ${completions}
