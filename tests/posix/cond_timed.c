@@ -111,9 +111,11 @@ static void meet(int type)
 		EXPECT_OK(pthread_mutex_lock(&meeting.mutex));
 		waits = meeting.waits;
 		meeting.held = true;
-		sleep_ms(waits ? 20 : 0);
+		if (waits)
+			sleep_ms(20);
 		meeting.held = false;
 		EXPECT_OK(pthread_mutex_unlock(&meeting.mutex));
+		sleep_ms(1); /* without it, a lock without order may keep the other thread out */
 	}
 	finish(thread);
 	EXPECT_OK(pthread_cond_destroy(&meeting.cond));
