@@ -39,12 +39,17 @@ static inline void begin_hold(struct mutex *m, uint32_t self)
 	w_store_relaxed(&m->owner, self);
 }
 
-/* As the new holder, puts the owner in the place of the lock's middle. */
+/*
+ * As the new holder, puts the owner in the place of the lock's middle, by one store: a waiter that
+ * reads the middle (lib/kept.h) must find a pointer or an owner, never half of each.
+ */
 static void own(struct mutex *m)
 {
-	/* relaxed: as in owns() */
+	struct mutex owned = {.owner = own_tid(), .holds = 1};
+
+	/* relaxed, all: as in owns() */
 	m->aside = w_load_relaxed(&m->middle);
-	begin_hold(m, own_tid());
+	w_store_relaxed(&m->middle, w_load_relaxed(&owned.middle));
 }
 
 /* Restores the lock's middle. */
