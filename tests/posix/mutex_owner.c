@@ -145,6 +145,51 @@ static void after_clone(void)
 	       (unsigned)status);
 }
 
+/* ---- Waiters of a forked process, which read the place of the owner as a pointer ---- */
+
+#define FORKED_ROUNDS 5000
+
+static void *lock_often(void *argument)
+{
+	struct contended *contended = argument;
+
+	for (unsigned i = 0; i < FORKED_ROUNDS; i++) {
+		EXPECT_OK(pthread_mutex_lock(&contended->mutex));
+		contended->held++;
+		EXPECT_OK(pthread_mutex_unlock(&contended->mutex));
+	}
+	return NULL;
+}
+
+static void often(int type)
+{
+	struct contended contended = {.held = 0};
+	pthread_t threads[4];
+
+	init_mutex(&contended.mutex, type);
+	for (unsigned i = 0; i < 4; i++)
+		threads[i] = start(lock_often, &contended);
+	for (unsigned i = 0; i < 4; i++)
+		finish(threads[i]);
+	EXPECT(contended.held == 4 * FORKED_ROUNDS, "%lu", contended.held);
+	EXPECT_OK(pthread_mutex_destroy(&contended.mutex));
+}
+
+static void after_fork(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		EACH_TYPE(type)
+		often(*type);
+		_exit(0);
+	}
+	EXPECT(child > 0, "fork: %s", strerror(errno));
+	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %#x",
+	       (unsigned)status);
+}
+
 int main(void)
 {
 	EACH_TYPE(type)
@@ -153,5 +198,6 @@ int main(void)
 		among_others(*type);
 	}
 	after_clone();
+	after_fork();
 	return 0;
 }
