@@ -9,6 +9,7 @@
 #define POUNDLOCK_CHECK_CLIENTS_H
 
 #include "check.h"
+#include "entry.h"
 #include "small.h"
 
 #define PASTE_(a, b) a##b
@@ -52,13 +53,6 @@ static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy)
 		body;                                                   \
 	}
 
-/* @wanted: events that must occur. @outcomes: the outcomes that must be met, and no others. */
-#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                 \
-	{                                                                             \
-		.name = title, .shared = SHARED_BYTES, .ghost = sizeof(struct notes), \
-		.threads = count, .setup = first, .thread = body, .finish = last,     \
-		.demands = wanted, .allowed = outcomes, __VA_ARGS__                   \
-	}
 #define ENTRIES(title, body, count, wanted, outcomes, first, last, ...)                       \
 	ENTRY(title "/spin", body##_spin, count, wanted, outcomes, first, last, __VA_ARGS__), \
 		ENTRY(title "/yield", body##_yield, count, wanted, outcomes, first, last,     \

@@ -9,6 +9,7 @@
 #include "ttas.h"
 
 #include "check.h"
+#include "entry.h"
 
 struct memory {
 	struct cond cond;
@@ -344,41 +345,37 @@ static void finish_freed(void)
 	check_assert(check_busy_nodes() == 0);
 }
 
-#define ENTRY(title, body, count, wanted, outcomes, last, ...)                                 \
-	{                                                                                      \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), \
-		.threads = count, .thread = body, .finish = last, .demands = wanted,           \
-		.allowed = outcomes, __VA_ARGS__                                               \
-	}
+#define SHARED_BYTES sizeof(struct memory)
 
 const struct check_client check_clients[] = {
-	ENTRY("signal/late/2", signal_late, 2, "park", "00", finish, .spurious = 1),
-	ENTRY("signal/early/2", signal_early, 2, "park", "00", finish, .spurious = 1),
-	ENTRY("tokens/3", tokens, 3, "park", "00", finish, .spurious = 1),
-	ENTRY("rounds/2", rounds, 2, "park", "00", finish, .spurious = 1),
-	ENTRY("signal_or_deadline/3", signal_or_deadline, 3, "park abandon", "00 10 01", finish,
-	      .spurious = 1),
-	ENTRY("broadcast/2", broadcast, 2, "park", "00", finish, .spurious = 1),
-	ENTRY("broadcast/3", broadcast, 3, "park relay", "00", finish, .spurious = 1),
-	ENTRY("broadcast/4", broadcast, 4, "park relay", NULL, finish, .walks = 20000),
-	ENTRY("broadcast/timed/3", broadcast_timed, 3, "park relay abandon barrier", "00 10",
+	ENTRY("signal/late/2", signal_late, 2, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("signal/early/2", signal_early, 2, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("tokens/3", tokens, 3, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("rounds/2", rounds, 2, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("signal_or_deadline/3", signal_or_deadline, 3, "park abandon", "00 10 01", NULL,
 	      finish, .spurious = 1),
-	ENTRY("broadcast/timed/4", broadcast_timed, 4, "park relay abandon barrier", NULL, finish,
-	      .walks = 20000),
-	ENTRY("two_locks/3", two_locks, 3, "park", "00", finish, .spurious = 1),
-	ENTRY("freed/broadcast/2", free_after_broadcast, 2, "park", "0", finish_freed,
+	ENTRY("broadcast/2", broadcast, 2, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("broadcast/3", broadcast, 3, "park relay", "00", NULL, finish, .spurious = 1),
+	ENTRY("broadcast/4", broadcast, 4, "park relay", NULL, NULL, finish, .walks = 20000),
+	ENTRY("broadcast/timed/3", broadcast_timed, 3, "park relay abandon barrier", "00 10", NULL,
+	      finish, .spurious = 1),
+	ENTRY("broadcast/timed/4", broadcast_timed, 4, "park relay abandon barrier", NULL, NULL,
+	      finish, .walks = 20000),
+	ENTRY("two_locks/3", two_locks, 3, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("freed/broadcast/2", free_after_broadcast, 2, "park", "0", NULL, finish_freed,
 	      .spurious = 1),
-	ENTRY("freed/broadcast/3", free_after_broadcast, 3, "park relay", "0", finish_freed),
-	ENTRY("freed/timed/2", free_after_broadcast_timed, 2, "abandon barrier", "0 1",
+	ENTRY("freed/broadcast/3", free_after_broadcast, 3, "park relay", "0", NULL, finish_freed),
+	ENTRY("freed/timed/2", free_after_broadcast_timed, 2, "abandon barrier", "0 1", NULL,
 	      finish_freed, .spurious = 1),
-	ENTRY("freed/timed/3", free_after_broadcast_timed, 3, "abandon barrier", "0 1",
+	ENTRY("freed/timed/3", free_after_broadcast_timed, 3, "abandon barrier", "0 1", NULL,
 	      finish_freed),
-	ENTRY("freed/timed_signal/2", free_after_signal_timed, 2, "abandon barrier", "0 1",
+	ENTRY("freed/timed_signal/2", free_after_signal_timed, 2, "abandon barrier", "0 1", NULL,
 	      finish_freed, .spurious = 1),
-	ENTRY("freed/by_waiter/2", freed_by_waiter, 2, "park", "0", finish_freed, .spurious = 1),
-	ENTRY("fork/3", fork_among_waiters, 3, "fork_repair", "00 10", finish,
+	ENTRY("freed/by_waiter/2", freed_by_waiter, 2, "park", "0", NULL, finish_freed,
+	      .spurious = 1),
+	ENTRY("fork/3", fork_among_waiters, 3, "fork_repair", "00 10", NULL, finish,
 	      .flags = CHECK_CLIENT_FORKS),
-	ENTRY("fork/in_wait/2", fork_in_wait, 2, "fork_repair", "00", finish,
+	ENTRY("fork/in_wait/2", fork_in_wait, 2, "fork_repair", "00", NULL, finish,
 	      .flags = CHECK_CLIENT_FORKS),
 	{.name = NULL},
 };

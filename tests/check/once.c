@@ -4,6 +4,7 @@
  * the function has ended, or a second run of the function at the same time, is a data race.
  */
 #include "check.h"
+#include "entry.h"
 
 static bool interrupts_sleep(void);
 
@@ -170,25 +171,21 @@ static void finish_forked(void)
 	check_assert(once_done(&M->once));
 }
 
-#define ENTRY(title, body, count, wanted, outcomes, last, ...)                                 \
-	{                                                                                      \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), \
-		.threads = count, .thread = body, .finish = last, .demands = wanted,           \
-		.allowed = outcomes, __VA_ARGS__                                               \
-	}
+#define SHARED_BYTES sizeof(struct memory)
 
 const struct check_client check_clients[] = {
-	ENTRY("2", once_each, 2, "park", "0", finish, .spurious = 1),
-	ENTRY("2x2", twice_each, 2, "park", "0", finish, .spurious = 1),
-	ENTRY("3", once_each, 3, "park", "0", finish, .spurious = 1),
-	ENTRY("4", once_each, 4, "park", "0", finish),
-	ENTRY("fail/2", fail_at_0, 2, "park", "0 1", finish, .spurious = 1),
-	ENTRY("fail/3", fail_at_0, 3, "park", "0 1", finish, .spurious = 1),
-	ENTRY("freed/2", freed, 2, "park", NULL, NULL, .spurious = 1),
-	ENTRY("fork/3", fork_meanwhile, 3, "", NULL, finish_forked, .flags = CHECK_CLIENT_FORKS),
-	ENTRY("fork/in_function/3", fork_in_function, 3, "", NULL, finish_forked,
+	ENTRY("2", once_each, 2, "park", "0", NULL, finish, .spurious = 1),
+	ENTRY("2x2", twice_each, 2, "park", "0", NULL, finish, .spurious = 1),
+	ENTRY("3", once_each, 3, "park", "0", NULL, finish, .spurious = 1),
+	ENTRY("4", once_each, 4, "park", "0", NULL, finish),
+	ENTRY("fail/2", fail_at_0, 2, "park", "0 1", NULL, finish, .spurious = 1),
+	ENTRY("fail/3", fail_at_0, 3, "park", "0 1", NULL, finish, .spurious = 1),
+	ENTRY("freed/2", freed, 2, "park", NULL, NULL, NULL, .spurious = 1),
+	ENTRY("fork/3", fork_meanwhile, 3, "", NULL, NULL, finish_forked,
 	      .flags = CHECK_CLIENT_FORKS),
-	ENTRY("fork/in_wait/2", fork_in_wait, 2, "park", NULL, finish_forked,
+	ENTRY("fork/in_function/3", fork_in_function, 3, "", NULL, NULL, finish_forked,
+	      .flags = CHECK_CLIENT_FORKS),
+	ENTRY("fork/in_wait/2", fork_in_wait, 2, "park", NULL, NULL, finish_forked,
 	      .flags = CHECK_CLIENT_FORKS),
 	{.name = NULL},
 };

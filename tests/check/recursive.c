@@ -7,6 +7,7 @@
 #include "ttas.h"
 
 #include "check.h"
+#include "entry.h"
 
 struct memory {
 	struct recursive recursive;
@@ -148,18 +149,14 @@ static void finish_freed(void)
 	check_assert(M->sum == NOTES->entered);
 }
 
-#define ENTRY(title, body, count, wanted, last, ...)                                             \
-	{                                                                                        \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes),   \
-		.threads = count, .thread = body, .finish = last, .demands = wanted, __VA_ARGS__ \
-	}
+#define SHARED_BYTES sizeof(struct memory)
 
 const struct check_client check_clients[] = {
-	ENTRY("2", nest_twice, 2, "contended", finish, .flags = 0),
-	ENTRY("3", nest, 3, "contended", finish, .flags = 0),
-	ENTRY("try/3", try_nested, 3, "", finish, .flags = 0),
-	ENTRY("overflow/2", overflow, 2, "", finish, .flags = 0),
-	ENTRY("freed/2", freed, 2, "contended", finish_freed, .flags = 0),
-	ENTRY("fork/3", fork_held, 3, "", finish, .flags = CHECK_CLIENT_FORKS),
+	ENTRY("2", nest_twice, 2, "contended", NULL, NULL, finish),
+	ENTRY("3", nest, 3, "contended", NULL, NULL, finish),
+	ENTRY("try/3", try_nested, 3, "", NULL, NULL, finish),
+	ENTRY("overflow/2", overflow, 2, "", NULL, NULL, finish),
+	ENTRY("freed/2", freed, 2, "contended", NULL, NULL, finish_freed),
+	ENTRY("fork/3", fork_held, 3, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
 	{.name = NULL},
 };

@@ -7,6 +7,7 @@
 #include "sema.h"
 
 #include "check.h"
+#include "entry.h"
 
 struct memory {
 	struct sema sema, other;
@@ -251,12 +252,7 @@ static void finish(void)
 	check_outcome(0, NOTES->timed_out);
 }
 
-#define ENTRY(title, body, count, wanted, outcomes, first, last, ...)                          \
-	{                                                                                      \
-		.name = title, .shared = sizeof(struct memory), .ghost = sizeof(struct notes), \
-		.threads = count, .setup = first, .thread = body, .finish = last,              \
-		.demands = wanted, .allowed = outcomes, __VA_ARGS__                            \
-	}
+#define SHARED_BYTES sizeof(struct memory)
 
 const struct check_client check_clients[] = {
 	ENTRY("publish/2", publish, 2, "park", "0", NULL, finish, .spurious = 1),
