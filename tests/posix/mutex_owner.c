@@ -5,11 +5,7 @@
  * 0. After a raw clone() that id is the parent's until the child changes it in glibc's struct
  * pthread; Firefox and Chromium find that place by this field.
  */
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include "forks.h"
 #include "posix.h"
 
 static const int types[] = {PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
@@ -58,7 +54,7 @@ static void alone(int type)
 
 /* ---- Contended: the owner replaces the lock's data about waiters, which come back later ---- */
 
-#define THREADS 8
+#define MOST_THREADS 8
 #define ROUNDS 400
 
 struct contended {
@@ -82,17 +78,18 @@ static void *contend(void *argument)
 	return NULL;
 }
 
-static void among_others(int type)
+/* @count threads run @body with one mutex, and each holds it @rounds times. */
+static void together(int type, unsigned count, void *(*body)(void *contended), unsigned long rounds)
 {
 	struct contended contended = {.held = 0};
-	pthread_t threads[THREADS];
+	pthread_t threads[MOST_THREADS];
 
 	init_mutex(&contended.mutex, type);
-	for (size_t i = 0; i < THREADS; i++)
-		threads[i] = start(contend, &contended);
-	for (size_t i = 0; i < THREADS; i++)
+	for (size_t i = 0; i < count; i++)
+		threads[i] = start(body, &contended);
+	for (size_t i = 0; i < count; i++)
 		finish(threads[i]);
-	EXPECT(contended.held == THREADS * ROUNDS, "%lu", contended.held);
+	EXPECT(contended.held == count * rounds, "%lu", contended.held);
 	EXPECT_OK(pthread_mutex_destroy(&contended.mutex));
 }
 
@@ -133,16 +130,13 @@ static void in_child(pid_t parent)
 
 static void after_clone(void)
 {
-	pid_t parent = tid(), child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-	int status;
+	pid_t parent = tid(), child = fork_by(FORK_RAW);
 
 	if (!child) {
 		in_child(parent);
 		_exit(0);
 	}
-	EXPECT(child > 0, "clone: %s", strerror(errno));
-	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %#x",
-	       (unsigned)status);
+	reap(child);
 }
 
 /* ---- Waiters of a forked process, which read the place of the owner as a pointer ---- */
@@ -161,33 +155,16 @@ static void *lock_often(void *argument)
 	return NULL;
 }
 
-static void often(int type)
-{
-	struct contended contended = {.held = 0};
-	pthread_t threads[4];
-
-	init_mutex(&contended.mutex, type);
-	for (unsigned i = 0; i < 4; i++)
-		threads[i] = start(lock_often, &contended);
-	for (unsigned i = 0; i < 4; i++)
-		finish(threads[i]);
-	EXPECT(contended.held == 4 * FORKED_ROUNDS, "%lu", contended.held);
-	EXPECT_OK(pthread_mutex_destroy(&contended.mutex));
-}
-
 static void after_fork(void)
 {
 	pid_t child = fork();
-	int status;
 
 	if (!child) {
 		EACH_TYPE(type)
-		often(*type);
+		together(*type, 4, lock_often, FORKED_ROUNDS);
 		_exit(0);
 	}
-	EXPECT(child > 0, "fork: %s", strerror(errno));
-	EXPECT(waitpid(child, &status, 0) == child && !status, "the child ended with %#x",
-	       (unsigned)status);
+	reap(child);
 }
 
 int main(void)
@@ -195,7 +172,7 @@ int main(void)
 	EACH_TYPE(type)
 	{
 		alone(*type);
-		among_others(*type);
+		together(*type, MOST_THREADS, contend, ROUNDS);
 	}
 	after_clone();
 	after_fork();
