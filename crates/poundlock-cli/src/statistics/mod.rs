@@ -15,6 +15,6 @@ pub mod table;
 pub use file::Module;
 pub use file::Observed;
 pub use find::file_of;
-pub use names::Names;
+pub use names::{Names, WRAPPERS_OF_CXX};
 pub use profile::Profile;
 pub use summary::{Lock, Process};

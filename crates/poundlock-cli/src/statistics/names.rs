@@ -144,8 +144,8 @@ fn file_name(path: &Path) -> Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// Prefixes of functions that only wrap a lock operation.
-const WRAPPERS: [&str; 10] = [
+/// Prefixes of functions of C++ that only wrap a lock operation.
+pub const WRAPPERS_OF_CXX: [&str; 9] = [
     "__gthread_",
     "std::mutex::",
     "std::timed_mutex::",
@@ -155,15 +155,15 @@ const WRAPPERS: [&str; 10] = [
     "std::lock_guard",
     "std::unique_lock",
     "std::scoped_lock",
-    "pthread_",
 ];
+
+fn is_wrapper(name: &str) -> bool {
+    name.starts_with("pthread_") || WRAPPERS_OF_CXX.iter().any(|start| name.starts_with(start))
+}
 
 /// A short name of a stack: its three innermost functions that are no wrappers.
 pub fn in_short(stack: &[String]) -> String {
-    let telling = stack
-        .iter()
-        .map(|name| without_arguments(name))
-        .filter(|name| !WRAPPERS.iter().any(|start| name.starts_with(start)));
+    let telling = stack.iter().map(|name| without_arguments(name)).filter(|name| !is_wrapper(name));
     let names: Vec<&str> = telling.take(3).collect();
     names.join(" < ")
 }

@@ -3,6 +3,8 @@
 use regex::RegexSet;
 use serde::{Deserialize, Serialize};
 
+use crate::statistics::WRAPPERS_OF_CXX;
+
 /// The purpose of a wait.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "lowercase")]
@@ -83,31 +85,17 @@ impl Sites {
     pub fn user<'a>(&self, stack: &'a [String]) -> &'a str {
         let start = self.find(stack).map_or(0, |(_, at)| at + 1);
         let is_library = |name: &&String| {
-            self.entry(name).is_some() || GLUE.iter().any(|start| name.starts_with(start))
+            let mut glue = WRAPPERS_OF_CXX.iter().chain(&GLUE);
+            self.entry(name).is_some() || glue.any(|start| name.starts_with(start))
         };
         let outside = stack[start..].iter().find(|name| !is_library(name));
         outside.or(stack.first()).map_or("", String::as_str)
     }
 }
 
-/// Beginnings of the names of functions between a lock and the code that takes it.
-const GLUE: [&str; 15] = [
-    "__gthread_",
-    "std::mutex::",
-    "std::timed_mutex::",
-    "std::recursive_mutex::",
-    "std::shared_mutex::",
-    "std::__",
-    "std::lock_guard",
-    "std::unique_lock",
-    "std::shared_lock",
-    "std::scoped_lock",
-    "lock_api::",
-    "<lock_api::",
-    "libc.so",
-    "core::",
-    "syscall",
-];
+/// Prefixes of further functions between a lock and the code that takes it.
+const GLUE: [&str; 6] =
+    ["std::shared_lock", "lock_api::", "<lock_api::", "libc.so", "core::", "syscall"];
 
 #[cfg(test)]
 mod tests {
