@@ -266,13 +266,6 @@ fn signal(pid: &str, name: &str) {
     assert!(Command::new("kill").args([name, pid]).status().expect("kill").success());
 }
 
-fn start_watch(pid: &str, folder: &Path) -> (Child, PathBuf) {
-    let file = folder.join(format!("{}.json", std::process::id()));
-    let mut command = poundlock(["watch", "-p", pid, "--json"]);
-    let child = command.arg(&file).stdout(Stdio::null()).spawn().expect("the command starts");
-    (child, file)
-}
-
 /// The BPF programs that a process has attached: the numbers in its links.
 fn attached(pid: u32) -> Vec<u32> {
     let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return Vec::new() };
@@ -319,19 +312,38 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// A watcher that is attached, and the file of its report.
+fn start_watch(pid: &str, folder: &Path) -> (Child, PathBuf) {
+    let file = folder.join(format!("{}.json", std::process::id()));
+    let mut command = poundlock(["watch", "-p", pid, "--json"]);
+    let child = command.arg(&file).stdout(Stdio::null()).spawn().expect("the command starts");
+    until("attached", || is_attached(child.id()));
+    (child, file)
+}
+
+/// The report of a watcher that ends by itself.
+fn report_of(watcher: &mut Child, file: &Path) -> Value {
+    assert!(watcher.wait().expect("our child").success());
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// planted.c, watched for half a second.
+fn start_planted(folder: &Path) -> (Watched, Child, PathBuf) {
+    let watched = Watched::start(&mut Command::new(built(folder, "planted")));
+    let (watcher, file) = start_watch(&watched.pid(), folder);
+    std::thread::sleep(Duration::from_millis(500));
+    (watched, watcher, file)
+}
+
 #[test]
 fn the_report_follows_when_the_process_ends() {
     if refused() {
         return;
     }
     let folder = scratch();
-    let watched = Watched::start(&mut Command::new(built(folder.path(), "planted")));
-    let (mut watcher, file) = start_watch(&watched.pid(), folder.path());
-    until("attached", || is_attached(watcher.id()));
-    std::thread::sleep(Duration::from_millis(500));
+    let (watched, mut watcher, file) = start_planted(folder.path());
     signal(&watched.pid(), "-KILL");
-    assert!(watcher.wait().expect("our child").success());
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let report = report_of(&mut watcher, &file);
     assert_eq!(report["ended"], true);
     assert_eq!(number(&report["threads_ended"]), 7.0, "{report:#}");
     assert_first(&report, "pthread mutex", "planted_site");
@@ -343,13 +355,9 @@ fn an_interrupt_ends_with_the_report() {
         return;
     }
     let folder = scratch();
-    let watched = Watched::start(&mut Command::new(built(folder.path(), "planted")));
-    let (mut watcher, file) = start_watch(&watched.pid(), folder.path());
-    until("attached", || is_attached(watcher.id()));
-    std::thread::sleep(Duration::from_millis(500));
+    let (_watched, mut watcher, file) = start_planted(folder.path());
     signal(&watcher.id().to_string(), "-INT");
-    assert!(watcher.wait().expect("our child").success());
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let report = report_of(&mut watcher, &file);
     assert_first(&report, "pthread mutex", "planted_site");
 }
 
@@ -361,7 +369,6 @@ fn a_killed_watcher_leaves_nothing_and_two_agree() {
     let folder = scratch();
     let mut watched = Watched::start(&mut Command::new(built(folder.path(), "planted")));
     let (mut killed, _) = start_watch(&watched.pid(), folder.path());
-    until("attached", || is_attached(killed.id()));
     // Beside it, another watcher sees the truth.
     assert_first(&assert_true(&mut watched), "pthread mutex", "planted_site");
     let programs = attached(killed.id());
@@ -398,13 +405,11 @@ fn children_are_not_counted_and_a_new_program_is() {
     let mut command = Command::new("sh");
     let mut watched = Watched::start(command.args(["-c", script]).arg(planted));
     let (mut watcher, file) = start_watch(&watched.pid(), folder.path());
-    until("attached", || is_attached(watcher.id()));
     watched.input.as_mut().unwrap().write_all(b"go\n").unwrap();
     let start = watched.truth();
     until("it waits", || watched.truth()[0] - start[0] > 4e9);
     signal(&watcher.id().to_string(), "-INT");
-    assert!(watcher.wait().expect("our child").success());
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let report = report_of(&mut watcher, &file);
     assert_eq!(number(&report["threads"]), 7.0, "{report:#}");
     assert_first(&report, "pthread mutex", "planted_site");
 }
@@ -418,19 +423,16 @@ fn a_process_in_a_pid_namespace_is_watched_from_outside_and_inside() {
     let planted = built(folder.path(), "planted");
     let unshare = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut watched = Watched::start(Command::new("unshare").args(unshare).arg(&planted));
-    let start = Instant::now();
-    let child = loop {
+    let mut child = None;
+    until("unshare starts the program", || {
         let path = format!("/proc/{0}/task/{0}/children", watched.pid());
         let children = std::fs::read_to_string(path).unwrap_or_default();
-        let name = |child: &str| std::fs::read_to_string(format!("/proc/{child}/comm"));
-        if let Some(child) = children.split_whitespace().next()
-            && name(child).is_ok_and(|name| name.trim() == "planted")
-        {
-            break child.to_owned();
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "unshare starts the program");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+        let name = |child: &&str| std::fs::read_to_string(format!("/proc/{child}/comm"));
+        let is_planted = |child: &&str| name(child).is_ok_and(|name| name.trim() == "planted");
+        child = children.split_whitespace().next().filter(is_planted).map(str::to_owned);
+        child.is_some()
+    });
+    let child = child.expect("it has started");
     let _ = watched.truth();
     let report = watch(&child, &["--for", "1s"]);
     assert_first(&report, "pthread mutex", "planted_site");
