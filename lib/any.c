@@ -187,7 +187,7 @@ enum {
 #include "locks.def"
 };
 
-/* Of the locks that this build lacks: no lock's index. */
+/* The index of each lock that this build lacks. No lock has it. */
 enum {
 	INDEX_NONE = -1,
 #define OMITTED_LOCK(name) INDEX_##name = INDEX_NONE,

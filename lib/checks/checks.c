@@ -416,20 +416,20 @@ void pound_debug_locked(const void *lock, unsigned flags)
 	end(&look);
 }
 
-/* Of a lock that its thread does not hold. */
+/* Reports an unlock by a thread that does not hold the lock. */
 static void check_unlock(struct look *look, unsigned flags)
 {
 	struct debug_hold *other = find_hold(look->lock, flags, NULL);
 
 	if (look->lock->generation != look->self->generation)
 		return;
-	if (!begin_report(&look->report, other ? DEBUG_stranger : DEBUG_free, look->self, "unlocks",
-			  look->lock, look->stack))
-		;
-	else if (look->lock->holds)
-		add_holder(&look->report, other ? other : look->lock->holds);
-	else
-		add_release(&look->report, look->lock);
+	if (begin_report(&look->report, other ? DEBUG_stranger : DEBUG_free, look->self, "unlocks",
+			 look->lock, look->stack)) {
+		if (look->lock->holds)
+			add_holder(&look->report, other ? other : look->lock->holds);
+		else
+			add_release(&look->report, look->lock);
+	}
 	if (other)
 		remove_hold(other);
 }
