@@ -9,7 +9,8 @@
  * Order: barging until the head of the queue has waited for long, then the head.
  *
  * Promise: mutual exclusion. Newcomers may overtake waiters until the queue head has failed
- * `patience` attempts; after that nobody overtakes the head. Within the queue, the bound is `batch`
+ * `patience` attempts; after that nobody overtakes the head, except while a waiter that has given
+ * up is leaving. A fair release leaves the lock to the head. Within the queue, the bound is `batch`
  * (part/shuffle.h). Waiters sleep under wait=park. 28 bytes per lock in a frame of 32, of which the
  * embedder uses 4; one node per waiter, none per holder. Atomic read-modify-writes: 2 uncontended,
  * 5 contended (two exchanges: the tail, the next head's status; three compare-exchanges: the word
@@ -22,12 +23,14 @@
  *             wakes the head
  *     HEIR    the next head sleeps on its own status, at `heir`. Set by the holder; cleared by the
  *             release, which wakes it
- *     CLOSED  only the head may take the lock. Set and cleared by the head
+ *     CLOSED  only the head may take the lock. Set by the head, and by the holder in a fair
+ *             release; cleared by the head that takes the lock, or after the last waiter gave up
  *
  *   0 ──newcomer──▶ LOCKED ──release──▶ 0
  *   LOCKED ──head──▶ LOCKED|PARKED ──release, unpark──▶ 0
  *   LOCKED ──head──▶ LOCKED|CLOSED ──head──▶ LOCKED|CLOSED|PARKED ──release, unpark──▶ CLOSED
  *   CLOSED ──head──▶ LOCKED
+ *   LOCKED ──holder that has seen a waiter──▶ LOCKED|CLOSED ──release──▶ CLOSED
  *   LOCKED ──head that became the holder──▶ LOCKED|HEIR ──release, unpark──▶ 0
  *
  * Departures from the paper:
@@ -127,7 +130,7 @@ static inline bool shfl_mutex_try_acquire(struct shfl_mutex *lock)
 	       shfl_mutex_try_acquire_slow(lock, seen);
 }
 
-/* As the head: * -> LOCKED, one attempt. Clears CLOSED, which only the head sets. */
+/* As the head: * -> LOCKED, one attempt. Clears CLOSED, which was set for the head. */
 static inline bool shfl_mutex_take(struct shfl_mutex *lock, uint32_t *seen)
 {
 	/* relaxed: the compare-exchange decides */
@@ -185,7 +188,7 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->state, SHFL_MUTEX_LOCKED, 0},
 				     !slept, shfl_by(&policy.policy, policy.batch));
-		if (attempts++ == policy.patience) {
+		if (attempts++ >= policy.patience && !(seen & SHFL_MUTEX_CLOSED)) {
 			/* relaxed: closes the lock to newcomers; publishes nothing */
 			(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_CLOSED);
 			w_event(close);
@@ -195,17 +198,27 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 			continue;
 		if (w_expired(deadline)) {
 			w_event(abandon);
-			/*
-			 * relaxed: opens the lock to newcomers; publishes nothing. The next head
-			 * closes it if needed
-			 */
-			(void)w_fetch_and_relaxed(&lock->state, ~SHFL_MUTEX_CLOSED);
 			return false;
 		}
 		slept = true;
 		shfl_mutex_park(lock, seen, deadline);
 	}
 	return true;
+}
+
+/*
+ * CLOSED -> 0 after the head has left the queue at its deadline, if nobody queues. Not before: a
+ * fair release closes the lock while it sees a waiter. The next head, if any, keeps CLOSED.
+ */
+static inline void shfl_mutex_reopen(struct shfl_mutex *lock)
+{
+	/*
+	 * relaxed: our own change or a later one. A thread that has queued since then clears CLOSED
+	 * when it takes the lock or gives up
+	 */
+	if (!w_load_relaxed(&lock->tail))
+		/* [SHFL_MUTEX-6] release: pairs with [SHFL_MUTEX-7]; the queue has ended */
+		(void)w_fetch_and_release(&lock->state, ~SHFL_MUTEX_CLOSED);
 }
 
 static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shfl_node *node,
@@ -226,6 +239,8 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 		heir_name(&lock->heir, disguise(sleeper), &lock->state, SHFL_MUTEX_HEIR);
 	else if (sleeper)
 		w_unpark(sleeper);
+	if (!taken)
+		shfl_mutex_reopen(lock);
 	return taken;
 }
 
@@ -299,6 +314,36 @@ static inline bool shfl_mutex_release(struct shfl_mutex *lock, struct shfl_mutex
 	 * section */
 	return w_likely(w_compare_exchange_release(&lock->state, &seen, 0)) ||
 	       shfl_mutex_release_slow(lock);
+}
+
+/*
+ * As the holder, closes the lock to newcomers if there is a waiter: LOCKED -> LOCKED|CLOSED. If the
+ * last waiter gives up at the same time, either we see that the queue has ended, or the waiter
+ * clears CLOSED after us.
+ */
+static inline void shfl_mutex_close_for_head(struct shfl_mutex *lock)
+{
+	/* relaxed: decides whether to close the lock; read again below */
+	if (!w_load_relaxed(&lock->tail) || shfl_mutex_drop_waiters(lock))
+		return;
+	/* [SHFL_MUTEX-7] acquire: pairs with [SHFL_MUTEX-6]; the end of the queue */
+	(void)w_fetch_or_acquire(&lock->state, SHFL_MUTEX_CLOSED);
+	/* relaxed, both: [SHFL_MUTEX-7] orders the load; the word publishes nothing */
+	if (!w_load_relaxed(&lock->tail))
+		(void)w_fetch_and_relaxed(&lock->state, ~SHFL_MUTEX_CLOSED);
+}
+
+/*
+ * As shfl_mutex_release(), but leaves the lock to the head of the queue, if there is one: newcomers
+ * do not overtake it. A waiter may be overtaken if the queue has just ended before it came, by a
+ * thread that gave up.
+ */
+static inline bool shfl_mutex_release_fair(struct shfl_mutex *lock, struct shfl_mutex_policy policy)
+{
+	/* relaxed: only the holder clears LOCKED, so it reads its own write */
+	if (w_load_relaxed(&lock->state) & SHFL_MUTEX_LOCKED)
+		shfl_mutex_close_for_head(lock);
+	return shfl_mutex_release(lock, policy);
 }
 
 #endif

@@ -28,7 +28,8 @@ _Static_assert(sizeof(struct memory) + BOX_ROOM <= CHECK_COMMON, "the common blo
 /* The client's record of what the threads did; no part of the explored memory. */
 struct notes {
 	uint32_t count;
-	holding kept; /* of the thread that holds the lock from the start */
+	holding kept;  /* of the thread that holds the lock from the start */
+	bool promised; /* the lock was left to a waiter, which has not acquired it yet */
 };
 
 #define M check_shared(struct memory)
@@ -202,6 +203,147 @@ static void finish_freed(void)
 	check_assert(check_busy_nodes() == 0);
 }
 
+#ifdef RELEASE_FAIRLY
+/* Not inlined, so that its frame ends when it returns. */
+static __attribute__((noinline)) void release_fairly(enum wait wait)
+{
+	check_assert(LOCK_FUNCTION(release_fair)(&M->lock, POLICY(wait)));
+	check_returned();
+}
+
+/* Releases the lock fairly, which leaves it to a waiter that the caller has seen. */
+static void unlock_fairly(enum wait wait)
+{
+	/* relaxed: the waiter is in the queue until it has acquired the lock */
+	NOTES->promised = w_load_relaxed(&M->lock.RELEASE_FAIRLY) != NULL;
+	critical_section();
+	release_fairly(wait);
+}
+
+/* A waiter, the only one that the fair release may have seen. */
+static void wait_and_unlock(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	NOTES->promised = false;
+	critical_section();
+	release(&M->lock, kept, wait);
+	check_returned();
+}
+
+/* A newcomer that never queues, and must not take a lock that is left to a waiter. */
+static void barge_and_unlock(enum wait wait)
+{
+	holding kept;
+
+	if (!try_acquire(&M->lock, &kept))
+		return;
+	check_returned();
+	check_assert(!NOTES->promised);
+	critical_section();
+	release(&M->lock, kept, wait);
+	check_returned();
+}
+
+static void lock_and_unlock_fairly(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	critical_section();
+	release_fairly(wait);
+}
+
+static void lock_timed_and_unlock_fairly(enum wait wait)
+{
+	static const struct w_deadline deadline;
+	holding kept;
+
+	check_renew_deadline();
+	if (!acquire(&M->lock, &kept, wait, &deadline)) {
+		check_returned();
+		return;
+	}
+	check_returned();
+	critical_section();
+	release_fairly(wait);
+}
+
+/* Locks; the last user frees the lock right after its fair release. */
+static void lock_and_free_fairly(enum wait wait)
+{
+	holding kept;
+	uint32_t users;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	users = ++M->cell;
+	NOTES->count++;
+	release_fairly(wait);
+	if (users == 2)
+		check_ended(&M->lock);
+}
+
+/*
+ * Forks as the holder, and releases fairly in the child, where nobody waits: a trylock must
+ * succeed, without the repair that it would do itself.
+ */
+static void fork_and_release_fairly(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	critical_section();
+	check_fork();
+	release_fairly(wait);
+	check_assert(w_load_relaxed(&M->lock.state) == 0);
+	check_assert(try_acquire(&M->lock, &kept));
+	critical_section();
+	release(&M->lock, kept, wait);
+}
+
+WAYS(
+	fair_once,
+	if (self == 0) {
+		unlock_fairly(wait);
+		barge_and_unlock(wait);
+	} else if (self == 1) wait_and_unlock(wait);
+	else barge_and_unlock(wait))
+WAYS(fair_lock, TWICE(lock_and_unlock_fairly(wait)))
+WAYS(
+	fair_held, if (self == 0) {
+		critical_section();
+		release_fairly(wait);
+	} else lock_timed_and_unlock_fairly(wait))
+WAYS(fair_either, if (self == 0) lock_timed_and_unlock_fairly(wait);
+     else lock_and_unlock_fairly(wait))
+WAYS(fair_freed, lock_and_free_fairly(wait))
+WAYS(fair_fork, if (self == 0) fork_and_release_fairly(wait); else lock_and_unlock(wait))
+
+/* The outcome of the timed clients is the number of threads that acquired the lock. */
+#define FAIR_CLIENTS                                                                              \
+	ENTRIES("fair/2", fair_once, 2, "contended", "2 3", hold, finish, .spurious = 1),         \
+		ENTRIES("fair/3", fair_once, 3, "contended", "2 3 4", hold, finish,               \
+			.spurious = 0),                                                           \
+		ENTRIES("fair/2x2", fair_lock, 2, "contended", "4", prepare, finish),             \
+		ENTRIES("fair/timed/2", fair_held, 2, "abandon", "1 2", hold, finish,             \
+			.spurious = 1),                                                           \
+		ENTRIES("fair/timed/3", fair_held, 3, "abandon", "1 2 3", hold, finish,           \
+			.spurious = 0),                                                           \
+		ENTRIES("fair/timed/one_of_3", fair_either, 3, "abandon", "2 3", prepare, finish, \
+			.spurious = 0),                                                           \
+		ENTRIES("fair/freed/2", fair_freed, 2, "contended", "2", prepare, finish_freed,   \
+			.spurious = 1),                                                           \
+		ENTRIES("fair/fork/2", fair_fork, 2, "", "2 3", prepare, finish,                  \
+			.flags = CHECK_CLIENT_FORKS),
+#else
+#define FAIR_CLIENTS
+#endif
+
 WAYS(lock_1, lock_and_unlock(wait))
 WAYS(lock_2, TWICE(lock_and_unlock(wait)))
 #ifdef BYPASS
@@ -301,6 +443,6 @@ const struct check_client check_clients[] = {
 	ENTRIES("one_place/timed/3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0,
 		.cpus = 1),
 #endif
-	MORE_CLIENTS{.name = NULL},
+	FAIR_CLIENTS MORE_CLIENTS{.name = NULL},
 };
 #endif

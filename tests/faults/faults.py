@@ -154,8 +154,8 @@ FAULTS = [
         "newcomers overtake the head without bound",
         "shfl_mutex",
         "core/shfl_mutex.h",
-        "if (attempts++ == policy.patience) {",
-        "if (attempts++ == UINT32_MAX) {",
+        "if (attempts++ >= policy.patience &&",
+        "if (attempts++ == UINT32_MAX &&",
     ),
     Fault(
         "closed-by-release",

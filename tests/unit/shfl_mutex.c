@@ -66,6 +66,27 @@ static void releases_by_state(void)
 	}
 }
 
+/* A fair release with a waiter leaves the lock closed; without one it is an ordinary release. */
+static void fair_releases_by_state(void)
+{
+	for (uint32_t waits = 0; waits < 2; waits++) {
+		for (uint32_t before = 0; before <= FLAGS; before++) {
+			bool held = before & SHFL_MUTEX_LOCKED;
+			uint32_t closed = waits ? SHFL_MUTEX_CLOSED : before & SHFL_MUTEX_CLOSED;
+
+			begin(before);
+			if (waits)
+				EXPECT(shfl_enter(&lock.tail, &head, 0));
+			EXPECT(shfl_mutex_release_fair(&lock, parks) == held, "state %u", before);
+			EXPECT(state() == (held ? closed : before), "state %u", before);
+			EXPECT(script_unparks(&lock.state) == (held && before & SHFL_MUTEX_PARKED),
+			       "state %u", before);
+			EXPECT(script_unparks(&second.status) == (held && before & SHFL_MUTEX_HEIR),
+			       "state %u", before);
+		}
+	}
+}
+
 static bool release(void *unused)
 {
 	(void)unused;
@@ -98,6 +119,35 @@ static void closes_after_patience(void)
 		EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
 		EXPECT(stolen == patience, "%u passed instead of %u", stolen, patience);
 		EXPECT(state() == SHFL_MUTEX_LOCKED);
+	}
+}
+
+/* Once the waiter is the head, a fair release is all that it needs: nobody steals the lock. */
+static bool release_fairly_and_steal(void *stolen)
+{
+	if (!atomic_load(&lock.tail))
+		return false;
+	EXPECT(shfl_mutex_release_fair(&lock, parks));
+	*(uint32_t *)stolen += shfl_mutex_try_acquire(&lock);
+	return true;
+}
+
+static void fair_release_prevents_stealing(void)
+{
+	for (enum wait wait = WAIT_SPIN; wait <= WAIT_PARK; wait++) {
+		for (long step = 1; step < 60; step++) {
+			struct shfl_mutex_policy policy = {.wait = wait,
+							   .patience = 100,
+							   .policy = POLICY_NUMA,
+							   .batch = 2};
+			uint32_t stolen = 0;
+
+			begin(SHFL_MUTEX_LOCKED);
+			script_at(step, release_fairly_and_steal, &stolen);
+			EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
+			EXPECT(!stolen, "a newcomer took the lock at step %ld", step);
+			EXPECT(state() == SHFL_MUTEX_LOCKED, "state %u", state());
+		}
 	}
 }
 
@@ -142,6 +192,34 @@ static void timed_head_against_release(void)
 
 				begin(SHFL_MUTEX_LOCKED);
 				script_at(step, release, NULL);
+				expect_settled(shfl_mutex_acquire(&lock, policy, &deadline));
+				EXPECT(!state(), "state %u is left behind", state());
+			}
+		}
+	}
+}
+
+static bool release_fairly(void *unused)
+{
+	(void)unused;
+	EXPECT(shfl_mutex_release_fair(&lock, parks));
+	return true;
+}
+
+/* Between any two steps of a waiter that gives up: afterwards the lock is free and open. */
+static void timed_head_against_fair_release(void)
+{
+	for (uint32_t patience = 0; patience < 3; patience++) {
+		for (long step = 1; step < 60; step++) {
+			for (long end = 1; end < 40; end++) {
+				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+								   .patience = patience,
+								   .policy = POLICY_NUMA,
+								   .batch = 2};
+				struct w_deadline deadline = script_deadline(end);
+
+				begin(SHFL_MUTEX_LOCKED);
+				script_at(step, release_fairly, NULL);
 				expect_settled(shfl_mutex_acquire(&lock, policy, &deadline));
 				EXPECT(!state(), "state %u is left behind", state());
 			}
@@ -237,6 +315,38 @@ static void next_in_line_is_woken(void)
 	EXPECT(heirs && early, "only one of the two ways was taken");
 }
 
+static bool second_enters(void *unused)
+{
+	(void)unused;
+	if (!atomic_load(&lock.tail))
+		return false;
+	EXPECT(!shfl_enter(&lock.tail, &second, 0));
+	return true;
+}
+
+/* A fair release while the head gives up leaves the lock to the waiter behind it. */
+static void timed_head_leaves_the_lock_to_the_next(void)
+{
+	int left = 0;
+
+	for (long step = 1; step < 60; step++) {
+		for (long end = 1; end < 40; end++) {
+			struct w_deadline deadline = script_deadline(end);
+
+			begin(SHFL_MUTEX_LOCKED);
+			script_at(1, second_enters, NULL);
+			script_at(step, release_fairly, NULL);
+			if (shfl_mutex_acquire(&lock, parks, &deadline) ||
+			    !atomic_load(&lock.tail) || state() & SHFL_MUTEX_LOCKED)
+				continue;
+			left++;
+			EXPECT(atomic_load(&second.status) == SHFL_READY);
+			EXPECT(!shfl_mutex_try_acquire(&lock), "a newcomer took the lock");
+		}
+	}
+	EXPECT(left, "the release was never between the deadline and the end of the wait");
+}
+
 /* A head that gives up makes the sleeper behind it the head at once. */
 static void timed_head_wakes_the_next(void)
 {
@@ -253,9 +363,10 @@ static void timed_head_wakes_the_next(void)
 			begin(SHFL_MUTEX_LOCKED);
 			script_at(step, second_enters_and_sleeps, NULL);
 			EXPECT(!shfl_mutex_acquire(&lock, policy, &deadline));
-			EXPECT(!(state() & SHFL_MUTEX_CLOSED));
-			if (!atomic_load(&lock.tail))
+			if (!atomic_load(&lock.tail)) {
+				EXPECT(!(state() & SHFL_MUTEX_CLOSED));
 				continue;
+			}
 			entered++;
 			EXPECT(script_unparks(&second.status) == 1, "the next in line sleeps on");
 			EXPECT(atomic_load(&second.status) == SHFL_READY);
@@ -269,11 +380,15 @@ int main(void)
 	RUN(newcomers_by_state);
 	RUN(head_by_state);
 	RUN(releases_by_state);
+	RUN(fair_releases_by_state);
 	RUN(closes_after_patience);
+	RUN(fair_release_prevents_stealing);
 	RUN(head_against_release);
 	RUN(timed_head_against_release);
+	RUN(timed_head_against_fair_release);
 	RUN(timed_waiter_against_head);
 	RUN(next_in_line_is_woken);
+	RUN(timed_head_leaves_the_lock_to_the_next);
 	RUN(timed_head_wakes_the_next);
 	return 0;
 }

@@ -2,3 +2,4 @@
 /* A waiter that has closed the lock is not bypassed. */
 #define BYPASS(threads) 0
 #define SINCE close
+#define RELEASE_FAIRLY tail
