@@ -32,6 +32,11 @@ static bool release_mutex(void *mutex)
 	return shfl_mutex_release(mutex, policy());
 }
 
+static bool release_mutex_fairly(void *mutex)
+{
+	return shfl_mutex_release_fair(mutex, policy());
+}
+
 static bool lock_mutex_slow(pound_mutex_t *mutex, const struct w_deadline *deadline)
 {
 	if (w_unlikely(any_observer))
@@ -44,12 +49,26 @@ void pound_mutex_lock_slow(pound_mutex_t *mutex)
 	(void)lock_mutex_slow(mutex, NULL);
 }
 
-void pound_mutex_unlock_slow(pound_mutex_t *mutex)
+static void unlock_mutex(pound_mutex_t *mutex, bool (*release)(void *mutex))
 {
 	if (w_unlikely(any_observer))
-		(void)any_observer->mutex_release(mutex, release_mutex);
+		(void)any_observer->mutex_release(mutex, release);
 	else
-		(void)release_mutex(mutex);
+		(void)release(mutex);
+}
+
+void pound_mutex_unlock_slow(pound_mutex_t *mutex)
+{
+	unlock_mutex(mutex, release_mutex);
+}
+
+void pound_mutex_unlock_fair(pound_mutex_t *mutex)
+{
+	/* relaxed: NULL: no waiter has come before us */
+	if (!w_load_relaxed(&((struct shfl_mutex *)mutex)->tail))
+		pound_mutex_unlock(mutex);
+	else
+		unlock_mutex(mutex, release_mutex_fairly);
 }
 
 int pound_mutex_timedlock(pound_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)

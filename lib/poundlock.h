@@ -154,6 +154,13 @@ static inline void pound_mutex_unlock(pound_mutex_t *mutex)
 		pound_mutex_unlock_slow(mutex);
 }
 
+/*
+ * As pound_mutex_unlock(), but leaves @mutex to the first waiter if there is one: no other thread
+ * can lock it before that waiter. Costs throughput, because the waiter may have to wake up first. A
+ * waiter that gives up at its deadline at the same time may open the mutex to others.
+ */
+void pound_mutex_unlock_fair(pound_mutex_t *mutex);
+
 /* Any lock by name. All bytes zero: the default, unlocked. The fields are private. */
 typedef struct pound_lock {
 	uint64_t pound_bytes[4];

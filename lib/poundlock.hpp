@@ -201,6 +201,12 @@ class POUND_TSA(capability("mutex")) mutex : public detail::timed_lockable<mutex
 		pound_mutex_unlock(&native);
 	}
 
+	// Leaves the mutex to the first waiter, if there is one.
+	void unlock_fair() noexcept POUND_TSA(release_capability())
+	{
+		pound_mutex_unlock_fair(&native);
+	}
+
 	// Reports, in code with POUNDLOCK_DEBUG, that the calling thread does not hold it.
 	void assert_held() const noexcept POUND_TSA(assert_capability(this))
 	{

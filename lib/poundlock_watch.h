@@ -170,10 +170,12 @@ POUND_WATCH_LOCK(pound_mutex_lock, pound_mutex_t, POUND_WATCH_STATIC)
 POUND_WATCH_TRYLOCK(pound_mutex_trylock, pound_mutex_t, POUND_WATCH_STATIC)
 POUND_WATCH_TIMEDLOCK(pound_mutex_timedlock, pound_mutex_t, POUND_WATCH_STATIC)
 POUND_WATCH_UNLOCK(pound_mutex_unlock, pound_mutex_t, POUND_WATCH_STATIC)
+POUND_WATCH_UNLOCK(pound_mutex_unlock_fair, pound_mutex_t, POUND_WATCH_STATIC)
 #define pound_mutex_lock pound_mutex_lock_watched
 #define pound_mutex_trylock pound_mutex_trylock_watched
 #define pound_mutex_timedlock pound_mutex_timedlock_watched
 #define pound_mutex_unlock pound_mutex_unlock_watched
+#define pound_mutex_unlock_fair pound_mutex_unlock_fair_watched
 
 POUND_INLINE void pound_watch_create(void *lock)
 {

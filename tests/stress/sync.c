@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * stress-sync [SCENARIO]: pound_once_t, pound_sem_t and pound_recursive_mutex_t under load. Silent,
- * with status 0, on success; else one line on stderr describes the failure. A lost wake-up is a
- * scenario that does not end.
+ * stress-sync [SCENARIO]: pound_once_t, pound_sem_t and pound_recursive_mutex_t under load, and
+ * pound_mutex_unlock_fair(). Silent, with status 0, on success; else one line on stderr describes
+ * the failure. A lost wake-up is a scenario that does not end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -337,6 +337,60 @@ static void recursive(void)
 	EXPECT(!nested.mutex.pound_mutex.pound_state && !nested.mutex.pound_recursion.pound_owner);
 }
 
+/* ---- Fair and other releases of a mutex, beside waiters that give up ---- */
+
+static struct {
+	pound_mutex_t mutex;
+	struct cell cell;
+	int each;
+	_Atomic(uint64_t) written;
+} fairly;
+
+static bool lock_fairly(uint32_t random)
+{
+	struct w_deadline deadline;
+
+	if (random % 4 == 0)
+		return pound_mutex_trylock(&fairly.mutex);
+	if (random % 4 == 1) {
+		pound_mutex_lock(&fairly.mutex);
+		return true;
+	}
+	deadline = after(CLOCK_MONOTONIC, random % 20000);
+	return !pound_mutex_timedlock(&fairly.mutex, deadline.clock, &deadline.at);
+}
+
+static void release_fairly(int number, void *unused)
+{
+	uint32_t random = (uint32_t)number + 1;
+	uint64_t written = 0;
+
+	(void)unused;
+	for (int i = 0; i < fairly.each; i++) {
+		if (!lock_fairly(next_random(&random) >> 8))
+			continue;
+		cell_write(&fairly.cell, random);
+		written++;
+		if (random >> 16 & 1)
+			pound_mutex_unlock_fair(&fairly.mutex);
+		else
+			pound_mutex_unlock(&fairly.mutex);
+	}
+	atomic_fetch_add(&fairly.written, written);
+}
+
+/* Many short runs: at the end of each, the lock must be open as well as free. */
+static void fair(void)
+{
+	for (int i = 0; i < rounds(60); i++) {
+		memset((void *)&fairly, 0, sizeof(fairly));
+		fairly.each = 100;
+		crew_run(THREADS, release_fairly, NULL);
+		cell_expect(&fairly.cell, atomic_load(&fairly.written));
+		EXPECT(pound_mutex_trylock(&fairly.mutex), "trylock failed on a free mutex");
+	}
+}
+
 /* ---- Forks ---- */
 
 static struct {
@@ -402,6 +456,7 @@ int main(int count, char **arguments)
 		{"several", several},
 		{"destroy", destroy},
 		{"recursive", recursive},
+		{"fair", fair},
 		{"fork", fork_meanwhile},
 		{NULL, NULL},
 	};

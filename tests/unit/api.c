@@ -67,6 +67,37 @@ static void mutexes(void)
 	EXPECT(mutex.embedder == 5);
 }
 
+static bool served;
+
+static void *wait_once(void *unused)
+{
+	(void)unused;
+	pound_mutex_lock(&mutex);
+	served = true;
+	pound_mutex_unlock(&mutex);
+	return NULL;
+}
+
+/* The waiter locks the mutex before the thread that releases it fairly and locks it again. */
+static void fair_unlocks(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 100; i++) {
+		served = false;
+		pound_mutex_lock(&mutex);
+		EXPECT(!pthread_create(&thread, NULL, wait_once, NULL));
+		while (!__atomic_load_n(&mutex.pound_tail, __ATOMIC_RELAXED))
+			sched_yield();
+		pound_mutex_unlock_fair(&mutex);
+		pound_mutex_lock(&mutex);
+		EXPECT(served, "the waiter was overtaken");
+		pound_mutex_unlock_fair(&mutex);
+		EXPECT(!pthread_join(thread, NULL));
+		mutex_is_free();
+	}
+}
+
 static pound_lock_t lock;
 static pound_rwlock_t rwlock;
 
@@ -246,6 +277,7 @@ int main(void)
 	limit();
 	expect_part = "api";
 	mutexes();
+	fair_unlocks();
 	locks();
 	rwlocks();
 	events();

@@ -1,7 +1,6 @@
 //! `Mutex` and `ReentrantMutex`: `poundlock::RawMutex`.
 
 use crate::{GuardMarker, RawThreadId};
-use lock_api::RawMutex as _;
 use std::time::{Duration, Instant};
 
 /// Poundlock's default mutex without data.
@@ -61,12 +60,12 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: as RawMutex: the fair release is the ordinary one.
+// SAFETY: as poundlock::RawMutex.
 unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn unlock_fair(&self) {
         // SAFETY: as the caller promises.
-        unsafe { self.0.unlock() }
+        unsafe { self.0.unlock_fair() }
     }
 }
 

@@ -1,7 +1,11 @@
-//! Beyond parking_lot's own tests: that changes of a mode are atomic; and FairMutex.
+//! Beyond parking_lot's own tests: that changes of a mode are atomic; fair releases; and FairMutex.
 
-use parking_lot::{FairMutex, FairMutexGuard, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
+use parking_lot::{
+    FairMutex, FairMutexGuard, Mutex, MutexGuard, RwLock, RwLockUpgradableReadGuard,
+    RwLockWriteGuard,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -152,6 +156,42 @@ fn a_fair_mutex_excludes_and_keeps_deadlines() {
     assert!(mutex.is_locked());
     FairMutexGuard::unlock_fair(held);
     assert!(!mutex.is_locked());
+}
+
+/// Whether the thread, a folder below /proc, sleeps.
+fn sleeps(thread: &std::path::Path) -> bool {
+    let stat = std::fs::read_to_string(thread.join("stat")).expect("the thread has not ended");
+    stat.rsplit_once(") ").expect("the name is in parentheses").1.starts_with('S')
+}
+
+#[test]
+fn a_fair_release_serves_the_waiter() {
+    let mutex = Mutex::new(0);
+    for round in 0..50 {
+        let mut held = mutex.lock();
+        thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            scope.spawn(|| {
+                let tell = tell;
+                let own = std::fs::read_link("/proc/thread-self").expect("Linux has it");
+                tell.send(std::path::Path::new("/proc").join(own)).expect("it is received");
+                *mutex.lock() += 1;
+            });
+            let waiter = told.recv().expect("it is sent");
+            // It sleeps nowhere else.
+            while !sleeps(&waiter) {
+                thread::yield_now();
+            }
+            if round % 2 == 0 {
+                MutexGuard::bump(&mut held);
+                assert_eq!(*held, round + 1, "the waiter was overtaken");
+                drop(held);
+            } else {
+                MutexGuard::unlock_fair(held);
+                assert_eq!(*mutex.lock(), round + 1, "the waiter was overtaken");
+            }
+        });
+    }
 }
 
 #[test]

@@ -122,6 +122,8 @@ extern "C" {
     pub fn pound_mutex_lock_slow(mutex: *mut pound_mutex_t);
     /// The contended path of [`pound_mutex_unlock`].
     pub fn pound_mutex_unlock_slow(mutex: *mut pound_mutex_t);
+    /// Releases the mutex, and leaves it to the first waiter if there is one.
+    pub fn pound_mutex_unlock_fair(mutex: *mut pound_mutex_t);
     /// Acquires the mutex, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_mutex_timedlock(
         mutex: *mut pound_mutex_t,

@@ -3,7 +3,7 @@
 use crate::{GuardMarker, RawThreadId, monotonic_in, until};
 use poundlock_sys::{
     POUND_MUTEX_INIT, pound_mutex_is_locked, pound_mutex_lock, pound_mutex_t,
-    pound_mutex_timedlock, pound_mutex_trylock, pound_mutex_unlock,
+    pound_mutex_timedlock, pound_mutex_trylock, pound_mutex_unlock, pound_mutex_unlock_fair,
 };
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// The blocking, NUMA-aware mutex without data: 32 bytes, without allocation.
 ///
 /// Waiters spin briefly and then sleep. Newcomers may overtake the queue until its head has waited
-/// for long; then the lock goes to the head.
+/// for long; then the lock goes to the head. `MutexGuard::unlock_fair` and `MutexGuard::bump` leave
+/// the lock to the first waiter at once.
 pub struct RawMutex(UnsafeCell<pound_mutex_t>);
 
 /// A `T` protected by a [`RawMutex`]. [`lock_api::Mutex`] has the methods.
@@ -78,6 +79,13 @@ impl RawMutex {
         unsafe { pound_mutex_unlock(self.0.get()) }
     }
 
+    /// # Safety
+    /// As of release.
+    pub(crate) unsafe fn release_fairly(&self) {
+        // SAFETY: as in acquire; as the caller promises.
+        unsafe { pound_mutex_unlock_fair(self.0.get()) }
+    }
+
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         // SAFETY: as in acquire.
@@ -113,6 +121,14 @@ unsafe impl lock_api::RawMutex for RawMutex {
     #[inline]
     fn is_locked(&self) -> bool {
         self.is_held()
+    }
+}
+
+// SAFETY: as RawMutex: a fair release unlocks as well.
+unsafe impl lock_api::RawMutexFair for RawMutex {
+    unsafe fn unlock_fair(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_fairly() }
     }
 }
 

@@ -77,6 +77,14 @@ unsafe impl lock_api::RawMutex for RawMutex {
 }
 
 // SAFETY: as for lock_api 0.4.
+unsafe impl lock_api::RawMutexFair for RawMutex {
+    unsafe fn unlock_fair(&self, _held: Held) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_fairly() }
+    }
+}
+
+// SAFETY: as for lock_api 0.4.
 unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
