@@ -271,7 +271,7 @@ static const struct any_ops *functions_for(size_t lock, enum wait wait, const ui
 	return &all_ops[lock][wait];
 }
 
-INTERN(tables, struct any_ops);
+INTERN(tables, struct any_ops, INTERN_MOST);
 
 const struct any_ops *any_ops_for(size_t lock, enum wait wait, const uint32_t *settings)
 {

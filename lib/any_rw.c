@@ -165,7 +165,7 @@ static const struct any_rw_ops *read_spec(const char *asked, uint32_t *settings,
 	return NULL;
 }
 
-INTERN(tables, struct any_rw_ops);
+INTERN(tables, struct any_rw_ops, INTERN_MOST);
 
 /* The table of @constant with these settings. NULL: there is no room for another one. */
 static const struct any_rw_ops *with_settings(const struct any_rw_ops *constant,

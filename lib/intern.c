@@ -33,7 +33,7 @@ static struct interned *take(struct intern *tables)
 	if (spare)
 		return spare;
 	do
-		if (index == INTERN_MOST)
+		if (index == tables->most)
 			return NULL;
 	while (!atomic_compare_exchange_weak_explicit(&tables->used, &index, index + 1,
 						      memory_order_relaxed, memory_order_relaxed));

@@ -12,7 +12,7 @@
 
 #include "world.h"
 
-/* Most tables of a type. */
+/* The most specifications that a process can use, of locks and of readers-writer locks. */
 #define INTERN_MOST 1024
 
 /* Before each table. */
@@ -24,23 +24,25 @@ struct interned {
 struct intern {
 	size_t size;   /* bytes of a table */
 	size_t stride; /* the same with what is before it */
-	void *memory;  /* for INTERN_MOST of those */
+	void *memory;  /* for @most of them */
+	uint32_t most; /* tables */
 	W_ATOMIC(uint32_t) used;
 	W_ATOMIC(struct interned *) first;
 	W_ATOMIC(struct interned *) spare; /* one that is used, but not interned; NULL: none */
 };
 
-/* Defines @name, for tables of @type, whose padding is zero. */
-#define INTERN(name, type)                                                                       \
+/* Defines @name, for @count tables of @type, whose padding is zero. */
+#define INTERN(name, type, count)                                                                \
 	static struct {                                                                          \
 		struct interned before;                                                          \
 		type table;                                                                      \
-	} name##_memory[INTERN_MOST];                                                            \
+	} name##_memory[count];                                                                  \
 	_Static_assert(offsetof(__typeof__(name##_memory[0]), table) == sizeof(struct interned), \
 		       "intern.c finds a table behind what is before it");                       \
 	static struct intern name = {.size = sizeof(type),                                       \
 				     .stride = sizeof(name##_memory[0]),                         \
-				     .memory = name##_memory}
+				     .memory = name##_memory,                                    \
+				     .most = (count)}
 
 /* Returns the interned copy of @table, made if there is none. NULL: there is no room for it. */
 W_HIDDEN const void *intern(struct intern *tables, const void *table);

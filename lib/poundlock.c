@@ -42,13 +42,17 @@ W_SLOW static const struct any_ops *observe_default_lock(pound_lock_t *lock)
 {
 	const struct any_ops *ops = any_observer->lock(any_default);
 
-	/* relaxed: other threads that find no functions store the same */
-	__atomic_store_n(&lock->pound_ops, ops, __ATOMIC_RELAXED);
+	/*
+	 * Other threads that find no functions store the same.
+	 * release: pairs with the address dependencies of ops_of(); the table
+	 */
+	__atomic_store_n(&lock->pound_ops, ops, __ATOMIC_RELEASE);
 	return ops;
 }
 
 static const struct any_ops *ops_of(pound_lock_t *lock)
 {
+	/* relaxed: what is read of the table depends on its address */
 	const struct any_ops *ops = __atomic_load_n(&lock->pound_ops, __ATOMIC_RELAXED);
 
 	if (w_likely(ops))
@@ -110,13 +114,17 @@ W_SLOW static const struct any_rw_ops *observe_default(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = any_observer->rwlock(any_rw_default);
 
-	/* relaxed: other threads that find no functions store the same */
-	__atomic_store_n(&lock->pound_ops, ops, __ATOMIC_RELAXED);
+	/*
+	 * Other threads that find no functions store the same.
+	 * release: pairs with the address dependencies of rw_ops_of(); the table
+	 */
+	__atomic_store_n(&lock->pound_ops, ops, __ATOMIC_RELEASE);
 	return ops;
 }
 
 static const struct any_rw_ops *rw_ops_of(pound_rwlock_t *lock)
 {
+	/* relaxed: what is read of the table depends on its address */
 	const struct any_rw_ops *ops = __atomic_load_n(&lock->pound_ops, __ATOMIC_RELAXED);
 
 	if (ops)

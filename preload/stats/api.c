@@ -3,6 +3,8 @@
  * Locks of the program's own use of poundlock.h: the observer that lib/observer.h declares. The
  * locks' own functions are in another library.
  */
+#include <string.h>
+
 #include "intern.h"
 #include "observe.h"
 #include "observer.h"
@@ -15,32 +17,27 @@
 /* Tables that count, each with the own table in place of which it is used. */
 struct api_ops {
 	struct any_ops ops;
-	W_ATOMIC(const void *) own; /* NULL: free */
+	const struct any_ops *own;
 };
 
 struct api_rw_ops {
 	struct any_rw_ops ops;
-	W_ATOMIC(const void *) own;
+	const struct any_rw_ops *own;
 };
 
 #define TABLES (2 * INTERN_MOST) /* more than there are interned and constant tables */
 
-static struct api_ops api_ops[TABLES];
-static struct api_rw_ops api_rw_ops[TABLES];
+INTERN(tables, struct api_ops, TABLES);
+INTERN(rw_tables, struct api_rw_ops, TABLES);
 
-/*
- * relaxed, both: a lock has its table since it was initialised, by a thread that hands the lock on
- */
 static const struct any_ops *own_of(const void *lock)
 {
-	return w_load_relaxed(
-		&((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->own);
+	return ((const struct api_ops *)((const pound_lock_t *)lock)->pound_ops)->own;
 }
 
 static const struct any_rw_ops *own_rw_of(const void *lock)
 {
-	return w_load_relaxed(
-		&((const struct api_rw_ops *)((const pound_rwlock_t *)lock)->pound_ops)->own);
+	return ((const struct api_rw_ops *)((const pound_rwlock_t *)lock)->pound_ops)->own;
 }
 
 static struct stats_row *row_of(uint64_t key, bool readers_writer)
@@ -57,40 +54,38 @@ static struct stats_row *row_of(uint64_t key, bool readers_writer)
 OBSERVED_LOCK(api, row_of, own_of)
 OBSERVED_RWLOCK(api, row_of, own_rw_of, true)
 
-/* Whether @place is that of the table @own, or was free and becomes that. */
-static bool is_place_of(W_ATOMIC(const void *) *place, const void *own)
-{
-	/* relaxed, both: the tables are constant */
-	const void *seen = w_load_relaxed(place);
-
-	return seen == own ||
-	       (!seen && (w_compare_exchange_relaxed(place, &seen, own) || seen == own));
-}
-
-/*
- * The table for @own: one that has it, or a free one. @own itself if there is neither, or there are
- * no statistics.
- */
+/* The table for @own; @own itself if there is no room for one, or there are no statistics. */
 static const struct any_ops *observe_lock(const struct any_ops *own)
 {
+	struct api_ops table;
+	const struct api_ops *interned;
+
 	initialise();
-	for (uint32_t i = 0; stats_on && i < TABLES; i++)
-		if (is_place_of(&api_ops[i].own, own)) {
-			api_ops[i].ops = (struct any_ops)OBSERVED_OPS(api, own);
-			return &api_ops[i].ops;
-		}
-	return own;
+	if (!stats_on)
+		return own;
+	/* Not by assignment, which may leave out padding. */
+	memset(&table, 0, sizeof(table));
+	memcpy(&table.ops, own, sizeof(*own));
+	OBSERVE_OPS(api, &table.ops);
+	table.own = own;
+	interned = intern(&tables, &table);
+	return interned ? &interned->ops : own;
 }
 
 static const struct any_rw_ops *observe_rwlock(const struct any_rw_ops *own)
 {
+	struct api_rw_ops table;
+	const struct api_rw_ops *interned;
+
 	initialise();
-	for (uint32_t i = 0; stats_on && i < TABLES; i++)
-		if (is_place_of(&api_rw_ops[i].own, own)) {
-			api_rw_ops[i].ops = (struct any_rw_ops)OBSERVED_RW_OPS(api, own);
-			return &api_rw_ops[i].ops;
-		}
-	return own;
+	if (!stats_on)
+		return own;
+	memset(&table, 0, sizeof(table));
+	memcpy(&table.ops, own, sizeof(*own));
+	OBSERVE_RW_OPS(api, &table.ops);
+	table.own = own;
+	interned = intern(&rw_tables, &table);
+	return interned ? &interned->ops : own;
 }
 
 /* ---- pound_mutex_t ---- */

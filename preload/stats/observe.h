@@ -97,14 +97,14 @@ static inline bool stats_timedlock(struct stats_row *row, const struct any_ops *
 		return stats_release(stats_key(lock), false, prefix##_unlock_own, lock);          \
 	}
 
-/* The table of these functions, for locks whose own table is @own. */
-#define OBSERVED_OPS(prefix, own)                                                 \
-	{                                                                         \
-		.name = (own)->name, .wait = (own)->wait, .lock = prefix##_lock,  \
-		.trylock = prefix##_trylock, .timedlock = prefix##_timedlock,     \
-		.unlock = prefix##_unlock, .leaves_middle = (own)->leaves_middle, \
-		.destroy = (own)->destroy,                                        \
-	}
+/* Replaces the functions of the copy @ops of an own table. */
+#define OBSERVE_OPS(prefix, ops)                       \
+	do {                                           \
+		(ops)->lock = prefix##_lock;           \
+		(ops)->trylock = prefix##_trylock;     \
+		(ops)->timedlock = prefix##_timedlock; \
+		(ops)->unlock = prefix##_unlock;       \
+	} while (0)
 
 /* ---- Readers-writer locks ---- */
 
@@ -210,13 +210,17 @@ static inline bool stats_write(struct stats_row *row, const struct any_rw_ops *o
 		return stats_release(stats_key(lock), true, prefix##_wrunlock_own, lock);         \
 	}
 
-#define OBSERVED_RW_OPS(prefix, own)                                                             \
-	{                                                                                        \
-		.name = (own)->name, .wait = (own)->wait, .rdlock = prefix##_rdlock,             \
-		.tryrdlock = prefix##_tryrdlock, .timedrdlock = prefix##_timedrdlock,            \
-		.full = prefix##_full, .rdunlock = prefix##_rdunlock, .wrlock = prefix##_wrlock, \
-		.trywrlock = prefix##_trywrlock, .timedwrlock = prefix##_timedwrlock,            \
-		.wrunlock = prefix##_wrunlock,                                                   \
-	}
+#define OBSERVE_RW_OPS(prefix, ops)                        \
+	do {                                               \
+		(ops)->rdlock = prefix##_rdlock;           \
+		(ops)->tryrdlock = prefix##_tryrdlock;     \
+		(ops)->timedrdlock = prefix##_timedrdlock; \
+		(ops)->full = prefix##_full;               \
+		(ops)->rdunlock = prefix##_rdunlock;       \
+		(ops)->wrlock = prefix##_wrlock;           \
+		(ops)->trywrlock = prefix##_trywrlock;     \
+		(ops)->timedwrlock = prefix##_timedwrlock; \
+		(ops)->wrunlock = prefix##_wrunlock;       \
+	} while (0)
 
 #endif

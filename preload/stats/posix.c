@@ -76,7 +76,8 @@ const struct any_ops *stats_observe_posix(const struct any_ops *own)
 	static struct any_ops ops;
 
 	stats_own_ops = *own;
-	ops = (struct any_ops)OBSERVED_OPS(posix, own);
+	ops = *own;
+	OBSERVE_OPS(posix, &ops);
 	if (any_is_default(own)) {
 		ops.lock = default_lock;
 		ops.unlock = default_unlock;
@@ -89,7 +90,8 @@ const struct any_rw_ops *stats_observe_posix_rw(const struct any_rw_ops *own)
 	static struct any_rw_ops ops;
 
 	own_rw_ops = *own;
-	ops = (struct any_rw_ops)OBSERVED_RW_OPS(posix, own);
+	ops = *own;
+	OBSERVE_RW_OPS(posix, &ops);
 	if (any_rw_is_default(own)) {
 		ops.rdlock = default_rdlock;
 		ops.rdunlock = default_rdunlock;
