@@ -83,9 +83,9 @@ struct shfl_mutex_policy {
 	uint32_t batch;
 };
 
-#define shfl_mutex_settings(S)                                          \
-	S(shfl_mutex, patience, 4, 0, 1000000000)                       \
-	S(shfl_mutex, policy, POLICY_NUMA, 0, POLICY_OWN, POLICY_NAMES) \
+#define shfl_mutex_settings(S)                                              \
+	S(shfl_mutex, patience, 4, 0, 1000000000)                           \
+	S(shfl_mutex, policy, POLICY_NUMA, 0, POLICY_OWN - 1, POLICY_NAMES) \
 	S(shfl_mutex, batch, SHFL_MAX_BATCH, 1, 1000000)
 /* Excludes the embedder's fields. */
 #define shfl_mutex_bytes sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0

@@ -50,8 +50,8 @@ struct shfl_spin_policy {
 	uint32_t batch;
 };
 
-#define shfl_spin_settings(S)                                          \
-	S(shfl_spin, policy, POLICY_NUMA, 0, POLICY_OWN, POLICY_NAMES) \
+#define shfl_spin_settings(S)                                              \
+	S(shfl_spin, policy, POLICY_NUMA, 0, POLICY_OWN - 1, POLICY_NAMES) \
 	S(shfl_spin, batch, SHFL_MAX_BATCH, 1, 1000000)
 /* Excludes the embedder's fields. */
 #define shfl_spin_bytes sizeof(shfl_tail) + 2 * sizeof(uint32_t), sizeof(struct shfl_node), 0

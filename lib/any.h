@@ -68,6 +68,13 @@ extern W_HIDDEN W_ATOMIC(const struct any_ops *) any_of_mutexes;
  */
 const struct any_ops *any_find(const char *spec, char *error, size_t size);
 
+/*
+ * If locks of @ops have a policy of the program, keeps it registered until any_drop(). False, and
+ * one line in @error, if it is not registered any more.
+ */
+bool any_hold(const struct any_ops *ops, char *error, size_t size);
+void any_drop(const struct any_ops *ops);
+
 /* Whether any_find() would succeed, if there is room. */
 bool any_check(const char *spec, char *error, size_t size);
 

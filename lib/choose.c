@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "intern.h"
+#include "policies.h"
 #include "poundlock.h"
 #include "route.h"
 #include "settings.h"
@@ -58,13 +59,12 @@ struct choice {
 	uint32_t settings[SPEC_SETTINGS];
 };
 
-/* Returns the setting `policy` of @choice; POLICY_NUMA if it has none. */
-static enum policy policy_of(const struct choice *choice)
+/* Returns the setting `policy` among @settings of the lock @name; POLICY_NUMA if it has none. */
+static enum policy policy_of(const char *name, const uint32_t *settings)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_settings[i].lock, any_facts(choice->lock)->name) &&
-		    !strcmp(all_settings[i].key, "policy"))
-			return (enum policy)choice->settings[all_settings[i].place];
+		if (!strcmp(all_settings[i].lock, name) && !strcmp(all_settings[i].key, "policy"))
+			return (enum policy)settings[all_settings[i].place];
 	return POLICY_NUMA;
 }
 
@@ -80,12 +80,8 @@ static bool read_spec(const char *spec, struct choice *choice, char *error, size
 	facts = any_facts(choice->lock);
 	choice->wait = facts->wait;
 	memcpy(choice->settings, any_defaults(choice->lock), sizeof(choice->settings));
-	if (!spec_parse(facts->name, pairs, all_settings, SETTINGS, &choice->wait, choice->settings,
-			error, size))
-		return false;
-	return policy_of(choice) != POLICY_OWN || atomic_load(&w_own_policy) ||
-	       spec_wrong(error, size,
-			  "policy=own: the program has registered no policy (pound_policy_use)");
+	return spec_parse(facts->name, pairs, all_settings, SETTINGS, &choice->wait,
+			  choice->settings, error, size);
 }
 
 /*
@@ -93,8 +89,10 @@ static bool read_spec(const char *spec, struct choice *choice, char *error, size
  */
 static void read_route(const struct choice *choice)
 {
-	if (!strncmp(any_facts(choice->lock)->name, "ron", strlen("ron")) ||
-	    policy_of(choice) == POLICY_ROUTE)
+	const char *name = any_facts(choice->lock)->name;
+
+	if (!strncmp(name, "ron", strlen("ron")) ||
+	    policy_of(name, choice->settings) == POLICY_ROUTE)
 		(void)w_route_position();
 }
 
@@ -110,6 +108,17 @@ const struct any_ops *any_find(const char *spec, char *error, size_t size)
 	if (!ops)
 		(void)intern_full(error, size);
 	return ops;
+}
+
+bool any_hold(const struct any_ops *ops, char *error, size_t size)
+{
+	return policies_hold(policy_of(ops->name, ops->settings)) ||
+	       spec_wrong(error, size, "another thread has removed or replaced the policy");
+}
+
+void any_drop(const struct any_ops *ops)
+{
+	policies_drop(policy_of(ops->name, ops->settings));
 }
 
 bool any_check(const char *spec, char *error, size_t size)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of poundlock.h that is the same for all locks: locks by name, shares, the program's
- * policy, events. The default mutex is in mutex.c.
+ * The part of poundlock.h that is the same for all locks: locks by name, shares, events. The
+ * default mutex is in mutex.c, the program's policies in policies.c.
  */
 #include <errno.h>
 
 #include "any.h"
 #include "any_rw.h"
 #include "observer.h"
-#include "policy/stay.h"
 #include "poundlock.h"
 #include "route.h"
 
@@ -18,10 +17,13 @@ int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t si
 {
 	const struct any_ops *ops = any_find(spec, error, size);
 
-	*lock = (pound_lock_t){.pound_ops = ops && any_observer ? any_observer->lock(ops) : ops};
-	if (ops)
-		return 0;
-	return any_check(spec, NULL, 0) ? ENOSPC : EINVAL;
+	*lock = (pound_lock_t)POUND_LOCK_INIT;
+	if (!ops)
+		return any_check(spec, NULL, 0) ? ENOSPC : EINVAL;
+	if (!any_hold(ops, error, size))
+		return EINVAL;
+	lock->pound_ops = any_observer ? any_observer->lock(ops) : ops;
+	return 0;
 }
 
 int pound_lock_check(const char *spec, char *error, size_t size)
@@ -33,8 +35,12 @@ void pound_lock_destroy(pound_lock_t *lock)
 {
 	const struct any_ops *ops = lock->pound_ops;
 
-	if (ops && ops->destroy)
+	if (!ops)
+		return;
+	if (ops->destroy)
 		ops->destroy(lock->pound_bytes);
+	any_drop(ops);
+	*lock = (pound_lock_t)POUND_LOCK_INIT;
 }
 
 /* Stores the observer's table in a zeroed lock, by which its functions find the lock's own. */
@@ -237,25 +243,6 @@ int pound_thread_tenant(uint64_t id, uint32_t weight)
 void pound_thread_leave_tenant(void)
 {
 	w_tenant_clear();
-}
-
-/* ---- The program's policy ---- */
-
-_Static_assert(POUND_STAY == POLICY_STAY, "one and the same");
-
-int pound_policy_use(const struct pound_policy *policy)
-{
-	static W_ATOMIC(uint32_t) used;
-	static struct w_own_policy own;
-
-	if (atomic_exchange(&used, 1))
-		return EBUSY;
-	own = (struct w_own_policy){.note = policy->note,
-				    .rank = policy->rank,
-				    .context = policy->context};
-	/* release: pairs with the acquire of threads that call it */
-	atomic_store_explicit(&w_own_policy, &own, memory_order_release);
-	return 0;
 }
 
 /* ---- Events ---- */

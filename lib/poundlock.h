@@ -190,7 +190,7 @@ int pound_lock_check(const char *spec, char *error, size_t size);
 
 /*
  * Frees what @lock, which is unlocked and used by no thread, has outside its own memory: nothing
- * unless pound_lock_info() reports `boxed`. It may be initialised again.
+ * unless pound_lock_info() reports `boxed`, or it has a policy of the program. @lock is zeroed.
  */
 void pound_lock_destroy(pound_lock_t *lock);
 
@@ -475,8 +475,8 @@ int pound_thread_tenant(uint64_t id, uint32_t weight);
 void pound_thread_leave_tenant(void);
 
 /*
- * The program's own policy for the order of a shuffled lock's waiters: "shfl,policy=own" and
- * "shfl_spin,policy=own" (shuffling: ShflLock, SOSP'19 section 4).
+ * The program's own policies for the order of a shuffled lock's waiters, by name:
+ * "shfl,policy=NAME" and "shfl_spin,policy=NAME" (shuffling: ShflLock, SOSP'19 section 4).
  *
  *   note(context, lock)
  *     Called by each thread that has to wait, once, before it is queued. Returns the waiter's note.
@@ -496,7 +496,15 @@ void pound_thread_leave_tenant(void);
  * No return value breaks mutual exclusion, loses a waiter, or lets one be bypassed more often than
  * twice the setting `batch`.
  *
- * Returns 0, or EBUSY if the process has registered a policy already: it cannot be changed.
+ * pound_policy_register() registers a copy of @policy, or replaces the one of that name. Returns 0;
+ * EBUSY if a lock was initialised with the policy of that name and has not been destroyed, or
+ * another thread registers the name; EINVAL if @name is a policy of the library, empty, longer than
+ * 31 bytes, or contains a comma, a space or '='; ENOSPC after 32 names, also removed ones.
+ * pound_policy_unregister() removes a policy: nothing calls its functions any more. Returns 0;
+ * EBUSY as above; ENOENT if there is none.
+ *
+ * Any thread may call both at any time. pound_lock_init() with that name may fail meanwhile. A
+ * forked child has the policies of its parent.
  */
 #define POUND_STAY UINT32_MAX
 struct pound_policy {
@@ -504,7 +512,8 @@ struct pound_policy {
 	uint32_t (*rank)(void *context, uint32_t shuffler, uint32_t waiter);
 	void *context;
 };
-int pound_policy_use(const struct pound_policy *policy);
+int pound_policy_register(const char *name, const struct pound_policy *policy);
+int pound_policy_unregister(const char *name);
 
 /* Facts about a lock. Sizes are in bytes. */
 struct pound_lock_info {

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policies.h"
+
 static const char *const way_names[SPEC_WAYS] = {
 	[WAIT_SPIN] = "spin",
 	[WAIT_YIELD] = "yield",
@@ -85,6 +87,8 @@ static bool parse_number(const struct setting *setting, const char *value, uint3
 static bool parse(const struct setting *setting, const char *value, uint32_t *number, char *error,
 		  size_t size)
 {
+	if (!strcmp(setting->key, "policy") && policies_find(value, number))
+		return true;
 	if (*setting->choices)
 		return parse_choice(setting->key, value, setting->choices, number, error, size);
 	return parse_number(setting, value, number, error, size);

@@ -29,11 +29,11 @@ enum policy {
 	POLICY_GROUP,
 	POLICY_FAIR,
 	POLICY_OCCUPANCY,
-	POLICY_OWN, /* the program's */
+	POLICY_OWN, /* the program's first one; its others have the numbers after it */
 };
 
-/* In the order of the values. */
-#define POLICY_NAMES "fifo numa route group fair occupancy own"
+/* In the order of the values, without the program's. */
+#define POLICY_NAMES "fifo numa route group fair occupancy"
 
 /* Returns whether the thread that takes and releases the lock must measure hold times (hold.h). */
 static inline bool policy_measures(enum policy policy)
@@ -43,6 +43,8 @@ static inline bool policy_measures(enum policy policy)
 
 static inline uint32_t policy_note(enum policy policy, const void *lock)
 {
+	if (policy >= POLICY_OWN)
+		return w_own_policy_note(policy - POLICY_OWN, lock);
 	switch (policy) {
 	case POLICY_FIFO:
 		return policy_fifo_note();
@@ -57,13 +59,15 @@ static inline uint32_t policy_note(enum policy policy, const void *lock)
 	case POLICY_OCCUPANCY:
 		return policy_occupancy_note(lock);
 	case POLICY_OWN:
-		return w_own_policy_note(lock);
+		break;
 	}
 	return 0;
 }
 
 static inline uint32_t policy_rank(enum policy policy, uint32_t shuffler, uint32_t waiter)
 {
+	if (policy >= POLICY_OWN)
+		return w_own_policy_rank(policy - POLICY_OWN, shuffler, waiter);
 	switch (policy) {
 	case POLICY_FIFO:
 		return policy_fifo_rank(shuffler, waiter);
@@ -78,7 +82,7 @@ static inline uint32_t policy_rank(enum policy policy, uint32_t shuffler, uint32
 	case POLICY_OCCUPANCY:
 		return policy_occupancy_rank(shuffler, waiter);
 	case POLICY_OWN:
-		return w_own_policy_rank(shuffler, waiter);
+		break;
 	}
 	return POLICY_STAY;
 }

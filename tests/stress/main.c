@@ -45,7 +45,7 @@ int main(int count, char **arguments)
 		fprintf(stderr, "Usage: stress SPEC [SCENARIO]\n");
 		return 2;
 	}
-	EXPECT(!pound_policy_use(&hostile));
+	EXPECT(!pound_policy_register("own", &hostile));
 	ops = any_find(arguments[1], error, sizeof(error));
 	if (!ops) {
 		fprintf(stderr, "stress: %s\n", error);

@@ -213,24 +213,72 @@ static uint32_t youngest_first(void *context, uint32_t shuffler, uint32_t waiter
 	return UINT32_MAX - 1 - waiter;
 }
 
-static void own_policy(void)
+/* Its notes count the arrivals; the order is the library's business. */
+static uint32_t in_order(void *context, uint32_t shuffler, uint32_t waiter)
 {
-	static uint32_t arrivals;
-	static const struct pound_policy policy = {count_up, youngest_first, &arrivals};
+	(void)context, (void)shuffler, (void)waiter;
+	return POUND_STAY;
+}
+
+/* Whether exactly @asked, of two counts, grows by a wait for @contended. */
+static void expect_asked(pound_lock_t *contended, const uint32_t *asked, const uint32_t *other)
+{
+	const uint32_t before = *asked, before_other = *other;
+
+	pound_lock_lock(contended);
+	EXPECT(pound_lock_timedlock(contended, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+	pound_lock_unlock(contended);
+	EXPECT(*asked == before + 1 && *other == before_other, "the lock has another policy");
+}
+
+static void own_policies(void)
+{
+	static uint32_t arrivals, others;
+	static const struct pound_policy youngest = {count_up, youngest_first, &arrivals},
+					 in_turn = {count_up, in_order, &others};
+	pound_lock_t first, second;
 	char error[128];
 
-	EXPECT(pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)) == EINVAL);
-	EXPECT(!strcmp(error,
-		       "policy=own: the program has registered no policy (pound_policy_use)"),
+	EXPECT(pound_lock_init(&lock, "shfl,policy=mine", error, sizeof(error)) == EINVAL);
+	EXPECT(!strcmp(error, "policy=mine: not one of fifo, numa, route, group, fair, occupancy"),
 	       "%s", error);
-	EXPECT(pound_policy_use(&policy) == 0 && pound_policy_use(&policy) == EBUSY);
-	EXPECT(!pound_lock_init(&lock, "shfl,policy=own", error, sizeof(error)));
-	pound_lock_lock(&lock);
-	elsewhere(lock_is_held);
-	pound_lock_unlock(&lock);
-	elsewhere(lock_is_free);
-	EXPECT(arrivals, "the policy was not asked");
-	EXPECT(!pound_lock_init(&lock, "shfl,policy=numa", NULL, 0));
+	EXPECT(pound_policy_unregister("mine") == ENOENT);
+	EXPECT(!pound_policy_register("mine", &in_turn) &&
+	       !pound_policy_register("mine", &youngest) &&
+	       !pound_policy_register("yours", &in_turn));
+	EXPECT(!pound_lock_init(&first, "shfl,policy=mine", error, sizeof(error)), "%s", error);
+	EXPECT(!pound_lock_init(&second, "shfl,policy=yours", error, sizeof(error)), "%s", error);
+	expect_asked(&first, &arrivals, &others);
+	expect_asked(&second, &others, &arrivals);
+	/* Replaced and removed only when no lock has it. */
+	EXPECT(pound_policy_register("mine", &in_turn) == EBUSY);
+	EXPECT(pound_policy_unregister("mine") == EBUSY);
+	pound_lock_destroy(&first);
+	EXPECT(!pound_policy_register("mine", &in_turn));
+	EXPECT(!pound_lock_init(&first, "shfl,policy=mine", NULL, 0));
+	expect_asked(&first, &others, &arrivals);
+	pound_lock_destroy(&first);
+	pound_lock_destroy(&second);
+	EXPECT(!pound_policy_unregister("mine") && pound_policy_unregister("mine") == ENOENT);
+	EXPECT(pound_lock_init(&first, "shfl,policy=mine", NULL, 0) == EINVAL);
+	EXPECT(!pound_policy_unregister("yours"));
+}
+
+static void wrong_policies(void)
+{
+	static const struct pound_policy policy = {count_up, in_order, NULL};
+	static const char *const names[] = {
+		"", "numa", "fifo", "a,b", "a=b", "a b", "a-name-that-is-longer-than-31-bytes"};
+	char name[32];
+	int count = 0, result;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		EXPECT(pound_policy_register(names[i], &policy) == EINVAL, "'%s'", names[i]);
+	do {
+		snprintf(name, sizeof(name), "policy-%d", count++);
+		result = pound_policy_register(name, &policy);
+	} while (!result && count < 100);
+	EXPECT(result == ENOSPC && count > 16, "%d after %d", result, count);
 }
 
 static void shares(void)
@@ -281,7 +329,8 @@ int main(void)
 	locks();
 	rwlocks();
 	events();
-	own_policy();
+	own_policies();
+	wrong_policies();
 	shares();
 	domain();
 	route();

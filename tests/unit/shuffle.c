@@ -375,7 +375,7 @@ static void expect_all_served(enum policy policy, uint32_t bound, int most)
 
 static void every_policy_has_its_bound(void)
 {
-	atomic_store(&w_own_policy, &hostile);
+	w_own_policies[0] = hostile;
 	script_cpus = 4;
 	for (enum policy policy = POLICY_FIFO; policy <= POLICY_OWN; policy++) {
 		for (uint32_t bound = 1; bound <= 16; bound *= 2) {

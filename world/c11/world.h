@@ -168,9 +168,9 @@ struct w_account {
 #define W_GROUPS 2
 #define w_group() (c11_self % 2)
 #define w_group_weight(group) ((void)(group), 1024u)
-#define w_own_policy_note(lock) ((void)(lock), 0u)
-#define w_own_policy_rank(shuffler, waiter) \
-	((void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_int())
+#define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)
+#define w_own_policy_rank(number, shuffler, waiter) \
+	((void)(number), (void)(shuffler), (void)(waiter), (uint32_t)__VERIFIER_nondet_int())
 
 /* A waiter's node; free if its status is 0. */
 struct w_node {

@@ -225,8 +225,9 @@ struct w_account {
 #define w_group_weight(group) ((void)(group), 1024u)
 
 /* The program's own policy may return any rank: first, second, or none. */
-#define w_own_policy_note(lock) ((void)(lock), 0u)
-#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), check_any_rank())
+#define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)
+#define w_own_policy_rank(number, shuffler, waiter) \
+	((void)(number), (void)(shuffler), (void)(waiter), check_any_rank())
 #define check_any_rank()                                                                    \
 	({                                                                                  \
 		uint64_t rank_ = CHECK_DO("rank", CHECK_CHOOSE, CHECK_RELAXED, NULL, 3, 0); \

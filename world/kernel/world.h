@@ -364,8 +364,9 @@ static inline struct w_account *w_account(const void *lock)
 #define w_now() local_clock()
 
 /* A policy of the program: there are none here. */
-#define w_own_policy_note(lock) ((void)(lock), 0u)
-#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
+#define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)
+#define w_own_policy_rank(number, shuffler, waiter) \
+	((void)(number), (void)(shuffler), (void)(waiter), UINT32_MAX)
 
 /* ---- Waiting ---- */
 

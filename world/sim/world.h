@@ -267,8 +267,9 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_group_weight(group) (sim_group_weights[group])
 
 /* Simulated programs have no policy of their own. */
-#define w_own_policy_note(lock) ((void)(lock), 0u)
-#define w_own_policy_rank(shuffler, waiter) ((void)(shuffler), (void)(waiter), UINT32_MAX)
+#define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)
+#define w_own_policy_rank(number, shuffler, waiter) \
+	((void)(number), (void)(shuffler), (void)(waiter), UINT32_MAX)
 
 /* ---- Place and time ---- */
 

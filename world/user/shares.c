@@ -27,7 +27,7 @@
 #include "shares.h"
 #include "world.h"
 
-W_ATOMIC(const struct w_own_policy *) w_own_policy;
+struct w_own_policy w_own_policies[W_OWN_POLICIES];
 
 /* ---- Accounts ---- */
 

@@ -61,19 +61,21 @@ struct w_own_policy {
 	void *context;
 };
 
-/* NULL: none. Set at most once. */
-extern W_HIDDEN W_ATOMIC(const struct w_own_policy *) w_own_policy;
+#define W_OWN_POLICIES 32
 
-static inline uint32_t w_own_policy_note(const void *lock)
+/* By number. They do not change while a lock has them: lib/policies.h. */
+extern W_HIDDEN struct w_own_policy w_own_policies[W_OWN_POLICIES];
+
+static inline uint32_t w_own_policy_note(uint32_t number, const void *lock)
 {
-	const struct w_own_policy *own = atomic_load_explicit(&w_own_policy, memory_order_acquire);
+	const struct w_own_policy *own = &w_own_policies[number];
 
 	return own->note(own->context, lock);
 }
 
-static inline uint32_t w_own_policy_rank(uint32_t shuffler, uint32_t waiter)
+static inline uint32_t w_own_policy_rank(uint32_t number, uint32_t shuffler, uint32_t waiter)
 {
-	const struct w_own_policy *own = atomic_load_explicit(&w_own_policy, memory_order_acquire);
+	const struct w_own_policy *own = &w_own_policies[number];
 
 	return own->rank(own->context, shuffler, waiter);
 }

@@ -30,10 +30,49 @@ static void read_and_write(pound_rwlock_t *lock)
 	}
 }
 
+static uint32_t note(void *context, const void *lock)
+{
+	(void)context, (void)lock;
+	return 0;
+}
+
+static uint32_t rank(void *context, uint32_t shuffler, uint32_t waiter)
+{
+	(void)context, (void)shuffler, (void)waiter;
+	return POUND_STAY;
+}
+
+static void *init_and_destroy(void *unused)
+{
+	pound_lock_t lock;
+
+	for (int i = 0; i < 100000; i++) {
+		if (pound_lock_init(&lock, "shfl,policy=mine", NULL, 0))
+			abort();
+		pound_lock_destroy(&lock);
+	}
+	return unused;
+}
+
+/* A policy can be removed after two threads have destroyed their locks that had it. */
+static void remove_policy(void)
+{
+	static const struct pound_policy policy = {.note = note, .rank = rank};
+	pthread_t thread;
+
+	if (pound_policy_register("mine", &policy) ||
+	    pthread_create(&thread, NULL, init_and_destroy, NULL))
+		abort();
+	init_and_destroy(NULL);
+	if (pthread_join(thread, NULL) || pound_policy_unregister("mine"))
+		abort();
+}
+
 int main(void)
 {
 	pthread_t thread;
 
+	remove_policy();
 	if (pound_lock_init(&by_name, "mcs", NULL, 0) ||
 	    pound_rwlock_init(&rw_by_name, "fair_rw", NULL, 0))
 		return 1;

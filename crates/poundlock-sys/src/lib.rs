@@ -178,8 +178,10 @@ extern "C" {
     pub fn pound_thread_tenant(id: u64, weight: u32) -> c_int;
     /// Returns the calling thread to its cgroup.
     pub fn pound_thread_leave_tenant();
-    /// Registers the policy of `policy=own` permanently. Returns 0, or EBUSY if there is one.
-    pub fn pound_policy_use(policy: *const pound_policy) -> c_int;
+    /// Registers the policy of `policy=NAME`. Returns 0, EBUSY, EINVAL or ENOSPC.
+    pub fn pound_policy_register(name: *const c_char, policy: *const pound_policy) -> c_int;
+    /// Removes a policy. Returns 0, EBUSY or ENOENT.
+    pub fn pound_policy_unregister(name: *const c_char) -> c_int;
 
     /// The index-th lock, or null past the last. Valid until the calling thread's next query.
     pub fn pound_lock_info(index: size_t) -> *const pound_lock_info;
