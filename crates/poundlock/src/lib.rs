@@ -7,6 +7,7 @@
 //! - [`RwLock`]: a readers-writer lock: ShflLock's, or another one by name ([`rw_lock_by_name`]).
 //! - [`Condvar`]: a condition variable for all of them. [`Once`]: initialisation that runs once.
 //!   [`Semaphore`]: a counting semaphore.
+//! - [`Policy`]: an order of waiters of the program's own, for an [`AnyLock`].
 //! - [`locks()`], [`rw_locks()`]: the list of locks with their properties.
 //! - [`route()`]: the order of CPUs along which some locks hand over.
 //!
@@ -43,6 +44,7 @@ mod futex;
 mod info;
 mod mutex;
 mod once;
+mod policy;
 mod route;
 mod rwlock;
 mod semaphore;
@@ -61,6 +63,7 @@ pub use mutex::{
     ReentrantMutexGuard,
 };
 pub use once::{Once, OnceState};
+pub use policy::{Policy, PolicyError, register_policy, unregister_policy};
 pub use route::{Route, route};
 
 pub use semaphore::{Semaphore, SemaphoreOverflow};
