@@ -15,7 +15,8 @@
  *     WRITER   a writer is inside. Set if no reader and no writer is inside; by newcomers only if
  *              also !CLOSED
  *     CLOSED   the paper's WWb: only the head of the queue, and threads that are readers already,
- *              may enter. Set and cleared by the head
+ *              may enter. Set by the head, and in a fair release by the writer or the last reader;
+ *              cleared by the head that enters, or after the last waiter gave up
  *     PARKED   the head sleeps on the word. Set by the head; cleared by the head, or by the
  *              writer's release, which wakes it. The last reader's release also wakes it, and
  *              keeps the flag
@@ -101,15 +102,37 @@ static inline void rw_park(rw_word *word, uint32_t seen, const struct w_deadline
 	w_park(word, seen | RW_PARKED, deadline);
 }
 
-/* As the head of the queue, clears its requests: CLOSED|PARKED -> 0. */
+/* As the head of the queue, which gives up: PARKED -> 0. */
 static inline void rw_give_up(rw_word *word)
 {
 	w_event(abandon);
+	/* relaxed: publishes nothing */
+	(void)w_fetch_and_relaxed(word, ~RW_PARKED);
+}
+
+/* Returns whether @seen has exactly one reader. */
+static inline bool rw_one_reader(uint32_t seen)
+{
+	return (seen & RW_READERS) == RW_READER;
+}
+
+/*
+ * Removes one of the readers, and wakes the head if it was the last one. Returns false, with *@seen
+ * read again, if the word is not *@seen.
+ */
+static inline bool rw_leave_read_of(rw_word *word, uint32_t *seen)
+{
 	/*
-	 * relaxed: opens the lock to newcomers; publishes nothing. The next head closes it if
-	 * needed
+	 * [RW_WORD-2] release: pairs with [RW_WORD-1]; our critical section comes before the next
+	 * writer's
 	 */
-	(void)w_fetch_and_relaxed(word, ~(RW_CLOSED | RW_PARKED));
+	if (!w_compare_exchange_release(word, seen, *seen - RW_READER))
+		return false;
+	if (w_unlikely((*seen & RW_PARKED) && rw_one_reader(*seen))) {
+		w_event(wake_late);
+		w_unpark(word);
+	}
+	return true;
 }
 
 /*
@@ -124,15 +147,7 @@ static inline bool rw_leave_read(rw_word *word)
 	do {
 		if (w_unlikely(!(seen & RW_READERS)))
 			return false;
-		/*
-		 * [RW_WORD-2] release: pairs with [RW_WORD-1]; our critical section comes before
-		 * the next writer's
-		 */
-	} while (!w_compare_exchange_release(word, &seen, seen - RW_READER));
-	if (w_unlikely((seen & RW_PARKED) && (seen & RW_READERS) == RW_READER)) {
-		w_event(wake_late);
-		w_unpark(word);
-	}
+	} while (!rw_leave_read_of(word, &seen));
 	return true;
 }
 

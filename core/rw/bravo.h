@@ -446,6 +446,25 @@ static inline bool bravo_drop_writers(struct bravo *lock)
 _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are the embedder's");
 
 /*
+ * Defines the releases of bravo_UNDER by those of UNDER. @how is appended to their names: nothing,
+ * or _fair.
+ */
+#define BRAVO_RELEASES(under, how)                                                                 \
+	static inline bool bravo_##under##_release_read##how(struct bravo_##under *lock,           \
+							     struct bravo_##under##_policy policy) \
+	{                                                                                          \
+		return bravo_leave(&lock->bravo) ||                                                \
+		       under##_release_read##how(&lock->lock, bravo_##under##_under(policy)) ||    \
+		       bravo_leave_for_another(&lock->bravo);                                      \
+	}                                                                                          \
+                                                                                                   \
+	static inline bool bravo_##under##_release_write##how(                                     \
+		struct bravo_##under *lock, struct bravo_##under##_policy policy)                  \
+	{                                                                                          \
+		return under##_release_write##how(&lock->lock, bravo_##under##_under(policy));     \
+	}
+
+/*
  * Defines bravo_UNDER over UNDER, with the functions of locks.def. Requires struct
  * bravo_UNDER_policy and bravo_UNDER_under(policy), which converts it to UNDER's policy. A reader
  * fails if the deadline passes first, or if it is refused: bravo_UNDER_full().
@@ -500,14 +519,6 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		return under##_full(&lock->lock);                                                 \
 	}                                                                                         \
                                                                                                   \
-	static inline bool bravo_##under##_release_read(struct bravo_##under *lock,               \
-							struct bravo_##under##_policy policy)     \
-	{                                                                                         \
-		return bravo_leave(&lock->bravo) ||                                               \
-		       under##_release_read(&lock->lock, bravo_##under##_under(policy)) ||        \
-		       bravo_leave_for_another(&lock->bravo);                                     \
-	}                                                                                         \
-                                                                                                  \
 	static inline bool bravo_##under##_try_write(struct bravo_##under *lock)                  \
 	{                                                                                         \
 		struct bravo_##under##_policy policy = {.wait = WAIT_PARK};                       \
@@ -545,10 +556,7 @@ _Static_assert(offsetof(struct bravo, embedder) == 28 - 24, "bytes 28 to 31 are 
 		return false;                                                                     \
 	}                                                                                         \
                                                                                                   \
-	static inline bool bravo_##under##_release_write(struct bravo_##under *lock,              \
-							 struct bravo_##under##_policy policy)    \
-	{                                                                                         \
-		return under##_release_write(&lock->lock, bravo_##under##_under(policy));         \
-	}
+	BRAVO_RELEASES(under, )                                                                   \
+	BRAVO_RELEASES(under, _fair)
 
 #endif

@@ -188,4 +188,15 @@ static inline bool fair_rw_release_write(struct fair_rw *lock, struct fair_rw_po
 	return rw_leave_write(&lock->word, NULL);
 }
 
+/* Each release is fair: newcomers queue behind waiters. */
+static inline bool fair_rw_release_read_fair(struct fair_rw *lock, struct fair_rw_policy policy)
+{
+	return fair_rw_release_read(lock, policy);
+}
+
+static inline bool fair_rw_release_write_fair(struct fair_rw *lock, struct fair_rw_policy policy)
+{
+	return fair_rw_release_write(lock, policy);
+}
+
 #endif

@@ -8,9 +8,10 @@
  * Order: barging until the head of the queue closes the lock, then the head.
  *
  * Promise: readers run together, at most 2^27; a writer runs alone. Newcomers may overtake waiters
- * until the head closes the lock. Within the queue, the bound is SHFL_MAX_BATCH (part/shuffle.h).
- * Waiters sleep under wait=park. 24 bytes per lock, one node per waiter, none per holder. Atomic
- * read-modify-writes: 2 uncontended, for readers and writers.
+ * until the head closes the lock, and while a waiter that has given up is leaving. A fair release
+ * by the writer or the last reader leaves the lock to the head. Within the queue, the bound is
+ * SHFL_MAX_BATCH (part/shuffle.h). Waiters sleep under wait=park. 24 bytes per lock, one node per
+ * waiter, none per holder. Atomic read-modify-writes: 2 uncontended, for readers and writers.
  *
  * part/rw_word.h describes the word, its states and transitions.
  *
@@ -112,6 +113,30 @@ static inline void shfl_rw_close(struct shfl_rw *lock, uint32_t seen, bool out_o
 }
 
 /*
+ * CLOSED -> 0 if nobody queues: after the last waiter has left the queue without entering, and
+ * after a fair release has closed the lock, which may have seen that waiter. The next head, if any,
+ * keeps CLOSED.
+ */
+static inline void shfl_rw_reopen(struct shfl_rw *lock)
+{
+	uint32_t seen;
+
+	/*
+	 * relaxed, both: our own changes or later ones. A thread that has queued since then clears
+	 * CLOSED when it enters or gives up
+	 */
+	if (w_load_relaxed(&lock->tail))
+		return;
+	seen = w_load_relaxed(&lock->word);
+	do {
+		/* Such a thread sleeps: it would not notice that the lock is open. */
+		if (seen & RW_PARKED)
+			return;
+		/* [SHFL_RW-2] release: pairs with [SHFL_RW-3]; the queue has ended */
+	} while (!w_compare_exchange_release(&lock->word, &seen, seen & ~RW_CLOSED));
+}
+
+/*
  * As the head of the queue, enters. Returns false if @deadline passes first or the reader is
  * refused.
  */
@@ -174,6 +199,8 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 		heir_name(&lock->heir, sleeper, &lock->word, RW_HEIR);
 	else if (sleeper)
 		w_unpark(sleeper);
+	if (!entered)
+		shfl_rw_reopen(lock);
 	return entered;
 }
 
@@ -228,6 +255,47 @@ static inline bool shfl_rw_release_read(struct shfl_rw *lock, struct shfl_rw_pol
 	return rw_leave_read(&lock->word);
 }
 
+/* Returns whether a fair release closes the lock, last seen as @seen: there is a waiter. */
+static inline bool shfl_rw_closes(struct shfl_rw *lock, uint32_t seen)
+{
+	/* relaxed: shfl_rw_reopen() reads it again */
+	return !(seen & RW_CLOSED) && w_load_relaxed(&lock->tail) && !shfl_rw_drop_waiters(lock);
+}
+
+/*
+ * As the only thread inside: * -> CLOSED, if the word is *@seen. If the last waiter gives up at the
+ * same time, either we see that the queue has ended, or the waiter clears CLOSED after us. Not
+ * beside other readers: one of them may be the head, which has entered but not left the queue, and
+ * would not clear CLOSED.
+ */
+static inline void shfl_rw_close_for_head(struct shfl_rw *lock, uint32_t *seen)
+{
+	/* [SHFL_RW-3] acquire: pairs with [SHFL_RW-2]; the end of the queue */
+	if (!w_compare_exchange_acquire(&lock->word, seen, *seen | RW_CLOSED))
+		return;
+	*seen |= RW_CLOSED;
+	shfl_rw_reopen(lock);
+}
+
+/*
+ * As shfl_rw_release_read(), but the last reader leaves the lock to the head of the queue, if there
+ * is one: newcomers do not overtake it. A waiter may be overtaken if the queue has just ended
+ * before it came, by a thread that gave up.
+ */
+static inline bool shfl_rw_release_read_fair(struct shfl_rw *lock, struct shfl_rw_policy policy)
+{
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(&lock->word);
+
+	(void)policy;
+	while (seen & RW_READERS)
+		if (rw_one_reader(seen) && shfl_rw_closes(lock, seen))
+			shfl_rw_close_for_head(lock, &seen);
+		else if (rw_leave_read_of(&lock->word, &seen))
+			return true;
+	return false;
+}
+
 static inline bool shfl_rw_try_write(struct shfl_rw *lock)
 {
 	return shfl_rw_try(lock, true, false);
@@ -247,6 +315,17 @@ static inline bool shfl_rw_release_write(struct shfl_rw *lock, struct shfl_rw_po
 {
 	(void)policy;
 	return rw_leave_write(&lock->word, &lock->heir);
+}
+
+/* As shfl_rw_release_write(), fair as shfl_rw_release_read_fair(). */
+static inline bool shfl_rw_release_write_fair(struct shfl_rw *lock, struct shfl_rw_policy policy)
+{
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(&lock->word);
+
+	while ((seen & RW_WRITER) && shfl_rw_closes(lock, seen))
+		shfl_rw_close_for_head(lock, &seen);
+	return shfl_rw_release_write(lock, policy);
 }
 
 #endif

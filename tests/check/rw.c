@@ -47,6 +47,10 @@
 #define FULL_TOGETHER "1"
 #endif
 
+#if defined(POUNDLOCK_SHFL_RW_H) && !defined(POUNDLOCK_BRAVO_H)
+#define HAS_FAIR_RELEASES /* of its own */
+#endif
+
 struct memory {
 	struct w_visible visible[W_VISIBLE]; /* first, as world.h requires */
 	uint32_t cell;
@@ -61,6 +65,9 @@ struct notes {
 	uint32_t writes;
 	uint32_t readers;  /* inside */
 	uint32_t together; /* maximum of readers */
+	uint32_t fair;     /* fair releases by threads that have seen a waiter */
+	uint32_t left;     /* fair releases that have returned */
+	bool promised;     /* the lock was left to a waiter, which has not entered yet */
 };
 
 #if defined(POUNDLOCK_BRAVO_H) && defined(POUNDLOCK_CHECK_H)
@@ -275,6 +282,117 @@ static void lock_in_child(enum mode mode, enum wait wait)
 	lock_and_unlock(mode, wait);
 }
 
+#ifdef HAS_FAIR_RELEASES
+/* ---- Fair releases ---- */
+
+static __attribute__((noinline)) void leave_fairly(enum mode mode, enum wait wait)
+{
+	if (mode != WRITE)
+		(void)check_add(&NOTES->readers, -1);
+	check_assert(mode == WRITE ? LOCK_FUNCTION(release_write_fair)(&M->lock, POLICY(wait))
+				   : LOCK_FUNCTION(release_read_fair)(&M->lock, POLICY(wait)));
+}
+
+/*
+ * Releases the lock fairly, as one of @holders threads, which hold it from the start. It is left to
+ * a waiter that all of them have seen.
+ */
+static void leave_to_waiter(enum mode mode, uint32_t holders, enum wait wait)
+{
+	enter(mode);
+	/* relaxed: the waiter is in the queue until it has entered */
+	if (w_load_relaxed(&M->lock.tail) && check_add(&NOTES->fair, 1) == holders)
+		NOTES->promised = true;
+	leave_fairly(mode, wait);
+	check_returned();
+	(void)check_add(&NOTES->left, 1);
+}
+
+/* The waiter. */
+static void enter_as_promised(enum mode mode, enum wait wait)
+{
+	check_assert(acquire(mode, wait, NULL));
+	NOTES->promised = false;
+	enter(mode);
+	leave(mode, wait);
+}
+
+/*
+ * A newcomer that never queues. Once @holders threads have left the lock to a waiter, it must not
+ * enter. Not a reader if the waiter is one: readers may follow it before it returns.
+ */
+static void barge(enum mode mode, uint32_t holders, enum wait wait)
+{
+	(void)w_load_relaxed(&M->moment);
+	if (NOTES->left != holders || !try_acquire(mode)) {
+		check_returned();
+		return;
+	}
+	check_assert(!NOTES->promised);
+	enter(mode);
+	leave(mode, wait);
+}
+
+static void lock_and_leave_fairly(enum mode mode, enum wait wait)
+{
+	check_assert(acquire(mode, wait, NULL));
+	enter(mode);
+	leave_fairly(mode, wait);
+	check_returned();
+}
+
+static void lock_timed_and_leave_fairly(enum mode mode, enum wait wait)
+{
+	static const struct w_deadline deadline;
+	bool entered;
+
+	check_renew_deadline();
+	entered = acquire(mode, wait, &deadline);
+	check_returned();
+	if (!entered)
+		return;
+	enter(mode);
+	leave_fairly(mode, wait);
+	check_returned();
+}
+
+/* As lock_and_free(), by a fair release. */
+static void lock_and_free_fairly(enum mode mode, uint32_t all, enum wait wait)
+{
+	uint32_t users;
+
+	check_assert(acquire(mode, wait, NULL));
+	check_returned();
+	users = check_add(&NOTES->writes, 1);
+	if (mode != WRITE)
+		(void)check_add(&NOTES->readers, 1);
+	leave_fairly(mode, wait);
+	check_returned();
+	if (users == all)
+		check_ended(&M->lock);
+}
+
+/*
+ * Forks inside, and releases fairly in the child, where nobody waits: the release must not close
+ * the lock, and a trylock must succeed.
+ */
+static void fork_and_leave_fairly(enum mode mode, enum wait wait)
+{
+	uint32_t closed;
+
+	check_assert(acquire(mode, wait, NULL));
+	enter(mode);
+	check_fork();
+	/* relaxed, both: the child has one thread. The parent's head may have closed the lock */
+	closed = w_load_relaxed(WORD) & RW_CLOSED;
+	leave_fairly(mode, wait);
+	check_assert((w_load_relaxed(WORD) & RW_CLOSED) == closed);
+	check_assert(try_acquire(WRITE));
+	enter(WRITE);
+	leave(WRITE, wait);
+}
+#endif
+
 /* ---- The clients ---- */
 
 /* Sets BRAVO's bias: a reader has been inside. */
@@ -443,6 +561,102 @@ WAYS(held_timed, if (self == 0) leave_held(wait);
      else if (self < 3) lock_timed_and_unlock(self % 2 ? READ : WRITE, wait);
      else lock_and_unlock(self % 2 ? READ : WRITE, wait))
 
+#ifdef HAS_FAIR_RELEASES
+/* Threads 0 and 2 hold the lock as readers from the start. */
+static void hold_reading_twice(void)
+{
+	check_assert(try_acquire(READ));
+	check_assert(try_acquire(READ));
+}
+
+WAYS(
+	fair_to_writer,
+	if (self == 0) {
+		leave_to_waiter(WRITE, 1, wait);
+		barge(READ, 1, wait);
+	} else if (self == 1) enter_as_promised(WRITE, wait);
+	else barge(READ, 1, wait))
+WAYS(
+	fair_to_reader,
+	if (self == 0) {
+		leave_to_waiter(WRITE, 1, wait);
+		barge(WRITE, 1, wait);
+	} else if (self == 1) enter_as_promised(READ, wait);
+	else barge(WRITE, 1, wait))
+WAYS(
+	fair_by_reader,
+	if (self == 0) {
+		leave_to_waiter(READ, 1, wait);
+		barge(READ, 1, wait);
+	} else if (self == 1) enter_as_promised(WRITE, wait);
+	else barge(WRITE, 1, wait))
+WAYS(
+	fair_by_readers, if (self == 1) enter_as_promised(WRITE, wait); else {
+		leave_to_waiter(READ, 2, wait);
+		barge(READ, 2, wait);
+	})
+WAYS(fair_turns, lock_and_leave_fairly(READ, wait); lock_and_leave_fairly(WRITE, wait))
+WAYS(fair_both, lock_and_leave_fairly(self ? READ : WRITE, wait))
+WAYS(
+	fair_held, if (self == 0) {
+		enter(WRITE);
+		leave_fairly(WRITE, wait);
+	} else lock_timed_and_leave_fairly(self == 1 ? WRITE : READ, wait))
+WAYS(
+	fair_held_reading,
+	if (self == 0) {
+		enter(READ);
+		leave_fairly(READ, wait);
+	} else if (self == 1) lock_timed_and_leave_fairly(WRITE, wait);
+	else lock_and_leave_fairly(READ, wait))
+WAYS(fair_timed, lock_timed_and_leave_fairly(self ? READ : WRITE, wait))
+WAYS(fair_freed_writers, lock_and_free_fairly(WRITE, 2, wait))
+WAYS(fair_freed_both, lock_and_free_fairly(self ? READ : WRITE, 2, wait))
+WAYS(fair_fork_reader, if (self == 0) fork_and_leave_fairly(READ, wait);
+     else lock_and_unlock(WRITE, wait))
+WAYS(fair_fork_writer, if (self == 0) fork_and_leave_fairly(WRITE, wait);
+     else lock_and_unlock(READ, wait))
+#define FAIR_CLIENTS                                                                               \
+	ENTRIES("fair/writer/2", fair_to_writer, 2, "contended", "0 1", hold, finish,              \
+		.spurious = 1),                                                                    \
+		ENTRIES("fair/writer/3", fair_to_writer, 3, "contended", "0 1 2", hold, finish,    \
+			.spurious = 0),                                                            \
+		ENTRIES("fair/reader/2", fair_to_reader, 2, "", "1", hold, finish, .spurious = 1), \
+		ENTRIES("fair/reader/3", fair_to_reader, 3, "", "1", hold, finish, .spurious = 0), \
+		ENTRIES("fair/by_reader/2", fair_by_reader, 2, "contended", "1", hold_reading,     \
+			finish, .spurious = 1),                                                    \
+		ENTRIES("fair/by_reader/3", fair_by_reader, 3, "contended", "1", hold_reading,     \
+			finish, .spurious = 0),                                                    \
+		ENTRIES("fair/by_readers/3", fair_by_readers, 3, "contended", "2",                 \
+			hold_reading_twice, finish, .spurious = 0),                                \
+		ENTRIES("fair/turns/2", fair_turns, 2, "contended", "1 2", NULL, finish,           \
+			.spurious = 1, .bound = 3),                                                \
+		ENTRIES("fair/both/3", fair_both, 3, "contended", "1 2", NULL, finish,             \
+			.spurious = 0),                                                            \
+		ENTRIES("fair/held/2", fair_held, 2, "abandon", "01 02", hold, finish_timed,       \
+			.spurious = 1),                                                            \
+		ENTRIES("fair/held/3", fair_held, 3, "abandon", "01 02 11 12", hold, finish_timed, \
+			.spurious = 0),                                                            \
+		ENTRIES("fair/held_reading/2", fair_held_reading, 2, "abandon", "10 11",           \
+			hold_reading, finish_timed, .spurious = 1),                                \
+		ENTRIES("fair/held_reading/3", fair_held_reading, 3, "abandon", "10 11 20 21",     \
+			hold_reading, finish_timed, .spurious = 0),                                \
+		ENTRIES("fair/timed/2", fair_timed, 2, "", "01 10 11", NULL, finish_timed,         \
+			.spurious = 1),                                                            \
+		ENTRIES("fair/timed/3", fair_timed, 3, "", "01 10 11 20 21", NULL, finish_timed,   \
+			.spurious = 0),                                                            \
+		ENTRIES("fair/freed/writers", fair_freed_writers, 2, "contended", "2", NULL,       \
+			finish_freed, .spurious = 1),                                              \
+		ENTRIES("fair/freed/both", fair_freed_both, 2, "contended", "2", NULL,             \
+			finish_freed, .spurious = 1),                                              \
+		ENTRIES("fair/fork/reader/2", fair_fork_reader, 2, "", NULL, NULL, finish,         \
+			.flags = CHECK_CLIENT_FORKS),                                              \
+		ENTRIES("fair/fork/writer/2", fair_fork_writer, 2, "", NULL, NULL, finish,         \
+			.flags = CHECK_CLIENT_FORKS),
+#else
+#define FAIR_CLIENTS
+#endif
+
 /*
  * Spurious wake-ups multiply the states: clients of two threads have them without a bound, clients
  * of three threads under a bound.
@@ -516,5 +730,5 @@ const struct check_client check_clients[] = {
 	WIDE_ENTRIES("held/5", held, 5, "contended " SHUFFLES, NULL, hold, finish, .walks = 20000),
 	WIDE_ENTRIES("held_timed/6", held_timed, 6, "contended abandon", NULL, hold, finish,
 		     .walks = 20000),
-	{.name = NULL},
+	FAIR_CLIENTS{.name = NULL},
 };

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * shfl_rw.h: fair releases in every state of the word; waiters that give up at the same time; who
+ * may open a closed lock.
+ */
+#include "rw/shfl_rw.h"
+#include "unit.h"
+
+static const struct shfl_rw_policy parks = {.wait = WAIT_PARK, .patience = 100};
+static struct shfl_rw lock;
+static struct shfl_node head, second;
+
+static void begin(uint32_t word)
+{
+	memset((void *)&lock, 0, sizeof(lock));
+	atomic_store(&lock.generation, 2 * w_fork_generation());
+	atomic_store(&lock.word, word);
+	lock.heir = &second.status;
+	script_clear();
+}
+
+static uint32_t word(void)
+{
+	return atomic_load(&lock.word);
+}
+
+static bool enter(bool writes, const struct w_deadline *deadline)
+{
+	return writes ? shfl_rw_write(&lock, parks, deadline)
+		      : shfl_rw_read(&lock, false, parks, deadline);
+}
+
+/* The word of a lock that one writer, or one reader, holds. */
+static uint32_t held(bool writes)
+{
+	return writes ? RW_WRITER : RW_READER;
+}
+
+static bool release_fairly(bool writes)
+{
+	return writes ? shfl_rw_release_write_fair(&lock, parks)
+		      : shfl_rw_release_read_fair(&lock, parks);
+}
+
+/*
+ * A fair release with a waiter leaves the lock closed, if nobody else is inside; without one it is
+ * an ordinary release.
+ */
+static void fair_releases_by_state(void)
+{
+	for (uint32_t pattern = 0; pattern < 2 * 2 * 3 * 8; pattern++) {
+		const bool waits = pattern & 1, writes = pattern & 2;
+		const uint32_t inside = pattern / 4 % 3;
+		const uint32_t flags =
+			(pattern / 12 & 3) * RW_CLOSED | (writes && pattern / 48 ? RW_HEIR : 0);
+		const uint32_t before = (writes ? inside % 2 : inside * RW_READER) | flags;
+		const bool alone = before - flags == held(writes);
+		uint32_t after = before;
+
+		begin(before);
+		if (waits)
+			EXPECT(shfl_enter(&lock.tail, &head, 0));
+		if (before != flags)
+			after -= held(writes);
+		if (before != flags && writes)
+			after &= RW_CLOSED;
+		if (alone && waits)
+			after |= RW_CLOSED;
+		EXPECT(release_fairly(writes) == (before != flags), "word %x", before);
+		EXPECT(word() == after, "word %x became %x, not %x", before, word(), after);
+		EXPECT(script_unparks(&lock.word) == (alone && flags & RW_PARKED), "word %x",
+		       before);
+		EXPECT(script_unparks(&second.status) == (alone && flags & RW_HEIR), "word %x",
+		       before);
+	}
+}
+
+struct release {
+	bool by_writer, to_writer;
+	uint32_t stolen;
+};
+
+/* Once the waiter is the head, a fair release is all that it needs: nobody steals the lock. */
+static bool release_and_steal(void *context)
+{
+	struct release *release = context;
+
+	if (!atomic_load(&lock.tail))
+		return false;
+	EXPECT(release_fairly(release->by_writer));
+	release->stolen += shfl_rw_try_write(&lock);
+	if (release->to_writer)
+		release->stolen += shfl_rw_try_read(&lock, false);
+	return true;
+}
+
+static void fair_release_prevents_stealing(void)
+{
+	static const struct release cases[] = {{true, true, 0}, {true, false, 0}, {false, true, 0}};
+
+	for (int i = 0; i < COUNT(cases); i++) {
+		for (long step = 1; step < 60; step++) {
+			struct release release = cases[i];
+
+			begin(held(release.by_writer));
+			script_at(step, release_and_steal, &release);
+			EXPECT(enter(release.to_writer, NULL));
+			EXPECT(!release.stolen, "a newcomer took the lock at step %ld", step);
+			EXPECT(word() == held(release.to_writer), "word %x", word());
+		}
+	}
+}
+
+static bool release_by(void *writes)
+{
+	EXPECT(release_fairly(*(bool *)writes));
+	return true;
+}
+
+/* Between any two steps of a waiter that gives up: afterwards the lock is free and open. */
+static void timed_head_against_fair_release(void)
+{
+	for (int modes = 1; modes < 4; modes++) {
+		bool by_writer = modes & 1, to_writer = modes & 2;
+
+		for (long step = 1; step < 60; step++) {
+			for (long end = 1; end < 40; end++) {
+				struct w_deadline deadline = script_deadline(end);
+
+				begin(held(by_writer));
+				script_at(step, release_by, &by_writer);
+				if (enter(to_writer, &deadline))
+					EXPECT(to_writer ? shfl_rw_release_write(&lock, parks)
+							 : shfl_rw_release_read(&lock, parks));
+				script_finish();
+				EXPECT(!word(), "word %x is left behind", word());
+				EXPECT(!atomic_load(&lock.tail));
+			}
+		}
+	}
+}
+
+static bool second_enters(void *unused)
+{
+	(void)unused;
+	if (!atomic_load(&lock.tail))
+		return false;
+	EXPECT(!shfl_enter(&lock.tail, &second, 0));
+	return true;
+}
+
+/* A head that gives up leaves a closed lock to the waiter behind it. */
+static void timed_head_leaves_the_lock_to_the_next(void)
+{
+	struct w_deadline deadline = script_deadline(30);
+
+	begin(RW_READER);
+	script_at(1, second_enters, NULL);
+	EXPECT(!shfl_rw_write(&lock, parks, &deadline));
+	EXPECT(atomic_load(&second.status) == SHFL_READY);
+	EXPECT(word() == (RW_READER | RW_CLOSED), "word %x", word());
+}
+
+/* A lock is opened if nobody queues, but not under a head that sleeps. */
+static void reopens_by_state(void)
+{
+	for (uint32_t flags = 0; flags <= (RW_CLOSED | RW_PARKED); flags += RW_CLOSED) {
+		bool stays = flags & RW_PARKED;
+
+		begin(RW_READER | flags);
+		shfl_rw_reopen(&lock);
+		EXPECT(word() == (RW_READER | (stays ? flags : 0)), "flags %x", flags);
+		begin(RW_READER | flags);
+		EXPECT(shfl_enter(&lock.tail, &head, 0));
+		shfl_rw_reopen(&lock);
+		EXPECT(word() == (RW_READER | flags), "flags %x", flags);
+	}
+}
+
+int main(void)
+{
+	RUN(fair_releases_by_state);
+	RUN(fair_release_prevents_stealing);
+	RUN(timed_head_against_fair_release);
+	RUN(timed_head_leaves_the_lock_to_the_next);
+	RUN(reopens_by_state);
+	return 0;
+}
