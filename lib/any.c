@@ -129,6 +129,18 @@
 #define LOCK(name, kind, wait, promise, paper) kind(name)
 #include "locks.def"
 
+/* ---- Fair releases: shfl_mutex has its own ---- */
+
+#define FAIR(way, WAY)                                                                             \
+	static bool shfl_mutex_##way##_unlock_fair(void *lock, const struct any_ops *ops)          \
+	{                                                                                          \
+		return shfl_mutex_release_fair(lock, LOCK_POLICY(shfl_mutex, WAY, ops->settings)); \
+	}
+
+FAIR(spin, WAIT_SPIN)
+FAIR(yield, WAIT_YIELD)
+FAIR(park, WAIT_PARK)
+
 /* ---- Locks with a policy that may need hold times: measured around the lock ---- */
 
 #define MEASURED(name, way)                                                               \
@@ -161,6 +173,17 @@
 		hold_end(lock);                                                           \
 		return name##_##way##_unlock(lock, ops);                                  \
 	}
+
+#define FAIR_MEASURED(way)                                                                         \
+	static bool shfl_mutex_##way##_measured_unlock_fair(void *lock, const struct any_ops *ops) \
+	{                                                                                          \
+		hold_end(lock);                                                                    \
+		return shfl_mutex_##way##_unlock_fair(lock, ops);                                  \
+	}
+
+FAIR_MEASURED(spin)
+FAIR_MEASURED(yield)
+FAIR_MEASURED(park)
 
 #define MEASURED_WAYS(name)   \
 	MEASURED(name, spin)  \
@@ -201,6 +224,11 @@ enum {
 #define SHARES_MIDDLE(name) \
 	((int)INDEX_##name == (int)INDEX_adaptive || (int)INDEX_##name == (int)INDEX_hapax)
 
+/* The fair release of a lock; of others than shfl_mutex, the only release. */
+#define UNLOCK_FAIR(name, way)                                                       \
+	((int)INDEX_##name == (int)INDEX_shfl_mutex ? shfl_mutex_##way##_unlock_fair \
+						    : name##_##way##_unlock)
+
 #define OPS(lock_name, kind, way, WAY)                               \
 	[WAY] = {                                                    \
 		.name = #lock_name,                                  \
@@ -209,6 +237,7 @@ enum {
 		.trylock = lock_name##_##way##_trylock,              \
 		.timedlock = lock_name##_##way##_timedlock,          \
 		.unlock = lock_name##_##way##_unlock,                \
+		.unlock_fair = UNLOCK_FAIR(lock_name, way),          \
 		.leaves_middle = !SHARES_MIDDLE(lock_name),          \
 		.destroy = DESTROY_##kind,                           \
 		.settings = {lock_name##_settings(SETTING_DEFAULT)}, \

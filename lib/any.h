@@ -34,6 +34,11 @@ struct any_ops {
 	bool (*timedlock)(void *lock, const struct w_deadline *deadline, const struct any_ops *ops);
 	/* False if the lock was not held; nothing is changed then. */
 	bool (*unlock)(void *lock, const struct any_ops *ops);
+	/*
+	 * The same, but shfl_mutex is left to its first waiter, if there is one. Other locks have
+	 * an order of their own.
+	 */
+	bool (*unlock_fair)(void *lock, const struct any_ops *ops);
 	/* Frees what the unused lock has outside its memory, and zeroes that. NULL: nothing. */
 	void (*destroy)(void *lock);
 	enum wait wait;

@@ -42,6 +42,14 @@
 	ANY_WHOLE static bool name##_##way##_wrunlock(void *lock, const struct any_rw_ops *ops)   \
 	{                                                                                         \
 		return name##_release_write(lock, LOCK_POLICY(name, WAY, ops->settings));         \
+	}                                                                                         \
+	static bool name##_##way##_rdunlock_fair(void *lock, const struct any_rw_ops *ops)        \
+	{                                                                                         \
+		return name##_release_read_fair(lock, LOCK_POLICY(name, WAY, ops->settings));     \
+	}                                                                                         \
+	static bool name##_##way##_wrunlock_fair(void *lock, const struct any_rw_ops *ops)        \
+	{                                                                                         \
+		return name##_release_write_fair(lock, LOCK_POLICY(name, WAY, ops->settings));    \
 	}
 
 #define RWLOCK(name, wait, promise, paper)                                               \
@@ -79,6 +87,8 @@
 		.trywrlock = lock_name##_trywrlock,                  \
 		.timedwrlock = lock_name##_##way##_timedwrlock,      \
 		.wrunlock = lock_name##_##way##_wrunlock,            \
+		.rdunlock_fair = lock_name##_##way##_rdunlock_fair,  \
+		.wrunlock_fair = lock_name##_##way##_wrunlock_fair,  \
 		.settings = {lock_name##_settings(SETTING_DEFAULT)}, \
 	}
 

@@ -32,6 +32,9 @@ struct any_rw_ops {
 	bool (*timedwrlock)(void *lock, const struct w_deadline *deadline,
 			    const struct any_rw_ops *ops);
 	bool (*wrunlock)(void *lock, const struct any_rw_ops *ops);
+	/* The same, but leave the lock to the first waiter, if there is one. */
+	bool (*rdunlock_fair)(void *lock, const struct any_rw_ops *ops);
+	bool (*wrunlock_fair)(void *lock, const struct any_rw_ops *ops);
 	enum wait wait;
 	uint32_t settings[SPEC_SETTINGS];
 };

@@ -13,7 +13,7 @@
 #include "any_rw.h"
 
 /* Its name contains the version of this interface, which changes with any of its types. */
-#define POUND_OBSERVER poundlock_observer_2
+#define POUND_OBSERVER poundlock_observer_3
 
 struct pound_observer {
 	/* Return the table to use in place of @inner: one that counts, or @inner itself. */

@@ -97,6 +97,13 @@ void pound_lock_unlock(pound_lock_t *lock)
 	(void)ops->unlock(lock->pound_bytes, ops);
 }
 
+void pound_lock_unlock_fair(pound_lock_t *lock)
+{
+	const struct any_ops *ops = ops_of(lock);
+
+	(void)ops->unlock_fair(lock->pound_bytes, ops);
+}
+
 /* ---- Any readers-writer lock ---- */
 
 int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_t size)
@@ -195,6 +202,13 @@ void pound_rwlock_rdunlock(pound_rwlock_t *lock)
 	(void)ops->rdunlock(lock->pound_bytes, ops);
 }
 
+void pound_rwlock_rdunlock_fair(pound_rwlock_t *lock)
+{
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	(void)ops->rdunlock_fair(lock->pound_bytes, ops);
+}
+
 void pound_rwlock_wrlock(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = rw_ops_of(lock);
@@ -224,6 +238,13 @@ void pound_rwlock_wrunlock(pound_rwlock_t *lock)
 	const struct any_rw_ops *ops = rw_ops_of(lock);
 
 	(void)ops->wrunlock(lock->pound_bytes, ops);
+}
+
+void pound_rwlock_wrunlock_fair(pound_rwlock_t *lock)
+{
+	const struct any_rw_ops *ops = rw_ops_of(lock);
+
+	(void)ops->wrunlock_fair(lock->pound_bytes, ops);
 }
 
 /* ---- Shares ---- */

@@ -206,6 +206,11 @@ int pound_lock_timedlock(pound_lock_t *lock, clockid_t clock, const struct times
  * its holder.
  */
 void pound_lock_unlock(pound_lock_t *lock);
+/*
+ * As pound_mutex_unlock_fair() if @lock is shfl_mutex, which is the default. Other locks keep the
+ * order that pound_lock_info() reports: the same as pound_lock_unlock().
+ */
+void pound_lock_unlock_fair(pound_lock_t *lock);
 
 /*
  * Any readers-writer lock by name. All bytes zero: the default, unlocked. The fields are private.
@@ -247,6 +252,11 @@ int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock,
 				   const struct timespec *deadline);
 /* Ends one read lock of @lock. */
 void pound_rwlock_rdunlock(pound_rwlock_t *lock);
+/*
+ * The same, but the last reader leaves @lock to the first waiter if there is one: no other thread
+ * can lock it before that waiter. The exceptions of pound_mutex_unlock_fair() apply.
+ */
+void pound_rwlock_rdunlock_fair(pound_rwlock_t *lock);
 
 /* Lock @lock for writing; deadline and errors as of pound_mutex_timedlock(). */
 void pound_rwlock_wrlock(pound_rwlock_t *lock);
@@ -255,6 +265,8 @@ int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock,
 			     const struct timespec *deadline);
 /* Unlocks @lock, which is locked for writing, by this thread or by another one. */
 void pound_rwlock_wrunlock(pound_rwlock_t *lock);
+/* The same, but leaves @lock to the first waiter, as pound_rwlock_rdunlock_fair(). */
+void pound_rwlock_wrunlock_fair(pound_rwlock_t *lock);
 
 /*
  * Condition variables: for threads of one process. All bytes zero, or POUND_COND_INIT: no thread

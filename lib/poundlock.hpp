@@ -266,6 +266,12 @@ class POUND_TSA(capability("mutex")) any_mutex : public detail::timed_lockable<a
 		pound_lock_unlock(&native);
 	}
 
+	// As mutex::unlock_fair() if it is shfl_mutex; the order of other locks is their own.
+	void unlock_fair() noexcept POUND_TSA(release_capability())
+	{
+		pound_lock_unlock_fair(&native);
+	}
+
 	// Reports, in code with POUNDLOCK_DEBUG, that the calling thread does not hold it.
 	void assert_held() const noexcept POUND_TSA(assert_capability(this))
 	{
@@ -333,6 +339,12 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 		pound_rwlock_wrunlock(&native);
 	}
 
+	// Leaves the lock to the first waiter, if there is one.
+	void unlock_fair() noexcept POUND_TSA(release_capability())
+	{
+		pound_rwlock_wrunlock_fair(&native);
+	}
+
 	void lock_shared() POUND_TSA(acquire_shared_capability())
 	{
 		entered(pound_rwlock_rdlock(&native));
@@ -375,6 +387,12 @@ class POUND_TSA(capability("mutex")) shared_mutex : public detail::timed_lockabl
 	void unlock_shared() noexcept POUND_TSA(release_shared_capability())
 	{
 		pound_rwlock_rdunlock(&native);
+	}
+
+	// As the last reader, leaves the lock to the first waiter, if there is one.
+	void unlock_shared_fair() noexcept POUND_TSA(release_shared_capability())
+	{
+		pound_rwlock_rdunlock_fair(&native);
 	}
 
 	// Reports, in code with POUNDLOCK_DEBUG, that the calling thread does not hold it.

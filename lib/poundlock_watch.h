@@ -211,12 +211,14 @@ POUND_WATCH_LOCK(pound_lock_lock, pound_lock_t, 0)
 POUND_WATCH_TRYLOCK(pound_lock_trylock, pound_lock_t, 0)
 POUND_WATCH_TIMEDLOCK(pound_lock_timedlock, pound_lock_t, 0)
 POUND_WATCH_UNLOCK(pound_lock_unlock, pound_lock_t, 0)
+POUND_WATCH_UNLOCK(pound_lock_unlock_fair, pound_lock_t, 0)
 #define pound_lock_init pound_lock_init_watched
 #define pound_lock_destroy pound_lock_destroy_watched
 #define pound_lock_lock pound_lock_lock_watched
 #define pound_lock_trylock pound_lock_trylock_watched
 #define pound_lock_timedlock pound_lock_timedlock_watched
 #define pound_lock_unlock pound_lock_unlock_watched
+#define pound_lock_unlock_fair pound_lock_unlock_fair_watched
 
 #define POUND_WATCH_READER (POUND_WATCH_STATIC | POUND_WATCH_READ)
 POUND_WATCH_LOCK_OR_FAIL(pound_rwlock_rdlock, pound_rwlock_t, POUND_WATCH_READER)
@@ -229,10 +231,12 @@ POUND_WATCH_TRYLOCK(pound_rwlock_tryrdlock_again, pound_rwlock_t,
 POUND_WATCH_TIMEDLOCK(pound_rwlock_timedrdlock_again, pound_rwlock_t,
 		      POUND_WATCH_READER | POUND_WATCH_AGAIN)
 POUND_WATCH_UNLOCK(pound_rwlock_rdunlock, pound_rwlock_t, POUND_WATCH_READER)
+POUND_WATCH_UNLOCK(pound_rwlock_rdunlock_fair, pound_rwlock_t, POUND_WATCH_READER)
 POUND_WATCH_LOCK(pound_rwlock_wrlock, pound_rwlock_t, POUND_WATCH_STATIC)
 POUND_WATCH_TRYLOCK(pound_rwlock_trywrlock, pound_rwlock_t, POUND_WATCH_STATIC)
 POUND_WATCH_TIMEDLOCK(pound_rwlock_timedwrlock, pound_rwlock_t, POUND_WATCH_STATIC)
 POUND_WATCH_UNLOCK(pound_rwlock_wrunlock, pound_rwlock_t, POUND_WATCH_STATIC)
+POUND_WATCH_UNLOCK(pound_rwlock_wrunlock_fair, pound_rwlock_t, POUND_WATCH_STATIC)
 #define pound_rwlock_rdlock pound_rwlock_rdlock_watched
 #define pound_rwlock_tryrdlock pound_rwlock_tryrdlock_watched
 #define pound_rwlock_timedrdlock pound_rwlock_timedrdlock_watched
@@ -240,10 +244,12 @@ POUND_WATCH_UNLOCK(pound_rwlock_wrunlock, pound_rwlock_t, POUND_WATCH_STATIC)
 #define pound_rwlock_tryrdlock_again pound_rwlock_tryrdlock_again_watched
 #define pound_rwlock_timedrdlock_again pound_rwlock_timedrdlock_again_watched
 #define pound_rwlock_rdunlock pound_rwlock_rdunlock_watched
+#define pound_rwlock_rdunlock_fair pound_rwlock_rdunlock_fair_watched
 #define pound_rwlock_wrlock pound_rwlock_wrlock_watched
 #define pound_rwlock_trywrlock pound_rwlock_trywrlock_watched
 #define pound_rwlock_timedwrlock pound_rwlock_timedwrlock_watched
 #define pound_rwlock_wrunlock pound_rwlock_wrunlock_watched
+#define pound_rwlock_wrunlock_fair pound_rwlock_wrunlock_fair_watched
 
 /*
  * A wait releases the lock before the library does and takes it after the library has. A lock of

@@ -61,6 +61,20 @@ static inline bool stats_timedlock(struct stats_row *row, const struct any_ops *
 	return stats_wait_lock(row, own, lock, deadline, caller);
 }
 
+#define OBSERVED_UNLOCK(prefix, name, own_of)                                              \
+	static bool prefix##_##name##_own(void *lock)                                      \
+	{                                                                                  \
+		const struct any_ops *own = own_of(lock);                                  \
+                                                                                           \
+		return own->name(lock, own);                                               \
+	}                                                                                  \
+	__attribute__((noinline)) static bool prefix##_##name(void *lock,                  \
+							      const struct any_ops *ops)   \
+	{                                                                                  \
+		(void)ops;                                                                 \
+		return stats_release(stats_key(lock), false, prefix##_##name##_own, lock); \
+	}
+
 #define OBSERVED_LOCK(prefix, row_of, own_of)                                                     \
 	__attribute__((noinline)) static int prefix##_lock(void *lock, const struct any_ops *ops) \
 	{                                                                                         \
@@ -84,26 +98,17 @@ static inline bool stats_timedlock(struct stats_row *row, const struct any_ops *
 		return stats_timedlock(row, own_of(lock), lock, deadline,                         \
 				       __builtin_return_address(0));                              \
 	}                                                                                         \
-	static bool prefix##_unlock_own(void *lock)                                               \
-	{                                                                                         \
-		const struct any_ops *own = own_of(lock);                                         \
-                                                                                                  \
-		return own->unlock(lock, own);                                                    \
-	}                                                                                         \
-	__attribute__((noinline)) static bool prefix##_unlock(void *lock,                         \
-							      const struct any_ops *ops)          \
-	{                                                                                         \
-		(void)ops;                                                                        \
-		return stats_release(stats_key(lock), false, prefix##_unlock_own, lock);          \
-	}
+	OBSERVED_UNLOCK(prefix, unlock, own_of)                                                   \
+	OBSERVED_UNLOCK(prefix, unlock_fair, own_of)
 
 /* Replaces the functions of the copy @ops of an own table. */
-#define OBSERVE_OPS(prefix, ops)                       \
-	do {                                           \
-		(ops)->lock = prefix##_lock;           \
-		(ops)->trylock = prefix##_trylock;     \
-		(ops)->timedlock = prefix##_timedlock; \
-		(ops)->unlock = prefix##_unlock;       \
+#define OBSERVE_OPS(prefix, ops)                           \
+	do {                                               \
+		(ops)->lock = prefix##_lock;               \
+		(ops)->trylock = prefix##_trylock;         \
+		(ops)->timedlock = prefix##_timedlock;     \
+		(ops)->unlock = prefix##_unlock;           \
+		(ops)->unlock_fair = prefix##_unlock_fair; \
 	} while (0)
 
 /* ---- Readers-writer locks ---- */
@@ -132,95 +137,92 @@ static inline bool stats_write(struct stats_row *row, const struct any_rw_ops *o
 	return true;
 }
 
-/* @tried: callers of the functions for a deadline have tried to enter. */
-#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                            \
-	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again,             \
-							      const struct any_rw_ops *ops)       \
-	{                                                                                         \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                    \
-                                                                                                  \
-		(void)ops;                                                                        \
-		return stats_read(row, own_of(lock), lock, again, NULL, false,                    \
-				  __builtin_return_address(0));                                   \
-	}                                                                                         \
-	static bool prefix##_tryrdlock(void *lock, bool again)                                    \
-	{                                                                                         \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                    \
-                                                                                                  \
-		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));          \
-	}                                                                                         \
-	static bool prefix##_timedrdlock(void *lock, bool again,                                  \
-					 const struct w_deadline *deadline,                       \
-					 const struct any_rw_ops *ops)                            \
-	{                                                                                         \
-		struct stats_row *row = row_of(stats_readers_key(lock), true);                    \
-                                                                                                  \
-		(void)ops;                                                                        \
-		return stats_read(row, own_of(lock), lock, again, deadline, tried,                \
-				  __builtin_return_address(0));                                   \
-	}                                                                                         \
-	static bool prefix##_full(void *lock)                                                     \
-	{                                                                                         \
-		return own_of(lock)->full(lock);                                                  \
-	}                                                                                         \
-	static bool prefix##_rdunlock_own(void *lock)                                             \
-	{                                                                                         \
-		const struct any_rw_ops *own = own_of(lock);                                      \
-                                                                                                  \
-		return own->rdunlock(lock, own);                                                  \
-	}                                                                                         \
-	__attribute__((noinline)) static bool prefix##_rdunlock(void *lock,                       \
-								const struct any_rw_ops *ops)     \
-	{                                                                                         \
-		(void)ops;                                                                        \
-		return stats_release(stats_readers_key(lock), true, prefix##_rdunlock_own, lock); \
-	}                                                                                         \
-	static void prefix##_wrlock(void *lock, const struct any_rw_ops *ops)                     \
-	{                                                                                         \
-		struct stats_row *row = row_of(stats_key(lock), true);                            \
-                                                                                                  \
-		(void)ops;                                                                        \
-		(void)stats_write(row, own_of(lock), lock, NULL, false,                           \
-				  __builtin_return_address(0));                                   \
-	}                                                                                         \
-	static bool prefix##_trywrlock(void *lock)                                                \
-	{                                                                                         \
-		struct stats_row *row = row_of(stats_key(lock), true);                            \
-                                                                                                  \
-		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));                 \
-	}                                                                                         \
-	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline,           \
-					 const struct any_rw_ops *ops)                            \
-	{                                                                                         \
-		struct stats_row *row = row_of(stats_key(lock), true);                            \
-                                                                                                  \
-		(void)ops;                                                                        \
-		return stats_write(row, own_of(lock), lock, deadline, tried,                      \
-				   __builtin_return_address(0));                                  \
-	}                                                                                         \
-	static bool prefix##_wrunlock_own(void *lock)                                             \
-	{                                                                                         \
-		const struct any_rw_ops *own = own_of(lock);                                      \
-                                                                                                  \
-		return own->wrunlock(lock, own);                                                  \
-	}                                                                                         \
-	static bool prefix##_wrunlock(void *lock, const struct any_rw_ops *ops)                   \
-	{                                                                                         \
-		(void)ops;                                                                        \
-		return stats_release(stats_key(lock), true, prefix##_wrunlock_own, lock);         \
+#define OBSERVED_RW_UNLOCK(prefix, name, key_of, own_of)                                    \
+	static bool prefix##_##name##_own(void *lock)                                       \
+	{                                                                                   \
+		const struct any_rw_ops *own = own_of(lock);                                \
+                                                                                            \
+		return own->name(lock, own);                                                \
+	}                                                                                   \
+	__attribute__((noinline)) static bool prefix##_##name(void *lock,                   \
+							      const struct any_rw_ops *ops) \
+	{                                                                                   \
+		(void)ops;                                                                  \
+		return stats_release(key_of(lock), true, prefix##_##name##_own, lock);      \
 	}
 
-#define OBSERVE_RW_OPS(prefix, ops)                        \
-	do {                                               \
-		(ops)->rdlock = prefix##_rdlock;           \
-		(ops)->tryrdlock = prefix##_tryrdlock;     \
-		(ops)->timedrdlock = prefix##_timedrdlock; \
-		(ops)->full = prefix##_full;               \
-		(ops)->rdunlock = prefix##_rdunlock;       \
-		(ops)->wrlock = prefix##_wrlock;           \
-		(ops)->trywrlock = prefix##_trywrlock;     \
-		(ops)->timedwrlock = prefix##_timedwrlock; \
-		(ops)->wrunlock = prefix##_wrunlock;       \
+/* @tried: callers of the functions for a deadline have tried to enter. */
+#define OBSERVED_RWLOCK(prefix, row_of, own_of, tried)                                      \
+	__attribute__((noinline)) static bool prefix##_rdlock(void *lock, bool again,       \
+							      const struct any_rw_ops *ops) \
+	{                                                                                   \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);              \
+                                                                                            \
+		(void)ops;                                                                  \
+		return stats_read(row, own_of(lock), lock, again, NULL, false,              \
+				  __builtin_return_address(0));                             \
+	}                                                                                   \
+	static bool prefix##_tryrdlock(void *lock, bool again)                              \
+	{                                                                                   \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);              \
+                                                                                            \
+		return stats_count_try(row, true, own_of(lock)->tryrdlock(lock, again));    \
+	}                                                                                   \
+	static bool prefix##_timedrdlock(void *lock, bool again,                            \
+					 const struct w_deadline *deadline,                 \
+					 const struct any_rw_ops *ops)                      \
+	{                                                                                   \
+		struct stats_row *row = row_of(stats_readers_key(lock), true);              \
+                                                                                            \
+		(void)ops;                                                                  \
+		return stats_read(row, own_of(lock), lock, again, deadline, tried,          \
+				  __builtin_return_address(0));                             \
+	}                                                                                   \
+	static bool prefix##_full(void *lock)                                               \
+	{                                                                                   \
+		return own_of(lock)->full(lock);                                            \
+	}                                                                                   \
+	static void prefix##_wrlock(void *lock, const struct any_rw_ops *ops)               \
+	{                                                                                   \
+		struct stats_row *row = row_of(stats_key(lock), true);                      \
+                                                                                            \
+		(void)ops;                                                                  \
+		(void)stats_write(row, own_of(lock), lock, NULL, false,                     \
+				  __builtin_return_address(0));                             \
+	}                                                                                   \
+	static bool prefix##_trywrlock(void *lock)                                          \
+	{                                                                                   \
+		struct stats_row *row = row_of(stats_key(lock), true);                      \
+                                                                                            \
+		return stats_count_try(row, true, own_of(lock)->trywrlock(lock));           \
+	}                                                                                   \
+	static bool prefix##_timedwrlock(void *lock, const struct w_deadline *deadline,     \
+					 const struct any_rw_ops *ops)                      \
+	{                                                                                   \
+		struct stats_row *row = row_of(stats_key(lock), true);                      \
+                                                                                            \
+		(void)ops;                                                                  \
+		return stats_write(row, own_of(lock), lock, deadline, tried,                \
+				   __builtin_return_address(0));                            \
+	}                                                                                   \
+	OBSERVED_RW_UNLOCK(prefix, rdunlock, stats_readers_key, own_of)                     \
+	OBSERVED_RW_UNLOCK(prefix, rdunlock_fair, stats_readers_key, own_of)                \
+	OBSERVED_RW_UNLOCK(prefix, wrunlock, stats_key, own_of)                             \
+	OBSERVED_RW_UNLOCK(prefix, wrunlock_fair, stats_key, own_of)
+
+#define OBSERVE_RW_OPS(prefix, ops)                            \
+	do {                                                   \
+		(ops)->rdlock = prefix##_rdlock;               \
+		(ops)->tryrdlock = prefix##_tryrdlock;         \
+		(ops)->timedrdlock = prefix##_timedrdlock;     \
+		(ops)->full = prefix##_full;                   \
+		(ops)->rdunlock = prefix##_rdunlock;           \
+		(ops)->wrlock = prefix##_wrlock;               \
+		(ops)->trywrlock = prefix##_trywrlock;         \
+		(ops)->timedwrlock = prefix##_timedwrlock;     \
+		(ops)->wrunlock = prefix##_wrunlock;           \
+		(ops)->rdunlock_fair = prefix##_rdunlock_fair; \
+		(ops)->wrunlock_fair = prefix##_wrunlock_fair; \
 	} while (0)
 
 #endif

@@ -78,7 +78,10 @@ static void with_mutex(void *each, unsigned round)
 		EXPECT(!pound_mutex_timedlock(&mutex, CLOCK_REALTIME, &far_future));
 	}
 	count_up(each, round);
-	pound_mutex_unlock(&mutex);
+	if (round % 2)
+		pound_mutex_unlock_fair(&mutex);
+	else
+		pound_mutex_unlock(&mutex);
 }
 
 static void with_lock(void *each, unsigned round)
@@ -95,7 +98,10 @@ static void with_lock(void *each, unsigned round)
 		EXPECT(!pound_lock_timedlock(&lock, CLOCK_REALTIME, &far_future));
 	}
 	count_up(each, round);
-	pound_lock_unlock(&lock);
+	if (round % 2)
+		pound_lock_unlock_fair(&lock);
+	else
+		pound_lock_unlock(&lock);
 }
 
 static void read_again(void)
@@ -135,10 +141,16 @@ static void with_rwlock(void *each, unsigned round)
 	}
 	if (round % 6 < 3) {
 		read_again();
-		pound_rwlock_rdunlock(&rwlock);
+		if (round % 2)
+			pound_rwlock_rdunlock_fair(&rwlock);
+		else
+			pound_rwlock_rdunlock(&rwlock);
 	} else {
 		count_up(each, round);
-		pound_rwlock_wrunlock(&rwlock);
+		if (round % 2)
+			pound_rwlock_wrunlock_fair(&rwlock);
+		else
+			pound_rwlock_wrunlock(&rwlock);
 	}
 }
 

@@ -57,6 +57,13 @@ static void leave(struct rw *lock, enum mode mode)
 	       "who was inside is not known there");
 }
 
+static void leave_fairly(struct rw *lock, enum mode mode)
+{
+	EXPECT(mode == WRITE ? ops_rw->wrunlock_fair(lock, ops_rw)
+			     : ops_rw->rdunlock_fair(lock, ops_rw),
+	       "who was inside is not known there");
+}
+
 static void expect_nobody(struct rw *lock)
 {
 	EXPECT(!ops_rw->rdunlock(lock, ops_rw), "a reader left where none was");
@@ -188,7 +195,10 @@ static void exclusion_member(int number, void *shared)
 			read_again(&exclusion.guarded, random >> 16);
 		else
 			written++;
-		leave(&exclusion.guarded.lock, mode);
+		if (random & 1 << 30)
+			leave_fairly(&exclusion.guarded.lock, mode);
+		else
+			leave(&exclusion.guarded.lock, mode);
 		if (random % 32 == 9)
 			sched_yield();
 	}

@@ -69,37 +69,81 @@ static void mutexes(void)
 
 static bool served;
 
-static void *wait_once(void *unused)
+static pound_lock_t lock;
+static pound_rwlock_t rwlock;
+
+/* A lock that is released fairly while a thread waits for it. */
+struct fair {
+	void *lock;
+	void (*hold)(void *lock);
+	void (*unlock_fair)(void *lock);
+	/* The waiter's. */
+	void (*wait)(void *lock);
+	void (*unlock)(void *lock);
+};
+
+static void *wait_once(void *context)
 {
-	(void)unused;
-	pound_mutex_lock(&mutex);
+	const struct fair *fair = context;
+
+	fair->wait(fair->lock);
 	served = true;
-	pound_mutex_unlock(&mutex);
+	fair->unlock(fair->lock);
 	return NULL;
 }
 
-/* The waiter locks the mutex before the thread that releases it fairly and locks it again. */
-static void fair_unlocks(void)
+/* The waiter locks the lock before the thread that releases it fairly and locks it again. */
+static void serves_the_waiter(const struct fair *fair)
 {
 	pthread_t thread;
 
 	for (int i = 0; i < 100; i++) {
 		served = false;
-		pound_mutex_lock(&mutex);
-		EXPECT(!pthread_create(&thread, NULL, wait_once, NULL));
-		while (!__atomic_load_n(&mutex.pound_tail, __ATOMIC_RELAXED))
+		fair->hold(fair->lock);
+		EXPECT(!pthread_create(&thread, NULL, wait_once, (void *)fair));
+		/* The queue's tail is a lock's first word. */
+		while (!__atomic_load_n((void **)fair->lock, __ATOMIC_RELAXED))
 			sched_yield();
-		pound_mutex_unlock_fair(&mutex);
-		pound_mutex_lock(&mutex);
+		fair->unlock_fair(fair->lock);
+		fair->hold(fair->lock);
 		EXPECT(served, "the waiter was overtaken");
-		pound_mutex_unlock_fair(&mutex);
+		fair->unlock_fair(fair->lock);
 		EXPECT(!pthread_join(thread, NULL));
-		mutex_is_free();
 	}
 }
 
-static pound_lock_t lock;
-static pound_rwlock_t rwlock;
+#define CALL(name)                      \
+	static void name(void *of)      \
+	{                               \
+		(void)pound_##name(of); \
+	}
+CALL(mutex_lock)
+CALL(mutex_unlock)
+CALL(mutex_unlock_fair)
+CALL(lock_lock)
+CALL(lock_unlock)
+CALL(lock_unlock_fair)
+CALL(rwlock_rdlock)
+CALL(rwlock_rdunlock)
+CALL(rwlock_rdunlock_fair)
+CALL(rwlock_wrlock)
+CALL(rwlock_wrunlock)
+CALL(rwlock_wrunlock_fair)
+
+static void fair_unlocks(void)
+{
+	static const struct fair fair[] = {
+		{&mutex, mutex_lock, mutex_unlock_fair, mutex_lock, mutex_unlock},
+		{&lock, lock_lock, lock_unlock_fair, lock_lock, lock_unlock},
+		{&rwlock, rwlock_rdlock, rwlock_rdunlock_fair, rwlock_wrlock, rwlock_wrunlock},
+		{&rwlock, rwlock_wrlock, rwlock_wrunlock_fair, rwlock_wrlock, rwlock_wrunlock},
+		{&rwlock, rwlock_wrlock, rwlock_wrunlock_fair, rwlock_rdlock, rwlock_rdunlock},
+	};
+
+	for (size_t i = 0; i < sizeof(fair) / sizeof(fair[0]); i++)
+		serves_the_waiter(&fair[i]);
+	mutex_is_free();
+}
 
 static void lock_is_held(void)
 {
@@ -132,6 +176,9 @@ static void locks(void)
 		pound_lock_lock(&lock);
 		elsewhere(lock_is_held);
 		pound_lock_unlock(&lock);
+		elsewhere(lock_is_free);
+		pound_lock_lock(&lock);
+		pound_lock_unlock_fair(&lock);
 		elsewhere(lock_is_free);
 	}
 	/* Zeroed: the default. */

@@ -418,9 +418,22 @@ static void read_and_write(pound::shared_mutex &mutex)
 	EXPECT(one == 500, "%d", one);
 }
 
+template <class Mutex> static void unlock_fairly(Mutex &mutex)
+{
+	mutex.lock();
+	mutex.unlock_fair();
+	EXPECT(mutex.try_lock());
+	mutex.unlock_fair();
+}
+
 static void shared(pound::shared_mutex &mutex)
 {
 	lockable(mutex);
+	unlock_fairly(mutex);
+	mutex.lock_shared();
+	mutex.unlock_shared_fair();
+	EXPECT(mutex.try_lock());
+	mutex.unlock();
 	shared_lockable(mutex);
 	condition(mutex);
 	read_again(mutex);
@@ -458,6 +471,7 @@ int main()
 	too_late(mutex);
 	condition(mutex);
 	conditions();
+	unlock_fairly(mutex);
 	lockable(zeroed);
 	outlast(shared_mutex);
 	for (size_t i = 0; pound_lock_info(i); i++) {
@@ -466,6 +480,7 @@ int main()
 		lockable(any);
 		condition(any);
 		both(mutex, any);
+		unlock_fairly(any);
 	}
 	shared(shared_mutex);
 	shared_by_name();
