@@ -12,8 +12,8 @@
 
 use crate::GuardMarker;
 use lock_api::{
-    RawMutex as _, RawMutexTimed as _, RawRwLock as _, RawRwLockRecursive as _,
-    RawRwLockTimed as _, RawRwLockUpgrade as _,
+    RawMutex as _, RawMutexFair as _, RawMutexTimed as _, RawRwLock as _, RawRwLockFair as _,
+    RawRwLockRecursive as _, RawRwLockTimed as _, RawRwLockUpgrade as _,
 };
 use poundlock::AbortOnUnwinding;
 use std::time::{Duration, Instant};
@@ -134,18 +134,22 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     }
 }
 
-// SAFETY: as RawRwLock: the fair releases are the ordinary ones.
+// SAFETY: as RawRwLock: a fair release unlocks as well.
 unsafe impl lock_api::RawRwLockFair for RawRwLock {
     #[inline]
     unsafe fn unlock_shared_fair(&self) {
         // SAFETY: as the caller promises.
-        unsafe { self.unlock_shared() }
+        unsafe { self.lock.unlock_shared_fair() }
     }
 
+    /// Readers wait for the lock and writers for the gate: both are left to their first waiter.
     #[inline]
     unsafe fn unlock_exclusive_fair(&self) {
-        // SAFETY: as the caller promises.
-        unsafe { self.unlock_exclusive() }
+        // SAFETY: the caller is the writer, which holds both.
+        unsafe {
+            self.lock.unlock_exclusive_fair();
+            self.gate.unlock_fair();
+        }
     }
 }
 
@@ -256,11 +260,14 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     }
 }
 
-// SAFETY: as RawRwLockUpgrade: the fair release is the ordinary one.
+// SAFETY: as RawRwLockUpgrade: a fair release unlocks as well.
 unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
     unsafe fn unlock_upgradable_fair(&self) {
-        // SAFETY: as the caller promises.
-        unsafe { self.unlock_upgradable() }
+        // SAFETY: the caller is the upgradable reader, which holds both.
+        unsafe {
+            self.lock.unlock_shared_fair();
+            self.gate.unlock_fair();
+        }
     }
 }
 

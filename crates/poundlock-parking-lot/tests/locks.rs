@@ -1,8 +1,8 @@
 //! Beyond parking_lot's own tests: that changes of a mode are atomic; fair releases; and FairMutex.
 
 use parking_lot::{
-    FairMutex, FairMutexGuard, Mutex, MutexGuard, RwLock, RwLockUpgradableReadGuard,
-    RwLockWriteGuard,
+    FairMutex, FairMutexGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -164,33 +164,94 @@ fn sleeps(thread: &std::path::Path) -> bool {
     stat.rsplit_once(") ").expect("the name is in parentheses").1.starts_with('S')
 }
 
+/// Calls `wait` in another thread, and `release` when that sleeps.
+fn while_it_waits(wait: impl FnOnce() + Send, release: impl FnOnce()) {
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        scope.spawn(move || {
+            let own = std::fs::read_link("/proc/thread-self").expect("Linux has it");
+            tell.send(std::path::Path::new("/proc").join(own)).expect("it is received");
+            wait();
+        });
+        let waiter = told.recv().expect("it is sent");
+        // It sleeps nowhere else.
+        while !sleeps(&waiter) {
+            thread::yield_now();
+        }
+        release();
+    });
+}
+
 #[test]
 fn a_fair_release_serves_the_waiter() {
     let mutex = Mutex::new(0);
     for round in 0..50 {
         let mut held = mutex.lock();
-        thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            scope.spawn(|| {
-                let tell = tell;
-                let own = std::fs::read_link("/proc/thread-self").expect("Linux has it");
-                tell.send(std::path::Path::new("/proc").join(own)).expect("it is received");
-                *mutex.lock() += 1;
-            });
-            let waiter = told.recv().expect("it is sent");
-            // It sleeps nowhere else.
-            while !sleeps(&waiter) {
-                thread::yield_now();
-            }
-            if round % 2 == 0 {
-                MutexGuard::bump(&mut held);
-                assert_eq!(*held, round + 1, "the waiter was overtaken");
+        while_it_waits(
+            || *mutex.lock() += 1,
+            || {
+                if round % 2 == 0 {
+                    MutexGuard::bump(&mut held);
+                    assert_eq!(*held, round + 1, "the waiter was overtaken");
+                    drop(held);
+                } else {
+                    MutexGuard::unlock_fair(held);
+                    assert_eq!(*mutex.lock(), round + 1, "the waiter was overtaken");
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn a_fair_release_of_a_reader_serves_the_writer() {
+    let lock = RwLock::new(0);
+    for round in 0..50 {
+        let mut held = lock.read();
+        while_it_waits(
+            || *lock.write() += 1,
+            || {
+                if round % 2 == 0 {
+                    RwLockReadGuard::bump(&mut held);
+                    assert_eq!(*held, round + 1, "the writer was overtaken");
+                    drop(held);
+                } else {
+                    RwLockReadGuard::unlock_fair(held);
+                    assert_eq!(*lock.read(), round + 1, "the writer was overtaken");
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn a_fair_release_of_a_writer_serves_the_waiter() {
+    let lock = RwLock::new(0);
+    let read = AtomicBool::new(false);
+    for _ in 0..50 {
+        read.store(false, Ordering::Relaxed);
+        let held = lock.write();
+        while_it_waits(
+            || {
+                let _reader = lock.read();
+                read.store(true, Ordering::Relaxed);
+            },
+            || {
+                RwLockWriteGuard::unlock_fair(held);
+                let _writer = lock.write();
+                assert!(read.load(Ordering::Relaxed), "the reader was overtaken");
+            },
+        );
+        let mut held = lock.write();
+        let before = *held;
+        while_it_waits(
+            || *lock.write() += 1,
+            || {
+                RwLockWriteGuard::bump(&mut held);
+                assert_eq!(*held, before + 1, "the writer was overtaken");
                 drop(held);
-            } else {
-                MutexGuard::unlock_fair(held);
-                assert_eq!(*mutex.lock(), round + 1, "the waiter was overtaken");
-            }
-        });
+            },
+        );
     }
 }
 

@@ -155,6 +155,8 @@ extern "C" {
     ) -> c_int;
     /// Releases the lock.
     pub fn pound_lock_unlock(lock: *mut pound_lock_t);
+    /// Releases the lock, and leaves it to the first waiter if it is shfl_mutex.
+    pub fn pound_lock_unlock_fair(lock: *mut pound_lock_t);
 
     /// Decreases the semaphore's value by 1, waiting while it is 0.
     pub fn pound_sem_wait(sem: *mut pound_sem_t);
@@ -219,6 +221,8 @@ extern "C" {
     ) -> c_int;
     /// Releases the lock as a reader.
     pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
+    /// Releases a read lock. The last reader leaves the lock to the first waiter.
+    pub fn pound_rwlock_rdunlock_fair(lock: *mut pound_rwlock_t);
     /// Acquires the lock as the writer.
     pub fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t);
     /// Acquires the lock as the writer if it need not wait.
@@ -231,6 +235,8 @@ extern "C" {
     ) -> c_int;
     /// Releases the lock as the writer.
     pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
+    /// Releases the write lock, and leaves the lock to the first waiter.
+    pub fn pound_rwlock_wrunlock_fair(lock: *mut pound_rwlock_t);
     /// The index-th readers-writer lock, or null past the last. Valid until the calling thread's
     /// next query.
     pub fn pound_rwlock_info(index: size_t) -> *const pound_lock_info;

@@ -4,12 +4,13 @@ use crate::{GuardMarker, monotonic_in, until};
 use poundlock_sys::{
     POUND_LOCK_INIT, pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock,
     pound_lock_t, pound_lock_timedlock, pound_lock_trylock, pound_lock_unlock,
+    pound_lock_unlock_fair,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
@@ -173,6 +174,21 @@ pub struct AnyLockGuard<'a, T: ?Sized> {
 impl<T: ?Sized> AnyLockGuard<'_, T> {
     pub(crate) fn raw(&self) -> *mut pound_lock_t {
         self.lock.raw.get()
+    }
+
+    /// Drops the guard. A `shfl_mutex`, the default, is left to its first waiter, if there is one.
+    /// Other locks keep their own order.
+    ///
+    /// ```
+    /// let lock = poundlock::AnyLock::new("shfl_mutex", 1)?;
+    /// poundlock::AnyLockGuard::unlock_fair(lock.lock());
+    /// assert!(lock.try_lock().is_some());
+    /// # Ok::<(), poundlock::SpecError>(())
+    /// ```
+    pub fn unlock_fair(guard: Self) {
+        let guard = ManuallyDrop::new(guard);
+        // SAFETY: as in drop, which is not called.
+        unsafe { pound_lock_unlock_fair(guard.raw()) }
     }
 }
 

@@ -4,10 +4,10 @@ use crate::any::with_spec;
 use crate::{GuardMarker, SpecError, monotonic_in, until};
 use poundlock_sys::{
     POUND_RWLOCK_INIT, pound_rwlock_check, pound_rwlock_init, pound_rwlock_rdlock,
-    pound_rwlock_rdlock_again, pound_rwlock_rdunlock, pound_rwlock_t, pound_rwlock_timedrdlock,
-    pound_rwlock_timedrdlock_again, pound_rwlock_timedwrlock, pound_rwlock_tryrdlock,
-    pound_rwlock_tryrdlock_again, pound_rwlock_trywrlock, pound_rwlock_wrlock,
-    pound_rwlock_wrunlock,
+    pound_rwlock_rdlock_again, pound_rwlock_rdunlock, pound_rwlock_rdunlock_fair, pound_rwlock_t,
+    pound_rwlock_timedrdlock, pound_rwlock_timedrdlock_again, pound_rwlock_timedwrlock,
+    pound_rwlock_tryrdlock, pound_rwlock_tryrdlock_again, pound_rwlock_trywrlock,
+    pound_rwlock_wrlock, pound_rwlock_wrunlock, pound_rwlock_wrunlock_fair,
 };
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 /// The readers-writer lock without data: 56 bytes, without allocation. The default, `INIT`, is
 /// ShflLock's.
 ///
-/// Newcomers may overtake waiters until the head of the queue closes the lock. A thread that holds
+/// Newcomers may overtake waiters until the head of the queue closes the lock. `unlock_fair` and
+/// `bump` of a guard leave the lock to the first waiter at once. A thread that holds
 /// a read lock must not call `read` again: a writer may wait between the two. Use
 /// [`lock_api::RwLock::read_recursive`] or [`read_again`] instead.
 pub struct RawRwLock(UnsafeCell<pound_rwlock_t>);
@@ -158,6 +159,13 @@ impl RawRwLock {
         unsafe { pound_rwlock_rdunlock(self.0.get()) }
     }
 
+    /// # Safety
+    /// As of release_shared.
+    pub(crate) unsafe fn release_shared_fairly(&self) {
+        // SAFETY: as in acquire_shared; as the caller promises.
+        unsafe { pound_rwlock_rdunlock_fair(self.0.get()) }
+    }
+
     pub(crate) fn acquire_exclusive(&self) {
         // SAFETY: as in acquire_shared.
         unsafe { pound_rwlock_wrlock(self.0.get()) }
@@ -184,6 +192,13 @@ impl RawRwLock {
     pub(crate) unsafe fn release_exclusive(&self) {
         // SAFETY: as in acquire_shared; as the caller promises.
         unsafe { pound_rwlock_wrunlock(self.0.get()) }
+    }
+
+    /// # Safety
+    /// As of release_exclusive.
+    pub(crate) unsafe fn release_exclusive_fairly(&self) {
+        // SAFETY: as in acquire_shared; as the caller promises.
+        unsafe { pound_rwlock_wrunlock_fair(self.0.get()) }
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -246,6 +261,19 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
     fn is_locked_exclusive(&self) -> bool {
         self.is_held_exclusive()
+    }
+}
+
+// SAFETY: as RawRwLock: a fair release unlocks as well.
+unsafe impl lock_api::RawRwLockFair for RawRwLock {
+    unsafe fn unlock_shared_fair(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_shared_fairly() }
+    }
+
+    unsafe fn unlock_exclusive_fair(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_exclusive_fairly() }
     }
 }
 
@@ -328,6 +356,20 @@ mod tests {
                 *lock.try_read_for(Duration::from_secs(3600)).expect("it is free"),
                 (2000, 2000)
             );
+        }
+    }
+
+    #[test]
+    fn a_fair_release_unlocks() {
+        for spec in rw_locks().map(|info| info.name) {
+            let lock = rw_lock_by_name(spec, 0).expect(spec);
+            for _ in 0..2 {
+                RwLockReadGuard::unlock_fair(lock.read());
+                RwLockWriteGuard::unlock_fair(lock.try_write().expect("it has no reader"));
+            }
+            let mut writer = lock.write();
+            RwLockWriteGuard::bump(&mut writer);
+            assert!(lock.try_read().is_none());
         }
     }
 

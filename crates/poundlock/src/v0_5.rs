@@ -144,6 +144,19 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 }
 
 // SAFETY: as for lock_api 0.4.
+unsafe impl lock_api::RawRwLockFair for RawRwLock {
+    unsafe fn unlock_shared_fair(&self, _held: Held) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_shared_fairly() }
+    }
+
+    unsafe fn unlock_exclusive_fair(&self, _held: Held) {
+        // SAFETY: as the caller promises.
+        unsafe { self.release_exclusive_fairly() }
+    }
+}
+
+// SAFETY: as for lock_api 0.4.
 unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;
