@@ -40,10 +40,10 @@ static inline void cfl_publish_averages(struct cfl *lock, const struct cfl_tally
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
 	for (uint32_t group = 0; group < CFL_GROUPS; group++)
-		if (tally->groups & 1u << group)
+		if (tally->present & 1u << group)
 			/* relaxed: they may be read late */
 			w_store_relaxed(&ledger->average[group],
-					cfl_mean(tally->averages[group], cfl_sum(tally, group)));
+					cfl_mean(tally->averages[group], tally->groups[group]));
 }
 
 /* As the shuffler, chooses by @tally, which covers all waiters, and publishes the choice. */
@@ -51,18 +51,16 @@ static inline struct cfl_target cfl_choose(struct cfl *lock, const struct cfl_ta
 					   struct cfl_policy policy)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
-	uint64_t time = 0;
-	uint32_t group = cfl_least_group(lock, tally, &time);
-	uint32_t choice = cfl_choose_domain(lock, tally->cells[group], policy),
+	uint32_t group = tally->least, choice = cfl_choose_domain(lock, tally->domains, policy),
 		 domain = choice % CFL_DOMAINS;
-	struct cfl_cell cell = tally->cells[group][domain];
+	struct cfl_cell cell = tally->domains[domain];
 	uint64_t base = tally->averages[group];
 
 	cfl_publish_averages(lock, tally);
 	/* relaxed, all: newcomers and holders may read them late */
 	w_store_relaxed(&ledger->domain_average, cfl_mean(base, cell));
-	if (time > w_load_relaxed(&ledger->group_time))
-		w_store_relaxed(&ledger->group_time, time);
+	if (tally->time > w_load_relaxed(&ledger->group_time))
+		w_store_relaxed(&ledger->group_time, tally->time);
 	w_store_relaxed(&ledger->least_group, group);
 	w_store_relaxed(&ledger->group, group);
 	w_store_relaxed(&ledger->domain, choice);
@@ -73,18 +71,15 @@ static inline struct cfl_target cfl_choose(struct cfl *lock, const struct cfl_ta
 	return (struct cfl_target){
 		.where = group * CFL_DOMAINS + domain,
 		.most = cfl_units(
-			cfl_mean(base, choice & CFL_GRACE ? cell : cfl_sum(tally, group)))};
+			cfl_mean(base, choice & CFL_GRACE ? cell : tally->groups[group]))};
 }
 
 /* Returns the best choice by @tally, which covers those behind the head. At least one meets it. */
 static inline struct cfl_target cfl_choose_fallback(struct cfl *lock, const struct cfl_tally *tally)
 {
-	struct cfl_ledger *ledger = cfl_ledger(lock);
-	uint64_t time = 0;
 	/* relaxed: written by the shuffler */
-	uint32_t group = cfl_least_group(lock, tally, &time),
-		 chosen = w_load_relaxed(&ledger->domain);
-	const struct cfl_cell *cells = tally->cells[group];
+	uint32_t group = tally->least, chosen = w_load_relaxed(&cfl_ledger(lock)->domain);
+	const struct cfl_cell *cells = tally->domains;
 	bool stays = chosen & CFL_GRACE && cells[chosen % CFL_DOMAINS].count;
 	uint32_t domain = stays ? chosen % CFL_DOMAINS : cfl_least_domain(cells);
 

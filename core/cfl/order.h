@@ -79,9 +79,9 @@ static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node
 	struct shfl_order order = {.rank = cfl_rank, .bound = node->batch + 1};
 	struct cfl_target target;
 
-	tally->groups = 0;
+	tally->present = 0;
 	cfl_look_ahead(lock, node, tally);
-	if (node->batch >= policy.bypass || !tally->groups)
+	if (node->batch >= policy.bypass || !tally->present)
 		return node;
 	target = cfl_choose_fallback(lock, tally);
 	order.context = &target;
@@ -102,7 +102,7 @@ static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct s
 	uint32_t where = w_load_relaxed(&ledger->group) * CFL_DOMAINS +
 			 w_load_relaxed(&ledger->domain) % CFL_DOMAINS;
 
-	tally.groups = 0;
+	tally.present = 0;
 	shfl_begin(node);
 	cfl_look_back(lock, self, &tally);
 	cfl_look_ahead(lock, node, &tally);

@@ -1,73 +1,71 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * CFL's tally of the waiters: how many there are by group and domain, their averages, and the least
- * of these.
+ * of these. It is on the stack of a waiter, which in the kernel is small.
  */
 #ifndef POUNDLOCK_CFL_TALLY_H
 #define POUNDLOCK_CFL_TALLY_H
 
 #include "cfl/ledger.h"
 
-/* The waiters by group and domain: how many, and how far they are ahead of the group's average. */
-struct cfl_tally {
-	struct cfl_cell {
-		int64_t ahead;
-		uint32_t count;
-	} cells[CFL_GROUPS][CFL_DOMAINS]; /* undefined for a group without waiters */
-	uint64_t averages[CFL_GROUPS];    /* as they were when the first of the group was counted */
-	uint32_t groups;                  /* groups with waiters, one bit each */
+/* Some waiters: how many, and how far they are ahead of their group's average. */
+struct cfl_cell {
+	int64_t ahead;
+	uint32_t count;
 };
+
+/*
+ * The waiters by group, and those of the least group by domain. A group's time is read once, as the
+ * first of its waiters is counted. So a group that is not the least will never be, and the domains
+ * cover all waiters of the least.
+ */
+struct cfl_tally {
+	struct cfl_cell groups[CFL_GROUPS]; /* undefined for a group without waiters */
+	struct cfl_cell domains[CFL_DOMAINS];
+	uint64_t averages[CFL_GROUPS]; /* as they were when the first of the group was counted */
+	uint64_t time;                 /* of the least group */
+	uint32_t least;                /* the group with the least time */
+	uint32_t present;              /* groups with waiters, one bit each */
+};
+
+static inline void cfl_add(struct cfl_cell *cell, int64_t ahead)
+{
+	cell->count++;
+	cell->ahead += ahead;
+}
+
+/* Counts @group, which has not been seen yet. */
+static inline void cfl_count_group(struct cfl *lock, struct cfl_tally *tally, uint32_t group)
+{
+	struct cfl_ledger *ledger = cfl_ledger(lock);
+	/* relaxed: holders' times may be stale */
+	uint64_t time = w_load_relaxed(&ledger->held[group]);
+
+	if (!tally->present || time < tally->time ||
+	    (time == tally->time && group < tally->least)) {
+		tally->least = group;
+		tally->time = time;
+		for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++)
+			tally->domains[domain] = (struct cfl_cell){0};
+	}
+	tally->present |= 1u << group;
+	tally->groups[group] = (struct cfl_cell){0};
+	/* relaxed: written by shufflers, and the role is ours */
+	tally->averages[group] = w_load_relaxed(&ledger->average[group]);
+}
 
 static inline void cfl_count(struct cfl *lock, struct cfl_tally *tally,
 			     const struct shfl_node *node)
 {
-	struct cfl_ledger *ledger = cfl_ledger(lock);
-	struct cfl_cell *cell = &tally->cells[cfl_group(node)][cfl_domain(node)];
+	uint32_t group = cfl_group(node);
+	int64_t ahead;
 
-	if (!(tally->groups & 1u << cfl_group(node))) {
-		tally->groups |= 1u << cfl_group(node);
-		for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++) {
-			tally->cells[cfl_group(node)][domain].ahead = 0;
-			tally->cells[cfl_group(node)][domain].count = 0;
-		}
-		/* relaxed: written by shufflers, and the role is ours */
-		tally->averages[cfl_group(node)] =
-			w_load_relaxed(&ledger->average[cfl_group(node)]);
-	}
-	cell->count++;
-	cell->ahead += cfl_ahead(node->note, cfl_units(tally->averages[cfl_group(node)]));
-}
-
-static inline struct cfl_cell cfl_sum(const struct cfl_tally *tally, uint32_t group)
-{
-	struct cfl_cell sum = {0};
-
-	for (uint32_t domain = 0; domain < CFL_DOMAINS; domain++) {
-		sum.ahead += tally->cells[group][domain].ahead;
-		sum.count += tally->cells[group][domain].count;
-	}
-	return sum;
-}
-
-/* Returns the group of @tally with the least time, and that time. @tally is not empty. */
-static inline uint32_t cfl_least_group(struct cfl *lock, const struct cfl_tally *tally,
-				       uint64_t *time)
-{
-	struct cfl_ledger *ledger = cfl_ledger(lock);
-	uint32_t least = CFL_GROUPS;
-	uint64_t held;
-
-	for (uint32_t group = 0; group < CFL_GROUPS; group++) {
-		if (!(tally->groups & 1u << group))
-			continue;
-		/* relaxed: holders' times may be stale */
-		held = w_load_relaxed(&ledger->held[group]);
-		if (least < CFL_GROUPS && held >= *time)
-			continue;
-		least = group;
-		*time = held;
-	}
-	return least;
+	if (!(tally->present & 1u << group))
+		cfl_count_group(lock, tally, group);
+	ahead = cfl_ahead(node->note, cfl_units(tally->averages[group]));
+	cfl_add(&tally->groups[group], ahead);
+	if (group == tally->least)
+		cfl_add(&tally->domains[cfl_domain(node)], ahead);
 }
 
 /* Returns the domain of @cells with the lowest average. Some cell has waiters. */

@@ -12,6 +12,11 @@
 
 #include "park.h"
 
+/* Waiters are on the stacks of tasks, deep in the kernel. */
+#ifdef CONFIG_CC_IS_GCC
+#pragma GCC diagnostic error "-Wframe-larger-than=768"
+#endif
+
 /* Creates the debugfs file @name with @mode and @operations. */
 static inline void choice_show(const char *name, const struct file_operations *operations,
 			       umode_t mode)

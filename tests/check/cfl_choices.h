@@ -15,7 +15,7 @@
 	ENTRIES("choices/2x1", lock_1, 2, "contended shuffle", "2", prepare, finish,            \
 		.spurious = 0),                                                                 \
 		ENTRIES("choices/3x1", lock_1, 3, "contended shuffle steal look_back", "3",     \
-			prepare, finish, .walks = 10000),                                       \
+			prepare, finish, .walks = 20000),                                       \
 		ENTRIES("choices/held/5", held, 5,                                              \
 			"shuffle shuffle_move shuffle_pass look_back free_for", NULL, hold,     \
 			finish, .walks = 10000, .domains = 1),                                  \
