@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The cost of statistics for Kyoto Cabinet: CPU time with POUNDLOCK_STATS over CPU time without.
 
+With --native, statistics of the C library's own locks, over runs without the preload library.
 Runs are short and interleaved. For each workload it prints the median of the pairs' ratios and
 their quartiles, and the same of two runs without statistics, which is the noise.
 """
@@ -26,7 +27,7 @@ WORKLOADS = [
 def cpu_seconds(workload, settings):
     """The CPU time of one run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POUNDLOCK_")}
-    environment = {**kept, **settings, "LD_PRELOAD": str(LIBRARY)}
+    environment = {**kept, **settings}
     process = subprocess.Popen(
         ["kccachetest", *workload.split()], env=environment, stdout=subprocess.DEVNULL
     )
@@ -36,8 +37,14 @@ def cpu_seconds(workload, settings):
     return used.ru_utime + used.ru_stime
 
 
-def row(workload, pairs, folder):
-    variants = {"again": {}, "on": {"POUNDLOCK_STATS": folder}, "off": {}}
+def row(workload, pairs, folder, native):
+    preloaded = {"LD_PRELOAD": str(LIBRARY)}
+    on = {**preloaded, "POUNDLOCK_STATS": folder}
+    off = preloaded
+    if native:
+        on["POUNDLOCK_LOCK"] = "native"
+        off = {}
+    variants = {"again": off, "on": on, "off": off}
     seconds = {name: [] for name in variants}
     for pair in range(pairs):
         names = list(variants)
@@ -58,6 +65,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pairs", type=int, default=60, help="of each workload (default: 60)")
+    parser.add_argument("--native", action="store_true", help="count the C library's own locks")
     options = parser.parse_args()
     if options.pairs < 2:
         sys.exit(f"--pairs {options.pairs}: quartiles are of 2 or more")
@@ -68,7 +76,7 @@ def main():
     )
     with tempfile.TemporaryDirectory(prefix="poundlock-", dir="/dev/shm") as folder:
         for workload in WORKLOADS:
-            print(row(workload, options.pairs, folder), flush=True)
+            print(row(workload, options.pairs, folder, options.native), flush=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ void config_say(const char *format, ...)
 
 static void make_native(struct config *config)
 {
+	config->native = false;
 	config->ops = NULL;
 	config->rw_ops = NULL;
 	config->spin = false;
@@ -77,6 +78,10 @@ static const char *read_locks(struct config *config, char *error, size_t size)
 {
 	const char *spec = secure_getenv("POUNDLOCK_LOCK");
 
+	if (spec && !strcmp(spec, NATIVE)) {
+		config->native = true;
+		return NULL;
+	}
 	config->ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, size);
 	if (!config->ops)
 		return "POUNDLOCK_LOCK";
@@ -184,7 +189,8 @@ struct config config_read(void)
 
 void config_refuse(struct config *config, const char *what, const char *is)
 {
-	config_say("poundlock: %s %s; using native locks", what, is);
+	config_say("poundlock: %s %s; %s", what, is,
+		   config->native ? "no statistics" : "using native locks");
 	make_native(config);
 }
 
@@ -201,5 +207,6 @@ void config_announce(const struct config *config)
 			   config->spin ? SPIN_DEFAULT : NATIVE, (long)getpid(),
 			   statistics ? " statistics=" : "", statistics ? statistics : "");
 	else
-		config_say("poundlock: lock=native pid=%ld", (long)getpid());
+		config_say("poundlock: lock=" NATIVE " pid=%ld%s%s", (long)getpid(),
+			   statistics ? " statistics=" : "", statistics ? statistics : "");
 }

@@ -11,6 +11,7 @@
 
 struct config {
 	const struct any_ops *ops;       /* NULL: everything native */
+	bool native;                     /* by POUNDLOCK_LOCK: statistics are of native locks */
 	const struct any_rw_ops *rw_ops; /* NULL: readers-writer locks native */
 	const char *stats;               /* the folder for statistics; NULL: none */
 	bool profile;                    /* with stacks */
@@ -27,7 +28,9 @@ __attribute__((format(printf, 1, 2))) W_HIDDEN void config_say(const char *forma
  */
 W_HIDDEN struct config config_read(void);
 
-/* Makes everything in @config native, and reports the reason: "@what @is". */
+/*
+ * Makes everything in @config native, without statistics, and reports the reason: "@what @is".
+ */
 W_HIDDEN void config_refuse(struct config *config, const char *what, const char *is);
 
 /* POUNDLOCK_VERBOSE: reports on stderr which locks are active. */

@@ -75,11 +75,15 @@ static int lock_again(struct mutex *m)
 /* The functions of @m; NULL if it is native. */
 static const struct any_ops *ops_of(struct mutex *m)
 {
+	const struct any_ops *ops;
+
 	initialise();
 	/* relaxed, both: initialise() has acquired what it points at */
-	if ((m->kind & KIND_NATIVE) || (!mutex_is_plain(m) && !w_load_relaxed(&chosen_owners)))
+	ops = w_load_relaxed(&chosen_ops);
+	if (!ops || (m->kind & KIND_NATIVE) ||
+	    (!mutex_is_plain(m) && !w_load_relaxed(&chosen_owners)))
 		return NULL;
-	return w_load_relaxed(&chosen_ops);
+	return ops;
 }
 
 bool mutex_is_native(pthread_mutex_t *mutex)
@@ -87,7 +91,7 @@ bool mutex_is_native(pthread_mutex_t *mutex)
 	return !ops_of(mutex_of(mutex));
 }
 
-__attribute__((noinline)) static int lock_slow(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int lock_any(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
 	const struct any_ops *ops = ops_of(m);
@@ -103,7 +107,7 @@ __attribute__((noinline)) static int lock_slow(pthread_mutex_t *mutex)
 	return 0;
 }
 
-__attribute__((noinline)) static int trylock_slow(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int trylock_any(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
 	const struct any_ops *ops = ops_of(m);
@@ -119,7 +123,7 @@ __attribute__((noinline)) static int trylock_slow(pthread_mutex_t *mutex)
 	return 0;
 }
 
-__attribute__((noinline)) static int unlock_slow(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int unlock_any(pthread_mutex_t *mutex)
 {
 	struct mutex *m = mutex_of(mutex);
 	const struct any_ops *ops = ops_of(m);
@@ -136,6 +140,17 @@ __attribute__((noinline)) static int unlock_slow(pthread_mutex_t *mutex)
 	ops->unlock(m, ops);
 	return 0;
 }
+
+/* Functions of their own: they need no stack frame. */
+#define SLOW(name)                                                                                 \
+	__attribute__((noinline)) static int name##_slow(pthread_mutex_t *mutex)                   \
+	{                                                                                          \
+		return is_native_counted() ? real.pthread_mutex_##name(mutex) : name##_any(mutex); \
+	}
+SLOW(lock)
+SLOW(trylock)
+SLOW(unlock)
+#undef SLOW
 
 /* ---- pthread_mutex_* ---- */
 

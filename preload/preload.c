@@ -25,6 +25,7 @@ W_ATOMIC(bool) chosen_owners;
 W_ATOMIC(const char *) chosen_default_owners;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 W_ATOMIC(const signed char *) chosen_rw_way = &by_table;
+W_ATOMIC(bool) native_counted;
 W_ATOMIC(uint32_t) initialised;
 
 /* The pthread_self() of the thread that initialises the library; 0 before. */
@@ -57,25 +58,30 @@ static void initialise_once(void)
 {
 	struct config config = config_read();
 	const char *missing, *unknown;
+	bool observed;
 
 	if (!any_start()) {
+		config.native = false;
 		config.ops = NULL;
 		config.rw_ops = NULL;
 		config.spin = false;
 	}
 	choose(&config);
+	observed = config.stats && (config.ops || config.native);
 	missing = real_resolve();
 	if (missing)
 		config_refuse(&config, missing, "is missing from the C library");
 	else if ((unknown = layout_probe()))
 		config_refuse(&config, unknown, "has an unknown layout in this C library");
-	else if (config.ops && real_has_sanitizer())
+	else if ((config.ops || observed) && real_has_sanitizer())
 		config_refuse(&config, "ThreadSanitizer", "needs glibc's own locks");
-	else if (config.ops && config.stats)
+	else if (observed)
 		stats_start(config.stats, config.profile, &config.ops, &config.rw_ops);
 	if (config.ops)
 		debug_wrap(&config.ops, &config.rw_ops);
 	choose(&config);
+	/* release: pairs with the acquire of is_native_counted() */
+	w_store_release(&native_counted, stats_on && !config.ops);
 	if (config.rw_ops)
 		realtime_start();
 	config_announce(&config);

@@ -33,6 +33,18 @@ extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 enum { WAY_TABLE = -1, WAY_THREADS = false, WAY_ALONE = true };
 extern W_HIDDEN W_ATOMIC(const signed char *) chosen_rw_way;
 
+/*
+ * Whether the C library's own locks are counted: the slow paths then call `real` at once. Set after
+ * the functions there.
+ */
+extern W_HIDDEN W_ATOMIC(bool) native_counted;
+
+/* acquire: pairs with the release in initialise_once(); the functions of `real` */
+static inline bool is_native_counted(void)
+{
+	return w_unlikely(w_load_acquire(&native_counted));
+}
+
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;
 W_HIDDEN void initialise_slow(void);
 

@@ -76,27 +76,23 @@ static inline bool is_writer(struct rwlock *rw)
 
 /* ---- Native or ours ---- */
 
-W_SLOW static const struct any_rw_ops *ops_at_start(void)
-{
-	initialise();
-	/* relaxed: initialise() has acquired what it points at */
-	return w_load_relaxed(&chosen_rw_ops);
-}
-
 /* The functions of @rw; NULL if it is native. */
 static inline const struct any_rw_ops *ops_of(const struct rwlock *rw)
 {
 	/* acquire: pairs with the release in choose(); the lock's settings */
 	const struct any_rw_ops *ops = w_load_acquire(&chosen_rw_ops);
 
-	if (w_unlikely(!ops))
-		ops = ops_at_start();
+	if (w_unlikely(!ops)) {
+		initialise();
+		/* relaxed: initialise() has acquired what it points at */
+		ops = w_load_relaxed(&chosen_rw_ops);
+	}
 	return w_unlikely(rw->shared) ? NULL : ops;
 }
 
 /* ---- Reading ---- */
 
-__attribute__((noinline)) static int rdlock_by_table(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int rdlock_any(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -119,7 +115,7 @@ __attribute__((noinline)) static int rdlock_by_table(pthread_rwlock_t *lock)
 	return EAGAIN;
 }
 
-__attribute__((noinline)) static int tryrdlock_by_table(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int tryrdlock_any(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -155,7 +151,7 @@ static int rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const str
 
 /* ---- Writing ---- */
 
-__attribute__((noinline)) static int wrlock_by_table(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int wrlock_any(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -172,7 +168,7 @@ __attribute__((noinline)) static int wrlock_by_table(pthread_rwlock_t *lock)
 	return 0;
 }
 
-__attribute__((noinline)) static int trywrlock_by_table(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int trywrlock_any(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -216,7 +212,7 @@ static void unlock_write(struct rwlock *rw, const struct any_rw_ops *ops)
 	ops->wrunlock(rw, ops);
 }
 
-__attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
+__attribute__((noinline)) static int unlock_any(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
 	const struct any_rw_ops *ops = ops_of(rw);
@@ -235,6 +231,19 @@ __attribute__((noinline)) static int unlock_by_table(pthread_rwlock_t *lock)
 		count_one_less(held);
 	return 0;
 }
+
+/* Functions of their own: they need no stack frame. */
+#define BY_TABLE(name)                                                                            \
+	__attribute__((noinline)) static int name##_by_table(pthread_rwlock_t *lock)              \
+	{                                                                                         \
+		return is_native_counted() ? real.pthread_rwlock_##name(lock) : name##_any(lock); \
+	}
+BY_TABLE(rdlock)
+BY_TABLE(tryrdlock)
+BY_TABLE(wrlock)
+BY_TABLE(trywrlock)
+BY_TABLE(unlock)
+#undef BY_TABLE
 
 /* ---- Fast paths: the default lock without waiters, without a call ---- */
 

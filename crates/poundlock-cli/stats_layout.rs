@@ -22,6 +22,8 @@ const STRUCTURES: [(&str, &[&str]); 8] = [
             "locks_unobserved",
             "stacks_unobserved",
             "shares_unobserved",
+            "end_ns",
+            "thread_ns",
             "lock",
             "rwlock",
             "program",
@@ -34,12 +36,12 @@ const STRUCTURES: [(&str, &[&str]); 8] = [
     ("lock", &["address", "kind", "lives", "stack", "waiting", "counts"]),
     ("stack", &["depth", "kind", "lock", "count", "ns", "frames"]),
     ("row", &["key", "lock", "counts"]),
-    ("thread", &["serial", "merges", "events"]),
+    ("thread", &["serial", "start_ns", "seen_ns", "end_ns", "merges", "events"]),
     ("share", &["thread", "lock", "acquisitions"]),
 ];
 
 /// Constants, and the expressions that they have in C.
-const CONSTANTS: [(&str, &str); 14] = [
+const CONSTANTS: [(&str, &str); 15] = [
     ("VERSION", "STATS_VERSION"),
     ("MODULES", "STATS_MODULES"),
     ("LOCKS", "STATS_LOCKS"),
@@ -49,6 +51,7 @@ const CONSTANTS: [(&str, &str); 14] = [
     ("AREAS", "STATS_AREAS"),
     ("READERS_WRITER", "STATS_READERS_WRITER"),
     ("API", "STATS_API"),
+    ("SPIN", "STATS_SPIN"),
     ("FIRST", "STATS_FIRST"),
     ("WAITER", "STATS_WAITER"),
     ("HOLDER", "STATS_HOLDER"),

@@ -31,7 +31,7 @@ W_SLOW void stats_begin_hold(struct stats_row *row)
 {
 	stats_self.until_timed = stats_next_timed();
 	row->since_taken = row->counts[STATS_acquisitions];
-	row->since = w_now();
+	row->since = stats_seen_at(w_now());
 }
 
 /* ---- Waiting ---- */
@@ -130,7 +130,7 @@ W_SLOW bool stats_wait(struct stats_row *row, const struct stats_wait *wait)
 	stats_self.observed = row;
 	from = w_now();
 	taken = wait->wait(wait);
-	took = w_now() - from;
+	took = stats_seen_at(w_now()) - from;
 	stats_self.observed = NULL;
 	count_wait(row, took, taken);
 	pending = stats_pending_of(table);

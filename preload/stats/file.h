@@ -22,7 +22,10 @@
 #include "world.h"
 
 #define STATS_MAGIC "poundlock stats"
-#define STATS_VERSION 1
+#define STATS_VERSION 2
+
+/* The name of the C library's own locks in the header. */
+#define STATS_NATIVE "native"
 
 /* COUNTER(name, sum or max over threads). Times are in nanoseconds. */
 #define STATS_COUNTERS(COUNTER)          \
@@ -84,6 +87,8 @@ struct stats_header {
 	W_ATOMIC(uint64_t) locks_unobserved;   /* times that a lock found no room: item 0 */
 	W_ATOMIC(uint64_t) stacks_unobserved;
 	W_ATOMIC(uint64_t) shares_unobserved;
+	W_ATOMIC(uint64_t) end_ns;    /* on CLOCK_MONOTONIC; 0: it has not ended, or was killed */
+	W_ATOMIC(uint64_t) thread_ns; /* of threads whose tables were emptied */
 	char lock[64];
 	char rwlock[64];
 	char program[64];
@@ -103,8 +108,11 @@ struct stats_module {
 /* A lock's key is its address; that of its side of readers, the address + 1. */
 #define STATS_READERS 1u
 
-/* Bits. STATS_API: a lock of the program's own use of poundlock.h. */
-enum stats_lock_kind { STATS_READERS_WRITER = 1, STATS_API = 2 };
+/*
+ * Bits. STATS_API: a lock of the program's own use of poundlock.h. STATS_SPIN: a pthread_spinlock_t
+ * of the C library.
+ */
+enum stats_lock_kind { STATS_READERS_WRITER = 1, STATS_API = 2, STATS_SPIN = 4 };
 
 struct stats_lock {
 	/* Rarely written. */
@@ -154,6 +162,8 @@ struct stats_thread {
 	W_ATOMIC(uint32_t) tid; /* 0: free */
 	uint32_t unused;
 	W_ATOMIC(uint64_t) serial; /* from 1, unique */
+	/* On CLOCK_MONOTONIC: its first operation, the last time it read the clock, its end or 0 */
+	W_ATOMIC(uint64_t) start_ns, seen_ns, end_ns;
 	W_ATOMIC(uint64_t) merges; /* odd while a row is added to its lock's item */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 	struct stats_row rows[STATS_ROWS];

@@ -228,6 +228,12 @@ static bool make(void)
 	return made;
 }
 
+bool stats_region_is_open(void)
+{
+	/* acquire: as in stats_region_open() */
+	return w_load_acquire(&state) == OPEN;
+}
+
 bool stats_region_open(bool report)
 {
 	uint32_t none = NONE;
@@ -249,7 +255,7 @@ bool stats_region_open(bool report)
 		w_store_release(&state, made ? OPEN : FAILED);
 	}
 	errno = saved;
-	return w_load_acquire(&state) == OPEN;
+	return stats_region_is_open();
 }
 
 void stats_region_leave(void)

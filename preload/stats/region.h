@@ -45,6 +45,9 @@ W_HIDDEN bool stats_region_reserve(const char *folder, bool profile, const char 
  */
 W_HIDDEN bool stats_region_open(bool report);
 
+/* Whether there is a file. */
+W_HIDDEN bool stats_region_is_open(void);
+
 /*
  * In a forked child: leaves the file to the parent. Until the next open, nobody reads the region.
  */

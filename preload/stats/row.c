@@ -141,15 +141,16 @@ static struct stats_row *make(struct stats_thread *table, uint64_t key, bool rea
 
 W_SLOW struct stats_row *stats_row_slow(uint64_t key, bool readers_writer)
 {
-	struct stats_row *row = stats_scratch_row();
+	bool inside = stats_self.inside;
+	struct stats_row *row;
 	int saved = errno;
 
-	if (stats_self.inside)
-		return row;
+	/* Already for the scratch row: a thread's first use of its block locks a mutex. */
 	stats_self.inside = true;
-	if (stats_self.table != &stats_no_table || stats_attach())
+	row = stats_scratch_row();
+	if (!inside && (stats_self.table != &stats_no_table || stats_attach()))
 		row = make(stats_self.table, key, readers_writer);
-	stats_self.inside = false;
+	stats_self.inside = inside;
 	errno = saved;
 	return row;
 }

@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "item.h"
+#include "native.h"
 #include "posix.h"
 
 bool stats_on;
@@ -16,14 +17,18 @@ uint32_t stats_hold_every(bool profile)
 void stats_start(const char *folder, bool profile, const struct any_ops **ops,
 		 const struct any_rw_ops **rw_ops)
 {
-	if (!stats_region_reserve(folder, profile, (*ops)->name,
-				  *rw_ops ? (*rw_ops)->name : "native") ||
+	if (!stats_region_reserve(folder, profile, *ops ? (*ops)->name : STATS_NATIVE,
+				  *rw_ops ? (*rw_ops)->name : STATS_NATIVE) ||
 	    !stats_region_open(true))
 		return;
 	stats_profile = profile;
 	stats_time_one_of(stats_hold_every(profile));
+	stats_watch_threads();
 	stats_stack_start();
-	*ops = stats_observe_posix(*ops);
+	if (*ops)
+		*ops = stats_observe_posix(*ops);
+	else
+		stats_observe_native();
 	if (*rw_ops)
 		*rw_ops = stats_observe_posix_rw(*rw_ops);
 	w_listener = stats_hear;

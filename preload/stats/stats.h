@@ -2,7 +2,7 @@
 /*
  * Statistics of every lock that is Poundlock's (POUNDLOCK_STATS): tables of functions that count,
  * and then do what the chosen locks do. Without statistics these tables are not used, and nothing
- * is slower.
+ * is slower. With POUNDLOCK_LOCK=native, of the C library's own locks (native.h).
  *
  * Each thread counts for itself in its table of the file (file.h): a cache of rows by lock. A
  * process that is killed loses nothing. A lock's own item is written only by waiters, and by
@@ -13,6 +13,7 @@
  *   stack     stacks and modules             observe  tables that count
  *   thread    a thread's table; fork         posix    those for pthread's and C11's locks
  *   item      items of locks                 api      those for poundlock.h's locks
+ *   native    functions around the C library's locks
  */
 #ifndef POUNDLOCK_STATS_H
 #define POUNDLOCK_STATS_H
@@ -24,8 +25,9 @@ W_HIDDEN uint32_t stats_hold_every(bool profile);
 
 /*
  * Starts the statistics in @folder, and replaces @ops and @rw_ops (NULL: native) by tables that
- * count. @profile: record the stacks of all waits, and of the holds that they waited for. Where it
- * cannot, prints a line to stderr and changes nothing.
+ * count. If @ops is NULL, counts the C library's own locks. @profile: record the stacks of all
+ * waits, and of the holds that they waited for. Where it cannot, prints a line to stderr and
+ * changes nothing.
  */
 W_HIDDEN void stats_start(const char *folder, bool profile, const struct any_ops **ops,
 			  const struct any_rw_ops **rw_ops);

@@ -2,6 +2,8 @@
 /* Threads' tables, and what a forked child does with them. */
 #include "thread.h"
 
+#include <pthread.h>
+
 #include "kernel.h"
 #include "part/generation.h"
 #include "row.h"
@@ -42,9 +44,21 @@ static bool has_ended(uint32_t tid, uint32_t caller)
 	return tid == caller || !w_has_thread(w_load_relaxed(&process), tid);
 }
 
+/* Adds the time of @table's thread, which has ended, to that of all such threads. */
+static void keep_time(struct stats_thread *table)
+{
+	/* relaxed, all: figures */
+	uint64_t end = w_load_relaxed(&table->end_ns);
+
+	end = end ? end : w_load_relaxed(&table->seen_ns);
+	(void)w_fetch_add_relaxed(&stats_region->thread_ns, end - w_load_relaxed(&table->start_ns));
+	w_store_relaxed(&table->start_ns, 0);
+}
+
 /* Adds the counts of @table to the locks' items. */
 static void empty(struct stats_thread *table, uint32_t index)
 {
+	keep_time(table);
 	for (int row = 0; row < STATS_ROWS; row++)
 		if (w_load_relaxed(&table->rows[row].key))
 			stats_row_merge(table, &table->rows[row]);
@@ -169,6 +183,49 @@ static struct stats_thread *get_table(void)
 	return take_or_make(tid);
 }
 
+/* ---- Times ---- */
+
+/* Keys below this need no memory of malloc. */
+#define KEYS_IN_PLACE 32
+
+static pthread_key_t key;
+static bool has_key;
+
+static void thread_ends(void *unused)
+{
+	(void)unused;
+	stats_check_fork();
+	if (stats_self.own)
+		w_store_relaxed(&stats_self.own->end_ns, w_now());
+}
+
+/* The process ends by exit(). Not run in a process that is killed, or calls _exit(). */
+__attribute__((destructor)) static void process_ends(void)
+{
+	if (!stats_region)
+		return;
+	stats_check_fork();
+	if (stats_region_is_open())
+		w_store_relaxed(&stats_region->end_ns, w_now());
+}
+
+void stats_watch_threads(void)
+{
+	has_key = !pthread_key_create(&key, thread_ends) && key < KEYS_IN_PLACE;
+}
+
+static void begin_thread(struct stats_thread *table)
+{
+	uint64_t now = w_now();
+
+	/* relaxed, all: figures */
+	w_store_relaxed(&table->end_ns, 0);
+	w_store_relaxed(&table->seen_ns, now);
+	w_store_relaxed(&table->start_ns, now);
+	if (has_key)
+		pthread_setspecific(key, table);
+}
+
 bool stats_attach(void)
 {
 	uint64_t serial;
@@ -186,6 +243,7 @@ bool stats_attach(void)
 	}
 	serial = w_fetch_add_relaxed(&stats_region->threads, 1) + 1;
 	w_store_relaxed(&stats_self.own->serial, serial);
+	begin_thread(stats_self.own);
 	stats_self.random = (uint32_t)serial * 2654435761u | 1;
 	stats_self.until_timed = stats_next_timed();
 	stats_self.table = stats_self.own;

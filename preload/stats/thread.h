@@ -35,6 +35,18 @@ W_HIDDEN uint32_t stats_next_timed(void);
 /* Sets the mean for stats_next_timed(). Before the first thread is observed. */
 W_HIDDEN void stats_time_one_of(uint32_t hold_every);
 
+/* Lets ends of threads be noted. Before the first thread is observed. */
+W_HIDDEN void stats_watch_threads(void);
+
+/* The calling thread has read the clock. Returns @now. */
+static inline uint64_t stats_seen_at(uint64_t now)
+{
+	/* relaxed: a figure */
+	if (w_likely(stats_self.own))
+		w_store_relaxed(&stats_self.own->seen_ns, now);
+	return now;
+}
+
 /* The row for operations that are not observed. Nobody reads it. */
 static inline struct stats_row *stats_scratch_row(void)
 {

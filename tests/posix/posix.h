@@ -32,6 +32,15 @@
 static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
 #define EACH_CLOCK(clock) for (const clockid_t *clock = clocks; clock < clocks + 2; clock++)
 
+/* Whether the library is preloaded, and replaces locks. */
+static inline bool is_replaced(void)
+{
+	const char *preload = getenv("LD_PRELOAD"), *lock = getenv("POUNDLOCK_LOCK");
+
+	return preload && strstr(preload, "libpoundlock-preload.so") &&
+	       !(lock && !strcmp(lock, "native"));
+}
+
 /* The time on @clock in @milliseconds, which may be negative. */
 static inline struct timespec from_now(clockid_t clock, long milliseconds)
 {

@@ -67,7 +67,8 @@ impl OutputArgs {
 /// The source of statistics: a new program, a running process, or files.
 #[derive(Args, Debug)]
 pub(crate) struct SourceArgs {
-    /// Lock, NAME[,KEY=VALUE...] from `poundlock list`
+    /// Lock, NAME[,KEY=VALUE...] from `poundlock list`; or native: count the program's own locks,
+    /// and replace none
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
     pub lock: String,
     #[command(flatten)]

@@ -4,10 +4,12 @@
  * expected numbers.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +157,79 @@ static void rarely(void)
 	}
 }
 
+/* Spin locks, relocking, and the returns from waits on a condition variable. */
+pthread_spinlock_t turn;
+pthread_mutex_t nested = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void others(void)
+{
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+	const struct timespec past = {0};
+
+	pthread_spin_init(&turn, PTHREAD_PROCESS_PRIVATE);
+	for (int n = 0; n < 6; n++) {
+		pthread_spin_lock(&turn);
+		if (pthread_spin_trylock(&turn) != EBUSY)
+			abort();
+		pthread_spin_unlock(&turn);
+	}
+	for (int n = 0; n < 4; n++) {
+		pthread_mutex_lock(&nested);
+		lock_often(&nested, 1);
+		pthread_mutex_unlock(&nested);
+	}
+	pthread_mutex_lock(&table);
+	for (int n = 0; n < 3; n++)
+		if (pthread_cond_timedwait(&cond, &table, &past) != ETIMEDOUT)
+			abort();
+	pthread_mutex_unlock(&table);
+}
+
+/* ---- Waiting that is known ---- */
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static _Atomic uint64_t waited, lived;
+
+/* Waits for the table, and then sleeps without it. */
+static void *wait_and_sleep(void *unused)
+{
+	uint64_t began = now();
+
+	atomic_store(&waiter, gettid());
+	wait_for_table();
+	atomic_fetch_add(&waited, now() - began);
+	usleep(150000);
+	atomic_fetch_add(&lived, now() - began);
+	return unused;
+}
+
+/* Prints how long threads waited, and how long they lived. */
+static void planted(void)
+{
+	uint64_t began = now();
+	pthread_t thread;
+
+	for (int n = 0; n < 3; n++) {
+		atomic_store(&waiter, 0);
+		pthread_mutex_lock(&table);
+		start(&thread, wait_and_sleep, NULL);
+		while (!atomic_load(&waiter) || !sleeps(atomic_load(&waiter)))
+			usleep(1000);
+		usleep(300000);
+		pthread_mutex_unlock(&table);
+		pthread_join(thread, NULL);
+	}
+	printf("%llu %llu\n", (unsigned long long)waited,
+	       (unsigned long long)(lived + (now() - began)));
+}
+
 /* Plain C names that a demangler for C++ takes for types. */
 pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, i = PTHREAD_MUTEX_INITIALIZER,
 		St = PTHREAD_MUTEX_INITIALIZER;
@@ -206,6 +281,10 @@ int main(int argc, char **argv)
 		many();
 	else if (!strcmp(what, "rarely"))
 		rarely();
+	else if (!strcmp(what, "others"))
+		others();
+	else if (!strcmp(what, "planted"))
+		planted();
 	else if (!strcmp(what, "named"))
 		named();
 	else if (!strcmp(what, "live"))

@@ -39,8 +39,8 @@ impl Observed {
     }
 
     /// Starts the program in a mode in which it uses a lock repeatedly until its input ends.
-    fn live(&self, folder: &Path) -> Child {
-        let mut command = poundlock(["run"]);
+    fn live(&self, lock: &str, folder: &Path) -> Child {
+        let mut command = poundlock(["run", "-l", lock]);
         command
             .arg(format!("--stats={}", folder.display()))
             .arg("--")
@@ -73,7 +73,7 @@ fn row<'a>(process: &'a Value, name: &str, side: &str) -> &'a Value {
 #[test]
 fn operations_are_counted_exactly() {
     let observed = Observed::make();
-    for lock in ["shfl_mutex", "mcs,wait=park", "ticket,wait=park"] {
+    for lock in ["shfl_mutex", "mcs,wait=park", "ticket,wait=park", "native"] {
         let (document, status) = observed.stat(lock, "counts");
         assert_eq!(status, Some(0));
         let process = &document["processes"][0];
@@ -93,7 +93,14 @@ fn operations_are_counted_exactly() {
             assert_eq!(table[figure], expected, "{figure} of {table} under {lock}");
         }
         assert_eq!(table["named_by"], "symbol");
-        assert!(table["parks"].as_u64() >= Some(1), "{table} under {lock}");
+        if lock == "native" {
+            assert_eq!(
+                (&table["parks"], &table["wakeups_in_section"]),
+                (&Value::Null, &Value::Null)
+            );
+        } else {
+            assert!(table["parks"].as_u64() >= Some(1), "{table} under {lock}");
+        }
         let handovers = table["handovers_local"].as_u64().zip(table["handovers_remote"].as_u64());
         assert_eq!(
             handovers.map(|(local, remote)| local + remote),
@@ -120,6 +127,8 @@ fn each_process_has_its_own_counts_and_the_exit_status_passes_through() {
         ("cna", "forked_raw"),
         ("shfl_mutex", "forked"),
         ("shfl_mutex", "forked_raw"),
+        ("native", "forked"),
+        ("native", "forked_raw"),
     ] {
         let (document, status) = observed.stat(lock, how);
         assert_eq!(status, Some(5));
@@ -135,9 +144,92 @@ fn each_process_has_its_own_counts_and_the_exit_status_passes_through() {
 
 #[test]
 fn a_killed_program_leaves_its_counts() {
-    let (document, status) = Observed::make().stat("shfl_mutex", "killed");
-    assert_eq!(status, Some(128 + 9));
-    assert_eq!(row(&document["processes"][0], "table", "mutex")["acquisitions"], 50);
+    for lock in ["shfl_mutex", "native"] {
+        let (document, status) = Observed::make().stat(lock, "killed");
+        assert_eq!(status, Some(128 + 9));
+        assert_eq!(row(&document["processes"][0], "table", "mutex")["acquisitions"], 50);
+    }
+}
+
+/// Spin locks, recursive mutexes, condition variables, and the program's own exit.
+#[test]
+fn native_locks_of_all_kinds_are_counted_and_none_is_replaced() {
+    let (document, status) = Observed::make().stat("native", "others");
+    assert_eq!(status, Some(0));
+    let process = &document["processes"][0];
+    assert_eq!((&process["lock"], &process["rwlock"]), (&"native".into(), &"native".into()));
+    let turn = row(process, "turn", "spin");
+    assert_eq!((&turn["acquisitions"], &turn["trylock_failures"]), (&6.into(), &6.into()));
+    let nested = row(process, "nested", "mutex");
+    assert_eq!((&nested["acquisitions"], &nested["holds_timed"]), (&4.into(), &4.into()));
+    // The return from each wait on a condition variable is an acquisition.
+    let table = row(process, "table", "mutex");
+    assert_eq!((&table["acquisitions"], &table["holds_timed"]), (&4.into(), &4.into()));
+    // None of the library's own locks.
+    assert_eq!(process["locks"].as_array().map(Vec::len), Some(3), "{process}");
+}
+
+/// The program measures how long its threads wait and live. Elsewhere waiting is not a share of
+/// thread time; the verdict names the lock.
+#[test]
+fn planted_waiting_is_found() {
+    let observed = Observed::make();
+    for lock in ["native", "shfl_mutex"] {
+        let json = observed.file("planted.json");
+        let output = output(
+            poundlock(["stat", "-l", lock, "--json"])
+                .arg(&json)
+                .arg("--")
+                .args([observed.program.as_os_str(), "planted".as_ref()]),
+        );
+        let figures: Vec<f64> =
+            stdout(&output).split_whitespace().map(|word| word.parse().expect("a time")).collect();
+        let text = std::fs::read_to_string(&json).expect("it is written");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let process = &document["processes"][0];
+        let share = row(process, "table", "mutex")["wait_share"].as_f64().expect("a share");
+        let planted = figures[0] / figures[1];
+        assert!((share / planted - 1.0).abs() < 0.1, "{share} {planted} in {process}");
+        let verdict = process["verdict"].as_str().expect("a verdict");
+        assert!(verdict.contains("of thread time waits for locks"), "{verdict}");
+        assert!(verdict.contains("table, waited for in wait_for_table"), "{verdict}");
+        assert!(stderr(&output).contains(verdict), "{}", stderr(&output));
+        assert!(process["elapsed_ns"].as_f64() <= process["thread_ns"].as_f64(), "{process}");
+    }
+}
+
+/// An executed program, and one in C++.
+#[test]
+fn native_locks_are_counted_in_an_executed_program_of_cxx() {
+    let directory = scratch();
+    let (source, program) = (directory.path().join("cxx.cpp"), directory.path().join("cxx"));
+    std::fs::write(
+        &source,
+        "#include <condition_variable>\n#include <mutex>\n#include <shared_mutex>\n\
+         std::mutex plain;\nstd::shared_mutex shared;\nint main() {\n\
+         for (int i = 0; i < 9; i++) std::lock_guard<std::mutex> guard(plain);\n\
+         for (int i = 0; i < 5; i++) std::shared_lock<std::shared_mutex> guard(shared);\n\
+         for (int i = 0; i < 2; i++) std::unique_lock<std::shared_mutex> guard(shared);\n}\n",
+    )
+    .expect("a file");
+    let built = output(
+        std::process::Command::new("c++")
+            .args(["-std=c++17", "-pthread", "-rdynamic", "-o"])
+            .args([&program, &source]),
+    );
+    assert!(built.status.success(), "{}", stderr(&built));
+    let script = format!("exec {}", program.display());
+    let run =
+        output(&mut poundlock(["stat", "-l", "native", "--json", "-", "--", "sh", "-c", &script]));
+    let document: Value = serde_json::from_str(&stdout(&run))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&run)));
+    let processes = document["processes"].as_array().expect("processes");
+    let process =
+        processes.iter().find(|process| process["program"] == "cxx").expect("it is there");
+    assert_eq!(row(process, "plain", "mutex")["acquisitions"], 9);
+    assert_eq!(row(process, "shared", "readers")["acquisitions"], 5);
+    assert_eq!(row(process, "shared", "writers")["acquisitions"], 2);
+    assert_eq!(process["verdict"].as_str().map(|text| text.contains("no problem")), Some(true));
 }
 
 #[test]
@@ -217,7 +309,7 @@ fn a_file_of_statistics_may_be_anything() {
     for (bytes, count) in [(1u32 << 20, u32::MAX), (4096, 16), (128, 1 << 20), (0, 1), (1, 8)] {
         let mut content = vec![0; 8192];
         content[..16].copy_from_slice(b"poundlock stats\0");
-        content[16..20].copy_from_slice(&1u32.to_ne_bytes());
+        content[16..20].copy_from_slice(&2u32.to_ne_bytes());
         for area in 0..5 {
             let header: Vec<u8> = [4096u32, 0, bytes, count, count]
                 .iter()
@@ -306,8 +398,14 @@ fn locks_of_our_own_interface_are_counted() {
 #[test]
 fn a_live_process_is_observed() {
     let observed = Observed::make();
+    for lock in ["shfl_mutex", "native"] {
+        watch_live(&observed, lock);
+    }
+}
+
+fn watch_live(observed: &Observed, lock: &str) {
     let folder = scratch();
-    let mut child = observed.live(folder.path());
+    let mut child = observed.live(lock, folder.path());
     let pid = child.id().to_string();
     let one = output(&mut poundlock(["stat", "--json", "-", "--pid", &pid]));
     let first: Value = serde_json::from_str(&stdout(&one))
@@ -330,10 +428,16 @@ fn a_live_process_is_observed() {
 #[test]
 fn stacks_have_names() {
     let observed = Observed::make();
+    for lock in ["shfl_mutex", "native"] {
+        name_stacks(&observed, lock);
+    }
+}
+
+fn name_stacks(observed: &Observed, lock: &str) {
     let (svg, folded, page) =
         (observed.file("p.svg"), observed.file("p.txt"), observed.file("r.html"));
     let profile = output(
-        poundlock(["profile", "-o"])
+        poundlock(["profile", "-l", lock, "-o"])
             .arg(&svg)
             .arg("--folded")
             .arg(&folded)
@@ -397,11 +501,6 @@ fn invalid_arguments_are_named() {
         &["poundlock.1.0.stats", "not a complete file"],
     );
     assert_refused(&mut poundlock(["stat", "--file", "/nowhere"]), 125, &["/nowhere"]);
-    assert_refused(
-        &mut poundlock(["stat", "-l", "native", "--", "true"]),
-        125,
-        &["native locks have no statistics"],
-    );
     assert_refused(&mut poundlock(["stat", "-l", "nosuch", "--", "true"]), 125, &["nosuch"]);
     assert_refused(&mut poundlock(["run", "--stats=/nowhere", "--", "true"]), 125, &["/nowhere"]);
     assert_refused(&mut poundlock(["stat", "--", "/nowhere/program"]), 127, &["/nowhere/program"]);

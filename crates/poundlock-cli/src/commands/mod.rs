@@ -48,10 +48,11 @@ pub(crate) enum Command {
     Compare(compare::CompareArgs),
     /// Report the contention, hold times and fairness of each lock of a program
     ///
-    /// Runs the program with its locks replaced, as run does, and counts. After the program ends,
-    /// prints the locks with the longest total wait to stderr; --json and --csv write all locks. A
-    /// static lock has the name of its symbol, any other lock the call stack of its first waiter.
-    /// Each forked or executed process has its own table.
+    /// Runs the program with its locks replaced, as run does, and counts. With --lock native,
+    /// replaces nothing, and counts the operations on the program's own pthread locks. After the
+    /// program ends, prints the locks with the longest total wait and a verdict to stderr; --json
+    /// and --csv write all locks. A static lock has the name of its symbol, any other lock the call
+    /// stack of its first waiter. Each forked or executed process has its own table.
     ///
     /// --pid reports on a running process that was started with `run --stats`. --file reports on
     /// the file that a process left, even if it was killed. docs/statistics.md describes each

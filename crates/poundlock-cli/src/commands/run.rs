@@ -46,14 +46,11 @@ pub fn run(args: &RunArgs) -> Failure {
 fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     spec::check_others(&args.others)?;
-    if choice == Choice::Native && args.stats.is_some() {
-        return Err(Failure::ours(
-            "native locks have no statistics: choose another lock with --lock",
-        ));
-    }
-    let library = match choice {
-        Choice::Native => None,
-        Choice::Lock(_) => Some(Library::find(args.preload.preload.as_deref())?),
+    // Native locks need the library only to be counted.
+    let library = if choice == Choice::Native && args.stats.is_none() {
+        None
+    } else {
+        Some(Library::find(args.preload.preload.as_deref())?)
     };
     if library.is_some()
         && obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful())

@@ -94,17 +94,13 @@ fn search() -> Result<PathBuf, Failure> {
 /// Changes to an environment: variables to set, or without a value to unset.
 pub type Changes = Vec<(&'static str, Option<OsString>)>;
 
-/// The changes that make a program load `library` with the lock of `choice`, or for native prevent
-/// that. The caller has checked `beside`.
+/// The changes that make a program load `library` with the lock of `choice`, or without a library
+/// prevent that. The caller has checked `beside`.
 pub fn changes(choice: &Choice, beside: &OtherLocksArgs, library: Option<&Library>) -> Changes {
     let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let others = entries(&inherited).filter(|entry| !is_ours(entry));
-    let (lock, ours) = match choice {
-        Choice::Native => (None, None),
-        Choice::Lock(spec) => {
-            (Some(OsString::from(spec)), library.map(|library| library.path.as_os_str()))
-        }
-    };
+    let lock = library.map(|_| choice.to_string().into());
+    let ours = library.map(|library| library.path.as_os_str());
     let preloads: Vec<&[u8]> = ours.into_iter().chain(others).map(OsStr::as_bytes).collect();
     let preloads = OsString::from_vec(preloads.join(&b':'));
     let mut changes: Changes = vec![

@@ -35,6 +35,10 @@ pub struct Observed {
     pub locks_unobserved: u64,
     pub stacks_unobserved: u64,
     pub shares_unobserved: u64,
+    /// None if the process has not ended by itself.
+    pub end_ns: Option<u64>,
+    /// The time of threads that have ended and are not in `threads`.
+    pub ended_threads_ns: u64,
     pub lock: String,
     pub rwlock: String,
     pub program: String,
@@ -64,6 +68,8 @@ pub struct LockItem {
     pub readers_writer: bool,
     /// Whether the program uses the lock through poundlock.h.
     pub api: bool,
+    /// Whether it is a spin lock of the C library.
+    pub spin: bool,
     pub lives: u32,
     /// The index of the stack that first contended the lock.
     pub stack: Option<u32>,
@@ -93,6 +99,11 @@ pub struct Stack {
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub serial: u64,
+    /// Its first operation (0: there was none yet), the last time that it read the clock, and its
+    /// end.
+    pub start_ns: u64,
+    pub seen_ns: u64,
+    pub end_ns: Option<u64>,
     /// In the order of [`Observed::events`].
     pub events: Vec<u64>,
     /// The index of a lock, and the thread's counts for it.
@@ -263,6 +274,9 @@ impl<'a> Source<'a> {
         let event = |index| bytes.long_at(thread::EVENTS.at + LONG * index);
         Thread {
             serial: bytes.long(thread::SERIAL),
+            start_ns: bytes.long(thread::START_NS),
+            seen_ns: bytes.long(thread::SEEN_NS),
+            end_ns: Some(bytes.long(thread::END_NS)).filter(|end| *end > 0),
             events: (0..self.events.len()).map(event).collect(),
             rows: rows
                 .filter(|row| row.long(row::KEY) != 0)
@@ -305,6 +319,8 @@ impl Observed {
             locks_unobserved: header.long(header::LOCKS_UNOBSERVED),
             stacks_unobserved: header.long(header::STACKS_UNOBSERVED),
             shares_unobserved: header.long(header::SHARES_UNOBSERVED),
+            end_ns: Some(header.long(header::END_NS)).filter(|end| *end > 0),
+            ended_threads_ns: header.long(header::THREAD_NS),
             lock: header.text(header::LOCK),
             rwlock: header.text(header::RWLOCK),
             program: header.text(header::PROGRAM),
@@ -375,6 +391,7 @@ fn lock_of(index: u32, bytes: &Bytes<'_>, counts: Counts) -> LockItem {
         address: bytes.long(lock::ADDRESS),
         readers_writer: kind & layout::READERS_WRITER != 0,
         api: kind & layout::API != 0,
+        spin: kind & layout::SPIN != 0,
         lives: bytes.word(lock::LIVES),
         stack: bytes.word(lock::STACK).checked_sub(1),
         waiting: bytes.word(lock::WAITING),

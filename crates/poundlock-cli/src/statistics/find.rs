@@ -28,6 +28,14 @@ fn is_ours(path: &Path) -> bool {
     name.starts_with("poundlock.") && name.ends_with(".stats")
 }
 
+/// Whether the process of a file runs and still writes to it.
+pub fn is_live(observed: &Observed) -> bool {
+    let same = |path: PathBuf| {
+        path.canonicalize().ok().is_some_and(|path| observed.path.canonicalize().ok() == Some(path))
+    };
+    file_of(observed.pid).is_ok_and(same)
+}
+
 /// The statistics file that a running process has mapped. It must belong to the process's user.
 pub fn file_of(pid: u32) -> Result<PathBuf, Failure> {
     let maps = PathBuf::from(format!("/proc/{pid}/maps"));

@@ -10,6 +10,8 @@ mod profile;
 pub mod source;
 mod summary;
 pub mod table;
+mod time;
+mod verdict;
 
 #[cfg(feature = "watch")]
 pub use file::Module;

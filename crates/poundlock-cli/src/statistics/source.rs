@@ -93,20 +93,14 @@ fn scratch() -> Result<tempfile::TempDir, Failure> {
 
 fn run(args: &SourceArgs, profile: bool) -> Result<Source, Failure> {
     let choice = Choice::parse(&args.lock)?;
-    if choice == Choice::Native {
-        return Err(Failure::ours(
-            "native locks have no statistics: choose another lock with --lock",
-        ));
-    }
     spec::check_others(&args.others)?;
     let library = Library::find(args.preload.preload.as_deref())?;
     let compiler = library.elf()?.compiler;
     let harmful = obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful());
-    let choice = if harmful { Choice::Native } else { choice };
     let folder = scratch()?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
-    for (name, value) in preload::changes(&choice, &args.others, Some(&library)) {
+    for (name, value) in preload::changes(&choice, &args.others, (!harmful).then_some(&library)) {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),

@@ -2,9 +2,14 @@
 
 use super::file::{Counts, Observed};
 use super::names::{Names, in_short};
+use super::time::Times;
+use super::verdict::verdict;
 use poundlock_bench::metrics::{fairness_factor, jain};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+
+/// The lock of a process whose own locks are observed.
+pub const NATIVE: &str = "native";
 
 /// A process from its start or an exec to its end or the next exec.
 #[derive(Clone, Debug, Serialize)]
@@ -18,6 +23,14 @@ pub struct Process {
     /// The mean number of acquisitions per timed hold, after the first holds of a lock.
     pub hold_every: u32,
     pub threads: u64,
+    pub elapsed_ns: u64,
+    /// The sum over the threads, each from its first lock operation to its end.
+    pub thread_ns: u64,
+    /// The sum over the locks, and its share of the thread time.
+    pub wait_ns: u64,
+    pub wait_share: Option<f64>,
+    /// Whether locks are a problem, in words.
+    pub verdict: String,
     /// The numbers of threads and stacks that found no room and are in no figure.
     pub threads_unobserved: u64,
     pub stacks_unobserved: u64,
@@ -36,6 +49,7 @@ pub struct Process {
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     Mutex,
+    Spin,
     Readers,
     Writers,
     /// All locks that found no room.
@@ -73,6 +87,8 @@ pub struct Lock {
     pub timeouts: u64,
     pub waiting: u32,
     pub wait_ns: u64,
+    /// The share of the process's thread time.
+    pub wait_share: Option<f64>,
     pub wait_mean_ns: Option<f64>,
     pub wait_max_ns: u64,
     /// The number of waiters that an arriving waiter sees, including itself.
@@ -86,8 +102,9 @@ pub struct Lock {
     pub hold_ns: Option<f64>,
     pub handovers_local: u64,
     pub handovers_remote: u64,
-    pub parks: u64,
-    pub wakeups_in_section: u64,
+    /// None for the C library's locks, which do not report it.
+    pub parks: Option<u64>,
+    pub wakeups_in_section: Option<u64>,
     /// The number of threads that acquired it, as far as known.
     pub threads: usize,
     pub fairness_factor: Option<f64>,
@@ -102,17 +119,22 @@ impl Lock {
         match self.side {
             Side::Readers => format!("{} (readers)", self.name),
             Side::Writers => format!("{} (writers)", self.name),
-            Side::Mutex | Side::Others => self.name.clone(),
+            Side::Mutex | Side::Spin | Side::Others => self.name.clone(),
         }
     }
 }
 
 impl Process {
+    /// Whether the locks are the program's own.
+    pub fn is_native(&self) -> bool {
+        self.lock == NATIVE
+    }
+
     /// The algorithm of a lock.
     pub fn lock_of(&self, lock: &Lock) -> &str {
         match lock.side {
             _ if lock.api => "",
-            Side::Mutex => &self.lock,
+            Side::Mutex | Side::Spin => &self.lock,
             Side::Readers | Side::Writers => &self.rwlock,
             Side::Others => "",
         }
@@ -154,10 +176,16 @@ impl Process {
                 used.then(|| lock(observed, item.index, &counts, &shares, names))
             })
             .collect();
+        let times = Times::of(observed);
+        let share = |ns: u64| (times.thread_ns > 0).then(|| ns as f64 / times.thread_ns as f64);
+        for lock in &mut locks {
+            lock.wait_share = share(lock.wait_ns);
+        }
+        let wait_ns = locks.iter().map(|lock| lock.wait_ns).fold(0, u64::saturating_add);
         locks.sort_by_key(|lock| {
             std::cmp::Reverse((lock.wait_ns, lock.contended, lock.acquisitions))
         });
-        Process {
+        let mut process = Process {
             pid: observed.pid,
             program: observed.program.clone(),
             lock: observed.lock.clone(),
@@ -165,13 +193,20 @@ impl Process {
             started: observed.start_s,
             hold_every: observed.hold_every,
             threads: observed.threads_seen,
+            elapsed_ns: times.elapsed_ns,
+            thread_ns: times.thread_ns,
+            wait_ns,
+            wait_share: share(wait_ns),
+            verdict: String::new(),
             threads_unobserved: observed.threads_unobserved,
             stacks_unobserved: observed.stacks_unobserved,
             locks_unobserved: observed.locks_unobserved,
             shares_unobserved: observed.shares_unobserved,
             events: events(observed),
             locks,
-        }
+        };
+        process.verdict = verdict(&process);
+        process
     }
 }
 
@@ -213,6 +248,7 @@ fn lock(
         stack.map_or(Vec::new(), |at| names.stack(&observed.modules, &observed.stacks[at].frames));
     let side = match (item.address, item.readers_writer) {
         (0, _) => Side::Others,
+        (_, false) if item.spin => Side::Spin,
         (_, false) => Side::Mutex,
         (address, true) if address % 2 == 1 => Side::Readers,
         _ => Side::Writers,
@@ -228,6 +264,7 @@ fn lock(
     let (holds_timed, hold_timed_ns) = (count("holds_timed"), count("hold_timed_ns"));
     let first = Holds { count: count("holds_first"), ns: count("hold_first_ns") };
     let hold_ns = hold_ns(acquisitions, Holds { count: holds_timed, ns: hold_timed_ns }, first);
+    let reported = item.api || observed.lock != NATIVE;
     let several = side != Side::Others && contended > 0 && shares.len() > 1;
     Lock {
         name,
@@ -244,6 +281,7 @@ fn lock(
         timeouts: count("timeouts"),
         waiting: item.waiting,
         wait_ns: count("wait_ns"),
+        wait_share: None,
         wait_mean_ns: ratio(count("wait_ns"), contended),
         wait_max_ns: count("wait_max_ns"),
         queue_mean: ratio(count("queue_sum"), contended).filter(|_| side != Side::Others),
@@ -254,8 +292,8 @@ fn lock(
         hold_ns,
         handovers_local: count("handovers_local"),
         handovers_remote: count("handovers_remote"),
-        parks: count("parks"),
-        wakeups_in_section: count("wakeups_in_section"),
+        parks: reported.then(|| count("parks")),
+        wakeups_in_section: reported.then(|| count("wakeups_in_section")),
         threads: shares.len(),
         fairness_factor: fairness_factor(shares).filter(|_| several),
         jain: jain(shares).filter(|_| several),

@@ -210,7 +210,8 @@ impl Plan<'_> {
         if interrupted.load(Ordering::Relaxed) {
             return None;
         }
-        let changes = preload::changes(choice, &self.args.others, Some(&self.library));
+        let library = (*choice != Choice::Native).then_some(&self.library);
+        let changes = preload::changes(choice, &self.args.others, library);
         let measured = match measure(&self.args.program, &changes, self.args.timeout, interrupted) {
             Ok(Measured { end: End::Interrupted, .. }) => return None,
             Ok(measured) => measured,

@@ -7,7 +7,7 @@ use crate::plot::bars::{self, Bar, Chart};
 use crate::provenance::Provenance;
 use crate::runs::Spread;
 use crate::statistics::Profile;
-use crate::statistics::table::{HEADER, heading, notes, row, time};
+use crate::statistics::table::{HEADER, MEANINGS, heading, notes, row, time};
 use crate::statistics::{Lock, Process};
 use clap::Args;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -70,8 +70,14 @@ fn page(
             body {
                 h1 { (title) }
                 p.faint { (provenance.machine_line()) }
-                @if processes.is_empty() { p { "No process acquired a replaced lock." } }
+                @if processes.is_empty() { p { "No process acquired a lock that is counted." } }
                 @for process in &processes { (process) }
+                @if !processes.is_empty() {
+                    details {
+                        summary { "Columns" }
+                        dl { @for (name, meaning) in MEANINGS { dt { (name) } dd { (meaning) } } }
+                    }
+                }
                 @if let Some(flames) = &flames {
                     h2 { "Waiters and holders" }
                     p { "Each lock has its waiters by time waited, and its holders by the time of the holds that delayed
@@ -106,6 +112,7 @@ fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {
         }
         @if process.locks.len() > rows { p.faint { "and " (process.locks.len() - rows) " more" } }
         @for note in notes(process) { p { (note) } }
+        p { strong { (process.verdict) } }
         @for lock in waited.iter().filter(|lock| !lock.stack.is_empty()) {
             details {
                 summary { "First waiter of " (lock.label()) }

@@ -13,7 +13,17 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The columns of the table, for `--help`.
+fn columns() -> String {
+    let mut text = "Columns:".to_owned();
+    for (name, meaning) in table::MEANINGS {
+        text += &format!("\n  {name:<10}  {meaning}");
+    }
+    text + "\n\nThe last line is a verdict: whether threads wait for locks, and for which."
+}
+
 #[derive(Args, Debug)]
+#[command(after_long_help = columns())]
 pub(crate) struct StatArgs {
     /// Number of locks to print per process
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
@@ -37,8 +47,8 @@ pub fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         source.observed.iter().map(|observed| Process::of(observed, &mut names)).collect();
     if processes.is_empty() {
         note(
-            "no process acquired a replaced lock: `poundlock doctor` checks whether the program's locks can be replaced. \
-             A pound_mutex_t counts only when a thread waits for it",
+            "no process acquired a lock that is counted: `poundlock doctor` checks whether the program's locks can be \
+             replaced. A pound_mutex_t counts only when a thread waits for it",
         );
     }
     for process in &processes {

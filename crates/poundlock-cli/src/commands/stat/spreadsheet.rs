@@ -3,7 +3,7 @@
 use crate::statistics::Process;
 use std::error::Error;
 
-const HEADER: [&str; 31] = [
+const HEADER: [&str; 34] = [
     "pid",
     "program",
     "lock_type",
@@ -34,6 +34,9 @@ const HEADER: [&str; 31] = [
     "threads",
     "fairness_factor",
     "jain",
+    "wait_share",
+    "elapsed_ns",
+    "thread_ns",
     "stack",
 ];
 
@@ -63,7 +66,9 @@ pub fn csv(processes: &[Process]) -> Result<Vec<u8>, Box<dyn Error>> {
                 ),
                 (lock.holds_timed, lock.hold_mean_ns, lock.hold_max_ns, lock.hold_ns),
                 (lock.handovers_local, lock.handovers_remote, lock.parks, lock.wakeups_in_section),
-                (lock.threads, lock.fairness_factor, lock.jain, lock.stack.join(";")),
+                (lock.threads, lock.fairness_factor, lock.jain),
+                (lock.wait_share, process.elapsed_ns, process.thread_ns),
+                lock.stack.join(";"),
             ))?;
         }
     }

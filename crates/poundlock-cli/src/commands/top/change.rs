@@ -109,7 +109,7 @@ fn lock_change(before: Option<&Lock>, now: &Lock, seconds: f64) -> LockChange {
         wait_mean_ns: ratio(wait_ns, contended),
         hold_mean_ns: now.hold_mean_ns,
         waiting: now.waiting,
-        parks: more(|lock| lock.parks) / seconds,
+        parks: more(|lock| lock.parks.unwrap_or(0)) / seconds,
         remote: more(|lock| lock.handovers_remote) / seconds,
     }
 }

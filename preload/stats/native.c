@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Functions in the place of the C library's that count and call them. Nothing is replaced: the
+ * content of every object, the way of waiting and every result are the C library's.
+ *
+ * An acquisition tries first, as in observe.h, and calls the blocking function if the lock is held.
+ * Where a try could change the result, or cost more, the blocking function is called at once:
+ *
+ *   - The owner of a recursive or error-checking mutex locks it again: this is no acquisition.
+ *   - A writer asks for its readers-writer lock: EDEADLK.
+ *   - The deadline is invalid: EINVAL.
+ *   - The mutex is robust, priority-inheriting or priority-protecting. The owner in its word shows
+ *     whether it is held. glibc's trylock would lock a mutex that is not recoverable, and leave it
+ *     locked; that of a priority-protecting mutex changes the thread's priority.
+ *   - The process has one thread, and the mutex is not shared: the C library needs no atomic
+ *     operation then.
+ *
+ * EOWNERDEAD is an acquisition.
+ *
+ * A wait on a condition variable ends one hold and begins another. The wait to re-acquire the mutex
+ * is inside the C library's function, where it is not timed.
+ */
+#include "native.h"
+
+#include <errno.h>
+
+#include "layout.h"
+#include "observe.h"
+#include "real.h"
+#include "stats.h"
+
+/* The C library's. */
+static struct real own;
+
+/* glibc's bits of a mutex's __kind, and those of its word that are 0 if it is free. */
+#define KIND_SPECIAL 0x70 /* robust, priority-inheriting, priority-protecting */
+#define KIND_PROTECTING 0x40
+#define KIND_SHARED 0x80
+#define OWNER 0x3fffffff
+#define OWNER_IF_PROTECTING 0x0007ffff /* the ceiling is above it */
+
+static inline bool is_taken(int result)
+{
+	return w_likely(!result) || result == EOWNERDEAD;
+}
+
+/* Counts an acquisition if @result is one. Returns @result. */
+static inline int counted(struct stats_row *row, bool readers_writer, int result)
+{
+	if (is_taken(result))
+		stats_count_acquisition(row, readers_writer);
+	return result;
+}
+
+/* The same for the program's own try. */
+static inline int counted_try(struct stats_row *row, bool readers_writer, int result)
+{
+	if (w_unlikely(result == EBUSY))
+		row->counts[STATS_trylock_failures]++;
+	return counted(row, readers_writer, result);
+}
+
+/* ---- Waiting ---- */
+
+/* A wait by the C library's @call, until @at if it has a deadline. */
+struct native_wait {
+	struct stats_wait wait; /* first: wait_natively() finds the rest by it */
+	int (*call)(const struct native_wait *wait);
+	clockid_t clock;
+	const struct timespec *at;
+	int *result;
+};
+
+static bool wait_natively(const struct stats_wait *wait)
+{
+	const struct native_wait *native = (const struct native_wait *)wait;
+
+	*native->result = native->call(native);
+	return is_taken(*native->result);
+}
+
+W_SLOW static int wait_until(struct stats_row *row, int (*call)(const struct native_wait *wait),
+			     void *lock, clockid_t clock, const struct timespec *at, void *caller)
+{
+	int result;
+	const struct native_wait wait = {
+		.wait = {.wait = wait_natively, .lock = lock, .caller = caller},
+		.call = call,
+		.clock = clock,
+		.at = at,
+		.result = &result,
+	};
+
+	(void)stats_wait(row, &wait.wait);
+	return result;
+}
+
+#define WAIT(row, call, lock) \
+	wait_until(row, call, lock, CLOCK_REALTIME, NULL, __builtin_return_address(0))
+#define WAIT_UNTIL(row, call, lock, clock, at) \
+	wait_until(row, call, lock, clock, at, __builtin_return_address(0))
+
+/* ---- Releasing ---- */
+
+/* A release by the C library's @call. */
+struct native_release {
+	void *lock;
+	int (*call)(void *lock);
+	int result;
+};
+
+static bool release_natively(void *argument)
+{
+	struct native_release *release = argument;
+
+	release->result = release->call(release->lock);
+	return !release->result;
+}
+
+W_SLOW static int release(uint64_t key, bool readers_writer, int (*call)(void *lock), void *lock)
+{
+	struct native_release native = {.lock = lock, .call = call};
+
+	(void)stats_release(key, readers_writer, release_natively, &native);
+	return native.result;
+}
+
+/* ---- Mutexes ---- */
+
+static inline bool has_owner(const struct mutex *m)
+{
+	return (m->kind + 1) & 2;
+}
+
+static bool is_owner(struct mutex *m)
+{
+	/* relaxed: only this thread writes its own id there, and only while it holds the lock */
+	return w_load_relaxed(&m->owner) == own_tid();
+}
+
+/*
+ * Whether the caller owns @mutex, of a type that it may not wait for then, or @mutex is the robust
+ * one of its record (world/user/thread.c).
+ */
+static inline bool is_uncounted(pthread_mutex_t *mutex)
+{
+	struct mutex *m = mutex_of(mutex);
+
+	if (w_likely(!((m->kind & KIND_SPECIAL) | has_owner(m))))
+		return false;
+	return stats_self.inside || (has_owner(m) && is_owner(m));
+}
+
+/* Whether an unlock by the caller does not release @mutex. */
+static bool stays_locked(pthread_mutex_t *mutex)
+{
+	struct mutex *m = mutex_of(mutex);
+
+	return has_owner(m) && (!is_owner(m) || (unsigned int)mutex->__data.__count > 1);
+}
+
+static inline struct stats_row *mutex_row(pthread_mutex_t *mutex)
+{
+	return stats_row_of(stats_key(mutex), false);
+}
+
+/* Whether @mutex, which has an owner in its word, is held. */
+static bool is_held(const pthread_mutex_t *mutex)
+{
+	/* relaxed: the lock may change at any time */
+	int word = __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED);
+
+	return word & (mutex->__data.__kind & KIND_PROTECTING ? OWNER_IF_PROTECTING : OWNER);
+}
+
+/*
+ * Returns 0 if @mutex is acquired, EBUSY if it is held, and another error if only the blocking
+ * function can report that.
+ */
+static inline int try_first(pthread_mutex_t *mutex)
+{
+	int kind = mutex_of(mutex)->kind;
+
+	if (w_unlikely(kind & KIND_SPECIAL))
+		return is_held(mutex) ? EBUSY : EAGAIN;
+	if (w_alone() && !(kind & KIND_SHARED))
+		return EAGAIN;
+	return own.pthread_mutex_trylock(mutex);
+}
+
+static int call_mutex_lock(const struct native_wait *wait)
+{
+	return own.pthread_mutex_lock(wait->wait.lock);
+}
+
+static int call_mutex_clocklock(const struct native_wait *wait)
+{
+	return own.pthread_mutex_clocklock(wait->wait.lock, wait->clock, wait->at);
+}
+
+static int call_mutex_unlock(void *mutex)
+{
+	return own.pthread_mutex_unlock(mutex);
+}
+
+static int native_mutex_lock(pthread_mutex_t *mutex)
+{
+	struct stats_row *row;
+	int result;
+
+	if (is_uncounted(mutex))
+		return own.pthread_mutex_lock(mutex);
+	row = mutex_row(mutex);
+	result = try_first(mutex);
+	if (w_likely(!result))
+		return counted(row, false, 0);
+	return result == EBUSY ? WAIT(row, call_mutex_lock, mutex)
+			       : counted(row, false, own.pthread_mutex_lock(mutex));
+}
+
+static int native_mutex_trylock(pthread_mutex_t *mutex)
+{
+	if (is_uncounted(mutex))
+		return own.pthread_mutex_trylock(mutex);
+	return counted_try(mutex_row(mutex), false, own.pthread_mutex_trylock(mutex));
+}
+
+static int native_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
+				  const struct timespec *at)
+{
+	bool has_clock = clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+	struct stats_row *row;
+	int result;
+
+	if (is_uncounted(mutex) || !has_clock)
+		return own.pthread_mutex_clocklock(mutex, clock, at);
+	row = mutex_row(mutex);
+	result = try_first(mutex);
+	if (w_likely(!result))
+		return counted(row, false, 0);
+	return result == EBUSY ? WAIT_UNTIL(row, call_mutex_clocklock, mutex, clock, at)
+			       : counted(row, false, own.pthread_mutex_clocklock(mutex, clock, at));
+}
+
+static int native_mutex_unlock(pthread_mutex_t *mutex)
+{
+	if (stats_is_last_and_quiet(stats_key(mutex), false) || stays_locked(mutex))
+		return own.pthread_mutex_unlock(mutex);
+	return release(stats_key(mutex), false, call_mutex_unlock, mutex);
+}
+
+static int native_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+	int result = own.pthread_mutex_init(mutex, attr);
+
+	if (!result)
+		stats_forget(mutex);
+	return result;
+}
+
+static int native_mutex_destroy(pthread_mutex_t *mutex)
+{
+	int result = own.pthread_mutex_destroy(mutex);
+
+	if (!result)
+		stats_forget(mutex);
+	return result;
+}
+
+/* ---- Condition variables ---- */
+
+static int release_nothing(void *mutex)
+{
+	(void)mutex;
+	return 0;
+}
+
+/* Ends the hold of @mutex before a wait. Returns whether the wait releases it. */
+static bool leave(pthread_mutex_t *mutex)
+{
+	if (stays_locked(mutex))
+		return false;
+	(void)release(stats_key(mutex), false, release_nothing, mutex);
+	return true;
+}
+
+/* After a wait with @result. Returns that. */
+static int come_back(pthread_mutex_t *mutex, bool left, int result)
+{
+	if (left && result != EINVAL && result != EPERM)
+		stats_count_acquisition(mutex_row(mutex), false);
+	return result;
+}
+
+static int native_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	bool left = leave(mutex);
+
+	return come_back(mutex, left, own.pthread_cond_wait(cond, mutex));
+}
+
+static int native_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				 const struct timespec *at)
+{
+	bool left = leave(mutex);
+
+	return come_back(mutex, left, own.pthread_cond_timedwait(cond, mutex, at));
+}
+
+static int native_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+				 const struct timespec *at)
+{
+	bool left = leave(mutex);
+
+	return come_back(mutex, left, own.pthread_cond_clockwait(cond, mutex, clock, at));
+}
+
+/* ---- Readers-writer locks ---- */
+
+/* Whether the caller is the writer inside. */
+static inline bool is_writer(const pthread_rwlock_t *lock)
+{
+	/* relaxed: only this thread writes its own id there */
+	return w_unlikely((uint32_t)__atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED) ==
+			  own_tid());
+}
+
+/* Of the lock that the thread took last, as of any other. */
+static inline struct stats_row *read_row(pthread_rwlock_t *lock)
+{
+	uint64_t key = stats_readers_key(lock);
+
+	stats_check_fork();
+	if (w_likely(w_load_relaxed(&stats_self.last[true]->key) == key))
+		return stats_self.last[true];
+	return stats_row_of(key, true);
+}
+
+static inline struct stats_row *write_row(pthread_rwlock_t *lock)
+{
+	return stats_row_of(stats_key(lock), true);
+}
+
+static int call_rdlock(const struct native_wait *wait)
+{
+	return own.pthread_rwlock_rdlock(wait->wait.lock);
+}
+
+static int call_clockrdlock(const struct native_wait *wait)
+{
+	return own.pthread_rwlock_clockrdlock(wait->wait.lock, wait->clock, wait->at);
+}
+
+static int call_wrlock(const struct native_wait *wait)
+{
+	return own.pthread_rwlock_wrlock(wait->wait.lock);
+}
+
+static int call_clockwrlock(const struct native_wait *wait)
+{
+	return own.pthread_rwlock_clockwrlock(wait->wait.lock, wait->clock, wait->at);
+}
+
+static int call_rwlock_unlock(void *lock)
+{
+	return own.pthread_rwlock_unlock(lock);
+}
+
+static int native_rdlock(pthread_rwlock_t *lock)
+{
+	struct stats_row *row;
+	int result;
+
+	if (is_writer(lock))
+		return own.pthread_rwlock_rdlock(lock);
+	row = read_row(lock);
+	result = own.pthread_rwlock_tryrdlock(lock);
+	if (w_likely(!result))
+		return counted(row, true, 0);
+	return result == EBUSY ? WAIT(row, call_rdlock, lock) : own.pthread_rwlock_rdlock(lock);
+}
+
+static int native_tryrdlock(pthread_rwlock_t *lock)
+{
+	return counted_try(read_row(lock), true, own.pthread_rwlock_tryrdlock(lock));
+}
+
+/* A readers-writer lock's deadline is checked even if there is nothing to wait for. */
+static bool is_valid(clockid_t clock, const struct timespec *at)
+{
+	return any_deadline_valid(&(struct w_deadline){.clock = clock, .at = *at});
+}
+
+static int native_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *at)
+{
+	struct stats_row *row;
+	int result;
+
+	if (is_writer(lock) || !is_valid(clock, at))
+		return own.pthread_rwlock_clockrdlock(lock, clock, at);
+	row = read_row(lock);
+	result = own.pthread_rwlock_tryrdlock(lock);
+	if (w_likely(!result))
+		return counted(row, true, 0);
+	return result == EBUSY ? WAIT_UNTIL(row, call_clockrdlock, lock, clock, at)
+			       : own.pthread_rwlock_clockrdlock(lock, clock, at);
+}
+
+static int native_wrlock(pthread_rwlock_t *lock)
+{
+	struct stats_row *row;
+
+	if (is_writer(lock))
+		return own.pthread_rwlock_wrlock(lock);
+	row = write_row(lock);
+	if (w_likely(!own.pthread_rwlock_trywrlock(lock)))
+		return counted(row, true, 0);
+	return WAIT(row, call_wrlock, lock);
+}
+
+static int native_trywrlock(pthread_rwlock_t *lock)
+{
+	return counted_try(write_row(lock), true, own.pthread_rwlock_trywrlock(lock));
+}
+
+static int native_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *at)
+{
+	struct stats_row *row;
+
+	if (is_writer(lock) || !is_valid(clock, at))
+		return own.pthread_rwlock_clockwrlock(lock, clock, at);
+	row = write_row(lock);
+	if (w_likely(!own.pthread_rwlock_trywrlock(lock)))
+		return counted(row, true, 0);
+	return WAIT_UNTIL(row, call_clockwrlock, lock, clock, at);
+}
+
+static int native_rwlock_unlock(pthread_rwlock_t *lock)
+{
+	uint64_t key = is_writer(lock) ? stats_key(lock) : stats_readers_key(lock);
+
+	return stats_is_last_and_quiet(key, true) ? own.pthread_rwlock_unlock(lock)
+						  : release(key, true, call_rwlock_unlock, lock);
+}
+
+static int native_rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
+{
+	int result = own.pthread_rwlock_init(lock, attr);
+
+	if (!result)
+		stats_forget(lock);
+	return result;
+}
+
+static int native_rwlock_destroy(pthread_rwlock_t *lock)
+{
+	int result = own.pthread_rwlock_destroy(lock);
+
+	if (!result)
+		stats_forget(lock);
+	return result;
+}
+
+/* ---- Spin locks ---- */
+
+static struct stats_row *spin_row(pthread_spinlock_t *lock)
+{
+	struct stats_row *row = stats_row_of(stats_key((void *)lock), false);
+
+	/* All threads that make a row store the same. */
+	if (w_unlikely(!row->counts[STATS_acquisitions]) && row->lock)
+		stats_lock_item(row->lock)->kind = STATS_SPIN;
+	return row;
+}
+
+static int call_spin_lock(const struct native_wait *wait)
+{
+	return own.pthread_spin_lock(wait->wait.lock);
+}
+
+static int call_spin_unlock(void *lock)
+{
+	return own.pthread_spin_unlock(lock);
+}
+
+static int native_spin_lock(pthread_spinlock_t *lock)
+{
+	struct stats_row *row = spin_row(lock);
+
+	if (w_likely(!own.pthread_spin_trylock(lock)))
+		return counted(row, false, 0);
+	return WAIT(row, call_spin_lock, (void *)lock);
+}
+
+static int native_spin_trylock(pthread_spinlock_t *lock)
+{
+	return counted_try(spin_row(lock), false, own.pthread_spin_trylock(lock));
+}
+
+static int native_spin_unlock(pthread_spinlock_t *lock)
+{
+	uint64_t key = stats_key((void *)lock);
+
+	return stats_is_last_and_quiet(key, false)
+		       ? own.pthread_spin_unlock(lock)
+		       : release(key, false, call_spin_unlock, (void *)lock);
+}
+
+static int native_spin_init(pthread_spinlock_t *lock, int pshared)
+{
+	int result = own.pthread_spin_init(lock, pshared);
+
+	if (!result)
+		stats_forget((void *)lock);
+	return result;
+}
+
+static int native_spin_destroy(pthread_spinlock_t *lock)
+{
+	int result = own.pthread_spin_destroy(lock);
+
+	if (!result)
+		stats_forget((void *)lock);
+	return result;
+}
+
+/* ---- The table ---- */
+
+void stats_observe_native(void)
+{
+	own = real;
+	real.pthread_mutex_init = native_mutex_init;
+	real.pthread_mutex_destroy = native_mutex_destroy;
+	real.pthread_mutex_lock = native_mutex_lock;
+	real.pthread_mutex_trylock = native_mutex_trylock;
+	real.pthread_mutex_clocklock = native_mutex_clocklock;
+	real.pthread_mutex_unlock = native_mutex_unlock;
+	real.pthread_cond_wait = native_cond_wait;
+	real.pthread_cond_timedwait = native_cond_timedwait;
+	real.pthread_cond_clockwait = native_cond_clockwait;
+	real.pthread_rwlock_init = native_rwlock_init;
+	real.pthread_rwlock_destroy = native_rwlock_destroy;
+	real.pthread_rwlock_rdlock = native_rdlock;
+	real.pthread_rwlock_tryrdlock = native_tryrdlock;
+	real.pthread_rwlock_clockrdlock = native_clockrdlock;
+	real.pthread_rwlock_wrlock = native_wrlock;
+	real.pthread_rwlock_trywrlock = native_trywrlock;
+	real.pthread_rwlock_clockwrlock = native_clockwrlock;
+	real.pthread_rwlock_unlock = native_rwlock_unlock;
+	real.pthread_spin_init = native_spin_init;
+	real.pthread_spin_destroy = native_spin_destroy;
+	real.pthread_spin_lock = native_spin_lock;
+	real.pthread_spin_trylock = native_spin_trylock;
+	real.pthread_spin_unlock = native_spin_unlock;
+}
