@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Writes the generated parts of the documents. --check reports whether they are up to date instead.
 
-  locks.md         tables of the locks, from `poundlock list --json`
+  locks.md         tables of the locks, from `poundlock list --json`, and in the table of keys the
+                   values and defaults: lock, key and meaning of a row are written by hand
   locks/           the promise, state word and departures of each lock: the opening comment of its
                    header without the first paragraph. A page may include further headers
   README.md        its figures, from results/
@@ -290,6 +291,51 @@ def lock_page(page):
     )
 
 
+KEYS_BEGIN = "<!-- values and defaults written by ./dev document -->\n"
+KEY_ROW = re.compile(r"^\| `(\w+)` \| (`[^|]*`) \| [^|]* \| [^|]* \| (.*)$", re.MULTILINE)
+# Values that mean: no limit.
+MOST = (2**32 - 2, 2**32 - 1)
+
+
+def key_values(setting):
+    """The cells of the values and the default of @setting."""
+    if "choices" in setting:
+        names = ", ".join(f"`{name}`" for name in setting["choices"])
+        return f"{names} | `{setting['default']}`"
+    least, most = setting["least"], setting["most"]
+    values = f"{least} and up" if most in MOST else f"{least} to {most}"
+    return f"{values} | {setting['default']}"
+
+
+def keys_table(listing, table):
+    """@table with the values and defaults of @listing. Each key of each lock has one row."""
+    missing = {
+        (lock["name"], setting["key"]): key_values(setting)
+        for lock in listing["locks"] + listing["rwlocks"]
+        for setting in lock["settings"]
+    }
+
+    def row(match):
+        key, locks, meaning = match.groups()
+        cells = {missing.pop((lock, key), None) for lock in re.findall(r"`(\w+)`", locks)}
+        if len(cells) != 1 or None in cells:
+            sys.exit(f"docs/locks.md: a row of `{key}` has locks without it or with other values")
+        return f"| `{key}` | {locks} | {cells.pop()} | {meaning}"
+
+    table = KEY_ROW.sub(row, table)
+    if missing:
+        wanted = ", ".join(f"`{key}` of `{lock}`" for lock, key in missing)
+        sys.exit(f"docs/locks.md: add a row for {wanted}")
+    return table
+
+
+def with_keys(listing, text):
+    """@text, of locks.md, with the table of keys filled in."""
+    before, rest = text.split(KEYS_BEGIN)
+    table, after = rest.split(END, 1)
+    return before + KEYS_BEGIN + keys_table(listing, table) + END + after
+
+
 def filled(page, tables):
     """The text of @page with @tables between the marks, in their order."""
     before, *parts = page.read_text().split(BEGIN)
@@ -308,6 +354,7 @@ def main():
         "verification.md": [clients_table(), mutants_table(), labels_table()],
     }
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
+    written[DOCS / "locks.md"] = with_keys(listing, written[DOCS / "locks.md"])
     written[ROOT / "README.md"] = filled(ROOT / "README.md", readme.parts())
     written |= {page: lock_page(page) for page in sorted((DOCS / "locks").glob("*.md"))}
     for page, text in written.items():

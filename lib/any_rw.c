@@ -213,5 +213,5 @@ bool any_rw_check(const char *spec, char *error, size_t size)
 
 const struct pound_lock_info *pound_rwlock_info(size_t index)
 {
-	return index < LOCKS ? info_of(&facts[index], all_settings, SETTINGS) : NULL;
+	return index < LOCKS ? info_of(&facts[index]) : NULL;
 }

@@ -132,5 +132,5 @@ const struct pound_lock_info *pound_lock_info(size_t index)
 {
 	const struct facts *facts = any_facts(index);
 
-	return facts ? info_of(facts, all_settings, SETTINGS) : NULL;
+	return facts ? info_of(facts) : NULL;
 }

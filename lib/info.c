@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "settings.h"
+
 static const struct atomics {
 	const char *lock;
 	double reading, alone, contended;
@@ -22,17 +24,25 @@ static struct atomics atomics_of(const char *lock)
 	return (struct atomics){lock, unknown, unknown, unknown};
 }
 
-const struct pound_lock_info *info_of(const struct facts *facts, const struct setting *settings,
-				      size_t count)
+/* The calling thread's results. */
+struct results {
+	struct pound_lock_info info;
+	char keys[64];
+	struct pound_setting setting;
+};
+
+static struct results *own_results(void)
 {
-	struct {
-		struct pound_lock_info info;
-		char keys[64];
-	} *own = (void *)w_block()->info;
+	_Static_assert(sizeof(struct results) <= sizeof(w_block()->info), "it has no room");
+	return (void *)w_block()->info;
+}
+
+const struct pound_lock_info *info_of(const struct facts *facts)
+{
+	struct results *own = own_results();
 	struct atomics atomics = atomics_of(facts->name);
 
-	_Static_assert(sizeof(*own) <= sizeof(w_block()->info), "it has no room");
-	spec_keys(facts->name, settings, count, own->keys, sizeof(own->keys));
+	spec_keys(facts->name, all_settings, SETTINGS, own->keys, sizeof(own->keys));
 	own->info = (struct pound_lock_info){
 		.name = facts->name,
 		.wait = spec_wait_name(facts->wait),
@@ -48,4 +58,31 @@ const struct pound_lock_info *info_of(const struct facts *facts, const struct se
 		.atomics_reading = atomics.reading,
 	};
 	return &own->info;
+}
+
+/* The @index-th setting of @lock; NULL past the last. */
+static const struct setting *setting_of(const char *lock, size_t index)
+{
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!strcmp(all_settings[i].lock, lock) && !index--)
+			return &all_settings[i];
+	return NULL;
+}
+
+const struct pound_setting *pound_lock_setting(const char *lock, size_t index)
+{
+	const struct setting *setting = setting_of(lock, index);
+	struct pound_setting *result;
+
+	if (!setting)
+		return NULL;
+	result = &own_results()->setting;
+	*result = (struct pound_setting){
+		.key = setting->key,
+		.choices = setting->choices,
+		.by_default = setting->otherwise,
+		.least = setting->least,
+		.most = setting->most,
+	};
+	return result;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Facts about a lock of core/locks.def, for pound_lock_info() and pound_rwlock_info(). */
+/*
+ * Facts about a lock of core/locks.def, for pound_lock_info(), pound_rwlock_info() and
+ * pound_lock_setting().
+ */
 #ifndef POUNDLOCK_INFO_H
 #define POUNDLOCK_INFO_H
 
@@ -15,10 +18,9 @@ struct facts {
 };
 
 /*
- * Everything to report about the lock with these @facts, whose settings are among @settings. The
- * result is valid until the calling thread's next call.
+ * Everything to report about the lock with these @facts. The result is valid until the calling
+ * thread's next call.
  */
-W_HIDDEN const struct pound_lock_info *info_of(const struct facts *facts,
-					       const struct setting *settings, size_t count);
+W_HIDDEN const struct pound_lock_info *info_of(const struct facts *facts);
 
 #endif

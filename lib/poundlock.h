@@ -174,7 +174,7 @@ typedef struct pound_lock {
 
 /*
  * Initialises @lock, unlocked, as @spec specifies: NAME[,KEY=VALUE...], e.g. "mcs,wait=spin".
- * `poundlock list` and pound_lock_info() list names and keys.
+ * `poundlock list`, pound_lock_info() and pound_lock_setting() list names, keys and values.
  *
  * The settings are the lock's own; keys that @spec does not name have their defaults. Locks of the
  * same specification share one immutable block of settings, which is never freed.
@@ -556,6 +556,21 @@ const struct pound_lock_info *pound_lock_info(size_t index);
 
 /* The same for readers-writer locks. */
 const struct pound_lock_info *pound_rwlock_info(size_t index);
+
+/* A setting of a lock. Its choices exclude the policies that the program has registered. */
+struct pound_setting {
+	const char *key;
+	const char *choices; /* the values' names, from 0 on, space-separated; "": numbers */
+	uint32_t by_default;
+	uint32_t least;
+	uint32_t most;
+};
+
+/*
+ * The @index-th setting, except `wait`, of the lock or readers-writer lock called @lock, or NULL
+ * past the last. The result is valid until the calling thread's next call.
+ */
+const struct pound_setting *pound_lock_setting(const char *lock, size_t index);
 
 /*
  * Counts of the locks' events in this process since pound_events_start(): the name, meaning and

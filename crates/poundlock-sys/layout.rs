@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// The structures: their names in C and Rust, and all of their fields.
-const STRUCTURES: [(&str, &str, &[&str]); 6] = [
+const STRUCTURES: [(&str, &str, &[&str]); 7] = [
     (
         "pound_mutex_t",
         "pound_mutex_t",
@@ -40,6 +40,7 @@ const STRUCTURES: [(&str, &str, &[&str]); 6] = [
             "atomics_reading",
         ],
     ),
+    ("struct pound_setting", "pound_setting", &["key", "choices", "by_default", "least", "most"]),
     ("struct pound_policy", "pound_policy", &["note", "rank", "context"]),
 ];
 

@@ -36,7 +36,7 @@ SAME(offsetof(struct pound_policy, rank), 8);
 SAME(offsetof(struct pound_policy, context), 16);
 SAME(POUND_STAY, UINT32_MAX);
 
-/* The library allocates it, so fields may be added at the end. */
+/* The library allocates them, so fields may be added at the end. */
 SAME(offsetof(struct pound_lock_info, wait), 8);
 SAME(offsetof(struct pound_lock_info, promise), 16);
 SAME(offsetof(struct pound_lock_info, paper), 24);
@@ -48,3 +48,7 @@ SAME(offsetof(struct pound_lock_info, bytes_per_holder), 64);
 SAME(offsetof(struct pound_lock_info, atomics_alone), 72);
 SAME(offsetof(struct pound_lock_info, atomics_contended), 80);
 SAME(offsetof(struct pound_lock_info, atomics_reading), 88);
+SAME(offsetof(struct pound_setting, choices), 8);
+SAME(offsetof(struct pound_setting, by_default), 16);
+SAME(offsetof(struct pound_setting, least), 20);
+SAME(offsetof(struct pound_setting, most), 24);

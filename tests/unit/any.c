@@ -316,32 +316,92 @@ static void every_lock_every_way(void)
 	EXPECT(count > 0);
 }
 
-/* Each key takes a number, or each of the names that the error about a wrong one lists. */
-static void every_value(const char *lock, const char *key)
+/* Whether @lock, of either kind, accepts @key=@value. */
+static bool accepts(const char *lock, const char *key, const char *value)
 {
-	char error[256], list[256], spec[128], *names, *rest;
+	char spec[128];
 
-	snprintf(spec, sizeof(spec), "%s,%s=100", lock, key);
-	if (any_find(spec, list, sizeof(list)))
-		return;
-	names = strstr(list, "not one of ");
-	EXPECT(names, "%s", list);
-	for (char *name = strtok_r(names + 11, ", ", &rest); name;
-	     name = strtok_r(NULL, ", ", &rest)) {
-		snprintf(spec, sizeof(spec), "%s,%s=%s", lock, key, name);
-		EXPECT(any_find(spec, error, sizeof(error)), "%s", spec);
-	}
+	snprintf(spec, sizeof(spec), "%s,%s=%s", lock, key, value);
+	return any_check(spec, NULL, 0) || any_rw_check(spec, NULL, 0);
 }
 
-static void every_key(void)
+static bool accepts_number(const char *lock, const char *key, int64_t value)
 {
-	char keys[64];
+	char number[32];
 
-	for (size_t i = 0; pound_lock_info(i); i++) {
-		strcpy(keys, pound_lock_info(i)->keys);
-		for (char *key = strtok(keys, ","); key; key = strtok(NULL, ","))
-			every_value(pound_lock_info(i)->name, key);
+	snprintf(number, sizeof(number), "%lld", (long long)value);
+	return accepts(lock, key, number);
+}
+
+/* The name of value @number of @setting, among @choices, a copy of its names. */
+static const char *choice(const struct pound_setting *setting, char *choices, uint32_t number)
+{
+	char *rest;
+	const char *name = strtok_r(strcpy(choices, setting->choices), " ", &rest);
+
+	while (name && number--)
+		name = strtok_r(NULL, " ", &rest);
+	return name;
+}
+
+/* The values that @setting of @lock reports are those that a specification may have. */
+static void values(const char *lock, const struct pound_setting *setting)
+{
+	char choices[128];
+
+	EXPECT(setting->least <= setting->by_default && setting->by_default <= setting->most);
+	if (!*setting->choices) {
+		EXPECT(accepts_number(lock, setting->key, setting->least));
+		EXPECT(accepts_number(lock, setting->key, setting->most));
+		EXPECT(!accepts_number(lock, setting->key, (int64_t)setting->least - 1));
+		EXPECT(!accepts_number(lock, setting->key, (int64_t)setting->most + 1));
+		return;
 	}
+	EXPECT(!setting->least && !choice(setting, choices, setting->most + 1));
+	for (uint32_t i = 0; i <= setting->most; i++) {
+		const char *name = choice(setting, choices, i);
+
+		EXPECT(accepts(lock, setting->key, name), "%s", name);
+	}
+	EXPECT(!accepts(lock, setting->key, "0"));
+}
+
+/* A lock whose specification names the default has the same table as one that does not name it. */
+static void default_value(const char *lock, const struct pound_setting *setting)
+{
+	char spec[128], number[32], choices[128];
+
+	snprintf(number, sizeof(number), "%u", setting->by_default);
+	snprintf(spec, sizeof(spec), "%s,%s=%s", lock, setting->key,
+		 *setting->choices ? choice(setting, choices, setting->by_default) : number);
+	EXPECT(any_check(spec, NULL, 0) ? any_find(spec, NULL, 0) == any_find(lock, NULL, 0)
+					: any_rw_find(spec, NULL, 0) == any_rw_find(lock, NULL, 0),
+	       "%s", spec);
+}
+
+/* The settings of the lock called @lock are its @keys, after `wait`. */
+static void settings_of(const char *lock, const char *keys)
+{
+	const struct pound_setting *setting;
+	char list[64] = "wait";
+
+	for (size_t i = 0; (setting = pound_lock_setting(lock, i)); i++) {
+		strcat(strcat(list, ","), setting->key);
+		values(lock, setting);
+		default_value(lock, setting);
+	}
+	EXPECT(!strcmp(list, keys), "%s: %s, not %s", lock, keys, list);
+}
+
+static void every_setting(void)
+{
+	const struct pound_lock_info *info;
+
+	for (size_t i = 0; (info = pound_lock_info(i)); i++)
+		settings_of(info->name, info->keys);
+	for (size_t i = 0; (info = pound_rwlock_info(i)); i++)
+		settings_of(info->name, info->keys);
+	EXPECT(!pound_lock_setting("no_lock", 0));
 }
 
 /* A lock does not change the bytes that any.h reserves for the embedder. */
@@ -400,7 +460,7 @@ int main(void)
 	RUN(by_many_threads);
 	RUN(the_same_at_once);
 	RUN(every_lock_every_way);
-	RUN(every_key);
+	RUN(every_setting);
 	RUN(embedders_bytes);
 	RUN(fast_path);
 	RUN(many_specifications);

@@ -3,7 +3,25 @@
 mod common;
 
 use common::{output, poundlock, stderr, stdout};
-use serde_json::Value;
+use poundlock::Setting;
+use serde_json::{Value, json};
+
+/// The keys of the listed settings, after `wait`.
+fn keys(settings: &[Value]) -> Value {
+    std::iter::once(json!("wait"))
+        .chain(settings.iter().map(|setting| setting["key"].clone()))
+        .collect()
+}
+
+/// A setting as the listing has it.
+fn setting(of: &Setting) -> Value {
+    let Setting { key, choices, default, least, most } = of;
+    if choices.is_empty() {
+        json!({ "key": key, "default": default, "least": least, "most": most })
+    } else {
+        json!({ "key": key, "default": choices[*default as usize], "choices": choices })
+    }
+}
 
 #[test]
 fn every_lock_is_listed() {
@@ -35,10 +53,9 @@ fn every_lock_is_listed() {
             listed["atomics_reading"].as_f64(),
             (!info.atomics_reading.is_nan()).then_some(info.atomics_reading)
         );
-        assert!(
-            listed["keys"].as_array().is_some_and(|keys| keys.contains(&"wait".into())),
-            "{listed}"
-        );
+        let settings = listed["settings"].as_array().expect("settings");
+        assert_eq!(listed["keys"], keys(settings), "{listed}");
+        assert_eq!(*settings, info.settings.iter().map(setting).collect::<Vec<_>>(), "{listed}");
         let line = text
             .lines()
             .find(|line| line.split_whitespace().next() == Some(info.name))
@@ -53,12 +70,21 @@ fn a_named_lock_is_described() {
     for info in poundlock::locks().chain(poundlock::rw_locks()) {
         let text = stdout(&output(&mut poundlock(["list", info.name])));
         assert!(text.starts_with(&format!("{}\n", info.name)), "only this lock: {text}");
-        let keys = info.keys.replace(',', ", ");
         let page = format!("docs/locks/{}.md", info.name);
         let lock_size = format!("{} bytes per lock", info.bytes_per_lock);
         let waiter_size = format!("{} per waiter", info.bytes_per_waiter);
-        for words in [info.promise, info.paper, &keys, &page, &lock_size, &waiter_size] {
+        let wait = format!("wait={} by default; spin, yield, park\n", info.wait);
+        for words in [info.promise, info.paper, &wait, &page, &lock_size, &waiter_size] {
             assert!(text.contains(words), "no {words:?} in {text}");
+        }
+        for Setting { key, choices, default, least, most } in &info.settings {
+            let words = if choices.is_empty() {
+                format!(" {key}={default} by default; {least} to {most}\n")
+            } else {
+                let default = choices[*default as usize];
+                format!(" {key}={default} by default; {}\n", choices.join(", "))
+            };
+            assert!(text.contains(&words), "no {words:?} in {text}");
         }
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         assert!(root.join(&page).exists(), "{page}");

@@ -100,6 +100,21 @@ pub struct pound_lock_info {
     pub atomics_reading: f64,
 }
 
+/// A setting of a lock. The strings are never freed.
+#[repr(C)]
+pub struct pound_setting {
+    /// The key.
+    pub key: *const c_char,
+    /// The names of the values, from 0 on, space-separated; empty for numbers.
+    pub choices: *const c_char,
+    /// The default.
+    pub by_default: u32,
+    /// The lowest value.
+    pub least: u32,
+    /// The highest value.
+    pub most: u32,
+}
+
 /// A custom policy for the order of waiters.
 #[repr(C)]
 pub struct pound_policy {
@@ -240,6 +255,9 @@ extern "C" {
     /// The index-th readers-writer lock, or null past the last. Valid until the calling thread's
     /// next query.
     pub fn pound_rwlock_info(index: size_t) -> *const pound_lock_info;
+    /// The index-th setting, except `wait`, of the lock of that name, or null past the last. Valid
+    /// until the calling thread's next query.
+    pub fn pound_lock_setting(lock: *const c_char, index: size_t) -> *const pound_setting;
 
     /// Starts counting events.
     pub fn pound_events_start();

@@ -13,8 +13,10 @@ pub struct LockInfo {
     pub promise: &'static str,
     /// The paper that describes the lock.
     pub paper: &'static str,
-    /// The settings of the lock, comma-separated.
+    /// The keys of its settings, comma-separated.
     pub keys: String,
+    /// The settings, except `wait`.
+    pub settings: Vec<Setting>,
     /// Whether the lock is allocated behind a pointer, since it does not fit into a
     /// `pthread_mutex_t`.
     pub boxed: bool,
@@ -32,6 +34,21 @@ pub struct LockInfo {
     pub atomics_contended: f64,
     /// Of a readers-writer lock: per uncontended acquisition as a reader. NaN for other locks.
     pub atomics_reading: f64,
+}
+
+/// A setting of a lock: `KEY=VALUE` in a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The key.
+    pub key: &'static str,
+    /// The names of the values, from 0 on. Empty: the values are numbers.
+    pub choices: Vec<&'static str>,
+    /// The value of a lock whose spec does not name the key.
+    pub default: u32,
+    /// The lowest value.
+    pub least: u32,
+    /// The highest value.
+    pub most: u32,
 }
 
 /// All mutual-exclusion locks, in the order of `core/locks.def`.
@@ -61,6 +78,8 @@ fn each(
             paper: unsafe { text(info.paper) },
             // SAFETY: the keys are valid as long as the structure is, and are copied here.
             keys: unsafe { text(info.keys) }.to_owned(),
+            // SAFETY: as of the name.
+            settings: unsafe { settings(info.name) }.collect(),
             boxed: info.boxed,
             bytes_per_lock: info.bytes_per_lock,
             bytes_per_waiter: info.bytes_per_waiter,
@@ -68,6 +87,24 @@ fn each(
             atomics_alone: info.atomics_alone,
             atomics_contended: info.atomics_contended,
             atomics_reading: info.atomics_reading,
+        })
+    })
+}
+
+/// # Safety
+/// `lock` is a C string, during the life of the result.
+unsafe fn settings(lock: *const c_char) -> impl Iterator<Item = Setting> {
+    (0..).map_while(move |index| {
+        // SAFETY: any index is valid; the result is null, or valid until this thread's next call.
+        let setting = unsafe { poundlock_sys::pound_lock_setting(lock, index).as_ref() }?;
+        Some(Setting {
+            // SAFETY: the string is a literal of the C library.
+            key: unsafe { text(setting.key) },
+            // SAFETY: as above.
+            choices: unsafe { text(setting.choices) }.split_whitespace().collect(),
+            default: setting.by_default,
+            least: setting.least,
+            most: setting.most,
         })
     })
 }

@@ -57,7 +57,7 @@ pub use lock_api;
 
 pub use any::{AnyLock, AnyLockGuard, SpecError, check_spec};
 pub use condvar::{Condvar, WaitGuard, WaitTimeoutResult};
-pub use info::{LockInfo, locks, rw_locks};
+pub use info::{LockInfo, Setting, locks, rw_locks};
 pub use mutex::{
     MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawMutex, ReentrantMutex,
     ReentrantMutexGuard,

@@ -7,7 +7,7 @@ use crate::spec::did_you_mean;
 use crate::text_table;
 use clap::Args;
 use comfy_table::ContentArrangement;
-use poundlock::LockInfo;
+use poundlock::{LockInfo, Setting};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -44,8 +44,41 @@ struct Lock {
     atomics_reading: Option<f64>,
     wait: &'static str,
     keys: Vec<String>,
+    /// Except `wait`.
+    settings: Vec<Key>,
     promise: &'static str,
     paper: &'static str,
+}
+
+/// A setting and its values.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Key {
+    Choice { key: &'static str, default: &'static str, choices: Vec<&'static str> },
+    Number { key: &'static str, default: u32, least: u32, most: u32 },
+}
+
+impl From<Setting> for Key {
+    fn from(setting: Setting) -> Key {
+        let Setting { key, choices, default, least, most } = setting;
+        match choices.get(default as usize) {
+            Some(default) => Key::Choice { key, default, choices },
+            None => Key::Number { key, default, least, most },
+        }
+    }
+}
+
+impl Key {
+    fn description(&self) -> String {
+        match self {
+            Key::Choice { key, default, choices } => {
+                format!("{key}={default} by default; {}", choices.join(", "))
+            }
+            Key::Number { key, default, least, most } => {
+                format!("{key}={default} by default; {least} to {most}")
+            }
+        }
+    }
 }
 
 impl From<LockInfo> for Lock {
@@ -61,6 +94,7 @@ impl From<LockInfo> for Lock {
             atomics_reading: counted(info.atomics_reading),
             wait: info.wait,
             keys: info.keys.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
+            settings: info.settings.into_iter().map(Key::from).collect(),
             promise: info.promise,
             paper: info.paper,
         }
@@ -142,13 +176,19 @@ fn description(lock: &Lock) -> String {
         ("order", lock.promise),
         ("size", &size),
         ("atomics", &atomics(lock)),
-        ("wait", &format!("{} by default; spin, yield or park", lock.wait)),
-        ("settings", &lock.keys.join(", ")),
+        ("settings", &settings(lock)),
         ("paper", lock.paper),
         ("page", &page),
     ]
     .iter()
     .fold(format!("{}\n", lock.name), |text, (name, value)| text + &format!("  {name:9}{value}\n"))
+}
+
+/// `wait` and the lock's own settings, on a line each, as they are named in a spec.
+fn settings(lock: &Lock) -> String {
+    let wait = format!("wait={} by default; spin, yield, park", lock.wait);
+    let own = lock.settings.iter().map(Key::description);
+    std::iter::once(wait).chain(own).collect::<Vec<_>>().join("\n           ")
 }
 
 /// The numbers of atomic operations that have been counted.
