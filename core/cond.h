@@ -25,6 +25,9 @@
  * again. So the broadcast takes all of them out of the list and wakes the first of each run of
  * waiters with the same lock. Each waiter wakes the next of its run when it has the lock again.
  *
+ * One lock. A wait that allows no other lock is refused, with the list locked, while a thread waits
+ * with another one.
+ *
  * Freeing. A waiter at its deadline cannot know whether a broadcast has just removed it and the
  * memory is gone: it must not lock the list to find out. So it first announces that it will
  * (LEAVING); a node that is CLAIMED already was signalled. A broadcast that finds announced waiters
@@ -62,6 +65,7 @@ struct cond_lock {
 	void *lock;
 	void (*release)(void *lock);
 	void (*acquire)(void *lock);
+	bool only; /* refuse to wait while a thread waits with another lock */
 };
 
 /* ---- The list ---- */
@@ -137,6 +141,20 @@ static inline void cond_remove(struct cond *cond, struct cond_waiter *waiter)
 		cond_set_last(cond, waiter->next == waiter ? NULL : waiter->previous);
 }
 
+/*
+ * With the list locked: returns whether a thread waits with another lock than @lock. All threads
+ * that wait were admitted by this function, so they have the same lock.
+ */
+static inline bool cond_has_other(struct cond *cond, const void *lock)
+{
+	struct cond_waiter *waiter = cond_last(cond);
+
+	/* relaxed: barriers change with the list locked. A waiter is before them */
+	while (waiter && w_load_relaxed(&waiter->status) == COND_BARRIER)
+		waiter = waiter->previous;
+	return waiter && waiter->lock != lock;
+}
+
 /* WAITING -> CLAIMED. Returns false if @waiter is leaving, or is a barrier. */
 static inline bool cond_claim(struct cond_waiter *waiter)
 {
@@ -196,19 +214,22 @@ static inline void cond_wake(struct cond_waiter *waiter)
 	w_unpark(&waiter->status);
 }
 
-/* Wakes the first of each run of waiters with the same lock. */
-static inline void cond_wake_runs(struct cond_waiter *first)
+/* Wakes the first of each run of waiters with the same lock. Returns the number of all waiters. */
+static inline size_t cond_wake_runs(struct cond_waiter *first)
 {
+	size_t count = 0;
+
 	while (first) {
 		struct cond_waiter *last = first, *next;
 
-		while (last->next && last->next->lock == first->lock)
+		for (count++; last->next && last->next->lock == first->lock; count++)
 			last = last->next;
 		next = last->next;
 		last->next = NULL;
 		cond_wake(first);
 		first = next;
 	}
+	return count;
 }
 
 /* After @waiter was woken and has its lock again: wakes the next of its run. */
@@ -221,6 +242,19 @@ static inline void cond_wake_next(struct cond_waiter *waiter)
 }
 
 /* ---- Waiting ---- */
+
+/* Puts @waiter into the list. Returns false if it allows @only its lock, and another is in use. */
+static inline bool cond_enter(struct cond *cond, struct cond_waiter *waiter, bool only)
+{
+	bool enters;
+
+	cond_lock_list(cond);
+	enters = !only || !cond_has_other(cond, waiter->lock);
+	if (enters)
+		cond_append(cond, waiter);
+	list_unlock(&cond->list);
+	return enters;
+}
 
 /*
  * WAITING -> LEAVING, and out of the list. Returns false if @waiter was claimed first. @generation:
@@ -241,11 +275,11 @@ static inline bool cond_leave(struct cond *cond, struct cond_waiter *waiter, uin
 		cond_remove(cond, waiter);
 	barriers = cond_open_barriers(cond);
 	list_unlock(&cond->list);
-	cond_wake_runs(barriers);
+	(void)cond_wake_runs(barriers);
 	return true;
 }
 
-enum cond_result { COND_SIGNALLED, COND_FORKED, COND_TIMED_OUT };
+enum cond_result { COND_SIGNALLED, COND_FORKED, COND_TIMED_OUT, COND_REFUSED };
 
 /*
  * Sleeps until @waiter is woken, or has left because @deadline (NULL: none) has passed, or a signal
@@ -272,37 +306,38 @@ static inline enum cond_result cond_sleep(struct cond *cond, struct cond_waiter 
 }
 
 /*
- * Unlocks @lock, waits for a signal, and locks @lock again. Returns false if @deadline (NULL: none)
- * passes first. May return true without a signal in a child that a signal handler has forked.
+ * Unlocks @lock, waits for a signal or until @deadline (NULL: none), and locks @lock again. Returns
+ * COND_FORKED, without a signal, in a child that a signal handler has forked. If it returns
+ * COND_REFUSED, @lock has remained locked.
  */
-static W_SLOW bool cond_wait(struct cond *cond, struct cond_lock lock,
-			     const struct w_deadline *deadline)
+static W_SLOW enum cond_result cond_wait(struct cond *cond, struct cond_lock lock,
+					 const struct w_deadline *deadline)
 {
 	W_OWN_LINE struct cond_waiter on_stack;
 	struct cond_waiter *waiter = w_waiter_node(&on_stack, false);
 	uint32_t generation = w_fork_generation();
-	enum cond_result result;
+	enum cond_result result = COND_REFUSED;
 
 	cond_init_waiter(waiter, COND_WAITING, lock.lock);
-	cond_lock_list(cond);
-	cond_append(cond, waiter);
-	list_unlock(&cond->list);
-	lock.release(lock.lock);
-	result = cond_sleep(cond, waiter, deadline, generation);
-	lock.acquire(lock.lock);
-	if (result == COND_SIGNALLED)
-		cond_wake_next(waiter);
+	if (cond_enter(cond, waiter, lock.only)) {
+		lock.release(lock.lock);
+		result = cond_sleep(cond, waiter, deadline, generation);
+		lock.acquire(lock.lock);
+		if (result == COND_SIGNALLED)
+			cond_wake_next(waiter);
+	}
 	node_free(&waiter->status);
-	return result != COND_TIMED_OUT;
+	return result;
 }
 
 /* ---- Notifying ---- */
 
-static W_SLOW void cond_notify(struct cond *cond, bool all)
+static W_SLOW size_t cond_notify(struct cond *cond, bool all)
 {
 	W_OWN_LINE struct cond_waiter on_stack;
 	struct cond_waiter *waiters, *barrier = NULL;
 	uint32_t generation = w_fork_generation();
+	size_t count;
 
 	cond_lock_list(cond);
 	waiters = cond_claim_waiters(cond, all);
@@ -314,25 +349,24 @@ static W_SLOW void cond_notify(struct cond *cond, bool all)
 		cond_append(cond, barrier);
 	}
 	list_unlock(&cond->list);
-	cond_wake_runs(waiters);
+	count = cond_wake_runs(waiters);
 	if (barrier) {
 		(void)cond_sleep(cond, barrier, NULL, generation);
 		node_free(&barrier->status);
 	}
+	return count;
 }
 
-/* Wakes the thread that has waited longest, if there is one. */
-static inline void cond_signal(struct cond *cond)
+/* Wakes the thread that has waited longest. Returns whether there was one. */
+static inline bool cond_signal(struct cond *cond)
 {
-	if (!cond_idle(cond))
-		cond_notify(cond, false);
+	return !cond_idle(cond) && cond_notify(cond, false);
 }
 
-/* Wakes all threads that wait. */
-static inline void cond_broadcast(struct cond *cond)
+/* Wakes all threads that wait. Returns their number. */
+static inline size_t cond_broadcast(struct cond *cond)
 {
-	if (!cond_idle(cond))
-		cond_notify(cond, true);
+	return cond_idle(cond) ? 0 : cond_notify(cond, true);
 }
 
 #endif

@@ -15,6 +15,18 @@ static void wait_with(pound_cond_t *cond, struct cond_lock lock)
 	(void)cond_wait((struct cond *)cond, lock, NULL);
 }
 
+static int error_of(enum cond_result result)
+{
+	switch (result) {
+	case COND_TIMED_OUT:
+		return ETIMEDOUT;
+	case COND_REFUSED:
+		return EBUSY;
+	default:
+		return 0;
+	}
+}
+
 static int wait_until(pound_cond_t *cond, struct cond_lock lock, clockid_t clock,
 		      const struct timespec *deadline)
 {
@@ -22,7 +34,7 @@ static int wait_until(pound_cond_t *cond, struct cond_lock lock, clockid_t clock
 
 	if (!any_deadline_valid(&until))
 		return EINVAL;
-	return cond_wait((struct cond *)cond, lock, &until) ? 0 : ETIMEDOUT;
+	return error_of(cond_wait((struct cond *)cond, lock, &until));
 }
 
 /* ---- The locks ---- */
@@ -39,7 +51,7 @@ static void unlock_mutex(void *mutex)
 
 static struct cond_lock of_mutex(pound_mutex_t *mutex)
 {
-	return (struct cond_lock){mutex, unlock_mutex, lock_mutex};
+	return (struct cond_lock){mutex, unlock_mutex, lock_mutex, false};
 }
 
 static void lock_lock(void *lock)
@@ -54,7 +66,7 @@ static void unlock_lock(void *lock)
 
 static struct cond_lock of_lock(pound_lock_t *lock)
 {
-	return (struct cond_lock){lock, unlock_lock, lock_lock};
+	return (struct cond_lock){lock, unlock_lock, lock_lock, false};
 }
 
 static void lock_writer(void *lock)
@@ -69,12 +81,12 @@ static void unlock_writer(void *lock)
 
 static struct cond_lock of_writer(pound_rwlock_t *lock)
 {
-	return (struct cond_lock){lock, unlock_writer, lock_writer};
+	return (struct cond_lock){lock, unlock_writer, lock_writer, false};
 }
 
-static struct cond_lock of_any(void *lock, const struct pound_lockable *type)
+static struct cond_lock of_any(void *lock, const struct pound_lockable *type, bool only)
 {
-	return (struct cond_lock){lock, type->unlock, type->lock};
+	return (struct cond_lock){lock, type->unlock, type->lock, only};
 }
 
 /* ---- The interface ---- */
@@ -114,21 +126,29 @@ int pound_cond_timedwait_wrlock(pound_cond_t *cond, pound_rwlock_t *lock, clocki
 
 void pound_cond_wait_any(pound_cond_t *cond, void *lock, const struct pound_lockable *type)
 {
-	wait_with(cond, of_any(lock, type));
+	wait_with(cond, of_any(lock, type, false));
 }
 
 int pound_cond_timedwait_any(pound_cond_t *cond, void *lock, const struct pound_lockable *type,
 			     clockid_t clock, const struct timespec *deadline)
 {
-	return wait_until(cond, of_any(lock, type), clock, deadline);
+	return wait_until(cond, of_any(lock, type, false), clock, deadline);
 }
 
-void pound_cond_signal(pound_cond_t *cond)
+int pound_cond_wait_only(pound_cond_t *cond, void *lock, const struct pound_lockable *type,
+			 clockid_t clock, const struct timespec *deadline)
 {
-	cond_signal((struct cond *)cond);
+	if (deadline)
+		return wait_until(cond, of_any(lock, type, true), clock, deadline);
+	return error_of(cond_wait((struct cond *)cond, of_any(lock, type, true), NULL));
 }
 
-void pound_cond_broadcast(pound_cond_t *cond)
+bool pound_cond_signal(pound_cond_t *cond)
 {
-	cond_broadcast((struct cond *)cond);
+	return cond_signal((struct cond *)cond);
+}
+
+size_t pound_cond_broadcast(pound_cond_t *cond)
+{
+	return cond_broadcast((struct cond *)cond);
 }

@@ -325,15 +325,24 @@ int pound_cond_timedwait_any(pound_cond_t *cond, void *lock, const struct pound_
 			     clockid_t clock, const struct timespec *deadline);
 
 /*
- * pound_cond_signal() wakes the thread that has waited longest, pound_cond_broadcast() all threads
- * that wait: each wakes the next one when it has locked its lock again, so that they do not all
- * contend for it. The caller need not hold a lock. A signal without a waiter does nothing.
+ * As pound_cond_timedwait_any(), or without a deadline if that is NULL, for a @cond whose waiters
+ * all use this function and, at a time, the same lock: it returns EBUSY, and @lock remained locked,
+ * if another thread waits with another one.
+ */
+int pound_cond_wait_only(pound_cond_t *cond, void *lock, const struct pound_lockable *type,
+			 clockid_t clock, const struct timespec *deadline);
+
+/*
+ * pound_cond_signal() wakes the thread that has waited longest and returns whether there was one.
+ * pound_cond_broadcast() wakes all threads that wait and returns their number; each wakes the next
+ * one when it has locked its lock again, so that they do not all contend for it. The caller need
+ * not hold a lock. A signal without a waiter does nothing.
  *
  * Either call may wait for a thread that is leaving at its deadline, for a few instructions of that
  * thread.
  */
-void pound_cond_signal(pound_cond_t *cond);
-void pound_cond_broadcast(pound_cond_t *cond);
+bool pound_cond_signal(pound_cond_t *cond);
+size_t pound_cond_broadcast(pound_cond_t *cond);
 
 /*
  * Initialisation that runs once. All bytes zero, or POUND_ONCE_INIT: it has not run. There is

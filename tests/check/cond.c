@@ -17,11 +17,13 @@ struct memory {
 	uint32_t tokens;         /* under `lock` */
 	uint32_t done;           /* under the waiter's lock */
 	uint32_t other_done;
-	W_ATOMIC(uint32_t) finished; /* waiters of `other` */
+	W_ATOMIC(uint32_t) finished; /* a waiter of `other`, or thread 1's way to its wait */
 };
 
 struct notes {
 	uint32_t signalled, timed_out;
+	uint32_t reported,
+		woken; /* waiters: that notifications have reported; that were signalled */
 };
 
 #define M check_shared(struct memory)
@@ -37,20 +39,35 @@ static void release(void *lock)
 	check_assert(ttas_release(lock, (struct ttas_policy){.wait = WAIT_YIELD}));
 }
 
-static __attribute__((noinline)) bool wait_with(struct ttas *lock,
-						const struct w_deadline *deadline)
+static __attribute__((noinline)) enum cond_result wait_by(struct cond_lock lock,
+							  const struct w_deadline *deadline)
 {
-	return cond_wait(&M->cond, (struct cond_lock){lock, release, acquire}, deadline);
+	enum cond_result result = cond_wait(&M->cond, lock, deadline);
+
+	if (result == COND_SIGNALLED)
+		(void)check_add(&NOTES->woken, 1);
+	return result;
+}
+
+static bool wait_with(struct ttas *lock, const struct w_deadline *deadline)
+{
+	return wait_by((struct cond_lock){lock, release, acquire, false}, deadline) !=
+	       COND_TIMED_OUT;
+}
+
+static enum cond_result wait_only(struct ttas *lock, const struct w_deadline *deadline)
+{
+	return wait_by((struct cond_lock){lock, release, acquire, true}, deadline);
 }
 
 static __attribute__((noinline)) void signal_one(void)
 {
-	cond_signal(&M->cond);
+	(void)check_add(&NOTES->reported, cond_signal(&M->cond));
 }
 
 static __attribute__((noinline)) void signal_all(void)
 {
-	cond_broadcast(&M->cond);
+	(void)check_add(&NOTES->reported, (uint32_t)cond_broadcast(&M->cond));
 }
 
 /* Waits until @lock's `done` is set. */
@@ -233,6 +250,58 @@ static void two_locks(uint32_t self)
 	}
 }
 
+/* ---- Waits that allow no other lock ---- */
+
+/*
+ * Thread 0 holds the lock of thread 1, so it knows whether that one waits. It is refused with
+ * another lock exactly then, and still holds both.
+ */
+static void only(uint32_t self)
+{
+	static const struct w_deadline deadline;
+
+	acquire(&M->lock);
+	if (self == 0) {
+		acquire(&M->other);
+		check_renew_deadline();
+		check_assert(wait_only(&M->other, &deadline) ==
+			     (M->tokens ? COND_REFUSED : COND_TIMED_OUT));
+		check_returned();
+		release(&M->other);
+		M->done = 1;
+		signal_one();
+		check_returned();
+	} else {
+		M->tokens = 1;
+		while (!M->done) {
+			check_assert(wait_only(&M->lock, NULL) == COND_SIGNALLED);
+			check_returned();
+		}
+		M->tokens = 0;
+	}
+	release(&M->lock);
+}
+
+/* With the same lock nobody is refused, also behind a barrier. Thread 1 is the first to wait. */
+static void only_behind_barrier(uint32_t self)
+{
+	static const struct w_deadline deadline;
+
+	if (self != 1)
+		(void)w_await_acquire(&M->finished, VAL);
+	if (self == 0) {
+		signal_all();
+		check_returned();
+		return;
+	}
+	acquire(&M->lock);
+	w_store_release(&M->finished, 1);
+	check_renew_deadline();
+	check_assert(wait_only(&M->lock, &deadline) != COND_REFUSED);
+	check_returned();
+	release(&M->lock);
+}
+
 /* ---- The end of the lifetime ---- */
 
 /* Nobody waits after the broadcast, or the signal of the only waiter: the memory is freed. */
@@ -323,8 +392,8 @@ static void fork_in_wait(uint32_t self)
 		return;
 	}
 	acquire(&M->lock);
-	check_assert(
-		cond_wait(&M->cond, (struct cond_lock){&M->lock, fork_and_release, acquire}, NULL));
+	check_assert(wait_by((struct cond_lock){&M->lock, fork_and_release, acquire, false},
+			     NULL) != COND_TIMED_OUT);
 	check_returned();
 	release(&M->lock);
 	signal_all();
@@ -339,29 +408,41 @@ static void finish(void)
 	check_assert(cond_idle(&M->cond));
 }
 
+/* Without forks, in which a thread may end before it has reported. */
+static void finish_counted(void)
+{
+	finish();
+	check_assert(NOTES->woken == NOTES->reported);
+}
+
 static void finish_freed(void)
 {
 	check_outcome(0, NOTES->timed_out);
 	check_assert(check_busy_nodes() == 0);
+	check_assert(NOTES->woken == NOTES->reported);
 }
 
 #define SHARED_BYTES sizeof(struct memory)
 
 const struct check_client check_clients[] = {
-	ENTRY("signal/late/2", signal_late, 2, "park", "00", NULL, finish, .spurious = 1),
-	ENTRY("signal/early/2", signal_early, 2, "park", "00", NULL, finish, .spurious = 1),
-	ENTRY("tokens/3", tokens, 3, "park", "00", NULL, finish, .spurious = 1),
-	ENTRY("rounds/2", rounds, 2, "park", "00", NULL, finish, .spurious = 1),
+	ENTRY("signal/late/2", signal_late, 2, "park", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("signal/early/2", signal_early, 2, "park", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("tokens/3", tokens, 3, "park", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("rounds/2", rounds, 2, "park", "00", NULL, finish_counted, .spurious = 1),
 	ENTRY("signal_or_deadline/3", signal_or_deadline, 3, "park abandon", "00 10 01", NULL,
-	      finish, .spurious = 1),
-	ENTRY("broadcast/2", broadcast, 2, "park", "00", NULL, finish, .spurious = 1),
-	ENTRY("broadcast/3", broadcast, 3, "park relay", "00", NULL, finish, .spurious = 1),
-	ENTRY("broadcast/4", broadcast, 4, "park relay", NULL, NULL, finish, .walks = 20000),
+	      finish_counted, .spurious = 1),
+	ENTRY("broadcast/2", broadcast, 2, "park", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("broadcast/3", broadcast, 3, "park relay", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("broadcast/4", broadcast, 4, "park relay", NULL, NULL, finish_counted,
+	      .walks = 20000),
 	ENTRY("broadcast/timed/3", broadcast_timed, 3, "park relay abandon barrier", "00 10", NULL,
-	      finish, .spurious = 1),
+	      finish_counted, .spurious = 1),
 	ENTRY("broadcast/timed/4", broadcast_timed, 4, "park relay abandon barrier", NULL, NULL,
-	      finish, .walks = 20000),
-	ENTRY("two_locks/3", two_locks, 3, "park", "00", NULL, finish, .spurious = 1),
+	      finish_counted, .walks = 20000),
+	ENTRY("two_locks/3", two_locks, 3, "park", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("only/2", only, 2, "park abandon", "00", NULL, finish_counted, .spurious = 1),
+	ENTRY("only/behind_barrier/3", only_behind_barrier, 3, "park abandon barrier", "00", NULL,
+	      finish),
 	ENTRY("freed/broadcast/2", free_after_broadcast, 2, "park", "0", NULL, finish_freed,
 	      .spurious = 1),
 	ENTRY("freed/broadcast/3", free_after_broadcast, 3, "park relay", "0", NULL, finish_freed),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * pound_cond_t: errors, deadlines, the order of signals, broadcasts that wake one waiter after
- * another, each kind of lock, and a wait in a child that a signal handler forks.
+ * another, what they report, each kind of lock, waits that allow one lock only, and a wait in a
+ * child that a signal handler forks.
  */
 #define _GNU_SOURCE
 #include "poundlock.h"
@@ -32,8 +33,8 @@ static void nobody_waits(void)
 {
 	static const pound_cond_t none;
 
-	pound_cond_signal(&cond);
-	pound_cond_broadcast(&cond);
+	EXPECT(!pound_cond_signal(&cond));
+	EXPECT(!pound_cond_broadcast(&cond));
 	EXPECT(!memcmp(&cond, &none, sizeof(cond)));
 }
 
@@ -278,6 +279,45 @@ static void all_locks(void)
 	}
 }
 
+/* ---- Waits that allow one lock only ---- */
+
+static void *turn_with_mutex_only(void *unused)
+{
+	pound_mutex_lock(&mutex);
+	crowd.waiting++;
+	while (!turn)
+		EXPECT(!pound_cond_wait_only(&cond, &mutex, &shared_type, CLOCK_MONOTONIC, NULL));
+	turn = false;
+	pound_mutex_unlock(&mutex);
+	return unused;
+}
+
+static void other_mutexes_are_refused(void)
+{
+	pound_mutex_t other = POUND_MUTEX_INIT;
+	pthread_t thread;
+
+	memset(&crowd, 0, sizeof(crowd));
+	pound_mutex_lock(&other);
+	EXPECT(pound_cond_wait_only(&cond, &other, &shared_type, CLOCK_MONOTONIC, &past) ==
+	       ETIMEDOUT);
+	EXPECT(!pthread_create(&thread, NULL, turn_with_mutex_only, NULL));
+	lock_when(&crowd.waiting, 1);
+	EXPECT(pound_cond_wait_only(&cond, &other, &shared_type, CLOCK_MONOTONIC, &past) == EBUSY);
+	EXPECT(pound_cond_wait_only(&cond, &other, &shared_type, CLOCK_MONOTONIC, NULL) == EBUSY);
+	EXPECT(pound_cond_wait_only(&cond, &other, &shared_type, CLOCK_MONOTONIC, &invalid) ==
+	       EINVAL);
+	EXPECT(!pound_mutex_trylock(&other), "a refused wait left the mutex unlocked");
+	turn = true;
+	EXPECT(pound_cond_broadcast(&cond) == 1);
+	EXPECT(!pound_cond_signal(&cond));
+	pound_mutex_unlock(&mutex);
+	EXPECT(!pthread_join(thread, NULL));
+	EXPECT(pound_cond_wait_only(&cond, &other, &shared_type, CLOCK_MONOTONIC, &past) ==
+	       ETIMEDOUT);
+	pound_mutex_unlock(&other);
+}
+
 /* ---- A handler that forks ---- */
 
 static _Atomic(pid_t) child = -1;
@@ -334,6 +374,7 @@ int main(void)
 	RUN(signals_are_in_order);
 	RUN(broadcasts);
 	RUN(all_locks);
+	RUN(other_mutexes_are_refused);
 	RUN(wait_ends_in_child);
 	return 0;
 }
