@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// The structures: their names in C and Rust, and all of their fields.
-const STRUCTURES: [(&str, &str, &[&str]); 7] = [
+const STRUCTURES: [(&str, &str, &[&str]); 10] = [
     (
         "pound_mutex_t",
         "pound_mutex_t",
@@ -21,6 +21,9 @@ const STRUCTURES: [(&str, &str, &[&str]); 7] = [
     ),
     ("pound_lock_t", "pound_lock_t", &["pound_bytes", "pound_ops"]),
     ("pound_rwlock_t", "pound_rwlock_t", &["pound_bytes", "pound_ops"]),
+    ("pound_cond_t", "pound_cond_t", &["pound_last", "pound_list", "pound_generation"]),
+    ("struct pound_lockable", "pound_lockable", &["lock", "unlock"]),
+    ("pound_once_t", "pound_once_t", &["pound_state"]),
     ("pound_sem_t", "pound_sem_t", &["pound_state", "pound_waiters"]),
     (
         "struct pound_lock_info",
@@ -44,14 +47,16 @@ const STRUCTURES: [(&str, &str, &[&str]); 7] = [
     ("struct pound_policy", "pound_policy", &["note", "rank", "context"]),
 ];
 
-/// The states and memory orders of the fast path, and what they are compared with in C.
-const FAST_PATH: [&str; 6] = [
+/// The states and memory orders of the fast path, what they are compared with in C, and the state
+/// of a completed once.
+const FAST_PATH: [&str; 7] = [
     "POUND_MUTEX_FREE",
     "POUND_MUTEX_LOCKED",
     "POUND_MUTEX_TAKE_ORDER",
     "POUND_MUTEX_RELEASE_ORDER",
     "__ATOMIC_ACQUIRE",
     "__ATOMIC_RELEASE",
+    "POUND_ONCE_DONE",
 ];
 
 /// Writes the assertions and constants to layout.rs in `out`. `build` finds poundlock.h.
@@ -111,7 +116,7 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
 /// The constants of the fast path, from the numbers of FAST_PATH.
 fn fast_path(numbers: impl Iterator<Item = usize>) -> String {
     let numbers: Vec<usize> = numbers.collect();
-    let [free, locked, take, release, acquire_order, release_order] = numbers[..] else {
+    let [free, locked, take, release, acquire_order, release_order, done] = numbers[..] else {
         panic!("there is a number for each expression");
     };
     let order = |number| match number {
@@ -126,7 +131,9 @@ fn fast_path(numbers: impl Iterator<Item = usize>) -> String {
          /// with a holder.\n\
          const LOCKED: u32 = {locked};\n\
          const TAKE_ORDER: Ordering = Ordering::{};\n\
-         const RELEASE_ORDER: Ordering = Ordering::{};\n",
+         const RELEASE_ORDER: Ordering = Ordering::{};\n\
+         /// The state of a once whose function has returned.\n\
+         pub const POUND_ONCE_DONE: u32 = {done};\n",
         order(take),
         order(release)
     )

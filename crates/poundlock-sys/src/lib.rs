@@ -53,6 +53,38 @@ pub struct pound_rwlock_t {
 pub const POUND_RWLOCK_INIT: pound_rwlock_t =
     pound_rwlock_t { pound_bytes: [0; 6], pound_ops: std::ptr::null() };
 
+/// A condition variable. All-zero bytes are one without waiters.
+#[repr(C)]
+pub struct pound_cond_t {
+    pound_last: *mut c_void,
+    pound_list: u32,
+    pound_generation: u32,
+}
+
+/// A condition variable without waiters.
+pub const POUND_COND_INIT: pound_cond_t =
+    pound_cond_t { pound_last: std::ptr::null_mut(), pound_list: 0, pound_generation: 0 };
+
+/// How to acquire and release a lock of the program's own.
+#[repr(C)]
+pub struct pound_lockable {
+    /// Acquires the lock.
+    pub lock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
+    /// Releases the lock.
+    pub unlock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
+}
+
+/// Initialisation that runs once. All-zero bytes: it has not run.
+#[repr(C)]
+pub struct pound_once_t {
+    /// 0: no function runs; [`POUND_ONCE_DONE`]: one has returned; another value: one runs. A load
+    /// that acquires DONE sees what the function wrote.
+    pub pound_state: u32,
+}
+
+/// A once that has not run.
+pub const POUND_ONCE_INIT: pound_once_t = pound_once_t { pound_state: 0 };
+
 /// A counting semaphore. All-zero bytes are one of value 0.
 #[repr(C)]
 pub struct pound_sem_t {
@@ -172,6 +204,27 @@ extern "C" {
     pub fn pound_lock_unlock(lock: *mut pound_lock_t);
     /// Releases the lock, and leaves it to the first waiter if it is shfl_mutex.
     pub fn pound_lock_unlock_fair(lock: *mut pound_lock_t);
+
+    /// Releases the lock, waits until a signal or an absolute deadline (null: none) on a clock, and
+    /// acquires the lock again. Returns 0, ETIMEDOUT, or EBUSY, with the lock still held, if
+    /// another thread waits with another lock.
+    pub fn pound_cond_wait_only(
+        cond: *mut pound_cond_t,
+        lock: *mut c_void,
+        r#type: *const pound_lockable,
+        clock: clockid_t,
+        deadline: *const timespec,
+    ) -> c_int;
+    /// Wakes the thread that has waited longest. Returns whether there was one.
+    pub fn pound_cond_signal(cond: *mut pound_cond_t) -> bool;
+    /// Wakes all threads that wait. Returns their number.
+    pub fn pound_cond_broadcast(cond: *mut pound_cond_t) -> size_t;
+
+    /// Returns true if the caller must initialise and then call [`pound_once_end`]; waits while
+    /// another thread does. Returns false if the once is completed.
+    pub fn pound_once_begin_slow(once: *mut pound_once_t) -> bool;
+    /// Ends what [`pound_once_begin_slow`] began: completed, or else as if it had not begun.
+    pub fn pound_once_end(once: *mut pound_once_t, completed: bool);
 
     /// Decreases the semaphore's value by 1, waiting while it is 0.
     pub fn pound_sem_wait(sem: *mut pound_sem_t);

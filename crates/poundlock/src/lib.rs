@@ -40,7 +40,6 @@
 
 mod any;
 mod condvar;
-mod futex;
 mod info;
 mod mutex;
 mod once;

@@ -1,13 +1,13 @@
-//! Initialisation that runs once.
+//! Initialisation that runs once: the once of `poundlock.h`, with poisoning.
 
-use crate::futex;
+use poundlock_sys as sys;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Runs a closure once, on the first call; other callers wait until it has returned. 4 bytes.
+/// Runs a closure once, on the first call; other callers wait until it has returned. 8 bytes.
 ///
 /// If the closure panics, the `Once` is poisoned, as in std. The closure must not call the same
-/// `Once`: it would wait for itself.
+/// `Once`: it would wait for itself. A child that is forked while the closure runs starts again.
 ///
 /// ```
 /// static START: poundlock::Once = poundlock::Once::new();
@@ -16,20 +16,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// START.call_once(|| unreachable!());
 /// ```
 pub struct Once {
-    /// ```text
-    /// NEW or POISONED ──first caller──▶ RUNNING ──closure returned──▶ DONE
-    ///                                   RUNNING ──waiter──▶ AWAITED ──closure returned──▶ DONE
-    ///                        RUNNING or AWAITED ──closure panicked──▶ POISONED
-    /// ```
+    /// The word of a `pound_once_t`.
     state: AtomicU32,
+    /// Whether the last closure panicked. Written only between the begin and the end of a call,
+    /// which are an acquire and a release.
+    poisoned: AtomicBool,
 }
 
-const NEW: u32 = 0;
-const POISONED: u32 = 1;
-const RUNNING: u32 = 2;
-/// RUNNING, and threads sleep on the state.
-const AWAITED: u32 = 3;
-const DONE: u32 = 4;
+/// The word of a [`Once`] of which no call is in progress or has completed.
+const NEW: u32 = sys::POUND_ONCE_INIT.pound_state;
 
 /// The state of a [`Once`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +33,7 @@ pub enum OnceState {
     New,
     /// A closure has panicked.
     Poisoned,
-    /// A closure is running.
+    /// A call is in progress: its closure runs, or is about to, or has just panicked.
     InProgress,
     /// A closure has returned.
     Done,
@@ -56,34 +51,33 @@ impl OnceState {
     }
 }
 
-/// Ends a run, also by a panic of the closure.
+/// A call between its begin and its end. It is dropped also if the closure panics.
 struct Run<'a> {
-    state: &'a AtomicU32,
-    result: u32,
+    once: &'a Once,
+    completed: bool,
 }
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        let word: *const AtomicU32 = self.state;
-        // Release: publishes what the closure wrote, to acquire loads of the state.
-        if self.state.swap(self.result, Ordering::Release) == AWAITED {
-            futex::wake(word, i32::MAX);
+        if !self.completed {
+            self.once.poisoned.store(true, Ordering::Relaxed);
         }
+        // SAFETY: this thread began, and ends once. The last access.
+        unsafe { sys::pound_once_end(self.once.raw(), self.completed) }
     }
 }
 
 impl Once {
     /// Creates a `Once` whose closure has not run.
     pub const fn new() -> Once {
-        Once { state: AtomicU32::new(NEW) }
+        Once { state: AtomicU32::new(NEW), poisoned: AtomicBool::new(false) }
     }
 
     /// The state at this moment.
     pub fn state(&self) -> OnceState {
         match self.state.load(Ordering::Acquire) {
-            NEW => OnceState::New,
-            POISONED => OnceState::Poisoned,
-            DONE => OnceState::Done,
+            NEW => self.before(),
+            sys::POUND_ONCE_DONE => OnceState::Done,
             _ => OnceState::InProgress,
         }
     }
@@ -94,7 +88,7 @@ impl Once {
     /// If an earlier closure panicked.
     #[inline]
     pub fn call_once<F: FnOnce()>(&self, closure: F) {
-        if self.state.load(Ordering::Acquire) != DONE {
+        if self.state.load(Ordering::Acquire) != sys::POUND_ONCE_DONE {
             let mut closure = Some(closure);
             self.call(false, &mut |_| closure.take().expect("it is called once")());
         }
@@ -104,7 +98,7 @@ impl Once {
     /// with [`OnceState::Poisoned`], otherwise with [`OnceState::New`].
     #[inline]
     pub fn call_once_force<F: FnOnce(OnceState)>(&self, closure: F) {
-        if self.state.load(Ordering::Acquire) != DONE {
+        if self.state.load(Ordering::Acquire) != sys::POUND_ONCE_DONE {
             let mut closure = Some(closure);
             self.call(true, &mut |state| closure.take().expect("it is called once")(state));
         }
@@ -112,28 +106,25 @@ impl Once {
 
     #[cold]
     fn call(&self, force: bool, closure: &mut dyn FnMut(OnceState)) {
-        loop {
-            // Acquire, here and below: what the last closure wrote.
-            let seen = self.state.load(Ordering::Acquire);
-            match seen {
-                DONE => return,
-                POISONED if !force => panic!("Once instance has previously been poisoned"),
-                NEW | POISONED => {
-                    if self.step(seen, RUNNING) {
-                        let mut run = Run { state: &self.state, result: POISONED };
-                        closure(if seen == NEW { OnceState::New } else { OnceState::Poisoned });
-                        run.result = DONE;
-                        return;
-                    }
-                }
-                RUNNING => _ = self.step(RUNNING, AWAITED),
-                _ => _ = futex::sleep(&self.state, AWAITED, None),
-            }
+        // SAFETY: the once is valid while it is borrowed; `Run` ends what begins here.
+        if !unsafe { sys::pound_once_begin_slow(self.raw()) } {
+            return;
         }
+        let mut run = Run { once: self, completed: false };
+        let before = self.before();
+        assert!(force || !before.poisoned(), "Once instance has previously been poisoned");
+        closure(before);
+        run.completed = true;
     }
 
-    fn step(&self, from: u32, to: u32) -> bool {
-        self.state.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    /// The state before a call, while no closure runs.
+    fn before(&self) -> OnceState {
+        // Relaxed: read after an acquire of the word that the end of the last call released.
+        if self.poisoned.load(Ordering::Relaxed) { OnceState::Poisoned } else { OnceState::New }
+    }
+
+    fn raw(&self) -> *mut sys::pound_once_t {
+        self.state.as_ptr().cast()
     }
 }
 

@@ -194,14 +194,14 @@ impl<T: ?Sized> Relock for MutexGuard<'_, T> {
         raw.cast()
     }
 
-    unsafe fn release(&mut self) {
-        // SAFETY: the guard holds the lock, and the caller does not use the data.
-        unsafe { MutexGuard::mutex(self).raw().release() }
+    unsafe fn release(lock: *const ()) {
+        // SAFETY: the guard borrows and holds the lock, and the caller does not use the data.
+        unsafe { (*lock.cast::<RawMutex>()).release() }
     }
 
-    unsafe fn acquire(&mut self) {
-        // SAFETY: the guard holds the lock from here on.
-        unsafe { MutexGuard::mutex(self).raw() }.acquire();
+    unsafe fn acquire(lock: *const ()) {
+        // SAFETY: the guard borrows the lock, and holds it from here on.
+        unsafe { (*lock.cast::<RawMutex>()).acquire() }
     }
 }
 
@@ -212,13 +212,14 @@ impl<T: ?Sized> Relock for RwLockWriteGuard<'_, T> {
         raw.cast()
     }
 
-    unsafe fn release(&mut self) {
-        // SAFETY: the guard is the writer, and the caller does not use the data.
-        unsafe { RwLockWriteGuard::rwlock(self).raw().release_exclusive() }
+    unsafe fn release(lock: *const ()) {
+        // SAFETY: the guard borrows the lock and is its writer, and the caller does not use the
+        // data.
+        unsafe { (*lock.cast::<RawRwLock>()).release_exclusive() }
     }
 
-    unsafe fn acquire(&mut self) {
-        // SAFETY: the guard is the writer from here on.
-        unsafe { RwLockWriteGuard::rwlock(self).raw() }.acquire_exclusive();
+    unsafe fn acquire(lock: *const ()) {
+        // SAFETY: the guard borrows the lock, and is its writer from here on.
+        unsafe { (*lock.cast::<RawRwLock>()).acquire_exclusive() }
     }
 }
