@@ -4,12 +4,13 @@
 use anyhow::{Context, Result, bail};
 
 use crate::arena;
-use crate::arguments::{Arguments, parse_execution};
+use crate::arguments::{Arguments, parse_choices};
 use crate::catalogue::{self, Entry, File};
 use crate::check::check;
 use crate::crash;
 use crate::expected::{Expected, Strategy};
-use crate::explore::{self, Execution};
+use crate::explore;
+use crate::machine::Choice;
 use crate::mutation;
 use crate::output::{Count, print};
 use crate::plan::{self, Overrides};
@@ -40,7 +41,7 @@ fn count(arguments: &Arguments) -> Result<Count> {
         bail!("no client matches: {}", arguments.filters.join(" "));
     }
     if let Some(path) = &arguments.replay {
-        return replay(&entries, &parse_execution(path)?, &expected, &arguments.overrides());
+        return replay(&entries, &parse_choices(path)?, &expected, &arguments.overrides());
     }
     let clients = check(&entries, &sources, arguments, &expected)?;
     if !arguments.deep || !arguments.filters.is_empty() || arguments.accept {
@@ -52,7 +53,7 @@ fn count(arguments: &Arguments) -> Result<Count> {
 
 fn replay(
     entries: &[&Entry],
-    execution: &Execution,
+    path: &[Choice],
     expected: &Expected,
     overrides: &Overrides,
 ) -> Result<Count> {
@@ -61,8 +62,8 @@ fn replay(
     };
     let recorded = expected.get(overrides.deep, &entry.name).map(|record| record.strategy);
     let strategy = overrides.strategy.or(recorded).unwrap_or(Strategy::Complete);
-    let settings = plan::settings(entry.client, strategy, overrides);
-    let (trace, fault) = explore::replay(entry.client, settings, execution);
+    let (trace, fault) =
+        explore::replay(entry.client, plan::settings(entry.client, strategy, overrides), path);
     trace.iter().try_for_each(print)?;
     print(fault.as_deref().unwrap_or("(no error so far)"))?;
     Ok(Count { passed: fault.is_none().into(), failed: fault.is_some().into() })
