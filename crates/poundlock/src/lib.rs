@@ -30,7 +30,7 @@
 //! | `arc_lock` | guards that own an `Arc` of their lock |
 //! | `owning_ref` | guards can be used with the crate `owning_ref` |
 //! | `serde` | locks can be serialised and deserialised |
-//! | `lock_api_05` | the module `v0_5`: the same locks behind `lock_api` 0.5 |
+//! | `lock_api_05` | the module `v0_5`: the same locks behind `lock_api` 0.5, with its `arc_lock` |
 //! | `mcs`, `cna`, ... | the lock of that name in `core/locks.def`; all are on by default |
 //!
 //! Without default features, only `shfl_mutex` and `shfl_rw` are built, which [`Mutex`] and
