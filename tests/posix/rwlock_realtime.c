@@ -59,13 +59,15 @@ static bool is_asleep(int tid)
 	return state == 'S';
 }
 
-/* Until it has had the lock, or sleeps for 20 ms: no wait sleeps that long before it is queued. */
+/*
+ * Until it has had the lock, or was seen asleep 20 times: no wait sleeps that long before it is
+ * queued. Not 20 times in a row: a waiter that yields wakes for a moment again and again, and may
+ * keep step with us.
+ */
 static void until_blocked(struct waiter *waiter)
 {
 	for (int asleep = 0; asleep < 20 && !atomic_load(&waiter->ended); sleep_ms(1))
-		asleep = atomic_load(&waiter->tid) && is_asleep(atomic_load(&waiter->tid))
-				 ? asleep + 1
-				 : 0;
+		asleep += atomic_load(&waiter->tid) && is_asleep(atomic_load(&waiter->tid));
 }
 
 static void start_waiter(struct waiter *waiter)
