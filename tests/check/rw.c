@@ -570,27 +570,25 @@ static void hold_reading_twice(void)
 	NOTES->together = 2;
 }
 
-WAYS(
-	fair_to_writer,
-	if (self == 0) {
-		leave_to_waiter(WRITE, 1, wait);
-		barge(READ, 1, wait);
-	} else if (self == 1) enter_as_promised(WRITE, wait);
-	else barge(READ, 1, wait))
-WAYS(
-	fair_to_reader,
-	if (self == 0) {
-		leave_to_waiter(WRITE, 1, wait);
-		barge(WRITE, 1, wait);
-	} else if (self == 1) enter_as_promised(READ, wait);
-	else barge(WRITE, 1, wait))
-WAYS(
-	fair_by_reader,
-	if (self == 0) {
-		leave_to_waiter(READ, 1, wait);
-		barge(READ, 1, wait);
-	} else if (self == 1) enter_as_promised(WRITE, wait);
-	else barge(WRITE, 1, wait))
+/*
+ * Thread 0 holds the lock as @held from the start and leaves it to thread 1, which waits as @waits.
+ * All others barge.
+ */
+static void leave_to_one(uint32_t self, enum mode held, enum mode waits, enum mode barges,
+			 enum wait wait)
+{
+	if (self == 1) {
+		enter_as_promised(waits, wait);
+		return;
+	}
+	if (self == 0)
+		leave_to_waiter(held, 1, wait);
+	barge(barges, 1, wait);
+}
+
+WAYS(fair_to_writer, leave_to_one(self, WRITE, WRITE, READ, wait))
+WAYS(fair_to_reader, leave_to_one(self, WRITE, READ, WRITE, wait))
+WAYS(fair_by_reader, leave_to_one(self, READ, WRITE, WRITE, wait))
 WAYS(
 	fair_by_readers, if (self == 1) enter_as_promised(WRITE, wait); else {
 		leave_to_waiter(READ, 2, wait);

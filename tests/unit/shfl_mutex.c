@@ -179,26 +179,6 @@ static void head_against_release(void)
 	}
 }
 
-static void timed_head_against_release(void)
-{
-	for (uint32_t patience = 0; patience < 3; patience++) {
-		for (long step = 1; step < 40; step++) {
-			for (long end = 1; end < 40; end++) {
-				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
-								   .patience = patience,
-								   .policy = POLICY_NUMA,
-								   .batch = 2};
-				struct w_deadline deadline = script_deadline(end);
-
-				begin(SHFL_MUTEX_LOCKED);
-				script_at(step, release, NULL);
-				expect_settled(shfl_mutex_acquire(&lock, policy, &deadline));
-				EXPECT(!state(), "state %u is left behind", state());
-			}
-		}
-	}
-}
-
 static bool release_fairly(void *unused)
 {
 	(void)unused;
@@ -206,11 +186,14 @@ static bool release_fairly(void *unused)
 	return true;
 }
 
-/* Between any two steps of a waiter that gives up: afterwards the lock is free and open. */
-static void timed_head_against_fair_release(void)
+/*
+ * @releases between any two of the first @steps steps of a waiter that may give up: afterwards the
+ * lock is free and open.
+ */
+static void timed_head_against(bool (*releases)(void *unused), long steps)
 {
 	for (uint32_t patience = 0; patience < 3; patience++) {
-		for (long step = 1; step < 60; step++) {
+		for (long step = 1; step < steps; step++) {
 			for (long end = 1; end < 40; end++) {
 				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
 								   .patience = patience,
@@ -219,12 +202,22 @@ static void timed_head_against_fair_release(void)
 				struct w_deadline deadline = script_deadline(end);
 
 				begin(SHFL_MUTEX_LOCKED);
-				script_at(step, release_fairly, NULL);
+				script_at(step, releases, NULL);
 				expect_settled(shfl_mutex_acquire(&lock, policy, &deadline));
 				EXPECT(!state(), "state %u is left behind", state());
 			}
 		}
 	}
+}
+
+static void timed_head_against_release(void)
+{
+	timed_head_against(release, 40);
+}
+
+static void timed_head_against_fair_release(void)
+{
+	timed_head_against(release_fairly, 60);
 }
 
 /*
