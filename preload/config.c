@@ -21,7 +21,6 @@
 
 #define DEFAULT_LOCK "shfl_mutex"
 #define DEFAULT_RWLOCK "shfl_rw"
-#define NATIVE "native"
 #define LIBRARY "libpoundlock-preload.so"
 #define SHARED_MEMORY "/dev/shm"
 

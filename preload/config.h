@@ -9,6 +9,9 @@
 
 #include "any_rw.h"
 
+/* In place of a lock's name: the C library's own. */
+#define NATIVE "native"
+
 struct config {
 	const struct any_ops *ops;       /* NULL: everything native */
 	bool native;                     /* by POUNDLOCK_LOCK: statistics are of native locks */

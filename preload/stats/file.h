@@ -24,9 +24,6 @@
 #define STATS_MAGIC "poundlock stats"
 #define STATS_VERSION 2
 
-/* The name of the C library's own locks in the header. */
-#define STATS_NATIVE "native"
-
 /* COUNTER(name, sum or max over threads). Times are in nanoseconds. */
 #define STATS_COUNTERS(COUNTER)          \
 	COUNTER(acquisitions, SUM)       \

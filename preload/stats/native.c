@@ -125,6 +125,16 @@ W_SLOW static int release(uint64_t key, bool readers_writer, int (*call)(void *l
 	return native.result;
 }
 
+/* ---- The end of a lock ---- */
+
+/* Begins a new lock at the address of @lock, unless @result is an error. Returns @result. */
+static int forgotten(void *lock, int result)
+{
+	if (!result)
+		stats_forget(lock);
+	return result;
+}
+
 /* ---- Mutexes ---- */
 
 static inline bool has_owner(const struct mutex *m)
@@ -251,20 +261,12 @@ static int native_mutex_unlock(pthread_mutex_t *mutex)
 
 static int native_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
-	int result = own.pthread_mutex_init(mutex, attr);
-
-	if (!result)
-		stats_forget(mutex);
-	return result;
+	return forgotten(mutex, own.pthread_mutex_init(mutex, attr));
 }
 
 static int native_mutex_destroy(pthread_mutex_t *mutex)
 {
-	int result = own.pthread_mutex_destroy(mutex);
-
-	if (!result)
-		stats_forget(mutex);
-	return result;
+	return forgotten(mutex, own.pthread_mutex_destroy(mutex));
 }
 
 /* ---- Condition variables ---- */
@@ -325,7 +327,7 @@ static inline bool is_writer(const pthread_rwlock_t *lock)
 			  own_tid());
 }
 
-/* Of the lock that the thread took last, as of any other. */
+/* The row of the readers of @lock; without a hash if the thread took it last. */
 static inline struct stats_row *read_row(pthread_rwlock_t *lock)
 {
 	uint64_t key = stats_readers_key(lock);
@@ -445,20 +447,12 @@ static int native_rwlock_unlock(pthread_rwlock_t *lock)
 
 static int native_rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
 {
-	int result = own.pthread_rwlock_init(lock, attr);
-
-	if (!result)
-		stats_forget(lock);
-	return result;
+	return forgotten(lock, own.pthread_rwlock_init(lock, attr));
 }
 
 static int native_rwlock_destroy(pthread_rwlock_t *lock)
 {
-	int result = own.pthread_rwlock_destroy(lock);
-
-	if (!result)
-		stats_forget(lock);
-	return result;
+	return forgotten(lock, own.pthread_rwlock_destroy(lock));
 }
 
 /* ---- Spin locks ---- */
@@ -508,20 +502,12 @@ static int native_spin_unlock(pthread_spinlock_t *lock)
 
 static int native_spin_init(pthread_spinlock_t *lock, int pshared)
 {
-	int result = own.pthread_spin_init(lock, pshared);
-
-	if (!result)
-		stats_forget((void *)lock);
-	return result;
+	return forgotten((void *)lock, own.pthread_spin_init(lock, pshared));
 }
 
 static int native_spin_destroy(pthread_spinlock_t *lock)
 {
-	int result = own.pthread_spin_destroy(lock);
-
-	if (!result)
-		stats_forget((void *)lock);
-	return result;
+	return forgotten((void *)lock, own.pthread_spin_destroy(lock));
 }
 
 /* ---- The table ---- */

@@ -2,6 +2,7 @@
 /* The start of the statistics, and the end of a lock. */
 #include "stats.h"
 
+#include "config.h"
 #include "count.h"
 #include "item.h"
 #include "native.h"
@@ -17,8 +18,8 @@ uint32_t stats_hold_every(bool profile)
 void stats_start(const char *folder, bool profile, const struct any_ops **ops,
 		 const struct any_rw_ops **rw_ops)
 {
-	if (!stats_region_reserve(folder, profile, *ops ? (*ops)->name : STATS_NATIVE,
-				  *rw_ops ? (*rw_ops)->name : STATS_NATIVE) ||
+	if (!stats_region_reserve(folder, profile, *ops ? (*ops)->name : NATIVE,
+				  *rw_ops ? (*rw_ops)->name : NATIVE) ||
 	    !stats_region_open(true))
 		return;
 	stats_profile = profile;

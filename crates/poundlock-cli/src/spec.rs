@@ -3,12 +3,11 @@
 use crate::failure::Failure;
 use crate::options::OtherLocksArgs;
 use poundlock::{check_rw_spec, check_spec};
+use poundlock_bench::NATIVE;
 use std::fmt;
 
 /// The greatest edit distance of a suggestion.
 const MAX_DISTANCE: usize = 2;
-
-const NATIVE: &str = "native";
 
 /// A choice of lock.
 #[derive(Clone, Debug, PartialEq, Eq)]

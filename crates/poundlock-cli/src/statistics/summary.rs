@@ -4,12 +4,10 @@ use super::file::{Counts, Observed};
 use super::names::{Names, in_short};
 use super::time::Times;
 use super::verdict::verdict;
+use poundlock_bench::NATIVE;
 use poundlock_bench::metrics::{fairness_factor, jain};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-
-/// The lock of a process whose own locks are observed.
-pub const NATIVE: &str = "native";
 
 /// A process from its start or an exec to its end or the next exec.
 #[derive(Clone, Debug, Serialize)]
