@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * CFL's tally of the waiters: how many there are by group and domain, their averages, and the least
- * of these. It is on the stack of a waiter, which in the kernel is small.
+ * of these. Each waiter keeps it on its stack, which is small in the kernel.
  */
 #ifndef POUNDLOCK_CFL_TALLY_H
 #define POUNDLOCK_CFL_TALLY_H

@@ -12,7 +12,7 @@
 
 #include "park.h"
 
-/* Waiters are on the stacks of tasks, deep in the kernel. */
+/* Kernel stacks are small, and a waiter's callers may have used most of its stack. */
 #ifdef CONFIG_CC_IS_GCC
 #pragma GCC diagnostic error "-Wframe-larger-than=768"
 #endif

@@ -74,7 +74,7 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             PolicyError::Busy => "the policy is in use",
-            PolicyError::InvalidName => "no valid name of a policy",
+            PolicyError::InvalidName => "not a valid name for a policy",
             PolicyError::TooManyNames => "too many names of policies",
             PolicyError::NotRegistered => "there is no policy of this name",
         })
