@@ -37,7 +37,7 @@ EXPORT int mtx_init(mtx_t *mutex, int type)
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, type & mtx_recursive ? PTHREAD_MUTEX_RECURSIVE
 							      : PTHREAD_MUTEX_NORMAL);
-	error = mutex_init((pthread_mutex_t *)mutex, &attr);
+	error = mutex_init_at((pthread_mutex_t *)mutex, &attr, __builtin_return_address(0));
 	pthread_mutexattr_destroy(&attr);
 	return thrd_result(error);
 }

@@ -93,6 +93,15 @@ static const char *read_locks(struct config *config, char *error, size_t size)
 	return NULL;
 }
 
+/* Reads which file has the rules. */
+static void read_rules(struct config *config)
+{
+	const char *file = secure_getenv("POUNDLOCK_RULES");
+
+	if (file && *file)
+		config->rules = file;
+}
+
 /* Reads whether there are statistics, and in which folder. */
 static void read_stats(struct config *config)
 {
@@ -180,6 +189,7 @@ struct config config_read(void)
 	if (read_switch(&config, "POUNDLOCK_DISABLE", false))
 		make_native(&config);
 	config.verbose = read_switch(&config, "POUNDLOCK_VERBOSE", false);
+	read_rules(&config);
 	read_stats(&config);
 	if (!read_switch(&config, "POUNDLOCK_INHERIT", true))
 		disinherit();

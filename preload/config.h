@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The environment of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _VERBOSE, _DISABLE,
- * _INHERIT, _STATS, _PROFILE. docs/preload.md documents them. A wrong value is reported in one line
- * on stderr, and all locks are native then.
+ * The environment of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _RULES, _VERBOSE,
+ * _DISABLE, _INHERIT, _STATS, _PROFILE. docs/preload.md documents them. A wrong value is reported
+ * in one line on stderr, and all locks are native then; a wrong file of rules changes no lock.
  */
 #ifndef POUNDLOCK_CONFIG_H
 #define POUNDLOCK_CONFIG_H
@@ -16,6 +16,7 @@ struct config {
 	const struct any_ops *ops;       /* NULL: everything native */
 	bool native;                     /* by POUNDLOCK_LOCK: statistics are of native locks */
 	const struct any_rw_ops *rw_ops; /* NULL: readers-writer locks native */
+	const char *rules;               /* the file with the rules; NULL: none */
 	const char *stats;               /* the folder for statistics; NULL: none */
 	bool profile;                    /* with stacks */
 	bool spin;                       /* spin locks are ours */

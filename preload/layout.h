@@ -11,6 +11,8 @@
  *     8 to 11            glibc's __owner: the kernel's id of the thread
  *     12 to 15           glibc's __nusers: how often the owner holds it; 1 in glibc
  *     32 to 39           the lock's own bytes 8 to 15 (lib/any.h: leaves_middle)
+ *     of normal and adaptive mutexes:
+ *     32 to 39           1 + the index of the rule of the function that initialised it; 0: none
  *     glibc's __count, bytes 4 to 7, is the lock's
  *
  *   pthread_cond_t
@@ -44,7 +46,10 @@ struct mutex {
 	};
 	int kind;
 	unsigned char lock_tail[12];
-	uint64_t aside; /* meanwhile: the lock's middle */
+	union {
+		uint64_t aside; /* meanwhile: the lock's middle */
+		uint64_t rule;  /* without an owner: 1 + the index of a rule (rules.h); 0: none */
+	};
 };
 
 _Static_assert(offsetof(struct mutex, kind) == offsetof(pthread_mutex_t, __data.__kind),

@@ -22,6 +22,7 @@
 #include "poundlock.h"
 #include "preload.h"
 #include "real.h"
+#include "rules.h"
 #include "stats/stats.h"
 
 /* ---- Owners of recursive and error-checking mutexes (layout.h) ---- */
@@ -154,7 +155,7 @@ SLOW(unlock)
 
 /* ---- pthread_mutex_* ---- */
 
-int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+int mutex_init_at(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr, const void *site)
 {
 	struct mutex *m = mutex_of(mutex);
 	int result, kind;
@@ -171,9 +172,15 @@ int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 	kind = m->kind & KIND_TYPE;
 	memset(mutex, 0, sizeof(*mutex));
 	m->kind = kind;
+	rules_initialised(m, site);
 	stats_forget(mutex);
 	debug_created(mutex);
 	return 0;
+}
+
+static int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+	return mutex_init_at(mutex, attr, __builtin_return_address(0));
 }
 
 int mutex_destroy(pthread_mutex_t *mutex)
@@ -216,12 +223,25 @@ static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 				: pound_mutex_release_alone(pound_of(mutex), false);
 }
 
+/* Waits for the default lock, by the settings of a rule if one applies. */
+W_SLOW static void wait_for_default(pthread_mutex_t *mutex)
+{
+	const struct any_ops *ops;
+
+	if (w_likely(!rules_on)) {
+		pound_mutex_lock_slow(pound_of(mutex));
+		return;
+	}
+	ops = rules_ops_of(mutex_of(mutex));
+	(void)ops->lock(mutex, ops);
+}
+
 static inline int default_lock(pthread_mutex_t *mutex, const char *alone)
 {
 	uint32_t seen;
 
 	if (w_unlikely(!take_free(mutex, &seen, alone)))
-		pound_mutex_lock_slow(pound_of(mutex));
+		wait_for_default(mutex);
 	return 0;
 }
 
@@ -300,7 +320,7 @@ static inline const char *adaptive_alone(const struct mutex *m)
 
 W_SLOW static int lock_owned_slow(struct mutex *m)
 {
-	pound_mutex_lock_slow((pound_mutex_t *)m);
+	wait_for_default((pthread_mutex_t *)m);
 	own(m);
 	return 0;
 }

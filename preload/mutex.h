@@ -8,7 +8,9 @@
 
 #include "world.h"
 
-W_HIDDEN int mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+/* @site: the address to which the program's call returns. */
+W_HIDDEN int mutex_init_at(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr,
+			   const void *site);
 W_HIDDEN int mutex_destroy(pthread_mutex_t *mutex);
 W_HIDDEN int mutex_lock(pthread_mutex_t *mutex);
 W_HIDDEN int mutex_trylock(pthread_mutex_t *mutex);

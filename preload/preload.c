@@ -14,6 +14,7 @@
 #include "layout.h"
 #include "real.h"
 #include "realtime.h"
+#include "rules.h"
 #include "spin.h"
 #include "stats/stats.h"
 
@@ -36,14 +37,15 @@ static void choose(const struct config *config)
 	static const char never;
 	const char *alone = &__libc_single_threaded ? &__libc_single_threaded : &never;
 	bool owners = tid_offset && config->ops && config->ops->leaves_middle;
-	bool is_default = any_is_default(config->ops);
+	const struct any_ops *unruled = rules_unruled(config->ops);
+	bool is_default = any_is_default(unruled);
 
 	/*
 	 * release, all: pair with the acquire of each fast path; settings, w_spin_calibrate()'s
 	 * result
 	 */
 	if (is_default)
-		w_store_release(&any_of_mutexes, config->ops);
+		w_store_release(&any_of_mutexes, unruled);
 	w_store_release(&chosen_ops, config->ops);
 	w_store_release(&chosen_default, is_default ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
@@ -66,6 +68,12 @@ static void initialise_once(void)
 		config.rw_ops = NULL;
 		config.spin = false;
 	}
+	/*
+	 * Before the first lock: a mutex's settings never change while it is used. ThreadSanitizer
+	 * may not be ready for the calls.
+	 */
+	if (config.ops && config.rules && !real_has_sanitizer())
+		rules_start(config.rules, config.verbose, &config.ops);
 	choose(&config);
 	observed = config.stats && (config.ops || config.native);
 	missing = real_resolve();
