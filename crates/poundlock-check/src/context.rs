@@ -6,33 +6,51 @@
 //! coroutines hide the stack pointer.
 
 use std::arch::global_asm;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("poundlock-check switches stacks on x86-64 only");
 
-// Saves the callee-saved registers on the old stack and restores them from the new one.
-global_asm!(
-    ".global poundlock_check_switch",
-    "poundlock_check_switch:",
-    "push rbp",
-    "push rbx",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
+/// The engine's stack pointer while a coroutine runs; 0 while none does.
+pub static ENGINE: AtomicUsize = AtomicUsize::new(0);
+
+/// Defines a function that saves the callee-saved registers on the old stack, switches stacks, and
+/// restores them from the new one.
+macro_rules! switch {
+    ($name:literal, $($instruction:literal),*) => {
+        global_asm!(
+            concat!(".global ", $name),
+            concat!($name, ":"),
+            "push rbp",
+            "push rbx",
+            "push r12",
+            "push r13",
+            "push r14",
+            "push r15",
+            $($instruction,)*
+            "pop r15",
+            "pop r14",
+            "pop r13",
+            "pop r12",
+            "pop rbx",
+            "pop rbp",
+            "ret",
+            engine = sym ENGINE,
+        );
+    };
+}
+
+switch!("poundlock_check_enter", "mov [rip + {engine}], rsp", "mov rsp, rdi");
+switch!(
+    "poundlock_check_leave",
     "mov [rdi], rsp",
-    "mov rsp, rsi",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbx",
-    "pop rbp",
-    "ret",
+    "mov rsp, [rip + {engine}]",
+    "mov qword ptr [rip + {engine}], 0"
 );
 
 unsafe extern "C" {
-    fn poundlock_check_switch(from: *mut usize, to: usize);
+    fn poundlock_check_enter(to: usize);
+    pub fn poundlock_check_leave(from: *mut usize);
 }
 
 /// The number of registers that a switch saves on the stack, below the return address.
@@ -59,12 +77,25 @@ pub unsafe fn prepare(top: usize, entry: extern "C" fn() -> !) -> usize {
     start
 }
 
-/// Suspends the running coroutine, stores its stack pointer in `*from`, and resumes the one
-/// suspended at `to`.
+/// Whether a coroutine runs.
+pub fn is_inside() -> bool {
+    ENGINE.load(Ordering::Relaxed) != 0
+}
+
+/// Resumes the coroutine that is suspended at `to`, and returns when it is suspended again.
 ///
 /// # Safety
-/// `to` is the stack pointer of a suspended coroutine.
-pub unsafe fn switch(from: *mut usize, to: usize) {
+/// No coroutine runs. `to` is the stack pointer of a suspended one.
+pub unsafe fn enter(to: usize) {
     // SAFETY: as the caller promises.
-    unsafe { poundlock_check_switch(from, to) }
+    unsafe { poundlock_check_enter(to) }
+}
+
+/// Suspends the running coroutine, and stores its stack pointer in `*from`.
+///
+/// # Safety
+/// A coroutine runs.
+pub unsafe fn leave(from: *mut usize) {
+    // SAFETY: as the caller promises.
+    unsafe { poundlock_check_leave(from) }
 }

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use crate::machine;
+use crate::{context, machine};
 
 /// The size of the signal handler's stack.
 const STACK_SIZE: usize = 1 << 16;
@@ -29,8 +29,7 @@ pub fn catch() {
 /// Abandons the crashed coroutine. An instruction of that coroutine raised the signal, so no data
 /// of the engine is inconsistent.
 extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
-    let machine = machine::current();
-    if !machine.is_in_coroutine() {
+    if !context::is_inside() {
         // SAFETY: the default action ends the process, as for any other program.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
@@ -38,6 +37,7 @@ extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
         }
         return;
     }
+    let machine = machine::current();
     // SAFETY: the kernel passes a valid siginfo.
     let address = unsafe { (*info).si_addr() } as usize;
     machine.report_crash(signal, address);

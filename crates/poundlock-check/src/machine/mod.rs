@@ -54,8 +54,6 @@ pub struct Machine {
     settings: Settings,
     now: State,
     places: Places,
-    /// The stack pointer of the engine while a coroutine runs.
-    engine_sp: usize,
     running: usize,
     /// The addresses of objects whose changes are arrivals.
     queues: Vec<usize>,
@@ -71,7 +69,6 @@ pub struct Machine {
     direct: bool,
     /// Describes the current phase of direct operations in error messages.
     phase: &'static str,
-    in_coroutine: bool,
     /// The locations that the running thread has written plainly since it was resumed.
     written: Vec<usize>,
     /// Whether the step has written plainly outside of the thread's own stack.
@@ -124,7 +121,6 @@ impl Machine {
             settings,
             now,
             places: Places::new(),
-            engine_sp: 0,
             running: 0,
             queues: Vec::new(),
             bypasses: 0,
@@ -133,7 +129,6 @@ impl Machine {
             ends_wait: false,
             direct: false,
             phase: "",
-            in_coroutine: false,
             written: Vec::new(),
             wrote_shared: false,
             readable: Vec::new(),
@@ -238,29 +233,16 @@ impl Machine {
 
     fn switch_to(&mut self, thread: usize) {
         self.running = thread;
-        self.in_coroutine = true;
         self.lend();
-        // SAFETY: the thread is suspended at its stack pointer; it returns here through `stop`.
-        unsafe { context::switch(&mut self.engine_sp, self.now.threads[thread].sp) }
-        self.in_coroutine = false;
+        // SAFETY: the thread is suspended at its stack pointer; it stops later.
+        unsafe { context::enter(self.now.threads[thread].sp) }
     }
 
-    /// Suspends the running thread.
+    /// Suspends the running thread for good.
     pub fn stop(&mut self) {
         let sp = &raw mut self.now.threads[self.running].sp;
         // SAFETY: the engine is suspended in `switch_to`.
-        unsafe { context::switch(sp, self.engine_sp) }
-    }
-
-    /// Suspends the running thread, whose code uses the stack from `frame` on.
-    fn stop_at(&mut self, frame: usize) {
-        self.now.threads[self.running].frame = frame;
-        self.stop();
-    }
-
-    /// Whether a coroutine runs, not the engine.
-    pub fn is_in_coroutine(&self) -> bool {
-        self.in_coroutine
+        unsafe { context::leave(sp) }
     }
 
     /// Returns from the pending operation of `thread` and runs it up to its next one.
