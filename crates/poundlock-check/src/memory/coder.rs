@@ -68,7 +68,7 @@ impl Coder {
     }
 
     /// Appends the ranks of clocks, by thread.
-    pub fn encode_clocks(&self, clocks: &[u32; MAX_THREADS], into: &mut Vec<u64>) {
+    pub fn encode_clocks(&self, clocks: &[u32], into: &mut Vec<u64>) {
         pack(
             clocks.iter().enumerate().map(|(thread, &clock)| self.clock_rank(thread, clock)),
             into,

@@ -31,7 +31,7 @@ impl Memory {
                 u64::from(cell.writer) << 32 | coder.clock_rank(cell.writer as usize, cell.written),
             );
             for clocks in [&cell.read, &cell.loaded, &cell.stored] {
-                coder.encode_clocks(clocks, into);
+                coder.encode_clocks(&clocks[..self.threads], into);
             }
         }
     }
@@ -42,10 +42,8 @@ impl Memory {
         for cell in self.accesses.iter() {
             coder.add_clock(cell.writer as usize, cell.written);
             for clocks in [&cell.read, &cell.loaded, &cell.stored] {
-                clocks
-                    .iter()
-                    .enumerate()
-                    .for_each(|(thread, &clock)| coder.add_clock(thread, clock));
+                let clocks = clocks[..self.threads].iter().enumerate();
+                clocks.for_each(|(thread, &clock)| coder.add_clock(thread, clock));
             }
         }
         coder.add_thread_slots();
