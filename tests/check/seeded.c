@@ -31,6 +31,8 @@ enum bug {
 	PLAIN_RELEASE,
 	FRAME_AFTER_RETURN,
 	RELAXED_DONE,
+	BOTH_RETREAT,
+	PASS_BACK,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -203,6 +205,71 @@ static void lent(uint32_t self, enum bug bug)
 	}
 }
 
+/*
+ * Two flags: a thread that finds the other's flag set clears its own and waits. If both do that,
+ * each execution can still end, but a fair scheduler may let them retreat indefinitely.
+ */
+static void flags(uint32_t self, enum bug bug)
+{
+	const uint32_t other = 1 - self;
+
+	for (;;) {
+		w_store_relaxed(&M->word[self], 1);
+		w_fence_seq_cst();
+		if (!w_load_acquire(&M->word[other]))
+			break;
+		if (self == 0 && bug != BOTH_RETREAT) {
+			(void)w_await_acquire(&M->word[other], !VAL);
+			break;
+		}
+		w_store_relaxed(&M->word[self], 0);
+		(void)w_await_acquire(&M->word[other], !VAL);
+	}
+	M->cell++;
+	w_store_release(&M->word[self], 0);
+}
+
+/*
+ * A token that thread 0 has at the start. A thread that passes it to a waiter instead of using it
+ * may get it back from there, indefinitely.
+ */
+static void token(uint32_t self, enum bug bug)
+{
+	const uint32_t other = 1 - self;
+	bool has = self == 0;
+
+	for (;; has = false) {
+		w_store_relaxed(&M->nodes[self].locked, 1);
+		if (!has)
+			(void)w_await_acquire(&M->word[self], VAL);
+		w_store_relaxed(&M->word[self], 0);
+		w_store_relaxed(&M->nodes[self].locked, 0);
+		if (bug != PASS_BACK || !w_load_relaxed(&M->nodes[other].locked))
+			break;
+		w_store_release(&M->word[other], 1);
+	}
+	M->cell++;
+	w_store_release(&M->word[other], 1);
+}
+
+/* Loops that end because the scheduler, the memory, random numbers and deadlines are fair. */
+static void loops(uint32_t self, enum bug bug)
+{
+	static const struct w_deadline deadline;
+
+	(void)bug;
+	if (self == 1) {
+		w_store_relaxed(&M->word[0], 1);
+		return;
+	}
+	while (!w_load_relaxed(&M->word[0]))
+		w_yield();
+	while (!w_random())
+		;
+	while (!w_expired(&deadline))
+		;
+}
+
 #define THREAD(name, body, bug)         \
 	static void name(uint32_t self) \
 	{                               \
@@ -226,6 +293,11 @@ THREAD(frame_right, frame, NONE)
 THREAD(frame_after_return, frame, FRAME_AFTER_RETURN)
 THREAD(lent_right, lent, NONE)
 THREAD(lent_relaxed_done, lent, RELAXED_DONE)
+THREAD(flags_right, flags, NONE)
+THREAD(flags_both_retreat, flags, BOTH_RETREAT)
+THREAD(token_right, token, NONE)
+THREAD(token_pass_back, token, PASS_BACK)
+THREAD(loops_right, loops, NONE)
 
 #define ENTRY(body, count, what)                                                                  \
 	{                                                                                         \
@@ -251,5 +323,10 @@ const struct check_client check_clients[] = {
 	ENTRY(frame_after_return, 1, "lifetime is over"),
 	ENTRY(lent_right, 2, NULL),
 	ENTRY(lent_relaxed_done, 2, "data race"),
+	ENTRY(flags_right, 2, NULL),
+	ENTRY(flags_both_retreat, 2, "livelock under a fair scheduler"),
+	ENTRY(token_right, 2, NULL),
+	ENTRY(token_pass_back, 2, "livelock under a fair scheduler"),
+	ENTRY(loops_right, 2, NULL),
 	{.name = NULL},
 };

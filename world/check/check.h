@@ -2,7 +2,8 @@
 /*
  * The model checker's functions for clients (client.h). The checker explores all executions that
  * the memory model allows. It reports the first one with a failed assertion, a data race, a use of
- * memory after its lifetime, or a state from which the threads cannot end.
+ * memory after its lifetime, a state from which the threads cannot end, or a fair execution without
+ * an end.
  */
 #ifndef POUNDLOCK_CHECK_H
 #define POUNDLOCK_CHECK_H

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 
 use crate::expected::Strategy;
+use crate::explore::Execution;
 use crate::machine::Choice;
 use crate::plan::Overrides;
 use crate::sources::Sources;
@@ -80,7 +81,8 @@ pub struct Arguments {
     /// or killers with --mutants (tests/check/killers.txt)
     #[arg(long)]
     pub accept: bool,
-    /// Replay one execution of the selected client step by step
+    /// Replay one execution of the selected client step by step; choices after a colon must lead
+    /// back to the state before them
     #[arg(long, value_name = "CHOICES")]
     pub replay: Option<String>,
 }
@@ -114,25 +116,32 @@ impl Arguments {
     }
 }
 
-/// Choices as text: a digit for the thread, then a letter for an alternative other than the first.
-pub fn format_choices(path: &[Choice]) -> String {
-    path.iter()
-        .map(|choice| match choice.alternative {
-            0 => choice.thread.to_string(),
-            other => format!("{}{}", choice.thread, (b'a' + other) as char),
-        })
-        .collect()
+/// An execution's choices as text: a digit for the thread, then a letter for an alternative other
+/// than the first; a colon before the choices that repeat.
+pub fn format_execution(execution: &Execution) -> String {
+    let format = |choice: &Choice| match choice.alternative {
+        0 => choice.thread.to_string(),
+        other => format!("{}{}", choice.thread, (b'a' + other) as char),
+    };
+    let (first, cycle) = execution.choices.split_at(execution.prefix());
+    let text: String = first.iter().map(format).collect();
+    if cycle.is_empty() { text } else { text + ":" + &cycle.iter().map(format).collect::<String>() }
 }
 
-/// The choices that `format_choices` has formatted.
-pub fn parse_choices(text: &str) -> Result<Vec<Choice>> {
-    let mut path: Vec<Choice> = Vec::new();
+/// The execution that `format_execution` has formatted.
+pub fn parse_execution(text: &str) -> Result<Execution> {
+    let mut execution = Execution::default();
+    let Execution { choices, cycle } = &mut execution;
     for letter in text.chars() {
-        match (letter, path.last_mut()) {
-            ('0'..='7', _) => path.push(Choice { thread: letter as u8 - b'0', alternative: 0 }),
-            ('b'..='z', Some(choice)) => choice.alternative = letter as u8 - b'a',
+        let count = choices.len();
+        match (letter, choices.last_mut()) {
+            ('0'..='7', _) => choices.push(Choice { thread: letter as u8 - b'0', alternative: 0 }),
+            ('b'..='z', Some(choice)) if *cycle != Some(count) => {
+                choice.alternative = letter as u8 - b'a'
+            }
+            (':', _) if cycle.is_none() => *cycle = Some(count),
             _ => bail!("not a list of choices to replay: {text}"),
         }
     }
-    Ok(path)
+    Ok(execution)
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::abi;
-use crate::arguments::{Arguments, format_choices};
+use crate::arguments::{Arguments, format_execution};
 use crate::catalogue::Entry;
 use crate::expected::{self, Expected, Record, Strategy};
 use crate::explore::{self, Report, Verdict};
@@ -118,10 +118,11 @@ fn one(
         Ok(()) => "holds".into(),
     };
     let mut text = format!("{name:32} {strategy:12} {counts:48} {seconds:6.2} s  {verdict}");
-    if let (Err(_), Verdict::Fails(_, path)) = (&judged, &report.verdict) {
-        let (trace, _) = explore::replay(client, plan::settings(client, strategy, overrides), path);
+    if let (Err(_), Verdict::Fails(_, execution)) = (&judged, &report.verdict) {
+        let settings = plan::settings(client, strategy, overrides);
+        let (trace, _) = explore::replay(client, settings, execution);
         trace.iter().for_each(|line| text += &format!("\n{line}"));
-        text += &format!("\nreplay: --replay {} {name}", format_choices(path));
+        text += &format!("\nreplay: --replay {} {name}", format_execution(execution));
     }
     Found { text, good: judged.is_ok(), strategy: strategy.to_string(), states }
 }

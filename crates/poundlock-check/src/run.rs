@@ -4,13 +4,12 @@
 use anyhow::{Context, Result, bail};
 
 use crate::arena;
-use crate::arguments::{Arguments, parse_choices};
+use crate::arguments::{Arguments, parse_execution};
 use crate::catalogue::{self, Entry, File};
 use crate::check::check;
 use crate::crash;
 use crate::expected::{Expected, Strategy};
-use crate::explore;
-use crate::machine::Choice;
+use crate::explore::{self, Execution};
 use crate::mutation;
 use crate::output::{Count, print};
 use crate::plan::{self, Overrides};
@@ -41,7 +40,7 @@ fn count(arguments: &Arguments) -> Result<Count> {
         bail!("no client matches: {}", arguments.filters.join(" "));
     }
     if let Some(path) = &arguments.replay {
-        return replay(&entries, &parse_choices(path)?, &expected, &arguments.overrides());
+        return replay(&entries, &parse_execution(path)?, &expected, &arguments.overrides());
     }
     let clients = check(&entries, &sources, arguments, &expected)?;
     if !arguments.deep || !arguments.filters.is_empty() || arguments.accept {
@@ -53,7 +52,7 @@ fn count(arguments: &Arguments) -> Result<Count> {
 
 fn replay(
     entries: &[&Entry],
-    path: &[Choice],
+    execution: &Execution,
     expected: &Expected,
     overrides: &Overrides,
 ) -> Result<Count> {
@@ -62,8 +61,8 @@ fn replay(
     };
     let recorded = expected.get(overrides.deep, &entry.name).map(|record| record.strategy);
     let strategy = overrides.strategy.or(recorded).unwrap_or(Strategy::Complete);
-    let (trace, fault) =
-        explore::replay(entry.client, plan::settings(entry.client, strategy, overrides), path);
+    let settings = plan::settings(entry.client, strategy, overrides);
+    let (trace, fault) = explore::replay(entry.client, settings, execution);
     trace.iter().try_for_each(print)?;
     print(fault.as_deref().unwrap_or("(no error so far)"))?;
     Ok(Count { passed: fault.is_none().into(), failed: fault.is_some().into() })

@@ -79,6 +79,18 @@ fn an_execution_is_replayed() {
 }
 
 #[test]
+fn a_replayed_cycle_is_confirmed() {
+    for (choices, client, error) in [
+        ("000100011111:100000011111", "token_pass_back", "livelock under a fair scheduler"),
+        ("0:0", "token_pass_back", "do not lead back"),
+        (":0", "loops_right", "unfair: T1 can always continue, but does not"),
+    ] {
+        let output = check(&["--replay", choices, &format!("seeded/{client}")]);
+        assert!(text(&output).contains(error), "{choices}: {}", text(&output));
+    }
+}
+
+#[test]
 fn unit_tests_kill_mutants() {
     let output = check(&[
         "--mutants",
@@ -137,6 +149,10 @@ fn an_error_is_one_line() {
     for (arguments, line) in [
         (&["no such"][..], "poundlock-check: no client matches: no such\n"),
         (&["--replay", "x", "litmus/sb"], "poundlock-check: not a list of choices to replay: x\n"),
+        (
+            &["--replay", "0:b", "litmus/sb"],
+            "poundlock-check: not a list of choices to replay: 0:b\n",
+        ),
         (&["--mutants", "no such"], "poundlock-check: no mutant matches: no such\n"),
         (&["--no-such"], "poundlock-check: unexpected argument '--no-such' found\n"),
     ] {

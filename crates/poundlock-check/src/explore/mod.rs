@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exploration of a client: exhaustively, by random walks, or by replaying one execution.
 
+mod fairness;
 mod replay;
 mod report;
 mod search;
 mod walks;
 
 pub use replay::replay;
-pub use report::{Report, Verdict};
+pub use report::{Execution, Report, Verdict};
 pub use search::all;
 pub use walks::{Walk, walks};
 

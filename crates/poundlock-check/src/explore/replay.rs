@@ -1,50 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Replay of one execution, with a description of each step.
+//!
+//! A replay confirms an execution without an end by itself: its cycle leads back to the same state
+//! without a read of an old message, and each thread performs a step of it or has to wait.
 
+use super::report::{ENDLESS, Execution};
 use crate::abi::Client;
 use crate::machine::{Choice, Machine, Needs, Settings};
 
-/// A description of the execution that `path` leads through, and the error at its end.
+/// A description of `execution`, and the error at its end.
 pub fn replay(
     client: &'static Client,
     settings: Settings,
-    path: &[Choice],
+    execution: &Execution,
 ) -> (Vec<String>, Option<String>) {
-    Needs::retry(|needs| run(client, settings, needs, path))
+    Needs::retry(|needs| run(client, settings, needs, execution))
 }
 
 fn run(
     client: &'static Client,
     settings: Settings,
     needs: Needs,
-    path: &[Choice],
+    execution: &Execution,
 ) -> ((Vec<String>, Option<String>), Needs) {
     let mut machine = Machine::new(client, settings, needs);
     machine.trace = Some(Vec::new());
-    let mut choices = Vec::new();
-    let mut fault = None;
-    for &choice in path {
-        machine.choices(&mut choices);
-        if !choices.contains(&choice) {
-            fault = Some(format!(
-                "step {}: T{} has no such alternative",
-                machine.steps() + 1,
-                choice.thread
-            ));
-            break;
-        }
-        machine.perform(choice);
-        fault = machine.fault.take();
-        if fault.is_some() {
-            break;
-        }
-    }
-    machine.choices(&mut choices);
+    let mut fault = perform(&mut machine, execution).err();
     if fault.is_none() && machine.is_over() {
         machine.finish();
         fault = machine.fault.take();
-    } else if fault.is_none() && choices.is_empty() {
-        fault = Some(machine.deadlock());
     }
     ((machine.trace.take().unwrap_or_default(), fault), machine.needs)
+}
+
+/// Performs `execution`. Returns the first error.
+fn perform(machine: &mut Machine, execution: &Execution) -> Result<(), String> {
+    let (first, cycle) = execution.choices.split_at(execution.prefix());
+    first.iter().try_for_each(|&choice| step(machine, choice))?;
+    if cycle.is_empty() {
+        let mut choices = Vec::new();
+        machine.choices(&mut choices);
+        let stuck = choices.is_empty() && !machine.is_over();
+        return if stuck { Err(machine.deadlock()) } else { Ok(()) };
+    }
+    machine.trace.get_or_insert_default().push("       these steps repeat:".into());
+    let (code, stale) = (machine.code(), machine.stale());
+    let mut waiting = 0;
+    for &choice in cycle {
+        step(machine, choice)?;
+        waiting |= machine.idle;
+    }
+    if machine.code() != code || machine.stale() != stale {
+        return Err("the steps after the colon do not lead back to the state before them".into());
+    }
+    let moves = cycle.iter().fold(0, |moves, choice| moves | 1 << choice.thread);
+    Err(match machine.threads().find(|thread| (moves | waiting) >> thread & 1 == 0) {
+        Some(thread) => format!("unfair: T{thread} can always continue, but does not"),
+        None => ENDLESS.into(),
+    })
+}
+
+/// Performs `choice`.
+fn step(machine: &mut Machine, choice: Choice) -> Result<(), String> {
+    let mut choices = Vec::new();
+    machine.choices(&mut choices);
+    if !choices.contains(&choice) {
+        let (step, thread) = (machine.steps() + 1, choice.thread);
+        return Err(format!("step {step}: T{thread} has no such alternative"));
+    }
+    machine.perform(choice);
+    machine.fault.take().map_or(Ok(()), Err)
 }

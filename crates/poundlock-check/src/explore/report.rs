@@ -5,12 +5,37 @@ use std::collections::BTreeSet;
 
 use crate::machine::{Choice, MAX_EVENTS, Machine};
 
+/// The error of an execution that is fair and has no end.
+pub const ENDLESS: &str = "livelock under a fair scheduler: steps can repeat indefinitely";
+
+/// An execution that shows an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Execution {
+    pub choices: Vec<Choice>,
+    /// If the error is that steps can repeat indefinitely: the number of choices before them.
+    pub cycle: Option<usize>,
+}
+
+impl Execution {
+    /// The number of choices before those that repeat.
+    pub fn prefix(&self) -> usize {
+        self.cycle.unwrap_or(self.choices.len())
+    }
+
+    /// The execution that makes `first` and then the choices of this one.
+    pub fn after(mut self, first: Vec<Choice>) -> Execution {
+        self.cycle = self.cycle.map(|cycle| first.len() + cycle);
+        self.choices.splice(..0, first);
+        self
+    }
+}
+
 /// The end of an exploration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Holds,
-    /// The error, and the choices that lead to it.
-    Fails(String, Vec<Choice>),
+    /// The error, and an execution that shows it.
+    Fails(String, Execution),
     /// The limit of states or steps was reached.
     Unfinished,
 }

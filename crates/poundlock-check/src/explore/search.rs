@@ -3,15 +3,17 @@
 //!
 //! Promises: each state is visited once (128-bit hashes of their codes identify states). The client
 //! holds only if every visited state can still reach the end of all threads: a deadlock, a lost
-//! wake-up and a livelock are states that cannot. Under a bound on preemptions, a set of states
-//! that cannot be left is accepted only if the bound excludes a thread that does not run in it. The
-//! same client under the same settings gives the same report.
+//! wake-up and a livelock are states that cannot. It also holds only if all fair executions end
+//! (fairness.rs). Under a bound on preemptions, a set of states that cannot be left is accepted
+//! only if the bound excludes a thread that does not run in it. The same client under the same
+//! settings gives the same report.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::LONGEST;
-use super::report::{Report, Verdict, check};
+use super::fairness::{self, State, Step};
+use super::report::{ENDLESS, Execution, Report, Verdict, check};
 use crate::abi::Client;
 use crate::machine::{Choice, Machine, Needs, Settings, Snapshot};
 
@@ -47,6 +49,20 @@ struct Frame {
     /// in some, and of the threads that could run but that the bound excludes.
     runs: u32,
     excluded: u32,
+    /// The number of steps in `steps` before the state was visited.
+    steps: usize,
+}
+
+/// An error, and the execution to it from the state of the last frame.
+struct Failure {
+    what: String,
+    rest: Execution,
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Failure {
+        Failure { what, rest: Execution::default() }
+    }
 }
 
 struct Search {
@@ -55,7 +71,9 @@ struct Search {
     /// By state, whether everything reachable from it has been visited.
     closed: Vec<bool>,
     /// The states that are not closed, in order of their visits.
-    open: Vec<u32>,
+    open: Vec<State>,
+    /// The steps from open states, in order of their execution.
+    steps: Vec<Step>,
     path: Vec<Frame>,
     depth: usize,
     width: usize,
@@ -81,14 +99,15 @@ fn search(
         known: HashMap::default(),
         closed: Vec::new(),
         open: Vec::new(),
+        steps: Vec::new(),
         path: Vec::new(),
         depth: 0,
         width,
         longest: settings.longest,
         report: Report::new(),
     };
-    if let Err(fault) = search.run(limit) {
-        search.report.verdict = Verdict::Fails(fault, search.choices());
+    if let Err(Failure { what, rest }) = search.run(limit) {
+        search.report.verdict = Verdict::Fails(what, rest.after(search.choices()));
     }
     search.report.events = search.machine.events;
     search.report.bypasses = search.machine.bypasses;
@@ -97,8 +116,8 @@ fn search(
 
 impl Search {
     /// Returns the first error.
-    fn run(&mut self, limit: u64) -> Result<(), String> {
-        self.arrive()?;
+    fn run(&mut self, limit: u64) -> Result<(), Failure> {
+        self.arrive(false)?;
         while self.depth > 0 {
             let frame = &mut self.path[self.depth - 1];
             if frame.tried == frame.choices.len() {
@@ -110,9 +129,10 @@ impl Search {
                 self.machine.restore(&frame.snapshot);
             }
             frame.tried += 1;
+            let stale = self.machine.stale();
             self.machine.perform(choice);
             self.report.steps += 1;
-            self.arrive()?;
+            self.arrive(self.machine.stale() != stale)?;
             if self.report.states > limit || self.machine.steps() > self.longest {
                 self.report.verdict = Verdict::Unfinished;
                 return Ok(());
@@ -121,24 +141,27 @@ impl Search {
         Ok(())
     }
 
-    /// Processes the state that the machine is in.
-    fn arrive(&mut self) -> Result<(), String> {
+    /// Processes the state that the machine is in, after a step that is `stale` or not.
+    fn arrive(&mut self, stale: bool) -> Result<(), Failure> {
         check(&mut self.machine, LONGEST)?;
         let code = self.machine.code();
-        if let Some(&index) = self.known.get(&code) {
-            let closed = self.closed[index as usize];
-            let frame = self.path[..self.depth].last_mut().expect("the first state is new");
-            if closed {
+        let index = *self.known.entry(code).or_insert(self.closed.len() as u32);
+        let is_new = index as usize == self.closed.len();
+        if let Some(frame) = self.path[..self.depth].last_mut() {
+            if is_new || !self.closed[index as usize] {
+                let choice = frame.choices[frame.tried - 1];
+                self.steps.push(Step { from: frame.index, to: index, choice, stale });
+            }
+            if !is_new && self.closed[index as usize] {
                 frame.ends = true;
             } else {
                 frame.low = frame.low.min(index);
             }
+        }
+        if !is_new {
             return Ok(());
         }
-        let index = self.closed.len() as u32;
-        self.known.insert(code, index);
         self.closed.push(false);
-        self.open.push(index);
         self.report.states += 1;
         self.enter(index);
         if self.machine.is_over() {
@@ -147,10 +170,10 @@ impl Search {
             self.machine.finish();
             self.report.outcomes.insert(self.machine.outcome(self.width));
             if let Some(fault) = self.machine.fault.take() {
-                return Err(fault);
+                return Err(fault.into());
             }
         } else if self.path[self.depth].choices.is_empty() {
-            return Err(self.machine.deadlock());
+            return Err(self.machine.deadlock().into());
         }
         self.depth += 1;
         Ok(())
@@ -169,6 +192,7 @@ impl Search {
                 ends: false,
                 runs: 0,
                 excluded: 0,
+                steps: 0,
             });
         }
         let frame = &mut self.path[self.depth];
@@ -176,24 +200,26 @@ impl Search {
         self.machine.choices(&mut frame.choices);
         frame.runs = frame.choices.iter().fold(0, |all, choice| all | 1 << choice.thread);
         frame.excluded = self.machine.excluded;
+        frame.steps = self.steps.len();
+        let chances = if self.machine.chance { frame.choices.len() as u32 } else { 0 };
+        self.open.push(State { index, idle: self.machine.idle, chances });
         if frame.choices.len() > 1 {
             self.machine.save(&mut frame.snapshot);
         }
     }
 
     /// Returns from a state whose choices have all been tried.
-    fn leave(&mut self) -> Result<(), String> {
+    fn leave(&mut self) -> Result<(), Failure> {
         self.depth -= 1;
-        let Frame { index, low, mut ends, runs, excluded, .. } = self.path[self.depth];
+        let Frame { index, low, mut ends, runs, excluded, steps, .. } = self.path[self.depth];
         if low == index {
             // The bound alone may keep the other threads from running.
             ends |= excluded & !runs != 0;
             if !ends {
-                return Err("livelock: no continuation reaches the end of all threads".into());
+                let what = "livelock: no continuation reaches the end of all threads";
+                return Err(what.to_string().into());
             }
-            while let Some(state) = self.open.pop_if(|state| *state >= index) {
-                self.closed[state as usize] = true;
-            }
+            self.close(index, steps)?;
         }
         if let Some(parent) = self.path[..self.depth].last_mut() {
             parent.ends |= ends;
@@ -206,7 +232,23 @@ impl Search {
         Ok(())
     }
 
-    /// The choices that lead to the machine's state.
+    /// Closes the strongly connected set of the open states from `first` on. `steps` is the number
+    /// of steps before those of the set.
+    fn close(&mut self, first: u32, steps: usize) -> Result<(), Failure> {
+        let closed = &self.closed;
+        let within = |step: &Step| step.to >= first && !closed[step.to as usize];
+        let inner: Vec<Step> = self.steps.drain(steps..).filter(within).collect();
+        let states = &self.open[self.open.partition_point(|state| state.index < first)..];
+        if let Some(rest) = fairness::endless(states, inner, self.machine.threads()) {
+            return Err(Failure { what: ENDLESS.into(), rest });
+        }
+        while let Some(state) = self.open.pop_if(|state| state.index >= first) {
+            self.closed[state.index as usize] = true;
+        }
+        Ok(())
+    }
+
+    /// The choices that lead to the state of the last frame.
     fn choices(&self) -> Vec<Choice> {
         self.path[..self.depth].iter().map(|frame| frame.choices[frame.tried - 1]).collect()
     }

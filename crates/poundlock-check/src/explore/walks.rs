@@ -5,7 +5,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::LONGEST;
-use super::report::{Report, Verdict, check};
+use super::report::{Execution, Report, Verdict, check};
 use crate::abi::Client;
 use crate::machine::{Choice, Machine, Needs, Settings};
 
@@ -54,7 +54,8 @@ fn run(
         let mut path = Vec::new();
         let mut scheduler = Scheduler::new(walk, client.threads as usize, length, &mut random);
         if let Err(fault) = run_one(&mut machine, &mut scheduler, &mut random, &mut path) {
-            report.verdict = Verdict::Fails(fault, path);
+            let execution = Execution { choices: path, cycle: None };
+            report.verdict = Verdict::Fails(fault, execution);
             break;
         }
         length = length.max(machine.steps());

@@ -18,10 +18,11 @@ impl Machine {
     /// can continue.
     pub fn choices(&mut self, into: &mut Vec<Choice>) {
         into.clear();
-        self.excluded = 0;
+        (self.excluded, self.idle, self.chance) = (0, 0, false);
         let count = self.now.threads.len();
         if let Some(thread) = (0..count).find(|&thread| self.is_private(thread)) {
             self.push_choices(thread, into);
+            self.chance = self.is_chance(thread);
             return;
         }
         let last = self.now.last as usize;
@@ -40,6 +41,7 @@ impl Machine {
 
     fn push_choices(&mut self, thread: usize, into: &mut Vec<Choice>) {
         self.alternatives(thread);
+        self.idle |= u32::from(!self.can_continue(thread)) << thread;
         let count = self.options.len() as u8;
         into.extend((0..count).map(|alternative| Choice { thread: thread as u8, alternative }));
     }
@@ -49,15 +51,30 @@ impl Machine {
         for thread in (0..self.now.threads.len()).filter(|&thread| thread != last) {
             self.alternatives(thread);
             self.excluded |= u32::from(!self.options.is_empty()) << thread;
+            self.idle |= u32::from(self.options.is_empty()) << thread;
+        }
+    }
+
+    /// Whether `thread`, whose alternatives were written last, can continue on the newest messages.
+    fn can_continue(&self, thread: usize) -> bool {
+        let continues = |option: &Alternative| {
+            option.action != Action::Skip && self.now.memory.is_newest(option.message)
+        };
+        match self.now.threads[thread].status {
+            Status::Ready if self.is_waiting(thread) => self.options.iter().any(continues),
+            _ => !self.options.is_empty(),
         }
     }
 
     /// Whether the pending operation of `thread` concerns no other thread.
     pub(super) fn is_private(&self, thread: usize) -> bool {
         let t = &self.now.threads[thread];
-        t.status == Status::Ready
-            && (t.unshared
-                || matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move))
+        t.status == Status::Ready && (t.unshared || self.is_chance(thread))
+    }
+
+    /// Whether the environment chooses the result of the pending operation of `thread`.
+    fn is_chance(&self, thread: usize) -> bool {
+        matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move)
     }
 
     /// Writes the alternatives of `thread` into `self.options`.

@@ -19,6 +19,7 @@ mod sharing;
 mod state;
 mod step;
 
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -78,8 +79,14 @@ pub struct Machine {
     code: Vec<u64>,
     coder: Coder,
     floor: Vec<u32>,
-    /// The bits of the threads that could continue, but that the bound excludes from the choices.
+    /// Of the last choices, the bits of the threads that could continue, but that the bound
+    /// excludes.
     pub excluded: u32,
+    /// Of the last choices, the bits of the threads that cannot continue, if the environment has
+    /// none to make. A thread cannot continue on messages other than the newest alone.
+    pub idle: u32,
+    /// Whether the last choices are of the environment: a random number, the time, a deadline.
+    pub chance: bool,
     /// The needs that the client has shown.
     pub needs: Needs,
     /// The first error of the execution.
@@ -137,6 +144,8 @@ impl Machine {
             coder: Coder::default(),
             floor: Vec::new(),
             excluded: 0,
+            idle: 0,
+            chance: false,
             needs,
             fault: None,
             events: [0; MAX_EVENTS],
@@ -404,6 +413,16 @@ impl Machine {
     pub fn yielded(&self) -> Option<u8> {
         let last = self.now.last;
         self.now.threads.get(last as usize).is_some_and(|thread| thread.yielded).then_some(last)
+    }
+
+    /// The client's threads.
+    pub fn threads(&self) -> Range<usize> {
+        0..self.now.threads.len()
+    }
+
+    /// The number of reads of messages other than the newest, and of stores inserted before it.
+    pub fn stale(&self) -> u32 {
+        self.now.stale
     }
 
     /// The number of steps so far.
