@@ -7,8 +7,9 @@
   locks/           the promise, state word and departures of each lock: the opening comment of its
                    header without the first paragraph. A page may include further headers
   README.md        its figures, from results/
-  verification.md  tables of the exploration, from expected.txt, killers.txt and survivors.txt in
+  verification.md  tables of the exploration, by explored.py, from killers.txt and survivors.txt in
                    tests/check/, and from the labels in core/
+  verification/    a page per lock: its clients, by explored.py
 
 Every lock needs a page of its own in locks/. The order that a lock's header states must be that of
 core/locks.def, and the sizes that header and page state must be those of the library.
@@ -25,6 +26,7 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests"))
+import explored  # noqa: E402
 import labels  # noqa: E402
 import readme  # noqa: E402
 
@@ -56,10 +58,6 @@ def row(lock):
     )
 
 
-CLIENTS_HEADER = """\
-| lock | clients | completely | states | under a bound | states | by random walks | steps |
-|---|---|---|---|---|---|---|---|
-"""
 MUTANTS_HEADER = """\
 | file | killed by clients | killed by unit tests | killers | survivors |
 |---|---|---|---|---|
@@ -68,49 +66,6 @@ LABELS_HEADER = """\
 | label | where | order | pairs with |
 |---|---|---|---|
 """
-# The tests of the checker itself.
-OWN = ("litmus", "seeded")
-
-
-def explorations():
-    """By lock, its clients: name, how it is explored and how many states or steps that had."""
-    found = collections.defaultdict(list)
-    for line in (ROOT / "tests/check/expected.txt").read_text().splitlines():
-        words = line.split()
-        if line.startswith("#") or words[0] == "deep":
-            continue
-        lock, client = words[0].split("/", 1)
-        found[lock.rstrip("+")].append((client, words[1], int(words[2])))
-    return found
-
-
-def clients_row(lock, clients):
-    def kind(how):
-        chosen = [(name, kept, count) for name, kept, count in clients if kept.startswith(how)]
-        return chosen, sum(count for _, _, count in chosen)
-
-    (complete, states), (bounded, bounded_states), (walked, steps) = (
-        kind("complete"),
-        kind("bound:"),
-        kind("walks:"),
-    )
-    bounds = ", ".join(
-        f"`{name}` {kept.split(':', 1)[1].replace(':', '/')}" for name, kept, _ in bounded
-    )
-    return (
-        f"| `{lock}` | {len(clients)} | {len(complete)} | {states:,} | {bounds} | "
-        f"{bounded_states:,} | {len(walked)} "
-        f"| {steps:,} |\n"
-    )
-
-
-def clients_table():
-    rows = [
-        clients_row(lock, clients)
-        for lock, clients in sorted(explorations().items())
-        if lock not in OWN
-    ]
-    return CLIENTS_HEADER + "".join(rows)
 
 
 def judged(name):
@@ -269,9 +224,12 @@ def contract(name):
         sys.exit(f"{name}: there is no header '{mentioned}'")
 
     lines = [line.removeprefix(" *") for line in OPENING.search(header.read_text())[1].split("\n")]
-    return (
-        f"*Source* [`{name}`](../../{name}).\n\n{in_markdown(lines[lines.index('') + 1:], link)}\n"
+    subject = header.stem
+    clients = f" *Explored* [clients](../verification/{subject}.md)." * (
+        subject in explored.explorations()
     )
+    contents = in_markdown(lines[lines.index("") + 1 :], link)
+    return f"*Source* [`{name}`](../../{name}).{clients}\n\n{contents}\n"
 
 
 def lock_page(page):
@@ -351,16 +309,20 @@ def main():
     check_headers(listing)
     tables = {
         "locks.md": locks_tables(listing),
-        "verification.md": [clients_table(), mutants_table(), labels_table()],
+        "verification.md": [explored.summary(), mutants_table(), labels_table()],
     }
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
     written[DOCS / "locks.md"] = with_keys(listing, written[DOCS / "locks.md"])
     written[ROOT / "README.md"] = filled(ROOT / "README.md", readme.parts())
     written |= {page: lock_page(page) for page in sorted((DOCS / "locks").glob("*.md"))}
+    written |= {
+        DOCS / "verification" / f"{subject}.md": explored.page(subject, found)
+        for subject, found in explored.explorations().items()
+    }
     for page, text in written.items():
         if sys.argv[1:] != ["--check"]:
             page.write_text(text)
-        elif text != page.read_text():
+        elif not page.exists() or text != page.read_text():
             sys.exit(f"{page.relative_to(ROOT)} is not up to date: ./dev document writes it")
 
 

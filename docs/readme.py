@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures of README.md, from the reports in results/ that their commands write."""
+"""The figures of README.md, from the reports in results/ that their commands write, and from
+explored.py."""
 
 import pathlib
 import re
+
+import explored
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "results"
 # README.md's name of a program, and the measurements of it in results/default.md.
@@ -152,4 +155,4 @@ def crowds():
 
 def parts():
     """The generated parts of README.md, in their order."""
-    return [programs(), costs(), crowds()]
+    return [programs(), costs(), crowds() + explored.sentence()]

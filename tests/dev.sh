@@ -81,7 +81,7 @@ fi
 
 same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/programs/run.py)"
 same "how docs/generate.py copies a header's comment" "" \
-	"$(python3 -m doctest docs/generate.py docs/readme.py)"
+	"$(python3 -m doctest docs/generate.py docs/explored.py docs/readme.py)"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-# Names in tests/check/expected.txt and docs/locks/ that belong to no single lock.
+# Names in tests/check/explorations.csv and docs/locks/ that belong to no single lock.
 OWN_CLIENTS = {"cond", "litmus", "once", "records", "recursive", "seeded", "sema"}
 SHARED_PAGES = {"bravo"}
 # Tests beside those of the locks: other types; toy, the example of CONTRIBUTING.md.
@@ -93,8 +93,8 @@ def places(build):
         ),
         Place(
             "explored clients",
-            "run ./dev check {}/ --accept, which writes tests/check/expected.txt",
-            names(r"^(\w+)/", text("tests/check/expected.txt")) - OWN_CLIENTS,
+            "run ./dev check {}/ --accept, which writes tests/check/explorations.csv",
+            names(r"^(\w+)/", text("tests/check/explorations.csv")) - OWN_CLIENTS,
         ),
         Place("a stress test", again, names(r"^stress\.(\w+)\.", tests)),
         Place("a stress test with yields", again, names(r"^stress-yields\.(\w+)\.", tests)),

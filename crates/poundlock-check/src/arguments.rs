@@ -77,7 +77,7 @@ pub struct Arguments {
     /// nothing, against all clients of their locks; slow, --states and --walks shorten it
     #[arg(long, requires = "mutants", conflicts_with_all = ["kills", "new", "faults"])]
     pub survivors: bool,
-    /// Record the results as expected: strategies and numbers of states (tests/check/expected.txt),
+    /// Record the results as expected: the explorations (tests/check/explorations.csv),
     /// or killers with --mutants (tests/check/killers.txt)
     #[arg(long)]
     pub accept: bool,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::abi;
 use crate::arguments::{Arguments, format_execution};
 use crate::catalogue::Entry;
-use crate::expected::{self, Expected, Record, Strategy};
+use crate::expected::{self, Expected, Model, Record, Strategy};
 use crate::explore::{self, Report, Verdict};
 use crate::judge::judge;
 use crate::output::{Count, Progress, print};
@@ -23,8 +23,7 @@ struct Found {
     /// The lines to print.
     text: String,
     good: bool,
-    strategy: String,
-    states: u64,
+    record: Record,
 }
 
 /// Explores `entries`, the costliest first, and prints each result when it is known.
@@ -57,8 +56,7 @@ pub fn check(
         };
         if found.good {
             passed += 1;
-            let strategy = found.strategy.parse().expect("a worker formats a strategy");
-            accepted.accept(overrides.deep, name, Record { strategy, states: found.states });
+            accepted.accept(overrides.deep, name, found.record);
         }
         progress.report(&found.text)
     })?;
@@ -99,13 +97,14 @@ fn one(
     let start = cpu_seconds();
     let usable = record.filter(|record| plan::fits(record.strategy, client, overrides));
     let (strategy, report) = plan::explore(client, usable, overrides);
-    let seconds = cpu_seconds() - start;
+    let seconds = ((cpu_seconds() - start) * 100.0).round() / 100.0;
     let mut judged = judge(client, &report, events, !matches!(strategy, Strategy::Walks(_)));
     if compare && overrides.are_none() {
         judged =
             judged.and_then(|()| matches(name, strategy, report.states, record, overrides.deep));
     }
     let Report { states, steps, ends, .. } = report;
+    let settings = plan::settings(client, strategy, overrides);
     let counts = match strategy {
         Strategy::Walks(_) => format!("{ends:>9} walks  {steps:>9} steps"),
         _ => format!("{states:>9} states {steps:>9} steps {ends:>7} ends"),
@@ -119,12 +118,13 @@ fn one(
     };
     let mut text = format!("{name:32} {strategy:12} {counts:48} {seconds:6.2} s  {verdict}");
     if let (Err(_), Verdict::Fails(_, execution)) = (&judged, &report.verdict) {
-        let settings = plan::settings(client, strategy, overrides);
         let (trace, _) = explore::replay(client, settings, execution);
         trace.iter().for_each(|line| text += &format!("\n{line}"));
         text += &format!("\nreplay: --replay {} {name}", format_execution(execution));
     }
-    Found { text, good: judged.is_ok(), strategy: strategy.to_string(), states }
+    let model = if settings.weak { Model::Weak } else { Model::SequentialConsistency };
+    let record = Record { threads: client.threads, model, strategy, states, seconds };
+    Found { text, good: judged.is_ok(), record }
 }
 
 /// Compares an exploration with its record. Only a deep exploration may lack one: without a record,

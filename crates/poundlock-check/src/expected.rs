@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorded explorations in tests/check/expected.txt: each client's strategy and number of
-//! states. An exploration with less than half of the recorded states fails, whatever its verdict.
-//! The comparison is not exact because compilers lay out stacks differently.
+//! The recorded explorations in tests/check/explorations.csv: a row for each client, and one more
+//! with `deep` for its exploration by `--deep`. An exploration with less than half of the recorded
+//! states fails, whatever its verdict. The comparison is not exact because compilers lay out stacks
+//! differently.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 /// The file's path in the repository.
-pub const PATH: &str = "tests/check/expected.txt";
+pub const PATH: &str = "tests/check/explorations.csv";
 
 /// How a client is explored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Strategy {
     /// All states.
     Complete,
@@ -56,87 +59,115 @@ impl FromStr for Strategy {
     }
 }
 
+impl TryFrom<String> for Strategy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Strategy, String> {
+        text.parse().map_err(|()| format!("unknown strategy '{text}'"))
+    }
+}
+
+impl From<Strategy> for String {
+    fn from(strategy: Strategy) -> String {
+        strategy.to_string()
+    }
+}
+
+/// The memory model of an exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Model {
+    /// That of memory/mod.rs.
+    #[serde(rename = "RC11")]
+    Weak,
+    #[serde(rename = "SC")]
+    SequentialConsistency,
+}
+
 /// The record of an exploration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Record {
+    pub threads: u32,
+    pub model: Model,
     pub strategy: Strategy,
     /// The number of states; of walks: steps.
     pub states: u64,
+    /// CPU time. Only for readers of the file.
+    pub seconds: f64,
+}
+
+/// A row of the file.
+#[derive(Deserialize, Serialize)]
+struct Row {
+    client: String,
+    deep: bool,
+    threads: u32,
+    model: Model,
+    strategy: Strategy,
+    states: u64,
+    seconds: f64,
 }
 
 /// All records, by client and whether the exploration is that of `--deep`.
 #[derive(Clone)]
 pub struct Expected {
     path: PathBuf,
-    records: BTreeMap<(bool, String), Record>,
+    records: BTreeMap<(String, bool), Record>,
 }
-
-const HEADER: &str = "\
-# CLIENT STRATEGY STATES, one client per line. STRATEGY is complete, bound:PREEMPTIONS[:STALE], or
-# walks:COUNT of each kind; STATES of walks are steps. Lines with `deep` record ./dev check --deep.
-# Written by `./dev check [--deep] --accept [CLIENT...]`.
-";
 
 impl Expected {
     /// Reads the file.
     pub fn read(root: &Path) -> Result<Expected> {
         let path = root.join(PATH);
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let mut records = BTreeMap::new();
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
-            let Some((key, value)) = parse(line) else {
-                bail!("{}:{}: expected [deep] CLIENT STRATEGY STATES", path.display(), number + 1);
-            };
-            records.insert(key, value);
-        }
+        let failed = || format!("cannot read {}", path.display());
+        let mut reader = csv::Reader::from_path(&path).with_context(failed)?;
+        let rows: Vec<Row> =
+            reader.deserialize().collect::<Result<_, csv::Error>>().with_context(failed)?;
+        let record = |Row { client, deep, threads, model, strategy, states, seconds }: Row| {
+            ((client, deep), Record { threads, model, strategy, states, seconds })
+        };
+        let records = rows.into_iter().map(record).collect();
         Ok(Expected { path, records })
     }
 
     /// The client's record.
     pub fn get(&self, deep: bool, client: &str) -> Option<Record> {
-        self.records.get(&(deep, client.to_string())).copied()
+        self.records.get(&(client.to_string(), deep)).copied()
     }
 
     /// Replaces the client's record.
     pub fn accept(&mut self, deep: bool, client: &str, record: Record) {
-        self.records.insert((deep, client.into()), record);
+        self.records.insert((client.into(), deep), record);
     }
 
     /// Removes the records of clients that are not in `names`.
     pub fn retain(&mut self, names: &[String]) {
-        self.records.retain(|(_, client), _| names.contains(client));
+        self.records.retain(|(client, _), _| names.contains(client));
     }
 
     /// The records of explorations without `--deep`, by client.
     pub fn usual(&self) -> impl Iterator<Item = (&str, Record)> {
         self.records
             .iter()
-            .filter(|((deep, _), _)| !deep)
-            .map(|((_, client), record)| (client.as_str(), *record))
+            .filter(|((_, deep), _)| !deep)
+            .map(|((client, _), record)| (client.as_str(), *record))
     }
 
     /// The clients that have records.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.records.keys().map(|(_, client)| client.as_str())
+        self.records.keys().map(|(client, _)| client.as_str())
     }
 
     /// Writes the file.
     pub fn write(&self) -> Result<()> {
-        let line = |((deep, client), Record { strategy, states }): (&(bool, String), &Record)| {
-            format!("{}{client} {strategy} {states}\n", if *deep { "deep " } else { "" })
-        };
-        let text = HEADER.to_string() + &self.records.iter().map(line).collect::<String>();
-        std::fs::write(&self.path, text)
-            .with_context(|| format!("cannot write {}", self.path.display()))
+        let failed = || format!("cannot write {}", self.path.display());
+        let mut writer = csv::Writer::from_path(&self.path).with_context(failed)?;
+        for ((client, deep), record) in &self.records {
+            let &Record { threads, model, strategy, states, seconds } = record;
+            let client = client.clone();
+            writer
+                .serialize(Row { client, deep: *deep, threads, model, strategy, states, seconds })
+                .with_context(failed)?;
+        }
+        writer.flush().with_context(failed)
     }
-}
-
-fn parse(line: &str) -> Option<((bool, String), Record)> {
-    let (deep, line) = line.strip_prefix("deep ").map_or((false, line), |rest| (true, rest));
-    let [client, strategy, states] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
-    Some((
-        (deep, client.to_string()),
-        Record { strategy: strategy.parse().ok()?, states: states.parse().ok()? },
-    ))
 }

@@ -8,7 +8,7 @@ use crate::explore::{self, Report, Verdict, Walk};
 use crate::machine::Settings;
 
 /// The most states of `./dev check` without a bound, and with a bound that can be lowered: seconds.
-const STATES: [u64; 2] = [1_500_000, 600_000];
+const STATES: [u64; 2] = [2_000_000, 600_000];
 /// The same of `./dev check --deep`: a minute.
 const DEEP_STATES: [u64; 2] = [15_000_000, 15_000_000];
 /// The lowest bounds on preemptions: with up to three threads, and with more.

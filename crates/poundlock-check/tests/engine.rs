@@ -104,7 +104,7 @@ fn unit_tests_kill_mutants() {
     );
 }
 
-/// A repository like this one, but without the record of `client` in tests/check/expected.txt.
+/// A repository like this one, but without the record of `client` in tests/check/explorations.csv.
 fn without_record(client: &str) -> tempfile::TempDir {
     let (root, ours) =
         (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
@@ -117,16 +117,16 @@ fn without_record(client: &str) -> tempfile::TempDir {
     for entry in std::fs::read_dir(&from)
         .unwrap()
         .map(Result::unwrap)
-        .filter(|e| e.file_name() != "expected.txt")
+        .filter(|e| e.file_name() != "explorations.csv")
     {
         symlink(entry.path(), to.join(entry.file_name())).unwrap();
     }
-    let records = std::fs::read_to_string(from.join("expected.txt")).unwrap();
+    let records = std::fs::read_to_string(from.join("explorations.csv")).unwrap();
     let others = records
         .lines()
-        .filter(|line| line.split(' ').next() != Some(client))
+        .filter(|line| line.split(',').next() != Some(client))
         .map(|line| format!("{line}\n"));
-    std::fs::write(to.join("expected.txt"), others.collect::<String>()).unwrap();
+    std::fs::write(to.join("explorations.csv"), others.collect::<String>()).unwrap();
     root
 }
 
@@ -137,7 +137,7 @@ fn a_client_without_a_record_fails_until_it_is_accepted() {
         check(&[&["--root", root.path().to_str().unwrap()], arguments].concat())
     };
     let output = check(&["litmus/sb_fences"]);
-    let advice = "new: no record in tests/check/expected.txt; review the result, then run ./dev check --accept \
+    let advice = "new: no record in tests/check/explorations.csv; review the result, then run ./dev check --accept \
                   litmus/sb_fences\n";
     assert!(!output.status.success() && text(&output).contains(advice), "{}", text(&output));
     assert!(check(&["--accept", "litmus/sb_fences"]).status.success());

@@ -35,12 +35,12 @@ pub static HOOKS: Engine = Engine {
     arrival: entry::arrival,
 };
 
-// No function of this crate runs on a thread's stack. The remains of its frames would become part of
-// states, where the thread's code does not initialise its own: states would depend on how this
+// No function of this crate runs on a thread's stack. The remains of its frames would become part
+// of states, where the thread's code does not initialise its own: states would depend on how this
 // crate is compiled, and equal ones would differ.
 
-/// Defines the hooks `entry::NAME`, which run the function NAME on the engine's stack. If the engine
-/// itself runs, it has called the client's code, and that stack is in use already.
+/// Defines the hooks `entry::NAME`, which run the function NAME on the engine's stack. If the
+/// engine itself runs, it has called the client's code, and that stack is in use already.
 macro_rules! hooks {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
         $(
@@ -80,7 +80,7 @@ macro_rules! hooks {
 /// How an operation begins.
 #[repr(C)]
 struct Begun {
-    /// Where to store the stack pointer of the thread, which is to be suspended. Null: the
+    /// The place for the stack pointer of the thread, which is to be suspended. Null: the
     /// operation is over.
     sp: *mut usize,
     /// Its result.
@@ -336,8 +336,8 @@ hooks! {
             return;
         }
         let bypassed = machine.now.arrivals.end(machine.running, has, machine.client.since == 0);
-        let Some((waiter, times)) = bypassed.filter(|_| machine.client.flags & abi::CLIENT_ORDER != 0)
-        else {
+        let ordered = machine.client.flags & abi::CLIENT_ORDER != 0;
+        let Some((waiter, times)) = bypassed.filter(|_| ordered) else {
             return;
         };
         machine.bypasses = machine.bypasses.max(times);

@@ -207,8 +207,10 @@ impl<'a> Detector<'a> {
     /// Whether another client has the same states: those with wait=spin and wait=yield often do.
     fn is_duplicate(&self, name: &str) -> bool {
         let Some(prefix) = name.strip_suffix("/yield") else { return false };
-        let record = |name: &str| self.expected.get(false, name);
-        record(name).is_some() && record(name) == record(&format!("{prefix}/spin"))
+        let found = |name: &str| {
+            self.expected.get(false, name).map(|record| (record.strategy, record.states))
+        };
+        found(name).is_some() && found(name) == found(&format!("{prefix}/spin"))
     }
 
     fn cost(&self, name: &str) -> u64 {

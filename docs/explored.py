@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The model checker's explorations, from tests/check/explorations.csv: verification.md's table of
+all locks, the pages in verification/, and README.md's sentence."""
+
+import collections
+import csv
+import functools
+import pathlib
+import typing
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CLIENTS_HEADER = """\
+| lock | clients | completely | states | under a bound | states | by random walks | steps |
+|---|---|---|---|---|---|---|---|
+"""
+PAGE_HEADER = """\
+| client | threads | model | explored | states | steps | CPU time, s |
+|---|---|---|---|---|---|---|
+"""
+# The tests of the checker itself.
+OWN = ("litmus", "seeded")
+
+
+class Exploration(typing.NamedTuple):
+    """A row of explorations.csv. Of random walks, `states` are steps."""
+
+    client: str
+    deep: bool
+    threads: int
+    model: str
+    strategy: str
+    states: int
+    seconds: float
+
+    @classmethod
+    def of(cls, row):
+        return cls(
+            client=row["client"].split("/", 1)[1],
+            deep=row["deep"] == "true",
+            threads=int(row["threads"]),
+            model=row["model"],
+            strategy=row["strategy"],
+            states=int(row["states"]),
+            seconds=float(row["seconds"]),
+        )
+
+    @property
+    def how(self):
+        """
+        >>> Exploration("2x1", False, 2, "RC11", "bound:2:1", 9, 0.0).how
+        '2 preemptions, 1 stale'
+        """
+        kind, *numbers = self.strategy.split(":")
+        if kind == "complete":
+            return "completely"
+        if kind == "walks":
+            return f"{2 * int(numbers[0]):,} random walks"
+        return ", ".join(f"{n} {what}" for n, what in zip(numbers, ("preemptions", "stale")))
+
+
+@functools.cache
+def explorations():
+    """By lock or other subject, its explorations."""
+    found = collections.defaultdict(list)
+    with open(ROOT / "tests/check/explorations.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            subject = row["client"].split("/", 1)[0].rstrip("+")
+            found[subject].append(Exploration.of(row))
+    return {subject: found[subject] for subject in sorted(found) if subject not in OWN}
+
+
+def clients_row(subject, usual):
+    def of(how):
+        chosen = [exploration for exploration in usual if exploration.strategy.startswith(how)]
+        return f"{len(chosen)} | {sum(exploration.states for exploration in chosen):,}"
+
+    return (
+        f"| [`{subject}`](verification/{subject}.md) | {len(usual)} | {of('complete')} "
+        f"| {of('bound:')} | {of('walks:')} |\n"
+    )
+
+
+def summary():
+    rows = [
+        clients_row(subject, [exploration for exploration in all_ if not exploration.deep])
+        for subject, all_ in explorations().items()
+    ]
+    return CLIENTS_HEADER + "".join(rows)
+
+
+def page_row(exploration):
+    walked = exploration.strategy.startswith("walks:")
+    states, steps = ("", f"{exploration.states:,}") if walked else (f"{exploration.states:,}", "")
+    deep = ", `--deep`" if exploration.deep else ""
+    return (
+        f"| `{exploration.client}` | {exploration.threads} | {exploration.model} "
+        f"| {exploration.how}{deep} | {states} | {steps} | {exploration.seconds:.2f} |\n"
+    )
+
+
+def page(subject, found):
+    """The page of @subject in verification/: its explorations @found."""
+    return (
+        f"# Explored clients of {subject}\n\n"
+        f"    ./dev check {subject}\n\n"
+        "All of them hold. [What they do, and how they are explored]"
+        "(../verification.md#what-is-explored)\n"
+        "is the same for all locks. `./dev check --accept` records the rows in\n"
+        "[`explorations.csv`](../../tests/check/explorations.csv).\n\n"
+        + PAGE_HEADER
+        + "".join(map(page_row, found))
+    )
+
+
+def sentence():
+    """README.md's sentence."""
+    usual = [each for found in explorations().values() for each in found if not each.deep]
+    complete = sum(each.strategy == "complete" for each in usual)
+    return (
+        f"- A [model checker](docs/verification.md) explores {len(usual):,} clients of the shipped "
+        f"source, {complete:,} of\n  them completely. All hold.\n"
+    )
