@@ -230,7 +230,7 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 
 	(void)shfl_mutex_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
-	    !shfl_wait_turn(node, policy.wait, deadline, &slept,
+	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
 			    shfl_by(&policy.policy, policy.batch)))
 		return false;
 	taken = shfl_mutex_take_as_head(lock, node, policy, deadline, slept);

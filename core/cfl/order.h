@@ -124,8 +124,8 @@ static inline bool cfl_wait_turn(struct cfl *lock, struct cfl_node *node, struct
 	uint32_t seen = SHFL_WAITING;
 	enum shfl_turn turn;
 
-	while ((turn = shfl_wait(&node->node, &seen, policy.wait, deadline, slept)) ==
-	       SHFL_TURN_SHUFFLER)
+	while ((turn = shfl_wait(&node->node, &seen, wait_overtaken(policy.wait), policy.wait,
+				 deadline, slept)) == SHFL_TURN_SHUFFLER)
 		cfl_shuffle(lock, node, stop, false, false, policy);
 	return turn == SHFL_TURN_HEAD;
 }

@@ -380,12 +380,12 @@ enum shfl_turn { SHFL_TURN_HEAD, SHFL_TURN_SHUFFLER, SHFL_TURN_GONE };
 /*
  * Waits until @node is the head or has the role. *@seen: the status last read. At the deadline, the
  * status becomes ABANDONED, and the predecessor removes the node (SHFL_TURN_GONE). Sets *@slept if
- * the waiter sleeps. Figure 4, line 44; figure 6, line 13.
+ * the waiter sleeps. @how: how to wait before sleeping. Figure 4, line 44; figure 6, line 13.
  */
-static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, enum wait wait,
-				       const struct w_deadline *deadline, bool *slept)
+static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, enum w_how how,
+				       enum wait wait, const struct w_deadline *deadline,
+				       bool *slept)
 {
-	enum w_how how = wait == WAIT_PARK ? W_QUEUED : wait_turn(wait);
 	uint32_t now;
 
 	for (;;) {
@@ -419,8 +419,9 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 
 /*
  * Waits until @node is the head, and shuffles when it has the role. Returns false at the deadline.
+ * @how: how to wait before sleeping.
  */
-static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait,
+static inline bool shfl_wait_turn(struct shfl_node *node, enum w_how how, enum wait wait,
 				  const struct w_deadline *deadline, bool *slept,
 				  struct shfl_order order)
 {
@@ -428,7 +429,7 @@ static inline bool shfl_wait_turn(struct shfl_node *node, enum wait wait,
 	uint32_t seen = SHFL_WAITING;
 	enum shfl_turn turn;
 
-	while ((turn = shfl_wait(node, &seen, wait, deadline, slept)) == SHFL_TURN_SHUFFLER)
+	while ((turn = shfl_wait(node, &seen, how, wait, deadline, slept)) == SHFL_TURN_SHUFFLER)
 		shfl_shuffle(node, stop, false, order);
 	return turn == SHFL_TURN_HEAD;
 }

@@ -52,6 +52,14 @@ static inline enum w_how wait_turn(enum wait wait)
 }
 
 /*
+ * How to wait, before sleeping, in a queue whose lock newcomers take while a granted waiter wakes.
+ */
+static inline enum w_how wait_overtaken(enum wait wait)
+{
+	return wait == WAIT_PARK ? W_QUEUED : wait_turn(wait);
+}
+
+/*
  * Returns whether a waiter polls until @deadline instead of queueing: under WAIT_SPIN, a hand-over
  * is a plain store, which could not notice that its waiter has left.
  */

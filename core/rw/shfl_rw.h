@@ -188,7 +188,8 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 
 	(void)shfl_rw_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node, writes ? policy_numa_note() : SHFL_RW_READERS) &&
-	    !shfl_wait_turn(node, policy.wait, deadline, &slept, shfl_rw_order()))
+	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
+			    shfl_rw_order()))
 		return false;
 	entered = shfl_rw_enter_as_head(lock, node, writes, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);

@@ -193,7 +193,7 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 	bool slept = false;
 
 	if (!shfl_enter(&lock->tail, &place->shfl, policy_note(policy, lock)))
-		(void)shfl_wait_turn(&place->shfl, WAIT_SPIN, NULL, &slept, order);
+		(void)shfl_wait_turn(&place->shfl, W_SPIN, WAIT_SPIN, NULL, &slept, order);
 	if (READ_ONCE(lock->locked) && shfl_head_shuffles(&place->shfl))
 		shfl_shuffle(&place->shfl, stop, false, order);
 	take_as_head(lock);

@@ -513,7 +513,8 @@ static void wait_between(enum wait wait, bool (*first)(void *), long first_step,
 	script_clear();
 	script_at(first_step, first, NULL);
 	script_at(leave_step, head_leaves, NULL);
-	head = shfl_wait_turn(&nodes[1], wait, deadline_step == NEVER ? NULL : &deadline, &slept,
+	head = shfl_wait_turn(&nodes[1], wait_overtaken(wait), wait,
+			      deadline_step == NEVER ? NULL : &deadline, &slept,
 			      shfl_by(&numa, SHFL_MAX_BATCH));
 	EXPECT(head || script_time >= deadline_step, "gave up before its deadline");
 	script_finish();
