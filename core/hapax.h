@@ -126,7 +126,7 @@ static W_SLOW void hapax_wait(struct hapax *lock, uint64_t before, enum wait wai
 			return;
 		/* [HAPAX-5] acquire: pairs with nothing; [HAPAX-3] reads the slot again */
 		now = w_wait_acquire(slot, (VAL | SLOT_SLEEPERS) != (seen | SLOT_SLEEPERS),
-				     wait_turn(wait), NULL);
+				     wait_ordered(wait), NULL);
 		if (wait == WAIT_PARK && (now | SLOT_SLEEPERS) == (seen | SLOT_SLEEPERS) &&
 		    slot_announce_if(slot, now))
 			slot_sleep(slot, now | SLOT_SLEEPERS);

@@ -161,7 +161,8 @@ static inline bool ron_plock_wait(struct ron_plock_place *place, enum wait wait,
 	w_event(contended);
 	do {
 		/* [RON_PLOCK-3] acquire: pairs with nothing; [RON_PLOCK-2] reads the word again */
-		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_turn(wait), deadline) &
+		if (w_wait_acquire(&place->word, VAL & RON_PLOCK_TOKEN, wait_ordered(wait),
+				   deadline) &
 		    RON_PLOCK_TOKEN) {
 			if (ron_plock_leave(place, true))
 				return true;

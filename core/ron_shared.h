@@ -253,7 +253,7 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
 
 	w_event(contended);
 	/* [RON_SHARED-7] acquire: pairs with [RON_SHARED-10], as [RON_SHARED-6] */
-	if (w_wait_acquire(&slot->lock, VAL == granted, wait_turn(wait), deadline) == granted)
+	if (w_wait_acquire(&slot->lock, VAL == granted, wait_ordered(wait), deadline) == granted)
 		return true;
 	if (wait == WAIT_PARK && ron_shared_park(slot, lock, deadline))
 		return true;

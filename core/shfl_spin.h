@@ -118,7 +118,7 @@ static inline bool shfl_spin_acquire_queued(struct shfl_spin *lock, struct shfl_
 
 	(void)shfl_spin_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
-	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
+	    !shfl_wait_turn(node, wait_ordered(policy.wait), policy.wait, deadline, &slept,
 			    shfl_by(&policy.policy, policy.batch)))
 		return false;
 	taken = shfl_spin_take_as_head(lock, node, policy, deadline);

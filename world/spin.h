@@ -38,6 +38,29 @@ static inline uint32_t w_spinners_limit(uint32_t cpus)
 	return cpus - 1;
 }
 
+/*
+ * Spins of W_ORDERED. In a queue in order, a sleeper delays all waiters behind it by the time of a
+ * wake-up. If they spin no longer than that, they sleep too: once one sleeps, all do. So a thread
+ * that has its CPU to itself repeats its spin for each thread that may be before it, on another
+ * CPU: a queue of sleepers then reaches it while it spins, and soon nobody sleeps. It does so twice
+ * for each, since in a queue that prefers a domain others overtake it. Such a thread takes CPU time
+ * from no other waiter, and is not counted among the spinners.
+ *
+ * A thread shares its CPU if another one has waited there since its own last wait. Since threads
+ * alternate after whole time slices, it is assumed to share for W_SHARING_NANOSECONDS.
+ */
+#define W_SHARING_NANOSECONDS 100000000
+#define W_SPIN_ROUNDS 2
+
+/*
+ * The number of bounded spins that a wait of @how has on an own CPU; 0: it is a counted one.
+ * @spinners: w_spinners_limit().
+ */
+static inline uint32_t w_spin_rounds(enum w_how how, uint32_t spinners)
+{
+	return how == W_ORDERED ? W_SPIN_ROUNDS * spinners : 0;
+}
+
 /* The number of pauses after @pauses of them: a polite spin backs off. */
 static inline uint32_t w_spin_longer(enum w_how how, uint32_t pauses)
 {
@@ -54,7 +77,8 @@ static inline uint32_t w_spin_longer(enum w_how how, uint32_t pauses)
  * succeeded. It is rare, since it costs most where it never pays: where holders give the CPU up, as
  * in stress-ng's mutex stressor. A new thread starts with the history of the thread that last
  * finished a spin, since many threads are too short-lived to learn. Other kinds of spins do not
- * adapt: their length matters to their locks.
+ * adapt: their length matters to their locks. With W_ORDERED spins that adapt, ron_plock with 4
+ * threads on 2 CPUs had a hundredth of its throughput.
  */
 #define W_SPIN_PARTS 16
 #define W_SPINS_WHOLE 256

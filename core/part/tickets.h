@@ -95,11 +95,13 @@ static inline void tickets_stay_away(W_ATOMIC(uint32_t) *serving, uint32_t numbe
 static W_SLOW void tickets_wait(W_ATOMIC(uint32_t) *serving, uint32_t number, enum wait wait,
 				uint32_t backoff)
 {
+	enum w_how how = wait_ordered(wait);
+
 	w_event(contended);
 	if (backoff)
-		tickets_stay_away(serving, number, backoff, wait_turn(wait));
+		tickets_stay_away(serving, number, backoff, how);
 	/* [TICKETS-4] acquire: pairs with [TICKETS-6], [TICKETS-7], as [TICKETS-1] */
-	if ((w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) == number, wait_turn(wait), NULL) &
+	if ((w_wait_acquire(serving, (VAL & ~TICKETS_SLEEPERS) == number, how, NULL) &
 	     ~TICKETS_SLEEPERS) != number)
 		tickets_park(serving, number);
 }

@@ -52,6 +52,15 @@ static inline enum w_how wait_turn(enum wait wait)
 }
 
 /*
+ * How to wait, before sleeping, in a queue that hands the lock over in order: a waiter that sleeps
+ * delays all waiters behind it.
+ */
+static inline enum w_how wait_ordered(enum wait wait)
+{
+	return wait == WAIT_PARK ? W_ORDERED : wait_turn(wait);
+}
+
+/*
  * How to wait, before sleeping, in a queue whose lock newcomers take while a granted waiter wakes.
  */
 static inline enum w_how wait_overtaken(enum wait wait)
@@ -124,7 +133,7 @@ static inline bool node_wait_in(W_ATOMIC(uint32_t) *status, enum w_how how, enum
 static W_SLOW bool node_wait(W_ATOMIC(uint32_t) *status, enum wait wait,
 			     const struct w_deadline *deadline)
 {
-	return node_wait_in(status, wait_turn(wait), wait, deadline);
+	return node_wait_in(status, wait_ordered(wait), wait, deadline);
 }
 
 /*

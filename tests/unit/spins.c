@@ -4,7 +4,9 @@
  * for the whole bound; one whose spins succeed does so again. Only polite spins and queue spins
  * learn, each separately; and a new thread inherits the history of another one.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 
 #include "unit.h"
 #include "world.h"
@@ -87,6 +89,60 @@ static void other_spins_stay(void)
 	       W_SPINS_WHOLE);
 }
 
+static struct w_seat *seat(void)
+{
+	return &w_seats[w_cpu() % W_SEATS];
+}
+
+/* The number of whole spins of a failed wait in a queue in order. */
+static unsigned rounds(void)
+{
+	struct w_spin spin = w_spin_begin(W_ORDERED);
+	unsigned pauses = 0;
+
+	for (; w_read_again(&spin, W_ORDERED, NULL, &word, sizeof(word), 0); pauses++)
+		EXPECT(!spin.counted || !spin.rounds, "an own CPU needs no permission to spin");
+	return pauses / w_spin_pauses;
+}
+
+static void ordered_spins_on_an_own_cpu_are_repeated(void)
+{
+	static struct w_self other;
+
+	w_self()->sharing_until = 0;
+	EXPECT(rounds() == W_SPIN_ROUNDS * w_spinners_most, "%u rounds", rounds());
+	atomic_store(&seat()->taken_by, &other);
+	for (unsigned i = 0; i < 2 * W_SPIN_PARTS; i++)
+		EXPECT(rounds() == 1, "on a CPU shared recently, each wait is one whole spin");
+	w_self()->sharing_until = 1;
+	EXPECT(rounds() == W_SPIN_ROUNDS * w_spinners_most, "%u rounds", rounds());
+}
+
+static void a_deadline_ends_an_ordered_spin(void)
+{
+	struct w_deadline past = w_deadline_at(0);
+	struct w_spin spin = w_spin_begin(W_ORDERED);
+	unsigned pauses = 0;
+
+	while (w_read_again(&spin, W_ORDERED, &past, &word, sizeof(word), 0))
+		pauses++;
+	EXPECT(pauses <= w_spin_pauses, "%u pauses", pauses);
+	w_spin_end(&spin, true);
+}
+
+static void a_thread_that_moves_leaves_its_seat(void)
+{
+	struct w_seat elsewhere = {NULL};
+
+	w_take_seat(w_self(), &elsewhere);
+	EXPECT(atomic_load(&elsewhere.taken_by) == w_self());
+	w_self()->sharing_until = 0;
+	atomic_store(&seat()->taken_by, NULL);
+	w_take_seat(w_self(), seat());
+	EXPECT(!atomic_load(&elsewhere.taken_by), "its former CPU seems shared");
+	EXPECT(!w_self()->sharing_until, "its new CPU seems shared");
+}
+
 /* As a signal handler that jumps out of a wait. */
 static void abandoned_spins_do_not_count_for_ever(void)
 {
@@ -105,6 +161,16 @@ static void abandoned_spins_do_not_count_for_ever(void)
 	EXPECT(!(atomic_load(&w_this_process.spinners) & W_SPINNERS));
 }
 
+/* So that the CPU's seat remains the same. */
+static void stay_on_one_cpu(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(w_cpu(), &one);
+	EXPECT(!sched_setaffinity(0, sizeof(one), &one), "it cannot be bound to its CPU");
+}
+
 int main(void)
 {
 	w_spinners_most = 1; /* as on two CPUs: on one CPU, waiters do not spin */
@@ -113,6 +179,10 @@ int main(void)
 	RUN(new_threads_know);
 	RUN(successful_spins_grow);
 	RUN(other_spins_stay);
+	stay_on_one_cpu();
+	RUN(ordered_spins_on_an_own_cpu_are_repeated);
+	RUN(a_deadline_ends_an_ordered_spin);
+	RUN(a_thread_that_moves_leaves_its_seat);
 	RUN(abandoned_spins_do_not_count_for_ever);
 	return 0;
 }

@@ -9,6 +9,7 @@
 uint32_t w_spin_pauses = 100;
 uint32_t w_spinners_most = 1;
 W_ATOMIC(struct w_spin_history) w_last_spin_history[W_SPIN_HISTORIES];
+struct w_seat w_seats[W_SEATS];
 
 void w_spin_new_term(uint32_t spinners)
 {
@@ -18,6 +19,24 @@ void w_spin_new_term(uint32_t spinners)
 	if (now - last >= TERM_NANOSECONDS && atomic_compare_exchange_strong(&begun, &last, now))
 		atomic_compare_exchange_strong(&w_this_process.spinners, &spinners,
 					       (spinners | W_SPINNERS) + 1);
+}
+
+void w_take_seat(struct w_self *self, struct w_seat *seat)
+{
+	struct w_seat *former = self->seat;
+
+	if (former && atomic_load_explicit(&former->taken_by, memory_order_relaxed) == self)
+		atomic_store_explicit(&former->taken_by, NULL, memory_order_relaxed);
+	if (atomic_exchange_explicit(&seat->taken_by, self, memory_order_relaxed))
+		self->sharing_until = w_now() + W_SHARING_NANOSECONDS;
+	self->seat = seat;
+}
+
+bool w_shares_cpu(struct w_self *self)
+{
+	if (w_now() >= self->sharing_until)
+		self->sharing_until = 0;
+	return self->sharing_until;
 }
 
 void w_spin_calibrate(void)

@@ -108,13 +108,15 @@ static inline void w_spin_note(enum w_how how, bool failed)
 }
 
 /*
- * A wait in progress: its remaining pauses, the length of the next one, whether it is counted among
- * the spinners, and the number of reads after its bounded spin.
+ * A wait in progress: its remaining pauses, the length of the next one, the further rounds on an
+ * own CPU, whether it is counted among the spinners, and the number of reads after its bounded
+ * spin.
  */
 struct w_spin {
 	enum w_how how;
 	uint32_t left;
 	uint32_t next;
+	uint32_t rounds;
 	bool counted;
 	uint32_t term;
 	uint32_t turns;
@@ -159,11 +161,46 @@ static inline void w_spin_leave(uint32_t term)
 		;
 }
 
+/*
+ * The thread that last waited on a CPU; NULL: none, or it has waited elsewhere since. CPUs with the
+ * same seat seem shared.
+ */
+#define W_SEATS 1024
+struct w_seat {
+	_Alignas(64) W_ATOMIC(const struct w_self *) taken_by;
+};
+extern W_HIDDEN struct w_seat w_seats[W_SEATS];
+
+/* Takes @seat, which was not the thread's, and leaves its former one. */
+W_HIDDEN void w_take_seat(struct w_self *self, struct w_seat *seat);
+/* Whether the thread is still assumed to share its CPU. */
+W_HIDDEN bool w_shares_cpu(struct w_self *self);
+
+/* Whether no other thread has waited on the caller's CPU recently. */
+static inline bool w_has_own_cpu(void)
+{
+	struct w_seat *seat = &w_seats[w_cpu() % W_SEATS];
+	struct w_self *self = w_self();
+
+	/* relaxed, here and in w_take_seat(): a stale value costs a little time */
+	if (w_unlikely(atomic_load_explicit(&seat->taken_by, memory_order_relaxed) != self))
+		w_take_seat(self, seat);
+	return w_likely(!self->sharing_until) || !w_shares_cpu(self);
+}
+
 static inline struct w_spin w_spin_begin(enum w_how how)
 {
 	struct w_spin spin = {.how = how, .left = 0, .next = 1};
 
-	if (!w_how_spins(how) || !w_spin_enter(&spin.term))
+	if (!w_how_spins(how))
+		return spin;
+	spin.rounds = w_spin_rounds(how, w_spinners_most);
+	if (spin.rounds && w_has_own_cpu()) {
+		spin.left = w_spin_pauses;
+		return spin;
+	}
+	spin.rounds = 0;
+	if (!w_spin_enter(&spin.term))
 		return spin;
 	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_pauses;
 	spin.counted = true;
@@ -207,6 +244,10 @@ static inline bool w_read_again(struct w_spin *spin, enum w_how how,
 		spin->left -= spin->next < spin->left ? spin->next : spin->left;
 		spin->next = w_spin_longer(how, spin->next);
 		return true;
+	}
+	if (spin->rounds && --spin->rounds && w_has_own_cpu()) {
+		spin->left = w_spin_pauses;
+		return !w_expired(deadline);
 	}
 	w_spin_end(spin, true);
 	if (w_how_returns(how))

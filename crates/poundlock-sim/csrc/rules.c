@@ -9,11 +9,13 @@
 const struct sim_rules sim_rules = {
 	.spin_nanoseconds = W_SPIN_NANOSECONDS,
 	.yield_nanoseconds = W_YIELD_NANOSECONDS,
+	.sharing_nanoseconds = W_SHARING_NANOSECONDS,
 	.spin_parts = W_SPIN_PARTS,
 	.spins_whole = W_SPINS_WHOLE,
 	.groups = W_GROUPS,
 	.how_spin = W_SPIN,
 	.how_yield = W_YIELD,
+	.how_ordered = W_ORDERED,
 	.how_polite = W_POLITE,
 	.next_pause = W_NEXT_PAUSE,
 	.next_sched_yield = W_NEXT_SCHED_YIELD,
@@ -34,6 +36,11 @@ struct sim_how sim_how(uint32_t how)
 uint32_t sim_spinners_limit(uint32_t cpus)
 {
 	return w_spinners_limit(cpus);
+}
+
+uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus)
+{
+	return w_spin_rounds(how, w_spinners_limit(cpus));
 }
 
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses)

@@ -13,8 +13,9 @@
 /* Constants, so that the crate has no copies. */
 struct sim_rules {
 	uint32_t spin_nanoseconds, yield_nanoseconds;
+	uint32_t sharing_nanoseconds;
 	uint32_t spin_parts, spins_whole, groups;
-	uint32_t how_spin, how_yield, how_polite;
+	uint32_t how_spin, how_yield, how_ordered, how_polite;
 	uint32_t next_pause, next_sched_yield, next_sleep;
 };
 extern const struct sim_rules sim_rules;
@@ -27,6 +28,7 @@ struct sim_how {
 struct sim_how sim_how(uint32_t how);
 
 uint32_t sim_spinners_limit(uint32_t cpus);
+uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus);
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses);
 uint32_t sim_spin_budget(struct w_spin_history *history);
 void sim_spin_learn(struct w_spin_history *history, bool failed);

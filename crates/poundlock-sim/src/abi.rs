@@ -45,11 +45,13 @@ pub(crate) struct Lock {
 pub(crate) struct Rules {
     pub spin_nanoseconds: u32,
     pub yield_nanoseconds: u32,
+    pub sharing_nanoseconds: u32,
     pub spin_parts: u32,
     pub spins_whole: u32,
     pub groups: u32,
     pub how_spin: u32,
     pub how_yield: u32,
+    pub how_ordered: u32,
     pub how_polite: u32,
     pub next_pause: u32,
     pub next_sched_yield: u32,
@@ -79,6 +81,7 @@ unsafe extern "C" {
     pub(crate) static sim_rules: Rules;
     pub(crate) fn sim_how(how: u32) -> How;
     pub(crate) fn sim_spinners_limit(cpus: u32) -> u32;
+    pub(crate) fn sim_spin_rounds(how: u32, cpus: u32) -> u32;
     pub(crate) fn sim_spin_longer(how: u32, pauses: u32) -> u32;
     pub(crate) fn sim_spin_budget(history: *mut SpinHistory) -> u32;
     pub(crate) fn sim_spin_learn(history: *mut SpinHistory, failed: bool);

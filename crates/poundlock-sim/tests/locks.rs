@@ -87,6 +87,23 @@ fn locks_make_progress_on_too_few_cpus() {
     }
 }
 
+/// A queue in order whose waiters sleep does not recover: each wake-up delays all waiters behind
+/// it, which then sleep too.
+#[test]
+fn queues_do_not_convoy_while_each_thread_has_a_cpu() {
+    for (lock, threads) in [("mcs", 72), ("clh", 36), ("cna", 72), ("shfl_spin", 36)] {
+        let done = |spec: &str| {
+            let map = Section::Map { keys: 1024, writes: 2000 };
+            let mut point = point(spec, threads, workload(map, false, Placement::Free));
+            point.machine = machine("e5-2699v3");
+            (point.warmup, point.measured) = (0.001, 0.002);
+            acquisitions(&simulate(&point).unwrap_or_else(|wrong| panic!("{spec}: {wrong}")).counts)
+        };
+        let (own, spinning) = (done(lock), done(&format!("{lock},wait=spin")));
+        assert!(10 * own >= 9 * spinning, "{lock}, {threads} threads: {own} and {spinning}");
+    }
+}
+
 /// A spinner of `adaptive` that gives up leaves its node behind the first spinner, which may watch
 /// the word while others give up many times.
 #[test]

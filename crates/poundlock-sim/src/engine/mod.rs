@@ -100,6 +100,8 @@ pub(crate) struct Engine {
     blocks: [usize; 4],
     /// The address of the simulated process's count of spinners.
     spinners: usize,
+    /// The address of its table of the threads that waited last on each CPU, by [`SEAT`].
+    seats: usize,
     /// By event of `core/events.def`.
     pub counts: Vec<u64>,
     /// The spin histories of the threads that last ended a spin of each kind.
@@ -113,6 +115,9 @@ pub(crate) struct Engine {
     /// Names of parts of the memory in reports: address, size, name.
     names: Vec<(usize, usize, String)>,
 }
+
+/// The bytes of a place in the table of last waiters: a line of its own.
+const SEAT: usize = 64;
 
 thread_local! {
     static CURRENT: Cell<*mut Engine> = const { Cell::new(std::ptr::null_mut()) };
@@ -145,6 +150,7 @@ impl Engine {
             arena,
             blocks: [0; 4],
             spinners: 0,
+            seats: 0,
             counts: vec![0; events],
             last_histories: Histories::default(),
             random: Random::new(seed, 2),
@@ -155,6 +161,7 @@ impl Engine {
             names: vec![],
         };
         engine.spinners = engine.allocate(64, 64, 0);
+        engine.seats = engine.allocate(SEAT * engine.machine.cpus.len(), 64, 0);
         engine
     }
 

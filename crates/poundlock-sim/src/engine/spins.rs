@@ -24,6 +24,17 @@ pub(super) fn spinners_limit(cpus: usize) -> u64 {
     unsafe { abi::sim_spinners_limit(cpus as u32) }.into()
 }
 
+/// How many bounded spins a wait has on an own CPU; 0: it is a counted one.
+pub(super) fn rounds(how: u32, cpus: usize) -> u32 {
+    // SAFETY: a pure function.
+    unsafe { abi::sim_spin_rounds(how, cpus as u32) }
+}
+
+/// How long a thread that has shared its CPU is assumed to share it.
+pub(super) fn sharing() -> Time {
+    ns(f64::from(rules().sharing_nanoseconds))
+}
+
 /// The duration of a whole bounded spin.
 pub(super) fn whole() -> Time {
     ns(f64::from(rules().spin_nanoseconds))
@@ -39,6 +50,8 @@ pub(super) struct Spin {
     pub left: Time,
     /// Pauses before the next read.
     pub next: u32,
+    /// The further rounds on an own CPU.
+    pub rounds: u32,
     /// Whether the thread counts among the spinners.
     pub counted: bool,
     /// How often the wait has gone on after its bounded spin.

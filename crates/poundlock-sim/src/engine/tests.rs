@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of the engine by small threads, without locks.
 
-use super::spins::{rules, whole};
+use super::spins::{rounds, rules, sharing, whole};
 use super::*;
 use std::path::Path;
 
@@ -114,6 +114,46 @@ fn a_thread_starts_with_the_history_of_another() {
         },
     ];
     with_threads(bodies).expect("all threads end");
+}
+
+#[test]
+fn an_ordered_wait_on_an_own_cpu_lasts_longer() {
+    let bodies: Vec<fn(usize)> = vec![|word| {
+        let spin = || {
+            let began = sim().now;
+            await_value(word, 2, rules().how_ordered);
+            sim().now - began
+        };
+        let rounds = rounds(rules().how_ordered, sim().machine.cpus.len());
+        let long = Time::from(rounds) * whole();
+        let first = spin();
+        assert!(rounds > 1 && (long..2 * long).contains(&first), "{first} for {rounds} rounds");
+        // Another thread waits on the CPU.
+        let seat = sim().seats;
+        sim().store(seat, 4, 99);
+        for _ in 0..2 {
+            let shared = spin();
+            assert!(shared < 2 * whole(), "{shared} on a shared CPU");
+        }
+        sim().advance(sharing());
+        let last = spin();
+        assert!(last >= long, "{last} after the other thread has gone");
+    }];
+    with_threads(bodies).expect("the thread ends");
+}
+
+#[test]
+fn a_thread_that_moves_leaves_its_seat() {
+    let bodies: Vec<fn(usize)> = vec![|word| {
+        await_value(word, 2, rules().how_ordered);
+        assert_eq!(sim().load(sim().seats, 4), 1);
+        sim().me().cpu = 1;
+        await_value(word, 2, rules().how_ordered);
+        assert_eq!((sim().load(sim().seats, 4), sim().load(sim().seats + SEAT, 4)), (0, 1));
+        assert_eq!(sim().me().sharing_until, 0, "the new CPU was nobody's");
+        sim().me().cpu = 0;
+    }];
+    with_threads(bodies).expect("the thread ends");
 }
 
 #[test]

@@ -50,6 +50,9 @@ pub(crate) struct Thread {
     pub(super) walk: Walk,
     pub(super) spin: Spin,
     pub(super) histories: Histories,
+    /// The CPU on which it waited last, and until when it is assumed to share its CPU.
+    pub(super) seat: Option<usize>,
+    pub(super) sharing_until: Time,
     /// The line and the address that it waits for while it spins or sleeps.
     pub sleeps_on: Option<(LineId, usize)>,
     /// The address of its last load.
@@ -100,6 +103,8 @@ impl Thread {
             walk: Walk::default(),
             spin: Spin::default(),
             histories: Histories::default(),
+            seat: None,
+            sharing_until: 0,
             sleeps_on: None,
             last_load: 0,
             virtual_run: 0,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting: bounded spins as in `world/user`, and busy-waiting without an event per read.
 
-use super::Engine;
 use super::agenda::Action;
 use super::spins::{self, How, Spin};
 use super::thread::State;
+use super::{Engine, SEAT};
 use crate::abi::SpinHistory;
 use crate::ids::ThreadId;
 use crate::time::{NEVER, Time};
@@ -12,17 +12,41 @@ use crate::time::{NEVER, Time};
 impl Engine {
     /// Begins a wait whose first read did not end it.
     pub fn wait_begin(&mut self, way: u32) {
+        let cpus = self.machine.cpus.len();
         let mut spin = Spin::new(way);
-        let limit = spins::spinners_limit(self.machine.cpus.len());
-        if spin.how.spins && self.load(self.spinners, 4) < limit {
+        let rounds = spins::rounds(way, cpus);
+        if rounds > 0 && self.has_own_cpu() {
+            spin.rounds = rounds;
+            spin.left = spins::whole();
+        } else if spin.how.spins && self.load(self.spinners, 4) < spins::spinners_limit(cpus) {
             self.update(self.spinners, 4, |count| Some(count + 1));
             spin.left =
                 if spin.how.adapts { self.history(spin.how).budget() } else { spins::whole() };
             spin.counted = true;
-            // The last load was not that of the awaited word.
+        }
+        // The last load was not that of the awaited word.
+        if spin.left > 0 {
             self.me().seen = None;
         }
         self.me().spin = spin;
+    }
+
+    /// Whether no other thread has waited on the current one's CPU recently.
+    fn has_own_cpu(&mut self) -> bool {
+        let (cpu, name) = (self.me().cpu, u64::from(self.current) + 1);
+        let seat = self.seats + SEAT * cpu;
+        if self.load(seat, 4) != name {
+            let former = self.me().seat.replace(cpu).filter(|former| *former != cpu);
+            if let Some(former) = former.map(|former| self.seats + SEAT * former)
+                && self.load(former, 4) == name
+            {
+                self.store(former, 4, 0);
+            }
+            if self.update(seat, 4, |_| Some(name)) != 0 {
+                self.me().sharing_until = self.now + spins::sharing();
+            }
+        }
+        self.now >= self.me().sharing_until
     }
 
     /// The thread's history of such spins; at first, that of the last thread that ended one.
@@ -61,6 +85,13 @@ impl Engine {
             let took = (self.now - began).max(1);
             self.me().spin.spend(took);
             return true;
+        }
+        if spin.rounds > 1 && self.has_own_cpu() {
+            let spin = &mut self.me().spin;
+            spin.rounds -= 1;
+            spin.left = spins::whole();
+            self.me().seen = None;
+            return self.now < deadline;
         }
         self.wait_end(true);
         if spin.how.returns {
