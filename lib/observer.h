@@ -13,7 +13,7 @@
 #include "any_rw.h"
 
 /* Its name contains the version of this interface, which changes with any of its types. */
-#define POUND_OBSERVER poundlock_observer_3
+#define POUND_OBSERVER poundlock_observer_4
 
 struct pound_observer {
 	/* Return the table to use in place of @inner: one that counts, or @inner itself. */
@@ -24,6 +24,10 @@ struct pound_observer {
 			   bool (*wait)(void *mutex, const struct w_deadline *deadline));
 	/* Releases by @release a pound_mutex_t that has waiters. */
 	bool (*mutex_release)(void *mutex, bool (*release)(void *mutex));
+	/* Names @lock, as pound_set_name(). */
+	void (*name)(const void *lock, const char *name);
+	/* From now on there is another lock at the address of @lock, or none. */
+	void (*forget)(const void *lock);
 };
 
 /* NULL: there is none. */

@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of poundlock.h that is the same for all locks: locks by name, shares, events. The
- * default mutex is in mutex.c, the program's policies in policies.c.
+ * The part of poundlock.h that is the same for all locks: locks by specification, names of locks,
+ * shares, events. The default mutex is in mutex.c, the program's policies in policies.c.
  */
 #include <errno.h>
 
 #include "any.h"
 #include "any_rw.h"
+#include "names.h"
 #include "observer.h"
 #include "poundlock.h"
 #include "route.h"
+
+/* ---- Names ---- */
+
+int pound_set_name(const void *lock, const char *name)
+{
+	bool room = names_set(lock, name);
+
+	if (any_observer)
+		any_observer->name(lock, name);
+	return room ? 0 : ENOSPC;
+}
+
+/* Ends what is known of the lock at this address: the next one there is another one. */
+static void forget(const void *lock)
+{
+	(void)names_set(lock, NULL);
+	if (w_unlikely(any_observer))
+		any_observer->forget(lock);
+}
 
 /* ---- Any lock ---- */
 
@@ -17,6 +37,7 @@ int pound_lock_init(pound_lock_t *lock, const char *spec, char *error, size_t si
 {
 	const struct any_ops *ops = any_find(spec, error, size);
 
+	forget(lock);
 	*lock = (pound_lock_t)POUND_LOCK_INIT;
 	if (!ops)
 		return any_check(spec, NULL, 0) ? ENOSPC : EINVAL;
@@ -35,6 +56,7 @@ void pound_lock_destroy(pound_lock_t *lock)
 {
 	const struct any_ops *ops = lock->pound_ops;
 
+	forget(lock);
 	if (!ops)
 		return;
 	if (ops->destroy)
@@ -110,6 +132,7 @@ int pound_rwlock_init(pound_rwlock_t *lock, const char *spec, char *error, size_
 {
 	const struct any_rw_ops *ops = any_rw_find(spec, error, size);
 
+	forget(lock);
 	*lock = (pound_rwlock_t){.pound_ops =
 					 ops && any_observer ? any_observer->rwlock(ops) : ops};
 	if (ops)

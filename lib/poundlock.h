@@ -269,6 +269,20 @@ void pound_rwlock_wrunlock(pound_rwlock_t *lock);
 void pound_rwlock_wrunlock_fair(pound_rwlock_t *lock);
 
 /*
+ * Names @lock, of any type of lock of this file or of pthread, in lock statistics
+ * (docs/statistics.md) and in reports of POUNDLOCK_DEBUG. Copies up to 31 bytes of @name, with '?'
+ * for control characters. NULL or "" removes the name. Two threads must not name the same lock at
+ * the same time; other threads may use it meanwhile.
+ *
+ * The name belongs to the lock's address. pound_lock_init(), pound_rwlock_init() and
+ * pound_lock_destroy() remove it. If the memory of another lock may become a lock again, remove the
+ * name first.
+ *
+ * Returns 0, or ENOSPC: there is room for the names of 1,000 locks at least.
+ */
+int pound_set_name(const void *lock, const char *name);
+
+/*
  * Condition variables: for threads of one process. All bytes zero, or POUND_COND_INIT: no thread
  * waits. There is nothing to destroy. The fields are private.
  */

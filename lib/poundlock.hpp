@@ -12,6 +12,7 @@
 //   pound::lock_guard          as std::lock_guard, known to clang's -Wthread-safety
 //   pound::shared_lock_guard   the same for reading
 //   pound::unique_lock         the same as a std::unique_lock, e.g. for a condition variable
+//   pound::set_name            names a lock in statistics and reports
 //   pound::tenant              makes the calling thread a member of a tenant, for its own lifetime
 //
 // std::lock_guard, std::unique_lock, std::scoped_lock, std::shared_lock and
@@ -701,6 +702,14 @@ template <class Mutex> class POUND_TSA(scoped_lockable) shared_lock_guard
       private:
 	Mutex &mutex;
 };
+
+// Names @lock, e.g. a pound::mutex, in statistics and reports: pound_set_name(). False if there is
+// no room. A name does not end with its lock, unless that is an any_mutex: "" removes it.
+template <class Lock> bool set_name(const Lock &lock, const char *name) noexcept
+{
+	static_assert(std::is_standard_layout_v<Lock>, "its address is that of the lock in it");
+	return !pound_set_name(std::addressof(lock), name);
+}
 
 // Whether the function of a call_once() has returned. Not copyable.
 class once_flag

@@ -33,7 +33,7 @@ const STRUCTURES: [(&str, &[&str]); 8] = [
     ),
     ("area", &["offset", "bytes", "most", "used"]),
     ("module", &["start", "end", "bias", "path"]),
-    ("lock", &["address", "kind", "lives", "stack", "waiting", "counts"]),
+    ("lock", &["address", "kind", "lives", "stack", "name", "waiting", "counts"]),
     ("stack", &["depth", "kind", "lock", "count", "ns", "frames"]),
     ("row", &["key", "lock", "counts"]),
     ("thread", &["serial", "start_ns", "seen_ns", "end_ns", "merges", "events"]),

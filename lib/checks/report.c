@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "checks.h"
+#include "names.h"
 
 /* Weak: a static program has no loader. */
 #pragma weak dladdr1
@@ -55,13 +56,16 @@ static const struct link_map *module_of(uintptr_t address, Dl_info *info)
 	return info->dli_fname ? module : NULL;
 }
 
-/* SYMBOL, if it has one; its address; then FILE+OFFSET as addr2line expects it. */
+/* NAME or SYMBOL, if it has one; its address; then FILE+OFFSET as addr2line expects it. */
 static void add_lock(uintptr_t lock)
 {
 	Dl_info info;
 	const struct link_map *module = module_of(lock, &info);
+	char name[NAME_SIZE];
 
-	if (module && info.dli_saddr == (void *)lock)
+	if (names_find((const void *)lock, name))
+		add("%s, ", name);
+	else if (module && info.dli_saddr == (void *)lock)
 		add("%s, ", info.dli_sname);
 	add("0x%zx", lock);
 	if (module)

@@ -125,6 +125,15 @@ static bool observe_mutex_release(void *mutex, bool (*unlock)(void *mutex))
 	return stats_on ? stats_release(stats_key(mutex), false, unlock, mutex) : unlock(mutex);
 }
 
+/* ---- Any lock ---- */
+
+static void observe_name(const void *lock, const char *name)
+{
+	initialise();
+	if (stats_on)
+		stats_name(lock, name);
+}
+
 /* ---- The observer ---- */
 
 EXPORT extern const struct pound_observer POUND_OBSERVER;
@@ -134,4 +143,6 @@ const struct pound_observer POUND_OBSERVER = {
 	.rwlock = observe_rwlock,
 	.mutex_wait = observe_mutex_wait,
 	.mutex_release = observe_mutex_release,
+	.name = observe_name,
+	.forget = stats_forget,
 };

@@ -22,7 +22,7 @@
 #include "world.h"
 
 #define STATS_MAGIC "poundlock stats"
-#define STATS_VERSION 2
+#define STATS_VERSION 3
 
 /* COUNTER(name, sum or max over threads). Times are in nanoseconds. */
 #define STATS_COUNTERS(COUNTER)          \
@@ -111,6 +111,9 @@ struct stats_module {
  */
 enum stats_lock_kind { STATS_READERS_WRITER = 1, STATS_API = 2, STATS_SPIN = 4 };
 
+/* Words of four bytes. The last byte is 0. */
+#define STATS_NAME_WORDS 8
+
 struct stats_lock {
 	/* Rarely written. */
 	W_ATOMIC(uint64_t) key;   /* 0: the lock is destroyed */
@@ -118,6 +121,7 @@ struct stats_lock {
 	uint32_t kind;            /* enum stats_lock_kind */
 	uint32_t lives;           /* locks in turn at this address that share this item */
 	W_ATOMIC(uint32_t) stack; /* of its first contention: index + 1; 0: none */
+	W_ATOMIC(uint32_t) name[STATS_NAME_WORDS]; /* by the program: text; empty: none */
 	/* Written by waiters, and by holders that have waiters. */
 	_Alignas(64) W_ATOMIC(uint32_t) waiting;
 	W_ATOMIC(uint32_t) domain; /* of the last holder that had waiters: + 1; 0: none */

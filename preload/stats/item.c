@@ -2,6 +2,9 @@
 /* Items of locks, by a hash table of indices: open addressing, and nothing is ever removed. */
 #include "item.h"
 
+#include <string.h>
+
+#include "names.h"
 #include "row.h"
 
 #define PROBES 64u
@@ -19,6 +22,24 @@ static uint32_t hash(uint64_t key)
 	uint64_t product = key * 0x9e3779b97f4a7c15;
 
 	return (uint32_t)((product ^ product << SLOTS_BITS) >> (64 - SLOTS_BITS));
+}
+
+/* Called after the item, or after the name, is published. */
+static void copy_name(struct stats_lock *item)
+{
+	char name[NAME_SIZE];
+	uint32_t words[STATS_NAME_WORDS];
+
+	_Static_assert(sizeof(name) == sizeof(words), "a name fits");
+	/*
+	 * seq_cst: between a thread that makes the item and one that names the lock. One of them
+	 * sees what the other has published.
+	 */
+	w_fence_seq_cst();
+	(void)names_find((const void *)(uintptr_t)(item->address & ~(uint64_t)STATS_READERS), name);
+	memcpy(words, name, sizeof(words));
+	for (uint32_t i = 0; i < STATS_NAME_WORDS; i++)
+		w_store_relaxed(&item->name[i], words[i]);
 }
 
 static uint32_t add(uint64_t key, bool readers_writer, bool contended)
@@ -50,8 +71,10 @@ uint32_t stats_item_of(uint64_t key, bool readers_writer, bool contended)
 			ours = ours ? ours : add(key, readers_writer, contended);
 			if (!ours)
 				break;
-			if (w_compare_exchange_release(slot, &seen, ours + 1))
+			if (w_compare_exchange_release(slot, &seen, ours + 1)) {
+				copy_name(stats_lock_item(ours));
 				return ours;
+			}
 		}
 		/* acquire: pairs with the release in add() */
 		if (w_load_acquire(&stats_lock_item(seen - 1)->key) == key)
@@ -64,6 +87,23 @@ uint32_t stats_item_of(uint64_t key, bool readers_writer, bool contended)
 		return seen - 1;
 	(void)w_fetch_add_relaxed(&stats_region->locks_unobserved, 1);
 	return 0;
+}
+
+void stats_item_name(uint64_t key)
+{
+	uint32_t start = hash(key), seen;
+
+	/* seq_cst: as in copy_name() */
+	w_fence_seq_cst();
+	for (uint32_t i = 0; i < PROBES; i++) {
+		seen = w_load_acquire(&stats_private->locks[(start + i) % STATS_LOCK_SLOTS]);
+		if (!seen)
+			return;
+		if (w_load_acquire(&stats_lock_item(seen - 1)->key) == key) {
+			copy_name(stats_lock_item(seen - 1));
+			return;
+		}
+	}
 }
 
 void stats_item_end(uint64_t key)
@@ -79,7 +119,8 @@ void stats_item_end(uint64_t key)
 		lives += item->address == key;
 		if (w_load_acquire(&item->key) != key)
 			continue;
-		if (!w_load_relaxed(&item->stack)) /* never contended */
+		/* Never contended, and without a name. */
+		if (!w_load_relaxed(&item->stack) && !w_load_relaxed(&item->name[0]))
 			return;
 		if (lives < LIVES_APART) {
 			w_store_relaxed(&item->key, 0);

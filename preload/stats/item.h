@@ -14,9 +14,13 @@
  */
 W_HIDDEN uint32_t stats_item_of(uint64_t key, bool readers_writer, bool contended);
 
+/* Stores the name of the lock (names.h) in the item of @key, if there is one. */
+W_HIDDEN void stats_item_name(uint64_t key);
+
 /*
  * Ends the item of @key: the lock is destroyed. Its counts stay in the file if threads have waited
- * for it, unless the address has had many such locks already: later ones share an item.
+ * for it, or it has a name, unless the address has had many such locks already: later ones share an
+ * item.
  */
 W_HIDDEN void stats_item_end(uint64_t key);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The start of the statistics, and the end of a lock. */
+/* The start of the statistics, the end of a lock, and its name. */
 #include "stats.h"
 
 #include "config.h"
 #include "count.h"
 #include "item.h"
+#include "names.h"
 #include "native.h"
 #include "posix.h"
 
@@ -42,4 +43,13 @@ void stats_forget_slow(const void *lock)
 	stats_check_fork();
 	stats_item_end((uintptr_t)lock);
 	stats_item_end((uintptr_t)lock + STATS_READERS);
+	(void)names_set(lock, NULL);
+}
+
+void stats_name(const void *lock, const char *name)
+{
+	stats_check_fork();
+	(void)names_set(lock, name);
+	stats_item_name((uintptr_t)lock);
+	stats_item_name((uintptr_t)lock + STATS_READERS);
 }

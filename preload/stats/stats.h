@@ -36,6 +36,9 @@ extern W_HIDDEN bool stats_on;
 extern W_HIDDEN struct any_ops stats_own_ops;
 W_HIDDEN void stats_forget_slow(const void *lock);
 
+/* Names @lock, also in the file. NULL or "": removes its name. */
+W_HIDDEN void stats_name(const void *lock, const char *name);
+
 /*
  * The functions that do what @ops (NULL: none) do without counting: for calls that the program has
  * not asked for.

@@ -174,6 +174,14 @@ static void relock(void)
 	EXPECT(!pthread_join(thread, NULL));
 }
 
+#ifdef API
+static void relock_named(void)
+{
+	EXPECT(!pound_set_name(&lock_a, "accounts"));
+	relock();
+}
+#endif
+
 /* ---- Correct code ---- */
 
 static pthread_key_t key;
@@ -390,6 +398,7 @@ static const struct {
 	{"assertion", assert_not_held},
 	{"assert-write", assert_write_of_reader},
 	{"read-twice", read_twice},
+	{"named", relock_named},
 #endif
 };
 

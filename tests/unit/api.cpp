@@ -463,6 +463,9 @@ int main()
 
 	expect_part = "api";
 	limit();
+	EXPECT(pound::set_name(mutex, "mutex") && pound::set_name(zeroed, "any") &&
+	       pound::set_name(shared_mutex, "shared") &&
+	       pound::set_name(pound::recursive_mutex(), "") && pound::set_name(mutex, ""));
 	EXPECT(locked_early && !ready_early.try_lock(),
 	       "a static mutex lost its state to a constructor");
 	ready_early.unlock();

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 pound_mutex_t waited_for = POUND_MUTEX_INIT;
-pound_lock_t by_name;
+pound_lock_t by_name, unnamed;
 pound_rwlock_t of_zeroes = POUND_RWLOCK_INIT, rw_by_name;
 
 static void *wait_once(void *unused)
@@ -68,11 +68,53 @@ static void remove_policy(void)
 		abort();
 }
 
+static void lock_often(pound_lock_t *lock, int times)
+{
+	for (int i = 0; i < times; i++) {
+		pound_lock_lock(lock);
+		pound_lock_unlock(lock);
+	}
+}
+
+/* Locks that have names from before, during and after their use, and two at one address. */
+static void use_names(void)
+{
+	static pound_lock_t early, late, in_turn;
+	static pound_rwlock_t table;
+
+#ifndef OWN_LOCKS_ONLY
+	static pthread_mutex_t native = PTHREAD_MUTEX_INITIALIZER;
+
+	if (pound_set_name(&native, "pthread's") || pthread_mutex_lock(&native) ||
+	    pthread_mutex_unlock(&native))
+		abort();
+#endif
+	if (pound_set_name(&early, "early\nname") || pound_set_name(&table, "table"))
+		abort();
+	lock_often(&early, 2);
+	read_and_write(&table);
+	lock_often(&late, 3);
+	if (pound_set_name(&late, "late name"))
+		abort();
+	if (pound_set_name(&unnamed, "removed") || pound_set_name(&unnamed, NULL))
+		abort();
+	lock_often(&unnamed, 4);
+	if (pound_lock_init(&in_turn, "mcs", NULL, 0) || pound_set_name(&in_turn, "first"))
+		abort();
+	lock_often(&in_turn, 5);
+	pound_lock_destroy(&in_turn);
+	if (pound_lock_init(&in_turn, "ticket", NULL, 0) || pound_set_name(&in_turn, "second"))
+		abort();
+	lock_often(&in_turn, 6);
+	pound_lock_destroy(&in_turn);
+}
+
 int main(void)
 {
 	pthread_t thread;
 
 	remove_policy();
+	use_names();
 	if (pound_lock_init(&by_name, "mcs", NULL, 0) ||
 	    pound_rwlock_init(&rw_by_name, "fair_rw", NULL, 0))
 		return 1;

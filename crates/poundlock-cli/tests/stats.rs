@@ -309,7 +309,7 @@ fn a_file_of_statistics_may_be_anything() {
     for (bytes, count) in [(1u32 << 20, u32::MAX), (4096, 16), (128, 1 << 20), (0, 1), (1, 8)] {
         let mut content = vec![0; 8192];
         content[..16].copy_from_slice(b"poundlock stats\0");
-        content[16..20].copy_from_slice(&2u32.to_ne_bytes());
+        content[16..20].copy_from_slice(&3u32.to_ne_bytes());
         for area in 0..5 {
             let header: Vec<u8> = [4096u32, 0, bytes, count, count]
                 .iter()
@@ -343,6 +343,43 @@ fn endless_files_are_refused() {
 /// The build folder of libpoundlock, relative to the preload library.
 fn built() -> PathBuf {
     common::preload().ancestors().nth(2).expect("build/preload").to_path_buf()
+}
+
+/// A file may have any bytes in the place of a lock's name.
+#[test]
+fn names_in_a_file_cannot_control_the_terminal() {
+    let directory = scratch();
+    let program = directory.path().join("program");
+    let include = format!("-I{}/../../lib", env!("CARGO_MANIFEST_DIR"));
+    let archive = built().join("libpoundlock.a").display().to_string();
+    compile(
+        include_str!("api.c"),
+        &[&include, "-pthread", "-Wl,--no-as-needed", &archive],
+        &program,
+    );
+    let folder = directory.path().join("files");
+    std::fs::create_dir(&folder).expect("a folder");
+    let stats = format!("--stats={}", folder.display());
+    assert!(output(poundlock(["run", &stats, "--"]).arg(&program)).status.success());
+    let mut files =
+        std::fs::read_dir(&folder).expect("the folder").map(|file| file.expect("a file").path());
+    let file = files.next().expect("the file of statistics");
+    let mut content = std::fs::read(&file).expect("the file");
+    let at = content
+        .windows(10)
+        .position(|bytes| bytes == b"late name\0")
+        .expect("the name is in the file");
+    // Also without a final zero, and not in UTF-8.
+    content[at..at + 32].copy_from_slice(b"\x1b[2J\r\n\xff,\"=1;<b>&;bbbbbbbbbbbbbbb");
+    std::fs::write(&file, &content).expect("the file");
+    for format in [&["--json", "-"][..], &["--csv", "-"], &[]] {
+        let shown = output(poundlock(["stat"]).args(format).arg("--file").arg(&file));
+        assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+        // The table is on stderr.
+        let text = stdout(&shown) + &stderr(&shown);
+        assert!(text.contains("\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd},"), "{text}");
+        assert!(!text.contains('\x1b') && !text.contains('\r'), "{text}");
+    }
 }
 
 /// Locks that a program uses through poundlock.h, linked dynamically and statically.
@@ -384,6 +421,26 @@ fn locks_of_our_own_interface_are_counted() {
             );
         }
         assert_eq!(row(process, "by_name", "mutex")["trylock_failures"], 100);
+        for (name, side, acquisitions, named_by) in [
+            ("early?name", "mutex", 2, "program"),
+            ("table", "readers", 20, "program"),
+            ("table", "writers", 7, "program"),
+            ("late name", "mutex", 3, "program"),
+            ("unnamed", "mutex", 4, "symbol"),
+            ("first", "mutex", 5, "program"),
+            ("second", "mutex", 6, "program"),
+            ("pthread's", "mutex", 1, "program"),
+        ] {
+            let row = row(process, name, side);
+            let seen = (&row["acquisitions"], &row["named_by"]);
+            assert_eq!(seen, (&acquisitions.into(), &named_by.into()), "{row} of {linked:?}");
+        }
+        // Without its one lock of pthread's.
+        compile(
+            include_str!("api.c"),
+            &[&[include.as_str(), "-pthread", "-DOWN_LOCKS_ONLY"], linked].concat(),
+            &program,
+        );
         let doctor = common::output(poundlock(["doctor"]).arg(&program));
         assert_eq!(doctor.status.code(), Some(1), "{}", stdout(&doctor));
         assert!(stdout(&doctor).contains("uses Poundlock's API"), "{}", stdout(&doctor));

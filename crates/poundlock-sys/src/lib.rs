@@ -248,6 +248,8 @@ extern "C" {
     pub fn pound_thread_tenant(id: u64, weight: u32) -> c_int;
     /// Returns the calling thread to its cgroup.
     pub fn pound_thread_leave_tenant();
+    /// Names the lock at this address. Returns 0 or ENOSPC.
+    pub fn pound_set_name(lock: *const c_void, name: *const c_char) -> c_int;
     /// Registers the policy of `policy=NAME`. Returns 0, EBUSY, EINVAL or ENOSPC.
     pub fn pound_policy_register(name: *const c_char, policy: *const pound_policy) -> c_int;
     /// Removes a policy. Returns 0, EBUSY or ENOENT.

@@ -127,6 +127,10 @@ impl<T> From<T> for AnyLock<T> {
 }
 
 impl<T: ?Sized> AnyLock<T> {
+    pub(crate) fn raw(&self) -> *const pound_lock_t {
+        self.raw.get()
+    }
+
     /// Acquires the lock, waiting if it is held.
     pub fn lock(&self) -> AnyLockGuard<'_, T> {
         // SAFETY: new() initialised the lock, and its address is fixed until it is unlocked.

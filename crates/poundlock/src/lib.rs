@@ -8,6 +8,7 @@
 //! - [`Condvar`]: a condition variable for all of them. [`Once`]: initialisation that runs once.
 //!   [`Semaphore`]: a counting semaphore.
 //! - [`Policy`]: an order of waiters of the program's own, for an [`AnyLock`].
+//! - [`SetName`]: names of locks in statistics.
 //! - [`locks()`], [`rw_locks()`]: the list of locks with their properties.
 //! - [`route()`]: the order of CPUs along which some locks hand over.
 //!
@@ -42,6 +43,7 @@ mod any;
 mod condvar;
 mod info;
 mod mutex;
+mod name;
 mod once;
 mod policy;
 mod route;
@@ -61,6 +63,7 @@ pub use mutex::{
     MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawMutex, ReentrantMutex,
     ReentrantMutexGuard,
 };
+pub use name::{SetName, TooManyNames};
 pub use once::{Once, OnceState};
 pub use policy::{Policy, PolicyError, register_policy, unregister_policy};
 pub use route::{Route, route};

@@ -73,6 +73,8 @@ pub struct LockItem {
     pub lives: u32,
     /// The index of the stack that first contended the lock.
     pub stack: Option<u32>,
+    /// The name that the program gave it; empty: none.
+    pub name: String,
     pub waiting: u32,
     pub counts: Counts,
 }
@@ -394,6 +396,7 @@ fn lock_of(index: u32, bytes: &Bytes<'_>, counts: Counts) -> LockItem {
         spin: kind & layout::SPIN != 0,
         lives: bytes.word(lock::LIVES),
         stack: bytes.word(lock::STACK).checked_sub(1),
+        name: bytes.text(lock::NAME),
         waiting: bytes.word(lock::WAITING),
         counts,
     }

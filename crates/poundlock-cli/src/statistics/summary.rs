@@ -58,6 +58,8 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Named {
+    /// By the program.
+    Program,
     Symbol,
     Stack,
     Address,
@@ -254,6 +256,7 @@ fn lock(
     let address = item.address & !1;
     let (name, named_by) = match names.object(&observed.modules, address) {
         _ if side == Side::Others => ("(others)".to_owned(), Named::Others),
+        _ if !item.name.is_empty() => (item.name.clone(), Named::Program),
         Some(symbol) => (symbol, Named::Symbol),
         None if !stack.is_empty() => (in_short(&stack), Named::Stack),
         None => (format!("{address:#x}"), Named::Address),
