@@ -23,6 +23,10 @@
 #ifndef POUNDLOCK_HPP
 #define POUNDLOCK_HPP
 
+#if __cplusplus < 201703L
+#error "poundlock.hpp needs C++17: compile with -std=c++17 or later"
+#else
+
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -868,5 +872,7 @@ class tenant
 };
 
 } // namespace pound
+
+#endif
 
 #endif

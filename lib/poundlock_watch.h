@@ -253,7 +253,8 @@ POUND_WATCH_UNLOCK(pound_rwlock_wrunlock_fair, pound_rwlock_t, POUND_WATCH_STATI
 
 /*
  * A wait releases the lock before the library does and takes it after the library has. A lock of
- * pound_cond_wait_any() reports its own operations: the program's functions are instrumented.
+ * pound_cond_wait_any() or pound_cond_wait_only() reports its own operations: the program's
+ * functions are instrumented.
  */
 #define POUND_WATCH_WAIT(name, type, flags)                              \
 	POUND_INLINE void name##_watched(pound_cond_t *cond, type *lock) \
