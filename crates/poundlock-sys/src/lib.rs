@@ -96,6 +96,11 @@ pub struct pound_sem_t {
 /// A semaphore of value 0.
 pub const POUND_SEM_INIT: pound_sem_t = pound_sem_t { pound_state: 0, pound_waiters: 0 };
 
+/// A flag of the checks: the thread reads.
+pub const POUND_WATCH_READ: c_uint = 1 << 3;
+/// A flag of the checks: the thread may already read.
+pub const POUND_WATCH_AGAIN: c_uint = 1 << 16;
+
 /// The highest value of a semaphore.
 pub const POUND_SEM_MAX: u32 = 0x7fff_ffff;
 
@@ -250,6 +255,18 @@ extern "C" {
     pub fn pound_thread_leave_tenant();
     /// Names the lock at this address. Returns 0 or ENOSPC.
     pub fn pound_set_name(lock: *const c_void, name: *const c_char) -> c_int;
+
+    /// The checks of `POUNDLOCK_DEBUG`, which change no lock: before the thread waits for it.
+    pub fn pound_debug_wait(lock: *const c_void, flags: c_uint);
+    /// The thread has acquired the lock.
+    pub fn pound_debug_locked(lock: *const c_void, flags: c_uint);
+    /// Before the thread releases the lock.
+    pub fn pound_debug_unlock(lock: *const c_void, flags: c_uint);
+    /// A new lock begins at this address.
+    pub fn pound_debug_create(lock: *const c_void);
+    /// Before the lock is destroyed.
+    pub fn pound_debug_destroy(lock: *const c_void);
+
     /// Registers the policy of `policy=NAME`. Returns 0, EBUSY, EINVAL or ENOSPC.
     pub fn pound_policy_register(name: *const c_char, policy: *const pound_policy) -> c_int;
     /// Removes a policy. Returns 0, EBUSY or ENOENT.

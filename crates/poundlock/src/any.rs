@@ -1,5 +1,6 @@
 //! `pound_lock_t`: a lock chosen by name at run time.
 
+use crate::checks::{self, ALONE};
 use crate::{GuardMarker, monotonic_in, until};
 use poundlock_sys::{
     POUND_LOCK_INIT, pound_lock_check, pound_lock_destroy, pound_lock_init, pound_lock_lock,
@@ -86,9 +87,28 @@ impl Raw {
     }
 }
 
+/// # Safety
+/// The lock is valid, and its address is fixed until it is unlocked.
+pub(crate) unsafe fn acquire(lock: *mut pound_lock_t) {
+    checks::waits(lock, ALONE);
+    // SAFETY: as the caller promises.
+    unsafe { pound_lock_lock(lock) };
+    checks::tried(lock, ALONE, true);
+}
+
+/// # Safety
+/// The lock is held, and the holder no longer uses it.
+pub(crate) unsafe fn release(lock: *mut pound_lock_t) {
+    checks::releases(lock, ALONE);
+    // SAFETY: as the caller promises.
+    unsafe { pound_lock_unlock(lock) };
+}
+
 impl Drop for Raw {
     /// Releases the lock if a guard was forgotten, so that no node points to freed memory.
     fn drop(&mut self) {
+        #[cfg(feature = "debug")]
+        checks::drops(self.get());
         // SAFETY: no other thread can access the lock. If it is held, its guard was forgotten, and
         // this thread becomes the owner.
         unsafe {
@@ -134,7 +154,7 @@ impl<T: ?Sized> AnyLock<T> {
     /// Acquires the lock, waiting if it is held.
     pub fn lock(&self) -> AnyLockGuard<'_, T> {
         // SAFETY: new() initialised the lock, and its address is fixed until it is unlocked.
-        unsafe { pound_lock_lock(self.raw.get()) };
+        unsafe { acquire(self.raw.get()) };
         AnyLockGuard { lock: self, data: PhantomData }
     }
 
@@ -142,7 +162,8 @@ impl<T: ?Sized> AnyLock<T> {
     pub fn try_lock(&self) -> Option<AnyLockGuard<'_, T>> {
         // SAFETY: as in lock.
         let taken = unsafe { pound_lock_trylock(self.raw.get()) };
-        taken.then(|| AnyLockGuard { lock: self, data: PhantomData })
+        checks::tried(self.raw.get(), ALONE, taken)
+            .then(|| AnyLockGuard { lock: self, data: PhantomData })
     }
 
     /// Acquires the lock, or returns None after `timeout`.
@@ -153,7 +174,8 @@ impl<T: ?Sized> AnyLock<T> {
         // SAFETY: as in lock; the deadline is a valid timespec.
         let error =
             unsafe { pound_lock_timedlock(self.raw.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        (error == 0).then(|| AnyLockGuard { lock: self, data: PhantomData })
+        checks::tried(self.raw.get(), ALONE, error == 0)
+            .then(|| AnyLockGuard { lock: self, data: PhantomData })
     }
 
     /// Acquires the lock, or returns None at `deadline`.
@@ -191,6 +213,7 @@ impl<T: ?Sized> AnyLockGuard<'_, T> {
     /// ```
     pub fn unlock_fair(guard: Self) {
         let guard = ManuallyDrop::new(guard);
+        checks::releases(guard.raw(), ALONE);
         // SAFETY: as in drop, which is not called.
         unsafe { pound_lock_unlock_fair(guard.raw()) }
     }
@@ -217,7 +240,7 @@ impl<T: ?Sized> Drop for AnyLockGuard<'_, T> {
     fn drop(&mut self) {
         // SAFETY: the guard holds the lock. Any thread may unlock it, so the guard may have been
         // sent.
-        unsafe { pound_lock_unlock(self.lock.raw.get()) }
+        unsafe { release(self.raw()) }
     }
 }
 

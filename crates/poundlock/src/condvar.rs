@@ -1,6 +1,6 @@
 //! The condition variable of `poundlock.h`, for the guards of Rust's locks.
 
-use crate::{AbortOnUnwinding, AnyLockGuard, monotonic_in, until};
+use crate::{AbortOnUnwinding, AnyLockGuard, any, monotonic_in, until};
 use poundlock_sys as sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -262,11 +262,11 @@ impl<T: ?Sized> sealed::Relock for AnyLockGuard<'_, T> {
 
     unsafe fn release(lock: *const ()) {
         // SAFETY: the guard borrows and holds the lock, and the caller does not use the data.
-        unsafe { sys::pound_lock_unlock(lock.cast_mut().cast()) }
+        unsafe { any::release(lock.cast_mut().cast()) }
     }
 
     unsafe fn acquire(lock: *const ()) {
         // SAFETY: the guard borrows the lock, and holds it from here on.
-        unsafe { sys::pound_lock_lock(lock.cast_mut().cast()) }
+        unsafe { any::acquire(lock.cast_mut().cast()) }
     }
 }

@@ -27,6 +27,7 @@
 //!
 //! | feature | effect |
 //! |---|---|
+//! | `debug` | the use of locks is checked: relocks, opposite orders, forgotten guards (below) |
 //! | `send_guard` | guards are `Send`; every lock may be released by another thread |
 //! | `arc_lock` | guards that own an `Arc` of their lock |
 //! | `owning_ref` | guards can be used with the crate `owning_ref` |
@@ -37,9 +38,14 @@
 //! Without default features, only `shfl_mutex` and `shfl_rw` are built, which [`Mutex`] and
 //! [`RwLock`] are.
 //!
+//! With `debug`, each error is reported on stderr, with the stacks of all sites. The environment
+//! variable `POUNDLOCK_DEBUG` selects checks; `0` turns them off. `docs/debugging.md` lists them.
+//! Every lock and unlock then takes some microseconds.
+//!
 //! Rust 1.75 suffices, except for `lock_api_05`.
 
 mod any;
+mod checks;
 mod condvar;
 mod info;
 mod mutex;

@@ -1,5 +1,6 @@
 //! `pound_mutex_t` behind `lock_api`.
 
+use crate::checks::{self, ALONE};
 use crate::{GuardMarker, RawThreadId, monotonic_in, until};
 use poundlock_sys::{
     POUND_MUTEX_INIT, pound_mutex_is_locked, pound_mutex_lock, pound_mutex_t,
@@ -50,14 +51,17 @@ impl RawMutex {
 
     #[inline]
     pub(crate) fn acquire(&self) {
+        checks::waits(self.0.get(), ALONE);
         // SAFETY: UNLOCKED is a valid mutex, and the borrow fixes its address during the call.
         unsafe { pound_mutex_lock(self.0.get()) }
+        checks::tried(self.0.get(), ALONE, true);
     }
 
     #[inline]
     pub(crate) fn try_acquire(&self) -> bool {
         // SAFETY: as in acquire.
-        unsafe { pound_mutex_trylock(self.0.get()) }
+        let acquired = unsafe { pound_mutex_trylock(self.0.get()) };
+        checks::tried(self.0.get(), ALONE, acquired)
     }
 
     pub(crate) fn try_acquire_for(&self, timeout: Duration) -> bool {
@@ -68,13 +72,14 @@ impl RawMutex {
         // SAFETY: as in acquire; the deadline is a valid timespec.
         let error =
             unsafe { pound_mutex_timedlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        error == 0
+        checks::tried(self.0.get(), ALONE, error == 0)
     }
 
     /// # Safety
     /// The mutex is held, and the holder no longer uses it.
     #[inline]
     pub(crate) unsafe fn release(&self) {
+        checks::releases(self.0.get(), ALONE);
         // SAFETY: as in acquire; as the caller promises.
         unsafe { pound_mutex_unlock(self.0.get()) }
     }
@@ -82,6 +87,7 @@ impl RawMutex {
     /// # Safety
     /// As of release.
     pub(crate) unsafe fn release_fairly(&self) {
+        checks::releases(self.0.get(), ALONE);
         // SAFETY: as in acquire; as the caller promises.
         unsafe { pound_mutex_unlock_fair(self.0.get()) }
     }
@@ -90,6 +96,13 @@ impl RawMutex {
     pub(crate) fn is_held(&self) -> bool {
         // SAFETY: as in acquire.
         unsafe { pound_mutex_is_locked(self.0.get()) }
+    }
+}
+
+#[cfg(feature = "debug")]
+impl Drop for RawMutex {
+    fn drop(&mut self) {
+        checks::drops(self.0.get());
     }
 }
 

@@ -1,6 +1,7 @@
 //! `pound_rwlock_t` behind `lock_api`.
 
 use crate::any::with_spec;
+use crate::checks::{self, ALONE, READ, READ_AGAIN};
 use crate::{GuardMarker, SpecError, monotonic_in, until};
 use poundlock_sys::{
     POUND_RWLOCK_INIT, pound_rwlock_check, pound_rwlock_init, pound_rwlock_rdlock,
@@ -111,14 +112,17 @@ impl RawRwLock {
     pub(crate) const UNLOCKED: RawRwLock = RawRwLock(UnsafeCell::new(POUND_RWLOCK_INIT));
 
     pub(crate) fn acquire_shared(&self) {
+        checks::waits(self.0.get(), READ);
         // SAFETY: UNLOCKED or pound_rwlock_init made the lock valid, and the borrow fixes its
         // address during the call.
-        entered(unsafe { pound_rwlock_rdlock(self.0.get()) });
+        let acquired = entered(unsafe { pound_rwlock_rdlock(self.0.get()) });
+        checks::tried(self.0.get(), READ, acquired);
     }
 
     pub(crate) fn try_acquire_shared(&self) -> bool {
         // SAFETY: as in acquire_shared.
-        unsafe { pound_rwlock_tryrdlock(self.0.get()) }
+        let acquired = unsafe { pound_rwlock_tryrdlock(self.0.get()) };
+        checks::tried(self.0.get(), READ, acquired)
     }
 
     pub(crate) fn try_acquire_shared_for(&self, timeout: Duration) -> bool {
@@ -127,18 +131,24 @@ impl RawRwLock {
             return true;
         };
         // SAFETY: as in acquire_shared; the deadline is a valid timespec.
-        entered(unsafe { pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) })
+        let acquired = entered(unsafe {
+            pound_rwlock_timedrdlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline)
+        });
+        checks::tried(self.0.get(), READ, acquired)
     }
 
     /// As acquire_shared, for a thread that may already be a reader.
     pub(crate) fn acquire_shared_again(&self) {
+        checks::waits(self.0.get(), READ_AGAIN);
         // SAFETY: as in acquire_shared.
-        entered(unsafe { pound_rwlock_rdlock_again(self.0.get()) });
+        let acquired = entered(unsafe { pound_rwlock_rdlock_again(self.0.get()) });
+        checks::tried(self.0.get(), READ_AGAIN, acquired);
     }
 
     pub(crate) fn try_acquire_shared_again(&self) -> bool {
         // SAFETY: as in acquire_shared.
-        unsafe { pound_rwlock_tryrdlock_again(self.0.get()) }
+        let acquired = unsafe { pound_rwlock_tryrdlock_again(self.0.get()) };
+        checks::tried(self.0.get(), READ_AGAIN, acquired)
     }
 
     pub(crate) fn try_acquire_shared_again_for(&self, timeout: Duration) -> bool {
@@ -147,14 +157,16 @@ impl RawRwLock {
             return true;
         };
         // SAFETY: as in acquire_shared; the deadline is a valid timespec.
-        entered(unsafe {
+        let acquired = entered(unsafe {
             pound_rwlock_timedrdlock_again(self.0.get(), libc::CLOCK_MONOTONIC, &deadline)
-        })
+        });
+        checks::tried(self.0.get(), READ_AGAIN, acquired)
     }
 
     /// # Safety
     /// The lock has a reader, which no longer uses it.
     pub(crate) unsafe fn release_shared(&self) {
+        checks::releases(self.0.get(), READ);
         // SAFETY: as in acquire_shared; as the caller promises.
         unsafe { pound_rwlock_rdunlock(self.0.get()) }
     }
@@ -162,18 +174,22 @@ impl RawRwLock {
     /// # Safety
     /// As of release_shared.
     pub(crate) unsafe fn release_shared_fairly(&self) {
+        checks::releases(self.0.get(), READ);
         // SAFETY: as in acquire_shared; as the caller promises.
         unsafe { pound_rwlock_rdunlock_fair(self.0.get()) }
     }
 
     pub(crate) fn acquire_exclusive(&self) {
+        checks::waits(self.0.get(), ALONE);
         // SAFETY: as in acquire_shared.
         unsafe { pound_rwlock_wrlock(self.0.get()) }
+        checks::tried(self.0.get(), ALONE, true);
     }
 
     pub(crate) fn try_acquire_exclusive(&self) -> bool {
         // SAFETY: as in acquire_shared.
-        unsafe { pound_rwlock_trywrlock(self.0.get()) }
+        let acquired = unsafe { pound_rwlock_trywrlock(self.0.get()) };
+        checks::tried(self.0.get(), ALONE, acquired)
     }
 
     pub(crate) fn try_acquire_exclusive_for(&self, timeout: Duration) -> bool {
@@ -184,12 +200,13 @@ impl RawRwLock {
         // SAFETY: as in acquire_shared; the deadline is a valid timespec.
         let error =
             unsafe { pound_rwlock_timedwrlock(self.0.get(), libc::CLOCK_MONOTONIC, &deadline) };
-        error == 0
+        checks::tried(self.0.get(), ALONE, error == 0)
     }
 
     /// # Safety
     /// The lock has a writer, which no longer uses it.
     pub(crate) unsafe fn release_exclusive(&self) {
+        checks::releases(self.0.get(), ALONE);
         // SAFETY: as in acquire_shared; as the caller promises.
         unsafe { pound_rwlock_wrunlock(self.0.get()) }
     }
@@ -197,6 +214,7 @@ impl RawRwLock {
     /// # Safety
     /// As of release_exclusive.
     pub(crate) unsafe fn release_exclusive_fairly(&self) {
+        checks::releases(self.0.get(), ALONE);
         // SAFETY: as in acquire_shared; as the caller promises.
         unsafe { pound_rwlock_wrunlock_fair(self.0.get()) }
     }
@@ -218,6 +236,13 @@ impl RawRwLock {
             unsafe { self.release_shared() }
         }
         !no_writer
+    }
+}
+
+#[cfg(feature = "debug")]
+impl Drop for RawRwLock {
+    fn drop(&mut self) {
+        checks::drops(self.0.get());
     }
 }
 
