@@ -289,6 +289,16 @@ void pound_thread_leave_tenant(void)
 	w_tenant_clear();
 }
 
+uint32_t pound_thread_group(void)
+{
+	return w_group_save();
+}
+
+void pound_thread_return(uint32_t group)
+{
+	w_group_restore(group);
+}
+
 /* ---- Events ---- */
 
 static const struct {

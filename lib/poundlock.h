@@ -504,10 +504,15 @@ void pound_recursive_mutex_unlock(pound_recursive_mutex_t *mutex);
  * name the same id; the latest @weight holds for the tenant (1024: that of a cgroup by default).
  * Returns 0; EINVAL if @weight is 0; ENOSPC if the process has had 63 groups, in which case the
  * thread is in no group. pound_thread_leave_tenant() puts it back into its cgroup.
+ *
+ * pound_thread_group() returns the thread's group for pound_thread_return(), which puts the thread
+ * back into it: a function that names a tenant so leaves its caller's as it was.
  */
 void pound_thread_weight(uint32_t weight);
 int pound_thread_tenant(uint64_t id, uint32_t weight);
 void pound_thread_leave_tenant(void);
+uint32_t pound_thread_group(void);
+void pound_thread_return(uint32_t group);
 
 /*
  * The program's own policies for the order of a shuffled lock's waiters, by name:

@@ -848,8 +848,8 @@ template <std::ptrdiff_t LeastMax = POUND_SEM_MAX> class counting_semaphore
 using binary_semaphore = counting_semaphore<1>;
 
 // Puts the calling thread into tenant @id of weight @weight (pound_thread_tenant() in poundlock.h)
-// until the destructor runs. Throws std::invalid_argument if the weight is 0, std::length_error if
-// there are too many groups.
+// until the destructor runs, which puts it back into the group that it was in. Throws
+// std::invalid_argument if the weight is 0, std::length_error if there are too many groups.
 class tenant
 {
       public:
@@ -857,6 +857,8 @@ class tenant
 	{
 		int error = pound_thread_tenant(id, weight);
 
+		if (error)
+			pound_thread_return(outer);
 		if (error == EINVAL)
 			detail::fail(std::invalid_argument("a tenant's weight is at least 1"));
 		if (error)
@@ -867,8 +869,11 @@ class tenant
 
 	~tenant()
 	{
-		pound_thread_leave_tenant();
+		pound_thread_return(outer);
 	}
+
+      private:
+	std::uint32_t outer = pound_thread_group();
 };
 
 } // namespace pound

@@ -330,7 +330,17 @@ static void wrong_policies(void)
 
 static void shares(void)
 {
+	uint32_t outer, own = pound_thread_group();
+
 	errno = 77;
+	EXPECT(!pound_thread_tenant(1, 1));
+	outer = pound_thread_group();
+	EXPECT(!pound_thread_tenant(2, 1) && pound_thread_group() != outer);
+	pound_thread_return(outer);
+	EXPECT(pound_thread_group() == outer);
+	pound_thread_return(UINT32_MAX); /* no group */
+	pound_thread_return(own);
+	EXPECT(pound_thread_group() == own);
 	EXPECT(pound_thread_tenant(1, 0) == EINVAL);
 	for (uint64_t id = 0; id < 62; id++)
 		EXPECT(!pound_thread_tenant(id, 1 + (uint32_t)id) &&

@@ -455,6 +455,29 @@ static void shared_by_name()
 	}
 }
 
+static void nested_tenants()
+{
+	const std::uint32_t own = pound_thread_group();
+	bool refused = false;
+
+	{
+		pound::tenant first(1);
+		const std::uint32_t outer = pound_thread_group();
+		{
+			pound::tenant second(2);
+			EXPECT(pound_thread_group() != outer);
+		}
+		EXPECT(pound_thread_group() == outer);
+		try {
+			pound::tenant none(3, 0);
+		} catch (const std::invalid_argument &) {
+			refused = true;
+		}
+		EXPECT(refused && pound_thread_group() == outer);
+	}
+	EXPECT(pound_thread_group() == own);
+}
+
 int main()
 {
 	pound::shared_mutex shared_mutex;
@@ -469,6 +492,7 @@ int main()
 	EXPECT(locked_early && !ready_early.try_lock(),
 	       "a static mutex lost its state to a constructor");
 	ready_early.unlock();
+	nested_tenants();
 	lockable(mutex);
 	outlast(mutex);
 	too_late(mutex);

@@ -172,6 +172,16 @@ void w_tenant_clear(void)
 	w_own.group = 0;
 }
 
+uint32_t w_group_save(void)
+{
+	return w_own.group;
+}
+
+void w_group_restore(uint32_t saved)
+{
+	w_own.group = saved <= W_GROUPS ? saved : 0;
+}
+
 /* FNV-1a. */
 static uint64_t hash(const char *text)
 {

@@ -53,6 +53,9 @@ W_HIDDEN void w_weight_set(uint32_t weight);
  */
 W_HIDDEN bool w_tenant_set(uint64_t id, uint32_t weight);
 W_HIDDEN void w_tenant_clear(void);
+/* The thread's group, for w_group_restore(). 0: its cgroup, which is not read yet. */
+W_HIDDEN uint32_t w_group_save(void);
+W_HIDDEN void w_group_restore(uint32_t saved);
 
 /* A policy of the program, as those in core/policy/policy.h. */
 struct w_own_policy {

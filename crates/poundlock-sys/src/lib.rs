@@ -253,6 +253,10 @@ extern "C" {
     pub fn pound_thread_tenant(id: u64, weight: u32) -> c_int;
     /// Returns the calling thread to its cgroup.
     pub fn pound_thread_leave_tenant();
+    /// The calling thread's group, for [`pound_thread_return`].
+    pub fn pound_thread_group() -> u32;
+    /// Puts the calling thread back into a group that [`pound_thread_group`] returned.
+    pub fn pound_thread_return(group: u32);
     /// Names the lock at this address. Returns 0 or ENOSPC.
     pub fn pound_set_name(lock: *const c_void, name: *const c_char) -> c_int;
 
