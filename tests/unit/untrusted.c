@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Files from elsewhere that the preload library reads, rules and ELF files: damaged ones do no
+ * harm. The mutations of valid files end where a page begins that cannot be read.
+ */
+#include "../../preload/symbols.c"
+
+#include "../../preload/rule.h"
+#include "unit.h"
+
+#define ROUNDS_OF_RULES 100000
+#define ROUNDS_OF_ELF 1000
+#define MOST_MUTATIONS 8
+/* The bytes of an ELF file where its headers are, at either end. */
+#define ELF_HEADERS 4096
+#define WORD sizeof(uint64_t) /* an ELF file is aligned to it */
+
+/* ---- Mutations ---- */
+
+static uint64_t random_below(uint64_t most)
+{
+	static uint64_t state = 0x9e3779b97f4a7c15;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % most;
+}
+
+/* Memory of at least @size bytes, before a page that cannot be read. Returns its end. */
+static unsigned char *guarded(size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
+	unsigned char *memory = mmap(NULL, whole + page, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	EXPECT(memory != MAP_FAILED);
+	EXPECT(!mprotect(memory + whole, page, PROT_NONE));
+	return memory + whole;
+}
+
+/* Changes the @size bytes at @text: a byte, a bit, a number of 8 bytes, or a part by another. */
+static void mutate(unsigned char *text, size_t size)
+{
+	size_t at = random_below(size), from = random_below(size),
+	       length = random_below(size - (at > from ? at : from)) % 64;
+
+	uint64_t number = random_below(UINT64_C(1) << random_below(32));
+
+	switch (random_below(size < WORD ? 3 : 4)) {
+	case 0:
+		text[at] = (unsigned char)random_below(256);
+		break;
+	case 1:
+		text[at] ^= (unsigned char)(1 << random_below(8));
+		break;
+	case 2:
+		memmove(text + at, text + from, length);
+		break;
+	default:
+		memcpy(text + at % (size / WORD) * WORD, &number, WORD);
+	}
+}
+
+/* ---- Rules ---- */
+
+static const char valid[] = "# comment\n"
+			    "[[rule]]\n"
+			    "symbol = \"cache*+0x40\" # another\n"
+			    "lock = \"shfl_mutex,patience=0,policy=fifo\"\r\n"
+			    "\n"
+			    "\t[[ rule ]]\n"
+			    "lock=\"shfl_mutex,batch=7\"\n"
+			    "site = \"queue_?nit\"";
+
+static struct rules rules;
+
+static void expect_whole_rules(void)
+{
+	EXPECT(rules.count <= RULES_MOST);
+	for (uint32_t i = 0; i < rules.count; i++) {
+		const struct rule *rule = &rules.rule[i];
+
+		EXPECT(rule->by && rule->ops && rule->line);
+		EXPECT(*rule->name && memchr(rule->name, 0, sizeof(rule->name)));
+		(void)rule_matches(rule, "cache_of_queue_init");
+	}
+}
+
+static void expect_one_line(const char *error)
+{
+	EXPECT(*error);
+	for (; *error; error++)
+		EXPECT((unsigned char)*error >= ' ' && *error != 0x7f, "%x", *error);
+}
+
+static void damaged_rules_are_refused_in_a_line(void)
+{
+	unsigned char *end = guarded(sizeof(valid));
+	char error[256];
+	int accepted = 0;
+
+	EXPECT(rules_read(&rules, valid, strlen(valid), error, sizeof(error)), "%s", error);
+	EXPECT(rules.count == 2 && rules.rule[0].exact && rules.rule[0].offset == 0x40);
+	for (int i = 0; i < ROUNDS_OF_RULES; i++) {
+		size_t size = strlen(valid) - (random_below(4) ? 0 : random_below(strlen(valid)));
+		unsigned char *text = end - size;
+
+		memcpy(text, valid, size);
+		for (uint64_t count = random_below(MOST_MUTATIONS); count; count--)
+			mutate(text, size);
+		if (rules_read(&rules, (const char *)text, size, error, sizeof(error))) {
+			expect_whole_rules();
+			accepted++;
+		} else {
+			expect_one_line(error);
+		}
+	}
+	EXPECT(accepted && accepted < ROUNDS_OF_RULES, "%d", accepted);
+}
+
+/* ---- Symbols ---- */
+
+static uint32_t mains, symbols;
+
+static void count_symbol(const struct symbol *symbol)
+{
+	symbols++;
+	mains += strlen(symbol->name) == 4 && !strcmp(symbol->name, "main") && symbol->is_function;
+}
+
+/* This program's file, in whole words: its section headers may be the last bytes. */
+static unsigned char *own_file(size_t *size)
+{
+	FILE *file = fopen("/proc/self/exe", "r");
+	unsigned char *bytes;
+
+	EXPECT(file && !fseek(file, 0, SEEK_END));
+	*size = (size_t)ftell(file) / WORD * WORD;
+	rewind(file);
+	bytes = malloc(*size);
+	EXPECT(bytes && fread(bytes, *size, 1, file) == 1);
+	fclose(file);
+	return bytes;
+}
+
+static void damaged_programs_are_read_within_their_bounds(void)
+{
+	size_t size;
+	unsigned char *bytes = own_file(&size), *end = guarded(size);
+	struct file file = {.bytes = bytes, .size = size};
+
+	each_of(&file, 0, count_symbol);
+	EXPECT(mains == 1 && symbols > 1, "%u, %u", mains, symbols);
+	for (int i = 0; i < ROUNDS_OF_ELF; i++) {
+		size_t rest = random_below(2) ? size : (1 + random_below(size / WORD)) * WORD;
+		size_t headers = rest < ELF_HEADERS ? rest : ELF_HEADERS;
+		unsigned char *copy = end - rest;
+
+		memcpy(copy, bytes, rest);
+		for (uint64_t count = random_below(MOST_MUTATIONS); count; count--)
+			mutate(random_below(8) ? end - headers : copy, headers);
+		file = (struct file){.bytes = copy, .size = rest};
+		each_of(&file, 0, count_symbol);
+	}
+	free(bytes);
+}
+
+int main(void)
+{
+	RUN(damaged_rules_are_refused_in_a_line);
+	RUN(damaged_programs_are_read_within_their_bounds);
+	return 0;
+}
