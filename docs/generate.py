@@ -7,8 +7,8 @@
   locks/           the promise, state word and departures of each lock: the opening comment of its
                    header without the first paragraph. A page may include further headers
   README.md        its figures, from results/
-  verification.md  tables of the exploration, by explored.py, from killers.txt and survivors.txt in
-                   tests/check/, and from the labels in core/
+  verification.md  tables of the exploration, by explored.py; of the mutants by file, from
+                   killers.txt and survivors.txt in tests/check/; of the memory orders, by orders.py
   verification/    a page per lock: its clients, by explored.py
 
 Every lock needs a page of its own in locks/. The order that a lock's header states must be that of
@@ -27,7 +27,7 @@ DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import explored  # noqa: E402
-import labels  # noqa: E402
+import orders  # noqa: E402
 import readme  # noqa: E402
 
 LIST = [ROOT / "target/release/poundlock", "list", "--json"]
@@ -62,50 +62,20 @@ MUTANTS_HEADER = """\
 | file | killed by clients | killed by unit tests | killers | survivors |
 |---|---|---|---|---|
 """
-LABELS_HEADER = """\
-| label | where | order | pairs with |
-|---|---|---|---|
-"""
-
-
-def judged(name):
-    """Of tests/check/@name: the file of each mutant, and what is said of it."""
-    lines = (ROOT / "tests/check" / name).read_text().splitlines()
-    told = [line.rsplit(" | ", 1) for line in lines if line and not line.startswith("#")]
-    return [(mutant.split(":", 1)[0], what) for mutant, what in told]
 
 
 def mutants_table():
     files = collections.defaultdict(lambda: ([], [], []))
-    for file, killer in judged("killers.txt"):
-        files[file][killer.startswith("unit/")].append(killer)
-    for file, reason in judged("survivors.txt"):
-        files[file][2].append(reason)
+    for mutant, killer in orders.judged("killers.txt"):
+        files[mutant.split(":", 1)[0]][killer.startswith("unit/")].append(killer)
+    for mutant, reason in orders.judged("survivors.txt"):
+        files[mutant.split(":", 1)[0]][2].append(reason)
     rows = []
     for file, (clients, tests, stay) in sorted(files.items()):
         names = sorted({killer.split("/")[0] for killer in clients} | set(tests))
         kinds = ", ".join(f"`{name}`" for name in names)
         rows.append(f"| `{file}` | {len(clients)} | {len(tests)} | {kinds} | {len(stay)} |\n")
     return MUTANTS_HEADER + "".join(rows)
-
-
-def labels_table():
-    rows = []
-    for path in sorted((ROOT / "core").rglob("*.h")):
-        for name, label in labels.File(path, ROOT).labels.items():
-            pairs = "; ".join(
-                f"{side}: {', '.join(sorted(partners))}"
-                for side, partners in sorted(label.pairs.items())
-            )
-            file, number = name.rsplit("-", 1)
-            rows.append(
-                (
-                    file,
-                    int(number),
-                    f"| {name} | `{path.relative_to(ROOT)}` | {label.order} | {pairs} |\n",
-                )
-            )
-    return LABELS_HEADER + "".join(row for _, _, row in sorted(rows))
 
 
 def locks_tables(listing):
@@ -309,7 +279,7 @@ def main():
     check_headers(listing)
     tables = {
         "locks.md": locks_tables(listing),
-        "verification.md": [explored.summary(), mutants_table(), labels_table()],
+        "verification.md": [explored.summary(), mutants_table(), orders.summary(), orders.table()],
     }
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
     written[DOCS / "locks.md"] = with_keys(listing, written[DOCS / "locks.md"])

@@ -81,14 +81,22 @@ def labels_of(text, where):
     }
 
 
+class Operation(NamedTuple):
+    """An ordered operation."""
+
+    label: str
+    source: str  # its line, without the indentation
+    order: str
+
+
 class File:
-    """One header: its labels and the errors in it."""
+    """One header: its labels, its ordered operations and the errors in it."""
 
     def __init__(self, path, root):
         self.name = str(path.relative_to(root))
-        self.code, self.comments = lines_without_comments(path.read_text())
-        self.labels, self.wrong = {}, []
-        self.used = set()
+        self.text = path.read_text().split("\n")
+        self.code, self.comments = lines_without_comments("\n".join(self.text))
+        self.labels, self.operations, self.wrong = {}, [], []
         self.relaxed_group = None  # [line, kind, number of operations so far]
         for line, text in self.comments.items():
             for name, label in labels_of(text, f"{self.name}:{line}").items():
@@ -103,7 +111,7 @@ class File:
         self.wrong += [
             f"{label.where}: [{name}] belongs to no {label.order} operation"
             for name, label in self.labels.items()
-            if name not in self.used
+            if name not in {operation.label for operation in self.operations}
         ]
 
     def check_line(self, line, code):
@@ -151,7 +159,7 @@ class File:
         for text in self.comments_before(line):
             for name, label in labels_of(text, "").items():
                 if label.order == order:
-                    self.used.add(name)
+                    self.operations.append(Operation(name, self.text[line - 1].strip(), order))
                     return
             if LABEL.search(text):
                 break
