@@ -23,20 +23,22 @@ void w_spin_new_term(uint32_t spinners)
 
 void w_take_seat(struct w_self *self, struct w_seat *seat)
 {
-	struct w_seat *former = self->seat;
+	struct w_seat *former = atomic_load_explicit(&self->seat, memory_order_relaxed);
 
 	if (former && atomic_load_explicit(&former->taken_by, memory_order_relaxed) == self)
 		atomic_store_explicit(&former->taken_by, NULL, memory_order_relaxed);
 	if (atomic_exchange_explicit(&seat->taken_by, self, memory_order_relaxed))
-		self->sharing_until = w_now() + W_SHARING_NANOSECONDS;
-	self->seat = seat;
+		atomic_store_explicit(&self->sharing_until, w_now() + W_SHARING_NANOSECONDS,
+				      memory_order_relaxed);
+	atomic_store_explicit(&self->seat, seat, memory_order_relaxed);
 }
 
 bool w_shares_cpu(struct w_self *self)
 {
-	if (w_now() >= self->sharing_until)
-		self->sharing_until = 0;
-	return self->sharing_until;
+	if (w_now() < atomic_load_explicit(&self->sharing_until, memory_order_relaxed))
+		return true;
+	atomic_store_explicit(&self->sharing_until, 0, memory_order_relaxed);
+	return false;
 }
 
 void w_spin_calibrate(void)

@@ -58,8 +58,9 @@ struct w_self {
 	W_ATOMIC(uint64_t) held_by; /* the owner that holds it */
 	W_ATOMIC(struct w_more_nodes *) more;
 	W_ATOMIC(struct w_block *) block;
-	struct w_seat *seat;    /* the last one taken, or NULL; see w_has_own_cpu() */
-	uint64_t sharing_until; /* when it may have its CPU to itself; 0: now */
+	/* Of w_has_own_cpu(). Atomic, since the record's next thread reads what this one leaves. */
+	W_ATOMIC(struct w_seat *) seat;   /* the last one taken, or NULL */
+	W_ATOMIC(uint64_t) sharing_until; /* when it may have its CPU to itself; 0: now */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
 };
 

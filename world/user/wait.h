@@ -182,10 +182,11 @@ static inline bool w_has_own_cpu(void)
 	struct w_seat *seat = &w_seats[w_cpu() % W_SEATS];
 	struct w_self *self = w_self();
 
-	/* relaxed, here and in w_take_seat(): a stale value costs a little time */
+	/* relaxed, all, also in w_take_seat(): a stale value costs a little time */
 	if (w_unlikely(atomic_load_explicit(&seat->taken_by, memory_order_relaxed) != self))
 		w_take_seat(self, seat);
-	return w_likely(!self->sharing_until) || !w_shares_cpu(self);
+	return w_likely(!atomic_load_explicit(&self->sharing_until, memory_order_relaxed)) ||
+	       !w_shares_cpu(self);
 }
 
 static inline struct w_spin w_spin_begin(enum w_how how)
