@@ -52,7 +52,7 @@ static void removed_with_the_lock(void)
 	pound_rwlock_t rwlock = POUND_RWLOCK_INIT;
 
 	EXPECT(!pound_set_name(&lock, "first") && !pound_set_name(&rwlock, "table"));
-	EXPECT(!pound_lock_init(&lock, "mcs", NULL, 0) &&
+	EXPECT(!pound_lock_init(&lock, "shfl_mutex", NULL, 0) &&
 	       !pound_rwlock_init(&rwlock, "shfl_rw", NULL, 0));
 	expect_name(&lock, "");
 	expect_name(&rwlock, "");
