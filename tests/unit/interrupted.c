@@ -2,8 +2,8 @@
 /*
  * Signal handlers that use a lock get other nodes than the thread that they interrupt: for every
  * lock whose holder keeps a node, at each instruction of each operation. Handlers that draw unique
- * numbers get other ones. A thread and its handlers have one block. The trap flag of x86-64
- * single-steps the thread.
+ * numbers get other ones. A thread and its handlers have one block. No post to a semaphore is lost.
+ * The trap flag of x86-64 single-steps the thread.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -11,6 +11,7 @@
 
 #include "../expect.h"
 #include "any.h"
+#include "poundlock.h"
 
 #define TRAP_FLAG 0x100
 #define STEPS 120 /* enough for each operation to have put its node into a queue, or to have none */
@@ -284,6 +285,42 @@ static void test_block(void)
 		;
 }
 
+/* ---- Semaphores, in a process of one thread ---- */
+
+static pound_sem_t sem;
+
+static bool posts(struct memory *unused)
+{
+	(void)unused;
+	return !pound_sem_post(&sem, 1);
+}
+
+static bool takes(struct memory *unused)
+{
+	(void)unused;
+	return pound_sem_trywait(&sem);
+}
+
+/* The handler posts after the @at-th instruction. Returns false if there are fewer. */
+static bool post_interrupted(bool (*operation)(struct memory *unused), uint32_t left, long at)
+{
+	EXPECT(!pound_sem_init(&sem, 1));
+	EXPECT(interrupt(operation, posts, at) && interruption.result);
+	EXPECT(pound_sem_value(&sem) == left, "step %ld: %u left, not %u", at,
+	       pound_sem_value(&sem), left);
+	return interruption.step >= at;
+}
+
+static void test_posts(void)
+{
+	expect_part = "posts";
+	limit();
+	for (long at = 1; post_interrupted(posts, 3, at); at++)
+		;
+	for (long at = 1; post_interrupted(takes, 1, at); at++)
+		;
+}
+
 int main(void)
 {
 	static const char *const ways[] = {"spin", "park"};
@@ -295,6 +332,7 @@ int main(void)
 	w_spin_pauses = 1; /* since a spin is many steps */
 	test_numbers();
 	test_block();
+	test_posts();
 	for (size_t i = 0; names[i]; i++) {
 		for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
 			snprintf(spec, sizeof(spec), "%s,wait=%s", names[i], ways[way]);

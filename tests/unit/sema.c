@@ -47,7 +47,7 @@ static void send_signals(void)
 /* No post is lost that interrupts another post, or a wait. */
 static void handlers_interrupt_posts(void)
 {
-	struct sigaction action = {.sa_handler = post_in_handler};
+	struct sigaction action = {.sa_handler = post_in_handler, .sa_flags = SA_RESTART};
 	uint32_t posts = 0, taken = 0;
 	pid_t child;
 
