@@ -5,7 +5,6 @@
 //! and nothing else. The explorer can therefore hash, copy and restore a thread. Libraries for
 //! coroutines hide the stack pointer.
 
-use std::arch::global_asm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -14,11 +13,11 @@ compile_error!("poundlock-check switches stacks on x86-64 only");
 /// The engine's stack pointer while a coroutine runs; 0 while none does.
 pub static ENGINE: AtomicUsize = AtomicUsize::new(0);
 
-/// Defines a function that saves the callee-saved registers on the old stack, switches stacks, and
-/// restores them from the new one.
-macro_rules! switch {
-    ($name:literal, $($instruction:literal),*) => {
-        global_asm!(
+/// Defines the function `$name`: saves the callee-saved registers on the stack, executes the
+/// instructions, and restores the registers from the stack that is then in use.
+macro_rules! saving_registers {
+    ($name:literal, [$($instruction:expr),*], $($symbol:ident = $path:path),*) => {
+        std::arch::global_asm!(
             concat!(".global ", $name),
             concat!($name, ":"),
             "push rbp",
@@ -35,17 +34,21 @@ macro_rules! switch {
             "pop rbx",
             "pop rbp",
             "ret",
-            engine = sym ENGINE,
+            $($symbol = sym $path),*
         );
     };
 }
+pub(crate) use saving_registers;
 
-switch!("poundlock_check_enter", "mov [rip + {engine}], rsp", "mov rsp, rdi");
-switch!(
+saving_registers!(
+    "poundlock_check_enter",
+    ["mov [rip + {engine}], rsp", "mov rsp, rdi"],
+    engine = ENGINE
+);
+saving_registers!(
     "poundlock_check_leave",
-    "mov [rdi], rsp",
-    "mov rsp, [rip + {engine}]",
-    "mov qword ptr [rip + {engine}], 0"
+    ["mov [rdi], rsp", "mov rsp, [rip + {engine}]", "mov qword ptr [rip + {engine}], 0"],
+    engine = ENGINE
 );
 
 unsafe extern "C" {

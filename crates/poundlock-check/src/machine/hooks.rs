@@ -8,6 +8,7 @@ use std::ptr;
 use super::state::Request;
 use super::{Machine, current, describe};
 use crate::abi::{self, Caller, Engine, Kind, Site, Wait};
+use crate::context::saving_registers;
 use crate::{arena, context};
 
 /// The table of hooks.
@@ -111,47 +112,35 @@ extern "C" fn resumed() -> Wait {
 /// the register of the last argument: the thread's state is the stack from there up.
 macro_rules! operation {
     ($entry:literal, $begin:path, $argument:literal) => {
-        global_asm!(
-            concat!(".global ", $entry),
-            concat!($entry, ":"),
-            "push rbp",
-            "push rbx",
-            "push r12",
-            "push r13",
-            "push r14",
-            "push r15",
-            concat!("mov ", $argument, ", rsp"),
-            "mov rbx, rsp",
-            "mov rax, [rip + {engine}]",
-            "test rax, rax",
-            "cmovnz rsp, rax",
-            "and rsp, -16",
-            "call {begin}",
-            "mov rsp, rbx",
-            "test rax, rax",
-            "jz 2f",
-            "mov rdi, rax",
-            "call {leave}",
-            "mov rsp, [rip + {engine}]",
-            "and rsp, -16",
-            "call {resumed}",
-            "mov rsp, rbx",
-            "jmp 3f",
-            "2:",
-            "mov rax, rdx",
-            "xor edx, edx",
-            "3:",
-            "pop r15",
-            "pop r14",
-            "pop r13",
-            "pop r12",
-            "pop rbx",
-            "pop rbp",
-            "ret",
-            engine = sym context::ENGINE,
-            leave = sym context::poundlock_check_leave,
-            begin = sym $begin,
-            resumed = sym resumed,
+        saving_registers!(
+            $entry,
+            [
+                concat!("mov ", $argument, ", rsp"),
+                "mov rbx, rsp",
+                "mov rax, [rip + {engine}]",
+                "test rax, rax",
+                "cmovnz rsp, rax",
+                "and rsp, -16",
+                "call {begin}",
+                "mov rsp, rbx",
+                "test rax, rax",
+                "jz 2f",
+                "mov rdi, rax",
+                "call {leave}",
+                "mov rsp, [rip + {engine}]",
+                "and rsp, -16",
+                "call {resumed}",
+                "mov rsp, rbx",
+                "jmp 3f",
+                "2:",
+                "mov rax, rdx",
+                "xor edx, edx",
+                "3:"
+            ],
+            engine = context::ENGINE,
+            leave = context::poundlock_check_leave,
+            begin = $begin,
+            resumed = resumed
         );
     };
 }
