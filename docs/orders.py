@@ -25,6 +25,7 @@ WEAKER = {
 }
 
 
+@functools.cache
 def judged(name):
     """Of tests/check/@name: each mutant, and what is said of it."""
     lines = (ROOT / "tests/check" / name).read_text().splitlines()
@@ -48,6 +49,7 @@ def files():
     return [labels.File(path, ROOT) for path in sorted((ROOT / "core").rglob("*.h"))]
 
 
+@functools.cache
 def weakened(file):
     """By label of @file, its mutants."""
     killers, survivors = judged("killers.txt"), judged("survivors.txt")
