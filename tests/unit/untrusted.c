@@ -5,7 +5,7 @@
  */
 #include "../../preload/symbols.c"
 
-#include "../../preload/rule.h"
+#include "rule.h"
 #include "unit.h"
 
 #define ROUNDS_OF_RULES 100000

@@ -5,6 +5,7 @@
 
 use crate::commands::sim::figure;
 use crate::program::elf::Elf;
+use crate::rules;
 use crate::statistics::folded::folded;
 use crate::statistics::layout::{self, Field, area, header};
 use crate::statistics::table;
@@ -249,6 +250,26 @@ fn workloads() {
 #[test]
 fn figures() {
     fuzz_text(&texts("bench/figures", "toml"), figure::parse);
+}
+
+/// An accepted file is TOML with the same number of rules.
+#[test]
+fn rules() {
+    let seeds = [
+        "# All\n[[rule]]\nsymbol = \"cache*\" # each\nlock = \"shfl_mutex,patience=0\"\n",
+        "[[ rule ]]\r\n\tlock=\"shfl_mutex\"\r\n\tsite=\"init_?\"\r\n\r\n[[rule]]\n\
+         symbol = \"table+0x28\"\nlock = \"shfl_mutex,policy=fifo,batch=8\"",
+    ];
+    fuzz(&seeds.map(|seed| seed.as_bytes().to_vec()), |file| {
+        rules::check(file, "shfl_mutex")?;
+        let Ok(text) = std::str::from_utf8(file) else {
+            return Ok(());
+        };
+        let table: toml::Table = text.parse().expect("an accepted file is TOML");
+        let count = table.get("rule").map_or(0, |rules| rules.as_array().expect("tables").len());
+        assert_eq!(count, text.lines().filter(|line| line.trim_start().starts_with('[')).count());
+        Ok(())
+    });
 }
 
 #[test]

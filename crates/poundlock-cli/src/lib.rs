@@ -18,6 +18,7 @@ mod plot;
 mod points;
 mod program;
 mod provenance;
+mod rules;
 mod runs;
 mod spec;
 mod statistics;

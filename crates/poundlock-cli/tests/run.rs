@@ -33,6 +33,38 @@ fn wrong_locks_are_named() {
 }
 
 #[test]
+fn rules_are_checked_before_the_program_starts() {
+    let directory = scratch();
+    let file = directory.path().join("rules.toml");
+    let right = "[[rule]]\nsymbol = \"cache\"\nlock = \"shfl_mutex,patience=0\"\n";
+    let run = |text: &str, lock: &str, program: &str| {
+        std::fs::write(&file, text).expect("a file");
+        let mut command = poundlock(["run", "-l", lock, "--rules"]);
+        command.arg(&file).args(["--", program]);
+        command
+    };
+    let environment = stdout(&output(&mut run(right, "shfl_mutex,batch=9", "env")));
+    let path = file.canonicalize().expect("it exists");
+    let variable = format!("POUNDLOCK_RULES={}", path.display());
+    assert!(environment.lines().any(|line| line == variable), "{environment}");
+    for (text, lock, why) in [
+        ("[[rule]]\nsymbol = \"cache\"\nlock = \"nosuch\"\n", "shfl_mutex", "line 3: there is"),
+        ("[[rule]]\nsymbol = \"cache\"\n", "shfl_mutex", "line 1: the rule has no lock"),
+        ("rule = []\n", "shfl_mutex", "line 1: "),
+        (right, "mcs", "rules need shfl_mutex"),
+        (right, "shfl_mutex,policy=fair", "rules need shfl_mutex"),
+        (right, "native", "native locks"),
+        (&"\n".repeat(65537), "shfl_mutex", "more than 65536 bytes"),
+    ] {
+        let file = file.to_string_lossy();
+        assert_refused(&mut run(text, lock, "no-such-program"), 125, &[&file, why]);
+    }
+    for path in ["/no/such/file", "/dev/null"] {
+        assert_refused(&mut poundlock(["run", "--rules", path, "--", "true"]), 125, &[path]);
+    }
+}
+
+#[test]
 fn wrong_usage_is_one_line() {
     assert_refused(&mut poundlock(["run", "--lok", "mcs", "--", "true"]), 125, &["--lok"]);
     assert_refused(&mut poundlock(["run", "-l", "mcs"]), 125, &["COMMAND"]);

@@ -5,6 +5,7 @@ use crate::inherited;
 use crate::options::{OtherLocksArgs, PreloadArgs};
 use crate::program::obstacle;
 use crate::program::preload::{self, Changes, Library};
+use crate::rules;
 use crate::spec::{self, Choice};
 use crate::statistics::source;
 use clap::Args;
@@ -25,6 +26,9 @@ pub(crate) struct RunArgs {
     /// $XDG_RUNTIME_DIR or /dev/shm]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
+    /// Give single mutexes settings of their own, by the rules in FILE
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
     /// Print the lock in use to stderr
     #[arg(short, long)]
     pub verbose: bool,
@@ -46,6 +50,7 @@ pub fn run(args: &RunArgs) -> Failure {
 fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     spec::check_others(&args.others)?;
+    let rules = args.rules.as_deref().map(|file| rules::checked(file, &choice)).transpose()?;
     // Native locks need the library only to be counted.
     let library = if choice == Choice::Native && args.stats.is_none() {
         None
@@ -61,6 +66,7 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     if let Some(folder) = &args.stats {
         changes.push(("POUNDLOCK_STATS", Some(source::folder_or_default(folder.as_deref())?)));
     }
+    changes.extend(rules.map(|file| ("POUNDLOCK_RULES", Some(file.into()))));
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }

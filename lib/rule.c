@@ -275,6 +275,15 @@ bool rules_allow(const struct any_ops *ops, char *error, size_t size)
 		       "policy that measures holds");
 }
 
+bool rules_check(const char *text, size_t length, const char *spec, char *error, size_t size)
+{
+	static struct rules rules;
+	const struct any_ops *ops = any_find(spec, error, size);
+
+	return ops && rules_read(&rules, text, length, error, size) &&
+	       rules_allow(ops, error, size);
+}
+
 /* ---- Patterns ---- */
 
 /* On a mismatch, the last `*` takes one character more. */

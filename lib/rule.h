@@ -7,10 +7,11 @@
  *   symbol = "cache*"
  *   lock = "shfl_mutex,policy=fifo"
  *
- * rules.h applies them.
+ * The preload library applies them (preload/rules.h). `poundlock run --rules` checks them by the
+ * same code.
  */
-#ifndef POUNDLOCK_PRELOAD_RULE_H
-#define POUNDLOCK_PRELOAD_RULE_H
+#ifndef POUNDLOCK_RULE_H
+#define POUNDLOCK_RULE_H
 
 #include "any.h"
 
@@ -52,6 +53,10 @@ W_HIDDEN bool rules_read(struct rules *rules, const char *text, size_t length, c
  * @error, if it is not the default lock: only that one reads its settings on no fast path.
  */
 W_HIDDEN bool rules_allow(const struct any_ops *ops, char *error, size_t size);
+
+/* For `poundlock run`: rules_read(), and rules_allow() of the lock that @spec names. */
+W_HIDDEN bool rules_check(const char *text, size_t length, const char *spec, char *error,
+			  size_t size);
 
 /* Whether @rule's pattern matches @name. `*` stands for any characters, `?` for one. */
 W_HIDDEN bool rule_matches(const struct rule *rule, const char *name);
