@@ -11,12 +11,16 @@
 struct memory {
 	W_ATOMIC(uint32_t) x, y, z;
 	uint32_t plain;
+	W_ATOMIC(uint32_t) word; /* of mixed sizes in the tests mixed_ */
 };
 
 #define m check_shared(struct memory)
 #define X (&m->x)
 #define Y (&m->y)
 #define Z (&m->z)
+#define WORD (&m->word)
+#define LOW ((uint8_t *)WORD)
+#define HIGH ((uint16_t *)WORD + 1)
 
 #define WRITE(p, v) w_store_relaxed(p, v)
 #define PUBLISH(p, v) w_store_release(p, v)
@@ -33,6 +37,14 @@ struct memory {
 		check_outcome(slot, w_compare_exchange_##order(p, &seen_, (new))); \
 	})
 #define PLAINLY(p) (*(p))
+/* The value of the word with these parts, and the parts of one. */
+#define PARTS(low, high) ((uint32_t)(low) | (uint32_t)(high) << 16)
+#define READ_PARTS(slot_low, slot_high, read)            \
+	({                                               \
+		uint32_t word_ = (read);                 \
+		check_outcome(slot_low, (uint8_t)word_); \
+		check_outcome(slot_high, (word_ >> 16)); \
+	})
 
 /*
  * TEST(name, t0, t1, t2, t3) defines a test's function from the statements of up to four threads;
@@ -70,6 +82,11 @@ struct memory {
 	{                                                                                         \
 		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
 		.fails = what                                                                     \
+	}
+#define ENTRY_MIXED(test, count, last, allows, forbids)                                           \
+	{                                                                                         \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
+		.setup = mix, .finish = last, .allowed = allows, .forbidden = forbids             \
 	}
 
 /* Store buffering. */
@@ -293,10 +310,55 @@ TEST(plain_read_before_store_race, READ(0, X); check_outcome(0, PLAINLY(X));
      WRITE(Y, 1), if (w_load_relaxed(Y)) WRITE(X, 1), , )
 TEST(plain_read_and_load, READ(0, X); check_outcome(0, PLAINLY(X)), READ(1, X), , )
 TEST(mixed_sizes, WRITE(X, 1), w_store_relaxed((uint64_t *)X, 1), , )
+
+/* One word of mixed sizes. A store to a part leaves the other parts as they are. */
+TEST(mixed_store_and_swap, WRITE(LOW, 1), SWAP(0, HIGH, 2), , )
+TEST(mixed_two_stores, WRITE(LOW, 1), WRITE(HIGH, 2), , )
+TEST(mixed_store_and_compare_exchange, WRITE(LOW, 1), CAS(0, WORD, 0, PARTS(0, 2), relaxed), , )
+TEST(mixed_swap_and_compare_exchange, SWAP(1, HIGH, 2), CAS(0, WORD, 0, PARTS(0, 3), relaxed), , )
+/* A store to the word replaces all parts. */
+TEST(mixed_word_store_and_swap, WRITE(WORD, PARTS(1, 0)), SWAP(0, HIGH, 2), , )
+/* A word is written and read at once. */
+TEST(mixed_word_at_once, WRITE(WORD, PARTS(1, 1)), READ_PARTS(0, 1, w_load_relaxed(WORD)), , )
+TEST(mixed_coherence, WRITE(LOW, 1), READ_PARTS(0, 2, w_load_relaxed(WORD)); READ(1, LOW), , )
+/* Different parts are like different locations, as in mp and sb. */
+TEST(mixed_mp, WRITE(LOW, 1); WRITE(HIGH, 1), READ(0, HIGH); READ(1, LOW), , )
+TEST(mixed_mp_word, WRITE(LOW, 1); WRITE(HIGH, 1), READ_PARTS(1, 0, w_load_relaxed(WORD)), , )
+TEST(mixed_mp_release_acquire, WRITE(LOW, 1); PUBLISH(HIGH, 1), ACQUIRE(0, HIGH); READ(1, LOW), , )
+/* A store may be forwarded to its thread's load of the word before others see it. */
+TEST(mixed_sb, WRITE(LOW, 1); READ_PARTS(2, 0, w_load_relaxed(WORD)), WRITE(HIGH, 1);
+     READ_PARTS(1, 3, w_load_relaxed(WORD)), , )
+TEST(mixed_sb_fences, WRITE(LOW, 1); FENCE; READ(0, HIGH), WRITE(HIGH, 1); FENCE; READ(1, LOW), , )
+/* An acquire pairs with the releases of the parts that it reads. */
+TEST(mixed_acquire_part, WRITE(X, 1); PUBLISH(WORD, PARTS(1, 1)), ACQUIRE(0, LOW); READ(1, X), , )
+TEST(mixed_acquire_word, WRITE(X, 1);
+     PUBLISH(LOW, 1), READ_PARTS(0, 2, w_exchange_acquire(WORD, PARTS(0, 0))); READ(1, X), , )
+TEST(mixed_acquire_other_part, WRITE(X, 1); PUBLISH(LOW, 1), (void)w_exchange_acquire(HIGH, 1);
+     READ(0, LOW); READ(1, X), , )
+/* A read-modify-write of the word continues the release sequence of each part. */
+TEST(mixed_sequence, WRITE(X, 1);
+     PUBLISH(LOW, 1), READ_PARTS(0, 3, w_fetch_or_relaxed(WORD, PARTS(0, 1))), ACQUIRE(1, HIGH);
+     READ(2, X), )
+TEST(mixed_sequence_other_part, WRITE(X, 1); PUBLISH(LOW, 1), READ(0, LOW);
+     (void)w_fetch_or_relaxed(HIGH, 1), ACQUIRE(1, HIGH); READ(2, X), )
+TEST(mixed_wait, WRITE(HIGH, 1); PUBLISH(LOW, 1), (void)w_await_acquire(LOW, VAL);
+     READ(0, HIGH), , )
+TEST(mixed_undeclared, WRITE(LOW, 1), , , )
 __attribute__((no_sanitize("thread"))) static void crash(uint32_t self)
 {
 	WRITE(X, 1);
 	*(volatile uint32_t *)(uintptr_t)(self * 4) = 1;
+}
+
+static void mix(void)
+{
+	check_mixed(WORD);
+}
+
+static void final_parts(void)
+{
+	FINALLY(2, LOW);
+	FINALLY(3, HIGH);
 }
 
 static void final_x(void)
@@ -461,6 +523,25 @@ const struct check_client check_clients[] = {
 	ENTRY_FAILS(plain_read_before_store_race, 2, "data race"),
 	ENTRY(plain_read_and_load, 2, "00", NULL),
 	ENTRY_FAILS(mixed_sizes, 2, "mixed sizes"),
+	ENTRY_MIXED(mixed_store_and_swap, 2, final_parts, "0012", NULL),
+	ENTRY_MIXED(mixed_two_stores, 2, final_parts, "0012", NULL),
+	ENTRY_MIXED(mixed_store_and_compare_exchange, 2, final_parts, "0010 1012", "0012 1002"),
+	ENTRY_MIXED(mixed_swap_and_compare_exchange, 2, final_parts, "0002 1302", "1002 1003"),
+	ENTRY_MIXED(mixed_word_store_and_swap, 2, final_parts, "0010 0012", "0002"),
+	ENTRY_MIXED(mixed_word_at_once, 2, NULL, "00 11", "01 10"),
+	ENTRY_MIXED(mixed_coherence, 2, NULL, "000 010 110", "100"),
+	ENTRY_MIXED(mixed_mp, 2, NULL, "00 01 10 11", NULL),
+	ENTRY_MIXED(mixed_mp_word, 2, NULL, "00 01 10 11", NULL),
+	ENTRY_MIXED(mixed_mp_release_acquire, 2, NULL, "00 01 11", "10"),
+	ENTRY_MIXED(mixed_sb, 2, NULL, "0011 0111 1011 1111", NULL),
+	ENTRY_MIXED(mixed_sb_fences, 2, NULL, "01 10 11", "00"),
+	ENTRY_MIXED(mixed_acquire_part, 2, NULL, "00 01 11", "10"),
+	ENTRY_MIXED(mixed_acquire_word, 2, NULL, "000 010 110", "100"),
+	ENTRY_MIXED(mixed_acquire_other_part, 2, NULL, "00 01 10 11", NULL),
+	ENTRY_MIXED(mixed_sequence, 3, NULL, "0000 0010 0100 0110 1000 1010 1110", "1100"),
+	ENTRY_MIXED(mixed_sequence_other_part, 3, NULL, ALL_OF_3, NULL),
+	ENTRY_MIXED(mixed_wait, 2, NULL, "1", "0"),
+	ENTRY_FAILS(mixed_undeclared, 1, "not an atomic object"),
 	ENTRY_FAILS(crash, 1, "crash"),
 	{.name = NULL},
 };

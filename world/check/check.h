@@ -42,6 +42,12 @@ static inline void check_most(uint32_t *p, uint32_t value)
 }
 
 /*
+ * Declares *@p, of 4 or 8 bytes, as an object of which operations may access some bytes; call it
+ * before the threads start. All other objects are always accessed at one size.
+ */
+#define check_mixed(p) check_engine->mixed(p, sizeof(*(p)))
+
+/*
  * Declares *@p as a queue; call it before the threads start. The first change of *@p by a thread
  * between its calls of check_acquires() and check_acquired() is its arrival among the waiters.
  */

@@ -89,6 +89,8 @@ struct check_engine {
 	 * arrival.
 	 */
 	void (*queue)(const void *object);
+	/* Declares an object of @size bytes, 4 or 8, of which operations may access some. */
+	void (*mixed)(const void *object, size_t size);
 	/* The thread begins to acquire; it has ended that, with the lock if @has. */
 	void (*acquires)(void);
 	void (*acquired)(bool has);

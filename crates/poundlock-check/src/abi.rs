@@ -68,6 +68,13 @@ pub struct Site {
     pub size: u32,
 }
 
+impl Site {
+    /// The bits of a value of the operation.
+    pub fn mask(&self) -> u64 {
+        if self.size == 0 { u64::MAX } else { u64::MAX >> (64 - 8 * self.size.min(8)) }
+    }
+}
+
 /// The words that a call and the called function's prologue leave on the stack. The caller's frame
 /// ends directly above them.
 #[repr(C)]
@@ -104,6 +111,7 @@ pub struct Engine {
     pub domain: extern "C" fn() -> u32,
     pub cpu_count: extern "C" fn() -> u32,
     pub queue: extern "C" fn(*const c_void),
+    pub mixed: extern "C" fn(*const c_void, usize),
     pub acquires: extern "C" fn(),
     pub acquired: extern "C" fn(bool),
     pub arrival: extern "C" fn(u32) -> u64,

@@ -120,23 +120,27 @@ pub fn value(value: u64) -> String {
     if holds(value as usize, 1) { format!("&{}", name(value as usize)) } else { format!("{value}") }
 }
 
-/// Reads the object of `size` bytes, 4 or 8, at `address`, which is in this memory.
+/// Reads the object of `size` bytes, 1, 2, 4 or 8, at `address`, which is in this memory.
 pub fn load(address: usize, size: usize) -> u64 {
     // SAFETY: the memory is mapped and belongs to the running coroutine or the engine, which are
     // one thread.
     unsafe {
         match size {
+            1 => (address as *const u8).read() as u64,
+            2 => (address as *const u16).read() as u64,
             4 => (address as *const u32).read() as u64,
             _ => (address as *const u64).read(),
         }
     }
 }
 
-/// Writes the object of `size` bytes, 4 or 8, at `address`, which is in this memory.
+/// Writes the object of `size` bytes, 1, 2, 4 or 8, at `address`, which is in this memory.
 pub fn store(address: usize, size: usize, value: u64) {
     // SAFETY: as in `load`.
     unsafe {
         match size {
+            1 => (address as *mut u8).write(value as u8),
+            2 => (address as *mut u16).write(value as u16),
             4 => (address as *mut u32).write(value as u32),
             _ => (address as *mut u64).write(value),
         }

@@ -119,9 +119,9 @@ impl Machine {
 
     fn park_alternatives(&mut self, thread: usize, expired: bool) {
         let request = self.now.threads[thread].request;
-        let location = self.location(thread);
-        let value = if self.now.memory.is_begun(location) {
-            self.now.memory.newest_value(location)
+        let span = self.span(thread);
+        let value = if self.now.memory.is_begun(span.location) {
+            self.now.memory.newest(span)
         } else {
             arena::load(request.address, 4)
         };
@@ -141,8 +141,8 @@ impl Machine {
     }
 
     fn wait_alternatives(&mut self, thread: usize) {
-        let location = self.location(thread);
-        self.now.memory.readable(thread, location, &mut self.readable);
+        let span = self.span(thread);
+        self.now.memory.readable(thread, span, &mut self.readable);
         let Thread { request, ending, .. } = self.now.threads[thread];
         let can_give_up = request.brief || request.deadline != 0;
         let weak = self.is_weak();
@@ -163,8 +163,8 @@ impl Machine {
     }
 
     fn access_alternatives(&mut self, thread: usize) {
-        let location = self.location(thread);
-        if !self.now.memory.is_begun(location) {
+        let span = self.span(thread);
+        if !self.now.memory.is_begun(span.location) {
             self.options.push(Alternative { message: FIRST_MESSAGE, action: Action::Proceed });
             return;
         }
@@ -172,14 +172,18 @@ impl Machine {
         let expected = self.now.threads[thread].request.expected;
         let weak = self.is_weak();
         let memory = &self.now.memory;
-        memory.readable(thread, location, &mut self.readable);
+        if kind == Kind::Load {
+            memory.readable(thread, span, &mut self.readable);
+        } else {
+            memory.storable(thread, span, &mut self.readable);
+        }
         for &message in self.readable.iter().rev() {
             let possible = match kind {
                 Kind::Load => true,
                 Kind::CompareExchange => {
-                    memory.message(message).value != expected || memory.is_open(message)
+                    memory.value(span, message) != expected || memory.is_open(span, message)
                 }
-                _ => memory.is_open(message),
+                _ => memory.is_open(span, message),
             };
             if possible && (weak || memory.is_newest(message)) {
                 self.options.push(Alternative { message, action: Action::Proceed });

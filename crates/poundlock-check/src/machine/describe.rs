@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use super::state::State;
 use crate::abi::{self, NO_THREAD, Site};
 use crate::arena;
-use crate::memory::Memory;
+use crate::memory::{Memory, Span};
 
 /// The pending operation of `thread`.
 pub fn operation(state: &State, thread: usize) -> String {
@@ -32,11 +32,11 @@ pub fn writer(memory: &Memory, message: u16) -> String {
     }
 }
 
-/// A read of a message.
-pub fn read(memory: &Memory, message: u16) -> String {
+/// A read of `span` at a message.
+pub fn read(memory: &Memory, span: Span, message: u16) -> String {
     let stale = if memory.is_newest(message) { "" } else { ", not the newest" };
-    let value = arena::value(memory.message(message).value);
-    format!(" reads {value} of {}{stale}", writer(memory, message))
+    let value = arena::value(memory.value(span, message));
+    format!(" reads {value} of {}{stale}", writer(memory, memory.origin(span, message)))
 }
 
 /// File name and line of `site`.

@@ -31,6 +31,7 @@ pub static HOOKS: Engine = Engine {
     domain: entry::domain,
     cpu_count: entry::cpu_count,
     queue: entry::queue,
+    mixed: entry::mixed,
     acquires: entry::acquires,
     acquired: entry::acquired,
     arrival: entry::arrival,
@@ -185,8 +186,7 @@ extern "C" fn operate(
         machine.needs.add_fence(&mut machine.fault);
     }
     let deadline = if place.kind == Kind::Park { expected as usize } else { 0 };
-    let mask = if place.size == 4 { u32::MAX as u64 } else { u64::MAX };
-    let (operand, expected) = (operand & mask, expected & mask);
+    let (operand, expected) = (operand & place.mask(), expected & place.mask());
     machine.request(place, Request { site, address, operand, expected, brief: false, deadline });
     Begun::suspended(machine, frame)
 }
@@ -310,6 +310,10 @@ hooks! {
 
     fn queue(object: *const c_void) {
         current().queues.push(object as usize);
+    }
+
+    fn mixed(object: *const c_void, size: usize) {
+        current().places.mix(object as usize, size);
     }
 
     fn acquires() {

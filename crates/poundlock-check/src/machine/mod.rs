@@ -29,7 +29,7 @@ use crate::abi::{Client, Kind, MAX_THREADS, Site};
 use crate::arena;
 use crate::context;
 use crate::fault::Fault;
-use crate::memory::{Access, Coder, Memory};
+use crate::memory::{Access, Coder, Memory, Span};
 use places::Places;
 pub use settings::{Needs, Settings};
 use state::{State, Status};
@@ -299,26 +299,26 @@ impl Machine {
         self.site(thread).kind == Kind::Wait
     }
 
-    /// The location that the pending operation of `thread` accesses.
-    fn location(&mut self, thread: usize) -> usize {
+    /// The object, or part of one, of the pending operation of `thread`.
+    fn span(&mut self, thread: usize) -> Span {
         let size = self.site(thread).size as usize;
-        self.places.number(self.now.threads[thread].request.address, size, &self.needs)
+        self.places.span(self.now.threads[thread].request.address, size, &self.needs)
     }
 
     /// Determines which of the messages that `thread` could read end its pending wait.
     fn test_wait(&mut self, thread: usize) {
-        let location = self.location(thread);
-        if !self.begin_location(thread, location) {
+        let span = self.span(thread);
+        if !self.begin_location(thread, span.location) {
             return;
         }
-        self.now.memory.readable(thread, location, &mut self.readable);
+        self.now.memory.readable(thread, span, &mut self.readable);
         let mut ending = 0;
         for (bit, message) in self.readable.clone().into_iter().enumerate() {
             if bit == 64 {
                 self.report_fault(thread, &Fault::Limit("too many values that a wait could read"));
                 return;
             }
-            (self.reply, self.testing) = (self.now.memory.message(message).value, true);
+            (self.reply, self.testing) = (self.now.memory.value(span, message), true);
             self.switch_to(thread);
             ending |= (self.ends_wait as u64) << bit;
         }
@@ -357,14 +357,17 @@ impl Machine {
         }
         let owner = self.is_owner(thread, address);
         let value = arena::load(address, size);
-        let result = self.now.memory.begin(thread, location, address..address + size, value, owner);
+        let whole = self.places.whole(location);
+        let result = self.now.memory.begin(thread, whole, address..address + size, value, owner);
         result.map_err(|fault| self.report_fault(thread, &fault)).is_ok()
     }
 
-    /// Checks that an atomic access by `thread` to `location` races with no plain one. Returns
-    /// false after a fault.
+    /// Checks that the pending operation of `thread`, an atomic access to `location`, races with no
+    /// plain one. Returns false after a fault.
     fn check_access(&mut self, thread: usize, location: usize, access: Access) -> bool {
-        let (bytes, traced) = (self.places.bytes(location), self.places.is_traced(location));
+        let address = self.now.threads[thread].request.address;
+        let bytes = address..address + self.site(thread).size as usize;
+        let traced = self.places.is_traced(location);
         let result = self.now.memory.check_access(thread, bytes, access, traced);
         result.map_err(|fault| self.report_fault(thread, &fault)).is_ok()
     }

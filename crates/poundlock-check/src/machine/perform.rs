@@ -6,7 +6,7 @@ use super::step::{Action, Alternative, Choice, FIRST_MESSAGE};
 use super::{Machine, describe};
 use crate::abi::{Kind, Order};
 use crate::arena;
-use crate::memory::{Access, Memory};
+use crate::memory::{Access, Memory, Span};
 
 /// A walk collects the memory's garbage once in this number of steps, an exhaustive search in each.
 const COLLECT_INTERVAL: u32 = 16;
@@ -71,7 +71,7 @@ impl Machine {
     fn retest_waits(&mut self, location: usize) {
         for thread in 0..self.now.threads.len() {
             let ready = self.fault.is_none() && self.now.threads[thread].status == Status::Ready;
-            if ready && self.is_waiting(thread) && self.location(thread) == location {
+            if ready && self.is_waiting(thread) && self.span(thread).location == location {
                 self.test_wait(thread);
                 self.hash_stack(thread);
             }
@@ -164,22 +164,22 @@ impl Machine {
     /// Returns the nodes of a thread that does not exist in the child to their pool.
     fn free_nodes(&mut self, thread: usize) {
         for node in (0..arena::NODES_EACH).map(|index| arena::node(thread, index)) {
-            let location = self.places.number(node, 4, &self.needs);
+            let location = self.places.span(node, 4, &self.needs).location;
             self.now.memory.kill(location);
             arena::store(node, 4, 0);
         }
     }
 
     fn park(&mut self, thread: usize, action: Action) {
-        let location = self.location(thread);
-        if !self.begin_location(thread, location)
-            || !self.check_access(thread, location, Access::Load)
+        let span = self.span(thread);
+        if !self.begin_location(thread, span.location)
+            || !self.check_access(thread, span.location, Access::Load)
         {
             return;
         }
-        self.now.memory.readable(thread, location, &mut self.readable);
+        self.now.memory.readable(thread, span, &mut self.readable);
         let newest = *self.readable.last().expect("a location has a message");
-        let value = self.now.memory.read(thread, location, newest, false);
+        let value = self.now.memory.read(thread, span, newest, false);
         match action {
             Action::Sleep => self.now.threads[thread].status = Status::Parked,
             Action::SpuriousWake => self.now.spurious -= 1,
@@ -194,7 +194,8 @@ impl Machine {
 
     /// Loads, stores, read-modify-writes and waits.
     fn access(&mut self, thread: usize, alternative: Alternative) -> Option<usize> {
-        let location = self.location(thread);
+        let span = self.span(thread);
+        let location = span.location;
         if !self.begin_location(thread, location) {
             return None;
         }
@@ -202,15 +203,15 @@ impl Machine {
         let request = self.now.threads[thread].request;
         let mut message = alternative.message;
         if message == FIRST_MESSAGE {
-            self.now.memory.readable(thread, location, &mut self.readable);
+            self.now.memory.readable(thread, span, &mut self.readable);
             message = self.readable[0];
         }
         self.now.stale += u32::from(!self.now.memory.is_newest(message));
         if site.kind == Kind::Wait {
-            self.end_wait(thread, location, message, alternative.action);
+            self.end_wait(thread, span, message, alternative.action);
             return None;
         }
-        let old = self.now.memory.message(message).value;
+        let old = self.now.memory.value(span, message);
         let new = request.new_value(site, old);
         if !self.check_access(
             thread,
@@ -220,33 +221,34 @@ impl Machine {
             return None;
         }
         let reads = site.kind != Kind::Store;
-        self.describe_access(message, reads, new);
+        self.describe_access(span, message, reads, new);
         if reads {
             let acquire =
                 site.order.acquires() && (site.kind != Kind::CompareExchange || new.is_some());
-            self.reply = self.now.memory.read(thread, location, message, acquire);
+            self.reply = self.now.memory.read(thread, span, message, acquire);
         }
         let new = new?;
         let release = site.order.releases();
         let step = self.now.step;
         if let Err(fault) =
-            self.now.memory.write(thread, location, (message, reads), new, release, step)
+            self.now.memory.write(thread, span, (message, reads), new, release, step)
         {
             self.report_fault(thread, &fault);
             return None;
         }
-        arena::store(request.address, site.size as usize, self.now.memory.newest_value(location));
+        let (address, size) = self.places.extent(location);
+        arena::store(address, size, self.now.memory.newest_value(location));
         if self.queues.contains(&request.address) {
             self.now.arrivals.change(thread, new);
         }
         Some(location)
     }
 
-    fn describe_access(&mut self, message: u16, reads: bool, new: Option<u64>) {
+    fn describe_access(&mut self, span: Span, message: u16, reads: bool, new: Option<u64>) {
         self.describe_step(|memory| {
             let mut detail = String::new();
             if reads {
-                detail += &describe::read(memory, message);
+                detail += &describe::read(memory, span, message);
             }
             if let Some(new) = new {
                 detail += &format!(" := {}", arena::value(new));
@@ -258,8 +260,8 @@ impl Machine {
         });
     }
 
-    fn end_wait(&mut self, thread: usize, location: usize, message: u16, action: Action) {
-        if !self.check_access(thread, location, Access::Load) {
+    fn end_wait(&mut self, thread: usize, span: Span, message: u16, action: Action) {
+        if !self.check_access(thread, span.location, Access::Load) {
             return;
         }
         self.describe_step(|memory| {
@@ -268,10 +270,10 @@ impl Machine {
                 Action::Skip => ", continues to wait",
                 _ => ", gives up",
             };
-            describe::read(memory, message) + end
+            describe::read(memory, span, message) + end
         });
         let acquire = action == Action::Proceed && self.site(thread).order.acquires();
-        self.reply = self.now.memory.read(thread, location, message, acquire);
+        self.reply = self.now.memory.read(thread, span, message, acquire);
         let t = &mut self.now.threads[thread];
         t.expired |= action == Action::GiveUp && !t.request.brief;
         if action == Action::Skip {

@@ -2,10 +2,9 @@
 //! Numbers of the locations of atomic objects, assigned on first use and stable over all
 //! executions.
 
-use std::ops::Range;
-
 use super::settings::Needs;
 use crate::arena;
+use crate::memory::Span;
 
 const UNKNOWN: u16 = u16::MAX;
 
@@ -14,10 +13,12 @@ pub struct Places {
     /// By address, the numbers of locations of 4 bytes and of 8 bytes.
     small: Vec<u16>,
     large: Vec<u16>,
-    /// By number, address and size.
+    /// By number, address and size; the size is 0 for the numbers that only stand for a slot.
     known: Vec<(usize, usize)>,
     /// By number, whether atomic accesses are remembered to find races with plain ones.
     traced: Vec<bool>,
+    /// Address and size of the locations of mixed sizes.
+    mixed: Vec<(usize, usize)>,
 }
 
 impl Places {
@@ -27,17 +28,49 @@ impl Places {
             large: vec![UNKNOWN; arena::GRANULES],
             known: Vec::new(),
             traced: Vec::new(),
+            mixed: Vec::new(),
+        }
+    }
+
+    /// Declares a location of `size` bytes, 4 or 8, at `address`, of which an operation may access
+    /// some.
+    pub fn mix(&mut self, address: usize, size: usize) {
+        self.mixed.push((address, size));
+    }
+
+    /// The location of mixed sizes that contains the `size` bytes at `address`.
+    pub fn mixed(&self, address: usize, size: usize) -> Option<(usize, usize)> {
+        let holds = |&&(at, bytes): &&(usize, usize)| at <= address && address + size <= at + bytes;
+        self.mixed.iter().find(holds).copied()
+    }
+
+    /// The `size` bytes at `address` as part of their location.
+    pub fn span(&mut self, address: usize, size: usize, needs: &Needs) -> Span {
+        match self.mixed(address, size) {
+            None => Span::all_of(self.number(address, size, needs)),
+            Some((at, bytes)) => Span::bytes_of(self.number(at, bytes, needs), address - at, size),
+        }
+    }
+
+    /// All of a location.
+    pub fn whole(&self, location: usize) -> Span {
+        let (address, size) = self.known[location];
+        match self.mixed(address, size) {
+            None => Span::all_of(location),
+            Some(_) => Span::bytes_of(location, 0, size),
         }
     }
 
     /// The number of the location of `size` bytes, 4 or 8, at `address`.
-    pub fn number(&mut self, address: usize, size: usize, needs: &Needs) -> usize {
+    fn number(&mut self, address: usize, size: usize, needs: &Needs) -> usize {
+        let slots = if self.mixed(address, size).is_some() { size } else { 1 };
         let table = if size == 4 { &mut self.small } else { &mut self.large };
         let entry = &mut table[arena::granule(address)];
         if *entry == UNKNOWN {
             *entry = self.known.len() as u16;
             self.known.push((address, size));
-            self.traced.push(needs.traced.contains(&address));
+            self.known.extend((1..slots).map(|byte| (address + byte, 0)));
+            self.traced.resize(self.known.len(), needs.traced.contains(&address));
         }
         *entry as usize
     }
@@ -50,12 +83,6 @@ impl Places {
     /// Address and size of a location.
     pub fn extent(&self, location: usize) -> (usize, usize) {
         self.known[location]
-    }
-
-    /// The bytes of a location.
-    pub fn bytes(&self, location: usize) -> Range<usize> {
-        let (address, size) = self.known[location];
-        address..address + size
     }
 
     /// Whether atomic accesses to the location are remembered.

@@ -87,6 +87,10 @@ impl Machine {
             if !dead && !self.places.is_traced(location) {
                 self.needs.trace(address, &mut self.fault);
             }
+            if write && self.places.mixed(start, end - start).is_some_and(|all| all.1 > end - start)
+            {
+                return Err(Fault::Limit("a plain write of a part of an object of mixed sizes"));
+            }
             memory.plain_on_atomic(thread, location, write, owner)?;
             covered += size;
             if write {

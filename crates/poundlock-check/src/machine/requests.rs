@@ -9,17 +9,20 @@ use crate::fault::Fault;
 
 const NO_OBJECT: &str = "not an atomic object of the client";
 
-/// Whether an atomic object of that size can be at `address`.
-fn may_be_atomic(address: usize, size: usize) -> bool {
-    matches!(size, 4 | 8) && address.is_multiple_of(size) && arena::holds(address, size)
-}
-
 impl Machine {
+    /// Whether an atomic object of that size, or a part of one, can be at `address`.
+    fn may_be_atomic(&self, address: usize, size: usize) -> bool {
+        let is_part = || matches!(size, 1 | 2) && self.places.mixed(address, size).is_some();
+        (matches!(size, 4 | 8) || is_part())
+            && address.is_multiple_of(size)
+            && arena::holds(address, size)
+    }
+
     /// Makes `request`, at `site`, the pending operation of the running thread.
     pub(super) fn request(&mut self, site: &Site, request: Request) {
         self.now.threads[self.running].request = request;
         let size = site.size as usize;
-        if size != 0 && !may_be_atomic(request.address, size) {
+        if size != 0 && !self.may_be_atomic(request.address, size) {
             self.report(self.running, NO_OBJECT);
         }
     }
@@ -46,7 +49,7 @@ impl Machine {
             return 0;
         }
         let size = site.size as usize;
-        if !may_be_atomic(address, size) {
+        if !self.may_be_atomic(address, size) {
             self.fault.get_or_insert(format!(
                 "{NO_OBJECT}: {} ({})",
                 self.phase,
@@ -55,7 +58,7 @@ impl Machine {
             return 0;
         }
         let request = Request { site, address, operand, expected, brief: false, deadline: 0 };
-        let location = self.places.number(address, size, &self.needs);
+        let location = self.places.span(address, size, &self.needs).location;
         if self.now.memory.is_dead(location) {
             self.fault.get_or_insert(format!(
                 "{}: {} ({})",

@@ -33,7 +33,7 @@ impl Request {
             Kind::FetchAnd => old & self.operand,
             _ => self.operand,
         };
-        Some(if site.size == 4 { new as u32 as u64 } else { new })
+        Some(new & site.mask())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::coder::Coder;
 use super::messages::NO_MESSAGE;
+use super::span::slots;
 use super::views::{NO_VIEW, Views};
 use super::{Memory, threads_in};
 
@@ -48,9 +49,13 @@ impl Memory {
         }
         coder.add_thread_slots();
         for &location in &self.busy {
-            let times =
-                self.messages_of(location as usize).skip(1).map(|index| self.messages[index].time);
-            coder.add_location_slot(Views::slot(location as usize), times);
+            let location = location as usize;
+            for slot in slots(location, self.locations[location].parts) {
+                let wrote = |&index: &u16| self.messages[index].wrote >> (slot - location) & 1 != 0;
+                let written = self.messages_of(location).skip(1).filter(wrote);
+                let times = written.map(|index| self.messages[index].time);
+                coder.add_location_slot(Views::slot(slot), times);
+            }
         }
     }
 
@@ -62,7 +67,8 @@ impl Memory {
         for index in self.messages_of(location) {
             let message = &self.messages[index];
             into.push(message.value);
-            into.push((message.kind as u64) << 1 | u64::from(message.view != NO_VIEW));
+            let kind = u64::from(message.wrote) << 8 | (message.kind as u64) << 1;
+            into.push(kind | u64::from(message.view != NO_VIEW));
             if message.view != NO_VIEW {
                 coder.encode_view(self.views.get(message.view as usize), into);
             }

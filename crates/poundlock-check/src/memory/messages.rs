@@ -29,6 +29,8 @@ pub struct Message {
     /// The view that an acquiring reader joins.
     pub view: u16,
     pub kind: Kind,
+    /// The bits of the location's parts that it wrote.
+    pub wrote: u8,
 }
 
 /// Storage of messages, by index, with reuse.
@@ -76,12 +78,6 @@ impl Messages {
     /// Whether the message is the newest of its location.
     pub fn is_newest(&self, index: u16) -> bool {
         self[index].next == NO_MESSAGE
-    }
-
-    /// Whether a store can be inserted directly after the message.
-    pub fn is_open(&self, index: u16) -> bool {
-        let next = self[index].next;
-        next == NO_MESSAGE || self[next].kind != Kind::Update
     }
 }
 

@@ -22,6 +22,7 @@ mod coder;
 mod encode;
 mod messages;
 mod objects;
+mod span;
 mod views;
 
 use std::ops::Range;
@@ -33,6 +34,7 @@ use accesses::Accesses;
 pub use coder::Coder;
 use messages::{Kind, Message, Messages, NO_MESSAGE};
 use objects::{Objects, code_of};
+pub use span::Span;
 use views::{NO_VIEW, Views};
 
 /// The most atomic locations of a client.
@@ -47,9 +49,11 @@ struct Location {
     head: u16,
     dead: bool,
     last_time: u32,
+    /// The bits of its parts; 0 for the numbers of a location's further slots.
+    parts: u8,
 }
 
-const UNTOUCHED: Location = Location { head: NO_MESSAGE, dead: false, last_time: 0 };
+const UNTOUCHED: Location = Location { head: NO_MESSAGE, dead: false, last_time: 0, parts: 1 };
 
 /// The code of a dead location, as an element of the set of all dead locations.
 fn code_of_dead(location: usize) -> u128 {
@@ -151,11 +155,6 @@ impl Memory {
         self.messages.is_newest(message)
     }
 
-    /// Whether a store can be inserted directly after the message.
-    pub fn is_open(&self, message: u16) -> bool {
-        self.messages.is_open(message)
-    }
-
     /// The value of the newest message of `location`.
     pub fn newest_value(&self, location: usize) -> u64 {
         let newest = self.messages_of(location).last().expect("an accessed location has a message");
@@ -168,22 +167,26 @@ impl Memory {
         messages.map(|index| self.messages[index].value)
     }
 
-    /// Begins the lifetime of `location`, which consists of `bytes` and holds `value`, unless it
-    /// has begun in this execution.
+    /// Begins the lifetime of a location, all of which is `span`, consists of `bytes` and holds
+    /// `value`, unless it has begun in this execution.
     pub fn begin(
         &mut self,
         thread: usize,
-        location: usize,
+        span: Span,
         bytes: Range<usize>,
         value: u64,
         owner: bool,
     ) -> Result<(), Fault> {
-        if location >= MAX_LOCATIONS {
+        let location = span.location;
+        let last = span.slots().last().unwrap_or(location);
+        if last >= MAX_LOCATIONS {
             return Err(Fault::Limit("too many atomic objects"));
         }
-        if self.locations.len() <= location {
-            self.locations.resize(location + 1, UNTOUCHED);
-            self.views.widen(location);
+        if self.locations.len() <= last {
+            self.locations.resize(last + 1, UNTOUCHED);
+            self.views.widen(last);
+            span.slots().for_each(|slot| self.locations[slot].parts = 0);
+            self.locations[location].parts = span.parts();
         }
         if self.locations[location].dead {
             if !owner {
@@ -202,6 +205,7 @@ impl Memory {
                 next: NO_MESSAGE,
                 view: NO_VIEW,
                 kind: Kind::Store,
+                wrote: span.parts(),
             });
             self.objects.replace(bytes, owner)?;
         }
@@ -230,29 +234,22 @@ impl Memory {
         self.accesses.check(thread, bytes, access, self.views.get(thread), keep)
     }
 
-    /// Writes the messages that `thread` may read into `into`, oldest first.
-    pub fn readable(&self, thread: usize, location: usize, into: &mut Vec<u16>) {
-        let seen = self.views.newest_known(thread, location);
-        into.clear();
-        into.extend(self.messages_of(location));
-        let first = into.iter().rposition(|&m| self.messages[m].time <= seen).unwrap_or(0);
-        into.drain(..first);
+    /// Lets `thread` read `span` at `message`. Returns the value.
+    pub fn read(&mut self, thread: usize, span: Span, message: u16, acquire: bool) -> u64 {
+        for (slot, origin) in self.origins(span, message) {
+            let Message { time, view, .. } = self.messages[origin];
+            self.views.observe(thread, slot, time);
+            self.views.receive(thread, view, acquire);
+        }
+        self.value(span, message)
     }
 
-    /// Lets `thread` read `message`. Returns the value.
-    pub fn read(&mut self, thread: usize, location: usize, message: u16, acquire: bool) -> u64 {
-        let Message { value, time, view, .. } = self.messages[message];
-        self.views.observe(thread, location, time);
-        self.views.receive(thread, view, acquire);
-        value
-    }
-
-    /// Lets `thread` store `value` directly after message `after.0`; atomically with a read of that
-    /// message if `after.1`.
+    /// Lets `thread` store `value` to `span` directly after message `after.0`; atomically with a
+    /// read at that message if `after.1`.
     pub fn write(
         &mut self,
         thread: usize,
-        location: usize,
+        span: Span,
         after: (u16, bool),
         value: u64,
         release: bool,
@@ -260,16 +257,23 @@ impl Memory {
     ) -> Result<(), Fault> {
         let (after, update) = after;
         let before = self.messages[after];
-        let time = self.time_after(location, &before)?;
-        self.views.observe(thread, location, time);
-        let continued = if update { before.view } else { NO_VIEW };
-        let view = self.views.of_store(thread, location, continued, release);
-        let kind = if update { Kind::Update } else { Kind::Store };
-        let message =
-            Message { value, writer: thread as u8, step, time, next: before.next, view, kind };
-        let message = self.messages.add(message);
+        let time = self.time_after(span.location, &before)?;
+        span.slots().for_each(|slot| self.views.observe(thread, slot, time));
+        let continued = if update { self.continued(span, after) } else { NO_VIEW };
+        let view = self.views.of_store(thread, span, continued, release);
+        let message = self.messages.add(Message {
+            value: self.value_with(span, after, value),
+            writer: thread as u8,
+            step,
+            time,
+            next: before.next,
+            view,
+            kind: if update { Kind::Update } else { Kind::Store },
+            wrote: span.parts(),
+        });
         self.messages[after].next = message;
-        self.mark_busy(location);
+        self.pass_on(span, message);
+        self.mark_busy(span.location);
         Ok(())
     }
 
@@ -292,7 +296,10 @@ impl Memory {
     /// Lets all threads know everything that was done. After a fork the child sees the memory as it
     /// is; a created thread knows what its creator does.
     pub fn share_all(&mut self) {
-        self.views.share_all(self.locations.iter().map(|location| location.last_time));
+        let newest = |place: &Location| {
+            std::iter::repeat_n(place.last_time, place.parts.count_ones() as usize)
+        };
+        self.views.share_all(self.locations.iter().flat_map(newest));
     }
 
     /// A plain write of the atomic `location` by `thread`, which may begin a new lifetime.
@@ -303,7 +310,7 @@ impl Memory {
             self.dead ^= code_of_dead(location);
         }
         place.last_time += TIME_STEP;
-        let time = place.last_time;
+        let (time, parts) = (place.last_time, place.parts);
         self.locations[location].head = self.messages.add(Message {
             value,
             writer: thread as u8,
@@ -312,8 +319,9 @@ impl Memory {
             next: NO_MESSAGE,
             view: NO_VIEW,
             kind: Kind::Store,
+            wrote: parts,
         });
-        self.views.observe(thread, location, time);
+        span::slots(location, parts).for_each(|slot| self.views.observe(thread, slot, time));
     }
 
     fn free_messages_of(&mut self, location: usize) {
@@ -397,10 +405,9 @@ impl Memory {
         if head == NO_MESSAGE {
             return false;
         }
-        let known = floor[Views::slot(location)];
         loop {
             let next = self.messages[head].next;
-            if next == NO_MESSAGE || self.messages[next].time > known {
+            if next == NO_MESSAGE || !self.replaces(location, head, next, floor) {
                 break;
             }
             self.free_message(head);

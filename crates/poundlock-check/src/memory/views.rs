@@ -2,9 +2,10 @@
 //! Views: what a thread knows of the stores to each location, and what a message passes on.
 //!
 //! A view has one slot per thread, the clock up to which that thread's plain accesses happen
-//! before, and one slot per location, the timestamp of its newest known message. An older message
-//! can no longer be read through the view.
+//! before, and one slot per location, or part of one of mixed sizes (`span`), the timestamp of its
+//! newest known message. An older message can no longer be read through the view.
 
+use super::Span;
 use crate::abi::MAX_THREADS;
 
 /// Stands for no view: the message passes nothing on.
@@ -176,14 +177,26 @@ impl Views {
         }
     }
 
-    /// The view of a new message of `thread` to `location`. The store continues the release
-    /// sequence of a message with view `before`.
-    pub fn of_store(&mut self, thread: usize, location: usize, before: u16, release: bool) -> u16 {
+    /// `view`, which may be NO_VIEW, joined with `other`: `view` itself, or a new view.
+    pub fn joined(&mut self, view: u16, other: u16) -> u16 {
+        if view == NO_VIEW && other != NO_VIEW {
+            return self.copy(other as usize);
+        }
+        if other != NO_VIEW {
+            self.join(view as usize, other as usize);
+        }
+        view
+    }
+
+    /// The view of a new message of `thread` to `span`. The store continues the release sequence of
+    /// messages with view `before`, which it consumes.
+    pub fn of_store(&mut self, thread: usize, span: Span, before: u16, release: bool) -> u16 {
         let view = self.passed_on(thread, before, release);
-        if view != NO_VIEW {
+        if view != NO_VIEW && span.parts().is_power_of_two() {
             // A reader of the message knows the message itself. Without that slot, messages that
-            // pass on the same knowledge are equal.
-            self.get_mut(view as usize)[Views::slot(location)] = 0;
+            // pass on the same knowledge are equal. A reader of one of several parts learns of the
+            // others from the view.
+            span.slots().for_each(|slot| self.get_mut(view as usize)[Views::slot(slot)] = 0);
         }
         view
     }
@@ -195,13 +208,12 @@ impl Views {
             view
         } else if self.fences {
             self.copy(self.release_fence_view(thread))
-        } else if before != NO_VIEW {
-            return self.copy(before as usize);
         } else {
-            return NO_VIEW;
+            return before;
         };
         if before != NO_VIEW {
             self.join(view as usize, before as usize);
+            self.free(before);
         }
         view
     }
