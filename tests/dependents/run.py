@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACE = ROOT / "target/parking_lot"
 OURS = ROOT / "crates/poundlock-parking-lot"
 
@@ -161,7 +161,7 @@ def main(arguments):
         shutil.rmtree(PLACE / name, ignore_errors=True)
     features = [feature for name in DEPENDENTS for feature in copy_dependent(name, packages[name])]
     if copy_own_tests(packages["parking_lot"]) < 40:
-        sys.exit("parking_lot.py: most of parking_lot's tests were not found")
+        sys.exit("dependents: most of parking_lot's tests were not found")
     members = json.dumps(["parking_lot_tests", *DEPENDENTS])
     (PLACE / "Cargo.toml").write_text(
         f'[workspace]\nresolver = "2"\nmembers = {members}\n'
@@ -176,7 +176,7 @@ def main(arguments):
         if package["name"] == "parking_lot" and package["version"].startswith("0.12.")
     ]
     if used != [str(OURS / "Cargo.toml")]:
-        sys.exit(f"parking_lot.py: the crates would use {used}")
+        sys.exit(f"dependents: the crates would use {used}")
     # Less debug information makes for half of the build.
     environment = os.environ | {
         "CARGO_TARGET_DIR": str(PLACE / "target"),
