@@ -45,16 +45,12 @@ class Driver:
 
     def ask(self, *arguments):
         """The driver's answer to a query."""
-        return self._run([str(self.path), *arguments], {})
+        return run([str(self.path), *arguments], {}, self.slack)
 
     def measure(self, contestant, arguments):
-        """One measurement, with the number of cores that other processes kept busy."""
+        """One measurement, as of measure()."""
         command = [str(self.path), "--lock", contestant.lock, *arguments]
-        before = time.monotonic(), machine_seconds() - own_seconds()
-        result = self._run(command, self._environment(contestant))
-        after = time.monotonic(), machine_seconds() - own_seconds()
-        disturbed = (after[1] - before[1]) / (after[0] - before[0])
-        return result | {"cores_busy_with_others": round(max(0.0, disturbed), 2)}
+        return measure(command, self._environment(contestant), self.slack)
 
     def instructions(self, contestant, arguments):
         """Instructions of the driver's whole run, counted by callgrind."""
@@ -91,23 +87,33 @@ class Driver:
             return {}
         return {"LD_PRELOAD": str(self.preload), "POUNDLOCK_LOCK": contestant.preload}
 
-    def _run(self, command, environment):
-        """The driver's JSON. A time-out is a result; a failure is an error."""
-        try:
-            done = subprocess.run(
-                command,
-                env=os.environ | environment,
-                capture_output=True,
-                text=True,
-                timeout=self.slack,
-            )
-        except subprocess.TimeoutExpired:
-            return {"did_not_end_within_seconds": self.slack}
-        if done.returncode != 0 or done.stderr:
-            raise BenchError(
-                f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}"
-            )
-        return json.loads(done.stdout)
+
+def run(command, environment, slack):
+    """The JSON that @command prints. A time-out is a result; a failure is an error."""
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=slack,
+        )
+    except subprocess.TimeoutExpired:
+        return {"did_not_end_within_seconds": slack}
+    if done.returncode != 0 or done.stderr:
+        raise BenchError(
+            f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}"
+        )
+    return json.loads(done.stdout)
+
+
+def measure(command, environment, slack):
+    """One run of @command, with the number of cores that other processes kept busy."""
+    before = time.monotonic(), machine_seconds() - own_seconds()
+    result = run(command, environment, slack)
+    after = time.monotonic(), machine_seconds() - own_seconds()
+    disturbed = (after[1] - before[1]) / (after[0] - before[0])
+    return result | {"cores_busy_with_others": round(max(0.0, disturbed), 2)}
 
 
 def last_line(text):

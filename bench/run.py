@@ -78,9 +78,10 @@ def cpu_model():
     return platform.machine()
 
 
-def parking_lot_version():
-    packages = tomllib.loads((ROOT / "bench/parking_lot/Cargo.lock").read_text())["package"]
-    return next(package["version"] for package in packages if package["name"] == "parking_lot")
+def locked_versions(lock_file, name):
+    """The versions of the crate @name in @lock_file."""
+    packages = tomllib.loads((ROOT / lock_file).read_text())["package"]
+    return [package["version"] for package in packages if package["name"] == name]
 
 
 def revision():
@@ -90,6 +91,17 @@ def revision():
     return commit or "unknown"
 
 
+def machine():
+    """The conditions of every measurement."""
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "revision": revision(),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
 def conditions(driver, options):
     """The conditions of the measurement."""
     versions = driver.ask("--versions")
@@ -97,17 +109,12 @@ def conditions(driver, options):
     command += ["--seconds", f"{options.seconds:g}", "--repeats", str(options.repeats)]
     if options.locks:
         command += ["--locks", ",".join(options.locks)]
-    return {
-        "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "kernel": f"{platform.system()} {platform.release()}",
+    return machine() | {
         "compiler": versions["compiler"],
         "glibc": versions["glibc"],
         "absl": versions["absl"],
         "nsync": one_line(["dpkg-query", "-W", "-f=${Version}", "libnsync-dev"]) or "unknown",
-        "parking_lot": parking_lot_version(),
-        "revision": revision(),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "parking_lot": locked_versions("bench/parking_lot/Cargo.lock", "parking_lot")[0],
         "command": shlex.join(command),
     }
 

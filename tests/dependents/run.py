@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs the tests of parking_lot, and of crates that depend on it, with crates/poundlock-parking-lot
-in its place. Cargo fetches their packages; target/parking_lot/ has the copies that are built.
+in its place. Cargo fetches their packages, of the versions in Cargo.lock; target/dependents/ has
+the copies that are built.
 
-Ends with the summaries of `cargo test`, and exits with its status. Arguments are passed to it."""
+Ends with `N passed, N failed`. Arguments after -- are passed to `cargo test`."""
 
+import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -13,9 +16,11 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACE = ROOT / "target/parking_lot"
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PLACE = ROOT / "target/dependents"
 OURS = ROOT / "crates/poundlock-parking-lot"
+RESULTS = ROOT / "results/dependents.md"
 
 # The version that crates/poundlock-parking-lot replaces.
 PARKING_LOT = "0.12.5"
@@ -27,6 +32,10 @@ DEPENDENTS = {
     "prometheus": ("0.14.0", [], []),
     "moka": ("0.12.16", ["sync"], ["env_logger", "getrandom", "once_cell"]),
 }
+
+# The crate of parking_lot's own tests, and the crates of --quick: seconds to build.
+OWN = "parking_lot_tests"
+QUICK = ["string_cache"]
 
 # Tests of parking_lot call a private method. Its equivalent, from public ones:
 CONDVAR_METHOD = """
@@ -74,36 +83,50 @@ rand = "0.8.3"
 """
 
 
-def cargo(*arguments, folder, **options):
-    return subprocess.run(["cargo", *arguments], cwd=folder, check=True, text=True, **options)
+class Unavailable(Exception):
+    """Cargo could not fetch the packages: what it printed."""
 
 
-def fetched():
-    """The folder of each crate's package."""
+def metadata(folder):
+    """Cargo's description of the workspace in @folder, whose packages it fetches."""
+    target = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    host = re.search("^host: (.*)$", target, re.MULTILINE)[1]
+    done = subprocess.run(
+        ["cargo", "metadata", "--format-version=1", "--filter-platform", host],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise Unavailable(done.stderr.strip())
+    return json.loads(done.stdout)["packages"]
+
+
+def fetched(dependents):
+    """The folder of the package of parking_lot and of each of @dependents."""
     project = PLACE / "fetch"
     (project / "src").mkdir(parents=True)
     (project / "src/lib.rs").touch()
+    shutil.copy(HERE / "Cargo.lock", project)
+    versions = {name: DEPENDENTS[name][0] for name in dependents} | {"parking_lot": PARKING_LOT}
     lines = [
-        f'{name} = {{ version = "={version}", features = {json.dumps(features)} }}'
-        for name, (version, features, _) in DEPENDENTS.items()
+        f'{name} = {{ version = "={version}", features = {json.dumps(features(name))} }}'
+        for name, version in versions.items()
     ]
-    lines.append(f'parking_lot = "={PARKING_LOT}"')
     (project / "Cargo.toml").write_text(
         '[package]\nname = "fetch"\nversion = "0.0.0"\n[workspace]\n[dependencies]\n'
         + "\n".join(lines)
         + "\n"
     )
-    metadata = json.loads(
-        cargo("metadata", "--format-version=1", folder=project, stdout=subprocess.PIPE).stdout
-    )
-    versions = {name: version for name, (version, _, _) in DEPENDENTS.items()} | {
-        "parking_lot": PARKING_LOT
-    }
     return {
         package["name"]: pathlib.Path(package["manifest_path"]).parent
-        for package in metadata["packages"]
+        for package in metadata(project)
         if versions.get(package["name"]) == package["version"]
     }
+
+
+def features(name):
+    return DEPENDENTS[name][1] if name in DEPENDENTS else []
 
 
 def sections(manifest):
@@ -120,7 +143,7 @@ def dropped(section, kept):
 
 
 def copy_dependent(name, package):
-    _, features, kept = DEPENDENTS[name]
+    kept = DEPENDENTS[name][2]
     shutil.copytree(
         package,
         PLACE / name,
@@ -131,7 +154,6 @@ def copy_dependent(name, package):
         section for section in sections(manifest.read_text()) if not dropped(section, kept)
     )
     manifest.write_text(text)
-    return [f"{name}/{feature}" for feature in features]
 
 
 def copy_own_tests(package):
@@ -154,50 +176,111 @@ def copy_own_tests(package):
     return count
 
 
-def main(arguments):
+def make_workspace(dependents):
+    """Copies the crates into a workspace in which parking_lot is ours."""
     shutil.rmtree(PLACE / "fetch", ignore_errors=True)
-    packages = fetched()
-    for name in ["parking_lot_tests", *DEPENDENTS]:
+    packages = fetched(dependents)
+    for name in [OWN, *DEPENDENTS]:
         shutil.rmtree(PLACE / name, ignore_errors=True)
-    features = [feature for name in DEPENDENTS for feature in copy_dependent(name, packages[name])]
+    for name in dependents:
+        copy_dependent(name, packages[name])
     if copy_own_tests(packages["parking_lot"]) < 40:
         sys.exit("dependents: most of parking_lot's tests were not found")
-    members = json.dumps(["parking_lot_tests", *DEPENDENTS])
     (PLACE / "Cargo.toml").write_text(
-        f'[workspace]\nresolver = "2"\nmembers = {members}\n'
+        f'[workspace]\nresolver = "2"\nmembers = {json.dumps([OWN, *dependents])}\n'
         f'[patch.crates-io]\nparking_lot = {{ path = "{OURS}" }}\n'
     )
-    metadata = json.loads(
-        cargo("metadata", "--format-version=1", folder=PLACE, stdout=subprocess.PIPE).stdout
-    )
+    shutil.copy(HERE / "Cargo.lock", PLACE)
     used = [
         package["manifest_path"]
-        for package in metadata["packages"]
+        for package in metadata(PLACE)
         if package["name"] == "parking_lot" and package["version"].startswith("0.12.")
     ]
     if used != [str(OURS / "Cargo.toml")]:
         sys.exit(f"dependents: the crates would use {used}")
+
+
+def run(name, arguments):
+    """Runs the tests of the crate @name. Returns how many passed, failed and were ignored."""
     # Less debug information makes for half of the build.
     environment = os.environ | {
         "CARGO_TARGET_DIR": str(PLACE / "target"),
         "CARGO_PROFILE_DEV_DEBUG": "0",
     }
-    return subprocess.run(
-        [
-            "cargo",
-            "test",
-            "--workspace",
-            "--lib",
-            "--tests",
-            "--no-fail-fast",
-            "--features",
-            ",".join(features),
-            *arguments,
-        ],
-        cwd=PLACE,
-        env=environment,
-    ).returncode
+    command = ["cargo", "test", "-p", name, "--lib", "--tests", "--no-fail-fast"]
+    command += ["--features", ",".join(features(name)), *arguments]
+    process = subprocess.Popen(
+        command, cwd=PLACE, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    counts = [0, 0, 0]
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        found = re.match(r"test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", line)
+        if found:
+            counts = [count + int(more) for count, more in zip(counts, found.groups())]
+    # A crate that does not build, or a test that ends its process, is a failure that none counts.
+    if process.wait() and not counts[1]:
+        counts[1] = 1
+    return counts
+
+
+def one_line(*command):
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout.strip()
+
+
+def report(counts):
+    versions = {name: DEPENDENTS[name][0] for name in DEPENDENTS} | {OWN: PARKING_LOT}
+    rows = [
+        f"| {'parking_lot' if name == OWN else name} | {versions[name]} | "
+        + " | ".join(map(str, count))
+        + " |\n"
+        for name, count in counts.items()
+    ]
+    changed = " with changes" if one_line("git", "status", "--porcelain", "-uno") else ""
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    return (
+        "# Results of `./dev dependents`\n\n"
+        "Unit tests of crates, and the tests of parking_lot, with crates/poundlock-parking-lot in "
+        "the\nplace of parking_lot.\n\n"
+        f"- revision: {one_line('git', 'rev-parse', '--short=12', 'HEAD')}{changed}\n"
+        f"- date: {now}\n- rustc: {one_line('rustc', '--version')}\n\n"
+        "| crate | version | passed | failed | ignored |\n|---|---|---:|---:|---:|\n"
+        + "".join(rows)
+    )
+
+
+def options():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"only parking_lot's own tests and {', '.join(QUICK)}",
+    )
+    parser.add_argument(
+        "--if-possible", action="store_true", help="succeed if cargo cannot fetch the packages"
+    )
+    parser.add_argument("--keep", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="for `cargo test`")
+    return parser.parse_args()
+
+
+def main():
+    chosen = options()
+    dependents = QUICK if chosen.quick else list(DEPENDENTS)
+    try:
+        make_workspace(dependents)
+    except Unavailable as error:
+        print(f"dependents: {'skipped: ' if chosen.if_possible else ''}{error}")
+        return not chosen.if_possible
+    counts = {name: run(name, chosen.arguments) for name in [OWN, *dependents]}
+    if chosen.keep:
+        RESULTS.write_text(report(counts))
+    passed, failed, _ = map(sum, zip(*counts.values()))
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
