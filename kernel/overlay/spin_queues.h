@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The queues of core/ around the word of the kernel's spin lock; included by qspinlock.c, which
+ * describes the word, and by the model checker's client of it (tests/check/qspinlock.c).
+ */
+#ifndef POUNDLOCK_KERNEL_SPIN_QUEUES_H
+#define POUNDLOCK_KERNEL_SPIN_QUEUES_H
+
+#include "cfl/order.h"
+#include "cna.h"
+#include "ron_shared.h"
+#include "part/shuffle.h"
+
+/* ---- Nodes ---- */
+
+/* A waiter's node, in a cache line of its own. */
+struct place {
+	union {
+		struct shfl_node shfl;
+		struct cna_node cna;
+		struct cfl_node cfl;
+	};
+	u32 limit; /* cfl: the thefts so far and the previous head, for the next head */
+	u16 name;  /* written by its waiter before it enters the queue */
+} ____cacheline_aligned;
+
+static DEFINE_PER_CPU_ALIGNED(struct place, places[MAX_NODES]);
+static DEFINE_PER_CPU(int, waiting); /* the nodes in use */
+
+static inline u16 w_name_of(const void *node)
+{
+	return node ? container_of(node, struct place, shfl)->name : 0;
+}
+
+static inline void *w_named(u16 name)
+{
+	u32 tail = (u32)name << _Q_TAIL_OFFSET;
+
+	if (!name)
+		return NULL;
+	return per_cpu_ptr(&places[(tail & _Q_TAIL_IDX_MASK) >> _Q_TAIL_IDX_OFFSET],
+			   (tail >> _Q_TAIL_CPU_OFFSET) - 1);
+}
+
+/* This CPU's node at @index. */
+static inline u16 name_of_place(int index)
+{
+	return (u16)(encode_tail(smp_processor_id(), index) >> _Q_TAIL_OFFSET);
+}
+
+/* ---- The word ---- */
+
+/*
+ * Waits until @lock is free and takes it. Called by the queue head. Accesses to different bytes of
+ * the word are ordered only by the queues: the acquire with which a waiter enters an empty one
+ * orders the load of `locked` after the newcomer's store to the word, and the release with which
+ * the last waiter leaves orders the store to `locked` before its own to the tail.
+ */
+static __always_inline void take_as_head(struct qspinlock *lock)
+{
+	(void)smp_cond_load_acquire(&lock->locked, !VAL);
+	WRITE_ONCE(lock->locked, _Q_LOCKED_VAL);
+}
+
+/* Takes @lock by @queued, with a node of this CPU. */
+static __always_inline void take_queued(struct qspinlock *lock,
+					void (*queued)(struct qspinlock *lock, struct place *place))
+{
+	int index = this_cpu_inc_return(waiting) - 1;
+	struct place *place;
+
+	lockevent_inc(lock_slowpath);
+	trace_contention_begin(lock, LCB_F_SPIN);
+	if (unlikely(index >= MAX_NODES)) {
+		lockevent_inc(lock_no_node);
+		while (!queued_spin_trylock(lock))
+			cpu_relax();
+	} else {
+		/*
+		 * The index is claimed before the node is written: an interrupt handler takes the
+		 * next one.
+		 */
+		barrier();
+		place = this_cpu_ptr(&places[index]);
+		place->name = name_of_place(index);
+		if (!queued_spin_trylock(lock))
+			queued(lock, place);
+	}
+	trace_contention_end(lock, 0);
+	this_cpu_dec(waiting);
+}
+
+/*
+ * ---- CNA: the queue is a lock of its own, which the queue head holds while it waits for the word
+ * ----
+ */
+
+static __always_inline void queue_by_cna(struct qspinlock *lock, struct place *place)
+{
+#define SET(lock, key, otherwise, ...) .key = (otherwise),
+	const struct cna_policy policy = {.wait = WAIT_SPIN, cna_settings(SET)};
+	struct cna *queue = (struct cna *)&lock->tail;
+
+	(void)cna_acquire(queue, &place->cna, policy, NULL);
+	take_as_head(lock);
+	cna_release(queue, &place->cna, policy);
+}
+
+static noinline void __lockfunc cna_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	take_queued(lock, queue_by_cna);
+}
+
+/*
+ * ---- RON: as CNA; the head appoints its successor as it takes the word, so a release need not
+ * search ----
+ */
+
+static_assert(W_CONTEXTS >= MAX_NODES, "who waits at a place of a CPU's has a slot there");
+
+static __always_inline void queue_by_ron(struct qspinlock *lock, struct place *place)
+{
+	const struct ron_shared_policy policy = {.wait = WAIT_SPIN};
+	struct ron_shared *queue = (struct ron_shared *)&lock->tail;
+
+	(void)ron_shared_acquire(queue, policy, NULL);
+	take_as_head(lock);
+	(void)ron_shared_release(queue, policy);
+}
+
+static noinline void __lockfunc ron_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	take_queued(lock, queue_by_ron);
+}
+
+/* ---- ShflLock: figure 4 of the paper, around this word ---- */
+
+static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *place)
+{
+	const enum policy policy = POLICY_NUMA;
+	const struct shfl_order order = shfl_by(&policy, SHFL_MAX_BATCH);
+	const struct shfl_stop stop = {(u32 *)&lock->val.counter, _Q_LOCKED_MASK, 0};
+	bool slept = false;
+
+	if (!shfl_enter(&lock->tail, &place->shfl, policy_note(policy, lock)))
+		(void)shfl_wait_turn(&place->shfl, W_SPIN, WAIT_SPIN, NULL, &slept, order);
+	if (READ_ONCE(lock->locked) && shfl_head_shuffles(&place->shfl))
+		shfl_shuffle(&place->shfl, stop, false, order);
+	take_as_head(lock);
+	(void)shfl_leave(&lock->tail, &place->shfl, WAIT_SPIN);
+}
+
+static noinline void __lockfunc shfl_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	take_queued(lock, queue_by_shfl);
+}
+
+#endif
