@@ -321,10 +321,18 @@ TEST(mixed_word_store_and_swap, WRITE(WORD, PARTS(1, 0)), SWAP(0, HIGH, 2), , )
 /* A word is written and read at once. */
 TEST(mixed_word_at_once, WRITE(WORD, PARTS(1, 1)), READ_PARTS(0, 1, w_load_relaxed(WORD)), , )
 TEST(mixed_coherence, WRITE(LOW, 1), READ_PARTS(0, 2, w_load_relaxed(WORD)); READ(1, LOW), , )
+TEST(mixed_word_later, WRITE(WORD, PARTS(1, 1)), READ(0, HIGH); READ(1, LOW), , )
+TEST(mixed_word_later_acquire, WRITE(WORD, PARTS(1, 1)), ACQUIRE(0, HIGH); READ(1, LOW), , )
+TEST(mixed_word_later_fence, WRITE(WORD, PARTS(1, 1)), READ(0, HIGH); ACQUIRE_FENCE;
+     READ(1, LOW), , )
 /* Different parts are like different locations, as in mp and sb. */
 TEST(mixed_mp, WRITE(LOW, 1); WRITE(HIGH, 1), READ(0, HIGH); READ(1, LOW), , )
 TEST(mixed_mp_word, WRITE(LOW, 1); WRITE(HIGH, 1), READ_PARTS(1, 0, w_load_relaxed(WORD)), , )
 TEST(mixed_mp_release_acquire, WRITE(LOW, 1); PUBLISH(HIGH, 1), ACQUIRE(0, HIGH); READ(1, LOW), , )
+TEST(mixed_mp_word_release, WRITE(LOW, 1);
+     PUBLISH(HIGH, 1), READ_PARTS(1, 0, w_load_relaxed(WORD)), , )
+TEST(mixed_mp_word_fence, WRITE(LOW, 1); RELEASE_FENCE;
+     WRITE(HIGH, 1), READ_PARTS(1, 0, w_load_relaxed(WORD)), , )
 /* A store may be forwarded to its thread's load of the word before others see it. */
 TEST(mixed_sb, WRITE(LOW, 1); READ_PARTS(2, 0, w_load_relaxed(WORD)), WRITE(HIGH, 1);
      READ_PARTS(1, 3, w_load_relaxed(WORD)), , )
@@ -529,9 +537,14 @@ const struct check_client check_clients[] = {
 	ENTRY_MIXED(mixed_swap_and_compare_exchange, 2, final_parts, "0002 1302", "1002 1003"),
 	ENTRY_MIXED(mixed_word_store_and_swap, 2, final_parts, "0010 0012", "0002"),
 	ENTRY_MIXED(mixed_word_at_once, 2, NULL, "00 11", "01 10"),
+	ENTRY_MIXED(mixed_word_later, 2, NULL, "00 01 10 11", NULL),
+	ENTRY_MIXED(mixed_word_later_acquire, 2, NULL, "00 01 11", "10"),
+	ENTRY_MIXED(mixed_word_later_fence, 2, NULL, "00 01 11", "10"),
 	ENTRY_MIXED(mixed_coherence, 2, NULL, "000 010 110", "100"),
 	ENTRY_MIXED(mixed_mp, 2, NULL, "00 01 10 11", NULL),
 	ENTRY_MIXED(mixed_mp_word, 2, NULL, "00 01 10 11", NULL),
+	ENTRY_MIXED(mixed_mp_word_release, 2, NULL, "00 01 11", "10"),
+	ENTRY_MIXED(mixed_mp_word_fence, 2, NULL, "00 01 11", "10"),
 	ENTRY_MIXED(mixed_mp_release_acquire, 2, NULL, "00 01 11", "10"),
 	ENTRY_MIXED(mixed_sb, 2, NULL, "0011 0111 1011 1111", NULL),
 	ENTRY_MIXED(mixed_sb_fences, 2, NULL, "01 10 11", "00"),

@@ -22,7 +22,7 @@
  * Call this after the return of a function whose frame other threads could access. An access by
  * another thread that does not happen before this call is an error.
  */
-__attribute__((noinline)) void check_returned(void);
+__attribute__((__noinline__)) void check_returned(void);
 
 /* Ends the lifetime of *@p. All accesses by other threads must happen before this call. */
 #define check_ended(p) check_engine->ended(p, sizeof(*(p)))

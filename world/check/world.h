@@ -20,10 +20,6 @@
 
 /* ---- Objects ---- */
 
-#define W_ATOMIC(T) __typeof__(T)
-#define W_TAIL(T) W_ATOMIC(T *)
-#define W_SHORT uint32_t
-
 #define CHECK_SITE(text, name, kind_, order_, size_)               \
 	static const struct check_site site_ = {.file = __FILE__,  \
 						.operation = name, \
@@ -51,6 +47,23 @@
 		*old_ = seen_;                                                                   \
 		done_;                                                                           \
 	})
+
+/* An operation without an object, or on one that it does not read. */
+#define CHECK_DO(name, kind, order, object, operand, expected)                       \
+	({                                                                           \
+		CHECK_SITE(#object, name, kind, order, 0);                           \
+		check_engine->operate(&site_, (void *)(object), (uint64_t)(operand), \
+				      (uint64_t)(expected));                         \
+	})
+
+/* A client of another world's objects implements those by the macros above. */
+#ifdef CHECK_OBJECTS
+#include CHECK_OBJECTS
+#else
+
+#define W_ATOMIC(T) __typeof__(T)
+#define W_TAIL(T) W_ATOMIC(T *)
+#define W_SHORT uint32_t
 
 #define w_init(p, v) ((void)(*(p) = (v)))
 #define w_load_relaxed(p) CHECK_OPERATE(#p, "load_relaxed", CHECK_LOAD, CHECK_RELAXED, p, 0, 0)
@@ -100,15 +113,10 @@
 #define w_fetch_and_acq_rel(p, v) \
 	CHECK_OPERATE(#p, "fetch_and_acq_rel", CHECK_FETCH_AND, CHECK_ACQ_REL, p, v, 0)
 
-/* An operation without an object, or on one that it does not read. */
-#define CHECK_DO(name, kind, order, object, operand, expected)                       \
-	({                                                                           \
-		CHECK_SITE(#object, name, kind, order, 0);                           \
-		check_engine->operate(&site_, (void *)(object), (uint64_t)(operand), \
-				      (uint64_t)(expected));                         \
-	})
-
 #define w_fence_seq_cst() ((void)CHECK_DO("fence_seq_cst", CHECK_FENCE, CHECK_SEQ_CST, NULL, 0, 0))
+
+#endif
+
 /* Only for mutants of locks and litmus tests. */
 #define w_fence_acq_rel() ((void)CHECK_DO("fence_acq_rel", CHECK_FENCE, CHECK_ACQ_REL, NULL, 0, 0))
 

@@ -168,10 +168,11 @@ impl Machine {
             self.options.push(Alternative { message: FIRST_MESSAGE, action: Action::Proceed });
             return;
         }
-        let kind = self.site(thread).kind;
+        let (kind, release) = (self.site(thread).kind, self.site(thread).order.releases());
         let expected = self.now.threads[thread].request.expected;
         let weak = self.is_weak();
         let memory = &self.now.memory;
+        let is_open = |message| memory.is_open(thread, span, message, release);
         if kind == Kind::Load {
             memory.readable(thread, span, &mut self.readable);
         } else {
@@ -181,9 +182,9 @@ impl Machine {
             let possible = match kind {
                 Kind::Load => true,
                 Kind::CompareExchange => {
-                    memory.value(span, message) != expected || memory.is_open(span, message)
+                    memory.value(span, message) != expected || is_open(message)
                 }
-                _ => memory.is_open(span, message),
+                _ => is_open(message),
             };
             if possible && (weak || memory.is_newest(message)) {
                 self.options.push(Alternative { message, action: Action::Proceed });

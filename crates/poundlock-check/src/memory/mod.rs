@@ -237,9 +237,12 @@ impl Memory {
     /// Lets `thread` read `span` at `message`. Returns the value.
     pub fn read(&mut self, thread: usize, span: Span, message: u16, acquire: bool) -> u64 {
         for (slot, origin) in self.origins(span, message) {
-            let Message { time, view, .. } = self.messages[origin];
+            let Message { time, view, wrote, .. } = self.messages[origin];
             self.views.observe(thread, slot, time);
             self.views.receive(thread, view, acquire);
+            for other in span::slots(span.location, wrote & !span.parts()) {
+                self.views.observe_from(thread, other, time, acquire);
+            }
         }
         self.value(span, message)
     }

@@ -4,14 +4,17 @@
 //! A location of mixed sizes has one order of stores like any other, but each of its bytes has a
 //! slot in the views: knowledge of a store to one byte says nothing about the other bytes. An
 //! access reads the bytes as they are at one place in the order, each from the last message before
-//! it that wrote the byte, and receives the views of those messages only. A store leaves the other
-//! bytes as they are, and may be inserted before stores to other bytes that its thread has seen. A
-//! read-modify-write forbids insertions before it of stores to the bytes that it accesses.
+//! it that wrote the byte, and receives the views of those messages only. An acquire also knows
+//! what those messages wrote to other bytes, since a store is visible as a whole.
+//!
+//! A store leaves the other bytes as they are. It may be inserted before stores to other bytes that
+//! its thread has seen, unless the view that it passes on knows them. A read-modify-write forbids
+//! insertions before it of stores to the bytes that it accesses.
 //!
 //! All other locations have one part, which each access covers.
 
 use super::messages::{Kind, NO_MESSAGE};
-use super::views::NO_VIEW;
+use super::views::{NO_VIEW, Views};
 use super::{Memory, Message};
 
 /// The most parts of a location.
@@ -125,8 +128,27 @@ impl Memory {
         joined
     }
 
-    /// Whether a store to `span` can be inserted directly after the message.
-    pub fn is_open(&self, span: Span, message: u16) -> bool {
+    /// Whether a store to `span` by `thread` can be inserted directly after the message, one of
+    /// `storable`.
+    pub fn is_open(&self, thread: usize, span: Span, message: u16, release: bool) -> bool {
+        self.divides_no_update(span, message)
+            && (self.locations[span.location].parts == 1
+                || self.follows_known(thread, span.location, message, release))
+    }
+
+    /// Whether no part that the view of a store by `thread` knows was written after the message.
+    fn follows_known(&self, thread: usize, location: usize, message: u16, release: bool) -> bool {
+        let view = self.views.passed_by(thread, release);
+        let known = |&index: &u16| {
+            let Message { wrote, time, .. } = self.messages[index];
+            slots(location, wrote).any(|slot| view.is_some_and(|of| of[Views::slot(slot)] >= time))
+        };
+        !self.messages.list_from(self.messages[message].next).any(|index| known(&index))
+    }
+
+    /// Whether a store to `span` directly after the message comes between no read-modify-write and
+    /// a message that it read.
+    fn divides_no_update(&self, span: Span, message: u16) -> bool {
         let mut parts = span.parts;
         let mut next = self.messages[message].next;
         while next != NO_MESSAGE && parts != 0 {
@@ -167,8 +189,8 @@ impl Memory {
         });
     }
 
-    /// Writes the messages at which `thread` may read `span` and after which it may store to it
-    /// into `into`, oldest first.
+    /// Writes the messages at which `thread` may read `span`, and after which it may store to it if
+    /// they are open, into `into`, oldest first.
     pub fn storable(&self, thread: usize, span: Span, into: &mut Vec<u16>) {
         into.clear();
         into.extend(self.messages_of(span.location));
@@ -189,7 +211,7 @@ impl Memory {
     pub(super) fn replaces(&self, location: usize, head: u16, next: u16, floor: &[u32]) -> bool {
         let Message { wrote, time, .. } = self.messages[next];
         let old = &self.messages[head];
-        let known = || slots(location, wrote).all(|slot| floor[super::Views::slot(slot)] >= time);
+        let known = || slots(location, wrote).all(|slot| floor[Views::slot(slot)] >= time);
         let passes = || {
             old.view != NO_VIEW && old.wrote & !wrote != 0 && !self.views.is_within(old.view, floor)
         };

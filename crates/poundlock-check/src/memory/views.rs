@@ -104,6 +104,12 @@ impl Views {
         (self.width, self.slots) = (width, slots);
     }
 
+    /// The view that a store by `thread` passes on, without the one that it continues.
+    pub fn passed_by(&self, thread: usize, release: bool) -> Option<&[u32]> {
+        let view = if release { Some(thread) } else { None };
+        view.or(self.fences.then(|| self.release_fence_view(thread))).map(|view| self.get(view))
+    }
+
     /// A new view, equal to `view`.
     fn copy(&mut self, view: usize) -> u16 {
         let from = view * self.width;
@@ -154,9 +160,17 @@ impl Views {
 
     /// Records that `thread` has read or written the message of `location` at `time`.
     pub fn observe(&mut self, thread: usize, location: usize, time: u32) {
+        self.observe_from(thread, location, time, true);
+    }
+
+    /// Records that `thread` knows the message of `location` at `time`, now or from its next
+    /// acquire fence on.
+    pub fn observe_from(&mut self, thread: usize, location: usize, time: u32, now: bool) {
         let slot = Views::slot(location);
-        let known = &mut self.get_mut(thread)[slot];
-        *known = time.max(*known);
+        if now {
+            let known = &mut self.get_mut(thread)[slot];
+            *known = time.max(*known);
+        }
         if self.fences {
             let view = self.acquire_fence_view(thread);
             let known = &mut self.get_mut(view)[slot];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The known faults: those of earlier implementations, as mutants of the core and of world/.
+//! The known faults: those of earlier implementations, as mutants of the core, of world/ and of
+//! kernel/.
 
 use anyhow::{Context, Result, bail};
 
@@ -28,7 +29,7 @@ fn parse(sources: &Sources, part: &str) -> Result<Mutant> {
     let Some(file) = lines.next().and_then(|line| line.strip_prefix("in: ")) else {
         bail!("{name}: no `in: FILE`")
     };
-    let folder = if mutant::is_of_world(file) { &sources.root } else { &sources.core };
+    let folder = if mutant::is_outside_core(file) { &sources.root } else { &sources.core };
     let path = folder.join(file);
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;

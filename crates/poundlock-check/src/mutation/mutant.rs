@@ -192,20 +192,21 @@ pub fn all(sources: &Sources) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// The folders of the repository that compile with a mutant of world/: its clients include it by a
-/// relative path.
-const WITH_WORLD: [&str; 2] = ["tests/check", "world"];
+/// The folders of the repository that compile with a mutant outside of the core: its clients
+/// include it by a relative path.
+const OUTSIDE_CORE: [&str; 3] = ["tests/check", "world", "kernel/overlay"];
 
 impl Mutant {
-    /// Copies the core of `sources` into `folder`, and more for a file of world/, with this change.
+    /// Copies the core of `sources` into `folder`, and more for a file of another part, with this
+    /// change.
     pub fn sources(&self, sources: &Sources, folder: &Path) -> Result<Sources> {
         let core = folder.join("core");
         copy(&sources.core, &core)?;
-        if !is_of_world(&self.file) {
+        if !is_outside_core(&self.file) {
             std::fs::write(core.join(&self.file), &self.text)?;
             return Ok(Sources { root: sources.root.clone(), core, strict: false });
         }
-        for part in WITH_WORLD {
+        for part in OUTSIDE_CORE {
             copy(&sources.root.join(part), &folder.join(part))?;
         }
         std::fs::write(folder.join(&self.file), &self.text)?;
@@ -213,9 +214,9 @@ impl Mutant {
     }
 }
 
-/// Whether `file` is one of world/ and not of the core.
-pub fn is_of_world(file: &str) -> bool {
-    file.starts_with("world/")
+/// Whether `file` is one of the repository's other parts and not of the core.
+pub fn is_outside_core(file: &str) -> bool {
+    file.starts_with("world/") || file.starts_with("kernel/")
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
