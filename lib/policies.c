@@ -179,11 +179,10 @@ int pound_policy_unregister(const char *name)
 		return ENOENT;
 	/*
 	 * acquire: pairs with the release in policies_drop(); the caller may free what the policy
-	 * used
-	 * release: pairs with the acquire in pound_policy_register(); the same
+	 * used. It continues that release, for the acquire in pound_policy_register()
 	 */
 	if (atomic_compare_exchange_strong_explicit(&policies[index].state, &seen, ABSENT,
-						    memory_order_acq_rel, memory_order_relaxed))
+						    memory_order_acquire, memory_order_relaxed))
 		return 0;
 	return is_absent(seen) ? ENOENT : EBUSY;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The catalogue of clients: those that test the checker itself; those of the threads' records, of
-//! the condition variable, of once, of the semaphore, of the recursive lock and of the kernel's
-//! spin lock; lock.c for each lock with the lock's own clients; and rw.c for each readers-writer
-//! lock.
+//! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
+//! lock and of the program's policies; lock.c for each lock with the lock's own clients; and rw.c
+//! for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,7 @@ pub struct File {
     pub name: String,
     path: String,
     defines: Vec<String>,
-    /// The headers that it tests: its lock's, by the path from core/, or those of world/ and
-    /// kernel/.
+    /// The headers that it tests: its lock's, by the path from core/, or files of other parts.
     pub headers: Vec<String>,
 }
 
@@ -29,6 +28,9 @@ const RECORDS: [&str; 2] = ["world/user/process.h", "world/user/records.h"];
 
 /// The headers of the kernel's spin lock.
 const KERNEL: [&str; 2] = ["kernel/overlay/spin_queues.h", "world/kernel/objects.h"];
+
+/// The program's own policies.
+const POLICIES: [&str; 2] = ["lib/intern.c", "lib/policies.c"];
 
 /// All files of clients.
 pub fn files(sources: &Sources) -> Result<Vec<File>> {
@@ -47,6 +49,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("sema", &["sema.h"]),
         own("recursive", &["recursive.h"]),
         own("qspinlock", &KERNEL),
+        own("policies", &POLICIES),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;

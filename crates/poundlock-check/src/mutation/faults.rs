@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The known faults: those of earlier implementations, as mutants of the core, of world/ and of
-//! kernel/.
+//! The known faults: those of earlier implementations, as mutants of the core and of
+//! the repository's other parts.
 
 use anyhow::{Context, Result, bail};
 
