@@ -47,8 +47,11 @@ void pound_debug_wait(const void *lock, unsigned flags);
 void pound_debug_locked(const void *lock, unsigned flags);
 /* Before the thread unlocks @lock. */
 void pound_debug_unlock(const void *lock, unsigned flags);
-/* @lock is initialised: what is known of an earlier lock at its address is void. */
-void pound_debug_create(const void *lock);
+/*
+ * @lock is initialised: what is known of an earlier lock at its address is void. That lock must not
+ * be held, and must have been destroyed, unless it was created with STATIC.
+ */
+void pound_debug_create(const void *lock, unsigned flags);
 /* Before @lock is destroyed. */
 void pound_debug_destroy(const void *lock);
 /* The thread should hold @lock: in any mode with READ, otherwise alone. */
@@ -179,7 +182,7 @@ POUND_WATCH_UNLOCK(pound_mutex_unlock_fair, pound_mutex_t, POUND_WATCH_STATIC)
 
 POUND_INLINE void pound_watch_create(void *lock)
 {
-	POUND_CHECK(pound_debug_create(lock));
+	POUND_CHECK(pound_debug_create(lock, 0));
 	POUND_SANITIZER(__tsan_mutex_create(lock, POUND_WATCH_MADE));
 	(void)lock;
 }
@@ -219,6 +222,18 @@ POUND_WATCH_UNLOCK(pound_lock_unlock_fair, pound_lock_t, 0)
 #define pound_lock_timedlock pound_lock_timedlock_watched
 #define pound_lock_unlock pound_lock_unlock_watched
 #define pound_lock_unlock_fair pound_lock_unlock_fair_watched
+
+/* A readers-writer lock needs no destroying. */
+POUND_INLINE int pound_rwlock_init_watched(pound_rwlock_t *lock, const char *spec, char *error,
+					   size_t size)
+{
+	int wrong = pound_rwlock_init(lock, spec, error, size);
+
+	if (!wrong)
+		POUND_CHECK(pound_debug_create(lock, POUND_WATCH_STATIC));
+	return wrong;
+}
+#define pound_rwlock_init pound_rwlock_init_watched
 
 #define POUND_WATCH_READER (POUND_WATCH_STATIC | POUND_WATCH_READ)
 POUND_WATCH_LOCK_OR_FAIL(pound_rwlock_rdlock, pound_rwlock_t, POUND_WATCH_READER)

@@ -176,7 +176,7 @@ const struct any_ops *debug_unchecked(const struct any_ops *ops)
 
 void debug_created_slow(const void *lock)
 {
-	pound_debug_create(lock);
+	pound_debug_create(lock, 0);
 }
 
 void debug_destroyed_slow(const void *lock)

@@ -459,31 +459,56 @@ static void forget(struct debug_lock *lock)
 		remove_hold(lock->holds);
 	debug_order_forget(lock);
 	lock->life++;
-	lock->released_at = NULL;
+	lock->made_at = lock->released_at = NULL;
 	lock->generation = w_fork_generation();
 }
 
-void pound_debug_create(const void *lock)
+/* Reports that the memory has a lock that is held, or that was never destroyed and has to be. */
+static void check_create(struct look *look)
+{
+	const struct debug_lock *lock = look->lock;
+
+	/* A child of fork() may initialise its parent's locks. */
+	if ((!lock->holds && !lock->made_at) || lock->generation != look->self->generation)
+		return;
+	if (!begin_report(&look->report, DEBUG_init, look->self, "initialises", lock, look->stack))
+		return;
+	if (lock->made_at)
+		debug_add_site(&look->report, (struct debug_site){lock->made_by, "had initialised",
+								  lock->address, 0, lock->made_at});
+	add_holder(&look->report, lock->holds);
+}
+
+void pound_debug_create(const void *lock, unsigned flags)
 {
 	struct look look;
 
 	if (!begin(&look, lock, __builtin_return_address(0)))
 		return;
+	check_create(&look);
 	forget(look.lock);
+	if (!(flags & POUND_WATCH_STATIC)) {
+		look.lock->made_at = look.stack;
+		look.lock->made_by = look.self->tid;
+	}
 	end(&look);
 }
 
 void pound_debug_destroy(const void *lock)
 {
 	struct look look;
+	bool held;
 
 	if (!begin(&look, lock, __builtin_return_address(0)))
 		return;
-	if (!look.lock->holds)
-		forget(look.lock);
-	else if (begin_report(&look.report, DEBUG_destroy, look.self, "destroys", look.lock,
-			      look.stack))
+	held = look.lock->holds;
+	if (held &&
+	    begin_report(&look.report, DEBUG_destroy, look.self, "destroys", look.lock, look.stack))
 		add_holder(&look.report, look.lock->holds);
+	forget(look.lock);
+	/* The holder may still unlock it, if pthread_mutex_destroy() refuses. */
+	if (held)
+		look.lock->generation = UNKNOWN;
 	end(&look);
 }
 

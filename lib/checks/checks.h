@@ -63,6 +63,8 @@ struct debug_lock {
 	uint32_t generation; /* the process that locked it last */
 	struct debug_hold *holds;
 	struct debug_edge *edges;
+	struct debug_stack *made_at; /* NULL: not initialised, or needs no destroying */
+	uint32_t made_by;
 	struct debug_stack *released_at;
 	uint32_t released_by;
 	/* A search for a path (order.c). */
@@ -80,6 +82,7 @@ struct debug_lock {
 	ERROR(free, "a thread unlocks a lock that no thread holds")             \
 	ERROR(order, "locks are locked in opposite orders, which can deadlock") \
 	ERROR(destroy, "a lock is destroyed while it is held")                  \
+	ERROR(init, "a lock is initialised over one that was not destroyed")    \
 	ERROR(end, "a thread ends while it holds a lock")                       \
 	ERROR(assertion, "a thread does not hold a lock that it is assumed to hold")
 

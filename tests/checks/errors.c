@@ -33,6 +33,11 @@ typedef pound_cond_t cond_t;
 #define WRUNLOCK(l) pound_rwlock_wrunlock(l)
 #define WAIT(c, m) pound_cond_wait(c, m)
 #define SIGNAL(c) pound_cond_signal(c)
+#define RW_INIT(l) EXPECT(!pound_rwlock_init(l, "shfl_rw", NULL, 0))
+/* A lock that has to be destroyed. */
+typedef pound_lock_t made_t;
+#define INIT(l) EXPECT(!pound_lock_init(l, "c_bo_mcs", NULL, 0))
+#define DESTROY(l) pound_lock_destroy(l)
 #else
 typedef pthread_mutex_t mutex_t;
 typedef pthread_rwlock_t rwlock_t;
@@ -48,12 +53,17 @@ typedef pthread_cond_t cond_t;
 #define WRUNLOCK(l) pthread_rwlock_unlock(l)
 #define WAIT(c, m) pthread_cond_wait(c, m)
 #define SIGNAL(c) pthread_cond_signal(c)
+#define RW_INIT(l) EXPECT(!pthread_rwlock_init(l, NULL))
+typedef pthread_mutex_t made_t;
+#define INIT(l) EXPECT(!pthread_mutex_init(l, NULL))
+#define DESTROY(l) EXPECT(!pthread_mutex_destroy(l))
 #endif
 
 #include "../expect.h"
 
 mutex_t lock_a, lock_b, lock_c;
 rwlock_t table;
+made_t made;
 static cond_t changed;
 static bool ready;
 static const struct timespec far_future = {1L << 32, 0};
@@ -83,6 +93,9 @@ SITE(site_lock_b_second, LOCK(&lock_b))
 SITE(site_unlock_a, UNLOCK(&lock_a))
 SITE(site_read, RDLOCK(&table))
 SITE(site_write, WRLOCK(&table))
+SITE(site_init, INIT(&made))
+SITE(site_init_second, INIT(&made))
+SITE(site_init_table, RW_INIT(&table))
 
 static void *lock_ab(void *unused)
 {
@@ -248,6 +261,29 @@ static void in_a_child(void)
 	EXPECT(waitpid(child, &status, 0) == child && !status);
 }
 
+/* As fork handlers of libraries do. */
+static void initialised_in_a_child(void)
+{
+	int status;
+	pid_t child;
+
+	INIT(&made);
+	RW_INIT(&table);
+	WRLOCK(&table);
+	child = fork();
+	EXPECT(child >= 0);
+	if (!child) {
+		INIT(&made);
+		RW_INIT(&table);
+		exit(0);
+	}
+	EXPECT(waitpid(child, &status, 0) == child && !status);
+	WRUNLOCK(&table);
+	DESTROY(&made);
+	INIT(&made);
+	DESTROY(&made);
+}
+
 static void correct(void)
 {
 #ifdef API
@@ -267,7 +303,9 @@ static void correct(void)
 	EXPECT(TRYLOCK(&lock_a));
 	UNLOCK(&lock_a);
 	in_a_child();
+	initialised_in_a_child();
 #ifdef API
+	RW_INIT(&table); /* needs no destroying */
 	LOCK(&lock_a);
 	pound_mutex_assert_held(&lock_a);
 	UNLOCK(&lock_a);
@@ -308,6 +346,21 @@ static void destroy_held(void)
 	EXPECT(pthread_mutex_destroy(&lock_a) == EBUSY);
 	UNLOCK(&lock_a);
 #endif
+}
+
+static void init_over_held(void)
+{
+	site_write();
+	site_init_table();
+	WRLOCK(&table);
+	WRUNLOCK(&table);
+}
+
+static void init_twice(void)
+{
+	site_init();
+	site_init_second();
+	DESTROY(&made);
 }
 
 #ifdef API
@@ -394,6 +447,8 @@ static const struct {
 	{"free", free_lock},
 	{"end", ends},
 	{"destroy", destroy_held},
+	{"init", init_over_held},
+	{"init-twice", init_twice},
 #ifdef API
 	{"assertion", assert_not_held},
 	{"assert-write", assert_write_of_reader},

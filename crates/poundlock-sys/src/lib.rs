@@ -267,7 +267,7 @@ extern "C" {
     /// Before the thread releases the lock.
     pub fn pound_debug_unlock(lock: *const c_void, flags: c_uint);
     /// A new lock begins at this address.
-    pub fn pound_debug_create(lock: *const c_void);
+    pub fn pound_debug_create(lock: *const c_void, flags: c_uint);
     /// Before the lock is destroyed.
     pub fn pound_debug_destroy(lock: *const c_void);
 

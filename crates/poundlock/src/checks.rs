@@ -47,8 +47,5 @@ pub(crate) fn releases<L>(lock: *mut L, mode: c_uint) {
 #[cfg(feature = "debug")]
 pub(crate) fn drops<L>(lock: *mut L) {
     // SAFETY: the address is only a key.
-    unsafe {
-        poundlock_sys::pound_debug_destroy(lock.cast());
-        poundlock_sys::pound_debug_create(lock.cast());
-    }
+    unsafe { poundlock_sys::pound_debug_destroy(lock.cast()) }
 }
