@@ -114,12 +114,6 @@ static const struct facts facts[LOCKS] = {
 
 /* ---- Choosing one ---- */
 
-static const char *const omitted[] = {
-#define OMITTED_RWLOCK(name) #name,
-#include "locks.def"
-	NULL,
-};
-
 #define BRAVO "bravo"
 #define UNDER ",under="
 #define DEFAULT_UNDER "shfl_rw"
@@ -171,7 +165,7 @@ static const struct any_rw_ops *read_spec(const char *asked, uint32_t *settings,
 			return NULL;
 		return &all_ops[i][wait];
 	}
-	spec_no_lock("readers-writer lock", omitted, spec, length, error, size);
+	spec_no_lock("readers-writer lock", spec, length, error, size);
 	return NULL;
 }
 

@@ -18,12 +18,6 @@ static const struct {
 #include "locks.def"
 };
 
-static const char *const omitted[] = {
-#define OMITTED_LOCK(name) #name,
-#include "locks.def"
-	NULL,
-};
-
 static bool is_name(const char *lock, const char *name, size_t length)
 {
 	return strlen(lock) == length && !memcmp(lock, name, length);
@@ -49,7 +43,7 @@ static bool find_lock(const char *name, size_t length, size_t *lock, char *error
 	for (*lock = 0; (facts = any_facts(*lock)); ++*lock)
 		if (is_name(facts->name, name, length))
 			return true;
-	return spec_no_lock("lock", omitted, name, length, error, size);
+	return spec_no_lock("lock", name, length, error, size);
 }
 
 /* A lock as a specification describes it. */

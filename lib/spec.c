@@ -34,12 +34,18 @@ bool spec_wrong(char *error, size_t size, const char *format, ...)
 	return false;
 }
 
-bool spec_no_lock(const char *kind, const char *const *omitted, const char *name, size_t length,
-		  char *error, size_t size)
+static const char *const omitted[] = {
+#define OMITTED_LOCK(name) #name,
+#define OMITTED_RWLOCK(name) #name,
+#include "locks.def"
+	NULL,
+};
+
+bool spec_no_lock(const char *kind, const char *name, size_t length, char *error, size_t size)
 {
-	for (; *omitted; omitted++)
-		if (strlen(*omitted) == length && !memcmp(*omitted, name, length))
-			return spec_wrong(error, size, "this build has no %s", *omitted);
+	for (const char *const *lock = omitted; *lock; lock++)
+		if (strlen(*lock) == length && !memcmp(*lock, name, length))
+			return spec_wrong(error, size, "this build has no %s", *lock);
 	return spec_wrong(error, size, "there is no %s '%.*s'", kind, (int)length, name);
 }
 

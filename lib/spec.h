@@ -55,11 +55,11 @@ __attribute__((format(printf, 3, 4))) W_HIDDEN bool spec_wrong(char *error, size
 							       const char *format, ...);
 
 /*
- * Reports that there is no @kind called @name, of @length bytes, or that it is among @omitted (up
- * to NULL), the locks that this build lacks. Returns false.
+ * Reports that there is no @kind called @name, of @length bytes, or that this build lacks the lock
+ * of that name, of either kind. Returns false.
  */
-W_HIDDEN bool spec_no_lock(const char *kind, const char *const *omitted, const char *name,
-			   size_t length, char *error, size_t size);
+W_HIDDEN bool spec_no_lock(const char *kind, const char *name, size_t length, char *error,
+			   size_t size);
 
 /*
  * Splits @spec. Stores the length of the lock's name, and returns the settings, or NULL if there

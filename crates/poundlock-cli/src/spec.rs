@@ -174,6 +174,21 @@ impl Family {
     }
 }
 
+/// The error that `name` is the name of no lock, of either kind, as other commands report it.
+pub fn no_such_lock(name: &str) -> Failure {
+    let infos = poundlock::locks().chain(poundlock::rw_locks());
+    let family = Family {
+        names: infos.map(|info| info.name).collect(),
+        native: false,
+        rwlock_option: false,
+        check: |spec| {
+            check_rw_spec(spec).or_else(|_| check_spec(spec)).map_err(|wrong| wrong.to_string())
+        },
+    };
+    let settings = || Failure::ours(format!("'{name}' is not a name: give it without settings"));
+    family.checked(name).map_or_else(|wrong| wrong, |()| settings())
+}
+
 /// A hint with the closest of the `known` words, if one is close enough.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let (distance, closest) = known.map(|known| (distance(word, known), known)).min()?;
@@ -259,7 +274,7 @@ fn split(list: &str) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, check_others, distance, split};
+    use super::{Choice, check_others, distance, no_such_lock, split};
     use crate::options::OtherLocksArgs;
 
     #[test]
@@ -275,6 +290,17 @@ mod tests {
             "there is no lock 'bravo': bravo is a readers-writer lock (--rwlock, in bench --rw)"
         );
         assert_eq!(message("pthread"), "there is no lock 'pthread'");
+        for name in ["mcsx", "pthread", "mcs,nosuch=1"] {
+            assert_eq!(no_such_lock(name).message, message(name));
+        }
+        assert_eq!(
+            no_such_lock("fair_rx").message,
+            "there is no lock 'fair_rx'; did you mean 'fair_rw'?"
+        );
+        assert_eq!(
+            no_such_lock("mcs,wait=spin").message,
+            "'mcs,wait=spin' is not a name: give it without settings"
+        );
     }
 
     #[test]

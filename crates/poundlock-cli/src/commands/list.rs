@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{self, Page};
 use crate::provenance::Provenance;
-use crate::spec::did_you_mean;
+use crate::spec::no_such_lock;
 use crate::text_table;
 use clap::Args;
 use comfy_table::ContentArrangement;
@@ -142,8 +142,7 @@ fn choose<'a>(names: &[String], known: &[&'a str]) -> Result<Vec<&'a str>, Failu
             chosen.extend(known.iter().filter(|known| known.starts_with(name.as_str())));
         }
         if chosen.len() == before {
-            let hint = did_you_mean(name, known.iter().copied()).unwrap_or_default();
-            return Err(Failure::ours(format!("there is no lock '{name}'{hint}")));
+            return Err(no_such_lock(name));
         }
     }
     Ok(chosen)
