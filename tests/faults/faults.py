@@ -46,6 +46,7 @@ STRESS = [
     *LIBRARY,
 ]
 INCLUDES = ["-Iworld/user", "-Icore", "-Ilib"]
+COMPILE = "-std=gnu11 -O1 -w -pthread -fno-strict-aliasing -fvisibility=hidden".split()
 # The locks themselves are instrumented, so nothing has to report their operations.
 INSTRUMENTED = ["-fsanitize=thread", "-DPOUND_TSAN=0"]
 
@@ -656,25 +657,53 @@ def apply(fault, folder):
     path.write_text(text.replace(fault.old, fault.new))
 
 
-def compile_test(test, folder, compiler):
-    command = [
-        compiler,
-        "-std=gnu11",
-        "-O1",
-        "-g",
-        "-w",
-        "-pthread",
-        "-fno-strict-aliasing",
-        "-fvisibility=hidden",
-        *test.flags,
-        *INCLUDES,
-        *test.sources,
-        "-o",
-        "program",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def compile_object(compiler, flags, source, folder, target):
+    """Compiles a source of `folder`. Returns the files that it depends on, relative to `folder`."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    rule = target.with_suffix(".d")
+    command = [compiler, *COMPILE, *flags, *INCLUDES, "-c", source, "-o", str(target)]
+    done = subprocess.run(
+        [*command, "-MD", "-MF", str(rule)], cwd=folder, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise Problem(f"{folder.name} does not compile: {done.stderr.strip().splitlines()[0]}")
+    _, _, files = rule.read_text().replace("\\\n", " ").partition(":")
+    return {os.path.normpath(name) for name in files.split()}
+
+
+def link(compiler, flags, objects, folder):
+    command = [compiler, "-pthread", *flags, *map(str, objects), "-o", "program"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Problem(f"{folder.name} does not link: {done.stderr.strip().splitlines()[0]}")
+
+
+class Objects:
+    """The objects of the sources without a fault. Tests with the same flags share them."""
+
+    def __init__(self, compiler, work, pool):
+        self.compiler, self.work, self.pool = compiler, work, pool
+        self.sources = work / "sound"
+        self.compiled = {}  # by flags and source: the object, and a future of its dependencies
+        copy(self.sources)
+
+    def begin(self, test):
+        """Has the test's objects compiled."""
+        for source in test.sources:
+            key = (tuple(test.flags), source)
+            if key not in self.compiled:
+                target = self.work / "objects" / str(len(self.compiled)) / "object.o"
+                arguments = (self.compiler, test.flags, source, self.sources, target)
+                self.compiled[key] = target, self.pool.submit(compile_object, *arguments)
+
+    def of(self, test, folder, changed=None):
+        """The test's objects; those that depend on the file `changed` are compiled in `folder`."""
+        for source in test.sources:
+            target, dependencies = self.compiled[tuple(test.flags), source]
+            if changed in dependencies.result():
+                target = folder / "objects" / f"{source}.o"
+                compile_object(self.compiler, test.flags, source, folder, target)
+            yield target
 
 
 def run(test, folder, seconds):
@@ -699,25 +728,27 @@ def run(test, folder, seconds):
     return process.returncode == 0, lines[0] if "WARNING" not in output else lines[1]
 
 
-def expect_sound(name, folder, compiler):
+def expect_sound(name, folder, objects):
     """The duration of the test without a fault, in seconds."""
-    copy(folder)
-    compile_test(TESTS[name], folder, compiler)
+    test = TESTS[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    link(objects.compiler, test.flags, objects.of(test, folder), folder)
     began = time.monotonic()
-    passed, said = run(TESTS[name], folder, SOUND_SECONDS)
+    passed, said = run(test, folder, SOUND_SECONDS)
     if not passed:
         raise Problem(f"test '{name}' fails without a fault: {said}")
     print(f"sound     {name}", flush=True)
     return time.monotonic() - began
 
 
-def expect_caught(fault, folder, compiler, sound):
+def expect_caught(fault, folder, objects, sound):
     """Runs the faulty build of a test that takes `sound`, a future, without the fault."""
     limit = FAULTY_SECONDS + FAULTY_FACTOR * sound.result()
+    test = TESTS[fault.test]
     copy(folder)
     apply(fault, folder)
-    compile_test(TESTS[fault.test], folder, compiler)
-    passed, said = run(TESTS[fault.test], folder, limit)
+    link(objects.compiler, test.flags, objects.of(test, folder, fault.file), folder)
+    passed, said = run(test, folder, limit)
     if passed:
         raise Problem(f"{fault.name}: test '{fault.test}' does not catch it: {fault.why}")
     shutil.rmtree(folder)
@@ -740,17 +771,18 @@ def main():
     work = arguments.work.resolve()
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        objects = Objects(arguments.compiler, work, pool)
+        names = dict.fromkeys(fault.test for fault in faults)
+        for name in names:
+            objects.begin(TESTS[name])
+        # A job waits only for jobs that were submitted before it.
         sound = {
-            name: pool.submit(
-                expect_sound, name, work / f"sound-{name.replace(' ', '-')}", arguments.compiler
-            )
-            for name in dict.fromkeys(fault.test for fault in faults)
+            name: pool.submit(expect_sound, name, work / f"sound-{name.replace(' ', '-')}", objects)
+            for name in names
         }
         jobs = [*sound.values()]
         jobs += [
-            pool.submit(
-                expect_caught, fault, work / fault.name, arguments.compiler, sound[fault.test]
-            )
+            pool.submit(expect_caught, fault, work / fault.name, objects, sound[fault.test])
             for fault in faults
         ]
         for job in jobs:
