@@ -340,6 +340,13 @@ def queue_case(producers, consumers, capacity, items):
     return Case(title, arguments + threads)
 
 
+def queue_instructions(driver, who):
+    """Instructions of an item that one thread puts and takes, without a wait."""
+    few, many = (queue_case(0, 0, 64, items) for items in (100, 1_100))
+    counts = [driver.instructions(who, case.arguments) for case in (few, many)]
+    return (counts[1] - counts[0]) / 30_000
+
+
 def queue(driver, options):
     """The bounded queue of a mutex and two condition variables: items per second, and sleeps."""
     items = max(1, round(options.seconds * 100_000))
@@ -360,16 +367,18 @@ def queue(driver, options):
         sleeps = Comparison(results, case, "sleeps_per_item")
         to = compared.best([rival.name for rival in rivals])
         header = ["queue of", "million items/s", f"ratio to {to}", "sleeps per item", "goal"]
-        table = Table(case.title, header)
+        alone = case == cases[0]
+        table = Table(case.title, header + ["instructions per item"] * alone)
         for who in found:
+            counted = [f"{queue_instructions(driver, who):.0f}"] * alone
             ratios = compared.ratios(who.name, to)
             verdict = verdicts.judge(who.name, case.title, ratios)
             if ratios is None:
-                table.rows.append([who.name, "", spread(None), "", verdict])
+                table.rows.append([who.name, "", spread(None), "", verdict, *counted])
                 continue
             rate = f"{compared.median(who.name) / 1e6:.3f}"
             slept = f"{sleeps.median(who.name):.3f}"
-            table.rows.append([who.name, rate, spread(ratios), slept, verdict])
+            table.rows.append([who.name, rate, spread(ratios), slept, verdict, *counted])
         tables.append(table)
     return Answer("A bounded queue", tables, verdicts.missed, verdicts.met, flat(results))
 
