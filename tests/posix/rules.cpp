@@ -136,14 +136,19 @@ static void check_mutexes(bool ruled)
 	expect_closed(&first_rule_wins, false, "first_rule_wins");
 	initialise_eager(memory, PTHREAD_MUTEX_NORMAL);
 	expect_closed(memory, ruled, "normal");
+	EXPECT_OK(pthread_mutex_destroy(memory));
 	initialise_eager(memory, PTHREAD_MUTEX_ADAPTIVE_NP);
 	expect_closed(memory, ruled, "adaptive");
+	EXPECT_OK(pthread_mutex_destroy(memory));
 	initialise_eager(memory, PTHREAD_MUTEX_RECURSIVE);
 	expect_closed(memory, false, "recursive");
+	EXPECT_OK(pthread_mutex_destroy(memory));
 	initialise_c11(memory);
 	expect_closed(memory, ruled, "mtx_init");
+	EXPECT_OK(pthread_mutex_destroy(memory));
 	initialise_other(memory);
 	expect_closed(memory, false, "initialised elsewhere");
+	EXPECT_OK(pthread_mutex_destroy(memory));
 	free(memory);
 }
 
