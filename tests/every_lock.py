@@ -19,7 +19,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 # Names in tests/check/explorations.csv and docs/locks/ that belong to no single lock.
-OWN_CLIENTS = set("cond litmus once policies qspinlock records recursive seeded sema".split())
+OWN_CLIENTS = set(
+    "cond litmus once policies qspinlock records recursive seeded sema statistics".split()
+)
 SHARED_PAGES = {"bravo"}
 # Tests beside those of the locks: other types; toy, the example of CONTRIBUTING.md.
 OTHER_C11 = {"cond", "documented", "once", "recursive", "sema", "toy"}

@@ -47,7 +47,9 @@ static void keep_share(struct stats_thread *table, struct stats_row *row)
 /* Moves one count of @row to @item. */
 static void move_count(struct stats_lock *item, struct stats_row *row, int counter)
 {
-	uint64_t count = row->counts[counter];
+	/* Others read the file meanwhile. */
+	W_ATOMIC(uint64_t) *from = (W_ATOMIC(uint64_t) *)&row->counts[counter];
+	uint64_t count = w_load_relaxed(from);
 
 	if (!count)
 		return;
@@ -63,21 +65,23 @@ static void move_count(struct stats_lock *item, struct stats_row *row, int count
 #undef SUM
 #undef MAX
 	}
-	row->counts[counter] = 0;
+	w_store_relaxed(from, 0);
 }
 
 void stats_row_merge(struct stats_thread *table, struct stats_row *row)
 {
 	struct stats_lock *item = stats_lock_item(row->lock);
 
-	/* release, both: for readers of the file, which read it before and after */
-	w_store_release(&table->merges, w_load_relaxed(&table->merges) + 1);
+	w_store_relaxed(&table->merges, w_load_relaxed(&table->merges) + 1);
+	/* A reader of the file that sees a count which has moved sees the odd number afterwards. */
+	w_fence_seq_cst();
 	if (row->lock && w_load_relaxed(&item->stack) && row->counts[STATS_acquisitions])
 		keep_share(table, row);
 	for (int i = 0; i < STATS_COUNTS; i++)
 		move_count(item, row, i);
 	row->since = 0;
 	w_store_relaxed(&row->key, 0);
+	/* release: for readers of the file; the counts have moved */
 	w_store_release(&table->merges, w_load_relaxed(&table->merges) + 1);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The catalogue of clients: those that test the checker itself; those of the threads' records, of
 //! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
-//! lock and of the program's policies; lock.c for each lock with the lock's own clients; and rw.c
-//! for each readers-writer lock.
+//! lock, of the program's policies and of the statistics' rows; lock.c for each lock with the
+//! lock's own clients; and rw.c for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,6 +50,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("recursive", &["recursive.h"]),
         own("qspinlock", &KERNEL),
         own("policies", &POLICIES),
+        own("statistics", &["preload/stats/row.c"]),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;

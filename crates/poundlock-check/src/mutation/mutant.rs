@@ -194,7 +194,7 @@ pub fn all(sources: &Sources) -> Result<Vec<Mutant>> {
 
 /// The folders of the repository that compile with a mutant outside of the core: its clients
 /// include it by a relative path.
-const OUTSIDE_CORE: [&str; 4] = ["tests/check", "world", "kernel/overlay", "lib"];
+const OUTSIDE_CORE: [&str; 5] = ["tests/check", "world", "kernel/overlay", "lib", "preload/stats"];
 
 impl Mutant {
     /// Copies the core of `sources` into `folder`, and more for a file of another part, with this
@@ -216,7 +216,7 @@ impl Mutant {
 
 /// Whether `file` is one of the repository's other parts and not of the core.
 pub fn is_outside_core(file: &str) -> bool {
-    ["world/", "kernel/", "lib/"].iter().any(|part| file.starts_with(part))
+    ["world/", "kernel/", "lib/", "preload/"].iter().any(|part| file.starts_with(part))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, fence};
 
 const MAGIC: &[u8] = b"poundlock stats\0";
 /// The number of attempts to read a file while its process moves counts.
@@ -242,16 +243,19 @@ impl<'a> Source<'a> {
     }
 
     /// Reads all arrays, and reads them again while counts move. After [`ATTEMPTS`] the counts are
-    /// taken as they are: the process may have been killed while it moved them.
+    /// taken as they are: the process may have been killed while it moved them. The fences keep the
+    /// reads of counts between those of the numbers of moves.
     fn areas(&self) -> io::Result<[Area; 5]> {
         let mut attempts = 1;
         loop {
+            let before = merges(&self.area(layout::THREADS)?);
+            fence(Ordering::SeqCst);
             let threads = self.area(layout::THREADS)?;
-            let before = merges(&threads);
             let [modules, locks, stacks, shares] =
                 [layout::MODULES, layout::LOCKS, layout::STACKS, layout::SHARES]
                     .map(|index| self.area(index));
             let areas = [modules?, locks?, stacks?, threads, shares?];
+            fence(Ordering::SeqCst);
             let whole = before.is_some() && before == merges(&self.area(layout::THREADS)?);
             if whole || attempts == ATTEMPTS {
                 return Ok(areas);
