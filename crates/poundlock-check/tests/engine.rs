@@ -109,7 +109,7 @@ fn without_record(client: &str) -> tempfile::TempDir {
     let (root, ours) =
         (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     let ours = ours.canonicalize().unwrap();
-    ["core", "crates", "world"]
+    ["core", "crates", "kernel", "lib", "preload", "world"]
         .iter()
         .for_each(|name| symlink(ours.join(name), root.path().join(name)).unwrap());
     let (from, to) = (ours.join("tests/check"), root.path().join("tests/check"));
