@@ -78,6 +78,13 @@ fn an_execution_is_replayed() {
     assert!(text(&output).contains("T0 store_relaxed &M->word[self]"), "{}", text(&output));
 }
 
+/// A thread that begins with a fence: the replay has to model fences from the start.
+#[test]
+fn an_execution_that_begins_with_a_fence_is_replayed() {
+    let output = check(&["--replay", "1", "litmus/plain_fence_too_early"]);
+    assert!(text(&output).contains("T1 fence_seq_cst"), "{}", text(&output));
+}
+
 #[test]
 fn a_replayed_cycle_is_confirmed() {
     for (choices, client, error) in [

@@ -35,6 +35,9 @@ fn run(
 
 /// Performs `execution`. Returns the first error.
 fn perform(machine: &mut Machine, execution: &Execution) -> Result<(), String> {
+    if let Some(fault) = machine.fault.take() {
+        return Err(fault); // of a thread that began
+    }
     let (first, cycle) = execution.choices.split_at(execution.prefix());
     first.iter().try_for_each(|&choice| step(machine, choice))?;
     if cycle.is_empty() {
