@@ -90,6 +90,11 @@
 #define STIRRED 3
 #endif
 
+/* Whether 2x2/park is explored with promises as well. */
+#ifndef PROMISES_PARKED
+#define PROMISES_PARKED CHECK_CLIENT_PROMISES
+#endif
+
 /* Random walks of each kind with three and four threads; 0: all states instead. */
 #ifdef LARGE
 #define WALKS 10000

@@ -15,14 +15,18 @@
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #define CLIENTS                                                                                    \
-	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1),               \
-		ENTRY("2x2/spin", lock_2_spin, 2, "contended", "4", prepare, finish),              \
+	ENTRIES("2x1", lock_1, 2, "contended", "2", prepare, finish, .spurious = 1,                \
+		.flags = CHECK_CLIENT_PROMISES),                                                   \
+		ENTRY("2x2/spin", lock_2_spin, 2, "contended", "4", prepare, finish,               \
+		      .flags = CHECK_CLIENT_PROMISES),                                             \
 		ENTRY("2x2/park", lock_2_park, 2, "contended park", NULL, prepare, finish,         \
 		      .walks = 20000, .spurious = 1),                                              \
-		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),           \
-		ENTRIES("timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1),           \
+		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1,            \
+			.flags = CHECK_CLIENT_PROMISES),                                           \
+		ENTRIES("timed/2", timed, 2, "", "1 2", prepare, finish, .spurious = 1,            \
+			.flags = CHECK_CLIENT_PROMISES),                                           \
 		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed,              \
-			.spurious = 1),                                                            \
+			.spurious = 1, .flags = CHECK_CLIENT_PROMISES),                            \
 		ENTRY("3x1/spin", lock_1_spin, 3, "contended shuffle look_back", "3", prepare,     \
 		      finish),                                                                     \
 		ENTRY("3x1/park", lock_1_park, 3, "contended shuffle park", NULL, prepare, finish, \

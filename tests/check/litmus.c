@@ -2,7 +2,8 @@
 /*
  * Litmus tests of the model checker's memory against RC11. Each test lists all allowed outcomes,
  * one digit for each register, and forbidden ones of interest. The explorer must meet exactly the
- * allowed outcomes. A comment marks each test in which this memory differs from RC11.
+ * allowed outcomes, and those of load buffering as well with promises (ENTRY_LB). A comment marks
+ * each test in which this memory differs from RC11.
  */
 #include <stddef.h>
 
@@ -71,17 +72,25 @@ struct memory {
 #define ENTRY(test, count, allows, forbids)                                                       \
 	{                                                                                         \
 		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
-		.allowed = allows, .forbidden = forbids                                           \
+		.flags = CHECK_CLIENT_PROMISES, .allowed = allows, .forbidden = forbids           \
 	}
 #define ENTRY_END(test, count, last, allows, forbids)                                             \
 	{                                                                                         \
 		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
-		.finish = last, .allowed = allows, .forbidden = forbids                           \
+		.flags = CHECK_CLIENT_PROMISES, .finish = last, .allowed = allows,                \
+		.forbidden = forbids                                                              \
 	}
 #define ENTRY_FAILS(test, count, what)                                                            \
 	{                                                                                         \
 		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
-		.fails = what                                                                     \
+		.flags = CHECK_CLIENT_PROMISES, .fails = what                                     \
+	}
+
+/* A test that has the outcomes @cycles of load buffering with promises, and only then. */
+#define ENTRY_LB(test, count, allows, cycles)                                                     \
+	{                                                                                         \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
+		.flags = CHECK_CLIENT_PROMISES, .allowed = allows, .promised = cycles             \
 	}
 #define ENTRY_MIXED(test, count, last, allows, forbids)                                           \
 	{                                                                                         \
@@ -119,9 +128,42 @@ TEST(mp_fence_too_early, check_fence_release(); WRITE(X, 1); WRITE(Y, 1), ACQUIR
 
 /*
  * Load buffering. RC11 forbids 11, since program order and reads-from may have no cycle; C++ allows
- * it.
+ * it, and so does the model with promises.
  */
 TEST(lb, READ(0, Y); WRITE(X, 1), READ(1, X); WRITE(Y, 1), , )
+/* One thread's order is not enough: the other may perform its store first. */
+TEST(lb_one_acquire, ACQUIRE(0, Y); WRITE(X, 1), READ(1, X); WRITE(Y, 1), , )
+TEST(lb_one_release, READ(0, Y); PUBLISH(X, 1), READ(1, X); WRITE(Y, 1), , )
+TEST(lb_one_fence, READ(0, Y); ACQUIRE_FENCE; WRITE(X, 1), READ(1, X); WRITE(Y, 1), , )
+TEST(lb_acquires, ACQUIRE(0, Y); WRITE(X, 1), ACQUIRE(1, X); WRITE(Y, 1), , )
+TEST(lb_releases, READ(0, Y); PUBLISH(X, 1), READ(1, X); PUBLISH(Y, 1), , )
+TEST(lb_release_acquire, READ(0, Y); PUBLISH(X, 1), ACQUIRE(1, X); WRITE(Y, 1), , )
+TEST(lb_fences, READ(0, Y); ACQUIRE_FENCE; WRITE(X, 1), READ(1, X); RELEASE_FENCE; WRITE(Y, 1), , )
+/* A store of the value that was read, in one thread or in both: out of thin air. */
+TEST(lb_data, uint32_t seen = w_load_relaxed(Y); check_outcome(0, seen); WRITE(X, seen), READ(1, X);
+     WRITE(Y, 1), , )
+TEST(lb_data_both, uint32_t seen = w_load_relaxed(Y); check_outcome(0, seen);
+     WRITE(X, seen), uint32_t seen = w_load_relaxed(X); check_outcome(1, seen); WRITE(Y, seen), , )
+/* Stores that only some values lead to, and one that all values lead to. */
+TEST(lb_control_both, uint32_t seen = w_load_relaxed(Y); check_outcome(0, seen);
+     if (seen) WRITE(X, 1), uint32_t seen = w_load_relaxed(X); check_outcome(1, seen);
+     if (seen) WRITE(Y, 1), , )
+TEST(lb_control, uint32_t seen = w_load_relaxed(Y); check_outcome(0, seen);
+     if (seen) WRITE(X, 1), READ(1, X); WRITE(Y, 1), , )
+TEST(lb_always, uint32_t seen = w_load_relaxed(Y); check_outcome(0, seen); if (seen) WRITE(X, 1);
+     else WRITE(X, 1), uint32_t seen = w_load_relaxed(X); check_outcome(1, seen);
+     WRITE(Y, seen), , )
+/* A store that passes two reads. */
+TEST(lb_two_reads, READ(0, Y); READ(1, Z); WRITE(X, 1), READ(2, X); WRITE(Z, 1); PUBLISH(Y, 1), , )
+/* A read of the stored location stays before the store: it does not read the store's value. */
+TEST(lb_coherent, READ(0, Y); READ(2, X); WRITE(X, 1), READ(1, X); PUBLISH(Y, 1), , )
+/* Three threads in a cycle. */
+TEST(lb_three, READ(0, Z); WRITE(X, 1), READ(1, X); WRITE(Y, 1), READ(2, Y); WRITE(Z, 1), )
+/* A read-modify-write is performed first, or passed. */
+TEST(lb_swap, READ(0, Y); SWAP(2, X, 1), READ(1, X); PUBLISH(Y, 1), , )
+TEST(lb_cas, READ(0, Y); CAS(2, X, 0, 1, acquire), READ(1, X); PUBLISH(Y, 1), , )
+TEST(lb_after_add, check_outcome(0, w_fetch_add_relaxed(Y, 1)); WRITE(X, 1), READ(1, X);
+     PUBLISH(Y, 1), , )
 
 /* Coherence. */
 TEST(corr, WRITE(X, 1), WRITE(X, 2), READ(0, X); READ(1, X), READ(2, X); READ(3, X))
@@ -431,7 +473,25 @@ const struct check_client check_clients[] = {
 	ENTRY(mp_sc_fences, 2, "00 01 11", "10"),
 	ENTRY(mp_weak_fences, 2, "00 01 11", "10"),
 	ENTRY(mp_fence_too_early, 2, "00 01 10 11", NULL),
-	ENTRY(lb, 2, "00 01 10", "11"),
+	ENTRY_LB(lb, 2, "00 01 10", "11"),
+	ENTRY_LB(lb_one_acquire, 2, "00 01 10", "11"),
+	ENTRY_LB(lb_one_release, 2, "00 01 10", "11"),
+	ENTRY_LB(lb_one_fence, 2, "00 01 10", "11"),
+	ENTRY(lb_acquires, 2, "00 01 10", "11"),
+	ENTRY(lb_releases, 2, "00 01 10", "11"),
+	ENTRY(lb_release_acquire, 2, "00 01 10", "11"),
+	ENTRY(lb_fences, 2, "00 01 10", "11"),
+	ENTRY_LB(lb_data, 2, "00 10", "11"),
+	ENTRY(lb_data_both, 2, "00", "11"),
+	ENTRY(lb_control_both, 2, "00", "11"),
+	ENTRY_LB(lb_control, 2, "00 10", "11"),
+	ENTRY_LB(lb_always, 2, "00 01", "11"),
+	ENTRY_LB(lb_two_reads, 2, "000 001 010 100 110", "011 101 111"),
+	ENTRY_LB(lb_coherent, 2, "000 010 100", "110"),
+	ENTRY_LB(lb_three, 3, "000 001 010 011 100 101 110", "111"),
+	ENTRY_LB(lb_swap, 2, "000 010 100", "110"),
+	ENTRY_LB(lb_cas, 2, "001 011 101", "111"),
+	ENTRY_LB(lb_after_add, 2, "00 01 10", "11"),
 	ENTRY(corr_one, 2, "00 01 02 11 12 22", "10 20 21"),
 	ENTRY(corr, 4, COHERENT, "1221 2112"),
 	ENTRY_END(cowr, 2, final_x_second, "11 12 22", "21"),
@@ -484,8 +544,7 @@ const struct check_client check_clients[] = {
 	ENTRY_END(compare_exchange_stale, 2, final_x_third, "001 011 101 111", NULL),
 	ENTRY(compare_exchange_acquires, 2, "00 01 11", "10"),
 	ENTRY(swap_one_fence, 2, "0000 0100 1000 1100", NULL),
-	/* As in lb: RC11 forbids 11, C11 allows it. */
-	ENTRY(lb_updates, 2, "00 01 10", "11"),
+	ENTRY_LB(lb_updates, 2, "00 01 10", "11"),
 	ENTRY_END(corw_three, 3, final_x_fourth,
 		  "1111 1121 1131 1133 1211 1212 1221 1222 1231 1232 1233 1311 1331 1333 2212 2222 "
 		  "2232 2233 2333 3133 "

@@ -80,11 +80,12 @@ static void finish(void)
 }
 
 /* @wanted: events that must occur among three threads. */
-#define ENTRIES(name, wanted)                                                       \
-	ENTRY(#name "/2x1", name##_once, 2, NULL, NULL, prepare, finish),           \
-		ENTRY(#name "/2x2", name##_twice, 2, NULL, NULL, prepare, finish),  \
-		ENTRY(#name "/3x1", name##_once, 3, wanted, NULL, prepare, finish), \
-		ENTRY(#name "/trylock/3", name##_or_try, 3, NULL, NULL, prepare, finish)
+#define PROMISES .flags = CHECK_CLIENT_PROMISES
+#define ENTRIES(name, wanted)                                                                 \
+	ENTRY(#name "/2x1", name##_once, 2, NULL, NULL, prepare, finish, PROMISES),           \
+		ENTRY(#name "/2x2", name##_twice, 2, NULL, NULL, prepare, finish, PROMISES),  \
+		ENTRY(#name "/3x1", name##_once, 3, wanted, NULL, prepare, finish, PROMISES), \
+		ENTRY(#name "/trylock/3", name##_or_try, 3, NULL, NULL, prepare, finish, PROMISES)
 
 const struct check_client check_clients[] = {
 	ENTRIES(cna, "handover_local handover_remote"),

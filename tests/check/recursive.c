@@ -152,11 +152,12 @@ static void finish_freed(void)
 #define SHARED_BYTES sizeof(struct memory)
 
 const struct check_client check_clients[] = {
-	ENTRY("2", nest_twice, 2, "contended", NULL, NULL, finish),
-	ENTRY("3", nest, 3, "contended", NULL, NULL, finish),
-	ENTRY("try/3", try_nested, 3, "", NULL, NULL, finish),
+	ENTRY("2", nest_twice, 2, "contended", NULL, NULL, finish, .flags = CHECK_CLIENT_PROMISES),
+	ENTRY("3", nest, 3, "contended", NULL, NULL, finish, .flags = CHECK_CLIENT_PROMISES),
+	ENTRY("try/3", try_nested, 3, "", NULL, NULL, finish, .flags = CHECK_CLIENT_PROMISES),
 	ENTRY("overflow/2", overflow, 2, "", NULL, NULL, finish),
-	ENTRY("freed/2", freed, 2, "contended", NULL, NULL, finish_freed),
+	ENTRY("freed/2", freed, 2, "contended", NULL, NULL, finish_freed,
+	      .flags = CHECK_CLIENT_PROMISES),
 	ENTRY("fork/3", fork_held, 3, "", NULL, NULL, finish, .flags = CHECK_CLIENT_FORKS),
 	{.name = NULL},
 };

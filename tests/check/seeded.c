@@ -33,6 +33,7 @@ enum bug {
 	RELAXED_DONE,
 	BOTH_RETREAT,
 	PASS_BACK,
+	RELAXED_ANNOUNCE,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -270,6 +271,29 @@ static void loops(uint32_t self, enum bug bug)
 		;
 }
 
+/*
+ * Thread 0 reads a counter, announces its sleep, and sleeps unless the counter has changed. Thread
+ * 1 changes the counter once it has seen the announcement. An announcement that is performed before
+ * the read lets the read return the changed counter: load buffering.
+ */
+static void announced(uint32_t self, enum bug bug)
+{
+	uint32_t before;
+
+	if (self == 1) {
+		(void)w_await_acquire(&M->word[0], VAL);
+		(void)w_fetch_add_relaxed(&M->word[1], 1);
+		w_unpark(&M->word[1]);
+		return;
+	}
+	before = w_load_relaxed(&M->word[1]);
+	if (bug == RELAXED_ANNOUNCE)
+		w_store_relaxed(&M->word[0], 1);
+	else
+		w_store_release(&M->word[0], 1);
+	w_park(&M->word[1], before, NULL);
+}
+
 #define THREAD(name, body, bug)         \
 	static void name(uint32_t self) \
 	{                               \
@@ -298,11 +322,19 @@ THREAD(flags_both_retreat, flags, BOTH_RETREAT)
 THREAD(token_right, token, NONE)
 THREAD(token_pass_back, token, PASS_BACK)
 THREAD(loops_right, loops, NONE)
+THREAD(announced_right, announced, NONE)
+THREAD(announced_relaxed, announced, RELAXED_ANNOUNCE)
 
 #define ENTRY(body, count, what)                                                                  \
 	{                                                                                         \
 		.name = #body, .shared = sizeof(struct memory), .threads = count, .thread = body, \
-		.fails = what                                                                     \
+		.flags = CHECK_CLIENT_PROMISES, .fails = what                                     \
+	}
+/* A bug that only promises show. */
+#define ENTRY_LB(body, count, what)                                                               \
+	{                                                                                         \
+		.name = #body, .shared = sizeof(struct memory), .threads = count, .thread = body, \
+		.flags = CHECK_CLIENT_PROMISES, .promised_fails = what                            \
 	}
 
 const struct check_client check_clients[] = {
@@ -328,5 +360,7 @@ const struct check_client check_clients[] = {
 	ENTRY(token_right, 2, NULL),
 	ENTRY(token_pass_back, 2, "livelock under a fair scheduler"),
 	ENTRY(loops_right, 2, NULL),
+	ENTRY(announced_right, 2, NULL),
+	ENTRY_LB(announced_relaxed, 2, "lost wake-up"),
 	{.name = NULL},
 };

@@ -37,6 +37,8 @@ struct check_client {
 	const char *allowed;     /* the exact set of outcomes to find, a digit per slot; or NULL */
 	const char *forbidden;   /* outcomes of interest that must not be found */
 	const char *fails;       /* part of the expected error; NULL: the client must hold */
+	const char *promised;    /* outcomes that are found with promises, and only then */
+	const char *promised_fails; /* .fails with promises, if that differs */
 };
 
 /*
@@ -47,6 +49,9 @@ struct check_client {
 
 /* The client forks, so it cannot run as a C11 program. */
 #define CHECK_CLIENT_FORKS 2u
+
+/* Explored a second time under the model with load buffering, as promises/NAME. */
+#define CHECK_CLIENT_PROMISES 4u
 
 /* The clients of a file, up to one without a name. */
 extern const struct check_client check_clients[];

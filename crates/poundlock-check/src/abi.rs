@@ -141,10 +141,14 @@ pub struct Client {
     pub allowed: *const c_char,
     pub forbidden: *const c_char,
     pub fails: *const c_char,
+    pub promised: *const c_char,
+    pub promised_fails: *const c_char,
 }
 
 /// Flag of a client: the bypasses of each waiter are bounded.
 pub const CLIENT_ORDER: u32 = 1;
+/// Flag of a client: it is explored a second time, with promises.
+pub const CLIENT_PROMISES: u32 = 4;
 
 /// The text at `text`, or "" for NULL.
 pub fn text(text: *const c_char) -> &'static str {

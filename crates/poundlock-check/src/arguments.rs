@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Explore under sequential consistency: reads return the newest value
     #[arg(long)]
     sc: bool,
+    /// Let threads promise stores: the model with load buffering
+    #[arg(long, conflicts_with = "sc")]
+    promises: bool,
     /// Allow this number of spurious wake-ups per execution
     #[arg(long)]
     spurious: Option<u32>,
@@ -97,8 +100,8 @@ impl Arguments {
     /// The options that override the clients' parameters.
     pub fn overrides(&self) -> Overrides {
         let strategy = self.bound.map(Strategy::Bound).or(self.walks.map(Strategy::Walks));
-        let &Arguments { spurious, sc, seed, states, deep, .. } = self;
-        Overrides { strategy, spurious, sc, seed, states, deep, longest: None }
+        let &Arguments { spurious, sc, promises, seed, states, deep, .. } = self;
+        Overrides { strategy, spurious, sc, promises, seed, states, deep, longest: None }
     }
 
     /// Whether the filters can select clients of the file `name`, one of `names`.

@@ -87,32 +87,45 @@ fn header(sources: &Sources, lock: &str, header: String) -> Result<String> {
     Ok(header)
 }
 
+/// Whether `client` is explored a second time, with promises. A `deep` exploration includes all
+/// clients that are explored exhaustively under weak memory.
+fn has_promises(client: &Client, deep: bool) -> bool {
+    let flagged = client.flags & abi::CLIENT_PROMISES != 0;
+    flagged || deep && client.walks == 0 && client.flags & abi::CLIENT_ORDER == 0
+}
+
 /// A client, and its full name.
 #[derive(Clone)]
 pub struct Entry {
     /// e.g. "mcs/2x1/spin"
     pub name: String,
     pub client: &'static Client,
+    /// Whether threads can promise stores.
+    pub promises: bool,
 }
 
 impl File {
     /// Compiles and loads the file's clients. The library in `folder` must stay while they are
     /// used.
     pub fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<Entry>> {
-        self.load(&compile::build(sources, &self.name, &self.path, &self.defines, folder)?)
+        self.load(&compile::build(sources, &self.name, &self.path, &self.defines, folder)?, false)
     }
 
-    fn load(&self, library: &Path) -> Result<Vec<Entry>> {
-        let named = |client: &'static Client| Entry {
-            name: format!("{}/{}", self.name, abi::text(client.name)),
-            client,
+    fn load(&self, library: &Path, deep: bool) -> Result<Vec<Entry>> {
+        let clients = compile::load(library)?;
+        let entry = |promises: bool, client: &'static Client| {
+            let model = if promises { "promises/" } else { "" };
+            let name = format!("{}/{model}{}", self.name, abi::text(client.name));
+            Entry { name, client, promises }
         };
-        Ok(compile::load(library)?.into_iter().map(named).collect())
+        let usual = clients.iter().map(|client| entry(false, client));
+        let promised = clients.iter().filter(|client| has_promises(client, deep));
+        Ok(usual.chain(promised.map(|client| entry(true, client))).collect())
     }
 }
 
-/// The clients of `files`, compiled in parallel.
-pub fn all(files: &[&File], sources: &Sources, folder: &Path) -> Result<Vec<Entry>> {
+/// The clients of `files`, compiled in parallel; with `deep`, those of a deep exploration.
+pub fn all(files: &[&File], sources: &Sources, folder: &Path, deep: bool) -> Result<Vec<Entry>> {
     compile::build_runtime(sources, folder)?;
     let next = AtomicUsize::new(0);
     let build = || -> Result<()> {
@@ -125,6 +138,6 @@ pub fn all(files: &[&File], sources: &Sources, folder: &Path) -> Result<Vec<Entr
         let builders: Vec<_> = (0..pool::workers()).map(|_| scope.spawn(build)).collect();
         builders.into_iter().try_for_each(|builder| builder.join().expect("builders do not panic"))
     })?;
-    let loaded = files.iter().map(|file| file.load(&compile::library(folder, &file.name)));
+    let loaded = files.iter().map(|file| file.load(&compile::library(folder, &file.name), deep));
     Ok(loaded.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }

@@ -93,18 +93,20 @@ fn one(
     record: Option<Record>,
     compare: bool,
 ) -> Found {
-    let Entry { name, client } = entry;
+    let Entry { name, client, .. } = entry;
+    let own = overrides.are_none();
+    let overrides = &overrides.of(entry);
     let start = cpu_seconds();
     let usable = record.filter(|record| plan::fits(record.strategy, client, overrides));
     let (strategy, report) = plan::explore(client, usable, overrides);
     let seconds = ((cpu_seconds() - start) * 100.0).round() / 100.0;
-    let mut judged = judge(client, &report, events, !matches!(strategy, Strategy::Walks(_)));
-    if compare && overrides.are_none() {
+    let settings = plan::settings(client, strategy, overrides);
+    let mut judged = judge(client, &report, events, strategy, settings.promises);
+    if compare && own {
         judged =
             judged.and_then(|()| matches(name, strategy, report.states, record, overrides.deep));
     }
     let Report { states, steps, ends, .. } = report;
-    let settings = plan::settings(client, strategy, overrides);
     let counts = match strategy {
         Strategy::Walks(_) => format!("{ends:>9} walks  {steps:>9} steps"),
         _ => format!("{states:>9} states {steps:>9} steps {ends:>7} ends"),
@@ -122,7 +124,11 @@ fn one(
         trace.iter().for_each(|line| text += &format!("\n{line}"));
         text += &format!("\nreplay: --replay {} {name}", format_execution(execution));
     }
-    let model = if settings.weak { Model::Weak } else { Model::SequentialConsistency };
+    let model = match (settings.weak, settings.promises) {
+        (false, _) => Model::SequentialConsistency,
+        (true, false) => Model::Weak,
+        (true, true) => Model::Promises,
+    };
     let record = Record { threads: client.threads, model, strategy, states, seconds };
     Found { text, good: judged.is_ok(), record }
 }

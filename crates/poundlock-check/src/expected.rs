@@ -23,8 +23,8 @@ pub enum Strategy {
     Complete,
     /// All states with at most this number of preemptions.
     Bound(u32),
-    /// The same, and with at most this number of reads of messages other than the newest, and of
-    /// stores inserted before it.
+    /// The same, and with at most this number of reads of messages other than the newest, of
+    /// stores inserted before it, and of promises.
     Bounds(u32, u32),
     /// This number of random walks of each kind.
     Walks(u64),
@@ -79,6 +79,9 @@ pub enum Model {
     /// That of memory/mod.rs.
     #[serde(rename = "RC11")]
     Weak,
+    /// The same, with load buffering (machine/promises.rs).
+    #[serde(rename = "promises")]
+    Promises,
     #[serde(rename = "SC")]
     SequentialConsistency,
 }

@@ -2,17 +2,20 @@
 //! Compares an exploration's report with the client's expectations.
 
 use crate::abi::{self, Client, words};
+use crate::expected::Strategy;
 use crate::explore::{Report, Verdict};
 
-/// Returns how the report differs from what `client` expects, if it does. `complete`: all states
-/// were visited, so all outcomes must have been found.
+/// Returns how the report differs from what `client` expects, if it does. An exhaustive `strategy`
+/// must have found all outcomes. `promises`: threads could promise stores.
 pub fn judge(
     client: &Client,
     report: &Report,
     events: &[String],
-    complete: bool,
+    strategy: Strategy,
+    promises: bool,
 ) -> Result<(), String> {
-    let fails = abi::text(client.fails);
+    let promised_fails = promises && !client.promised_fails.is_null();
+    let fails = abi::text(if promised_fails { client.promised_fails } else { client.fails });
     match &report.verdict {
         Verdict::Fails(what, _) if fails.is_empty() || !what.contains(fails) => {
             return Err(what.clone());
@@ -31,13 +34,15 @@ pub fn judge(
             return Err(format!("the event {demand} never occurred"));
         }
     }
-    if !complete || client.allowed.is_null() {
+    if matches!(strategy, Strategy::Walks(_)) || client.allowed.is_null() {
         return Ok(());
     }
     let found: Vec<&str> = report.outcomes.iter().map(String::as_str).collect();
     let mut allowed = words(client.allowed);
+    let mut forbidden = words(client.forbidden);
+    if promises { &mut allowed } else { &mut forbidden }.extend(words(client.promised));
     allowed.sort_unstable();
-    if let Some(bad) = words(client.forbidden).iter().find(|bad| found.contains(bad)) {
+    if let Some(bad) = forbidden.iter().find(|bad| found.contains(bad)) {
         return Err(format!("found the forbidden outcome {bad}"));
     }
     if found != allowed {

@@ -3,6 +3,7 @@
 //! that ends within limits, else under the largest bound that does.
 
 use crate::abi::{self, Client, words};
+use crate::catalogue::Entry;
 use crate::expected::{Record, Strategy};
 use crate::explore::{self, Report, Verdict, Walk};
 use crate::machine::Settings;
@@ -25,11 +26,12 @@ const MOST_STALE: u32 = 2;
 const DEEP_WALKS: u64 = 10;
 
 /// Options of the command line that override the clients' own parameters.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Overrides {
     pub strategy: Option<Strategy>,
     pub spurious: Option<u32>,
     pub sc: bool,
+    pub promises: bool,
     pub seed: u64,
     /// The most states.
     pub states: Option<u64>,
@@ -39,9 +41,18 @@ pub struct Overrides {
 }
 
 impl Overrides {
+    /// The options for `entry`.
+    pub fn of(&self, entry: &Entry) -> Overrides {
+        Overrides { promises: self.promises || entry.promises, ..*self }
+    }
+
     /// Whether clients are explored with their own parameters.
     pub fn are_none(&self) -> bool {
-        self.strategy.is_none() && self.spurious.is_none() && !self.sc && self.states.is_none()
+        self.strategy.is_none()
+            && self.spurious.is_none()
+            && !self.sc
+            && !self.promises
+            && self.states.is_none()
     }
 }
 
@@ -83,6 +94,7 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
     let spurious = overrides.spurious.unwrap_or(client.spurious);
     let exhaustive = !matches!(strategy, Strategy::Walks(_));
     let weak = !overrides.sc && client.flags & abi::CLIENT_ORDER == 0;
+    let promises = weak && overrides.promises;
     let longest = overrides.longest.unwrap_or(explore::LONGEST);
     Settings {
         domains,
@@ -92,6 +104,7 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
         bound,
         stale,
         weak,
+        promises,
         exhaustive,
         longest,
     }

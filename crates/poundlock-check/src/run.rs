@@ -34,7 +34,7 @@ fn count(arguments: &Arguments) -> Result<Count> {
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     let files: Vec<&File> =
         files.iter().filter(|file| arguments.can_match(&file.name, &names)).collect();
-    let all = catalogue::all(&files, &sources, folder.path())?;
+    let all = catalogue::all(&files, &sources, folder.path(), arguments.deep)?;
     let entries: Vec<&Entry> = all.iter().filter(|entry| arguments.matches(&entry.name)).collect();
     if entries.is_empty() {
         bail!("no client matches: {}", arguments.filters.join(" "));
@@ -61,7 +61,7 @@ fn replay(
     };
     let recorded = expected.get(overrides.deep, &entry.name).map(|record| record.strategy);
     let strategy = overrides.strategy.or(recorded).unwrap_or(Strategy::Complete);
-    let settings = plan::settings(entry.client, strategy, overrides);
+    let settings = plan::settings(entry.client, strategy, &overrides.of(entry));
     let (trace, fault) = explore::replay(entry.client, settings, execution);
     trace.iter().try_for_each(print)?;
     print(fault.as_deref().unwrap_or("(no error so far)"))?;

@@ -78,6 +78,14 @@ fn an_execution_is_replayed() {
     assert!(text(&output).contains("T0 store_relaxed &M->word[self]"), "{}", text(&output));
 }
 
+#[test]
+fn a_replayed_promise_is_kept() {
+    let output = check(&["--replay", "0b111000", "seeded/promises/announced_relaxed"]);
+    for step in ["T0 promises shared+8 := 1", "as promised in step 1", "lost wake-up"] {
+        assert!(text(&output).contains(step), "{}", text(&output));
+    }
+}
+
 /// A thread that begins with a fence: the replay has to model fences from the start.
 #[test]
 fn an_execution_that_begins_with_a_fence_is_replayed() {

@@ -34,7 +34,7 @@ struct Definition {
     thread: unsafe extern "C" fn(u32),
     finish: Option<unsafe extern "C" fn()>,
     invariant: Option<unsafe extern "C" fn()>,
-    texts: [*const c_char; 4],
+    texts: [*const c_char; 6],
 }
 
 /// `CHECK_CLIENT_FORKS`.

@@ -16,4 +16,8 @@
 			all_ |= w_load_relaxed(ron_shared_marks(array_, word_));         \
 		!all_ || w_load_relaxed(&array_->generation) != 2 * w_fork_generation(); \
 	})
-#define MORE_CLIENTS BOUNDED_4(spin),
+/* One place: a slot that a thread has left is the next one that the other takes. */
+#define MORE_CLIENTS                                                                           \
+	BOUNDED_4(spin),                                                                       \
+		ENTRY("one_place/2x2/spin", lock_2_spin, 2, "contended", "4", prepare, finish, \
+		      .cpus = 1, .flags = CHECK_CLIENT_PROMISES),

@@ -10,11 +10,13 @@
 #ifndef CLIENTS
 #define CLIENTS                                                                                  \
 	ENTRIES("2x1", lock_1, 2, "contended ban slice_given_up", "2", prepare, finish,          \
-		.spurious = 1),                                                                  \
-		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),         \
-		ENTRIES("timed/2", timed, 2, "abandon", "1 2", prepare, finish, .spurious = 1),  \
+		.spurious = 1, .flags = CHECK_CLIENT_PROMISES),                                  \
+		ENTRIES("trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1,          \
+			.flags = CHECK_CLIENT_PROMISES),                                         \
+		ENTRIES("timed/2", timed, 2, "abandon", "1 2", prepare, finish, .spurious = 1,   \
+			.flags = CHECK_CLIENT_PROMISES),                                         \
 		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed,            \
-			.spurious = 1),                                                          \
+			.spurious = 1, .flags = CHECK_CLIENT_PROMISES),                          \
 		ENTRIES("fork/2", fork_try, 2, "", "2 3", prepare, finish,                       \
 			.flags = CHECK_CLIENT_FORKS),                                            \
 		ENTRIES("2x2", lock_2, 2, "contended ban slice_given_up", NULL, prepare, finish, \

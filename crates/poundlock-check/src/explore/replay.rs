@@ -30,7 +30,7 @@ fn run(
         machine.finish();
         fault = machine.fault.take();
     }
-    ((machine.trace.take().unwrap_or_default(), fault), machine.needs)
+    ((machine.trace.take().unwrap_or_default(), fault), machine.needs())
 }
 
 /// Performs `execution`. Returns the first error.

@@ -111,7 +111,7 @@ fn search(
     }
     search.report.events = search.machine.events;
     search.report.bypasses = search.machine.bypasses;
-    (search.report, search.machine.needs)
+    (search.report, search.machine.needs())
 }
 
 impl Search {

@@ -65,7 +65,7 @@ fn run(
     }
     report.events = machine.events;
     report.bypasses = machine.bypasses;
-    (report, machine.needs)
+    (report, machine.needs())
 }
 
 fn run_one(

@@ -41,9 +41,18 @@ impl Machine {
 
     fn push_choices(&mut self, thread: usize, into: &mut Vec<Choice>) {
         self.alternatives(thread);
-        self.idle |= u32::from(!self.can_continue(thread)) << thread;
+        // A thread can always keep its promise, if only by reads of old messages.
+        let idle = !self.can_continue(thread) && !self.has_promised(thread);
+        self.idle |= u32::from(idle) << thread;
         let count = self.options.len() as u8;
-        into.extend((0..count).map(|alternative| Choice { thread: thread as u8, alternative }));
+        self.find_candidates(thread);
+        let open = self.now.promise.is_some();
+        for alternative in 0..count + self.candidates.len() as u8 {
+            let choice = Choice { thread: thread as u8, alternative };
+            if !open && alternative < count || self.is_allowed(choice) {
+                into.push(choice);
+            }
+        }
     }
 
     /// Records the threads that could continue if the bound did not exclude them.
@@ -77,8 +86,16 @@ impl Machine {
         matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move)
     }
 
-    /// Writes the alternatives of `thread` into `self.options`.
+    /// Writes the alternatives of `thread`, but for promises, into `self.options`.
     pub(super) fn alternatives(&mut self, thread: usize) {
+        self.unrestricted(thread);
+        if self.has_promised(thread) {
+            self.restrict_to_promise(thread);
+        }
+    }
+
+    /// Writes the alternatives that `thread` has if it has made no promise.
+    fn unrestricted(&mut self, thread: usize) {
         self.options.clear();
         let Thread { status, request, expired, .. } = self.now.threads[thread];
         match status {
@@ -135,8 +152,9 @@ impl Machine {
         }
     }
 
-    /// Whether reads of messages other than the newest, and stores before it, are still allowed.
-    fn is_weak(&self) -> bool {
+    /// Whether reads of messages other than the newest, stores before it, and promises are still
+    /// allowed.
+    pub(super) fn is_weak(&self) -> bool {
         self.settings.weak && self.settings.stale.is_none_or(|most| self.now.stale < most)
     }
 

@@ -36,6 +36,11 @@ impl Machine {
             let stale = self.settings.stale.map_or(0, |_| self.now.stale as u64);
             code.push(stale << 40 | (self.now.preemptions as u64) << 8 | self.now.last as u64);
         }
+        if let Some(promise) = self.now.promise {
+            let position = self.now.memory.position(promise.location, promise.message) as u64;
+            let place = (promise.location as u64) << 32 | position << 16;
+            code.push(1 << 63 | place | u64::from(promise.left) << 8 | u64::from(promise.thread));
+        }
         for (address, size) in self.regions() {
             // SAFETY: no coroutine runs.
             code.push(xxh3_64(unsafe { arena::bytes(address, size) }));

@@ -13,6 +13,7 @@ pub mod hooks;
 mod perform;
 mod places;
 mod plain;
+mod promises;
 mod requests;
 mod settings;
 mod sharing;
@@ -31,6 +32,7 @@ use crate::context;
 use crate::fault::Fault;
 use crate::memory::{Access, Coder, Memory, Span};
 use places::Places;
+use promises::Candidate;
 pub use settings::{Needs, Settings};
 use state::{State, Status};
 use step::Alternative;
@@ -76,6 +78,10 @@ pub struct Machine {
     wrote_shared: bool,
     readable: Vec<u16>,
     options: Vec<Alternative>,
+    /// The stores that a thread can promise.
+    candidates: Vec<Candidate>,
+    /// Snapshots for reuse.
+    spare: Vec<Snapshot>,
     code: Vec<u64>,
     coder: Coder,
     floor: Vec<u32>,
@@ -87,8 +93,10 @@ pub struct Machine {
     pub idle: u32,
     /// Whether the last choices are of the environment: a random number, the time, a deadline.
     pub chance: bool,
-    /// The needs that the client has shown.
-    pub needs: Needs,
+    /// The needs that the client has shown and that this machine models or stops for.
+    needs: Needs,
+    /// Those that it has shown in steps that were only tried.
+    foreseen: Needs,
     /// The first error of the execution.
     pub fault: Option<String>,
     /// How often each event of core/events.def has occurred.
@@ -140,6 +148,8 @@ impl Machine {
             wrote_shared: false,
             readable: Vec::new(),
             options: Vec::new(),
+            candidates: Vec::new(),
+            spare: Vec::new(),
             code: Vec::new(),
             coder: Coder::default(),
             floor: Vec::new(),
@@ -147,6 +157,7 @@ impl Machine {
             idle: 0,
             chance: false,
             needs,
+            foreseen: Needs::default(),
             fault: None,
             events: [0; MAX_EVENTS],
             trace: None,
@@ -423,9 +434,17 @@ impl Machine {
         0..self.now.threads.len()
     }
 
-    /// The number of reads of messages other than the newest, and of stores inserted before it.
+    /// The number of reads of messages other than the newest, of stores inserted before it, and of
+    /// promises.
     pub fn stale(&self) -> u32 {
         self.now.stale
+    }
+
+    /// All needs that the client has shown.
+    pub fn needs(&self) -> Needs {
+        let mut needs = self.needs.clone();
+        needs.add(&self.foreseen);
+        needs
     }
 
     /// The number of steps so far.

@@ -16,13 +16,17 @@ impl Machine {
     pub fn perform(&mut self, choice: Choice) {
         let thread = choice.thread as usize;
         self.count_preemption(thread);
-        self.alternatives(thread);
-        let alternative = self.options[choice.alternative as usize];
+        let alternative = self.alternative(choice);
+        let promises = matches!(alternative.action, Action::Promise(_));
         self.now.step += 1;
+        self.count_passed(thread);
         // A private operation does not end a yield: no other thread could run instead.
         self.now.threads[thread].yielded &= self.is_private(thread);
         self.wrote_shared = false;
-        let before = self.trace.is_some().then(|| describe::operation(&self.now, thread));
+        let before = self.trace.is_some().then(|| match promises {
+            true => format!("T{thread} promises"),
+            false => describe::operation(&self.now, thread),
+        });
         let arrivals = self.now.arrivals.version();
         let changed = self.act(thread, alternative);
         if let (Some(before), Some(trace)) = (before, &mut self.trace) {
@@ -35,7 +39,7 @@ impl Machine {
         if self.fault.is_some() {
             return;
         }
-        if self.now.threads[thread].status == Status::Ready {
+        if !promises && self.now.threads[thread].status == Status::Ready {
             self.resume(thread);
         }
         if let Some(location) = changed {
@@ -51,6 +55,18 @@ impl Machine {
         if self.fault.is_none() && changed {
             self.call_directly(self.client.invariant, "after that step");
         }
+    }
+
+    /// The alternative that `choice` names. A thread's promises follow its other alternatives.
+    fn alternative(&mut self, choice: Choice) -> Alternative {
+        let thread = choice.thread as usize;
+        self.alternatives(thread);
+        let count = self.options.len() as u8;
+        if choice.alternative < count {
+            return self.options[choice.alternative as usize];
+        }
+        self.find_candidates(thread);
+        Alternative { message: 0, action: Action::Promise(choice.alternative - count) }
     }
 
     /// Counts the switch to `thread`, unless its operation is private.
@@ -79,17 +95,21 @@ impl Machine {
     }
 
     /// Adds to the description of the step.
-    fn describe_step(&mut self, detail: impl FnOnce(&Memory) -> String) {
+    pub(super) fn describe_step(&mut self, detail: impl FnOnce(&Memory) -> String) {
         if self.trace.is_some() {
             self.detail += &detail(&self.now.memory);
         }
     }
 
     /// Performs the alternative up to its reply. Returns the location that it changed.
-    fn act(&mut self, thread: usize, alternative: Alternative) -> Option<usize> {
+    pub(super) fn act(&mut self, thread: usize, alternative: Alternative) -> Option<usize> {
         let request = self.now.threads[thread].request;
         self.reply = 0;
         match (alternative.action, self.site(thread).kind) {
+            (Action::Promise(number), _) => {
+                return self.promise(thread, self.candidates[number as usize]);
+            }
+            (Action::Keep, _) => self.keep_promise(thread),
             (Action::Choose(by), Kind::Move) => self.move_thread(thread, by),
             (Action::Choose(value), kind) => {
                 self.reply = value as u64;

@@ -16,11 +16,13 @@ pub struct Settings {
     pub spurious: u32,
     /// The most preemptions: switches away from a thread that could continue. None: unlimited.
     pub bound: Option<u32>,
-    /// The most reads of messages other than the newest, and stores inserted before it. None:
-    /// unlimited.
+    /// The most reads of messages other than the newest, stores inserted before it, and promises.
+    /// None: unlimited.
     pub stale: Option<u32>,
     /// Whether reads can be of old messages, and stores can be inserted before others.
     pub weak: bool,
+    /// Whether threads can promise stores.
+    pub promises: bool,
     /// Whether the explorer visits all states. Operations that concern one thread alone are then
     /// performed at once. Random walks need neither that analysis nor hashes of stacks.
     pub exhaustive: bool,
@@ -50,6 +52,12 @@ impl Needs {
             }
             needs = met;
         }
+    }
+
+    /// Adds the needs of `other`.
+    pub fn add(&mut self, other: &Needs) {
+        self.fences |= other.fences;
+        self.traced.extend(&other.traced);
     }
 
     /// Records a fence.

@@ -64,6 +64,22 @@ pub struct Thread {
     pub stack: u128,
 }
 
+/// A store that its thread has performed before earlier operations (promises.rs).
+#[derive(Clone, Copy)]
+pub struct Promise {
+    pub thread: u8,
+    pub location: usize,
+    pub message: u16,
+    /// The message that it directly follows.
+    pub after: u16,
+    /// Whether it is a read-modify-write of that message.
+    pub update: bool,
+    /// The step that made it.
+    pub step: u32,
+    /// The number of operations that the thread may still pass before the store.
+    pub left: u32,
+}
+
 /// The state of an execution.
 pub struct State {
     pub memory: Memory,
@@ -81,8 +97,11 @@ pub struct State {
     pub created: bool,
     /// How many more moves to another CPU are allowed.
     pub moves: u32,
-    /// The number of reads of messages other than the newest, and of stores inserted before it.
+    /// The number of reads of messages other than the newest, of stores inserted before it, and of
+    /// promises.
     pub stale: u32,
+    /// The open promise.
+    pub promise: Option<Promise>,
     pub arrivals: Arrivals,
 }
 
@@ -99,6 +118,7 @@ impl Clone for State {
             (source.last, source.preemptions, source.spurious);
         (self.generation, self.created) = (source.generation, source.created);
         (self.moves, self.stale, self.arrivals) = (source.moves, source.stale, source.arrivals);
+        self.promise = source.promise;
     }
 }
 
@@ -137,6 +157,7 @@ impl State {
             created: false,
             moves: 0,
             stale: 0,
+            promise: None,
             arrivals: Arrivals::default(),
         }
     }

@@ -26,6 +26,10 @@ pub enum Action {
     TimeOut,
     Choose(u32),
     Wake(u8),
+    /// The thread promises the store of this number, among those that it can promise.
+    Promise(u8),
+    /// The thread performs the store that it has promised.
+    Keep,
 }
 
 /// A thread, and the index of one of its alternatives.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory: C11 without load buffering, as a view machine.
+//! The memory: C11, as a view machine.
 //!
 //! Each atomic location has a list of messages, the stores to it in modification order. A thread's
 //! view contains, per location, the oldest message that the thread may still read. A message's view
@@ -8,10 +8,10 @@
 //!
 //! Promises: the allowed reads are those of RC11 (Lahav et al., PLDI'17) for relaxed, acquire,
 //! release and SC-fence operations, with two differences, both within what compilers and processors
-//! do. A read never takes its value from a store that is later in every order (load buffering). A
-//! release sequence is continued only by read-modify-writes, as in C++20 and C23. Data races are
-//! found by vector clocks, whatever their outcome; atomic accesses are remembered only for traced
-//! locations.
+//! do. A read takes its value from a store that is later in every order (load buffering) only where
+//! the machine lets threads promise stores (machine/promises.rs). A release sequence is continued
+//! only by read-modify-writes, as in C++20 and C23. Data races are found by vector clocks, whatever
+//! their outcome; atomic accesses are remembered only for traced locations.
 //!
 //! Messages that no thread can read are dropped, and knowledge that all threads share is not part
 //! of the code: `encode` gives equivalent memories the same code, which makes the state space
@@ -258,10 +258,38 @@ impl Memory {
         release: bool,
         step: u32,
     ) -> Result<(), Fault> {
-        let (after, update) = after;
-        let before = self.messages[after];
-        let time = self.time_after(span.location, &before)?;
+        let time = self.time_after(span.location, after.0)?;
         span.slots().for_each(|slot| self.views.observe(thread, slot, time));
+        self.add(thread, span, after, value, release, (step, time));
+        Ok(())
+    }
+
+    /// Lets `thread` store to all of `location`, as `write` does without release, but not into the
+    /// thread's view. Returns the message.
+    pub fn promise(
+        &mut self,
+        thread: usize,
+        location: usize,
+        after: (u16, bool),
+        value: u64,
+        step: u32,
+    ) -> Result<u16, Fault> {
+        let time = self.time_after(location, after.0)?;
+        Ok(self.add(thread, Span::all_of(location), after, value, false, (step, time)))
+    }
+
+    /// Adds the message of a store that is made in the step `made.0` and has the time `made.1`.
+    fn add(
+        &mut self,
+        thread: usize,
+        span: Span,
+        after: (u16, bool),
+        value: u64,
+        release: bool,
+        made: (u32, u32),
+    ) -> u16 {
+        let ((after, update), (step, time)) = (after, made);
+        let next = self.messages[after].next;
         let continued = if update { self.continued(span, after) } else { NO_VIEW };
         let view = self.views.of_store(thread, span, continued, release);
         let message = self.messages.add(Message {
@@ -269,7 +297,7 @@ impl Memory {
             writer: thread as u8,
             step,
             time,
-            next: before.next,
+            next,
             view,
             kind: if update { Kind::Update } else { Kind::Store },
             wrote: span.parts(),
@@ -277,10 +305,32 @@ impl Memory {
         self.messages[after].next = message;
         self.pass_on(span, message);
         self.mark_busy(span.location);
-        Ok(())
+        message
     }
 
-    fn time_after(&mut self, location: usize, before: &Message) -> Result<u32, Fault> {
+    /// Lets `thread` know that it has performed the store of its promise `message` to `location`.
+    pub fn keep(&mut self, thread: usize, location: usize, message: u16) {
+        self.views.observe(thread, location, self.messages[message].time);
+    }
+
+    /// Whether `message` is one of `location` that was made in `step`.
+    pub fn holds(&self, location: usize, message: u16, step: u32) -> bool {
+        self.messages_of(location).any(|other| other == message)
+            && self.messages[message].step == step
+    }
+
+    /// Whether `message` precedes `other`, one of the same location, in modification order.
+    pub fn is_before(&self, message: u16, other: u16) -> bool {
+        self.messages[message].time < self.messages[other].time
+    }
+
+    /// The number of messages of `location` that precede `message` and that threads can read.
+    pub fn position(&self, location: usize, message: u16) -> usize {
+        self.messages_of(location).take_while(|&other| other != message).count()
+    }
+
+    fn time_after(&mut self, location: usize, before: u16) -> Result<u32, Fault> {
+        let before = self.messages[before];
         if before.next == NO_MESSAGE {
             let last = &mut self.locations[location].last_time;
             *last = last

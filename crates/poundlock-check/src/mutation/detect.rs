@@ -225,15 +225,13 @@ impl<'a> Detector<'a> {
             strategy => strategy,
         };
         let overrides = Overrides { seed: 1, longest: Some(MOST_STEPS), ..Overrides::default() };
+        let overrides = overrides.of(entry);
         let report = plan::explore_with(entry.client, strategy, &overrides, self.limits.states);
         match (&report.verdict, strategy) {
             (Verdict::Unfinished, _) => None,
             // So few walks may miss rare events.
             (Verdict::Holds, Strategy::Walks(_)) => None,
-            _ => {
-                judge(entry.client, &report, &self.events, !matches!(strategy, Strategy::Walks(_)))
-                    .err()
-            }
+            _ => judge(entry.client, &report, &self.events, strategy, overrides.promises).err(),
         }
     }
 }
