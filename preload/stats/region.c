@@ -9,20 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "config.h"
+#include "shared_file.h"
 #include "stats.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 #define PAGE 4096u
-#define FILES_MOST 1000 /* per process id */
 #define ALIGNED(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
 
 struct stats_header *stats_region;
@@ -82,9 +77,7 @@ uint32_t stats_used(enum stats_area_name area)
 /* Allocates the bytes from @from to @to of the region in the file. */
 static bool populate(size_t from, size_t to)
 {
-	from = from / PAGE * PAGE;
-	return !syscall(SYS_madvise, (char *)stats_region + from, ALIGNED(to - from),
-			MADV_POPULATE_WRITE);
+	return shared_file_populate((char *)stats_region + from, (char *)stats_region + to);
 }
 
 /* Allocates the item @index in the file. False if there is no room. */
@@ -124,53 +117,12 @@ void *stats_take(enum stats_area_name area, uint32_t spare, uint32_t *index)
 
 /* ---- Making ---- */
 
-static int open_new(void)
-{
-	int fd = -1, flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-
-	/* Earlier programs of this process, and other processes of this id, have left files. */
-	for (int i = 0; i < FILES_MOST && fd < 0; i++) {
-		snprintf(options.path, sizeof(options.path), "%s/poundlock.%ld.%d.stats",
-			 options.folder, (long)syscall(SYS_getpid), i);
-		fd = (int)syscall(SYS_openat, AT_FDCWD, options.path, flags, 0600);
-		if (fd < 0 && errno != EEXIST)
-			return -1;
-	}
-	return fd;
-}
-
-/* Whether RLIMIT_FSIZE allows @bytes: exceeding it would end the process by SIGXFSZ. */
-static bool may_have(size_t bytes)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= bytes)
-		return true;
-	errno = EFBIG;
-	return false;
-}
-
-/* Maps the file at the reserved addresses. */
-static bool map(int fd)
-{
-	return may_have(REGION_BYTES) && !syscall(SYS_ftruncate, fd, (long)REGION_BYTES) &&
-	       mmap(stats_region, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-		    0) != MAP_FAILED;
-}
-
-static void map_nothing(void)
-{
-	/* If even this fails, the earlier mapping stays. */
-	(void)mmap(stats_region, ALL_BYTES, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-}
-
 /* Allocates the header; all of the file if the kernel (before 5.14) cannot allocate it later. */
 static bool begin(int fd)
 {
 	if (populate(0, sizeof(struct stats_header)))
 		return true;
-	if (errno != EINVAL || syscall(SYS_fallocate, fd, 0, 0L, (long)REGION_BYTES))
+	if (errno != EINVAL || !shared_file_allocate(fd, REGION_BYTES))
 		return false;
 	for (int area = 0; area < STATS_AREAS; area++)
 		w_store_relaxed(&populated[area], kinds[area].most);
@@ -212,14 +164,15 @@ static void write_header(void)
 
 static bool make(void)
 {
-	int fd = open_new(), error;
-	bool made = fd >= 0 && map(fd) && begin(fd);
+	int fd = shared_file_new(options.folder, "stats", options.path, sizeof(options.path)),
+	    error;
+	bool made = fd >= 0 && shared_file_map(fd, stats_region, REGION_BYTES) && begin(fd);
 
 	error = errno;
 	if (made)
 		write_header();
 	else
-		map_nothing();
+		shared_file_unmap(stats_region, ALL_BYTES);
 	if (!made && fd >= 0)
 		syscall(SYS_unlinkat, AT_FDCWD, options.path, 0);
 	if (fd >= 0)
@@ -262,7 +215,7 @@ void stats_region_leave(void)
 {
 	int saved = errno;
 
-	map_nothing();
+	shared_file_unmap(stats_region, ALL_BYTES);
 	errno = saved;
 	for (int area = 0; area < STATS_AREAS; area++)
 		w_store_relaxed(&populated[area], 0);
