@@ -1,6 +1,7 @@
 //! Programs: finding them, reading them, and preloading the library into them.
 
 pub mod elf;
+pub mod mapped;
 pub mod obstacle;
 pub mod preload;
 pub mod script;

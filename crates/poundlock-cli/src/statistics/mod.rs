@@ -13,7 +13,6 @@ pub mod table;
 mod time;
 mod verdict;
 
-#[cfg(feature = "watch")]
 pub use file::Module;
 pub use file::Observed;
 pub use find::file_of;

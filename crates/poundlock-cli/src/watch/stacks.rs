@@ -1,8 +1,9 @@
 //! The stacks that the BPF program copied, with the names of their functions.
 
 use super::records::Sample;
-use super::target::{Code, Files, Target};
+use super::target::{Code, Target};
 use super::unwind::{Memory, Registers, Unwinder};
+use crate::program::mapped::Files;
 use crate::program::preload;
 use crate::statistics::{Module, Names};
 use std::collections::HashMap;
