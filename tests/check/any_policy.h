@@ -13,6 +13,7 @@
 		ENTRIES("any_policy/held/5", held, 5, "shuffle shuffle_move shuffle_pass", NULL, \
 			hold, finish, .walks = 30000, .domains = 1),                             \
 		ENTRIES("any_policy/held_timed/5", held_timed, 5, "", NULL, hold, finish,        \
-			.walks = 30000),
+			.walks = 30000),                                                         \
+		MORE_CLIENTS
 
 #include "lock.c"

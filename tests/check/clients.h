@@ -21,10 +21,17 @@
 #define POLICY(way) \
 	adjusted((struct LOCK_FUNCTION(policy)){.wait = (way), LOCK_FUNCTION(settings)(SMALL)})
 
+#ifdef CHANGED
+static void change(struct LOCK_FUNCTION(policy) * policy);
+#endif
+
 static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy) policy)
 {
 #ifdef ADJUST
 	ADJUST(policy);
+#endif
+#ifdef CHANGED
+	change(&policy);
 #endif
 	return policy;
 }

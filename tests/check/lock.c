@@ -30,6 +30,9 @@ struct notes {
 	uint32_t count;
 	holding kept;  /* of the thread that holds the lock from the start */
 	bool promised; /* the lock was left to a waiter, which has not acquired it yet */
+#ifdef CHANGED
+	bool changes; /* the lock's settings, at any moment */
+#endif
 };
 
 #define M check_shared(struct memory)
@@ -164,6 +167,24 @@ static void prepare(void)
 {
 	make(&M->lock);
 }
+
+#ifdef CHANGED
+/*
+ * A thread reads the lock's settings once per wait. So another thread that changes them at any
+ * moment is the explorer, which chooses them at each wait.
+ */
+static void change(struct LOCK_FUNCTION(policy) * policy)
+{
+	if (NOTES->changes && CHECK_DO("settings", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
+		CHANGED(*policy);
+}
+
+static void prepare_changes(void)
+{
+	prepare();
+	NOTES->changes = true;
+}
+#endif
 
 /* Thread 0 holds the lock from the start, so that all others queue. */
 static void hold(void)
