@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "spec.h"
 #include "spin.h"
 #include "stats/stats.h"
@@ -102,26 +103,30 @@ static void read_rules(struct config *config)
 		config->rules = file;
 }
 
-/* Reads whether there are statistics, and in which folder. */
-static void read_stats(struct config *config)
+/* The folder that @name requests for files. NULL: none. A wrong value makes @config native. */
+static const char *read_folder(struct config *config, const char *name)
 {
-	const char *value = secure_getenv("POUNDLOCK_STATS"),
-		   *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	const char *value = secure_getenv(name), *runtime = secure_getenv("XDG_RUNTIME_DIR");
 
-	config->profile = read_switch(config, "POUNDLOCK_PROFILE", false);
 	if (!value || !*value || !strcmp(value, "0"))
-		return;
+		return NULL;
 	if (*value == '/')
-		config->stats = value;
-	else if (!strcmp(value, "1"))
-		config->stats = runtime && *runtime == '/' ? runtime : SHARED_MEMORY;
-	else {
-		config_say("poundlock: POUNDLOCK_STATS=%s is neither 0, 1 nor a folder's path from "
-			   "the root; "
-			   "using native locks",
-			   value);
-		make_native(config);
-	}
+		return value;
+	if (!strcmp(value, "1"))
+		return runtime && *runtime == '/' ? runtime : SHARED_MEMORY;
+	config_say("poundlock: %s=%s is neither 0, 1 nor a folder's path from the root; using "
+		   "native locks",
+		   name, value);
+	make_native(config);
+	return NULL;
+}
+
+/* Reads whether there are statistics and a control page, and in which folders. */
+static void read_folders(struct config *config)
+{
+	config->profile = read_switch(config, "POUNDLOCK_PROFILE", false);
+	config->stats = read_folder(config, "POUNDLOCK_STATS");
+	config->control = read_folder(config, "POUNDLOCK_CONTROL");
 }
 
 /* Whether @entry, of @length bytes, is the path of this library, in any directory. */
@@ -190,7 +195,7 @@ struct config config_read(void)
 		make_native(&config);
 	config.verbose = read_switch(&config, "POUNDLOCK_VERBOSE", false);
 	read_rules(&config);
-	read_stats(&config);
+	read_folders(&config);
 	if (!read_switch(&config, "POUNDLOCK_INHERIT", true))
 		disinherit();
 	return config;
@@ -205,16 +210,18 @@ void config_refuse(struct config *config, const char *what, const char *is)
 
 void config_announce(const struct config *config)
 {
-	const char *statistics = stats_on ? stats_region_path() : NULL;
+	const char *statistics = stats_on ? stats_region_path() : NULL,
+		   *control = control_on ? control_path() : NULL;
 
 	if (!config->verbose)
 		return;
 	if (config->ops)
-		config_say("poundlock: lock=%s wait=%s rwlock=%s spinlock=%s pid=%ld%s%s",
+		config_say("poundlock: lock=%s wait=%s rwlock=%s spinlock=%s pid=%ld%s%s%s%s",
 			   config->ops->name, spec_wait_name(config->ops->wait),
 			   config->rw_ops ? config->rw_ops->name : NATIVE,
 			   config->spin ? SPIN_DEFAULT : NATIVE, (long)getpid(),
-			   statistics ? " statistics=" : "", statistics ? statistics : "");
+			   statistics ? " statistics=" : "", statistics ? statistics : "",
+			   control ? " control=" : "", control ? control : "");
 	else
 		config_say("poundlock: lock=" NATIVE " pid=%ld%s%s", (long)getpid(),
 			   statistics ? " statistics=" : "", statistics ? statistics : "");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The environment of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _RULES, _VERBOSE,
- * _DISABLE, _INHERIT, _STATS, _PROFILE. docs/preload.md documents them. A wrong value is reported
- * in one line on stderr, and all locks are native then; a wrong file of rules changes no lock.
+ * The environment of the preload library: POUNDLOCK_LOCK, _RWLOCK, _SPINLOCK, _RULES, _CONTROL,
+ * _VERBOSE, _DISABLE, _INHERIT, _STATS, _PROFILE. docs/preload.md documents them. A wrong value is
+ * reported in one line on stderr, and all locks are native then; a wrong file of rules changes no
+ * lock.
  */
 #ifndef POUNDLOCK_CONFIG_H
 #define POUNDLOCK_CONFIG_H
@@ -17,6 +18,7 @@ struct config {
 	bool native;                     /* by POUNDLOCK_LOCK: statistics are of native locks */
 	const struct any_rw_ops *rw_ops; /* NULL: readers-writer locks native */
 	const char *rules;               /* the file with the rules; NULL: none */
+	const char *control;             /* the folder for the control page; NULL: none */
 	const char *stats;               /* the folder for statistics; NULL: none */
 	bool profile;                    /* with stacks */
 	bool spin;                       /* spin locks are ours */

@@ -12,7 +12,8 @@
  *     12 to 15           glibc's __nusers: how often the owner holds it; 1 in glibc
  *     32 to 39           the lock's own bytes 8 to 15 (lib/any.h: leaves_middle)
  *     of normal and adaptive mutexes:
- *     32 to 39           1 + the index of the rule of the function that initialised it; 0: none
+ *     32                 1 + the index of the rule of the function that initialised it; 0: none
+ *     33 to 39           the address to which the call returned that initialised it; 0: unknown
  *     glibc's __count, bytes 4 to 7, is the lock's
  *
  *   pthread_cond_t
@@ -48,7 +49,10 @@ struct mutex {
 	unsigned char lock_tail[12];
 	union {
 		uint64_t aside; /* meanwhile: the lock's middle */
-		uint64_t rule;  /* without an owner: 1 + the index of a rule (rules.h); 0: none */
+		struct {        /* without an owner, written by rules_initialised() only */
+			uint64_t rule : 8; /* 1 + the index of a rule (rules.h); 0: none */
+			uint64_t site : 56;
+		};
 	};
 };
 

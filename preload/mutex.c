@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control.h"
 #include "debug.h"
 #include "layout.h"
 #include "poundlock.h"
@@ -173,6 +174,7 @@ int mutex_init_at(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr, const
 	memset(mutex, 0, sizeof(*mutex));
 	m->kind = kind;
 	rules_initialised(m, site);
+	control_forget(m);
 	stats_forget(mutex);
 	debug_created(mutex);
 	return 0;
@@ -196,6 +198,7 @@ int mutex_destroy(pthread_mutex_t *mutex)
 	ops->unlock(m, ops);
 	if (ops->destroy)
 		ops->destroy(m);
+	control_forget(m);
 	stats_forget(mutex);
 	m->kind = KIND_DESTROYED;
 	return 0;
@@ -223,17 +226,13 @@ static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 				: pound_mutex_release_alone(pound_of(mutex), false);
 }
 
-/* Waits for the default lock, by the settings of a rule if one applies. */
+/* Waits for the default lock, by the mutex's own settings if it has any. */
 W_SLOW static void wait_for_default(pthread_mutex_t *mutex)
 {
-	const struct any_ops *ops;
-
-	if (w_likely(!rules_on)) {
+	if (w_likely(!rules_on))
 		pound_mutex_lock_slow(pound_of(mutex));
-		return;
-	}
-	ops = rules_ops_of(mutex_of(mutex));
-	(void)ops->lock(mutex, ops);
+	else
+		(void)rules_wait(mutex_of(mutex), NULL);
 }
 
 static inline int default_lock(pthread_mutex_t *mutex, const char *alone)

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "config.h"
+#include "control.h"
 #include "debug.h"
 #include "layout.h"
 #include "real.h"
@@ -56,6 +57,17 @@ static void choose(const struct config *config)
 	spin_enable(config->spin);
 }
 
+/* Lets others change the settings of mutexes, and @observed: counts. */
+static void observe(struct config *config, bool observed)
+{
+	bool wanted = config->control && (config->ops || config->native);
+
+	if (wanted && control_start(config->control, rules_unruled(config->ops)))
+		rules_replace(&config->ops);
+	if (observed)
+		stats_start(config->stats, config->profile, &config->ops, &config->rw_ops);
+}
+
 static void initialise_once(void)
 {
 	struct config config = config_read();
@@ -69,8 +81,8 @@ static void initialise_once(void)
 		config.spin = false;
 	}
 	/*
-	 * Before the first lock: a mutex's settings never change while it is used. ThreadSanitizer
-	 * may not be ready for the calls.
+	 * Before the first lock: a rule applies to all waits. ThreadSanitizer may not be ready for
+	 * the calls.
 	 */
 	if (config.ops && config.rules && !real_has_sanitizer())
 		rules_start(config.rules, config.verbose, &config.ops);
@@ -83,8 +95,8 @@ static void initialise_once(void)
 		config_refuse(&config, unknown, "has an unknown layout in this C library");
 	else if ((config.ops || observed) && real_has_sanitizer())
 		config_refuse(&config, "ThreadSanitizer", "needs glibc's own locks");
-	else if (observed)
-		stats_start(config.stats, config.profile, &config.ops, &config.rw_ops);
+	else
+		observe(&config, observed);
 	if (config.ops)
 		debug_wrap(&config.ops, &config.rw_ops);
 	choose(&config);

@@ -13,8 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rule.h"
 #include "config.h"
+#include "control.h"
+#include "rule.h"
 #include "symbols.h"
 
 /* The most objects, and functions, that the patterns of a file match. */
@@ -56,7 +57,8 @@ static uint32_t find_rule(const struct ranges *ranges, uintptr_t address)
 	return first;
 }
 
-const struct any_ops *rules_ops_of(const struct mutex *m)
+/* The lock with the settings of the first rule that applies to @m, or the process's. */
+static const struct any_ops *ops_of(const struct mutex *m)
 {
 	uint32_t rule = find_rule(&objects, (uintptr_t)m);
 
@@ -69,32 +71,52 @@ void rules_initialised_slow(struct mutex *m, const void *site)
 {
 	uint32_t rule = find_rule(&functions, (uintptr_t)site - 1); /* in the call instruction */
 
-	if (mutex_is_plain(m) && rule < rules.count)
-		m->rule = rule + 1;
+	_Static_assert(RULES_MOST < 1 << 8, "a rule's number fits in a mutex");
+	if (!mutex_is_plain(m))
+		return;
+	m->rule = rule < rules.count ? rule + 1 : 0;
+	m->site = (uintptr_t)site;
 }
 
 /* ---- The table ---- */
 
+bool rules_wait(struct mutex *m, const struct w_deadline *deadline)
+{
+	const struct any_ops *ops = ops_of(m);
+
+	return control_on ? control_wait(m, deadline, ops) : rules_wait_by(ops, m, deadline);
+}
+
 static int ruled_lock(void *lock, const struct any_ops *ops)
 {
 	(void)ops;
-	if (w_unlikely(!own->trylock(lock))) {
-		ops = rules_ops_of(lock);
-		(void)ops->lock(lock, ops);
-	}
+	if (w_unlikely(!own->trylock(lock)))
+		(void)rules_wait(lock, NULL);
 	return 0;
 }
 
 static bool ruled_timedlock(void *lock, const struct w_deadline *deadline,
 			    const struct any_ops *ops)
 {
-	ops = rules_ops_of(lock);
-	return ops->timedlock(lock, deadline, ops);
+	(void)ops;
+	return rules_wait(lock, deadline);
 }
 
 const struct any_ops *rules_unruled(const struct any_ops *ops)
 {
 	return ops == &ruled ? own : ops;
+}
+
+void rules_replace(const struct any_ops **ops)
+{
+	if (rules_on)
+		return;
+	own = *ops;
+	ruled = *own;
+	ruled.lock = ruled_lock;
+	ruled.timedlock = ruled_timedlock;
+	*ops = &ruled;
+	rules_on = true;
 }
 
 /* ---- The start ---- */
@@ -190,10 +212,5 @@ void rules_start(const char *file, bool verbose, const struct any_ops **ops)
 	}
 	if (verbose)
 		report_matches(file);
-	own = *ops;
-	ruled = *own;
-	ruled.lock = ruled_lock;
-	ruled.timedlock = ruled_timedlock;
-	*ops = &ruled;
-	rules_on = true;
+	rules_replace(ops);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * POUNDLOCK_RULES: mutexes with settings of their own. A mutex's settings are read only by a thread
- * that has to wait, and never change while the mutex is in use: the rules are read before the first
- * lock, and rules by site are recorded when a mutex is initialised.
+ * Mutexes with settings of their own, by POUNDLOCK_RULES and POUNDLOCK_CONTROL (control.h). A
+ * mutex's settings are read only by a thread that has to wait. Those of a rule never change: the
+ * rules are read before the first lock, and the function that initialises a mutex is recorded.
  */
 #ifndef POUNDLOCK_PRELOAD_RULES_H
 #define POUNDLOCK_PRELOAD_RULES_H
 
 #include "layout.h"
 
-/* Whether there are rules. Set before the first lock. */
+/* Whether mutexes may have settings of their own. */
 extern W_HIDDEN bool rules_on;
 
 /*
@@ -19,8 +19,27 @@ extern W_HIDDEN bool rules_on;
  */
 W_HIDDEN void rules_start(const char *file, bool verbose, const struct any_ops **ops);
 
-/* The lock with the settings of the first rule that applies to @m, or the process's. */
-W_HIDDEN const struct any_ops *rules_ops_of(const struct mutex *m);
+/*
+ * Replaces *@ops, the process's lock, by a table that waits by the settings of each mutex, unless
+ * rules_start() has.
+ */
+W_HIDDEN void rules_replace(const struct any_ops **ops);
+
+/*
+ * Waits for @m by its own settings, or by the process's. False if @deadline (NULL: none) passes
+ * first.
+ */
+W_HIDDEN bool rules_wait(struct mutex *m, const struct w_deadline *deadline);
+
+/* Waits for @m by the settings of @ops. */
+static inline bool rules_wait_by(const struct any_ops *ops, struct mutex *m,
+				 const struct w_deadline *deadline)
+{
+	if (deadline)
+		return ops->timedlock(m, deadline, ops);
+	(void)ops->lock(m, ops);
+	return true;
+}
 
 /* The table that @ops replaced, or @ops. */
 W_HIDDEN const struct any_ops *rules_unruled(const struct any_ops *ops);

@@ -2,13 +2,14 @@
 /*
  * prctl(), by which a process enters a sandbox: PR_SET_NO_NEW_PRIVS, without which only privileged
  * processes may install a filter for system calls, and PR_SET_SECCOMP. From then on, threads no
- * longer read their nice value and cgroup.
+ * longer read their nice value and cgroup, and children make no control page.
  */
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "preload.h"
 #include "world.h"
 
@@ -19,7 +20,10 @@ static bool prepare(int option)
 {
 	if (option != PR_SET_NO_NEW_PRIVS && option != PR_SET_SECCOMP)
 		return false;
-	return (uint32_t)getpid() == w_process() && w_shares_keep();
+	if ((uint32_t)getpid() != w_process())
+		return false;
+	control_stay();
+	return w_shares_keep();
 }
 
 /* glibc's passes all arguments on, too, whether the caller has given them or not. */

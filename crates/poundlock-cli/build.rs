@@ -1,17 +1,17 @@
-//! Gives the tool the layout of statistics files, the hashes of the simulator's sources, the names
-//! of its revision and Rust compiler, and the BPF program of `watch`.
+//! Gives the tool the layouts of statistics files and control pages, the hashes of the simulator's
+//! sources, the names of its revision and Rust compiler, and the BPF program of `watch`.
 
 #[path = "../poundlock-sys/c_numbers.rs"]
 mod c_numbers;
 mod fingerprints;
-mod stats_layout;
+mod layouts;
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    stats_layout::write(Path::new("../.."), Path::new(&out));
+    layouts::write(Path::new("../.."), Path::new(&out));
     fingerprints::write(&Path::new("../..").canonicalize().expect("it is there"), Path::new(&out));
     if std::env::var_os("CARGO_FEATURE_WATCH").is_some() {
         compile_bpf(Path::new(&out));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "hash.h"
 #include "names.h"
 #include "row.h"
 
@@ -12,17 +13,6 @@
 #define LIVES_APART 8                /* locks in turn at one address that have items of their own */
 #define SLOTS_BITS 15
 _Static_assert(STATS_LOCK_SLOTS == 1u << SLOTS_BITS, "a hash is a slot");
-
-/*
- * For some strides of arrays of locks the product's highest bits differ little; the bits below them
- * do.
- */
-static uint32_t hash(uint64_t key)
-{
-	uint64_t product = key * 0x9e3779b97f4a7c15;
-
-	return (uint32_t)((product ^ product << SLOTS_BITS) >> (64 - SLOTS_BITS));
-}
 
 /* Called after the item, or after the name, is published. */
 static void copy_name(struct stats_lock *item)
@@ -60,7 +50,7 @@ static uint32_t add(uint64_t key, bool readers_writer, bool contended)
 
 uint32_t stats_item_of(uint64_t key, bool readers_writer, bool contended)
 {
-	uint32_t start = hash(key), ours = 0, seen;
+	uint32_t start = address_hash(key, SLOTS_BITS), ours = 0, seen;
 
 	for (uint32_t i = 0; i < PROBES; i++) {
 		W_ATOMIC(uint32_t) *slot = &stats_private->locks[(start + i) % STATS_LOCK_SLOTS];
@@ -91,7 +81,7 @@ uint32_t stats_item_of(uint64_t key, bool readers_writer, bool contended)
 
 void stats_item_name(uint64_t key)
 {
-	uint32_t start = hash(key), seen;
+	uint32_t start = address_hash(key, SLOTS_BITS), seen;
 
 	/* seq_cst: as in copy_name() */
 	w_fence_seq_cst();
@@ -108,7 +98,7 @@ void stats_item_name(uint64_t key)
 
 void stats_item_end(uint64_t key)
 {
-	uint32_t start = hash(key), seen, lives = 0;
+	uint32_t start = address_hash(key, SLOTS_BITS), seen, lives = 0;
 	struct stats_lock *item;
 
 	for (uint32_t i = 0; i < PROBES; i++) {

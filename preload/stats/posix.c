@@ -6,6 +6,7 @@
 #include "posix.h"
 
 #include "observe.h"
+#include "rules.h"
 #include "rw/shfl_rw.h"
 #include "shfl_mutex.h"
 #include "stats.h"
@@ -78,7 +79,7 @@ const struct any_ops *stats_observe_posix(const struct any_ops *own)
 	stats_own_ops = *own;
 	ops = *own;
 	OBSERVE_OPS(posix, &ops);
-	if (any_is_default(own)) {
+	if (any_is_default(rules_unruled(own))) {
 		ops.lock = default_lock;
 		ops.unlock = default_unlock;
 	}

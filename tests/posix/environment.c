@@ -158,6 +158,8 @@ static void wrong_values(void)
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DOMAIN=village"), "village");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_SHARES=none"),
 		       "POUNDLOCK_SHARES=none");
+	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_CONTROL=here"),
+		       "POUNDLOCK_CONTROL=here");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=yes"),
 		       "POUNDLOCK_DISABLE=yes");
 	expect_refused(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_INHERIT=2"), "POUNDLOCK_INHERIT=2");

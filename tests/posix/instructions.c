@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * instructions LIBRARY: no operation that need not wait executes more instructions with the default
- * locks of LIBRARY preloaded than natively, in a process with one thread and in one with several.
- * Counted by single steps; a system call counts as SYSTEM_CALL instructions.
+ * locks of LIBRARY preloaded than natively, in a process with one thread and in one with several,
+ * also if `poundlock control` can change the settings of its mutexes. Counted by single steps; a
+ * system call counts as SYSTEM_CALL instructions.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -257,6 +258,21 @@ static bool can_trace(void)
 	return waitpid(child, &status, 0) == child && !status;
 }
 
+/* With control pages in a folder of their own. */
+static bool compare_controlled(const char *library)
+{
+	char folder[] = "/tmp/poundlock-instructions-XXXXXX", command[2 * sizeof(folder) + 32];
+	bool holds;
+
+	EXPECT(mkdtemp(folder), "%s", folder);
+	setenv("POUNDLOCK_CONTROL", folder, 1);
+	holds = compare("alone", library);
+	holds = compare("threads", library) && holds;
+	snprintf(command, sizeof(command), "rm %s/*.control && rmdir %s", folder, folder);
+	EXPECT(!system(command), "there was no control page: %s", command);
+	return holds;
+}
+
 int main(int argc, char **argv)
 {
 	bool holds;
@@ -268,6 +284,7 @@ int main(int argc, char **argv)
 		return SKIPPED;
 	holds = compare("alone", argv[1]);
 	holds = compare("threads", argv[1]) && holds;
+	holds = compare_controlled(argv[1]) && holds;
 	fflush(stdout);
 	EXPECT(holds, "more instructions than natively");
 	return 0;

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Files from elsewhere that the preload library reads, rules and ELF files: damaged ones do no
- * harm. The mutations of valid files end where a page begins that cannot be read.
+ * Input from elsewhere that the preload library reads, rules, ELF files and the words of control
+ * pages: damage does no harm. The mutations of valid files end where a page begins that cannot be
+ * read.
  */
 #include "../../preload/symbols.c"
 
+#include "live.h"
 #include "rule.h"
+#include "settings.h"
 #include "unit.h"
 
 #define ROUNDS_OF_RULES 100000
 #define ROUNDS_OF_ELF 1000
+#define ROUNDS_OF_WORDS 200000
+#define TEXTS 500 /* fewer specifications than a process can use */
 #define MOST_MUTATIONS 8
 /* The bytes of an ELF file where its headers are, at either end. */
 #define ELF_HEADERS 4096
@@ -166,8 +171,69 @@ static void damaged_programs_are_read_within_their_bounds(void)
 	free(bytes);
 }
 
+/* ---- Settings of a running lock ---- */
+
+static void expect_in_range(const uint32_t *settings)
+{
+	EXPECT(settings[shfl_mutex_patience_place] <= 1000000000);
+	EXPECT(settings[shfl_mutex_batch_place] >= 1 &&
+	       settings[shfl_mutex_batch_place] <= 1000000);
+	/* Those that need other functions of the lock are not among them. */
+	EXPECT(settings[shfl_mutex_policy_place] <= POLICY_GROUP);
+}
+
+/* The text of @word is a specification with the same settings. */
+static void expect_text(uint64_t word)
+{
+	char text[LIVE_TEXT], spec[2 * LIVE_TEXT] = "shfl_mutex,", error[256];
+
+	EXPECT(live_text(word, text) && strlen(text) < LIVE_TEXT - 1, "%s", text);
+	strcat(spec, text);
+	EXPECT(live_word_of(spec, error, sizeof(error)) == word, "%s: %s", spec, error);
+}
+
+/* A whole word of settings, with a few of its bits changed. */
+static uint64_t random_word(void)
+{
+	const uint32_t settings[SPEC_SETTINGS] = {
+		[shfl_mutex_patience_place] = (uint32_t)random_below(1000000001),
+		[shfl_mutex_batch_place] = 1 + (uint32_t)random_below(1000000),
+		[shfl_mutex_policy_place] = (uint32_t)random_below(4),
+	};
+	uint64_t word = live_word(settings);
+
+	for (uint64_t count = random_below(4); count; count--)
+		word ^= UINT64_C(1) << random_below(64);
+	return random_below(8) ? word : random_below(UINT64_MAX);
+}
+
+static void words_have_valid_settings_or_none(void)
+{
+	const uint32_t untouched[SPEC_SETTINGS] = {11, 22, 33, 44};
+	uint32_t settings[SPEC_SETTINGS];
+	char text[LIVE_TEXT];
+	int accepted = 0;
+
+	for (int i = 0; i < ROUNDS_OF_WORDS; i++) {
+		uint64_t word = i ? random_word() : 0;
+
+		memcpy(settings, untouched, sizeof(settings));
+		if (!live_settings(word, settings)) {
+			EXPECT(!memcmp(settings, untouched, sizeof(settings)) &&
+			       !live_text(word, text));
+			continue;
+		}
+		expect_in_range(settings);
+		EXPECT(live_word(settings) == word);
+		if (accepted++ < TEXTS)
+			expect_text(word);
+	}
+	EXPECT(accepted > ROUNDS_OF_WORDS / 10 && accepted < ROUNDS_OF_WORDS, "%d", accepted);
+}
+
 int main(void)
 {
+	RUN(words_have_valid_settings_or_none);
 	RUN(damaged_rules_are_refused_in_a_line);
 	RUN(damaged_programs_are_read_within_their_bounds);
 	return 0;

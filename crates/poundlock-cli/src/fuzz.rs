@@ -4,6 +4,7 @@
 //! the command for millions.
 
 use crate::commands::sim::figure;
+use crate::control;
 use crate::program::elf::Elf;
 use crate::rules;
 use crate::statistics::folded::folded;
@@ -268,6 +269,28 @@ fn rules() {
         let table: toml::Table = text.parse().expect("an accepted file is TOML");
         let count = table.get("rule").map_or(0, |rules| rules.as_array().expect("tables").len());
         assert_eq!(count, text.lines().filter(|line| line.trim_start().starts_with('[')).count());
+        Ok(())
+    });
+}
+
+/// Words of any value have settings or none; tests/unit/untrusted.c checks which.
+#[test]
+fn control_pages() {
+    let mut page = vec![0; 1 << 17];
+    page[..control::MAGIC.len()].copy_from_slice(control::MAGIC);
+    page[24] = 1;
+    for (at, byte) in page.iter_mut().enumerate().skip(128) {
+        *byte = (at * 37 / 32) as u8;
+    }
+    let word = control::settings::word("shfl_mutex").expect("the default");
+    page[128 + 16..128 + 24].copy_from_slice(&word.to_ne_bytes());
+    fuzz(&[page], |page| {
+        for mutex in control::parse(page)? {
+            for word in [mutex.own, mutex.wanted] {
+                let text = control::settings::text(word).unwrap_or_default();
+                assert!(text.bytes().all(|byte| byte.is_ascii_graphic()), "{text:?}");
+            }
+        }
         Ok(())
     });
 }

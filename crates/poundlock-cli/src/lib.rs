@@ -8,6 +8,7 @@
 //! none.
 
 mod commands;
+mod control;
 mod failure;
 #[cfg(test)]
 mod fuzz;

@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod completions;
+mod control;
 mod doctor;
 mod draw;
 mod latency;
@@ -93,6 +94,14 @@ pub(crate) enum Command {
     ///
     /// The exit status is 125 if the process cannot be watched.
     Watch(watch::WatchArgs),
+    /// Show the settings of the mutexes of a running process, and change them
+    ///
+    /// The process must have been started with `run --control` or POUNDLOCK_CONTROL, with
+    /// shfl_mutex as its lock. Lists the mutexes that threads have waited for, with the settings by
+    /// which the next thread will wait. MUTEX and SETTINGS change the settings of some: `poundlock
+    /// control -p PID cache patience=0`; threads that wait already finish by the earlier ones.
+    /// `default` undoes that. docs/control.md describes the columns.
+    Control(control::ControlArgs),
     /// List the locks, or describe some: order, sizes, settings, paper
     ///
     /// Without names, prints a line per lock: its name, its size, its default way of waiting, and
@@ -157,6 +166,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Top(args) => top::top(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Watch(args) => watch::watch(&args),
+        Command::Control(args) => control::control(&args),
         Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),

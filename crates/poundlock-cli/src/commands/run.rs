@@ -1,5 +1,6 @@
 //! `poundlock run`: replaces itself by the program, with its locks replaced.
 
+use crate::control::settings;
 use crate::failure::Failure;
 use crate::inherited;
 use crate::options::{OtherLocksArgs, PreloadArgs};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
@@ -26,6 +27,10 @@ pub(crate) struct RunArgs {
     /// $XDG_RUNTIME_DIR or /dev/shm]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
+    /// Let `control` change the settings of single mutexes, by a file in FOLDER [default:
+    /// $XDG_RUNTIME_DIR or /dev/shm]
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    pub control: Option<Option<PathBuf>>,
     /// Give single mutexes settings of their own, by the rules in FILE
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
@@ -51,6 +56,8 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     let choice = Choice::parse(&args.lock)?;
     spec::check_others(&args.others)?;
     let rules = args.rules.as_deref().map(|file| rules::checked(file, &choice)).transpose()?;
+    let control = args.control.as_ref().map(|folder| control_folder(folder.as_deref(), &choice));
+    let control = control.transpose()?;
     // Native locks need the library only to be counted.
     let library = if choice == Choice::Native && args.stats.is_none() {
         None
@@ -64,13 +71,25 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     }
     let mut changes = preload::changes(&choice, &args.others, library.as_ref());
     if let Some(folder) = &args.stats {
-        changes.push(("POUNDLOCK_STATS", Some(source::folder_or_default(folder.as_deref())?)));
+        let folder = source::folder_or_default(folder.as_deref(), "statistics")?;
+        changes.push(("POUNDLOCK_STATS", Some(folder)));
     }
+    changes.extend(control.map(|folder| ("POUNDLOCK_CONTROL", Some(folder))));
     changes.extend(rules.map(|file| ("POUNDLOCK_RULES", Some(file.into()))));
     if args.verbose {
         changes.push(("POUNDLOCK_VERBOSE", Some("1".into())));
     }
     Ok(changes)
+}
+
+/// The value of POUNDLOCK_CONTROL, if settings of single mutexes can change with this lock.
+fn control_folder(folder: Option<&Path>, lock: &Choice) -> Result<OsString, Failure> {
+    let refused = |why: &str| Failure::ours(format!("--control: {why}"));
+    match lock {
+        Choice::Native => return Err(refused("native locks have no settings")),
+        Choice::Lock(spec) => settings::word(spec).map_err(|why| refused(&why))?,
+    };
+    source::folder_or_default(folder, "a control page")
 }
 
 /// Executes `program`. Keeps the signal mask, unlike [`std::os::unix::process::CommandExt::exec`].

@@ -301,6 +301,12 @@ impl Area {
 const DAMAGED: &str = "is not a complete file of statistics";
 
 impl Observed {
+    /// The names that the program gave its mutexes, by address.
+    pub fn given_names(&self) -> HashMap<u64, String> {
+        let named = self.locks.iter().filter(|lock| !lock.name.is_empty() && !lock.api);
+        named.map(|lock| (lock.address, lock.name.clone())).collect()
+    }
+
     /// Reads a file that its process may still write to.
     pub fn read(path: &Path) -> Result<Observed, Failure> {
         let file = open_regular(path).map_err(|error| unreadable(path, &error))?;

@@ -16,6 +16,6 @@ mod verdict;
 pub use file::Module;
 pub use file::Observed;
 pub use find::file_of;
-pub use names::{Names, WRAPPERS_OF_CXX};
+pub use names::{Names, WRAPPERS_OF_CXX, without_arguments};
 pub use profile::Profile;
-pub use summary::{Lock, Process};
+pub use summary::{Lock, Process, Side};

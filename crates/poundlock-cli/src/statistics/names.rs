@@ -168,7 +168,8 @@ pub fn in_short(stack: &[String]) -> String {
     names.join(" < ")
 }
 
-fn without_arguments(name: &str) -> &str {
+/// The name of a function of C++ without its arguments.
+pub fn without_arguments(name: &str) -> &str {
     name.find('(').filter(|at| *at > 0).map_or(name, |at| &name[..at])
 }
 

@@ -63,17 +63,14 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Observed>, Failure> {
     Ok(all)
 }
 
-/// The value of POUNDLOCK_STATS: an absolute path, or 1 to let the library choose.
-pub fn folder_or_default(folder: Option<&Path>) -> Result<OsString, Failure> {
+/// The value of POUNDLOCK_STATS or POUNDLOCK_CONTROL: an absolute path, or 1 to let the library
+/// choose. `what` is written there.
+pub fn folder_or_default(folder: Option<&Path>, what: &str) -> Result<OsString, Failure> {
     let Some(folder) = folder else {
         return Ok("1".into());
     };
     let unusable = |error| {
-        Failure::ours(format!(
-            "cannot write statistics to '{}': {}",
-            folder.display(),
-            reason(&error)
-        ))
+        Failure::ours(format!("cannot write {what} to '{}': {}", folder.display(), reason(&error)))
     };
     let folder = folder.canonicalize().map_err(unusable)?;
     if !folder.is_dir() {

@@ -114,6 +114,11 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// The address as a number; None: all locks that found no room.
+    pub fn place(&self) -> Option<u64> {
+        u64::from_str_radix(self.address.strip_prefix("0x")?, 16).ok().filter(|place| *place != 0)
+    }
+
     /// The name with the side.
     pub fn label(&self) -> String {
         match self.side {

@@ -1,0 +1,10 @@
+//! The control page of a process, by which the settings of its mutexes are changed
+//! (docs/control.md).
+
+mod layout;
+mod page;
+pub mod settings;
+
+#[cfg(test)]
+pub use page::{MAGIC, parse};
+pub use page::{Mutex, Page};

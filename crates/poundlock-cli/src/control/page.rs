@@ -1,0 +1,249 @@
+//! Finds, reads and writes the control page of a process. Its layout is generated from
+//! preload/control_page.h.
+//!
+//! The process may be hostile to us: only a file of its own user that it has mapped is opened, and
+//! nothing in the file is followed.
+
+use super::layout::{self, mutex, page};
+use crate::failure::{Failure, reason};
+use crate::output::unreadable;
+use crate::program::mapped::{self, Mapping};
+use crate::statistics::layout::Field;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub const MAGIC: &[u8] = b"poundlock control\0";
+const DAMAGED: &str = "is damaged, or no control page";
+
+/// A mutex that a thread has waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutex {
+    /// Its index in the page.
+    index: usize,
+    pub address: u64,
+    /// The return address of the call that initialised it; 0: unknown.
+    pub site: u64,
+    /// Its settings by a rule, or the process's.
+    pub own: u64,
+    /// Its settings by this command; 0: none.
+    pub wanted: u64,
+    /// Waits that have begun.
+    pub waits: u64,
+    pub waiting: u32,
+}
+
+/// The control page of a running process.
+pub struct Page {
+    pid: u32,
+    inode: u64,
+    file: File,
+    path: PathBuf,
+    memory: NonNull<u8>,
+}
+
+impl Page {
+    /// The page that the process has mapped now.
+    pub fn find(pid: u32) -> Result<Page, Failure> {
+        let text = maps(pid)?;
+        let mappings = mapped::mappings(&text);
+        let mapping = mappings.iter().find(|mapping| is_page(mapping)).ok_or_else(|| {
+            Failure::ours(format!(
+                "process {pid} has no control page: start it with `poundlock run --control` or \
+                 POUNDLOCK_CONTROL=1"
+            ))
+        })?;
+        let path = mapped::readable(pid, mapping);
+        let file = open(pid, mapping, &path).map_err(|why| {
+            Failure::ours(format!("cannot open the control page '{}': {why}", path.display()))
+        })?;
+        let memory = map(&file).map_err(|error| unreadable(&path, &error))?;
+        let found = Page { pid, inode: mapping.inode, file, path, memory };
+        found.mutexes()?;
+        // A forked child has its parent's page mapped, and does not use it.
+        if found.maker()? != own_number(pid) {
+            return Err(Failure::ours(format!(
+                "process {pid} has no control page yet: it was forked, and none of its threads has \
+                 waited for a mutex"
+            )));
+        }
+        Ok(found)
+    }
+
+    /// The number of the process that made the page, as that process sees it.
+    fn maker(&self) -> Result<u32, Failure> {
+        let mut bytes = [0; size_of::<u32>()];
+        let read = self.file.read_exact_at(&mut bytes, page::PID.at as u64);
+        read.map_err(|error| unreadable(&self.path, &error))?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// The mutexes that threads have waited for.
+    pub fn mutexes(&self) -> Result<Vec<Mutex>, Failure> {
+        let mut bytes = vec![0; layout::PAGE_SIZE];
+        self.file
+            .read_exact_at(&mut bytes, 0)
+            .map_err(|_| DAMAGED.to_owned())
+            .and_then(|()| parse(&bytes))
+            .map_err(|wrong| Failure::ours(format!("'{}' {wrong}", self.path.display())))
+    }
+
+    /// Sets `wanted` of a mutex (0: none). Returns whether the mutex still exists.
+    pub fn set(&self, mutex: &Mutex, word: u64) -> bool {
+        let address = self.word(mutex.index, mutex::ADDRESS);
+        let wanted = self.word(mutex.index, mutex::WANTED);
+        let exists = || address.load(Ordering::SeqCst) == mutex.address;
+        if !exists() {
+            return false;
+        }
+        wanted.store(word, Ordering::SeqCst);
+        if exists() {
+            return true;
+        }
+        // Another mutex may have the place now. It keeps what another command has set.
+        let _ = wanted.compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst);
+        false
+    }
+
+    /// Fails if the process has ended, or executed another program, since [`Page::find`].
+    pub fn check(&self) -> Result<(), Failure> {
+        let is_mapped = maps(self.pid).is_ok_and(|text| {
+            let mappings = mapped::mappings(&text);
+            mappings.iter().any(|mapping| is_page(mapping) && mapping.inode == self.inode)
+        });
+        if is_mapped {
+            return Ok(());
+        }
+        Err(Failure::ours(format!("process {} has ended, or executed another program", self.pid)))
+    }
+
+    fn word(&self, index: usize, field: Field) -> &AtomicU64 {
+        assert!(index < layout::MUTEXES && field.bytes == size_of::<u64>());
+        let at = page::MUTEXES.at + index * layout::MUTEX_SIZE + field.at;
+        // SAFETY: inside of the mapping, by the assertion, and aligned as in C.
+        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(at).cast()) }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this page's, and no reference to it is left.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), layout::PAGE_SIZE) };
+    }
+}
+
+/// The text of /proc/PID/maps.
+fn maps(pid: u32) -> Result<String, Failure> {
+    let gone = || Failure::ours(format!("there is no process {pid}"));
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let owner = process.metadata().map_err(|_| gone())?.uid();
+    let user = nix::unistd::geteuid().as_raw();
+    if user != 0 && user != owner {
+        return Err(Failure::ours(format!(
+            "process {pid} belongs to another user: only its owner and root can control it"
+        )));
+    }
+    let maps = process.join("maps");
+    let text = std::fs::read_to_string(&maps).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => gone(),
+        _ => unreadable(&maps, &error),
+    })?;
+    if text.is_empty() {
+        return Err(Failure::ours(format!("process {pid} has ended, or is a kernel thread")));
+    }
+    Ok(text)
+}
+
+/// The number of a process in its own PID namespace.
+fn own_number(pid: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.and_then(|line| line.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+}
+
+fn is_page(mapping: &Mapping<'_>) -> bool {
+    let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(mapping.path);
+    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("poundlock.") && name.ends_with(".control")
+}
+
+/// Opens the file of `mapping`, which must belong to the process's user. The error is a reason.
+fn open(pid: u32, mapping: &Mapping<'_>, path: &Path) -> Result<File, String> {
+    let of_system = |error: io::Error| reason(&error);
+    if !path.metadata().map_err(of_system)?.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    // The file may have been replaced since the check.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+        .map_err(of_system)?;
+    let found = file.metadata().map_err(of_system)?;
+    let owner = Path::new(&format!("/proc/{pid}")).metadata().map_err(of_system)?.uid();
+    if !found.is_file() || found.ino() != mapping.inode {
+        return Err("it has been replaced".to_owned());
+    }
+    if found.uid() != owner {
+        return Err(format!("it does not belong to the user of process {pid}"));
+    }
+    if found.len() < layout::PAGE_SIZE as u64 {
+        return Err("it is too short".to_owned());
+    }
+    Ok(file)
+}
+
+/// Maps the whole page.
+fn map(file: &File) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping; its address is checked.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            layout::PAGE_SIZE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
+}
+
+/// The mutexes in the bytes of a page. The error is one line.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
+    if bytes.len() < layout::PAGE_SIZE || !bytes.starts_with(MAGIC) {
+        return Err(DAMAGED.to_owned());
+    }
+    let version = word(bytes, page::VERSION);
+    if version as usize != layout::VERSION {
+        return Err(format!("has version {version} of the format, not {}", layout::VERSION));
+    }
+    let array = &bytes[page::MUTEXES.at..layout::PAGE_SIZE];
+    let mutexes = array.chunks_exact(layout::MUTEX_SIZE).enumerate();
+    let found = mutexes.map(|(index, bytes)| Mutex {
+        index,
+        address: long(bytes, mutex::ADDRESS),
+        site: long(bytes, mutex::SITE),
+        own: long(bytes, mutex::OWN),
+        wanted: long(bytes, mutex::WANTED),
+        waits: long(bytes, mutex::WAITS),
+        waiting: word(bytes, mutex::WAITING),
+    });
+    Ok(found.filter(|mutex| mutex.address != 0).collect())
+}
+
+fn word(bytes: &[u8], field: Field) -> u32 {
+    u32::from_ne_bytes(bytes[field.range()].try_into().expect("a field of four bytes"))
+}
+
+fn long(bytes: &[u8], field: Field) -> u64 {
+    u64::from_ne_bytes(bytes[field.range()].try_into().expect("a field of eight bytes"))
+}

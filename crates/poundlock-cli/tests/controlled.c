@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A program whose mutexes tests/control.rs changes. A thread waits for each of them once; then it
+ * prints "ready" and obeys the letters of its input:
+ *
+ *   c, t, q  a thread waits for the mutex of this letter. Prints "closed" if it closes the mutex to
+ *            newcomers before it sleeps, as with patience=0, else "open"
+ *   f        the same for c in a forked child
+ *   i        forks a child that uses no mutex, and prints its number
+ *   d        destroys q
+ *   x        executes the program again
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+pthread_mutex_t cache = PTHREAD_MUTEX_INITIALIZER;
+struct {
+	long before[5];
+	pthread_mutex_t lock;
+	pthread_mutex_t second;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .second = PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t *queue;
+
+__attribute__((noinline)) void queue_init(pthread_mutex_t *mutex)
+{
+	if (pthread_mutex_init(mutex, NULL))
+		abort();
+	__asm__ __volatile__("");
+}
+
+static void *lock_and_unlock(void *mutex)
+{
+	pthread_mutex_lock(mutex);
+	pthread_mutex_unlock(mutex);
+	return NULL;
+}
+
+/* core/shfl_mutex.h: flags of the state, bytes 20 to 23. */
+enum { PARKED = 2, CLOSED = 8 };
+
+static const char *await(pthread_mutex_t *mutex)
+{
+	pthread_t thread;
+	uint32_t state;
+
+	pthread_mutex_lock(mutex);
+	if (pthread_create(&thread, NULL, lock_and_unlock, mutex))
+		abort();
+	while (!((state = __atomic_load_n((uint32_t *)mutex + 5, __ATOMIC_ACQUIRE)) & PARKED))
+		sched_yield();
+	pthread_mutex_unlock(mutex);
+	pthread_join(thread, NULL);
+	return state & CLOSED ? "closed" : "open";
+}
+
+static void obey(int letter, char **arguments)
+{
+	pid_t parent, child;
+
+	switch (letter) {
+	case 'c':
+		puts(await(&cache));
+		break;
+	case 't':
+		puts(await(&table.lock));
+		break;
+	case 'q':
+		puts(await(queue));
+		break;
+	case 'd':
+		puts(pthread_mutex_destroy(queue) ? "busy" : "destroyed");
+		break;
+	case 'f':
+		if (!fork()) {
+			puts(await(&cache));
+			exit(0);
+		}
+		wait(NULL);
+		break;
+	case 'i':
+		parent = getpid();
+		child = fork();
+		while (!child && getppid() == parent)
+			usleep(1000);
+		if (!child)
+			_exit(0);
+		printf("%d\n", (int)child);
+		break;
+	case 'x':
+		execv("/proc/self/exe", arguments);
+	}
+}
+
+int main(int argc, char **arguments)
+{
+	(void)argc;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdin, NULL, _IONBF, 0);
+	queue = malloc(sizeof(*queue));
+	queue_init(queue);
+	await(&cache);
+	await(&cache);
+	await(&table.lock);
+	await(queue);
+	printf("ready %p\n", (void *)queue);
+	for (int letter; (letter = getchar()) != EOF;)
+		obey(letter, arguments);
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#include "live.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "part/shuffle.h"
+#include "settings.h"
+
+#define PRESENT (UINT64_C(1) << 63)
+
+/* A setting's bits of a word. */
+struct field {
+	uint32_t place, least, most, shift, bits;
+};
+
+#define FIELD(lock, key, otherwise, least, most, ...) \
+	[lock##_##key##_place] = {lock##_##key##_place, least, most, SHIFT_##key, BITS_##key},
+#define BITS_patience 30
+#define BITS_batch 20
+#define BITS_policy 8
+#define SHIFT_patience 0
+#define SHIFT_batch (SHIFT_patience + BITS_patience)
+#define SHIFT_policy (SHIFT_batch + BITS_batch)
+#define UNUSED_BITS (~PRESENT >> (SHIFT_policy + BITS_policy) << (SHIFT_policy + BITS_policy))
+
+static const struct field fields[] = {shfl_mutex_settings(FIELD)};
+
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+#define FITS(lock, key, otherwise, least, most, ...) \
+	_Static_assert((most) < (1 << BITS_##key), #key " fits in its bits");
+shfl_mutex_settings(FITS)
+
+	uint64_t live_word(const uint32_t *settings)
+{
+	uint64_t word = PRESENT;
+
+	for (size_t i = 0; i < FIELDS; i++)
+		word |= (uint64_t)settings[fields[i].place] << fields[i].shift;
+	return word;
+}
+
+bool live_settings(uint64_t word, uint32_t *settings)
+{
+	uint32_t read[SPEC_SETTINGS] = {0};
+
+	if (!(word & PRESENT) || (word & UNUSED_BITS))
+		return false;
+	for (size_t i = 0; i < FIELDS; i++) {
+		const struct field *field = &fields[i];
+		uint32_t value = word >> field->shift & ((1u << field->bits) - 1);
+
+		if (value < field->least || value > field->most)
+			return false;
+		read[field->place] = value;
+	}
+	/* Of other functions than the default lock's: they measure every hold. */
+	if (policy_measures((enum policy)read[shfl_mutex_policy_place]))
+		return false;
+	memcpy(settings, read, sizeof(read));
+	return true;
+}
+
+uint64_t live_word_of(const char *spec, char *error, size_t size)
+{
+	const struct any_ops *ops = any_find(spec, error, size);
+
+	if (ops && any_is_default(ops))
+		return live_word(ops->settings);
+	if (ops)
+		(void)spec_wrong(
+			error, size,
+			"'%s': a running mutex can change patience, batch and policy of "
+			"shfl_mutex; policies fair and occupancy, wait and other locks are "
+			"for the whole process",
+			spec);
+	return 0;
+}
+
+/* The length of the name of @policy, at @name. */
+static int policy_name(uint32_t policy, const char **name)
+{
+	*name = POLICY_NAMES;
+	for (; policy; policy--)
+		*name += strcspn(*name, " ") + 1;
+	return (int)strcspn(*name, " ");
+}
+
+bool live_text(uint64_t word, char *text)
+{
+	uint32_t settings[SPEC_SETTINGS];
+	const char *name;
+	int length;
+
+	if (!live_settings(word, settings))
+		return false;
+	length = policy_name(settings[shfl_mutex_policy_place], &name);
+	snprintf(text, LIVE_TEXT, "patience=%u,policy=%.*s,batch=%u",
+		 settings[shfl_mutex_patience_place], length, name,
+		 settings[shfl_mutex_batch_place]);
+	return true;
+}

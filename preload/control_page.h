@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Layout of the control page, a file that a process maps and by which others change the settings of
+ * its mutexes. docs/control.md documents it.
+ *
+ * A header, then an array of mutexes. The process writes all fields except `wanted`, and reads none
+ * of them except `wanted`: a hostile page cannot lead it anywhere. Byte order is the machine's.
+ */
+#ifndef POUNDLOCK_PRELOAD_CONTROL_PAGE_H
+#define POUNDLOCK_PRELOAD_CONTROL_PAGE_H
+
+#include "world.h"
+
+#define CONTROL_MAGIC "poundlock control"
+#define CONTROL_VERSION 1
+
+#define CONTROL_MUTEXES_BITS 10
+#define CONTROL_MUTEXES (1u << CONTROL_MUTEXES_BITS)
+
+struct control_mutex {
+	W_ATOMIC(uint64_t) address; /* 0: unused, or the mutex is destroyed */
+	uint64_t site;              /* to which the call returned that initialised it; 0: unknown */
+	uint64_t own;               /* settings (lib/live.h) without `wanted` */
+	W_ATOMIC(uint64_t) wanted;  /* settings, written by other processes; 0: none */
+	W_ATOMIC(uint64_t) waits;   /* begun */
+	W_ATOMIC(uint32_t) waiting;
+	uint32_t unused[5];
+};
+
+struct control_page {
+	char magic[24];
+	uint32_t version;
+	uint32_t bytes; /* of the file */
+	uint32_t pid;
+	uint32_t mutexes_most;
+	W_ATOMIC(uint64_t) unlisted; /* waits for mutexes without room */
+	char program[64];
+	_Alignas(64) struct control_mutex mutexes[CONTROL_MUTEXES];
+};
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * POUNDLOCK_CONTROL. argv[1] is the library. Runs itself as children under the library, which
+ * write into their own control pages as `poundlock control` does. The settings of a mutex are
+ * visible in its word: with patience=0 a waiter that is the queue head closes the mutex to
+ * newcomers before it sleeps, and by default not before its fifth failed attempt.
+ */
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../preload/control_page.h"
+#include "posix.h"
+
+/* lib/live.h: the words of settings. */
+#define WORD(patience, policy, batch) \
+	(UINT64_C(1) << 63 | (uint64_t)(policy) << 50 | (uint64_t)(batch) << 30 | (patience))
+#define CLOSING WORD(0, 1, 1024)
+#define OPEN 0
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+/* ---- The page ---- */
+
+/* The control page @number of this process; NULL: there is none. */
+static struct control_page *find_page(int number)
+{
+	struct control_page *page;
+	struct stat status;
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/poundlock.%d.%d.control", getenv("POUNDLOCK_CONTROL"),
+		 (int)getpid(), number);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	EXPECT(!fstat(fd, &status) && (status.st_mode & 07777) == 0600, "%o", status.st_mode);
+	EXPECT(status.st_uid == geteuid() && status.st_size == sizeof(*page), "%s", path);
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	EXPECT(page != MAP_FAILED, "mmap");
+	close(fd);
+	EXPECT(!strcmp(page->magic, CONTROL_MAGIC) && page->pid == (uint32_t)getpid(), "%s", path);
+	return page;
+}
+
+/* The item of @lock; NULL: no thread has waited for it. */
+static struct control_mutex *item_of(struct control_page *page, const pthread_mutex_t *lock)
+{
+	for (uint32_t i = 0; i < CONTROL_MUTEXES; i++)
+		if (atomic_load(&page->mutexes[i].address) == (uintptr_t)lock)
+			return &page->mutexes[i];
+	return NULL;
+}
+
+static struct control_mutex *known(struct control_page *page, const pthread_mutex_t *lock)
+{
+	struct control_mutex *item = item_of(page, lock);
+
+	EXPECT(item, "a thread has waited for the mutex");
+	return item;
+}
+
+/* ---- A mutex's settings ---- */
+
+/* core/shfl_mutex.h: flags of the state, bytes 20 to 23. */
+enum { LOCKED = 1, PARKED = 2, CLOSED = 8 };
+
+static uint32_t state_of(const pthread_mutex_t *lock)
+{
+	return __atomic_load_n((const uint32_t *)lock + 5, __ATOMIC_ACQUIRE);
+}
+
+static void *lock_and_unlock(void *lock)
+{
+	EXPECT_OK(pthread_mutex_lock(lock));
+	EXPECT_OK(pthread_mutex_unlock(lock));
+	return NULL;
+}
+
+static void *lock_in_time_and_unlock(void *lock)
+{
+	struct timespec at = from_now(CLOCK_REALTIME, 1000000);
+
+	EXPECT_OK(pthread_mutex_timedlock(lock, &at));
+	EXPECT_OK(pthread_mutex_unlock(lock));
+	return NULL;
+}
+
+static void wait_and_expect(void *(*waiter)(void *), pthread_mutex_t *lock, bool closed, int line)
+{
+	pthread_t thread;
+	uint32_t state;
+
+	EXPECT_OK(pthread_mutex_lock(lock));
+	thread = start(waiter, lock);
+	while (!((state = state_of(lock)) & PARKED))
+		sched_yield();
+	EXPECT((state & LOCKED) && !(state & CLOSED) == !closed, "line %d: state %x, expected %s",
+	       line, state, closed ? "closed" : "open");
+	EXPECT_OK(pthread_mutex_unlock(lock));
+	finish(thread);
+}
+
+static void expect_closed_at(pthread_mutex_t *lock, bool closed, int line)
+{
+	wait_and_expect(lock_and_unlock, lock, closed, line);
+	wait_and_expect(lock_in_time_and_unlock, lock, closed, line);
+}
+
+#define EXPECT_CLOSED(lock, closed) expect_closed_at(lock, closed, __LINE__)
+
+/* A wait of this thread for a mutex that it holds, until a deadline in the past. */
+static void wait_in_past(pthread_mutex_t *lock)
+{
+	struct timespec past = {.tv_sec = 1};
+
+	EXPECT_OK(pthread_mutex_lock(lock));
+	EXPECT_RESULT(pthread_mutex_timedlock(lock, &past), ETIMEDOUT);
+	EXPECT_OK(pthread_mutex_unlock(lock));
+}
+
+/* ---- Children under the library ---- */
+
+static int change(void)
+{
+	static const uint64_t invalid[] = {1,
+					   ~UINT64_C(0),
+					   CLOSING & ~(UINT64_C(1) << 63),
+					   WORD(0, 1, 0),
+					   WORD(1000000001, 1, 1024),
+					   WORD(0, 1, 1000001),
+					   WORD(0, 4, 1024),
+					   WORD(0, 6, 1024),
+					   WORD(0, 255, 1024),
+					   CLOSING | UINT64_C(1) << 58,
+					   CLOSING | UINT64_C(1) << 62};
+	struct control_page *page = find_page(0);
+	struct control_mutex *item;
+
+	EXPECT(page && !item_of(page, &mutex), "the page is made at the start");
+	EXPECT_CLOSED(&mutex, false);
+	item = known(page, &mutex);
+	EXPECT(item->own == WORD(4, 1, 1024) && !item->wanted && item->waits == 2 && !item->waiting,
+	       "%llx", (unsigned long long)item->own);
+	for (uint64_t policy = 0; policy < 4; policy++) {
+		atomic_store(&item->wanted, WORD(0, policy, 1 + policy));
+		EXPECT_CLOSED(&mutex, true);
+	}
+	EXPECT_CLOSED(&other, false);
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+		atomic_store(&item->wanted, invalid[i]);
+		EXPECT_CLOSED(&mutex, false);
+	}
+	atomic_store(&item->wanted, CLOSING);
+	EXPECT_CLOSED(&mutex, true);
+	atomic_store(&item->wanted, OPEN);
+	EXPECT_CLOSED(&mutex, false);
+	EXPECT_CLOSED(&recursive, false);
+	atomic_store(&known(page, &recursive)->wanted, CLOSING);
+	EXPECT_CLOSED(&recursive, true);
+	return 0;
+}
+
+/* The item of a mutex ends with it, and its place is used again. */
+static int destroy(void)
+{
+	struct control_page *page = find_page(0);
+	pthread_mutex_t *memory = calloc(2 * CONTROL_MUTEXES, sizeof(*memory));
+
+	for (int i = 0; i < 2 * (int)CONTROL_MUTEXES; i++) {
+		EXPECT_OK(pthread_mutex_init(&memory[i], NULL));
+		wait_in_past(&memory[i]);
+		atomic_store(&known(page, &memory[i])->wanted, CLOSING);
+		EXPECT(known(page, &memory[i])->site, "the site is known");
+		EXPECT_OK(pthread_mutex_destroy(&memory[i]));
+		EXPECT(!item_of(page, &memory[i]), "the mutex is destroyed");
+	}
+	EXPECT_OK(pthread_mutex_init(memory, NULL));
+	EXPECT_CLOSED(memory, false);
+	/* Initialised again, without having been destroyed. */
+	atomic_store(&known(page, memory)->wanted, CLOSING);
+	EXPECT_OK(pthread_mutex_init(memory, NULL));
+	EXPECT_CLOSED(memory, false);
+	/* More than have room: they work, and are counted. */
+	for (int i = 1; i < 2 * (int)CONTROL_MUTEXES; i++) {
+		EXPECT_OK(pthread_mutex_init(&memory[i], NULL));
+		wait_in_past(&memory[i]);
+	}
+	EXPECT(page->unlisted >= CONTROL_MUTEXES, "%llu", (unsigned long long)page->unlisted);
+	free(memory);
+	return 0;
+}
+
+static void expect_child(pid_t child)
+{
+	int status;
+
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child && !status, "%x", status);
+}
+
+/* A child does not use its parent's page, however it is forked. */
+static void run_child(pid_t child)
+{
+	struct control_page *page;
+
+	if (child)
+		return;
+	EXPECT(!find_page(0), "a child has no page before its first wait");
+	EXPECT_CLOSED(&mutex, false);
+	page = find_page(0);
+	EXPECT(page, "a child makes a page");
+	atomic_store(&known(page, &mutex)->wanted, CLOSING);
+	EXPECT_CLOSED(&mutex, true);
+	_exit(0);
+}
+
+static int fork_and_exec(void)
+{
+	struct control_page *page = find_page(0);
+	struct control_mutex *item;
+	pid_t child;
+
+	EXPECT_CLOSED(&mutex, false);
+	item = known(page, &mutex);
+	atomic_store(&item->wanted, CLOSING);
+	child = fork();
+	run_child(child);
+	expect_child(child);
+	EXPECT(item->waits == 2, "the child's waits are not the parent's");
+	atomic_store(&item->wanted, OPEN);
+	child = fork();
+	run_child(child);
+	expect_child(child);
+	EXPECT_CLOSED(&mutex, false);
+	execl("/proc/self/exe", "control", "executed", (char *)NULL);
+	return 1;
+}
+
+static int executed(void)
+{
+	struct control_page *page = find_page(1);
+
+	EXPECT(find_page(0) && page, "the earlier program's page is left, and a new one made");
+	EXPECT_CLOSED(&mutex, false);
+	atomic_store(&known(page, &mutex)->wanted, CLOSING);
+	EXPECT_CLOSED(&mutex, true);
+	return 0;
+}
+
+/* From a sandbox on, children make no page: the filter might end them. */
+static int enter_sandbox(void)
+{
+	struct control_page *page = find_page(0);
+	pid_t child;
+
+	EXPECT(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl");
+	EXPECT_CLOSED(&mutex, false);
+	atomic_store(&known(page, &mutex)->wanted, CLOSING);
+	EXPECT_CLOSED(&mutex, true);
+	child = fork();
+	if (!child) {
+		EXPECT_CLOSED(&mutex, false);
+		EXPECT(!find_page(0), "no page in a sandbox");
+		_exit(0);
+	}
+	expect_child(child);
+	return 0;
+}
+
+/* ---- A page with any content ---- */
+
+#define THREADS 4
+#define ROUNDS 5000
+
+static unsigned long counts[2];
+static atomic_bool done;
+
+static void *count(void *unused)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_mutex_t *lock = i % 2 ? &other : &mutex;
+
+		EXPECT_OK(pthread_mutex_lock(lock));
+		counts[i % 2]++;
+		if (!(i % 64))
+			sched_yield();
+		EXPECT_OK(pthread_mutex_unlock(lock));
+	}
+	return unused;
+}
+
+/* Overwrites the page with random words. */
+static void *scribble(void *memory)
+{
+	_Atomic(uint64_t) *words = memory;
+	uint64_t state = 88172645463325252u;
+
+	while (!atomic_load(&done)) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		atomic_store(&words[state % (sizeof(struct control_page) / 8)], state * state);
+	}
+	return NULL;
+}
+
+static int survive(void)
+{
+	struct control_page *page = find_page(0);
+	pthread_t scribbler = start(scribble, page), threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(count, NULL);
+	for (int i = 0; i < THREADS; i++)
+		finish(threads[i]);
+	atomic_store(&done, true);
+	finish(scribbler);
+	EXPECT(counts[0] + counts[1] == THREADS * ROUNDS, "%lu", counts[0] + counts[1]);
+	return 0;
+}
+
+/* Without a page, nothing can be changed, and all works. */
+static int do_without(void)
+{
+	EXPECT(!find_page(0), "there is no page");
+	if (getenv("POUNDLOCK_LOCK") || getenv("POUNDLOCK_DISABLE"))
+		return 0;
+	EXPECT_CLOSED(&mutex, false);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} children[] = {
+	{"change", change},      {"destroy", destroy},       {"fork", fork_and_exec},
+	{"executed", executed},  {"sandbox", enter_sandbox}, {"survive", survive},
+	{"without", do_without},
+};
+
+/* ---- The parent ---- */
+
+static const char *library;
+static char folder[] = "/tmp/poundlock-control-XXXXXX";
+
+/*
+ * Runs this program as child @name with POUNDLOCK_CONTROL=@control and @setting (NULL: none).
+ * Expects that it succeeds, and writes nothing on stderr, or one line that contains @line.
+ */
+static void run(const char *name, const char *control, char *setting, const char *line)
+{
+	char errors[4096] = "";
+	int ends[2], status;
+	size_t length = 0;
+	ssize_t got;
+	pid_t pid;
+
+	EXPECT(!pipe(ends), "pipe");
+	pid = fork();
+	if (!pid) {
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		setenv("LD_PRELOAD", library, 1);
+		setenv("POUNDLOCK_CONTROL", control, 1);
+		if (setting)
+			putenv(setting);
+		execl("/proc/self/exe", "control", name, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	while ((got = read(ends[0], errors + length, sizeof(errors) - 1 - length)) > 0)
+		length += (size_t)got;
+	close(ends[0]);
+	EXPECT(waitpid(pid, &status, 0) == pid && !status, "%s: %x: %s", name, status, errors);
+	if (!line)
+		EXPECT(!length, "%s: %s", name, errors);
+	else
+		EXPECT(strstr(errors, line) && strchr(errors, '\n') == errors + length - 1,
+		       "%s: no '%s' in: %s", name, line, errors);
+}
+
+static int run_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++)
+		if (!strcmp(children[i].name, name))
+			return children[i].run();
+	return 127;
+}
+
+int main(int argc, char **argv)
+{
+	char statistics[sizeof(folder) + 32], debug[] = "POUNDLOCK_DEBUG=1",
+					      batch[] = "POUNDLOCK_LOCK=shfl_mutex,batch=1024";
+	char command[sizeof(folder) + 16];
+
+	EXPECT(argc == 2, "usage: control LIBRARY");
+	limit();
+	if (argv[1][0] != '/')
+		return run_named(argv[1]);
+	library = argv[1];
+	EXPECT(mkdtemp(folder), "%s", folder);
+	snprintf(statistics, sizeof(statistics), "POUNDLOCK_STATS=%s", folder);
+	run("change", folder, NULL, NULL);
+	run("change", folder, statistics, NULL);
+	run("change", folder, debug, NULL);
+	run("change", folder, batch, NULL);
+	run("destroy", folder, NULL, NULL);
+	run("fork", folder, NULL, NULL);
+	run("fork", folder, statistics, NULL);
+	run("sandbox", folder, NULL, NULL);
+	run("survive", folder, NULL, NULL);
+	run("without", "", NULL, NULL);
+	run("without", "0", NULL, NULL);
+	run("without", "/no/such/folder", NULL, "cannot make a file in '/no/such/folder'");
+	run("without", folder, (char[]){"POUNDLOCK_LOCK=mcs"}, "needs shfl_mutex");
+	run("without", folder, (char[]){"POUNDLOCK_LOCK=shfl_mutex,policy=fair"},
+	    "needs shfl_mutex");
+	run("without", folder, (char[]){"POUNDLOCK_LOCK=native"}, "needs shfl_mutex");
+	run("without", folder, (char[]){"POUNDLOCK_DISABLE=1"}, NULL);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	EXPECT(!system(command), "%s", command);
+	return 0;
+}
