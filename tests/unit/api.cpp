@@ -448,10 +448,10 @@ static void shared_by_name()
 		shared(mutex);
 	}
 	try {
-		pound::shared_mutex mutex("mcs");
+		pound::shared_mutex mutex("shfl_mutex");
 		EXPECT(!"an unknown lock was made");
 	} catch (const std::invalid_argument &error) {
-		EXPECT(!strcmp(error.what(), "there is no readers-writer lock 'mcs'"));
+		EXPECT(!strcmp(error.what(), "there is no readers-writer lock 'shfl_mutex'"));
 	}
 }
 

@@ -470,8 +470,8 @@ mod tests {
     #[test]
     fn a_wrong_spec_is_named() {
         assert_eq!(
-            check_rw_spec("mcs").map_err(|error| error.to_string()),
-            Err("there is no readers-writer lock 'mcs'".to_owned())
+            check_rw_spec("shfl_mutex").map_err(|error| error.to_string()),
+            Err("there is no readers-writer lock 'shfl_mutex'".to_owned())
         );
     }
 }
