@@ -38,7 +38,10 @@ static W_ATOMIC(uint64_t) addresses[CONTROL_MUTEXES];
 static char folder[PATH_MAX - 64], path[PATH_MAX];
 static W_ATOMIC(uint32_t) adding; /* a thread adds a mutex to the table */
 static W_ATOMIC(bool) sandboxed;
-/* Each is 1 + the fork generation of a process: that of the page's, and the last that tried. */
+/*
+ * 1 + the fork generation of the process that made the page, and of the last one that tried to; 0:
+ * none.
+ */
 static W_ATOMIC(uint32_t) made, tried;
 
 const char *control_path(void)
@@ -61,21 +64,16 @@ static void write_header(void)
 /* Makes the file, and maps it in place of the parent's. Sets errno on failure. */
 static bool make(void)
 {
-	int fd = shared_file_new(folder, "control", path, sizeof(path)), error;
+	int fd = shared_file_new(folder, "control", path, sizeof(path));
 	bool is_made =
 		fd >= 0 && shared_file_map(fd, page, sizeof(*page)) &&
 		(shared_file_populate(page, page + 1) || shared_file_allocate(fd, sizeof(*page)));
 
-	error = errno;
 	if (is_made)
 		write_header();
 	else
 		shared_file_unmap(page, sizeof(*page));
-	if (!is_made && fd >= 0)
-		syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	errno = error;
+	shared_file_close(fd, path, is_made);
 	return is_made;
 }
 

@@ -63,8 +63,23 @@ bool shared_file_allocate(int fd, size_t bytes)
 	return !syscall(SYS_fallocate, fd, 0, 0L, (long)bytes);
 }
 
+void shared_file_close(int fd, const char *path, bool keep)
+{
+	int saved = errno;
+
+	if (fd < 0)
+		return;
+	if (!keep)
+		syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+	syscall(SYS_close, fd);
+	errno = saved;
+}
+
 void shared_file_unmap(void *at, size_t bytes)
 {
+	int saved = errno;
+
 	(void)mmap(at, bytes, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	errno = saved;
 }

@@ -30,7 +30,13 @@ W_HIDDEN bool shared_file_populate(void *from, void *to);
 /* Allocates the first @bytes of the file, on any kernel. */
 W_HIDDEN bool shared_file_allocate(int fd, size_t bytes);
 
-/* Maps memory that belongs to no file at @at. If even this fails, the earlier mapping stays. */
+/* Closes @fd unless it is -1, and removes the file at @path unless @keep. Keeps errno. */
+W_HIDDEN void shared_file_close(int fd, const char *path, bool keep);
+
+/*
+ * Maps memory that belongs to no file at @at. If even this fails, the earlier mapping stays. Keeps
+ * errno.
+ */
 W_HIDDEN void shared_file_unmap(void *at, size_t bytes);
 
 #endif

@@ -164,20 +164,14 @@ static void write_header(void)
 
 static bool make(void)
 {
-	int fd = shared_file_new(options.folder, "stats", options.path, sizeof(options.path)),
-	    error;
+	int fd = shared_file_new(options.folder, "stats", options.path, sizeof(options.path));
 	bool made = fd >= 0 && shared_file_map(fd, stats_region, REGION_BYTES) && begin(fd);
 
-	error = errno;
 	if (made)
 		write_header();
 	else
 		shared_file_unmap(stats_region, ALL_BYTES);
-	if (!made && fd >= 0)
-		syscall(SYS_unlinkat, AT_FDCWD, options.path, 0);
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	errno = error;
+	shared_file_close(fd, options.path, made);
 	return made;
 }
 
@@ -213,10 +207,7 @@ bool stats_region_open(bool report)
 
 void stats_region_leave(void)
 {
-	int saved = errno;
-
 	shared_file_unmap(stats_region, ALL_BYTES);
-	errno = saved;
 	for (int area = 0; area < STATS_AREAS; area++)
 		w_store_relaxed(&populated[area], 0);
 	w_store_relaxed(&state, NONE);
