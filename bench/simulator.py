@@ -4,11 +4,8 @@
 host core, and the time for many threads. See docs/benchmarks.md."""
 
 import dataclasses
-import datetime
 import json
-import os
 import pathlib
-import platform
 import resource
 import statistics
 import subprocess
@@ -20,7 +17,7 @@ from command_line import Parser, positive
 from measure import last_line
 from questions import MILLION, ROOT, Table
 from results import machine_seconds, own_seconds
-from run import cpu_model, keep, markdown, preamble, revision
+from run import keep, machine, markdown, preamble
 
 SCHEMA = 1
 WORKLOAD = "cna-map"
@@ -209,12 +206,7 @@ def tables(options, measured):
 def conditions(options, busy):
     command = ["./dev", "bench", "simulator", *options.machines]
     command += ["--milliseconds", f"{options.milliseconds:g}", "--repeats", str(options.repeats)]
-    return {
-        "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "kernel": f"{platform.system()} {platform.release()}",
-        "revision": revision(),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    return machine() | {
         "cores_that_others_kept_busy": round(busy, 2),
         "command": " ".join(command),
     }
