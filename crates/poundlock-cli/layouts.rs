@@ -1,10 +1,11 @@
-//! Part of build.rs: the layouts of the files that the preload library maps, from its headers.
+//! Part of build.rs: the layouts of the files that the preload library maps, and limits of its
+//! texts, from its headers.
 
 use super::c_numbers;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The layout of a kind of file.
+/// The layout of a kind of file, or only constants.
 struct Layout {
     /// The generated file.
     name: &'static str,
@@ -17,7 +18,23 @@ struct Layout {
     constants: &'static [(&'static str, &'static str)],
 }
 
-const LAYOUTS: [Layout; 2] = [STATISTICS, CONTROL];
+const LAYOUTS: [Layout; 4] = [STATISTICS, CONTROL, RULES, LIVE];
+
+const RULES: Layout = Layout {
+    name: "rules_numbers",
+    header: "rule.h",
+    prefix: "",
+    structures: &[],
+    constants: &[("LONGEST_FILE", "RULES_TEXT")],
+};
+
+const LIVE: Layout = Layout {
+    name: "live_numbers",
+    header: "live.h",
+    prefix: "",
+    structures: &[],
+    constants: &[("LONGEST_TEXT", "LIVE_TEXT")],
+};
 
 const CONTROL: Layout = Layout {
     name: "control_layout",

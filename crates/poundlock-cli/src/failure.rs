@@ -1,5 +1,6 @@
 //! Errors of the command: one line and an exit status.
 
+use std::ffi::CStr;
 use std::fmt::Display;
 use std::io;
 
@@ -55,4 +56,9 @@ pub fn usage(error: &clap::Error) -> Failure {
         text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = paragraph.join(" ");
     Failure::ours(line.strip_prefix("error: ").unwrap_or(&line))
+}
+
+/// The text that a function of the C library wrote into `buffer`, such as the line of an error.
+pub fn text_from_c(buffer: &[u8]) -> String {
+    CStr::from_bytes_until_nul(buffer).unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,15 +1,19 @@
 //! Checks files of rules by the code of the preload library, lib/rule.h.
 
-use crate::failure::{Failure, reason};
+use crate::failure::{Failure, reason, text_from_c};
 use crate::spec::Choice;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+mod c {
+    include!(concat!(env!("OUT_DIR"), "/rules_numbers.rs"));
+}
+
 /// One byte more than the library reads, which then reports that the file is too long.
-const MOST_BYTES: u64 = 65537;
+const MOST_BYTES: u64 = c::LONGEST_FILE as u64 + 1;
 
 unsafe extern "C" {
     fn rules_check(
@@ -63,6 +67,5 @@ pub fn check(text: &[u8], lock: &str) -> Result<(), String> {
     if right {
         return Ok(());
     }
-    let line = CStr::from_bytes_until_nul(&line).unwrap_or_default();
-    Err(line.to_string_lossy().into_owned())
+    Err(text_from_c(&line))
 }

@@ -222,7 +222,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
     if bytes.len() < layout::PAGE_SIZE || !bytes.starts_with(MAGIC) {
         return Err(DAMAGED.to_owned());
     }
-    let version = word(bytes, page::VERSION);
+    let version = page::VERSION.word(bytes);
     if version as usize != layout::VERSION {
         return Err(format!("has version {version} of the format, not {}", layout::VERSION));
     }
@@ -230,20 +230,12 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
     let mutexes = array.chunks_exact(layout::MUTEX_SIZE).enumerate();
     let found = mutexes.map(|(index, bytes)| Mutex {
         index,
-        address: long(bytes, mutex::ADDRESS),
-        site: long(bytes, mutex::SITE),
-        own: long(bytes, mutex::OWN),
-        wanted: long(bytes, mutex::WANTED),
-        waits: long(bytes, mutex::WAITS),
-        waiting: word(bytes, mutex::WAITING),
+        address: mutex::ADDRESS.long(bytes),
+        site: mutex::SITE.long(bytes),
+        own: mutex::OWN.long(bytes),
+        wanted: mutex::WANTED.long(bytes),
+        waits: mutex::WAITS.long(bytes),
+        waiting: mutex::WAITING.word(bytes),
     });
     Ok(found.filter(|mutex| mutex.address != 0).collect())
-}
-
-fn word(bytes: &[u8], field: Field) -> u32 {
-    u32::from_ne_bytes(bytes[field.range()].try_into().expect("a field of four bytes"))
-}
-
-fn long(bytes: &[u8], field: Field) -> u64 {
-    u64::from_ne_bytes(bytes[field.range()].try_into().expect("a field of eight bytes"))
 }

@@ -125,11 +125,11 @@ struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
     fn word(&self, field: Field) -> u32 {
-        u32::from_ne_bytes(self.0[field.range()].try_into().expect("a field of four bytes"))
+        field.word(self.0)
     }
 
     fn long(&self, field: Field) -> u64 {
-        u64::from_ne_bytes(self.0[field.range()].try_into().expect("a field of eight bytes"))
+        field.long(self.0)
     }
 
     fn long_at(&self, at: usize) -> u64 {

@@ -13,6 +13,16 @@ impl Field {
     pub fn range(self) -> Range<usize> {
         self.at..self.at + self.bytes
     }
+
+    /// The number of four bytes in the structure `bytes`.
+    pub fn word(self, bytes: &[u8]) -> u32 {
+        u32::from_ne_bytes(bytes[self.range()].try_into().expect("a field of four bytes"))
+    }
+
+    /// The number of eight bytes in the structure `bytes`.
+    pub fn long(self, bytes: &[u8]) -> u64 {
+        u64::from_ne_bytes(bytes[self.range()].try_into().expect("a field of eight bytes"))
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/stats_layout.rs"));
