@@ -30,12 +30,12 @@ static const struct field fields[] = {shfl_mutex_settings(FIELD)};
 
 #define FITS(lock, key, otherwise, least, most, ...) \
 	_Static_assert((most) < (1 << BITS_##key), #key " fits in its bits");
-shfl_mutex_settings(FITS)
 
-	uint64_t live_word(const uint32_t *settings)
+uint64_t live_word(const uint32_t *settings)
 {
 	uint64_t word = PRESENT;
 
+	shfl_mutex_settings(FITS);
 	for (size_t i = 0; i < FIELDS; i++)
 		word |= (uint64_t)settings[fields[i].place] << fields[i].shift;
 	return word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The settings of a default lock (shfl_mutex, which parks) as one word, by which they are changed
- * while the lock is in use: whoever reads the word sees all settings of before or all of after. The
- * preload library reads it (preload/control.h); `poundlock control` writes it by the same code.
+ * while the lock is in use: a reader sees either all former settings or all new ones. The preload
+ * library reads it (preload/control.h); `poundlock control` writes it by the same code.
  *
  * Any process may have written a word: only whole, valid settings are read from it.
  *
