@@ -57,6 +57,30 @@ refused "dev: there is no step 'frobnicate'" step frobnicate
 refused "dev: step needs the name of one step" step
 refused "dev: no step's name contains 'frobnicate'" test frobnicate
 
+# Runs all steps as run_tests does, with stand-ins: the background step ends last and has a failure.
+stand_in_tests() {
+	LOGS=$scratch/logs
+	need() { :; }
+	bounded() {
+		local name=${*: -1}
+		[ "$name" != $BACKGROUND_STEP ] || until [ -e "$LOGS/last" ]; do sleep 0.1; done
+		[ "$name" != "${STEPS[-1]}" ] || touch "$LOGS/last"
+		[ "$name" != $BACKGROUND_STEP ] || { echo "${*:2}" && return 1; }
+		echo "2 passed, 0 failed"
+	}
+	run_tests "$@"
+}
+
+steps=${#STEPS[@]}
+tests=$(stand_in_tests)
+same "the status of all steps, of which one fails" 1 $?
+same "the counts of all steps" "$((2 * steps - 2)) passed, 1 failed" "$(tail -n 1 <<<"$tests")"
+same "the step whose result comes last" "$BACKGROUND_STEP" \
+	"$(awk '/ s$/ { name = $1 } END { print name }' <<<"$tests")"
+same "how the background step runs" "nice -n 19 ./dev step $BACKGROUND_STEP" \
+	"$(cat "$scratch/logs/$BACKGROUND_STEP.log")"
+same "the counts of one step" "2 passed, 0 failed" "$(stand_in_tests labels | tail -n 1)"
+
 # waits_for LOCK WHAT COMMAND...: checks that the command succeeds although another process holds
 # apt's lock at first.
 waits_for() {
