@@ -3,10 +3,14 @@
 mod common;
 
 use common::{assert_refused, compile, output, poundlock, scratch, stderr, stdout};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::FromRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A running program with a control page.
@@ -274,6 +278,90 @@ fn only_the_owner_and_root_may_control() {
     command.current_dir("/").uid(nobody).gid(nobody);
     assert_refused(&mut command, 125, &["belongs to another user"]);
     assert_eq!(line(&controlled.control(&[]), "cache")[4], "start");
+}
+
+/// `top` on a terminal: Enter shows a lock, and keys change its settings.
+#[test]
+fn keys_of_top_change_a_lock() {
+    let mut controlled = Controlled::start_with(&["--stats"]);
+    let (user, program) = pseudo_terminal();
+    let mut command = poundlock(["top", "--interval", "0.1", "-p"]);
+    command.arg(controlled.child.id().to_string());
+    command.stdin(program.try_clone().expect("a copy")).stdout(program).stderr(Stdio::piped());
+    let top = command.spawn().expect("it runs");
+    drop(command);
+    let screen = Screen::of(&user);
+    let press = |keys: &str| (&user).write_all(keys.as_bytes()).expect("it reads");
+    screen.await_text("sort by");
+    // The mutexes are idle, in any order: go down to the right one.
+    press("\r");
+    while !screen.await_text("set by start").contains("cache at") {
+        press("\x1b");
+        screen.await_text("sort by");
+        press("\x1b[B\r");
+    }
+    press("---");
+    screen.await_text("patience=0,policy=numa,batch=1024, set by control");
+    screen.await_text("since change");
+    assert_eq!(controlled.ask("c"), "closed");
+    press("q");
+    let ended = top.wait_with_output().expect("it ends");
+    let undo = stderr(&ended);
+    assert!(ended.status.success(), "{undo}");
+    let (_, command) =
+        undo.split_once("cache keeps its settings; undo: poundlock ").expect("a line");
+    let undone = output(&mut poundlock(command.split_whitespace()));
+    assert!(undone.status.success(), "{}", stderr(&undone));
+    assert_eq!(controlled.ask("c"), "open");
+}
+
+/// The two ends of a terminal: the user's, and the program's.
+fn pseudo_terminal() -> (File, File) {
+    let (mut user, mut program) = (0, 0);
+    let size =
+        libc::winsize { ws_row: Screen::ROWS, ws_col: Screen::COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: all pointers are null, which is allowed, or valid.
+    let opened = unsafe {
+        libc::openpty(&mut user, &mut program, std::ptr::null_mut(), std::ptr::null(), &size)
+    };
+    assert_eq!(opened, 0, "a pseudo-terminal");
+    // SAFETY: both are open, and owned by nothing else.
+    unsafe { (File::from_raw_fd(user), File::from_raw_fd(program)) }
+}
+
+/// The contents of a terminal.
+struct Screen(Arc<Mutex<vt100::Parser>>);
+
+impl Screen {
+    const ROWS: u16 = 24;
+    const COLUMNS: u16 = 100;
+
+    fn of(user: &File) -> Screen {
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(Screen::ROWS, Screen::COLUMNS, 0)));
+        let (mut user, shown) = (user.try_clone().expect("a copy"), Arc::clone(&parser));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The end is an error: the program has closed the terminal.
+            while let Ok(count @ 1..) = user.read(&mut bytes) {
+                shown.lock().expect("no panic").process(&bytes[..count]);
+            }
+        });
+        Screen(parser)
+    }
+
+    /// Waits until `text` is shown. Returns all that is shown.
+    #[track_caller]
+    fn await_text(&self, text: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let contents = self.0.lock().expect("no panic").screen().contents();
+            if contents.contains(text) {
+                return contents;
+            }
+            assert!(began.elapsed() < Duration::from_secs(300), "no '{text}' in:\n{contents}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
 
 fn is_root() -> bool {

@@ -1,6 +1,6 @@
 //! `poundlock control`: the settings of the mutexes of a running process, shown and changed.
 
-use crate::control::{Mutex, Page, settings};
+use crate::control::{LOCK, Mutex, Page, settings};
 use crate::failure::Failure;
 use crate::options::duration;
 use crate::output;
@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// SETTINGS that undo a change.
 const DEFAULT: &str = "default";
-/// The lock whose settings are changed.
-const LOCK: &str = "shfl_mutex";
 const NAME: usize = 48;
 
 #[derive(Args, Debug)]
@@ -220,7 +218,7 @@ fn rows(
                 patience,
                 policy,
                 batch,
-                set_by(mutex).to_owned(),
+                mutex.set_by().to_owned(),
                 waits.to_string(),
                 mutex.waiting.to_string(),
                 target
@@ -237,23 +235,12 @@ fn rows(
         .collect()
 }
 
-fn set_by(mutex: &Mutex) -> &'static str {
-    match (mutex.wanted, settings::text(mutex.wanted)) {
-        (0, _) => "start",
-        (_, Some(_)) => "control",
-        (_, None) => "start (invalid settings in the page)",
-    }
-}
-
 /// The values of patience, policy and batch that a thread would wait by now.
 fn values(mutex: &Mutex) -> [String; 3] {
-    let text = settings::text(mutex.wanted).or_else(|| settings::text(mutex.own));
-    let text = text.unwrap_or_default();
-    ["patience", "policy", "batch"].map(|key| {
-        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-        let mut values = pairs.filter(|(found, _)| *found == key).map(|(_, value)| value);
-        values.next().unwrap_or(ABSENT).to_owned()
-    })
+    match mutex.settings() {
+        Some(now) => [now.patience.to_string(), now.policy, now.batch.to_string()],
+        None => [ABSENT; 3].map(str::to_owned),
+    }
 }
 
 /// Acquisitions, the contended share, the total and the mean wait, since `before` or the start.

@@ -80,7 +80,9 @@ pub(crate) enum Command {
     ///
     /// The process must have been started with `run --stats` or POUNDLOCK_STATS. Figures cover the
     /// time since the previous display; "waiters" is the mean number of waiting threads. Press q to
-    /// quit, and the first letter of a column to sort by it. A narrow terminal omits columns.
+    /// quit, the first letter of a column to sort by it, and Enter to show the selected lock alone.
+    /// There, keys change its settings if the process was started with `run --control`. A narrow
+    /// terminal omits columns.
     Top(top::TopArgs),
     /// Report what a running, unmodified process waits for: which locks, and where in its code
     ///

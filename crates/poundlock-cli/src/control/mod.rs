@@ -8,3 +8,4 @@ pub mod settings;
 #[cfg(test)]
 pub use page::{MAGIC, parse};
 pub use page::{Mutex, Page};
+pub use settings::{LOCK, Settings};

@@ -5,6 +5,7 @@
 //! nothing in the file is followed.
 
 use super::layout::{self, mutex, page};
+use super::settings::Settings;
 use crate::failure::{Failure, reason};
 use crate::output::unreadable;
 use crate::program::mapped::{self, Mapping};
@@ -35,6 +36,22 @@ pub struct Mutex {
     /// Waits that have begun.
     pub waits: u64,
     pub waiting: u32,
+}
+
+impl Mutex {
+    /// The settings by which the next thread will wait. None if the page is damaged.
+    pub fn settings(&self) -> Option<Settings> {
+        Settings::of(self.wanted).or_else(|| Settings::of(self.own))
+    }
+
+    /// The origin of the settings, in words.
+    pub fn set_by(&self) -> &'static str {
+        match (self.wanted, Settings::of(self.wanted)) {
+            (0, _) => "start",
+            (_, Some(_)) => "control",
+            (_, None) => "start (invalid settings in the page)",
+        }
+    }
 }
 
 /// The control page of a running process.

@@ -2,6 +2,10 @@
 
 use crate::failure::text_from_c;
 use std::ffi::{CString, c_char};
+use std::fmt::{self, Display, Formatter};
+
+/// The lock whose settings can be changed.
+pub const LOCK: &str = "shfl_mutex";
 
 unsafe extern "C" {
     fn live_word_of(spec: *const c_char, error: *mut c_char, size: usize) -> u64;
@@ -28,4 +32,56 @@ pub fn text(word: u64) -> Option<String> {
     let mut text = [0; c::LONGEST_TEXT];
     // SAFETY: the buffer has the size that the function expects.
     unsafe { live_text(word, text.as_mut_ptr().cast()) }.then(|| text_from_c(&text))
+}
+
+/// The settings of a word, one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub patience: u32,
+    pub policy: String,
+    pub batch: u32,
+}
+
+impl Settings {
+    /// None if the word has no valid settings.
+    pub fn of(word: u64) -> Option<Settings> {
+        let text = text(word)?;
+        let value = |key| {
+            let mut pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(found, _)| *found == key).map(|(_, value)| value)
+        };
+        Some(Settings {
+            patience: value("patience")?.parse().ok()?,
+            policy: value("policy")?.to_owned(),
+            batch: value("batch")?.parse().ok()?,
+        })
+    }
+
+    /// The word of these settings. The error is one line.
+    pub fn word(&self) -> Result<u64, String> {
+        word(&format!("{LOCK},{self}"))
+    }
+}
+
+impl Display for Settings {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "patience={},policy={},batch={}", self.patience, self.policy, self.batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, text, word};
+
+    #[test]
+    fn settings_one_by_one_are_those_of_the_word() {
+        let seven = word("shfl_mutex,patience=7,policy=fifo,batch=9").expect("right settings");
+        let settings = Settings::of(seven).expect("valid settings");
+        assert_eq!((settings.patience, settings.batch), (7, 9));
+        assert_eq!(settings.policy, "fifo");
+        assert_eq!(settings.word(), Ok(seven));
+        assert_eq!(text(seven), Some(settings.to_string()));
+        assert_eq!(Settings::of(0), None);
+        assert!(Settings { batch: 0, ..settings }.word().is_err());
+    }
 }

@@ -18,4 +18,6 @@ pub use file::Observed;
 pub use find::file_of;
 pub use names::{Names, WRAPPERS_OF_CXX, without_arguments};
 pub use profile::Profile;
+#[cfg(test)]
+pub use summary::Named;
 pub use summary::{Lock, Process, Side};

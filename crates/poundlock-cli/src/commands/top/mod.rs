@@ -1,18 +1,26 @@
 //! `poundlock top`: the locks of a running process, live.
 
 mod change;
+mod detail;
+mod history;
+mod request;
 mod screen;
+mod settings;
+mod view;
 
 use crate::failure::{Failure, reason};
 use crate::options::seconds;
 use crate::output::{self, Page};
-use crate::statistics::{Names, Observed, Process, file_of};
+use crate::statistics::{Lock, Names, Observed, Process, file_of};
 use change::{Change, Column};
 use clap::Args;
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{self, Event};
+use history::History;
+use request::Request;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use view::View;
 
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
@@ -46,38 +54,53 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
             reason(&error)
         ))
     })?;
-    let ended = show(&mut terminal, &mut watch, args);
+    let mut view = View::new(args.sort);
+    let ended = show(&mut terminal, &mut watch, &mut view, args.interval);
     ratatui::restore();
     if ended? {
         output::note(format_args!("process {} has ended", args.pid));
+    } else {
+        for undo in view.undo(args.pid) {
+            output::note(format_args!("{undo}"));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A process, with its statistics at the previous display.
+/// A process, with its statistics at the last display.
 struct Watch {
     pid: u32,
     file: std::path::PathBuf,
     names: Names,
-    before: Process,
+    last: Process,
     at: Instant,
+    history: History,
 }
 
 impl Watch {
     fn begin(pid: u32) -> Result<Watch, Failure> {
         let file = file_of(pid)?;
         let mut names = Names::default();
-        let before = Process::of(&Observed::read(&file)?, &mut names);
-        Ok(Watch { pid, file, names, before, at: Instant::now() })
+        let last = Process::of(&Observed::read(&file)?, &mut names);
+        let mut watch =
+            Watch { pid, file, names, last, at: Instant::now(), history: History::default() };
+        watch.history.add(watch.at, &watch.last);
+        Ok(watch)
     }
 
-    /// Returns the change since the previous display.
+    /// Returns the change since the last display.
     fn look(&mut self) -> Result<Change, Failure> {
         let now = Process::of(&Observed::read(&self.file)?, &mut self.names);
-        let change = Change::between(&self.before, &now, self.at.elapsed());
-        self.before = now;
-        self.at = Instant::now();
+        let at = Instant::now();
+        let change = Change::between(&self.last, &now, at - self.at);
+        self.history.add(at, &now);
+        self.last = now;
+        self.at = at;
         Ok(change)
+    }
+
+    fn lock(&self, index: u32) -> Option<&Lock> {
+        self.last.locks.iter().find(|lock| lock.index == index)
     }
 
     fn is_alive(&self) -> bool {
@@ -90,42 +113,31 @@ impl Watch {
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     watch: &mut Watch,
-    args: &TopArgs,
+    view: &mut View,
+    interval: Duration,
 ) -> Result<bool, Failure> {
     let failed = |error| Failure::ours(format!("the terminal failed: {}", reason(&error)));
-    let mut sorted_by = args.sort;
     while watch.is_alive() {
-        let mut change = watch.look()?;
-        let next_look = Instant::now() + args.interval;
+        view.change = watch.look()?;
+        let next_look = Instant::now() + interval;
         loop {
-            change.sort(sorted_by);
-            terminal.draw(|frame| screen::draw(frame, &change, sorted_by)).map_err(failed)?;
-            match next_request(next_look).map_err(failed)? {
+            terminal.draw(|frame| view.draw(frame, watch)).map_err(failed)?;
+            match next_request(next_look, view.shows_one()).map_err(failed)? {
                 None => break,
                 Some(Request::Quit) => return Ok(false),
-                Some(Request::Sort(column)) => sorted_by = column,
-                Some(Request::Draw) => {}
+                Some(request) => view.handle(request, watch)?,
             }
         }
     }
     Ok(true)
 }
 
-/// A request of the user.
-#[derive(Debug, PartialEq, Eq)]
-enum Request {
-    Quit,
-    Sort(Column),
-    /// The terminal changed.
-    Draw,
-}
-
 /// Waits until `end` for a request.
-fn next_request(end: Instant) -> std::io::Result<Option<Request>> {
+fn next_request(end: Instant, one_lock: bool) -> std::io::Result<Option<Request>> {
     while event::poll(end.saturating_duration_since(Instant::now()))? {
         match event::read()? {
             Event::Key(key) => {
-                if let Some(request) = request_of(key) {
+                if let Some(request) = Request::of(key, one_lock) {
                     return Ok(Some(request));
                 }
             }
@@ -133,14 +145,4 @@ fn next_request(end: Instant) -> std::io::Result<Option<Request>> {
         }
     }
     Ok(None)
-}
-
-fn request_of(key: KeyEvent) -> Option<Request> {
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('c') if control => Some(Request::Quit),
-        KeyCode::Char('q') | KeyCode::Esc => Some(Request::Quit),
-        KeyCode::Char(key) => screen::column_of(key).map(Request::Sort),
-        _ => None,
-    }
 }

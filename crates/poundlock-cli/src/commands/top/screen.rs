@@ -7,7 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Text;
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 const COLUMNS: usize = 9;
 
@@ -38,14 +38,14 @@ pub fn column_of(key: char) -> Option<Column> {
 fn cells(lock: &LockChange) -> [String; COLUMNS] {
     [
         lock.label.clone(),
-        number(lock.taken),
-        percent(lock.contended),
-        number(lock.waited),
+        number(lock.rates.taken),
+        percent(lock.rates.contended),
+        number(lock.rates.waited),
         lock.waiting.to_string(),
-        time(lock.wait_mean_ns),
+        time(lock.rates.wait_mean_ns),
         time(lock.hold_mean_ns),
-        number(lock.parks),
-        number(lock.remote),
+        number(lock.rates.parks),
+        number(lock.rates.remote),
     ]
 }
 
@@ -63,8 +63,8 @@ pub fn text(change: &Change, sorted_by: Column, width: Option<usize>) -> String 
     format!("{}\n{table}", change.heading)
 }
 
-/// Draws the display on the whole terminal.
-pub fn draw(frame: &mut Frame<'_>, change: &Change, sorted_by: Column) {
+/// Draws the display on the whole terminal, the row of the lock with index `selected` highlighted.
+pub fn draw(frame: &mut Frame<'_>, change: &Change, sorted_by: Column, selected: Option<u32>) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
             .areas(frame.area());
@@ -83,22 +83,30 @@ pub fn draw(frame: &mut Frame<'_>, change: &Change, sorted_by: Column) {
     let rows = rows.into_iter().map(|row| {
         Row::new(kept.iter().map(|column| cell(*column, row[*column].clone())).collect::<Vec<_>>())
     });
-    let table = Table::new(rows, constraints).column_spacing(GAP as u16).header(header);
+    let table = Table::new(rows, constraints)
+        .column_spacing(GAP as u16)
+        .header(header)
+        .row_highlight_style(Style::new().reversed());
+    let selected = selected.and_then(|index| change.position(index));
     frame.render_widget(Paragraph::new(change.heading.as_str()).bold(), head);
-    frame.render_widget(table, body);
+    frame.render_stateful_widget(table, body, &mut TableState::new().with_selected(selected));
     frame.render_widget(Paragraph::new(help()).dim(), foot);
 }
 
 /// The keys.
 fn help() -> String {
     let keys: Vec<String> = HEADER.iter().map(|(_, key, name)| format!("{key} {name}")).collect();
-    format!("q: quit; sort by {}", keys.join(", "))
+    format!("q: quit; up, down, Enter: one lock; sort by {}", keys.join(", "))
 }
 
 /// A cell; all but those of the first column are figures.
 fn cell(column: usize, text: String) -> Cell<'static> {
-    let alignment = if column == 0 { Alignment::Left } else { Alignment::Right };
-    Cell::from(Text::from(text).alignment(alignment))
+    if column == 0 { Cell::from(text) } else { figure(text) }
+}
+
+/// A cell aligned right.
+pub fn figure(text: String) -> Cell<'static> {
+    Cell::from(Text::from(text).alignment(Alignment::Right))
 }
 
 #[cfg(test)]
@@ -110,11 +118,24 @@ mod tests {
 
     /// The lines of the display in a terminal of `width` characters.
     fn drawn(width: u16, sorted_by: Column) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(width, 6)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, &three(), sorted_by)).expect("it is drawn");
+        drawn_with(width, 6, sorted_by, None)
+    }
+
+    fn drawn_with(width: u16, height: u16, sorted_by: Column, selected: Option<u32>) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, &three(), sorted_by, selected)).expect("it is drawn");
         let buffer = terminal.backend().buffer();
         let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-        (0..6).map(|y| line(y) + "\n").collect()
+        (0..height).map(|y| line(y) + "\n").collect()
+    }
+
+    #[test]
+    fn a_low_terminal_shows_the_selected_lock() {
+        let (first, last) = ("1234567", "3.000");
+        let screen = drawn_with(100, 4, Column::Waiters, None);
+        assert!(screen.contains(first) && !screen.contains(last), "{screen}");
+        let screen = drawn_with(100, 4, Column::Waiters, Some(2));
+        assert!(!screen.contains(first) && screen.contains(last), "{screen}");
     }
 
     #[test]

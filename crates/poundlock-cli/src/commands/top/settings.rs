@@ -1,0 +1,132 @@
+//! The settings of a lock of the watched process, and their change by keys.
+
+use crate::control::{LOCK, Mutex, Page, Settings};
+use crate::failure::Failure;
+use crate::statistics::{Lock, Side};
+
+/// A change of settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The next policy.
+    Policy,
+    MorePatience,
+    LessPatience,
+    LargerBatch,
+    SmallerBatch,
+    /// Back to the settings of before all changes.
+    Default,
+}
+
+/// The settings by which the next thread will wait for the lock. The error says why they cannot be
+/// changed.
+pub fn shown(pid: u32, lock: &Lock) -> Result<String, Failure> {
+    let (_, mutex) = find(pid, lock)?;
+    Ok(format!("{}, set by {}", settings_of(&mutex)?, mutex.set_by()))
+}
+
+/// Changes the settings of the lock.
+pub fn change(pid: u32, lock: &Lock, step: Step) -> Result<(), Failure> {
+    let (page, mutex) = find(pid, lock)?;
+    let word = match step {
+        Step::Default => 0,
+        step => stepped(&settings_of(&mutex)?, step).word().map_err(Failure::ours)?,
+    };
+    if !page.set(&mutex, word) {
+        return Err(Failure::ours("the mutex was destroyed meanwhile"));
+    }
+    page.check()
+}
+
+fn settings_of(mutex: &Mutex) -> Result<Settings, Failure> {
+    mutex.settings().ok_or_else(|| Failure::ours("the control page is damaged"))
+}
+
+/// The mutex on the control page of the process.
+fn find(pid: u32, lock: &Lock) -> Result<(Page, Mutex), Failure> {
+    if lock.side != Side::Mutex || lock.api {
+        return Err(Failure::ours("only pthread mutexes can be changed"));
+    }
+    let page = Page::find(pid)?;
+    let mutex = page.mutexes()?.into_iter().find(|mutex| Some(mutex.address) == lock.place());
+    match mutex {
+        Some(mutex) => Ok((page, mutex)),
+        None => Err(Failure::ours("no thread has waited for this mutex yet")),
+    }
+}
+
+/// The settings after a step. At an end of a setting's range they stay.
+fn stepped(now: &Settings, step: Step) -> Settings {
+    let mut next = now.clone();
+    match step {
+        Step::Policy => next.policy = next_policy(now),
+        Step::MorePatience => next.patience = doubled(now.patience, "patience"),
+        Step::LessPatience => next.patience = now.patience / 2,
+        Step::LargerBatch => next.batch = doubled(now.batch, "batch"),
+        Step::SmallerBatch => next.batch = (now.batch / 2).max(setting("batch").least),
+        Step::Default => {}
+    }
+    next
+}
+
+fn doubled(value: u32, key: &str) -> u32 {
+    (value.saturating_mul(2)).clamp(1, setting(key).most)
+}
+
+/// The next policy that a running lock can have.
+fn next_policy(now: &Settings) -> String {
+    let all = setting("policy").choices;
+    let own = all.iter().position(|policy| *policy == now.policy).unwrap_or(0);
+    let following = all.iter().cycle().skip(own + 1).take(all.len());
+    let with = |policy: &str| Settings { policy: policy.to_owned(), ..now.clone() };
+    let mut usable = following.filter(|policy| with(policy).word().is_ok());
+    usable.next().map_or(now.policy.clone(), |policy| (*policy).to_owned())
+}
+
+fn setting(key: &str) -> poundlock::Setting {
+    poundlock::locks()
+        .find(|lock| lock.name == LOCK)
+        .and_then(|lock| lock.settings.into_iter().find(|setting| setting.key == key))
+        .expect("the default lock has this setting")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, Step, stepped};
+
+    fn settings(patience: u32, policy: &str, batch: u32) -> Settings {
+        Settings { patience, policy: policy.to_owned(), batch }
+    }
+
+    #[test]
+    fn steps_stay_in_the_range_of_a_setting() {
+        let after = |step| stepped(&settings(4, "numa", 1024), step);
+        assert_eq!(after(Step::MorePatience), settings(8, "numa", 1024));
+        assert_eq!(after(Step::LessPatience), settings(2, "numa", 1024));
+        assert_eq!(after(Step::LargerBatch), settings(4, "numa", 2048));
+        assert_eq!(after(Step::SmallerBatch), settings(4, "numa", 512));
+        let mut now = settings(0, "numa", 1);
+        assert_eq!(stepped(&now, Step::MorePatience).patience, 1);
+        for step in [Step::LessPatience, Step::SmallerBatch] {
+            assert_eq!(stepped(&now, step), now);
+        }
+        for step in [Step::MorePatience, Step::LargerBatch] {
+            for _ in 0..40 {
+                now = stepped(&now, step);
+                assert!(now.word().is_ok(), "{now}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_policies_of_a_running_lock_follow_one_another() {
+        let mut now = settings(4, "numa", 1024);
+        let mut seen = Vec::new();
+        while !seen.contains(&now.policy) {
+            seen.push(now.policy.clone());
+            now = stepped(&now, Step::Policy);
+            assert!(now.word().is_ok(), "{now}");
+        }
+        assert_eq!(now.policy, "numa", "the first one again");
+        assert!(seen.len() > 2 && !seen.contains(&"fair".to_owned()), "{seen:?}");
+    }
+}
