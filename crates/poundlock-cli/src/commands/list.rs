@@ -10,6 +10,7 @@ use comfy_table::ContentArrangement;
 use poundlock::{LockInfo, Setting};
 use serde::Serialize;
 use std::process::ExitCode;
+use textwrap::WordSplitter;
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
@@ -125,7 +126,9 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
              `poundlock list NAME` describes a lock.\n"
         )
     } else {
-        locks.iter().chain(&rwlocks).map(description).collect::<Vec<_>>().join("\n")
+        let width = Page::Stdout.width();
+        let all = locks.iter().chain(&rwlocks);
+        all.map(|lock| description(lock, width)).collect::<Vec<_>>().join("\n")
     };
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
@@ -160,8 +163,8 @@ fn table(locks: &[Lock], width: Option<usize>) -> String {
     table.to_string()
 }
 
-/// All that is known about a lock, on a line per property.
-fn description(lock: &Lock) -> String {
+/// All that is known about a lock, by property. Lines wrap in a terminal of limited `width`.
+fn description(lock: &Lock, width: Option<usize>) -> String {
     let is_rw = poundlock::rw_locks().any(|info| info.name == lock.name);
     let kind = if is_rw { "readers-writer lock (--rwlock)" } else { "mutex (--lock)" };
     let boxed = if lock.boxed { ", allocated behind a pointer" } else { "" };
@@ -180,14 +183,27 @@ fn description(lock: &Lock) -> String {
         ("page", &page),
     ]
     .iter()
-    .fold(format!("{}\n", lock.name), |text, (name, value)| text + &format!("  {name:9}{value}\n"))
+    .fold(format!("{}\n", lock.name), |text, (name, value)| text + &property(name, value, width))
+}
+
+/// The lines of `value` beside its name.
+fn property(name: &str, value: &str, width: Option<usize>) -> String {
+    let (beside, below) = (format!("  {name:9}"), " ".repeat(11));
+    let line = |(index, line)| {
+        let options = textwrap::Options::new(width.unwrap_or(usize::MAX))
+            .initial_indent(if index == 0 { &beside } else { &below })
+            .subsequent_indent(&below)
+            .word_splitter(WordSplitter::NoHyphenation);
+        textwrap::fill(line, options) + "\n"
+    };
+    value.lines().enumerate().map(line).collect()
 }
 
 /// `wait` and the lock's own settings, on a line each, as they are named in a spec.
 fn settings(lock: &Lock) -> String {
     let wait = format!("wait={} by default; spin, yield, park", lock.wait);
     let own = lock.settings.iter().map(Key::description);
-    std::iter::once(wait).chain(own).collect::<Vec<_>>().join("\n           ")
+    std::iter::once(wait).chain(own).collect::<Vec<_>>().join("\n")
 }
 
 /// The numbers of atomic operations that have been counted.
@@ -206,4 +222,19 @@ fn atomics(lock: &Lock) -> String {
         return "not counted".to_owned();
     }
     format!("{} (read-modify-writes to lock and unlock)", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lock, description};
+
+    #[test]
+    fn descriptions_wrap_and_lose_nothing() {
+        for lock in poundlock::locks().chain(poundlock::rw_locks()).map(Lock::from) {
+            let whole = description(&lock, None);
+            let wrapped = description(&lock, Some(60));
+            assert!(wrapped.lines().all(|line| line.chars().count() <= 60), "{wrapped}");
+            assert!(wrapped.split_whitespace().eq(whole.split_whitespace()), "{wrapped}");
+        }
+    }
 }
