@@ -1,5 +1,6 @@
 //! Errors of the command: one line and an exit status.
 
+use clap::error::{ContextKind, ContextValue};
 use std::ffi::CStr;
 use std::fmt::Display;
 use std::io;
@@ -49,13 +50,27 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
-/// A command-line error: the first paragraph of clap's message, on one line.
+/// A command-line error: the first paragraph of clap's message and its suggestion, on one line.
 pub fn usage(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let paragraph: Vec<&str> =
         text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = paragraph.join(" ");
-    Failure::ours(line.strip_prefix("error: ").unwrap_or(&line))
+    let hint = suggestion(error).map_or(String::new(), |word| format!("; did you mean '{word}'?"));
+    Failure::ours(format!("{}{hint}", line.strip_prefix("error: ").unwrap_or(&line)))
+}
+
+/// The closest word that clap knows instead of a wrong one.
+fn suggestion(error: &clap::Error) -> Option<&str> {
+    use ContextKind::{SuggestedArg, SuggestedSubcommand, SuggestedValue};
+    let suggested = [SuggestedSubcommand, SuggestedArg, SuggestedValue]
+        .into_iter()
+        .find_map(|of| error.get(of));
+    match suggested? {
+        ContextValue::String(word) => Some(word),
+        ContextValue::Strings(words) => words.first().map(String::as_str),
+        _ => None,
+    }
 }
 
 /// The text that a function of the C library wrote into `buffer`, such as the line of an error.
