@@ -44,7 +44,8 @@ pub struct Counts {
     pub acquisitions: u64,
     pub contended: u64,
     pub wait_ns: u64,
-    pub parks: u64,
+    /// None for the C library's locks, which do not report it.
+    pub parks: Option<u64>,
     pub local: u64,
     pub remote: u64,
 }
@@ -55,7 +56,7 @@ impl Counts {
             acquisitions: lock.acquisitions,
             contended: lock.contended,
             wait_ns: lock.wait_ns,
-            parks: lock.parks.unwrap_or(0),
+            parks: lock.parks,
             local: lock.handovers_local,
             remote: lock.handovers_remote,
         }
@@ -72,8 +73,8 @@ pub struct Rates {
     /// The mean number of waiting threads.
     pub waited: f64,
     pub wait_mean_ns: Option<f64>,
-    /// Per second.
-    pub parks: f64,
+    /// Per second; None if unknown.
+    pub parks: Option<f64>,
     /// Hand-overs to a waiter of the same locality domain, and of another one; per second.
     pub local: f64,
     pub remote: f64,
@@ -96,7 +97,7 @@ impl Rates {
             contended: ratio(contended, taken),
             waited: wait_ns / 1e9 / seconds,
             wait_mean_ns: ratio(wait_ns, contended),
-            parks: more(|lock| lock.parks) / seconds,
+            parks: now.parks.map(|_| more(|lock| lock.parks.unwrap_or(0)) / seconds),
             local: more(|lock| lock.local) / seconds,
             remote: more(|lock| lock.remote) / seconds,
         }
@@ -157,7 +158,7 @@ impl LockChange {
             Column::Now => Some(self.waiting.into()),
             Column::MeanWait => self.rates.wait_mean_ns,
             Column::Hold => self.hold_mean_ns,
-            Column::Parks => Some(self.rates.parks),
+            Column::Parks => self.rates.parks,
             Column::Remote => Some(self.rates.remote),
         }
     }
@@ -177,7 +178,7 @@ pub mod tests {
                 taken,
                 contended: Some(0.5),
                 waited,
-                parks: 123_456.0,
+                parks: Some(123_456.0),
                 ..Rates::default()
             },
             hold_mean_ns,
@@ -214,7 +215,7 @@ pub mod tests {
             acquisitions: 30,
             contended: 9,
             wait_ns: 1_000_001_000,
-            parks: 6,
+            parks: Some(6),
             local: 8,
             remote: 2,
         };
@@ -224,11 +225,13 @@ pub mod tests {
             contended: Some(0.25),
             waited: 0.5,
             wait_mean_ns: Some(2e8),
-            parks: 3.0,
+            parks: Some(3.0),
             local: 4.0,
             remote: 1.0,
         };
         assert_eq!(rates, expected);
+        let native = Counts { parks: None, ..now };
+        assert_eq!(Rates::between(&before, &native, Duration::from_secs(2)).parks, None);
         let backwards = Rates::between(&now, &before, Duration::from_secs(2));
         assert_eq!((backwards.taken, backwards.contended), (0.0, None));
     }

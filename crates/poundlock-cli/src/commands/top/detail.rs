@@ -31,7 +31,7 @@ const FIGURES: [(&str, Figure); 7] = [
     ("contended", |rates| percent(rates.contended)),
     ("waiters", |rates| number(rates.waited)),
     ("mean wait", |rates| time(rates.wait_mean_ns)),
-    ("parks/s", |rates| number(rates.parks)),
+    ("parks/s", |rates| rates.parks.map_or(ABSENT.to_owned(), number)),
     ("hand-overs in a domain/s", |rates| number(rates.local)),
     ("hand-overs between domains/s", |rates| number(rates.remote)),
 ];

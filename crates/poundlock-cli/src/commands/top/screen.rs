@@ -2,7 +2,7 @@
 
 use super::change::{Change, Column, LockChange};
 use crate::statistics::table::{percent, time};
-use crate::text_table::{fit, fitted, number, shorten, widths};
+use crate::text_table::{ABSENT, fit, fitted, number, shorten, widths};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout};
 use ratatui::style::{Style, Stylize};
@@ -44,7 +44,7 @@ fn cells(lock: &LockChange) -> [String; COLUMNS] {
         lock.waiting.to_string(),
         time(lock.rates.wait_mean_ns),
         time(lock.hold_mean_ns),
-        number(lock.rates.parks),
+        lock.rates.parks.map_or(ABSENT.to_owned(), number),
         number(lock.rates.remote),
     ]
 }
