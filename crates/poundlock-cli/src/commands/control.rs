@@ -172,7 +172,7 @@ impl Figures {
                 .locks
                 .into_iter()
                 .filter(|lock| lock.side == Side::Mutex && !lock.api)
-                .filter_map(|lock| Some((lock.place()?, lock)))
+                .filter_map(|lock| Some((lock.place?, lock)))
                 .collect(),
         };
         Ok(Figures { mutexes, locks })

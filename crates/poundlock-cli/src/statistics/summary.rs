@@ -111,14 +111,12 @@ pub struct Lock {
     pub jain: Option<f64>,
     #[serde(skip)]
     pub index: u32,
+    /// The address as a number; None: all locks that found no room.
+    #[serde(skip)]
+    pub place: Option<u64>,
 }
 
 impl Lock {
-    /// The address as a number; None: all locks that found no room.
-    pub fn place(&self) -> Option<u64> {
-        u64::from_str_radix(self.address.strip_prefix("0x")?, 16).ok().filter(|place| *place != 0)
-    }
-
     /// The name with the side.
     pub fn label(&self) -> String {
         match self.side {
@@ -304,6 +302,7 @@ fn lock(
         fairness_factor: fairness_factor(shares).filter(|_| several),
         jain: jain(shares).filter(|_| several),
         index,
+        place: (address != 0).then_some(address),
     }
 }
 

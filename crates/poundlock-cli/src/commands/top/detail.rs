@@ -179,6 +179,7 @@ mod tests {
             fairness_factor: Some(0.5),
             jain: None,
             index: 0,
+            place: Some(0x1000),
         }
     }
 

@@ -47,7 +47,7 @@ fn find(pid: u32, lock: &Lock) -> Result<(Page, Mutex), Failure> {
         return Err(Failure::ours("only pthread mutexes can be changed"));
     }
     let page = Page::find(pid)?;
-    let mutex = page.mutexes()?.into_iter().find(|mutex| Some(mutex.address) == lock.place());
+    let mutex = page.mutexes()?.into_iter().find(|mutex| Some(mutex.address) == lock.place);
     match mutex {
         Some(mutex) => Ok((page, mutex)),
         None => Err(Failure::ours("no thread has waited for this mutex yet")),
