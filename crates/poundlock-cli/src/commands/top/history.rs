@@ -56,12 +56,18 @@ impl History {
         self.displays.push_back(Display { at, locks });
     }
 
-    /// Records that the settings of a lock were changed at the last display.
+    /// Records that the settings of a lock were changed at the last display. Changes with no other
+    /// display between them count as one.
     pub fn changed(&mut self, lock: u32) {
-        if let Some((at, counts)) = self.points(lock).last() {
-            let before = self.current(lock);
-            self.changes.insert(lock, Changed { at, counts, before });
-        }
+        let Some((at, counts)) = self.points(lock).last() else {
+            return;
+        };
+        let former = self.changes.get(&lock);
+        let continued = former.filter(|former| {
+            self.displays.iter().filter(|display| display.at > former.at).count() <= 1
+        });
+        let before = continued.map_or_else(|| self.current(lock), |former| former.before);
+        self.changes.insert(lock, Changed { at, counts, before });
     }
 
     /// The time before the last change. None if there was no change.
@@ -138,6 +144,9 @@ pub mod tests {
         assert_eq!(taken(history.before_change(0)), Some(20.0));
         history.changed(0);
         assert_eq!(taken(history.before_change(0)), Some(150.0));
+        append(&mut history, start, 5, &[7]);
+        history.changed(0);
+        assert_eq!(taken(history.before_change(0)), Some(150.0), "one change of two keys");
         assert!(history.is_changed(0) && !history.is_changed(1));
     }
 

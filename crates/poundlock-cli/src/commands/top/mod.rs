@@ -57,14 +57,14 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let mut view = View::new(args.sort);
     let ended = show(&mut terminal, &mut watch, &mut view, args.interval);
     ratatui::restore();
-    if ended? {
+    if matches!(ended, Ok(true)) {
         output::note(format_args!("process {} has ended", args.pid));
     } else {
         for undo in view.undo(args.pid) {
             output::note(format_args!("{undo}"));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    ended.map(|_| ExitCode::SUCCESS)
 }
 
 /// A process, with its statistics at the last display.
