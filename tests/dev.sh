@@ -81,6 +81,11 @@ same "how the background step runs" "nice -n 19 ./dev step $BACKGROUND_STEP" \
 	"$(cat "$scratch/logs/$BACKGROUND_STEP.log")"
 same "the counts of one step" "2 passed, 0 failed" "$(stand_in_tests labels | tail -n 1)"
 
+# The step dev itself runs `./dev test frobnicate`, in the middle of a run of all steps.
+(stand_in_tests frobnicate 2>/dev/null)
+same "the counts that a refused command leaves" labels.counts \
+	"$(cd "$scratch/logs" && echo *.counts)"
+
 # waits_for LOCK WHAT COMMAND...: checks that the command succeeds although another process holds
 # apt's lock at first.
 waits_for() {
