@@ -12,6 +12,7 @@ changed overlay affects.
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -20,13 +21,26 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
-SERIES = "6.1"
-PACKAGES = [f"linux-source-{SERIES}", "xz-utils", "bc", "flex", "bison", "libelf-dev"]
+# Linux's long-term series that the overlay is tested with, the first by default. overlay/choice.h
+# refuses later versions.
+SERIES = ["6.1", "6.12"]
+TOOLS = ["xz-utils", "bc", "flex", "bison", "libelf-dev"]
 CONFIG = HERE / "guest/config"
-# The kernels, by their additions to the configuration: as fast as possible; with lockdep; with a
-# detector of data races that also models weak memory.
+# The kernels, by their changes of the configuration: as fast as possible; like those of
+# distributions; with lockdep; with a detector of data races that also models weak memory.
 VARIANTS = {
     "plain": [],
+    "distribution": [
+        "# CONFIG_PREEMPT_NONE is not set",
+        "CONFIG_PREEMPT_VOLUNTARY=y",
+        "CONFIG_PREEMPT_DYNAMIC=y",
+        "# CONFIG_HZ_100 is not set",
+        "CONFIG_HZ_250=y",
+        "CONFIG_HYPERVISOR_GUEST=y",
+        "CONFIG_PARAVIRT=y",
+        "CONFIG_PARAVIRT_SPINLOCKS=y",
+        "CONFIG_KVM_GUEST=y",
+    ],
     "checked": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
     "kcsan": [
         "CONFIG_KCSAN=y",
@@ -39,6 +53,17 @@ VARIANTS = {
 CHOSEN = "poundlock.config"
 # Destination of the overlay and its includes.
 PLACE = "kernel/locking"
+# The functions of each replaced file that are stock's under every choice: those that initialise a
+# lock, those of ww_mutex, and one that reads counts.
+UNCHANGED = {
+    "mutex": {"__mutex_init"}
+    | {f"ww_mutex_{name}" for name in ("lock", "lock_interruptible", "trylock", "unlock")},
+    "rwsem": {"__init_rwsem"},
+    "qspinlock": {"lockevent_read"},
+}
+# Prefixes of functions that need no replacement: stock's under another name, the world's, and those
+# of spin locks of hypervisors.
+NEED_NONE = ("stock_", "w_", "__pv_", "__raw_callee_save___pv_")
 IMAGE = "arch/x86/boot/bzImage"
 MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/locking/test-ww_mutex.ko"]
 
@@ -64,20 +89,24 @@ def output(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def sources():
-    """Debian's unpacked sources, and their version."""
-    version = version_of_sources()
+def packages(series):
+    return [f"linux-source-{series}", *TOOLS]
+
+
+def sources(series):
+    """Debian's unpacked sources of @series, and their version."""
+    version = version_of_sources(series)
     unpacked = cache() / f"linux-source-{version}"
     if not unpacked.exists():
         scratch = cache() / "unpacking"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         subprocess.run(
-            ["tar", "-C", scratch, "-xf", f"/usr/src/linux-source-{SERIES}.tar.xz"],
+            ["tar", "-C", scratch, "-xf", f"/usr/src/linux-source-{series}.tar.xz"],
             check=True,
             timeout=LIMIT,
         )
-        (scratch / f"linux-source-{SERIES}").rename(unpacked)
+        (scratch / f"linux-source-{series}").rename(unpacked)
     return unpacked, version
 
 
@@ -128,30 +157,87 @@ def make(unpacked, objects, *targets):
 
 
 @functools.cache
-def version_of_sources():
-    return output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{SERIES}")
+def version_of_sources(series):
+    return output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{series}")
 
 
-def configuration(variant):
-    """The configuration of the kernel @variant, and its object tree."""
+def configured(text, changes):
+    """The configuration @text with @changes, which replace lines of the same options.
+
+    >>> configured("CONFIG_A=y\\n# CONFIG_B is not set\\n", ["CONFIG_B=y"])
+    'CONFIG_A=y\\nCONFIG_B=y\\n'
+    """
+
+    def option(line):
+        return re.search(r"\bCONFIG_\w+|$", line).group()
+
+    changed = {option(line) for line in changes}
+    kept = [line for line in text.splitlines() if option(line) not in changed]
+    return "".join(f"{line}\n" for line in [*kept, *changes])
+
+
+def configuration(variant, series):
+    """The configuration of the kernel @variant of @series, and its object tree."""
     compiler = output("gcc", "--version").splitlines()[0]
-    config = CONFIG.read_text() + "".join(f"{line}\n" for line in VARIANTS[variant])
+    config = configured(CONFIG.read_text(), VARIANTS[variant])
     known_by = hashlib.sha256(
-        "\n".join([version_of_sources(), config, compiler]).encode()
+        "\n".join([version_of_sources(series), config, compiler]).encode()
     ).hexdigest()[:12]
     return config, cache() / f"objects-{known_by}"
 
 
+def forgotten(file, functions):
+    """The functions of stock's @file that are neither replaced nor known to stay stock's: they
+    would misread the words of our locks. @functions are the global ones of the overlay's object, in
+    which a replaced function has stock's as its twin.
+
+    >>> forgotten("rwsem", {"__init_rwsem", "up_read", "stock_up_read", "w_park"})
+    []
+    >>> forgotten("rwsem", {"_down_nest_lock", "stock_down_nest_lock", "down_new"})
+    ['down_new']
+    >>> forgotten("qspinlock", {"native_queued_spin_lock_slowpath", "stock_spin_lock_slowpath"})
+    []
+    """
+
+    def twin(name):
+        return "stock_" + re.sub("^_|^(native_)?queued_", "", name)
+
+    return sorted(
+        name
+        for name in functions - UNCHANGED[file]
+        if not name.startswith(NEED_NONE) and twin(name) not in functions
+    )
+
+
+def check_complete(objects):
+    """Fails if the overlay in @objects has no replacement for a function of stock's."""
+    for file in UNCHANGED:
+        lines = output("nm", "--defined-only", objects / PLACE / f"{file}.o").splitlines()
+        symbols = [line.split()[1:] for line in lines]
+        functions = {name for kind, name in symbols if kind == "T" and not name.startswith("__SCT")}
+        if found := forgotten(file, functions):
+            raise Failure(f"{PLACE}/{file}.c of this kernel has more functions: {' '.join(found)}")
+
+
+def check_configured(objects, variant):
+    """Fails if the configuration of @objects lacks a change of @variant."""
+    lines = (objects / ".config").read_text().splitlines()
+    if lost := [line for line in VARIANTS[variant] if line.endswith("=y") and line not in lines]:
+        raise Failure(f"this kernel cannot be configured with {' '.join(lost)}")
+
+
 @functools.cache
-def build(variant):
-    """The kernel @variant; builds it if necessary."""
-    unpacked, version = sources()
-    config, objects = configuration(variant)
+def build(variant, series):
+    """The kernel @variant of @series; builds it if necessary."""
+    unpacked, version = sources(series)
+    config, objects = configuration(variant, series)
     objects.mkdir(parents=True, exist_ok=True)
     (objects / CHOSEN).write_text(config)
     lay(objects)
     if not (objects / ".config").exists():
         make(unpacked, objects, "allnoconfig")
+    check_configured(objects, variant)
     print(f"     the kernel {version} is built in {objects}, if that is not done yet", flush=True)
     make(unpacked, objects, "bzImage", "modules")
+    check_complete(objects)
     return Kernel(objects / IMAGE, objects, [objects / module for module in MODULES])

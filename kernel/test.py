@@ -38,6 +38,9 @@ during the torture. `hotplug-CHOICE`, for each choice of poundlock.spin, takes C
 during tortures of all three kinds. With many CPUs that take turns, files and memory are put under
 load too (guest/stress.c).
 
+--distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
+do, and boots it with preempt=full: distribution-CHOICE.
+
 --checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
 -parallel, for each choice but stock. --exact runs exact-8, exact-16, exact-32 and, with --own,
@@ -50,6 +53,7 @@ failed`.
 
 import argparse
 import contextlib
+import functools
 import gzip
 import os
 import re
@@ -516,6 +520,22 @@ def switched_guests():
     return [Guest("switched", 8, 4, "single", cases)]
 
 
+def distribution_guests():
+    """Guests of the kernel that is configured as distributions do it, fully preemptible. Its
+    functions for spin locks of hypervisors are unused: the hypervisor flag is hidden."""
+    cases = [
+        Case("native count=1000", is_sound),
+        Case("native:mutex count=100 threads=24", INTERRUPTED),
+        Case("native:rwsem count=100 threads=24", SHARED),
+        *[locktorture(lock) for lock in ("spin_lock", "mutex_lock", "rwsem_lock")],
+        *files(8, 20),
+    ]
+    return [
+        Guest(f"distribution-{name}", 8, 4, "single", cases, chosen, boot="preempt=full")
+        for name, chosen in ALL.items()
+    ]
+
+
 def checked_guests():
     """Guests of the kernel with lockdep. Without the test of ww_mutex, which holds more of them
     than lockdep of 6.1 can count, and fails under stock locks too."""
@@ -539,9 +559,10 @@ def checked_guests():
 LOCK_OBJECTS = [f"{own.PLACE}/{name}.o" for name in ("qspinlock", "mutex", "rwsem")]
 
 
-def racing(result):
-    """The pairs of racing functions of a run that involve the torture's or the locks' code."""
-    objects = [own.configuration("kcsan")[1] / name for name in LOCK_OBJECTS] + sorted(
+def racing(result, series):
+    """The pairs of racing functions of a run that involve the torture's or the locks' code, in the
+    kernel of @series."""
+    objects = [own.configuration("kcsan", series)[1] / name for name in LOCK_OBJECTS] + sorted(
         (BUILD / "module").rglob("*.o")
     )
     ours = {
@@ -557,8 +578,8 @@ def racing(result):
     )
 
 
-def does_not_race(result):
-    found = racing(result)
+def does_not_race(result, series):
+    found = racing(result, series)
     return is_sound(result) or (
         "races were not looked for"
         if found is None
@@ -568,25 +589,25 @@ def does_not_race(result):
     )
 
 
-def races(result):
-    return "" if racing(result) else "its data races were not seen"
+def races(result, series):
+    return "" if racing(result, series) else "its data races were not seen"
 
 
-def kcsan_guests(names):
+def kcsan_guests(names, series):
     """Guests of the kernel that detects data races. It must report the races of a broken lock."""
+    silent = functools.partial(does_not_race, series=series)
     own_locks = [
-        Case("native count=2000", does_not_race, "races"),
-        Case("native:mutex count=1000 threads=12", does_not_race, "races"),
-        Case("native:rwsem count=1000 threads=12", does_not_race, "races"),
+        Case("native count=2000", silent, "races"),
+        Case("native:mutex count=1000 threads=12", silent, "races"),
+        Case("native:rwsem count=1000 threads=12", silent, "races"),
     ]
     locks_of_module = [
-        Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), does_not_race, "races")
-        for lock in names
+        Case(f"{lock} count=500 {PAUSES.get(lock, '')}".strip(), silent, "races") for lock in names
     ]
-    locks_of_module += [
-        Case(f"{lock} count=200 threads=12", does_not_race, "races") for lock in SLEEPING
-    ]
-    broken = Case("broken:mutex count=50 threads=8", races, "races")
+    locks_of_module += [Case(f"{lock} count=200 threads=12", silent, "races") for lock in SLEEPING]
+    broken = Case(
+        "broken:mutex count=50 threads=8", functools.partial(races, series=series), "races"
+    )
     every = []
     for name, chosen in list(ALL.items())[1:]:
         cases = [broken, *own_locks, *locks_of_module] if name == "shfl" else own_locks
@@ -951,10 +972,10 @@ def run_guests(chosen, image, tree, parts, count):
             judge_guest(guest, *run_guest(guest, image, initramfs(guest, [module, *parts])), count)
 
 
-def built_kernel(variant, count):
+def built_kernel(variant, series, count):
     """Our own kernel, up to date."""
-    with count.part(f"the kernel, {variant}"):
-        return own.build(variant)
+    with count.part(f"the kernel {series}, {variant}"):
+        return own.build(variant, series)
 
 
 def run_exact(guests_of_it, image, tree, accept, count):
@@ -1005,6 +1026,78 @@ def run_exact(guests_of_it, image, tree, accept, count):
             record.take(guest.name, found)
 
 
+@dataclass
+class Group:
+    """Guests of one kernel: Debian's, or the @variant of @series that is built."""
+
+    guests: list
+    variant: str = ""
+    series: str = ""
+    exact: bool = False
+
+
+def own_groups(arguments, series):
+    """The groups of guests whose kernel is built from the sources of @series."""
+    groups = [
+        Group(own_guests() if arguments.own else [], "plain", series),
+        Group(distribution_guests() if arguments.distribution else [], "distribution", series),
+        Group(checked_guests() if arguments.checked else [], "checked", series),
+        Group(kcsan_guests(locks(), series) if arguments.kcsan else [], "kcsan", series),
+        Group(
+            own_exact_guests() if arguments.exact and arguments.own else [],
+            "plain",
+            series,
+            exact=True,
+        ),
+    ]
+    if series != own.SERIES[0]:
+        for group in groups:
+            for guest in group.guests:
+                guest.name += f"-{series}"
+    return groups
+
+
+def chosen_groups(parser, arguments, versions):
+    """The groups that the command line asks for, without empty ones."""
+    groups = [
+        Group(guests(locks())),
+        Group(exact_guests() if arguments.exact else [], exact=True),
+    ]
+    for series in versions:
+        groups += own_groups(arguments, series)
+    if arguments.only:
+        unknown = set(arguments.only) - {guest.name for group in groups for guest in group.guests}
+        if unknown:
+            parser.error(f"there is no guest '{min(unknown)}'")
+        for group in groups:
+            group.guests = [guest for guest in group.guests if guest.name in arguments.only]
+    return [group for group in groups if group.guests]
+
+
+def can_be_built(group):
+    """Whether the packages for the kernel of @group are installed; reports those that are not."""
+    lacking = missing(own.packages(group.series)) if group.variant else []
+    if lacking:
+        print(
+            f"kernel: skipped {', '.join(guest.name for guest in group.guests)}: not installed: "
+            f"{' '.join(lacking)}"
+        )
+    return not lacking
+
+
+def run_group(group, image, headers, accept, count):
+    """Builds the kernel of @group, if it is not Debian's @image with its @headers, and runs it."""
+    tree, parts = headers, []
+    if group.variant:
+        built = built_kernel(group.variant, group.series, count)
+        image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
+    if group.exact:
+        # The counts of a kernel that is built here are not recorded.
+        run_exact(group.guests, image, tree, accept and not group.variant, count)
+    else:
+        run_guests(group.guests, image, tree, parts, count)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
@@ -1012,6 +1105,11 @@ def main():
     )
     parser.add_argument(
         "--own", action="store_true", help="a kernel with Poundlock's locks as its own, too"
+    )
+    parser.add_argument(
+        "--distribution",
+        action="store_true",
+        help="a kernel that is preemptible and has hypervisors' spin locks, too",
     )
     parser.add_argument(
         "--checked", action="store_true", help="a kernel that checks how its locks are used, too"
@@ -1030,28 +1128,20 @@ def main():
         action="store_true",
         help="with --exact: what it counts is what is expected from now on",
     )
+    parser.add_argument(
+        "--linux",
+        choices=own.SERIES,
+        action="append",
+        help=f"series of the kernels that are built; may be repeated (default: {own.SERIES[0]})",
+    )
     arguments = parser.parse_args()
-    every = [
-        guests(locks()),
-        own_guests() if arguments.own else [],
-        checked_guests() if arguments.checked else [],
-        kcsan_guests(locks()) if arguments.kcsan else [],
-        exact_guests() if arguments.exact else [],
-        own_exact_guests() if arguments.exact and arguments.own else [],
+    versions = arguments.linux or own.SERIES[:1]
+    groups = chosen_groups(parser, arguments, versions)
+    if arguments.if_possible:
+        groups = [group for group in groups if can_be_built(group)]
+    needed = PACKAGES + [
+        package for group in groups if group.variant for package in own.packages(group.series)
     ]
-    if arguments.only:
-        unknown = set(arguments.only) - {guest.name for some in every for guest in some}
-        if unknown:
-            parser.error(f"there is no guest '{min(unknown)}'")
-        every = [[guest for guest in some if guest.name in arguments.only] for some in every]
-    stock, owned, checked, raced, exacts, owned_exacts = every
-    if arguments.if_possible and owned and (lacking := missing(own.PACKAGES)):
-        print(
-            f"kernel: skipped {', '.join(guest.name for guest in owned)}: not installed: "
-            f"{' '.join(lacking)}"
-        )
-        owned = []
-    needed = PACKAGES + (own.PACKAGES if owned or checked or raced or owned_exacts else [])
     try:
         if lacking := missing(needed):
             raise Failure(f"not installed: {' '.join(lacking)}")
@@ -1061,17 +1151,8 @@ def main():
         print(f"kernel: {'skipped, ' if arguments.if_possible else ''}{failure}")
         return not arguments.if_possible
     count = Count()
-    if stock:
-        run_guests(stock, image, Path(f"/usr/src/linux-headers-{name}"), [], count)
-    if exacts:
-        run_exact(exacts, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
-    for some, variant in (owned, "plain"), (checked, "checked"), (raced, "kcsan"):
-        if some:
-            built = built_kernel(variant, count)
-            run_guests(some, built.image, built.tree, [*built.modules, build_stress()], count)
-    if owned_exacts:
-        built = built_kernel("plain", count)
-        run_exact(owned_exacts, built.image, built.tree, False, count)
+    for group in groups:
+        run_group(group, image, Path(f"/usr/src/linux-headers-{name}"), arguments.accept, count)
     count.sum_up()
     return count.failed > 0
 

@@ -112,5 +112,7 @@ same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/progra
 same "how docs/generate.py copies a header's comment" "" \
 	"$(python3 -m doctest docs/generate.py docs/explored.py docs/readme.py)"
 
+same "which functions kernel/own.py finds unreplaced" "" "$(python3 -m doctest kernel/own.py)"
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

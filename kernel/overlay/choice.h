@@ -9,8 +9,14 @@
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include <linux/version.h>
 
 #include "park.h"
+
+/* A later version may have functions that the overlay does not replace (kernel/own.py). */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#error "Poundlock's overlay supports Linux 6.1 to 6.12; this kernel is a later one"
+#endif
 
 /* Kernel stacks are small, and a waiter's callers may have used most of its stack. */
 #ifdef CONFIG_CC_IS_GCC

@@ -31,9 +31,25 @@
  * core/ron_shared.h, except that ron chooses the successor one hand-over ahead. Waiters spin. 4
  * bytes per lock. Nodes and slots belong to CPUs, one per context; a fifth waiter of one CPU polls.
  */
-/* The original, under another name. */
+#include <linux/spinlock.h> /* declares the slow paths, which are renamed below */
+
+/*
+ * The original, under another name. With PARAVIRT_SPINLOCKS its file also has a slow path for
+ * hypervisors, to which another release belongs; both stay stock's.
+ */
+void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+#define REPLACED native_queued_spin_lock_slowpath
+#define native_queued_spin_lock_slowpath stock_spin_lock_slowpath
+#else
+#define REPLACED queued_spin_lock_slowpath
 #define queued_spin_lock_slowpath stock_spin_lock_slowpath
+#endif
+
 #include <../kernel/locking/qspinlock.c>
+
+#undef native_queued_spin_lock_slowpath
 #undef queued_spin_lock_slowpath
 
 #include <linux/init.h>
@@ -44,9 +60,6 @@
 
 #include "choice.h"
 
-#ifdef CONFIG_PARAVIRT_SPINLOCKS
-#error "Poundlock's spin locks know nothing of paravirtual ones: build without PARAVIRT_SPINLOCKS"
-#endif
 #if _Q_TAIL_OFFSET != 16
 #error "a tail of 16 bits knows fewer than 16,383 CPUs"
 #endif
@@ -71,16 +84,16 @@ static inline void *w_named(u16 name);
 
 DEFINE_STATIC_CALL(spin_slowpath, stock_spin_lock_slowpath);
 
-void __lockfunc queued_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+void __lockfunc REPLACED(struct qspinlock *lock, u32 val);
 
-void __lockfunc queued_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+void __lockfunc REPLACED(struct qspinlock *lock, u32 val)
 {
 	/* On a hypervisor whose CPUs may be preempted: stock's test-and-set, without a queue. */
 	if (virt_spin_lock(lock))
 		return;
 	static_call(spin_slowpath)(lock, val);
 }
-EXPORT_SYMBOL(queued_spin_lock_slowpath);
+EXPORT_SYMBOL(REPLACED);
 
 static const struct {
 	const char *name;
@@ -95,10 +108,20 @@ static unsigned int choice;
 
 static bool has_memory; /* the world's */
 
-/* Whether the machine fits the choice: the slots that ron.s word can tell apart are limited. */
+/* Whether spin locks are the kernel's own, and not those of a hypervisor. */
+static bool is_native(void)
+{
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+	return pv_is_native_spin_unlock();
+#else
+	return true;
+#endif
+}
+
+/* Whether the machine fits the choice: the slots that ron's word can tell apart are limited. */
 static bool can_use(unsigned int wanted)
 {
-	if (!has_memory)
+	if (!has_memory || !is_native())
 		return choices[wanted].slowpath == stock_spin_lock_slowpath;
 	return choices[wanted].slowpath != ron_spin_lock_slowpath ||
 	       ron_shared_slots() <= RON_SHARED_MOST;
@@ -132,8 +155,8 @@ static int __init begin(void)
 {
 	has_memory = w_start();
 	if (!can_use(choice)) {
-		pr_err("poundlock: no memory, or too many CPUs, for %s; the stock spin lock is "
-		       "used\n",
+		pr_err("poundlock: no memory, too many CPUs, or a hypervisor's spin locks: not "
+		       "%s, but the stock spin lock is used\n",
 		       choices[choice].name);
 		choice = 0;
 	}

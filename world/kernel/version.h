@@ -26,6 +26,7 @@
  * sessions, which have no number.
  */
 #if defined(W_SHARES) && defined(CONFIG_FAIR_GROUP_SCHED)
+#include <linux/mmu_context.h> /* which sched.h of 6.12 uses, and does not include */
 #include <linux/sched/cputime.h>
 #include <../kernel/sched/sched.h>
 
