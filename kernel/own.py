@@ -27,7 +27,8 @@ SERIES = ["6.1", "6.12"]
 TOOLS = ["xz-utils", "bc", "flex", "bison", "libelf-dev"]
 CONFIG = HERE / "guest/config"
 # The kernels, by their changes of the configuration: as fast as possible; like those of
-# distributions; with lockdep; with a detector of data races that also models weak memory.
+# distributions; built from patched sources (patch.py); with lockdep; with a detector of data races
+# that also models weak memory.
 VARIANTS = {
     "plain": [],
     "distribution": [
@@ -41,6 +42,7 @@ VARIANTS = {
         "CONFIG_PARAVIRT_SPINLOCKS=y",
         "CONFIG_KVM_GUEST=y",
     ],
+    "patched": ["CONFIG_LOCK_POUNDLOCK=y"],
     "checked": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
     "kcsan": [
         "CONFIG_KCSAN=y",
@@ -94,9 +96,8 @@ def packages(series):
 
 
 def sources(series):
-    """Debian's unpacked sources of @series, and their version."""
-    version = version_of_sources(series)
-    unpacked = cache() / f"linux-source-{version}"
+    """Debian's unpacked sources of @series."""
+    unpacked = cache() / f"linux-source-{version_of_sources(series)}"
     if not unpacked.exists():
         scratch = cache() / "unpacking"
         shutil.rmtree(scratch, ignore_errors=True)
@@ -107,28 +108,26 @@ def sources(series):
             timeout=LIMIT,
         )
         (scratch / f"linux-source-{series}").rename(unpacked)
-    return unpacked, version
+    return unpacked
 
 
-def overlay():
-    """The overlay: destination paths in the object tree, and their files."""
+def laid():
+    """The overlay and its includes: their paths beside each other, and their files."""
     core = ROOT / "core"
-    laid = {
-        Path(PLACE) / file.name: file
+    files = {
+        Path(file.name): file
         for folder in (HERE / "overlay", ROOT / "world/kernel")
         for file in folder.iterdir()
     }
-    laid |= {
-        Path(PLACE) / file.relative_to(core): file
-        for file in [*core.rglob("*.h"), core / "events.def"]
+    return files | {
+        file.relative_to(core): file for file in [*core.rglob("*.h"), core / "events.def"]
     }
-    return laid
 
 
 def lay(objects):
     """Copies the overlay into @objects; unchanged files keep their time stamp."""
-    for place, file in overlay().items():
-        target = objects / place
+    for place, file in laid().items():
+        target = objects / PLACE / place
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_bytes() != file.read_bytes():
             shutil.copy(file, target)
@@ -209,14 +208,14 @@ def forgotten(file, functions):
     )
 
 
-def check_complete(objects):
-    """Fails if the overlay in @objects has no replacement for a function of stock's."""
+def check_complete(place):
+    """Fails if the overlay's objects in @place do not replace all functions of stock's."""
     for file in UNCHANGED:
-        lines = output("nm", "--defined-only", objects / PLACE / f"{file}.o").splitlines()
+        lines = output("nm", "--defined-only", place / f"{file}.o").splitlines()
         symbols = [line.split()[1:] for line in lines]
         functions = {name for kind, name in symbols if kind == "T" and not name.startswith("__SCT")}
         if found := forgotten(file, functions):
-            raise Failure(f"{PLACE}/{file}.c of this kernel has more functions: {' '.join(found)}")
+            raise Failure(f"{file}.c of this kernel has functions without replacement: {found}")
 
 
 def check_configured(objects, variant):
@@ -226,18 +225,23 @@ def check_configured(objects, variant):
         raise Failure(f"this kernel cannot be configured with {' '.join(lost)}")
 
 
-@functools.cache
-def build(variant, series):
-    """The kernel @variant of @series; builds it if necessary."""
-    unpacked, version = sources(series)
+def build_in(tree, variant, series, place, prepare=lambda objects: None):
+    """Builds the kernel @variant of @series from the sources @tree, if necessary. Before that,
+    @prepare is called with the object tree. @place: where in it the locks' objects will be."""
     config, objects = configuration(variant, series)
     objects.mkdir(parents=True, exist_ok=True)
     (objects / CHOSEN).write_text(config)
-    lay(objects)
+    prepare(objects)
     if not (objects / ".config").exists():
-        make(unpacked, objects, "allnoconfig")
+        make(tree, objects, "allnoconfig")
     check_configured(objects, variant)
-    print(f"     the kernel {version} is built in {objects}, if that is not done yet", flush=True)
-    make(unpacked, objects, "bzImage", "modules")
-    check_complete(objects)
+    print(f"     {tree.name} is built in {objects}, if that is not done yet", flush=True)
+    make(tree, objects, "bzImage", "modules")
+    check_complete(objects / place)
     return Kernel(objects / IMAGE, objects, [objects / module for module in MODULES])
+
+
+@functools.cache
+def build(variant, series):
+    """The kernel @variant of @series with the overlay; builds it if necessary."""
+    return build_in(sources(series), variant, series, PLACE, lay)

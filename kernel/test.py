@@ -41,6 +41,8 @@ load too (guest/stress.c).
 --distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
 do, and boots it with preempt=full: distribution-CHOICE.
 
+--patched builds a kernel from sources to which the patches of patch.py are applied: patched.
+
 --checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
 -parallel, for each choice but stock. --exact runs exact-8, exact-16, exact-32 and, with --own,
@@ -68,6 +70,7 @@ from typing import Callable
 sys.dont_write_bytecode = True
 import exact  # noqa: E402
 import own  # noqa: E402
+import patch  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -536,6 +539,12 @@ def distribution_guests():
     ]
 
 
+def patched_guests():
+    """A guest of the kernel that is built from patched sources."""
+    whole = all_guests()[0]
+    return [Guest("patched", whole.cpus, whole.nodes, "single", whole.cases, ALL["shfl"])]
+
+
 def checked_guests():
     """Guests of the kernel with lockdep. Without the test of ww_mutex, which holds more of them
     than lockdep of 6.1 can count, and fails under stock locks too."""
@@ -975,7 +984,7 @@ def run_guests(chosen, image, tree, parts, count):
 def built_kernel(variant, series, count):
     """Our own kernel, up to date."""
     with count.part(f"the kernel {series}, {variant}"):
-        return own.build(variant, series)
+        return patch.build(series) if variant == "patched" else own.build(variant, series)
 
 
 def run_exact(guests_of_it, image, tree, accept, count):
@@ -1041,6 +1050,7 @@ def own_groups(arguments, series):
     groups = [
         Group(own_guests() if arguments.own else [], "plain", series),
         Group(distribution_guests() if arguments.distribution else [], "distribution", series),
+        Group(patched_guests() if arguments.patched else [], "patched", series),
         Group(checked_guests() if arguments.checked else [], "checked", series),
         Group(kcsan_guests(locks(), series) if arguments.kcsan else [], "kcsan", series),
         Group(
@@ -1110,6 +1120,9 @@ def main():
         "--distribution",
         action="store_true",
         help="a kernel that is preemptible and has hypervisors' spin locks, too",
+    )
+    parser.add_argument(
+        "--patched", action="store_true", help="a kernel from patched sources (patch.py), too"
     )
     parser.add_argument(
         "--checked", action="store_true", help="a kernel that checks how its locks are used, too"

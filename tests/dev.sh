@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Tests of ./dev: how it counts the results in a step's log, rejects bad input and waits for other
-# package managers. Also runs the doctests of tests/programs/run.py. Ends with `N passed, N failed`.
+# package managers; of the trees that kernel/patch.py refuses; and the doctests of scripts. Ends with
+# `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source ./dev
@@ -113,6 +114,25 @@ same "how docs/generate.py copies a header's comment" "" \
 	"$(python3 -m doctest docs/generate.py docs/explored.py docs/readme.py)"
 
 same "which functions kernel/own.py finds unreplaced" "" "$(python3 -m doctest kernel/own.py)"
+
+# patches_for TREE: the only line that kernel/patch.py prints.
+patches_for() {
+	kernel/patch.py "$scratch/patches" --tree "$1" 2>&1
+}
+
+tree=$scratch/linux
+mkdir -p "$tree/kernel/locking" "$tree/Documentation/locking"
+same "patches for a folder" "kernel: $tree is not a Linux tree: it has no Makefile" \
+	"$(patches_for "$tree")"
+printf 'VERSION = 6\nPATCHLEVEL = 18\n' >"$tree/Makefile"
+same "patches for a later Linux" \
+	"kernel: $tree is Linux 6.18: versions from 6.1 on, before 6.13, are supported" \
+	"$(patches_for "$tree")"
+printf 'VERSION = 6\nPATCHLEVEL = 12\n' >"$tree/Makefile"
+touch "$tree"/{kernel/locking/Makefile,kernel/Kconfig.locks,Documentation/locking/index.rst}
+same "patches for a changed Linux" "kernel: kernel/locking/Makefile differs from a supported one: \
+it should have 'obj-\$(CONFIG_QUEUED_SPINLOCKS) += qspinlock.o\\n' once" "$(patches_for "$tree")"
+same "the patches of refused trees" "" "$(ls "$scratch/patches" 2>/dev/null)"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
