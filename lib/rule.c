@@ -156,15 +156,7 @@ static bool read_lock(struct reader *reader, struct rest *rest, struct rule *rul
 	if (!read_string(reader, rest, spec, sizeof(spec)))
 		return false;
 	rule->ops = any_find(spec, why, sizeof(why));
-	if (!rule->ops)
-		return wrong(reader, "%s", why);
-	if (!any_is_default(rule->ops))
-		return wrong(
-			reader,
-			"'%s': a rule changes patience, batch and policy of shfl_mutex; policies "
-			"fair and occupancy, wait and other locks are for the whole process",
-			spec);
-	return true;
+	return rule->ops || wrong(reader, "%s", why);
 }
 
 /* Reads KEY = "VALUE". */

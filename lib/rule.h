@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Rules: which settings a mutex of the default lock gets, by the symbol that names it or by the
- * function that initialises it. docs/preload.md documents the file, a subset of TOML:
+ * Rules: which lock or settings a mutex gets in a process of the default lock, by the symbol that
+ * names it or by the function that initialises it. docs/preload.md documents the file, a subset of
+ * TOML:
  *
  *   [[rule]]
  *   symbol = "cache*"
@@ -33,7 +34,7 @@ struct rule {
 	char name[RULES_PATTERN]; /* a glob, without the offset */
 	bool exact;               /* SYMBOL+OFFSET: only the mutex at @offset in the object */
 	uint64_t offset;
-	const struct any_ops *ops; /* any_is_default(), with the rule's settings */
+	const struct any_ops *ops; /* of any lock; if any_is_default(), only the settings differ */
 };
 
 struct rules {
@@ -49,8 +50,8 @@ W_HIDDEN bool rules_read(struct rules *rules, const char *text, size_t length, c
 			 size_t size);
 
 /*
- * Whether mutexes of the process's lock @ops can have settings of their own. False, and one line in
- * @error, if it is not the default lock: only that one reads its settings on no fast path.
+ * Whether mutexes of a process with the lock @ops can have rules. False, and one line in @error, if
+ * it is not the default lock: only that one reads its settings on no fast path.
  */
 W_HIDDEN bool rules_allow(const struct any_ops *ops, char *error, size_t size);
 

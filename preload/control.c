@@ -150,7 +150,7 @@ static uint32_t find_place(uint64_t address)
 }
 
 /* As the only thread that adds: adds @m, unless another thread has. Returns its place. */
-static uint32_t add(const struct mutex *m, const struct any_ops *ops)
+static uint32_t add(const struct mutex *m, const struct any_ops *ops, const struct rule *rule)
 {
 	uint64_t address = (uintptr_t)m;
 	uint32_t at = find(address);
@@ -165,7 +165,9 @@ static uint32_t add(const struct mutex *m, const struct any_ops *ops)
 	}
 	added = &page->mutexes[at];
 	added->site = mutex_is_plain(m) ? m->site : 0;
-	added->own = live_word(ops->settings);
+	added->own = any_is_default(ops) ? live_word(ops->settings) : 0;
+	added->rule = rule ? rule->line : 0;
+	snprintf(added->lock, sizeof(added->lock), "%s", ops->name);
 	w_store_relaxed(&added->wanted, 0);
 	w_store_relaxed(&added->waits, 0);
 	w_store_relaxed(&added->waiting, 0);
@@ -180,14 +182,14 @@ static uint32_t add(const struct mutex *m, const struct any_ops *ops)
  * Finds or adds @m. Returns its place; CONTROL_MUTEXES: there is none, or another thread adds a
  * mutex, and this one enters the table at a later wait.
  */
-static uint32_t enter(const struct mutex *m, const struct any_ops *ops)
+static uint32_t enter(const struct mutex *m, const struct any_ops *ops, const struct rule *rule)
 {
 	uint32_t at = find((uintptr_t)m);
 
 	/* acquire: pairs with the release below; what the last thread has added */
 	if (w_likely(at != CONTROL_MUTEXES) || w_exchange_acquire(&adding, 1))
 		return at;
-	at = add(m, ops);
+	at = add(m, ops, rule);
 	w_store_release(&adding, 0);
 	return at;
 }
@@ -217,7 +219,7 @@ static bool wait_controlled(struct mutex *m, const struct w_deadline *deadline,
 	uint64_t wanted = w_load_relaxed(&known->wanted);
 	struct any_ops changed;
 
-	if (wanted) {
+	if (wanted && any_is_default(ops)) {
 		changed = *ops;
 		(void)live_settings(wanted, changed.settings);
 		ops = &changed;
@@ -225,9 +227,10 @@ static bool wait_controlled(struct mutex *m, const struct w_deadline *deadline,
 	return rules_wait_by(ops, m, deadline);
 }
 
-bool control_wait(struct mutex *m, const struct w_deadline *deadline, const struct any_ops *ops)
+bool control_wait(struct mutex *m, const struct w_deadline *deadline, const struct any_ops *ops,
+		  const struct rule *rule)
 {
-	uint32_t at = has_page() ? enter(m, ops) : CONTROL_MUTEXES,
+	uint32_t at = has_page() ? enter(m, ops, rule) : CONTROL_MUTEXES,
 		 generation = w_fork_generation();
 	struct control_mutex *known;
 	bool taken;

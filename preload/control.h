@@ -11,6 +11,7 @@
 #define POUNDLOCK_PRELOAD_CONTROL_H
 
 #include "layout.h"
+#include "rule.h"
 
 extern W_HIDDEN bool control_on;
 
@@ -25,10 +26,11 @@ W_HIDDEN const char *control_path(void);
 
 /*
  * Locks @m, which was held a moment ago, by the settings that the file has for it, or else by those
- * of @ops. False if @deadline (NULL: none) passes first.
+ * of @ops, which are of @rule (NULL: the process's). Only settings of the default lock change.
+ * False if @deadline (NULL: none) passes first.
  */
 W_HIDDEN bool control_wait(struct mutex *m, const struct w_deadline *deadline,
-			   const struct any_ops *ops);
+			   const struct any_ops *ops, const struct rule *rule);
 
 /*
  * The process enters a sandbox, which may not allow to make files: its children make none.

@@ -12,7 +12,7 @@
 #include "world.h"
 
 #define CONTROL_MAGIC "poundlock control"
-#define CONTROL_VERSION 1
+#define CONTROL_VERSION 2
 
 #define CONTROL_MUTEXES_BITS 10
 #define CONTROL_MUTEXES (1u << CONTROL_MUTEXES_BITS)
@@ -20,11 +20,12 @@
 struct control_mutex {
 	W_ATOMIC(uint64_t) address; /* 0: unused, or the mutex is destroyed */
 	uint64_t site;              /* to which the call returned that initialised it; 0: unknown */
-	uint64_t own;               /* settings (lib/live.h) without `wanted` */
+	uint64_t own;               /* settings (lib/live.h) without `wanted`; 0: of another lock */
 	W_ATOMIC(uint64_t) wanted;  /* settings, written by other processes; 0: none */
 	W_ATOMIC(uint64_t) waits;   /* begun */
 	W_ATOMIC(uint32_t) waiting;
-	uint32_t unused[5];
+	uint32_t rule; /* the line of the rule that applies to it; 0: none */
+	char lock[16]; /* the name of its lock */
 };
 
 struct control_page {

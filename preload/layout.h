@@ -12,7 +12,8 @@
  *     12 to 15           glibc's __nusers: how often the owner holds it; 1 in glibc
  *     32 to 39           the lock's own bytes 8 to 15 (lib/any.h: leaves_middle)
  *     of normal and adaptive mutexes:
- *     32                 1 + the index of the rule of the function that initialised it; 0: none
+ *     32                 1 + the index of the rule of the function that initialised it, if that
+ *                        rule changes settings of the default lock only; 0: none
  *     33 to 39           the address to which the call returned that initialised it; 0: unknown
  *     glibc's __count, bytes 4 to 7, is the lock's
  *
@@ -70,6 +71,12 @@ _Static_assert(_Alignof(struct mutex) <= 8 && _Alignof(pthread_mutex_t) == 8,
 #define KIND_TYPE 0x03
 #define KIND_NATIVE 0xf0 /* robust, priority-inheriting, priority-protecting, process-shared */
 #define KIND_DESTROYED (-1)
+/*
+ * Our own bits, which glibc ignores: a rule gives the mutex another lock than the process's, and
+ * the index of that rule (rules.h). So it is on no fast path.
+ */
+#define KIND_RULED 0x8000
+#define KIND_RULE_SHIFT 16
 
 enum { TYPE_NORMAL, TYPE_RECURSIVE, TYPE_ERRORCHECK, TYPE_ADAPTIVE };
 

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,6 +26,7 @@
 struct range {
 	uintptr_t from, to;
 	uint32_t rule;
+	bool is_mutex; /* the rule says that a mutex is at @from, in memory that may be changed */
 };
 
 struct ranges {
@@ -31,7 +34,7 @@ struct ranges {
 	struct range range[RANGES_MOST];
 };
 
-bool rules_on;
+bool rules_on, rules_other;
 
 static struct rules rules;
 static struct ranges objects, functions;
@@ -41,58 +44,171 @@ static bool too_many;
 static const struct any_ops *own;
 static struct any_ops ruled;
 
+/* For reports: the file, whether they are unwanted, and the rules that have one. */
+static char path[256];
+static W_ATOMIC(bool) quiet, reported[RULES_MOST];
+
+/* ---- Reports ---- */
+
+void rules_be_quiet(void)
+{
+	/* relaxed: as in control_stay() */
+	w_store_relaxed(&quiet, true);
+}
+
+/* Reports the file, the line of @rule, and why it does not apply; once for each rule. */
+__attribute__((format(printf, 2, 3))) static void report(const struct rule *rule,
+							 const char *format, ...)
+{
+	char why[256];
+	va_list arguments;
+	int saved = errno;
+
+	/* relaxed, both: one thread reports it */
+	if (w_load_relaxed(&quiet) || w_exchange_relaxed(&reported[rule - rules.rule], true))
+		return;
+	va_start(arguments, format);
+	vsnprintf(why, sizeof(why), format, arguments);
+	va_end(arguments);
+	config_say("poundlock: %s:%u: %s", path, rule->line, why);
+	errno = saved;
+}
+
 /* ---- From an address to a rule ---- */
 
-/* The first rule with a range in which @address is; RULES_MOST: none. */
-static uint32_t find_rule(const struct ranges *ranges, uintptr_t address)
+/* The first of @ranges by its rule that contains @address. NULL: none. */
+static const struct range *find_range(const struct ranges *ranges, uintptr_t address)
 {
-	uint32_t first = RULES_MOST;
+	const struct range *first = NULL;
 
 	for (uint32_t i = 0; i < ranges->count; i++) {
 		const struct range *range = &ranges->range[i];
 
-		if (address >= range->from && address < range->to && range->rule < first)
-			first = range->rule;
+		if (address >= range->from && address < range->to &&
+		    (!first || range->rule < first->rule))
+			first = range;
 	}
 	return first;
 }
 
-/* The lock with the settings of the first rule that applies to @m, or the process's. */
-static const struct any_ops *ops_of(const struct mutex *m)
+/* The rule that gave @m another lock than the process's. NULL: none. */
+static inline const struct rule *rule_of_other(const struct mutex *m)
 {
-	uint32_t rule = find_rule(&objects, (uintptr_t)m);
+	_Static_assert(RULES_MOST <= 1 << (31 - KIND_RULE_SHIFT), "a rule's index fits in a kind");
+	if (w_likely(!(m->kind & KIND_RULED)))
+		return NULL;
+	return &rules.rule[(uint32_t)m->kind >> KIND_RULE_SHIFT];
+}
 
+static bool has_pattern(const struct rule *rule)
+{
+	return strpbrk(rule->name, "*?");
+}
+
+/* Reports why @m, a static mutex in @range, has the process's lock and not that of @rule. */
+static void report_static(const struct mutex *m, const struct range *range, const struct rule *rule)
+{
+	uintptr_t offset = (uintptr_t)m - range->from + (rule->exact ? rule->offset : 0);
+
+	if (has_pattern(rule))
+		report(rule,
+		       "a mutex that '%s' matches keeps %s, not %s: a rule changes the lock of a "
+		       "static mutex only if it names the mutex without * and ?",
+		       rule->name, own->name, rule->ops->name);
+	else
+		report(rule,
+		       "the mutex %s+0x%lx keeps %s, not %s: a rule changes the lock of a static "
+		       "mutex only by its offset, and only if it is unused at the start",
+		       rule->name, offset, own->name, rule->ops->name);
+}
+
+/* The first rule that applies to @m. NULL: none, or it asks for a lock that @m cannot have. */
+static const struct rule *rule_of(const struct mutex *m)
+{
+	const struct rule *other = rule_of_other(m);
+	const struct range *range;
+	uint32_t rule;
+
+	if (other)
+		return other;
+	range = find_range(&objects, (uintptr_t)m);
+	rule = range ? range->rule : RULES_MOST;
 	if (mutex_is_plain(m) && m->rule && m->rule <= rule)
-		rule = (uint32_t)m->rule - 1;
-	return rule < rules.count ? rules.rule[rule].ops : own;
+		return &rules.rule[m->rule - 1];
+	if (!range)
+		return NULL;
+	if (any_is_default(rules.rule[rule].ops))
+		return &rules.rule[rule];
+	report_static(m, range, &rules.rule[rule]);
+	return NULL;
+}
+
+/* Gives the free mutex @m the lock of rule @index if that has room for its owner. */
+static void give_other(struct mutex *m, uint32_t index)
+{
+	const struct rule *rule = &rules.rule[index];
+
+	if (mutex_is_plain(m) || rule->ops->leaves_middle)
+		m->kind |= (int)(KIND_RULED | index << KIND_RULE_SHIFT);
+	else
+		report(rule,
+		       "a recursive or error-checking mutex keeps %s: %s has no room for its "
+		       "owner",
+		       own->name, rule->ops->name);
 }
 
 void rules_initialised_slow(struct mutex *m, const void *site)
 {
-	uint32_t rule = find_rule(&functions, (uintptr_t)site - 1); /* in the call instruction */
+	const struct range *object = find_range(&objects, (uintptr_t)m),
+			   /* in the call instruction */
+		*function = find_range(&functions, (uintptr_t)site - 1), *first = object;
 
 	_Static_assert(RULES_MOST < 1 << 8, "a rule's number fits in a mutex");
+	if (function && (!object || function->rule < object->rule))
+		first = function;
+	if (first && !any_is_default(rules.rule[first->rule].ops))
+		give_other(m, first->rule);
 	if (!mutex_is_plain(m))
 		return;
-	m->rule = rule < rules.count ? rule + 1 : 0;
+	if (function && any_is_default(rules.rule[function->rule].ops))
+		m->rule = function->rule + 1;
 	m->site = (uintptr_t)site;
 }
 
 /* ---- The table ---- */
 
+/* The lock of @m: the process's, or another one by a rule. */
+static inline const struct any_ops *ops_of(const struct mutex *m)
+{
+	const struct rule *other = rule_of_other(m);
+
+	return w_unlikely(other) ? other->ops : own;
+}
+
 bool rules_wait(struct mutex *m, const struct w_deadline *deadline)
 {
-	const struct any_ops *ops = ops_of(m);
+	const struct rule *rule = rule_of(m);
+	const struct any_ops *ops = rule ? rule->ops : own;
 
-	return control_on ? control_wait(m, deadline, ops) : rules_wait_by(ops, m, deadline);
+	return control_on ? control_wait(m, deadline, ops, rule) : rules_wait_by(ops, m, deadline);
 }
 
 static int ruled_lock(void *lock, const struct any_ops *ops)
 {
+	const struct any_ops *by = ops_of(lock);
+
 	(void)ops;
-	if (w_unlikely(!own->trylock(lock)))
+	/* Not tried first: its own order of operations is faster. */
+	if (by != own && !control_on)
+		return by->lock(lock, by);
+	if (w_unlikely(!by->trylock(lock)))
 		(void)rules_wait(lock, NULL);
 	return 0;
+}
+
+static bool ruled_trylock(void *lock)
+{
+	return ops_of(lock)->trylock(lock);
 }
 
 static bool ruled_timedlock(void *lock, const struct w_deadline *deadline,
@@ -100,6 +216,30 @@ static bool ruled_timedlock(void *lock, const struct w_deadline *deadline,
 {
 	(void)ops;
 	return rules_wait(lock, deadline);
+}
+
+static bool ruled_unlock(void *lock, const struct any_ops *ops)
+{
+	const struct any_ops *by = ops_of(lock);
+
+	(void)ops;
+	return by->unlock(lock, by);
+}
+
+static bool ruled_unlock_fair(void *lock, const struct any_ops *ops)
+{
+	const struct any_ops *by = ops_of(lock);
+
+	(void)ops;
+	return by->unlock_fair(lock, by);
+}
+
+static void ruled_destroy(void *lock)
+{
+	const struct any_ops *by = ops_of(lock);
+
+	if (by->destroy)
+		by->destroy(lock);
 }
 
 const struct any_ops *rules_unruled(const struct any_ops *ops)
@@ -114,20 +254,42 @@ void rules_replace(const struct any_ops **ops)
 	own = *ops;
 	ruled = *own;
 	ruled.lock = ruled_lock;
+	ruled.trylock = ruled_trylock;
 	ruled.timedlock = ruled_timedlock;
+	ruled.unlock = ruled_unlock;
+	ruled.unlock_fair = ruled_unlock_fair;
+	ruled.destroy = ruled_destroy;
 	*ops = &ruled;
 	rules_on = true;
 }
 
 /* ---- The start ---- */
 
-static void add_range(struct ranges *ranges, uintptr_t from, uintptr_t to, uint32_t rule)
+static void add_range(struct ranges *ranges, struct range range)
 {
-	matches[rule]++;
+	matches[range.rule]++;
 	if (ranges->count == RANGES_MOST)
 		too_many = true;
 	else
-		ranges->range[ranges->count++] = (struct range){from, to, rule};
+		ranges->range[ranges->count++] = range;
+}
+
+/* The part of @symbol, an object, to which rule @index applies. */
+static struct range range_of_object(const struct symbol *symbol, uint32_t index)
+{
+	const struct rule *rule = &rules.rule[index];
+	const size_t size = symbol->to - symbol->from;
+	struct range range = {.from = symbol->from, .to = symbol->to, .rule = index};
+	bool is_one = size == sizeof(pthread_mutex_t);
+
+	if (rule->exact) {
+		is_one = size - rule->offset >= sizeof(pthread_mutex_t);
+		range.from += rule->offset;
+		range.to = range.from + 1;
+	}
+	range.is_mutex = is_one && symbol->is_writable && !has_pattern(rule) &&
+			 !(range.from % _Alignof(struct mutex));
+	return range;
 }
 
 static void match_symbol(const struct symbol *symbol)
@@ -139,13 +301,42 @@ static void match_symbol(const struct symbol *symbol)
 		    !rule_matches(rule, symbol->name))
 			continue;
 		if (symbol->is_function)
-			add_range(&functions, symbol->from, symbol->to, i);
-		else if (!rule->exact)
-			add_range(&objects, symbol->from, symbol->to, i);
-		else if (rule->offset < symbol->to - symbol->from)
-			add_range(&objects, symbol->from + rule->offset,
-				  symbol->from + rule->offset + 1, i);
+			add_range(&functions, (struct range){symbol->from, symbol->to, i, false});
+		else if (!rule->exact || rule->offset < symbol->to - symbol->from)
+			add_range(&objects, range_of_object(symbol, i));
 	}
+}
+
+/* Whether @m is as a static initialiser has left it. */
+static bool is_unused(const struct mutex *m)
+{
+	static const pthread_mutex_t zero;
+	pthread_mutex_t copy;
+
+	memcpy(&copy, m, sizeof(copy));
+	mutex_of(&copy)->kind &= ~KIND_TYPE;
+	return !memcmp(&copy, &zero, sizeof(copy));
+}
+
+/* Gives the static mutexes that rules name their locks: before the first lock, all are free. */
+static void give_to_static(void)
+{
+	for (uint32_t i = 0; i < objects.count; i++) {
+		const struct range *range = &objects.range[i];
+		struct mutex *m = (struct mutex *)range->from;
+
+		if (range->is_mutex && find_range(&objects, range->from)->rule == range->rule &&
+		    !any_is_default(rules.rule[range->rule].ops) && is_unused(m))
+			give_other(m, range->rule);
+	}
+}
+
+static bool has_other(void)
+{
+	for (uint32_t i = 0; i < rules.count; i++)
+		if (!any_is_default(rules.rule[i].ops))
+			return true;
+	return false;
 }
 
 /*
@@ -212,5 +403,8 @@ void rules_start(const char *file, bool verbose, const struct any_ops **ops)
 	}
 	if (verbose)
 		report_matches(file);
+	snprintf(path, sizeof(path), "%s", file);
+	rules_other = has_other();
 	rules_replace(ops);
+	give_to_static();
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Mutexes with settings of their own, by POUNDLOCK_RULES and POUNDLOCK_CONTROL (control.h). A
- * mutex's settings are read only by a thread that has to wait. Those of a rule never change: the
- * rules are read before the first lock, and the function that initialises a mutex is recorded.
+ * Mutexes with locks or settings of their own, by POUNDLOCK_RULES and POUNDLOCK_CONTROL
+ * (control.h). Rules never change: they are read before the first lock.
+ *
+ * Other settings of the default lock are read only by a thread that has to wait, by the mutex's
+ * address and the recorded function that initialised it. Another lock has other words: a mutex gets
+ * it when it is initialised, or at the start if it is an unused static one, and its kind records
+ * that (layout.h).
  */
 #ifndef POUNDLOCK_PRELOAD_RULES_H
 #define POUNDLOCK_PRELOAD_RULES_H
@@ -11,6 +15,8 @@
 
 /* Whether mutexes may have settings of their own. */
 extern W_HIDDEN bool rules_on;
+/* Whether some may have another lock than the process's. */
+extern W_HIDDEN bool rules_other;
 
 /*
  * Reads the rules in @file, and replaces *@ops, the process's lock, by a table that waits by them.
@@ -43,6 +49,9 @@ static inline bool rules_wait_by(const struct any_ops *ops, struct mutex *m,
 
 /* The table that @ops replaced, or @ops. */
 W_HIDDEN const struct any_ops *rules_unruled(const struct any_ops *ops);
+
+/* The process enters a sandbox, which may not allow it to write: nothing is reported any more. */
+W_HIDDEN void rules_be_quiet(void);
 
 W_HIDDEN void rules_initialised_slow(struct mutex *m, const void *site);
 

@@ -11,6 +11,7 @@
 
 #include "control.h"
 #include "preload.h"
+#include "rules.h"
 #include "world.h"
 
 EXPORT int prctl(int option, ...);
@@ -23,6 +24,7 @@ static bool prepare(int option)
 	if ((uint32_t)getpid() != w_process())
 		return false;
 	control_stay();
+	rules_be_quiet();
 	return w_shares_keep();
 }
 

@@ -65,9 +65,34 @@ static const char *find_names(const struct file *file, const ElfW(Shdr) * sectio
 	return text && !text[*size - 1] ? text : NULL;
 }
 
-static void each_of(const struct file *file, uintptr_t base,
+static bool overlap(uintptr_t from, uintptr_t to, uintptr_t start, uintptr_t bytes)
+{
+	return from < start + bytes && start < to;
+}
+
+/* Whether the program may change all bytes of @loaded from @from to before @to. */
+static bool is_writable(const struct dl_phdr_info *loaded, uintptr_t from, uintptr_t to)
+{
+	bool writable = false;
+
+	for (size_t i = 0; i < loaded->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &loaded->dlpi_phdr[i];
+		uintptr_t start = loaded->dlpi_addr + part->p_vaddr;
+
+		/* The loader has made it read-only. */
+		if (part->p_type == PT_GNU_RELRO && overlap(from, to, start, part->p_memsz))
+			return false;
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_W) && from >= start &&
+		    from <= to && to - start <= part->p_memsz)
+			writable = true;
+	}
+	return writable;
+}
+
+static void each_of(const struct file *file, const struct dl_phdr_info *loaded,
 		    void (*with)(const struct symbol *symbol))
 {
+	const uintptr_t base = loaded->dlpi_addr;
 	size_t sections_count = 0, names_size, count;
 	const ElfW(Shdr) *section = sections(file, &sections_count), *table;
 	const ElfW(Sym) * symbols;
@@ -81,19 +106,22 @@ static void each_of(const struct file *file, uintptr_t base,
 	symbols = part(file, table->sh_offset, count, sizeof(*symbols), _Alignof(ElfW(Sym)));
 	for (size_t i = 0; symbols && i < count; i++) {
 		const ElfW(Sym) *symbol = &symbols[i];
+		uintptr_t from = base + symbol->st_value, to = from + symbol->st_size;
 		int type = ELF64_ST_TYPE(symbol->st_info);
 
 		if ((type == STT_OBJECT || type == STT_FUNC) && symbol->st_shndx != SHN_UNDEF &&
 		    symbol->st_size && symbol->st_name < names_size)
 			with(&(struct symbol){.name = names + symbol->st_name,
-					      .from = base + symbol->st_value,
-					      .to = base + symbol->st_value + symbol->st_size,
-					      .is_function = type == STT_FUNC});
+					      .from = from,
+					      .to = to,
+					      .is_function = type == STT_FUNC,
+					      .is_writable = is_writable(loaded, from, to)});
 	}
 }
 
 /* Raw calls: open() is a cancellation point. */
-static void read_file(const char *path, uintptr_t base, void (*with)(const struct symbol *symbol))
+static void read_file(const char *path, const struct dl_phdr_info *loaded,
+		      void (*with)(const struct symbol *symbol))
 {
 	int opened = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct file file = {.bytes = MAP_FAILED};
@@ -108,7 +136,7 @@ static void read_file(const char *path, uintptr_t base, void (*with)(const struc
 	syscall(SYS_close, opened);
 	if (file.bytes == MAP_FAILED)
 		return;
-	each_of(&file, base, with);
+	each_of(&file, loaded, with);
 	munmap((void *)file.bytes, file.size);
 }
 
@@ -118,7 +146,7 @@ static int each_loaded(struct dl_phdr_info *loaded, size_t size, void *with)
 
 	(void)size;
 	/* The program itself is without a name. */
-	read_file(path && *path ? path : "/proc/self/exe", loaded->dlpi_addr,
+	read_file(path && *path ? path : "/proc/self/exe", loaded,
 		  *(void (**)(const struct symbol *))with);
 	return 0;
 }

@@ -13,6 +13,7 @@ struct symbol {
 	const char *name; /* as the linker knows it: mangled, in C++ */
 	uintptr_t from, to;
 	bool is_function;
+	bool is_writable; /* all of it lies in memory that the program may change */
 };
 
 /*

@@ -79,7 +79,7 @@ const struct any_ops *stats_observe_posix(const struct any_ops *own)
 	stats_own_ops = *own;
 	ops = *own;
 	OBSERVE_OPS(posix, &ops);
-	if (any_is_default(rules_unruled(own))) {
+	if (any_is_default(rules_unruled(own)) && !rules_other) {
 		ops.lock = default_lock;
 		ops.unlock = default_unlock;
 	}

@@ -2,8 +2,8 @@
 /*
  * instructions LIBRARY: no operation that need not wait executes more instructions with the default
  * locks of LIBRARY preloaded than natively, in a process with one thread and in one with several,
- * also if `poundlock control` can change the settings of its mutexes. Counted by single steps; a
- * system call counts as SYSTEM_CALL instructions.
+ * also if `poundlock control` can change the settings of its mutexes, and if a rule gives another
+ * mutex another lock. Counted by single steps; a system call counts as SYSTEM_CALL instructions.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -162,12 +162,17 @@ static pthread_t begin_waiter(void)
 	return waiter;
 }
 
+/* The one that the rule names. */
+pthread_mutex_t ruled = PTHREAD_MUTEX_INITIALIZER;
+
 static int be_measured(const char *way)
 {
 	bool among_threads = !strcmp(way, "threads");
 	pthread_t waiter = 0;
 
 	prepare();
+	EXPECT(!is_replaced() || !getenv("POUNDLOCK_RULES") || ruled.__data.__kind,
+	       "the rule applies");
 	if (among_threads)
 		waiter = begin_waiter();
 	run_operations();
@@ -258,17 +263,25 @@ static bool can_trace(void)
 	return waitpid(child, &status, 0) == child && !status;
 }
 
-/* With control pages in a folder of their own. */
+/* With control pages and a file of rules in a folder of their own. */
 static bool compare_controlled(const char *library)
 {
-	char folder[] = "/tmp/poundlock-instructions-XXXXXX", command[2 * sizeof(folder) + 32];
+	char folder[] = "/tmp/poundlock-instructions-XXXXXX", command[3 * sizeof(folder) + 64],
+	     rules[sizeof(folder) + 16];
+	FILE *file;
 	bool holds;
 
 	EXPECT(mkdtemp(folder), "%s", folder);
 	setenv("POUNDLOCK_CONTROL", folder, 1);
+	snprintf(rules, sizeof(rules), "%s/rules.toml", folder);
+	file = fopen(rules, "w");
+	EXPECT(file && fputs("[[rule]]\nsymbol = \"ruled\"\nlock = \"mcs\"\n", file) >= 0 &&
+		       !fclose(file),
+	       "%s", rules);
+	setenv("POUNDLOCK_RULES", rules, 1);
 	holds = compare("alone", library);
 	holds = compare("threads", library) && holds;
-	snprintf(command, sizeof(command), "rm %s/*.control && rmdir %s", folder, folder);
+	snprintf(command, sizeof(command), "rm %s/*.control %s && rmdir %s", folder, rules, folder);
 	EXPECT(!system(command), "there was no control page: %s", command);
 	return holds;
 }

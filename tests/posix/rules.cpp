@@ -5,13 +5,10 @@
  * default not before its fifth failed attempt. A child of this program runs under the library, and
  * checks the mutexes below.
  */
-#include <filesystem>
 #include <mutex>
-#include <string>
-#include <sys/wait.h>
 #include <threads.h>
 
-#include "posix.h"
+#include "ruled.h"
 
 /* Not static: the compiler must not merge or rename them. */
 extern "C" {
@@ -170,54 +167,6 @@ static int child(bool ruled)
 
 /* ---- In the parent ---- */
 
-static const char *library;
-static char folder[] = "/tmp/poundlock-rules-XXXXXX";
-static std::string file;
-
-static void write_rules(const std::string &text)
-{
-	FILE *out = fopen(file.c_str(), "w");
-
-	EXPECT(out && fwrite(text.data(), 1, text.size(), out) == text.size() && !fclose(out), "%s",
-	       file.c_str());
-}
-
-/*
- * Runs this program as a child with the variables @settings; @with: whether rules apply there.
- * Returns what it writes on stderr.
- */
-static std::string run(std::initializer_list<std::string> settings, bool with)
-{
-	char buffer[1024];
-	std::string errors;
-	int ends[2], status;
-	ssize_t got;
-	pid_t pid;
-
-	EXPECT(!pipe(ends), "pipe");
-	pid = fork();
-	EXPECT(pid >= 0, "fork");
-	if (!pid) {
-		dup2(ends[1], STDERR_FILENO);
-		setenv("LD_PRELOAD", library, 1);
-		for (const std::string &setting : settings)
-			putenv(strdup(setting.c_str()));
-		execl("/proc/self/exe", "rules", with ? "ruled" : "plain", (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
-	while ((got = read(ends[0], buffer, sizeof(buffer))) > 0)
-		errors.append(buffer, (size_t)got);
-	close(ends[0]);
-	EXPECT(waitpid(pid, &status, 0) == pid && !status, "%x: %s", status, errors.c_str());
-	return errors;
-}
-
-static std::string variable(const std::string &path)
-{
-	return "POUNDLOCK_RULES=" + path;
-}
-
 /* Expects that the rules do not apply, and one line about @why. */
 static void expect_refused(const std::string &errors, const std::string &why)
 {
@@ -233,18 +182,18 @@ static void apply()
 
 	expect_part = "apply";
 	write_rules(rules);
-	errors = run({variable(file)}, true);
+	errors = run({variable(file)}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
-	errors = run({variable(file), "POUNDLOCK_LOCK=shfl_mutex,batch=7"}, true);
+	errors = run({variable(file), "POUNDLOCK_LOCK=shfl_mutex,batch=7"}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
-	errors = run({variable(file), std::string("POUNDLOCK_STATS=") + folder}, true);
+	errors = run({variable(file), std::string("POUNDLOCK_STATS=") + folder}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
-	errors = run({variable(file), "POUNDLOCK_DEBUG=1"}, true);
+	errors = run({variable(file), "POUNDLOCK_DEBUG=1"}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
-	errors = run({variable("")}, false);
+	errors = run({variable("")}, "plain");
 	EXPECT(errors.empty(), "%s", errors.c_str());
 	write_rules("");
-	errors = run({variable(file)}, false);
+	errors = run({variable(file)}, "plain");
 	EXPECT(errors.empty(), "%s", errors.c_str());
 }
 
@@ -256,7 +205,7 @@ static void report()
 	expect_part = "report";
 	write_rules(std::string(rules) + "\n[[rule]]\nsymbol = \"no_such_symbol\"\n"
 					 "lock = \"shfl_mutex\"\n");
-	errors = run({variable(file), "POUNDLOCK_VERBOSE=1"}, true);
+	errors = run({variable(file), "POUNDLOCK_VERBOSE=1"}, "ruled");
 	for (const char *line :
 	     {":2: '*by_symbol' matches 2 objects\n", ":6: 'by_offset' matches 1 object\n",
 	      ":15: 'initialise_eager' matches 1 function\n",
@@ -276,9 +225,9 @@ static void refuse()
 		{"\n[[rule]]\n" + lock, "line 2: the rule has neither a symbol nor a site"},
 		{rule + "lock = \"shfl_mutex,patience=x\"", "line 3: patience=x"},
 		{rule + "lock = \"nosuch\"", "line 3: there is no lock 'nosuch'"},
-		{rule + "lock = \"mcs\"", "line 3: 'mcs'"},
-		{rule + "lock = \"shfl_mutex,policy=fair\"", "line 3: 'shfl_mutex,policy=fair'"},
-		{rule + "lock = \"shfl_mutex,wait=spin\"", "line 3: 'shfl_mutex,wait=spin'"},
+		{rule + "lock = \"mcs,wait=x\"", "line 3: wait=x"},
+		{rule + "lock = \"cfl_mutex,patience=1\"", "line 3: lock cfl_mutex has no key"},
+		{rule + "lock = \"native\"", "line 3: there is no lock 'native'"},
 		{rule + lock + lock, "line 4: the rule has a lock already"},
 		{rule + "site = \"main\"", "line 3: the rule has a symbol or a site already"},
 		{rule + lock + "colour = \"red\"", "line 4: the keys of a rule"},
@@ -305,18 +254,18 @@ static void refuse()
 	for (const auto &each : wrong) {
 		expect_part = each.why.c_str();
 		write_rules(each.text);
-		expect_refused(run({variable(file)}, false), each.why);
+		expect_refused(run({variable(file)}, "plain"), each.why);
 	}
 	expect_part = "refuse";
 	for (int i = 0; i < 65; i++)
 		many += rule + lock;
 	write_rules(many);
-	expect_refused(run({variable(file)}, false), "line 193: there are more than 64 rules");
+	expect_refused(run({variable(file)}, "plain"), "line 193: there are more than 64 rules");
 	write_rules("[[rule]]\nsymbol = \"*\"\n" + lock);
-	expect_refused(run({variable(file)}, false), "match more than 256 symbols");
+	expect_refused(run({variable(file)}, "plain"), "match more than 256 symbols");
 	write_rules(rules);
-	expect_refused(run({variable("/no/such/file")}, false), "cannot be read");
-	expect_refused(run({variable("/tmp")}, false), "cannot be read");
+	expect_refused(run({variable("/no/such/file")}, "plain"), "cannot be read");
+	expect_refused(run({variable("/tmp")}, "plain"), "cannot be read");
 }
 
 int main(int argc, char **argv)
@@ -325,12 +274,10 @@ int main(int argc, char **argv)
 	limit();
 	if (!strcmp(argv[1], "ruled") || !strcmp(argv[1], "plain"))
 		return child(!strcmp(argv[1], "ruled"));
-	library = argv[1];
-	EXPECT(mkdtemp(folder), "%s", folder);
-	file = std::string(folder) + "/rules.toml";
+	begin(argv[1]);
 	apply();
 	report();
 	refuse();
-	std::filesystem::remove_all(folder);
+	end();
 	return 0;
 }

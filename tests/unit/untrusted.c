@@ -126,11 +126,21 @@ static void damaged_rules_are_refused_in_a_line(void)
 
 /* ---- Symbols ---- */
 
-static uint32_t mains, symbols;
+static uint32_t mains, symbols, writable;
+/* The program, without a place in memory; of its parts, this one is writable. */
+static const ElfW(Phdr) parts[] = {
+	{.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x1000, .p_memsz = 0x100000},
+	{.p_type = PT_GNU_RELRO, .p_flags = PF_R, .p_vaddr = 0x1000, .p_memsz = 0x1000},
+	{.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = 0x200000, .p_memsz = 0x100000},
+};
+static const struct dl_phdr_info loaded = {.dlpi_phdr = parts, .dlpi_phnum = 3};
 
 static void count_symbol(const struct symbol *symbol)
 {
 	symbols++;
+	writable += symbol->is_writable;
+	EXPECT(!symbol->is_writable ||
+	       (symbol->from >= 0x2000 && symbol->from <= symbol->to && symbol->to <= 0x101000));
 	mains += strlen(symbol->name) == 4 && !strcmp(symbol->name, "main") && symbol->is_function;
 }
 
@@ -155,8 +165,9 @@ static void damaged_programs_are_read_within_their_bounds(void)
 	unsigned char *bytes = own_file(&size), *end = guarded(size);
 	struct file file = {.bytes = bytes, .size = size};
 
-	each_of(&file, 0, count_symbol);
+	each_of(&file, &loaded, count_symbol);
 	EXPECT(mains == 1 && symbols > 1, "%u, %u", mains, symbols);
+	EXPECT(writable && writable < symbols, "%u of %u", writable, symbols);
 	for (int i = 0; i < ROUNDS_OF_ELF; i++) {
 		size_t rest = random_below(2) ? size : (1 + random_below(size / WORD)) * WORD;
 		size_t headers = rest < ELF_HEADERS ? rest : ELF_HEADERS;
@@ -166,7 +177,7 @@ static void damaged_programs_are_read_within_their_bounds(void)
 		for (uint64_t count = random_below(MOST_MUTATIONS); count; count--)
 			mutate(random_below(8) ? end - headers : copy, headers);
 		file = (struct file){.bytes = copy, .size = rest};
-		each_of(&file, 0, count_symbol);
+		each_of(&file, &loaded, count_symbol);
 	}
 	free(bytes);
 }
