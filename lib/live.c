@@ -71,9 +71,9 @@ uint64_t live_word_of(const char *spec, char *error, size_t size)
 	if (ops)
 		(void)spec_wrong(
 			error, size,
-			"'%s': a running mutex can change patience, batch and policy of "
-			"shfl_mutex; policies fair and occupancy, wait and other locks are "
-			"for the whole process",
+			"'%s': a mutex that is used can change patience, batch and policy of "
+			"shfl_mutex; policies fair and occupancy, wait and other locks need a rule "
+			"before it is initialised",
 			spec);
 	return 0;
 }

@@ -211,17 +211,23 @@ void control_forget_slow(const struct mutex *m)
 
 /* ---- Waits ---- */
 
-/* Waits by the settings of @known, or else those of @ops. */
+/*
+ * Waits by the settings of @known (NULL: not in the page), or else without a @rule by those of all
+ * mutexes, or else by those of @ops.
+ */
 static bool wait_controlled(struct mutex *m, const struct w_deadline *deadline,
-			    const struct any_ops *ops, struct control_mutex *known)
+			    const struct any_ops *ops, const struct rule *rule,
+			    struct control_mutex *known)
 {
-	/* relaxed: one word, which is checked and not followed */
-	uint64_t wanted = w_load_relaxed(&known->wanted);
+	/* relaxed, both: one word, which is checked and not followed */
+	uint64_t wanted = known ? w_load_relaxed(&known->wanted) : 0,
+		 of_all = rule ? 0 : w_load_relaxed(&page->wanted);
 	struct any_ops changed;
 
-	if (wanted && any_is_default(ops)) {
+	if ((wanted || of_all) && any_is_default(ops)) {
 		changed = *ops;
-		(void)live_settings(wanted, changed.settings);
+		if (!live_settings(wanted, changed.settings))
+			(void)live_settings(of_all, changed.settings);
 		ops = &changed;
 	}
 	return rules_wait_by(ops, m, deadline);
@@ -230,18 +236,20 @@ static bool wait_controlled(struct mutex *m, const struct w_deadline *deadline,
 bool control_wait(struct mutex *m, const struct w_deadline *deadline, const struct any_ops *ops,
 		  const struct rule *rule)
 {
-	uint32_t at = has_page() ? enter(m, ops, rule) : CONTROL_MUTEXES,
-		 generation = w_fork_generation();
+	uint32_t generation = w_fork_generation(), at;
 	struct control_mutex *known;
 	bool taken;
 
-	if (at == CONTROL_MUTEXES)
+	if (!has_page())
 		return rules_wait_by(ops, m, deadline);
+	at = enter(m, ops, rule);
+	if (at == CONTROL_MUTEXES)
+		return wait_controlled(m, deadline, ops, rule, NULL);
 	known = &page->mutexes[at];
 	/* relaxed, all: figures */
 	(void)w_fetch_add_relaxed(&known->waits, 1);
 	(void)w_fetch_add_relaxed(&known->waiting, 1);
-	taken = wait_controlled(m, deadline, ops, known);
+	taken = wait_controlled(m, deadline, ops, rule, known);
 	/* A signal handler may have forked. */
 	if (w_likely(generation == w_fork_generation()))
 		(void)w_fetch_add_relaxed(&known->waiting, (uint32_t)-1);

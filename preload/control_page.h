@@ -3,8 +3,8 @@
  * Layout of the control page, a file that a process maps and by which others change the settings of
  * its mutexes. docs/control.md documents it.
  *
- * A header, then an array of mutexes. The process writes all fields except `wanted`, and reads none
- * of them except `wanted`: a hostile page cannot lead it anywhere. Byte order is the machine's.
+ * A header, then an array of mutexes. The process writes all fields except both `wanted`, and reads
+ * none of them except these: a hostile page cannot lead it anywhere. Byte order is the machine's.
  */
 #ifndef POUNDLOCK_PRELOAD_CONTROL_PAGE_H
 #define POUNDLOCK_PRELOAD_CONTROL_PAGE_H
@@ -35,6 +35,11 @@ struct control_page {
 	uint32_t pid;
 	uint32_t mutexes_most;
 	W_ATOMIC(uint64_t) unlisted; /* waits for mutexes without room */
+	/*
+	 * Settings of all mutexes without a rule and without settings in their own `wanted`,
+	 * written by other processes; 0: none
+	 */
+	W_ATOMIC(uint64_t) wanted;
 	char program[64];
 	_Alignas(64) struct control_mutex mutexes[CONTROL_MUTEXES];
 };

@@ -41,8 +41,8 @@ const CONTROL: Layout = Layout {
     header: "control_page.h",
     prefix: "control_",
     structures: &[
-        ("page", &["version", "pid", "mutexes"]),
-        ("mutex", &["address", "site", "own", "wanted", "waits", "waiting"]),
+        ("page", &["version", "pid", "wanted", "mutexes"]),
+        ("mutex", &["address", "site", "own", "wanted", "waits", "waiting", "rule", "lock"]),
     ],
     constants: &[
         ("VERSION", "CONTROL_VERSION"),

@@ -167,6 +167,39 @@ static int change(void)
 	return 0;
 }
 
+/* The settings of all mutexes count for those without settings of their own. */
+static int change_all(void)
+{
+	struct control_page *page = find_page(0);
+	pthread_mutex_t *memory = calloc(2 * CONTROL_MUTEXES, sizeof(*memory)), *unlisted = memory;
+
+	EXPECT_CLOSED(&mutex, false);
+	atomic_store(&page->wanted, CLOSING);
+	EXPECT_CLOSED(&mutex, true);
+	EXPECT_CLOSED(&other, true);
+	EXPECT_CLOSED(&recursive, true);
+	atomic_store(&known(page, &mutex)->wanted, WORD(4, 1, 1024));
+	EXPECT_CLOSED(&mutex, false);
+	EXPECT_CLOSED(&other, true);
+	atomic_store(&known(page, &mutex)->wanted, WORD(0, 255, 1024));
+	EXPECT_CLOSED(&mutex, true);
+	atomic_store(&page->wanted, WORD(0, 255, 1024));
+	EXPECT_CLOSED(&mutex, false);
+	atomic_store(&page->wanted, CLOSING);
+	for (int i = 0; i < 2 * (int)CONTROL_MUTEXES; i++) {
+		EXPECT_OK(pthread_mutex_init(&memory[i], NULL));
+		wait_in_past(&memory[i]);
+	}
+	while (item_of(page, unlisted))
+		unlisted++;
+	EXPECT_CLOSED(unlisted, true);
+	atomic_store(&page->wanted, OPEN);
+	EXPECT_CLOSED(unlisted, false);
+	EXPECT_CLOSED(&other, false);
+	free(memory);
+	return 0;
+}
+
 /* The item of a mutex ends with it, and its place is used again. */
 static int destroy(void)
 {
@@ -229,11 +262,13 @@ static int fork_and_exec(void)
 	EXPECT_CLOSED(&mutex, false);
 	item = known(page, &mutex);
 	atomic_store(&item->wanted, CLOSING);
+	atomic_store(&page->wanted, CLOSING);
 	child = fork();
 	run_child(child);
 	expect_child(child);
 	EXPECT(item->waits == 2, "the child's waits are not the parent's");
 	atomic_store(&item->wanted, OPEN);
+	atomic_store(&page->wanted, OPEN);
 	child = fork();
 	run_child(child);
 	expect_child(child);
@@ -339,9 +374,9 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } children[] = {
-	{"change", change},      {"destroy", destroy},       {"fork", fork_and_exec},
-	{"executed", executed},  {"sandbox", enter_sandbox}, {"survive", survive},
-	{"without", do_without},
+	{"change", change},      {"all", change_all},     {"destroy", destroy},
+	{"fork", fork_and_exec}, {"executed", executed},  {"sandbox", enter_sandbox},
+	{"survive", survive},    {"without", do_without},
 };
 
 /* ---- The parent ---- */
@@ -411,6 +446,8 @@ int main(int argc, char **argv)
 	run("change", folder, statistics, NULL);
 	run("change", folder, debug, NULL);
 	run("change", folder, batch, NULL);
+	run("all", folder, NULL, NULL);
+	run("all", folder, statistics, NULL);
 	run("destroy", folder, NULL, NULL);
 	run("fork", folder, NULL, NULL);
 	run("fork", folder, statistics, NULL);

@@ -278,7 +278,7 @@ fn rules() {
 fn control_pages() {
     let mut page = vec![0; 1 << 17];
     page[..control::MAGIC.len()].copy_from_slice(control::MAGIC);
-    page[24] = 1;
+    page[24] = u8::try_from(control::VERSION).expect("a small number");
     for (at, byte) in page.iter_mut().enumerate().skip(128) {
         *byte = (at * 37 / 32) as u8;
     }
@@ -286,7 +286,8 @@ fn control_pages() {
     page[128 + 16..128 + 24].copy_from_slice(&word.to_ne_bytes());
     fuzz(&[page], |page| {
         for mutex in control::parse(page)? {
-            for word in [mutex.own, mutex.wanted] {
+            assert!(mutex.lock.bytes().all(|byte| byte.is_ascii_graphic()), "{:?}", mutex.lock);
+            for word in [mutex.own, mutex.wanted, mutex.of_all] {
                 let text = control::settings::text(word).unwrap_or_default();
                 assert!(text.bytes().all(|byte| byte.is_ascii_graphic()), "{text:?}");
             }

@@ -120,12 +120,12 @@ fn the_mutexes_that_threads_waited_for_are_listed() {
     let controlled = Controlled::start();
     let lines = controlled.control(&[]);
     assert_eq!(lines.len(), 3, "{lines:#?}");
-    let settings = ["4", "numa", "1024", "start"];
-    assert_eq!(line(&lines, "cache")[1..7], [&settings[..], &["2", "0"]].concat());
-    assert_eq!(line(&lines, "table+0x28")[1..7], [&settings[..], &["1", "0"]].concat());
+    let settings = ["shfl_mutex", "4", "numa", "1024", "start"];
+    assert_eq!(line(&lines, "cache")[1..8], [&settings[..], &["2", "0"]].concat());
+    assert_eq!(line(&lines, "table+0x28")[1..8], [&settings[..], &["1", "0"]].concat());
     let queue = line(&lines, &controlled.queue);
-    assert_eq!(queue[1..7], [&settings[..], &["1", "0"]].concat());
-    assert_eq!(queue[7..9], ["queue_init", &controlled.queue]);
+    assert_eq!(queue[1..8], [&settings[..], &["1", "0"]].concat());
+    assert_eq!(queue[8..10], ["queue_init", &controlled.queue]);
     assert!(lines[0].trim_start().starts_with("cache "), "most waits first: {lines:#?}");
     assert_eq!(controlled.control(&["-n", "1"])[1], "and 2 more: --rows");
     assert_eq!(controlled.control(&["cache"]).len(), 1);
@@ -146,7 +146,7 @@ fn settings_change_in_the_running_process() {
         let lines = controlled.control(&[mutex, "patience=0,batch=7"]);
         assert_eq!(lines.len(), 1, "{lines:#?}");
         let words: Vec<&str> = lines[0].split_whitespace().collect();
-        assert_eq!(words[1..5], ["0", "numa", "7", "control"]);
+        assert_eq!(words[2..6], ["0", "numa", "7", "control"]);
         assert_eq!(controlled.ask(letter), "closed", "{mutex}");
         controlled.control(&[mutex, "shfl_mutex,policy=fifo"]);
         assert_eq!(controlled.ask(letter), "open", "{mutex}");
@@ -154,13 +154,13 @@ fn settings_change_in_the_running_process() {
         assert_eq!(controlled.ask(letter), "closed", "{mutex}");
         let lines = controlled.control(&[mutex, "default"]);
         let words: Vec<&str> = lines[0].split_whitespace().collect();
-        assert_eq!(words[1..5], ["4", "numa", "1024", "start"]);
+        assert_eq!(words[2..6], ["4", "numa", "1024", "start"]);
     }
     controlled.control(&["cache", "patience=0"]);
     assert_eq!(controlled.ask("t"), "open", "the others keep their settings");
     let lines = controlled.control(&[]);
-    assert_eq!(line(&lines, "cache")[4], "control");
-    assert_eq!(line(&lines, "table+0x28")[4], "start");
+    assert_eq!(line(&lines, "cache")[5], "control");
+    assert_eq!(line(&lines, "table+0x28")[5], "start");
 }
 
 #[test]
@@ -174,8 +174,63 @@ fn settings_of_rules_come_back() {
     controlled.control(&["cache", "patience=9"]);
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "default"]);
-    assert_eq!(line(&lines, "cache")[1..5], ["0", "numa", "1024", "start"]);
+    assert_eq!(line(&lines, "cache")[2..6], ["0", "numa", "1024", "rule:1"]);
     assert_eq!(controlled.ask("c"), "closed");
+}
+
+/// Those of rules and of single mutexes remain; later mutexes and forked children begin with them,
+/// and without.
+#[test]
+fn settings_of_all_mutexes_change() {
+    let directory = scratch();
+    let file = directory.path().join("rules.toml");
+    let rules = "[[rule]]\nsymbol = \"table\"\nlock = \"shfl_mutex\"\n";
+    std::fs::write(&file, rules).expect("a file");
+    let mut controlled = Controlled::start_with(&["--rules", &file.to_string_lossy()]);
+    let lines = controlled.control(&["all", "patience=0,batch=9"]);
+    assert_eq!(line(&lines, "cache")[2..6], ["0", "numa", "9", "all"]);
+    assert_eq!(line(&lines, "table+0x28")[2..6], ["4", "numa", "1024", "rule:1"]);
+    let last = lines.last().expect("a line");
+    assert!(last.ends_with("later ones included: patience=0,policy=numa,batch=9"), "{last}");
+    for (letter, answer) in
+        [("c", "closed"), ("q", "closed"), ("t", "open"), ("f", "open"), ("d", "destroyed")]
+    {
+        assert_eq!(controlled.ask(letter), answer, "{letter}");
+    }
+    assert_eq!(controlled.ask("n"), "initialised");
+    assert_eq!(controlled.ask("q"), "closed");
+    let lines = controlled.control(&["cache", "patience=9"]);
+    assert_eq!(line(&lines, "cache")[5], "control");
+    assert_eq!(controlled.ask("c"), "open");
+    let lines = controlled.control(&["cache", "default"]);
+    assert_eq!(line(&lines, "cache")[5], "all");
+    assert_eq!(controlled.ask("c"), "closed");
+    let lines = controlled.control(&["all", "default"]);
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    assert_eq!(line(&lines, "cache")[2..6], ["4", "numa", "1024", "start"]);
+    assert_eq!(controlled.ask("c"), "open");
+    assert_refused(&mut controlled.command(&["all", "wait=spin"]), 125, &["need a rule"]);
+}
+
+#[test]
+fn the_lock_of_a_rule_is_shown_and_does_not_change() {
+    let directory = scratch();
+    let file = directory.path().join("rules.toml");
+    let rules = "\n[[rule]]\nsymbol = \"table+0x50\"\nlock = \"cfl_mutex\"\n";
+    std::fs::write(&file, rules).expect("a file");
+    let mut controlled = Controlled::start_with(&["--rules", &file.to_string_lossy()]);
+    assert_eq!(controlled.ask("s"), "waited");
+    let lines = controlled.control(&[]);
+    let words = line(&lines, "table+0x50");
+    assert_eq!(words[1..8], ["cfl_mutex", "-", "-", "-", "rule:2", "1", "0"]);
+    let why = "the rule in line 2 gave it cfl_mutex";
+    for settings in ["patience=0", "default"] {
+        assert_refused(&mut controlled.command(&["table+0x50", settings]), 125, &[why]);
+    }
+    controlled.control(&["table", "patience=0"]);
+    assert_eq!(controlled.ask("t"), "closed");
+    assert_eq!(controlled.ask("s"), "waited");
+    assert_eq!(line(&controlled.control(&[]), "table+0x50")[6], "2");
 }
 
 #[test]
@@ -183,11 +238,11 @@ fn statistics_are_shown_beside_the_settings() {
     let mut controlled = Controlled::start_with(&["--stats"]);
     let lines = controlled.control(&[]);
     let words = line(&lines, "cache");
-    assert_eq!(words[9..11], ["4", "50.0%"], "{words:?}");
+    assert_eq!(words[10..12], ["4", "50.0%"], "{words:?}");
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "patience=0", "--for", "1ms"]);
     let words = line(&lines, "cache");
-    assert_eq!((words[4], words[5], words[9]), ("control", "0", "0"), "{words:?}");
+    assert_eq!((words[5], words[6], words[10]), ("control", "0", "0"), "{words:?}");
     assert_eq!(controlled.ask("c"), "closed");
 }
 
@@ -206,7 +261,7 @@ fn a_child_and_a_new_program_have_pages_of_their_own() {
     assert_eq!(controlled.pages().len(), 3);
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "patience=0"]);
-    assert_eq!(line(&lines, "cache")[4], "control");
+    assert_eq!(line(&lines, "cache")[5], "control");
     assert_eq!(controlled.ask("c"), "closed");
 }
 
@@ -234,9 +289,9 @@ fn several_commands_at_a_time_leave_the_settings_of_one() {
     }
     let lines = controlled.control(&["cache"]);
     let words = line(&lines, "cache");
-    let patience: u32 = words[1].parse().expect("a number");
+    let patience: u32 = words[2].parse().expect("a number");
     assert!((10..18).contains(&patience), "{words:?}");
-    assert_eq!(words[2..5], ["fifo", &(100 + patience).to_string(), "control"]);
+    assert_eq!(words[3..6], ["fifo", &(100 + patience).to_string(), "control"]);
     assert_eq!(controlled.ask("c"), "open");
 }
 
@@ -249,15 +304,15 @@ fn wrong_requests_change_nothing() {
         (["0x10", "patience=0"], "no thread"),
         (["cache", "patience=x"], "patience=x: not a number"),
         (["cache", "patience=0,colour=red"], "no key 'colour'"),
-        (["cache", "wait=spin"], "for the whole process"),
-        (["cache", "policy=fair"], "for the whole process"),
-        (["cache", "mcs"], "for the whole process"),
+        (["cache", "wait=spin"], "need a rule"),
+        (["cache", "policy=fair"], "need a rule"),
+        (["cache", "mcs"], "need a rule"),
         (["cache", "nosuch"], "there is no lock 'nosuch'"),
         (["cache", ""], "there is no lock"),
     ] {
         assert_refused(&mut controlled.command(&arguments), 125, &[why]);
     }
-    assert_eq!(line(&controlled.control(&[]), "cache")[4], "start");
+    assert_eq!(line(&controlled.control(&[]), "cache")[5], "start");
     assert_eq!(controlled.ask("c"), "open");
 }
 
@@ -277,7 +332,7 @@ fn only_the_owner_and_root_may_control() {
     command.args(["control", "-p", &controlled.child.id().to_string(), "cache", "patience=0"]);
     command.current_dir("/").uid(nobody).gid(nobody);
     assert_refused(&mut command, 125, &["belongs to another user"]);
-    assert_eq!(line(&controlled.control(&[]), "cache")[4], "start");
+    assert_eq!(line(&controlled.control(&[]), "cache")[5], "start");
 }
 
 /// `top` on a terminal: Enter shows a lock, and keys change its settings.
@@ -430,8 +485,8 @@ fn replaced_and_damaged_pages_are_refused() {
 #[test]
 fn run_refuses_locks_without_such_settings() {
     for (lock, why) in [
-        ("mcs", "for the whole process"),
-        ("shfl_mutex,policy=fair", "for the whole process"),
+        ("mcs", "need a rule"),
+        ("shfl_mutex,policy=fair", "need a rule"),
         ("native", "native locks"),
     ] {
         let mut command = poundlock(["run", "-l", lock, "--control", "--", "no-such-program"]);

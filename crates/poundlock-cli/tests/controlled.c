@@ -6,11 +6,13 @@
  *   c, t, q  a thread waits for the mutex of this letter. Prints "closed" if it closes the mutex to
  *            newcomers before it sleeps, as with patience=0, else "open"
  *   f        the same for c in a forked child
+ *   s        a thread waits for another mutex until a deadline in the past
  *   i        forks a child that uses no mutex, and prints its number
- *   d        destroys q
+ *   d, n     destroys q, or initialises it again
  *   x        executes the program again
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -59,6 +61,26 @@ static const char *await(pthread_mutex_t *mutex)
 	return state & CLOSED ? "closed" : "open";
 }
 
+static void *lock_in_past(void *mutex)
+{
+	struct timespec past = {.tv_sec = 1};
+
+	if (pthread_mutex_timedlock(mutex, &past) != ETIMEDOUT)
+		abort();
+	return NULL;
+}
+
+static void wait_in_past(pthread_mutex_t *mutex)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(mutex);
+	if (pthread_create(&thread, NULL, lock_in_past, mutex))
+		abort();
+	pthread_join(thread, NULL);
+	pthread_mutex_unlock(mutex);
+}
+
 static void obey(int letter, char **arguments)
 {
 	pid_t parent, child;
@@ -75,6 +97,14 @@ static void obey(int letter, char **arguments)
 		break;
 	case 'd':
 		puts(pthread_mutex_destroy(queue) ? "busy" : "destroyed");
+		break;
+	case 'n':
+		queue_init(queue);
+		puts("initialised");
+		break;
+	case 's':
+		wait_in_past(&table.second);
+		puts("waited");
 		break;
 	case 'f':
 		if (!fork()) {

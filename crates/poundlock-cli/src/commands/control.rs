@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// SETTINGS that undo a change.
 const DEFAULT: &str = "default";
+/// MUTEX: all mutexes without settings of their own.
+const ALL: &str = "all";
 const NAME: usize = 48;
 
 #[derive(Args, Debug)]
@@ -29,8 +31,8 @@ pub(crate) struct ControlArgs {
     /// since the start of the process]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub time: Option<Duration>,
-    /// Symbol (cache, cache+0x40), function that initialised them, or address (0x...) [default: all
-    /// mutexes]
+    /// Symbol (cache, cache+0x40), function that initialised them, or address (0x...). `all`: those
+    /// that have no settings of their own, later ones included [default: list all mutexes]
     #[arg(value_name = "MUTEX")]
     pub mutex: Option<String>,
     /// KEY=VALUE[,...] of shfl_mutex: patience, policy, batch; keys that are not given get their
@@ -44,9 +46,15 @@ pub fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
     let word = args.settings.as_deref().map(parse).transpose()?;
     let page = Page::find(args.pid)?;
     let mut target = Target::of(args.pid)?;
-    let chosen = target.chosen(args.mutex.as_deref(), page.mutexes()?)?;
-    if let Some(word) = word {
-        change(&page, &chosen, word)?;
+    let wanted = args.mutex.as_deref().filter(|mutex| *mutex != ALL);
+    let chosen = target.chosen(wanted, page.mutexes()?)?;
+    match word {
+        None => {}
+        Some(word) if wanted.is_none() => {
+            page.set_all(word);
+            page.check()?;
+        }
+        Some(word) => change(&page, &chosen, word)?,
     }
     let before = match args.time {
         None => None,
@@ -59,7 +67,10 @@ pub fn control(args: &ControlArgs) -> Result<ExitCode, Failure> {
     let now = Figures::now(args.pid, &page)?;
     page.check()?;
     let rows = rows(&mut target, &chosen, before.as_ref(), &now);
-    output::print(table(&rows, args.rows) + "\n")?;
+    let of_all = page.of_all().map(|settings| {
+        format!("\nMutexes without settings of their own, later ones included: {settings}")
+    });
+    output::print(table(&rows, args.rows) + of_all.as_deref().unwrap_or_default() + "\n")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,8 +85,14 @@ fn parse(settings: &str) -> Result<u64, Failure> {
     }
 }
 
+/// Changes those mutexes that have the default lock.
 fn change(page: &Page, chosen: &[Mutex], word: u64) -> Result<(), Failure> {
-    let changed = chosen.iter().filter(|mutex| page.set(mutex, word)).count();
+    let of_default: Vec<&Mutex> = chosen.iter().filter(|mutex| mutex.is_default()).collect();
+    if of_default.is_empty() {
+        let why = chosen.iter().find_map(|mutex| mutex.settings().err());
+        return Err(Failure::ours(format!("it cannot be changed: {}", why.unwrap_or_default())));
+    }
+    let changed = of_default.iter().filter(|mutex| page.set(mutex, word)).count();
     page.check()?;
     if changed == 0 {
         return Err(Failure::ours("the mutex was destroyed meanwhile"));
@@ -179,9 +196,12 @@ impl Figures {
     }
 }
 
+const COLUMNS: usize = 14;
+
 /// The columns; the last four are of the statistics.
-const HEADER: [&str; 13] = [
+const HEADER: [&str; COLUMNS] = [
     "mutex",
+    "lock",
     "patience",
     "policy",
     "batch",
@@ -197,7 +217,7 @@ const HEADER: [&str; 13] = [
 ];
 
 /// The columns that a narrow terminal omits, in this order.
-const EXPENDABLE: [usize; 8] = [8, 7, 12, 10, 9, 11, 6, 5];
+const EXPENDABLE: [usize; 9] = [9, 8, 13, 11, 10, 12, 7, 6, 1];
 
 /// A line per mutex of `chosen` that still exists, under [`HEADER`].
 fn rows(
@@ -205,7 +225,7 @@ fn rows(
     chosen: &[Mutex],
     before: Option<&Figures>,
     now: &Figures,
-) -> Vec<[String; 13]> {
+) -> Vec<[String; COLUMNS]> {
     let present = chosen.iter().filter_map(|mutex| now.mutexes.get(&mutex.address));
     present
         .map(|mutex| {
@@ -215,10 +235,11 @@ fn rows(
             let [acquired, contended, wait, mean] = observed_cells(mutex.address, before, now);
             [
                 shorten(&target.name(mutex), NAME),
+                mutex.lock.clone(),
                 patience,
                 policy,
                 batch,
-                mutex.set_by().to_owned(),
+                mutex.set_by(),
                 waits.to_string(),
                 mutex.waiting.to_string(),
                 target
@@ -238,8 +259,8 @@ fn rows(
 /// The values of patience, policy and batch that a thread would wait by now.
 fn values(mutex: &Mutex) -> [String; 3] {
     match mutex.settings() {
-        Some(now) => [now.patience.to_string(), now.policy, now.batch.to_string()],
-        None => [ABSENT; 3].map(str::to_owned),
+        Ok(now) => [now.patience.to_string(), now.policy, now.batch.to_string()],
+        Err(_) => [ABSENT; 3].map(str::to_owned),
     }
 }
 
@@ -260,7 +281,7 @@ fn observed_cells(address: u64, before: Option<&Figures>, now: &Figures) -> [Str
     ]
 }
 
-fn table(rows: &[[String; 13]], most: usize) -> String {
+fn table(rows: &[[String; COLUMNS]], most: usize) -> String {
     if rows.is_empty() {
         return "No thread has waited for a mutex yet: none can be changed.".to_owned();
     }

@@ -31,7 +31,7 @@ pub(crate) struct RunArgs {
     /// $XDG_RUNTIME_DIR or /dev/shm]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     pub control: Option<Option<PathBuf>>,
-    /// Give single mutexes settings of their own, by the rules in FILE
+    /// Give single mutexes locks or settings of their own, by the rules in FILE
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// Print the lock in use to stderr

@@ -6,6 +6,8 @@ mod page;
 pub mod settings;
 
 #[cfg(test)]
+pub use layout::VERSION;
+#[cfg(test)]
 pub use page::{MAGIC, parse};
 pub use page::{Mutex, Page};
 pub use settings::{LOCK, Settings};

@@ -29,28 +29,52 @@ pub struct Mutex {
     pub address: u64,
     /// The return address of the call that initialised it; 0: unknown.
     pub site: u64,
-    /// Its settings by a rule, or the process's.
+    /// Its settings by a rule, or the process's; 0: it has another lock than the process.
     pub own: u64,
     /// Its settings by this command; 0: none.
     pub wanted: u64,
+    /// The settings by this command of all mutexes that have none of their own; 0: none.
+    pub of_all: u64,
     /// Waits that have begun.
     pub waits: u64,
     pub waiting: u32,
+    /// The line of the rule that applies to it; 0: none.
+    pub rule: u32,
+    /// The name of its lock.
+    pub lock: String,
 }
 
 impl Mutex {
-    /// The settings by which the next thread will wait. None if the page is damaged.
-    pub fn settings(&self) -> Option<Settings> {
-        Settings::of(self.wanted).or_else(|| Settings::of(self.own))
+    /// Whether it has the default lock, whose settings can be changed.
+    pub fn is_default(&self) -> bool {
+        self.own != 0
+    }
+
+    /// The settings by which the next thread will wait. The error says why they cannot be changed.
+    pub fn settings(&self) -> Result<Settings, String> {
+        if !self.is_default() {
+            return Err(format!(
+                "the rule in line {} gave it {}, and a mutex that is used cannot change its lock",
+                self.rule, self.lock
+            ));
+        }
+        let of_all = if self.rule == 0 { self.of_all } else { 0 };
+        [self.wanted, of_all, self.own]
+            .into_iter()
+            .find_map(Settings::of)
+            .ok_or_else(|| "the control page is damaged".to_owned())
     }
 
     /// The origin of the settings, in words.
-    pub fn set_by(&self) -> &'static str {
-        match (self.wanted, Settings::of(self.wanted)) {
-            (0, _) => "start",
-            (_, Some(_)) => "control",
-            (_, None) => "start (invalid settings in the page)",
-        }
+    pub fn set_by(&self) -> String {
+        let changed = |word| self.is_default() && Settings::of(word).is_some();
+        let origin = match self.rule {
+            _ if changed(self.wanted) => return "control".to_owned(),
+            0 if changed(self.of_all) => "all".to_owned(),
+            0 => "start".to_owned(),
+            line => format!("rule:{line}"),
+        };
+        if self.wanted == 0 { origin } else { origin + " (invalid settings in the page)" }
     }
 }
 
@@ -109,6 +133,16 @@ impl Page {
             .map_err(|wrong| Failure::ours(format!("'{}' {wrong}", self.path.display())))
     }
 
+    /// Sets `wanted` of all mutexes without settings of their own (0: none).
+    pub fn set_all(&self, word: u64) {
+        self.at(0, page::WANTED).store(word, Ordering::SeqCst);
+    }
+
+    /// The settings of all mutexes without settings of their own. None: those of the start.
+    pub fn of_all(&self) -> Option<Settings> {
+        Settings::of(self.at(0, page::WANTED).load(Ordering::SeqCst))
+    }
+
     /// Sets `wanted` of a mutex (0: none). Returns whether the mutex still exists.
     pub fn set(&self, mutex: &Mutex, word: u64) -> bool {
         let address = self.word(mutex.index, mutex::ADDRESS);
@@ -138,9 +172,16 @@ impl Page {
         Err(Failure::ours(format!("process {} has ended, or executed another program", self.pid)))
     }
 
+    /// The field of a mutex.
     fn word(&self, index: usize, field: Field) -> &AtomicU64 {
-        assert!(index < layout::MUTEXES && field.bytes == size_of::<u64>());
-        let at = page::MUTEXES.at + index * layout::MUTEX_SIZE + field.at;
+        assert!(index < layout::MUTEXES);
+        self.at(page::MUTEXES.at + index * layout::MUTEX_SIZE, field)
+    }
+
+    /// The field of the structure at this offset of the page.
+    fn at(&self, structure: usize, field: Field) -> &AtomicU64 {
+        let at = structure + field.at;
+        assert!(field.bytes == size_of::<u64>() && at <= layout::PAGE_SIZE - field.bytes);
         // SAFETY: inside of the mapping, by the assertion, and aligned as in C.
         unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(at).cast()) }
     }
@@ -243,6 +284,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
     if version as usize != layout::VERSION {
         return Err(format!("has version {version} of the format, not {}", layout::VERSION));
     }
+    let of_all = page::WANTED.long(bytes);
     let array = &bytes[page::MUTEXES.at..layout::PAGE_SIZE];
     let mutexes = array.chunks_exact(layout::MUTEX_SIZE).enumerate();
     let found = mutexes.map(|(index, bytes)| Mutex {
@@ -251,8 +293,18 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
         site: mutex::SITE.long(bytes),
         own: mutex::OWN.long(bytes),
         wanted: mutex::WANTED.long(bytes),
+        of_all,
         waits: mutex::WAITS.long(bytes),
         waiting: mutex::WAITING.word(bytes),
+        rule: mutex::RULE.word(bytes),
+        lock: name(&bytes[mutex::LOCK.range()]),
     });
     Ok(found.filter(|mutex| mutex.address != 0).collect())
+}
+
+/// The name of a lock, whatever the process has written there.
+fn name(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let is_right = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.iter().map(|byte| if is_right(byte) { char::from(*byte) } else { '?' }).collect()
 }

@@ -38,7 +38,7 @@ pub fn change(pid: u32, lock: &Lock, step: Step) -> Result<(), Failure> {
 }
 
 fn settings_of(mutex: &Mutex) -> Result<Settings, Failure> {
-    mutex.settings().ok_or_else(|| Failure::ours("the control page is damaged"))
+    mutex.settings().map_err(Failure::ours)
 }
 
 /// The mutex on the control page of the process.
