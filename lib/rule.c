@@ -147,16 +147,26 @@ static bool read_pattern(struct reader *reader, struct rest *rest, struct rule *
 	       (by == RULE_BY_SITE || read_offset(reader, rule));
 }
 
-static bool read_lock(struct reader *reader, struct rest *rest, struct rule *rule)
+static bool has_lock(const struct rule *rule)
+{
+	return rule->ops || rule->rw_ops;
+}
+
+/* @readers_writer: it is a readers-writer lock. */
+static bool read_lock(struct reader *reader, struct rest *rest, struct rule *rule,
+		      bool readers_writer)
 {
 	char spec[LONGEST_SPEC], why[256];
 
-	if (rule->ops)
+	if (has_lock(rule))
 		return wrong(reader, "the rule has a lock already");
 	if (!read_string(reader, rest, spec, sizeof(spec)))
 		return false;
-	rule->ops = any_find(spec, why, sizeof(why));
-	return rule->ops || wrong(reader, "%s", why);
+	if (readers_writer)
+		rule->rw_ops = any_rw_find(spec, why, sizeof(why));
+	else
+		rule->ops = any_find(spec, why, sizeof(why));
+	return has_lock(rule) || wrong(reader, "%s", why);
 }
 
 /* Reads KEY = "VALUE". */
@@ -180,8 +190,10 @@ static bool read_pair(struct reader *reader, struct rest *rest)
 	if (skip(&key, "site") && key.at == key.end)
 		return read_pattern(reader, rest, rule, RULE_BY_SITE);
 	if (skip(&key, "lock") && key.at == key.end)
-		return read_lock(reader, rest, rule);
-	return wrong(reader, "the keys of a rule are symbol, site and lock");
+		return read_lock(reader, rest, rule, false);
+	if (skip(&key, "rwlock") && key.at == key.end)
+		return read_lock(reader, rest, rule, true);
+	return wrong(reader, "the keys of a rule are symbol, site, lock and rwlock");
 }
 
 /* Whether the last rule, if any, is whole. */
@@ -190,7 +202,7 @@ static bool end_rule(struct reader *reader)
 	struct rules *rules = reader->rules;
 	const struct rule *rule = rules->count ? &rules->rule[rules->count - 1] : NULL;
 
-	if (!rule || (rule->by && rule->ops))
+	if (!rule || (rule->by && has_lock(rule)))
 		return true;
 	reader->line = rule->line;
 	return rule->by ? wrong(reader, "the rule has no lock")

@@ -8,13 +8,15 @@
  *   symbol = "cache*"
  *   lock = "shfl_mutex,policy=fifo"
  *
+ * A rule with `rwlock` in place of `lock` is for readers-writer locks.
+ *
  * The preload library applies them (preload/rules.h). `poundlock run --rules` checks them by the
  * same code.
  */
 #ifndef POUNDLOCK_RULE_H
 #define POUNDLOCK_RULE_H
 
-#include "any.h"
+#include "any_rw.h"
 
 #define RULES_MOST 64
 /* Bytes of a pattern, its end included. C++ names are long. */
@@ -34,7 +36,9 @@ struct rule {
 	char name[RULES_PATTERN]; /* a glob, without the offset */
 	bool exact;               /* SYMBOL+OFFSET: only the mutex at @offset in the object */
 	uint64_t offset;
-	const struct any_ops *ops; /* of any lock; if any_is_default(), only the settings differ */
+	/* One of them. Of any lock; if any_is_default(), only the settings differ */
+	const struct any_ops *ops;
+	const struct any_rw_ops *rw_ops;
 };
 
 struct rules {

@@ -25,7 +25,8 @@
  *
  *   pthread_rwlock_t
  *     0 to 27, 32 to 47  the lock (lib/any_rw.h)
- *     28 to 31           glibc's __shared: not 0 if it is process-shared
+ *     28                 glibc's __shared: not 0 if it is process-shared. Here also SHARED_RULED
+ *     29                 in that case the index of the rule that gave it its lock
  *     48 to 51           glibc's __flags: the kind, part of the ABI as in a mutex
  *     52 to 55           the writer's thread id
  */
@@ -148,7 +149,8 @@ static inline W_ATOMIC(uint32_t) *cond_flags(struct cond *c)
 
 struct rwlock {
 	unsigned char lock_head[28];
-	unsigned char shared, unused[3]; /* its low byte: compared in memory by one instruction */
+	unsigned char shared; /* its low byte: compared in memory by one instruction */
+	unsigned char rule, unused[2];
 	unsigned char lock_tail[16];
 	unsigned int kind;
 	W_ATOMIC(uint32_t) writer;
@@ -163,6 +165,9 @@ _Static_assert(sizeof(struct rwlock) <= sizeof(pthread_rwlock_t),
 	       "a readers-writer lock fits in place");
 _Static_assert(_Alignof(struct rwlock) <= 8 && _Alignof(pthread_rwlock_t) == 8,
 	       "a lock is aligned to 8");
+
+/* A rule gave the lock another algorithm: it is on no fast path. glibc uses 0 and 1. */
+#define SHARED_RULED 2
 
 static inline struct rwlock *rwlock_of(pthread_rwlock_t *lock)
 {

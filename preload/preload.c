@@ -52,8 +52,9 @@ static void choose(const struct config *config)
 	w_store_release(&chosen_rw_ops, config->rw_ops);
 	w_store_release(&chosen_owners, owners);
 	w_store_release(&chosen_default_owners, owners && is_default ? alone : NULL);
-	w_store_release(&chosen_rw_way,
-			any_rw_is_default(config->rw_ops) ? (const signed char *)alone : &by_table);
+	w_store_release(&chosen_rw_way, any_rw_is_default(rules_rw_unruled(config->rw_ops))
+						? (const signed char *)alone
+						: &by_table);
 	spin_enable(config->spin);
 }
 
@@ -85,7 +86,7 @@ static void initialise_once(void)
 	 * the calls.
 	 */
 	if (config.ops && config.rules && !real_has_sanitizer())
-		rules_start(config.rules, config.verbose, &config.ops);
+		rules_start(config.rules, config.verbose, &config.ops, &config.rw_ops);
 	choose(&config);
 	observed = config.stats && (config.ops || config.native);
 	missing = real_resolve();

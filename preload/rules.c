@@ -26,7 +26,7 @@
 struct range {
 	uintptr_t from, to;
 	uint32_t rule;
-	bool is_mutex; /* the rule says that a mutex is at @from, in memory that may be changed */
+	bool is_lock; /* the rule says that a lock is at @from, in memory that may be changed */
 };
 
 struct ranges {
@@ -76,8 +76,17 @@ __attribute__((format(printf, 2, 3))) static void report(const struct rule *rule
 
 /* ---- From an address to a rule ---- */
 
-/* The first of @ranges by its rule that contains @address. NULL: none. */
-static const struct range *find_range(const struct ranges *ranges, uintptr_t address)
+const struct rule *rules_at(uint32_t index)
+{
+	return &rules.rule[index];
+}
+
+/*
+ * The first of @ranges, by its rule, that contains @address and is for readers-writer locks, or for
+ * mutexes. NULL: none.
+ */
+static const struct range *find_range(const struct ranges *ranges, uintptr_t address,
+				      bool readers_writer)
 {
 	const struct range *first = NULL;
 
@@ -85,10 +94,17 @@ static const struct range *find_range(const struct ranges *ranges, uintptr_t add
 		const struct range *range = &ranges->range[i];
 
 		if (address >= range->from && address < range->to &&
+		    !rules.rule[range->rule].rw_ops == !readers_writer &&
 		    (!first || range->rule < first->rule))
 			first = range;
 	}
 	return first;
+}
+
+/* The one of two ranges whose rule comes first. NULL: none. */
+static const struct range *earlier(const struct range *one, const struct range *other)
+{
+	return !one || (other && other->rule < one->rule) ? other : one;
 }
 
 /* The rule that gave @m another lock than the process's. NULL: none. */
@@ -105,21 +121,31 @@ static bool has_pattern(const struct rule *rule)
 	return strpbrk(rule->name, "*?");
 }
 
-/* Reports why @m, a static mutex in @range, has the process's lock and not that of @rule. */
-static void report_static(const struct mutex *m, const struct range *range, const struct rule *rule)
+/* Reports why the static object @address in @range has the process's lock @kept. */
+static void report_static(uintptr_t address, const struct range *range, const char *kept)
 {
-	uintptr_t offset = (uintptr_t)m - range->from + (rule->exact ? rule->offset : 0);
+	const struct rule *rule = &rules.rule[range->rule];
+	uintptr_t offset = address - range->from + (rule->exact ? rule->offset : 0);
+	const char *lock = rule->ops ? rule->ops->name : rule->rw_ops->name;
 
 	if (has_pattern(rule))
 		report(rule,
-		       "a mutex that '%s' matches keeps %s, not %s: a rule changes the lock of a "
-		       "static mutex only if it names the mutex without * and ?",
-		       rule->name, own->name, rule->ops->name);
+		       "an object that '%s' matches keeps %s, not %s: a rule changes a static lock "
+		       "only if it names it without * and ?",
+		       rule->name, kept, lock);
 	else
 		report(rule,
-		       "the mutex %s+0x%lx keeps %s, not %s: a rule changes the lock of a static "
-		       "mutex only by its offset, and only if it is unused at the start",
-		       rule->name, offset, own->name, rule->ops->name);
+		       "%s+0x%lx keeps %s, not %s: a rule changes a static lock only by its "
+		       "offset, and only if it is unused at the start",
+		       rule->name, offset, kept, lock);
+}
+
+void rules_rw_missed(const struct rwlock *rw, const char *kept)
+{
+	const struct range *range = find_range(&objects, (uintptr_t)rw, true);
+
+	if (range)
+		report_static((uintptr_t)rw, range, kept);
 }
 
 /* The first rule that applies to @m. NULL: none, or it asks for a lock that @m cannot have. */
@@ -131,7 +157,7 @@ static const struct rule *rule_of(const struct mutex *m)
 
 	if (other)
 		return other;
-	range = find_range(&objects, (uintptr_t)m);
+	range = find_range(&objects, (uintptr_t)m, false);
 	rule = range ? range->rule : RULES_MOST;
 	if (mutex_is_plain(m) && m->rule && m->rule <= rule)
 		return &rules.rule[m->rule - 1];
@@ -139,7 +165,7 @@ static const struct rule *rule_of(const struct mutex *m)
 		return NULL;
 	if (any_is_default(rules.rule[rule].ops))
 		return &rules.rule[rule];
-	report_static(m, range, &rules.rule[rule]);
+	report_static((uintptr_t)m, range, own->name);
 	return NULL;
 }
 
@@ -159,13 +185,12 @@ static void give_other(struct mutex *m, uint32_t index)
 
 void rules_initialised_slow(struct mutex *m, const void *site)
 {
-	const struct range *object = find_range(&objects, (uintptr_t)m),
+	const struct range *object = find_range(&objects, (uintptr_t)m, false),
 			   /* in the call instruction */
-		*function = find_range(&functions, (uintptr_t)site - 1), *first = object;
+		*function = find_range(&functions, (uintptr_t)site - 1, false),
+			   *first = earlier(object, function);
 
 	_Static_assert(RULES_MOST < 1 << 8, "a rule's number fits in a mutex");
-	if (function && (!object || function->rule < object->rule))
-		first = function;
 	if (first && !any_is_default(rules.rule[first->rule].ops))
 		give_other(m, first->rule);
 	if (!mutex_is_plain(m))
@@ -173,6 +198,15 @@ void rules_initialised_slow(struct mutex *m, const void *site)
 	if (function && any_is_default(rules.rule[function->rule].ops))
 		m->rule = function->rule + 1;
 	m->site = (uintptr_t)site;
+}
+
+void rules_rw_initialised_slow(struct rwlock *rw, const void *site)
+{
+	const struct range *first = earlier(find_range(&objects, (uintptr_t)rw, true),
+					    find_range(&functions, (uintptr_t)site - 1, true));
+
+	if (first)
+		rules_rw_give(rw, first->rule);
 }
 
 /* ---- The table ---- */
@@ -280,15 +314,16 @@ static struct range range_of_object(const struct symbol *symbol, uint32_t index)
 	const struct rule *rule = &rules.rule[index];
 	const size_t size = symbol->to - symbol->from;
 	struct range range = {.from = symbol->from, .to = symbol->to, .rule = index};
-	bool is_one = size == sizeof(pthread_mutex_t);
+	const size_t needed = rule->ops ? sizeof(pthread_mutex_t) : sizeof(pthread_rwlock_t);
+	bool is_one = size == needed;
 
 	if (rule->exact) {
-		is_one = size - rule->offset >= sizeof(pthread_mutex_t);
+		is_one = size - rule->offset >= needed;
 		range.from += rule->offset;
 		range.to = range.from + 1;
 	}
-	range.is_mutex = is_one && symbol->is_writable && !has_pattern(rule) &&
-			 !(range.from % _Alignof(struct mutex));
+	range.is_lock = is_one && symbol->is_writable && !has_pattern(rule) &&
+			!(range.from % _Alignof(struct mutex));
 	return range;
 }
 
@@ -318,25 +353,49 @@ static bool is_unused(const struct mutex *m)
 	return !memcmp(&copy, &zero, sizeof(copy));
 }
 
-/* Gives the static mutexes that rules name their locks: before the first lock, all are free. */
-static void give_to_static(void)
+static bool is_rw_unused(const struct rwlock *rw)
 {
-	for (uint32_t i = 0; i < objects.count; i++) {
-		const struct range *range = &objects.range[i];
-		struct mutex *m = (struct mutex *)range->from;
+	static const pthread_rwlock_t zero;
+	pthread_rwlock_t copy;
 
-		if (range->is_mutex && find_range(&objects, range->from)->rule == range->rule &&
-		    !any_is_default(rules.rule[range->rule].ops) && is_unused(m))
-			give_other(m, range->rule);
-	}
+	memcpy(&copy, rw, sizeof(copy));
+	rwlock_of(&copy)->kind = 0;
+	return rw->kind <= PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP &&
+	       !memcmp(&copy, &zero, sizeof(copy));
 }
 
-static bool has_other(void)
+/* Gives the static lock at @range its lock, if no earlier rule applies to it. */
+static void give_to_static(const struct range *range)
 {
-	for (uint32_t i = 0; i < rules.count; i++)
-		if (!any_is_default(rules.rule[i].ops))
-			return true;
-	return false;
+	const struct rule *rule = &rules.rule[range->rule];
+	void *at = (void *)range->from;
+
+	if (!range->is_lock || find_range(&objects, range->from, rule->rw_ops) != range)
+		return;
+	if (rule->rw_ops && is_rw_unused(at))
+		rules_rw_give(at, range->rule);
+	else if (rule->ops && !any_is_default(rule->ops) && is_unused(at))
+		give_other(at, range->rule);
+}
+
+/*
+ * Replaces the tables of the process. Before the first lock: all static locks are free.
+ */
+static void apply(const struct any_ops **ops, const struct any_rw_ops **rw_ops)
+{
+	bool rw = false;
+
+	for (uint32_t i = 0; i < rules.count; i++) {
+		const struct rule *rule = &rules.rule[i];
+
+		rules_other |= rule->ops && !any_is_default(rule->ops);
+		rw |= rule->rw_ops != NULL;
+	}
+	rules_replace(ops);
+	if (rw)
+		rules_rw_replace(rw_ops);
+	for (uint32_t i = 0; i < objects.count; i++)
+		give_to_static(&objects.range[i]);
 }
 
 /*
@@ -374,6 +433,17 @@ static bool read_rules(const char *file, char *error, size_t size)
 	return is_right;
 }
 
+/* Whether rules can apply to readers-writer locks of the process's lock @rw_ops (NULL: native). */
+static bool allow_rw(const struct any_rw_ops *rw_ops, char *error, size_t size)
+{
+	for (uint32_t i = 0; i < rules.count && !rw_ops; i++)
+		if (rules.rule[i].rw_ops)
+			return spec_wrong(error, size,
+					  "line %u: all readers-writer locks are native",
+					  rules.rule[i].line);
+	return true;
+}
+
 static bool match_rules(char *error, size_t size)
 {
 	symbols_each(match_symbol);
@@ -392,19 +462,18 @@ static void report_matches(const char *file)
 	}
 }
 
-void rules_start(const char *file, bool verbose, const struct any_ops **ops)
+void rules_start(const char *file, bool verbose, const struct any_ops **ops,
+		 const struct any_rw_ops **rw_ops)
 {
 	char error[640];
 
 	if (!rules_allow(*ops, error, sizeof(error)) || !read_rules(file, error, sizeof(error)) ||
-	    !match_rules(error, sizeof(error))) {
+	    !allow_rw(*rw_ops, error, sizeof(error)) || !match_rules(error, sizeof(error))) {
 		config_say("poundlock: POUNDLOCK_RULES=%s: %s; no rule applies", file, error);
 		return;
 	}
 	if (verbose)
 		report_matches(file);
 	snprintf(path, sizeof(path), "%s", file);
-	rules_other = has_other();
-	rules_replace(ops);
-	give_to_static();
+	apply(ops, rw_ops);
 }

@@ -12,6 +12,7 @@
 #define POUNDLOCK_PRELOAD_RULES_H
 
 #include "layout.h"
+#include "rule.h"
 
 /* Whether mutexes may have settings of their own. */
 extern W_HIDDEN bool rules_on;
@@ -19,11 +20,13 @@ extern W_HIDDEN bool rules_on;
 extern W_HIDDEN bool rules_other;
 
 /*
- * Reads the rules in @file, and replaces *@ops, the process's lock, by a table that waits by them.
- * If they cannot be used, reports the reason on stderr, and no rule applies. @verbose: also reports
- * how many symbols each rule matches.
+ * Reads the rules in @file, and replaces *@ops, the process's lock, by a table that waits by them,
+ * and *@rw_ops (NULL: native) likewise if there are rules for readers-writer locks. If they cannot
+ * be used, reports the reason on stderr, and no rule applies. @verbose: also reports how many
+ * symbols each rule matches.
  */
-W_HIDDEN void rules_start(const char *file, bool verbose, const struct any_ops **ops);
+W_HIDDEN void rules_start(const char *file, bool verbose, const struct any_ops **ops,
+			  const struct any_rw_ops **rw_ops);
 
 /*
  * Replaces *@ops, the process's lock, by a table that waits by the settings of each mutex, unless
@@ -61,5 +64,35 @@ static inline void rules_initialised(struct mutex *m, const void *site)
 	if (w_unlikely(rules_on))
 		rules_initialised_slow(m, site);
 }
+
+/* ---- Readers-writer locks (rules_rw.c) ---- */
+
+/* Replaces *@ops, the process's lock, by a table that finds the lock of each object. */
+W_HIDDEN void rules_rw_replace(const struct any_rw_ops **ops);
+W_HIDDEN const struct any_rw_ops *rules_rw_unruled(const struct any_rw_ops *ops);
+
+/* Gives the free lock @rw the lock of rule @index. */
+static inline void rules_rw_give(struct rwlock *rw, uint32_t index)
+{
+	rw->shared = SHARED_RULED;
+	rw->rule = (unsigned char)index;
+}
+
+W_HIDDEN void rules_rw_initialised_slow(struct rwlock *rw, const void *site);
+
+static inline void rules_rw_initialised(struct rwlock *rw, const void *site)
+{
+	if (w_unlikely(rules_on))
+		rules_rw_initialised_slow(rw, site);
+}
+
+/* The rule @index. */
+W_HIDDEN const struct rule *rules_at(uint32_t index);
+
+/*
+ * If a rule is for the static lock @rw, which has the process's lock @own, reports why it does not
+ * apply.
+ */
+W_HIDDEN void rules_rw_missed(const struct rwlock *rw, const char *own);
 
 #endif

@@ -24,6 +24,7 @@
 #include "preload.h"
 #include "real.h"
 #include "realtime.h"
+#include "rules.h"
 #include "rw/shfl_rw.h"
 #include "stats/stats.h"
 
@@ -87,7 +88,7 @@ static inline const struct any_rw_ops *ops_of(const struct rwlock *rw)
 		/* relaxed: initialise() has acquired what it points at */
 		ops = w_load_relaxed(&chosen_rw_ops);
 	}
-	return w_unlikely(rw->shared) ? NULL : ops;
+	return w_unlikely(rw->shared) && rw->shared != SHARED_RULED ? NULL : ops;
 }
 
 /* ---- Reading ---- */
@@ -363,6 +364,7 @@ static int rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
 	kind = rw->kind;
 	memset(lock, 0, sizeof(*lock));
 	rw->kind = kind;
+	rules_rw_initialised(rw, __builtin_return_address(0));
 	stats_forget(lock);
 	debug_created(lock);
 	return 0;

@@ -2,8 +2,8 @@
 /*
  * instructions LIBRARY: no operation that need not wait executes more instructions with the default
  * locks of LIBRARY preloaded than natively, in a process with one thread and in one with several,
- * also if `poundlock control` can change the settings of its mutexes, and if a rule gives another
- * mutex another lock. Counted by single steps; a system call counts as SYSTEM_CALL instructions.
+ * also if `poundlock control` can change the settings of its mutexes, and if rules give other locks
+ * another algorithm. Counted by single steps; a system call counts as SYSTEM_CALL instructions.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -162,8 +162,9 @@ static pthread_t begin_waiter(void)
 	return waiter;
 }
 
-/* The one that the rule names. */
+/* Those that the rules name. */
 pthread_mutex_t ruled = PTHREAD_MUTEX_INITIALIZER;
+pthread_rwlock_t ruled_rw = PTHREAD_RWLOCK_INITIALIZER;
 
 static int be_measured(const char *way)
 {
@@ -171,8 +172,9 @@ static int be_measured(const char *way)
 	pthread_t waiter = 0;
 
 	prepare();
-	EXPECT(!is_replaced() || !getenv("POUNDLOCK_RULES") || ruled.__data.__kind,
-	       "the rule applies");
+	EXPECT(!is_replaced() || !getenv("POUNDLOCK_RULES") ||
+		       (ruled.__data.__kind && ruled_rw.__data.__shared),
+	       "the rules apply");
 	if (among_threads)
 		waiter = begin_waiter();
 	run_operations();
@@ -275,7 +277,10 @@ static bool compare_controlled(const char *library)
 	setenv("POUNDLOCK_CONTROL", folder, 1);
 	snprintf(rules, sizeof(rules), "%s/rules.toml", folder);
 	file = fopen(rules, "w");
-	EXPECT(file && fputs("[[rule]]\nsymbol = \"ruled\"\nlock = \"mcs\"\n", file) >= 0 &&
+	EXPECT(file &&
+		       fputs("[[rule]]\nsymbol = \"ruled\"\nlock = \"mcs\"\n"
+			     "[[rule]]\nsymbol = \"ruled_rw\"\nrwlock = \"fair_rw\"\n",
+			     file) >= 0 &&
 		       !fclose(file),
 	       "%s", rules);
 	setenv("POUNDLOCK_RULES", rules, 1);

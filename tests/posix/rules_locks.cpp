@@ -68,8 +68,8 @@ static std::string rules_for(const std::string &spec)
 }
 
 /* The lines of two rules above that do not apply. */
-#define WITHOUT_OFFSET ":16: the mutex without_offset+0x28 keeps shfl_mutex, not "
-#define BY_PATTERN ":19: a mutex that 'by_patter?' matches keeps shfl_mutex, not "
+#define WITHOUT_OFFSET ":16: without_offset+0x28 keeps shfl_mutex, not "
+#define BY_PATTERN ":19: an object that 'by_patter?' matches keeps shfl_mutex, not "
 
 /* ---- In the child ---- */
 

@@ -76,7 +76,10 @@ static const char valid[] = "# comment\n"
 			    "\n"
 			    "\t[[ rule ]]\n"
 			    "lock=\"shfl_mutex,batch=7\"\n"
-			    "site = \"queue_?nit\"";
+			    "site = \"queue_?nit\"\n"
+			    "[[rule]]\n"
+			    "site = \"*\"\n"
+			    "rwlock = \"fair_rw,wait=yield\"";
 
 static struct rules rules;
 
@@ -86,7 +89,7 @@ static void expect_whole_rules(void)
 	for (uint32_t i = 0; i < rules.count; i++) {
 		const struct rule *rule = &rules.rule[i];
 
-		EXPECT(rule->by && rule->ops && rule->line);
+		EXPECT(rule->by && !rule->ops == !!rule->rw_ops && rule->line);
 		EXPECT(*rule->name && memchr(rule->name, 0, sizeof(rule->name)));
 		(void)rule_matches(rule, "cache_of_queue_init");
 	}
@@ -106,7 +109,8 @@ static void damaged_rules_are_refused_in_a_line(void)
 	int accepted = 0;
 
 	EXPECT(rules_read(&rules, valid, strlen(valid), error, sizeof(error)), "%s", error);
-	EXPECT(rules.count == 2 && rules.rule[0].exact && rules.rule[0].offset == 0x40);
+	EXPECT(rules.count == 3 && rules.rule[2].rw_ops && rules.rule[0].exact &&
+	       rules.rule[0].offset == 0x40);
 	for (int i = 0; i < ROUNDS_OF_RULES; i++) {
 		size_t size = strlen(valid) - (random_below(4) ? 0 : random_below(strlen(valid)));
 		unsigned char *text = end - size;
