@@ -2,7 +2,8 @@
 /*
  * pthread_mutex_*: normal, adaptive, recursive and error-checking mutexes are ours, in place
  * (layout.h). Recursive and error-checking ones are glibc's if the chosen lock has no room for an
- * owner.
+ * owner. A mutex to which a rule gave another lock (rules.h) is used through the chosen table,
+ * which finds that lock.
  *
  * Robust, priority-inheriting, priority-protecting and process-shared mutexes are always glibc's,
  * as are the functions for attributes, pthread_mutex_consistent() and the priority ceiling's: these

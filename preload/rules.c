@@ -101,6 +101,12 @@ static const struct range *find_range(const struct ranges *ranges, uintptr_t add
 	return first;
 }
 
+/* As find_range(), of the function with the call that returns to @site. */
+static const struct range *find_site(const void *site, bool readers_writer)
+{
+	return find_range(&functions, (uintptr_t)site - 1, readers_writer);
+}
+
 /* The one of two ranges whose rule comes first. NULL: none. */
 static const struct range *earlier(const struct range *one, const struct range *other)
 {
@@ -185,10 +191,8 @@ static void give_other(struct mutex *m, uint32_t index)
 
 void rules_initialised_slow(struct mutex *m, const void *site)
 {
-	const struct range *object = find_range(&objects, (uintptr_t)m, false),
-			   /* in the call instruction */
-		*function = find_range(&functions, (uintptr_t)site - 1, false),
-			   *first = earlier(object, function);
+	const struct range *function = find_site(site, false),
+			   *first = earlier(find_range(&objects, (uintptr_t)m, false), function);
 
 	_Static_assert(RULES_MOST < 1 << 8, "a rule's number fits in a mutex");
 	if (first && !any_is_default(rules.rule[first->rule].ops))
@@ -202,8 +206,8 @@ void rules_initialised_slow(struct mutex *m, const void *site)
 
 void rules_rw_initialised_slow(struct rwlock *rw, const void *site)
 {
-	const struct range *first = earlier(find_range(&objects, (uintptr_t)rw, true),
-					    find_range(&functions, (uintptr_t)site - 1, true));
+	const struct range *first =
+		earlier(find_range(&objects, (uintptr_t)rw, true), find_site(site, true));
 
 	if (first)
 		rules_rw_give(rw, first->rule);
@@ -342,7 +346,7 @@ static void match_symbol(const struct symbol *symbol)
 	}
 }
 
-/* Whether @m is as a static initialiser has left it. */
+/* Whether a lock is as a static initialiser has left it. */
 static bool is_unused(const struct mutex *m)
 {
 	static const pthread_mutex_t zero;
@@ -378,9 +382,7 @@ static void give_to_static(const struct range *range)
 		give_other(at, range->rule);
 }
 
-/*
- * Replaces the tables of the process. Before the first lock: all static locks are free.
- */
+/* Replaces the tables of the process. Before the first lock: all static locks are free. */
 static void apply(const struct any_ops **ops, const struct any_rw_ops **rw_ops)
 {
 	bool rw = false;

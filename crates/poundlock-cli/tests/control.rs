@@ -218,11 +218,12 @@ fn the_lock_of_a_rule_is_shown_and_does_not_change() {
     let file = directory.path().join("rules.toml");
     let rules = "\n[[rule]]\nsymbol = \"table+0x50\"\nlock = \"cfl_mutex\"\n";
     std::fs::write(&file, rules).expect("a file");
-    let mut controlled = Controlled::start_with(&["--rules", &file.to_string_lossy()]);
+    let mut controlled = Controlled::start_with(&["--rules", &file.to_string_lossy(), "--stats"]);
     assert_eq!(controlled.ask("s"), "waited");
     let lines = controlled.control(&[]);
     let words = line(&lines, "table+0x50");
     assert_eq!(words[1..8], ["cfl_mutex", "-", "-", "-", "rule:2", "1", "0"]);
+    assert_eq!(words[10], "1", "its acquisitions are counted: {words:?}");
     let why = "the rule in line 2 gave it cfl_mutex";
     for settings in ["patience=0", "default"] {
         assert_refused(&mut controlled.command(&["table+0x50", settings]), 125, &[why]);
@@ -230,7 +231,9 @@ fn the_lock_of_a_rule_is_shown_and_does_not_change() {
     controlled.control(&["table", "patience=0"]);
     assert_eq!(controlled.ask("t"), "closed");
     assert_eq!(controlled.ask("s"), "waited");
-    assert_eq!(line(&controlled.control(&[]), "table+0x50")[6], "2");
+    let lines = controlled.control(&[]);
+    let words = line(&lines, "table+0x50");
+    assert_eq!((words[6], words[10]), ("2", "2"), "{words:?}");
 }
 
 #[test]
