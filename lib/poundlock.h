@@ -46,6 +46,15 @@
 #define POUND_ALONE 0
 #endif
 
+/*
+ * pthread_cond_wait() and others must not be called with the types of this file: in C, pointers of
+ * incompatible types are an error from here on, as in C++ and by default in gcc 14. Define
+ * POUNDLOCK_KEEP_WARNINGS for your compiler's default.
+ */
+#if !defined(__cplusplus) && !defined(POUNDLOCK_KEEP_WARNINGS)
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

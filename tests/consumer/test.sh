@@ -6,6 +6,7 @@
 #   chosen      the same with two locks
 #   pkg-config  pkg-config, from a fresh installation that has been moved
 #   examples    the examples of SOURCES, by find_package
+#   refused     refused.c: each mix of pthread's types and ours is an error, and nothing else is
 set -euo pipefail
 way=$1 sources=$2 build=$3 libdir=$4 cmake=$5
 export CC=$6 CXX=$7
@@ -59,6 +60,29 @@ with_pkg_config() {
 	[ "$("$work/main")" = "$(pkg-config --modversion poundlock)" ]
 }
 
+# accepts LANGUAGE-STANDARD [OPTION...]: whether refused.c compiles.
+accepts() {
+	local compiler=$CC language=c
+	case $1 in *++*) compiler=$CXX language=c++ ;; esac
+	"$compiler" -x $language "-std=$1" -Wall -isystem "$prefix/include" -fsyntax-only \
+		"${@:2}" "$(dirname "$0")/refused.c" >"$work/log" 2>&1
+}
+
+refuses_mixes() {
+	local standard mix mixes
+	mixes=$(sed -n 's/^#.*if defined(\(MIX_[A-Z_]*\))$/\1/p' "$(dirname "$0")/refused.c")
+	[ "$(wc -w <<<"$mixes")" -ge 14 ] || fail "refused.c has no mixes"
+	for standard in c11 c17 c2x gnu11 c++17 c++20; do
+		accepts $standard || fail "$standard: $(cat "$work/log")"
+		for mix in $mixes; do
+			! accepts $standard -D"$mix" || fail "$standard accepts $mix"
+			grep -q error: "$work/log" || fail "$standard, $mix: $(cat "$work/log")"
+		done
+	done
+	accepts c11 -DMIX_COND_WAIT -DPOUNDLOCK_KEEP_WARNINGS ||
+		fail "POUNDLOCK_KEEP_WARNINGS has no effect: $(cat "$work/log")"
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 case $way in
@@ -82,6 +106,10 @@ pkg-config)
 examples)
 	install
 	build_and_run "$sources/examples" -DCMAKE_PREFIX_PATH="$prefix"
+	;;
+refused)
+	install
+	refuses_mixes
 	;;
 *) fail "there is no way '$way'" ;;
 esac
