@@ -143,12 +143,12 @@ int pound_cond_wait_only(pound_cond_t *cond, void *lock, const struct pound_lock
 	return error_of(cond_wait((struct cond *)cond, of_any(lock, type, true), NULL));
 }
 
-bool pound_cond_signal(pound_cond_t *cond)
+bool pound_cond_signal_slow(pound_cond_t *cond)
 {
 	return cond_signal((struct cond *)cond);
 }
 
-size_t pound_cond_broadcast(pound_cond_t *cond)
+size_t pound_cond_broadcast_slow(pound_cond_t *cond)
 {
 	return cond_broadcast((struct cond *)cond);
 }

@@ -356,6 +356,21 @@ int pound_cond_wait_only(pound_cond_t *cond, void *lock, const struct pound_lock
 			 clockid_t clock, const struct timespec *deadline);
 
 /*
+ * Private: returns whether there is nobody to wake, nor a leaving waiter that may access @cond
+ * again. lib/fast_path.c holds it equal to core/cond.h's.
+ */
+#define POUND_COND_ORDER __ATOMIC_ACQUIRE
+static inline bool pound_cond_idle(pound_cond_t *cond)
+{
+	return !__atomic_load_n(&cond->pound_last, POUND_COND_ORDER) &&
+	       !__atomic_load_n(&cond->pound_list, POUND_COND_ORDER);
+}
+
+/* The same as the functions without `_slow`, not inlined. */
+bool pound_cond_signal_slow(pound_cond_t *cond);
+size_t pound_cond_broadcast_slow(pound_cond_t *cond);
+
+/*
  * pound_cond_signal() wakes the thread that has waited longest and returns whether there was one.
  * pound_cond_broadcast() wakes all threads that wait and returns their number; each wakes the next
  * one when it has locked its lock again, so that they do not all contend for it. The caller need
@@ -364,8 +379,15 @@ int pound_cond_wait_only(pound_cond_t *cond, void *lock, const struct pound_lock
  * Either call may wait for a thread that is leaving at its deadline, for a few instructions of that
  * thread.
  */
-bool pound_cond_signal(pound_cond_t *cond);
-size_t pound_cond_broadcast(pound_cond_t *cond);
+static inline bool pound_cond_signal(pound_cond_t *cond)
+{
+	return !pound_cond_idle(cond) && pound_cond_signal_slow(cond);
+}
+
+static inline size_t pound_cond_broadcast(pound_cond_t *cond)
+{
+	return pound_cond_idle(cond) ? 0 : pound_cond_broadcast_slow(cond);
+}
 
 /*
  * Initialisation that runs once. All bytes zero, or POUND_ONCE_INIT: it has not run. There is

@@ -391,6 +391,12 @@ POUND_INLINE int pound_sem_post_tsan(pound_sem_t *sem, uint32_t count)
 	return pound_sem_post(sem, count);
 }
 
+/*
+ * Not inlined: the sanitizer would report a notification's look at memory that the waiter frees,
+ * since it does not see that this follows the notification.
+ */
+#define pound_cond_signal pound_cond_signal_slow
+#define pound_cond_broadcast pound_cond_broadcast_slow
 /* With arguments, since it is also the name of a struct. */
 #define pound_once(once, function, argument) pound_once_tsan(once, function, argument)
 #define pound_once_begin pound_once_begin_tsan

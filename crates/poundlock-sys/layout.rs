@@ -1,5 +1,5 @@
 //! Part of build.rs: the layout of poundlock.h's structures, as assertions about those of lib.rs,
-//! and its mutex's fast path, as constants.
+//! and its fast paths, as constants.
 
 use super::c_numbers;
 use std::fmt::Write as _;
@@ -47,13 +47,14 @@ const STRUCTURES: [(&str, &str, &[&str]); 10] = [
     ("struct pound_policy", "pound_policy", &["note", "rank", "context"]),
 ];
 
-/// The states and memory orders of the fast path, what they are compared with in C, and the state
+/// The states and memory orders of the fast paths, what they are compared with in C, and the state
 /// of a completed once.
-const FAST_PATH: [&str; 7] = [
+const FAST_PATH: [&str; 8] = [
     "POUND_MUTEX_FREE",
     "POUND_MUTEX_LOCKED",
     "POUND_MUTEX_TAKE_ORDER",
     "POUND_MUTEX_RELEASE_ORDER",
+    "POUND_COND_ORDER",
     "__ATOMIC_ACQUIRE",
     "__ATOMIC_RELEASE",
     "POUND_ONCE_DONE",
@@ -113,16 +114,17 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
     text + "};\n"
 }
 
-/// The constants of the fast path, from the numbers of FAST_PATH.
+/// The constants of the fast paths, from the numbers of FAST_PATH.
 fn fast_path(numbers: impl Iterator<Item = usize>) -> String {
     let numbers: Vec<usize> = numbers.collect();
-    let [free, locked, take, release, acquire_order, release_order, done] = numbers[..] else {
+    let [free, locked, take, release, cond, acquire_order, release_order, done] = numbers[..]
+    else {
         panic!("there is a number for each expression");
     };
     let order = |number| match number {
         _ if number == acquire_order => "Acquire",
         _ if number == release_order => "Release",
-        _ => panic!("the fast path has memory order {number}, which this script does not know"),
+        _ => panic!("a fast path has memory order {number}, which this script does not know"),
     };
     format!(
         "/// The state of a mutex that is free and has no waiters.\n\
@@ -132,9 +134,11 @@ fn fast_path(numbers: impl Iterator<Item = usize>) -> String {
          const LOCKED: u32 = {locked};\n\
          const TAKE_ORDER: Ordering = Ordering::{};\n\
          const RELEASE_ORDER: Ordering = Ordering::{};\n\
+         const COND_ORDER: Ordering = Ordering::{};\n\
          /// The state of a once whose function has returned.\n\
          pub const POUND_ONCE_DONE: u32 = {done};\n",
         order(take),
-        order(release)
+        order(release),
+        order(cond)
     )
 }

@@ -5,6 +5,7 @@
 bool poundlock_sys_trylock(pound_mutex_t *mutex);
 void poundlock_sys_lock(pound_mutex_t *mutex);
 void poundlock_sys_unlock(pound_mutex_t *mutex);
+bool poundlock_sys_cond_idle(pound_cond_t *cond);
 
 bool poundlock_sys_trylock(pound_mutex_t *mutex)
 {
@@ -19,4 +20,9 @@ void poundlock_sys_lock(pound_mutex_t *mutex)
 void poundlock_sys_unlock(pound_mutex_t *mutex)
 {
 	pound_mutex_unlock(mutex);
+}
+
+bool poundlock_sys_cond_idle(pound_cond_t *cond)
+{
+	return pound_cond_idle(cond);
 }

@@ -3,7 +3,7 @@
 #![allow(non_camel_case_types)]
 
 use libc::{c_char, c_int, c_uint, c_void, clockid_t, size_t, timespec};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The compiler of the C library in this crate.
 pub const C_COMPILER: &str = env!("POUNDLOCK_SYS_COMPILER");
@@ -164,7 +164,7 @@ pub struct pound_policy {
 }
 
 // build.rs asserts that these structures are laid out as the C compiler lays them out, and takes
-// the states and memory orders of the mutex's fast path from poundlock.h.
+// the states and memory orders of the fast paths from poundlock.h.
 include!(concat!(env!("OUT_DIR"), "/layout.rs"));
 
 extern "C" {
@@ -220,10 +220,10 @@ extern "C" {
         clock: clockid_t,
         deadline: *const timespec,
     ) -> c_int;
-    /// Wakes the thread that has waited longest. Returns whether there was one.
-    pub fn pound_cond_signal(cond: *mut pound_cond_t) -> bool;
-    /// Wakes all threads that wait. Returns their number.
-    pub fn pound_cond_broadcast(cond: *mut pound_cond_t) -> size_t;
+    /// [`pound_cond_signal`], not inlined.
+    pub fn pound_cond_signal_slow(cond: *mut pound_cond_t) -> bool;
+    /// [`pound_cond_broadcast`], not inlined.
+    pub fn pound_cond_broadcast_slow(cond: *mut pound_cond_t) -> size_t;
 
     /// Returns true if the caller must initialise and then call [`pound_once_end`]; waits while
     /// another thread does. Returns false if the once is completed.
@@ -437,6 +437,40 @@ pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
     }
 }
 
+/// Whether there is nobody to wake, nor a leaving waiter that may access `cond` again.
+///
+/// # Safety
+/// `cond` points to a valid condition variable.
+#[inline]
+unsafe fn cond_idle(cond: *mut pound_cond_t) -> bool {
+    // SAFETY: as the caller promises; all accesses to both words, in C and here, are atomic.
+    unsafe {
+        let last = AtomicPtr::from_ptr(std::ptr::addr_of_mut!((*cond).pound_last));
+        let list = AtomicU32::from_ptr(std::ptr::addr_of_mut!((*cond).pound_list));
+        last.load(COND_ORDER).is_null() && list.load(COND_ORDER) == 0
+    }
+}
+
+/// Wakes the thread that has waited longest. Returns whether there was one.
+///
+/// # Safety
+/// `cond` points to a valid condition variable.
+#[inline]
+pub unsafe fn pound_cond_signal(cond: *mut pound_cond_t) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { !cond_idle(cond) && pound_cond_signal_slow(cond) }
+}
+
+/// Wakes all threads that wait. Returns their number.
+///
+/// # Safety
+/// `cond` points to a valid condition variable.
+#[inline]
+pub unsafe fn pound_cond_broadcast(cond: *mut pound_cond_t) -> size_t {
+    // SAFETY: as the caller promises.
+    unsafe { if cond_idle(cond) { 0 } else { pound_cond_broadcast_slow(cond) } }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -445,6 +479,23 @@ mod tests {
         fn poundlock_sys_trylock(mutex: *mut pound_mutex_t) -> bool;
         fn poundlock_sys_lock(mutex: *mut pound_mutex_t);
         fn poundlock_sys_unlock(mutex: *mut pound_mutex_t);
+        fn poundlock_sys_cond_idle(cond: *mut pound_cond_t) -> bool;
+    }
+
+    #[test]
+    fn a_condition_variable_is_idle_as_in_the_header() {
+        let mut waiter = 0u64;
+        for last in [std::ptr::null_mut(), std::ptr::addr_of_mut!(waiter).cast()] {
+            for list in [0, 1] {
+                let mut cond =
+                    pound_cond_t { pound_last: last, pound_list: list, pound_generation: 0 };
+                // SAFETY: the words are only read.
+                let (ours, header) =
+                    unsafe { (cond_idle(&mut cond), poundlock_sys_cond_idle(&mut cond)) };
+                assert_eq!(ours, header, "{last:?} {list}");
+                assert_eq!(ours, last.is_null() && list == 0);
+            }
+        }
     }
 
     const PARKED: u32 = 2;
