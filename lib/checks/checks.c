@@ -29,7 +29,8 @@ static uint32_t thread_count;
 static struct debug_thread *free_threads;
 
 static bool aborts;
-static uint32_t excluded; /* bits: enum debug_error */
+/* Bits: enum debug_error. By default those that correct programs often cause. */
+static uint32_t excluded = 1u << DEBUG_held | 1u << DEBUG_leak;
 static pthread_key_t key;
 static bool has_key;
 
@@ -90,8 +91,11 @@ static bool read_word(const char *word, size_t length)
 	if (is(word, length, "abort"))
 		return aborts = true;
 	for (unsigned i = 0; i < DEBUG_ERROR_KINDS; i++)
-		if (length > 3 && !memcmp(word, "no-", 3) &&
-		    is(word + 3, length - 3, error_names[i])) {
+		if (is(word, length, error_names[i])) {
+			excluded &= ~(1u << i);
+			return true;
+		} else if (length > 3 && !memcmp(word, "no-", 3) &&
+			   is(word + 3, length - 3, error_names[i])) {
 			excluded |= 1u << i;
 			return true;
 		}
@@ -110,8 +114,9 @@ static bool read_environment(bool unset)
 	for (size_t length; *word; word += length + (word[length] == ',')) {
 		length = strcspn(word, ",");
 		if (!read_word(word, length)) {
-			debug_say("POUNDLOCK_DEBUG is 0, 1, or a list of abort and no-CHECK; "
-				  "nothing is checked");
+			debug_say(
+				"POUNDLOCK_DEBUG is 0, 1, or a list of abort, CHECK and no-CHECK; "
+				"nothing is checked");
 			return false;
 		}
 	}
@@ -213,14 +218,20 @@ static struct debug_thread *enter(void)
 	return self;
 }
 
+/* Prints what was found, if anything. The caller does not hold the mutex. */
+static void publish(const struct debug_report *report)
+{
+	if (w_likely(!report->sites) || excluded >> report->error & 1)
+		return;
+	debug_print(report);
+	if (aborts)
+		abort();
+}
+
 /* Reports what was found, and leaves. */
 static void leave(const struct debug_report *report)
 {
-	if (w_unlikely(report->sites) && !(excluded >> report->error & 1)) {
-		debug_print(report);
-		if (aborts)
-			abort();
-	}
+	publish(report);
 	go_out();
 }
 
@@ -331,6 +342,13 @@ static void add_holder(struct debug_report *report, const struct debug_hold *hol
 								   ? "had locked for reading"
 								   : "had locked",
 							   hold->lock->address, 0, hold->stack});
+}
+
+static void add_maker(struct debug_report *report, const struct debug_lock *lock)
+{
+	if (lock->made_at)
+		debug_add_site(report, (struct debug_site){lock->made_by, "had initialised",
+							   lock->address, 0, lock->made_at});
 }
 
 static void add_release(struct debug_report *report, const struct debug_lock *lock)
@@ -473,9 +491,7 @@ static void check_create(struct look *look)
 		return;
 	if (!begin_report(&look->report, DEBUG_init, look->self, "initialises", lock, look->stack))
 		return;
-	if (lock->made_at)
-		debug_add_site(&look->report, (struct debug_site){lock->made_by, "had initialised",
-								  lock->address, 0, lock->made_at});
+	add_maker(&look->report, lock);
 	add_holder(&look->report, lock->holds);
 }
 
@@ -490,6 +506,7 @@ void pound_debug_create(const void *lock, unsigned flags)
 	if (!(flags & POUND_WATCH_STATIC)) {
 		look.lock->made_at = look.stack;
 		look.lock->made_by = look.self->tid;
+		look.lock->made_in = look.self->generation;
 	}
 	end(&look);
 }
@@ -529,17 +546,24 @@ void pound_debug_assert(const void *lock, unsigned flags)
 
 /* ---- The end of a thread ---- */
 
+/* Describes @hold, unless its site has been reported already. */
+static void report_hold(struct debug_report *report, enum debug_error error,
+			const struct debug_hold *hold)
+{
+	if (hold->stack->reported >> error & 1)
+		return;
+	hold->stack->reported |= 1u << error;
+	report->error = error;
+	add_holder(report, hold);
+}
+
 /* Removes the holds of @self, and describes them. */
 static void end_holds(struct debug_thread *self, struct debug_report *report)
 {
 	while (self->holds) {
 		struct debug_hold *hold = self->holds;
 
-		if (!(hold->stack->reported >> DEBUG_end & 1)) {
-			hold->stack->reported |= 1u << DEBUG_end;
-			report->error = DEBUG_end;
-			add_holder(report, hold);
-		}
+		report_hold(report, DEBUG_end, hold);
 		/* Another thread may unlock it: a lock that was never locked is not checked. */
 		hold->lock->generation = UNKNOWN;
 		remove_hold(hold);
@@ -561,4 +585,72 @@ static void thread_ends(void *argument)
 	free_threads = self;
 	debug_mutex_unlock(&mutex);
 	leave(&report);
+}
+
+/* ---- The end of the process ---- */
+
+/* Describes one hold of @lock whose site has not been reported. */
+static void check_held(struct debug_lock *lock, struct debug_report *report)
+{
+	drop_orphans(lock);
+	for (struct debug_hold *hold = lock->holds; hold && !report->sites;
+	     hold = hold->next_of_lock)
+		report_hold(report, DEBUG_held, hold);
+}
+
+/* Describes the initialisation of @lock if this process has made it and not destroyed it. */
+static void check_leak(struct debug_lock *lock, struct debug_report *report)
+{
+	if (!lock->made_at || lock->made_in != w_fork_generation() ||
+	    lock->made_at->reported >> DEBUG_leak & 1)
+		return;
+	lock->made_at->reported |= 1u << DEBUG_leak;
+	report->error = DEBUG_leak;
+	add_maker(report, lock);
+}
+
+typedef void check_of_lock(struct debug_lock *lock, struct debug_report *report);
+
+/* Calls @check for each lock of @bucket, again after a report. Records are never freed. */
+static void check_bucket(struct debug_lock **bucket, check_of_lock *check)
+{
+	struct debug_report report;
+	struct debug_lock *lock;
+
+	debug_mutex_lock(&mutex);
+	lock = *bucket;
+	while (lock) {
+		report.sites = 0;
+		check(lock, &report);
+		if (w_likely(!report.sites)) {
+			lock = lock->next;
+			continue;
+		}
+		debug_mutex_unlock(&mutex);
+		publish(&report);
+		debug_mutex_lock(&mutex);
+	}
+	debug_mutex_unlock(&mutex);
+}
+
+static void check_all(enum debug_error error, check_of_lock *check)
+{
+	if (excluded >> error & 1)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		check_bucket(&buckets[i], check);
+}
+
+/*
+ * At exit(), after the program's own functions for that. The lowest priority that programs can
+ * have: these functions run in the order of falling numbers.
+ */
+__attribute__((destructor(101))) static void process_ends(void)
+{
+	/* acquire: as in is_on(), which would begin the checks */
+	if (w_load_acquire(&state) != STATE_ON || !enter())
+		return;
+	check_all(DEBUG_held, check_held);
+	check_all(DEBUG_leak, check_leak);
+	go_out();
 }

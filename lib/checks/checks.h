@@ -65,6 +65,7 @@ struct debug_lock {
 	struct debug_edge *edges;
 	struct debug_stack *made_at; /* NULL: not initialised, or needs no destroying */
 	uint32_t made_by;
+	uint32_t made_in; /* the process */
 	struct debug_stack *released_at;
 	uint32_t released_by;
 	/* A search for a path (order.c). */
@@ -84,6 +85,8 @@ struct debug_lock {
 	ERROR(destroy, "a lock is destroyed while it is held")                  \
 	ERROR(init, "a lock is initialised over one that was not destroyed")    \
 	ERROR(end, "a thread ends while it holds a lock")                       \
+	ERROR(held, "the process ends while a thread holds a lock")             \
+	ERROR(leak, "the process ends, and a lock has not been destroyed")      \
 	ERROR(assertion, "a thread does not hold a lock that it is assumed to hold")
 
 enum debug_error {

@@ -34,6 +34,7 @@ typedef pound_cond_t cond_t;
 #define WAIT(c, m) pound_cond_wait(c, m)
 #define SIGNAL(c) pound_cond_signal(c)
 #define RW_INIT(l) EXPECT(!pound_rwlock_init(l, "shfl_rw", NULL, 0))
+#define RW_DESTROY(l) (void)(l) /* needs none */
 /* A lock that has to be destroyed. */
 typedef pound_lock_t made_t;
 #define INIT(l) EXPECT(!pound_lock_init(l, "c_bo_mcs", NULL, 0))
@@ -54,6 +55,7 @@ typedef pthread_cond_t cond_t;
 #define WAIT(c, m) pthread_cond_wait(c, m)
 #define SIGNAL(c) pthread_cond_signal(c)
 #define RW_INIT(l) EXPECT(!pthread_rwlock_init(l, NULL))
+#define RW_DESTROY(l) EXPECT(!pthread_rwlock_destroy(l))
 typedef pthread_mutex_t made_t;
 #define INIT(l) EXPECT(!pthread_mutex_init(l, NULL))
 #define DESTROY(l) EXPECT(!pthread_mutex_destroy(l))
@@ -275,13 +277,27 @@ static void initialised_in_a_child(void)
 	if (!child) {
 		INIT(&made);
 		RW_INIT(&table);
+		DESTROY(&made);
+		RW_DESTROY(&table);
 		exit(0);
 	}
 	EXPECT(waitpid(child, &status, 0) == child && !status);
 	WRUNLOCK(&table);
+	RW_DESTROY(&table);
 	DESTROY(&made);
 	INIT(&made);
 	DESTROY(&made);
+}
+
+static void unlock_b(void)
+{
+	UNLOCK(&lock_b);
+}
+
+static void held_until_exit(void)
+{
+	EXPECT(!atexit(unlock_b));
+	LOCK(&lock_b);
 }
 
 static void correct(void)
@@ -316,6 +332,7 @@ static void correct(void)
 	pound_recursive_mutex_unlock(&recursive);
 	pound_recursive_mutex_unlock(&recursive);
 #endif
+	held_until_exit();
 }
 
 static void in_child(void)
@@ -433,6 +450,49 @@ static void ends(void)
 	in_a_thread(keep_a);
 }
 
+static void exits(void)
+{
+	site_lock_a();
+}
+
+static void *keep_a_and_stay(void *kept)
+{
+	site_lock_a();
+	pthread_barrier_wait(kept);
+	pause();
+	return NULL;
+}
+
+static void other_holds(void)
+{
+	static pthread_barrier_t kept;
+	pthread_t thread;
+
+	EXPECT(!pthread_barrier_init(&kept, NULL, 2));
+	EXPECT(!pthread_create(&thread, NULL, keep_a_and_stay, &kept));
+	pthread_barrier_wait(&kept);
+}
+
+static void leaks(void)
+{
+	site_init();
+}
+
+/* The child has not initialised it. */
+static void leaks_before_fork(void)
+{
+	int status;
+	pid_t child;
+
+	INIT(&made);
+	child = fork();
+	EXPECT(child >= 0);
+	if (!child)
+		exit(0);
+	EXPECT(waitpid(child, &status, 0) == child && !status);
+	DESTROY(&made);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void);
@@ -449,6 +509,10 @@ static const struct {
 	{"destroy", destroy_held},
 	{"init", init_over_held},
 	{"init-twice", init_twice},
+	{"exit", exits},
+	{"held", other_holds},
+	{"leak", leaks},
+	{"leak-before-fork", leaks_before_fork},
 #ifdef API
 	{"assertion", assert_not_held},
 	{"assert-write", assert_write_of_reader},

@@ -10,7 +10,7 @@ use std::time::Duration;
 const CASE: &str = "POUNDLOCK_TEST_CASE";
 
 /// The first line of a report, and the code that is reported.
-const ERRORS: [(&str, fn()); 8] = [
+const ERRORS: [(&str, fn()); 9] = [
     ("locks are locked in opposite orders", mutexes_in_both_orders),
     ("locks are locked in opposite orders", readers_and_any_locks_in_both_orders),
     ("a thread locks a lock that it holds", relock),
@@ -19,6 +19,7 @@ const ERRORS: [(&str, fn()); 8] = [
     ("a thread unlocks a lock that no thread holds", unlock_of_a_free_lock),
     ("a lock is destroyed while it is held", drop_of_a_held_lock),
     ("a thread ends while it holds a lock", guard_forgotten_by_a_thread),
+    ("the process ends while a thread holds a lock", held_until_exit),
 ];
 
 fn mutexes_in_both_orders() {
@@ -84,6 +85,18 @@ fn guard_forgotten_by_a_thread() {
     });
 }
 
+fn held_until_exit() {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.set_name("named").expect("there is room");
+    let (locked, until_locked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _guard = LOCK.lock();
+        locked.send(()).expect("the other end waits");
+        std::thread::sleep(Duration::MAX);
+    });
+    until_locked.recv().expect("the thread locks it");
+}
+
 fn correct() {
     let (outer, inner) = (Mutex::new(0), RwLock::new(0));
     for _ in 0..2 {
@@ -140,7 +153,7 @@ fn run(case: &str, setting: &str) -> (Output, String) {
 #[test]
 fn each_error_is_reported() {
     for (number, (line, _)) in ERRORS.iter().enumerate() {
-        let (output, text) = run(&number.to_string(), "abort");
+        let (output, text) = run(&number.to_string(), "abort,held");
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "case {number}: {text}");
         assert!(text.contains(line) && text.contains("named, 0x"), "case {number}: {text}");
     }
@@ -148,6 +161,6 @@ fn each_error_is_reported() {
 
 #[test]
 fn correct_code_is_not_reported() {
-    let (output, text) = run("correct", "1");
+    let (output, text) = run("correct", "1,held,leak");
     assert!(output.status.success() && !text.contains("poundlock:"), "{text}");
 }
