@@ -11,6 +11,7 @@
 #include "observer.h"
 #include "poundlock.h"
 #include "route.h"
+#include "rw/shfl_rw.h"
 
 /* ---- Names ---- */
 
@@ -168,6 +169,24 @@ static const struct any_rw_ops *rw_ops_of(pound_rwlock_t *lock)
 	return w_unlikely(any_observer) ? observe_default(lock) : any_rw_default;
 }
 
+/*
+ * Whether @lock is the default lock with default settings, and not observed: the compiler knows its
+ * functions, so no call is indirect.
+ */
+static inline bool is_plain(pound_rwlock_t *lock)
+{
+	/* relaxed: it stays NULL, or not, while threads use the lock and nothing observes it */
+	return w_likely(!__atomic_load_n(&lock->pound_ops, __ATOMIC_RELAXED) && !any_observer);
+}
+
+static inline struct shfl_rw *plain(pound_rwlock_t *lock)
+{
+	return (struct shfl_rw *)lock->pound_bytes;
+}
+
+/* The default lock's releases ignore it. */
+static const struct shfl_rw_policy any_policy;
+
 static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock,
 		       const struct timespec *deadline)
 {
@@ -183,15 +202,26 @@ static int timedrdlock(pound_rwlock_t *lock, bool again, clockid_t clock,
 	return w_expired(&until) ? ETIMEDOUT : EAGAIN;
 }
 
-int pound_rwlock_rdlock(pound_rwlock_t *lock)
+__attribute__((noinline)) static int rdlock_any(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = rw_ops_of(lock);
 
 	return ops->rdlock(lock->pound_bytes, false, ops) ? 0 : EAGAIN;
 }
 
+int pound_rwlock_rdlock(pound_rwlock_t *lock)
+{
+	uint32_t seen;
+
+	if (is_plain(lock) && w_likely(shfl_rw_enter(plain(lock), false, false, &seen)))
+		return 0;
+	return rdlock_any(lock);
+}
+
 bool pound_rwlock_tryrdlock(pound_rwlock_t *lock)
 {
+	if (is_plain(lock))
+		return shfl_rw_try_read(plain(lock), false);
 	return rw_ops_of(lock)->tryrdlock(lock->pound_bytes, false);
 }
 
@@ -218,11 +248,19 @@ int pound_rwlock_timedrdlock_again(pound_rwlock_t *lock, clockid_t clock,
 	return timedrdlock(lock, true, clock, deadline);
 }
 
-void pound_rwlock_rdunlock(pound_rwlock_t *lock)
+__attribute__((noinline)) static void rdunlock_any(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = rw_ops_of(lock);
 
 	(void)ops->rdunlock(lock->pound_bytes, ops);
+}
+
+void pound_rwlock_rdunlock(pound_rwlock_t *lock)
+{
+	if (is_plain(lock))
+		(void)shfl_rw_release_read(plain(lock), any_policy);
+	else
+		rdunlock_any(lock);
 }
 
 void pound_rwlock_rdunlock_fair(pound_rwlock_t *lock)
@@ -232,15 +270,25 @@ void pound_rwlock_rdunlock_fair(pound_rwlock_t *lock)
 	(void)ops->rdunlock_fair(lock->pound_bytes, ops);
 }
 
-void pound_rwlock_wrlock(pound_rwlock_t *lock)
+__attribute__((noinline)) static void wrlock_any(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = rw_ops_of(lock);
 
 	ops->wrlock(lock->pound_bytes, ops);
 }
 
+void pound_rwlock_wrlock(pound_rwlock_t *lock)
+{
+	uint32_t seen;
+
+	if (!is_plain(lock) || w_unlikely(!shfl_rw_enter(plain(lock), true, false, &seen)))
+		wrlock_any(lock);
+}
+
 bool pound_rwlock_trywrlock(pound_rwlock_t *lock)
 {
+	if (is_plain(lock))
+		return shfl_rw_try_write(plain(lock));
 	return rw_ops_of(lock)->trywrlock(lock->pound_bytes);
 }
 
@@ -256,11 +304,19 @@ int pound_rwlock_timedwrlock(pound_rwlock_t *lock, clockid_t clock, const struct
 	return ops->timedwrlock(lock->pound_bytes, &until, ops) ? 0 : ETIMEDOUT;
 }
 
-void pound_rwlock_wrunlock(pound_rwlock_t *lock)
+__attribute__((noinline)) static void wrunlock_any(pound_rwlock_t *lock)
 {
 	const struct any_rw_ops *ops = rw_ops_of(lock);
 
 	(void)ops->wrunlock(lock->pound_bytes, ops);
+}
+
+void pound_rwlock_wrunlock(pound_rwlock_t *lock)
+{
+	if (is_plain(lock))
+		(void)shfl_rw_release_write(plain(lock), any_policy);
+	else
+		wrunlock_any(lock);
 }
 
 void pound_rwlock_wrunlock_fair(pound_rwlock_t *lock)

@@ -88,16 +88,21 @@ static inline uint32_t shfl_rw_against(bool writes, bool again)
 	return rw_conflicts(writes) | (again ? 0 : RW_CLOSED);
 }
 
-/* Enters if nothing keeps the caller out. */
+/* Enters if nothing keeps the caller out. *@seen: the word last read. */
+static inline bool shfl_rw_enter(struct shfl_rw *lock, bool writes, bool again, uint32_t *seen)
+{
+	return rw_enter(&lock->word, writes, shfl_rw_against(writes, again), 0, seen);
+}
+
+/* The same, also if the lock was closed for a head that exists only in the parent. */
 static inline bool shfl_rw_try(struct shfl_rw *lock, bool writes, bool again)
 {
 	uint32_t seen;
 
-	if (w_likely(rw_enter(&lock->word, writes, shfl_rw_against(writes, again), 0, &seen)))
+	if (w_likely(shfl_rw_enter(lock, writes, again, &seen)))
 		return true;
-	/* The lock may have been closed for a head that exists only in the parent. */
 	return !(seen & rw_conflicts(writes)) && shfl_rw_drop_waiters(lock) &&
-	       rw_enter(&lock->word, writes, shfl_rw_against(writes, again), 0, &seen);
+	       shfl_rw_enter(lock, writes, again, &seen);
 }
 
 /*
@@ -239,7 +244,7 @@ static inline bool shfl_rw_read(struct shfl_rw *lock, bool again, struct shfl_rw
 {
 	uint32_t seen;
 
-	return w_likely(rw_enter(&lock->word, false, shfl_rw_against(false, again), 0, &seen)) ||
+	return w_likely(shfl_rw_enter(lock, false, again, &seen)) ||
 	       shfl_rw_slow(lock, false, policy, deadline);
 }
 
@@ -307,7 +312,7 @@ static inline bool shfl_rw_write(struct shfl_rw *lock, struct shfl_rw_policy pol
 {
 	uint32_t seen;
 
-	return w_likely(rw_enter(&lock->word, true, shfl_rw_against(true, false), 0, &seen)) ||
+	return w_likely(shfl_rw_enter(lock, true, false, &seen)) ||
 	       shfl_rw_slow(lock, true, policy, deadline);
 }
 
