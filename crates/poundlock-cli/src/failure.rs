@@ -68,7 +68,8 @@ fn suggestion(error: &clap::Error) -> Option<&str> {
         .find_map(|of| error.get(of));
     match suggested? {
         ContextValue::String(word) => Some(word),
-        ContextValue::Strings(words) => words.first().map(String::as_str),
+        // The closest is the last.
+        ContextValue::Strings(words) => words.last().map(String::as_str),
         _ => None,
     }
 }

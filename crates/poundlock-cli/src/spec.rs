@@ -5,6 +5,7 @@ use crate::options::OtherLocksArgs;
 use poundlock::{check_rw_spec, check_spec};
 use poundlock_bench::NATIVE;
 use std::fmt;
+use strsim::osa_distance;
 
 /// The greatest edit distance of a suggestion.
 const MAX_DISTANCE: usize = 2;
@@ -191,24 +192,9 @@ pub fn no_such_lock(name: &str) -> Failure {
 
 /// A hint with the closest of the `known` words, if one is close enough.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let (distance, closest) = known.map(|known| (distance(word, known), known)).min()?;
+    let (distance, closest) = known.map(|known| (osa_distance(word, known), known)).min()?;
     let near = distance <= MAX_DISTANCE && distance < closest.len();
     near.then(|| format!("; did you mean '{closest}'?"))
-}
-
-/// The edit distance of two names: insertions, deletions and replacements.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn simulated(spec: &str) -> Result<poundlock_sim::LockSpec, String> {
@@ -274,16 +260,13 @@ fn split(list: &str) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, check_others, distance, no_such_lock, split};
+    use super::{Choice, check_others, no_such_lock, split};
     use crate::options::OtherLocksArgs;
 
     #[test]
     fn an_unknown_lock_has_a_hint() {
-        assert_eq!(
-            [distance("mcs", "mcs"), distance("mcz", "mcs"), distance("", "mcs")],
-            [0, 1, 3]
-        );
         let message = |spec| Choice::parse(spec).expect_err("no such lock").message;
+        assert_eq!(message("msc"), "there is no lock 'msc'; did you mean 'mcs'?");
         assert_eq!(message("mcsx,wait=spin"), "there is no lock 'mcsx'; did you mean 'mcs'?");
         assert_eq!(
             message("bravo"),
