@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "layout.h"
+#include "kernel.h"
+#include "cond_word.h"
 #include "real.h"
 
 struct cond_layout cond_layout;

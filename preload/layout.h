@@ -18,7 +18,7 @@
  *     glibc's __count, bytes 4 to 7, is the lock's
  *
  *   pthread_cond_t
- *     0 to 7             the state; its halves are futexes
+ *     0 to 7             the state; its halves are futexes (cond_word.h)
  *     8 to 11            the fork generation of its waiters (core/part/generation.h)
  *     a word of flags    pshared and clock, as left by glibc's pthread_cond_init(). It has moved
  *                        between versions of glibc: layout_probe() finds it
@@ -119,14 +119,7 @@ static inline uint32_t own_tid(void)
 
 /* ---- pthread_cond_t ---- */
 
-struct cond {
-	W_ATOMIC(uint64_t) state; /* cond.c */
-	W_ATOMIC(uint32_t) generation;
-};
-
-_Static_assert(sizeof(struct cond) <= sizeof(pthread_cond_t), "a condition variable fits in place");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-	       "waiters sleep on the low half of the state, at its address");
+struct cond; /* cond_word.h */
 
 static inline struct cond *cond_of(pthread_cond_t *cond)
 {

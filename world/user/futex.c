@@ -88,8 +88,7 @@ bool w_expired_slow(const struct w_deadline *deadline)
 
 void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline)
 {
-	if (!deadline || deadline->at.tv_sec >= 0)
-		(void)w_futex_wait(p, expected, deadline);
+	w_futex_park(p, expected, deadline);
 }
 
 void w_unpark(W_ATOMIC(uint32_t) *p)

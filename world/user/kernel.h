@@ -55,25 +55,6 @@ static inline bool w_has_thread(uint32_t process, uint32_t tid)
 	return w_system_call(SYS_tgkill, process, tid, 0, 0, 0, 0) != -ESRCH;
 }
 
-/*
- * Sleeps on *@word, a process-private futex, if it is @expected. Returns 0 after a wake-up,
- * ETIMEDOUT at @deadline, EINTR after a signal, and EAGAIN if *@word is not @expected.
- */
-static inline int w_futex_wait(const volatile void *word, uint32_t expected,
-			       const struct w_deadline *deadline)
-{
-	int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
-
-	if (deadline && deadline->clock == CLOCK_REALTIME)
-		operation |= FUTEX_CLOCK_REALTIME;
-	return (int)-w_system_call(SYS_futex, (long)word, operation, expected,
-				   deadline ? (long)&deadline->at : 0, 0, FUTEX_BITSET_MATCH_ANY);
-}
-
-/* Wakes at most @count threads that sleep on @word. */
-static inline void w_futex_wake(const volatile void *word, int count)
-{
-	(void)w_system_call(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, 0, 0, 0);
-}
+#include "park.h"
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The catalogue of clients: those that test the checker itself; those of the threads' records, of
 //! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
-//! lock, of the program's policies and of the statistics' rows; lock.c for each lock with the
+//! lock, of futexes, of pthread's condition variable, of the program's policies and of the
+//! statistics' rows; lock.c for each lock with the
 //! lock's own clients; and rw.c for each readers-writer lock.
 
 use std::path::Path;
@@ -49,6 +50,8 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("sema", &["sema.h"]),
         own("recursive", &["recursive.h"]),
         own("qspinlock", &KERNEL),
+        own("futex", &["world/user/park.h"]),
+        own("cond_word", &["preload/cond_word.h"]),
         own("policies", &POLICIES),
         own("statistics", &["preload/stats/row.c"]),
     ];
