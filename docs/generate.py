@@ -116,7 +116,9 @@ def wrong_order(lock):
     """One line if the header of @lock states another order than core/locks.def."""
     header = header_of(lock["name"])
     stated = re.search(
-        r"^ \* Order: (.*?)\.\n \*\n", (ROOT / header).read_text(), re.MULTILINE | re.DOTALL
+        r"^ \* Order: (.*?)\.\n \*\n",
+        (ROOT / header).read_text(),
+        re.MULTILINE | re.DOTALL,
     )
     order = stated and stated[1].replace("\n * ", " ")
     if order != lock["promise"]:
@@ -279,7 +281,14 @@ def main():
     check_headers(listing)
     tables = {
         "locks.md": locks_tables(listing),
-        "verification.md": [explored.summary(), mutants_table(), orders.summary(), orders.table()],
+        "verification.md": [
+            explored.summary(),
+            mutants_table(),
+            orders.summary(),
+            orders.table(),
+            orders.shared_summary(),
+            orders.shared(),
+        ],
     }
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
     written[DOCS / "locks.md"] = with_keys(listing, written[DOCS / "locks.md"])

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """verification.md's table of the memory orders: how each is shown to be necessary, from the labels
-in core/, killers.txt and survivors.txt."""
+in core/, killers.txt and survivors.txt; and that of the orders which several locks share, from
+attribution.csv."""
 
 import collections
+import csv
 import functools
 import pathlib
 import sys
@@ -40,6 +42,7 @@ UNPAIRED = "-"
 class Weakened(typing.NamedTuple):
     """A mutant that weakens one order."""
 
+    name: str
     weaker: str
     result: str  # SURVIVES, UNPAIRED or the client that detects it
 
@@ -66,14 +69,14 @@ def weakened(file):
                 results.append(UNPAIRED)
             if len(results) != 1:
                 sys.exit(f"'{name}' is not in exactly one of killers.txt and survivors.txt")
-            found[label].append(Weakened(weaker, *results))
+            found[label].append(Weakened(name, weaker, *results))
     return found
 
 
 def shown(mutants):
     """The results of the @mutants of a label, one for each operation and weaker order."""
     told = {}
-    for weaker, result in mutants:
+    for _, weaker, result in mutants:
         told.setdefault(weaker, []).append(result)
     parts = [f"{weaker}: {', '.join(dict.fromkeys(results))}" for weaker, results in told.items()]
     return "; ".join(parts)
@@ -106,7 +109,54 @@ def summary():
     return (
         f"Of {len(results)} ways to weaken one order alone, clients detect {killed}; {survive} "
         f"survive, each with a reason in\n`tests/check/survivors.txt`; {unpaired} are acquires "
-        "that pair with nothing, most of them of waits, which\nhave no relaxed form. What is "
-        "detected was shown to be necessary for the lock of the named client,\nnot for each lock "
-        "that contains the operation.\n"
+        "that pair with nothing, most of them of waits, which\nhave no relaxed form.\n"
+    )
+
+
+SHARED_HEADER = """\
+| label | weaker | locks that need the order | locks whose clients do not detect it | not examined |
+|---|---|---|---|---|
+"""
+
+
+@functools.cache
+def attribution():
+    """By mutant, the locks of each status in attribution.csv."""
+    found = {}
+    with open(ROOT / "tests/check/attribution.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            by_status = found.setdefault(row["mutant"], collections.defaultdict(list))
+            by_status[row["status"]].append(row["lock"])
+    return found
+
+
+def shared():
+    """A table of the orders that several locks share: the locks that need each."""
+    rows = []
+    for file in files():
+        for label, mutants in weakened(file).items():
+            prefix, number = label.rsplit("-", 1)
+            for place, mutant in enumerate(mutants):
+                locks = attribution().get(mutant.name, {})
+                listed = [locks.get(status, ()) for status in ("detected", "survives", "open")]
+                if any(listed):
+                    cells = " | ".join(" ".join(f"`{lock}`" for lock in each) for each in listed)
+                    row = f"| {label} | {mutant.weaker} | {cells} |\n"
+                    rows.append((prefix, int(number), place, row))
+    return SHARED_HEADER + "".join(row for *_, row in sorted(rows))
+
+
+def shared_summary():
+    """A paragraph on what was shown of the orders that several locks share."""
+    counts = collections.Counter()
+    for locks in attribution().values():
+        counts.update({status: len(names) for status, names in locks.items()})
+    needed = sum("detected" in locks for locks in attribution().values())
+    return (
+        f"{len(attribution())} of these are in files that several locks include: "
+        f"{sum(counts.values())} pairs of a weaker order and\na lock. In {counts['absent']} the "
+        f"lock does not contain the operation: its code is the same. In\n{counts['detected']} a "
+        "client of that lock detects the weaker order, so this lock needs it, alone. In "
+        f"{counts['survives']}\nnone does. {counts['open']} have not been examined. "
+        f"{needed} of the {len(attribution())} are shown to be needed by some lock.\n"
     )

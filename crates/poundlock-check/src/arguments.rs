@@ -80,8 +80,15 @@ pub struct Arguments {
     /// nothing, against all clients of their locks; slow, --states and --walks shorten it
     #[arg(long, requires = "mutants", conflicts_with_all = ["kills", "new", "faults"])]
     pub survivors: bool,
+    /// Weaken each order that several locks share, for each of these locks: one of its own clients
+    /// must detect that if tests/check/attribution.csv says so. With --kills, run only the orders
+    /// that are detected or absent; with --new, those that have not been examined; --states and
+    /// --walks find the quickly detected ones first
+    #[arg(long, requires = "mutants", conflicts_with_all = ["faults", "survivors"])]
+    pub attribute: bool,
     /// Record the results as expected: the explorations (tests/check/explorations.csv),
-    /// or killers with --mutants (tests/check/killers.txt)
+    /// or with --mutants the killers (tests/check/killers.txt), or with --attribute the locks that
+    /// need each order (tests/check/attribution.csv)
     #[arg(long)]
     pub accept: bool,
     /// Replay one execution of the selected client step by step; choices after a colon must lead

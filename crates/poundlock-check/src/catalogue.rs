@@ -108,6 +108,16 @@ pub struct Entry {
 }
 
 impl File {
+    /// The name of the tested lock, in both lock.c and locks/LOCK.c; of other files, their own.
+    pub fn subject(&self) -> &str {
+        self.name.trim_end_matches('+')
+    }
+
+    /// Whether the tested lock includes `header` of the core, directly or not.
+    pub fn contains(&self, sources: &Sources, header: &str) -> bool {
+        self.headers.iter().any(|own| sources.includes(own, header))
+    }
+
     /// Compiles and loads the file's clients. The library in `folder` must stay while they are
     /// used.
     pub fn clients(&self, sources: &Sources, folder: &Path) -> Result<Vec<Entry>> {

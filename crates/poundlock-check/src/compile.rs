@@ -24,6 +24,11 @@ pub fn library(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.so"))
 }
 
+/// The object of that name in `folder`, of which the library is linked.
+pub fn object(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.o"))
+}
+
 /// Compiles the runtime into `folder`.
 pub fn build_runtime(sources: &Sources, folder: &Path) -> Result<()> {
     compile(sources, &sources.root.join(RUNTIME), &[], &folder.join(RUNTIME_OBJECT))
@@ -36,6 +41,15 @@ pub fn copy_runtime(from: &Path, to: &Path) -> Result<()> {
         .context("cannot copy the runtime")
 }
 
+/// Whether the objects of that name in two folders differ.
+pub fn differ(one: &Path, other: &Path, name: &str) -> Result<bool> {
+    let read = |folder: &Path| {
+        let path = object(folder, name);
+        std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    Ok(read(one)? != read(other)?)
+}
+
 /// Compiles tests/check/`file` with `defines` to a library in `folder`, which has the runtime.
 pub fn build(
     sources: &Sources,
@@ -45,7 +59,7 @@ pub fn build(
     folder: &Path,
 ) -> Result<PathBuf> {
     let library = library(folder, name);
-    let object = folder.join(format!("{name}.o"));
+    let object = object(folder, name);
     let mut flags =
         vec!["-fsanitize=thread".into(), "--param=tsan-instrument-func-entry-exit=0".into()];
     flags.extend(defines.iter().map(|define| format!("-D{define}")));
@@ -64,6 +78,8 @@ fn compile(sources: &Sources, source: &Path, flags: &[String], object: &Path) ->
     command.args(["-std=gnu11", "-O1", "-g", "-fPIC", "-fno-omit-frame-pointer"]);
     command.args(if sources.strict { &["-Wall", "-Wextra", "-Werror"][..] } else { &["-w"] });
     command.arg("-I").arg(sources.root.join("world/check")).arg("-I").arg(&sources.core);
+    // Equal code is an equal object, wherever its core/ is.
+    command.arg(format!("-ffile-prefix-map={}=core", sources.core.display()));
     run(command.args(flags).arg("-c").arg(source).arg("-o").arg(object))
 }
 

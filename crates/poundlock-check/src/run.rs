@@ -26,6 +26,9 @@ fn count(arguments: &Arguments) -> Result<Count> {
     crash::catch();
     let sources = arguments.sources();
     let expected = Expected::read(&sources.root)?;
+    if arguments.attribute {
+        return mutation::attribute(&sources, arguments, &expected);
+    }
     if arguments.mutants || arguments.faults {
         return mutation::run(&sources, arguments, &expected);
     }

@@ -63,4 +63,14 @@ impl Sources {
             .map(|line| line[0].clone())
             .collect())
     }
+
+    /// Whether `header` of the core is `file` or includes it, directly or not.
+    pub fn includes(&self, header: &str, file: &str) -> bool {
+        if header == file {
+            return true;
+        }
+        let text = std::fs::read_to_string(self.core.join(header)).unwrap_or_default();
+        let include = Regex::new(r#"(?m)^#include "([^"]+)""#).expect("a constant pattern");
+        include.captures_iter(&text).any(|found| self.includes(&found[1], file))
+    }
 }

@@ -8,8 +8,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::attribution::{Finding, Status};
 use super::lists::Killers;
-use super::mutant::{self, Mutant};
+use super::mutant::Mutant;
 use super::unit::{self, Test};
 use crate::catalogue::{self, Entry, File};
 use crate::compile;
@@ -45,12 +46,13 @@ pub struct Detector<'a> {
     events: Vec<String>,
     files: Vec<File>,
     tests: Vec<Test>,
-    /// The folder of the compiled runtime.
+    /// The folder of the compiled runtime; in an attribution run, also of the unchanged locks.
     runtime: &'a Path,
     limits: Limits,
     /// By mutant, the recorded killer.
     known: HashMap<&'a str, String>,
-    /// By mutated file, the killers of its mutants, the most likely first.
+    /// By mutated file, or by lock in an attribution run, the killers of mutants, the most likely
+    /// first.
     likely: RefCell<HashMap<String, Vec<String>>>,
 }
 
@@ -94,10 +96,7 @@ impl<'a> Detector<'a> {
     /// file, then all unit tests and clients of the locks that contain it, the cheapest first.
     pub fn killer(&self, mutant: &Mutant) -> Result<Option<Killer>> {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let mutated = mutant.sources(self.sources, folder.path())?;
-        compile::copy_runtime(self.runtime, folder.path())?;
-        let (loaded, tried) = (HashMap::new(), HashSet::new());
-        let mut search = Search { mutant, mutated, folder: folder.path(), loaded, tried };
+        let mut search = self.search(mutant, folder.path())?;
         let known = self.known.get(mutant.name.as_str());
         if let Some(known) = known
             && let Some(error) = self.try_named(&mut search, known)?
@@ -107,30 +106,80 @@ impl<'a> Detector<'a> {
         let likely = self.likely.borrow().get(&mutant.file).cloned().unwrap_or_default();
         for name in likely {
             if let Some(error) = self.try_named(&mut search, &name)? {
-                return Ok(Some(self.found(mutant, name, error)));
+                return Ok(Some(self.found(&mutant.file, name, error)));
             }
         }
         for test in self.concerned_tests(mutant) {
             if let Some(error) = self.try_test(&mut search, test)? {
-                return Ok(Some(self.found(mutant, test.name.clone(), error)));
+                return Ok(Some(self.found(&mutant.file, test.name.clone(), error)));
             }
         }
         for file in self.concerned_files(mutant) {
-            let mut entries = self.entries(&mut search, file)?;
-            entries.sort_by_key(|entry| self.cost(&entry.name));
-            for entry in entries.iter().filter(|entry| !self.is_duplicate(&entry.name)) {
-                if let Some(error) = self.try_client(&mut search, entry) {
-                    return Ok(Some(self.found(mutant, entry.name.clone(), error)));
-                }
+            if let Some((name, error)) = self.try_file(&mut search, file)? {
+                return Ok(Some(self.found(&mutant.file, name, error)));
             }
         }
         Ok(None)
     }
 
-    /// Makes `name` the most likely killer of the next mutant of the file.
-    fn found(&self, mutant: &Mutant, name: String, error: String) -> Killer {
+    /// Whether a client of `lock` detects `mutant`. Tries the clients `first`, then the killers of
+    /// other mutants in this lock, then all clients of the lock, the cheapest first.
+    pub fn attribute(&self, mutant: &Mutant, lock: &str, first: &[String]) -> Result<Finding> {
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let mut search = self.search(mutant, folder.path())?;
+        let mut files = Vec::new();
+        for file in self.files.iter().filter(|file| file.subject() == lock) {
+            self.entries(&mut search, file)?;
+            if compile::differ(self.runtime, folder.path(), &file.name)? {
+                files.push(file);
+            }
+        }
+        if files.is_empty() {
+            return Ok(Finding::without_killer(Status::Absent, 0));
+        }
+        let likely = self.likely.borrow().get(lock).cloned().unwrap_or_default();
+        let known = self.known.get(mutant.name.as_str());
+        for name in first.iter().chain(known).chain(&likely) {
+            let own = files.iter().any(|file| Some(file.name.as_str()) == name.split('/').next());
+            if own && let Some(error) = self.try_named(&mut search, name)? {
+                return Ok(self.attributed(lock, name.clone(), error));
+            }
+        }
+        for file in files {
+            if let Some((name, error)) = self.try_file(&mut search, file)? {
+                return Ok(self.attributed(lock, name, error));
+            }
+        }
+        Ok(Finding::without_killer(Status::Survives, search.tried.len()))
+    }
+
+    fn attributed(&self, lock: &str, name: String, error: String) -> Finding {
+        let Killer { name: killer, .. } = self.found(lock, name, error);
+        Finding { status: Status::Detected, killer, survived: 0 }
+    }
+
+    /// Begins the search for a killer of `mutant`, in an empty `folder`.
+    fn search<'s>(&self, mutant: &'s Mutant, folder: &'s Path) -> Result<Search<'s>> {
+        let mutated = mutant.sources(self.sources, folder)?;
+        compile::copy_runtime(self.runtime, folder)?;
+        Ok(Search { mutant, mutated, folder, loaded: HashMap::new(), tried: HashSet::new() })
+    }
+
+    /// The first client of `file` that detects the mutant, the cheapest first, and its error.
+    fn try_file(&self, search: &mut Search, file: &File) -> Result<Option<(String, String)>> {
+        let mut entries = self.entries(search, file)?;
+        entries.sort_by_key(|entry| self.cost(&entry.name));
+        entries.retain(|entry| !self.is_duplicate(&entry.name));
+        let killer = entries
+            .iter()
+            .find_map(|entry| Some((entry.name.clone(), self.try_client(search, entry)?)));
+        Ok(killer)
+    }
+
+    /// Makes `name` the most likely killer of the next mutant of the file or lock `key`.
+    fn found(&self, key: &str, name: String, error: String) -> Killer {
         let mut likely = self.likely.borrow_mut();
-        let likely = likely.entry(mutant.file.clone()).or_default();
+        let likely = likely.entry(key.into()).or_default();
         likely.retain(|other| *other != name);
         likely.insert(0, name.clone());
         Killer { name, error }
@@ -176,7 +225,7 @@ impl<'a> Detector<'a> {
 
     /// The unit tests of the locks that contain `mutant`, its own file's first.
     fn concerned_tests(&self, mutant: &Mutant) -> Vec<&Test> {
-        let contains = |header: &String| mutant::includes(&self.sources.core, header, &mutant.file);
+        let contains = |header: &String| self.sources.includes(header, &mutant.file);
         let mut tests: Vec<&Test> =
             self.tests.iter().filter(|test| test.headers.iter().any(contains)).collect();
         let own = format!("unit/{}", mutant.file.trim_end_matches(".h"));
@@ -186,11 +235,7 @@ impl<'a> Detector<'a> {
 
     /// The files of clients of the locks that contain `mutant`, the cheapest first.
     fn concerned_files(&self, mutant: &Mutant) -> Vec<&File> {
-        let contains = |file: &&File| {
-            file.headers
-                .iter()
-                .any(|header| mutant::includes(&self.sources.core, header, &mutant.file))
-        };
+        let contains = |file: &&File| file.contains(self.sources, &mutant.file);
         let mut files: Vec<&File> = self.files.iter().filter(contains).collect();
         let cost = |file: &File| -> u64 {
             let prefix = format!("{}/", file.name);

@@ -2,6 +2,8 @@
 //! Mutation testing: the clients and the locks' unit tests must detect small changes to the locks,
 //! and the faults of earlier implementations.
 
+mod attribute;
+mod attribution;
 mod detect;
 mod faults;
 mod lists;
@@ -9,4 +11,5 @@ mod mutant;
 mod run;
 mod unit;
 
+pub use attribute::attribute;
 pub use run::run;

@@ -26,6 +26,8 @@ pub struct Mutant {
     /// Whether it changes only how operations of different threads are ordered. Unit tests whose
     /// threads take turns cannot detect that.
     pub is_order: bool,
+    /// Whether it weakens a memory order.
+    pub weakens: bool,
 }
 
 /// The weaker orders of each order.
@@ -99,6 +101,7 @@ impl Mutator<'_> {
             pairs_with_nothing: change == "relaxed for acquire"
                 && comment.contains("acquire: pairs with nothing"),
             is_order: change != "dropped",
+            weakens: change.contains(" for "),
         });
     }
 
@@ -231,16 +234,6 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether `header` of the core is `file` or includes it, directly or not.
-pub fn includes(core: &Path, header: &str, file: &str) -> bool {
-    if header == file {
-        return true;
-    }
-    let text = std::fs::read_to_string(core.join(header)).unwrap_or_default();
-    let include = Regex::new(r#"(?m)^#include "([^"]+)""#).expect("a constant pattern");
-    include.captures_iter(&text).any(|found| includes(core, &found[1], file))
 }
 
 #[cfg(test)]

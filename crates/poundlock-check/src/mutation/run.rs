@@ -86,6 +86,14 @@ fn report_unjudged(mutants: &[&Mutant], survivors: &Survivors, killers: &Killers
     Ok(unjudged.len())
 }
 
+/// The limits of the command line.
+pub fn limits(arguments: &Arguments) -> Limits {
+    Limits {
+        states: arguments.states.unwrap_or(LIMITS.states),
+        walks: arguments.walks.unwrap_or(LIMITS.walks),
+    }
+}
+
 /// Searches the killers of `mutants`, and prints each result when it is known. Returns the number
 /// of unexpected results.
 fn run_mutants(
@@ -98,11 +106,8 @@ fn run_mutants(
 ) -> Result<usize> {
     let runtime = tempfile::tempdir().context("cannot create a temporary folder")?;
     compile::build_runtime(sources, runtime.path())?;
-    let limits = Limits {
-        states: arguments.states.unwrap_or(LIMITS.states),
-        walks: arguments.walks.unwrap_or(LIMITS.walks),
-    };
-    let detector = Detector::new(mutants, sources, expected, killers, runtime.path(), limits)?;
+    let (runtime, limits) = (runtime.path(), limits(arguments));
+    let detector = Detector::new(mutants, sources, expected, killers, runtime, limits)?;
     let work = |job: usize| detector.killer(mutants[job]).map_err(|error| format!("{error:#}"));
     let jobs: Vec<usize> = (0..mutants.len()).collect();
     let progress = Progress::new(mutants.len(), "mutants");
