@@ -155,8 +155,8 @@ def shared_summary():
     return (
         f"{len(attribution())} of these are in files that several locks include: "
         f"{sum(counts.values())} pairs of a weaker order and\na lock. In {counts['absent']} the "
-        f"lock does not contain the operation: its code is the same. In\n{counts['detected']} a "
-        "client of that lock detects the weaker order, so this lock needs it, alone. In "
-        f"{counts['survives']}\nnone does. {counts['open']} have not been examined. "
+        f"lock's clients do not contain the operation: their code is the same. In\n"
+        f"{counts['detected']} a client of that lock detects the weaker order, so this lock needs "
+        f"it. In {counts['survives']} none\ndoes. {counts['open']} have not been examined. "
         f"{needed} of the {len(attribution())} are shown to be needed by some lock.\n"
     )

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Explores all interleavings of a model of preload/cond.c's state word, with few threads: each
+"""Explores all interleavings of a model of preload/cond_word.h's state, with few threads: each
 signal must have unblocked a thread that waited at some moment of the call.
 
 Each step of the model is one atomic operation or one step of the kernel. A wake-up takes any
