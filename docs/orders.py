@@ -157,6 +157,6 @@ def shared_summary():
         f"{sum(counts.values())} pairs of a weaker order and\na lock. In {counts['absent']} the "
         f"lock's clients do not contain the operation: their code is the same. In\n"
         f"{counts['detected']} a client of that lock detects the weaker order, so this lock needs "
-        f"it. In {counts['survives']} none\ndoes. {counts['open']} have not been examined. "
+        f"it. In {counts['survives']}\nno client does. {counts['open']} have not been examined. "
         f"{needed} of the {len(attribution())} are shown to be needed by some lock.\n"
     )
