@@ -25,6 +25,7 @@
 #include "preload.h"
 #include "real.h"
 #include "rules.h"
+#include "stats/observe.h"
 #include "stats/stats.h"
 
 /* ---- Owners of recursive and error-checking mutexes (layout.h) ---- */
@@ -304,18 +305,10 @@ static inline bool is_locked(pthread_mutex_t *mutex)
 	       POUND_MUTEX_LOCKED;
 }
 
-/* Points to w_alone()'s value if @m is of the default lock and has an owner; else NULL. */
-static inline const char *owned_alone(const struct mutex *m)
+/* Whether @m has an owner, by its kind. */
+static inline bool is_owned_kind(const struct mutex *m)
 {
-	return w_likely(m->kind == TYPE_RECURSIVE || m->kind == TYPE_ERRORCHECK)
-		       ? w_load_acquire(&chosen_default_owners)
-		       : NULL;
-}
-
-/* The same for an adaptive mutex of the default lock. */
-static inline const char *adaptive_alone(const struct mutex *m)
-{
-	return m->kind == TYPE_ADAPTIVE ? w_load_acquire(&chosen_default) : NULL;
+	return w_likely(m->kind == TYPE_RECURSIVE || m->kind == TYPE_ERRORCHECK);
 }
 
 W_SLOW static int lock_owned_slow(struct mutex *m)
@@ -332,37 +325,35 @@ W_SLOW static int unlock_owned_slow(struct mutex *m)
 	return 0;
 }
 
-__attribute__((noinline)) static int lock_other(pthread_mutex_t *mutex)
+static inline bool is_adaptive(pthread_mutex_t *mutex)
 {
-	const char *alone = adaptive_alone(mutex_of(mutex));
-
-	return w_likely(alone) ? default_lock(mutex, alone) : lock_by_table(mutex);
+	return w_likely(mutex_of(mutex)->kind == TYPE_ADAPTIVE);
 }
 
-__attribute__((noinline)) static int trylock_other(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int lock_other(pthread_mutex_t *mutex, const char *alone)
 {
-	const char *alone = adaptive_alone(mutex_of(mutex));
+	return is_adaptive(mutex) ? default_lock(mutex, alone) : lock_by_table(mutex);
+}
 
-	if (w_unlikely(!alone))
+__attribute__((noinline)) static int trylock_other(pthread_mutex_t *mutex, const char *alone)
+{
+	if (!is_adaptive(mutex))
 		return trylock_by_table(mutex);
 	return is_locked(mutex) ? EBUSY : default_trylock(mutex, alone);
 }
 
-__attribute__((noinline)) static int unlock_other(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int unlock_other(pthread_mutex_t *mutex, const char *alone)
 {
-	const char *alone = adaptive_alone(mutex_of(mutex));
-
-	return w_likely(alone) ? default_unlock(mutex, alone) : unlock_by_table(mutex);
+	return is_adaptive(mutex) ? default_unlock(mutex, alone) : unlock_by_table(mutex);
 }
 
-__attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex, const char *alone)
 {
 	struct mutex *m = mutex_of(mutex);
-	const char *alone = owned_alone(m);
 	uint32_t self, seen;
 
-	if (w_unlikely(!alone))
-		return lock_other(mutex);
+	if (!is_owned_kind(m))
+		return lock_other(mutex, alone);
 	self = own_tid();
 	/* relaxed: as in owns() */
 	if (w_load_relaxed(&m->owner) == self)
@@ -373,14 +364,13 @@ __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex)
 	return 0;
 }
 
-__attribute__((noinline)) static int trylock_typed(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int trylock_typed(pthread_mutex_t *mutex, const char *alone)
 {
 	struct mutex *m = mutex_of(mutex);
-	const char *alone = owned_alone(m);
 	uint32_t self, seen;
 
-	if (w_unlikely(!alone))
-		return trylock_other(mutex);
+	if (!is_owned_kind(m))
+		return trylock_other(mutex, alone);
 	self = own_tid();
 	/* relaxed: as in owns() */
 	if (m->kind == TYPE_RECURSIVE && w_load_relaxed(&m->owner) == self)
@@ -393,13 +383,12 @@ __attribute__((noinline)) static int trylock_typed(pthread_mutex_t *mutex)
 	return 0;
 }
 
-__attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex)
+__attribute__((noinline)) static int unlock_typed(pthread_mutex_t *mutex, const char *alone)
 {
 	struct mutex *m = mutex_of(mutex);
-	const char *alone = owned_alone(m);
 
-	if (w_unlikely(!alone))
-		return unlock_other(mutex);
+	if (!is_owned_kind(m))
+		return unlock_other(mutex, alone);
 	if (w_unlikely(!owns(m)))
 		return EPERM;
 	if (--m->holds)
@@ -416,31 +405,56 @@ static inline bool is_normal(pthread_mutex_t *mutex)
 	return w_likely(mutex_of(mutex)->kind == PTHREAD_MUTEX_NORMAL);
 }
 
-int mutex_lock(pthread_mutex_t *mutex)
-{
-	const char *alone = w_load_acquire(&chosen_default);
+struct mutex_calls mutex_calls = {lock_by_table, trylock_by_table, unlock_by_table};
 
-	if (!is_normal(mutex))
-		return lock_typed(mutex);
-	return w_likely(alone) ? default_lock(mutex, alone) : lock_by_table(mutex);
+#define LOCKING(name)                                                  \
+	int mutex_##name(pthread_mutex_t *mutex)                       \
+	{                                                              \
+		const char *alone = w_load_acquire(&chosen_default);   \
+                                                                       \
+		if (w_unlikely(!alone))                                \
+			return CALL_OF(mutex_calls, name)(mutex);      \
+		return is_normal(mutex) ? default_##name(mutex, alone) \
+					: name##_typed(mutex, alone);  \
+	}
+LOCKING(lock)
+LOCKING(trylock)
+LOCKING(unlock)
+#undef LOCKING
+
+/* ---- The default lock with statistics, for a normal mutex whose row is found at once ---- */
+
+/* chosen_default without statistics. */
+static const char *unobserved_alone;
+
+static int observed_lock(pthread_mutex_t *mutex)
+{
+	struct stats_row *row;
+	uint32_t seen;
+
+	if (w_unlikely(!stats_row_at_once(stats_key(mutex), &row) || !is_normal(mutex)))
+		return lock_by_table(mutex);
+	if (w_unlikely(!take_free(mutex, &seen, unobserved_alone)))
+		return !stats_wait_lock(row, &stats_own_ops, mutex, NULL,
+					__builtin_return_address(0));
+	return stats_count_acquisition(row, false);
 }
 
-int mutex_trylock(pthread_mutex_t *mutex)
+static int observed_unlock(pthread_mutex_t *mutex)
 {
-	const char *alone = w_load_acquire(&chosen_default);
+	uint64_t key = stats_key(mutex);
 
-	if (!is_normal(mutex))
-		return trylock_typed(mutex);
-	return w_likely(alone) ? default_trylock(mutex, alone) : trylock_by_table(mutex);
+	if (w_unlikely(!is_normal(mutex)) ||
+	    !(stats_is_last_and_quiet(key, false) || stats_is_at_once_and_quiet(key)))
+		return unlock_by_table(mutex);
+	return default_unlock(mutex, unobserved_alone);
 }
 
-int mutex_unlock(pthread_mutex_t *mutex)
+void mutex_observe_default(void)
 {
-	const char *alone = w_load_acquire(&chosen_default);
-
-	if (!is_normal(mutex))
-		return unlock_typed(mutex);
-	return w_likely(alone) ? default_unlock(mutex, alone) : unlock_by_table(mutex);
+	unobserved_alone = alone_place();
+	CALLS_SET(mutex_calls, lock, observed_lock);
+	CALLS_SET(mutex_calls, unlock, observed_unlock);
 }
 
 int mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at)

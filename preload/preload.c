@@ -24,7 +24,6 @@ static const signed char by_table = WAY_TABLE;
 W_ATOMIC(const struct any_ops *) chosen_ops;
 W_ATOMIC(const char *) chosen_default;
 W_ATOMIC(bool) chosen_owners;
-W_ATOMIC(const char *) chosen_default_owners;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 W_ATOMIC(const signed char *) chosen_rw_way = &by_table;
 W_ATOMIC(bool) native_counted;
@@ -35,8 +34,7 @@ static W_ATOMIC(uintptr_t) initialiser;
 
 static void choose(const struct config *config)
 {
-	static const char never;
-	const char *alone = &__libc_single_threaded ? &__libc_single_threaded : &never;
+	const char *alone = alone_place();
 	bool owners = tid_offset && config->ops && config->ops->leaves_middle;
 	const struct any_ops *unruled = rules_unruled(config->ops);
 	bool is_default = any_is_default(unruled);
@@ -48,10 +46,9 @@ static void choose(const struct config *config)
 	if (is_default)
 		w_store_release(&any_of_mutexes, unruled);
 	w_store_release(&chosen_ops, config->ops);
-	w_store_release(&chosen_default, is_default ? alone : NULL);
-	w_store_release(&chosen_rw_ops, config->rw_ops);
 	w_store_release(&chosen_owners, owners);
-	w_store_release(&chosen_default_owners, owners && is_default ? alone : NULL);
+	w_store_release(&chosen_default, owners && is_default ? alone : NULL);
+	w_store_release(&chosen_rw_ops, config->rw_ops);
 	w_store_release(&chosen_rw_way, any_rw_is_default(rules_rw_unruled(config->rw_ops))
 						? (const signed char *)alone
 						: &by_table);
@@ -101,6 +98,8 @@ static void initialise_once(void)
 	if (config.ops)
 		debug_wrap(&config.ops, &config.rw_ops);
 	choose(&config);
+	if (stats_on)
+		stats_shorten(config.ops, config.rw_ops);
 	/* release: pairs with the acquire of is_native_counted() */
 	w_store_release(&native_counted, stats_on && !config.ops);
 	if (config.rw_ops)

@@ -3,6 +3,8 @@
 #ifndef POUNDLOCK_PRELOAD_H
 #define POUNDLOCK_PRELOAD_H
 
+#include <pthread.h>
+
 #include "any_rw.h"
 #include "poundlock.h"
 
@@ -18,12 +20,13 @@
 
 /* Our mutexes' functions. NULL until initialise(), and afterwards if everything is native. */
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
-/* Not NULL if any_is_default() of that, which is inlined: points to w_alone()'s value. */
-extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
 /* Whether recursive and error-checking mutexes are ours: the lock has room for an owner. */
 extern W_HIDDEN W_ATOMIC(bool) chosen_owners;
-/* chosen_default, if recursive and error-checking mutexes are ours also. */
-extern W_HIDDEN W_ATOMIC(const char *) chosen_default_owners;
+/*
+ * Not NULL if both, and any_is_default() of the table, which is inlined: points to w_alone()'s
+ * value.
+ */
+extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
 /* Our readers-writer locks' functions, as chosen_ops. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 /*
@@ -32,6 +35,27 @@ extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
  */
 enum { WAY_TABLE = -1, WAY_THREADS = false, WAY_ALONE = true };
 extern W_HIDDEN W_ATOMIC(const signed char *) chosen_rw_way;
+
+/*
+ * Called by pthread's functions if no default lock is inlined. At first, functions that look into
+ * the tables above; statistics may have shorter ones.
+ */
+struct mutex_calls {
+	W_ATOMIC(int (*)(pthread_mutex_t *mutex)) lock, trylock, unlock;
+};
+struct rwlock_calls {
+	W_ATOMIC(int (*)(pthread_rwlock_t *lock)) rdlock, wrlock, unlock;
+};
+extern W_HIDDEN struct mutex_calls mutex_calls;
+extern W_HIDDEN struct rwlock_calls rwlock_calls;
+
+/* Sets these to functions that count operations on the default locks without a table. */
+W_HIDDEN void mutex_observe_default(void);
+W_HIDDEN void rwlock_observe_default(void);
+
+/* acquire: pairs with the release of CALLS_SET(); the statistics */
+#define CALL_OF(calls, function) w_load_acquire(&(calls).function)
+#define CALLS_SET(calls, function, to) w_store_release(&(calls).function, to)
 
 /*
  * Whether the C library's own locks are counted: the slow paths then call `real` at once. Set after
@@ -43,6 +67,14 @@ extern W_HIDDEN W_ATOMIC(bool) native_counted;
 static inline bool is_native_counted(void)
 {
 	return w_unlikely(w_load_acquire(&native_counted));
+}
+
+/* The place of w_alone()'s value. */
+static inline const char *alone_place(void)
+{
+	static const char never;
+
+	return &__libc_single_threaded ? &__libc_single_threaded : &never;
 }
 
 extern W_HIDDEN W_ATOMIC(uint32_t) initialised;

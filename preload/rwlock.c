@@ -26,6 +26,7 @@
 #include "realtime.h"
 #include "rules.h"
 #include "rw/shfl_rw.h"
+#include "stats/observe.h"
 #include "stats/stats.h"
 
 /* ---- The read locks of a thread ---- */
@@ -246,6 +247,8 @@ BY_TABLE(trywrlock)
 BY_TABLE(unlock)
 #undef BY_TABLE
 
+struct rwlock_calls rwlock_calls = {rdlock_by_table, wrlock_by_table, unlock_by_table};
+
 /* ---- Fast paths: the default lock without waiters, without a call ---- */
 
 static inline rw_word *word_of(struct rwlock *rw)
@@ -264,14 +267,12 @@ static inline rw_word *word_of(struct rwlock *rw)
 		 : w_likely(*(way) > WAY_THREADS) && (w_store_relaxed(word, to), true))
 
 /* Locks for reading if the thread has no read lock like it, and no writer is inside or waits. */
-static inline bool default_read(struct rwlock *rw)
+static inline bool default_read(struct rwlock *rw, const signed char *way)
 {
-	/* acquire: pairs with the release in choose(); the lock's settings */
-	const signed char *way = w_load_acquire(&chosen_rw_way);
 	uint8_t *held = read_locks_like(rw);
 	uint32_t seen;
 
-	if (w_unlikely(rw->shared || *held))
+	if (w_unlikely(rw->shared | *held))
 		return false;
 	/* relaxed: the compare-exchange decides */
 	seen = w_load_relaxed(word_of(rw));
@@ -286,65 +287,153 @@ static inline bool default_read(struct rwlock *rw)
 }
 
 /* Locks for writing if it is free. False: nothing is changed. */
-static inline bool default_write(struct rwlock *rw)
+static inline bool default_write(struct rwlock *rw, const signed char *way)
 {
-	/* acquire: as in default_read() */
-	const signed char *way = w_load_acquire(&chosen_rw_way);
 	/* relaxed: the compare-exchange decides */
 	uint32_t seen = w_load_relaxed(word_of(rw));
 
 	/* acquire: as [RW_WORD-1] */
-	if (w_unlikely(rw->shared || seen || !CHANGES(way, word_of(rw), &seen, RW_WRITER, ACQUIRE)))
+	if (w_unlikely((rw->shared | seen) ||
+		       !CHANGES(way, word_of(rw), &seen, RW_WRITER, ACQUIRE)))
 		return false;
 	w_store_relaxed(&rw->writer, own_tid());
 	return true;
 }
 
-static int rwlock_rdlock(pthread_rwlock_t *lock)
+/*
+ * Leaves @rw, last seen as @seen, if it has readers and no waiter. False: nothing is changed; there
+ * are flags, or it is an error.
+ */
+static inline bool default_leave_read(struct rwlock *rw, const signed char *way, uint32_t seen)
 {
-	return w_likely(default_read(rwlock_of(lock))) ? 0 : rdlock_by_table(lock);
+	/* release: as [RW_WORD-2] */
+	if (w_unlikely((seen & ~RW_READERS) || !seen ||
+		       !CHANGES(way, word_of(rw), &seen, seen - RW_READER, RELEASE)))
+		return false;
+	count_one_less(read_locks_like(rw));
+	return true;
 }
+
+/* The same of the writer, or of readers. */
+static inline bool default_leave(struct rwlock *rw, const signed char *way)
+{
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(word_of(rw));
+
+	if (seen != RW_WRITER)
+		return default_leave_read(rw, way, seen);
+	w_store_relaxed(&rw->writer, 0);
+	/* release: as [RW_WORD-3] */
+	return CHANGES(way, word_of(rw), &seen, 0, RELEASE);
+}
+
+/* As pthread's functions of these names; @take is that of a default lock. */
+#define LOCKING(name, take)                                                              \
+	static int rwlock_##name(pthread_rwlock_t *lock)                                 \
+	{                                                                                \
+		/* acquire: pairs with the release in choose(); the lock's settings */   \
+		const signed char *way = w_load_acquire(&chosen_rw_way);                 \
+                                                                                         \
+		if (*way == WAY_TABLE)                                                   \
+			return CALL_OF(rwlock_calls, name)(lock);                        \
+		return w_likely(take(rwlock_of(lock), way)) ? 0 : name##_by_table(lock); \
+	}
+LOCKING(rdlock, default_read)
+LOCKING(wrlock, default_write)
+#undef LOCKING
 
 static int rwlock_tryrdlock(pthread_rwlock_t *lock)
 {
-	return w_likely(default_read(rwlock_of(lock))) ? 0 : tryrdlock_by_table(lock);
-}
+	/* acquire, here and below: as above */
+	const signed char *way = w_load_acquire(&chosen_rw_way);
 
-static int rwlock_wrlock(pthread_rwlock_t *lock)
-{
-	return w_likely(default_write(rwlock_of(lock))) ? 0 : wrlock_by_table(lock);
+	return w_likely(default_read(rwlock_of(lock), way)) ? 0 : tryrdlock_by_table(lock);
 }
 
 static int rwlock_trywrlock(pthread_rwlock_t *lock)
 {
-	return w_likely(default_write(rwlock_of(lock))) ? 0 : trywrlock_by_table(lock);
+	const signed char *way = w_load_acquire(&chosen_rw_way);
+
+	return w_likely(default_write(rwlock_of(lock), way)) ? 0 : trywrlock_by_table(lock);
 }
 
 static int rwlock_unlock(pthread_rwlock_t *lock)
 {
 	struct rwlock *rw = rwlock_of(lock);
-	/* acquire: as in default_read() */
+	/* acquire: as above */
 	const signed char *way = w_load_acquire(&chosen_rw_way);
-	uint8_t *held = read_locks_like(rw);
-	uint32_t seen;
 
-	if (w_unlikely(rw->shared || *way == WAY_TABLE))
+	if (*way == WAY_TABLE)
+		return CALL_OF(rwlock_calls, unlock)(lock);
+	if (w_unlikely(rw->shared))
 		return unlock_by_table(lock);
+	return w_likely(default_leave(rw, way)) ? 0 : unlock_by_table(lock);
+}
+
+/* ---- The default lock with statistics ---- */
+
+/* chosen_rw_way without statistics. */
+static const signed char *unobserved_way;
+
+/* For a lock that the thread did not take last for reading. */
+__attribute__((noinline)) static int observed_rdlock_elsewhere(pthread_rwlock_t *lock)
+{
+	struct stats_row *row;
+
+	if (w_unlikely(!stats_row_at_once(stats_readers_key(lock), &row) ||
+		       !default_read(rwlock_of(lock), unobserved_way)))
+		return rdlock_by_table(lock);
+	return stats_count_acquisition(row, true);
+}
+
+static int observed_rdlock(pthread_rwlock_t *lock)
+{
+	struct stats_row *row;
+
+	if (!stats_row_if_last(stats_readers_key(lock), true, &row) ||
+	    w_unlikely(!default_read(rwlock_of(lock), unobserved_way)))
+		return observed_rdlock_elsewhere(lock);
+	return stats_count_again(row);
+}
+
+static int observed_wrlock(pthread_rwlock_t *lock)
+{
+	struct stats_row *row;
+
+	if (w_unlikely(!stats_row_at_once(stats_key(lock), &row) ||
+		       !default_write(rwlock_of(lock), unobserved_way)))
+		return wrlock_by_table(lock);
+	return stats_count_acquisition(row, true);
+}
+
+__attribute__((noinline)) static int observed_unlock_elsewhere(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+	uint64_t key = is_writer(rw) ? stats_key(lock) : stats_readers_key(lock);
+
+	return !rw->shared && stats_is_at_once_and_quiet(key) && default_leave(rw, unobserved_way)
+		       ? 0
+		       : unlock_by_table(lock);
+}
+
+static int observed_unlock(pthread_rwlock_t *lock)
+{
+	struct rwlock *rw = rwlock_of(lock);
+
 	/* relaxed: the compare-exchange decides */
-	seen = w_load_relaxed(word_of(rw));
-	if (seen == RW_WRITER) {
-		w_store_relaxed(&rw->writer, 0);
-		/* release: as [RW_WORD-3] */
-		return w_likely(CHANGES(way, word_of(rw), &seen, 0, RELEASE))
-			       ? 0
-			       : unlock_by_table(lock);
-	}
-	/* release: as [RW_WORD-2]. With flags there are waiters; without readers it is an error */
-	if (w_unlikely((seen & ~RW_READERS) || !seen ||
-		       !CHANGES(way, word_of(rw), &seen, seen - RW_READER, RELEASE)))
-		return unlock_by_table(lock);
-	count_one_less(held);
-	return 0;
+	return w_likely(!rw->shared) && stats_is_last_and_quiet(stats_readers_key(lock), true) &&
+			       w_likely(default_leave_read(rw, unobserved_way,
+							   w_load_relaxed(word_of(rw))))
+		       ? 0
+		       : observed_unlock_elsewhere(lock);
+}
+
+void rwlock_observe_default(void)
+{
+	unobserved_way = (const signed char *)alone_place();
+	CALLS_SET(rwlock_calls, rdlock, observed_rdlock);
+	CALLS_SET(rwlock_calls, wrlock, observed_wrlock);
+	CALLS_SET(rwlock_calls, unlock, observed_unlock);
 }
 
 /* ---- Initialisation ---- */

@@ -102,6 +102,7 @@ const STATISTICS: Layout = Layout {
         ("API", "STATS_API"),
         ("SPIN", "STATS_SPIN"),
         ("FIRST", "STATS_FIRST"),
+        ("HOLDS_FIRST", "STATS_HOLDS_FIRST"),
         ("WAITER", "STATS_WAITER"),
         ("HOLDER", "STATS_HOLDER"),
         ("HEADER_SIZE", "sizeof(struct stats_header)"),

@@ -27,11 +27,12 @@ void stats_hear(enum w_event event)
 		stats_self.observed->counts[STATS_wakeups_in_section]++;
 }
 
-W_SLOW void stats_begin_hold(struct stats_row *row)
+W_SLOW int stats_begin_hold(struct stats_row *row)
 {
-	stats_self.until_timed = stats_next_timed();
 	row->since_taken = row->counts[STATS_acquisitions];
+	row->until_timed = row->since_taken < row->first ? 1 : stats_next_timed();
 	row->since = stats_seen_at(w_now());
+	return 0;
 }
 
 /* ---- Waiting ---- */
@@ -110,7 +111,7 @@ static void count_wait(struct stats_row *row, uint64_t ns, bool taken)
 	row->counts[STATS_wait_ns] += ns;
 	raise_to(&row->counts[STATS_wait_max_ns], ns);
 	if (taken)
-		stats_count_acquisition(row, row->readers_writer);
+		(void)stats_count_acquisition(row, row->readers_writer);
 	else
 		row->counts[STATS_timeouts]++;
 }

@@ -40,27 +40,39 @@ W_HIDDEN void stats_hear(enum w_event event);
 W_HIDDEN W_SLOW bool stats_wait(struct stats_row *row, const struct stats_wait *wait);
 
 /* The parts of the functions below that are rarely needed. */
-W_HIDDEN W_SLOW void stats_begin_hold(struct stats_row *row);
+W_HIDDEN W_SLOW int stats_begin_hold(struct stats_row *row);
 W_HIDDEN W_SLOW bool stats_release_slow(struct stats_row *row, uint64_t key,
 					bool (*unlock)(void *lock), void *lock);
 
-static inline void stats_count_acquisition(struct stats_row *row, bool readers_writer)
+/* Counts an acquisition of the lock taken last. Returns 0, so that callers need no stack frame. */
+static inline int stats_count_again(struct stats_row *row)
 {
-	uint64_t taken = ++row->counts[STATS_acquisitions];
+	row->counts[STATS_acquisitions]++;
+	return w_unlikely(!--row->until_timed) ? stats_begin_hold(row) : 0;
+}
 
+/* Counts an acquisition. Returns 0. */
+static inline int stats_count_acquisition(struct stats_row *row, bool readers_writer)
+{
 	stats_self.last[readers_writer] = row;
-	if (w_unlikely(!--stats_self.until_timed) || w_unlikely(taken <= row->first))
-		stats_begin_hold(row);
+	return stats_count_again(row);
 }
 
 /* Counts a trylock that has @taken the lock or not. Returns @taken. */
 static inline bool stats_count_try(struct stats_row *row, bool readers_writer, bool taken)
 {
 	if (w_likely(taken))
-		stats_count_acquisition(row, readers_writer);
+		(void)stats_count_acquisition(row, readers_writer);
 	else
 		row->counts[STATS_trylock_failures]++;
 	return taken;
+}
+
+/* Whether the calling thread took the lock @key last: @row. */
+static inline bool stats_row_if_last(uint64_t key, bool readers_writer, struct stats_row **row)
+{
+	*row = stats_self.last[readers_writer];
+	return stats_is_in_process() && stats_row_is(*row, key);
 }
 
 /*
@@ -86,14 +98,23 @@ static inline bool stats_release(uint64_t key, bool readers_writer, bool (*unloc
 					   : stats_release_slow(row, key, unlock, lock);
 }
 
-/* Whether @key is the lock taken last, and there is nothing to count of its release. */
+/*
+ * Whether @key is the lock taken last, and there is nothing to count of its release. A forked child
+ * need not know that it is one, since nothing is written.
+ */
 static inline bool stats_is_last_and_quiet(uint64_t key, bool readers_writer)
+{
+	struct stats_row *row = stats_self.last[readers_writer];
+
+	return stats_row_is(row, key) && stats_is_quiet(row);
+}
+
+/* The same for a lock that is not the one taken last, if its row is found at once. */
+static inline bool stats_is_at_once_and_quiet(uint64_t key)
 {
 	struct stats_row *row;
 
-	stats_check_fork();
-	row = stats_self.last[readers_writer];
-	return w_likely(w_load_relaxed(&row->key) == key) && stats_is_quiet(row);
+	return stats_row_at_once(key, &row) && stats_is_quiet(row);
 }
 
 #endif

@@ -22,7 +22,7 @@
 #include "world.h"
 
 #define STATS_MAGIC "poundlock stats"
-#define STATS_VERSION 3
+#define STATS_VERSION 4
 
 /* COUNTER(name, sum or max over threads). Times are in nanoseconds. */
 #define STATS_COUNTERS(COUNTER)          \
@@ -145,6 +145,12 @@ struct stats_stack {
 /* Bit of a row's key: the lock is destroyed, and its memory may be another lock's. */
 #define STATS_STALE 2u
 
+/*
+ * The first holds of a lock by each thread are all timed: sampling alone would miss locks that are
+ * taken rarely.
+ */
+#define STATS_HOLDS_FIRST 64
+
 /* Only its thread writes to it, except for the key. */
 struct stats_row {
 	W_ATOMIC(uint64_t) key; /* 0: none */
@@ -154,10 +160,13 @@ struct stats_row {
 	struct stats_lock *item; /* its address in the process */
 	uint64_t since;          /* start of a timed hold; 0: not timed */
 	uint64_t since_taken;    /* the number of that acquisition */
+	uint32_t until_timed;    /* acquisitions until the next hold that is timed */
+	uint32_t unused;
 	uint64_t counts[STATS_COUNTS];
 };
 
-#define STATS_ROWS 64
+#define STATS_ROWS_BITS 6
+#define STATS_ROWS (1 << STATS_ROWS_BITS)
 
 struct stats_thread {
 	W_ATOMIC(uint32_t) tid; /* 0: free */

@@ -19,13 +19,19 @@
  *
  * A wait on a condition variable ends one hold and begins another. The wait to re-acquire the mutex
  * is inside the C library's function, where it is not timed.
+ *
+ * Where nothing waits, normal mutexes and readers' locks are changed as the C library changes them,
+ * without a call.
  */
 #include "native.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "layout.h"
 #include "observe.h"
+#include "poundlock.h"
+#include "preload.h"
 #include "real.h"
 #include "stats.h"
 
@@ -48,7 +54,7 @@ static inline bool is_taken(int result)
 static inline int counted(struct stats_row *row, bool readers_writer, int result)
 {
 	if (is_taken(result))
-		stats_count_acquisition(row, readers_writer);
+		(void)stats_count_acquisition(row, readers_writer);
 	return result;
 }
 
@@ -269,6 +275,130 @@ static int native_mutex_destroy(pthread_mutex_t *mutex)
 	return forgotten(mutex, own.pthread_mutex_destroy(mutex));
 }
 
+/* ---- Normal mutexes ---- */
+
+/*
+ * The C library's own changes of a normal mutex that is free, or held and without waiters. They are
+ * made here, by a few instructions in place of a call, if mutex_is_known().
+ */
+enum { FREE, LOCKED };
+
+/* Points to w_alone()'s value. */
+static const char *alone;
+
+/* glibc's for a mutex whose type was set. */
+#define KIND_NO_ELISION 0x200
+
+static inline bool is_normal(const pthread_mutex_t *mutex)
+{
+	return w_likely(!(mutex->__data.__kind & ~KIND_NO_ELISION));
+}
+
+static inline bool change(pthread_mutex_t *mutex, uint32_t from, uint32_t to, int order)
+{
+	uint32_t *word = (uint32_t *)&mutex->__data.__lock;
+
+	return w_unlikely(*alone) ? pound_word_change(word, &from, to, order, true)
+				  : w_likely(pound_word_change(word, &from, to, order, false));
+}
+
+static inline void set_owner(pthread_mutex_t *mutex)
+{
+	mutex->__data.__owner = (int)own_tid();
+	mutex->__data.__nusers++;
+}
+
+/* FREE -> LOCKED */
+static inline bool take_free(pthread_mutex_t *mutex)
+{
+	/* acquire: the last critical section, which the C library or release_alone() released */
+	if (!change(mutex, FREE, LOCKED, __ATOMIC_ACQUIRE))
+		return false;
+	set_owner(mutex);
+	return true;
+}
+
+/* LOCKED -> FREE. False, and nothing is changed: there are waiters, or it is not held. */
+static inline bool release_alone(pthread_mutex_t *mutex)
+{
+	mutex->__data.__owner = 0;
+	mutex->__data.__nusers--;
+	/* release: our critical section, for the C library or take_free() */
+	if (change(mutex, LOCKED, FREE, __ATOMIC_RELEASE))
+		return true;
+	set_owner(mutex);
+	return false;
+}
+
+/* Whether the C library changes a normal mutex in this way. */
+static bool mutex_is_known(void)
+{
+	static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_t its = unlocked, ours = unlocked;
+	bool same;
+
+	if (own.pthread_mutex_lock(&its) || !take_free(&ours))
+		return false;
+	same = !memcmp(&its, &ours, sizeof(its));
+	return !own.pthread_mutex_unlock(&its) && release_alone(&ours) && same &&
+	       !memcmp(&its, &ours, sizeof(its)) && !memcmp(&its, &unlocked, sizeof(its));
+}
+
+W_SLOW static int wait_for_normal(struct stats_row *row, pthread_mutex_t *mutex, void *caller)
+{
+	return wait_until(row, call_mutex_lock, mutex, CLOCK_REALTIME, NULL, caller);
+}
+
+/* For a mutex of another type, or whose row is not found at once. */
+__attribute__((noinline)) static int lock_elsewhere(pthread_mutex_t *mutex)
+{
+	struct stats_row *row;
+
+	if (!is_normal(mutex))
+		return native_mutex_lock(mutex);
+	row = mutex_row(mutex);
+	return w_likely(take_free(mutex))
+		       ? stats_count_acquisition(row, false)
+		       : wait_for_normal(row, mutex, __builtin_return_address(0));
+}
+
+static int shortened_lock(pthread_mutex_t *mutex)
+{
+	struct stats_row *row;
+
+	if (w_unlikely(!stats_row_at_once(stats_key(mutex), &row) || !is_normal(mutex)))
+		return lock_elsewhere(mutex);
+	return w_likely(take_free(mutex))
+		       ? stats_count_acquisition(row, false)
+		       : wait_for_normal(row, mutex, __builtin_return_address(0));
+}
+
+static int shortened_trylock(pthread_mutex_t *mutex)
+{
+	struct stats_row *row;
+
+	if (w_unlikely(!stats_row_at_once(stats_key(mutex), &row) || !is_normal(mutex)))
+		return native_mutex_trylock(mutex);
+	return counted_try(row, false, take_free(mutex) ? 0 : EBUSY);
+}
+
+/* For a mutex of another type, or that was not taken last. */
+__attribute__((noinline)) static int unlock_elsewhere(pthread_mutex_t *mutex)
+{
+	return is_normal(mutex) && stats_is_at_once_and_quiet(stats_key(mutex)) &&
+			       release_alone(mutex)
+		       ? 0
+		       : native_mutex_unlock(mutex);
+}
+
+static int shortened_unlock(pthread_mutex_t *mutex)
+{
+	return is_normal(mutex) && stats_is_last_and_quiet(stats_key(mutex), false) &&
+			       release_alone(mutex)
+		       ? 0
+		       : unlock_elsewhere(mutex);
+}
+
 /* ---- Condition variables ---- */
 
 static int release_nothing(void *mutex)
@@ -290,7 +420,7 @@ static bool leave(pthread_mutex_t *mutex)
 static int come_back(pthread_mutex_t *mutex, bool left, int result)
 {
 	if (left && result != EINVAL && result != EPERM)
-		stats_count_acquisition(mutex_row(mutex), false);
+		(void)stats_count_acquisition(mutex_row(mutex), false);
 	return result;
 }
 
@@ -327,15 +457,9 @@ static inline bool is_writer(const pthread_rwlock_t *lock)
 			  own_tid());
 }
 
-/* The row of the readers of @lock; without a hash if the thread took it last. */
 static inline struct stats_row *read_row(pthread_rwlock_t *lock)
 {
-	uint64_t key = stats_readers_key(lock);
-
-	stats_check_fork();
-	if (w_likely(w_load_relaxed(&stats_self.last[true]->key) == key))
-		return stats_self.last[true];
-	return stats_row_of(key, true);
+	return stats_row_of(stats_readers_key(lock), true);
 }
 
 static inline struct stats_row *write_row(pthread_rwlock_t *lock)
@@ -370,16 +494,13 @@ static int call_rwlock_unlock(void *lock)
 
 static int native_rdlock(pthread_rwlock_t *lock)
 {
-	struct stats_row *row;
-	int result;
+	struct stats_row *row = read_row(lock);
+	int result = own.pthread_rwlock_tryrdlock(lock);
 
-	if (is_writer(lock))
-		return own.pthread_rwlock_rdlock(lock);
-	row = read_row(lock);
-	result = own.pthread_rwlock_tryrdlock(lock);
 	if (w_likely(!result))
 		return counted(row, true, 0);
-	return result == EBUSY ? WAIT(row, call_rdlock, lock) : own.pthread_rwlock_rdlock(lock);
+	return result == EBUSY && !is_writer(lock) ? WAIT(row, call_rdlock, lock)
+						   : own.pthread_rwlock_rdlock(lock);
 }
 
 static int native_tryrdlock(pthread_rwlock_t *lock)
@@ -410,14 +531,11 @@ static int native_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const str
 
 static int native_wrlock(pthread_rwlock_t *lock)
 {
-	struct stats_row *row;
+	struct stats_row *row = write_row(lock);
 
-	if (is_writer(lock))
-		return own.pthread_rwlock_wrlock(lock);
-	row = write_row(lock);
 	if (w_likely(!own.pthread_rwlock_trywrlock(lock)))
 		return counted(row, true, 0);
-	return WAIT(row, call_wrlock, lock);
+	return is_writer(lock) ? own.pthread_rwlock_wrlock(lock) : WAIT(row, call_wrlock, lock);
 }
 
 static int native_trywrlock(pthread_rwlock_t *lock)
@@ -441,8 +559,8 @@ static int native_rwlock_unlock(pthread_rwlock_t *lock)
 {
 	uint64_t key = is_writer(lock) ? stats_key(lock) : stats_readers_key(lock);
 
-	return stats_is_last_and_quiet(key, true) ? own.pthread_rwlock_unlock(lock)
-						  : release(key, true, call_rwlock_unlock, lock);
+	return stats_is_at_once_and_quiet(key) ? own.pthread_rwlock_unlock(lock)
+					       : release(key, true, call_rwlock_unlock, lock);
 }
 
 static int native_rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
@@ -453,6 +571,76 @@ static int native_rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t
 static int native_rwlock_destroy(pthread_rwlock_t *lock)
 {
 	return forgotten(lock, own.pthread_rwlock_destroy(lock));
+}
+
+/* ---- Reading without a writer ---- */
+
+/*
+ * As with normal mutexes, the C library's own changes for a reader, if no writer is inside or
+ * waits, and no reader does: they are made here if reading_is_known().
+ */
+#define READER 8u
+#define NOT_READERS 7u
+#define MANY_READERS 0xc0000000u /* near the C library's bound */
+
+/* Changes the number of readers of @lock by @add. False: nothing is changed. */
+static inline bool add_readers(pthread_rwlock_t *lock, uint32_t add, int order)
+{
+	uint32_t *word = &lock->__data.__readers;
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	return w_likely(!(seen & (NOT_READERS | MANY_READERS))) &&
+	       w_likely(pound_word_change(word, &seen, seen + add, order, false));
+}
+
+static inline bool enter(pthread_rwlock_t *lock)
+{
+	/* acquire: the last writer, which the C library released */
+	return add_readers(lock, READER, __ATOMIC_ACQUIRE);
+}
+
+/* For a lock with a reader. */
+static inline bool exit_quietly(pthread_rwlock_t *lock)
+{
+	/* release: our critical section, for the next writer */
+	return add_readers(lock, -READER, __ATOMIC_RELEASE);
+}
+
+/* Whether the C library changes a readers-writer lock in this way. */
+static bool reading_is_known(void)
+{
+	static const pthread_rwlock_t unlocked = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_rwlock_t its = unlocked, ours = unlocked;
+	bool same = true;
+
+	for (int n = 0; n < 2; n++) {
+		same = same && !own.pthread_rwlock_rdlock(&its) && enter(&ours) &&
+		       !memcmp(&its, &ours, sizeof(its));
+	}
+	for (int n = 0; n < 2; n++) {
+		same = same && !own.pthread_rwlock_unlock(&its) && exit_quietly(&ours) &&
+		       !memcmp(&its, &ours, sizeof(its));
+	}
+	return same && !memcmp(&its, &unlocked, sizeof(its));
+}
+
+/* For a thread that took the lock last. */
+static int shortened_rdlock(pthread_rwlock_t *lock)
+{
+	struct stats_row *row;
+
+	return stats_row_if_last(stats_readers_key(lock), true, &row) && enter(lock)
+		       ? stats_count_again(row)
+		       : native_rdlock(lock);
+}
+
+static int shortened_rwlock_unlock(pthread_rwlock_t *lock)
+{
+	/* If this thread is the writer, it took the lock last by another row. */
+	return stats_is_last_and_quiet(stats_readers_key(lock), true) && exit_quietly(lock)
+		       ? 0
+		       : native_rwlock_unlock(lock);
 }
 
 /* ---- Spin locks ---- */
@@ -538,4 +726,20 @@ void stats_observe_native(void)
 	real.pthread_spin_lock = native_spin_lock;
 	real.pthread_spin_trylock = native_spin_trylock;
 	real.pthread_spin_unlock = native_spin_unlock;
+}
+
+void stats_shorten_native(void)
+{
+	bool known, reading_known;
+
+	alone = alone_place();
+	known = mutex_is_known();
+	reading_known = reading_is_known();
+	CALLS_SET(mutex_calls, lock, known ? shortened_lock : native_mutex_lock);
+	CALLS_SET(mutex_calls, trylock, known ? shortened_trylock : native_mutex_trylock);
+	CALLS_SET(mutex_calls, unlock, known ? shortened_unlock : native_mutex_unlock);
+	CALLS_SET(rwlock_calls, rdlock, reading_known ? shortened_rdlock : native_rdlock);
+	CALLS_SET(rwlock_calls, wrlock, native_wrlock);
+	CALLS_SET(rwlock_calls, unlock,
+		  reading_known ? shortened_rwlock_unlock : native_rwlock_unlock);
 }

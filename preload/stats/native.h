@@ -11,4 +11,7 @@
  */
 W_HIDDEN void stats_observe_native(void);
 
+/* As stats_shorten(). */
+W_HIDDEN void stats_shorten_native(void);
+
 #endif

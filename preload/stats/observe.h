@@ -50,7 +50,7 @@ static inline int stats_lock(struct stats_row *row, const struct any_ops *own, v
 	if (w_unlikely(!own->trylock(lock)))
 		(void)stats_wait_lock(row, own, lock, NULL, caller);
 	else
-		stats_count_acquisition(row, false);
+		(void)stats_count_acquisition(row, false);
 	return 0;
 }
 
@@ -122,7 +122,7 @@ static inline bool stats_read(struct stats_row *row, const struct any_rw_ops *ow
 		stats_uncount_try(row);
 	if (w_unlikely(tried || !own->tryrdlock(lock, again)))
 		return stats_wait_read(row, own, lock, again, deadline, caller);
-	stats_count_acquisition(row, true);
+	(void)stats_count_acquisition(row, true);
 	return true;
 }
 
@@ -133,7 +133,7 @@ static inline bool stats_write(struct stats_row *row, const struct any_rw_ops *o
 		stats_uncount_try(row);
 	if (w_unlikely(tried || !own->trywrlock(lock)))
 		return stats_wait_write(row, own, lock, deadline, caller);
-	stats_count_acquisition(row, true);
+	(void)stats_count_acquisition(row, true);
 	return true;
 }
 

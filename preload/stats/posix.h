@@ -11,4 +11,7 @@
 W_HIDDEN const struct any_ops *stats_observe_posix(const struct any_ops *own);
 W_HIDDEN const struct any_rw_ops *stats_observe_posix_rw(const struct any_rw_ops *own);
 
+/* As stats_shorten(). */
+W_HIDDEN void stats_shorten_posix(const struct any_ops *ops, const struct any_rw_ops *rw_ops);
+
 #endif

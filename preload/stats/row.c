@@ -6,12 +6,6 @@
 
 #include "item.h"
 
-/*
- * The first acquisitions of each lock are all timed: sampling alone would miss locks that are taken
- * rarely.
- */
-#define FIRST 256
-
 /* ---- Merging ---- */
 
 static void add_to_sum(W_ATOMIC(uint64_t) *sum, uint64_t more)
@@ -100,13 +94,13 @@ void stats_rows_end(uint64_t key)
 
 /* ---- Making ---- */
 
-/* How many acquisitions from now on are among the first FIRST of the lock @index. */
+/* How many acquisitions from now on are among the first of the lock @index. */
 static uint16_t first_of(uint32_t index)
 {
-	uint64_t taken =
-		index ? w_load_relaxed(&stats_lock_item(index)->counts[STATS_acquisitions]) : FIRST;
+	uint64_t taken = index ? w_load_relaxed(&stats_lock_item(index)->counts[STATS_acquisitions])
+			       : STATS_HOLDS_FIRST;
 
-	return taken < FIRST ? (uint16_t)(FIRST - taken) : 0;
+	return taken < STATS_HOLDS_FIRST ? (uint16_t)(STATS_HOLDS_FIRST - taken) : 0;
 }
 
 /* How much is lost by giving up @row: 0 if it is free or stale. */
@@ -138,6 +132,7 @@ static struct stats_row *make(struct stats_thread *table, uint64_t key, bool rea
 	least->item = stats_lock_item(least->lock);
 	least->readers_writer = readers_writer;
 	least->first = first_of(least->lock);
+	least->until_timed = least->first ? 1 : stats_first_timed();
 	/* release: for readers of the file, and for stats_rows_end() */
 	w_store_release(&least->key, key);
 	return least;

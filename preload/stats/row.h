@@ -11,15 +11,21 @@
 
 #define STATS_WAYS 4
 
+/* Keeps the compiler from computing the address of @row again for each of its fields. */
+#define STATS_ONCE(row) __asm__("" : "+r"(row))
+
 /*
- * The row of set @key at @way. Few bits of the hash are used; locks side by side in an array differ
- * in them.
+ * The row of @key at @way. The multiplier spreads locks side by side in an array, for most sizes of
+ * its elements; for the others, whose first rows are few, the other ways' differ.
  */
 static inline struct stats_row *stats_row_at(struct stats_thread *table, uint64_t key, uint32_t way)
 {
-	uint32_t row = (uint32_t)(key >> 4 ^ key * 0x9e3779b97f4a7c15 >> 57);
+	uint32_t product = (uint32_t)key * 0xefba91fdu;
+	struct stats_row *row =
+		&table->rows[product >> (32 - (way + 1) * STATS_ROWS_BITS) & (STATS_ROWS - 1)];
 
-	return &table->rows[(row + way) % STATS_ROWS];
+	STATS_ONCE(row);
+	return row;
 }
 
 /* Adds the counts of @row of @table to its lock's item, and frees it. */
@@ -39,6 +45,29 @@ static inline struct stats_row *stats_row_if_any(uint64_t key)
 	struct stats_row *row = stats_row_at(table, key, 0);
 
 	return w_likely(w_load_relaxed(&row->key) == key) ? row : stats_row_elsewhere(table, key);
+}
+
+/*
+ * Whether @row is that of @key. In one instruction, where gcc would not fold an atomic load into
+ * the comparison.
+ */
+static inline bool stats_row_is(const struct stats_row *row, uint64_t key)
+{
+	bool is;
+
+#ifdef __x86_64__
+	__asm__ __volatile__("cmpq %2, %1" : "=@cce"(is) : "m"(row->key), "r"(key));
+#else
+	is = w_load_relaxed(&row->key) == key;
+#endif
+	return w_likely(is);
+}
+
+/* Whether the calling thread's row of the lock @key is at its first place: @row. */
+static inline bool stats_row_at_once(uint64_t key, struct stats_row **row)
+{
+	*row = stats_row_at(stats_self.table, key, 0);
+	return stats_is_in_process() && stats_row_is(*row, key);
 }
 
 /* The calling thread's row of the lock @key, made if there is none. */

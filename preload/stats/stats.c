@@ -38,6 +38,14 @@ void stats_start(const char *folder, bool profile, const struct any_ops **ops,
 	stats_on = true;
 }
 
+void stats_shorten(const struct any_ops *ops, const struct any_rw_ops *rw_ops)
+{
+	if (ops)
+		stats_shorten_posix(ops, rw_ops);
+	else
+		stats_shorten_native();
+}
+
 void stats_forget_slow(const void *lock)
 {
 	stats_check_fork();

@@ -32,6 +32,12 @@ W_HIDDEN uint32_t stats_hold_every(bool profile);
 W_HIDDEN void stats_start(const char *folder, bool profile, const struct any_ops **ops,
 			  const struct any_rw_ops **rw_ops);
 
+/*
+ * Shortens the way of pthread's functions to the statistics, where @ops and @rw_ops (NULL: native)
+ * are tables of these that have one. Called last, once.
+ */
+W_HIDDEN void stats_shorten(const struct any_ops *ops, const struct any_rw_ops *rw_ops);
+
 extern W_HIDDEN bool stats_on;
 extern W_HIDDEN struct any_ops stats_own_ops;
 W_HIDDEN void stats_forget_slow(const void *lock);

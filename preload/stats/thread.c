@@ -163,6 +163,14 @@ uint32_t stats_next_timed(void)
 	return 1 + random_number() % (2 * hold_every - 1);
 }
 
+uint32_t stats_first_timed(void)
+{
+	/* The rest of an interval from within it: nearly as likely as the lesser of two. */
+	uint32_t one = stats_next_timed(), other = stats_next_timed();
+
+	return one < other ? one : other;
+}
+
 static void begin_process(void)
 {
 	/* relaxed, both: every thread stores the same */
@@ -245,7 +253,6 @@ bool stats_attach(void)
 	w_store_relaxed(&stats_self.own->serial, serial);
 	begin_thread(stats_self.own);
 	stats_self.random = (uint32_t)serial * 2654435761u | 1;
-	stats_self.until_timed = stats_next_timed();
 	stats_self.table = stats_self.own;
 	return true;
 }
@@ -261,7 +268,7 @@ W_SLOW void stats_leave_to_parent(void)
 	static W_ATOMIC(uint32_t) left;
 
 	stats_self = (struct stats_self)SELF_INIT;
-	stats_self.generation = w_fork_generation();
+	stats_self.begun = w_fork_generation() + 1;
 	if (!generation_claim(&left))
 		return;
 	stats_region_leave();

@@ -14,8 +14,7 @@ struct stats_self {
 	struct stats_row *last[2];  /* taken last: mutex, readers-writer lock */
 	struct stats_row *observed; /* of the operation in progress; NULL: none */
 	struct stats_thread *own;   /* NULL: the thread has no table */
-	uint32_t generation;        /* fork generation of the process whose file this is about */
-	uint32_t until_timed;       /* acquisitions until the next hold that is timed */
+	uint32_t begun;             /* in the process whose file this is about; 0: not yet */
 	uint32_t random;
 	bool inside;  /* signal handlers, and locks that the unwinder takes, are not observed */
 	bool refused; /* there was no room for a table */
@@ -31,6 +30,12 @@ W_HIDDEN bool stats_attach(void);
 
 /* Acquisitions until the next one that is timed: a random number whose mean is hold_every. */
 W_HIDDEN uint32_t stats_next_timed(void);
+
+/*
+ * The same from a moment at random on, with which a row begins: however often a lock loses its row,
+ * any acquisition is as likely to be timed.
+ */
+W_HIDDEN uint32_t stats_first_timed(void);
 
 /* Sets the mean for stats_next_timed(). Before the first thread is observed. */
 W_HIDDEN void stats_time_one_of(uint32_t hold_every);
@@ -79,8 +84,14 @@ W_HIDDEN W_SLOW void stats_leave_to_parent(void);
  */
 static inline void stats_check_fork(void)
 {
-	if (w_unlikely(stats_self.generation != w_fork_generation()))
+	if (w_unlikely(stats_self.begun != w_fork_generation() + 1))
 		stats_leave_to_parent();
+}
+
+/* Whether stats_check_fork() has nothing to do, if the calling thread has a table. */
+static inline bool stats_is_in_process(void)
+{
+	return w_likely(stats_self.begun == w_fork_generation_begun());
 }
 
 static inline struct stats_pending *stats_pending_of(struct stats_thread *table)

@@ -44,6 +44,8 @@ struct notes {
 #define stats_no_table (*(struct stats_thread *)NULL)
 #define stats_attach() true
 #define stats_check_fork() ((void)0)
+#define stats_is_in_process() true
+#define stats_first_timed() 1u
 #define stats_scratch_row() ((struct stats_row *)NULL)
 #define stats_region ((struct stats_header *)NULL)
 #define stats_lock_item(index) (&M->items[index])
@@ -117,24 +119,33 @@ static void end_while_counting(uint32_t self)
 		count_one(NOTES->other_key);
 }
 
-static void prepare_row(uint32_t way, uint64_t key, uint64_t count)
+static void prepare_row(struct stats_row *row, uint64_t key, uint64_t count)
 {
-	struct stats_row *row = stats_row_at(&M->table, KEY, way);
-
 	row->key = key;
 	row->lock = stats_item_of(key, false, false);
 	row->item = &M->items[row->lock];
 	row->counts[STATS_acquisitions] = count;
 }
 
+/* Whether @key's first row is that of KEY, and none of its others. */
+static bool has_same_row(uint64_t key)
+{
+	struct stats_row *row = stats_row_at(&M->table, KEY, 0);
+
+	for (uint32_t way = 1; way < STATS_WAYS; way++)
+		if (stats_row_at(&M->table, key, way) == row)
+			return false;
+	return stats_row_at(&M->table, key, 0) == row;
+}
+
 static void prepare(void)
 {
 	NOTES->self.table = &M->table;
-	prepare_row(0, KEY, 2);
+	prepare_row(stats_row_at(&M->table, KEY, 0), KEY, 2);
 	NOTES->other_key = KEY;
 	do
 		NOTES->other_key += 16;
-	while (stats_row_at(&M->table, NOTES->other_key, 0) != stats_row_at(&M->table, KEY, 0));
+	while (!has_same_row(NOTES->other_key));
 }
 
 /* The other lock can only have the destroyed one's row. */
@@ -142,7 +153,7 @@ static void prepare_full(void)
 {
 	prepare();
 	for (uint32_t way = 1; way < STATS_WAYS; way++)
-		prepare_row(way, FILLER, 9);
+		prepare_row(stats_row_at(&M->table, NOTES->other_key, way), FILLER, 9);
 }
 
 static uint64_t total(uint32_t lock)

@@ -169,10 +169,16 @@ W_HIDDEN void w_process_tell(w_told *told);
 W_HIDDEN uint32_t w_process_begin(void);
 W_HIDDEN uint32_t w_process_read(void);
 
-static inline uint32_t w_fork_generation(void)
+/* w_fork_generation() + 1; 0 until a thread of the process has asked for it. */
+static inline uint32_t w_fork_generation_begun(void)
 {
 	/* relaxed: written once. w_self_attach() orders what was done before it, for new threads */
-	uint32_t begun = atomic_load_explicit(&w_this_process.generation, memory_order_relaxed);
+	return atomic_load_explicit(&w_this_process.generation, memory_order_relaxed);
+}
+
+static inline uint32_t w_fork_generation(void)
+{
+	uint32_t begun = w_fork_generation_begun();
 
 	return w_likely(begun) ? begun - 1 : w_process_begin();
 }

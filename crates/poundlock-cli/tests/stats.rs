@@ -309,7 +309,7 @@ fn a_file_of_statistics_may_be_anything() {
     for (bytes, count) in [(1u32 << 20, u32::MAX), (4096, 16), (128, 1 << 20), (0, 1), (1, 8)] {
         let mut content = vec![0; 8192];
         content[..16].copy_from_slice(b"poundlock stats\0");
-        content[16..20].copy_from_slice(&3u32.to_ne_bytes());
+        content[16..20].copy_from_slice(&4u32.to_ne_bytes());
         for area in 0..5 {
             let header: Vec<u8> = [4096u32, 0, bytes, count, count]
                 .iter()

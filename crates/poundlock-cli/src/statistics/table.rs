@@ -1,5 +1,6 @@
 //! Statistics as text tables.
 
+use super::layout;
 use super::summary::{Lock, Process};
 use crate::text_table::{ABSENT, fitted, number, shorten};
 
@@ -66,8 +67,8 @@ pub fn table(process: &Process, rows: usize, width: Option<usize>) -> String {
 /// The line above the table of a process.
 pub fn heading(process: &Process) -> String {
     format!(
-        "{} ({}): {}, {}; {} elapsed, {} threads, {} of thread time; holds: the first 256 of a \
-         lock, then 1 in {} timed",
+        "{} ({}): {}, {}; {} elapsed, {} threads, {} of thread time; holds: the first {} of a \
+         lock by each thread, then 1 in {} timed",
         process.program,
         process.pid,
         process.lock,
@@ -75,6 +76,7 @@ pub fn heading(process: &Process) -> String {
         time(Some(process.elapsed_ns as f64)),
         process.threads,
         time(Some(process.thread_ns as f64)),
+        layout::HOLDS_FIRST,
         process.hold_every
     )
 }
