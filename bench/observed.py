@@ -1,83 +1,159 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The cost of statistics for Kyoto Cabinet: CPU time with POUNDLOCK_STATS over CPU time without.
+"""The cost of statistics for Kyoto Cabinet: CPU time of kccachetest with POUNDLOCK_STATS over that
+without, of the default locks (over runs with the same locks) and of the C library's own (over runs
+without the preload library). Runs are short and interleaved. See docs/statistics.md."""
 
-With --native, statistics of the C library's own locks, over runs without the preload library.
-Runs are short and interleaved. For each workload it prints the median of the pairs' ratios and
-their quartiles, and the same of two runs without statistics, which is the noise.
-"""
-
-import argparse
+import dataclasses
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+import time
 
-LIBRARY = Path(__file__).resolve().parent.parent / "build/preload/libpoundlock-preload.so"
-WORKLOADS = [
+import results
+from command_line import Parser, positive
+from questions import ROOT, Table
+from results import machine_seconds, own_seconds
+from run import keep, machine, markdown, preamble
+
+SCHEMA = 1
+LIBRARY = ROOT / "build/preload/libpoundlock-preload.so"
+GOAL = 1.03
+WORKLOADS = (
     "wicked -th 1 -it 1 200000",
     "wicked -th 8 -it 1 25000",
     "order -th 1 60000",
+    "order -th 4 30000",
     "order -th 8 20000",
-]
+)
+PRELOADED = {"LD_PRELOAD": str(LIBRARY)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Locks:
+    """Locks whose statistics are measured: the environment without and with them."""
+
+    title: str
+    off: dict
+    on: dict
+
+
+LOCKS = {
+    "default": Locks("the default locks", PRELOADED, PRELOADED),
+    "native": Locks("the C library's locks", {}, PRELOADED | {"POUNDLOCK_LOCK": "native"}),
+}
+
+
+class Failed(Exception):
+    """One line for the user."""
+
+
+def arguments():
+    parser = Parser(prog="observed", description=__doc__)
+    parser.add_argument("locks", nargs="*", metavar="LOCKS", help="default, native; both if none")
+    parser.add_argument(
+        "--pairs", type=positive(int), default=40, help="of each workload (%(default)s)"
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=ROOT / "results" / "observed",
+        help="the results' path",
+    )
+    results.add_option(parser)
+    options = parser.parse_args()
+    for name in options.locks:
+        if name not in LOCKS:
+            parser.error(f"there are no locks '{name}': {', '.join(LOCKS)}")
+    if options.pairs < 2:
+        parser.error(f"--pairs {options.pairs}: quartiles are of 2 or more")
+    if not LIBRARY.exists():
+        parser.error(f"{LIBRARY}: not built")
+    options.locks = options.locks or list(LOCKS)
+    return options
 
 
 def cpu_seconds(workload, settings):
-    """The CPU time of one run."""
+    """The CPU time of one run. All runs draw the same random numbers."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POUNDLOCK_")}
-    environment = {**kept, **settings}
     process = subprocess.Popen(
-        ["kccachetest", *workload.split()], env=environment, stdout=subprocess.DEVNULL
+        ["kccachetest", *workload.split()],
+        env={**kept, "KCRNDSEED": "1", **settings},
+        stdout=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
     if status:
-        sys.exit(f"kccachetest {workload}: ended with {status}")
+        raise Failed(f"kccachetest {workload}: ended with {status}")
     return used.ru_utime + used.ru_stime
 
 
-def row(workload, pairs, folder, native):
-    preloaded = {"LD_PRELOAD": str(LIBRARY)}
-    on = {**preloaded, "POUNDLOCK_STATS": folder}
-    off = preloaded
-    if native:
-        on["POUNDLOCK_LOCK"] = "native"
-        off = {}
-    variants = {"again": off, "on": on, "off": off}
+def measure(workload, locks, pairs, folder):
+    """Seconds of each run: with statistics, without, and without again."""
+    variants = {
+        "again": locks.off,
+        "on": locks.on | {"POUNDLOCK_STATS": str(folder)},
+        "off": locks.off,
+    }
     seconds = {name: [] for name in variants}
     for pair in range(pairs):
         names = list(variants)
         for name in names[pair % 3 :] + names[: pair % 3]:
             seconds[name].append(cpu_seconds(workload, variants[name]))
-            for file in Path(folder).iterdir():
+            for file in folder.iterdir():
                 file.unlink()
+    return seconds
+
+
+def quartiles(seconds, name):
+    """Of the ratios to the runs without statistics."""
+    ratios = [other / off for other, off in zip(seconds[name], seconds["off"])]
+    return statistics.quantiles(ratios, n=4, method="inclusive")
+
+
+def row(workload, seconds):
     cells = [f"`{workload}`"]
     for name in ("on", "again"):
-        ratios = [other / off for other, off in zip(seconds[name], seconds["off"])]
-        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        low, middle, high = quartiles(seconds, name)
         cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}"]
-    return "| " + " | ".join(cells) + " |"
+    return cells + ["yes" if quartiles(seconds, "on")[1] <= GOAL else "NO"]
+
+
+HEADER = ["kccachetest", "on / off", "quartiles", "off / off", "quartiles", f"at most {GOAL}"]
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pairs", type=int, default=60, help="of each workload (default: 60)")
-    parser.add_argument("--native", action="store_true", help="count the C library's own locks")
-    options = parser.parse_args()
-    if options.pairs < 2:
-        sys.exit(f"--pairs {options.pairs}: quartiles are of 2 or more")
-    if not LIBRARY.exists():
-        sys.exit(f"{LIBRARY}: not built")
-    print(
-        "| kccachetest | on / off | quartiles | off / off | quartiles |\n|---|---:|---:|---:|---:|"
-    )
+    options = arguments()
+    results.check(options.output, options.force)
+    before = time.monotonic(), machine_seconds() - own_seconds()
+    measured = {name: {} for name in options.locks}
     with tempfile.TemporaryDirectory(prefix="poundlock-", dir="/dev/shm") as folder:
-        for workload in WORKLOADS:
-            print(row(workload, options.pairs, folder, options.native), flush=True)
+        for name in options.locks:
+            for workload in WORKLOADS:
+                measured[name][workload] = measure(
+                    workload, LOCKS[name], options.pairs, pathlib.Path(folder)
+                )
+    after = time.monotonic(), machine_seconds() - own_seconds()
+    busy = max(0.0, (after[1] - before[1]) / (after[0] - before[0]))
+    facts = machine() | {
+        "cores_that_others_kept_busy": round(busy, 2),
+        "command": f"./dev bench stat {' '.join(options.locks)} --pairs {options.pairs}",
+    }
+    tables = [
+        Table(LOCKS[name].title, HEADER, [row(*case) for case in cases.items()])
+        for name, cases in measured.items()
+    ]
+    text = "\n".join([preamble(facts), *map(markdown, tables)])
+    print(text)
+    keep(options.output, {"schema": SCHEMA, "conditions": facts, "seconds": measured}, text)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (Failed, results.Unfit) as error:
+        sys.exit(f"observed: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
