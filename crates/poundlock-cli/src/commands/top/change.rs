@@ -1,6 +1,6 @@
 //! The change of a process's statistics between two displays.
 
-use crate::statistics::{Lock, Process};
+use crate::statistics::{Lock, Process, table};
 use clap::ValueEnum;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -24,6 +24,8 @@ pub enum Column {
 #[derive(Default)]
 pub struct Change {
     pub heading: String,
+    /// On the process since its start, in words.
+    pub verdict: String,
     pub locks: Vec<LockChange>,
 }
 
@@ -121,10 +123,17 @@ impl Change {
             waiting: lock.waiting,
         };
         let heading = format!(
-            "{} ({}): {}, {}; {} threads so far",
-            now.program, now.pid, now.lock, now.rwlock, now.threads
+            "{} ({}): {}, {}; so far {} elapsed, {} threads, {} of thread time",
+            now.program,
+            now.pid,
+            now.lock,
+            now.rwlock,
+            table::time(Some(now.elapsed_ns as f64)),
+            now.threads,
+            table::time(Some(now.thread_ns as f64))
         );
-        Change { heading, locks: now.locks.iter().map(change).collect() }
+        let verdict = format!("So far: {}", now.verdict);
+        Change { heading, verdict, locks: now.locks.iter().map(change).collect() }
     }
 
     /// The position of the lock with this index in the statistics.
@@ -186,6 +195,7 @@ pub mod tests {
         };
         Change {
             heading: "three locks".to_owned(),
+            verdict: "a verdict".to_owned(),
             locks: vec![
                 lock(0, "b", 1_234_567.0, 1.0, None),
                 lock(1, "a_lock_of_a_long_name (in some_function)", 2.0, 3.0, Some(5.0)),

@@ -60,14 +60,14 @@ pub fn text(change: &Change, sorted_by: Column, width: Option<usize>) -> String 
         row[0] = shorten(&row[0], 48);
     }
     let table = fitted(&HEADER.map(|(.., name)| name), &rows, &expendable(sorted_by), width);
-    format!("{}\n{table}", change.heading)
+    format!("{}\n{table}\n{}", change.heading, change.verdict)
 }
 
 /// Draws the display on the whole terminal, the row of the lock with index `selected` highlighted.
 pub fn draw(frame: &mut Frame<'_>, change: &Change, sorted_by: Column, selected: Option<u32>) {
-    let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
-            .areas(frame.area());
+    let one = Constraint::Length(1);
+    let [head, body, verdict, foot] =
+        Layout::vertical([one, Constraint::Fill(1), one, one]).areas(frame.area());
     let rows: Vec<_> = change.locks.iter().map(cells).collect();
     let widths = widths(&HEADER.map(|(.., name)| name), &rows);
     let kept = fit(&widths, GAP, &expendable(sorted_by), body.width.into()).kept;
@@ -90,6 +90,7 @@ pub fn draw(frame: &mut Frame<'_>, change: &Change, sorted_by: Column, selected:
     let selected = selected.and_then(|index| change.position(index));
     frame.render_widget(Paragraph::new(change.heading.as_str()).bold(), head);
     frame.render_stateful_widget(table, body, &mut TableState::new().with_selected(selected));
+    frame.render_widget(Paragraph::new(change.verdict.as_str()), verdict);
     frame.render_widget(Paragraph::new(help()).dim(), foot);
 }
 
@@ -118,7 +119,7 @@ mod tests {
 
     /// The lines of the display in a terminal of `width` characters.
     fn drawn(width: u16, sorted_by: Column) -> String {
-        drawn_with(width, 6, sorted_by, None)
+        drawn_with(width, 7, sorted_by, None)
     }
 
     fn drawn_with(width: u16, height: u16, sorted_by: Column, selected: Option<u32>) -> String {
@@ -132,10 +133,20 @@ mod tests {
     #[test]
     fn a_low_terminal_shows_the_selected_lock() {
         let (first, last) = ("1234567", "3.000");
-        let screen = drawn_with(100, 4, Column::Waiters, None);
+        let screen = drawn_with(100, 5, Column::Waiters, None);
         assert!(screen.contains(first) && !screen.contains(last), "{screen}");
-        let screen = drawn_with(100, 4, Column::Waiters, Some(2));
+        let screen = drawn_with(100, 5, Column::Waiters, Some(2));
         assert!(!screen.contains(first) && screen.contains(last), "{screen}");
+    }
+
+    #[test]
+    fn the_verdict_is_below_the_locks() {
+        let screen = drawn_with(100, 9, Column::Waiters, None);
+        assert!(
+            screen.lines().nth(7).is_some_and(|line| line.starts_with("a verdict")),
+            "{screen}"
+        );
+        assert!(text(&three(), Column::Waiters, None).ends_with("a verdict"));
     }
 
     #[test]
