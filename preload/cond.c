@@ -7,7 +7,8 @@
  *
  * Process-shared condition variables are glibc's as long as their mutexes are: other processes may
  * use them without this library. One that is waited for with a mutex of ours cannot be shared,
- * whatever its attribute is, and is ours from then on.
+ * whatever its attribute is, and is ours from then on. If all mutexes are glibc's and are counted,
+ * other condition variables are ours all the same (stats/native.h).
  */
 #define _GNU_SOURCE
 #include "cond.h"
@@ -25,13 +26,23 @@ _Static_assert(sizeof(struct cond) <= sizeof(pthread_cond_t), "a condition varia
 
 /* ---- Native or ours ---- */
 
+/*
+ * Whether there are any of ours. With statistics of native mutexes as well: glibc's wait locks the
+ * mutex again where that cannot be counted or timed.
+ */
+static inline bool has_ours(void)
+{
+	initialise();
+	/* relaxed: initialise() has acquired */
+	return w_likely(w_load_relaxed(&chosen_ops)) || is_native_counted();
+}
+
 /* Whether @c, to be waited for with @mutex, is ours. */
 static bool claim(struct cond *c, pthread_mutex_t *mutex)
 {
-	initialise();
-	/* relaxed, here and below: initialise() has acquired; flags change only here, once */
-	if (!w_load_relaxed(&chosen_ops))
+	if (!has_ours())
 		return false;
+	/* relaxed, here and below: flags change only here, once */
 	if (w_likely(!(w_load_relaxed(cond_flags(c)) & cond_layout.pshared)))
 		return true;
 	if (mutex_is_native(mutex))
@@ -40,10 +51,9 @@ static bool claim(struct cond *c, pthread_mutex_t *mutex)
 	return true;
 }
 
-W_SLOW static bool any_is_ours(void)
+W_SLOW static bool has_ours_slow(void)
 {
-	initialise();
-	return w_load_relaxed(&chosen_ops);
+	return has_ours();
 }
 
 static inline bool is_ours(struct cond *c)
@@ -51,7 +61,7 @@ static inline bool is_ours(struct cond *c)
 	/*
 	 * acquire: pairs with the release in choose(); relaxed: flags change only in claim(), once
 	 */
-	return (w_likely(w_load_acquire(&chosen_ops)) || any_is_ours()) &&
+	return (w_likely(w_load_acquire(&chosen_ops)) || has_ours_slow()) &&
 	       !(w_load_relaxed(cond_flags(c)) & cond_layout.pshared);
 }
 

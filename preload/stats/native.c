@@ -17,8 +17,8 @@
  *
  * EOWNERDEAD is an acquisition.
  *
- * A wait on a condition variable ends one hold and begins another. The wait to re-acquire the mutex
- * is inside the C library's function, where it is not timed.
+ * A wait on a condition variable ends one hold and begins another. If it is process-shared, the
+ * wait to re-acquire the mutex is inside the C library's function, where it is not timed.
  *
  * Where nothing waits, normal mutexes and readers' locks are changed as the C library changes them,
  * without a call.
@@ -399,7 +399,7 @@ static int shortened_unlock(pthread_mutex_t *mutex)
 		       : unlock_elsewhere(mutex);
 }
 
-/* ---- Condition variables ---- */
+/* ---- Process-shared condition variables ---- */
 
 static int release_nothing(void *mutex)
 {

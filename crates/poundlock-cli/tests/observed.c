@@ -185,6 +185,131 @@ static void others(void)
 	pthread_mutex_unlock(&table);
 }
 
+/* ---- Many threads ---- */
+
+#define CROWD 4
+#define EACH 20000
+
+static unsigned long entered;
+
+static void *enter_often(void *unused)
+{
+	for (int n = 0; n < EACH; n++) {
+		pthread_mutex_lock(&table);
+		entered++;
+		if (n % 10)
+			pthread_rwlock_rdlock(&names);
+		else
+			pthread_rwlock_wrlock(&names);
+		/* Not in the order of a stack. */
+		pthread_mutex_unlock(&table);
+		pthread_rwlock_unlock(&names);
+	}
+	return unused;
+}
+
+static void crowd(void)
+{
+	pthread_t threads[CROWD];
+
+	for (int n = 0; n < CROWD; n++)
+		start(&threads[n], enter_often, NULL);
+	for (int n = 0; n < CROWD; n++)
+		pthread_join(threads[n], NULL);
+	if (entered != CROWD * EACH)
+		abort();
+}
+
+/* ---- The mutex after a condition variable ---- */
+
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+pthread_mutex_t robust;
+
+/* Whether thread @tid sleeps on a futex, and that is within the condition variable. */
+static bool sleeps_on(pid_t tid, bool *within)
+{
+	char path[64], line[512] = "";
+	unsigned long number, address;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	file = fopen(path, "r");
+	if (!file)
+		abort();
+	if (!fgets(line, sizeof(line), file))
+		line[0] = 0;
+	fclose(file);
+	*within = false;
+	if (sscanf(line, "%lu %lx", &number, &address) != 2 || number != SYS_futex || !sleeps(tid))
+		return false;
+	*within = address - (uintptr_t)&changed < sizeof(changed);
+	return true;
+}
+
+static void until_sleeps_on(bool condition)
+{
+	bool within;
+
+	while (!atomic_load(&waiter) || !sleeps_on(atomic_load(&waiter), &within) ||
+	       within != condition)
+		usleep(1000);
+}
+
+static const struct timespec never = {.tv_sec = INT32_MAX};
+
+static void wait_by(int way, pthread_mutex_t *mutex)
+{
+	if (way == 0)
+		pthread_cond_wait(&changed, mutex);
+	else if (way == 1)
+		pthread_cond_timedwait(&changed, mutex, &never);
+	else
+		pthread_cond_clockwait(&changed, mutex, CLOCK_MONOTONIC, &never);
+}
+
+struct wait {
+	pthread_mutex_t *mutex;
+	int way;
+	bool over;
+};
+
+static void *wait_until_over(void *argument)
+{
+	struct wait *wait = argument;
+
+	pthread_mutex_lock(wait->mutex);
+	atomic_store(&waiter, gettid());
+	while (!wait->over)
+		wait_by(wait->way, wait->mutex);
+	pthread_mutex_unlock(wait->mutex);
+	return NULL;
+}
+
+/* Each waiter finds its mutex held for 100 ms after it was woken. */
+static void signalled(void)
+{
+	pthread_mutexattr_t attr;
+	pthread_t thread;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&robust, &attr);
+	for (int n = 0; n < 6; n++) {
+		struct wait wait = {.mutex = n < 3 ? &table : &robust, .way = n % 3};
+
+		atomic_store(&waiter, 0);
+		start(&thread, wait_until_over, &wait);
+		until_sleeps_on(true);
+		pthread_mutex_lock(wait.mutex);
+		wait.over = true;
+		pthread_cond_broadcast(&changed);
+		until_sleeps_on(false);
+		usleep(100000);
+		pthread_mutex_unlock(wait.mutex);
+		pthread_join(thread, NULL);
+	}
+}
+
 /* ---- Waiting that is known ---- */
 
 static uint64_t now(void)
@@ -285,6 +410,10 @@ int main(int argc, char **argv)
 		others();
 	else if (!strcmp(what, "planted"))
 		planted();
+	else if (!strcmp(what, "signalled"))
+		signalled();
+	else if (!strcmp(what, "crowd"))
+		crowd();
 	else if (!strcmp(what, "named"))
 		named();
 	else if (!strcmp(what, "live"))

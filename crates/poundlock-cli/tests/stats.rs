@@ -169,6 +169,41 @@ fn native_locks_of_all_kinds_are_counted_and_none_is_replaced() {
     assert_eq!(process["locks"].as_array().map(Vec::len), Some(3), "{process}");
 }
 
+#[test]
+fn no_operation_of_many_threads_is_lost() {
+    let observed = Observed::make();
+    for lock in ["native", "shfl_mutex", "mcs,wait=park"] {
+        let (document, status) = observed.stat(lock, "crowd");
+        assert_eq!(status, Some(0), "{lock}");
+        let process = &document["processes"][0];
+        let acquired = |name, side| row(process, name, side)["acquisitions"].as_u64();
+        assert_eq!(acquired("table", "mutex"), Some(80_000), "{lock}");
+        assert_eq!(acquired("names", "readers"), Some(72_000), "{lock}");
+        assert_eq!(acquired("names", "writers"), Some(8_000), "{lock}");
+        let waiting: Vec<_> =
+            process["locks"].as_array().expect("locks").iter().map(|of| &of["waiting"]).collect();
+        assert!(waiting.iter().all(|waiting| **waiting == 0), "{waiting:?} under {lock}");
+    }
+}
+
+/// The wait to re-acquire the mutex after a wait on a condition variable is counted and timed.
+#[test]
+fn waits_for_a_mutex_after_a_condition_variable_are_counted() {
+    let observed = Observed::make();
+    for lock in ["native", "shfl_mutex"] {
+        let (document, status) = observed.stat(lock, "signalled");
+        assert_eq!(status, Some(0));
+        let process = &document["processes"][0];
+        // Robust mutexes are not replaced, and not counted then.
+        for name in if lock == "native" { vec!["table", "robust"] } else { vec!["table"] } {
+            let mutex = row(process, name, "mutex");
+            // Three waits: the waiter's lock, its return, and the lock of the thread that wakes it.
+            assert_eq!((&mutex["acquisitions"], &mutex["contended"]), (&9.into(), &3.into()));
+            assert!(mutex["wait_ns"].as_f64() >= Some(3e8), "{mutex} under {lock}");
+        }
+    }
+}
+
 /// The program measures how long its threads wait and live. Elsewhere waiting is not a share of
 /// thread time; the verdict names the lock.
 #[test]
