@@ -75,7 +75,7 @@ struct task_struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long bp, dx, si, di, orig_ax, ip, sp;
+	unsigned long r14, bp, bx, ax, dx, si, di, orig_ax, ip, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
@@ -91,7 +91,11 @@ struct pt_regs {
 
 #pragma clang attribute pop
 
-/* ---- Registers of a thread in a system call ---- */
+/*
+ * ---- Registers of a thread in a system call, and of Go's functions at their beginning ----
+ *
+ * Go passes arguments and the goroutine by its ABIInternal, since Go 1.17 (arm64: 1.18).
+ */
 
 #if defined(__TARGET_ARCH_x86)
 #define SYSCALL(regs) ((s32)(regs)->orig_ax)
@@ -101,6 +105,9 @@ struct pt_regs {
 #define INSTRUCTION(regs) ((regs)->ip)
 #define FRAME_POINTER(regs) ((regs)->bp)
 #define LINK(regs) 0
+#define GO_ARGUMENT_1(regs) ((regs)->ax)
+#define GO_ARGUMENT_2(regs) ((regs)->bx)
+#define GOROUTINE(regs) ((regs)->r14)
 #define CODE_ADDRESS(word) (word)
 enum { SYS_FUTEX = 202 };
 #else
@@ -111,6 +118,9 @@ enum { SYS_FUTEX = 202 };
 #define INSTRUCTION(regs) ((regs)->pc)
 #define FRAME_POINTER(regs) ((regs)->regs[29])
 #define LINK(regs) ((regs)->regs[30])
+#define GO_ARGUMENT_1(regs) ((regs)->regs[0])
+#define GO_ARGUMENT_2(regs) ((regs)->regs[1])
+#define GOROUTINE(regs) ((regs)->regs[28])
 /* Without the signature of pointer authentication. */
 #define CODE_ADDRESS(word) ((word) & ((1ull << 48) - 1))
 enum { SYS_FUTEX = 98 };

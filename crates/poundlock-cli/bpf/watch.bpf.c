@@ -2,8 +2,9 @@
 /*
  * Watches the threads of one process: how long each runs, waits for a CPU, and waits in the kernel,
  * for which futex and where in the code. Everything is added up here; the command reads the maps
- * at the end. Nothing is hooked but the scheduler's trace points, so a system call that does not
- * sleep costs nothing.
+ * at the end. Hooks are the scheduler's trace points and a timer, so a system call that does not
+ * sleep costs nothing. In Go programs, hooks at two functions of the runtime follow goroutines that
+ * sleep without their thread.
  *
  * When a thread leaves its CPU to sleep, its saved registers name the system call and the futex.
  * A hash of the return addresses near the top of its stack names the code that waits. The first
@@ -78,9 +79,25 @@ struct thread {
 	struct place place;
 	u32 state;
 	u32 slept;
+	/* Whether it counts among the waiters of its word. */
+	u32 counted;
+	/* Whether another thread has woken it from the present sleep by a futex call. */
+	u32 granted;
 };
 
-/* A place that wakes waiters of a futex: in most locks, the release. */
+/* A futex. The holder is the thread that was woken last, until a waiter is woken; 0: not known. */
+struct word {
+	u32 waiters;
+	u32 holder;
+};
+
+/* A sleeping goroutine. */
+struct goroutine {
+	u64 since;
+	struct place place;
+};
+
+/* A place that wakes waiters of a futex: in most locks, the release. Or where the holder runs. */
 struct release {
 	u64 word;
 	u64 stack;
@@ -114,6 +131,7 @@ struct sums {
 	u64 lost_waits_ns;
 	u64 lost_releases;
 	u64 lost_samples;
+	u64 lost_goroutines;
 	/* The depth of the command's PID namespace, plus 1; 0: not yet known. */
 	u64 level;
 	/* When the command began to watch; written by the command. */
@@ -148,6 +166,36 @@ struct {
 	TYPE(value, struct releases);
 } releases SEC(".maps");
 
+/* The places where holders ran, by the number of samples. */
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, struct release);
+	TYPE(value, u64);
+} holds SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 65536);
+	TYPE(key, u64);
+	TYPE(value, struct word);
+} words SEC(".maps");
+
+/* By the address of the goroutine. */
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 65536);
+	TYPE(key, u64);
+	TYPE(value, struct goroutine);
+} goroutines SEC(".maps");
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, struct place);
+	TYPE(value, struct waits);
+} goroutine_places SEC(".maps");
+
 /* The hashes of stacks that were copied. */
 struct {
 	NUMBER(type, MAP_HASH);
@@ -161,7 +209,7 @@ struct {
 	NUMBER(max_entries, 8 << 20);
 } samples SEC(".maps");
 
-struct words {
+struct stack_top {
 	u64 word[STACK_WORDS];
 };
 
@@ -169,7 +217,7 @@ struct {
 	NUMBER(type, MAP_PERCPU_ARRAY);
 	NUMBER(max_entries, 1);
 	TYPE(key, u32);
-	TYPE(value, struct words);
+	TYPE(value, struct stack_top);
 } scratch SEC(".maps");
 
 static const u32 ZERO = 0;
@@ -246,8 +294,24 @@ INLINE int is_code(const struct ranges *known, u64 word)
 	return 0;
 }
 
+/* The registers by which a stack is unwound. */
+struct position {
+	u64 instruction;
+	u64 stack_pointer;
+	u64 frame_pointer;
+	u64 link;
+};
+
+INLINE struct position position_of(struct task_struct *task)
+{
+	struct pt_regs *regs = registers_of(task);
+
+	return (struct position){INSTRUCTION(regs), STACK_POINTER(regs), FRAME_POINTER(regs),
+				 LINK(regs)};
+}
+
 /* A copy of the stack for the command to unwind. Fails if the command has not kept up. */
-INLINE int copy_stack(struct pt_regs *regs, u64 stack)
+INLINE int copy_stack(const struct position *at, u64 stack)
 {
 	struct sample *sample = ringbuf_reserve(&samples, sizeof(*sample), 0);
 	u64 size = 0;
@@ -255,13 +319,13 @@ INLINE int copy_stack(struct pt_regs *regs, u64 stack)
 	if (!sample)
 		return -1;
 	sample->stack = stack;
-	sample->instruction = INSTRUCTION(regs);
-	sample->stack_pointer = STACK_POINTER(regs);
-	sample->frame_pointer = FRAME_POINTER(regs);
-	sample->link = LINK(regs);
+	sample->instruction = at->instruction;
+	sample->stack_pointer = at->stack_pointer;
+	sample->frame_pointer = at->frame_pointer;
+	sample->link = at->link;
 	for (int i = 0; i < CHUNKS; i++) {
 		if (read_user(sample->bytes + i * CHUNK, CHUNK,
-			      (void *)(STACK_POINTER(regs) + i * CHUNK)))
+			      (void *)(at->stack_pointer + i * CHUNK)))
 			break;
 		size += CHUNK;
 	}
@@ -270,16 +334,16 @@ INLINE int copy_stack(struct pt_regs *regs, u64 stack)
 	return 0;
 }
 
-/* The hash of the code addresses near the top of the present thread's stack, never 0. */
-INLINE u64 stack_of(struct pt_regs *regs)
+/* The hash of the code addresses near the top of a stack, never 0. */
+INLINE u64 stack_of(struct position at)
 {
-	struct words *top = map_lookup(&scratch, &ZERO);
+	struct stack_top *top = map_lookup(&scratch, &ZERO);
 	struct ranges *known = map_lookup(&ranges, &ZERO);
-	u64 stack = INSTRUCTION(regs);
+	u64 stack = at.instruction;
 
 	if (!top || !known)
 		return stack | 1;
-	if (read_user(top, sizeof(*top), (void *)STACK_POINTER(regs)) == 0)
+	if (read_user(top, sizeof(*top), (void *)at.stack_pointer) == 0)
 		for (int i = 0; i < STACK_WORDS; i++) {
 			u64 word = CODE_ADDRESS(top->word[i]);
 			if (is_code(known, word))
@@ -291,7 +355,7 @@ INLINE u64 stack_of(struct pt_regs *regs)
 	if (!map_lookup(&copied, &stack)) {
 		struct sums *sum = the_sums();
 		if (map_update(&copied, &stack, &one, NOEXIST) == 0) {
-			if (copy_stack(regs, stack)) {
+			if (copy_stack(&at, stack)) {
 				/* The next wait tries again. */
 				map_delete(&copied, &stack);
 				if (sum)
@@ -341,20 +405,56 @@ INLINE void locate(struct task_struct *task, struct place *place)
 	}
 	place->kind = FUTEX;
 	place->word = word;
-	place->stack = stack_of(regs);
+	place->stack = stack_of(position_of(task));
 }
 
-/* Adds a wait that has ended. */
-INLINE void charge(struct thread *thread, u64 now)
+/* ---- Holders ---- */
+
+/* The present thread begins to wait: it is no holder. */
+INLINE void begin_wait(struct thread *thread, u32 number)
 {
-	u64 woken = thread->woken ? thread->woken : now;
-	u64 blocked = woken - thread->since, delayed = now - woken;
-	struct waits *known = map_lookup(&places, &thread->place);
+	u64 key = thread->place.word;
+	struct word none = {}, *word = map_lookup(&words, &key);
+
+	if (!word) {
+		map_update(&words, &key, &none, NOEXIST);
+		word = map_lookup(&words, &key);
+	}
+	if (!word)
+		return;
+	__sync_fetch_and_add(&word->waiters, 1);
+	if (word->holder == number)
+		word->holder = 0;
+	thread->counted = 1;
+}
+
+/*
+ * A waiter runs: if it was woken, it has the lock, or soon sleeps again. While others wait, it must
+ * wake one to release it. Once none waits, a release is not seen.
+ */
+INLINE void end_wait(struct thread *thread, u32 number)
+{
+	struct word *word = thread->counted ? map_lookup(&words, &thread->place.word) : 0;
+
+	thread->counted = 0;
+	if (!word)
+		return;
+	__sync_fetch_and_add(&word->waiters, -1);
+	if ((s32)word->waiters <= 0)
+		word->holder = 0;
+	else if (thread->granted)
+		word->holder = number;
+}
+
+/* Adds a wait that has ended to @map. */
+INLINE void add_wait(void *map, const struct place *place, u64 blocked, u64 delayed)
+{
+	struct waits *known = map_lookup(map, place);
 
 	if (!known) {
 		struct waits none = {};
-		map_update(&places, &thread->place, &none, NOEXIST);
-		known = map_lookup(&places, &thread->place);
+		map_update(map, place, &none, NOEXIST);
+		known = map_lookup(map, place);
 	}
 	if (!known) {
 		struct sums *sum = the_sums();
@@ -369,6 +469,14 @@ INLINE void charge(struct thread *thread, u64 now)
 	add(&known->delayed_ns, delayed);
 	if (blocked + delayed > known->longest_ns)
 		known->longest_ns = blocked + delayed;
+}
+
+/* Adds the thread's wait, which has ended. */
+INLINE void charge(struct thread *thread, u64 now)
+{
+	u64 woken = thread->woken ? thread->woken : now;
+
+	add_wait(&places, &thread->place, woken - thread->since, now - woken);
 }
 
 /* Adds the thread to the map: it is in @state since @since. */
@@ -409,9 +517,13 @@ INLINE void leave(struct task_struct *task, u32 number, int preempted, u64 now)
 	thread->since = now;
 	thread->off = now;
 	thread->woken = 0;
+	thread->granted = 0;
 	thread->slept = state != 0 && !preempted;
-	if (thread->slept)
+	if (thread->slept) {
 		locate(task, &thread->place);
+		if (thread->place.kind == FUTEX)
+			begin_wait(thread, number);
+	}
 	thread->state = thread->slept ? BLOCKED : RUNNABLE;
 }
 
@@ -428,10 +540,12 @@ INLINE void enter(struct task_struct *task, u32 number, u64 now)
 	}
 	if (!thread)
 		return;
-	if (thread->state == RUNNABLE)
+	if (thread->state == RUNNABLE) {
 		thread->runnable_ns += now - thread->since;
-	else if (thread->state == BLOCKED)
+	} else if (thread->state == BLOCKED) {
 		charge(thread, now);
+		end_wait(thread, number);
+	}
 	thread->state = RUNNING;
 	thread->since = now;
 	thread->on = now;
@@ -480,7 +594,11 @@ INLINE void release(struct task_struct *task, struct thread *woken, u64 now)
 	struct pt_regs *regs = registers_of(task);
 	if (SYSCALL(regs) != SYS_FUTEX || sleeps(ARGUMENT_2(regs) & FUTEX_COMMAND))
 		return;
-	struct release key = {.word = woken->place.word, .stack = stack_of(regs)};
+	woken->granted = 1;
+	struct word *word = map_lookup(&words, &woken->place.word);
+	if (word)
+		word->holder = 0;
+	struct release key = {.word = woken->place.word, .stack = stack_of(position_of(task))};
 	struct releases none = {}, *known = map_lookup(&releases, &key);
 	if (!known) {
 		map_update(&releases, &key, &none, NOEXIST);
@@ -510,6 +628,84 @@ int on_waking(u64 *context)
 	thread->woken = now;
 	if (thread->place.kind == FUTEX)
 		release(current_task(), thread, now);
+	return 0;
+}
+
+/* ---- Samples of running holders ---- */
+
+/* Called by a timer on each CPU. */
+SEC("perf_event")
+int on_sample(void *context)
+{
+	(void)context;
+	struct task_struct *task = current_task();
+	u32 number = watched(task);
+	struct thread *thread = number ? map_lookup(&threads, &number) : 0;
+
+	if (!thread || thread->place.kind != FUTEX)
+		return 0;
+	struct word *word = map_lookup(&words, &thread->place.word);
+	if (!word || word->holder != number || (s32)word->waiters <= 0)
+		return 0;
+	struct release key = {.word = thread->place.word, .stack = stack_of(position_of(task))};
+	u64 none = 0, *known = map_lookup(&holds, &key);
+	if (!known) {
+		map_update(&holds, &key, &none, NOEXIST);
+		known = map_lookup(&holds, &key);
+	}
+	if (known)
+		add(known, 1);
+	return 0;
+}
+
+/* ---- Goroutines: their semaphores, on which sync.Mutex and its like wait ---- */
+
+/* runtime.(*semaRoot).queue(root, address, ...): the goroutine sleeps next. */
+SEC("uprobe")
+int on_goroutine_sleep(struct pt_regs *regs)
+{
+	u64 goroutine = GOROUTINE(regs), word = GO_ARGUMENT_2(regs);
+	struct position at = {0, STACK_POINTER(regs), FRAME_POINTER(regs), LINK(regs)};
+	struct goroutine new = {.place.kind = FUTEX};
+
+	if (!watched(current_task()))
+		return 0;
+	/* The caller's position. The call precedes its return address. */
+	if (at.link) {
+		at.instruction = at.link;
+		at.link = 0;
+	} else {
+		read_user(&at.instruction, sizeof(at.instruction), (void *)at.stack_pointer);
+		at.stack_pointer += sizeof(u64);
+	}
+	at.instruction--;
+	new.place.word = word;
+	new.place.stack = stack_of(at);
+	new.since = now_ns();
+	if (map_update(&goroutines, &goroutine, &new, ANY)) {
+		struct sums *sum = the_sums();
+		if (sum)
+			add(&sum->lost_goroutines, 1);
+	}
+	return 0;
+}
+
+/* runtime.ready(goroutine, ...): it sleeps no longer, for whatever reason it did. */
+SEC("uprobe")
+int on_goroutine_ready(struct pt_regs *regs)
+{
+	u64 key = GO_ARGUMENT_1(regs);
+	struct goroutine *goroutine = map_lookup(&goroutines, &key);
+	struct sums *sum = the_sums();
+
+	if (!goroutine || !sum || !watched(current_task()))
+		return 0;
+	/* Attached before the beginning, when this is 0. */
+	u64 begin = sum->begin;
+	u64 since = goroutine->since > begin ? goroutine->since : begin;
+	if (begin)
+		add_wait(&goroutine_places, &goroutine->place, now_ns() - since, 0);
+	map_delete(&goroutines, &key);
 	return 0;
 }
 

@@ -7,9 +7,11 @@
 
 mod common;
 
+use common::terminal::{Screen, pseudo_terminal};
 use common::{assert_refused, compile, output, poundlock, preload, scratch, stderr, stdout};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,13 +126,18 @@ fn assert_true(watched: &mut Watched) -> Value {
     report
 }
 
-/// The lock with the longest waits has this kind, and is taken in a function of this name.
+/// The lock with the longest waits.
+#[track_caller]
+fn first_lock(report: &Value) -> &Value {
+    let waits = report["waits"].as_array().expect("a list");
+    let lock = waits.iter().find(|wait| wait["what"] == "lock");
+    lock.unwrap_or_else(|| panic!("no lock: {report:#}"))
+}
+
+/// That lock has this kind, and is taken in a function of this name.
 #[track_caller]
 fn assert_first(report: &Value, kind: &str, function: &str) {
-    let first = report["waits"]
-        .as_array()
-        .and_then(|waits| waits.iter().find(|wait| wait["what"] == "lock"))
-        .unwrap_or_else(|| panic!("no lock: {report:#}"));
+    let first = first_lock(report);
     assert_eq!(first["kind"], kind, "{report:#}");
     let found = first["sites"][0]["function"].as_str().unwrap_or_default();
     assert!(found.contains(function), "{found}: {report:#}");
@@ -258,6 +265,122 @@ fn a_mutex_of_parking_lot_is_found_with_its_share() {
     }
     let report = assert_true(&mut program("program_of_parking_lot"));
     assert_first(&report, "Mutex of parking_lot", "planted_site_of_parking_lot");
+}
+
+// ---- Holders, names, and other outputs ----
+
+#[test]
+fn the_running_holder_is_sampled() {
+    if refused() {
+        return;
+    }
+    let folder = scratch();
+    let watched = Watched::start(Command::new(built(folder.path(), "planted")).arg("busy"));
+    let report = watch(&watched.pid(), &["--for", "3s"]);
+    assert_first(&report, "pthread mutex", "planted_site");
+    let holders = first_lock(&report)["holders"].as_array().expect("a list");
+    let samples = |holder: &Value| number(&holder["samples"]);
+    let computes = |holder: &&Value| holder["stack"].to_string().contains("planted_site");
+    let all: f64 = holders.iter().map(samples).sum();
+    let inside: f64 = holders.iter().filter(computes).map(samples).sum();
+    assert!(all > 10.0 && inside / all > 0.9, "{inside} of {all} samples: {report:#}");
+}
+
+#[test]
+fn a_page_has_the_verdict_the_stacks_and_a_flame_graph() {
+    if refused() {
+        return;
+    }
+    let folder = scratch();
+    let watched = Watched::start(&mut Command::new(built(folder.path(), "planted")));
+    let file = folder.path().join("page.html");
+    let mut command = poundlock(["watch", "-p", &watched.pid(), "--for", "1s", "--report"]);
+    let output = output(command.arg(&file));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = std::fs::read_to_string(&file).expect("the page");
+    for part in ["of thread time waits for locks", "planted_lock", "Stacks of", "<svg", "<iframe"] {
+        assert!(page.contains(part), "no {part}");
+    }
+}
+
+#[test]
+fn a_terminal_shows_the_report_so_far() {
+    if refused() {
+        return;
+    }
+    let folder = scratch();
+    let watched = Watched::start(&mut Command::new(built(folder.path(), "planted")));
+    let (user, program) = pseudo_terminal();
+    let stdio = || Stdio::from(program.try_clone().expect("a copy"));
+    let mut command = poundlock(["watch", "-p", &watched.pid()]);
+    command.env("TERM", "xterm").stdin(stdio()).stdout(stdio()).stderr(Stdio::piped());
+    let live = command.spawn().expect("it starts");
+    let screen = Screen::of(&user);
+    screen.await_text("q: quit");
+    screen.await_text("pthread mutex planted_lock");
+    (&user).write_all(b"\x1b[6~\x1b[6~").expect("keys");
+    screen.await_text("waits for locks (");
+    (&user).write_all(b"q").expect("a key");
+    let ended = live.wait_with_output().expect("it ends");
+    assert!(ended.status.success(), "{}", stderr(&ended));
+    screen.await_text("poundlock run.");
+}
+
+/// Serves one file to debuginfod's client, under the build ID in its path.
+fn serve_debug_file(build_id: &str, file: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("its own"));
+    let wanted = format!("GET /buildid/{build_id}/debuginfo ");
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.expect("a connection");
+            let mut head = BufReader::new(connection.try_clone().expect("a copy")).lines();
+            let request = head.next().and_then(Result::ok).unwrap_or_default();
+            head.map_while(Result::ok).find(String::is_empty);
+            let found = request.starts_with(&wanted);
+            let (status, body) = if found { ("200 OK", &file[..]) } else { ("404 None", &[][..]) };
+            let size = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {size}\r\nConnection: close");
+            let _ = connection.write_all(format!("{head}\r\n\r\n").as_bytes());
+            let _ = connection.write_all(body);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_stripped_program_is_named_by_its_debug_file() {
+    let client = Command::new("debuginfod-find").arg("--version").output();
+    if refused() || client.is_err() {
+        println!("SKIPPED, unless said above: there is no debuginfod-find");
+        return;
+    }
+    let folder = scratch();
+    let program = folder.path().join("planted");
+    compile(&source("planted.c"), &["-g", "-O2", "-pthread", "-Wl,--build-id=sha1"], &program);
+    let debug = folder.path().join("planted.debug");
+    let run = |command: &mut Command| assert!(output(command).status.success(), "{command:?}");
+    run(Command::new("objcopy").arg("--only-keep-debug").arg(&program).arg(&debug));
+    let notes = output(Command::new("readelf").arg("-n").arg(&program));
+    let notes = stdout(&notes);
+    let (_, id) = notes.split_once("Build ID: ").expect("a build ID");
+    let id = id.split_whitespace().next().expect("a build ID");
+    run(Command::new("strip").arg(&program));
+    let server = serve_debug_file(id, std::fs::read(&debug).expect("it is made"));
+
+    let watched = Watched::start(&mut Command::new(&program));
+    let report = |urls: &str| -> Value {
+        let mut command = poundlock(["watch", "-p", &watched.pid(), "--for", "1s", "--json", "-"]);
+        command.env("DEBUGINFOD_URLS", urls);
+        command.env("DEBUGINFOD_CACHE_PATH", folder.path().join("cache"));
+        let output = output(&mut command);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_str(&stdout(&output)).expect("a document")
+    };
+    assert_first(&report(""), "pthread mutex", "planted+0x");
+    let named = report(&server);
+    assert_first(&named, "pthread mutex", "planted_site");
+    assert_eq!(first_lock(&named)["object"], "planted_lock", "{named:#}");
 }
 
 // ---- Events in the life of the process and of its watcher ----

@@ -8,12 +8,14 @@ mod doctor;
 mod draw;
 mod latency;
 mod list;
+mod page;
 mod profile;
 mod report;
 mod route;
 mod run;
 pub mod sim;
 mod stat;
+mod terminal;
 mod top;
 mod topo;
 mod watch;
@@ -91,8 +93,10 @@ pub(crate) enum Command {
     /// waits and the stacks of their waiters, and a verdict. Nothing is replaced or slowed down by
     /// signals, and nothing stays in the process. Needs root.
     ///
-    /// Ends after --for, when the process ends, or at Ctrl-C, and always reports. docs/watch.md
-    /// describes each figure and what cannot be seen.
+    /// On a terminal, without --for, --json and --report, shows the report so far and refreshes it
+    /// each second; press q to end. Otherwise ends after --for, when the process ends, or at
+    /// Ctrl-C. Always reports at the end. docs/watch.md describes each figure and what cannot be
+    /// seen.
     ///
     /// The exit status is 125 if the process cannot be watched.
     Watch(watch::WatchArgs),

@@ -1,6 +1,7 @@
 //! Statistics of a process's locks: the file that the preload library writes (docs/statistics.md),
 //! its summary, and the names of addresses.
 
+mod debug_file;
 mod file;
 mod find;
 pub mod folded;

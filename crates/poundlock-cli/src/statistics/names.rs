@@ -1,5 +1,6 @@
 //! Names addresses by the symbols of the files that a process had loaded.
 
+use super::debug_file;
 use super::file::{Module, open_regular};
 use addr2line::Loader;
 use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 #[derive(Default)]
 pub struct Names {
     files: HashMap<PathBuf, Symbols>,
+    /// Whether debug information that is kept apart is looked for.
+    apart: bool,
     code: HashMap<(PathBuf, u64), Vec<String>>,
 }
 
@@ -37,6 +40,15 @@ impl Symbols {
         objects.sort();
         Symbols { objects, loader: Loader::new(path).ok() }
     }
+
+    /// The symbols of a file's debug file.
+    fn apart(path: &Path) -> Option<Symbols> {
+        let apart = debug_file::of(path)?;
+        let mut objects = objects(&ReadCache::new(File::open(&apart.path).ok()?))?;
+        objects.sort();
+        let loader = Loader::new_with_sup(&apart.path, apart.supplement.as_ref()).ok();
+        Some(Symbols { objects, loader })
+    }
 }
 
 fn objects(data: &ReadCache<File>) -> Option<Vec<(u64, u64, String)>> {
@@ -57,8 +69,17 @@ fn module(modules: &[Module], address: u64) -> Option<&Module> {
 }
 
 impl Names {
+    /// Also reads debug information that is kept apart from programs and libraries.
+    pub fn with_debug_files() -> Names {
+        Names { apart: true, ..Names::default() }
+    }
+
     fn symbols(&mut self, path: &Path) -> &Symbols {
-        self.files.entry(path.to_path_buf()).or_insert_with_key(|path| Symbols::read(path))
+        let apart = self.apart;
+        self.files.entry(path.to_path_buf()).or_insert_with_key(|path| {
+            let symbols = if apart { Symbols::apart(path) } else { None };
+            symbols.unwrap_or_else(|| Symbols::read(path))
+        })
     }
 
     /// The static object at an address with the offset in it, such as "table+0x40"; without a

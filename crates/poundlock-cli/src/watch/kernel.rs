@@ -1,16 +1,24 @@
 //! The BPF program in the kernel: loads it, attaches it, and reads what it counted. Links belong to
 //! descriptors of this process: the kernel detaches them when it ends, however it ends.
 
-use super::records::{KernelPlace, Place, Ranges, Release, Releases, Sample, Sums, Thread, Waits};
-use super::target::own_namespace;
+use super::records::{
+    Goroutine, KernelPlace, Place, Ranges, Release, Releases, Sample, Sums, Thread, Waits,
+};
+use super::target::{Target, own_namespace};
 use crate::failure::{Failure, reason};
 use aya::maps::{Array, HashMap, MapData, MapError, RingBuf, StackTraceMap};
-use aya::programs::{BtfTracePoint, ProgramError};
+use aya::programs::perf_event::{
+    PerfEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent,
+};
+use aya::programs::uprobe::UProbeScope;
+use aya::programs::{BtfTracePoint, Program, ProgramError, UProbe};
+use aya::util::online_cpus;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
 use nix::time::{ClockId, clock_gettime};
 use std::fmt::Display;
 use std::hash::Hash;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,16 +27,23 @@ const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/wat
 /// The attached program.
 pub struct Kernel {
     /// Attached until dropped.
-    _attached: Ebpf,
+    attached: Option<Ebpf>,
+    /// Whether goroutines are followed.
+    pub goroutines_seen: bool,
     samples: RingBuf<MapData>,
     ranges: Array<MapData, Ranges>,
     threads: HashMap<MapData, u32, Thread>,
     places: HashMap<MapData, Place, Waits>,
     releases: HashMap<MapData, Release, Releases>,
+    holds: HashMap<MapData, Release, u64>,
+    goroutines: HashMap<MapData, u64, Goroutine>,
+    goroutine_places: HashMap<MapData, Place, Waits>,
     sums: Array<MapData, Sums>,
     kernel_places: HashMap<MapData, KernelPlace, Waits>,
     kernel_stacks: StackTraceMap<MapData>,
     begin: u64,
+    /// When it was detached.
+    end: Option<u64>,
 }
 
 /// The counts of the program.
@@ -38,6 +53,10 @@ pub struct Counts {
     pub threads: Vec<(u32, Thread)>,
     pub places: Vec<(Place, Waits)>,
     pub releases: Vec<(Release, Releases)>,
+    /// The places where holders ran while others waited, with the number of samples.
+    pub holds: Vec<(Release, u64)>,
+    /// The sleeps of goroutines; None: they are not followed.
+    pub goroutines: Option<Vec<(Place, Waits)>>,
     pub sums: Sums,
     pub kernel: Vec<KernelWaits>,
 }
@@ -57,28 +76,41 @@ const PROGRAMS: [(&str, &str); 2] = [("on_switch", "sched_switch"), ("on_waking"
 const KERNEL_PROGRAMS: [(&str, &str); 2] =
     [("on_contention", "contention_begin"), ("on_acquisition", "contention_end")];
 
+/// Each program with its function of Go's runtime.
+const GO_PROGRAMS: [(&str, &str); 2] =
+    [("on_goroutine_sleep", "runtime.(*semaRoot).queue"), ("on_goroutine_ready", "runtime.ready")];
+
+/// Samples of holders per second and CPU. Not a divisor of usual periods.
+const SAMPLES: u64 = 99;
+
 impl Kernel {
-    /// Attaches the program for the process `pid`. `kernel_locks`: also counts the kernel's locks.
-    pub fn attach(pid: u32, ranges: &Ranges, kernel_locks: bool) -> Result<Kernel, Failure> {
+    /// Attaches the program. `kernel_locks`: also counts the kernel's locks.
+    pub fn attach(target: &Target, ranges: &Ranges, kernel_locks: bool) -> Result<Kernel, Failure> {
         let more = if kernel_locks { &KERNEL_PROGRAMS[..] } else { &[] };
         let programs = || PROGRAMS.iter().chain(more);
         let btf = Btf::from_sys_fs().map_err(refused)?;
-        let target = pid.cast_signed();
+        let pid = target.pid.cast_signed();
         let namespace = own_namespace();
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
-            .override_global("TARGET", &target, true)
+            .override_global("TARGET", &pid, true)
             .override_global("NAMESPACE", &namespace, true)
             .load(OBJECT)
             .map_err(|error| refused(explain(error)))?;
         for (name, point) in programs() {
             load(&mut ebpf, name, point, &btf)?;
         }
+        let sampling: &mut PerfEvent = typed(&mut ebpf, "on_sample")?;
+        sampling.load().map_err(|error| refused(explain_program(error)))?;
+        let goroutines_seen = target.passes_goroutines() && follow_goroutines(&mut ebpf, target);
         let mut map = |name| ebpf.take_map(name).expect("the object has the map");
         let samples = map("samples").try_into().map_err(refused)?;
         let threads = map("threads").try_into().map_err(refused)?;
         let places = map("places").try_into().map_err(refused)?;
         let releases = map("releases").try_into().map_err(refused)?;
+        let holds = map("holds").try_into().map_err(refused)?;
+        let goroutines = map("goroutines").try_into().map_err(refused)?;
+        let goroutine_places = map("goroutine_places").try_into().map_err(refused)?;
         let kernel_places = map("kernel_places").try_into().map_err(refused)?;
         let kernel_stacks = map("kernel_stacks").try_into().map_err(refused)?;
         let mut code: Array<_, Ranges> = map("ranges").try_into().map_err(refused)?;
@@ -89,17 +121,23 @@ impl Kernel {
         for (name, _) in programs() {
             program(&mut ebpf, name)?.attach().map_err(refused)?;
         }
+        attach_sampling(&mut ebpf)?;
         Ok(Kernel {
-            _attached: ebpf,
+            attached: Some(ebpf),
+            goroutines_seen,
             samples,
             ranges: code,
             threads,
             places,
             releases,
+            holds,
+            goroutines,
+            goroutine_places,
             sums,
             kernel_places,
             kernel_stacks,
             begin,
+            end: None,
         })
     }
 
@@ -133,12 +171,16 @@ impl Kernel {
         drain(&mut self.samples, take);
     }
 
-    /// Detaches the program, then calls `take` with the stacks that are left and reads the counts.
-    pub fn detach(self, take: impl FnMut(&Sample, &[u8])) -> Result<Counts, Failure> {
-        let end = now();
-        let Kernel { _attached: attached, mut samples, .. } = self;
-        drop(attached);
-        drain(&mut samples, take);
+    /// Detaches the program, then calls `take` with the stacks that are left.
+    pub fn detach(&mut self, take: impl FnMut(&Sample, &[u8])) {
+        self.end = Some(now());
+        self.attached = None;
+        self.samples(take);
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> Result<Counts, Failure> {
+        let end = self.end.unwrap_or_else(now);
         let stack = |place: &KernelPlace| -> Option<Vec<u64>> {
             let number = u32::try_from(place.stack).ok()?;
             let stack = self.kernel_stacks.get(&number, 0).ok()?;
@@ -155,10 +197,52 @@ impl Kernel {
             threads: all(&self.threads)?,
             places: all(&self.places)?,
             releases: all(&self.releases)?,
+            holds: all(&self.holds)?,
+            goroutines: self.goroutines(end)?,
             sums: self.sums.get(&0, 0).map_err(refused)?,
             kernel: kernel.collect(),
         })
     }
+
+    /// The sleeps of goroutines until `end`, with those that last.
+    fn goroutines(&self, end: u64) -> Result<Option<Vec<(Place, Waits)>>, Failure> {
+        if !self.goroutines_seen {
+            return Ok(None);
+        }
+        let mut sleeps = all(&self.goroutine_places)?;
+        let last = all(&self.goroutines)?.into_iter();
+        sleeps.extend(last.map(|(_, it)| {
+            let since = it.since.max(self.begin);
+            (it.place, Waits::unfinished(end.saturating_sub(since)))
+        }));
+        Ok(Some(sleeps))
+    }
+}
+
+/// Samples where holders run, on each CPU.
+fn attach_sampling(ebpf: &mut Ebpf) -> Result<(), Failure> {
+    let sampling: &mut PerfEvent = typed(ebpf, "on_sample")?;
+    let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+    for cpu in online_cpus().map_err(|(_, error)| refused(error))? {
+        let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+        sampling
+            .attach(clock, scope, SamplePolicy::Frequency(SAMPLES), false)
+            .map_err(|error| refused(explain_program(error)))?;
+    }
+    Ok(())
+}
+
+/// Attaches to Go's runtime. Returns whether that succeeded: stripped programs have no symbols, and
+/// some kernels no uprobes.
+fn follow_goroutines(ebpf: &mut Ebpf, target: &Target) -> bool {
+    GO_PROGRAMS.iter().all(|(name, function)| {
+        let Ok(probe) = typed::<UProbe>(ebpf, name) else { return false };
+        let scope = NonZeroU32::new(target.pid).map(UProbeScope::OneProcess);
+        let exe = target.file("exe");
+        scope.is_some_and(|scope| {
+            probe.load().and_then(|()| probe.attach(*function, &exe, scope)).is_ok()
+        })
+    })
 }
 
 fn load(ebpf: &mut Ebpf, name: &str, point: &str, btf: &Btf) -> Result<(), Failure> {
@@ -171,6 +255,13 @@ fn load(ebpf: &mut Ebpf, name: &str, point: &str, btf: &Btf) -> Result<(), Failu
 }
 
 fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, Failure> {
+    typed(ebpf, name)
+}
+
+fn typed<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Failure>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
     ebpf.program_mut(name).expect("the object has the program").try_into().map_err(refused)
 }
 

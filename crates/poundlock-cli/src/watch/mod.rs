@@ -11,7 +11,8 @@ mod target;
 mod text;
 mod unwind;
 
-pub use report::Report;
+pub use report::{Report, Wait};
+pub use sites::What;
 pub use text::text;
 
 use crate::failure::Failure;
@@ -32,54 +33,89 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The bytes of a stack that are read of a thread that sleeps at the beginning.
 const STACK: usize = 16 << 10;
 
-/// Watches until the process ends, `limit` has passed, or `stop` is set.
-/// `kernel_locks`: also counts the kernel's locks.
-pub fn watch(
-    pid: u32,
-    limit: Option<Duration>,
+/// A process that is watched.
+pub struct Session {
+    target: Target,
+    seen: Seen,
+    first: Vec<u32>,
+    stacks: Stacks,
+    kernel: Kernel,
     kernel_locks: bool,
+    looked: Instant,
+    ended: bool,
+}
+
+impl Session {
+    /// Begins to watch. `kernel_locks`: also counts the kernel's locks.
+    pub fn begin(pid: u32, kernel_locks: bool) -> Result<Session, Failure> {
+        kernel::require()?;
+        let target = Target::find(pid)?;
+        let seen = Seen { pid, command: target.command(), program: target.program() };
+        let mut stacks = Stacks::default();
+        if !stacks.look(&target) {
+            return Err(Failure::ours(format!("cannot read the code of process {pid}")));
+        }
+        let mut kernel = Kernel::attach(&target, &stacks.code().ranges, kernel_locks)?;
+        let first = target.threads();
+        add_sleepers(&target, &first, &mut kernel, &mut stacks)?;
+        let looked = Instant::now();
+        Ok(Session { target, seen, first, stacks, kernel, kernel_locks, looked, ended: false })
+    }
+
+    /// Keeps up with the BPF program for a moment, or for `limit` if that is shorter. Returns
+    /// whether the process has ended.
+    pub fn follow(&mut self, limit: Duration) -> Result<bool, Failure> {
+        self.ended = self.target.ends_within(limit.min(TICK));
+        let mut has_changed = false;
+        if !self.ended && self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            has_changed = self.stacks.look(&self.target);
+        }
+        let (stacks, target) = (&mut self.stacks, &self.target);
+        self.kernel.samples(|sample, bytes| has_changed |= stacks.take(target, sample, bytes));
+        if has_changed {
+            self.kernel.set_ranges(&self.stacks.code().ranges)?;
+        }
+        Ok(self.ended)
+    }
+
+    /// The report so far.
+    pub fn report(&mut self) -> Result<Report, Failure> {
+        let counts = self.kernel.counts()?;
+        let target = &self.target;
+        let threads = Threads { first: self.first.clone(), last: target.threads() };
+        self.stacks.finish(target);
+        let value = |word| target.memory(word, 4).try_into().ok().map(u32::from_ne_bytes);
+        let seen = self.seen.clone();
+        let mut report = Report::of(seen, self.ended, &counts, &threads, value, &mut self.stacks);
+        report.kernel_locks = self.kernel_locks.then(|| kernel_locks::summary(&counts.kernel));
+        Ok(report)
+    }
+
+    /// Ends the watch, and reports.
+    pub fn end(mut self) -> Result<Report, Failure> {
+        let (stacks, target) = (&mut self.stacks, &self.target);
+        self.kernel.detach(|sample, bytes| {
+            stacks.take(target, sample, bytes);
+        });
+        self.report()
+    }
+}
+
+/// Watches until the process ends, `limit` has passed, or `stop` is set.
+pub fn watch(
+    mut session: Session,
+    limit: Option<Duration>,
     stop: &AtomicBool,
 ) -> Result<Report, Failure> {
-    kernel::require()?;
-    let target = Target::find(pid)?;
-    let seen = Seen { pid, command: target.command(), program: target.program() };
-    let mut stacks = Stacks::default();
-    if !stacks.look(&target) {
-        return Err(Failure::ours(format!("cannot read the code of process {pid}")));
-    }
-    let mut kernel = Kernel::attach(pid, &stacks.code().ranges, kernel_locks)?;
-    let first = target.threads();
-    add_sleepers(&target, &first, &mut kernel, &mut stacks)?;
     let began = Instant::now();
-    let mut looked = began;
-    let mut ended = false;
-    while !ended && !stop.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         let left = limit.map_or(TICK, |limit| limit.saturating_sub(began.elapsed()));
-        if left.is_zero() {
+        if left.is_zero() || session.follow(left)? {
             break;
         }
-        ended = target.ends_within(left.min(TICK));
-        if !ended && looked.elapsed() >= LOOK {
-            looked = Instant::now();
-            if stacks.look(&target) {
-                kernel.set_ranges(&stacks.code().ranges)?;
-            }
-        }
-        let mut has_changed = false;
-        kernel.samples(|sample, bytes| has_changed |= stacks.take(&target, sample, bytes));
-        if has_changed {
-            kernel.set_ranges(&stacks.code().ranges)?;
-        }
     }
-    let counts = kernel.detach(|sample, bytes| {
-        stacks.take(&target, sample, bytes);
-    })?;
-    let threads = Threads { first, last: target.threads() };
-    stacks.finish(&target);
-    let value = |word| target.memory(word, 4).try_into().ok().map(u32::from_ne_bytes);
-    let mut report = Report::of(seen, ended, &counts, &threads, value, &mut stacks);
-    report.kernel_locks = kernel_locks.then(|| kernel_locks::summary(&counts.kernel));
-    Ok(report)
+    session.end()
 }
 
 /// Adds the threads that sleep: they may do so until the end, unseen by the BPF program.

@@ -41,6 +41,11 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// A wait that lasts.
+    pub fn unfinished(time: u64) -> Waits {
+        Waits { count: 1, blocked_ns: time, delayed_ns: 0, longest_ns: time }
+    }
+
     pub fn total_ns(&self) -> u64 {
         self.blocked_ns + self.delayed_ns
     }
@@ -65,9 +70,19 @@ pub struct Thread {
     pub place: Place,
     pub state: u32,
     pub slept: u32,
+    pub counted: u32,
+    pub granted: u32,
 }
 
-/// A place that wakes waiters.
+/// A sleeping goroutine.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Goroutine {
+    pub since: u64,
+    pub place: Place,
+}
+
+/// A place that wakes waiters, or where a holder runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Release {
@@ -115,6 +130,7 @@ pub struct Sums {
     pub lost_waits_ns: u64,
     pub lost_releases: u64,
     pub lost_samples: u64,
+    pub lost_goroutines: u64,
     pub level: u64,
     pub begin: u64,
 }
@@ -128,4 +144,4 @@ macro_rules! plain {
     };
 }
 
-plain!(Ranges, Place, Waits, Thread, Release, Releases, KernelPlace, Sample, Sums);
+plain!(Ranges, Place, Waits, Thread, Release, Releases, KernelPlace, Sample, Sums, Goroutine);

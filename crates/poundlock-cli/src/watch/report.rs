@@ -4,13 +4,14 @@
 use super::kernel::Counts;
 use super::kernel_locks::KernelLock;
 use super::records::{BLOCKED, FUTEX, Place, RUNNABLE, RUNNING, Releases, STOPPED, Waits};
-use super::sites::{Sites, What};
+use super::sites::{Site, Sites, What};
 use super::stacks::{Functions, Stacks};
 use super::target::Program;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The process, as it was at the beginning.
+#[derive(Clone)]
 pub struct Seen {
     pub pid: u32,
     pub command: String,
@@ -42,6 +43,8 @@ pub struct Report {
     pub lock_share_of_busy: f64,
     /// By waiting time, the longest first.
     pub waits: Vec<Wait>,
+    /// Sleeps of goroutines in semaphores, which mutexes of Go use; None: they are not followed.
+    pub goroutines: Option<Vec<Wait>>,
     /// Sleeps outside of futexes, by system call.
     pub system_calls: Vec<SystemCall>,
     /// Waits for locks of the kernel, if asked for: running or other sleep above.
@@ -77,7 +80,8 @@ pub struct Wait {
     /// Such as "pthread mutex".
     pub kind: String,
     pub remedy: Option<String>,
-    pub address: String,
+    /// None: its waiters sleep in words of their own, and it may be several locks.
+    pub address: Option<String>,
     /// The static object at the address, or its offset in a file.
     pub object: Option<String>,
     pub waits: u64,
@@ -85,19 +89,21 @@ pub struct Wait {
     /// The part of `seconds` from being woken to running.
     pub delayed: f64,
     pub longest: f64,
-    /// The share of all thread time.
-    pub share: f64,
+    /// The share of all thread time; None: of goroutines.
+    pub share: Option<f64>,
     /// The places where threads wait.
-    pub sites: Vec<Site>,
+    pub sites: Vec<Waiters>,
     /// The places where waiters are woken.
     pub releases: Vec<Release>,
+    /// The places where the thread that was woken last ran while others waited.
+    pub holders: Vec<Holder>,
     /// The part of the time of woken waiters in which the thread that woke them was itself off its
     /// CPU; a lower bound.
     pub holder_off_share: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Site {
+pub struct Waiters {
     /// The function outside of the lock's library.
     pub function: String,
     pub waits: u64,
@@ -110,6 +116,13 @@ pub struct Site {
 pub struct Release {
     pub function: String,
     pub wakes: u64,
+    pub stack: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Holder {
+    pub function: String,
+    pub samples: u64,
     pub stack: Vec<String>,
 }
 
@@ -129,6 +142,7 @@ pub struct Lost {
     pub waits: u64,
     pub releases: u64,
     pub stacks: u64,
+    pub goroutines: u64,
 }
 
 fn seconds(nanoseconds: u64) -> f64 {
@@ -145,11 +159,21 @@ struct Kind {
     what: What,
     name: String,
     remedy: Option<String>,
+    own_words: bool,
 }
 
 impl Kind {
+    fn of(site: &Site) -> Kind {
+        Kind {
+            what: site.what,
+            name: site.name.clone(),
+            remedy: site.remedy.clone(),
+            own_words: site.own_words,
+        }
+    }
+
     fn without_remedy(what: What, name: &str) -> Kind {
-        Kind { what, name: name.to_owned(), remedy: None }
+        Kind { what, name: name.to_owned(), remedy: None, own_words: false }
     }
 }
 
@@ -185,7 +209,7 @@ impl Report {
             match thread.state {
                 RUNNING => time.running += seconds(last),
                 RUNNABLE => time.runnable += seconds(last),
-                BLOCKED => places.entry(thread.place).or_default().add(&unfinished(last)),
+                BLOCKED => places.entry(thread.place).or_default().add(&Waits::unfinished(last)),
                 _ => {}
             }
         }
@@ -199,6 +223,13 @@ impl Report {
         // not name.
         let is_join = |word| value(word).is_some_and(|value| alive.contains(&value));
         let waits = waits(&places, counts, is_join, stacks);
+        let goroutines = counts.goroutines.as_ref().map(|sleeps| {
+            let mut places: HashMap<Place, Waits> = HashMap::new();
+            for (place, waits) in sleeps {
+                places.entry(*place).or_default().add(waits);
+            }
+            self::waits(&places, counts, |_| false, stacks)
+        });
         for wait in &waits {
             *match wait.what {
                 What::Lock => &mut time.lock,
@@ -223,6 +254,7 @@ impl Report {
             lock_share: share(time.lock, time.total),
             lock_share_of_busy: share(time.lock, busy),
             waits,
+            goroutines,
             system_calls,
             kernel_locks: None,
             lost: Lost {
@@ -230,13 +262,14 @@ impl Report {
                 waits: counts.sums.lost_places,
                 releases: counts.sums.lost_releases,
                 stacks: counts.sums.lost_samples,
+                goroutines: counts.sums.lost_goroutines,
             },
             verdict: String::new(),
             time,
         };
         let total = report.time.total;
         for wait in &mut report.waits {
-            wait.share = share(wait.seconds, total);
+            wait.share = Some(share(wait.seconds, total));
         }
         report.verdict = report.judge(seen.program);
         report
@@ -263,14 +296,15 @@ impl Report {
                 percent(self.lock_share_of_busy)
             );
             let of_lock = share(first.seconds, self.time.lock);
-            let function = first.sites.first().map_or("", |site| &site.function);
+            let function = first.function();
             let taken =
                 if function.is_empty() { String::new() } else { format!(", taken in {function}") };
+            let one = if first.address.is_some() { "for one" } else { "at one place:" };
             if locks.len() == 1 {
-                text += &format!(" All of it for one {}{taken}", first.kind);
+                text += &format!(" All of it {one} {}{taken}", first.kind);
             } else {
                 text += &format!(
-                    " {} of that for one {}{taken}; the rest for {} others",
+                    " {} of that {one} {}{taken}; the rest for {} others",
                     percent(of_lock),
                     first.kind,
                     locks.len() - 1
@@ -296,10 +330,30 @@ impl Report {
             );
         }
         if program.is_go {
-            text += " This is a Go program: goroutines that wait for a sync.Mutex sleep without \
-                     their thread, and are not seen.";
+            text += &self.judge_goroutines();
         }
         text
+    }
+
+    /// The part of the verdict on goroutines.
+    fn judge_goroutines(&self) -> String {
+        let Some(waits) = &self.goroutines else {
+            return " This is a Go program without symbols, or of a version before 1.18: goroutines \
+                    that wait for a sync.Mutex sleep without their thread, and are not seen."
+                .to_owned();
+        };
+        let locks = || waits.iter().filter(|wait| wait.what == What::Lock);
+        let waiting = locks().map(|wait| wait.seconds).sum::<f64>() / self.seconds;
+        let Some(first) = locks().next().filter(|_| waiting >= NEGLIGIBLE) else {
+            return " Its goroutines hardly wait for locks.".to_owned();
+        };
+        format!(
+            " On average {waiting:.2} goroutines wait for locks, which threads do not: mostly for \
+             a {}, taken in {}; {}.",
+            first.kind,
+            first.function(),
+            first.remedy.as_deref().unwrap_or_default()
+        )
     }
 }
 
@@ -310,28 +364,50 @@ const NEGLIGIBLE: f64 = 0.02;
 const UNCLEAR: f64 = 0.1;
 
 impl Time {
+    /// The parts that are not zero, by name.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [
+            ("running", self.running),
+            ("ready, without a CPU", self.runnable),
+            ("waiting for locks", self.lock),
+            ("waiting in semaphores", self.semaphore),
+            ("unclassified futex waits", self.unclassified),
+            ("idle: waiting for work", self.idle),
+            ("other sleep", self.other),
+            ("stopped", self.stopped),
+            ("lost", self.lost),
+        ]
+        .into_iter()
+        .filter(|(_, seconds)| *seconds > 0.0)
+    }
+
     fn sum(&self) -> f64 {
-        self.running
-            + self.runnable
-            + self.lock
-            + self.semaphore
-            + self.unclassified
-            + self.idle
-            + self.other
-            + self.stopped
-            + self.lost
+        self.parts().map(|(_, seconds)| seconds).sum()
     }
 }
 
-/// A wait that lasts at the end.
-fn unfinished(time: u64) -> Waits {
-    Waits { count: 1, blocked_ns: time, delayed_ns: 0, longest_ns: time }
+impl Wait {
+    /// The lock, as reports name it.
+    pub fn label(&self) -> String {
+        let place = self.object.as_deref().or(self.address.as_deref()).unwrap_or("at one place");
+        format!("{} {place}", self.kind)
+    }
+
+    /// The function that takes the lock most.
+    pub fn function(&self) -> &str {
+        self.sites.first().map_or("", |site| &site.function)
+    }
 }
 
-/// The waits in one futex of one kind: by stack.
-type Group = (Kind, Vec<(u64, Waits)>);
+/// The waits of one kind in one futex, or by one function in several futexes.
+struct Group {
+    kind: Kind,
+    words: BTreeSet<u64>,
+    /// By stack.
+    parts: Vec<(u64, Waits)>,
+}
 
-/// The waits in futexes, by address and kind.
+/// The waits in futexes, by address and kind, the longest first.
 fn waits(
     places: &HashMap<Place, Waits>,
     counts: &Counts,
@@ -339,105 +415,141 @@ fn waits(
     stacks: &mut Stacks,
 ) -> Vec<Wait> {
     let sites = Sites::read();
+    let groups = groups(places, is_join, stacks, &sites);
+    let mut wakers = Wakers::default();
+    for (release, counted) in &counts.releases {
+        wakers.releases.entry(release.word).or_default().push((release.stack, *counted));
+    }
+    for (hold, samples) in &counts.holds {
+        wakers.holds.entry(hold.word).or_default().push((hold.stack, *samples));
+    }
+    let mut waits: Vec<Wait> =
+        groups.into_iter().map(|group| wait(group, &wakers, stacks, &sites)).collect();
+    waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    waits
+}
+
+/// The places that wake waiters, and those where holders run, by the address of the futex.
+#[derive(Default)]
+struct Wakers {
+    releases: HashMap<u64, Vec<(u64, Releases)>>,
+    holds: HashMap<u64, Vec<(u64, u64)>>,
+}
+
+fn groups(
+    places: &HashMap<Place, Waits>,
+    is_join: impl Fn(u64) -> bool,
+    stacks: &mut Stacks,
+    sites: &Sites,
+) -> Vec<Group> {
     let mut kinds: HashMap<u64, Option<Kind>> = HashMap::new();
     let mut locks: HashMap<u64, Kind> = HashMap::new();
     let futexes: Vec<_> = places.iter().filter(|(place, _)| place.kind == FUTEX).collect();
     for (place, _) in &futexes {
-        let kind = kinds.entry(place.stack).or_insert_with(|| {
-            sites.of(&stacks.functions(place.stack)).map(|site| Kind {
-                what: site.what,
-                name: site.name.clone(),
-                remedy: site.remedy.clone(),
-            })
-        });
+        let kind = kinds
+            .entry(place.stack)
+            .or_insert_with(|| sites.of(&stacks.functions(place.stack)).map(Kind::of));
         if let Some(kind) = kind
             && kind.what == What::Lock
+            && !kind.own_words
         {
             locks.insert(place.word, kind.clone());
         }
     }
     // A futex that is a lock by one stack is one by all: a condition variable waits for its mutex
     // by functions that a stripped library does not name.
-    let mut groups: BTreeMap<(u64, String), Group> = BTreeMap::new();
+    let mut groups: BTreeMap<(u64, String, String), Group> = BTreeMap::new();
     for (place, waits) in futexes {
         let known = locks.get(&place.word).or(kinds[&place.stack].as_ref()).cloned();
         let kind = known.unwrap_or_else(|| match is_join(place.word) {
             true => Kind::without_remedy(What::Idle, "joins a thread"),
             false => Kind::without_remedy(What::Unknown, "unclassified wait"),
         });
-        let group =
-            groups.entry((place.word, kind.name.clone())).or_insert_with(|| (kind, Vec::new()));
-        group.1.push((place.stack, *waits));
+        let (word, function) = match kind.own_words {
+            true => (0, sites.user(&stacks.functions(place.stack)).to_owned()),
+            false => (place.word, String::new()),
+        };
+        let group = groups.entry((word, kind.name.clone(), function)).or_insert_with(|| Group {
+            kind,
+            words: BTreeSet::new(),
+            parts: Vec::new(),
+        });
+        group.words.insert(place.word);
+        group.parts.push((place.stack, *waits));
     }
-    let mut woken: HashMap<u64, Vec<(u64, Releases)>> = HashMap::new();
-    for (release, counted) in &counts.releases {
-        woken.entry(release.word).or_default().push((release.stack, *counted));
-    }
-    let mut waits: Vec<Wait> = groups
-        .into_iter()
-        .map(|((word, _), (kind, parts))| {
-            let woken = woken.get(&word).map_or(&[][..], Vec::as_slice);
-            wait(word, kind, &parts, woken, stacks, &sites)
-        })
-        .collect();
-    waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-    waits
+    groups.into_values().collect()
 }
 
-fn wait(
-    word: u64,
-    kind: Kind,
-    parts: &[(u64, Waits)],
-    woken: &[(u64, Releases)],
-    stacks: &mut Stacks,
-    sites: &Sites,
-) -> Wait {
+fn wait(group: Group, wakers: &Wakers, stacks: &mut Stacks, sites: &Sites) -> Wait {
+    let Group { kind, words, parts } = group;
     let mut all = Waits::default();
     let mut by_stack: BTreeMap<Functions, Waits> = BTreeMap::new();
     for (stack, waits) in parts {
-        all.add(waits);
-        by_stack.entry(stacks.functions(*stack)).or_default().add(waits);
+        all.add(&waits);
+        by_stack.entry(stacks.functions(stack)).or_default().add(&waits);
     }
-    let mut places: Vec<Site> = by_stack
+    let mut waiters: Vec<Waiters> = by_stack
         .into_iter()
-        .map(|(stack, waits)| Site {
+        .map(|(stack, waits)| Waiters {
             function: sites.user(&stack).to_owned(),
             waits: waits.count,
             seconds: seconds(waits.total_ns()),
             stack: stack.to_vec(),
         })
         .collect();
-    places.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-    let (mut wakes, mut waited, mut off) = (BTreeMap::<Functions, u64>::new(), 0, 0);
-    for (stack, counted) in woken {
-        *wakes.entry(stacks.functions(*stack)).or_default() += counted.count;
-        waited += counted.waited_ns;
-        off += counted.off_ns;
-    }
-    let mut releases: Vec<Release> = wakes
-        .into_iter()
-        .map(|(stack, wakes)| Release {
-            function: sites.user(&stack).to_owned(),
-            wakes,
-            stack: stack.to_vec(),
-        })
-        .collect();
-    releases.sort_by_key(|release| std::cmp::Reverse(release.wakes));
+    waiters.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    let releases = words.iter().filter_map(|word| wakers.releases.get(word)).flatten();
+    let (waited, off) = releases
+        .clone()
+        .fold((0, 0), |(waited, off), (_, one)| (waited + one.waited_ns, off + one.off_ns));
+    let releases = by_functions(releases.map(|(stack, one)| (*stack, one.count)), stacks);
+    let holds = words.iter().filter_map(|word| wakers.holds.get(word)).flatten();
+    let holds = by_functions(holds.copied(), stacks);
+    let first = words.first().copied().unwrap_or_default();
     Wait {
         what: kind.what,
         kind: kind.name,
         remedy: kind.remedy,
-        address: format!("{word:#x}"),
-        object: stacks.object(word),
+        address: (!kind.own_words).then(|| format!("{first:#x}")),
+        object: if kind.own_words { None } else { stacks.object(first) },
         waits: all.count,
         seconds: seconds(all.total_ns()),
         delayed: seconds(all.delayed_ns),
         longest: seconds(all.longest_ns),
-        share: 0.0,
-        sites: places,
-        releases,
+        share: None,
+        sites: waiters,
+        releases: releases
+            .into_iter()
+            .map(|(stack, wakes)| Release {
+                function: sites.user(&stack).to_owned(),
+                wakes,
+                stack: stack.to_vec(),
+            })
+            .collect(),
+        holders: holds
+            .into_iter()
+            .map(|(stack, samples)| Holder {
+                function: sites.user(&stack).to_owned(),
+                samples,
+                stack: stack.to_vec(),
+            })
+            .collect(),
         holder_off_share: (waited > 0).then(|| share(off as f64, waited as f64)),
     }
+}
+
+/// Counts by the functions of their stacks, the largest first.
+fn by_functions(
+    counts: impl Iterator<Item = (u64, u64)>,
+    stacks: &mut Stacks,
+) -> Vec<(Functions, u64)> {
+    let mut sums = BTreeMap::<Functions, u64>::new();
+    for (stack, count) in counts {
+        *sums.entry(stacks.functions(stack)).or_default() += count;
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sums
 }
 
 /// Sleeps outside of futexes by system call, and the time stopped.

@@ -26,6 +26,9 @@ pub struct Site {
     pub remedy: Option<String>,
     #[serde(default)]
     calls: bool,
+    /// Whether each waiter sleeps in a word of its own, which then does not identify the lock.
+    #[serde(default)]
+    pub own_words: bool,
 }
 
 #[derive(Deserialize)]
@@ -94,8 +97,42 @@ impl Sites {
 }
 
 /// Prefixes of further functions between a lock and the code that takes it.
-const GLUE: [&str; 6] =
-    ["std::shared_lock", "lock_api::", "<lock_api::", "libc.so", "core::", "syscall"];
+const GLUE: [&str; 30] = [
+    // Code without a name.
+    "0x",
+    "std::shared_lock",
+    "lock_api::",
+    "<lock_api::",
+    "core::",
+    "rocksdb::port::",
+    "rocksdb::MutexLock::",
+    "rocksdb::InstrumentedMutex",
+    "leveldb::port::",
+    "leveldb::MutexLock::",
+    "ngx_thread_mutex_",
+    "ngx_thread_cond_",
+    // The C library, with and without its debug information.
+    "libc.so",
+    "syscall",
+    "futex_w",
+    "lll_",
+    "__lll_",
+    "__GI___",
+    "pthread_",
+    "__pthread_",
+    "___pthread_",
+    // Java: the virtual machine, and the code that it generates.
+    "SharedRuntime::",
+    "InterpreterRuntime::",
+    "Runtime1::",
+    "ObjectSynchronizer::",
+    "monitorenter",
+    "RuntimeStub",
+    "Interpreter",
+    // Go.
+    "runtime.",
+    "sync.",
+];
 
 #[cfg(test)]
 mod tests {
@@ -148,6 +185,15 @@ mod tests {
             name(&["runtime.futex", "runtime.futexsleep", "runtime.lock2", "runtime.mallocgc"]),
             Some("lock of Go's runtime".to_owned())
         );
+        let go = ["runtime.semacquire1", "sync.runtime_SemacquireMutex"];
+        let mutex = [&go[..], &["internal/sync.(*Mutex).lockSlow", "sync.(*Mutex).Lock"]].concat();
+        assert_eq!(name(&mutex), Some("sync.Mutex of Go".to_owned()));
+        let rwlock = [&mutex[..], &["sync.(*RWMutex).Lock", "main.work"]].concat();
+        assert_eq!(name(&rwlock), Some("sync.RWMutex of Go".to_owned()));
+        assert_eq!(
+            name(&["pthread_cond_timedwait", "lock_wait(que_thr_t*)", "row_mysql_handle_errors"]),
+            Some("lock of MariaDB's tables and rows".to_owned())
+        );
         assert_eq!(kind(&["my_own_wait", "main"]), None);
         let ours = ["libpoundlock:w_futex_wait", "libpoundlock:sleep_once"];
         let wait = [&ours[..], &["libpoundlock:sleep_until_signalled", "libpoundlock:wait_for"]];
@@ -173,6 +219,9 @@ mod tests {
             "main",
         ];
         assert_eq!(user(&stack), "Cache::get(int)");
+        // With the debug information of the C library.
+        let release = ["futex_wake", "__GI___lll_lock_wake", "lll_mutex_unlock_optimized", "put"];
+        assert_eq!(user(&release), "put");
         assert_eq!(user(&["syscall"]), "syscall");
         assert_eq!(user(&[]), "");
     }

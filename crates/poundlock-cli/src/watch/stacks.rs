@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub type Functions = Rc<[String]>;
 
 /// The known stacks.
-#[derive(Default)]
 pub struct Stacks {
     unwinder: Unwinder,
     files: Files,
@@ -32,6 +31,21 @@ pub struct Stacks {
     named: HashMap<u64, Functions>,
     compiled: Vec<(u64, u64, String)>,
     looked: Option<Instant>,
+}
+
+impl Default for Stacks {
+    fn default() -> Stacks {
+        Stacks {
+            unwinder: Unwinder::default(),
+            files: Files::default(),
+            codes: Vec::new(),
+            known: HashMap::new(),
+            names: Names::with_debug_files(),
+            named: HashMap::new(),
+            compiled: Vec::new(),
+            looked: None,
+        }
+    }
 }
 
 impl Stacks {
@@ -78,12 +92,18 @@ impl Stacks {
         let frames = self.unwinder.unwind(modules, registers, &memory);
         let is_known = frames.iter().all(|frame| module_of(modules, *frame).is_some());
         self.known.insert(stack, (frames, generation));
+        // It may have been looked up before its copy came.
+        self.named.remove(&stack);
         is_known
     }
 
     /// The names are looked up from now on: of functions that were compiled just in time, too.
     pub fn finish(&mut self, target: &Target) {
-        self.compiled = target.compiled_functions();
+        let compiled = target.compiled_functions();
+        if compiled != self.compiled {
+            self.compiled = compiled;
+            self.named.clear();
+        }
     }
 
     /// The functions of a stack, innermost first. Empty: no copy of it was kept.

@@ -6,6 +6,7 @@ use crate::failure::{Failure, reason};
 use crate::program::elf::{Elf, Language};
 use crate::program::mapped::{self, Files};
 use crate::statistics::Module;
+use object::{Object, ObjectSection, ReadCache};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -56,7 +57,8 @@ impl Target {
         Ok(target)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// A file of the process in /proc.
+    pub fn file(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
 
@@ -87,6 +89,22 @@ impl Target {
             is_static: Elf::head(&exe).is_ok_and(|head| head.loader.is_none()),
             is_go: Elf::read(&exe).is_ok_and(|program| program.language == Language::Go),
         }
+    }
+
+    /// Whether it is a Go program whose functions pass arguments and the goroutine in registers: of
+    /// Go 1.18 or later, which has changed the format of this section.
+    pub fn passes_goroutines(&self) -> bool {
+        const FLAGS: usize = 15;
+        const INLINE_STRINGS: u8 = 2;
+        let Ok(file) = File::open(self.file("exe")) else { return false };
+        let data = ReadCache::new(file);
+        let section = object::File::parse(&data).ok().and_then(|exe| {
+            let section = exe.section_by_name(".go.buildinfo")?;
+            section.data().ok().map(<[u8]>::to_vec)
+        });
+        section
+            .and_then(|bytes| bytes.get(FLAGS).copied())
+            .is_some_and(|flags| flags & INLINE_STRINGS != 0)
     }
 
     fn maps(&self) -> String {
@@ -122,7 +140,8 @@ impl Target {
             .filter_map(|line| {
                 let (start, rest) = line.split_once(' ')?;
                 let (size, name) = rest.split_once(' ')?;
-                let number = |text| u64::from_str_radix(text, 16).ok();
+                let number =
+                    |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
                 Some((number(start)?, number(size)?, name.to_owned()))
             })
             .collect();

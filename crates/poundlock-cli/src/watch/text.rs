@@ -28,23 +28,14 @@ pub fn text(report: &Report, top: usize) -> String {
         time.total,
         if report.ended { "; the process has ended" } else { "" },
     );
-    let parts = [
-        ("running", time.running),
-        ("ready, without a CPU", time.runnable),
-        ("waiting for locks", time.lock),
-        ("waiting in semaphores", time.semaphore),
-        ("unclassified futex waits", time.unclassified),
-        ("idle: waiting for work", time.idle),
-        ("other sleep", time.other),
-        ("stopped", time.stopped),
-        ("lost", time.lost),
-    ];
     out.push('\n');
-    for (name, seconds) in parts.iter().filter(|(_, seconds)| *seconds > 0.0) {
+    for (name, seconds) in time.parts() {
         let share = if time.total > 0.0 { seconds / time.total * 100.0 } else { 0.0 };
         let _ = writeln!(out, "  {name:<26}{share:5.1} %  {seconds:10.3} s");
     }
     section(&mut out, "Locks", report.waits.iter(), What::Lock, top);
+    let goroutines = report.goroutines.iter().flatten();
+    section(&mut out, "Locks for which goroutines sleep", goroutines, What::Lock, top);
     section(&mut out, "Semaphores", report.waits.iter(), What::Semaphore, top);
     section(&mut out, "Unclassified futex waits", report.waits.iter(), What::Unknown, top);
     section(&mut out, "Idle", report.waits.iter(), What::Idle, top.min(STACKS));
@@ -82,12 +73,11 @@ fn section<'a>(
 }
 
 fn entry(out: &mut String, wait: &Wait) {
-    let place = wait.object.as_deref().unwrap_or(&wait.address);
+    let share = wait.share.map(|share| format!("{:.1} %, ", share * 100.0)).unwrap_or_default();
     let _ = writeln!(
         out,
-        "  {} {place}: {:.1} %, {:.3} s in {} waits, longest {:.1} ms",
-        wait.kind,
-        wait.share * 100.0,
+        "  {}: {share}{:.3} s in {} waits, longest {:.1} ms",
+        wait.label(),
         wait.seconds,
         wait.waits,
         wait.longest * 1e3,
@@ -118,6 +108,15 @@ fn entry(out: &mut String, wait: &Wait) {
             out,
             "    {share:5.1} % of {wakes} wake-ups from {}",
             shorten(&release.function, NAME)
+        );
+    }
+    let samples: u64 = wait.holders.iter().map(|holder| holder.samples).sum();
+    for holder in wait.holders.iter().take(STACKS) {
+        let share = holder.samples as f64 / samples as f64 * 100.0;
+        let _ = writeln!(
+            out,
+            "    {share:5.1} % of {samples} samples of the running holder in {}",
+            shorten(&holder.function, NAME)
         );
     }
     if let Some(share) = wait.holder_off_share {
@@ -157,6 +156,7 @@ fn lost(out: &mut String, report: &Report) {
         (lost.waits, "waits"),
         (lost.releases, "wake-ups"),
         (lost.stacks, "stacks"),
+        (lost.goroutines, "sleeps of goroutines"),
     ];
     let texts: Vec<String> = parts
         .iter()

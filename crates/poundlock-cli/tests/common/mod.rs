@@ -1,6 +1,8 @@
 //! Functions that the tests of the command share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod terminal;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

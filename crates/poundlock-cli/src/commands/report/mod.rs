@@ -10,20 +10,9 @@ use crate::statistics::Profile;
 use crate::statistics::table::{HEADER, MEANINGS, heading, notes, row, time};
 use crate::statistics::{Lock, Process};
 use clap::Args;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-const STYLE: &str = "
-body { font: 15px/1.5 sans-serif; color: #222831; max-width: 1240px; margin: 2em auto; padding: 0 1em }
-table { border-collapse: collapse; width: 100%; font-size: 13px } h2 { margin-top: 2em }
-th { text-align: right; border-bottom: 2px solid #889; padding: 4px 8px } td { text-align: right; padding: 3px 8px;
-border-bottom: 1px solid #e4e7eb; white-space: nowrap } th:first-child, td:first-child { text-align: left; white-space:
-normal; word-break: break-word } iframe { width: 100%; border: 1px solid #e4e7eb } svg { max-width: 100%; height: auto }
-details { margin: .3em 0 } .faint { color: #78808a } code { font-size: 12px }";
-
-/// Makes the flame graph as wide as its frame: its script removes its own width for that.
-const FLAME_STYLE: &str = "<style>body { margin: 0 } svg { display: block; width: 100% }</style>";
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
@@ -59,40 +48,23 @@ fn page(
     let flames = profile.flame_graph()?;
     let processes =
         profile.processes.iter().map(|of| process(of, rows)).collect::<Result<Vec<_>, _>>()?;
-    Ok(html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (title) }
-                p.faint { (provenance.machine_line()) }
-                @if processes.is_empty() { p { "No process acquired a lock that is counted." } }
-                @for process in &processes { (process) }
-                @if !processes.is_empty() {
-                    details {
-                        summary { "Columns" }
-                        dl { @for (name, meaning) in MEANINGS { dt { (name) } dd { (meaning) } } }
-                    }
-                }
-                @if let Some(flames) = &flames {
-                    h2 { "Waiters and holders" }
-                    p { "Each lock has its waiters by time waited, and its holders by the time of the holds that delayed
-                        a waiter. The outermost functions are at the bottom." }
-                    iframe title="flame graph" height=(height_of(flames)) srcdoc={ (FLAME_STYLE) (flames) } {}
-                }
+    let body = html! {
+        @if processes.is_empty() { p { "No process acquired a lock that is counted." } }
+        @for process in &processes { (process) }
+        @if !processes.is_empty() {
+            details {
+                summary { "Columns" }
+                dl { @for (name, meaning) in MEANINGS { dt { (name) } dd { (meaning) } } }
             }
         }
-    })
-}
-
-/// The height of a picture, with room for a frame around it.
-fn height_of(svg: &str) -> u32 {
-    let value = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next());
-    value.and_then(|value| value.parse::<u32>().ok()).unwrap_or(600) + 20
+        @if let Some(flames) = &flames {
+            h2 { "Waiters and holders" }
+            p { "Each lock has its waiters by time waited, and its holders by the time of the holds that delayed
+                a waiter. The outermost functions are at the bottom." }
+            (super::page::flame_graph(flames))
+        }
+    };
+    Ok(super::page::page(&title, provenance, &body))
 }
 
 fn process(process: &Process, rows: usize) -> Result<Markup, Failure> {

@@ -8,7 +8,8 @@ mod screen;
 mod settings;
 mod view;
 
-use crate::failure::{Failure, reason};
+use super::terminal;
+use crate::failure::Failure;
 use crate::options::seconds;
 use crate::output::{self, Page};
 use crate::statistics::{Lock, Names, Observed, Process, file_of};
@@ -48,12 +49,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         output::print(screen::text(&change, args.sort, Page::Stdout.width()) + "\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut terminal = ratatui::try_init().map_err(|error| {
-        Failure::ours(format!(
-            "cannot use the terminal: {}; --once works without one",
-            reason(&error)
-        ))
-    })?;
+    let mut terminal = terminal::take("--once")?;
     let mut view = View::new(args.sort);
     let ended = show(&mut terminal, &mut watch, &mut view, args.interval);
     ratatui::restore();
@@ -116,13 +112,12 @@ fn show(
     view: &mut View,
     interval: Duration,
 ) -> Result<bool, Failure> {
-    let failed = |error| Failure::ours(format!("the terminal failed: {}", reason(&error)));
     while watch.is_alive() {
         view.change = watch.look()?;
         let next_look = Instant::now() + interval;
         loop {
-            terminal.draw(|frame| view.draw(frame, watch)).map_err(failed)?;
-            match next_request(next_look, view.shows_one()).map_err(failed)? {
+            terminal.draw(|frame| view.draw(frame, watch)).map_err(terminal::failed)?;
+            match next_request(next_look, view.shows_one()).map_err(terminal::failed)? {
                 None => break,
                 Some(Request::Quit) => return Ok(false),
                 Some(request) => view.handle(request, watch)?,

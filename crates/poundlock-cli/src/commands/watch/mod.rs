@@ -1,5 +1,10 @@
 //! `poundlock watch`: what a running process waits for.
 
+#[cfg(feature = "watch")]
+mod live;
+#[cfg(feature = "watch")]
+mod page;
+
 use crate::failure::Failure;
 use crate::options::duration;
 use clap::Args;
@@ -24,18 +29,37 @@ pub(crate) struct WatchArgs {
     /// Write the report with all stacks to FILE as JSON (-: stdout; the text then goes to stderr)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the report as a page to FILE (HTML)
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Watches until the end, and reports.
 #[cfg(feature = "watch")]
 pub fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
-    use crate::output::{Page, json, write};
-    let page = Page::beside([&args.json])?;
+    use crate::output::{Page, json, note, write};
+    use crate::watch::Session;
+    use std::io::{IsTerminal, stdin, stdout};
+    let page = Page::beside([&args.json, &args.report])?;
     let stop = crate::runs::interrupts()?;
-    let report = crate::watch::watch(args.pid, args.limit, args.kernel, &stop)?;
+    let session = Session::begin(args.pid, args.kernel)?;
+    let is_live = args.limit.is_none()
+        && args.json.is_none()
+        && args.report.is_none()
+        && stdin().is_terminal()
+        && stdout().is_terminal();
+    let report = if is_live {
+        live::watch(session, args.top, &stop)?
+    } else {
+        crate::watch::watch(session, args.limit, &stop)?
+    };
     page.show(crate::watch::text(&report, args.top))?;
     if let Some(file) = &args.json {
         write(file, json(&report)?)?;
+    }
+    if let Some(file) = &args.report {
+        write(file, page::page(&report)?.into_string())?;
+        note(format_args!("report written to {}", file.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
