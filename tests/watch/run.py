@@ -26,6 +26,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import ne
 from pathlib import Path
 from typing import Callable
 
@@ -395,6 +396,38 @@ def compare(program, report, address, due):
     return f"{seen:.2f} of {due:.2f} waiting threads, in {function}"
 
 
+# ---- A watcher that is killed ----
+
+
+def code(pid, addresses):
+    """The code of a process at some addresses."""
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        return [os.pread(memory.fileno(), 4, address) for address in addresses]
+
+
+def killed(keep):
+    """A killed watcher of a Go program leaves no breakpoint in its code."""
+    del keep
+    with tempfile.TemporaryDirectory(prefix="poundlock-watch-") as directory:
+        with go(directory) as (pid, truth):
+            names = client.call("go", "tool", "nm", f"{directory}/mutex")
+            hooked = r"^ *([0-9a-f]+) T runtime\.(?:ready|\(\*semaRoot\)\.queue)$"
+            addresses = [int(text, 16) for text in re.findall(hooked, names, re.MULTILINE)]
+            before = code(pid, addresses)
+            command = [str(POUNDLOCK), "watch", "-p", str(pid)]
+            with running(command, stdout=subprocess.DEVNULL) as watcher:
+                until("hooked", lambda: all(map(ne, before, code(pid, addresses))))
+                watcher.kill()
+            until("unhooked", lambda: code(pid, addresses) == before)
+            waited = truth()[1]
+            until("it goes on", lambda: truth()[1] > waited)
+    return f"{len(addresses)} breakpoints came and went"
+
+
+CASES = {program.name: (program.needs, functools.partial(check, program)) for program in PROGRAMS}
+CASES["go-killed"] = ("go", killed)
+
+
 def refusal():
     """The line by which `watch` refuses on this machine, if so."""
     command = [str(POUNDLOCK), "watch", "-p", str(os.getpid()), "--for", "1ms"]
@@ -404,13 +437,12 @@ def refusal():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [program.name for program in PROGRAMS]
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"of: {', '.join(names)}")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {', '.join(CASES)}")
     parser.add_argument("--keep", metavar="FOLDER", help="write the reports to this folder")
     arguments = parser.parse_args()
-    unknown = set(arguments.programs) - set(names)
+    unknown = set(arguments.cases) - set(CASES)
     if unknown:
-        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
     return arguments
 
 
@@ -420,17 +452,16 @@ def main():
         print(f"SKIPPED: {refused}")
         return print("1 passed, 0 failed")
     passed = failed = 0
-    for program in PROGRAMS:
-        if arguments.programs and program.name not in arguments.programs:
-            continue
-        if not shutil.which(program.needs):
-            print(f"{program.name:12} SKIPPED: there is no {program.needs}")
+    for name in arguments.cases or CASES:
+        needs, case = CASES[name]
+        if not shutil.which(needs):
+            print(f"{name:12} SKIPPED: there is no {needs}")
             continue
         try:
-            print(f"{program.name:12} {check(program, arguments.keep)}", flush=True)
+            print(f"{name:12} {case(arguments.keep)}", flush=True)
             passed += 1
         except (Failure, client.Wrong, OSError, subprocess.SubprocessError) as failure:
-            print(f"{program.name:12} FAILED: {failure}", flush=True)
+            print(f"{name:12} FAILED: {failure}", flush=True)
             failed += 1
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)
