@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Tests of ./dev: how it counts the results in a step's log, rejects bad input and waits for other
-# package managers; of the trees that kernel/patch.py refuses; and the doctests of scripts. Ends with
-# `N passed, N failed`.
+# package managers. Also of the trees that kernel/patch.py refuses, and the doctests of scripts.
+# Ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source ./dev
