@@ -1,6 +1,7 @@
 //! Checks files of rules by the code of the preload library, lib/rule.h.
 
 use crate::failure::{Failure, reason, text_from_c};
+use crate::output::unreadable;
 use crate::spec::Choice;
 use std::ffi::{CString, c_char};
 use std::fs::File;
@@ -39,6 +40,12 @@ pub fn checked(file: &Path, lock: &Choice) -> Result<PathBuf, Failure> {
     let text = read(&path).map_err(unread)?;
     check(&text, lock).map_err(|why| refused(&why))?;
     Ok(path)
+}
+
+/// The text of a file that [`checked`] has accepted.
+pub fn text(file: &Path) -> Result<String, Failure> {
+    let text = read(file).map_err(|error| unreadable(file, &error))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

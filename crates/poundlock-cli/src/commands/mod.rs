@@ -18,6 +18,7 @@ mod stat;
 mod terminal;
 mod top;
 mod topo;
+mod tune;
 mod watch;
 
 use crate::failure::Failure;
@@ -108,6 +109,21 @@ pub(crate) enum Command {
     /// control -p PID cache patience=0`; threads that wait already finish by the earlier ones.
     /// `default` undoes that. docs/control.md describes the columns.
     Control(control::ControlArgs),
+    /// Find the settings of a program's mutexes that serve it best, and write them as rules
+    ///
+    /// Runs the program once with statistics to find the mutexes for which its threads wait. Then
+    /// runs it again and again, with other settings of these mutexes, with its own locks and with
+    /// the present settings in random order, and drops what is worse. The best settings are
+    /// compared with the present ones in further runs. If they are better with 95 % confidence, the
+    /// rules are written to a file for `run --rules`, with the evidence in comments; otherwise
+    /// nothing is written.
+    ///
+    /// --pid does the same in a running process, in short windows of time, and returns all settings
+    /// to those of before, unless --keep is given. docs/tune.md describes the method.
+    ///
+    /// The exit status is 0 whether something helps or not, 130 after an interrupt, and 125 if the
+    /// program fails.
+    Tune(tune::TuneArgs),
     /// List the locks, or describe some: order, sizes, settings, paper
     ///
     /// Without names, prints a line per lock: its name, its size, its default way of waiting, and
@@ -139,7 +155,7 @@ pub(crate) enum Command {
     /// Internal: one simulation of sim
     #[command(hide = true)]
     SimWorker { job: String },
-    /// Internal: the picture of README.md, from its description as JSON
+    /// Internal: a picture of the documents, from its description as JSON
     #[command(hide = true)]
     Draw { description: String },
     /// Show which CPUs share a core, an L3 cache, a die, a NUMA node, a socket
@@ -173,6 +189,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Compare(args) => compare::compare(&args),
         Command::Watch(args) => watch::watch(&args),
         Command::Control(args) => control::control(&args),
+        Command::Tune(args) => tune::tune(&args),
         Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),

@@ -10,6 +10,7 @@ use crate::failure::{Failure, reason};
 use crate::output::unreadable;
 use crate::program::mapped::{self, Mapping};
 use crate::statistics::layout::Field;
+use crate::statistics::open_regular;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -216,6 +217,14 @@ fn maps(pid: u32) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// The control page in a file, if that is one: the number of the process that made it, and its
+/// mutexes.
+pub fn read(path: &Path) -> Option<(u32, Vec<Mutex>)> {
+    let mut bytes = vec![0; layout::PAGE_SIZE];
+    open_regular(path).ok()?.read_exact_at(&mut bytes, 0).ok()?;
+    Some((page::PID.word(&bytes), parse(&bytes).ok()?))
+}
+
 /// The number of a process in its own PID namespace.
 fn own_number(pid: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -225,7 +234,12 @@ fn own_number(pid: u32) -> u32 {
 
 fn is_page(mapping: &Mapping<'_>) -> bool {
     let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(mapping.path);
-    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    is_file_of_page(Path::new(path))
+}
+
+/// Whether a file has the name of a control page.
+pub fn is_file_of_page(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("poundlock.") && name.ends_with(".control")
 }
 

@@ -1,20 +1,34 @@
 //! Interrupts: the first one ends the runs, and the command reports what it has; the second one
-//! ends the command.
+//! ends the command, unless that has something to undo.
 
 use super::Outcome;
 use crate::failure::Failure;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The exit status of a command that was interrupted.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// Returns a flag that the first interrupt sets. The second interrupt exits at once.
 pub fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
-    catch().map_err(|error| Failure::ours(format!("cannot catch interrupts: {error}")))
+    catch().map_err(uncaught)
+}
+
+/// Returns a flag that every signal sets that would end the command from outside, except SIGKILL.
+/// None of them ends it: a command that has something to undo calls this before it changes anything.
+pub fn stop_requests() -> Result<Arc<AtomicBool>, Failure> {
+    let requested = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE] {
+        signal_hook::flag::register(signal, Arc::clone(&requested)).map_err(uncaught)?;
+    }
+    Ok(requested)
+}
+
+fn uncaught(error: io::Error) -> Failure {
+    Failure::ours(format!("cannot catch interrupts: {error}"))
 }
 
 fn catch() -> io::Result<Arc<AtomicBool>> {

@@ -1,13 +1,17 @@
 //! Repeated runs: measurement, outcome, medians, progress and interrupts.
 
 mod interrupt;
+mod interval;
 pub mod measure;
+mod metric;
 mod outcome;
 mod progress;
 mod spread;
 pub mod worker;
 
-pub use interrupt::{exit_code, interrupts};
+pub use interrupt::{INTERRUPTED, exit_code, interrupts, stop_requests};
+pub use interval::Interval;
+pub use metric::{Figure, Metric};
 pub use outcome::{Outcome, complain, tail};
 pub use progress::{ProgressForm, announce, progress};
 pub use spread::{Spread, stddev};

@@ -6,7 +6,7 @@
 use super::layout::{self, Field, area, header, lock, module, row, share, stack, thread};
 use crate::failure::Failure;
 use crate::output::unreadable;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -307,6 +307,34 @@ impl Observed {
         named.map(|lock| (lock.address, lock.name.clone())).collect()
     }
 
+    /// The number of acquisitions of each lock, by its index.
+    pub fn acquisitions(&self) -> HashMap<u32, u64> {
+        let ended = self.locks.iter().map(|item| (item.index, &item.counts));
+        let rows = self.threads.iter().flat_map(|thread| &thread.rows);
+        let mut sums: HashMap<u32, u64> = HashMap::new();
+        for (lock, counts) in ended.chain(rows.map(|(lock, counts)| (*lock, counts))) {
+            let sum = sums.entry(lock).or_default();
+            *sum = sum.saturating_add(acquisitions_in(counts));
+        }
+        sums
+    }
+
+    /// The number of acquisitions of a lock by each thread that runs, by the thread's number.
+    pub fn acquisitions_by_thread(&self, lock: u32) -> BTreeMap<u64, u64> {
+        let running = self.threads.iter().filter(|thread| thread.end_ns.is_none());
+        let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+        for thread in running {
+            let rows = thread.rows.iter().filter(|(of, _)| *of == lock);
+            let taken = rows.map(|(_, counts)| acquisitions_in(counts));
+            let kept = self.shares.iter();
+            let kept = kept.filter(|share| share.lock == lock && share.thread == thread.serial);
+            let all = taken.chain(kept.map(|share| share.acquisitions));
+            sums.insert(thread.serial, all.fold(0, u64::saturating_add));
+        }
+        sums.retain(|_, count| *count > 0);
+        sums
+    }
+
     /// Reads a file that its process may still write to.
     pub fn read(path: &Path) -> Result<Observed, Failure> {
         let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
@@ -353,6 +381,10 @@ impl Observed {
             events: source.events.clone(),
         })
     }
+}
+
+fn acquisitions_in(counts: &Counts) -> u64 {
+    counts.get("acquisitions").copied().unwrap_or(0)
 }
 
 /// Opens a regular file. Other files are not opened at all: a FIFO may block, a device may act.

@@ -15,10 +15,11 @@ mod time;
 mod verdict;
 
 pub use file::Module;
-pub use file::Observed;
-pub use find::file_of;
-pub use names::{Names, WRAPPERS_OF_CXX, without_arguments};
+pub use file::{Observed, open_regular};
+pub use find::{file_of, files_in};
+pub use names::{Names, WRAPPERS_OF_CXX, demangle, without_arguments};
 pub use profile::Profile;
 #[cfg(test)]
 pub use summary::Named;
 pub use summary::{Lock, Process, Side};
+pub use verdict::NEGLIGIBLE;

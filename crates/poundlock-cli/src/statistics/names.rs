@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 4 << 30;
 
 /// The data objects and the code of a file.
 struct Symbols {
-    /// Address, size, name; sorted.
+    /// Address, size, linker's name; sorted.
     objects: Vec<(u64, u64, String)>,
     loader: Option<Loader>,
 }
@@ -57,7 +57,7 @@ fn objects(data: &ReadCache<File>) -> Option<Vec<(u64, u64, String)>> {
     let data = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
     Some(
         data.filter_map(|symbol| {
-            Some((symbol.address(), symbol.size(), demangle(symbol.name().ok()?)))
+            Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned()))
         })
         .collect(),
     )
@@ -86,16 +86,32 @@ impl Names {
     /// symbol, the module with an offset. None outside of all modules.
     pub fn object(&mut self, modules: &[Module], address: u64) -> Option<String> {
         let module = module(modules, address)?;
+        Some(match self.linked_object(modules, address) {
+            Some((name, 0)) => demangle(&name),
+            Some((name, offset)) => format!("{}+{offset:#x}", demangle(&name)),
+            None => {
+                format!("{}+{:#x}", file_name(&module.path), address.wrapping_sub(module.bias))
+            }
+        })
+    }
+
+    /// The linker's name of the static object at an address, and the offset in it.
+    pub fn linked_object(&mut self, modules: &[Module], address: u64) -> Option<(String, u64)> {
+        let module = module(modules, address)?;
         let at = address.wrapping_sub(module.bias);
         let objects = &self.symbols(&module.path).objects;
         let before = objects.partition_point(|(start, ..)| *start <= at);
-        let within =
-            objects[..before].iter().rev().take(16).find(|(start, size, _)| at - start < *size);
-        Some(match within {
-            Some((start, _, name)) if *start == at => name.clone(),
-            Some((start, _, name)) => format!("{name}+{:#x}", at - start),
-            None => format!("{}+{at:#x}", file_name(&module.path)),
-        })
+        let mut near = objects[..before].iter().rev().take(16);
+        let (start, _, name) = near.find(|(start, size, _)| at - start < *size)?;
+        Some((name.clone(), at - start))
+    }
+
+    /// The linker's name of the function at a return address; inlined functions have none.
+    pub fn linked_function(&mut self, modules: &[Module], address: u64) -> Option<String> {
+        let module = module(modules, address)?;
+        let at = address.wrapping_sub(module.bias).wrapping_sub(1);
+        let loader = self.symbols(&module.path).loader.as_ref()?;
+        loader.find_symbol(at).map(str::to_owned)
     }
 
     /// The functions at a return address, inlined ones first. Empty for the preload library.
@@ -152,7 +168,7 @@ fn frames(loader: &Loader, at: u64) -> Vec<String> {
 }
 
 /// Demangles C++ and Rust names. A C name stays: as a mangled type, `m` would be `unsigned long`.
-fn demangle(name: &str) -> String {
+pub fn demangle(name: &str) -> String {
     let is_mangled = name.starts_with("_Z") || name.starts_with("_R");
     if is_mangled {
         addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()

@@ -80,7 +80,7 @@ pub fn folder_or_default(folder: Option<&Path>, what: &str) -> Result<OsString, 
 }
 
 /// A temporary folder, in memory if possible: the kernel would write files on a disk back to it.
-fn scratch() -> Result<tempfile::TempDir, Failure> {
+pub fn scratch() -> Result<tempfile::TempDir, Failure> {
     let new_in =
         |folder: &Path| tempfile::Builder::new().prefix("poundlock-stats-").tempdir_in(folder);
     new_in(Path::new("/dev/shm")).or_else(|_| new_in(&std::env::temp_dir())).map_err(|error| {

@@ -4,7 +4,7 @@ use super::summary::{Lock, Process};
 use super::table::time;
 
 /// The share of thread time below which waits for locks are no problem.
-const NEGLIGIBLE: f64 = 0.02;
+pub const NEGLIGIBLE: f64 = 0.02;
 
 /// The verdict on a process, whose locks are sorted by the time waited for them.
 pub fn verdict(process: &Process) -> String {

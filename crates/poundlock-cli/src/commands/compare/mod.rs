@@ -3,7 +3,6 @@
 mod chart;
 mod export;
 mod hook;
-mod metric;
 mod summary;
 mod table;
 
@@ -16,17 +15,18 @@ use crate::program::{self, obstacle};
 use crate::provenance::{Provenance, environment, seconds_since_1970};
 use crate::runs::ProgressForm;
 use crate::runs::measure::{self, End, Measured, measure};
-use crate::runs::{Outcome, announce, complain, exit_code, interrupts, progress, rotated, tail};
+use crate::runs::{
+    Figure, Metric, Outcome, announce, complain, exit_code, interrupts, progress, rotated, tail,
+};
 use crate::spec::{self, Choice};
 use clap::Args;
 use hook::Failed;
-use metric::Metric;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use summary::{Comparison, Figure, Run, Settings, Summary};
+use summary::{Comparison, Run, Settings, Summary};
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
@@ -112,7 +112,7 @@ struct Plan<'a> {
     library: Library,
     /// The compiler of the preload library.
     compiler: String,
-    metric: Option<Metric>,
+    figure: Figure,
 }
 
 impl Plan<'_> {
@@ -123,13 +123,14 @@ impl Plan<'_> {
             choices.insert(0, Choice::Native);
         }
         let metric = args.metric.as_deref().map(Metric::parse).transpose()?;
+        let figure = metric.map_or(Figure::Wall, Figure::Output);
         let library = Library::find(args.preload.preload.as_deref())?;
         let compiler = library.elf()?.compiler.unwrap_or_else(|| "unknown".to_owned());
         program::find(&args.program[0])?;
         if obstacle::report(&args.program[0]).is_some_and(|obstacle| obstacle.is_harmful()) {
             return Err(Failure::ours("there is nothing to compare"));
         }
-        Ok(Plan { args, choices, library, compiler, metric })
+        Ok(Plan { args, choices, library, compiler, figure })
     }
 
     /// Performs all runs, until an interrupt.
@@ -220,7 +221,7 @@ impl Plan<'_> {
                 return Some(unmeasured(choice, repeat, outcome));
             }
         };
-        let (outcome, figure) = self.judge(&measured);
+        let (outcome, figure) = self.figure.judge(&measured);
         Some(Run {
             lock: choice.to_string(),
             repeat,
@@ -232,17 +233,6 @@ impl Plan<'_> {
             cpu_system: measured.cpu_system.as_secs_f64(),
             peak_rss_bytes: measured.peak_rss_bytes,
         })
-    }
-
-    fn judge(&self, measured: &Measured) -> (Outcome, Option<f64>) {
-        match (&self.metric, Outcome::from(measured.end)) {
-            (None, Outcome::Ok) => (Outcome::Ok, Some(measured.wall.as_secs_f64())),
-            (Some(metric), Outcome::Ok) => match metric.figure(&measured.output) {
-                Ok(figure) => (Outcome::Ok, Some(figure)),
-                Err(reason) => (Outcome::NoFigure { reason }, None),
-            },
-            (_, failure) => (failure, None),
-        }
     }
 
     fn summarise(&self, runs: Vec<Run>, started: u64, interrupted: bool) -> Comparison {
@@ -263,7 +253,7 @@ impl Plan<'_> {
                 prepare: args.prepare.clone(),
                 cleanup: args.cleanup.clone(),
             },
-            figure: figure(args),
+            figure: described(args),
             peak_rss_floor_bytes: measure::peak_rss_floor_bytes(),
             interrupted,
             locks: self
@@ -276,11 +266,11 @@ impl Plan<'_> {
     }
 }
 
-fn figure(args: &CompareArgs) -> Figure {
+fn described(args: &CompareArgs) -> summary::Figure {
     match (&args.metric, args.lower_is_better) {
-        (None, _) => Figure { name: "wall time", unit: "s", better: "lower" },
-        (Some(_), true) => Figure { name: "metric", unit: "", better: "lower" },
-        (Some(_), false) => Figure { name: "metric", unit: "", better: "higher" },
+        (None, _) => summary::Figure { name: "wall time", unit: "s", better: "lower" },
+        (Some(_), true) => summary::Figure { name: "metric", unit: "", better: "lower" },
+        (Some(_), false) => summary::Figure { name: "metric", unit: "", better: "higher" },
     }
 }
 

@@ -1,7 +1,36 @@
-//! Extracts a figure from the output of a program.
+//! The figure by which runs are compared.
 
+use super::Outcome;
+use super::measure::Measured;
 use crate::failure::Failure;
 use regex::bytes::{Regex, RegexBuilder};
+
+/// The figure of a run.
+#[derive(Debug)]
+pub enum Figure {
+    /// The wall time in seconds.
+    Wall,
+    /// The CPU time in seconds.
+    Cpu,
+    /// A number in the output.
+    Output(Metric),
+}
+
+impl Figure {
+    /// How the run ended, and its figure if it succeeded.
+    pub fn judge(&self, measured: &Measured) -> (Outcome, Option<f64>) {
+        let figure = match (self, Outcome::from(measured.end)) {
+            (_, failure) if failure != Outcome::Ok => return (failure, None),
+            (Figure::Wall, _) => Ok(measured.wall.as_secs_f64()),
+            (Figure::Cpu, _) => Ok((measured.cpu_user + measured.cpu_system).as_secs_f64()),
+            (Figure::Output(metric), _) => metric.figure(&measured.output),
+        };
+        match figure {
+            Ok(figure) => (Outcome::Ok, Some(figure)),
+            Err(reason) => (Outcome::NoFigure { reason }, None),
+        }
+    }
+}
 
 /// A regular expression. The figure is the first group of its last match.
 #[derive(Debug)]
