@@ -1,4 +1,4 @@
-//! `poundlock draw`: the picture that bench/picture.py describes.
+//! `poundlock draw`: the pictures that bench/picture.py and bench/scenario.py describe.
 
 use crate::failure::Failure;
 use crate::output;

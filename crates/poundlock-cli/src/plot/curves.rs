@@ -1,4 +1,5 @@
-//! Throughput over the number of threads, in panels side by side; each curve is named at its end.
+//! Throughput over the number of threads or over time, in panels side by side; each curve is named
+//! at its end.
 
 use super::{Area, FAINT, GRID, INK, Result, Svg, canvas, label, round_step, tick};
 use plotters::prelude::*;
@@ -32,8 +33,24 @@ struct Panel {
     unit: String,
     /// Width in pixels, without scale and names.
     width: i32,
+    #[serde(default)]
+    axis: Axis,
     curves: Vec<Curve>,
 }
+
+/// The quantity on the horizontal axis.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Axis {
+    /// On a logarithmic scale.
+    #[default]
+    Threads,
+    /// On a linear scale.
+    Seconds,
+}
+
+/// The distance of the marks on the axis of time.
+const SECONDS: u32 = 5;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +58,8 @@ struct Curve {
     name: String,
     /// Red, green and blue.
     colour: (u8, u8, u8),
-    /// Numbers of threads with their figures. All curves of a panel have the same numbers.
+    /// Numbers of threads, or seconds, with their figures. All curves of a panel have the same
+    /// numbers.
     points: Vec<(u32, f64)>,
 }
 
@@ -69,7 +87,7 @@ impl Panel {
         label(area, &self.about, (left, 43), 15, &FAINT, HPos::Left)?;
         label(area, &self.unit, (left, 66), 15, &FAINT, HPos::Left)?;
         self.scale(area, left)?;
-        self.threads(area, left)?;
+        self.axis(area, left)?;
         let mut curves: Vec<&Curve> = self.curves.iter().collect();
         curves.sort_by(|one, other| other.end().total_cmp(&one.end()));
         let ends: Vec<i32> = curves.iter().map(|curve| self.y(curve.end())).collect();
@@ -92,16 +110,18 @@ impl Panel {
         Ok(())
     }
 
-    fn threads(&self, area: &Area, left: i32) -> Result {
-        for (threads, _) in self.curves.first().map_or(&[][..], |curve| &curve.points) {
-            let at = (left + self.x(*threads), BOTTOM + 16);
-            label(area, &threads.to_string(), at, 15, &FAINT, HPos::Center)?;
+    fn axis(&self, area: &Area, left: i32) -> Result {
+        let points = self.curves.first().map_or(&[][..], |curve| &curve.points);
+        for (number, _) in points.iter().filter(|(number, _)| self.axis.is_marked(*number)) {
+            let at = (left + self.x(*number), BOTTOM + 16);
+            label(area, &number.to_string(), at, 15, &FAINT, HPos::Center)?;
         }
-        label(area, "threads", (left + self.width / 2, BOTTOM + 38), 16, &INK, HPos::Center)
+        let at = (left + self.width / 2, BOTTOM + 38);
+        label(area, self.axis.name(), at, 16, &INK, HPos::Center)
     }
 
     fn curve(&self, area: &Area, left: i32, curve: &Curve) -> Result {
-        let place = |(threads, figure): &(u32, f64)| (left + self.x(*threads), self.y(*figure));
+        let place = |(number, figure): &(u32, f64)| (left + self.x(*number), self.y(*figure));
         let path: Vec<(i32, i32)> = curve.points.iter().map(place).collect();
         area.draw(&PathElement::new(path.clone(), curve.colour().stroke_width(2)))?;
         for at in path {
@@ -118,17 +138,40 @@ impl Panel {
         (step, (most / step).ceil().max(1.0) * step)
     }
 
-    /// The distance of a number of threads from the panel's left edge: logarithmic.
-    fn x(&self, threads: u32) -> i32 {
+    /// The distance of a number on the axis from the panel's left edge.
+    fn x(&self, number: u32) -> i32 {
         let points = &self.curves[0].points;
-        let log = |threads: u32| f64::from(threads).log2();
-        let (first, last) = (log(points[0].0), log(points[points.len() - 1].0));
-        let part = if last > first { (log(threads) - first) / (last - first) } else { 0.5 };
+        let at = |number| self.axis.scale(number);
+        let (first, last) = (at(points[0].0), at(points[points.len() - 1].0));
+        let part = if last > first { (at(number) - first) / (last - first) } else { 0.5 };
         (f64::from(self.width) * part).round() as i32
     }
 
     fn y(&self, figure: f64) -> i32 {
         BOTTOM - (f64::from(BOTTOM - TOP) * figure / self.steps().1).round() as i32
+    }
+}
+
+impl Axis {
+    fn name(self) -> &'static str {
+        match self {
+            Axis::Threads => "threads",
+            Axis::Seconds => "seconds",
+        }
+    }
+
+    fn scale(self, number: u32) -> f64 {
+        match self {
+            Axis::Threads => f64::from(number).log2(),
+            Axis::Seconds => number.into(),
+        }
+    }
+
+    fn is_marked(self, number: u32) -> bool {
+        match self {
+            Axis::Threads => true,
+            Axis::Seconds => number.is_multiple_of(SECONDS),
+        }
     }
 }
 
@@ -174,5 +217,19 @@ mod tests {
             assert!(drawn.lines().any(|line| line.trim() == words), "no {words} in {drawn}");
         }
         assert_eq!(drawn.matches("<circle").count(), 4, "{drawn}");
+    }
+
+    #[test]
+    fn time_is_linear_and_marked_every_five_seconds() {
+        let picture: Picture = serde_json::from_str(
+            r#"{"panels": [{"title": "T", "about": "A", "unit": "U", "width": 100,
+                "axis": "seconds", "curves": [
+                {"name": "one", "colour": [1, 2, 3], "points": [[0, 1], [5, 2], [9, 3], [10, 4]]}]}]}"#,
+        )
+        .expect("it is a picture");
+        assert_eq!([0, 5, 10].map(|second| picture.panels[0].x(second)), [0, 50, 100]);
+        let drawn = svg(&picture).expect("it can be drawn");
+        let has = |words: &str| drawn.lines().any(|line| line.trim() == words);
+        assert!(has("seconds") && has("5") && has("10") && !has("9"), "{drawn}");
     }
 }
