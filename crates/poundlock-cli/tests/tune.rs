@@ -337,6 +337,19 @@ fn settings_of_before_that_control_has_made_are_restored() {
     assert_eq!(serving.settings().expect("a mutex"), ["4", "numa", "7", "control"]);
 }
 
+#[test]
+fn settings_that_another_command_makes_meanwhile_stay() {
+    let serving = Serving::start();
+    let tuning = serving.tuning();
+    let pid = serving.pid();
+    let mut control = poundlock(["control", "-p", &pid, "cache", "batch=7"]);
+    assert!(output(&mut control).status.success());
+    let (status, out, error) = end_of(tuning);
+    assert_eq!(status, Some(125), "{out}{error}");
+    assert!(error.contains("another command has changed the settings of cache"), "{error}");
+    assert_eq!(serving.settings().expect("a mutex"), ["4", "numa", "7", "control"]);
+}
+
 /// docs/scenario.md. The machine may be so busy that one tuning does not suffice.
 #[test]
 fn a_noisy_neighbour_is_found_and_tuned() {

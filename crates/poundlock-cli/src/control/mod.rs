@@ -9,5 +9,5 @@ pub mod settings;
 pub use layout::VERSION;
 #[cfg(test)]
 pub use page::{MAGIC, parse};
-pub use page::{Mutex, Page, is_file_of_page, read};
+pub use page::{Mutex, Page, Replaced, is_file_of_page, read};
 pub use settings::{LOCK, Settings};

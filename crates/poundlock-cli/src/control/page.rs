@@ -79,6 +79,16 @@ impl Mutex {
     }
 }
 
+/// The result of [`Page::replace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    Done,
+    /// Another command has set other settings.
+    Differs,
+    /// The mutex is destroyed.
+    Gone,
+}
+
 /// The control page of a running process.
 pub struct Page {
     pid: u32,
@@ -159,6 +169,25 @@ impl Page {
         // Another mutex may have the place now. It keeps what another command has set.
         let _ = wanted.compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst);
         false
+    }
+
+    /// Sets `wanted` of a mutex to `word`, if it is `before`.
+    pub fn replace(&self, mutex: &Mutex, before: u64, word: u64) -> Replaced {
+        let address = self.word(mutex.index, mutex::ADDRESS);
+        let wanted = self.word(mutex.index, mutex::WANTED);
+        let exists = || address.load(Ordering::SeqCst) == mutex.address;
+        if !exists() {
+            return Replaced::Gone;
+        }
+        if wanted.compare_exchange(before, word, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return if exists() { Replaced::Differs } else { Replaced::Gone };
+        }
+        if exists() {
+            return Replaced::Done;
+        }
+        // As in set().
+        let _ = wanted.compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst);
+        Replaced::Gone
     }
 
     /// Fails if the process has ended, or executed another program, since [`Page::find`].

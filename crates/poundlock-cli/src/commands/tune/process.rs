@@ -6,7 +6,7 @@ use super::search::{Sample, Stop, Subject};
 use super::setup::{self, Named, Setup, Target, Use};
 use super::step::{Budget, Plan, Tuned};
 use super::{By, TuneArgs};
-use crate::control::{Mutex, Page, settings};
+use crate::control::{Mutex, Page, Replaced, settings};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::runs::{announce, progress, stop_requests};
@@ -203,12 +203,22 @@ impl Windows<'_> {
         for (target, mutexes) in self.changed.iter_mut().enumerate() {
             let word = setup.settings.get(&target).map(|spec| settings::word(spec));
             let word = word.transpose().map_err(Failure::ours)?;
+            let mut others = false;
             mutexes.retain_mut(|changed| {
                 let word = word.unwrap_or(changed.mutex.wanted);
-                let unchanged = changed.word == word;
-                changed.word = word;
-                unchanged || self.page.set(&changed.mutex, word)
+                let replaced = self.page.replace(&changed.mutex, changed.word, word);
+                others |= replaced == Replaced::Differs;
+                if replaced == Replaced::Done {
+                    changed.word = word;
+                }
+                replaced != Replaced::Gone
             });
+            if others {
+                let label = &self.targets[target].label;
+                return Err(Failure::ours(format!(
+                    "another command has changed the settings of {label} meanwhile"
+                )));
+            }
             if mutexes.is_empty() {
                 let label = &self.targets[target].label;
                 return Err(Failure::ours(format!("the mutex {label} was destroyed meanwhile")));
@@ -219,14 +229,8 @@ impl Windows<'_> {
 
     /// Returns all mutexes to their settings, except those that another command has changed since.
     fn restore(&mut self) {
-        let now = self.page.mutexes().unwrap_or_default();
         for changed in self.changed.drain(..).flatten() {
-            let is_ours = now.iter().any(|mutex| {
-                mutex.address == changed.mutex.address && mutex.wanted == changed.word
-            });
-            if is_ours && changed.word != changed.mutex.wanted {
-                self.page.set(&changed.mutex, changed.mutex.wanted);
-            }
+            self.page.replace(&changed.mutex, changed.word, changed.mutex.wanted);
         }
     }
 

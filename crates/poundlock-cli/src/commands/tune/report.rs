@@ -1,7 +1,7 @@
 //! The result of tuning as text and as JSON.
 
 use super::process::command;
-use super::search::{Confirmation, Fate, Step};
+use super::search::{Confirmation, Fate, Step, Trial};
 use super::setup::{Named, Setup, Target};
 use super::step::Tuned;
 use super::{TuneArgs, metric_name};
@@ -66,10 +66,9 @@ fn rows(step: &Step, targets: &[Target]) -> Vec<[String; 5]> {
         let [ratio, range] = cells(interval);
         [name, ratio, range, rounds.to_string(), result]
     };
-    let trials = step
-        .trials
-        .iter()
-        .map(|trial| row(&trial.setup, trial.interval, trial.differences.len(), fate(&trial.fate)));
+    let trials = step.trials.iter().map(|trial| {
+        row(&trial.setup, trial.interval, trial.differences.len(), result(trial, step))
+    });
     let confirmed = step
         .confirmation
         .iter()
@@ -88,8 +87,9 @@ fn cells(interval: Option<Interval>) -> [String; 2] {
     }
 }
 
-fn fate(fate: &Fate) -> String {
-    match fate {
+fn result(trial: &Trial, step: &Step) -> String {
+    match &trial.fate {
+        Fate::Best if step.confirmation.is_none() => "not decided".to_owned(),
         Fate::Best => "best".to_owned(),
         Fate::Dropped => "dropped".to_owned(),
         Fate::Worse => "worse".to_owned(),
@@ -259,7 +259,7 @@ fn target_document(tuned: &Tuned, index: usize) -> TargetDocument<'_> {
     let named = |setup: &Setup| Named(setup, &tuned.targets).to_string();
     let step = tuned.steps.get(index);
     let trials = step.into_iter().flat_map(|step| &step.trials).map(|trial| {
-        let result = fate(&trial.fate);
+        let result = step.map(|step| result(trial, step)).unwrap_or_default();
         TrialDocument::of(named(&trial.setup), result, &trial.differences, trial.interval)
     });
     let confirmation = step.and_then(|step| step.confirmation.as_ref()).map(|found| {
