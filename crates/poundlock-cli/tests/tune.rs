@@ -217,12 +217,12 @@ impl Serving {
         child
     }
 
-    /// Patience, policy, batch and their origin, of the mutex.
+    /// Patience, policy, batch and their origin, of the mutex: the columns after its name and lock.
     fn settings(&self) -> Option<Vec<String>> {
         let output = output(&mut poundlock(["control", "-p", &self.pid(), "cache"]));
         let text = stdout(&output);
         let line = text.lines().find(|line| line.trim_start().starts_with("cache"))?;
-        Some(line.split_whitespace().skip(1).take(4).map(str::to_owned).collect())
+        Some(line.split_whitespace().skip(2).take(4).map(str::to_owned).collect())
     }
 
     #[track_caller]
