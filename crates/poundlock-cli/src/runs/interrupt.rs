@@ -18,7 +18,7 @@ pub fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Returns a flag that every signal sets that would end the command from outside, except SIGKILL.
-/// None of them ends it: a command that has something to undo calls this before it changes anything.
+/// None of them ends it: a command with something to undo calls this before it changes anything.
 pub fn stop_requests() -> Result<Arc<AtomicBool>, Failure> {
     let requested = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE] {
