@@ -261,10 +261,13 @@ static void loops(uint32_t self, enum bug bug)
 	(void)bug;
 	if (self == 1) {
 		w_store_relaxed(&M->word[0], 1);
+		(void)w_fetch_add_relaxed(&M->word[1], 1);
 		return;
 	}
 	while (!w_load_relaxed(&M->word[0]))
 		w_yield();
+	while (!w_load_relaxed(&M->word[1]))
+		;
 	while (!w_random())
 		;
 	while (!w_expired(&deadline))
@@ -292,6 +295,52 @@ static void announced(uint32_t self, enum bug bug)
 	else
 		w_store_release(&M->word[0], 1);
 	w_park(&M->word[1], before, NULL);
+}
+
+/* The client's own records, outside of the memory model. */
+struct notes {
+	bool stored;
+};
+
+#define NOTES check_ghost(struct notes)
+
+/*
+ * Steps that are independent in the memory, but not in the client's records: thread 1 may look
+ * before thread 0 has stored.
+ */
+static void noted(uint32_t self, enum bug bug)
+{
+	(void)bug;
+	w_store_relaxed(&M->word[self], 1);
+	if (self == 0)
+		NOTES->stored = true;
+	else
+		check_assert(NOTES->stored);
+}
+
+/* The same for the time between a read and another step: thread 1 may look in between. */
+static void noted_between(uint32_t self, enum bug bug)
+{
+	(void)bug;
+	if (self == 0) {
+		(void)w_load_relaxed(&M->word[0]);
+		NOTES->stored = true;
+	}
+	(void)w_fetch_add_relaxed(&M->word[self], 1);
+	if (self == 0)
+		NOTES->stored = false;
+	else
+		check_assert(!NOTES->stored);
+}
+
+/* A store that a sleeper misses: nobody wakes it. */
+static void slept(uint32_t self, enum bug bug)
+{
+	(void)bug;
+	if (self == 0)
+		w_store_relaxed(&M->word[0], 1);
+	else
+		w_park(&M->word[0], 0, NULL);
 }
 
 #define THREAD(name, body, bug)         \
@@ -324,11 +373,14 @@ THREAD(token_pass_back, token, PASS_BACK)
 THREAD(loops_right, loops, NONE)
 THREAD(announced_right, announced, NONE)
 THREAD(announced_relaxed, announced, RELAXED_ANNOUNCE)
+THREAD(noted_late, noted, NONE)
+THREAD(noted_after_read, noted_between, NONE)
+THREAD(slept_through, slept, NONE)
 
-#define ENTRY(body, count, what)                                                                  \
-	{                                                                                         \
-		.name = #body, .shared = sizeof(struct memory), .threads = count, .thread = body, \
-		.flags = CHECK_CLIENT_PROMISES, .fails = what                                     \
+#define ENTRY(body, count, what)                                                                \
+	{                                                                                       \
+		.name = #body, .shared = sizeof(struct memory), .ghost = sizeof(struct notes),  \
+		.threads = count, .thread = body, .flags = CHECK_CLIENT_PROMISES, .fails = what \
 	}
 /* A bug that only promises show. */
 #define ENTRY_LB(body, count, what)                                                               \
@@ -362,5 +414,8 @@ const struct check_client check_clients[] = {
 	ENTRY(loops_right, 2, NULL),
 	ENTRY(announced_right, 2, NULL),
 	ENTRY_LB(announced_relaxed, 2, "lost wake-up"),
+	ENTRY(noted_late, 2, "assertion failed"),
+	ENTRY(noted_after_read, 2, "assertion failed"),
+	ENTRY(slept_through, 2, "lost wake-up"),
 	{.name = NULL},
 };

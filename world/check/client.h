@@ -53,6 +53,9 @@ struct check_client {
 /* Explored a second time under the model with load buffering, as promises/NAME. */
 #define CHECK_CLIENT_PROMISES 4u
 
+/* Explored completely even if that takes half a minute. */
+#define CHECK_CLIENT_COMPLETE 8u
+
 /* The clients of a file, up to one without a name. */
 extern const struct check_client check_clients[];
 

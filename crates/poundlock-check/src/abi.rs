@@ -150,6 +150,9 @@ pub const CLIENT_ORDER: u32 = 1;
 /// Flag of a client: it is explored a second time, with promises.
 pub const CLIENT_PROMISES: u32 = 4;
 
+/// Flag of a client: it is explored completely even if that takes half a minute.
+pub const CLIENT_COMPLETE: u32 = 8;
+
 /// The text at `text`, or "" for NULL.
 pub fn text(text: *const c_char) -> &'static str {
     if text.is_null() {

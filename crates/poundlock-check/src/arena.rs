@@ -82,6 +82,20 @@ pub fn node(thread: usize, index: usize) -> usize {
     NODES + (thread * NODES_EACH + index) * NODE_SIZE
 }
 
+/// The address, and those at the same place in the nodes and stacks of all threads.
+pub fn alike(address: usize) -> Vec<usize> {
+    if let Some(owner) = stack_owner(address) {
+        let place = address - stack_base(owner);
+        return (0..MAX_THREADS).map(|thread| stack_base(thread) + place).collect();
+    }
+    if (NODES..STACKS).contains(&address) {
+        let place = (address - NODES) % NODE_SIZE;
+        let nodes = MAX_THREADS * NODES_EACH;
+        return (0..nodes).map(|number| NODES + number * NODE_SIZE + place).collect();
+    }
+    vec![address]
+}
+
 /// The `size` bytes at `address`.
 ///
 /// # Safety

@@ -59,6 +59,12 @@ pub struct Arguments {
     /// Allow this number of spurious wake-ups per execution
     #[arg(long)]
     spurious: Option<u32>,
+    /// Visit all states: no bound, and no random walks
+    #[arg(long, conflicts_with_all = ["walks", "bound"])]
+    complete: bool,
+    /// Explore also executions that differ from others only in the order of independent steps
+    #[arg(long)]
+    unreduced: bool,
     /// Run mutants of the locks, and the known faults: each must be detected by a client or unit
     /// test
     #[arg(long)]
@@ -106,9 +112,12 @@ impl Arguments {
 
     /// The options that override the clients' parameters.
     pub fn overrides(&self) -> Overrides {
-        let strategy = self.bound.map(Strategy::Bound).or(self.walks.map(Strategy::Walks));
-        let &Arguments { spurious, sc, promises, seed, states, deep, .. } = self;
-        Overrides { strategy, spurious, sc, promises, seed, states, deep, longest: None }
+        let complete = self.complete.then_some(Strategy::Complete);
+        let strategy =
+            complete.or(self.bound.map(Strategy::Bound)).or(self.walks.map(Strategy::Walks));
+        let &Arguments { spurious, sc, promises, unreduced, seed, states, deep, .. } = self;
+        let longest = None;
+        Overrides { strategy, spurious, sc, promises, unreduced, seed, states, deep, longest }
     }
 
     /// Whether the filters can select clients of the file `name`, one of `names`.

@@ -14,7 +14,7 @@ const STATES: [u64; 2] = [2_000_000, 600_000];
 const DEEP_STATES: [u64; 2] = [15_000_000, 15_000_000];
 /// The lowest bounds on preemptions: with up to three threads, and with more.
 const LEAST_BOUNDS: [u32; 2] = [3, 2];
-/// The most states under the lowest bounds.
+/// The most states under the lowest bounds, and without a bound if the client asks for it.
 const MOST_STATES: u64 = 20_000_000;
 /// A recorded strategy may visit four times the recorded states and this number more. Beyond that
 /// the client has changed and needs a review.
@@ -32,6 +32,8 @@ pub struct Overrides {
     pub spurious: Option<u32>,
     pub sc: bool,
     pub promises: bool,
+    /// Whether executions that differ only in the order of independent steps are all explored.
+    pub unreduced: bool,
     pub seed: u64,
     /// The most states.
     pub states: Option<u64>,
@@ -52,6 +54,7 @@ impl Overrides {
             && self.spurious.is_none()
             && !self.sc
             && !self.promises
+            && !self.unreduced
             && self.states.is_none()
     }
 }
@@ -68,6 +71,7 @@ fn strategies(client: &Client, overrides: &Overrides) -> Vec<(Strategy, u64)> {
         bound => (bound + u32::from(overrides.deep), bound),
     };
     let [states, bounded] = if overrides.deep { DEEP_STATES } else { STATES };
+    let states = if client.flags & abi::CLIENT_COMPLETE != 0 { MOST_STATES } else { states };
     let complete = (client.bound == 0).then_some((Strategy::Complete, states));
     let bounds = (last..=first).rev().map(Strategy::Bound);
     let stale = (1..=MOST_STALE).rev().map(|stale| Strategy::Bounds(last, stale));
@@ -106,6 +110,7 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
         weak,
         promises,
         exhaustive,
+        reduced: !overrides.unreduced,
         longest,
     }
 }

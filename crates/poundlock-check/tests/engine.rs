@@ -32,6 +32,25 @@ fn seeded_bugs_are_found() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
+/// The reduction omits no outcome, and hides no bug: these clients list their outcomes and errors.
+#[test]
+fn outcomes_and_bugs_do_not_depend_on_the_reduction() {
+    let output = check(&["--unreduced", "litmus/", "seeded/"]);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn the_reduction_omits_most_states() {
+    let states = |arguments: &[&str]| -> u64 {
+        let output = check(&[arguments, &["--complete", "cna/4x1/spin"]].concat());
+        let text = text(&output);
+        let counts = text.split(" states").next().expect("a result has the number of states");
+        counts.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+    };
+    let (reduced, all) = (states(&[]), states(&["--unreduced"]));
+    assert!(reduced * 4 < all, "{reduced} of {all}");
+}
+
 /// The sorted lines of `output` without times.
 fn results(output: &Output) -> Vec<String> {
     let untimed = |line: &str| {

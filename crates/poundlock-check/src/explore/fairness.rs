@@ -5,18 +5,19 @@
 //! in which, from some state on, no operation completes. It repeats states of one strongly
 //! connected set. It is fair if
 //! - each thread performs steps again and again, or is unable to again and again (weak fairness),
-//! - the repeated steps read and follow the newest messages: every store becomes visible to all
-//!   threads at last,
+//! - every store becomes visible to all threads at last: a step can repeatedly read a message other
+//!   than the newest, or store before it, only if stores after the newest repeat as well. Since the
+//!   states repeat, older messages are then dropped again and again: none is read indefinitely,
 //! - of the environment's choices (random numbers, the time, deadlines, ranks), each is made again
 //!   and again where it can be.
 //!
 //! Which sleeper is woken, and whether a thread sleeps, is up to an adversary.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 use super::report::Execution;
-use crate::machine::Choice;
+use crate::machine::{Choice, NO_LOCATION};
 
 /// A state of a strongly connected set.
 #[derive(Clone, Copy)]
@@ -34,8 +35,10 @@ pub struct Step {
     pub from: u32,
     pub to: u32,
     pub choice: Choice,
-    /// Whether it reads a message other than the newest, or stores before it.
-    pub stale: bool,
+    /// The location of which it reads a message other than the newest, or stores before it.
+    pub stale: u16,
+    /// The location to which it stores after the newest message.
+    pub appends: u16,
 }
 
 /// The states of a strongly connected set, by position, and the steps between them.
@@ -43,6 +46,8 @@ struct Graph<'a> {
     states: &'a [State],
     /// `from` and `to` are positions in `states`.
     steps: Vec<Step>,
+    /// By step, whether a fair execution cannot repeat it.
+    excluded: Vec<bool>,
     /// By state, its steps.
     out: Vec<Vec<usize>>,
     /// By state, its part: a set of states connected by steps that a fair execution can repeat,
@@ -56,7 +61,7 @@ struct Graph<'a> {
 pub fn endless(states: &[State], steps: Vec<Step>, threads: Range<usize>) -> Option<Execution> {
     let threads = threads.fold(0, |threads, thread| threads | 1 << thread);
     let idle = states.iter().fold(0, |idle, state| idle | state.idle);
-    let moves = steps.iter().filter(|step| !step.stale).fold(0, |moves, step| moves | mover(step));
+    let moves = steps.iter().fold(0, |moves, step| moves | mover(step));
     if moves == 0 || idle | moves != threads {
         return None;
     }
@@ -71,6 +76,14 @@ fn mover(step: &Step) -> u32 {
     1 << step.choice.thread
 }
 
+/// A location whose newest message the `cycle` neglects and to which it does not append.
+fn awaited(cycle: &[Step]) -> Option<u16> {
+    let neglects = |step: &&Step| {
+        step.stale != NO_LOCATION && cycle.iter().all(|other| other.appends != step.stale)
+    };
+    cycle.iter().find(neglects).map(|step| step.stale)
+}
+
 impl<'a> Graph<'a> {
     fn new(states: &'a [State], mut steps: Vec<Step>) -> Graph<'a> {
         let position = |index: u32| {
@@ -82,24 +95,50 @@ impl<'a> Graph<'a> {
             (step.from, step.to) = (position(step.from), position(step.to));
             out[step.from as usize].push(number);
         }
-        Graph { states, steps, out, parts: vec![Some(0); states.len()] }
+        let (excluded, parts) = (vec![false; steps.len()], vec![Some(0); states.len()]);
+        Graph { states, steps, excluded, out, parts }
     }
 
-    /// Whether a fair execution can repeat the step.
-    fn repeats(&self, step: &Step) -> bool {
+    /// The part in which a fair execution can repeat the step.
+    fn part_of(&self, number: usize) -> Option<usize> {
+        let step = &self.steps[number];
         let (from, to) = (self.parts[step.from as usize], self.parts[step.to as usize]);
-        !step.stale && from.is_some() && from == to
+        from.filter(|_| from == to && !self.excluded[number])
     }
 
     /// The steps of `state` that a fair execution can repeat.
     fn repeated(&self, state: usize) -> impl Iterator<Item = &Step> {
-        self.out[state].iter().map(|&step| &self.steps[step]).filter(|step| self.repeats(step))
+        let steps = self.out[state].iter();
+        steps.filter(|&&step| self.part_of(step).is_some()).map(|&step| &self.steps[step])
+    }
+
+    /// Excludes the steps that do not follow the newest message of a location to which no step of
+    /// their part appends. Returns whether there are any.
+    fn exclude_stale(&mut self) -> bool {
+        let parts: Vec<Option<usize>> =
+            (0..self.steps.len()).map(|number| self.part_of(number)).collect();
+        let appends: HashSet<(usize, u16)> = parts
+            .iter()
+            .zip(&self.steps)
+            .filter_map(|(part, step)| part.map(|part| (part, step.appends)))
+            .collect();
+        let mut any = false;
+        for (number, step) in self.steps.iter().enumerate() {
+            let stale = step.stale != NO_LOCATION
+                && parts[number].is_some_and(|part| !appends.contains(&(part, step.stale)));
+            self.excluded[number] |= stale;
+            any |= stale;
+        }
+        any
     }
 
     /// Computes the parts. A state whose environment can choose to leave its part is in none.
     fn divide(&mut self) {
         loop {
             self.connect();
+            while self.exclude_stale() {
+                self.connect();
+            }
             let leaves = |&state: &usize| {
                 let kept = self.repeated(state).count() as u32;
                 self.parts[state].is_some() && kept < self.states[state].chances
@@ -115,7 +154,8 @@ impl<'a> Graph<'a> {
     /// Divides each part into its strongly connected sets (Kosaraju).
     fn connect(&mut self) {
         let mut into = vec![Vec::new(); self.states.len()];
-        for step in self.steps.iter().filter(|step| self.repeats(step)) {
+        for number in (0..self.steps.len()).filter(|&number| self.part_of(number).is_some()) {
+            let step = &self.steps[number];
             into[step.to as usize].push(step.from as usize);
         }
         let mut parts = vec![None; self.states.len()];
@@ -165,24 +205,31 @@ impl<'a> Graph<'a> {
 
     /// The execution to `part`, and from there a cycle of steps that makes it fair.
     fn execution(&self, part: usize, threads: u32) -> Execution {
-        let any = |_: &Step| true;
+        let any = |_: usize| true;
         let first = self.path(0, any, |state| self.parts[state] == Some(part));
         let begin = first.last().map_or(0, |step| step.to as usize);
-        let inside = |step: &Step| self.repeats(step);
+        let inside = |step: usize| self.part_of(step).is_some();
         let mut cycle: Vec<Step> = self.repeated(begin).take(1).copied().collect();
         loop {
+            let here = cycle.last().expect("the part has a step").to as usize;
             let done = cycle
                 .iter()
                 .fold(0, |done, step| done | mover(step) | self.states[step.to as usize].idle);
-            let here = cycle.last().expect("the part has a step").to as usize;
-            if done == threads {
+            let awaited = awaited(&cycle);
+            if done == threads && awaited.is_none() {
                 cycle.extend(self.path(here, inside, |state| state == begin));
-                break;
+                if self::awaited(&cycle).is_none() {
+                    break;
+                }
+                continue;
             }
-            let lacking = |state: usize| self.repeated(state).find(|step| mover(step) & !done != 0);
-            let helps =
-                |state: usize| self.states[state].idle & !done != 0 || lacking(state).is_some();
-            let way = self.path(here, inside, helps);
+            let lacks = |step: &&Step| match awaited {
+                Some(location) => step.appends == location,
+                None => mover(step) & !done != 0,
+            };
+            let lacking = |state: usize| self.repeated(state).find(lacks);
+            let idles = |state: usize| awaited.is_none() && self.states[state].idle & !done != 0;
+            let way = self.path(here, inside, |state| idles(state) || lacking(state).is_some());
             let there = way.last().map_or(here, |step| step.to as usize);
             cycle.extend(way);
             cycle.extend(lacking(there));
@@ -196,7 +243,7 @@ impl<'a> Graph<'a> {
     fn path(
         &self,
         from: usize,
-        allowed: impl Fn(&Step) -> bool,
+        allowed: impl Fn(usize) -> bool,
         goal: impl Fn(usize) -> bool,
     ) -> Vec<Step> {
         let mut by: Vec<Option<Step>> = vec![None; self.states.len()];
@@ -213,9 +260,10 @@ impl<'a> Graph<'a> {
                 path.reverse();
                 return path;
             }
-            for step in self.out[state].iter().map(|&step| self.steps[step]) {
+            for &number in &self.out[state] {
+                let step = self.steps[number];
                 let to = step.to as usize;
-                if allowed(&step) && to != from && by[to].is_none() {
+                if allowed(number) && to != from && by[to].is_none() {
                     by[to] = Some(step);
                     queue.push_back(to);
                 }

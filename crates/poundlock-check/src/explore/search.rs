@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exhaustive search: all states of a client, depth first.
 //!
-//! Promises: each state is visited once (128-bit hashes of their codes identify states). The client
-//! holds only if every visited state can still reach the end of all threads: a deadlock, a lost
-//! wake-up and a livelock are states that cannot. It also holds only if all fair executions end
-//! (fairness.rs). Under a bound on preemptions, a set of states that cannot be left is accepted
-//! only if the bound excludes a thread that does not run in it. The same client under the same
-//! settings gives the same report.
+//! Promises: each state is visited once (128-bit hashes of their codes identify states), but not
+//! the states that only reordered executions reach (machine/reduction.rs). The client holds only
+//! if every visited state can still reach the end of all threads: a deadlock, a lost wake-up and a
+//! livelock are states that cannot. It also holds only if all fair executions end (fairness.rs).
+//! Under a bound on preemptions, a set of states that cannot be left is accepted only if the bound
+//! excludes a thread that does not run in it. The same client under the same settings gives the
+//! same report.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,7 +16,7 @@ use super::LONGEST;
 use super::fairness::{self, State, Step};
 use super::report::{ENDLESS, Execution, Report, Verdict, check};
 use crate::abi::Client;
-use crate::machine::{Choice, Machine, Needs, Settings, Snapshot};
+use crate::machine::{Choice, Effect, Machine, Needs, Settings, Snapshot};
 
 /// The hash of a key that is a hash.
 #[derive(Default)]
@@ -39,6 +40,10 @@ impl Hasher for Identity {
 struct Frame {
     snapshot: Snapshot,
     choices: Vec<Choice>,
+    /// The number of the first choices that represent all, and whether only if no step of them is
+    /// visible.
+    enough: usize,
+    if_invisible: bool,
     tried: usize,
     index: u32,
     /// The earliest state on the path known to be reachable from here (Tarjan's low link).
@@ -117,10 +122,10 @@ fn search(
 impl Search {
     /// Returns the first error.
     fn run(&mut self, limit: u64) -> Result<(), Failure> {
-        self.arrive(false)?;
+        self.arrive(Effect::default())?;
         while self.depth > 0 {
             let frame = &mut self.path[self.depth - 1];
-            if frame.tried == frame.choices.len() {
+            if frame.tried == frame.enough {
                 self.leave()?;
                 continue;
             }
@@ -129,10 +134,9 @@ impl Search {
                 self.machine.restore(&frame.snapshot);
             }
             frame.tried += 1;
-            let stale = self.machine.stale();
             self.machine.perform(choice);
             self.report.steps += 1;
-            self.arrive(self.machine.stale() != stale)?;
+            self.arrive(self.machine.effect)?;
             if self.report.states > limit || self.machine.steps() > self.longest {
                 self.report.verdict = Verdict::Unfinished;
                 return Ok(());
@@ -141,8 +145,8 @@ impl Search {
         Ok(())
     }
 
-    /// Processes the state that the machine is in, after a step that is `stale` or not.
-    fn arrive(&mut self, stale: bool) -> Result<(), Failure> {
+    /// Processes the state that the machine is in, after a step with that `effect`.
+    fn arrive(&mut self, effect: Effect) -> Result<(), Failure> {
         check(&mut self.machine, LONGEST)?;
         let code = self.machine.code();
         let index = *self.known.entry(code).or_insert(self.closed.len() as u32);
@@ -150,9 +154,14 @@ impl Search {
         if let Some(frame) = self.path[..self.depth].last_mut() {
             if is_new || !self.closed[index as usize] {
                 let choice = frame.choices[frame.tried - 1];
-                self.steps.push(Step { from: frame.index, to: index, choice, stale });
+                let (from, Effect { stale, appends, .. }) = (frame.index, effect);
+                self.steps.push(Step { from, to: index, choice, stale, appends });
             }
-            if !is_new && self.closed[index as usize] {
+            let closed = !is_new && self.closed[index as usize];
+            if effect.visible && frame.if_invisible || !is_new && !closed {
+                frame.enough = frame.choices.len();
+            }
+            if closed {
                 frame.ends = true;
             } else {
                 frame.low = frame.low.min(index);
@@ -186,6 +195,8 @@ impl Search {
             self.path.push(Frame {
                 snapshot,
                 choices: Vec::new(),
+                enough: 0,
+                if_invisible: false,
                 tried: 0,
                 index: 0,
                 low: 0,
@@ -198,6 +209,7 @@ impl Search {
         let frame = &mut self.path[self.depth];
         (frame.index, frame.low, frame.tried, frame.ends) = (index, index, 0, false);
         self.machine.choices(&mut frame.choices);
+        (frame.enough, frame.if_invisible) = (self.machine.enough, self.machine.if_invisible);
         frame.runs = frame.choices.iter().fold(0, |all, choice| all | 1 << choice.thread);
         frame.excluded = self.machine.excluded;
         frame.steps = self.steps.len();

@@ -23,18 +23,33 @@ impl Machine {
         if let Some(thread) = (0..count).find(|&thread| self.is_private(thread)) {
             self.push_choices(thread, into);
             self.chance = self.is_chance(thread);
+            (self.enough, self.if_invisible) = (into.len(), false);
             return;
         }
-        let last = self.now.last as usize;
+        let first = self.representative();
+        if let Some(thread) = first {
+            self.push_choices(thread, into);
+        }
+        let enough = into.len();
+        self.push_others(first, into);
+        self.enough = if enough == 0 { into.len() } else { enough };
+    }
+
+    /// Adds the choices of the threads other than `first`, whose choices are in `into`.
+    fn push_others(&mut self, first: Option<usize>, into: &mut Vec<Choice>) {
+        let (count, last) = (self.now.threads.len(), self.now.last as usize);
         if last < count {
-            self.push_choices(last, into);
+            if first != Some(last) {
+                self.push_choices(last, into);
+            }
             let bound = self.settings.bound.is_some_and(|bound| self.now.preemptions >= bound);
-            if bound && !into.is_empty() && !self.now.threads[last].yielded {
+            let continues = into.iter().any(|choice| choice.thread as usize == last);
+            if bound && continues && !self.now.threads[last].yielded {
                 self.note_excluded(last);
                 return;
             }
         }
-        for thread in (0..count).filter(|&thread| thread != last) {
+        for thread in (0..count).filter(|&thread| thread != last && first != Some(thread)) {
             self.push_choices(thread, into);
         }
     }
@@ -65,7 +80,7 @@ impl Machine {
     }
 
     /// Whether `thread`, whose alternatives were written last, can continue on the newest messages.
-    fn can_continue(&self, thread: usize) -> bool {
+    pub(super) fn can_continue(&self, thread: usize) -> bool {
         let continues = |option: &Alternative| {
             option.action != Action::Skip && self.now.memory.is_newest(option.message)
         };

@@ -19,6 +19,7 @@ impl Machine {
         code.push(
             (self.now.generation as u64) << 32
                 | (self.now.created as u64) << 48
+                | (self.now.reader as u64) << 56
                 | self.now.spurious as u64,
         );
         if self.settings.moves > 0 {

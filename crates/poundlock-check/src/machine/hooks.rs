@@ -185,6 +185,7 @@ extern "C" fn operate(
     if place.kind == Kind::Fence && !machine.needs.fences {
         machine.needs.add_fence(&mut machine.fault);
     }
+    machine.note_dependence(place.kind, address);
     let deadline = if place.kind == Kind::Park { expected as usize } else { 0 };
     let (operand, expected) = (operand & place.mask(), expected & place.mask());
     machine.request(place, Request { site, address, operand, expected, brief: false, deadline });
@@ -231,6 +232,7 @@ hooks! {
         let machine = current();
         machine.events[event as usize] += 1;
         if machine.client.since == event + 1 && !machine.direct {
+            machine.effect.visible = true;
             machine.now.arrivals.count(machine.running);
         }
     }
@@ -274,7 +276,9 @@ hooks! {
     }
 
     fn outcome(slot: u32, value: u64) {
-        current().now.outcomes[slot as usize] = value;
+        let machine = current();
+        machine.effect.visible = true;
+        machine.now.outcomes[slot as usize] = value;
     }
 
     fn node(index: u32) -> *mut c_void {
@@ -309,7 +313,11 @@ hooks! {
     }
 
     fn queue(object: *const c_void) {
-        current().queues.push(object as usize);
+        let machine = current();
+        let client = machine.client;
+        if client.flags & abi::CLIENT_ORDER != 0 || client.invariant.is_some() {
+            machine.queues.push(object as usize);
+        }
     }
 
     fn mixed(object: *const c_void, size: usize) {
@@ -318,7 +326,8 @@ hooks! {
 
     fn acquires() {
         let machine = current();
-        if !machine.direct {
+        if !machine.direct && !machine.queues.is_empty() {
+            machine.effect.visible = true;
             machine.now.arrivals.begin(machine.running);
         }
     }
@@ -328,6 +337,7 @@ hooks! {
         if machine.direct || machine.queues.is_empty() {
             return;
         }
+        machine.effect.visible = true;
         let bypassed = machine.now.arrivals.end(machine.running, has, machine.client.since == 0);
         let ordered = machine.client.flags & abi::CLIENT_ORDER != 0;
         let Some((waiter, times)) = bypassed.filter(|_| ordered) else {

@@ -14,6 +14,7 @@ mod perform;
 mod places;
 mod plain;
 mod promises;
+mod reduction;
 mod requests;
 mod settings;
 mod sharing;
@@ -33,6 +34,7 @@ use crate::fault::Fault;
 use crate::memory::{Access, Coder, Memory, Span};
 use places::Places;
 use promises::Candidate;
+pub use reduction::{Effect, NO_LOCATION};
 pub use settings::{Needs, Settings};
 use state::{State, Status};
 use step::Alternative;
@@ -76,6 +78,8 @@ pub struct Machine {
     written: Vec<usize>,
     /// Whether the step has written plainly outside of the thread's own stack.
     wrote_shared: bool,
+    /// The effect of the last step.
+    pub effect: Effect,
     readable: Vec<u16>,
     options: Vec<Alternative>,
     /// The stores that a thread can promise.
@@ -91,6 +95,10 @@ pub struct Machine {
     /// Of the last choices, the bits of the threads that cannot continue, if the environment has
     /// none to make. A thread cannot continue on messages other than the newest alone.
     pub idle: u32,
+    /// Of the last choices, the number of the first ones that represent all (reduction.rs).
+    pub enough: usize,
+    /// Whether they do so only if the step is not `effect.visible`.
+    pub if_invisible: bool,
     /// Whether the last choices are of the environment: a random number, the time, a deadline.
     pub chance: bool,
     /// The needs that the client has shown and that this machine models or stops for.
@@ -146,6 +154,7 @@ impl Machine {
             phase: "",
             written: Vec::new(),
             wrote_shared: false,
+            effect: Effect::default(),
             readable: Vec::new(),
             options: Vec::new(),
             candidates: Vec::new(),
@@ -155,6 +164,8 @@ impl Machine {
             floor: Vec::new(),
             excluded: 0,
             idle: 0,
+            enough: 0,
+            if_invisible: false,
             chance: false,
             needs,
             foreseen: Needs::default(),
@@ -432,12 +443,6 @@ impl Machine {
     /// The client's threads.
     pub fn threads(&self) -> Range<usize> {
         0..self.now.threads.len()
-    }
-
-    /// The number of reads of messages other than the newest, of stores inserted before it, and of
-    /// promises.
-    pub fn stale(&self) -> u32 {
-        self.now.stale
     }
 
     /// All needs that the client has shown.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One step of an execution.
 
+use super::reduction::Effect;
 use super::state::Status;
 use super::step::{Action, Alternative, Choice, FIRST_MESSAGE};
 use super::{Machine, describe};
@@ -20,9 +21,11 @@ impl Machine {
         let promises = matches!(alternative.action, Action::Promise(_));
         self.now.step += 1;
         self.count_passed(thread);
-        // A private operation does not end a yield: no other thread could run instead.
-        self.now.threads[thread].yielded &= self.is_private(thread);
+        // A step that is performed at once does not end a yield: no other thread could run instead.
+        let (private, immediate) = (self.is_private(thread), self.is_immediate(thread));
+        self.now.threads[thread].yielded &= private || immediate;
         self.wrote_shared = false;
+        self.effect = Effect::default();
         let before = self.trace.is_some().then(|| match promises {
             true => format!("T{thread} promises"),
             false => describe::operation(&self.now, thread),
@@ -45,6 +48,7 @@ impl Machine {
         if let Some(location) = changed {
             self.retest_waits(location);
         }
+        self.note_reader(thread, private);
         if self.settings.exhaustive || self.now.step.is_multiple_of(COLLECT_INTERVAL) {
             let live = self.now.live();
             self.now.memory.collect(live, &mut self.floor);
@@ -69,9 +73,9 @@ impl Machine {
         Alternative { message: 0, action: Action::Promise(choice.alternative - count) }
     }
 
-    /// Counts the switch to `thread`, unless its operation is private.
+    /// Counts the switch to `thread`, unless its operation is performed at once.
     fn count_preemption(&mut self, thread: usize) {
-        if self.is_private(thread) {
+        if self.is_private(thread) || self.is_immediate(thread) {
             return;
         }
         let last = self.now.last as usize;
@@ -226,8 +230,13 @@ impl Machine {
             self.now.memory.readable(thread, span, &mut self.readable);
             message = self.readable[0];
         }
-        self.now.stale += u32::from(!self.now.memory.is_newest(message));
+        let newest = self.now.memory.is_newest(message);
+        self.now.stale += u32::from(!newest);
+        if !newest {
+            self.effect.stale = location as u16;
+        }
         if site.kind == Kind::Wait {
+            self.effect.reads = !self.is_mixed(thread);
             self.end_wait(thread, span, message, alternative.action);
             return None;
         }
@@ -247,7 +256,11 @@ impl Machine {
                 site.order.acquires() && (site.kind != Kind::CompareExchange || new.is_some());
             self.reply = self.now.memory.read(thread, span, message, acquire);
         }
+        self.effect.reads = new.is_none() && !self.is_mixed(thread);
         let new = new?;
+        if newest {
+            self.effect.appends = location as u16;
+        }
         let release = site.order.releases();
         let step = self.now.step;
         if let Err(fault) =

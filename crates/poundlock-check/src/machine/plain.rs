@@ -32,7 +32,11 @@ impl Machine {
         write: bool,
         pc: *const c_void,
     ) {
-        if self.direct || self.fault.is_some() || arena::is_ghost(address) {
+        if self.direct || self.fault.is_some() {
+            return;
+        }
+        if arena::is_ghost(address) {
+            self.effect.visible = true;
             return;
         }
         let thread = self.running;

@@ -16,6 +16,7 @@
 //! Limit: an error of the thread itself between its promise and the store is not reported.
 
 use super::Machine;
+use super::reduction::NEVER;
 use super::state::{Promise, Status};
 use super::step::{Action, Alternative, Choice, FIRST_MESSAGE};
 use crate::abi::Kind;
@@ -105,7 +106,7 @@ impl Machine {
     }
 
     /// Whether the pending operation of `thread` is on an object of mixed sizes.
-    fn is_mixed(&self, thread: usize) -> bool {
+    pub(super) fn is_mixed(&self, thread: usize) -> bool {
         let size = self.site(thread).size as usize;
         self.places.mixed(self.now.threads[thread].request.address, size).is_some()
     }
@@ -222,6 +223,7 @@ impl Machine {
             after = self.readable[0];
         }
         self.now.stale += 1;
+        self.effect.stale = NEVER;
         let step = self.now.step;
         self.describe_step(|_| format!(" {} := {}", arena::name(address), arena::value(value)));
         match self.now.memory.promise(thread, location, (after, update), value, step) {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::arena;
+
 /// The environment of a client, and the limits of its exploration.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -26,6 +28,9 @@ pub struct Settings {
     /// Whether the explorer visits all states. Operations that concern one thread alone are then
     /// performed at once. Random walks need neither that analysis nor hashes of stacks.
     pub exhaustive: bool,
+    /// Whether the explorer omits executions that differ from others in the order of independent
+    /// steps alone (reduction.rs).
+    pub reduced: bool,
     /// The exploration ends unfinished when an execution has more steps.
     pub longest: u32,
 }
@@ -36,6 +41,10 @@ pub struct Settings {
 pub struct Needs {
     /// Fences.
     pub fences: bool,
+    /// Forks, and threads that are created. Only a reduced exploration needs to know.
+    pub forks: bool,
+    /// The addresses on which threads may sleep. Only a reduced exploration needs to know.
+    pub sleeps: BTreeSet<usize>,
     /// The addresses of atomic objects that are also accessed plainly.
     pub traced: BTreeSet<usize>,
 }
@@ -57,6 +66,8 @@ impl Needs {
     /// Adds the needs of `other`.
     pub fn add(&mut self, other: &Needs) {
         self.fences |= other.fences;
+        self.forks |= other.forks;
+        self.sleeps.extend(&other.sleeps);
         self.traced.extend(&other.traced);
     }
 
@@ -64,6 +75,19 @@ impl Needs {
     pub fn add_fence(&mut self, fault: &mut Option<String>) {
         self.fences = true;
         fault.get_or_insert("a fence".into());
+    }
+
+    /// Records a fork or the creation of threads.
+    pub fn add_fork(&mut self, fault: &mut Option<String>) {
+        self.forks = true;
+        fault.get_or_insert("a fork".into());
+    }
+
+    /// Records that threads may sleep on the object at `address`, and on the same object of other
+    /// threads.
+    pub fn add_sleep(&mut self, address: usize, fault: &mut Option<String>) {
+        self.sleeps.extend(arena::alike(address));
+        fault.get_or_insert("a sleep".into());
     }
 
     /// Records that the atomic object at `address` is accessed plainly.

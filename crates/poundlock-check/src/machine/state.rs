@@ -102,6 +102,8 @@ pub struct State {
     pub stale: u32,
     /// The open promise.
     pub promise: Option<Promise>,
+    /// The thread that has only read since another step than a read, or NO_THREAD (reduction.rs).
+    pub reader: u8,
     pub arrivals: Arrivals,
 }
 
@@ -118,7 +120,7 @@ impl Clone for State {
             (source.last, source.preemptions, source.spurious);
         (self.generation, self.created) = (source.generation, source.created);
         (self.moves, self.stale, self.arrivals) = (source.moves, source.stale, source.arrivals);
-        self.promise = source.promise;
+        (self.promise, self.reader) = (source.promise, source.reader);
     }
 }
 
@@ -158,6 +160,7 @@ impl State {
             moves: 0,
             stale: 0,
             promise: None,
+            reader: NO_THREAD,
             arrivals: Arrivals::default(),
         }
     }
