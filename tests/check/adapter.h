@@ -29,6 +29,8 @@
  *                 other locks
  *   CHECK_COMMON  where COMMON_ROOM begins, if a boxed lock needs more room before it
  *   WALKS_4       random walks of each kind with four threads, in place of all states
+ *   WALKS_4_SPIN  the same if they only spin
+ *   PARKED_3      flags of 3x1/park, such as CHECK_CLIENT_COMPLETE
  *   WALKS_5       the same with five threads, in place of a bound
  *   BYPASS(n)     how many later arrivals may acquire before a waiter, with n threads in all
  *   ARRIVAL       required with BYPASS: the field whose first change by a waiter is its arrival
@@ -90,6 +92,10 @@
 #define STIRRED 3
 #endif
 
+#ifndef PARKED_3
+#define PARKED_3 0
+#endif
+
 /* Whether 2x2/park is explored with promises as well. */
 #ifndef PROMISES_PARKED
 #define PROMISES_PARKED CHECK_CLIENT_PROMISES
@@ -103,6 +109,9 @@
 #endif
 #ifndef WALKS_4
 #define WALKS_4 WALKS
+#endif
+#ifndef WALKS_4_SPIN
+#define WALKS_4_SPIN WALKS_4
 #endif
 #ifndef WALKS_5
 #define WALKS_5 WALKS_4

@@ -28,7 +28,7 @@
 		ENTRIES("freed/2", freed, 2, "contended", "2", prepare, finish_freed,              \
 			.spurious = 1, .flags = CHECK_CLIENT_PROMISES),                            \
 		ENTRY("3x1/spin", lock_1_spin, 3, "contended shuffle look_back", "3", prepare,     \
-		      finish),                                                                     \
+		      finish, .flags = CHECK_CLIENT_COMPLETE),                                     \
 		ENTRY("3x1/park", lock_1_park, 3, "contended shuffle park", NULL, prepare, finish, \
 		      .walks = 20000, .spurious = 1),                                              \
 		ENTRIES("trylock/3", try, 3, "", NULL, prepare, finish, .walks = 10000),           \
