@@ -79,7 +79,7 @@ static const char valid[] = "# comment\n"
 			    "site = \"queue_?nit\"\n"
 			    "[[rule]]\n"
 			    "site = \"*\"\n"
-			    "rwlock = \"fair_rw,wait=yield\"";
+			    "rwlock = \"shfl_rw,wait=yield\"";
 
 static struct rules rules;
 
