@@ -44,6 +44,14 @@ struct {
 	TYPE(value, struct ranges);
 } ranges SEC(".maps");
 
+/* Whether the command has ended its watch: to detach all hooks may take it seconds. */
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} ended SEC(".maps");
+
 /* ---- Records, read by the command: src/watch/records.rs has the same layouts ---- */
 
 enum kind { OTHER, FUTEX, STOPPED };
@@ -269,7 +277,7 @@ INLINE u32 find_level(struct pid *pid)
 }
 
 /* The number of @task in the command's PID namespace if it is a thread of the process, or 0. */
-INLINE u32 watched(struct task_struct *task)
+INLINE u32 number_if_thread(struct task_struct *task)
 {
 	if (NAMESPACE == 0)
 		return task->tgid == TARGET ? task->pid : 0;
@@ -282,6 +290,15 @@ INLINE u32 watched(struct task_struct *task)
 	if (level == 0 || number_at(task->group_leader->thread_pid, level - 1) != TARGET)
 		return 0;
 	return number_at(task->thread_pid, level - 1);
+}
+
+/* The same, or 0 when the watch has ended. */
+INLINE u32 watched(struct task_struct *task)
+{
+	u32 number = number_if_thread(task);
+	u32 *over = number ? map_lookup(&ended, &ZERO) : 0;
+
+	return over && !*over ? number : 0;
 }
 
 /* ---- Stacks ---- */

@@ -32,6 +32,7 @@ pub struct Kernel {
     pub goroutines_seen: bool,
     samples: RingBuf<MapData>,
     ranges: Array<MapData, Ranges>,
+    ended: Array<MapData, u32>,
     threads: HashMap<MapData, u32, Thread>,
     places: HashMap<MapData, Place, Waits>,
     releases: HashMap<MapData, Release, Releases>,
@@ -114,6 +115,7 @@ impl Kernel {
         let kernel_places = map("kernel_places").try_into().map_err(refused)?;
         let kernel_stacks = map("kernel_stacks").try_into().map_err(refused)?;
         let mut code: Array<_, Ranges> = map("ranges").try_into().map_err(refused)?;
+        let ended = map("ended").try_into().map_err(refused)?;
         let mut sums: Array<_, Sums> = map("sums").try_into().map_err(refused)?;
         let begin = now();
         code.set(0, ranges, 0).map_err(refused)?;
@@ -127,6 +129,7 @@ impl Kernel {
             goroutines_seen,
             samples,
             ranges: code,
+            ended,
             threads,
             places,
             releases,
@@ -171,11 +174,22 @@ impl Kernel {
         drain(&mut self.samples, take);
     }
 
-    /// Detaches the program, then calls `take` with the stacks that are left.
-    pub fn detach(&mut self, take: impl FnMut(&Sample, &[u8])) {
-        self.end = Some(now());
+    /// From here on nothing is counted.
+    pub fn stop(&mut self) -> Result<(), Failure> {
+        if self.end.is_none() {
+            self.ended.set(0, 1, 0).map_err(refused)?;
+            self.end = Some(now());
+        }
+        Ok(())
+    }
+
+    /// Stops and detaches the program, then calls `take` with the stacks that are left. On a busy
+    /// machine the kernel takes seconds to detach it.
+    pub fn detach(&mut self, take: impl FnMut(&Sample, &[u8])) -> Result<(), Failure> {
+        self.stop()?;
         self.attached = None;
         self.samples(take);
+        Ok(())
     }
 
     /// The counts so far.

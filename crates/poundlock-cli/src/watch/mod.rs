@@ -97,7 +97,7 @@ impl Session {
         let (stacks, target) = (&mut self.stacks, &self.target);
         self.kernel.detach(|sample, bytes| {
             stacks.take(target, sample, bytes);
-        });
+        })?;
         self.report()
     }
 }
@@ -139,4 +139,47 @@ fn add_sleepers(
         kernel.add_sleeper(thread, place)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Session, kernel};
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    /// Ends with the test, also if that fails.
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn what_happens_until_the_program_is_detached_is_not_counted() {
+        if let Err(error) = kernel::require() {
+            println!("SKIPPED: {error:?}");
+            return;
+        }
+        // One thread, which forks and waits.
+        let shell = Command::new("sh")
+            .args(["-c", "echo; while :; do sleep 0.01; done"])
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut shell = Killed(shell.expect("there is a shell"));
+        let output = shell.0.stdout.as_mut().expect("a pipe");
+        output.read_exact(&mut [0]).expect("the shell runs");
+        let mut session = Session::begin(shell.0.id(), false).expect("it can be watched");
+        for _ in 0..4 {
+            session.follow(Duration::from_millis(50)).expect("it runs");
+        }
+        session.kernel.stop().expect("the kernel's map can be written");
+        std::thread::sleep(Duration::from_secs(2));
+        let report = session.end().expect("a report");
+        assert!(report.time.total > 0.0, "{report:?}");
+        assert!(report.time.total <= report.seconds * 1.01 + 0.001, "{report:?}");
+    }
 }
