@@ -51,6 +51,15 @@ pub fn text(report: &Report, top: usize) -> String {
     out
 }
 
+/// The first functions of `counts`, with their shares of the sum.
+fn shares<'a>(out: &mut String, counts: impl Iterator<Item = (u64, &'a str)> + Clone, what: &str) {
+    let all: u64 = counts.clone().map(|(count, _)| count).sum();
+    for (count, function) in counts.take(STACKS) {
+        let share = count as f64 / all as f64 * 100.0;
+        let _ = writeln!(out, "    {share:5.1} % of {all} {what} {}", shorten(function, NAME));
+    }
+}
+
 fn section<'a>(
     out: &mut String,
     title: &str,
@@ -101,24 +110,10 @@ fn entry(out: &mut String, wait: &Wait) {
     if wait.what != What::Lock {
         return;
     }
-    let wakes: u64 = wait.releases.iter().map(|release| release.wakes).sum();
-    for release in wait.releases.iter().take(STACKS) {
-        let share = release.wakes as f64 / wakes as f64 * 100.0;
-        let _ = writeln!(
-            out,
-            "    {share:5.1} % of {wakes} wake-ups from {}",
-            shorten(&release.function, NAME)
-        );
-    }
-    let samples: u64 = wait.holders.iter().map(|holder| holder.samples).sum();
-    for holder in wait.holders.iter().take(STACKS) {
-        let share = holder.samples as f64 / samples as f64 * 100.0;
-        let _ = writeln!(
-            out,
-            "    {share:5.1} % of {samples} samples of the running holder in {}",
-            shorten(&holder.function, NAME)
-        );
-    }
+    let releases = wait.releases.iter().map(|release| (release.wakes, &*release.function));
+    shares(out, releases, "wake-ups from");
+    let holders = wait.holders.iter().map(|holder| (holder.samples, &*holder.function));
+    shares(out, holders, "samples of the running holder in");
     if let Some(share) = wait.holder_off_share {
         let _ = writeln!(
             out,
