@@ -1114,27 +1114,27 @@ def main():
         "--only", metavar="GUEST", action="append", help="run this guest alone; may be repeated"
     )
     parser.add_argument(
-        "--own", action="store_true", help="a kernel with Poundlock's locks as its own, too"
+        "--own", action="store_true", help="also a kernel with Poundlock's locks as its own"
     )
     parser.add_argument(
         "--distribution",
         action="store_true",
-        help="a kernel that is preemptible and has hypervisors' spin locks, too",
+        help="also a preemptible kernel that has hypervisors' spin locks",
     )
     parser.add_argument(
-        "--patched", action="store_true", help="a kernel from patched sources (patch.py), too"
+        "--patched", action="store_true", help="also a kernel from patched sources (patch.py)"
     )
     parser.add_argument(
-        "--checked", action="store_true", help="a kernel that checks how its locks are used, too"
+        "--checked", action="store_true", help="also a kernel that checks how its locks are used"
     )
     parser.add_argument(
         "--if-possible", action="store_true", help="succeed, and say so, where packages are missing"
     )
     parser.add_argument(
-        "--kcsan", action="store_true", help="a kernel that looks for data races, too"
+        "--kcsan", action="store_true", help="also a kernel that looks for data races"
     )
     parser.add_argument(
-        "--exact", action="store_true", help="guests whose counts are the same in each run, too"
+        "--exact", action="store_true", help="also guests whose counts are the same in each run"
     )
     parser.add_argument(
         "--accept",
