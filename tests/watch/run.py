@@ -329,14 +329,21 @@ PROGRAMS = [
 ]
 
 
-def is_attached(watcher):
-    """Whether a process has attached BPF programs: links among its descriptors."""
-    folder = Path(f"/proc/{watcher.pid}/fdinfo")
+def is_link(description):
+    """Whether a file of /proc/PID/fdinfo describes a BPF link. One that is closed meanwhile is none."""
     try:
-        links = sum("link_type:" in file.read_text() for file in folder.iterdir())
+        return "link_type:" in description.read_text()
     except OSError:
         return False
-    return links >= 2
+
+
+def is_attached(watcher):
+    """Whether a process has attached BPF programs: links among its descriptors."""
+    try:
+        descriptions = list(Path(f"/proc/{watcher.pid}/fdinfo").iterdir())
+    except OSError:
+        return False
+    return sum(map(is_link, descriptions)) >= 2
 
 
 def watch(pid, truth):
@@ -391,6 +398,8 @@ def compare(program, report, address, due):
     if not re.search(program.function, function):
         raise Failure(f"it is taken in {function}, not in {program.function}")
     seen = first["seconds"] / report["seconds"]
+    if not due:
+        raise Failure(f"{seen:.2f} threads waited for it on average, none by its own count")
     if abs(seen / due - 1) > TOLERANCE:
         raise Failure(f"{seen:.2f} threads waited for it on average, not {due:.2f}")
     return f"{seen:.2f} of {due:.2f} waiting threads, in {function}"
