@@ -399,10 +399,10 @@ def compare(program, report, address, due):
         raise Failure(f"it is taken in {function}, not in {program.function}")
     seen = first["seconds"] / report["seconds"]
     if not due:
-        raise Failure(f"{seen:.2f} threads waited for it on average, none by its own count")
+        raise Failure(f"{seen:.3f} threads waited for it on average, none by its own count")
     if abs(seen / due - 1) > TOLERANCE:
-        raise Failure(f"{seen:.2f} threads waited for it on average, not {due:.2f}")
-    return f"{seen:.2f} of {due:.2f} waiting threads, in {function}"
+        raise Failure(f"{seen:.3f} threads waited for it on average, not {due:.3f}")
+    return f"{seen:.3f} of {due:.3f} waiting threads, in {function}"
 
 
 # ---- A watcher that is killed ----
