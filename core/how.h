@@ -11,6 +11,7 @@ enum w_how {
 	W_YIELD,   /* spin for a bounded time, then yield the CPU between reads */
 	W_TURN,    /* as W_YIELD, for a waiter that others wait for: it must return at once */
 	W_BRIEF,   /* spin for a bounded time */
+	W_ONCE,    /* read once */
 	W_ORDERED, /* as W_BRIEF, where a sleeper delays the others; longer on an own CPU */
 	W_POLITE,  /* as W_BRIEF with growing pauses, for a word that its holder writes; adaptive */
 	W_QUEUED,  /* as W_BRIEF, for a waiter with others before it; adaptive */

@@ -44,6 +44,8 @@
  *  - A newcomer that finds nobody spinning on the word, because the head sleeps, spins there for a
  *    bounded time before it queues. Behind sleepers it would only fall asleep as well, and the
  *    program would use fewer CPUs than it has.
+ *  - The head, and such a newcomer, have `spins` bounded spins before they sleep or queue. The first
+ *    one adapts (world/spin.h), the others are whole. With 0, no waiter spins.
  *  - A head that takes the lock while its successor sleeps makes the successor the head at once,
  *    but leaves the wake-up to its own release (HEIR), after the word is free. So no thread waits
  *    for a wake-up while holding the lock. A head that has not slept itself wakes waiters early, as
@@ -81,12 +83,27 @@ struct shfl_mutex_policy {
 	enum policy policy; /* order of the queue */
 	/* most waiters in one batch, and most times that one waiter is bypassed */
 	uint32_t batch;
+	uint32_t spins; /* under WAIT_PARK, bounded spins before the head or a newcomer goes on */
 };
+
+/*
+ * The settings of a policy, in two registers: shfl_mutex_acquire() passes them on without storing
+ * them, and without an instruction for each.
+ */
+struct shfl_mutex_tuning {
+	uint32_t patience;
+	enum policy policy;
+	uint32_t batch, spins;
+};
+
+#define SHFL_MUTEX_TUNING(by) \
+	((struct shfl_mutex_tuning){(by).patience, (by).policy, (by).batch, (by).spins})
 
 #define shfl_mutex_settings(S)                                              \
 	S(shfl_mutex, patience, 4, 0, 1000000000)                           \
 	S(shfl_mutex, policy, POLICY_NUMA, 0, POLICY_OWN - 1, POLICY_NAMES) \
-	S(shfl_mutex, batch, SHFL_MAX_BATCH, 1, 1000000)
+	S(shfl_mutex, batch, SHFL_MAX_BATCH, 1, 1000000)                    \
+	S(shfl_mutex, spins, 1, 0, 31)
 /* Excludes the embedder's fields. */
 #define shfl_mutex_bytes sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0
 
@@ -154,6 +171,12 @@ static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen,
 	w_park(&lock->state, seen | SHFL_MUTEX_PARKED, deadline);
 }
 
+/* Whether a waiter may go on: the lock is free, or a flag in @until is set. */
+static inline bool shfl_mutex_calls(uint32_t seen, uint32_t until)
+{
+	return !(seen & SHFL_MUTEX_LOCKED) || (seen & until);
+}
+
 /*
  * Spins until the lock is free, a flag in @until is set, or the spin budget of @policy is
  * exhausted. Returns the state last read.
@@ -162,17 +185,20 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 					struct shfl_mutex_policy policy,
 					const struct w_deadline *deadline)
 {
-	uint32_t seen;
+	enum w_how how = policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait);
+	uint32_t seen, spins = 0;
 
+	how = wait_spins(how, policy.wait, policy.spins);
 	/* relaxed, both: a hint to newcomers; it may be wrong */
 	w_store_relaxed(&lock->spinner, 1);
-	/*
-	 * [SHFL_MUTEX-3] acquire: pairs with nothing; [SHFL_MUTEX-1] and [SHFL_MUTEX-2] read the
-	 * word again
-	 */
-	seen = w_wait_acquire(&lock->state, !(VAL & SHFL_MUTEX_LOCKED) || (VAL & until),
-			      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait),
-			      deadline);
+	do {
+		/*
+		 * [SHFL_MUTEX-3] acquire: pairs with nothing; [SHFL_MUTEX-1] and [SHFL_MUTEX-2]
+		 * read the word again
+		 */
+		seen = w_wait_acquire(&lock->state, shfl_mutex_calls(VAL, until),
+				      spins ? W_BRIEF : how, deadline);
+	} while (++spins < policy.spins && !shfl_mutex_calls(seen, until) && !w_expired(deadline));
 	w_store_relaxed(&lock->spinner, 0);
 	return seen;
 }
@@ -230,8 +256,9 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 
 	(void)shfl_mutex_drop_waiters(lock);
 	if (!shfl_enter(&lock->tail, node, policy_note(policy.policy, lock)) &&
-	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
-			    shfl_by(&policy.policy, policy.batch)))
+	    !shfl_wait_turn(node,
+			    wait_spins(wait_overtaken(policy.wait), policy.wait, policy.spins),
+			    policy.wait, deadline, &slept, shfl_by(&policy.policy, policy.batch)))
 		return false;
 	taken = shfl_mutex_take_as_head(lock, node, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
@@ -252,21 +279,30 @@ static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_po
 				   const struct w_deadline *deadline)
 {
 	/* relaxed: a hint; it may be wrong */
-	if (policy.wait != WAIT_PARK || w_load_relaxed(&lock->spinner))
+	if (policy.wait != WAIT_PARK || !policy.spins || w_load_relaxed(&lock->spinner))
 		return false;
 	(void)shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
 	return shfl_mutex_try_acquire(lock);
 }
 
-/* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
-static W_SLOW bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
-					   const struct w_deadline *deadline)
+/* As shfl_mutex_acquire_slow(), by settings in registers. */
+static W_SLOW bool shfl_mutex_acquire_by(struct shfl_mutex *lock, enum wait wait,
+					 struct shfl_mutex_tuning by,
+					 const struct w_deadline *deadline)
 {
+	const struct shfl_mutex_policy policy = {wait, by.patience, by.policy, by.batch, by.spins};
 	W_OWN_LINE struct shfl_node node;
 
 	if (shfl_mutex_spin(lock, policy, deadline))
 		return true;
 	return shfl_mutex_acquire_queued(lock, w_waiter_node(&node, deadline), policy, deadline);
+}
+
+/* Slow path: @lock was not free. Returns false if @deadline (NULL: none) passes first. */
+static inline bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
+					   const struct w_deadline *deadline)
+{
+	return shfl_mutex_acquire_by(lock, policy.wait, SHFL_MUTEX_TUNING(policy), deadline);
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
@@ -276,7 +312,7 @@ static inline bool shfl_mutex_acquire(struct shfl_mutex *lock, struct shfl_mutex
 	uint32_t seen;
 
 	return w_likely(shfl_mutex_take_free(lock, &seen)) ||
-	       shfl_mutex_acquire_slow(lock, policy, deadline);
+	       shfl_mutex_acquire_by(lock, policy.wait, SHFL_MUTEX_TUNING(policy), deadline);
 }
 
 /*

@@ -19,10 +19,11 @@ struct field {
 #define BITS_patience 30
 #define BITS_batch 20
 #define BITS_policy 8
+#define BITS_spins 5
 #define SHIFT_patience 0
 #define SHIFT_batch (SHIFT_patience + BITS_patience)
 #define SHIFT_policy (SHIFT_batch + BITS_batch)
-#define UNUSED_BITS (~PRESENT >> (SHIFT_policy + BITS_policy) << (SHIFT_policy + BITS_policy))
+#define SHIFT_spins (SHIFT_policy + BITS_policy)
 
 static const struct field fields[] = {shfl_mutex_settings(FIELD)};
 
@@ -45,7 +46,7 @@ bool live_settings(uint64_t word, uint32_t *settings)
 {
 	uint32_t read[SPEC_SETTINGS] = {0};
 
-	if (!(word & PRESENT) || (word & UNUSED_BITS))
+	if (!(word & PRESENT))
 		return false;
 	for (size_t i = 0; i < FIELDS; i++) {
 		const struct field *field = &fields[i];
@@ -71,8 +72,9 @@ uint64_t live_word_of(const char *spec, char *error, size_t size)
 	if (ops)
 		(void)spec_wrong(
 			error, size,
-			"'%s': a mutex that is used can change patience, batch and policy of "
-			"shfl_mutex; policies fair and occupancy, wait and other locks need a rule "
+			"'%s': a mutex that is used can change patience, policy, batch and spins "
+			"of shfl_mutex; policies fair and occupancy, wait and other locks need a "
+			"rule "
 			"before it is initialised",
 			spec);
 	return 0;
@@ -96,8 +98,8 @@ bool live_text(uint64_t word, char *text)
 	if (!live_settings(word, settings))
 		return false;
 	length = policy_name(settings[shfl_mutex_policy_place], &name);
-	snprintf(text, LIVE_TEXT, "patience=%u,policy=%.*s,batch=%u",
+	snprintf(text, LIVE_TEXT, "patience=%u,policy=%.*s,batch=%u,spins=%u",
 		 settings[shfl_mutex_patience_place], length, name,
-		 settings[shfl_mutex_batch_place]);
+		 settings[shfl_mutex_batch_place], settings[shfl_mutex_spins_place]);
 	return true;
 }

@@ -9,7 +9,7 @@
  *   bits 0 to 29    patience
  *   bits 30 to 49   batch
  *   bits 50 to 57   policy
- *   bits 58 to 62   0
+ *   bits 58 to 62   spins
  *   bit 63          1; a word of 0 has no settings
  */
 #ifndef POUNDLOCK_LIVE_H

@@ -12,7 +12,7 @@
 #include "world.h"
 
 #define CONTROL_MAGIC "poundlock control"
-#define CONTROL_VERSION 2
+#define CONTROL_VERSION 3
 
 #ifndef CONTROL_MUTEXES_BITS /* the model checker has fewer */
 #define CONTROL_MUTEXES_BITS 10

@@ -21,7 +21,7 @@
 /* Whether a wait begins with a bounded spin; and whether it ends with that. */
 static inline bool w_how_spins(enum w_how how)
 {
-	return how != W_SPIN;
+	return how != W_SPIN && how != W_ONCE;
 }
 
 static inline bool w_how_returns(enum w_how how)

@@ -68,6 +68,12 @@ static inline enum w_how wait_overtaken(enum wait wait)
 	return wait == WAIT_PARK ? W_QUEUED : wait_turn(wait);
 }
 
+/* @how, before sleeping, for a waiter with @spins bounded spins: without any it sleeps at once. */
+static inline enum w_how wait_spins(enum w_how how, enum wait wait, uint32_t spins)
+{
+	return wait == WAIT_PARK && !spins ? W_ONCE : how;
+}
+
 /*
  * Returns whether a waiter polls until @deadline instead of queueing: under WAIT_SPIN, a hand-over
  * is a plain store, which could not notice that its waiter has left.

@@ -37,6 +37,7 @@
 #define SMALL_shfl_mutex_batch 4
 #define SMALL_shfl_mutex_patience 1
 #define SMALL_shfl_mutex_policy POLICY_NUMA
+#define SMALL_shfl_mutex_spins 1
 #define SMALL_shfl_rw_patience 1
 #define SMALL_shfl_spin_batch 4
 #define SMALL_shfl_spin_policy POLICY_NUMA

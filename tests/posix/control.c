@@ -17,8 +17,9 @@
 #include "posix.h"
 
 /* lib/live.h: the words of settings. */
-#define WORD(patience, policy, batch) \
-	(UINT64_C(1) << 63 | (uint64_t)(policy) << 50 | (uint64_t)(batch) << 30 | (patience))
+#define WORD(patience, policy, batch)                                       \
+	(UINT64_C(1) << 63 | UINT64_C(1) << 58 | (uint64_t)(policy) << 50 | \
+	 (uint64_t)(batch) << 30 | (patience))
 #define CLOSING WORD(0, 1, 1024)
 #define OPEN 0
 
@@ -137,9 +138,7 @@ static int change(void)
 					   WORD(0, 1, 1000001),
 					   WORD(0, 4, 1024),
 					   WORD(0, 6, 1024),
-					   WORD(0, 255, 1024),
-					   CLOSING | UINT64_C(1) << 58,
-					   CLOSING | UINT64_C(1) << 62};
+					   WORD(0, 255, 1024)};
 	struct control_page *page = find_page(0);
 	struct control_mutex *item;
 

@@ -83,7 +83,10 @@ static void shfl_spin_in_a_child(void)
 
 static void shfl_mutex_in_a_child(void)
 {
-	struct shfl_mutex_policy policy = {.wait = WAIT_PARK, .patience = 4, .batch = 2};
+	struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
+					   .patience = 4,
+					   .batch = 2,
+					   .spins = 1};
 
 	for (uint32_t state = 0; state < 16; state++) {
 		for (int tries = 0; tries < 2; tries++) {

@@ -99,6 +99,8 @@ bool script_read_again(uint32_t *reads, enum w_how how, const struct w_deadline 
 {
 	EXPECT(!script.acting, "an action would have to wait: the script is wrong");
 	++*reads;
+	if (how == W_ONCE)
+		return false;
 	return how >= W_BRIEF ? *reads < BRIEF_READS : !script_expired(deadline);
 }
 

@@ -8,10 +8,8 @@
 
 #define FLAGS (SHFL_MUTEX_LOCKED | SHFL_MUTEX_PARKED | SHFL_MUTEX_HEIR | SHFL_MUTEX_CLOSED)
 
-static const struct shfl_mutex_policy parks = {.wait = WAIT_PARK,
-					       .patience = 1,
-					       .policy = POLICY_NUMA,
-					       .batch = 2};
+static const struct shfl_mutex_policy parks = {
+	.wait = WAIT_PARK, .patience = 1, .policy = POLICY_NUMA, .batch = 2, .spins = 1};
 static struct shfl_mutex lock;
 static struct shfl_node head, second;
 
@@ -110,7 +108,8 @@ static void closes_after_patience(void)
 		struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
 						   .patience = patience,
 						   .policy = POLICY_NUMA,
-						   .batch = 2};
+						   .batch = 2,
+						   .spins = 1};
 		uint32_t stolen = 0;
 
 		begin(SHFL_MUTEX_LOCKED);
@@ -120,6 +119,37 @@ static void closes_after_patience(void)
 		EXPECT(stolen == patience, "%u passed instead of %u", stolen, patience);
 		EXPECT(state() == SHFL_MUTEX_LOCKED);
 	}
+}
+
+static bool note_parked(void *when)
+{
+	if (!(state() & SHFL_MUTEX_PARKED))
+		return false;
+	*(long *)when = script_time;
+	return true;
+}
+
+/* The step at which a waiter with @spins sleeps. */
+static long sleeps_at(uint32_t spins)
+{
+	struct shfl_mutex_policy policy = parks;
+	long when = 0;
+
+	policy.spins = spins;
+	begin(SHFL_MUTEX_LOCKED);
+	script_at(1, note_parked, &when);
+	script_at(1, release, NULL);
+	EXPECT(shfl_mutex_acquire(&lock, policy, NULL));
+	return when;
+}
+
+static void sleeps_after_spins(void)
+{
+	long step = sleeps_at(2) - sleeps_at(1);
+
+	EXPECT(step > 0 && sleeps_at(0) < sleeps_at(1));
+	for (uint32_t spins = 2; spins < 31; spins++)
+		EXPECT(sleeps_at(spins + 1) - sleeps_at(spins) == step, "%u spins", spins);
 }
 
 /* Once the waiter is the head, a fair release is all that it needs: nobody steals the lock. */
@@ -139,7 +169,8 @@ static void fair_release_prevents_stealing(void)
 			struct shfl_mutex_policy policy = {.wait = wait,
 							   .patience = 100,
 							   .policy = POLICY_NUMA,
-							   .batch = 2};
+							   .batch = 2,
+							   .spins = 1};
 			uint32_t stolen = 0;
 
 			begin(SHFL_MUTEX_LOCKED);
@@ -168,7 +199,8 @@ static void head_against_release(void)
 				struct shfl_mutex_policy policy = {.wait = wait,
 								   .patience = patience,
 								   .policy = POLICY_NUMA,
-								   .batch = 2};
+								   .batch = 2,
+								   .spins = 1};
 
 				begin(SHFL_MUTEX_LOCKED);
 				script_at(step, release, NULL);
@@ -198,7 +230,8 @@ static void timed_head_against(bool (*releases)(void *unused), long steps)
 				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
 								   .patience = patience,
 								   .policy = POLICY_NUMA,
-								   .batch = 2};
+								   .batch = 2,
+								   .spins = 1};
 				struct w_deadline deadline = script_deadline(end);
 
 				begin(SHFL_MUTEX_LOCKED);
@@ -249,7 +282,8 @@ static void timed_waiter_against_head(void)
 				struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
 								   .patience = 1,
 								   .policy = POLICY_NUMA,
-								   .batch = 2};
+								   .batch = 2,
+								   .spins = 1};
 				struct w_deadline deadline = script_deadline(end);
 
 				begin(SHFL_MUTEX_CLOSED);
@@ -286,7 +320,8 @@ static void next_in_line_is_woken(void)
 			struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
 							   .patience = 100,
 							   .policy = POLICY_NUMA,
-							   .batch = 2};
+							   .batch = 2,
+							   .spins = 1};
 			bool heir;
 
 			begin(SHFL_MUTEX_LOCKED);
@@ -350,7 +385,8 @@ static void timed_head_wakes_the_next(void)
 			struct shfl_mutex_policy policy = {.wait = WAIT_PARK,
 							   .patience = 1,
 							   .policy = POLICY_NUMA,
-							   .batch = 2};
+							   .batch = 2,
+							   .spins = 1};
 			struct w_deadline deadline = script_deadline(end);
 
 			begin(SHFL_MUTEX_LOCKED);
@@ -375,6 +411,7 @@ int main(void)
 	RUN(releases_by_state);
 	RUN(fair_releases_by_state);
 	RUN(closes_after_patience);
+	RUN(sleeps_after_spins);
 	RUN(fair_release_prevents_stealing);
 	RUN(head_against_release);
 	RUN(timed_head_against_release);

@@ -28,6 +28,15 @@ static void successful_spin(void)
 	EXPECT(looks == 2, "%u looks", looks);
 }
 
+static void one_read_is_no_spin(void)
+{
+	unsigned looks = 0;
+
+	(void)w_wait_acquire(&word, looks++ > 1, W_ONCE, NULL);
+	EXPECT(looks == 1, "%u looks", looks);
+	EXPECT(!w_spin_begin(W_ONCE).counted);
+}
+
 /* How many of W_SPINS_WHOLE spins in a row use the whole bound. */
 static unsigned whole_spins(enum w_how how)
 {
@@ -175,6 +184,7 @@ int main(void)
 {
 	w_spinners_most = 1; /* as on two CPUs: on one CPU, waiters do not spin */
 	w_spin_pauses = W_SPIN_PARTS * 4;
+	RUN(one_read_is_no_spin);
 	RUN(failed_spins_shrink);
 	RUN(new_threads_know);
 	RUN(successful_spins_grow);

@@ -195,6 +195,7 @@ static void expect_in_range(const uint32_t *settings)
 	       settings[shfl_mutex_batch_place] <= 1000000);
 	/* Those that need other functions of the lock are not among them. */
 	EXPECT(settings[shfl_mutex_policy_place] <= POLICY_GROUP);
+	EXPECT(settings[shfl_mutex_spins_place] <= 31);
 }
 
 /* The text of @word is a specification with the same settings. */
@@ -214,6 +215,7 @@ static uint64_t random_word(void)
 		[shfl_mutex_patience_place] = (uint32_t)random_below(1000000001),
 		[shfl_mutex_batch_place] = 1 + (uint32_t)random_below(1000000),
 		[shfl_mutex_policy_place] = (uint32_t)random_below(4),
+		[shfl_mutex_spins_place] = (uint32_t)random_below(32),
 	};
 	uint64_t word = live_word(settings);
 

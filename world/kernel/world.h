@@ -308,7 +308,7 @@ static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadli
 {
 	cpu_relax();
 	if (how >= W_BRIEF) {
-		if (reads >= W_SPIN_PAUSES || need_resched())
+		if (how == W_ONCE || reads >= W_SPIN_PAUSES || need_resched())
 			return false;
 	} else if (need_resched() || reads % W_SPIN_PAUSES == W_SPIN_PAUSES - 1) {
 		w_yield();
@@ -345,7 +345,7 @@ static inline void w_unpark_all(W_ATOMIC(uint32_t) *p)
 static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadline *deadline)
 {
 	cpu_relax();
-	return (how < W_BRIEF || reads < W_SPIN_PAUSES) && !w_expired(deadline);
+	return (how < W_BRIEF || (how != W_ONCE && reads < W_SPIN_PAUSES)) && !w_expired(deadline);
 }
 
 #endif

@@ -117,12 +117,12 @@ fn the_mutexes_that_threads_waited_for_are_listed() {
     let controlled = Controlled::start();
     let lines = controlled.control(&[]);
     assert_eq!(lines.len(), 3, "{lines:#?}");
-    let settings = ["shfl_mutex", "4", "numa", "1024", "start"];
-    assert_eq!(line(&lines, "cache")[1..8], [&settings[..], &["2", "0"]].concat());
-    assert_eq!(line(&lines, "table+0x28")[1..8], [&settings[..], &["1", "0"]].concat());
+    let settings = ["shfl_mutex", "4", "numa", "1024", "1", "start"];
+    assert_eq!(line(&lines, "cache")[1..9], [&settings[..], &["2", "0"]].concat());
+    assert_eq!(line(&lines, "table+0x28")[1..9], [&settings[..], &["1", "0"]].concat());
     let queue = line(&lines, &controlled.queue);
-    assert_eq!(queue[1..8], [&settings[..], &["1", "0"]].concat());
-    assert_eq!(queue[8..10], ["queue_init", &controlled.queue]);
+    assert_eq!(queue[1..9], [&settings[..], &["1", "0"]].concat());
+    assert_eq!(queue[9..11], ["queue_init", &controlled.queue]);
     assert!(lines[0].trim_start().starts_with("cache "), "most waits first: {lines:#?}");
     assert_eq!(controlled.control(&["-n", "1"])[1], "and 2 more: --rows");
     assert_eq!(controlled.control(&["cache"]).len(), 1);
@@ -143,7 +143,7 @@ fn settings_change_in_the_running_process() {
         let lines = controlled.control(&[mutex, "patience=0,batch=7"]);
         assert_eq!(lines.len(), 1, "{lines:#?}");
         let words: Vec<&str> = lines[0].split_whitespace().collect();
-        assert_eq!(words[2..6], ["0", "numa", "7", "control"]);
+        assert_eq!(words[2..7], ["0", "numa", "7", "1", "control"]);
         assert_eq!(controlled.ask(letter), "closed", "{mutex}");
         controlled.control(&[mutex, "shfl_mutex,policy=fifo"]);
         assert_eq!(controlled.ask(letter), "open", "{mutex}");
@@ -151,13 +151,13 @@ fn settings_change_in_the_running_process() {
         assert_eq!(controlled.ask(letter), "closed", "{mutex}");
         let lines = controlled.control(&[mutex, "default"]);
         let words: Vec<&str> = lines[0].split_whitespace().collect();
-        assert_eq!(words[2..6], ["4", "numa", "1024", "start"]);
+        assert_eq!(words[2..7], ["4", "numa", "1024", "1", "start"]);
     }
     controlled.control(&["cache", "patience=0"]);
     assert_eq!(controlled.ask("t"), "open", "the others keep their settings");
     let lines = controlled.control(&[]);
-    assert_eq!(line(&lines, "cache")[5], "control");
-    assert_eq!(line(&lines, "table+0x28")[5], "start");
+    assert_eq!(line(&lines, "cache")[6], "control");
+    assert_eq!(line(&lines, "table+0x28")[6], "start");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn settings_of_rules_come_back() {
     controlled.control(&["cache", "patience=9"]);
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "default"]);
-    assert_eq!(line(&lines, "cache")[2..6], ["0", "numa", "1024", "rule:1"]);
+    assert_eq!(line(&lines, "cache")[2..7], ["0", "numa", "1024", "1", "rule:1"]);
     assert_eq!(controlled.ask("c"), "closed");
 }
 
@@ -185,10 +185,13 @@ fn settings_of_all_mutexes_change() {
     std::fs::write(&file, rules).expect("a file");
     let mut controlled = Controlled::start_with(&["--rules", &file.to_string_lossy()]);
     let lines = controlled.control(&["all", "patience=0,batch=9"]);
-    assert_eq!(line(&lines, "cache")[2..6], ["0", "numa", "9", "all"]);
-    assert_eq!(line(&lines, "table+0x28")[2..6], ["4", "numa", "1024", "rule:1"]);
+    assert_eq!(line(&lines, "cache")[2..7], ["0", "numa", "9", "1", "all"]);
+    assert_eq!(line(&lines, "table+0x28")[2..7], ["4", "numa", "1024", "1", "rule:1"]);
     let last = lines.last().expect("a line");
-    assert!(last.ends_with("later ones included: patience=0,policy=numa,batch=9"), "{last}");
+    assert!(
+        last.ends_with("later ones included: patience=0,policy=numa,batch=9,spins=1"),
+        "{last}"
+    );
     for (letter, answer) in
         [("c", "closed"), ("q", "closed"), ("t", "open"), ("f", "open"), ("d", "destroyed")]
     {
@@ -197,14 +200,14 @@ fn settings_of_all_mutexes_change() {
     assert_eq!(controlled.ask("n"), "initialised");
     assert_eq!(controlled.ask("q"), "closed");
     let lines = controlled.control(&["cache", "patience=9"]);
-    assert_eq!(line(&lines, "cache")[5], "control");
+    assert_eq!(line(&lines, "cache")[6], "control");
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "default"]);
-    assert_eq!(line(&lines, "cache")[5], "all");
+    assert_eq!(line(&lines, "cache")[6], "all");
     assert_eq!(controlled.ask("c"), "closed");
     let lines = controlled.control(&["all", "default"]);
     assert_eq!(lines.len(), 3, "{lines:#?}");
-    assert_eq!(line(&lines, "cache")[2..6], ["4", "numa", "1024", "start"]);
+    assert_eq!(line(&lines, "cache")[2..7], ["4", "numa", "1024", "1", "start"]);
     assert_eq!(controlled.ask("c"), "open");
     assert_refused(&mut controlled.command(&["all", "wait=spin"]), 125, &["need a rule"]);
 }
@@ -219,8 +222,8 @@ fn the_lock_of_a_rule_is_shown_and_does_not_change() {
     assert_eq!(controlled.ask("s"), "waited");
     let lines = controlled.control(&[]);
     let words = line(&lines, "table+0x50");
-    assert_eq!(words[1..8], ["cfl_mutex", "-", "-", "-", "rule:2", "1", "0"]);
-    assert_eq!(words[10], "1", "its acquisitions are counted: {words:?}");
+    assert_eq!(words[1..9], ["cfl_mutex", "-", "-", "-", "-", "rule:2", "1", "0"]);
+    assert_eq!(words[11], "1", "its acquisitions are counted: {words:?}");
     let why = "the rule in line 2 gave it cfl_mutex";
     for settings in ["patience=0", "default"] {
         assert_refused(&mut controlled.command(&["table+0x50", settings]), 125, &[why]);
@@ -230,7 +233,7 @@ fn the_lock_of_a_rule_is_shown_and_does_not_change() {
     assert_eq!(controlled.ask("s"), "waited");
     let lines = controlled.control(&[]);
     let words = line(&lines, "table+0x50");
-    assert_eq!((words[6], words[10]), ("2", "2"), "{words:?}");
+    assert_eq!((words[7], words[11]), ("2", "2"), "{words:?}");
 }
 
 #[test]
@@ -238,11 +241,11 @@ fn statistics_are_shown_beside_the_settings() {
     let mut controlled = Controlled::start_with(&["--stats"]);
     let lines = controlled.control(&[]);
     let words = line(&lines, "cache");
-    assert_eq!(words[10..12], ["4", "50.0%"], "{words:?}");
+    assert_eq!(words[11..13], ["4", "50.0%"], "{words:?}");
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "patience=0", "--for", "1ms"]);
     let words = line(&lines, "cache");
-    assert_eq!((words[5], words[6], words[10]), ("control", "0", "0"), "{words:?}");
+    assert_eq!((words[6], words[7], words[11]), ("control", "0", "0"), "{words:?}");
     assert_eq!(controlled.ask("c"), "closed");
 }
 
@@ -261,7 +264,7 @@ fn a_child_and_a_new_program_have_pages_of_their_own() {
     assert_eq!(controlled.pages().len(), 3);
     assert_eq!(controlled.ask("c"), "open");
     let lines = controlled.control(&["cache", "patience=0"]);
-    assert_eq!(line(&lines, "cache")[5], "control");
+    assert_eq!(line(&lines, "cache")[6], "control");
     assert_eq!(controlled.ask("c"), "closed");
 }
 
@@ -291,7 +294,7 @@ fn several_commands_at_a_time_leave_the_settings_of_one() {
     let words = line(&lines, "cache");
     let patience: u32 = words[2].parse().expect("a number");
     assert!((10..18).contains(&patience), "{words:?}");
-    assert_eq!(words[3..6], ["fifo", &(100 + patience).to_string(), "control"]);
+    assert_eq!(words[3..7], ["fifo", &(100 + patience).to_string(), "1", "control"]);
     assert_eq!(controlled.ask("c"), "open");
 }
 
@@ -312,7 +315,7 @@ fn wrong_requests_change_nothing() {
     ] {
         assert_refused(&mut controlled.command(&arguments), 125, &[why]);
     }
-    assert_eq!(line(&controlled.control(&[]), "cache")[5], "start");
+    assert_eq!(line(&controlled.control(&[]), "cache")[6], "start");
     assert_eq!(controlled.ask("c"), "open");
 }
 
@@ -332,7 +335,7 @@ fn only_the_owner_and_root_may_control() {
     command.args(["control", "-p", &controlled.child.id().to_string(), "cache", "patience=0"]);
     command.current_dir("/").uid(nobody).gid(nobody);
     assert_refused(&mut command, 125, &["belongs to another user"]);
-    assert_eq!(line(&controlled.control(&[]), "cache")[5], "start");
+    assert_eq!(line(&controlled.control(&[]), "cache")[6], "start");
 }
 
 /// `top` on a terminal: Enter shows a lock, and keys change its settings.
@@ -355,8 +358,8 @@ fn keys_of_top_change_a_lock() {
         screen.await_text("sort by");
         press("\x1b[B\r");
     }
-    press("---");
-    screen.await_text("patience=0,policy=numa,batch=1024, set by control");
+    press("---]]");
+    screen.await_text("patience=0,policy=numa,batch=1024,spins=4, set by control");
     screen.await_text("since change");
     assert_eq!(controlled.ask("c"), "closed");
     press("q");

@@ -217,17 +217,18 @@ impl Serving {
         child
     }
 
-    /// Patience, policy, batch and their origin, of the mutex: the columns after its name and lock.
+    /// Patience, policy, batch, spins and their origin, of the mutex: the columns after its name and
+    /// lock.
     fn settings(&self) -> Option<Vec<String>> {
         let output = output(&mut poundlock(["control", "-p", &self.pid(), "cache"]));
         let text = stdout(&output);
         let line = text.lines().find(|line| line.trim_start().starts_with("cache"))?;
-        Some(line.split_whitespace().skip(2).take(4).map(str::to_owned).collect())
+        Some(line.split_whitespace().skip(2).take(5).map(str::to_owned).collect())
     }
 
     #[track_caller]
     fn assert_restored(&self) {
-        assert_eq!(self.settings().expect("a mutex"), ["4", "numa", "1024", "start"]);
+        assert_eq!(self.settings().expect("a mutex"), ["4", "numa", "1024", "1", "start"]);
     }
 }
 
@@ -334,7 +335,7 @@ fn settings_of_before_that_control_has_made_are_restored() {
     let tuning = serving.tuning();
     kill(Pid::from_raw(tuning.id().cast_signed()), Signal::SIGINT).expect("it runs");
     assert_eq!(end_of(tuning).0, Some(130));
-    assert_eq!(serving.settings().expect("a mutex"), ["4", "numa", "7", "control"]);
+    assert_eq!(serving.settings().expect("a mutex"), ["4", "numa", "7", "1", "control"]);
 }
 
 #[test]
@@ -347,7 +348,7 @@ fn settings_that_another_command_makes_meanwhile_stay() {
     let (status, out, error) = end_of(tuning);
     assert_eq!(status, Some(125), "{out}{error}");
     assert!(error.contains("another command has changed the settings of cache"), "{error}");
-    assert_eq!(serving.settings().expect("a mutex"), ["4", "numa", "7", "control"]);
+    assert_eq!(serving.settings().expect("a mutex"), ["4", "numa", "7", "1", "control"]);
 }
 
 /// docs/scenario.md. The machine may be so busy that one tuning does not suffice.

@@ -3,7 +3,7 @@
  * Also clients whose settings change while they use the lock, as by preload/control.h: changed/...
  * A head that has closed the lock is not bypassed, by whatever settings the others wait.
  */
-#define CHANGED(settings) ((settings).patience = 0, (settings).batch = 1)
+#define CHANGED(settings) ((settings).patience = 0, (settings).batch = 1, (settings).spins = 0)
 #define MORE_CLIENTS                                                                              \
 	ENTRIES("changed/2x1", lock_1, 2, "contended", "2", prepare_changes, finish,              \
 		.spurious = 1),                                                                   \

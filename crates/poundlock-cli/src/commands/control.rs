@@ -35,8 +35,8 @@ pub(crate) struct ControlArgs {
     /// that have no settings of their own, later ones included [default: list all mutexes]
     #[arg(value_name = "MUTEX")]
     pub mutex: Option<String>,
-    /// KEY=VALUE[,...] of shfl_mutex: patience, policy, batch; keys that are not given get their
-    /// defaults. `default`: back to the settings of before
+    /// KEY=VALUE[,...] of shfl_mutex: patience, policy, batch, spins; keys that are not given get
+    /// their defaults. `default`: back to the settings of before
     #[arg(value_name = "SETTINGS")]
     pub settings: Option<String>,
 }
@@ -196,7 +196,7 @@ impl Figures {
     }
 }
 
-const COLUMNS: usize = 14;
+const COLUMNS: usize = 15;
 
 /// The columns; the last four are of the statistics.
 const HEADER: [&str; COLUMNS] = [
@@ -205,6 +205,7 @@ const HEADER: [&str; COLUMNS] = [
     "patience",
     "policy",
     "batch",
+    "spins",
     "set by",
     "waits",
     "waiting",
@@ -217,7 +218,7 @@ const HEADER: [&str; COLUMNS] = [
 ];
 
 /// The columns that a narrow terminal omits, in this order.
-const EXPENDABLE: [usize; 9] = [9, 8, 13, 11, 10, 12, 7, 6, 1];
+const EXPENDABLE: [usize; 9] = [10, 9, 14, 12, 11, 13, 8, 7, 1];
 
 /// A line per mutex of `chosen` that still exists, under [`HEADER`].
 fn rows(
@@ -231,7 +232,7 @@ fn rows(
         .map(|mutex| {
             let earlier = before.and_then(|before| before.mutexes.get(&mutex.address));
             let waits = mutex.waits.saturating_sub(earlier.map_or(0, |earlier| earlier.waits));
-            let [patience, policy, batch] = values(mutex);
+            let [patience, policy, batch, spins] = values(mutex);
             let [acquired, contended, wait, mean] = observed_cells(mutex.address, before, now);
             [
                 shorten(&target.name(mutex), NAME),
@@ -239,6 +240,7 @@ fn rows(
                 patience,
                 policy,
                 batch,
+                spins,
                 mutex.set_by(),
                 waits.to_string(),
                 mutex.waiting.to_string(),
@@ -256,11 +258,13 @@ fn rows(
         .collect()
 }
 
-/// The values of patience, policy and batch that a thread would wait by now.
-fn values(mutex: &Mutex) -> [String; 3] {
+/// The values of patience, policy, batch and spins that a thread would wait by now.
+fn values(mutex: &Mutex) -> [String; 4] {
     match mutex.settings() {
-        Ok(now) => [now.patience.to_string(), now.policy, now.batch.to_string()],
-        Err(_) => [ABSENT; 3].map(str::to_owned),
+        Ok(now) => {
+            [now.patience.to_string(), now.policy, now.batch.to_string(), now.spins.to_string()]
+        }
+        Err(_) => [ABSENT; 4].map(str::to_owned),
     }
 }
 
@@ -304,7 +308,9 @@ mod tests {
         assert_eq!(word("patience=0,policy=fifo"), word("shfl_mutex,policy=fifo,patience=0"));
         assert_eq!(word("patience=4"), word("shfl_mutex"));
         assert_ne!(word("patience=4"), word("patience=5"));
-        for wrong in ["", "patience", "patience=x", "batch=0", "policy=fair", "wait=spin", "mcs"] {
+        for wrong in
+            ["", "patience", "patience=x", "batch=0", "spins=32", "policy=fair", "wait=spin"]
+        {
             let message = parse(wrong).expect_err(wrong).message;
             assert!(!message.is_empty() && !message.contains('\n'), "{wrong}: {message}");
         }

@@ -40,6 +40,7 @@ pub struct Settings {
     pub patience: u32,
     pub policy: String,
     pub batch: u32,
+    pub spins: u32,
 }
 
 impl Settings {
@@ -54,6 +55,7 @@ impl Settings {
             patience: value("patience")?.parse().ok()?,
             policy: value("policy")?.to_owned(),
             batch: value("batch")?.parse().ok()?,
+            spins: value("spins")?.parse().ok()?,
         })
     }
 
@@ -65,7 +67,8 @@ impl Settings {
 
 impl Display for Settings {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "patience={},policy={},batch={}", self.patience, self.policy, self.batch)
+        let Settings { patience, policy, batch, spins } = self;
+        write!(f, "patience={patience},policy={policy},batch={batch},spins={spins}")
     }
 }
 
@@ -75,9 +78,10 @@ mod tests {
 
     #[test]
     fn settings_one_by_one_are_those_of_the_word() {
-        let seven = word("shfl_mutex,patience=7,policy=fifo,batch=9").expect("right settings");
+        let seven =
+            word("shfl_mutex,patience=7,policy=fifo,batch=9,spins=3").expect("right settings");
         let settings = Settings::of(seven).expect("valid settings");
-        assert_eq!((settings.patience, settings.batch), (7, 9));
+        assert_eq!((settings.patience, settings.batch, settings.spins), (7, 9, 3));
         assert_eq!(settings.policy, "fifo");
         assert_eq!(settings.word(), Ok(seven));
         assert_eq!(text(seven), Some(settings.to_string()));

@@ -36,7 +36,8 @@ const FIGURES: [(&str, Figure); 7] = [
     ("hand-overs between domains/s", |rates| number(rates.remote)),
 ];
 
-const KEYS: &str = "q: quit, Esc: back; p: next policy, +/-: patience, >/<: batch, d: default";
+const KEYS: &str =
+    "q: quit, Esc: back; p: policy, +/-: patience, >/<: batch, ]/[: spins, d: default";
 
 /// Draws the display on the whole terminal.
 pub fn draw(frame: &mut Frame<'_>, detail: &Detail<'_>) {

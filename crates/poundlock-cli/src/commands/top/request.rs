@@ -47,6 +47,8 @@ fn step_of(key: char) -> Option<Step> {
         '-' => Some(Step::LessPatience),
         '>' => Some(Step::LargerBatch),
         '<' => Some(Step::SmallerBatch),
+        ']' => Some(Step::MoreSpins),
+        '[' => Some(Step::FewerSpins),
         'd' => Some(Step::Default),
         _ => None,
     }
@@ -70,6 +72,7 @@ mod tests {
                 Some(Request::Change(Step::Policy)),
             ),
             (KeyCode::Char('+'), None, Some(Request::Change(Step::MorePatience))),
+            (KeyCode::Char('['), None, Some(Request::Change(Step::FewerSpins))),
         ] {
             assert_eq!((of(code, false), of(code, true)), (all, one), "{code:?}");
         }

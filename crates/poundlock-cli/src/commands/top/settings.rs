@@ -13,6 +13,8 @@ pub enum Step {
     LessPatience,
     LargerBatch,
     SmallerBatch,
+    MoreSpins,
+    FewerSpins,
     /// Back to the settings of before all changes.
     Default,
 }
@@ -63,6 +65,8 @@ fn stepped(now: &Settings, step: Step) -> Settings {
         Step::LessPatience => next.patience = now.patience / 2,
         Step::LargerBatch => next.batch = doubled(now.batch, "batch"),
         Step::SmallerBatch => next.batch = (now.batch / 2).max(setting("batch").least),
+        Step::MoreSpins => next.spins = doubled(now.spins, "spins"),
+        Step::FewerSpins => next.spins = now.spins / 2,
         Step::Default => {}
     }
     next
@@ -94,7 +98,7 @@ mod tests {
     use super::{Settings, Step, stepped};
 
     fn settings(patience: u32, policy: &str, batch: u32) -> Settings {
-        Settings { patience, policy: policy.to_owned(), batch }
+        Settings { patience, policy: policy.to_owned(), batch, spins: 1 }
     }
 
     #[test]
@@ -104,12 +108,15 @@ mod tests {
         assert_eq!(after(Step::LessPatience), settings(2, "numa", 1024));
         assert_eq!(after(Step::LargerBatch), settings(4, "numa", 2048));
         assert_eq!(after(Step::SmallerBatch), settings(4, "numa", 512));
-        let mut now = settings(0, "numa", 1);
+        assert_eq!(after(Step::MoreSpins).spins, 2);
+        assert_eq!(after(Step::FewerSpins).spins, 0);
+        let mut now = Settings { spins: 0, ..settings(0, "numa", 1) };
+        assert_eq!(stepped(&now, Step::MoreSpins).spins, 1);
         assert_eq!(stepped(&now, Step::MorePatience).patience, 1);
-        for step in [Step::LessPatience, Step::SmallerBatch] {
+        for step in [Step::LessPatience, Step::SmallerBatch, Step::FewerSpins] {
             assert_eq!(stepped(&now, step), now);
         }
-        for step in [Step::MorePatience, Step::LargerBatch] {
+        for step in [Step::MorePatience, Step::LargerBatch, Step::MoreSpins] {
             for _ in 0..40 {
                 now = stepped(&now, step);
                 assert!(now.word().is_ok(), "{now}");

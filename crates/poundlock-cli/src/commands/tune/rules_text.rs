@@ -81,11 +81,11 @@ mod tests {
             label: label.to_owned(),
             place,
             addresses: vec![1],
-            present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024 },
+            present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 },
             is_controlled: false,
             wait_ns: 1,
         };
-        let cache = "shfl_mutex,patience=0,policy=numa,batch=1024";
+        let cache = "shfl_mutex,patience=0,policy=numa,batch=1024,spins=1";
         let setup =
             Setup::default().with(0, cache).with(1, "shfl_mutex,policy=fifo").with(2, cache);
         let interval = Interval { estimate: 0.1, low: 0.05, high: 0.2 };

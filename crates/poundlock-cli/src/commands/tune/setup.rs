@@ -172,6 +172,9 @@ pub fn candidates(present: &Settings, has_domains: bool) -> Vec<String> {
             fifo(settings);
         }),
         with(&|settings| settings.patience = 4),
+        with(&|settings| settings.spins = 8),
+        with(&|settings| settings.spins = 0),
+        with(&|settings| settings.spins = 1),
     ];
     if has_domains {
         all.push(with(&|settings| settings.policy = "numa".to_owned()));
@@ -234,7 +237,7 @@ mod tests {
     use super::{Named, Place, Settings, Setup, Use, candidates, difference, targets};
 
     fn present() -> Settings {
-        Settings { patience: 4, policy: "numa".to_owned(), batch: 1024 }
+        Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 }
     }
 
     fn used(address: u64, wait_ns: u64, object: Option<(&str, u64)>, site: Option<&str>) -> Use {
@@ -294,7 +297,7 @@ mod tests {
         }
         assert_eq!(
             candidates(&present(), false)[0],
-            "shfl_mutex,patience=0,policy=numa,batch=1024"
+            "shfl_mutex,patience=0,policy=numa,batch=1024,spins=1"
         );
     }
 
@@ -302,7 +305,8 @@ mod tests {
     fn a_setup_is_named_by_what_differs() {
         let uses = [used(1, 500, Some(("cache", 0)), None)];
         let targets = targets(&uses);
-        let setup = Setup::default().with(0, "shfl_mutex,patience=0,policy=numa,batch=1024");
+        let setup =
+            Setup::default().with(0, "shfl_mutex,patience=0,policy=numa,batch=1024,spins=1");
         assert_eq!(Named(&setup, &targets).to_string(), "mutex 1: patience=0");
         assert_eq!(Named(&Setup::default(), &targets).to_string(), "present settings");
     }

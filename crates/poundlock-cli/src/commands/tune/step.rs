@@ -155,7 +155,7 @@ mod tests {
             label: format!("mutex {at}"),
             place: Some(Place::Symbol(format!("mutex_{at}"))),
             addresses: Vec::new(),
-            present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024 },
+            present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 },
             is_controlled: false,
             wait_ns: 1,
         };
