@@ -13,7 +13,7 @@ use crate::expected::{self, Expected, Model, Record, Strategy};
 use crate::explore::{self, Report, Verdict};
 use crate::judge::judge;
 use crate::output::{Count, Progress, print};
-use crate::plan::{self, Overrides};
+use crate::plan::{self, Explored, Overrides};
 use crate::pool;
 use crate::sources::Sources;
 
@@ -77,14 +77,6 @@ pub fn check(
     Ok(Count { passed, failed })
 }
 
-/// The CPU time of this process. On a busy machine, elapsed time is meaningless.
-fn cpu_seconds() -> f64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
-}
-
 /// Explores a client. Its `record` chooses the strategy; if `compare`, the result must match it.
 fn one(
     entry: &Entry,
@@ -96,10 +88,8 @@ fn one(
     let Entry { name, client, .. } = entry;
     let own = overrides.are_none();
     let overrides = &overrides.of(entry);
-    let start = cpu_seconds();
     let usable = record.filter(|record| plan::fits(record.strategy, client, overrides));
-    let (strategy, report) = plan::explore(client, usable, overrides);
-    let seconds = ((cpu_seconds() - start) * 100.0).round() / 100.0;
+    let Explored { strategy, report, seconds } = plan::explore(client, usable, overrides);
     let settings = plan::settings(client, strategy, overrides);
     let mut judged = judge(client, &report, events, strategy, settings.promises);
     if compare && own {

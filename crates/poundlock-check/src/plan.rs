@@ -115,13 +115,25 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
     }
 }
 
+/// An exploration that ended.
+pub struct Explored {
+    pub strategy: Strategy,
+    pub report: Report,
+    /// Its CPU time, without that of other strategies that were tried before.
+    pub seconds: f64,
+}
+
+/// The CPU time of this process. On a busy machine, elapsed time is meaningless.
+fn cpu_seconds() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
 /// Explores `client` with the strategy of the command line, or the recorded one, or the first that
 /// ends within its limit.
-pub fn explore(
-    client: &'static Client,
-    record: Option<Record>,
-    overrides: &Overrides,
-) -> (Strategy, Report) {
+pub fn explore(client: &'static Client, record: Option<Record>, overrides: &Overrides) -> Explored {
     let recorded = record.map(|record| (record.strategy, MORE_STATES + record.states * 4));
     let candidates = match overrides.strategy.map(|strategy| (strategy, MOST_STATES)).or(recorded) {
         Some(only) => vec![only],
@@ -129,10 +141,16 @@ pub fn explore(
     };
     let (&last, others) = candidates.split_last().expect("there is a strategy");
     let run = |(strategy, states)| {
-        (strategy, explore_with(client, strategy, overrides, overrides.states.unwrap_or(states)))
+        let start = cpu_seconds();
+        let states = overrides.states.unwrap_or(states);
+        let report = explore_with(client, strategy, overrides, states);
+        let seconds = ((cpu_seconds() - start) * 100.0).round() / 100.0;
+        Explored { strategy, report, seconds }
     };
     let mut tried = others.iter().map(|&candidate| run(candidate));
-    tried.find(|(_, report)| report.verdict != Verdict::Unfinished).unwrap_or_else(|| run(last))
+    tried
+        .find(|explored| explored.report.verdict != Verdict::Unfinished)
+        .unwrap_or_else(|| run(last))
 }
 
 /// Explores `client` with one strategy, up to `states` states.

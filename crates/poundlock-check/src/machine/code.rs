@@ -4,7 +4,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::Machine;
-use super::state::Status;
+use super::state::{Request, Status};
 use crate::arena;
 
 impl Machine {
@@ -15,7 +15,7 @@ impl Machine {
         for thread in 0..self.now.threads.len() {
             self.encode_thread(thread, &mut code);
         }
-        code.extend(self.now.outcomes);
+        push_sparse(0, &self.now.outcomes, &mut code);
         code.push(
             (self.now.generation as u64) << 32
                 | (self.now.created as u64) << 48
@@ -60,18 +60,24 @@ impl Machine {
         let t = &self.now.threads[thread];
         let flags = [t.expired, t.yielded && self.settings.bound.is_some(), t.request.brief];
         let flags = flags.iter().fold(0, |flags, &flag| flags << 1 | flag as u64);
-        code.push((t.status as u64) << 32 | flags);
+        let first = (t.status as u64) << 32 | flags;
         if t.status == Status::Ended {
-            return;
+            return code.push(first);
         }
-        code.push(t.stack as u64);
-        code.push((t.stack >> 64) as u64);
-        code.extend([
-            t.request.site as u64,
-            t.request.address as u64,
-            t.request.operand,
-            t.request.expected,
-        ]);
-        code.extend([t.request.deadline as u64, t.ending]);
+        let Request { site, address, operand, expected, deadline, .. } = t.request;
+        let words = [address as u64, operand, expected, deadline as u64, t.ending];
+        push_sparse(first, &words, code);
+        code.extend([site as u64, t.stack as u64, (t.stack >> 64) as u64]);
+    }
+}
+
+/// Appends `first`, of less than 56 bits, with the bits of the words that are not 0, at most 8; and
+/// these words.
+fn push_sparse(first: u64, words: &[u64], code: &mut Vec<u64>) {
+    let at = code.len();
+    code.push(first);
+    for (bit, &word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
+        code[at] |= 1 << (56 + bit);
+        code.push(word);
     }
 }

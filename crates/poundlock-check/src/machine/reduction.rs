@@ -94,6 +94,9 @@ impl Machine {
             return Some(self.now.reader as usize);
         }
         self.if_invisible = true;
+        if !self.reduces() {
+            return None;
+        }
         (0..self.now.threads.len()).find(|&thread| self.is_immediate(thread))
     }
 

@@ -6,18 +6,17 @@
 
 use std::ops::Range;
 
-use crate::abi::MAX_THREADS;
 use crate::fault::Fault;
 
 /// The kind of an access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Access {
-    PlainRead,
     PlainWrite,
-    /// Atomic, also the load of a compare-exchange that fails.
-    Load,
+    PlainRead,
     /// Atomic, also a read-modify-write.
     Store,
+    /// Atomic, also the load of a compare-exchange that fails.
+    Load,
 }
 
 impl Access {
@@ -28,105 +27,64 @@ impl Access {
     fn writes(self) -> bool {
         matches!(self, Access::PlainWrite | Access::Store)
     }
+
+    /// Whether two unordered accesses of these kinds race.
+    fn conflicts(self, other: Access) -> bool {
+        (self.writes() || other.writes()) && (self.is_plain() || other.is_plain())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Access::PlainWrite => "plain write",
+            Access::PlainRead => "plain read",
+            Access::Store => "atomic store",
+            Access::Load => "atomic load",
+        }
+    }
 }
 
-type Clocks = [u32; MAX_THREADS];
-const NO_CLOCKS: Clocks = [0; MAX_THREADS];
-
-/// The accesses to some bytes: the last plain write and, by thread, the clock of the last access of
-/// each other kind since.
-#[derive(Clone, Copy)]
-pub struct Cell {
+/// The bytes, kind and thread of a remembered access.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
     pub start: usize,
     pub end: usize,
-    pub writer: u8,
-    pub written: u32,
-    pub read: Clocks,
-    pub loaded: Clocks,
-    pub stored: Clocks,
+    pub access: Access,
+    pub thread: u8,
 }
 
-impl Cell {
-    fn new(start: usize, end: usize) -> Cell {
-        Cell {
-            start,
-            end,
-            writer: 0,
-            written: 0,
-            read: NO_CLOCKS,
-            loaded: NO_CLOCKS,
-            stored: NO_CLOCKS,
-        }
-    }
+/// The last access of its key since the last plain write to its bytes.
+#[derive(Clone, Copy)]
+pub struct Remembered {
+    pub key: Key,
+    /// The thread's clock at that access.
+    pub clock: u32,
+}
 
-    fn overlaps(&self, start: usize, end: usize) -> bool {
-        self.start < end && start < self.end
-    }
-
-    /// The race of `access`, by a thread of that view, with a remembered access.
-    fn race(&self, access: Access, view: &[u32]) -> Option<Fault> {
-        if self.written > view[self.writer as usize] {
-            return Some(Fault::Race { with: self.writer, did: "plain write" });
-        }
-        let others: [(bool, &Clocks, &str); 3] = [
-            (access.writes(), &self.read, "plain read"),
-            (access.is_plain(), &self.stored, "atomic store"),
-            (access == Access::PlainWrite, &self.loaded, "atomic load"),
-        ];
-        others.into_iter().filter(|(conflicts, ..)| *conflicts).find_map(|(_, clocks, did)| {
-            let with = (0..MAX_THREADS).find(|&thread| clocks[thread] > view[thread])? as u8;
-            Some(Fault::Race { with, did })
-        })
-    }
-
-    /// Remembers `access` by `thread` at its `clock`, which races with nothing.
-    fn remember(&mut self, access: Access, thread: usize, clock: u32) {
-        match access {
-            // Happens-before is transitive: an access ordered after this write is also ordered
-            // after all accesses before it.
-            Access::PlainWrite => {
-                *self = Cell {
-                    writer: thread as u8,
-                    written: clock,
-                    ..Cell::new(self.start, self.end)
-                };
-            }
-            Access::PlainRead => self.read[thread] = clock,
-            Access::Load if self.stored[thread] == clock => {}
-            Access::Load => self.loaded[thread] = clock,
-            // A store conflicts with everything that a load conflicts with.
-            Access::Store => (self.stored[thread], self.loaded[thread]) = (clock, 0),
-        }
-    }
-
-    /// Forgets the accesses that all threads know. Returns whether any access is left.
-    fn forget(&mut self, floor: &[u32]) -> bool {
-        if self.written <= floor[self.writer as usize] {
-            (self.writer, self.written) = (0, 0);
-        }
-        for clocks in [&mut self.read, &mut self.loaded, &mut self.stored] {
-            let known = clocks.iter_mut().zip(floor).filter(|(clock, floor)| **clock <= **floor);
-            known.for_each(|(clock, _)| *clock = 0);
-        }
-        self.written != 0 || [self.read, self.loaded, self.stored] != [NO_CLOCKS; 3]
+impl Remembered {
+    /// The race of an `access` to `bytes`, by a thread of that view, with this one.
+    fn race(&self, bytes: &Range<usize>, access: Access, view: &[u32]) -> Option<Fault> {
+        let Key { start, end, access: did, thread } = self.key;
+        let overlaps = start < bytes.end && bytes.start < end;
+        let unordered = overlaps && self.clock > view[thread as usize];
+        (unordered && did.conflicts(access)).then(|| Fault::Race { with: thread, did: did.name() })
     }
 }
 
-/// The remembered accesses, by address.
+/// The remembered accesses, in order of their keys.
 #[derive(Clone, Default)]
 pub struct Accesses {
-    cells: Vec<Cell>,
+    list: Vec<Remembered>,
 }
 
 impl Accesses {
     /// Copies `source` into the existing allocation.
     pub fn copy_from(&mut self, source: &Accesses) {
-        self.cells.clone_from(&source.cells);
+        self.list.clone_from(&source.list);
     }
 
-    /// All of them, in order of address.
-    pub fn iter(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter()
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Remembered> {
+        self.list.iter()
     }
 
     /// Checks that `access` to `bytes` by `thread`, whose view is `view`, races with no remembered
@@ -139,38 +97,56 @@ impl Accesses {
         view: &[u32],
         keep: bool,
     ) -> Result<(), Fault> {
-        let mut exact = None;
-        for (at, cell) in
-            self.cells.iter().enumerate().filter(|(_, cell)| cell.overlaps(bytes.start, bytes.end))
-        {
-            if let Some(race) = cell.race(access, view) {
-                return Err(race);
-            }
-            if (cell.start..cell.end) == bytes {
-                exact = Some(at);
-            }
+        if let Some(race) = self.list.iter().find_map(|known| known.race(&bytes, access, view)) {
+            return Err(race);
         }
         if keep {
-            let at = exact.unwrap_or_else(|| self.insert(bytes));
-            self.cells[at].remember(access, thread, view[thread]);
+            let key = Key { start: bytes.start, end: bytes.end, access, thread: thread as u8 };
+            self.remember(key, view[thread]);
         }
         Ok(())
     }
 
-    fn insert(&mut self, bytes: Range<usize>) -> usize {
-        let at =
-            self.cells.partition_point(|cell| (cell.start, cell.end) < (bytes.start, bytes.end));
-        self.cells.insert(at, Cell::new(bytes.start, bytes.end));
-        at
+    /// Remembers an access that races with nothing.
+    fn remember(&mut self, key: Key, clock: u32) {
+        match key.access {
+            // Happens-before is transitive: an access ordered after this write is also ordered
+            // after all accesses before it.
+            Access::PlainWrite => {
+                self.list.retain(|known| (known.key.start, known.key.end) != (key.start, key.end))
+            }
+            // A store conflicts with everything that a load conflicts with.
+            Access::Load => {
+                let store = self.find(Key { access: Access::Store, ..key });
+                if store.is_ok_and(|at| self.list[at].clock == clock) {
+                    return;
+                }
+            }
+            Access::Store => {
+                if let Ok(at) = self.find(Key { access: Access::Load, ..key }) {
+                    self.list.remove(at);
+                }
+            }
+            Access::PlainRead => {}
+        }
+        match self.find(key) {
+            Ok(at) => self.list[at].clock = clock,
+            Err(at) => self.list.insert(at, Remembered { key, clock }),
+        }
+    }
+
+    /// The index of the access of that key, or where it belongs.
+    fn find(&self, key: Key) -> Result<usize, usize> {
+        self.list.binary_search_by_key(&key, |known| known.key)
     }
 
     /// Forgets the accesses that all threads know: those up to the clocks in `floor`.
     pub fn forget(&mut self, floor: &[u32]) {
-        self.cells.retain_mut(|cell| cell.forget(floor));
+        self.list.retain(|known| known.clock > floor[known.key.thread as usize]);
     }
 
     /// Forgets the accesses to the bytes from `start` to `end`, whose lifetime is over.
     pub fn remove(&mut self, start: usize, end: usize) {
-        self.cells.retain(|cell| !cell.overlaps(start, end));
+        self.list.retain(|known| known.key.end <= start || end <= known.key.start);
     }
 }

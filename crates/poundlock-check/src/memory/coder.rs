@@ -27,20 +27,18 @@ impl Coder {
         self.times.clear();
     }
 
-    /// Adds the clock of a remembered access by `thread`; 0 stands for none.
+    /// Adds the clock of a remembered access by `thread`.
     pub fn add_clock(&mut self, thread: usize, clock: u32) {
-        if clock != 0 {
-            self.clocks[thread].push(clock);
+        if let Err(at) = self.clocks[thread].binary_search(&clock) {
+            self.clocks[thread].insert(at, clock);
         }
     }
 
     /// Adds the slots of the threads that have clocks.
     pub fn add_thread_slots(&mut self) {
         for (thread, clocks) in
-            self.clocks.iter_mut().enumerate().filter(|(_, clocks)| !clocks.is_empty())
+            self.clocks.iter().enumerate().filter(|(_, clocks)| !clocks.is_empty())
         {
-            clocks.sort_unstable();
-            clocks.dedup();
             self.times.extend_from_slice(clocks);
             self.slots.push((thread, self.times.len()));
         }
@@ -64,15 +62,7 @@ impl Coder {
 
     /// The rank of a clock of `thread`.
     pub fn clock_rank(&self, thread: usize, clock: u32) -> u64 {
-        if clock == 0 { 0 } else { self.clocks[thread].partition_point(|&c| c <= clock) as u64 }
-    }
-
-    /// Appends the ranks of clocks, by thread.
-    pub fn encode_clocks(&self, clocks: &[u32], into: &mut Vec<u64>) {
-        pack(
-            clocks.iter().enumerate().map(|(thread, &clock)| self.clock_rank(thread, clock)),
-            into,
-        );
+        self.clocks[thread].iter().filter(|&&known| known <= clock).count() as u64
     }
 
     /// Appends the ranks of a view.
@@ -89,10 +79,16 @@ impl Coder {
 
 /// Appends numbers of at most 16 bits, four per word.
 fn pack(numbers: impl Iterator<Item = u64>, into: &mut Vec<u64>) {
-    for (count, number) in numbers.enumerate() {
-        match count % 4 {
-            0 => into.push(number),
-            place => *into.last_mut().expect("the word exists") |= number << (16 * place),
+    let (mut word, mut shift) = (0, 0);
+    for number in numbers {
+        word |= number << shift;
+        shift += 16;
+        if shift == u64::BITS {
+            into.push(word);
+            (word, shift) = (0, 0);
         }
+    }
+    if shift != 0 {
+        into.push(word);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Codes of memories: equal for memories that no continuation can distinguish.
 
+use super::accesses::Remembered;
 use super::coder::Coder;
 use super::messages::NO_MESSAGE;
 use super::span::slots;
@@ -25,27 +26,19 @@ impl Memory {
         self.busy.iter().for_each(|&location| self.encode_location(location as usize, coder, into));
         let dead = self.dead ^ self.objects.code_of_dead();
         into.extend([dead as u64, (dead >> 64) as u64]);
-        for cell in self.accesses.iter() {
-            into.push(cell.start as u64);
-            into.push(cell.end as u64);
-            into.push(
-                u64::from(cell.writer) << 32 | coder.clock_rank(cell.writer as usize, cell.written),
-            );
-            for clocks in [&cell.read, &cell.loaded, &cell.stored] {
-                coder.encode_clocks(&clocks[..self.threads], into);
-            }
+        for &Remembered { key, clock } in self.accesses.iter() {
+            let size = (key.end - key.start) as u64;
+            let kind = (key.access as u64) << 8 | u64::from(key.thread);
+            let rank = coder.clock_rank(key.thread as usize, clock);
+            into.extend([key.start as u64, size << 32 | kind << 16 | rank]);
         }
     }
 
     /// Gives `coder` the times and clocks of this memory.
     fn rank(&self, coder: &mut Coder) {
         coder.clear();
-        for cell in self.accesses.iter() {
-            coder.add_clock(cell.writer as usize, cell.written);
-            for clocks in [&cell.read, &cell.loaded, &cell.stored] {
-                let clocks = clocks[..self.threads].iter().enumerate();
-                clocks.for_each(|(thread, &clock)| coder.add_clock(thread, clock));
-            }
+        for &Remembered { key, clock } in self.accesses.iter() {
+            coder.add_clock(key.thread as usize, clock);
         }
         coder.add_thread_slots();
         for &location in &self.busy {

@@ -69,7 +69,8 @@ impl Span {
 
 /// The location numbers of the slots of `parts` of `location`.
 pub(super) fn slots(location: usize, parts: u8) -> impl Iterator<Item = usize> {
-    (0..MAX_PARTS).filter(move |part| parts >> part & 1 != 0).map(move |part| location + part)
+    let end = MAX_PARTS - parts.leading_zeros() as usize;
+    (0..end).filter(move |part| parts >> part & 1 != 0).map(move |part| location + part)
 }
 
 impl Memory {
@@ -109,8 +110,8 @@ impl Memory {
                 }
             }
         }
-        let found = origins.into_iter().enumerate().filter(|(_, origin)| *origin != NO_MESSAGE);
-        found.map(move |(part, origin)| (span.location + part, origin))
+        let origin = move |slot: usize| (slot, origins[slot - span.location]);
+        span.slots().map(origin).filter(|(_, origin)| *origin != NO_MESSAGE)
     }
 
     /// The newest of the messages that `span` is read from at `message`.
@@ -183,6 +184,9 @@ impl Memory {
     /// which the span is the same, the last.
     pub fn readable(&self, thread: usize, span: Span, into: &mut Vec<u16>) {
         self.storable(thread, span, into);
+        if self.locations[span.location].parts == 1 {
+            return;
+        }
         into.retain(|&message| {
             let next = self.messages[message].next;
             next == NO_MESSAGE || self.messages[next].wrote & span.parts != 0
@@ -193,17 +197,14 @@ impl Memory {
     /// they are open, into `into`, oldest first.
     pub fn storable(&self, thread: usize, span: Span, into: &mut Vec<u16>) {
         into.clear();
-        into.extend(self.messages_of(span.location));
-        let first = |slot: usize| {
-            let seen = self.views.newest_known(thread, slot);
-            let part = 1 << (slot - span.location);
-            let known = |&index: &u16| {
-                self.messages[index].wrote & part != 0 && self.messages[index].time <= seen
-            };
-            into.iter().rposition(known).unwrap_or(0)
-        };
-        let first = span.slots().map(first).max().unwrap_or(0);
-        into.drain(..first);
+        for index in self.messages_of(span.location) {
+            let Message { wrote, time, .. } = self.messages[index];
+            let mut parts = slots(span.location, wrote & span.parts);
+            if parts.any(|slot| time <= self.views.newest_known(thread, slot)) {
+                into.clear();
+            }
+            into.push(index);
+        }
     }
 
     /// Whether `next`, which follows the oldest message `head`, can become the oldest: no thread

@@ -2,9 +2,10 @@
 //! The attribution run: for each memory order that several locks share, whether the clients of each
 //! of these locks detect that it is weakened.
 
+use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -13,6 +14,7 @@ use super::attribution::{self, Attribution, Finding, Pair, Status};
 use super::detect::Detector;
 use super::lists::{Killers, Survivors};
 use super::mutant::{self, Mutant};
+use super::orders::Order;
 use super::run::limits;
 use crate::arguments::Arguments;
 use crate::catalogue::{self, File};
@@ -33,7 +35,7 @@ pub fn attribute(sources: &Sources, arguments: &Arguments, expected: &Expected) 
     let mut known = Attribution::read(&sources.root)?;
     let mutants: Vec<Mutant> = mutant::all(sources)?
         .into_iter()
-        .filter(|mutant| mutant.weakens && survivors.reason(mutant).is_none())
+        .filter(|mutant| mutant.weaker.is_some() && survivors.reason(mutant).is_none())
         .collect();
     let files = catalogue::files(sources)?;
     let all = cases(&mutants, &files, sources);
@@ -98,8 +100,7 @@ fn report_unlisted(all: &[Case], known: &Attribution) -> Result<usize> {
     Ok(count)
 }
 
-/// The cases that the command line selects, by lock: the killers of one are the likely ones of the
-/// next.
+/// The cases that the command line selects, by lock.
 fn selected<'a>(all: Vec<Case<'a>>, arguments: &Arguments, known: &Attribution) -> Vec<Case<'a>> {
     let selects = |case: &Case| {
         let status = known.get(&case.pair).map_or(Status::Open, |finding| finding.status);
@@ -137,27 +138,46 @@ fn run_cases(
 ) -> Result<usize> {
     let usual = arguments.states.is_none() && arguments.walks.is_none();
     let first: Vec<Vec<String>> = cases.iter().map(|case| likely(case, known)).collect();
+    let orders: Vec<Order> = cases
+        .iter()
+        .zip(&first)
+        .map(|(case, first)| Order { mutant: case.mutant, first })
+        .collect();
+    let locks: Vec<Range<usize>> = locks(cases);
     let work = |job: usize| {
-        let Case { mutant, pair } = &cases[job];
-        detector.attribute(mutant, &pair.1, &first[job]).map_err(|error| format!("{error:#}"))
+        let (lock, orders) = (&cases[locks[job].start].pair.1, &orders[locks[job].clone()]);
+        detector.attribute(lock, orders).map_err(|error| format!("{error:#}"))
     };
-    let jobs: Vec<usize> = (0..cases.len()).collect();
-    let progress = Progress::new(cases.len(), "orders");
+    let jobs: Vec<usize> = (0..locks.len()).collect();
+    let progress = Progress::new(locks.len(), "locks");
     let mut failed = 0;
     pool::run(&jobs, work, |job, result| {
-        let pair = &cases[job].pair;
         let result = result.and_then(|found| found.map_err(anyhow::Error::msg));
-        if let (Ok(finding), true) = (&result, arguments.accept)
-            && (usual || finding.status != Status::Survives)
-        {
-            known.accept(pair, finding.clone());
-            known.write()?;
+        for (number, Case { pair, .. }) in cases[locks[job].clone()].iter().enumerate() {
+            let result = result.as_ref().map(|findings| &findings[number]);
+            if let (Ok(finding), true) = (result, arguments.accept)
+                && (usual || finding.status != Status::Survives)
+            {
+                known.accept(pair, finding.clone());
+            }
+            let (good, text) = judge(known.get(pair), result);
+            failed += usize::from(!good);
+            progress.report(&format!("{text}  {} in {}", pair.0, pair.1))?;
         }
-        let (good, text) = judge(known.get(pair), &result);
-        failed += usize::from(!good);
-        progress.report(&format!("{text}  {} in {}", pair.0, pair.1))
+        if arguments.accept { known.write() } else { Ok(()) }
     })?;
     Ok(failed)
+}
+
+/// The cases of each lock, which follow each other in `cases`.
+fn locks(cases: &[Case]) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let range = |of_lock: &[Case]| {
+        let start = end;
+        end += of_lock.len();
+        start..end
+    };
+    cases.chunk_by(|one, other| one.pair.1 == other.pair.1).map(range).collect()
 }
 
 /// The clients of the case's lock to try first: the recorded one, and those that detect the mutant
@@ -171,7 +191,7 @@ fn likely(case: &Case, known: &Attribution) -> Vec<String> {
 }
 
 /// Whether the result is the recorded one, and its description.
-fn judge(known: Option<&Finding>, found: &Result<Finding>) -> (bool, String) {
+fn judge(known: Option<&Finding>, found: Result<&Finding, &Error>) -> (bool, String) {
     let found = match found {
         Ok(found) => found,
         Err(error) => return (false, format!("FAILED    {error:#}")),

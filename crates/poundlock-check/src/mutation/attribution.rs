@@ -36,6 +36,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The result that the client `killer` detects the order.
+    pub fn detected(killer: String) -> Finding {
+        Finding { status: Status::Detected, killer, survived: 0 }
+    }
+
     /// A result without a client that detects the mutant.
     pub fn without_killer(status: Status, survived: usize) -> Finding {
         Finding { status, killer: String::new(), survived }

@@ -8,7 +8,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::attribution::{Finding, Status};
 use super::lists::Killers;
 use super::mutant::Mutant;
 use super::unit::{self, Test};
@@ -41,26 +40,26 @@ pub struct Killer {
 
 /// Searches for the killers of mutants.
 pub struct Detector<'a> {
-    sources: &'a Sources,
+    pub sources: &'a Sources,
     expected: &'a Expected,
     events: Vec<String>,
-    files: Vec<File>,
+    pub files: Vec<File>,
     tests: Vec<Test>,
     /// The folder of the compiled runtime; in an attribution run, also of the unchanged locks.
-    runtime: &'a Path,
+    pub runtime: &'a Path,
     limits: Limits,
     /// By mutant, the recorded killer.
-    known: HashMap<&'a str, String>,
-    /// By mutated file, or by lock in an attribution run, the killers of mutants, the most likely
-    /// first.
+    pub known: HashMap<&'a str, String>,
+    /// By mutated file, the killers of mutants, the most likely first.
     likely: RefCell<HashMap<String, Vec<String>>>,
 }
 
 /// The state of the search for one mutant's killer.
-struct Search<'a> {
-    mutant: &'a Mutant,
+pub struct Search<'a> {
+    /// Whether the mutant changes only how operations of different threads are ordered.
+    is_order: bool,
     mutated: Sources,
-    folder: &'a Path,
+    pub folder: &'a Path,
     loaded: HashMap<String, Vec<Entry>>,
     tried: HashSet<String>,
 }
@@ -122,71 +121,49 @@ impl<'a> Detector<'a> {
         Ok(None)
     }
 
-    /// Whether a client of `lock` detects `mutant`. Tries the clients `first`, then the killers of
-    /// other mutants in this lock, then all clients of the lock, the cheapest first.
-    pub fn attribute(&self, mutant: &Mutant, lock: &str, first: &[String]) -> Result<Finding> {
-        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let mut search = self.search(mutant, folder.path())?;
-        let mut files = Vec::new();
-        for file in self.files.iter().filter(|file| file.subject() == lock) {
-            self.entries(&mut search, file)?;
-            if compile::differ(self.runtime, folder.path(), &file.name)? {
-                files.push(file);
-            }
-        }
-        if files.is_empty() {
-            return Ok(Finding::without_killer(Status::Absent, 0));
-        }
-        let likely = self.likely.borrow().get(lock).cloned().unwrap_or_default();
-        let known = self.known.get(mutant.name.as_str());
-        for name in first.iter().chain(known).chain(&likely) {
-            let own = files.iter().any(|file| Some(file.name.as_str()) == name.split('/').next());
-            if own && let Some(error) = self.try_named(&mut search, name)? {
-                return Ok(self.attributed(lock, name.clone(), error));
-            }
-        }
-        for file in files {
-            if let Some((name, error)) = self.try_file(&mut search, file)? {
-                return Ok(self.attributed(lock, name, error));
-            }
-        }
-        Ok(Finding::without_killer(Status::Survives, search.tried.len()))
-    }
-
-    fn attributed(&self, lock: &str, name: String, error: String) -> Finding {
-        let Killer { name: killer, .. } = self.found(lock, name, error);
-        Finding { status: Status::Detected, killer, survived: 0 }
-    }
-
     /// Begins the search for a killer of `mutant`, in an empty `folder`.
-    fn search<'s>(&self, mutant: &'s Mutant, folder: &'s Path) -> Result<Search<'s>> {
-        let mutated = mutant.sources(self.sources, folder)?;
+    pub fn search<'s>(&self, mutant: &Mutant, folder: &'s Path) -> Result<Search<'s>> {
+        self.search_in(mutant.sources(self.sources, folder)?, mutant.is_order, folder)
+    }
+
+    /// Begins the search for a client that detects the change in `mutated`.
+    pub fn search_in<'s>(
+        &self,
+        mutated: Sources,
+        is_order: bool,
+        folder: &'s Path,
+    ) -> Result<Search<'s>> {
         compile::copy_runtime(self.runtime, folder)?;
-        Ok(Search { mutant, mutated, folder, loaded: HashMap::new(), tried: HashSet::new() })
+        Ok(Search { is_order, mutated, folder, loaded: HashMap::new(), tried: HashSet::new() })
     }
 
     /// The first client of `file` that detects the mutant, the cheapest first, and its error.
     fn try_file(&self, search: &mut Search, file: &File) -> Result<Option<(String, String)>> {
-        let mut entries = self.entries(search, file)?;
-        entries.sort_by_key(|entry| self.cost(&entry.name));
-        entries.retain(|entry| !self.is_duplicate(&entry.name));
+        let entries = self.ordered(self.entries(search, file)?);
         let killer = entries
             .iter()
             .find_map(|entry| Some((entry.name.clone(), self.try_client(search, entry)?)));
         Ok(killer)
     }
 
-    /// Makes `name` the most likely killer of the next mutant of the file or lock `key`.
-    fn found(&self, key: &str, name: String, error: String) -> Killer {
+    /// The cheapest of `entries` first, without those that have the same states as others.
+    pub fn ordered(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+        entries.sort_by_key(|entry| self.cost(&entry.name));
+        entries.retain(|entry| !self.is_duplicate(&entry.name));
+        entries
+    }
+
+    /// Makes `name` the most likely killer of the next mutant of `file`.
+    fn found(&self, file: &str, name: String, error: String) -> Killer {
         let mut likely = self.likely.borrow_mut();
-        let likely = likely.entry(key.into()).or_default();
+        let likely = likely.entry(file.into()).or_default();
         likely.retain(|other| *other != name);
         likely.insert(0, name.clone());
         Killer { name, error }
     }
 
     /// The clients of `file`, compiled with the mutant.
-    fn entries(&self, search: &mut Search, file: &File) -> Result<Vec<Entry>> {
+    pub fn entries(&self, search: &mut Search, file: &File) -> Result<Vec<Entry>> {
         if !search.loaded.contains_key(&file.name) {
             search.loaded.insert(file.name.clone(), file.clients(&search.mutated, search.folder)?);
         }
@@ -194,7 +171,7 @@ impl<'a> Detector<'a> {
     }
 
     /// The error that the client or unit test of that name reports.
-    fn try_named(&self, search: &mut Search, name: &str) -> Result<Option<String>> {
+    pub fn try_named(&self, search: &mut Search, name: &str) -> Result<Option<String>> {
         if let Some(test) = self.tests.iter().find(|test| test.name == name) {
             return self.try_test(search, test);
         }
@@ -210,7 +187,7 @@ impl<'a> Detector<'a> {
     }
 
     /// The error that the client reports, unless it has been tried before.
-    fn try_client(&self, search: &mut Search, entry: &Entry) -> Option<String> {
+    pub fn try_client(&self, search: &mut Search, entry: &Entry) -> Option<String> {
         let new = search.tried.insert(entry.name.clone());
         let error = new.then(|| self.error(entry)).flatten()?;
         Some(error.split(':').next().unwrap_or_default().to_string())
@@ -219,7 +196,7 @@ impl<'a> Detector<'a> {
     /// The error that the unit test reports, if it can detect such a mutant and has not been tried
     /// before.
     fn try_test(&self, search: &mut Search, test: &Test) -> Result<Option<String>> {
-        let new = !search.mutant.is_order && search.tried.insert(test.name.clone());
+        let new = !search.is_order && search.tried.insert(test.name.clone());
         if new { test.failure(&search.mutated, search.folder) } else { Ok(None) }
     }
 

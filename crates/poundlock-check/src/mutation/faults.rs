@@ -62,6 +62,6 @@ fn parse(sources: &Sources, part: &str) -> Result<Mutant> {
         text: mutated,
         pairs_with_nothing: false,
         is_order: false,
-        weakens: false,
+        weaker: None,
     })
 }

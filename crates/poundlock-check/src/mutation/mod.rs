@@ -8,6 +8,7 @@ mod detect;
 mod faults;
 mod lists;
 mod mutant;
+mod orders;
 mod run;
 mod unit;
 

@@ -2,7 +2,7 @@
 //! Mutants of the core: each memory order and fence weakened, each status update, wake-up and fence
 //! dropped, and each pair of neighbouring stores swapped, one at a time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
@@ -26,8 +26,16 @@ pub struct Mutant {
     /// Whether it changes only how operations of different threads are ordered. Unit tests whose
     /// threads take turns cannot detect that.
     pub is_order: bool,
-    /// Whether it weakens a memory order.
-    pub weakens: bool,
+    /// The weaker memory order, if it weakens one.
+    pub weaker: Option<Weaker>,
+}
+
+/// A memory order that replaces a stronger one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Weaker {
+    /// The place of the stronger one in the file.
+    at: Range<usize>,
+    order: String,
 }
 
 /// The weaker orders of each order.
@@ -93,6 +101,7 @@ impl Mutator<'_> {
         let line = before.matches('\n').count() + 1;
         let source = self.text.lines().nth(line - 1).unwrap_or_default().trim();
         let comment = before.rfind("/*").map_or("", |at| &before[at..]);
+        let weaker = change.contains(" for ").then(|| Weaker { at: range, order: with.into() });
         self.mutants.push(Mutant {
             file: self.file.into(),
             line,
@@ -101,7 +110,7 @@ impl Mutator<'_> {
             pairs_with_nothing: change == "relaxed for acquire"
                 && comment.contains("acquire: pairs with nothing"),
             is_order: change != "dropped",
-            weakens: change.contains(" for "),
+            weaker,
         });
     }
 
@@ -217,6 +226,28 @@ impl Mutant {
     }
 }
 
+/// Copies the core of `sources` into `folder`, with all orders of `mutants` weakened: each allows
+/// only executions that all together allow. The mutants weaken orders of the core.
+pub fn weakened(mutants: &[&Mutant], sources: &Sources, folder: &Path) -> Result<Sources> {
+    let core = folder.join("core");
+    copy(&sources.core, &core)?;
+    let mut edits: BTreeMap<(&str, usize), Weaker> = BTreeMap::new();
+    for mutant in mutants {
+        let weaker = mutant.weaker.as_ref().expect("it weakens an order");
+        let edit = edits.entry((&mutant.file, weaker.at.start)).or_insert_with(|| weaker.clone());
+        if edit != weaker {
+            edit.order = "relaxed".into(); // acquire and release in place of acq_rel
+        }
+    }
+    for ((file, _), Weaker { at, order }) in edits.into_iter().rev() {
+        let path = core.join(file);
+        let mut text = std::fs::read_to_string(&path)?;
+        text.replace_range(at, &order);
+        std::fs::write(&path, text)?;
+    }
+    Ok(Sources { root: sources.root.clone(), core, strict: false })
+}
+
 /// Whether `file` is one of the repository's other parts and not of the core.
 pub fn is_outside_core(file: &str) -> bool {
     ["world/", "kernel/", "lib/", "preload/"].iter().any(|part| file.starts_with(part))
@@ -251,5 +282,26 @@ mod tests {
         let names: Vec<_> =
             mutator.mutants.iter().map(|mutant| mutant.name.rsplit(": ").next().unwrap()).collect();
         assert_eq!(names, ["relaxed for release", "dropped"]);
+    }
+
+    #[test]
+    fn orders_are_weakened_together() {
+        let text = "\tw_exchange_acq_rel(p, 1);\n\tw_load_acquire(p);\n\tw_store_release(p, 1);\n";
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("a.h"), text).unwrap();
+        let mutants = of_file(root.path(), "a.h").unwrap();
+        let orders: Vec<&Mutant> =
+            mutants.iter().filter(|mutant| mutant.weaker.is_some()).collect();
+        let sources = Sources { root: root.path().into(), core: root.path().into(), strict: false };
+        let weaken = |mutants: &[&Mutant]| {
+            let folder = tempfile::tempdir().unwrap();
+            let weaker = weakened(mutants, &sources, folder.path()).unwrap();
+            std::fs::read_to_string(weaker.core.join("a.h")).unwrap()
+        };
+        let all = "\tw_exchange_relaxed(p, 1);\n\tw_load_relaxed(p);\n\tw_store_relaxed(p, 1);\n";
+        assert_eq!(weaken(&orders), all);
+        for mutant in orders {
+            assert_eq!(weaken(&[mutant]), mutant.text);
+        }
     }
 }
