@@ -9,7 +9,9 @@
 #define BENCH_CONTESTANT_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +41,12 @@ inline std::uint64_t now_ns()
 		.count();
 }
 
+inline double cpu_seconds(const rusage &usage)
+{
+	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
 /* The options of the command line. */
 struct Setting {
 	std::string spec; /* after the colon of the contestant's name */
@@ -51,6 +59,7 @@ struct Setting {
 	unsigned producers = 0, consumers = 0; /* of the queue */
 	std::size_t capacity = 1;
 	bool sleeping_thread = false;
+	bool pin = false; /* see Pins */
 };
 
 struct Contended {
@@ -74,6 +83,7 @@ struct Queued {
 	double seconds = 0;
 	std::uint64_t put = 0, taken = 0; /* sums of the items */
 	long sleeps = 0;                  /* voluntary context switches */
+	double cpu_seconds = 0;
 };
 
 struct Contestant {
@@ -183,16 +193,56 @@ class SleepingThread
 };
 
 /*
+ * The CPUs that the process may use, for pinned threads, which get them in turn. The kernel's
+ * placement of a few threads differs from run to run, and may decide a measurement.
+ */
+class Pins
+{
+      public:
+	explicit Pins(bool wanted)
+	{
+		cpu_set_t set;
+
+		if (!wanted)
+			return;
+		if (sched_getaffinity(0, sizeof(set), &set) != 0)
+			throw std::system_error(errno, std::generic_category(),
+						"sched_getaffinity");
+		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			if (CPU_ISSET(cpu, &set))
+				cpus_.push_back(cpu);
+	}
+	/* Pins the calling thread, the @index-th, if that is wanted. */
+	void pin(unsigned index) const
+	{
+		cpu_set_t set;
+
+		if (cpus_.empty())
+			return;
+		CPU_ZERO(&set);
+		CPU_SET(cpus_[index % cpus_.size()], &set);
+		if (int error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
+			throw std::system_error(error, std::generic_category(),
+						"pthread_setaffinity_np");
+	}
+
+      private:
+	std::vector<int> cpus_;
+};
+
+/*
  * The shared state: the lock, the line that it protects and the clock, in separate cache lines.
  */
 template <class Lock> struct Arena {
 	explicit Arena(const Setting &s)
-	    : setting(s), start(s.threads + 1), end_ns(s.seconds * 1e9), results(s.threads)
+	    : setting(s), pins(s.pin), start(s.threads + 1), end_ns(s.seconds * 1e9),
+	      results(s.threads)
 	{
 		lock.init(s.spec);
 	}
 
 	const Setting &setting;
+	const Pins pins;
 	Barrier start;
 	const std::uint64_t end_ns;
 	std::vector<Contended::Thread> results;
@@ -226,6 +276,7 @@ template <class Lock> void contend(Arena<Lock> &arena, unsigned index)
 	std::uint64_t random = index + 1;
 	Contended::Thread mine;
 
+	arena.pins.pin(index);
 	arena.ready++;
 	arena.start.wait();
 	for (std::uint64_t before = 0; before < end_ns; before = arena.clock.read()) {

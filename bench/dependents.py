@@ -116,8 +116,8 @@ def main():
     text = (
         preamble(facts)
         + "\nMedians of the rates, in million operations per second, and of the ratios within "
-        + f"each repeat\n(lowest to highest). Other processes kept at most {busy:.2f} cores "
-        + "busy.\n\n"
+        + "each repeat\n(with 95 % confidence intervals). Other processes kept at most "
+        + f"{busy:.2f} cores busy.\n\n"
         + "\n".join(tables)
     )
     print(text)

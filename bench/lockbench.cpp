@@ -6,7 +6,6 @@
  */
 #include <getopt.h>
 #include <gnu/libc-version.h>
-#include <sys/resource.h>
 
 #include <charconv>
 #include <cinttypes>
@@ -29,18 +28,18 @@ const char usage[] =
 	R"(Measures one lock and prints one line of JSON.
 
 usage: lockbench --lock LOCK [--measure contended] [--threads N] [--cs TIME] [--outside TIME]
-                 [--seconds S]
+                 [--pin] [--seconds S]
        lockbench --lock LOCK --measure uncontended [--second-thread] [--seconds S]
        lockbench --lock LOCK --measure operations --operations N [--second-thread]
        lockbench --lock LOCK --measure memory [--count N]
        lockbench --lock LOCK --measure queue [--operations N] [--capacity N]
-                 [--producers N --consumers N] [--second-thread]
+                 [--producers N --consumers N [--pin]] [--second-thread]
        lockbench --list | --versions | --calibrate
 
 TIME is 'short' (increments of one shared cache line; as --outside: nothing), 'long' (1 us more) or
 a number of nanoseconds of computing in addition. --outside is a mean: each time is drawn from 0 to
-twice as much. --step-ns X is the time of a step of computing, which --calibrate prints; by default
-lockbench measures it.
+twice as much. --pin pins the threads to the process's CPUs in turn. --step-ns X is the time
+of a step of computing, which --calibrate prints; by default lockbench measures it.
 )";
 
 struct Arguments {
@@ -137,12 +136,6 @@ double jain_index(const std::vector<double> &operations)
 	return total * total / (operations.size() * squares);
 }
 
-double cpu_seconds(const rusage &usage)
-{
-	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 int print_contended(const std::string &lock, const Contended &result)
 {
 	std::vector<double> operations;
@@ -173,7 +166,7 @@ int print_contended(const std::string &lock, const Contended &result)
 		    "\"preemptions\":%ld}\n",
 		    lock.c_str(), operations.size(), result.seconds, total, total / result.seconds,
 		    fairness_factor(operations), jain_index(operations), longest / 1e6,
-		    cpu_seconds(usage), usage.ru_nvcsw, usage.ru_nivcsw);
+		    bench::cpu_seconds(usage), usage.ru_nvcsw, usage.ru_nivcsw);
 	return 0;
 }
 
@@ -185,10 +178,10 @@ int print_queued(const std::string &lock, const Setting &setting, const bench::Q
 		return 1;
 	}
 	std::printf("{\"lock\":\"%s\",\"items\":%" PRIu64 ",\"seconds\":%.6f,\"per_second\":%.0f,"
-		    "\"sleeps_per_item\":%.4f}\n",
+		    "\"sleeps_per_item\":%.4f,\"cpu_us_per_item\":%.4f}\n",
 		    lock.c_str(), setting.operations, result.seconds,
-		    setting.operations / result.seconds,
-		    double(result.sleeps) / setting.operations);
+		    setting.operations / result.seconds, double(result.sleeps) / setting.operations,
+		    result.cpu_seconds * 1e6 / setting.operations);
 	return 0;
 }
 
@@ -246,6 +239,7 @@ int run(int argc, char **argv)
 		CONSUMERS,
 		CAPACITY,
 		SECOND,
+		PIN,
 		LIST,
 		VERSIONS,
 		CALIBRATE,
@@ -265,6 +259,7 @@ int run(int argc, char **argv)
 		{"consumers", required_argument, nullptr, CONSUMERS},
 		{"capacity", required_argument, nullptr, CAPACITY},
 		{"second-thread", no_argument, nullptr, SECOND},
+		{"pin", no_argument, nullptr, PIN},
 		{"list", no_argument, nullptr, LIST},
 		{"versions", no_argument, nullptr, VERSIONS},
 		{"calibrate", no_argument, nullptr, CALIBRATE},
@@ -318,6 +313,9 @@ int run(int argc, char **argv)
 			break;
 		case SECOND:
 			arguments.setting.sleeping_thread = true;
+			break;
+		case PIN:
+			arguments.setting.pin = true;
 			break;
 		case LIST:
 			list();

@@ -8,6 +8,7 @@ import re
 import statistics
 
 from measure import Case, Contestant, interleave
+from ratios import interval
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BASELINE = "glibc"
@@ -25,7 +26,8 @@ SECTIONS = {
 
 @dataclasses.dataclass
 class Goal:
-    """A bound on a contestant's ratio; met where the ratio's two printed decimals meet it."""
+    """A bound on the median of a contestant's ratios, judged by their printed decimals: met or
+    missed if the median's whole 95 % confidence interval meets or misses it, else undecided."""
 
     bound: float
     at_least: bool
@@ -33,6 +35,13 @@ class Goal:
     def missed_by(self, ratio):
         lack = self.bound - ratio if self.at_least else ratio - self.bound
         return max(0.0, round(lack, 2))
+
+    def verdict(self, ratios):
+        ends = interval(ratios)
+        missed = [self.missed_by(end) > 0 for end in ends or []]
+        if not missed or any(missed) != all(missed):
+            return "undecided"
+        return "MISSED" if all(missed) else "met"
 
     def __str__(self):
         return f"{'>=' if self.at_least else '<='} {self.bound:.2f}"
@@ -52,6 +61,7 @@ class Answer:
     title: str
     tables: list
     missed: list
+    undecided: list
     met: int
     measurements: dict
 
@@ -108,30 +118,35 @@ class Comparison:
 
 
 def spread(ratios):
-    """Median (lowest to highest)."""
+    """Median (its 95 % confidence interval)."""
     if ratios is None:
         return "did not end"
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+    ends = interval(ratios)
+    about = f"{ends[0]:.2f}-{ends[1]:.2f}" if ends else "too few repeats"
+    return f"{statistics.median(ratios):.2f} ({about})"
 
 
 class Verdicts:
-    """Counts of met and missed goals."""
+    """The goals that are met, missed and undecided."""
 
     def __init__(self, goals):
-        self.goals, self.missed, self.met = goals, [], 0
+        self.goals, self.missed, self.undecided, self.met = goals, [], [], 0
 
     def judge(self, name, where, ratios):
         """The goal's cell of a table's row."""
         goal = self.goals.get(name)
         if goal is None:
             return ""
-        lack = goal.missed_by(statistics.median(ratios)) if ratios else float("inf")
-        if not lack:
+        verdict = goal.verdict(ratios) if ratios else "MISSED"
+        if verdict == "met":
             self.met += 1
-            return f"{goal} met"
-        by = f"by {lack:.2f}: {spread(ratios)}" if ratios else "did not end"
-        self.missed.append(f"{name}, {where}: goal {goal} missed {by}")
-        return f"{goal} MISSED by {lack:.2f}"
+        else:
+            found = self.missed if verdict == "MISSED" else self.undecided
+            found.append(f"{name}, {where}: goal {goal}: {spread(ratios)}")
+        return f"{goal} {verdict}"
+
+    def answer(self, title, tables, measurements):
+        return Answer(title, tables, self.missed, self.undecided, self.met, measurements)
 
 
 def selected(driver, found, options):
@@ -192,9 +207,7 @@ def uncontended(driver, options):
             )
         tables.append(table)
     measurements = flat(results) + flat(counts)
-    return Answer(
-        "Uncontended lock and unlock", tables, verdicts.missed, verdicts.met, measurements
-    )
+    return verdicts.answer("Uncontended lock and unlock", tables, measurements)
 
 
 def instructions(driver, contestant, case):
@@ -231,7 +244,7 @@ def contended(driver, options, title, threads, goals, found, compare):
     )
     verdicts = Verdicts(goals)
     tables = [contended_table(results, case, found, compare, verdicts) for case in cases]
-    return Answer(title, tables, verdicts.missed, verdicts.met, flat(results))
+    return verdicts.answer(title, tables, flat(results))
 
 
 def contended_table(results, case, found, compare, verdicts):
@@ -322,35 +335,45 @@ def memory(driver, options):
                 verdict,
             ]
         )
-    return Answer("A million mutexes", [table], verdicts.missed, verdicts.met, flat(results))
+    return verdicts.answer("A million mutexes", [table], flat(results))
 
 
-# Producers, consumers and capacity of the queue; and one thread that puts and takes in turns.
-QUEUES = [(0, 0, 64)] + [(n, n, capacity) for n in (1, 4) for capacity in (1, 64)]
+# A case of the queue: producers and as many consumers, 0: one thread that puts and takes in turns;
+# capacity; items per second of --seconds, so that cases take about the same time; pinned or not.
+QUEUES = [
+    (0, 64, 3_000_000, False),
+    *(
+        (threads, capacity, items, pinned)
+        for pinned in (True, False)
+        for threads in (1, 4)
+        for capacity, items in ((1, 40_000), (64, 1_000_000))
+    ),
+]
 
 
-def queue_case(producers, consumers, capacity, items):
-    arguments = ("--measure", "queue", "--capacity", str(capacity), "--operations")
-    if not producers:
-        # Without waits, it takes a small part of the others' time.
-        return Case("one thread", (*arguments, str(30 * items), "--second-thread"))
-    arguments += (str(items),)
-    title = f"producers {producers}, consumers {consumers}, capacity {capacity}"
-    threads = ("--producers", str(producers), "--consumers", str(consumers))
-    return Case(title, arguments + threads)
+def queue_case(threads, capacity, items, pinned):
+    arguments = ("--measure", "queue", "--capacity", str(capacity), "--operations", str(items))
+    if not threads:
+        return Case("one thread", (*arguments, "--second-thread"))
+    title = f"producers {threads}, consumers {threads}, capacity {capacity}"
+    arguments += ("--producers", str(threads), "--consumers", str(threads))
+    return Case(title + ", pinned" * pinned, arguments + ("--pin",) * pinned)
 
 
 def queue_instructions(driver, who):
     """Instructions of an item that one thread puts and takes, without a wait."""
-    few, many = (queue_case(0, 0, 64, items) for items in (100, 1_100))
+    few, many = (queue_case(0, 64, items, False) for items in (3_000, 33_000))
     counts = [driver.instructions(who, case.arguments) for case in (few, many)]
     return (counts[1] - counts[0]) / 30_000
 
 
 def queue(driver, options):
-    """The bounded queue of a mutex and two condition variables: items per second, and sleeps."""
-    items = max(1, round(options.seconds * 100_000))
-    cases = [queue_case(*shape, items) for shape in QUEUES]
+    """The bounded queue of a mutex and two condition variables: items per second, sleeps and CPU
+    time."""
+    cases = [
+        queue_case(threads, capacity, max(1, round(options.seconds * items)), pinned)
+        for threads, capacity, items, pinned in QUEUES
+    ]
     rivals = [who for who in RIVALS if who.name != "absl"]
     found = rivals + [Contestant("pound_mutex", "pound_mutex")]
     results = interleave(
@@ -364,9 +387,12 @@ def queue(driver, options):
     tables = []
     for case in cases:
         compared = Comparison(results, case, "per_second")
-        sleeps = Comparison(results, case, "sleeps_per_item")
+        costs = [
+            Comparison(results, case, figure) for figure in ("sleeps_per_item", "cpu_us_per_item")
+        ]
         to = compared.best([rival.name for rival in rivals])
-        header = ["queue of", "million items/s", f"ratio to {to}", "sleeps per item", "goal"]
+        header = ["queue of", "million items/s", f"ratio to {to}", "sleeps per item"]
+        header += ["CPU us per item", "goal"]
         alone = case == cases[0]
         table = Table(case.title, header + ["instructions per item"] * alone)
         for who in found:
@@ -374,13 +400,13 @@ def queue(driver, options):
             ratios = compared.ratios(who.name, to)
             verdict = verdicts.judge(who.name, case.title, ratios)
             if ratios is None:
-                table.rows.append([who.name, "", spread(None), "", verdict, *counted])
+                table.rows.append([who.name, "", spread(None), "", "", verdict, *counted])
                 continue
             rate = f"{compared.median(who.name) / 1e6:.3f}"
-            slept = f"{sleeps.median(who.name):.3f}"
-            table.rows.append([who.name, rate, spread(ratios), slept, verdict, *counted])
+            cost = [f"{figure.median(who.name):.3f}" for figure in costs]
+            table.rows.append([who.name, rate, spread(ratios), *cost, verdict, *counted])
         tables.append(table)
-    return Answer("A bounded queue", tables, verdicts.missed, verdicts.met, flat(results))
+    return verdicts.answer("A bounded queue", tables, flat(results))
 
 
 def flat(results):

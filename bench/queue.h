@@ -6,8 +6,6 @@
 #ifndef BENCH_QUEUE_H
 #define BENCH_QUEUE_H
 
-#include <sys/resource.h>
-
 #include "contestant.h"
 
 namespace bench
@@ -74,7 +72,7 @@ template <class Lock, class Cond> void fill_and_drain(const Setting &setting, Qu
 
 /*
  * The items 1 to setting.operations go from the producers to the consumers. Zeros, one for each
- * consumer, end it.
+ * consumer, end it. Pinned, each producer is on another CPU than the consumer of its number.
  */
 template <class Lock, class Cond> void produce_and_consume(const Setting &setting, Queued &result)
 {
@@ -82,11 +80,13 @@ template <class Lock, class Cond> void produce_and_consume(const Setting &settin
 	std::atomic<std::uint64_t> put{0}, taken{0};
 	std::vector<std::thread> producers, consumers;
 	Barrier start(setting.producers + setting.consumers + 1);
+	Pins pins(setting.pin);
 
 	for (unsigned i = 0; i < setting.producers; i++)
 		producers.emplace_back([&, i] {
 			std::uint64_t sum = 0;
 
+			pins.pin(i);
 			start.wait();
 			for (std::uint64_t item = 1 + i; item <= setting.operations;
 			     item += setting.producers) {
@@ -96,9 +96,10 @@ template <class Lock, class Cond> void produce_and_consume(const Setting &settin
 			put += sum;
 		});
 	for (unsigned i = 0; i < setting.consumers; i++)
-		consumers.emplace_back([&] {
+		consumers.emplace_back([&, i] {
 			std::uint64_t sum = 0;
 
+			pins.pin(i + 1);
 			start.wait();
 			while (std::uint64_t item = queue.take())
 				sum += item;
@@ -131,6 +132,7 @@ template <class Lock, class Cond> Queued queued(const Setting &setting)
 		fill_and_drain<Lock, Cond>(setting, result);
 	getrusage(RUSAGE_SELF, &after);
 	result.sleeps = after.ru_nvcsw - before.ru_nvcsw;
+	result.cpu_seconds = cpu_seconds(after) - cpu_seconds(before);
 	return result;
 }
 

@@ -29,7 +29,10 @@ def arguments():
         "--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)"
     )
     parser.add_argument(
-        "--repeats", type=positive(int), default=5, help="of every measurement (%(default)s)"
+        "--repeats",
+        type=positive(int),
+        default=7,
+        help="of every measurement; six or more decide a goal (%(default)s)",
     )
     parser.add_argument(
         "--locks", type=lambda text: text.split(","), help="whose names contain one of these"
@@ -147,8 +150,13 @@ def report(question, answer):
         "",
     ]
     lines += [markdown(table) for table in answer.tables]
-    lines += [f"Goals met: {answer.met}; missed: {len(answer.missed)}.", ""]
+    lines += [
+        f"Goals met: {answer.met}; missed: {len(answer.missed)}; undecided: "
+        f"{len(answer.undecided)}.",
+        "",
+    ]
     lines += [f"- MISSED {miss}" for miss in answer.missed]
+    lines += [f"- undecided: {one}" for one in answer.undecided]
     return "\n".join(lines) + "\n"
 
 
@@ -175,6 +183,7 @@ def main():
         answers[question] = {
             "measurements": answer.measurements,
             "missed": answer.missed,
+            "undecided": answer.undecided,
             "met": answer.met,
         }
         section = report(question, answer)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A condition variable for any lock. Waiters sleep in a list, each on its own node.
+ * A condition variable for any lock. Waiters wait in a list, each on its own node: they spin for a
+ * bounded time, then sleep.
  *
  * Promise: a signal wakes the thread that has waited longest, and no thread that begins to wait
  * after it. A broadcast wakes all threads that wait, those with the same lock one after another. A
@@ -12,14 +13,18 @@
  *
  * The status of a node; 0 (NODE_FREE): the node is free.
  *
- *   WAITING ──signal, broadcast──▶ CLAIMED ──unpark──▶ WOKEN
+ *   WAITING ──signal, broadcast──▶ CLAIMED ──the notifier, or the waiter before it──▶ WOKEN
  *   WAITING ──deadline──▶ LEAVING
  *   BARRIER ──the last waiter before it has left──▶ WOKEN
  *
  *   WAITING -> CLAIMED: with the list locked, which the node leaves. The deadline no longer counts
  *   WAITING -> LEAVING: by the waiter, without the list's lock. It then locks the list and removes
  *              its node
- *   -> WOKEN:  without the list's lock; the last access to the node by another thread
+ *   -> WOKEN:  without the list's lock; the last access to the node by another thread, which wakes
+ *              the waiter if it was ASLEEP
+ *
+ * ASLEEP is a flag beside WAITING, CLAIMED and BARRIER: the waiter sleeps, or is about to. It sets
+ * the flag when its spin has failed. All changes but to WOKEN keep it.
  *
  * Broadcast. If all waiters were woken at once, all but one would find the lock taken and sleep
  * again. So the broadcast takes all of them out of the list and wakes the first of each run of
@@ -44,6 +49,8 @@
 #include "part/wait.h"
 
 enum { COND_WAITING = NODE_FREE + 1, COND_CLAIMED, COND_LEAVING, COND_BARRIER, COND_WOKEN };
+
+#define COND_ASLEEP 8u /* with WAITING, CLAIMED or BARRIER */
 
 /* The list's lock protects the links. A run of claimed nodes ends with NULL. */
 struct cond_waiter {
@@ -141,6 +148,13 @@ static inline void cond_remove(struct cond *cond, struct cond_waiter *waiter)
 		cond_set_last(cond, waiter->next == waiter ? NULL : waiter->previous);
 }
 
+/* With the list locked. */
+static inline bool cond_is_barrier(struct cond_waiter *waiter)
+{
+	/* relaxed: barriers come and go with the list locked */
+	return (w_load_relaxed(&waiter->status) & ~COND_ASLEEP) == COND_BARRIER;
+}
+
 /*
  * With the list locked: returns whether a thread waits with another lock than @lock. All threads
  * that wait were admitted by this function, so they have the same lock.
@@ -149,19 +163,22 @@ static inline bool cond_has_other(struct cond *cond, const void *lock)
 {
 	struct cond_waiter *waiter = cond_last(cond);
 
-	/* relaxed: barriers change with the list locked. A waiter is before them */
-	while (waiter && w_load_relaxed(&waiter->status) == COND_BARRIER)
+	/* A waiter is before the barriers */
+	while (waiter && cond_is_barrier(waiter))
 		waiter = waiter->previous;
 	return waiter && waiter->lock != lock;
 }
 
-/* WAITING -> CLAIMED. Returns false if @waiter is leaving, or is a barrier. */
-static inline bool cond_claim(struct cond_waiter *waiter)
+/* WAITING -> @status. Keeps ASLEEP. Returns false if @waiter does not wait any more. */
+static inline bool cond_leave_waiting(struct cond_waiter *waiter, uint32_t status)
 {
 	uint32_t seen = COND_WAITING;
 
-	/* relaxed: publishes nothing; it only keeps the waiter from leaving */
-	return w_compare_exchange_relaxed(&waiter->status, &seen, COND_CLAIMED);
+	/* relaxed: publishes nothing; it only decides between a notification and the deadline */
+	while (!w_compare_exchange_relaxed(&waiter->status, &seen, status | (seen & COND_ASLEEP)))
+		if ((seen & ~COND_ASLEEP) != COND_WAITING)
+			return false;
+	return true;
 }
 
 /*
@@ -176,7 +193,7 @@ static inline struct cond_waiter *cond_claim_waiters(struct cond *cond, bool all
 	while (next && (all || !first)) {
 		waiter = next;
 		next = waiter == last ? NULL : waiter->next;
-		if (cond_claim(waiter)) {
+		if (cond_leave_waiting(waiter, COND_CLAIMED)) {
 			cond_remove(cond, waiter);
 			*end = waiter;
 			end = &waiter->next;
@@ -193,8 +210,7 @@ static inline struct cond_waiter *cond_open_barriers(struct cond *cond)
 
 	while ((last = cond_last(cond))) {
 		waiter = last->next;
-		/* relaxed: the list is locked */
-		if (w_load_relaxed(&waiter->status) != COND_BARRIER)
+		if (!cond_is_barrier(waiter))
 			break;
 		cond_remove(cond, waiter);
 		*end = waiter;
@@ -209,9 +225,14 @@ static inline struct cond_waiter *cond_open_barriers(struct cond *cond)
 /* CLAIMED, BARRIER -> WOKEN. The last access to @waiter. */
 static inline void cond_wake(struct cond_waiter *waiter)
 {
-	/* [COND-4] release: pairs with [COND-5]; the links, and our last accesses to the node */
-	w_store_release(&waiter->status, COND_WOKEN);
-	w_unpark(&waiter->status);
+	W_ATOMIC(uint32_t) *status = &waiter->status;
+
+	/*
+	 * [COND-4] release: pairs with [COND-5], [COND-6]; the links, and our last accesses to the
+	 * node
+	 */
+	if (w_exchange_release(status, COND_WOKEN) & COND_ASLEEP)
+		w_unpark(status); /* by address: the node may be gone */
 }
 
 /* Wakes the first of each run of waiters with the same lock. Returns the number of all waiters. */
@@ -262,11 +283,9 @@ static inline bool cond_enter(struct cond *cond, struct cond_waiter *waiter, boo
  */
 static inline bool cond_leave(struct cond *cond, struct cond_waiter *waiter, uint32_t generation)
 {
-	uint32_t seen = COND_WAITING;
 	struct cond_waiter *barriers;
 
-	/* relaxed: publishes nothing; the node is ours again only with the list locked */
-	if (!w_compare_exchange_relaxed(&waiter->status, &seen, COND_LEAVING))
+	if (!cond_leave_waiting(waiter, COND_LEAVING))
 		return false;
 	w_event(abandon);
 	cond_lock_list(cond);
@@ -279,6 +298,18 @@ static inline bool cond_leave(struct cond *cond, struct cond_waiter *waiter, uin
 	return true;
 }
 
+/* Adds ASLEEP to the status, last seen as @seen, and sleeps until it changes or @deadline. */
+static inline void cond_park(struct cond_waiter *waiter, uint32_t seen,
+			     const struct w_deadline *deadline)
+{
+	/* relaxed: publishes nothing; it only tells the waker to wake a sleeper */
+	if (!(seen & COND_ASLEEP) &&
+	    !w_compare_exchange_relaxed(&waiter->status, &seen, seen | COND_ASLEEP))
+		return;
+	w_event(park);
+	w_park(&waiter->status, seen | COND_ASLEEP, deadline);
+}
+
 enum cond_result { COND_SIGNALLED, COND_FORKED, COND_TIMED_OUT, COND_REFUSED };
 
 /*
@@ -289,18 +320,19 @@ static inline enum cond_result cond_sleep(struct cond *cond, struct cond_waiter 
 					  const struct w_deadline *deadline, uint32_t generation)
 {
 	uint32_t seen;
+	bool waiting;
 
 	/* [COND-5] acquire: pairs with [COND-4]; the next of the run */
-	while ((seen = w_load_acquire(&waiter->status)) != COND_WOKEN) {
+	seen = w_wait_acquire(&waiter->status, VAL == COND_WOKEN, W_SIGNAL, deadline);
+	/* [COND-6] acquire: pairs with [COND-4], as [COND-5] */
+	for (; seen != COND_WOKEN; seen = w_load_acquire(&waiter->status)) {
 		if (w_unlikely(w_fork_generation() != generation))
 			return COND_FORKED;
-		if (seen == COND_WAITING && w_expired(deadline)) {
-			if (cond_leave(cond, waiter, generation))
-				return COND_TIMED_OUT;
-			continue;
-		}
-		w_event(park);
-		w_park(&waiter->status, seen, seen == COND_WAITING ? deadline : NULL);
+		waiting = (seen & ~COND_ASLEEP) == COND_WAITING;
+		if (!waiting || !w_expired(deadline))
+			cond_park(waiter, seen, waiting ? deadline : NULL);
+		else if (cond_leave(cond, waiter, generation))
+			return COND_TIMED_OUT;
 	}
 	return COND_SIGNALLED;
 }

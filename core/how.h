@@ -15,6 +15,7 @@ enum w_how {
 	W_ORDERED, /* as W_BRIEF, where a sleeper delays the others; longer on an own CPU */
 	W_POLITE,  /* as W_BRIEF with growing pauses, for a word that its holder writes; adaptive */
 	W_QUEUED,  /* as W_BRIEF, for a waiter with others before it; adaptive */
+	W_SIGNAL,  /* as W_BRIEF, for a condition that another thread will make true; adaptive */
 };
 
 #endif

@@ -109,7 +109,8 @@ if [ "$(id -u)" = 0 ]; then
 	waits_for /var/lib/apt/lists/lock "an update" apt update
 fi
 
-same "what tests/programs/run.py computes" "" "$(python3 -m doctest tests/programs/run.py)"
+same "what tests/programs/run.py and bench/ratios.py compute" "" \
+	"$(python3 -m doctest tests/programs/run.py bench/ratios.py)"
 same "how docs/generate.py copies a header's comment" "" \
 	"$(python3 -m doctest docs/generate.py docs/explored.py docs/readme.py)"
 

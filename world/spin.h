@@ -69,9 +69,10 @@ static inline uint32_t w_spin_longer(enum w_how how, uint32_t pauses)
 
 /*
  * Spin history. A failed spin, for a lock whose holder does not run, costs as much as to sleep at
- * once, and keeps the CPU from threads with work. So a thread adapts its polite spins, and those in
- * a queue, each kind separately: every failed spin shortens the budget by 1 / W_SPIN_PARTS; a
- * success restores half of the loss, so that spins that pay now and then remain long.
+ * once, and keeps the CPU from threads with work. So a thread adapts its polite spins, those in a
+ * queue and those for a signal, each kind separately: every failed spin shortens the budget by 1 /
+ * W_SPIN_PARTS; a success restores half of the loss, so that spins that pay now and then remain
+ * long.
  *
  * One in W_SPINS_WHOLE spins is whole, since a short spin cannot show whether a long one would have
  * succeeded. It is rare, since it costs most where it never pays: where holders give the CPU up, as
@@ -82,7 +83,7 @@ static inline uint32_t w_spin_longer(enum w_how how, uint32_t pauses)
  */
 #define W_SPIN_PARTS 16
 #define W_SPINS_WHOLE 256
-#define W_SPIN_HISTORIES 2 /* of W_POLITE, and of W_QUEUED */
+#define W_SPIN_HISTORIES 3 /* of W_POLITE, of W_QUEUED, and of W_SIGNAL */
 
 struct w_spin_history {
 	uint8_t parts_lost;

@@ -14,7 +14,6 @@ native.
 
 import argparse
 import datetime
-import math
 import os
 import platform
 import pwd
@@ -41,6 +40,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.append(str(ROOT / "bench"))
 import results as kept_results  # noqa: E402
+from ratios import interval  # noqa: E402
 
 POUNDLOCK = ROOT / "target/release/poundlock"
 NATIVE = "native"
@@ -634,19 +634,6 @@ def spread(ratios):
         return "-"
     low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return f"{low:.2f}-{high:.2f}"
-
-
-def interval(ratios):
-    """The median's 95 % confidence interval, by the ranks of the sign test; None for fewer than
-    six ratios.
-
-    >>> interval([9, 8, 7, 6, 5, 4, 3, 2, 1]), interval(range(1, 16)), interval(range(5))
-    ((2, 8), (4, 12), None)
-    """
-    count, tail, rank = len(ratios), 0.0, 0
-    while (tail := tail + math.comb(count, rank) / 2**count) <= 0.025:
-        rank += 1
-    return (sorted(ratios)[rank - 1], sorted(ratios)[-rank]) if rank else None
 
 
 def reached(ratios, goal):

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Bounded spins of world/user: a thread whose spins fail repeatedly spins for less, but sometimes
- * for the whole bound; one whose spins succeed does so again. Only polite spins and queue spins
- * learn, each separately; and a new thread inherits the history of another one.
+ * for the whole bound; one whose spins succeed does so again. Only polite spins, queue spins and
+ * those for a signal learn, each separately; and a new thread inherits the history of another one.
+ * A signal that reaches a waiter of a condition variable in its spin makes no system call.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 
+#include "cond.h"
 #include "unit.h"
 #include "world.h"
 
@@ -59,6 +61,7 @@ static void failed_spins_shrink(void)
 		failed_spin(W_QUEUED);
 	EXPECT(whole_spins(W_QUEUED) == 1, "in a queue %u of %u are whole", whole_spins(W_QUEUED),
 	       W_SPINS_WHOLE);
+	EXPECT(whole_spins(W_SIGNAL) == W_SPINS_WHOLE, "those for a signal learn from both");
 }
 
 static void *count_whole_spins(void *whole)
@@ -170,6 +173,41 @@ static void abandoned_spins_do_not_count_for_ever(void)
 	EXPECT(!(atomic_load(&w_this_process.spinners) & W_SPINNERS));
 }
 
+static struct cond cond;
+
+static void nothing(void *lock)
+{
+	(void)lock;
+}
+
+/* The waiter's sleeps, into *@sleeps. */
+static void *wait_for_signal(void *sleeps)
+{
+	struct cond_lock lock = {.lock = &cond, .release = nothing, .acquire = nothing};
+	uint64_t before = w_self()->events[W_EVENT_park];
+
+	EXPECT(cond_wait(&cond, lock, NULL) == COND_SIGNALLED);
+	*(uint64_t *)sleeps = w_self()->events[W_EVENT_park] - before;
+	return NULL;
+}
+
+static void a_signal_to_a_spinning_waiter_makes_no_system_call(void)
+{
+	uint64_t sleeps, wakeups = w_self()->events[W_EVENT_unpark];
+	uint32_t pauses = w_spin_pauses;
+	pthread_t thread;
+
+	w_spin_pauses = UINT32_MAX / W_SPIN_PARTS; /* seconds, until the signal */
+	w_listening = true;
+	EXPECT(!pthread_create(&thread, NULL, wait_for_signal, &sleeps), "a thread cannot be made");
+	while (!cond_signal(&cond))
+		w_yield();
+	EXPECT(!pthread_join(thread, NULL), "it cannot be joined");
+	EXPECT(!sleeps, "it slept");
+	EXPECT(w_self()->events[W_EVENT_unpark] == wakeups, "the signal woke it");
+	w_spin_pauses = pauses;
+}
+
 /* So that the CPU's seat remains the same. */
 static void stay_on_one_cpu(void)
 {
@@ -189,6 +227,7 @@ int main(void)
 	RUN(new_threads_know);
 	RUN(successful_spins_grow);
 	RUN(other_spins_stay);
+	RUN(a_signal_to_a_spinning_waiter_makes_no_system_call);
 	stay_on_one_cpu();
 	RUN(ordered_spins_on_an_own_cpu_are_repeated);
 	RUN(a_deadline_ends_an_ordered_spin);

@@ -79,7 +79,7 @@ impl Spin {
 }
 
 /// The spin histories of a thread, or of the process.
-pub(super) type Histories = [Option<SpinHistory>; 2];
+pub(super) type Histories = [Option<SpinHistory>; 3];
 
 impl SpinHistory {
     /// The duration of the next spin: at least one pause.
