@@ -112,7 +112,7 @@ void mutex_lock_io(struct mutex *lock);
 static DEFINE_STATIC_KEY_FALSE(ours);
 static DEFINE_STATIC_KEY_FALSE(by_cfl);
 
-/* ---- ShflLock in a struct mutex ---- */
+/* ---- Sleeping and accounts ---- */
 
 #define W_TAIL_IN_LIST
 #define W_SHARES
@@ -123,25 +123,7 @@ static DEFINE_STATIC_KEY_FALSE(by_cfl);
 #include "part/shuffle.h"
 
 #define LOCK_LAYOUT
-struct shfl_mutex {
-#ifdef __LITTLE_ENDIAN
-	W_ATOMIC(uint32_t) spinner;
-	W_ATOMIC(uint32_t) state;
-#else
-	W_ATOMIC(uint32_t) state;
-	W_ATOMIC(uint32_t) spinner;
-#endif
-	W_ATOMIC(uint32_t) generation; /* always 0: the kernel does not fork */
-	char unused[offsetof(struct mutex, wait_list) - 3 * sizeof(uint32_t)];
-	shfl_tail tail;
-	W_ATOMIC(uint32_t) *heir;
-};
-
-static_assert(offsetof(struct shfl_mutex, spinner) / 8 == offsetof(struct mutex, owner) / 8);
-static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_list.next));
-static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than stock's");
-
-#include "shfl_mutex.h"
+#define SET(lock, key, otherwise, ...) .key = (otherwise),
 
 /* ---- CFL in a struct mutex ---- */
 
@@ -161,7 +143,6 @@ struct cfl {
 	W_ATOMIC(uint32_t) *heir;
 };
 
-static_assert(offsetof(struct cfl, state) == offsetof(struct shfl_mutex, state));
 static_assert(offsetof(struct cfl, tail) == offsetof(struct mutex, wait_list.next));
 static_assert(sizeof(struct cfl) <= sizeof(struct mutex), "no larger than stock's");
 
@@ -176,74 +157,12 @@ static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
 #include "cfl_mutex.h"
 
 static_assert(sizeof(struct cfl_node) <= sizeof(struct w_node), "a node fits the pool's");
-static_assert(CFL_LOCKED == SHFL_MUTEX_LOCKED);
 
-/* ---- Both locks ---- */
-
-#define SET(lock, key, otherwise, ...) .key = (otherwise),
-static const struct shfl_mutex_policy shfl_settings = {.wait = WAIT_PARK, shfl_mutex_settings(SET)};
 static const struct cfl_mutex_policy cfl_settings = {.wait = WAIT_PARK, cfl_mutex_settings(SET)};
-
-static __always_inline struct shfl_mutex *shfl_of(struct mutex *mutex)
-{
-	return (struct shfl_mutex *)mutex;
-}
 
 static __always_inline struct cfl_mutex *cfl_of(struct mutex *mutex)
 {
 	return (struct cfl_mutex *)mutex;
-}
-
-/* Whether stock took @mutex. */
-static __always_inline bool is_stock(const struct mutex *mutex)
-{
-	return atomic_long_read(&mutex->owner) < 0;
-}
-
-/* Takes @mutex if it is free; a cfl task must also be owed time to pass waiters. */
-static __always_inline bool take_free(struct mutex *mutex)
-{
-	bool taken;
-
-	if (!static_branch_unlikely(&by_cfl))
-		return shfl_mutex_try_acquire(shfl_of(mutex));
-	/* Charged to its account. */
-	preempt_disable();
-	taken = cfl_mutex_try_acquire(cfl_of(mutex));
-	preempt_enable();
-	return taken;
-}
-
-/*
- * Releases @mutex, and is not preempted before the wake-up: meanwhile nobody would hold the lock,
- * and newcomers could not take a closed one. A cfl task also charges its account.
- */
-static __always_inline bool give(struct mutex *mutex)
-{
-	bool held;
-
-	preempt_disable();
-	held = static_branch_unlikely(&by_cfl) ? cfl_mutex_release(cfl_of(mutex), cfl_settings)
-					       : shfl_mutex_release(shfl_of(mutex), shfl_settings);
-	preempt_enable();
-	return held;
-}
-
-/* Waits for @mutex by shfl; false after a signal. @deadline NULL: not interruptible. */
-static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
-{
-	struct shfl_mutex *lock = shfl_of(mutex);
-	struct shfl_node *node;
-
-	if (!deadline)
-		return shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
-	if (shfl_mutex_spin(lock, shfl_settings, deadline))
-		return true;
-	if (w_expired(deadline))
-		return false;
-	node = w_node_claim();
-	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline)
-		    : shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
 }
 
 /* Waits for @lock with a node on the stack, regardless of signals. Returns true. */
@@ -277,40 +196,12 @@ static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 		    : cfl_wait_on_stack(lock, arrival);
 }
 
-/* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */
-static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, unsigned long ip)
-{
-	const struct w_deadline signal = {.state = state},
-				*deadline = state == TASK_UNINTERRUPTIBLE ? NULL : &signal;
-	bool taken;
+/* ---- ShflLock in a struct mutex, and both locks ---- */
 
-	lock_contended(&mutex->dep_map, ip);
-	trace_contention_begin(mutex, LCB_F_MUTEX);
-	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
-	preempt_disable();
-	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline)
-						: wait_by_shfl(mutex, deadline);
-	preempt_enable();
-	trace_contention_end(mutex, taken ? 0 : -EINTR);
-	return taken ? 0 : -EINTR;
-}
+#include "task_mutex.h"
 
-static __always_inline int take(struct mutex *mutex, unsigned int state, unsigned int subclass,
-				struct lockdep_map *nest, unsigned long ip)
-{
-	int error = 0;
-
-	might_sleep();
-	MUTEX_WARN_ON(mutex->magic != mutex);
-	mutex_acquire_nest(&mutex->dep_map, subclass, 0, nest, ip);
-	if (unlikely(!take_free(mutex)))
-		error = wait_for(mutex, state, ip);
-	if (error)
-		mutex_release(&mutex->dep_map, ip);
-	else
-		lock_acquired(&mutex->dep_map, ip);
-	return error;
-}
+static_assert(offsetof(struct cfl, state) == offsetof(struct shfl_mutex, state));
+static_assert(CFL_LOCKED == SHFL_MUTEX_LOCKED);
 
 /* ---- The kernel's functions ---- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The parts of the Linux kernel that kernel/overlay/spin_queues.h and world/kernel/objects.h use,
- * for the model checker: the explorer chooses the result of every operation. Thread n is CPU n.
+ * The parts of the Linux kernel that the clients' files of kernel/overlay/ and
+ * world/kernel/objects.h use, for the model checker: the explorer chooses the result of every
+ * operation. Thread n is CPU n.
  *
  * The orders are C11's. An operation without a suffix is fully ordered in the kernel, and acq_rel
  * here, which is less.
@@ -38,7 +39,7 @@ typedef struct {
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #define ____cacheline_aligned __attribute__((aligned(64)))
-#define static_assert(condition, what) _Static_assert(condition, what)
+#define static_assert(condition, ...) _Static_assert(condition, #condition)
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 #define container_of(p, type, member) \
 	((type *)(uintptr_t)((const char *)(p)-offsetof(type, member)))
@@ -161,12 +162,34 @@ static inline void queued_spin_unlock(struct qspinlock *lock)
 	smp_store_release(&lock->locked, 0);
 }
 
+/* ---- Tasks ---- */
+
+typedef atomic64_t atomic_long_t;
+#define atomic_long_read(p) READ_ONCE((p)->counter)
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#ifndef __LITTLE_ENDIAN
+#define __LITTLE_ENDIAN
+#endif
+#define __sched
+#define TASK_INTERRUPTIBLE 1u
+#define TASK_UNINTERRUPTIBLE 2u
+#define might_sleep() ((void)0)
+#define static_branch_unlikely(key) false
+#define lock_contended(map, ip) ((void)0)
+#define lock_acquired(map, ip) ((void)0)
+
 /* ---- The world's objects ---- */
 
+#ifndef W_TAIL_IN_LIST
 #define W_TAIL(T) u16
 #define W_SHORT u16
 static inline u16 w_name_of(const void *node);
 static inline void *w_named(u16 name);
+#endif
 
 #include "../../world/kernel/objects.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The catalogue of clients: those that test the checker itself; those of the threads' records, of
 //! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
-//! lock, of futexes, of pthread's condition variable, of the program's policies, of the statistics'
-//! rows and tables, and of the control page; lock.c for each lock with the lock's own clients; and
-//! rw.c for each readers-writer lock.
+//! lock and mutex, of futexes, of pthread's condition variable, of the program's policies, of the
+//! statistics' rows and tables, and of the control page; lock.c for each lock with the lock's own
+//! clients; and rw.c for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +29,9 @@ const RECORDS: [&str; 2] = ["world/user/process.h", "world/user/records.h"];
 
 /// The headers of the kernel's spin lock.
 const KERNEL: [&str; 2] = ["kernel/overlay/spin_queues.h", "world/kernel/objects.h"];
+
+/// The kernel's mutex.
+const MUTEX: [&str; 2] = ["kernel/overlay/task_mutex.h", "world/kernel/objects.h"];
 
 /// The program's own policies.
 const POLICIES: [&str; 2] = ["lib/intern.c", "lib/policies.c"];
@@ -56,6 +59,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("statistics", &["preload/stats/row.c"]),
         own("tables", &["preload/stats/tables.h"]),
         own("control", &["preload/control_table.h", "lib/live.c"]),
+        own("kernel_mutex", &MUTEX),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;

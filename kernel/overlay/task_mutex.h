@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * ShflLock in a struct mutex, and the paths of both locks that a mutex can be; included by mutex.c,
+ * which describes the layout and has CFL, and by the model checker's clients
+ * (tests/check/kernel_mutex.c). The including file has defined LOCK_LAYOUT and W_TAIL_IN_LIST, and
+ * SET(), the initialiser of a setting.
+ */
+#ifndef POUNDLOCK_KERNEL_TASK_MUTEX_H
+#define POUNDLOCK_KERNEL_TASK_MUTEX_H
+
+struct shfl_mutex {
+#ifdef __LITTLE_ENDIAN
+	W_ATOMIC(uint32_t) spinner;
+	W_ATOMIC(uint32_t) state;
+#else
+	W_ATOMIC(uint32_t) state;
+	W_ATOMIC(uint32_t) spinner;
+#endif
+	W_ATOMIC(uint32_t) generation; /* always 0: the kernel does not fork */
+	char unused[offsetof(struct mutex, wait_list) - 3 * sizeof(uint32_t)];
+	shfl_tail tail;
+	W_ATOMIC(uint32_t) *heir;
+};
+
+static_assert(offsetof(struct shfl_mutex, spinner) / 8 == offsetof(struct mutex, owner) / 8);
+static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_list.next));
+static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than stock's");
+
+#include "shfl_mutex.h"
+
+/* ---- Both locks ---- */
+
+static const struct shfl_mutex_policy shfl_settings = {.wait = WAIT_PARK, shfl_mutex_settings(SET)};
+
+static __always_inline struct shfl_mutex *shfl_of(struct mutex *mutex)
+{
+	return (struct shfl_mutex *)mutex;
+}
+
+/* Whether stock took @mutex. */
+static __always_inline bool is_stock(const struct mutex *mutex)
+{
+	return atomic_long_read(&mutex->owner) < 0;
+}
+
+/* Takes @mutex if it is free; a cfl task must also be owed time to pass waiters. */
+static __always_inline bool take_free(struct mutex *mutex)
+{
+	bool taken;
+
+	if (!static_branch_unlikely(&by_cfl))
+		return shfl_mutex_try_acquire(shfl_of(mutex));
+	/* Charged to its account. */
+	preempt_disable();
+	taken = cfl_mutex_try_acquire(cfl_of(mutex));
+	preempt_enable();
+	return taken;
+}
+
+/*
+ * Releases @mutex, and is not preempted before the wake-up: meanwhile nobody would hold the lock,
+ * and newcomers could not take a closed one. A cfl task also charges its account.
+ */
+static __always_inline bool give(struct mutex *mutex)
+{
+	bool held;
+
+	preempt_disable();
+	held = static_branch_unlikely(&by_cfl) ? cfl_mutex_release(cfl_of(mutex), cfl_settings)
+					       : shfl_mutex_release(shfl_of(mutex), shfl_settings);
+	preempt_enable();
+	return held;
+}
+
+/* Waits for @mutex by shfl; false after a signal. @deadline NULL: not interruptible. */
+static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
+{
+	struct shfl_mutex *lock = shfl_of(mutex);
+	struct shfl_node *node;
+
+	if (!deadline)
+		return shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
+	if (shfl_mutex_spin(lock, shfl_settings, deadline))
+		return true;
+	if (w_expired(deadline))
+		return false;
+	node = w_node_claim();
+	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline)
+		    : shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
+}
+
+/* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */
+static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, unsigned long ip)
+{
+	const struct w_deadline signal = {.state = state},
+				*deadline = state == TASK_UNINTERRUPTIBLE ? NULL : &signal;
+	bool taken;
+
+	lock_contended(&mutex->dep_map, ip);
+	trace_contention_begin(mutex, LCB_F_MUTEX);
+	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
+	preempt_disable();
+	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline)
+						: wait_by_shfl(mutex, deadline);
+	preempt_enable();
+	trace_contention_end(mutex, taken ? 0 : -EINTR);
+	return taken ? 0 : -EINTR;
+}
+
+static __always_inline int take(struct mutex *mutex, unsigned int state, unsigned int subclass,
+				struct lockdep_map *nest, unsigned long ip)
+{
+	int error = 0;
+
+	might_sleep();
+	MUTEX_WARN_ON(mutex->magic != mutex);
+	mutex_acquire_nest(&mutex->dep_map, subclass, 0, nest, ip);
+	if (unlikely(!take_free(mutex)))
+		error = wait_for(mutex, state, ip);
+	if (error)
+		mutex_release(&mutex->dep_map, ip);
+	else
+		lock_acquired(&mutex->dep_map, ip);
+	return error;
+}
+
+#endif

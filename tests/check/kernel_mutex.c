@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Clients of the kernel's mutex with ShflLock in a struct mutex (kernel/overlay/task_mutex.h), in
+ * the kernel's world (world/kernel/objects.h): a tail in a list's head is its own address if nobody
+ * waits, and the owner is read whole, of which the lock's word is a half. A deadline is a signal,
+ * that may arrive at any moment. park.c and CFL are not among them.
+ */
+#define CHECK_OBJECTS "../../tests/check/kernel.h"
+#define W_TAIL_IN_LIST
+#define KERNEL_INTS 0
+#define KERNEL_PLACES 0
+#include <errno.h>
+
+#include "check.h"
+#include "entry.h"
+#include "small.h"
+
+/* As in world/kernel/world.h. The checker decides when a signal arrives. */
+struct kernel_deadline {
+	unsigned int state;
+};
+#define w_deadline kernel_deadline
+
+/* As in the kernel, without debugging. */
+struct mutex {
+	atomic_long_t owner;
+	u32 wait_lock, osq;
+	struct list_head wait_list;
+};
+
+#define MOST_THREADS 5
+
+struct memory {
+	struct mutex mutex;
+	uint32_t entered; /* under the mutex */
+};
+
+struct notes {
+	uint32_t entered, interrupted, users;
+	uint32_t unpreemptible[MOST_THREADS]; /* preemption is off, by thread */
+	bool may_be_empty;                    /* the pool of nodes */
+};
+
+#define M check_shared(struct memory)
+#define NOTES check_ghost(struct notes)
+#define SHARED_BYTES sizeof(struct memory)
+
+#define MUTEX_WARN_ON(condition) ((void)0)
+#define mutex_acquire_nest(map, subclass, trylock, nest, ip) ((void)0)
+#define mutex_release(map, ip) ((void)0)
+#define preempt_disable() ((void)NOTES->unpreemptible[check_engine->self()]++)
+#define preempt_enable() ((void)NOTES->unpreemptible[check_engine->self()]--)
+
+/* Preemption is off from a release to the wake-up, or the lock would be idle meanwhile. */
+#undef w_unpark
+#define w_unpark(p)                                                \
+	(check_assert(NOTES->unpreemptible[check_engine->self()]), \
+	 (void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
+
+/* A node on the stack cannot be left in the queue. */
+#undef w_waiter_node
+#define w_waiter_node(on_stack, may_leave) (check_assert(!(may_leave)), (void *)(on_stack))
+
+static void *w_node_claim(void)
+{
+	if (NOTES->may_be_empty && CHECK_DO("empty", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
+		return NULL;
+	return w_node_get();
+}
+
+struct lockdep_map;
+struct cfl_mutex;
+static const struct {
+	char unused;
+} cfl_settings;
+struct cfl_mutex *cfl_of(struct mutex *mutex);
+bool cfl_mutex_try_acquire(struct cfl_mutex *lock);
+#define cfl_mutex_release(lock, settings) ((void)(settings), false)
+bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline);
+
+#define LOCK_LAYOUT
+#define SET(lock, key, ...) .key = SMALL_##lock##_##key,
+#include "part/shuffle.h"
+
+#include "../../kernel/overlay/task_mutex.h"
+
+/* ---- Threads ---- */
+
+/* As mutex_lock() and the functions beside it. */
+static int lock_in(unsigned int state)
+{
+	int error;
+
+	check_acquires();
+	error = take(&M->mutex, state, 0, NULL, 0);
+	check_acquired(!error);
+	check_assert(!NOTES->unpreemptible[check_engine->self()]);
+	return error;
+}
+
+/* As mutex_unlock(). */
+static void unlock(void)
+{
+	check_assert(!is_stock(&M->mutex));
+	check_assert(give(&M->mutex));
+	check_assert(!NOTES->unpreemptible[check_engine->self()]);
+}
+
+static void enter(void)
+{
+	M->entered++;
+	(void)check_add(&NOTES->entered, 1);
+}
+
+static void once(uint32_t self)
+{
+	(void)self;
+	check_assert(!lock_in(TASK_UNINTERRUPTIBLE));
+	enter();
+	unlock();
+}
+
+static void twice(uint32_t self)
+{
+	once(self);
+	once(self);
+}
+
+static void or_try(uint32_t self)
+{
+	if (self != 1) {
+		once(self);
+	} else if (take_free(&M->mutex)) {
+		enter();
+		unlock();
+	}
+}
+
+/* Threads other than the first may be interrupted. */
+static void interrupted(uint32_t self)
+{
+	if (!self) {
+		once(self);
+	} else if (!lock_in(TASK_INTERRUPTIBLE)) {
+		enter();
+		unlock();
+	} else {
+		(void)check_add(&NOTES->interrupted, 1);
+	}
+}
+
+/* The last user frees the mutex right after its unlock. */
+static void freed(uint32_t self)
+{
+	bool last;
+
+	(void)self;
+	check_assert(!lock_in(TASK_UNINTERRUPTIBLE));
+	enter();
+	last = M->entered == NOTES->users;
+	unlock();
+	if (last)
+		check_ended(&M->mutex);
+}
+
+/* ---- Starts and ends ---- */
+
+static void prepare(void)
+{
+	check_mixed(&M->mutex.owner.counter);
+	check_queue(&shfl_of(&M->mutex)->tail);
+	w_init(&M->mutex.wait_list.next, &M->mutex.wait_list);
+	NOTES->users = 2;
+}
+
+static void prepare_empty(void)
+{
+	prepare();
+	NOTES->may_be_empty = true;
+}
+
+/* No node is left behind. */
+static void finish(void)
+{
+	check_assert(M->entered == NOTES->entered);
+	check_assert(!check_busy_nodes());
+	check_outcome(0, NOTES->interrupted);
+}
+
+/* Nobody holds the mutex or waits for it: to stock's code, its list is empty. */
+static void finish_free(void)
+{
+	finish();
+	check_assert(READ_ONCE(M->mutex.wait_list.next) == &M->mutex.wait_list);
+	check_assert(take_free(&M->mutex));
+}
+
+#define ORDERED .flags = CHECK_CLIENT_ORDER, .bypass = 0, .since = 1 + W_EVENT_close
+
+const struct check_client check_clients[] = {
+	ENTRY("2x1", once, 2, "park", "0", prepare, finish_free),
+	ENTRY("2x2", twice, 2, "park close", "0", prepare, finish_free, .bound = 2),
+	ENTRY("3x1", once, 3, "park wake_late", "0", prepare, finish_free, .bound = 2),
+	ENTRY("trylock/3", or_try, 3, NULL, "0", prepare, finish_free, .bound = 2),
+	ENTRY("interrupted/2", interrupted, 2, "abandon", "0 1", prepare, finish_free),
+	ENTRY("interrupted/3", interrupted, 3, "abandon skip", "0 1 2", prepare, finish_free,
+	      .bound = 2),
+	ENTRY("interrupted/empty/2", interrupted, 2, "abandon", "0 1", prepare_empty, finish_free),
+	ENTRY("freed/2", freed, 2, NULL, "0", prepare, finish),
+	ENTRY("order/2", twice, 2, "close", "0", prepare, finish_free, ORDERED),
+	ENTRY("order/3", twice, 3, "close", "0", prepare, finish_free, ORDERED, .bound = 2),
+	{.name = NULL},
+};
