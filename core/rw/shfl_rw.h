@@ -112,9 +112,9 @@ static inline void shfl_rw_close(struct shfl_rw *lock, uint32_t seen, bool out_o
 {
 	if ((seen & RW_CLOSED) || !(out_of_patience || (seen & RW_READERS)))
 		return;
-	w_event(close);
 	/* relaxed: closes the lock to newcomers; publishes nothing */
 	(void)w_fetch_or_relaxed(&lock->word, RW_CLOSED);
+	w_event(close);
 }
 
 /*

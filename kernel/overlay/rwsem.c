@@ -125,73 +125,8 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 #include "part/shuffle.h"
 
 #define LOCK_LAYOUT
-struct shfl_rw {
-#ifdef __LITTLE_ENDIAN
-	rw_word word;
-	W_ATOMIC(uint32_t) generation; /* always 0: the kernel does not fork */
-#else
-	W_ATOMIC(uint32_t) generation;
-	rw_word word;
-#endif
-	char unused[offsetof(struct rw_semaphore, wait_list) - 2 * sizeof(uint32_t)];
-	shfl_tail tail;
-	W_ATOMIC(uint32_t) *heir;
-};
-
-static_assert(offsetof(struct rw_semaphore, count) == 0);
-static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wait_list.next));
-static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
-
-#include "rw/shfl_rw.h"
-
-static_assert(PID_MAX_LIMIT < RW_FULL / RW_READER, "down_read() has no error for too many readers");
-
 #define SET(lock, key, otherwise, ...) .key = (otherwise),
-static const struct shfl_rw_policy settings = {.wait = WAIT_PARK, shfl_rw_settings(SET)};
-
-static __always_inline struct shfl_rw *shfl_of(struct rw_semaphore *sem)
-{
-	return (struct shfl_rw *)sem;
-}
-
-/* Waits interruptibly for @lock; false after a signal. */
-static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_deadline *deadline)
-{
-	struct shfl_node *node;
-
-	if (w_expired(deadline))
-		return false;
-	node = w_node_claim();
-	return node ? shfl_rw_queue(lock, node, writes, settings, deadline)
-		    : shfl_rw_slow(lock, writes, settings, NULL);
-}
-
-/* Enters @sem, which a fast path could not: 0, or -EINTR after a signal that @state admits. */
-static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsigned int state,
-				     unsigned long ip)
-{
-	const struct w_deadline deadline = {.state = state};
-	bool entered;
-
-	lock_contended(&sem->dep_map, ip);
-	trace_contention_begin(sem, writes ? LCB_F_WRITE : LCB_F_READ);
-	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
-	preempt_disable();
-	entered = state == TASK_UNINTERRUPTIBLE ? shfl_rw_slow(shfl_of(sem), writes, settings, NULL)
-						: wait_or_leave(shfl_of(sem), writes, &deadline);
-	preempt_enable();
-	trace_contention_end(sem, entered ? 0 : -EINTR);
-	return entered ? 0 : -EINTR;
-}
-
-/* The rest of an acquisition, after lockdep's hook. */
-static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state,
-				 unsigned long ip)
-{
-	RWSEM_WARN_ON(sem->magic != sem);
-	return likely(shfl_rw_try(shfl_of(sem), writes, false)) ? 0
-								: wait_for(sem, writes, state, ip);
-}
+#include "task_rwsem.h"
 
 /* Reports to lockdep whether @sem was entered. Returns @error. */
 static __always_inline int tell(struct rw_semaphore *sem, int error, unsigned long ip)
@@ -217,47 +152,6 @@ static __always_inline int shfl_write(struct rw_semaphore *sem, unsigned int sta
 	might_sleep();
 	rwsem_acquire_nest(&sem->dep_map, subclass, 0, nest, ip);
 	return tell(sem, enter(sem, true, state, ip), ip);
-}
-
-/*
- * Releases @sem, and is not preempted before the wake-up: meanwhile nobody would be inside, and
- * newcomers could not enter a closed one.
- */
-static __always_inline void leave(struct rw_semaphore *sem, bool writes)
-{
-	bool held;
-
-	preempt_disable();
-	held = writes ? shfl_rw_release_write(shfl_of(sem), settings)
-		      : shfl_rw_release_read(shfl_of(sem), settings);
-	preempt_enable();
-	RWSEM_WARN_ON(!held);
-}
-
-/*
- * Turns the writer into a reader and wakes sleepers, since readers may enter now. Preemption is
- * off, as in leave().
- */
-static void downgrade(struct shfl_rw *lock)
-{
-	/*
-	 * relaxed: only the writer clears WRITER and sets HEIR, so it reads its own stores; the
-	 * compare-exchange decides
-	 */
-	uint32_t seen = w_load_relaxed(&lock->word);
-	W_ATOMIC(uint32_t) *heir = NULL;
-
-	do {
-		if (seen & RW_HEIR)
-			heir = lock->heir;
-		/* release: as in rw_leave_write(); publishes the writes to readers that enter */
-	} while (!w_compare_exchange_release(&lock->word, &seen,
-					     (seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)) +
-						     RW_READER));
-	if (heir)
-		w_unpark(heir);
-	if (seen & RW_PARKED)
-		w_unpark(&lock->word);
 }
 
 /* ---- The kernel's functions ---- */

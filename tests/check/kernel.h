@@ -33,6 +33,7 @@ typedef struct {
 	s64 counter;
 } atomic64_t;
 
+#define likely(x) (x)
 #define unlikely(x) (x)
 #define noinline __attribute__((__noinline__))
 #define __lockfunc

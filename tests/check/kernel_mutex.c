@@ -2,24 +2,15 @@
 /*
  * Clients of the kernel's mutex with ShflLock in a struct mutex (kernel/overlay/task_mutex.h), in
  * the kernel's world (world/kernel/objects.h): a tail in a list's head is its own address if nobody
- * waits, and the owner is read whole, of which the lock's word is a half. A deadline is a signal,
- * that may arrive at any moment. park.c and CFL are not among them.
+ * waits, and the owner is read whole, of which the lock's word is a half. CFL is not among them.
  */
 #define CHECK_OBJECTS "../../tests/check/kernel.h"
 #define W_TAIL_IN_LIST
 #define KERNEL_INTS 0
 #define KERNEL_PLACES 0
-#include <errno.h>
-
 #include "check.h"
 #include "entry.h"
-#include "small.h"
-
-/* As in world/kernel/world.h. The checker decides when a signal arrives. */
-struct kernel_deadline {
-	unsigned int state;
-};
-#define w_deadline kernel_deadline
+#include "kernel_tasks.h"
 
 /* As in the kernel, without debugging. */
 struct mutex {
@@ -28,17 +19,14 @@ struct mutex {
 	struct list_head wait_list;
 };
 
-#define MOST_THREADS 5
-
 struct memory {
 	struct mutex mutex;
 	uint32_t entered; /* under the mutex */
 };
 
 struct notes {
+	struct task_notes tasks;
 	uint32_t entered, interrupted, users;
-	uint32_t unpreemptible[MOST_THREADS]; /* preemption is off, by thread */
-	bool may_be_empty;                    /* the pool of nodes */
 };
 
 #define M check_shared(struct memory)
@@ -48,26 +36,8 @@ struct notes {
 #define MUTEX_WARN_ON(condition) ((void)0)
 #define mutex_acquire_nest(map, subclass, trylock, nest, ip) ((void)0)
 #define mutex_release(map, ip) ((void)0)
-#define preempt_disable() ((void)NOTES->unpreemptible[check_engine->self()]++)
-#define preempt_enable() ((void)NOTES->unpreemptible[check_engine->self()]--)
 
-/* Preemption is off from a release to the wake-up, or the lock would be idle meanwhile. */
-#undef w_unpark
-#define w_unpark(p)                                                \
-	(check_assert(NOTES->unpreemptible[check_engine->self()]), \
-	 (void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
-
-/* A node on the stack cannot be left in the queue. */
-#undef w_waiter_node
-#define w_waiter_node(on_stack, may_leave) (check_assert(!(may_leave)), (void *)(on_stack))
-
-static void *w_node_claim(void)
-{
-	if (NOTES->may_be_empty && CHECK_DO("empty", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
-		return NULL;
-	return w_node_get();
-}
-
+/* Of CFL, which is not chosen. */
 struct lockdep_map;
 struct cfl_mutex;
 static const struct {
@@ -77,10 +47,6 @@ struct cfl_mutex *cfl_of(struct mutex *mutex);
 bool cfl_mutex_try_acquire(struct cfl_mutex *lock);
 #define cfl_mutex_release(lock, settings) ((void)(settings), false)
 bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline);
-
-#define LOCK_LAYOUT
-#define SET(lock, key, ...) .key = SMALL_##lock##_##key,
-#include "part/shuffle.h"
 
 #include "../../kernel/overlay/task_mutex.h"
 
@@ -94,7 +60,7 @@ static int lock_in(unsigned int state)
 	check_acquires();
 	error = take(&M->mutex, state, 0, NULL, 0);
 	check_acquired(!error);
-	check_assert(!NOTES->unpreemptible[check_engine->self()]);
+	check_assert(!UNPREEMPTIBLE);
 	return error;
 }
 
@@ -103,7 +69,7 @@ static void unlock(void)
 {
 	check_assert(!is_stock(&M->mutex));
 	check_assert(give(&M->mutex));
-	check_assert(!NOTES->unpreemptible[check_engine->self()]);
+	check_assert(!UNPREEMPTIBLE);
 }
 
 static void enter(void)
@@ -176,7 +142,7 @@ static void prepare(void)
 static void prepare_empty(void)
 {
 	prepare();
-	NOTES->may_be_empty = true;
+	NOTES->tasks.may_be_empty = true;
 }
 
 /* No node is left behind. */

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Clients of the kernel's rwsem with ShflLock's readers-writer lock in a struct rw_semaphore
+ * (kernel/overlay/task_rwsem.h), in the kernel's world (world/kernel/objects.h). The data are
+ * plain: a reader beside a writer, or a writer beside another, is a race.
+ */
+#define CHECK_OBJECTS "../../tests/check/kernel.h"
+#define W_TAIL_IN_LIST
+#define KERNEL_INTS 0
+#define KERNEL_PLACES 0
+#include "check.h"
+#include "entry.h"
+#include "kernel_tasks.h"
+
+/* As in the kernel, with the part of debugging that is used. */
+struct rw_semaphore {
+	atomic_long_t count, owner;
+	u32 osq, wait_lock;
+	struct list_head wait_list;
+	void *magic;
+};
+
+#define PID_MAX_LIMIT (4 * 1024 * 1024)
+
+struct memory {
+	struct rw_semaphore sem;
+	uint32_t written; /* under the rwsem */
+	W_ATOMIC(uint32_t) inside;
+};
+
+struct notes {
+	struct task_notes tasks;
+	uint32_t written, interrupted, users;
+};
+
+#define M check_shared(struct memory)
+#define NOTES check_ghost(struct notes)
+#define SHARED_BYTES sizeof(struct memory)
+
+#define RWSEM_WARN_ON(condition) check_assert(!(condition))
+
+#include "../../kernel/overlay/task_rwsem.h"
+
+/* ---- Threads ---- */
+
+/* As down_read(), down_write() and the functions beside them. */
+static int down(bool writes, unsigned int state)
+{
+	int error;
+
+	check_acquires();
+	error = enter(&M->sem, writes, state, 0);
+	check_acquired(!error);
+	check_assert(!UNPREEMPTIBLE);
+	return error;
+}
+
+static void up(bool writes)
+{
+	leave(&M->sem, writes);
+	check_assert(!UNPREEMPTIBLE);
+}
+
+static void write_data(void)
+{
+	M->written++;
+	(void)check_add(&NOTES->written, 1);
+}
+
+/* Another thread may write between both readings only by a fault, which is a race. */
+static void read_data(void)
+{
+	uint32_t seen = M->written;
+
+	(void)w_load_relaxed(&M->inside); /* a step at which other threads may run */
+	check_assert(M->written == seen);
+}
+
+static void writes_once(void)
+{
+	check_assert(!down(true, TASK_UNINTERRUPTIBLE));
+	write_data();
+	up(true);
+}
+
+static void reads_once(void)
+{
+	check_assert(!down(false, TASK_UNINTERRUPTIBLE));
+	read_data();
+	up(false);
+}
+
+/* As downgrade_write(). */
+static void downgrades(void)
+{
+	preempt_disable();
+	downgrade(shfl_of(&M->sem));
+	preempt_enable();
+}
+
+static void writers(uint32_t self)
+{
+	(void)self;
+	writes_once();
+	writes_once();
+}
+
+static void writer_and_readers(uint32_t self)
+{
+	if (self)
+		reads_once();
+	else
+		writes_once();
+}
+
+static void reader_and_writers(uint32_t self)
+{
+	if (self)
+		writes_once();
+	else
+		reads_once();
+}
+
+static void twice(uint32_t self)
+{
+	writer_and_readers(self % 2);
+	writer_and_readers(self % 2);
+}
+
+static void downgraded(uint32_t self)
+{
+	if (self) {
+		writer_and_readers(self - 1);
+		return;
+	}
+	check_assert(!down(true, TASK_UNINTERRUPTIBLE));
+	write_data();
+	downgrades();
+	read_data();
+	up(false);
+}
+
+/* Thread 0 remains inside as a reader until thread 1, which may have waited, is also inside. */
+static void together(uint32_t self)
+{
+	check_assert(!down(!self, TASK_UNINTERRUPTIBLE));
+	if (self) {
+		w_store_relaxed(&M->inside, 1);
+	} else {
+		downgrades();
+		(void)w_await_acquire(&M->inside, VAL);
+	}
+	up(false);
+}
+
+static void or_try(uint32_t self)
+{
+	const bool writes = self != 1;
+
+	if (!self) {
+		writes_once();
+	} else if (shfl_rw_try(shfl_of(&M->sem), writes, false)) {
+		if (writes)
+			write_data();
+		else
+			read_data();
+		up(writes);
+	}
+}
+
+/* Threads other than the first may be interrupted: a reader and, with three, a writer. */
+static void interrupted(uint32_t self)
+{
+	const bool writes = self != 1;
+
+	if (down(writes, self ? TASK_INTERRUPTIBLE : TASK_UNINTERRUPTIBLE)) {
+		check_assert(self);
+		(void)check_add(&NOTES->interrupted, 1);
+		return;
+	}
+	if (writes)
+		write_data();
+	else
+		read_data();
+	up(writes);
+}
+
+/* A writer, which closes the rwsem, may be interrupted while a reader is inside. */
+static void interrupted_writer(uint32_t self)
+{
+	if (!self) {
+		reads_once();
+		reads_once();
+	} else {
+		interrupted(2);
+	}
+}
+
+/* The last user frees the rwsem right after it has left. */
+static void freed(uint32_t self)
+{
+	bool last;
+
+	(void)self;
+	check_assert(!down(true, TASK_UNINTERRUPTIBLE));
+	write_data();
+	last = M->written == NOTES->users;
+	up(true);
+	if (last)
+		check_ended(&M->sem);
+}
+
+/* ---- Starts and ends ---- */
+
+static void prepare(void)
+{
+	check_queue(&shfl_of(&M->sem)->tail);
+	w_init(&M->sem.wait_list.next, &M->sem.wait_list);
+	M->sem.magic = &M->sem;
+	NOTES->users = 2;
+}
+
+static void prepare_empty(void)
+{
+	prepare();
+	NOTES->tasks.may_be_empty = true;
+}
+
+/* No node is left behind. */
+static void finish(void)
+{
+	check_assert(M->written == NOTES->written);
+	check_assert(!check_busy_nodes());
+	check_outcome(0, NOTES->interrupted);
+}
+
+/* Nobody is inside or waits: to stock's code, the list is empty. */
+static void finish_free(void)
+{
+	finish();
+	check_assert(READ_ONCE(M->sem.wait_list.next) == &M->sem.wait_list);
+	check_assert(shfl_rw_try(shfl_of(&M->sem), true, false));
+}
+
+#define ORDERED .flags = CHECK_CLIENT_ORDER, .bypass = 0, .since = 1 + W_EVENT_close
+
+const struct check_client check_clients[] = {
+	ENTRY("writers/2", writers, 2, "park close", "0", prepare, finish_free, .bound = 3),
+	ENTRY("readers/2", writer_and_readers, 2, "park", "0", prepare, finish_free),
+	ENTRY("readers/3", writer_and_readers, 3, "park", "0", prepare, finish_free, .bound = 2),
+	ENTRY("writers/3", reader_and_writers, 3, "close", "0", prepare, finish_free, .bound = 2),
+	ENTRY("downgraded/3", downgraded, 3, "park", "0", prepare, finish_free, .bound = 2),
+	ENTRY("downgraded/together/2", together, 2, "park", "0", prepare, finish_free),
+	ENTRY("trylock/3", or_try, 3, NULL, "0", prepare, finish_free),
+	ENTRY("interrupted/2", interrupted, 2, "abandon", "0 1", prepare, finish_free),
+	ENTRY("interrupted/3", interrupted, 3, "abandon skip", "0 1 2", prepare, finish_free,
+	      .bound = 2),
+	ENTRY("interrupted/writer/2", interrupted_writer, 2, "abandon close", "0 1", prepare,
+	      finish_free),
+	ENTRY("interrupted/empty/2", interrupted, 2, "abandon", "0 1", prepare_empty, finish_free),
+	ENTRY("freed/2", freed, 2, NULL, "0", prepare, finish),
+	ENTRY("order/2", writers, 2, "close", "0", prepare, finish_free, ORDERED),
+	ENTRY("order/3", twice, 3, "close", "0", prepare, finish_free, ORDERED, .bound = 2),
+	{.name = NULL},
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Shared by the clients of the kernel's locks of tasks: what these use beside kernel.h. A deadline
+ * is a signal, which may arrive at any moment. The includer includes check.h before, with this
+ * world's objects, and has struct task_notes as the first member of struct notes.
+ */
+#ifndef POUNDLOCK_CHECK_KERNEL_TASKS_H
+#define POUNDLOCK_CHECK_KERNEL_TASKS_H
+
+#include <errno.h>
+
+#include "small.h"
+
+/* As in world/kernel/world.h. The checker decides when a signal arrives. */
+struct kernel_deadline {
+	unsigned int state;
+};
+#define w_deadline kernel_deadline
+
+#define MOST_TASKS 4
+
+struct task_notes {
+	uint32_t unpreemptible[MOST_TASKS]; /* preemption is off, by thread */
+	bool may_be_empty;                  /* the pool of nodes */
+};
+
+#define TASK_NOTES check_ghost(struct task_notes)
+#define UNPREEMPTIBLE TASK_NOTES->unpreemptible[check_engine->self()]
+#define preempt_disable() ((void)UNPREEMPTIBLE++)
+#define preempt_enable() ((void)UNPREEMPTIBLE--)
+
+/* Preemption is off from a release to the wake-up, or the lock would be idle meanwhile. */
+#undef w_unpark
+#define w_unpark(p)                   \
+	(check_assert(UNPREEMPTIBLE), \
+	 (void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
+
+/* A node on the stack cannot be left in the queue. */
+#undef w_waiter_node
+#define w_waiter_node(on_stack, may_leave) (check_assert(!(may_leave)), (void *)(on_stack))
+
+static void *w_node_claim(void)
+{
+	if (TASK_NOTES->may_be_empty && CHECK_DO("empty", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
+		return NULL;
+	return w_node_get();
+}
+
+#define LOCK_LAYOUT
+#define SET(lock, key, ...) .key = SMALL_##lock##_##key,
+
+#include "part/rw_word.h"
+#include "part/shuffle.h"
+
+#endif
