@@ -14,8 +14,8 @@
 #undef w_deadline
 
 struct memory {
-	struct cond cond;
 	struct futex_kernel kernel;
+	struct cond cond;
 	struct ttas mutex;
 	uint32_t posted, entered; /* under the mutex, plain */
 };
@@ -28,16 +28,6 @@ struct notes {
 #define M check_shared(struct memory)
 #define NOTES check_ghost(struct notes)
 #define SHARED_BYTES sizeof(struct memory)
-
-static struct futex_kernel *futex_kernel(void)
-{
-	return &M->kernel;
-}
-
-static struct futex_queue *futex_queue(void)
-{
-	return &NOTES->queue;
-}
 
 /* The mutex only spins: its waiters' sleeps are futex.c's. */
 static const struct ttas_policy policy = {.wait = WAIT_SPIN};

@@ -31,16 +31,6 @@ struct notes {
 #define NOTES check_ghost(struct notes)
 #define SHARED_BYTES sizeof(struct memory)
 
-static struct futex_kernel *futex_kernel(void)
-{
-	return &M->kernel;
-}
-
-static struct futex_queue *futex_queue(void)
-{
-	return &NOTES->queue;
-}
-
 static const struct ttas_policy policy = {.wait = WAIT_PARK};
 
 static void enter(void)

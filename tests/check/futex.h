@@ -9,8 +9,8 @@
  * deadline may pass, or a signal may arrive. The explorer chooses which sleepers are woken, as
  * priorities do in the kernel. System calls order no accesses of the program.
  *
- * The includer defines futex_kernel(), which returns an object in the shared memory, and
- * futex_queue(), which returns one in the private notes.
+ * A client's shared memory begins with struct futex_kernel, and its private notes with struct
+ * futex_queue.
  */
 #ifndef POUNDLOCK_CHECK_FUTEX_H
 #define POUNDLOCK_CHECK_FUTEX_H
@@ -35,8 +35,15 @@ struct futex_queue {
 	bool lacks_wake_op; /* as kernels before 2.6.14, and some sandboxes */
 };
 
-static struct futex_kernel *futex_kernel(void);
-static struct futex_queue *futex_queue(void);
+static struct futex_kernel *futex_kernel(void)
+{
+	return check_shared(struct futex_kernel);
+}
+
+static struct futex_queue *futex_queue(void)
+{
+	return check_ghost(struct futex_queue);
+}
 
 /* Whether the sleep ends by a wake-up, and not by a signal or at @deadline. */
 static bool futex_sleep(const void *deadline)
