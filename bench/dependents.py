@@ -13,7 +13,7 @@ import sys
 
 import results
 from command_line import Parser, positive
-from measure import BenchError, Case, Contestant, interleave, measure
+from measure import BenchError, Case, Contestant, instructions, interleave, measure
 from questions import ROOT, Comparison, Table, flat, spread
 from run import keep, locked_versions, machine, markdown, preamble
 
@@ -79,6 +79,23 @@ def conditions(options):
     )
 
 
+def instructions_each(program, crate):
+    """Instructions of one operation of one thread."""
+    few, many = (
+        instructions([str(program), crate, "--operations", str(count)], {})
+        for count in (10_000, 60_000)
+    )
+    return (many - few) / 50_000
+
+
+def counts(crate, programs):
+    """The line below the crate's table."""
+    parking_lot, ours = (
+        instructions_each(programs[who.name], crate) for who in (THEIRS, POUNDLOCK)
+    )
+    return f"Instructions per operation of one thread: {parking_lot:.0f}, {ours:.0f}.\n"
+
+
 def table(crate, cases, found):
     header = ["threads", "parking_lot, M/s", "poundlock, M/s", "ratio"]
     rows = []
@@ -111,7 +128,10 @@ def main():
             [str(programs[who.name]), *case.arguments], {}, options.seconds * 10 + 60
         ),
     )
-    tables = [markdown(table(crate, some, found)) for crate, some in cases.items()]
+    tables = [
+        markdown(table(crate, some, found)) + "\n" + counts(crate, programs)
+        for crate, some in cases.items()
+    ]
     busy = max(result["cores_busy_with_others"] for some in found.values() for result in some)
     text = (
         preamble(facts)

@@ -54,17 +54,8 @@ class Driver:
 
     def instructions(self, contestant, arguments):
         """Instructions of the driver's whole run, counted by callgrind."""
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(self.path)]
-        command += ["--lock", contestant.lock, *arguments]
-        environment = os.environ | self._environment(contestant)
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        except FileNotFoundError:
-            raise BenchError("valgrind is not installed: it counts instructions") from None
-        found = re.search(r"Collected : (\d+)", done.stderr)
-        if done.returncode != 0 or not found:
-            raise BenchError(f"{contestant.name} under valgrind: {last_line(done.stderr)}")
-        return int(found[1])
+        command = [str(self.path), "--lock", contestant.lock, *arguments]
+        return instructions(command, self._environment(contestant))
 
     def check(self, contestants):
         """Checks that the preload library is active, so that no native lock is measured."""
@@ -105,6 +96,19 @@ def run(command, environment, slack):
             f"{' '.join(command[1:])}: {last_line(done.stderr) or f'status {done.returncode}'}"
         )
     return json.loads(done.stdout)
+
+
+def instructions(command, environment):
+    """Instructions of the whole run of @command, counted by callgrind."""
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
+    try:
+        done = subprocess.run(tool, env=os.environ | environment, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise BenchError("valgrind is not installed: it counts instructions") from None
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode != 0 or not found:
+        raise BenchError(f"{' '.join(command)} under valgrind: {last_line(done.stderr)}")
+    return int(found[1])
 
 
 def measure(command, environment, slack):

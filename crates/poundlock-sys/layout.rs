@@ -60,14 +60,27 @@ const FAST_PATH: [&str; 8] = [
     "POUND_ONCE_DONE",
 ];
 
-/// Writes the assertions and constants to layout.rs in `out`. `build` finds poundlock.h.
+/// The word of the default readers-writer lock: its place in the lock, its flags, and the number of
+/// its topmost bit.
+const RW_FAST_PATH: [&str; 6] = [
+    "offsetof(struct shfl_rw, word)",
+    "RW_WRITER",
+    "RW_CLOSED",
+    "RW_PARKED",
+    "RW_READER",
+    "__builtin_ctz(RW_FULL)",
+];
+
+/// Writes the assertions and constants to layout.rs in `out`. `build` finds poundlock.h and core.
 pub fn write(build: &cc::Build, out: &Path) {
     let structures = STRUCTURES.iter().flat_map(|(c, _, fields)| expressions(c, fields));
     let expressions: Vec<String> = structures.chain(FAST_PATH.map(str::to_owned)).collect();
     let numbers =
         c_numbers::evaluate(build, out, "poundlock_sys_layout", "poundlock.h", &expressions);
     let mut numbers = numbers.into_iter();
-    let text = assertions(&mut numbers) + &fast_path(numbers);
+    let words = RW_FAST_PATH.map(str::to_owned);
+    let words = c_numbers::evaluate(build, out, "poundlock_sys_rw", "rw/shfl_rw.h", &words);
+    let text = assertions(&mut numbers) + &fast_path(numbers) + &rw_fast_path(&words);
     std::fs::write(out.join("layout.rs"), text).expect("OUT_DIR is writable");
 }
 
@@ -112,6 +125,21 @@ fn assertions(numbers: &mut impl Iterator<Item = usize>) -> String {
         assert!(size - covered < alignment, "{c} has fields that {rust} does not");
     }
     text + "};\n"
+}
+
+/// The constants of the readers-writer lock's fast paths, from the numbers of RW_FAST_PATH.
+fn rw_fast_path(numbers: &[usize]) -> String {
+    let [word, writer, closed, parked, reader, full] = numbers[..] else {
+        panic!("there is a number for each expression");
+    };
+    format!(
+        "const RW_WORD: usize = {word};\n\
+         const RW_WRITER: u32 = {writer};\n\
+         const RW_CLOSED: u32 = {closed};\n\
+         const RW_PARKED: u32 = {parked};\n\
+         const RW_READER: u32 = {reader};\n\
+         const RW_FULL: u32 = 1 << {full};\n"
+    )
 }
 
 /// The constants of the fast paths, from the numbers of FAST_PATH.

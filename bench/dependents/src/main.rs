@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that use a crate, for a time: `bench-dependents CRATE THREADS SECONDS`. Prints JSON with
-//! the operations per second.
+//! the operations per second. `bench-dependents CRATE --operations N` does N operations in one
+//! thread, for a tool that counts instructions.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -125,9 +126,13 @@ fn rate(workload: &Workload, threads: usize, duration: Duration) -> f64 {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, threads, seconds] = arguments.as_slice() else {
-        panic!("bench-dependents CRATE THREADS SECONDS");
+        panic!("bench-dependents CRATE THREADS SECONDS, or CRATE --operations N");
     };
     let workload = workload(name).expect("prometheus, r2d2, string_cache or moka");
+    if threads == "--operations" {
+        let (operations, mut operation) = (seconds.parse().expect("a number"), workload(0));
+        return (0..operations).for_each(|_: u64| operation());
+    }
     let threads = threads.parse().expect("a number of threads");
     let duration = Duration::from_secs_f64(seconds.parse().expect("a number of seconds"));
     println!("{{\"per_second\": {:.0}}}", rate(&workload, threads, duration));

@@ -289,10 +289,6 @@ extern "C" {
     ) -> c_int;
     /// Returns what [`pound_rwlock_init`] would return, and changes no setting.
     pub fn pound_rwlock_check(spec: *const c_char, error: *mut c_char, size: size_t) -> c_int;
-    /// Acquires the lock as a reader. Returns 0, or EAGAIN with too many readers.
-    pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t) -> c_int;
-    /// Acquires the lock as a reader if it need not wait.
-    pub fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool;
     /// Acquires the lock as a reader, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_rwlock_timedrdlock(
         lock: *mut pound_rwlock_t,
@@ -310,22 +306,14 @@ extern "C" {
         clock: clockid_t,
         deadline: *const timespec,
     ) -> c_int;
-    /// Releases the lock as a reader.
-    pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
     /// Releases a read lock. The last reader leaves the lock to the first waiter.
     pub fn pound_rwlock_rdunlock_fair(lock: *mut pound_rwlock_t);
-    /// Acquires the lock as the writer.
-    pub fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t);
-    /// Acquires the lock as the writer if it need not wait.
-    pub fn pound_rwlock_trywrlock(lock: *mut pound_rwlock_t) -> bool;
     /// Acquires the lock as the writer, or returns ETIMEDOUT at an absolute deadline on a clock.
     pub fn pound_rwlock_timedwrlock(
         lock: *mut pound_rwlock_t,
         clock: clockid_t,
         deadline: *const timespec,
     ) -> c_int;
-    /// Releases the lock as the writer.
-    pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
     /// Releases the write lock, and leaves the lock to the first waiter.
     pub fn pound_rwlock_wrunlock_fair(lock: *mut pound_rwlock_t);
     /// The index-th readers-writer lock, or null past the last. Valid until the calling thread's
@@ -433,6 +421,150 @@ pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
     unsafe {
         if release_alone(mutex).is_err() {
             pound_mutex_unlock_slow(mutex);
+        }
+    }
+}
+
+/// What the inline functions of the readers-writer lock call where they do not suffice.
+mod library {
+    use super::{c_int, c_void, pound_rwlock_t};
+
+    extern "C" {
+        /// Not null: readers-writer locks are observed, and no inline function changes them.
+        pub static mut any_observer: *mut c_void;
+        pub fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t) -> c_int;
+        pub fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool;
+        pub fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t);
+        pub fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t);
+        pub fn pound_rwlock_trywrlock(lock: *mut pound_rwlock_t) -> bool;
+        pub fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t);
+    }
+}
+
+/// The word of a readers-writer lock of the default kind that is not observed. None for others.
+///
+/// # Safety
+/// `lock` points to a valid lock for the lifetime of the result.
+#[inline]
+unsafe fn plain_word<'a>(lock: *mut pound_rwlock_t) -> Option<&'a AtomicU32> {
+    // SAFETY: the caller guarantees the pointer; all accesses to these, in C and here, are atomic.
+    // Relaxed: both are set before threads use the lock.
+    unsafe {
+        let ops = std::ptr::addr_of_mut!((*lock).pound_ops).cast::<*mut c_void>();
+        let ops = AtomicPtr::from_ptr(ops).load(Ordering::Relaxed);
+        let observer = std::ptr::addr_of_mut!(library::any_observer);
+        let observer = AtomicPtr::from_ptr(observer).load(Ordering::Relaxed);
+        // One branch.
+        let plain = ops as usize | observer as usize == 0;
+        plain.then(|| AtomicU32::from_ptr(lock.cast::<u8>().add(RW_WORD).cast()))
+    }
+}
+
+/// Enters a readers-writer lock as a reader, in one attempt.
+///
+/// # Safety
+/// `lock` points to a valid lock.
+#[inline]
+unsafe fn enter_reader(lock: *mut pound_rwlock_t) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { plain_word(lock) }.is_some_and(|word| {
+        let seen = word.load(Ordering::Relaxed);
+        let entered = seen.wrapping_add(RW_READER);
+        seen & (RW_WRITER | RW_CLOSED | RW_FULL) == 0
+            && word.compare_exchange(seen, entered, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    })
+}
+
+/// Enters a readers-writer lock as the writer, if it is free and has no waiters.
+///
+/// # Safety
+/// `lock` points to a valid lock.
+#[inline]
+unsafe fn enter_writer(lock: *mut pound_rwlock_t) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { plain_word(lock) }.is_some_and(|word| {
+        word.compare_exchange(0, RW_WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    })
+}
+
+/// Acquires the lock as a reader. Returns 0, or EAGAIN with too many readers.
+///
+/// # Safety
+/// `lock` points to a valid lock that does not move while a thread holds it or waits for it.
+#[inline]
+pub unsafe fn pound_rwlock_rdlock(lock: *mut pound_rwlock_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { if enter_reader(lock) { 0 } else { library::pound_rwlock_rdlock(lock) } }
+}
+
+/// Acquires the lock as a reader if it need not wait.
+///
+/// # Safety
+/// `lock` points to a valid lock.
+#[inline]
+pub unsafe fn pound_rwlock_tryrdlock(lock: *mut pound_rwlock_t) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { enter_reader(lock) || library::pound_rwlock_tryrdlock(lock) }
+}
+
+/// Releases the lock as a reader.
+///
+/// # Safety
+/// `lock` points to a valid lock that has a reader.
+#[inline]
+pub unsafe fn pound_rwlock_rdunlock(lock: *mut pound_rwlock_t) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let left = plain_word(lock).is_some_and(|word| {
+            let seen = word.load(Ordering::Relaxed);
+            // The last reader wakes a waiter that sleeps.
+            let left = seen.wrapping_sub(RW_READER);
+            seen & RW_PARKED == 0
+                && word.compare_exchange(seen, left, Ordering::Release, Ordering::Relaxed).is_ok()
+        });
+        if !left {
+            library::pound_rwlock_rdunlock(lock);
+        }
+    }
+}
+
+/// Acquires the lock as the writer.
+///
+/// # Safety
+/// `lock` points to a valid lock that does not move while a thread holds it or waits for it.
+#[inline]
+pub unsafe fn pound_rwlock_wrlock(lock: *mut pound_rwlock_t) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if !enter_writer(lock) {
+            library::pound_rwlock_wrlock(lock);
+        }
+    }
+}
+
+/// Acquires the lock as the writer if it need not wait.
+///
+/// # Safety
+/// `lock` points to a valid lock.
+#[inline]
+pub unsafe fn pound_rwlock_trywrlock(lock: *mut pound_rwlock_t) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { enter_writer(lock) || library::pound_rwlock_trywrlock(lock) }
+}
+
+/// Releases the lock as the writer.
+///
+/// # Safety
+/// `lock` points to a valid lock that the writer holds.
+#[inline]
+pub unsafe fn pound_rwlock_wrunlock(lock: *mut pound_rwlock_t) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let left = plain_word(lock).is_some_and(|word| {
+            word.compare_exchange(RW_WRITER, 0, Ordering::Release, Ordering::Relaxed).is_ok()
+        });
+        if !left {
+            library::pound_rwlock_wrunlock(lock);
         }
     }
 }
@@ -560,6 +692,65 @@ mod tests {
             assert_eq!(unlock(LOCKED), ((), 0));
             assert_eq!(unlock(LOCKED | PARKED), ((), 0));
             assert_eq!(unlock(LOCKED | CLOSED), ((), CLOSED));
+        }
+    }
+
+    /// The result of `change`, and the bytes, of a readers-writer lock that begins with `word`.
+    fn changed<R>(word: u32, change: unsafe fn(*mut pound_rwlock_t) -> R) -> (R, [u64; 6]) {
+        let mut lock = POUND_RWLOCK_INIT;
+        // SAFETY: the lock is valid, and no other thread can access it.
+        unsafe {
+            plain_word(&mut lock).expect("not observed").store(word, Ordering::Relaxed);
+            (change(&mut lock), lock.pound_bytes)
+        }
+    }
+
+    /// Asserts that the inline function and the library's have the same effect.
+    macro_rules! same {
+        ($function:ident, $words:expr) => {
+            for word in $words {
+                // SAFETY: changed() passes a valid lock.
+                let library = changed(word, |lock| unsafe { library::$function(lock) });
+                // SAFETY: as above.
+                let inline = changed(word, |lock| unsafe { $function(lock) });
+                assert_eq!(inline, library, concat!(stringify!($function), " from {:#x}"), word);
+            }
+        };
+    }
+
+    /// Every combination of flags with no, one and two readers, and with the most and all but one.
+    fn words() -> impl Iterator<Item = u32> {
+        let readers = [0, RW_READER, 2 * RW_READER, RW_FULL - RW_READER, RW_FULL];
+        readers.into_iter().flat_map(|readers| {
+            [0, RW_CLOSED, RW_PARKED, RW_CLOSED | RW_PARKED].map(|flags| readers | flags)
+        })
+    }
+
+    #[test]
+    fn inline_functions_of_the_readers_writer_lock_match_the_library() {
+        let writer =
+            [0, RW_CLOSED, RW_PARKED, RW_CLOSED | RW_PARKED].map(|flags| RW_WRITER | flags);
+        same!(pound_rwlock_tryrdlock, words().chain(writer));
+        same!(pound_rwlock_trywrlock, words().chain(writer));
+        same!(pound_rwlock_rdunlock, words().filter(|word| *word >= RW_READER));
+        same!(pound_rwlock_wrunlock, writer);
+        // Those at which nobody waits, or is refused.
+        let open = |word: &u32| word & (RW_CLOSED | RW_FULL) == 0;
+        same!(pound_rwlock_rdlock, words().filter(open));
+        same!(pound_rwlock_wrlock, [0, RW_PARKED]);
+    }
+
+    #[test]
+    fn only_an_open_lock_is_entered_inline() {
+        for (word, changes) in [(0, true), (RW_CLOSED, false), (RW_WRITER, false)] {
+            let mut lock = POUND_RWLOCK_INIT;
+            // SAFETY: the lock is valid, and no other thread can access it.
+            unsafe {
+                plain_word(&mut lock).expect("not observed").store(word, Ordering::Relaxed);
+                assert_eq!(enter_writer(&mut lock), changes, "{word:#x}");
+                plain_word(&mut lock).expect("not observed").store(word, Ordering::Relaxed);
+                assert_eq!(enter_reader(&mut lock), changes, "{word:#x}");
+            }
         }
     }
 }

@@ -81,6 +81,7 @@ pub fn read_again<'a, T: ?Sized>(guard: &RwLockReadGuard<'a, T>) -> RwLockReadGu
 }
 
 /// Returns whether the lock was acquired. Panics if there are too many readers.
+#[inline]
 fn entered(error: c_int) -> bool {
     assert_ne!(error, libc::EAGAIN, "too many readers of an RwLock");
     error == 0
@@ -111,6 +112,7 @@ impl RawRwLock {
     #[allow(clippy::declare_interior_mutable_const)] // every use creates a lock
     pub(crate) const UNLOCKED: RawRwLock = RawRwLock(UnsafeCell::new(POUND_RWLOCK_INIT));
 
+    #[inline]
     pub(crate) fn acquire_shared(&self) {
         checks::waits(self.0.get(), READ);
         // SAFETY: UNLOCKED or pound_rwlock_init made the lock valid, and the borrow fixes its
@@ -119,6 +121,7 @@ impl RawRwLock {
         checks::tried(self.0.get(), READ, acquired);
     }
 
+    #[inline]
     pub(crate) fn try_acquire_shared(&self) -> bool {
         // SAFETY: as in acquire_shared.
         let acquired = unsafe { pound_rwlock_tryrdlock(self.0.get()) };
@@ -138,6 +141,7 @@ impl RawRwLock {
     }
 
     /// As acquire_shared, for a thread that may already be a reader.
+    #[inline]
     pub(crate) fn acquire_shared_again(&self) {
         checks::waits(self.0.get(), READ_AGAIN);
         // SAFETY: as in acquire_shared.
@@ -145,6 +149,7 @@ impl RawRwLock {
         checks::tried(self.0.get(), READ_AGAIN, acquired);
     }
 
+    #[inline]
     pub(crate) fn try_acquire_shared_again(&self) -> bool {
         // SAFETY: as in acquire_shared.
         let acquired = unsafe { pound_rwlock_tryrdlock_again(self.0.get()) };
@@ -165,6 +170,7 @@ impl RawRwLock {
 
     /// # Safety
     /// The lock has a reader, which no longer uses it.
+    #[inline]
     pub(crate) unsafe fn release_shared(&self) {
         checks::releases(self.0.get(), READ);
         // SAFETY: as in acquire_shared; as the caller promises.
@@ -179,6 +185,7 @@ impl RawRwLock {
         unsafe { pound_rwlock_rdunlock_fair(self.0.get()) }
     }
 
+    #[inline]
     pub(crate) fn acquire_exclusive(&self) {
         checks::waits(self.0.get(), ALONE);
         // SAFETY: as in acquire_shared.
@@ -186,6 +193,7 @@ impl RawRwLock {
         checks::tried(self.0.get(), ALONE, true);
     }
 
+    #[inline]
     pub(crate) fn try_acquire_exclusive(&self) -> bool {
         // SAFETY: as in acquire_shared.
         let acquired = unsafe { pound_rwlock_trywrlock(self.0.get()) };
@@ -205,6 +213,7 @@ impl RawRwLock {
 
     /// # Safety
     /// The lock has a writer, which no longer uses it.
+    #[inline]
     pub(crate) unsafe fn release_exclusive(&self) {
         checks::releases(self.0.get(), ALONE);
         // SAFETY: as in acquire_shared; as the caller promises.
@@ -219,6 +228,7 @@ impl RawRwLock {
         unsafe { pound_rwlock_wrunlock_fair(self.0.get()) }
     }
 
+    #[inline]
     pub(crate) fn is_held(&self) -> bool {
         let free = self.try_acquire_exclusive();
         if free {
@@ -228,6 +238,7 @@ impl RawRwLock {
         !free
     }
 
+    #[inline]
     pub(crate) fn is_held_exclusive(&self) -> bool {
         // Also beside a writer that waits.
         let no_writer = self.try_acquire_shared_again();
@@ -254,36 +265,44 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: RawRwLock = RawRwLock::UNLOCKED;
     type GuardMarker = GuardMarker;
 
+    #[inline]
     fn lock_shared(&self) {
         self.acquire_shared();
     }
 
+    #[inline]
     fn try_lock_shared(&self) -> bool {
         self.try_acquire_shared()
     }
 
+    #[inline]
     unsafe fn unlock_shared(&self) {
         // SAFETY: as the caller promises.
         unsafe { self.release_shared() }
     }
 
+    #[inline]
     fn lock_exclusive(&self) {
         self.acquire_exclusive();
     }
 
+    #[inline]
     fn try_lock_exclusive(&self) -> bool {
         self.try_acquire_exclusive()
     }
 
+    #[inline]
     unsafe fn unlock_exclusive(&self) {
         // SAFETY: as the caller promises.
         unsafe { self.release_exclusive() }
     }
 
+    #[inline]
     fn is_locked(&self) -> bool {
         self.is_held()
     }
 
+    #[inline]
     fn is_locked_exclusive(&self) -> bool {
         self.is_held_exclusive()
     }
@@ -327,10 +346,12 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 
 // SAFETY: these readers enter beside other readers only, and do not wait for waiting writers.
 unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
+    #[inline]
     fn lock_shared_recursive(&self) {
         self.acquire_shared_again();
     }
 
+    #[inline]
     fn try_lock_shared_recursive(&self) -> bool {
         self.try_acquire_shared_again()
     }
