@@ -425,7 +425,7 @@ pub unsafe fn pound_mutex_unlock(mutex: *mut pound_mutex_t) {
     }
 }
 
-/// What the inline functions of the readers-writer lock call where they do not suffice.
+/// The library's functions, which the inline ones call where they do not suffice.
 mod library {
     use super::{c_int, c_void, pound_rwlock_t};
 
