@@ -4,4 +4,3 @@
 #define PARKED_3 CHECK_CLIENT_COMPLETE
 #define STIRRED 2
 #define WHEN_PARKED "park handoff"
-#define MORE_CLIENTS BOUNDED_4(spin),
