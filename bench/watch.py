@@ -102,9 +102,20 @@ def contention_command(options, pid, file):
 
 def contention_saw(file, options):
     command = ["perf", "lock", "contention", "-i", file]
-    rows = subprocess.run(command, capture_output=True, text=True).stdout
-    first = re.search(r"^ +\d+ .* (\S+ +\S+)$", rows, re.MULTILINE)
-    return None, f"locks of the kernel, first {' '.join(first[1].split())}" if first else "nothing"
+    # perf 6.1 prints the table to stderr, later versions to stdout.
+    printed = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    ).stdout
+    return None, first_contended(printed)
+
+
+def first_contended(table):
+    """The lock in the first row of a table of `perf lock contention`: its type and the function
+    that waits for it."""
+    if not re.search(r"^ *contended +total wait .* type +caller *$", table, re.MULTILINE):
+        raise Failure(f"not a table of perf lock contention: {table.strip()[-200:]}")
+    first = re.search(r"^ +\d+ .*[mnu]?s +(\S+) +(\S+) *$", table, re.MULTILINE)
+    return f"locks of the kernel, first {first[1]} {first[2]}" if first else "nothing"
 
 
 TOOLS = {
