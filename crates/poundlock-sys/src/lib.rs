@@ -753,4 +753,32 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_lock_of_another_kind_is_not_changed_inline() {
+        let (mut lock, mut error) = (POUND_RWLOCK_INIT, [0; 200]);
+        // SAFETY: all pointers are valid, and no other thread can access the lock.
+        unsafe {
+            let spec = b"shfl_rw,patience=5\0".as_ptr().cast();
+            assert_eq!(pound_rwlock_init(&mut lock, spec, error.as_mut_ptr(), error.len()), 0);
+            assert!(plain_word(&mut lock).is_none());
+        }
+    }
+
+    /// In a child, since an observer is one of the whole process.
+    #[test]
+    fn an_observed_lock_is_not_changed_inline() {
+        let mut lock = POUND_RWLOCK_INIT;
+        let mut status = -1;
+        // SAFETY: the child calls only what is safe after fork. Nothing uses the observer.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                library::any_observer = std::ptr::addr_of_mut!(lock).cast();
+                libc::_exit(c_int::from(plain_word(&mut lock).is_some()));
+            }
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        }
+        assert_eq!(status, 0, "exit status");
+    }
 }
