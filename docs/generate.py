@@ -190,7 +190,7 @@ def contract(name):
     header = ROOT / name
 
     def link(mentioned):
-        for folder in (header.parent, ROOT / "core"):
+        for folder in (header.parent, ROOT / "core", ROOT):
             if (folder / mentioned).exists():
                 return f"[`{mentioned}`](../../{(folder / mentioned).relative_to(ROOT)})"
         sys.exit(f"{name}: there is no header '{mentioned}'")
