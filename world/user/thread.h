@@ -83,9 +83,9 @@ struct w_own {
 	uint32_t group;        /* its number + 1; 0: not read yet */
 	uint32_t checks;       /* for lib/checks */
 	uint64_t unique;       /* the next unique number; see w_unique() */
-	bool has_spin_history[W_SPIN_HISTORIES];
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
-	uint8_t refusals; /* refused entries into a bounded spin */
+	uint8_t spin_histories; /* bit k: that of kind k is set */
+	uint8_t refusals;       /* refused entries into a bounded spin */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));

@@ -92,9 +92,9 @@ static inline uint32_t w_spin_pauses_now(enum w_how how)
 	struct w_spin_history *history = &w_own.spin_history[kind];
 
 	/* relaxed, here and below: a stale value costs a little time */
-	if (w_unlikely(!w_own.has_spin_history[kind]))
+	if (w_unlikely(!(w_own.spin_histories & 1u << kind)))
 		*history = atomic_load_explicit(&w_last_spin_history[kind], memory_order_relaxed);
-	w_own.has_spin_history[kind] = true;
+	w_own.spin_histories |= (uint8_t)(1u << kind);
 	return w_spin_pauses * w_spin_budget(history) / W_SPIN_PARTS + 1;
 }
 
