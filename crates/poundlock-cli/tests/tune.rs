@@ -278,7 +278,7 @@ fn a_process_keeps_what_is_better_if_requested() {
     let output = output(&mut serving.command(&["--for", "20s", "--window", "100ms", "--keep"]));
     assert!(stdout(&output).contains("The process keeps them"), "{}", stdout(&output));
     let settings = serving.settings().expect("a mutex");
-    assert_eq!((settings[0].as_str(), settings[3].as_str()), ("0", "control"));
+    assert_eq!((settings[0].as_str(), settings[4].as_str()), ("0", "control"));
 }
 
 #[test]

@@ -80,9 +80,10 @@ fn cells(interval: Option<Interval>) -> [String; 2] {
     match interval {
         None => [ABSENT; 2].map(str::to_owned),
         Some(found) => {
-            let range = format!("{} - {}", number(found.low.exp()), number(found.high.exp()));
-            let range = if found.low.is_finite() { range } else { ABSENT.to_owned() };
-            [number(found.estimate.exp()), range]
+            let of = |bound: f64| number(bound.exp());
+            let range = || format!("{} - {}", of(found.low), of(found.high));
+            let range = if found.low.is_finite() { range() } else { ABSENT.to_owned() };
+            [of(found.estimate), range]
         }
     }
 }
