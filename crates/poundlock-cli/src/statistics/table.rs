@@ -46,6 +46,13 @@ pub const MEANINGS: [(&str, &str); 15] = [
     ("factor", "share of the half of the threads that acquired it more often: 0.5 is even"),
 ];
 
+/// The meanings of columns, for `--help`.
+pub fn legend(meanings: &[(&str, &str)]) -> String {
+    let width = meanings.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, meaning): &(&str, &str)| format!("\n  {name:<width$}  {meaning}");
+    "Columns:".to_owned() + &meanings.iter().map(line).collect::<String>()
+}
+
 /// The locks of a process, the longest total wait first, with notes on what is missing. In a
 /// terminal of limited `width` some columns are omitted.
 pub fn table(process: &Process, rows: usize, width: Option<usize>) -> String {

@@ -15,11 +15,8 @@ use std::process::ExitCode;
 
 /// The columns of the table, for `--help`.
 fn columns() -> String {
-    let mut text = "Columns:".to_owned();
-    for (name, meaning) in table::MEANINGS {
-        text += &format!("\n  {name:<10}  {meaning}");
-    }
-    text + "\n\nThe last line is a verdict: whether threads wait for locks, and for which."
+    table::legend(&table::MEANINGS)
+        + "\n\nThe last line is a verdict: whether threads wait for locks, and for which."
 }
 
 #[derive(Args, Debug)]

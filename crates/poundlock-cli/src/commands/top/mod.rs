@@ -12,6 +12,7 @@ use super::terminal;
 use crate::failure::Failure;
 use crate::options::seconds;
 use crate::output::{self, Page};
+use crate::statistics::table::legend;
 use crate::statistics::{Lock, Names, Observed, Process, file_of};
 use change::{Change, Column};
 use clap::Args;
@@ -23,7 +24,15 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use view::View;
 
+/// The columns and the verdict, for `--help`.
+fn columns() -> String {
+    legend(&screen::MEANINGS)
+        + "\n\nEach figure but `hold` is of the time since the previous display. The line below the \
+           locks is a verdict on the time since the start: whether threads wait, and for which lock."
+}
+
 #[derive(Args, Debug)]
+#[command(after_long_help = columns())]
 pub(crate) struct TopArgs {
     /// Process ID
     #[arg(short, long, value_name = "PID")]

@@ -24,6 +24,19 @@ const HEADER: [(Column, char, &str); COLUMNS] = [
     (Column::Remote, 'r', "remote/s"),
 ];
 
+/// The meaning of each column, for `--help`.
+pub const MEANINGS: [(&str, &str); COLUMNS] = [
+    ("lock", "the symbol at its address, or the functions of its first waiter, or the address"),
+    ("acquired/s", "acquisitions per second"),
+    ("contended", "share of the acquisitions and time-outs that found the lock held"),
+    ("waiters", "mean number of waiting threads"),
+    ("now", "threads that wait at the moment of the display"),
+    ("mean wait", "mean wait of a contended acquisition"),
+    ("hold", "mean time from acquisition to release since the start, estimated from timed holds"),
+    ("parks/s", "times per second that a waiter went to sleep; unknown for native locks"),
+    ("remote/s", "hand-overs per second to a waiter in another locality domain"),
+];
+
 /// The columns that a narrow terminal omits, in this order, except the one that is sorted by.
 const EXPENDABLE: [usize; 7] = [8, 7, 6, 4, 2, 5, 1];
 
@@ -113,7 +126,7 @@ pub fn figure(text: String) -> Cell<'static> {
 #[cfg(test)]
 mod tests {
     use super::super::change::tests::three;
-    use super::{COLUMNS, Column, HEADER, cells, column_of, draw, text};
+    use super::{COLUMNS, Column, HEADER, MEANINGS, cells, column_of, draw, text};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -128,6 +141,11 @@ mod tests {
         let buffer = terminal.backend().buffer();
         let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
         (0..height).map(|y| line(y) + "\n").collect()
+    }
+
+    #[test]
+    fn each_column_has_a_meaning() {
+        assert_eq!(MEANINGS.map(|(name, _)| name), HEADER.map(|(.., name)| name));
     }
 
     #[test]
