@@ -91,6 +91,8 @@ struct thread {
 	u32 counted;
 	/* Whether another thread has woken it from the present sleep by a futex call. */
 	u32 granted;
+	/* Its waits at @place that are not in the map: it often waits there again. */
+	struct waits pending;
 };
 
 /* A futex. The holder is the thread that was woken last, until a waiter is woken; 0: not known. */
@@ -463,8 +465,8 @@ INLINE void end_wait(struct thread *thread, u32 number)
 		word->holder = number;
 }
 
-/* Adds a wait that has ended to @map. */
-INLINE void add_wait(void *map, const struct place *place, u64 blocked, u64 delayed)
+/* Adds waits that have ended to @map. */
+INLINE void add_waits(void *map, const struct place *place, const struct waits *more)
 {
 	struct waits *known = map_lookup(map, place);
 
@@ -476,24 +478,53 @@ INLINE void add_wait(void *map, const struct place *place, u64 blocked, u64 dela
 	if (!known) {
 		struct sums *sum = the_sums();
 		if (sum) {
-			add(&sum->lost_places, 1);
-			add(&sum->lost_waits_ns, blocked + delayed);
+			add(&sum->lost_places, more->count);
+			add(&sum->lost_waits_ns, more->blocked_ns + more->delayed_ns);
 		}
 		return;
 	}
-	add(&known->count, 1);
-	add(&known->blocked_ns, blocked);
-	add(&known->delayed_ns, delayed);
-	if (blocked + delayed > known->longest_ns)
-		known->longest_ns = blocked + delayed;
+	add(&known->count, more->count);
+	add(&known->blocked_ns, more->blocked_ns);
+	add(&known->delayed_ns, more->delayed_ns);
+	if (more->longest_ns > known->longest_ns)
+		known->longest_ns = more->longest_ns;
 }
 
-/* Adds the thread's wait, which has ended. */
+/* Adds the thread's wait, which has ended, to its record. */
 INLINE void charge(struct thread *thread, u64 now)
 {
 	u64 woken = thread->woken ? thread->woken : now;
+	u64 time = now - thread->since;
 
-	add_wait(&places, &thread->place, woken - thread->since, now - woken);
+	thread->pending.count++;
+	thread->pending.blocked_ns += woken - thread->since;
+	thread->pending.delayed_ns += now - woken;
+	if (time > thread->pending.longest_ns)
+		thread->pending.longest_ns = time;
+}
+
+/* Moves the waits in the thread's record to the map. */
+INLINE void settle(struct thread *thread)
+{
+	if (thread->pending.count == 0)
+		return;
+	add_waits(&places, &thread->place, &thread->pending);
+	thread->pending = (struct waits){};
+}
+
+INLINE int is_same(const struct place *one, const struct place *other)
+{
+	return one->word == other->word && one->stack == other->stack && one->kind == other->kind &&
+	       one->syscall == other->syscall;
+}
+
+/* The thread begins to wait at @place. */
+INLINE void move(struct thread *thread, const struct place *place)
+{
+	if (is_same(&thread->place, place))
+		return;
+	settle(thread);
+	thread->place = *place;
 }
 
 /* Adds the thread to the map: it is in @state since @since. */
@@ -528,6 +559,7 @@ INLINE void leave(struct task_struct *task, u32 number, int preempted, u64 now)
 		add(&sum->ended_threads, 1);
 		add(&sum->running_ns, thread->running_ns);
 		add(&sum->runnable_ns, thread->runnable_ns);
+		settle(thread);
 		map_delete(&threads, &number);
 		return;
 	}
@@ -537,7 +569,9 @@ INLINE void leave(struct task_struct *task, u32 number, int preempted, u64 now)
 	thread->granted = 0;
 	thread->slept = state != 0 && !preempted;
 	if (thread->slept) {
-		locate(task, &thread->place);
+		struct place place;
+		locate(task, &place);
+		move(thread, &place);
 		if (thread->place.kind == FUTEX)
 			begin_wait(thread, number);
 	}
@@ -720,8 +754,11 @@ int on_goroutine_ready(struct pt_regs *regs)
 	/* Attached before the beginning, when this is 0. */
 	u64 begin = sum->begin;
 	u64 since = goroutine->since > begin ? goroutine->since : begin;
-	if (begin)
-		add_wait(&goroutine_places, &goroutine->place, now_ns() - since, 0);
+	if (begin) {
+		u64 time = now_ns() - since;
+		struct waits one = {.count = 1, .blocked_ns = time, .longest_ns = time};
+		add_waits(&goroutine_places, &goroutine->place, &one);
+	}
 	map_delete(&goroutines, &key);
 	return 0;
 }

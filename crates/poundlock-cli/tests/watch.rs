@@ -634,17 +634,49 @@ fn what_cannot_be_watched_is_refused_in_a_line() {
     assert_refused(&mut poundlock(["watch", "-p", "1", "--for", "0s"]), 125, &["--for"]);
 }
 
-#[test]
-fn rights_that_are_missing_are_named() {
+/// Runs `watch` by a command line in front of it: one line must name what is missing.
+#[track_caller]
+fn assert_forbidden(before: &[&str], why: &[&str]) {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--clear-groups", "--bounding-set", "-all"]);
-    command.arg(env!("CARGO_BIN_EXE_poundlock")).args(["watch", "-p", "1"]);
-    let output = output(&mut command);
-    let error = stderr(&output);
-    assert_eq!(output.status.code(), Some(125), "{error}");
-    assert!(error.contains("root") && error.contains("CAP_BPF"), "{error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
+    let mut command = Command::new(before[0]);
+    command.args(&before[1..]).arg(env!("CARGO_BIN_EXE_poundlock")).args(["watch", "-p", "1"]);
+    assert_refused(&mut command, 125, why);
+}
+
+#[test]
+fn rights_that_are_missing_are_named() {
+    let all = "missing: CAP_BPF, CAP_PERFMON";
+    let nobody = ["setpriv", "--reuid", "65534", "--clear-groups", "--bounding-set", "-all"];
+    assert_forbidden(&nobody, &["needs root", all]);
+    assert_forbidden(&["setpriv", "--bounding-set", "-all"], &[all]);
+    for (sets, missing) in [
+        ("-sys_admin,-bpf", "missing: CAP_BPF"),
+        ("-sys_admin,-perfmon", "missing: CAP_PERFMON"),
+        ("-sys_ptrace", "cannot read the code of process 1: watch needs root, or CAP_SYS_PTRACE"),
+    ] {
+        assert_forbidden(&["setpriv", "--bounding-set", sets], &[missing]);
+    }
+}
+
+#[test]
+fn a_user_namespace_is_named() {
+    let inside = ["unshare", "--user", "--map-root-user"];
+    if output(Command::new(inside[0]).args(&inside[1..]).arg("true")).status.success() {
+        assert_forbidden(&inside, &["user namespace"]);
+    }
+}
+
+/// Files of /sys are hidden in a mount namespace.
+#[test]
+fn a_kernel_that_cannot_be_watched_is_named() {
+    let hide = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
+    let lock = "mount -t tmpfs none /sys/kernel/security && \
+                echo 'none integrity [confidentiality]' > /sys/kernel/security/lockdown && \
+                exec \"$@\"";
+    for (script, why) in [(hide, "CONFIG_DEBUG_INFO_BTF"), (lock, "lockdown=confidentiality")] {
+        let inside = ["unshare", "--mount", "sh", "-c", script, "sh"];
+        assert_forbidden(&inside, &[why]);
+    }
 }

@@ -52,6 +52,7 @@ pub struct Counts {
     pub begin: u64,
     pub end: u64,
     pub threads: Vec<(u32, Thread)>,
+    /// A place may occur several times.
     pub places: Vec<(Place, Waits)>,
     pub releases: Vec<(Release, Releases)>,
     /// The places where holders ran while others waited, with the number of samples.
@@ -205,11 +206,16 @@ impl Kernel {
             waits,
             stack: stack(&place).unwrap_or_default(),
         });
+        // First the places: a thread may move its waits there meanwhile, and none counts twice.
+        let mut places = all(&self.places)?;
+        let threads = all(&self.threads)?;
+        let pending = threads.iter().map(|(_, thread)| (thread.place, thread.pending));
+        places.extend(pending.filter(|(_, waits)| waits.count > 0));
         Ok(Counts {
             begin: self.begin,
             end,
-            threads: all(&self.threads)?,
-            places: all(&self.places)?,
+            threads,
+            places,
             releases: all(&self.releases)?,
             holds: all(&self.holds)?,
             goroutines: self.goroutines(end)?,
@@ -317,6 +323,9 @@ pub fn require() -> Result<(), Failure> {
             "watch needs /sys/kernel/btf/vmlinux: a kernel with CONFIG_DEBUG_INFO_BTF, and /sys mounted",
         ));
     }
+    if let Some(line) = forbidden() {
+        return Err(Failure::ours(line));
+    }
     // The smallest map: fails as the program would, but says whether it is for want of rights.
     let attributes: [u32; 12] = [2, 4, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     const BPF_MAP_CREATE: libc::c_int = 0;
@@ -331,17 +340,58 @@ pub fn require() -> Result<(), Failure> {
     }
     let error = io::Error::last_os_error();
     Err(Failure::ours(match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) if !nix::unistd::geteuid().is_root() => {
-            "watch needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
-                .to_owned()
-        }
         Some(libc::EPERM | libc::EACCES) => {
-            "watch needs BPF, which this container or a security policy forbids (CAP_BPF, CAP_PERFMON)"
+            "watch needs BPF, which a security policy forbids: seccomp of a container, or an LSM"
                 .to_owned()
         }
         Some(libc::ENOSYS) => "watch needs a kernel with CONFIG_BPF_SYSCALL".to_owned(),
         _ => format!("watch needs BPF: {}", reason(&error)),
     }))
+}
+
+/// Capabilities, by their numbers. CAP_SYS_ADMIN includes the rights of the other ones.
+const CAPABILITIES: [(u32, &str); 2] = [(39, "CAP_BPF"), (38, "CAP_PERFMON")];
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// The line on what forbids to watch, as far as /proc and /sys show it.
+fn forbidden() -> Option<String> {
+    let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+    let missing = CAPABILITIES.into_iter().filter(|(number, _)| !has(*number));
+    let missing: Vec<&str> = missing.map(|(_, name)| name).collect();
+    if !missing.is_empty() && !has(CAP_SYS_ADMIN) {
+        return Some(format!(
+            "watch needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; missing: {}",
+            missing.join(", ")
+        ));
+    }
+    let numbers = read("/proc/self/uid_map");
+    if numbers.split_whitespace().ne(["0", "0", "4294967295"]) {
+        return Some(
+            "watch needs root of the system: in a user namespace, as of a rootless container, the \
+             kernel refuses BPF"
+                .to_owned(),
+        );
+    }
+    read("/sys/kernel/security/lockdown").contains("[confidentiality]").then(|| {
+        "watch needs a kernel without lockdown=confidentiality, under which BPF may not read \
+         kernel memory"
+            .to_owned()
+    })
+}
+
+/// The failure to read the memory of another process.
+pub fn unreadable_code(pid: u32) -> Failure {
+    let need = if has(CAP_SYS_PTRACE) { "" } else { ": watch needs root, or CAP_SYS_PTRACE" };
+    Failure::ours(format!("cannot read the code of process {pid}{need}"))
+}
+
+/// Whether this process has a capability.
+fn has(capability: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    held.is_some_and(|held| held >> capability & 1 == 1)
 }
 
 /// The system error below an error, if any.

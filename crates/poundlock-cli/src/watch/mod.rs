@@ -53,7 +53,7 @@ impl Session {
         let seen = Seen { pid, command: target.command(), program: target.program() };
         let mut stacks = Stacks::default();
         if !stacks.look(&target) {
-            return Err(Failure::ours(format!("cannot read the code of process {pid}")));
+            return Err(kernel::unreadable_code(pid));
         }
         let mut kernel = Kernel::attach(&target, &stacks.code().ranges, kernel_locks)?;
         let first = target.threads();

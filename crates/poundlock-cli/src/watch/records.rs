@@ -72,6 +72,8 @@ pub struct Thread {
     pub slept: u32,
     pub counted: u32,
     pub granted: u32,
+    /// Its waits at `place` that are not in the map of places.
+    pub pending: Waits,
 }
 
 /// A sleeping goroutine.

@@ -187,7 +187,7 @@ impl Report {
         value: impl Fn(u64) -> Option<u32>,
         stacks: &mut Stacks,
     ) -> Report {
-        let mut places: HashMap<Place, Waits> = counts.places.iter().copied().collect();
+        let mut places = summed(&counts.places);
         let mut time = Time {
             running: seconds(counts.sums.running_ns),
             runnable: seconds(counts.sums.runnable_ns),
@@ -223,13 +223,10 @@ impl Report {
         // not name.
         let is_join = |word| value(word).is_some_and(|value| alive.contains(&value));
         let waits = waits(&places, counts, is_join, stacks);
-        let goroutines = counts.goroutines.as_ref().map(|sleeps| {
-            let mut places: HashMap<Place, Waits> = HashMap::new();
-            for (place, waits) in sleeps {
-                places.entry(*place).or_default().add(waits);
-            }
-            self::waits(&places, counts, |_| false, stacks)
-        });
+        let goroutines = counts
+            .goroutines
+            .as_ref()
+            .map(|sleeps| self::waits(&summed(sleeps), counts, |_| false, stacks));
         for wait in &waits {
             *match wait.what {
                 What::Lock => &mut time.lock,
@@ -550,6 +547,15 @@ fn by_functions(
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     sums
+}
+
+/// The waits of each place.
+fn summed(waits: &[(Place, Waits)]) -> HashMap<Place, Waits> {
+    let mut places: HashMap<Place, Waits> = HashMap::new();
+    for (place, waits) in waits {
+        places.entry(*place).or_default().add(waits);
+    }
+    places
 }
 
 /// Sleeps outside of futexes by system call, and the time stopped.

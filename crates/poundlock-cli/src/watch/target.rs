@@ -1,5 +1,6 @@
 //! The watched process, as /proc shows it: its threads, its code, and where its threads sleep.
 
+use super::kernel::unreadable_code;
 use super::records::{CODE_RANGES, Ranges};
 use super::unwind::Registers;
 use crate::failure::{Failure, reason};
@@ -41,6 +42,10 @@ impl Target {
         // SAFETY: the kernel has just opened it for us.
         let end = unsafe { OwnedFd::from_raw_fd(end) };
         let target = Target { pid, end };
+        let maps = File::open(target.file("maps"));
+        if maps.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            return Err(unreadable_code(pid));
+        }
         if target.maps().is_empty() {
             return Err(Failure::ours(format!(
                 "process {pid} has no program: it is a kernel thread, or it has ended"
