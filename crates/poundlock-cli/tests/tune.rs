@@ -217,8 +217,8 @@ impl Serving {
         child
     }
 
-    /// Patience, policy, batch, spins and their origin, of the mutex: the columns after its name and
-    /// lock.
+    /// Patience, policy, batch, spins and their origin, of the mutex: the columns after its name
+    /// and lock.
     fn settings(&self) -> Option<Vec<String>> {
         let output = output(&mut poundlock(["control", "-p", &self.pid(), "cache"]));
         let text = stdout(&output);
