@@ -26,6 +26,7 @@ typedef int32_t s32;
 typedef uint32_t u32;
 typedef int64_t s64;
 typedef uint64_t u64;
+#define U32_MAX UINT32_MAX
 typedef struct {
 	int counter;
 } atomic_t;
@@ -70,6 +71,8 @@ typedef struct {
 #define xchg_release(p, v) KERNEL_XCHG("xchg_release", CHECK_RELEASE, p, v)
 #define xchg(p, v) KERNEL_XCHG("xchg", CHECK_ACQ_REL, p, v)
 
+#define cmpxchg_acquire(p, old, new) \
+	CHECK_OPERATE(#p, "cmpxchg_acquire", CHECK_COMPARE_EXCHANGE, CHECK_ACQUIRE, p, new, old)
 #define try_cmpxchg_relaxed(p, old, new) \
 	CHECK_CAS(#p, "try_cmpxchg_relaxed", CHECK_RELAXED, p, old, new)
 #define try_cmpxchg_acquire(p, old, new) \
@@ -110,6 +113,7 @@ KERNEL_FETCH_ORDERS(atomic64, and, CHECK_FETCH_AND)
 /* ---- Per-CPU objects, which are in the client's shared memory ---- */
 
 #define smp_processor_id() check_engine->self()
+#define raw_smp_processor_id() smp_processor_id()
 #define DEFINE_PER_CPU(type, name) __attribute__((unused)) type name
 #define DEFINE_PER_CPU_ALIGNED(type, name) DEFINE_PER_CPU(type, name)
 /* @p points into `places`, whose copy of CPU n is the n-th at KERNEL_PLACES. */
@@ -163,14 +167,59 @@ static inline void queued_spin_unlock(struct qspinlock *lock)
 	smp_store_release(&lock->locked, 0);
 }
 
-/* ---- Tasks ---- */
-
-typedef atomic64_t atomic_long_t;
-#define atomic_long_read(p) READ_ONCE((p)->counter)
+/* ---- Lists ---- */
 
 struct list_head {
 	struct list_head *next, *prev;
 };
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline void list_add_tail(struct list_head *added, struct list_head *head)
+{
+	added->next = head;
+	added->prev = head->prev;
+	head->prev->next = added;
+	head->prev = added;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->next->prev = entry->prev;
+	entry->prev->next = entry->next;
+	INIT_LIST_HEAD(entry);
+}
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define list_entry_at(pos, link, member) container_of(link, __typeof__(*(pos)), member)
+#define list_for_each_entry(pos, head, member)                                         \
+	for (pos = list_entry_at(pos, (head)->next, member); &(pos)->member != (head); \
+	     pos = list_entry_at(pos, (pos)->member.next, member))
+
+/* ---- Tasks ---- */
+
+typedef struct {
+	u32 locked;
+} raw_spinlock_t;
+
+#define raw_spin_lock_init(lock) ((void)((lock)->locked = 0))
+
+/* No interrupt handler runs. */
+#define raw_spin_lock_irqsave(lock, flags)                                  \
+	do {                                                                \
+		(flags) = 0;                                                \
+		while (xchg_acquire(&(lock)->locked, 1))                    \
+			(void)smp_cond_load_acquire(&(lock)->locked, !VAL); \
+	} while (0)
+#define raw_spin_unlock_irqrestore(lock, flags) \
+	((void)(flags), smp_store_release(&(lock)->locked, 0))
+
+typedef atomic64_t atomic_long_t;
+#define atomic_long_read(p) READ_ONCE((p)->counter)
 
 #ifndef __LITTLE_ENDIAN
 #define __LITTLE_ENDIAN
@@ -179,6 +228,9 @@ struct list_head {
 #define TASK_INTERRUPTIBLE 1u
 #define TASK_UNINTERRUPTIBLE 2u
 #define might_sleep() ((void)0)
+#define get_task_struct(task) (task)
+#define put_task_struct(task) ((void)(task))
+#define lockdep_assert_preemption_disabled() ((void)0)
 #define static_branch_unlikely(key) false
 #define lock_contended(map, ip) ((void)0)
 #define lock_acquired(map, ip) ((void)0)

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Shared by the clients of the kernel's locks of tasks: what these use beside kernel.h. A deadline
- * is a signal, which may arrive at any moment. The includer includes check.h before, with this
- * world's objects, and has struct task_notes as the first member of struct notes.
+ * Shared by the clients of the kernel's locks of tasks: what these use beside kernel.h. The
+ * includer has included check.h with kernel.h's objects, and struct task_notes is the first member
+ * of its struct notes.
  */
 #ifndef POUNDLOCK_CHECK_KERNEL_TASKS_H
 #define POUNDLOCK_CHECK_KERNEL_TASKS_H
 
 #include <errno.h>
 
+#include "kernel_signal.h"
 #include "small.h"
-
-/* As in world/kernel/world.h. The checker decides when a signal arrives. */
-struct kernel_deadline {
-	unsigned int state;
-};
-#define w_deadline kernel_deadline
-
-#define MOST_TASKS 4
 
 struct task_notes {
 	uint32_t unpreemptible[MOST_TASKS]; /* preemption is off, by thread */
