@@ -95,9 +95,11 @@ enum { OWN, GIVEN, OF_ALL };
 
 /* By OWN, GIVEN and OF_ALL: no two have a value in common. */
 static const struct any_ops tables[] = {
-	{.name = "shfl_mutex", .lock = lock_default, .settings = {4, POLICY_NUMA, 1024}},
-	{.name = "shfl_mutex", .lock = lock_default, .settings = {0, POLICY_FIFO, 1}},
-	{.name = "shfl_mutex", .lock = lock_default, .settings = {1000000000, 0, 1000000}},
+	{.name = "shfl_mutex", .lock = lock_default, .settings = {4, POLICY_NUMA, 1024, 1}},
+	{.name = "shfl_mutex", .lock = lock_default, .settings = {0, POLICY_FIFO, 1, 0}},
+	{.name = "shfl_mutex",
+	 .lock = lock_default,
+	 .settings = {1000000000, POLICY_ROUTE, 1000000, 31}},
 };
 
 const struct any_ops *const any_default = &tables[OWN];
@@ -199,7 +201,6 @@ static uint64_t any_word(uint32_t whose)
 		0,
 		~UINT64_C(0),
 		word & ~PRESENT,
-		word | UNUSED_BITS,
 		word & ~(((UINT64_C(1) << BITS_batch) - 1) << SHIFT_batch),
 		word | ((UINT64_C(1) << BITS_batch) - 1) << SHIFT_batch,
 		word | ((UINT64_C(1) << BITS_patience) - 1) << SHIFT_patience,
