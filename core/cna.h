@@ -11,7 +11,8 @@
  * Promise: mutual exclusion; a waiter in the secondary queue is bypassed by at most `threshold`
  * local hand-overs before the secondary queue moves to the front as a whole. Waiters sleep under
  * wait=park. 8 bytes per lock; one node per waiter and per holder. Atomic read-modify-writes: as
- * MCS.
+ * MCS. In the kernel's own spin lock the bound is a time, and no later waiter bypasses an urgent
+ * one (world/README.md).
  *
  *   tail ─────────────────────────────────────┐
  *                                             ▼
@@ -26,7 +27,8 @@
  *   n      NULL            s                 only remote waiters: the release splices s into the
  *                                            place of the main queue
  *   n      m               NULL              as MCS
- *   n      m               s                 both; s is spliced back after `left` local hand-overs
+ *   n      m               s                 both; s is spliced back after `left` local hand-overs,
+ *                                            or at the time `left` if the world has a threshold
  *
  * Only the holder accesses secondary_queue, secondary_tail, left and skip: in its own node, in its
  * successor's and in those of the secondary queue. The grant transfers this right.
@@ -35,7 +37,9 @@
  * secondary queue's head, is two fields, so that a waiter can sleep on the flag. The counts that
  * decide when the secondary queue returns, and when one may begin, travel with the lock instead of
  * belonging to a thread: the bound on local hand-overs is exact, not probabilistic. A waiter may
- * yield, sleep on its node, or leave at a deadline (part/wait.h).
+ * yield, sleep on its node, or leave at a deadline (part/wait.h). Threshold by time and urgent
+ * waiters are those of CNA's patch of Linux: an urgent waiter counts as local, and then as a waiter
+ * of the holder's domain.
  */
 #ifndef POUNDLOCK_CNA_H
 #define POUNDLOCK_CNA_H
@@ -43,10 +47,12 @@
 #include "part/mcs_queue.h"
 
 struct cna_node {
-	struct mcs_node mcs; /* `domain` is CNA_NO_DOMAIN until its thread has to wait */
+	/* `domain` is CNA_NO_DOMAIN until its thread has to wait; CNA_URGENT: an urgent waiter's */
+	struct mcs_node mcs;
 	struct cna_node *secondary_queue;
 	struct cna_node *secondary_tail; /* in the first node of the secondary queue */
-	uint32_t left;                   /* local hand-overs until the secondary queue returns */
+	/* Local hand-overs until the secondary queue returns, or the time at which it does. */
+	uint32_t left;
 	/* Hand-overs in order of arrival until a secondary queue may begin. */
 	uint32_t skip;
 };
@@ -70,10 +76,16 @@ struct cna_policy {
 #define cna_bytes sizeof(struct cna), sizeof(struct cna_node), sizeof(struct cna_node)
 
 #define CNA_NO_DOMAIN (-1)
+#define CNA_URGENT (-2)
 
 static inline struct cna_node *cna_node_of(struct mcs_node *mcs)
 {
 	return (struct cna_node *)mcs;
+}
+
+static inline bool cna_is_urgent(const struct cna_node *node)
+{
+	return W_URGENCY && node->mcs.domain == CNA_URGENT;
 }
 
 static inline void cna_node_init(struct mcs_node *mcs)
@@ -100,6 +112,7 @@ static inline bool cna_try_acquire(struct cna *lock, struct cna_node *node)
 static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct cna_policy policy,
 			       const struct w_deadline *deadline)
 {
+	const bool urgent = w_urgent();
 	struct mcs_node *previous;
 
 	if (wait_polls(policy.wait, deadline))
@@ -108,9 +121,23 @@ static inline bool cna_acquire(struct cna *lock, struct cna_node *node, struct c
 	previous = mcs_queue_enter(&lock->tail, &node->mcs);
 	if (!previous)
 		return true;
-	node->mcs.domain = w_domain();
+	node->mcs.domain = urgent ? CNA_URGENT : w_domain();
 	mcs_queue_link(previous, &node->mcs);
+	if (urgent)
+		w_event(urgent);
 	return node_wait(&node->mcs.status, policy.wait, deadline);
+}
+
+/* Returns `left` of a secondary queue that begins now. */
+static inline uint32_t cna_begin_secondary(uint32_t threshold)
+{
+	return W_THRESHOLD ? wait_clock() + W_THRESHOLD : 1 + w_random() % threshold;
+}
+
+/* Returns whether a secondary queue with @left has to wait for longer. */
+static inline bool cna_may_defer(uint32_t left)
+{
+	return W_THRESHOLD ? (int32_t)(left - wait_clock()) > 0 : left;
 }
 
 /*
@@ -126,28 +153,32 @@ static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node 
 		w_store_relaxed(&node->secondary_queue->secondary_tail->mcs.next, &first->mcs);
 	} else {
 		node->secondary_queue = first;
-		node->left = 1 + w_random() % threshold;
+		node->left = cna_begin_secondary(threshold);
 	}
 	node->secondary_queue->secondary_tail = last;
 	w_event(secondary);
 }
 
 /*
- * Returns the first waiter from @next on in @node's domain, or NULL; moves those before it to the
- * secondary queue. Figure 5.
+ * Returns the first waiter from @next on in @node's domain, or urgent, or NULL; moves those before
+ * it to the secondary queue. Figure 5.
  */
 static inline struct cna_node *cna_find_successor(struct cna_node *node, struct cna_node *next,
 						  uint32_t threshold)
 {
 	struct cna_node *last = NULL, *current = next;
-	int32_t domain = node->mcs.domain == CNA_NO_DOMAIN ? w_domain() : node->mcs.domain;
+	int32_t domain = node->mcs.domain;
 
-	while (current && current->mcs.domain != domain) {
+	if (domain == CNA_NO_DOMAIN || cna_is_urgent(node))
+		domain = w_domain();
+	while (current && current->mcs.domain != domain && !cna_is_urgent(current)) {
 		last = current;
 		current = cna_node_of(mcs_queue_next(&current->mcs));
 	}
 	if (current && last)
 		cna_move_to_secondary(node, next, last, threshold);
+	if (current && cna_is_urgent(current))
+		current->mcs.domain = domain;
 	return current;
 }
 
@@ -169,12 +200,13 @@ static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node
 
 	if (!node->secondary_queue && node->skip)
 		return cna_transfer(next, NULL, 0, node->skip - 1);
-	if (!node->secondary_queue || node->left) {
+	if (!node->secondary_queue || cna_may_defer(node->left)) {
 		local = cna_find_successor(node, next, policy.threshold);
 		if (local) {
 			w_event(handover_local);
 			return cna_transfer(local, node->secondary_queue,
-					    node->secondary_queue ? node->left - 1 : 0, 0);
+					    node->secondary_queue ? node->left - !W_THRESHOLD : 0,
+					    0);
 		}
 	}
 	w_event(handover_remote);

@@ -32,6 +32,11 @@
  *
  * Only the thread that owns a slot sets and clears its mark, and only while it owns the slot.
  *
+ * In a world with urgent waiters there are two sets of marks: of all slots in use, and of those of
+ * urgent waiters. A holder that is not urgent itself hands over to the next urgent waiter, and `at`
+ * keeps its value: at most every other hand-over leaves the tour. So each other slot is served at
+ * most twice, plus once, before a waiter's slot is served.
+ *
  * Departures from the paper:
  *  - A slot holds the lock's address and the waiter's state in one word, so that a release cannot
  *    give its lock to another lock's waiter that has taken the slot in the meantime. Section 7.1
@@ -60,6 +65,8 @@
 #define RON_SHARED_WAITERS 2u
 #define RON_SHARED_AT 4u
 #define RON_SHARED_MOST ((W_SHORT)~0 / RON_SHARED_AT + 1ull) /* slots */
+
+enum { RON_SHARED_IN_USE, RON_SHARED_URGENT }; /* sets of marks */
 
 enum { RON_SHARED_WAITING, RON_SHARED_PARKED, RON_SHARED_GRANTED, RON_SHARED_LEAVING };
 
@@ -98,27 +105,43 @@ static inline uint32_t ron_shared_slots(void)
 	return ron_shared_each() * w_cpu_count();
 }
 
+/* Words of a set of marks. */
 static inline uint32_t ron_shared_words(void)
 {
 	return (ron_shared_slots() + RON_SHARED_MARKS - 1) / RON_SHARED_MARKS;
+}
+
+static inline uint32_t ron_shared_sets(void)
+{
+	return W_URGENCY ? 2 : 1;
 }
 
 #define RON_SHARED_HEAD 64 /* bytes before the marks */
 
 static inline struct ron_shared_array *ron_shared_array(void)
 {
-	return w_common(RON_SHARED_HEAD + ron_shared_words() * sizeof(uint64_t) +
+	return w_common(RON_SHARED_HEAD +
+			ron_shared_sets() * ron_shared_words() * sizeof(uint64_t) +
 			ron_shared_slots() * sizeof(struct ron_shared_slot));
 }
 
+/* Of all sets: those of @set begin at word @set * ron_shared_words(). */
 static inline W_ATOMIC(uint64_t) *ron_shared_marks(struct ron_shared_array *array, uint32_t word)
 {
 	return (W_ATOMIC(uint64_t) *)((char *)array + RON_SHARED_HEAD) + word;
 }
 
+static inline W_ATOMIC(uint64_t) *ron_shared_urgent_marks(struct ron_shared_array *array,
+							  uint32_t word)
+{
+	return ron_shared_marks(array, RON_SHARED_URGENT * ron_shared_words() + word);
+}
+
 static inline struct ron_shared_slot *ron_shared_slot(struct ron_shared_array *array, uint32_t slot)
 {
-	return (struct ron_shared_slot *)ron_shared_marks(array, ron_shared_words()) + slot;
+	return (struct ron_shared_slot *)ron_shared_marks(array,
+							  ron_shared_sets() * ron_shared_words()) +
+	       slot;
 }
 
 /*
@@ -130,7 +153,7 @@ static inline void ron_shared_drop_waiters(struct ron_shared_array *array)
 	if (w_likely(!generation_claim(&array->generation)))
 		return;
 	/* relaxed, both: [GENERATION-3] publishes them; nobody has a slot before that */
-	for (uint32_t word = 0; word < ron_shared_words(); word++)
+	for (uint32_t word = 0; word < ron_shared_sets() * ron_shared_words(); word++)
 		w_store_relaxed(ron_shared_marks(array, word), 0);
 	for (uint32_t slot = 0; slot < ron_shared_slots(); slot++)
 		w_store_relaxed(&ron_shared_slot(array, slot)->lock, 0);
@@ -195,12 +218,15 @@ static inline uint32_t ron_shared_claim(struct ron_shared_array *array, struct r
 }
 
 /* * -> 0: returns @slot, in which nobody else writes any more. */
-static inline void ron_shared_leave(struct ron_shared_array *array, uint32_t slot)
+static inline void ron_shared_leave(struct ron_shared_array *array, uint32_t slot, bool urgent)
 {
 	/*
-	 * relaxed: a mark without a waiter costs one look; [RON_SHARED-3] orders it before the next
-	 * owner's
+	 * relaxed, both: a mark without a waiter costs one look; [RON_SHARED-3] orders it before
+	 * the next owner's
 	 */
+	if (urgent)
+		(void)w_fetch_and_relaxed(ron_shared_urgent_marks(array, slot / RON_SHARED_MARKS),
+					  ~(1ull << slot % RON_SHARED_MARKS));
 	(void)w_fetch_and_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS),
 				  ~(1ull << slot % RON_SHARED_MARKS));
 	/* [RON_SHARED-3] release: pairs with [RON_SHARED-2]; the cleared mark */
@@ -275,11 +301,14 @@ static inline bool ron_shared_wait(struct ron_shared_slot *slot, struct ron_shar
  * holds it.
  */
 static inline bool ron_shared_announce(struct ron_shared_array *array, struct ron_shared *lock,
-				       uint32_t slot)
+				       uint32_t slot, bool urgent)
 {
-	/* relaxed: [RON_SHARED-9] publishes it */
+	/* relaxed, both: [RON_SHARED-9] publishes them */
 	(void)w_fetch_or_relaxed(ron_shared_marks(array, slot / RON_SHARED_MARKS),
 				 1ull << slot % RON_SHARED_MARKS);
+	if (urgent)
+		(void)w_fetch_or_relaxed(ron_shared_urgent_marks(array, slot / RON_SHARED_MARKS),
+					 1ull << slot % RON_SHARED_MARKS);
 	/*
 	 * [RON_SHARED-9] acq_rel: acquire pairs with [RON_SHARED-12]: the previous critical
 	 * section. Release pairs with [RON_SHARED-13]: our slot and mark
@@ -296,6 +325,7 @@ static W_SLOW bool ron_shared_acquire_slow(struct ron_shared *lock, enum wait wa
 {
 	struct ron_shared_array *array = ron_shared_array();
 	uint32_t first = w_route_position() * ron_shared_each(), slot;
+	const bool urgent = w_urgent();
 	bool taken;
 
 	ron_shared_drop_waiters(array);
@@ -307,9 +337,11 @@ static W_SLOW bool ron_shared_acquire_slow(struct ron_shared *lock, enum wait wa
 		w_event(overflow);
 		w_yield();
 	}
-	taken = ron_shared_announce(array, lock, slot) ||
-		ron_shared_wait(ron_shared_slot(array, slot), lock, wait, deadline);
-	ron_shared_leave(array, slot);
+	taken = ron_shared_announce(array, lock, slot, urgent);
+	if (!taken && urgent)
+		w_event(urgent);
+	taken = taken || ron_shared_wait(ron_shared_slot(array, slot), lock, wait, deadline);
+	ron_shared_leave(array, slot, urgent);
 	return taken;
 }
 
@@ -323,9 +355,12 @@ static inline bool ron_shared_acquire(struct ron_shared *lock, struct ron_shared
 
 /* ---- The holder ---- */
 
-/* Returns the first of @lock's waiters in the marked slots in [@from, @end), or RON_SHARED_NONE. */
+/*
+ * Returns the first of @lock's waiters in the slots in [@from, @end) that are marked in @set, or
+ * RON_SHARED_NONE.
+ */
 static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ron_shared *lock,
-				       uint32_t from, uint32_t end)
+				       uint32_t set, uint32_t from, uint32_t end)
 {
 	uint64_t marks, seen;
 	uint32_t slot;
@@ -336,8 +371,9 @@ static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ro
 		 * relaxed: a mark is a hint for the search; [RON_SHARED-13] orders the search that
 		 * counts
 		 */
-		for (marks = w_load_relaxed(ron_shared_marks(array, word)); marks;
-		     marks &= marks - 1) {
+		for (marks = w_load_relaxed(
+			     ron_shared_marks(array, set * ron_shared_words() + word));
+		     marks; marks &= marks - 1) {
 			slot = word * RON_SHARED_MARKS + (uint32_t)__builtin_ctzll(marks);
 			if (slot < from || slot >= end)
 				continue;
@@ -351,19 +387,33 @@ static inline uint32_t ron_shared_find(struct ron_shared_array *array, struct ro
 	return RON_SHARED_NONE;
 }
 
-/* Returns the next of @lock's waiters, starting behind the slot that the lock was last given to. */
-static inline uint32_t ron_shared_next(struct ron_shared_array *array, struct ron_shared *lock)
+/*
+ * Returns the next of @lock's waiters with a mark in @set, starting behind the slot that the lock
+ * was last given to on the tour.
+ */
+static inline uint32_t ron_shared_next(struct ron_shared_array *array, struct ron_shared *lock,
+				       uint32_t set)
 {
 	/* relaxed: `at` is written only by the holder */
 	uint32_t from = w_load_relaxed(&lock->word) / RON_SHARED_AT + 1;
-	uint32_t slot = ron_shared_find(array, lock, from, ron_shared_slots());
+	uint32_t slot = ron_shared_find(array, lock, set, from, ron_shared_slots());
 
-	return slot == RON_SHARED_NONE ? ron_shared_find(array, lock, 0, from) : slot;
+	return slot == RON_SHARED_NONE ? ron_shared_find(array, lock, set, 0, from) : slot;
 }
 
-/* WAITING or PARKED -> GRANTED. Returns false if the waiter in @slot has left. */
+/* Returns the urgent waiter that is served ahead of the tour, or RON_SHARED_NONE. */
+static inline uint32_t ron_shared_ahead(struct ron_shared_array *array, struct ron_shared *lock)
+{
+	return W_URGENCY && !w_urgent() ? ron_shared_next(array, lock, RON_SHARED_URGENT)
+					: RON_SHARED_NONE;
+}
+
+/*
+ * WAITING or PARKED -> GRANTED. Returns false if the waiter in @slot has left. @ahead: it is served
+ * ahead of the tour.
+ */
 static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_shared *lock,
-				    uint32_t slot)
+				    uint32_t slot, bool ahead)
 {
 	struct ron_shared_slot *waiter = ron_shared_slot(array, slot);
 	uint64_t seen = ron_shared_of(lock, RON_SHARED_WAITING);
@@ -372,9 +422,10 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 	 * relaxed, both: `at` is written only by the holder. The last access to the lock if the
 	 * waiter is still there
 	 */
-	(void)w_fetch_add_relaxed(&lock->word,
-				  (slot - w_load_relaxed(&lock->word) / RON_SHARED_AT) *
-					  RON_SHARED_AT);
+	if (!ahead)
+		(void)w_fetch_add_relaxed(&lock->word,
+					  (slot - w_load_relaxed(&lock->word) / RON_SHARED_AT) *
+						  RON_SHARED_AT);
 	do
 		if (seen != ron_shared_of(lock, RON_SHARED_WAITING) &&
 		    seen != ron_shared_of(lock, RON_SHARED_PARKED))
@@ -412,22 +463,25 @@ static W_SLOW void ron_shared_hand_over(struct ron_shared *lock)
 	uint32_t slot;
 
 	ron_shared_drop_waiters(array);
+	slot = ron_shared_ahead(array, lock);
+	if (slot != RON_SHARED_NONE && ron_shared_grant(array, lock, slot, true))
+		return;
 	do {
-		slot = ron_shared_next(array, lock);
+		slot = ron_shared_next(array, lock, RON_SHARED_IN_USE);
 		if (slot == RON_SHARED_NONE) {
 			/*
 			 * [RON_SHARED-13] acquire: pairs with [RON_SHARED-9]; the slots and marks
 			 * of the waiters that had set it
 			 */
 			(void)w_fetch_and_acquire(&lock->word, ~RON_SHARED_WAITERS);
-			slot = ron_shared_next(array, lock);
+			slot = ron_shared_next(array, lock, RON_SHARED_IN_USE);
 			if (slot == RON_SHARED_NONE)
 				continue;
 			w_event(recheck);
 			/* relaxed: only holders act on it, and each hand-over orders it */
 			(void)w_fetch_or_relaxed(&lock->word, RON_SHARED_WAITERS);
 		}
-		if (ron_shared_grant(array, lock, slot))
+		if (ron_shared_grant(array, lock, slot, false))
 			return;
 	} while (!ron_shared_free(lock));
 }

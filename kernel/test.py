@@ -34,7 +34,7 @@ For each choice of poundlock.rwsem:
 
 `counts-CHOICE`, for stock locks and ShflLocks, shows the order of mutex and rwsem and the threads
 they wake. `all` and `all-parallel` use ShflLocks for everything. `switched` changes the spin lock
-during the torture. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back
+during the torture. `urgent` counts the waiters that no later one may pass. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back
 during tortures of all three kinds. With many CPUs that take turns, files and memory are put under
 load too (guest/stress.c).
 
@@ -259,7 +259,11 @@ class Guest:
 
 
 # Settings of a run whose threads only take the lock, so that it is always contended.
-ALWAYS = "try=0 nest=0 irq=0 hold=32 pause=2"
+COMPETE = "try=0 nest=0 irq=0 hold=32 pause=2"
+ALWAYS = f"{COMPETE} urgent=0"
+
+# A threshold that such a run does not reach: time has no meaning here.
+BY_COUNT = "threshold 100000"
 
 # A spinning waiter without pauses keeps an emulated CPU for its whole time slice.
 PAUSES = {"tas": "backoff=8"}
@@ -351,7 +355,7 @@ def own_guests():
     every += sleeping_guests(
         "rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []}
     )
-    every += all_guests() + counts_guests() + switched_guests()
+    every += all_guests() + counts_guests() + switched_guests() + urgent_guests()
     gone = [
         locktorture("spin_lock"),
         *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2),
@@ -396,8 +400,13 @@ def spin_guests():
         alone = Guest(choice, cpus, 2, "single", [torture, *files(16, 30)], chosen)
         alone.cases += [
             Case("native count=400", is_sound),
-            Case(f"native count=500 {ALWAYS}", order),
+            Case(f"native count=500 {ALWAYS}", order, BY_COUNT),
         ]
+        if choice in ("cna", "shfl"):
+            alone.cases += urgent_cases("native", cpus) + threshold_cases(cpus)
+        if choice == "ron":
+            # Seldom two at once, which the tour would pass in between.
+            alone.cases += urgent_cases("native", cpus, 1, 4 + LATE)
         parallel = Guest(
             f"{choice}-parallel",
             2,
@@ -408,6 +417,28 @@ def spin_guests():
         )
         every += [alone, parallel]
     return every + [Guest("cfl-shares", 8, 4, "single", by_weight("spin"), {"spin": "cfl"})]
+
+
+def urgent_cases(lock, cpus, some=25, passed=None):
+    """Waits with interrupts off, in @some percent of the turns and in all: they are passed no more
+    than @passed times, by default once by each other CPU. Where no waiter is urgent, they are
+    passed more often."""
+    passed = passed or cpus + LATE
+    some = f"{lock} count=500 {COMPETE} urgent={some}"
+    return [
+        Case(some, within("most_urgent_passed", passed + 1, 10**9), "unhurried"),
+        Case(some, within("most_urgent_passed", 0, passed)),
+        Case(f"{lock} count=500 {COMPETE} urgent=100", within("most_passed", 1, cpus + LATE)),
+    ]
+
+
+def threshold_cases(cpus):
+    """A waiter of the other node is passed for the threshold, and then once by each CPU."""
+    run = f"native count=1000 {ALWAYS} late=1"
+    return [
+        Case(run, within("most_late", 1, 2 * cpus), "threshold 1"),
+        Case(run, within("most_late", 4 * cpus, 10**9), BY_COUNT),
+    ]
 
 
 def sleeping_guests(lock, judged, own_tests, choices):
@@ -449,7 +480,7 @@ def exact_guests():
 def own_exact_guests():
     """The same for the kernel's own spin lock. Nothing is recorded, since each change makes another
     kernel."""
-    cases = [Case(f"native count=50 {ALWAYS}", is_sound)]
+    cases = [Case(f"native count=50 {ALWAYS}", is_sound, BY_COUNT)]
     return [
         Guest(f"exact-{choice}", 16, 2, "single", cases, {"spin": choice})
         for choice in ("stock", "cna", "shfl", "ron")
@@ -521,6 +552,17 @@ def switched_guests():
         for settings in ("", ALWAYS)
     ]
     return [Guest("switched", 8, 4, "single", cases)]
+
+
+def urgent_guests():
+    """Which waiters the kernel's lock takes for urgent, by its events: those of real-time priority,
+    too."""
+    load = f"native count=500 {COMPETE} urgent=1"
+    cases = [
+        Case(load, within("urgent", 1, 500), "counted"),
+        Case(f"{load} fifo=1", within("urgent", 1000, 10**9), "counted"),
+    ]
+    return [Guest("urgent", 8, 2, "single", cases, {"spin": "cna"})]
 
 
 def distribution_guests():
@@ -640,6 +682,12 @@ def order_cases(cpus):
         Case(f"mcs count=200 {ALWAYS}", within("most_passed", 1, queue)),
         Case(f"ticket count=200 {ALWAYS}", within("most_passed", 1, queue)),
         Case(f"clh count=200 {ALWAYS}", within("most_passed", 1, queue)),
+        # Urgent waiters are passed by none that came later.
+        *[
+            Case(f"{name} count=300 {COMPETE} urgent={share}", within(counted, 1, queue))
+            for name in ("cna", "shfl_spin")
+            for share, counted in ((25, "most_urgent_passed"), (100, "most_passed"))
+        ],
         # NUMA-aware locks pass waiters up to their bound: enough for the next two rows to differ.
         Case(f"cna count=300 {ALWAYS} reduction=0", within("most_passed", 4 * queue, 10**9)),
         Case(

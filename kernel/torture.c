@@ -17,6 +17,10 @@
  * seen, and writers sometimes downgrade. `together` counts readers that found another reader
  * inside.
  *
+ * `most_passed` is the maximum of acquisitions by others during one wait, `most_urgent_passed` that
+ * of waits with interrupts off. `most_late` counts only those more than `late` milliseconds after
+ * the first 2 * `threads` acquisitions of a wait.
+ *
  * `left`, `placeless` and `pinned` are counts of `leave` (leave.h); the last two must be 0.
  *
  * If CPUs go offline during the run, their threads are migrated: `driven` counts migrations outside
@@ -36,7 +40,12 @@
  *   try          1: every eighth acquisition polls trylock
  *   nest         1: some holders take a second lock, and a third inside it
  *   irq          1: interrupt handlers take a lock too, and interrupt waiters and holders;
- *                0: waiters are not interrupted; most_passed and off_route_per_1000 are exact
+ *                0: they do not; most_passed and off_route_per_1000 are exact for waiters with
+ *                interrupts off
+ *   urgent       the percentage of turns that wait for a spinning lock with interrupts off, and
+ *                thus are urgent; 0: no waiter is, and with irq=0 all wait with interrupts off. The
+ *                kernel's own locks take them for urgent by poundlock.urgent
+ *   late         milliseconds before most_late counts; 0: it does not
  *   stay, signal 1: some holders sleep or stay longer; threads interrupt each other's waits
  *   leave        the number of waits for another lock that signals interrupt before the run; its
  *                holder stays until the end of the run (leave.h)
@@ -53,6 +62,7 @@
 #include <linux/kernel.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/sched/signal.h>
@@ -89,8 +99,8 @@
 #define MARK_LEAVE() MARK("L")
 
 struct settings {
-	u32 threads, count, hold, pause, try, nest, irq, stay, signal, leave, reads, fifo, move,
-		stall;
+	u32 threads, count, hold, pause, try, nest, irq, urgent, late, stay, signal, leave, reads,
+		fifo, move, stall;
 };
 
 /* The data that one lock protects. */
@@ -113,9 +123,11 @@ struct run {
 	u64 same, local, remote; /* relative to the previous holder's CPU and node */
 	u32 last_place;          /* on the route */
 	u64 off_route;
-	u64 most_passed; /* maximum of acquisitions by others during one wait */
+	u64 most_passed, most_urgent_passed, most_late;
+	u64 *times; /* of all acquisitions, if `late` is set */
+	u64 late;
 	/* readers: inside now; seen_by_readers: writers that they saw */
-	atomic_t ready, working, readers, seen_by_readers;
+	atomic_t ready, started, working, readers, seen_by_readers;
 	struct left left;
 	bool go;
 	struct completion done;
@@ -322,17 +334,49 @@ static void stay(struct worker *worker)
 
 static void downgrade_turn(struct worker *worker);
 
+/* Whether a turn waits with interrupts off. */
+static bool waits_masked(struct worker *worker)
+{
+	const struct run *run = worker->run;
+
+	if (run->sleeps)
+		return false;
+	return run->set.urgent ? draw(worker) % 100 < run->set.urgent : !run->set.irq;
+}
+
+/*
+ * Counts the acquisitions by others of a wait that began after the first @came. The holder calls it
+ * before enter(). By the acquisition @first, those that came before this waiter have had their turn
+ * twice, so that whoever passes it later is preferred to it.
+ */
+static void note_passed(struct run *run, u64 came, bool masked)
+{
+	u64 now = run->outer.before, first = came + 2 * run->set.threads, i = now;
+
+	run->most_passed = max(run->most_passed, now - came);
+	if (masked)
+		run->most_urgent_passed = max(run->most_urgent_passed, now - came);
+	if (!run->times)
+		return;
+	run->times[now] = local_clock();
+	if (now <= first)
+		return;
+	while (i > first && run->times[i - 1] > run->times[first] + run->late)
+		i--;
+	run->most_late = max(run->most_late, now - i);
+}
+
 static void one_turn(struct worker *worker)
 {
 	struct run *run = worker->run;
-	bool undisturbed = !run->set.irq && !run->sleeps;
+	bool undisturbed = !run->set.irq && !run->sleeps, masked = waits_masked(worker);
 	unsigned long flags = 0;
-	u64 came, passed;
+	u64 came;
 
 	/*
 	 * With interrupts off, every acquisition counted during the wait really passed this waiter.
 	 */
-	if (undisturbed)
+	if (masked)
 		local_irq_save(flags);
 	came = READ_ONCE(run->outer.before);
 	WRITE_ONCE(worker->place, w_route_position());
@@ -341,17 +385,15 @@ static void one_turn(struct worker *worker)
 	take_outer(worker);
 	MARK_LEAVE();
 	WRITE_ONCE(worker->waits, 0);
-	passed = run->outer.before - came;
+	note_passed(run, came, masked);
 	note_driven(worker, &worker->driven_waiting);
-	if (undisturbed)
+	if (masked)
 		local_irq_restore(flags);
 	enter(&run->outer, worker);
 	if (undisturbed)
 		note_route(worker);
 	if (atomic_read(&run->readers))
 		run->outer.overlaps++;
-	if (passed > run->most_passed)
-		run->most_passed = passed;
 	note_place(run);
 	relax_up_to(worker, run->set.hold);
 	if (run->set.nest && !(draw(worker) % 32))
@@ -457,6 +499,12 @@ static int work(void *argument)
 	atomic_inc(&run->ready);
 	while (!READ_ONCE(run->go))
 		schedule_timeout_uninterruptible(1);
+	/* Those that woke up a tick earlier would have no rivals. */
+	atomic_inc(&run->started);
+	while (atomic_read(&run->started) < run->set.threads) {
+		cpu_relax();
+		cond_resched();
+	}
 	if (is_fifo(worker))
 		sched_set_fifo(get_current());
 	for (i = 0; i < run->set.count; i++) {
@@ -519,7 +567,7 @@ static void end_events(void)
 
 /* ---- The result ---- */
 
-#define RESULT 640
+#define RESULT 768
 
 static char result[RESULT];
 
@@ -560,14 +608,15 @@ static bool judge(struct run *run, u64 nanoseconds)
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu "
 		  "same_per_1000=%llu "
 		  "remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu "
-		  "most_passed=%llu parks=%llu "
+		  "most_passed=%llu most_urgent_passed=%llu most_late=%llu parks=%llu "
 		  "interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu "
 		  "driven_waiting=%llu left=%u placeless=%u pinned=%u ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs,
 		  run->same * 1000 / max(taken, 1ULL), run->remote * 1000 / max(taken, 1ULL),
 		  run->remote * 1000 / max(run->local + run->remote, 1ULL),
-		  run->off_route * 1000 / max(taken, 1ULL), run->most_passed, events[W_EVENT_park],
-		  interrupted, reads, together, downgrades, driven, driven_waiting, run->left.waits,
+		  run->off_route * 1000 / max(taken, 1ULL), run->most_passed,
+		  run->most_urgent_passed, run->most_late, events[W_EVENT_park], interrupted, reads,
+		  together, downgrades, driven, driven_waiting, run->left.waits,
 		  run->left.placeless, run->left.pinned, nanoseconds / 1000000,
 		  failed ? "FAILED" : "ok");
 	return !failed;
@@ -583,6 +632,7 @@ static void destroy(struct run *run)
 	for (i = 0; i < ARRAY_SIZE(all); i++)
 		if (!IS_ERR(all[i]->lock))
 			pound_spin_destroy(all[i]->lock);
+	kvfree(run->times);
 	kfree(run->workers);
 	kfree(run);
 }
@@ -608,7 +658,10 @@ static struct run *create(const char *name, const struct settings *set)
 	init_completion(&run->done);
 	atomic_set(&run->working, set->threads);
 	run->workers = kcalloc(set->threads, sizeof(*run->workers), GFP_KERNEL);
-	if (!run->workers)
+	run->late = (u64)set->late * NSEC_PER_MSEC;
+	if (set->late)
+		run->times = kvcalloc(set->threads, (size_t)set->count * sizeof(u64), GFP_KERNEL);
+	if (!run->workers || (set->late && !run->times))
 		error = -ENOMEM;
 	all[0] = &run->outer;
 	all[1] = &run->inner;
@@ -693,6 +746,7 @@ static int torture(const char *name, const struct settings *set)
 			return -ENOMEM;
 		}
 	}
+	w_heeds_urgency = set->urgent;
 	begin_events();
 	began = local_clock();
 	error = begin(run);
@@ -739,6 +793,8 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 		{"try", &set->try, 0, 1},
 		{"nest", &set->nest, 0, 1},
 		{"irq", &set->irq, 0, 1},
+		{"urgent", &set->urgent, 0, 100},
+		{"late", &set->late, 0, 60000},
 		{"stay", &set->stay, 0, 1},
 		{"signal", &set->signal, 0, 1},
 		{"leave", &set->leave, 0, 1000000},
@@ -799,6 +855,7 @@ static int run_set(const char *value, const struct kernel_param *param)
 			       .try = 1,
 			       .nest = 1,
 			       .irq = 1,
+			       .urgent = 25,
 			       .stay = 1,
 			       .signal = 1,
 			       .reads = 75,

@@ -18,7 +18,9 @@
  * been bypassed `bound` times, the batch ends, and nobody overtakes it any more. Within the batch,
  * a waiter is overtaken by those of the same walk that rank before it, and a batch has at most
  * `bound` waiters. So a waiter is bypassed at most twice `bound` times, whatever the policy
- * returns, and at most `bound` times if the policy knows only one rank besides POLICY_STAY.
+ * returns, and at most `bound` times if the policy knows only one rank besides POLICY_STAY. If the
+ * order has a time instead (`timed`, in a world with a threshold), a waiter that stays records when
+ * a walk first passes it, and the batch ends that much later; it still has at most `bound` waiters.
  *
  * The status of a node:
  *
@@ -87,7 +89,10 @@ struct shfl_node {
 	uint32_t batch;         /* its number in its batch when it was placed; 0: in none */
 	uint32_t note;          /* for the policy */
 	uint32_t where;         /* for CFL */
-	/* last of a batch: moves so far; in no batch: moves when a walk first passed it, or 0 */
+	/*
+	 * last of a batch: moves so far; in no batch: moves when a walk first passed it, or the
+	 * time of that if the order is timed; 0: no walk has
+	 */
 	uint32_t moves;
 };
 
@@ -100,6 +105,7 @@ struct shfl_order {
 			 const struct shfl_node *waiter);
 	const void *context;
 	uint32_t bound;
+	bool timed; /* by the world's threshold, if it has one */
 };
 
 /* When a shuffler stops walking: when *@word & @mask is @value. */
@@ -117,7 +123,10 @@ static inline uint32_t shfl_rank(const void *context, const struct shfl_node *sh
 /* The order of @policy. */
 static inline struct shfl_order shfl_by(const enum policy *policy, uint32_t bound)
 {
-	return (struct shfl_order){.rank = shfl_rank, .context = policy, .bound = bound};
+	return (struct shfl_order){.rank = shfl_rank,
+				   .context = policy,
+				   .bound = bound,
+				   .timed = true};
 }
 
 /* ---- The shuffler ---- */
@@ -205,14 +214,27 @@ static inline struct shfl_node *shfl_insertion_point(struct shfl_order order,
 	return place;
 }
 
+/* Returns the time, or number of moves so far, for the `moves` of a waiter that stays; not 0. */
+static inline uint32_t shfl_moment(struct shfl_node *last, struct shfl_order order)
+{
+	return W_THRESHOLD && order.timed ? wait_clock() | 1 : last->moves;
+}
+
 /*
  * Returns whether a waiter may be brought forward to behind @last. @passes: it would overtake the
  * waiters that stay behind the batch.
  */
-static inline bool shfl_may_pass(struct shfl_node *last, bool passes, uint32_t bound)
+static inline bool shfl_may_pass(struct shfl_node *last, bool passes, struct shfl_order order)
 {
+	uint32_t passed;
+
+	if (!passes)
+		return true;
 	/* relaxed: the first waiter behind the batch; we have walked past it and see its `moves` */
-	return !passes || last->moves - w_load_relaxed(&last->next)->moves < bound;
+	passed = shfl_moment(last, order) - w_load_relaxed(&last->next)->moves;
+	/* Signed: clocks of CPUs may differ a little. */
+	return W_THRESHOLD && order.timed ? (int32_t)passed < (int32_t)W_THRESHOLD
+					  : passed < order.bound;
 }
 
 /*
@@ -262,7 +284,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 		rank = order.rank(order.context, node, current);
 		if (rank == POLICY_STAY) {
 			if (!current->moves)
-				current->moves = last->moves;
+				current->moves = shfl_moment(last, order);
 			previous = current;
 			continue;
 		}
@@ -270,7 +292,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 		moves = place != previous;
 		if (!moves)
 			previous = current;
-		else if (!shfl_may_pass(last, previous != last, order.bound) ||
+		else if (!shfl_may_pass(last, previous != last, order) ||
 			 !shfl_move(place, previous, current))
 			break;
 		if (wake && last == node)

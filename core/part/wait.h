@@ -29,6 +29,12 @@ enum wait { WAIT_SPIN, WAIT_YIELD, WAIT_PARK };
 
 enum { NODE_FREE, NODE_WAITING, NODE_PARKED, NODE_GRANTED, NODE_ABANDONED };
 
+/* Time in units of 1,024 ns, as the world's threshold; wraps. */
+static inline uint32_t wait_clock(void)
+{
+	return (uint32_t)(w_now() >> 10);
+}
+
 /* How to wait for an imminent action of another running thread, such as linking its node. */
 static inline enum w_how wait_soon(enum wait wait)
 {

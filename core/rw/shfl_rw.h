@@ -58,7 +58,7 @@ struct shfl_rw_policy {
 #define shfl_rw_bytes sizeof(struct shfl_rw), sizeof(struct shfl_node), 0
 
 /* The domain of all readers, to the shuffler. */
-#define SHFL_RW_READERS UINT32_MAX
+#define SHFL_RW_READERS (~POLICY_NUMA_URGENT)
 
 static inline struct shfl_order shfl_rw_order(void)
 {
@@ -192,7 +192,8 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 	bool entered, slept = false;
 
 	(void)shfl_rw_drop_waiters(lock);
-	if (!shfl_enter(&lock->tail, node, writes ? policy_numa_note() : SHFL_RW_READERS) &&
+	if (!shfl_enter(&lock->tail, node,
+			writes ? policy_numa_note() : policy_numa_note_in(SHFL_RW_READERS)) &&
 	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
 			    shfl_rw_order()))
 		return false;

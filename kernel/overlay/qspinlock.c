@@ -8,7 +8,12 @@
  * stock is the replaced file, unchanged. The others are queues of core/ around the kernel's word.
  * Writing a name to debugfs's poundlock/spin changes the choice on the running machine. With the
  * boot parameter poundlock.events, poundlock/events counts the events of the overlay's locks
- * (core/events.def).
+ * (core/events.def). Two more parameters are also files of debugfs, and can be changed there:
+ *
+ *	poundlock.threshold=MS    cna, shfl: milliseconds for which a waiter of another node may be
+ *	                          bypassed (default: 10)
+ *	poundlock.urgent=0|1      1: no later waiter bypasses one that waits in an interrupt, with
+ *	                          interrupts off or at a real-time priority (default); 0: as others
  *
  * The word under cna and shfl:
  *
@@ -28,7 +33,8 @@
  *
  * Promises: mutual exclusion. Only cfl admits barging (cfl_qspinlock.h). Order and bypass bound of
  * the queue are those of core/cna.h, core/part/shuffle.h, core/cfl/order.h and
- * core/ron_shared.h, except that ron chooses the successor one hand-over ahead. Waiters spin. 4
+ * core/ron_shared.h, except that ron chooses the successor one hand-over ahead, and that cna and
+ * shfl bound bypassing by `threshold`. cfl knows no urgent waiters. Waiters spin. 4
  * bytes per lock. Nodes and slots belong to CPUs, one per context; a fifth waiter of one CPU polls.
  */
 #include <linux/spinlock.h> /* declares the slow paths, which are renamed below */
@@ -52,13 +58,18 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 #undef native_queued_spin_lock_slowpath
 #undef queued_spin_lock_slowpath
 
+#include <linux/fs.h>
 #include <linux/init.h>
+#include <linux/kernel.h>
 #include <linux/mutex.h>
 #include <linux/static_call.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
 
 #include "choice.h"
+
+#define THRESHOLD_MS 10u
+#define THRESHOLD_MOST 100000u /* 100 s, far from where the clock wraps */
 
 #if _Q_TAIL_OFFSET != 16
 #error "a tail of 16 bits knows fewer than 16,383 CPUs"
@@ -69,6 +80,10 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 #define W_SHORT u16
 static inline u16 w_name_of(const void *node);
 static inline void *w_named(u16 name);
+
+/* Bypassing ends by time, not by count. Never 0. */
+static unsigned int threshold_time = (u64)THRESHOLD_MS * NSEC_PER_MSEC >> 10;
+#define W_THRESHOLD READ_ONCE(threshold_time)
 
 #define W_SHARES
 /* Also defines the world's functions: in the kernel, this is their only file. */
@@ -245,6 +260,63 @@ static const struct file_operations spin_fops = {
 	.release = single_release,
 };
 
+/* ---- poundlock.threshold and poundlock.urgent ---- */
+
+static unsigned int threshold = THRESHOLD_MS;
+
+static int threshold_set(void *unused, u64 milliseconds)
+{
+	if (!milliseconds || milliseconds > THRESHOLD_MOST)
+		return -EINVAL;
+	WRITE_ONCE(threshold, milliseconds);
+	WRITE_ONCE(threshold_time, milliseconds * NSEC_PER_MSEC >> 10);
+	return 0;
+}
+
+static int threshold_get(void *unused, u64 *milliseconds)
+{
+	*milliseconds = READ_ONCE(threshold);
+	return 0;
+}
+DEFINE_SIMPLE_ATTRIBUTE(threshold_fops, threshold_get, threshold_set, "%llu\n");
+
+static int urgent_set(void *unused, u64 urgent)
+{
+	if (urgent > 1)
+		return -EINVAL;
+	WRITE_ONCE(w_heeds_urgency, urgent);
+	return 0;
+}
+
+static int urgent_get(void *unused, u64 *urgent)
+{
+	*urgent = READ_ONCE(w_heeds_urgency);
+	return 0;
+}
+DEFINE_SIMPLE_ATTRIBUTE(urgent_fops, urgent_get, urgent_set, "%llu\n");
+
+static int __init set_number(const char *name, const char *text,
+			     int (*set)(void *unused, u64 number))
+{
+	u64 number;
+
+	if (!text || kstrtou64(text, 10, &number) || set(NULL, number))
+		pr_err("poundlock.%s=%s: out of range; the default is used\n", name, text);
+	return 0;
+}
+
+static int __init choose_threshold(char *text)
+{
+	return set_number("threshold", text, threshold_set);
+}
+early_param("poundlock.threshold", choose_threshold);
+
+static int __init choose_urgent(char *text)
+{
+	return set_number("urgent", text, urgent_set);
+}
+early_param("poundlock.urgent", choose_urgent);
+
 /* ---- poundlock.events: counts of the locks' events, in debugfs ---- */
 
 static int __init count_events(char *unused)
@@ -273,6 +345,8 @@ static int __init show(void)
 {
 	choice_show("spin", &spin_fops, 0600);
 	choice_show("events", &events_fops, 0400);
+	choice_show("threshold", &threshold_fops, 0600);
+	choice_show("urgent", &urgent_fops, 0600);
 	return 0;
 }
 late_initcall(show);

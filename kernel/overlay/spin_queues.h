@@ -140,10 +140,14 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 	const enum policy policy = POLICY_NUMA;
 	const struct shfl_order order = shfl_by(&policy, SHFL_MAX_BATCH);
 	const struct shfl_stop stop = {(u32 *)&lock->val.counter, _Q_LOCKED_MASK, 0};
+	const u32 note = policy_note(policy, lock);
 	bool slept = false;
 
-	if (!shfl_enter(&lock->tail, &place->shfl, policy_note(policy, lock)))
+	if (!shfl_enter(&lock->tail, &place->shfl, note)) {
+		if (note & POLICY_NUMA_URGENT)
+			w_event(urgent);
 		(void)shfl_wait_turn(&place->shfl, W_SPIN, WAIT_SPIN, NULL, &slept, order);
+	}
 	if (READ_ONCE(lock->locked) && shfl_head_shuffles(&place->shfl))
 		shfl_shuffle(&place->shfl, stop, false, order);
 	take_as_head(lock);

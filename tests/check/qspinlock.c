@@ -2,14 +2,28 @@
 /*
  * Clients of the kernel's spin lock with the queues of core/ (kernel/overlay/spin_queues.h) in the
  * kernel's world (world/kernel/objects.h): a byte of the word is stored, its half is exchanged, and
- * the word is compared as a whole. CFL's queue is not among them.
+ * the word is compared as a whole. CFL's queue is not among them. Bypassing ends by the clock, of
+ * which the explorer chooses each reading: the threshold has passed, or it has not.
  */
 #define CHECK_OBJECTS "../../tests/check/kernel.h"
 #define CHECK_COMMON 64
 #define KERNEL_INTS 32
 #define KERNEL_PLACES 2048
+#define W_THRESHOLD 1024u
+#define CHECK_NOW()                                                                             \
+	(CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? (uint64_t)W_THRESHOLD << 10 \
+								  : UINT64_C(0))
+#define W_URGENCY 1
+#define w_urgent() (NOTES->urgent >> check_engine->self() & 1)
 #include "check.h"
 #include "entry.h"
+
+struct notes {
+	uint32_t entered;
+	uint32_t urgent; /* a bit for each thread */
+};
+
+#define NOTES check_ghost(struct notes)
 
 struct cfl;
 struct cfl_ledger;
@@ -24,12 +38,7 @@ struct memory {
 	uint32_t entered; /* under the lock */
 };
 
-struct notes {
-	uint32_t entered;
-};
-
 #define M check_shared(struct memory)
-#define NOTES check_ghost(struct notes)
 #define SHARED_BYTES (KERNEL_PLACES + MOST_THREADS * sizeof(places))
 
 _Static_assert(sizeof(struct memory) <= KERNEL_INTS, "the CPUs' data are behind it");
@@ -47,9 +56,18 @@ static void enter(void)
 		int seen = 0;                                                        \
                                                                                      \
 		(void)self;                                                          \
+		check_acquires();                                                    \
 		if (!atomic_try_cmpxchg_acquire(&M->lock.val, &seen, _Q_LOCKED_VAL)) \
 			name##_spin_lock_slowpath(&M->lock, seen);                   \
+		check_acquired(true);                                                \
 		enter();                                                             \
+	}                                                                            \
+	static void name##_held(uint32_t self)                                       \
+	{                                                                            \
+		if (self)                                                            \
+			name##_once(self);                                           \
+		else                                                                 \
+			enter();                                                     \
 	}                                                                            \
 	static void name##_twice(uint32_t self)                                      \
 	{                                                                            \
@@ -73,6 +91,32 @@ static void prepare(void)
 	check_mixed(&M->lock.val.counter);
 }
 
+/* The first thread holds the lock. */
+static void hold(void)
+{
+	prepare();
+	M->lock.val.counter = _Q_LOCKED_VAL;
+}
+
+/* The second thread is urgent, and the only one whose bypasses count. */
+static void count_urgent(void)
+{
+	check_queue(&M->lock.tail);
+	NOTES->urgent = 1u << 1;
+}
+
+static void prepare_urgent(void)
+{
+	prepare();
+	count_urgent();
+}
+
+static void hold_urgent(void)
+{
+	hold();
+	count_urgent();
+}
+
 static void finish(void)
 {
 	check_assert(!w_load_relaxed(&M->lock.val.counter));
@@ -87,11 +131,21 @@ static void finish(void)
 		ENTRY(#name "/3x1", name##_once, 3, wanted, NULL, prepare, finish, PROMISES), \
 		ENTRY(#name "/trylock/3", name##_or_try, 3, NULL, NULL, prepare, finish, PROMISES)
 
+/* The most later arrivals that bypass an urgent waiter, once it is in the queue. */
+#define URGENT(most) .flags = CHECK_CLIENT_ORDER, .bypass = most, .since = 1 + W_EVENT_urgent
+
 const struct check_client check_clients[] = {
 	ENTRIES(cna, "handover_local handover_remote"),
 	ENTRIES(ron, "contended recheck"),
 	ENTRIES(shfl, "contended shuffle"),
 	ENTRY("cna/4x1", cna_once, 4, "secondary flush", NULL, prepare, finish),
-	ENTRY("shfl/5x1", shfl_once, 5, "shuffle_move", NULL, prepare, finish, .walks = 20000),
+	ENTRY("shfl/held/5", shfl_held, 5, "shuffle_move", NULL, hold, finish, .walks = 20000),
+	ENTRY("cna/urgent/4", cna_once, 4, "urgent secondary", NULL, prepare_urgent, finish,
+	      URGENT(0)),
+	ENTRY("shfl/urgent/5", shfl_held, 5, "urgent shuffle_move", NULL, hold_urgent, finish,
+	      URGENT(0), .walks = 20000),
+	/* One more may be chosen by a search that began before the urgent waiter came. */
+	ENTRY("ron/urgent/5", ron_held, 5, "urgent", NULL, hold_urgent, finish, URGENT(1),
+	      .walks = 20000),
 	{.name = NULL},
 };

@@ -142,7 +142,7 @@ static struct count ron_shared_count(uint32_t cpus)
 			script_position = at;
 			EXPECT(ron_shared_try_acquire(&shared));
 			slot = ron_shared_claim(array, &shared, place);
-			EXPECT(!ron_shared_announce(array, &shared, slot));
+			EXPECT(!ron_shared_announce(array, &shared, slot, false));
 			lines_begin();
 			lines_watch(&shared, sizeof(shared));
 			lines_watch(array,
@@ -152,7 +152,7 @@ static struct count ron_shared_count(uint32_t cpus)
 			add(&count, lines_end());
 			EXPECT(atomic_load(&ron_shared_slot(array, slot)->lock) ==
 			       ron_shared_of(&shared, RON_SHARED_GRANTED));
-			ron_shared_leave(array, slot);
+			ron_shared_leave(array, slot, false);
 			EXPECT(shared_unlock());
 		}
 	}

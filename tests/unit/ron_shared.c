@@ -55,7 +55,7 @@ static uint32_t come(struct ron_shared *which, uint32_t position)
 	uint32_t slot = ron_shared_claim(ron_shared_array(), which, position * ron_shared_each());
 
 	EXPECT(slot != RON_SHARED_NONE);
-	EXPECT(!ron_shared_announce(ron_shared_array(), which, slot), "the lock was free");
+	EXPECT(!ron_shared_announce(ron_shared_array(), which, slot, false), "the lock was free");
 	return slot;
 }
 
@@ -64,7 +64,7 @@ static bool served(struct ron_shared *which, uint32_t slot)
 {
 	if (atomic_load(&slot_at(slot)->lock) != ron_shared_of(which, RON_SHARED_GRANTED))
 		return false;
-	ron_shared_leave(ron_shared_array(), slot);
+	ron_shared_leave(ron_shared_array(), slot, false);
 	return true;
 }
 
@@ -122,9 +122,9 @@ static void taken_over(void)
 	begin();
 	EXPECT(ron_shared_try_acquire(lock) && ron_shared_try_acquire(other));
 	slot = come(lock, 0);
-	ron_shared_leave(ron_shared_array(), slot);
+	ron_shared_leave(ron_shared_array(), slot, false);
 	EXPECT(come(other, 0) == slot);
-	EXPECT(!ron_shared_grant(ron_shared_array(), lock, slot));
+	EXPECT(!ron_shared_grant(ron_shared_array(), lock, slot, false));
 	release(lock);
 	expect_free(lock);
 	release(other);

@@ -145,6 +145,10 @@ extern _Thread_local uint32_t c11_self;
 #define w_cpu() c11_self
 #define w_cpu_count() ((uint32_t)C11_THREADS)
 #define W_CONTEXTS 1u
+/* No waiter is urgent, and bounds on bypassing are counts. */
+#define W_URGENCY 0
+#define w_urgent() false
+#define W_THRESHOLD 0u
 #define w_route_position() c11_self
 #define w_domain() ((int32_t)(c11_self % C11_DOMAINS))
 #define w_domain_count() C11_DOMAINS

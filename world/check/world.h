@@ -195,6 +195,14 @@ enum w_event {
 #define w_route_position() CHECK_WHERE(cpu)
 #define w_cpu_count() check_engine->cpu_count()
 #define W_CONTEXTS 1u
+/* A client with urgent waiters, or with a threshold of time, defines these itself. */
+#ifndef W_URGENCY
+#define W_URGENCY 0
+#define w_urgent() false
+#endif
+#ifndef W_THRESHOLD
+#define W_THRESHOLD 0u
+#endif
 /* Clients have at most two domains. */
 #define w_domain_count() 2u
 /* Both domains have the same parent, so a lock with one more level takes all its paths. */

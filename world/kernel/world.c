@@ -12,6 +12,7 @@
 
 DEFINE_PER_CPU_ALIGNED(struct w_self, w_selves);
 DEFINE_STATIC_KEY_FALSE(w_listening);
+bool w_heeds_urgency __read_mostly = true;
 struct w_node w_queue_nodes[W_QUEUE_NODES];
 struct w_visible w_visible_readers[W_VISIBLE];
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] ____cacheline_aligned;

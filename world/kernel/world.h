@@ -20,6 +20,7 @@
 #include <linux/bug.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
+#include <linux/irqflags.h>
 #include <linux/jump_label.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
@@ -240,6 +241,24 @@ static inline struct w_account *w_account(const void *lock)
 #define w_domain_parents(level) ((void)(level), 0u)
 #define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
 #define w_now() local_clock()
+
+/*
+ * As in CNA's patch of Linux: who waits in an interrupt or with interrupts off delays others, and
+ * real-time tasks (and deadline tasks, and those boosted to their priority) have a latency to keep.
+ */
+#define W_URGENCY 1
+extern bool w_heeds_urgency;
+
+static inline bool w_urgent(void)
+{
+	return READ_ONCE(w_heeds_urgency) &&
+	       (irqs_disabled() || interrupt_context_level() || get_current()->prio < MAX_RT_PRIO);
+}
+
+/* A file whose locks defer waiters for a time defines it before; by default they count. */
+#ifndef W_THRESHOLD
+#define W_THRESHOLD 0u
+#endif
 
 /* A policy of the program: there are none here. */
 #define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)

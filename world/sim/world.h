@@ -278,6 +278,10 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_route_position() sim_route_position()
 #define w_cpu_count() sim_cpu_count()
 #define W_CONTEXTS 1u
+/* No waiter is urgent, and bounds on bypassing are counts. */
+#define W_URGENCY 0
+#define w_urgent() false
+#define W_THRESHOLD 0u
 #define w_domain_count() sim_domain_count()
 #define W_LEVELS 2
 #define w_domain_parents(level) ((void)(level), sim_domain_parents())

@@ -40,6 +40,10 @@ static inline int32_t w_domain(void)
 }
 
 #define W_CONTEXTS 1u
+/* No waiter is urgent, and bounds on bypassing are counts. */
+#define W_URGENCY 0
+#define w_urgent() false
+#define W_THRESHOLD 0u
 
 extern W_HIDDEN W_ATOMIC(uint32_t) w_cpus_usable;   /* 0: not needed yet */
 extern W_HIDDEN W_ATOMIC(const uint16_t *) w_route; /* position by CPU; NULL: not needed yet */
