@@ -330,7 +330,7 @@ PROGRAMS = [
 
 
 def is_link(description):
-    """Whether a file of /proc/PID/fdinfo describes a BPF link. One that is closed meanwhile is none."""
+    """Whether a file of /proc/PID/fdinfo describes a BPF link. One that is gone does not."""
     try:
         return "link_type:" in description.read_text()
     except OSError:
