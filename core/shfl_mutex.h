@@ -44,8 +44,8 @@
  *  - A newcomer that finds nobody spinning on the word, because the head sleeps, spins there for a
  *    bounded time before it queues. Behind sleepers it would only fall asleep as well, and the
  *    program would use fewer CPUs than it has.
- *  - The head, and such a newcomer, have `spins` bounded spins before they sleep or queue. The first
- *    one adapts (world/spin.h), the others are whole. With 0, no waiter spins.
+ *  - The head, and such a newcomer, have `spins` bounded spins before they sleep or queue. The
+ *    first one adapts (world/spin.h), the others are whole. With 0, no waiter spins.
  *  - A head that takes the lock while its successor sleeps makes the successor the head at once,
  *    but leaves the wake-up to its own release (HEIR), after the word is free. So no thread waits
  *    for a wake-up while holding the lock. A head that has not slept itself wakes waiters early, as
