@@ -34,9 +34,9 @@ For each choice of poundlock.rwsem:
 
 `counts-CHOICE`, for stock locks and ShflLocks, shows the order of mutex and rwsem and the threads
 they wake. `all` and `all-parallel` use ShflLocks for everything. `switched` changes the spin lock
-during the torture. `urgent` counts the waiters that no later one may pass. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back
-during tortures of all three kinds. With many CPUs that take turns, files and memory are put under
-load too (guest/stress.c).
+during the torture. `urgent` counts the waiters that no later one may pass. `hotplug-CHOICE`, for
+each choice of poundlock.spin, takes CPUs offline and back during tortures of all three kinds. With
+many CPUs that take turns, files and memory are put under load too (guest/stress.c).
 
 --distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
 do, and boots it with preempt=full: distribution-CHOICE.
@@ -555,8 +555,7 @@ def switched_guests():
 
 
 def urgent_guests():
-    """Which waiters the kernel's lock takes for urgent, by its events: those of real-time priority,
-    too."""
+    """The urgent waiters are counted by the lock's events, also those of real-time priority."""
     load = f"native count=500 {COMPETE} urgent=1"
     cases = [
         Case(load, within("urgent", 1, 500), "counted"),
