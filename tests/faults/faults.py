@@ -353,7 +353,7 @@ FAULTS = [
         "local hand-overs have no bound",
         "cna",
         "core/cna.h",
-        "if (!node->secondary_queue || node->left) {",
+        "if (!node->secondary_queue || cna_may_defer(node->left)) {",
         "if (node) {",
     ),
     Fault(
