@@ -148,7 +148,7 @@ static inline void cond_remove(struct cond *cond, struct cond_waiter *waiter)
 		cond_set_last(cond, waiter->next == waiter ? NULL : waiter->previous);
 }
 
-/* With the list locked. */
+/* With the list locked: returns whether @waiter is a barrier. */
 static inline bool cond_is_barrier(struct cond_waiter *waiter)
 {
 	/* relaxed: barriers come and go with the list locked */
@@ -163,7 +163,7 @@ static inline bool cond_has_other(struct cond *cond, const void *lock)
 {
 	struct cond_waiter *waiter = cond_last(cond);
 
-	/* A waiter is before the barriers */
+	/* Ends: each barrier has a waiter before it. */
 	while (waiter && cond_is_barrier(waiter))
 		waiter = waiter->previous;
 	return waiter && waiter->lock != lock;

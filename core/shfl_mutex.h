@@ -87,17 +87,14 @@ struct shfl_mutex_policy {
 };
 
 /*
- * The settings of a policy, in two registers: shfl_mutex_acquire() passes them on without storing
- * them, and without an instruction for each.
+ * The settings of a policy in two registers: the fast path passes them on without storing them, and
+ * without an instruction for each.
  */
 struct shfl_mutex_tuning {
 	uint32_t patience;
 	enum policy policy;
 	uint32_t batch, spins;
 };
-
-#define SHFL_MUTEX_TUNING(by) \
-	((struct shfl_mutex_tuning){(by).patience, (by).policy, (by).batch, (by).spins})
 
 #define shfl_mutex_settings(S)                                              \
 	S(shfl_mutex, patience, 4, 0, 1000000000)                           \
@@ -302,7 +299,10 @@ static W_SLOW bool shfl_mutex_acquire_by(struct shfl_mutex *lock, enum wait wait
 static inline bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 					   const struct w_deadline *deadline)
 {
-	return shfl_mutex_acquire_by(lock, policy.wait, SHFL_MUTEX_TUNING(policy), deadline);
+	const struct shfl_mutex_tuning by = {policy.patience, policy.policy, policy.batch,
+					     policy.spins};
+
+	return shfl_mutex_acquire_by(lock, policy.wait, by, deadline);
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
@@ -312,7 +312,7 @@ static inline bool shfl_mutex_acquire(struct shfl_mutex *lock, struct shfl_mutex
 	uint32_t seen;
 
 	return w_likely(shfl_mutex_take_free(lock, &seen)) ||
-	       shfl_mutex_acquire_by(lock, policy.wait, SHFL_MUTEX_TUNING(policy), deadline);
+	       shfl_mutex_acquire_slow(lock, policy, deadline);
 }
 
 /*

@@ -74,8 +74,7 @@ uint64_t live_word_of(const char *spec, char *error, size_t size)
 			error, size,
 			"'%s': a mutex that is used can change patience, policy, batch and spins "
 			"of shfl_mutex; policies fair and occupancy, wait and other locks need a "
-			"rule "
-			"before it is initialised",
+			"rule before it is initialised",
 			spec);
 	return 0;
 }

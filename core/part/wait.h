@@ -74,7 +74,7 @@ static inline enum w_how wait_overtaken(enum wait wait)
 	return wait == WAIT_PARK ? W_QUEUED : wait_turn(wait);
 }
 
-/* @how, before sleeping, for a waiter with @spins bounded spins: without any it sleeps at once. */
+/* Returns how a waiter with @spins bounded spins waits before it sleeps: @how; 0: one read. */
 static inline enum w_how wait_spins(enum w_how how, enum wait wait, uint32_t spins)
 {
 	return wait == WAIT_PARK && !spins ? W_ONCE : how;

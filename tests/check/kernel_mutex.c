@@ -161,8 +161,6 @@ static void finish_free(void)
 	check_assert(take_free(&M->mutex));
 }
 
-#define ORDERED .flags = CHECK_CLIENT_ORDER, .bypass = 0, .since = 1 + W_EVENT_close
-
 const struct check_client check_clients[] = {
 	ENTRY("2x1", once, 2, "park", "0", prepare, finish_free),
 	ENTRY("2x2", twice, 2, "park close", "0", prepare, finish_free, .bound = 2),

@@ -76,18 +76,19 @@ static void read_data(void)
 	check_assert(M->written == seen);
 }
 
-static void writes_once(void)
+static void use_data(bool writes)
 {
-	check_assert(!down(true, TASK_UNINTERRUPTIBLE));
-	write_data();
-	up(true);
+	if (writes)
+		write_data();
+	else
+		read_data();
 }
 
-static void reads_once(void)
+static void uses_once(bool writes)
 {
-	check_assert(!down(false, TASK_UNINTERRUPTIBLE));
-	read_data();
-	up(false);
+	check_assert(!down(writes, TASK_UNINTERRUPTIBLE));
+	use_data(writes);
+	up(writes);
 }
 
 /* As downgrade_write(). */
@@ -101,24 +102,18 @@ static void downgrades(void)
 static void writers(uint32_t self)
 {
 	(void)self;
-	writes_once();
-	writes_once();
+	uses_once(true);
+	uses_once(true);
 }
 
 static void writer_and_readers(uint32_t self)
 {
-	if (self)
-		reads_once();
-	else
-		writes_once();
+	uses_once(!self);
 }
 
 static void reader_and_writers(uint32_t self)
 {
-	if (self)
-		writes_once();
-	else
-		reads_once();
+	uses_once(self);
 }
 
 static void twice(uint32_t self)
@@ -158,12 +153,9 @@ static void or_try(uint32_t self)
 	const bool writes = self != 1;
 
 	if (!self) {
-		writes_once();
+		uses_once(true);
 	} else if (shfl_rw_try(shfl_of(&M->sem), writes, false)) {
-		if (writes)
-			write_data();
-		else
-			read_data();
+		use_data(writes);
 		up(writes);
 	}
 }
@@ -178,10 +170,7 @@ static void interrupted(uint32_t self)
 		(void)check_add(&NOTES->interrupted, 1);
 		return;
 	}
-	if (writes)
-		write_data();
-	else
-		read_data();
+	use_data(writes);
 	up(writes);
 }
 
@@ -189,8 +178,8 @@ static void interrupted(uint32_t self)
 static void interrupted_writer(uint32_t self)
 {
 	if (!self) {
-		reads_once();
-		reads_once();
+		uses_once(false);
+		uses_once(false);
 	} else {
 		interrupted(2);
 	}
@@ -241,8 +230,6 @@ static void finish_free(void)
 	check_assert(READ_ONCE(M->sem.wait_list.next) == &M->sem.wait_list);
 	check_assert(shfl_rw_try(shfl_of(&M->sem), true, false));
 }
-
-#define ORDERED .flags = CHECK_CLIENT_ORDER, .bypass = 0, .since = 1 + W_EVENT_close
 
 const struct check_client check_clients[] = {
 	ENTRY("writers/2", writers, 2, "park close", "0", prepare, finish_free, .bound = 3),

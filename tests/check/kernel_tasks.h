@@ -39,6 +39,9 @@ static void *w_node_claim(void)
 	return w_node_get();
 }
 
+/* Of a client: from the closing on, no later arrival bypasses a waiter. */
+#define ORDERED .flags = CHECK_CLIENT_ORDER, .bypass = 0, .since = 1 + W_EVENT_close
+
 #define LOCK_LAYOUT
 #define SET(lock, key, ...) .key = SMALL_##lock##_##key,
 

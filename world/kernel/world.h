@@ -243,7 +243,7 @@ static inline struct w_account *w_account(const void *lock)
 #define w_now() local_clock()
 
 /*
- * As in CNA's patch of Linux: who waits in an interrupt or with interrupts off delays others, and
+ * As in CNA's patch of Linux: a waiter in an interrupt or with interrupts off delays others, and
  * real-time tasks (and deadline tasks, and those boosted to their priority) have a latency to keep.
  */
 #define W_URGENCY 1
