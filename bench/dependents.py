@@ -4,7 +4,6 @@
 crates/poundlock-parking-lot in its place: bench/dependents is built twice. See
 docs/benchmarks.md."""
 
-import pathlib
 import re
 import shlex
 import shutil
@@ -12,7 +11,7 @@ import subprocess
 import sys
 
 import results
-from command_line import Parser, positive
+from command_line import Parser
 from measure import BenchError, Case, Contestant, instructions, interleave, measure
 from questions import ROOT, Comparison, Table, flat, spread
 from run import keep, locked_versions, machine, markdown, preamble
@@ -29,19 +28,9 @@ POUNDLOCK = Contestant("poundlock-parking-lot", "poundlock")
 
 def arguments():
     parser = Parser(prog="bench dependents", description=__doc__)
-    parser.add_argument(
-        "--seconds", type=positive(float), default=0.5, help="of each measurement (%(default)s)"
-    )
-    parser.add_argument(
-        "--repeats", type=positive(int), default=7, help="of every measurement (%(default)s)"
-    )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=results.RESULTS / "bench-dependents",
-        help="the report's path without .md",
-    )
-    results.add_option(parser)
+    parser.add_seconds(0.5)
+    parser.add_repeats(7, "of every measurement")
+    results.add_options(parser, "bench-dependents")
     return parser.parse_args()
 
 

@@ -57,13 +57,7 @@ def arguments():
     parser.add_argument(
         "--pairs", type=positive(int), default=40, help="of each workload (%(default)s)"
     )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=ROOT / "results" / "observed",
-        help="the results' path",
-    )
-    results.add_option(parser)
+    results.add_options(parser, "observed")
     options = parser.parse_args()
     for name in options.locks:
         if name not in LOCKS:

@@ -92,21 +92,14 @@ def arguments():
         default=8.0,
         help="the duration of all runs together (%(default)s)",
     )
-    parser.add_argument(
-        "--repeats", type=positive(int), default=5, help="of every run (%(default)s)"
-    )
+    parser.add_repeats(5, "of every run")
     parser.add_argument("--threads", help="instead of each workload's own, e.g. 1,2,16,64")
-    parser.add_argument(
-        "--output", type=pathlib.Path, default=ROOT / "results" / "papers", help="the results' path"
-    )
     parser.add_poundlock()
-    results.add_option(parser)
+    results.add_options(parser, "papers")
     options = parser.parse_args()
     for name in options.workloads:
         if name not in names:
             parser.error(f"there is no workload '{name}': {', '.join(names)}")
-    if not options.poundlock.is_file():
-        parser.error(f"no command at {options.poundlock}: build it first")
     options.chosen = [
         one for one in EXPERIMENTS if not options.workloads or one.workload in options.workloads
     ]

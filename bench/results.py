@@ -23,7 +23,15 @@ class Unfit(Exception):
     """One line: why nothing may be written to results/ now."""
 
 
-def add_option(parser):
+def add_options(parser, name=None):
+    """Adds the report's path, by default @name in results/, if there is one."""
+    parser.add_argument(
+        "--output",
+        metavar="PATH",
+        type=pathlib.Path,
+        default=name and RESULTS / name,
+        help="the report's path without .md",
+    )
     help = "write to results/ despite uncommitted changes or a busy machine"
     parser.add_argument("--force", action="store_true", help=help)
 

@@ -13,7 +13,7 @@ import sys
 import tomllib
 
 import results
-from command_line import Parser, positive
+from command_line import Parser
 from measure import BenchError, Driver
 from questions import QUESTIONS, ROOT
 
@@ -25,23 +25,15 @@ def arguments():
     parser.add_argument(
         "questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none"
     )
-    parser.add_argument(
-        "--seconds", type=positive(float), default=1.0, help="of each measurement (%(default)s)"
-    )
-    parser.add_argument(
-        "--repeats",
-        type=positive(int),
-        default=7,
-        help="of every measurement; six or more decide a goal (%(default)s)",
-    )
+    parser.add_seconds(1.0)
+    parser.add_repeats(7, "of every measurement; six or more decide a goal")
     parser.add_argument(
         "--locks", type=lambda text: text.split(","), help="whose names contain one of these"
     )
     parser.add_argument(
         "--build", type=pathlib.Path, default=ROOT / "build", help="the build's directory"
     )
-    parser.add_argument("--output", type=pathlib.Path, help="the report's path without .md")
-    results.add_option(parser)
+    results.add_options(parser)
     options = parser.parse_args()
     options.fail = parser.error
     for question in options.questions:

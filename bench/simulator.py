@@ -5,7 +5,6 @@ host core, and the time for many threads. See docs/benchmarks.md."""
 
 import dataclasses
 import json
-import pathlib
 import resource
 import statistics
 import subprocess
@@ -15,7 +14,7 @@ import time
 import results
 from command_line import Parser, positive
 from measure import last_line
-from questions import MILLION, ROOT, Table
+from questions import MILLION, Table
 from results import machine_seconds, own_seconds
 from run import keep, machine, markdown, preamble
 
@@ -64,23 +63,13 @@ def arguments():
         default=MILLISECONDS,
         help="to simulate (%(default)s)",
     )
-    parser.add_argument(
-        "--repeats", type=positive(int), default=5, help="of every simulation (%(default)s)"
-    )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=ROOT / "results" / "simulator",
-        help="the results' path",
-    )
+    parser.add_repeats(5, "of every simulation")
     parser.add_poundlock()
-    results.add_option(parser)
+    results.add_options(parser, "simulator")
     options = parser.parse_args()
     for name in options.machines:
         if name not in names:
             parser.error(f"there is no machine '{name}': {', '.join(names)}")
-    if not options.poundlock.is_file():
-        parser.error(f"no command at {options.poundlock}: build it first")
     options.cases = [
         case for case in CASES if not options.machines or case.machine in options.machines
     ]

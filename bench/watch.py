@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import results
-from command_line import ROOT, Parser, positive
+from command_line import ROOT, Parser
 
 PLANTED = ROOT / "crates/poundlock-cli/tests/watched/planted.c"
 THREADS = 7  # of planted.c
@@ -37,20 +37,10 @@ class Failure(Exception):
 
 def arguments():
     parser = Parser(prog="bench watch", description=__doc__)
-    parser.add_argument(
-        "--seconds", type=positive(int), default=5, help="of each measurement (%(default)s)"
-    )
-    parser.add_argument(
-        "--repeats", type=positive(int), default=5, help="of each cost (%(default)s)"
-    )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=results.RESULTS / "watch",
-        help="the report's path without .md",
-    )
+    parser.add_seconds(5, int)
+    parser.add_repeats(5, "of each cost")
     parser.add_poundlock()
-    results.add_option(parser)
+    results.add_options(parser, "watch")
     return parser.parse_args()
 
 

@@ -731,10 +731,7 @@ def main():
     parser.add_argument(
         "--repeats", type=int, default=3, help="repeats of each measurement (default: 3)"
     )
-    parser.add_argument(
-        "--output", metavar="PATH", help="write the measurement to PATH.md, see bench/results.py"
-    )
-    kept_results.add_option(parser)
+    kept_results.add_options(parser)
     parser.add_argument(
         "-p", "--program", action="append", default=[], help="only this program; may be repeated"
     )
