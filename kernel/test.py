@@ -34,7 +34,7 @@ For each choice of poundlock.rwsem:
 
 `counts-CHOICE`, for stock locks and ShflLocks, shows the order of mutex and rwsem and the threads
 they wake. `all` and `all-parallel` use ShflLocks for everything. `switched` changes the spin lock
-during the torture. `urgent` counts the waiters that no later one may pass. `hotplug-CHOICE`, for
+during the torture. `tuned` and `retuned` change policy and batch of ShflLocks. `urgent` counts the waiters that no later one may pass. `hotplug-CHOICE`, for
 each choice of poundlock.spin, takes CPUs offline and back during tortures of all three kinds. With
 many CPUs that take turns, files and memory are put under load too (guest/stress.c).
 
@@ -262,6 +262,9 @@ class Guest:
 COMPETE = "try=0 nest=0 irq=0 hold=32 pause=2"
 ALWAYS = f"{COMPETE} urgent=0"
 
+# As COMPETE, for locks of tasks.
+TASKS_COMPETE = "try=0 nest=0 signal=0 hold=32 pause=2 stay=0 threads=16"
+
 # A threshold that such a run does not reach: time has no meaning here.
 BY_COUNT = "threshold 100000"
 
@@ -355,7 +358,7 @@ def own_guests():
     every += sleeping_guests(
         "rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []}
     )
-    every += all_guests() + counts_guests() + switched_guests() + urgent_guests()
+    every += all_guests() + counts_guests() + switched_guests() + tuned_guests() + urgent_guests()
     gone = [
         locktorture("spin_lock"),
         *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2),
@@ -552,6 +555,74 @@ def switched_guests():
         for settings in ("", ALWAYS)
     ]
     return [Guest("switched", 8, 4, "single", cases)]
+
+
+def tuned_guests():
+    """Guests whose ShflLocks get other orders and bounds while they run: all of a kind, and a single
+    one, which is that of the run before."""
+    cpus = 16
+    spin, mutex, rwsem = (
+        f"native count=500 {ALWAYS}",
+        f"native:mutex count=200 {TASKS_COMPETE}",
+        f"native:rwsem count=200 reads=0 {TASKS_COMPETE}",
+    )
+    passed = {batch: within("most_passed", 1, batch + 2 * cpus) for batch in (0, 20)}
+    by_count = BY_COUNT.split()
+    crossed, kept = within("crossed_per_1000", 400, 1000), within("crossed_per_1000", 0, 49)
+
+    def tuned(file, value, run, judge, *more):
+        return Case(run, judge, " ".join(["tuned", file, value, *(more or ["run"])]))
+
+    ways = [
+        tuned("spin_policy", "fifo", spin, all_of(FIRST_COME, passed[0]), *by_count),
+        tuned("spin_policy", "group", spin, all_of(FIRST_COME, passed[0]), *by_count),
+        tuned("spin_policy", "route", spin, within("remote_per_1000", 0, 299), *by_count),
+        tuned("spin_batch", "20", spin, passed[20], *by_count),
+        Case(spin, all_of(NEAR, within("most_passed", 4 * cpus, 10**9)), BY_COUNT),
+        tuned("locks", "policy=fifo", spin, all_of(FIRST_COME, passed[0]), *by_count),
+        tuned("locks", "batch=20", spin, passed[20], *by_count),
+        Case(spin, all_of(NEAR, within("most_passed", 4 * cpus, 10**9)), BY_COUNT),
+        Case(rwsem, kept),
+        tuned("rwsem_policy", "fifo", rwsem, crossed),
+        tuned("locks", "policy=fifo+batch=1", rwsem, crossed),
+        Case(rwsem, kept),
+        Case(mutex, within("crossed_per_1000", 0, 299)),
+        tuned("mutex_policy", "fifo", mutex, within("crossed_per_1000", 300, 1000)),
+        tuned("locks", "policy=fifo", mutex, within("crossed_per_1000", 300, 1000)),
+    ]
+    invalid = [
+        "spin_policy Invalid_argument frob",
+        "mutex_policy Invalid_argument fair",
+        "rwsem_batch Invalid_argument 0",
+        "spin_batch Invalid_argument 1000001",
+        "mutex_batch Invalid_argument many",
+        "locks Invalid_argument frob batch=1",
+        "locks Invalid_argument 1234 batch=1",
+        "locks Invalid_argument ADDRESS",
+        "locks Invalid_argument ADDRESS frob",
+        "locks Invalid_argument ADDRESS policy=frob",
+        "locks Invalid_argument ADDRESS batch=0",
+        "locks Invalid_argument ADDRESS batch=1 batch=2",
+        "locks Invalid_argument ADDRESS batch=1 remove",
+        "locks No_such_file_or_directory ADDRESS remove",
+    ]
+    ways += [Case(line, is_sound, "refused", "") for line in invalid]
+    ways += [Case("256", is_sound, "filled", "")]
+    # By 3 kinds, their batches and the settings of one lock, for each of 4 policies.
+    changed = within("retunes", 2 * 48, 2 * 48)
+    tasks = {"native": "count=1000", "native:mutex": "count=100 threads=24"}
+    tasks["native:rwsem"] = tasks["native:mutex"]
+    live = []
+    for lock, load in tasks.items():
+        live += [Case(f"{lock} count=20", is_sound)]
+        live += [Case(f"{lock} {load}", changed, "beside retunes 2")]
+    chosen = ALL["shfl"]
+    at_boot = {"spin_policy": "route", "mutex_policy": "fifo", "rwsem_batch": "20"}
+    return [
+        Guest("tuned", cpus, 2, "single", ways, chosen),
+        Guest("retuned", 8, 4, "single", live, chosen | at_boot),
+        Guest("retuned-parallel", 2, 2, "multi", live, chosen),
+    ]
 
 
 def urgent_guests():

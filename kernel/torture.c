@@ -8,7 +8,8 @@
  * The write returns when the run ends, and succeeds if the lock kept its promise. The counts are
  * one line of the kernel log and the value of the parameter `result`; `events` holds the run's
  * events (core/events.def); `locks` lists the names of the locks. A run may set the lock's own
- * settings (docs/locks.md), which persist.
+ * settings (docs/locks.md), which persist. `address` is that of the lock of the last run, if it
+ * was one of the kernel's own; the next run of that lock uses it again.
  *
  * park:NAME is a lock whose waiters sleep; native, native:mutex and native:rwsem are the kernel's
  * own locks. Holders of sleeping locks sometimes sleep too, or exceed their time slice. If signals
@@ -624,13 +625,39 @@ static bool judge(struct run *run, u64 nanoseconds)
 
 /* ---- Start and end of a run ---- */
 
+/*
+ * The outer lock of the last run of one of the kernel's own locks, which the next run of that lock
+ * uses as well: its address lasts, and can have settings of its own.
+ */
+static struct pound_spin *lasting;
+
+static void forget_lasting(void)
+{
+	if (lasting)
+		pound_spin_destroy(lasting);
+	lasting = NULL;
+}
+
+/* The outer lock of a run of the lock @name; a run that fails or hangs does not give it back. */
+static struct pound_spin *outer_lock(const char *name)
+{
+	struct pound_spin *lock = lasting;
+
+	if (lock && spin_kind_of(lock) == spin_find(name)) {
+		lasting = NULL;
+		return lock;
+	}
+	forget_lasting();
+	return pound_spin_create(name, GFP_KERNEL);
+}
+
 static void destroy(struct run *run)
 {
 	struct guarded *all[] = {&run->outer, &run->inner, &run->innermost, &run->in_irq};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(all); i++)
-		if (!IS_ERR(all[i]->lock))
+		if (!IS_ERR_OR_NULL(all[i]->lock))
 			pound_spin_destroy(all[i]->lock);
 	kvfree(run->times);
 	kfree(run->workers);
@@ -668,7 +695,7 @@ static struct run *create(const char *name, const struct settings *set)
 	all[2] = &run->innermost;
 	all[3] = &run->in_irq;
 	for (i = 0; i < ARRAY_SIZE(all); i++) {
-		all[i]->lock = pound_spin_create(name, GFP_KERNEL);
+		all[i]->lock = i ? pound_spin_create(name, GFP_KERNEL) : outer_lock(name);
 		if (IS_ERR(all[i]->lock))
 			error = PTR_ERR(all[i]->lock);
 	}
@@ -771,6 +798,10 @@ static int torture(const char *name, const struct settings *set)
 	if (!error) {
 		error = judge(run, began) ? 0 : -EILSEQ;
 		pr_info("%s\n", result);
+	}
+	if (!error && strstarts(name, "native")) {
+		lasting = run->outer.lock;
+		run->outer.lock = NULL;
 	}
 	destroy(run);
 	return error;
@@ -915,10 +946,23 @@ static int locks_get(char *buffer, const struct kernel_param *param)
 	return length;
 }
 
+/* For poundlock/locks of debugfs; root reads it. */
+static int address_get(char *buffer, const struct kernel_param *param)
+{
+	int length;
+
+	mutex_lock(&running);
+	length = scnprintf(buffer, PAGE_SIZE, "%lx\n",
+			   lasting ? (unsigned long)spin_bytes_of(lasting) : 0);
+	mutex_unlock(&running);
+	return length;
+}
+
 static const struct kernel_param_ops run_ops = {.set = run_set};
 static const struct kernel_param_ops result_ops = {.get = result_get};
 static const struct kernel_param_ops events_ops = {.get = events_get};
 static const struct kernel_param_ops locks_ops = {.get = locks_get};
+static const struct kernel_param_ops address_ops = {.get = address_get};
 
 module_param_cb(run, &run_ops, NULL, 0200);
 MODULE_PARM_DESC(run, "LOCK [KEY=VALUE...]: tortures that lock");
@@ -928,6 +972,8 @@ module_param_cb(events, &events_ops, NULL, 0444);
 MODULE_PARM_DESC(events, "how often each event of core/events.def happened in the last run");
 module_param_cb(locks, &locks_ops, NULL, 0444);
 MODULE_PARM_DESC(locks, "the locks there are");
+module_param_cb(address, &address_ops, NULL, 0400);
+MODULE_PARM_DESC(address, "of the kernel's own lock that the last run used, and the next one uses");
 
 static int __init poundlock_init(void)
 {
@@ -941,6 +987,7 @@ static int __init poundlock_init(void)
 static void __exit poundlock_exit(void)
 {
 	share_end();
+	forget_lasting();
 	w_end();
 }
 

@@ -52,6 +52,10 @@ struct shfl_rw {
 struct shfl_rw_policy {
 	enum wait wait;
 	uint32_t patience; /* failed attempts of a head before it closes the lock to newcomers */
+#ifdef SHFL_RW_TUNED
+	enum policy policy; /* order of the queue */
+	uint32_t batch;     /* as shfl_mutex's */
+#endif
 };
 
 #define shfl_rw_settings(S) S(shfl_rw, patience, 4, 0, 1000000000)
@@ -60,11 +64,44 @@ struct shfl_rw_policy {
 /* The domain of all readers, to the shuffler. */
 #define SHFL_RW_READERS (~POLICY_NUMA_URGENT)
 
-static inline struct shfl_order shfl_rw_order(void)
+/*
+ * The order of the queue is NUMA's. A file that defines SHFL_RW_TUNED before it includes this one
+ * gives each waiter a policy and a batch; all waiters must then set both.
+ */
+#ifdef SHFL_RW_TUNED
+static inline enum policy shfl_rw_policy_of(const struct shfl_rw_policy *by)
+{
+	return by->policy;
+}
+
+static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *by)
+{
+	return shfl_by(&by->policy, by->batch);
+}
+#else
+static inline enum policy shfl_rw_policy_of(const struct shfl_rw_policy *by)
+{
+	(void)by;
+	return POLICY_NUMA;
+}
+
+static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *by)
 {
 	static const enum policy numa = POLICY_NUMA;
 
+	(void)by;
 	return shfl_by(&numa, SHFL_MAX_BATCH);
+}
+#endif
+
+/* A waiter's note. To NUMA's order, readers are of one domain. */
+static inline uint32_t shfl_rw_note(struct shfl_rw *lock, bool writes,
+				    const struct shfl_rw_policy *by)
+{
+	enum policy policy = shfl_rw_policy_of(by);
+
+	return !writes && policy == POLICY_NUMA ? policy_numa_note_in(SHFL_RW_READERS)
+						: policy_note(policy, lock);
 }
 
 /* In a forked child, discards the parent's waiters. Returns true if it did. */
@@ -159,7 +196,7 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 		}
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept,
-				     shfl_rw_order());
+				     shfl_rw_order(&policy));
 		shfl_rw_close(lock, seen, attempts++ >= policy.patience);
 		/*
 		 * [SHFL_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again. Wait
@@ -192,10 +229,9 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 	bool entered, slept = false;
 
 	(void)shfl_rw_drop_waiters(lock);
-	if (!shfl_enter(&lock->tail, node,
-			writes ? policy_numa_note() : policy_numa_note_in(SHFL_RW_READERS)) &&
+	if (!shfl_enter(&lock->tail, node, shfl_rw_note(lock, writes, &policy)) &&
 	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
-			    shfl_rw_order()))
+			    shfl_rw_order(&policy)))
 		return false;
 	entered = shfl_rw_enter_as_head(lock, node, writes, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);

@@ -9,6 +9,8 @@
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 
 #include "park.h"
@@ -23,9 +25,26 @@
 #pragma GCC diagnostic error "-Wframe-larger-than=768"
 #endif
 
-/* Creates the debugfs file @name with @mode and @operations. */
+#define LONGEST_NAME 16
+
+/*
+ * Copies a word that is written to a file to @buffer, of LONGEST_NAME bytes, and sets *@name to it,
+ * without the white space around it.
+ */
+static inline int choice_read(char *buffer, const char __user *from, size_t size, char **name)
+{
+	if (size >= LONGEST_NAME)
+		return -EINVAL;
+	if (copy_from_user(buffer, from, size))
+		return -EFAULT;
+	buffer[size] = '\0';
+	*name = strim(buffer);
+	return 0;
+}
+
+/* Creates the debugfs file @name with @mode, @operations and their @data. */
 static inline void choice_show(const char *name, const struct file_operations *operations,
-			       umode_t mode)
+			       umode_t mode, void *data)
 {
 	struct dentry *folder = debugfs_lookup("poundlock", NULL);
 
@@ -33,7 +52,7 @@ static inline void choice_show(const char *name, const struct file_operations *o
 		dput(folder);
 	else
 		folder = debugfs_create_dir("poundlock", NULL);
-	debugfs_create_file(name, mode, folder, NULL, operations);
+	debugfs_create_file(name, mode, folder, data, operations);
 }
 
 /* A lock for tasks that can be chosen; enabling its keys chooses it. */
@@ -88,7 +107,7 @@ static inline const struct choice *choice_make(const char *what, const struct ch
                                                                                          \
 	static int __init show(void)                                                     \
 	{                                                                                \
-		choice_show(#what, &what##_fops, 0400);                                  \
+		choice_show(#what, &what##_fops, 0400, NULL);                            \
 		return 0;                                                                \
 	}                                                                                \
 	late_initcall(show);

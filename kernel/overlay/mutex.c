@@ -31,6 +31,7 @@
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
+#include <linux/hash.h>
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>

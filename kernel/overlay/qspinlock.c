@@ -59,6 +59,7 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 #undef queued_spin_lock_slowpath
 
 #include <linux/fs.h>
+#include <linux/hash.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/mutex.h>
@@ -88,6 +89,8 @@ static unsigned int threshold_time = (u64)THRESHOLD_MS * NSEC_PER_MSEC >> 10;
 #define W_SHARES
 /* Also defines the world's functions: in the kernel, this is their only file. */
 #include "world.c"
+
+#include "tuning.c"
 
 #include "spin_queues.h"
 
@@ -218,20 +221,17 @@ static void switch_choice(unsigned int wanted)
 
 /* ---- debugfs: poundlock/spin ---- */
 
-#define LONGEST_NAME 16
-
 static DEFINE_MUTEX(switching);
 
 static ssize_t spin_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
-	char name[LONGEST_NAME];
-	ssize_t length = simple_write_to_buffer(name, sizeof(name) - 1, at, from, size);
+	char buffer[LONGEST_NAME], *name;
+	int error = choice_read(buffer, from, size, &name);
 	unsigned int wanted;
 
-	if (length < 0)
-		return length;
-	name[length] = '\0';
-	wanted = find_choice(strim(name));
+	if (error)
+		return error;
+	wanted = find_choice(name);
 	if (wanted == ARRAY_SIZE(choices) || !can_use(wanted))
 		return -EINVAL;
 	mutex_lock(&switching);
@@ -343,10 +343,10 @@ DEFINE_SHOW_ATTRIBUTE(events);
 
 static int __init show(void)
 {
-	choice_show("spin", &spin_fops, 0600);
-	choice_show("events", &events_fops, 0400);
-	choice_show("threshold", &threshold_fops, 0600);
-	choice_show("urgent", &urgent_fops, 0600);
+	choice_show("spin", &spin_fops, 0600, NULL);
+	choice_show("events", &events_fops, 0400, NULL);
+	choice_show("threshold", &threshold_fops, 0600, NULL);
+	choice_show("urgent", &urgent_fops, 0600, NULL);
 	return 0;
 }
 late_initcall(show);

@@ -25,6 +25,7 @@
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
+#include <linux/hash.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
@@ -120,6 +121,7 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 
 #define W_SLEEPS
 #define W_TAIL_IN_LIST
+#define W_SHARES
 #include "park.h"
 #include "part/rw_word.h"
 #include "part/shuffle.h"

@@ -10,6 +10,7 @@
 #include "cna.h"
 #include "ron_shared.h"
 #include "part/shuffle.h"
+#include "tuning.h"
 
 /* ---- Nodes ---- */
 
@@ -137,14 +138,14 @@ static noinline void __lockfunc ron_spin_lock_slowpath(struct qspinlock *lock, u
 
 static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *place)
 {
-	const enum policy policy = POLICY_NUMA;
-	const struct shfl_order order = shfl_by(&policy, SHFL_MAX_BATCH);
+	const struct tuning by = tuning_of(TUNED_SPIN, lock);
+	const struct shfl_order order = shfl_by(&by.policy, by.batch);
 	const struct shfl_stop stop = {(u32 *)&lock->val.counter, _Q_LOCKED_MASK, 0};
-	const u32 note = policy_note(policy, lock);
+	const u32 note = policy_note(by.policy, lock);
 	bool slept = false;
 
 	if (!shfl_enter(&lock->tail, &place->shfl, note)) {
-		if (note & POLICY_NUMA_URGENT)
+		if (by.policy == POLICY_NUMA && (note & POLICY_NUMA_URGENT))
 			w_event(urgent);
 		(void)shfl_wait_turn(&place->shfl, W_SPIN, WAIT_SPIN, NULL, &slept, order);
 	}

@@ -27,6 +27,7 @@ static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_l
 static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than stock's");
 
 #include "shfl_mutex.h"
+#include "tuning.h"
 
 /* ---- Both locks ---- */
 
@@ -72,21 +73,33 @@ static __always_inline bool give(struct mutex *mutex)
 	return held;
 }
 
+/* The settings by which a task waits for @mutex. */
+static inline struct shfl_mutex_policy shfl_settings_of(const struct mutex *mutex)
+{
+	const struct tuning by = tuning_of(TUNED_MUTEX, mutex);
+	struct shfl_mutex_policy settings = shfl_settings;
+
+	settings.policy = by.policy;
+	settings.batch = by.batch;
+	return settings;
+}
+
 /* Waits for @mutex by shfl; false after a signal. @deadline NULL: not interruptible. */
 static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 {
+	const struct shfl_mutex_policy by = shfl_settings_of(mutex);
 	struct shfl_mutex *lock = shfl_of(mutex);
 	struct shfl_node *node;
 
 	if (!deadline)
-		return shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
-	if (shfl_mutex_spin(lock, shfl_settings, deadline))
+		return shfl_mutex_acquire_slow(lock, by, NULL);
+	if (shfl_mutex_spin(lock, by, deadline))
 		return true;
 	if (w_expired(deadline))
 		return false;
 	node = w_node_claim();
-	return node ? shfl_mutex_acquire_queued(lock, node, shfl_settings, deadline)
-		    : shfl_mutex_acquire_slow(lock, shfl_settings, NULL);
+	return node ? shfl_mutex_acquire_queued(lock, node, by, deadline)
+		    : shfl_mutex_acquire_slow(lock, by, NULL);
 }
 
 /* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */

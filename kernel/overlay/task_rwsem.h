@@ -24,27 +24,42 @@ static_assert(offsetof(struct rw_semaphore, count) == 0);
 static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wait_list.next));
 static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
 
+#define SHFL_RW_TUNED
 #include "rw/shfl_rw.h"
+#include "tuning.h"
 
 static_assert(PID_MAX_LIMIT < RW_FULL / RW_READER, "down_read() has no error for too many readers");
 
+/* The settings of a release; settings_of() has those of a waiter. */
 static const struct shfl_rw_policy settings = {.wait = WAIT_PARK, shfl_rw_settings(SET)};
+
+/* The settings by which a task waits for @sem. */
+static inline struct shfl_rw_policy settings_of(const struct rw_semaphore *sem)
+{
+	const struct tuning by = tuning_of(TUNED_RWSEM, sem);
+	struct shfl_rw_policy chosen = settings;
+
+	chosen.policy = by.policy;
+	chosen.batch = by.batch;
+	return chosen;
+}
 
 static __always_inline struct shfl_rw *shfl_of(struct rw_semaphore *sem)
 {
 	return (struct shfl_rw *)sem;
 }
 
-/* Waits interruptibly for @lock; false after a signal. */
-static bool wait_or_leave(struct shfl_rw *lock, bool writes, const struct w_deadline *deadline)
+/* Waits interruptibly for @lock, by the settings @by; false after a signal. */
+static bool wait_or_leave(struct shfl_rw *lock, bool writes, struct shfl_rw_policy by,
+			  const struct w_deadline *deadline)
 {
 	struct shfl_node *node;
 
 	if (w_expired(deadline))
 		return false;
 	node = w_node_claim();
-	return node ? shfl_rw_queue(lock, node, writes, settings, deadline)
-		    : shfl_rw_slow(lock, writes, settings, NULL);
+	return node ? shfl_rw_queue(lock, node, writes, by, deadline)
+		    : shfl_rw_slow(lock, writes, by, NULL);
 }
 
 /* Enters @sem, which a fast path could not: 0, or -EINTR after a signal that @state admits. */
@@ -52,14 +67,16 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 				     unsigned long ip)
 {
 	const struct w_deadline deadline = {.state = state};
+	const struct shfl_rw_policy by = settings_of(sem);
 	bool entered;
 
 	lock_contended(&sem->dep_map, ip);
 	trace_contention_begin(sem, writes ? LCB_F_WRITE : LCB_F_READ);
 	/* A waiter is not preempted before its node is linked: its successor waits for the link. */
 	preempt_disable();
-	entered = state == TASK_UNINTERRUPTIBLE ? shfl_rw_slow(shfl_of(sem), writes, settings, NULL)
-						: wait_or_leave(shfl_of(sem), writes, &deadline);
+	entered = state == TASK_UNINTERRUPTIBLE
+			  ? shfl_rw_slow(shfl_of(sem), writes, by, NULL)
+			  : wait_or_leave(shfl_of(sem), writes, by, &deadline);
 	preempt_enable();
 	trace_contention_end(sem, entered ? 0 : -EINTR);
 	return entered ? 0 : -EINTR;

@@ -2,7 +2,8 @@
 /*
  * Clients of the kernel's mutex with ShflLock in a struct mutex (kernel/overlay/task_mutex.h), in
  * the kernel's world (world/kernel/objects.h): a tail in a list's head is its own address if nobody
- * waits, and the owner is read whole, of which the lock's word is a half. CFL is not among them.
+ * waits, and the owner is read whole, of which the lock's word is a half. CFL is not among them. In changed/... the settings change while
+ * the mutex is used.
  */
 #define CHECK_OBJECTS "../../tests/check/kernel.h"
 #define W_TAIL_IN_LIST
@@ -145,6 +146,12 @@ static void prepare_empty(void)
 	NOTES->tasks.may_be_empty = true;
 }
 
+static void prepare_changes(void)
+{
+	prepare();
+	NOTES->tasks.changes = true;
+}
+
 /* No node is left behind. */
 static void finish(void)
 {
@@ -173,5 +180,14 @@ const struct check_client check_clients[] = {
 	ENTRY("freed/2", freed, 2, NULL, "0", prepare, finish),
 	ENTRY("order/2", twice, 2, "close", "0", prepare, finish_free, ORDERED),
 	ENTRY("order/3", twice, 3, "close", "0", prepare, finish_free, ORDERED, .bound = 2),
+	ENTRY("changed/2x2", twice, 2, "park close", "0", prepare_changes, finish_free, .bound = 2),
+	ENTRY("changed/3x1", once, 3, "park wake_late", "0", prepare_changes, finish_free,
+	      .bound = 2),
+	ENTRY("changed/4x2", twice, 4, "shuffle", NULL, prepare_changes, finish_free,
+	      .walks = 20000),
+	ENTRY("changed/interrupted/3", interrupted, 3, "abandon skip", "0 1 2", prepare_changes,
+	      finish_free, .bound = 2),
+	ENTRY("changed/order/3", twice, 3, "close", "0", prepare_changes, finish_free, ORDERED,
+	      .bound = 2),
 	{.name = NULL},
 };

@@ -215,6 +215,12 @@ static void prepare_empty(void)
 	NOTES->tasks.may_be_empty = true;
 }
 
+static void prepare_changes(void)
+{
+	prepare();
+	NOTES->tasks.changes = true;
+}
+
 /* No node is left behind. */
 static void finish(void)
 {
@@ -248,5 +254,15 @@ const struct check_client check_clients[] = {
 	ENTRY("freed/2", freed, 2, NULL, "0", prepare, finish),
 	ENTRY("order/2", writers, 2, "close", "0", prepare, finish_free, ORDERED),
 	ENTRY("order/3", twice, 3, "close", "0", prepare, finish_free, ORDERED, .bound = 2),
+	ENTRY("changed/readers/3", writer_and_readers, 3, "park", "0", prepare_changes, finish_free,
+	      .bound = 2),
+	ENTRY("changed/writers/3", reader_and_writers, 3, "close", "0", prepare_changes,
+	      finish_free, .bound = 2),
+	ENTRY("changed/twice/4", twice, 4, "shuffle", NULL, prepare_changes, finish_free,
+	      .walks = 20000),
+	ENTRY("changed/interrupted/3", interrupted, 3, "abandon", "0 1 2", prepare_changes,
+	      finish_free, .bound = 2),
+	ENTRY("changed/order/3", reader_and_writers, 3, "close", "0", prepare_changes, finish_free,
+	      ORDERED, .bound = 2),
 	{.name = NULL},
 };

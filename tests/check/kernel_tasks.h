@@ -15,9 +15,11 @@
 struct task_notes {
 	uint32_t unpreemptible[MOST_TASKS]; /* preemption is off, by thread */
 	bool may_be_empty;                  /* the pool of nodes */
+	bool changes;                       /* the locks' settings, at any moment */
 };
 
 #define TASK_NOTES check_ghost(struct task_notes)
+#define KERNEL_CHANGES TASK_NOTES->changes
 #define UNPREEMPTIBLE TASK_NOTES->unpreemptible[check_engine->self()]
 #define preempt_disable() ((void)UNPREEMPTIBLE++)
 #define preempt_enable() ((void)UNPREEMPTIBLE--)

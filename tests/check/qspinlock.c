@@ -21,9 +21,11 @@
 struct notes {
 	uint32_t entered;
 	uint32_t urgent; /* a bit for each thread */
+	bool changes;    /* the lock's settings, at any moment */
 };
 
 #define NOTES check_ghost(struct notes)
+#define KERNEL_CHANGES NOTES->changes
 
 struct cfl;
 struct cfl_ledger;
@@ -117,6 +119,18 @@ static void hold_urgent(void)
 	count_urgent();
 }
 
+static void prepare_changes(void)
+{
+	prepare();
+	NOTES->changes = true;
+}
+
+static void hold_changes(void)
+{
+	hold();
+	NOTES->changes = true;
+}
+
 static void finish(void)
 {
 	check_assert(!w_load_relaxed(&M->lock.val.counter));
@@ -146,6 +160,12 @@ const struct check_client check_clients[] = {
 	      URGENT(0), .walks = 20000),
 	/* One more may be chosen by a search that began before the urgent waiter came. */
 	ENTRY("ron/urgent/5", ron_held, 5, "urgent", NULL, hold_urgent, finish, URGENT(1),
+	      .walks = 20000),
+	/* The settings of ShflLock change while it is used. */
+	ENTRY("shfl/changed/2x2", shfl_twice, 2, NULL, NULL, prepare_changes, finish, PROMISES),
+	ENTRY("shfl/changed/3x1", shfl_once, 3, "contended shuffle", NULL, prepare_changes, finish,
+	      PROMISES),
+	ENTRY("shfl/changed/held/5", shfl_held, 5, "shuffle_move", NULL, hold_changes, finish,
 	      .walks = 20000),
 	{.name = NULL},
 };

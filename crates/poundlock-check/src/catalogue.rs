@@ -62,6 +62,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_mutex", &MUTEX),
         own("kernel_rwsem", &["kernel/overlay/task_rwsem.h"]),
         own("kernel_park", &["world/kernel/sleepers.h"]),
+        own("kernel_tuning", &["kernel/overlay/tuning.h"]),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
