@@ -85,6 +85,10 @@ An unknown name is reported in the log, and the kernel's own lock is used. All f
 
 - ``poundlock/spin``, ``poundlock/mutex`` and ``poundlock/rwsem`` show the choices. A name that is
   written to ``poundlock/spin`` changes that choice on the running machine.
+- ``poundlock/spin_policy``, ``spin_batch`` and those of ``mutex`` and ``rwsem`` are the settings of
+  ShflLocks: ``fifo``, ``numa``, ``route`` or ``group``, and the most times that a waiter is
+  bypassed. ``poundlock/locks`` has settings of single locks, a line ``ADDRESS [policy=NAME]
+  [batch=N]`` each, at most 256; ``ADDRESS remove`` removes them.
 - ``poundlock/events`` counts the locks' events, with the boot parameter ``poundlock.events``.
 
 Locks keep their size, their initialisers and their uncontended paths. ``ww_mutex`` is always the

@@ -34,9 +34,11 @@ For each choice of poundlock.rwsem:
 
 `counts-CHOICE`, for stock locks and ShflLocks, shows the order of mutex and rwsem and the threads
 they wake. `all` and `all-parallel` use ShflLocks for everything. `switched` changes the spin lock
-during the torture. `tuned` and `retuned` change policy and batch of ShflLocks. `urgent` counts the waiters that no later one may pass. `hotplug-CHOICE`, for
-each choice of poundlock.spin, takes CPUs offline and back during tortures of all three kinds. With
-many CPUs that take turns, files and memory are put under load too (guest/stress.c).
+during the torture. `tuned`, `tuned-live` and `tuned-live-parallel` change policy and batch of
+ShflLocks. `measured` compares choices by bench.py. `urgent` counts the waiters that no later one
+may pass. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back during
+tortures of all three kinds. With many CPUs that take turns, files and memory are put under load too
+(guest/stress.c).
 
 --distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
 do, and boots it with preempt=full: distribution-CHOICE.
@@ -78,6 +80,13 @@ BUILD = ROOT / "build/kernel"
 PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse", "cpio", "make"]
 
 STRESS = HERE / "guest/stress.c"
+
+# For kernel/bench.py in a guest.
+PYTHON = "python3.11"
+MEASURING = {
+    "kernel/bench.py": HERE / "bench.py",
+    "bench/ratios.py": ROOT / "bench/ratios.py",
+}
 
 # Bounds on hangs in seconds: many times the duration on a busy machine.
 GUEST_LIMIT = 1200  # for a guest
@@ -253,6 +262,11 @@ class Guest:
         return any(case.command in ("counted", "events") for case in self.cases)
 
     @property
+    def measures(self):
+        """Whether it runs kernel/bench.py, which needs Python."""
+        return any(case.command == "compared" for case in self.cases)
+
+    @property
     def raced(self):
         """Whether the kernel detects data races."""
         return any(case.command == "races" for case in self.cases)
@@ -358,7 +372,8 @@ def own_guests():
     every += sleeping_guests(
         "rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []}
     )
-    every += all_guests() + counts_guests() + switched_guests() + tuned_guests() + urgent_guests()
+    every += all_guests() + counts_guests() + switched_guests() + tuned_guests()
+    every += measured_guests() + urgent_guests()
     gone = [
         locktorture("spin_lock"),
         *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2),
@@ -558,8 +573,8 @@ def switched_guests():
 
 
 def tuned_guests():
-    """Guests whose ShflLocks get other orders and bounds while they run: all of a kind, and a single
-    one, which is that of the run before."""
+    """Guests whose ShflLocks get other orders and bounds while they run: all of a kind, and a
+    single one, which is that of the run before."""
     cpus = 16
     spin, mutex, rwsem = (
         f"native count=500 {ALWAYS}",
@@ -620,9 +635,28 @@ def tuned_guests():
     at_boot = {"spin_policy": "route", "mutex_policy": "fifo", "rwsem_batch": "20"}
     return [
         Guest("tuned", cpus, 2, "single", ways, chosen),
-        Guest("retuned", 8, 4, "single", live, chosen | at_boot),
-        Guest("retuned-parallel", 2, 2, "multi", live, chosen),
+        Guest("tuned-live", 8, 4, "single", live, chosen | at_boot),
+        Guest("tuned-live-parallel", 2, 2, "multi", live, chosen),
     ]
+
+
+def measured_guests():
+    """A guest that compares locks by kernel/bench.py. Rates mean nothing here."""
+    choices = "spin=stock spin=shfl,spin_policy=fifo spin=cna"
+    whole = all_of(
+        is_sound, within("rows", 3, 3), within("rates", 18, 18), within("intervals", 3, 3)
+    )
+    loads = ["lock1", "pipe", "locktorture:spin_lock"]
+    refused = [
+        "debugfs+is+not+mounted unmounted",
+        "the+kernel+refuses+spin_policy=frob:+Invalid+argument spin_policy=frob",
+        "/frob:+No+such+file frob=1",
+        "there+is+no+load+'frob' --load frob",
+    ]
+    cases = [Case(f"6 {load} {choices}", whole, "compared", "") for load in loads]
+    cases += [Case(name, is_sound, "killed", "") for name in ("KILL", "TERM")]
+    cases += [Case(line, is_sound, "unmeasured", "") for line in refused]
+    return [Guest("measured", 4, 2, "single", cases)]
 
 
 def urgent_guests():
@@ -893,6 +927,29 @@ def build_stress():
     return program
 
 
+def python_files():
+    """The interpreter, its libraries and its modules, from Debian's packages."""
+    program = Path("/usr/bin") / PYTHON
+    libraries = re.findall(r"(/\S+) \(0x", output(["ldd", program]))
+    packages = [f"lib{PYTHON}-minimal", f"lib{PYTHON}-stdlib"]
+    modules = output(["dpkg-query", "-L", *packages]).splitlines()
+    return [
+        program,
+        *map(Path, libraries),
+        *(Path(path) for path in modules if path.endswith((".py", ".so")) and "/lib/" in path),
+    ]
+
+
+def lay_python(folder):
+    """Copies Python, kernel/bench.py and what it imports into the guest's @folder."""
+    files = {path.relative_to("/"): path for path in python_files()}
+    files |= {Path("poundlock") / place: file for place, file in MEASURING.items()}
+    for place, file in files.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, folder / place)
+    (folder / "bin/python3").symlink_to(f"/usr/bin/{PYTHON}")
+
+
 def initramfs(guest, parts):
     """The initial file system: busybox, the modules and programs in @parts, and the guest's
     commands."""
@@ -903,11 +960,13 @@ def initramfs(guest, parts):
     for part in parts:
         shutil.copy(part, folder)
     shutil.copy(HERE / "guest/init", folder / "init")
+    if guest.measures:
+        lay_python(folder)
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
     # The same parts make the same archive: no time stamps or inode numbers of the host.
     paths = sorted(folder.rglob("*"))
     for path in paths:
-        os.utime(path, (0, 0))
+        os.utime(path, (0, 0), follow_symlinks=False)
     names = "".join(f"{path.relative_to(folder)}\n" for path in paths)
     packed = subprocess.run(
         ["cpio", "-o", "-H", "newc", "--quiet", "--reproducible"],

@@ -10,8 +10,8 @@
  * A line that is written to `locks` replaces the lock's settings. What it does not name is that of
  * the lock's kind. "ADDRESS remove" removes them. `locks` has no boot parameter.
  *
- * Errors of a write, each with a line in the log: EINVAL for what is no such line or value, ENOSPC
- * for one lock more than TUNED_MOST, ENOENT for the removal of a lock without settings. Lines before
+ * Errors of a write, each with a line in the log: EINVAL for an invalid line or value, ENOSPC for
+ * one lock more than TUNED_MOST, ENOENT for the removal of a lock without settings. Lines before
  * the refused one have been obeyed.
  */
 #include <linux/fs.h>
@@ -32,6 +32,7 @@
 static_assert(TUNED_MOST < TUNED_PLACES, "a search ends at a free place");
 static_assert(BATCH_MOST < 1u << (32 - TUNING_BATCH_SHIFT));
 
+/* numa and SHFL_MAX_BATCH */
 #define BY_DEFAULT ((u32)(POLICY_NUMA + 1) | (u32)SHFL_MAX_BATCH << TUNING_BATCH_SHIFT)
 
 u32 tunings[TUNED_KINDS] __read_mostly = {BY_DEFAULT, BY_DEFAULT, BY_DEFAULT};
@@ -142,11 +143,11 @@ static const struct file_operations knob_fops = {
 	.release = single_release,
 };
 
-#define KNOBS(DO)                                                                       \
-	DO(spin_policy, TUNED_SPIN, true)                                               \
-	DO(spin_batch, TUNED_SPIN, false) DO(mutex_policy, TUNED_MUTEX, true)           \
-		DO(mutex_batch, TUNED_MUTEX, false) DO(rwsem_policy, TUNED_RWSEM, true) \
-			DO(rwsem_batch, TUNED_RWSEM, false)
+#define KNOBS_OF(DO, kind, tuned) DO(kind##_policy, tuned, true) DO(kind##_batch, tuned, false)
+#define KNOBS(DO)                        \
+	KNOBS_OF(DO, spin, TUNED_SPIN)   \
+	KNOBS_OF(DO, mutex, TUNED_MUTEX) \
+	KNOBS_OF(DO, rwsem, TUNED_RWSEM)
 
 #define KNOB(name, kind, is_policy)                                      \
 	static const struct knob knob_##name = {#name, kind, is_policy}; \

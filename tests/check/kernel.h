@@ -235,14 +235,15 @@ typedef atomic64_t atomic_long_t;
 #define lock_contended(map, ip) ((void)0)
 #define lock_acquired(map, ip) ((void)0)
 
-/*
- * ---- Settings that may change while a lock is used: the explorer chooses them for each waiter ----
- */
+/* ---- Settings ---- */
 
 /* All addresses collide. */
 #define hash_long(value, bits) ((void)(value), (void)(bits), 0)
 
-/* Those of the kernel by default; in a client that sets KERNEL_CHANGES, others for some waiters. */
+/*
+ * Those of the kernel by default. With KERNEL_CHANGES, the explorer chooses others for some
+ * waiters: a thread that changes them at any moment.
+ */
 #define tuning_of(kind, lock)                                                           \
 	(KERNEL_CHANGES && CHECK_DO("changed", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) \
 		 ? (struct tuning){POLICY_FIFO, 1}                                      \

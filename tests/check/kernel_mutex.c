@@ -2,8 +2,8 @@
 /*
  * Clients of the kernel's mutex with ShflLock in a struct mutex (kernel/overlay/task_mutex.h), in
  * the kernel's world (world/kernel/objects.h): a tail in a list's head is its own address if nobody
- * waits, and the owner is read whole, of which the lock's word is a half. CFL is not among them. In changed/... the settings change while
- * the mutex is used.
+ * waits, and the owner is read whole, of which the lock's word is a half. CFL is not among them. In
+ * changed/... the settings change while the mutex is used.
  */
 #define CHECK_OBJECTS "../../tests/check/kernel.h"
 #define W_TAIL_IN_LIST

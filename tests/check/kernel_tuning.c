@@ -78,7 +78,7 @@ static void replaced(uint32_t self)
 		replaces();
 }
 
-/* What is published before an event is found after it. */
+/* A reader that sees an event finds the table that was published before it. */
 static void published(uint32_t self)
 {
 	const struct tuned_lock list[] = {{STAYS, KEPT}, {COMES, 1}};
