@@ -12,6 +12,7 @@ machine (TCG):
   realtime  2 CPUs of a preemptible kernel: half of the threads are of SCHED_FIFO
   order     16 CPUs on 2 nodes: how often the lock crosses nodes, and how often waiters are passed
   hotplug   8 CPUs on 4 nodes; all but one go offline and come back during each torture
+  unmeasured  2 CPUs: bench.py, which compares our kernel's locks, refuses this one
 
 --own builds a small kernel in which Poundlock's locks replace its own (kernel/own.py). Building it
 takes minutes once. For each choice of poundlock.spin:
@@ -264,7 +265,7 @@ class Guest:
     @property
     def measures(self):
         """Whether it runs kernel/bench.py, which needs Python."""
-        return any(case.command == "compared" for case in self.cases)
+        return any(case.command in ("compared", "unmeasured") for case in self.cases)
 
     @property
     def raced(self):
@@ -336,6 +337,13 @@ def guests(names):
         realtime,
         Guest("order", 16, 2, "single", order_cases(16)),
         Guest("hotplug", HOTPLUG_CPUS, 4, "single", hotplug_cases(names, SLEEPING, 1)),
+        Guest(
+            "unmeasured",
+            2,
+            1,
+            "single",
+            [Case("has+no+locks+of+Poundlock", is_sound, "unmeasured", "")],
+        ),
     ]
 
 
@@ -649,6 +657,7 @@ def measured_guests():
     loads = ["lock1", "pipe", "locktorture:spin_lock"]
     refused = [
         "debugfs+is+not+mounted unmounted",
+        "only+root+can+write unprivileged",
         "the+kernel+refuses+spin_policy=frob:+Invalid+argument spin_policy=frob",
         "/frob:+No+such+file frob=1",
         "there+is+no+load+'frob' --load frob",
