@@ -97,6 +97,13 @@ struct memory {
 		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
 		.setup = mix, .finish = last, .allowed = allows, .forbidden = forbids             \
 	}
+/* As ENTRY_LB, of a word of mixed sizes. */
+#define ENTRY_MIXED_LB(test, count, allows, cycles)                                               \
+	{                                                                                         \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
+		.setup = mix, .flags = CHECK_CLIENT_PROMISES, .allowed = allows,                  \
+		.promised = cycles                                                                \
+	}
 
 /* Store buffering. */
 TEST(sb, WRITE(X, 1); READ(0, Y), WRITE(Y, 1); READ(1, X), , )
@@ -375,6 +382,9 @@ TEST(mixed_mp_word_release, WRITE(LOW, 1);
      PUBLISH(HIGH, 1), READ_PARTS(1, 0, w_load_relaxed(WORD)), , )
 TEST(mixed_mp_word_fence, WRITE(LOW, 1); RELEASE_FENCE;
      WRITE(HIGH, 1), READ_PARTS(1, 0, w_load_relaxed(WORD)), , )
+/* The first access to the word comes after one to an object that a thread uses later. */
+TEST(mixed_mp_begun_late, READ_PARTS(1, 0, w_load_relaxed(WORD)); WRITE(X, 1), READ(2, X);
+     WRITE(LOW, 1); PUBLISH(HIGH, 1), , )
 /* A store may be forwarded to its thread's load of the word before others see it. */
 TEST(mixed_sb, WRITE(LOW, 1); READ_PARTS(2, 0, w_load_relaxed(WORD)), WRITE(HIGH, 1);
      READ_PARTS(1, 3, w_load_relaxed(WORD)), , )
@@ -603,6 +613,7 @@ const struct check_client check_clients[] = {
 	ENTRY_MIXED(mixed_mp, 2, NULL, "00 01 10 11", NULL),
 	ENTRY_MIXED(mixed_mp_word, 2, NULL, "00 01 10 11", NULL),
 	ENTRY_MIXED(mixed_mp_word_release, 2, NULL, "00 01 11", "10"),
+	ENTRY_MIXED_LB(mixed_mp_begun_late, 2, "000 010 110 001", "011 111"),
 	ENTRY_MIXED(mixed_mp_word_fence, 2, NULL, "00 01 11", "10"),
 	ENTRY_MIXED(mixed_mp_release_acquire, 2, NULL, "00 01 11", "10"),
 	ENTRY_MIXED(mixed_sb, 2, NULL, "0011 0111 1011 1111", NULL),

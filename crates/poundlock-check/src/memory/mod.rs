@@ -185,8 +185,6 @@ impl Memory {
         if self.locations.len() <= last {
             self.locations.resize(last + 1, UNTOUCHED);
             self.views.widen(last);
-            span.slots().for_each(|slot| self.locations[slot].parts = 0);
-            self.locations[location].parts = span.parts();
         }
         if self.locations[location].dead {
             if !owner {
@@ -197,6 +195,8 @@ impl Memory {
             self.check_access(thread, bytes.clone(), Access::PlainWrite, true)?;
         }
         if self.locations[location].head == NO_MESSAGE {
+            span.slots().for_each(|slot| self.locations[slot].parts = 0);
+            self.locations[location].parts = span.parts();
             self.locations[location].head = self.messages.add(Message {
                 value,
                 writer: NO_THREAD,
