@@ -28,6 +28,8 @@ LIMIT = 300  # seconds, for downloads
 
 # The compared keys of a run's result and of the plugin's line about the run.
 COUNTS = ["acquisitions", "same_per_1000", "remote_per_1000", "most_passed", "local", "remote"]
+# Of the kernel's own spin lock also what its holder did after it had taken the lock.
+OWN_COUNTS = [*COUNTS, "taken_local", "taken_remote", "taken_instructions"]
 
 
 class Failure(Exception):
@@ -154,13 +156,13 @@ def build_plugin(target):
     return target
 
 
-def counts_of(results, lines):
-    """The compared values, by the first words of each result. @lines: console and plugin output."""
+def counts_of(names, results, lines):
+    """The values @names, by the first words of each result. @lines: console and plugin output."""
     moved = [line for line in lines if line.startswith("transfers: ")]
     counted = {}
     for (run, text), line in zip(results, moved):
         numbers = dict(re.findall(r"(\w+)=(\d+)", text + " " + line))
-        counted[run] = {name: int(numbers[name]) for name in COUNTS if name in numbers}
+        counted[run] = {name: int(numbers[name]) for name in names if name in numbers}
     return counted
 
 

@@ -504,12 +504,18 @@ def exact_guests():
 
 
 def own_exact_guests():
-    """The same for the kernel's own spin lock. Nothing is recorded, since each change makes another
-    kernel."""
-    cases = [Case(f"native count=50 {ALWAYS}", is_sound, BY_COUNT)]
+    """The same for the kernel's own spin lock, also with two CPUs on two nodes. Nothing is
+    recorded, since each change makes another kernel."""
+    many, two = [
+        [Case(f"native count={count} {ALWAYS}", is_sound, BY_COUNT)] for count in (50, 400)
+    ]
     return [
-        Guest(f"exact-{choice}", 16, 2, "single", cases, {"spin": choice})
-        for choice in ("stock", "cna", "shfl", "ron")
+        guest
+        for choice in ("stock", "cna", "shfl", "ron", "cfl")
+        for guest in (
+            Guest(f"exact-{choice}", 16, 2, "single", many, {"spin": choice}),
+            Guest(f"exact-2-{choice}", 2, 2, "single", two, {"spin": choice}),
+        )
     ]
 
 
@@ -1173,9 +1179,9 @@ def built_kernel(variant, series, count):
         return patch.build(series) if variant == "patched" else own.build(variant, series)
 
 
-def run_exact(guests_of_it, image, tree, accept, count):
-    """Runs @guests with QEMU 10 and compares counts with the recorded ones, or else with a second
-    run."""
+def run_exact(guests_of_it, image, tree, names, accept, count):
+    """Runs @guests with QEMU 10 and compares the counts @names with the recorded ones, or else with
+    a second run."""
     try:
         emulator = exact.Qemu(BUILD / "qemu")
     except exact.Failure as failure:
@@ -1190,9 +1196,8 @@ def run_exact(guests_of_it, image, tree, accept, count):
         with count.part(guest.name):
             lines, wrong = run_guest(guest, image, archive, emulator)
         judge_guest(guest, lines, wrong, count)
-        return exact.counts_of(
-            [(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))], lines
-        )
+        results = [(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))]
+        return exact.counts_of(names, results, lines)
 
     for guest in guests_of_it:
         archive = initramfs(guest, [module])
@@ -1289,7 +1294,9 @@ def run_group(group, image, headers, accept, count):
         image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
     if group.exact:
         # The counts of a kernel that is built here are not recorded.
-        run_exact(group.guests, image, tree, accept and not group.variant, count)
+        recorded = not group.variant
+        names = exact.COUNTS if recorded else exact.OWN_COUNTS
+        run_exact(group.guests, image, tree, names, accept and recorded, count)
     else:
         run_guests(group.guests, image, tree, parts, count)
 

@@ -11,10 +11,15 @@
  * marks count (kernel/torture.c), so those of critical sections do not; the lines' places are
  * followed during the whole run.
  *
+ * Of the transfers, and of the executed instructions, those after the lock was taken are counted a
+ * second time: they delay whatever waits for the holder. A call takes the lock by its last store to
+ * the byte at which its first instruction with a lock prefix points, as the kernel's own spin locks
+ * do. Calls without such an instruction, such as releases, do not count.
+ *
  *   transfers.so,each=8   8 CPUs per node, node by node; at most 64 CPUs
  *
  * At the end of each run it prints a line on stderr, also in the middle of a line of the console:
- * `transfers: runs=N enters=N local=N remote=N`.
+ * `transfers: runs=N enters=N local=N remote=N taken_local=N taken_remote=N taken_instructions=N`.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +41,8 @@ struct place;
 
 enum { NO_REGISTERS = 0, READS_AND_WRITES = 3 };
 
+#define LOCK_PREFIX 0xf0
+
 size_t qemu_plugin_tb_n_insns(const struct block *block);
 struct instruction *qemu_plugin_tb_get_insn(const struct block *block, size_t index);
 size_t qemu_plugin_insn_size(const struct instruction *instruction);
@@ -47,6 +54,9 @@ bool qemu_plugin_hwaddr_is_io(const struct place *place);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct place *place);
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id,
 					   void (*translated)(plugin_id id, struct block *block));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct block *block,
+					  void (*executed)(unsigned int, void *), int flags,
+					  void *argument);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct instruction *instruction,
 					    void (*executed)(unsigned int, void *), int flags,
 					    void *argument);
@@ -81,33 +91,79 @@ static struct line *lines;
 static unsigned int each = 1; /* CPUs of a node */
 static uint32_t runs;
 static bool running;
-static bool inside[MAX_CPUS]; /* between the marks of a lock's call */
-static uint64_t enters, local, remote;
+static uint64_t enters;
+
+struct moved {
+	uint64_t local, remote;
+};
+
+static struct moved moved;
+
+/* What happened since the lock was taken: in one call, or in all. */
+struct taken {
+	struct moved moved;
+	uint64_t instructions;
+};
+
+static struct taken taken;
+
+static struct call {
+	bool inside;   /* between the marks of a lock's call */
+	uint64_t word; /* the lock's; 0: not yet known */
+	struct taken taken;
+} calls[MAX_CPUS];
 
 static uint64_t node_of(unsigned int cpu)
 {
 	return (each == MAX_CPUS ? UINT64_MAX : (1ull << each) - 1) << (cpu / each * each);
 }
 
-static void count(unsigned int cpu, uint64_t others)
+static void move(struct moved *moved, bool near)
 {
-	if (!inside[cpu] || !others)
-		return;
-	if (others & node_of(cpu))
-		local++;
+	if (near)
+		moved->local++;
 	else
-		remote++;
+		moved->remote++;
 }
 
-static void on_access(unsigned int wrong, access_info info, uint64_t address, void *unused)
+static void count(unsigned int cpu, uint64_t others)
+{
+	bool near = others & node_of(cpu);
+
+	if (!calls[cpu].inside || !others)
+		return;
+	move(&moved, near);
+	move(&calls[cpu].taken.moved, near);
+}
+
+/* An instruction: how many follow in its block, and whether it has a lock prefix. */
+struct position {
+	uint32_t behind;
+	bool locked;
+};
+
+_Static_assert(sizeof(struct position) <= sizeof(void *), "a position is a callback's argument");
+
+/* Begins the count of @call again if the store at @address may have taken the lock. */
+static void note_store(struct call *call, uint64_t address, struct position position)
+{
+	if (!call->inside)
+		return;
+	if (!call->word && position.locked)
+		call->word = address;
+	if (call->word == address)
+		call->taken = (struct taken){.instructions = position.behind};
+}
+
+static void on_access(unsigned int wrong, access_info info, uint64_t address, void *argument)
 {
 	unsigned int cpu = this_cpu();
 	uint64_t me = 1ull << cpu, number;
+	struct position position;
 	struct place *place;
 	struct line *line;
 
 	(void)wrong;
-	(void)unused;
 	if (!running)
 		return;
 	place = qemu_plugin_get_hwaddr(info, address);
@@ -122,6 +178,8 @@ static void on_access(unsigned int wrong, access_info info, uint64_t address, vo
 	if (qemu_plugin_mem_is_store(info)) {
 		count(cpu, line->valid & ~me);
 		line->valid = me;
+		memcpy(&position, &argument, sizeof(position));
+		note_store(&calls[cpu], qemu_plugin_hwaddr_phys_addr(place), position);
 	} else if (!(line->valid & me)) {
 		count(cpu, line->valid);
 		line->valid |= me;
@@ -133,52 +191,99 @@ static void on_access(unsigned int wrong, access_info info, uint64_t address, vo
 static const unsigned char mark[7] = {0x0f, 0x1f, 0x84, 0x00, 'P', 'L', 'K'};
 enum { RUN = 'R', DONE = 'D', ENTER = 'E', LEAVE = 'L' };
 
-static void on_mark(unsigned int wrong, void *what)
+static void report(void)
 {
+	fprintf(stderr,
+		"\ntransfers: runs=%u enters=%llu local=%llu remote=%llu taken_local=%llu "
+		"taken_remote=%llu taken_instructions=%llu\n",
+		runs, (unsigned long long)enters, (unsigned long long)moved.local,
+		(unsigned long long)moved.remote, (unsigned long long)taken.moved.local,
+		(unsigned long long)taken.moved.remote, (unsigned long long)taken.instructions);
+}
+
+/* Ends @call. Its block has @behind more instructions, which were counted as the block began. */
+static void leave(struct call *call, uint32_t behind)
+{
+	if (running && call->word) {
+		taken.moved.local += call->taken.moved.local;
+		taken.moved.remote += call->taken.moved.remote;
+		taken.instructions += call->taken.instructions - behind - 1;
+	}
+	*call = (struct call){.inside = false};
+}
+
+/* A mark in the code. */
+struct mark {
+	uint32_t behind; /* instructions in its block */
+	uint8_t what;
+};
+
+_Static_assert(sizeof(struct mark) <= sizeof(void *), "a mark is a callback's argument");
+
+static void on_mark(unsigned int wrong, void *argument)
+{
+	struct mark found;
+
 	(void)wrong;
-	switch ((uintptr_t)what) {
+	memcpy(&found, &argument, sizeof(found));
+	switch (found.what) {
 	case RUN:
 		runs++;
-		enters = local = remote = 0;
+		enters = 0;
+		moved = (struct moved){0};
+		taken = (struct taken){0};
 		running = true;
 		break;
 	case DONE:
 		running = false;
-		fprintf(stderr, "\ntransfers: runs=%u enters=%llu local=%llu remote=%llu\n", runs,
-			(unsigned long long)enters, (unsigned long long)local,
-			(unsigned long long)remote);
+		report();
 		break;
 	case ENTER:
-		inside[this_cpu()] = true;
+		calls[this_cpu()] = (struct call){.inside = true};
 		enters += running;
 		break;
 	case LEAVE:
-		inside[this_cpu()] = false;
+		leave(&calls[this_cpu()], found.behind);
 		break;
 	}
+}
+
+static void on_block(unsigned int wrong, void *size)
+{
+	(void)wrong;
+	calls[this_cpu()].taken.instructions += (uintptr_t)size;
+}
+
+/* Reports accesses of @instruction, which @behind more of its block follow, and marks. */
+static void watch(struct instruction *instruction, uint32_t behind)
+{
+	unsigned char bytes[sizeof(mark) + 1] = {0};
+	size_t size = qemu_plugin_insn_data(instruction, bytes, sizeof(bytes));
+	struct position position = {behind, size && bytes[0] == LOCK_PREFIX};
+	struct mark found = {behind, bytes[sizeof(mark)]};
+	void *argument = NULL;
+
+	memcpy(&argument, &position, sizeof(position));
+	qemu_plugin_register_vcpu_mem_cb(instruction, on_access, NO_REGISTERS, READS_AND_WRITES,
+					 argument);
+	if (qemu_plugin_insn_size(instruction) != sizeof(bytes) || size != sizeof(bytes) ||
+	    memcmp(bytes, mark, sizeof(mark)))
+		return;
+	memcpy(&argument, &found, sizeof(found));
+	qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, NO_REGISTERS, argument);
 }
 
 static void on_translated(plugin_id id, struct block *block)
 {
 	size_t n = qemu_plugin_tb_n_insns(block), i;
-	unsigned char bytes[sizeof(mark) + 1];
-	struct instruction *instruction;
 
 	(void)id;
-	for (i = 0; i < n; i++) {
-		instruction = qemu_plugin_tb_get_insn(block, i);
-		/* Only the kernel's half of the address space. */
-		if (!(qemu_plugin_insn_vaddr(instruction) >> 63))
-			continue;
-		if (qemu_plugin_insn_size(instruction) == sizeof(bytes) &&
-		    qemu_plugin_insn_data(instruction, bytes, sizeof(bytes)) == sizeof(bytes) &&
-		    !memcmp(bytes, mark, sizeof(mark)))
-			qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, NO_REGISTERS,
-							       (void *)(uintptr_t)
-								       bytes[sizeof(mark)]);
-		qemu_plugin_register_vcpu_mem_cb(instruction, on_access, NO_REGISTERS,
-						 READS_AND_WRITES, NULL);
-	}
+	/* Only the kernel's half of the address space. */
+	if (!n || !(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(block, 0)) >> 63))
+		return;
+	qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, NO_REGISTERS, (void *)n);
+	for (i = 0; i < n; i++)
+		watch(qemu_plugin_tb_get_insn(block, i), (uint32_t)(n - i - 1));
 }
 
 /* ---- Entry point ---- */
