@@ -41,6 +41,10 @@ may pass. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offlin
 tortures of all three kinds. With many CPUs that take turns, files and memory are put under load too
 (guest/stress.c).
 
+--hook loads the module poundlock_hook, which orders the waiters of spin locks, into Debian's
+unmodified kernel: hook-order, hook-torture and hook-parallel; hook-alone and hook-hypervisor, in
+which it must be refused.
+
 --distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
 do, and boots it with preempt=full: distribution-CHOICE.
 
@@ -252,6 +256,7 @@ class Guest:
     sets: dict = field(default_factory=dict)
     uses: dict = None
     boot: str = ""  # more boot parameters
+    hypervisor: bool = False  # whether the CPUs show that they are a hypervisor's
 
     def __post_init__(self):
         if self.uses is None:
@@ -684,6 +689,65 @@ def urgent_guests():
     return [Guest("urgent", 8, 2, "single", cases, {"spin": "cna"})]
 
 
+def is_refused_because(words):
+    """A judge: the module was refused with @words in the log."""
+
+    def judge(result):
+        if result.status == 0:
+            return "it was not refused"
+        return "" if words in result.text else f"the log does not say '{words}'"
+
+    return judge
+
+
+def hook_guests():
+    """Guests of the unmodified kernel, into which the module poundlock_hook is loaded."""
+    cpus = 16
+    always, some = f"native count=500 {ALWAYS}", f"native count=500 {COMPETE} urgent=25"
+    late = f"native count=1000 {ALWAYS} late=1"
+    all_urgent = f"native count=500 {COMPETE} urgent=100"
+    bypassed = cpus + LATE
+    order = [
+        Case(always, FIRST_COME),
+        Case(always, all_of(NEAR, within("shuffle_move", 1, 10**9)), "hooked 100000 0"),
+        Case(some, within("most_urgent_passed", bypassed + 1, 10**9), "hooked 100000 0"),
+        Case(some, within("most_urgent_passed", 0, bypassed), "hooked 10 1"),
+        Case(all_urgent, within("most_passed", 1, bypassed), "hooked 10 1"),
+        Case(late, within("most_late", 1, 2 * cpus), "hooked 1 0"),
+        Case(late, within("most_late", 4 * cpus, 10**9), "hooked 100000 0"),
+        Case(always, FIRST_COME),
+    ]
+    load, unload = [Case(what, is_sound, "hook", "") for what in ("load", "unload")]
+    loads = all_of(is_sound, within("hooks", 20, 20))
+    torture = [
+        Case("native count=1000", loads, "beside hooks 20"),
+        Case(f"native count=500 {ALWAYS}", loads, "beside hooks 20"),
+        load,
+        Case("native count=1000", is_sound),
+        Case("native:mutex count=100 threads=24", INTERRUPTED),
+        Case("native:rwsem count=100 threads=24", SHARED),
+        *hotplug_cases(["native"], [], 1),
+        *files(16, 30),
+        unload,
+    ]
+    alone = "a machine with one CPU has no order of waiters"
+    foreign = "waiters do not queue as in the native spin lock"
+    return [
+        Guest("hook-order", cpus, 2, "single", order),
+        Guest("hook-torture", HOTPLUG_CPUS, 4, "single", torture),
+        Guest("hook-parallel", 2, 2, "multi", [load, Case("native count=10000 hold=64", is_sound)]),
+        Guest("hook-alone", 1, 1, "single", [Case("load", is_refused_because(alone), "hook", "")]),
+        Guest(
+            "hook-hypervisor",
+            2,
+            1,
+            "single",
+            [Case("load", is_refused_because(foreign), "hook", "")],
+            hypervisor=True,
+        ),
+    ]
+
+
 def distribution_guests():
     """Guests of the kernel that is configured as distributions do it, fully preemptible. Its
     functions for spin locks of hypervisors are unused: the hypervisor flag is hidden."""
@@ -895,17 +959,17 @@ def stage():
     return BUILD / "module/kernel"
 
 
-def build_module(tree):
-    """Builds the module for the kernel of @tree, with the same bytes from any folder. Returns it,
-    and the warnings of the compiler and sparse."""
-    folder = stage()
+def build_module(tree, name="poundlock_torture", part="."):
+    """Builds the module @name of kernel/@part for the kernel of @tree, with the same bytes from any
+    folder. Returns it, and the warnings of the compiler and sparse."""
+    folder = stage() / part
     make = [
         "make",
         "-C",
         str(tree),
         f"M={folder}",
         f"-j{os.cpu_count()}",
-        f"KCFLAGS=-ffile-prefix-map={folder.parent}=.",
+        f"KCFLAGS=-ffile-prefix-map={BUILD / 'module'}=.",
     ]
     made = subprocess.run(
         make + ["W=1", "C=1", "CF=-Wno-declaration-after-statement", "modules"],
@@ -916,11 +980,11 @@ def build_module(tree):
     )
     if made.returncode:
         raise Failure(f"the module does not build:\n{made.stdout}")
-    subprocess.run(
-        ["strip", "--strip-debug", folder / "poundlock_torture.ko"], check=True, timeout=BUILD_LIMIT
-    )
+    module = BUILD / f"{name}.ko"
+    shutil.copy(folder / module.name, module)
+    subprocess.run(["strip", "--strip-debug", module], check=True, timeout=BUILD_LIMIT)
     said = [line for line in made.stdout.splitlines() if re.search(r"\b(warning|error):", line)]
-    return folder / "poundlock_torture.ko", said
+    return module, said
 
 
 def locks():
@@ -1012,7 +1076,7 @@ def qemu(guest, image, archive):
         "-accel",
         f"tcg,thread={guest.thread}",
         "-cpu",
-        "max,hypervisor=off",
+        "max" if guest.hypervisor else "max,hypervisor=off",
         "-smp",
         f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1",
         "-m",
@@ -1157,11 +1221,11 @@ def judge_guest(guest, lines, wrong, count):
         print("\n".join(f"    {line}" for line in lines[-CONSOLE_LINES:]), flush=True)
 
 
-def checked_module(image, tree, count):
-    """The module for the kernel of @image. A build without warnings is a case."""
-    with count.part(f"module for {image.name}"):
-        module, said = build_module(tree)
-    count.case(f"the module builds for {image.name} without a warning", "; ".join(said))
+def checked_module(image, tree, count, name="poundlock_torture", part="."):
+    """The module @name for the kernel of @image. A build without warnings is a case."""
+    with count.part(f"{name} for {image.name}"):
+        module, said = build_module(tree, name, part)
+    count.case(f"{name} builds for {image.name} without a warning", "; ".join(said))
     return module
 
 
@@ -1234,6 +1298,7 @@ class Group:
     variant: str = ""
     series: str = ""
     exact: bool = False
+    hook: bool = False  # with the module poundlock_hook
 
 
 def own_groups(arguments, series):
@@ -1262,6 +1327,7 @@ def chosen_groups(parser, arguments, versions):
     """The groups that the command line asks for, without empty ones."""
     groups = [
         Group(guests(locks())),
+        Group(hook_guests() if arguments.hook else [], hook=True),
         Group(exact_guests() if arguments.exact else [], exact=True),
     ]
     for series in versions:
@@ -1292,6 +1358,9 @@ def run_group(group, image, headers, accept, count):
     if group.variant:
         built = built_kernel(group.variant, group.series, count)
         image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
+    if group.hook:
+        hook = checked_module(image, tree, count, "poundlock_hook", "hook")
+        parts = [hook, build_stress()]
     if group.exact:
         # The counts of a kernel that is built here are not recorded.
         recorded = not group.variant
@@ -1308,6 +1377,11 @@ def main():
     )
     parser.add_argument(
         "--own", action="store_true", help="also a kernel with Poundlock's locks as its own"
+    )
+    parser.add_argument(
+        "--hook",
+        action="store_true",
+        help="also the module that orders the spin locks' waiters of an unmodified kernel",
     )
     parser.add_argument(
         "--distribution",

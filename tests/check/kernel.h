@@ -65,6 +65,10 @@ typedef struct {
 	CHECK_WAIT_SITE(#p, "smp_cond_load_acquire (" #COND ")", CHECK_ACQUIRE, p, COND, W_SPIN, \
 			NULL)
 
+#define smp_cond_load_relaxed(p, COND)                                                           \
+	CHECK_WAIT_SITE(#p, "smp_cond_load_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, \
+			NULL)
+
 #define KERNEL_XCHG(name, order, p, v) CHECK_OPERATE(#p, name, CHECK_EXCHANGE, order, p, v, 0)
 #define xchg_relaxed(p, v) KERNEL_XCHG("xchg_relaxed", CHECK_RELAXED, p, v)
 #define xchg_acquire(p, v) KERNEL_XCHG("xchg_acquire", CHECK_ACQUIRE, p, v)
@@ -143,6 +147,10 @@ struct qspinlock {
 #define MAX_NODES 1 /* no thread is interrupted */
 #define _Q_LOCKED_VAL 1u
 #define _Q_LOCKED_MASK 0xffu
+#define _Q_PENDING_VAL (1u << 8)
+#define _Q_PENDING_MASK 0xff00u
+#define _Q_PENDING_LOOPS 1
+#define _Q_LOCKED_PENDING_MASK (_Q_LOCKED_MASK | _Q_PENDING_MASK)
 #define _Q_TAIL_OFFSET 16
 #define _Q_TAIL_IDX_OFFSET _Q_TAIL_OFFSET
 #define _Q_TAIL_IDX_MASK (3u << _Q_TAIL_IDX_OFFSET)
@@ -154,6 +162,12 @@ static inline u32 encode_tail(u32 cpu, u32 index)
 }
 
 #define atomic_try_cmpxchg_acquire(p, old, new) try_cmpxchg_acquire(&(p)->counter, old, new)
+#define atomic_try_cmpxchg_relaxed(p, old, new) try_cmpxchg_relaxed(&(p)->counter, old, new)
+
+static inline u32 queued_fetch_set_pending_acquire(struct qspinlock *lock)
+{
+	return (u32)atomic_fetch_or_acquire(_Q_PENDING_VAL, &lock->val);
+}
 
 static inline bool queued_spin_trylock(struct qspinlock *lock)
 {

@@ -181,11 +181,14 @@ DECLARE_STATIC_KEY_FALSE(w_listening);
 /* The count of @event, over all CPUs, while w_listening was set. */
 u64 w_counted(enum w_event event);
 
+/* A file that counts by itself defines it before. */
+#ifndef w_event
 #define w_event(name)                                                  \
 	do {                                                           \
 		if (static_branch_unlikely(&w_listening))              \
 			this_cpu_inc(w_selves.events[W_EVENT_##name]); \
 	} while (0)
+#endif
 
 /* ---- Shares ---- */
 

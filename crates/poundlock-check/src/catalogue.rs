@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The catalogue of clients: those that test the checker itself; those of the threads' records, of
 //! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
-//! lock, mutex, rwsem and sleeping, of futexes, of pthread's condition variable, of the program's
-//! policies, of the statistics' rows and tables, and of the control page; lock.c for each lock with
-//! the lock's own clients; and rw.c for each readers-writer lock.
+//! lock, mutex, rwsem and sleeping, of the slow path for unmodified kernels, of futexes, of
+//! pthread's condition variable, of the program's policies, of the statistics' rows and tables, and
+//! of the control page; lock.c for each lock with the lock's own clients; and rw.c for each
+//! readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,6 +64,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_rwsem", &["kernel/overlay/task_rwsem.h"]),
         own("kernel_park", &["world/kernel/sleepers.h"]),
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
+        own("hook", &["kernel/hook/queue.h"]),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;

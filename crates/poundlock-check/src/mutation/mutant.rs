@@ -206,7 +206,8 @@ pub fn all(sources: &Sources) -> Result<Vec<Mutant>> {
 
 /// The folders of the repository that compile with a mutant outside of the core: its clients
 /// include it by a relative path.
-const OUTSIDE_CORE: [&str; 5] = ["tests/check", "world", "kernel/overlay", "lib", "preload"];
+const OUTSIDE_CORE: [&str; 6] =
+    ["tests/check", "world", "kernel/overlay", "kernel/hook", "lib", "preload"];
 
 impl Mutant {
     /// Copies the core of `sources` into `folder`, and more for a file of another part, with this
