@@ -88,7 +88,7 @@ static inline struct tuned_lock *tuned_place(struct tuned_lock *copy, unsigned l
 }
 
 /* The settings of the lock at @address; 0 if it has none of its own. */
-static inline u32 tuned_find(struct tuned_table *table, unsigned long address)
+static W_SLOW u32 tuned_find(struct tuned_table *table, unsigned long address)
 {
 	struct tuned_lock *place;
 	u32 version, word;
