@@ -1374,7 +1374,7 @@ def run_group(group, image, headers, accept, count):
         parts = [build_stress()]
     if group.exact:
         names = exact.OWN_COUNTS if group.variant else exact.COUNTS
-        # What belongs to a kernel or module that is built here is not recorded.
+        # Counts of a kernel or hook that is built here are not recorded.
         accept = accept and not group.variant and not group.hook
         run_exact(group.guests, image, tree, hooks, names, accept, count)
     else:
