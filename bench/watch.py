@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import empty_program
 import results
 from command_line import ROOT, Parser
 
@@ -239,10 +240,10 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def bpf_seconds(watcher):
-    """The run time and the number of runs of each BPF program of a process."""
+def bpf_seconds(process):
+    """The run time and the number of runs of the BPF programs of a process."""
     programs = {}
-    for file in pathlib.Path(f"/proc/{watcher}/fdinfo").iterdir():
+    for file in pathlib.Path(f"/proc/{process}/fdinfo").iterdir():
         with contextlib.suppress(OSError):
             fields = dict(re.findall(r"^(\w+):\s*(\S+)$", file.read_text(), re.MULTILINE))
             if "run_time_ns" in fields:
@@ -255,23 +256,28 @@ def bpf_seconds(watcher):
 
 def bpf_share(options, folder):
     """The run time of the BPF programs of `watch` relative to memcached's CPU time, of which all
-    processes of the machine cause a part, and the CPU time of `watch` itself."""
+    processes of the machine cause a part; that of a program which does nothing at each switch; and
+    the CPU time of `watch` itself."""
     was = SWITCH.read_text()
     SWITCH.write_text("1")
     try:
-        with memcached(folder) as (pid, _):
+        with memcached(folder) as (pid, _), empty_program.attached("sched_switch"):
             with attached("poundlock watch", options, pid, folder) as (watcher, _):
-                before = bpf_seconds(watcher.pid), cpu_seconds(pid), cpu_seconds(watcher.pid)
+                before = spent(pid, watcher.pid)
                 time.sleep(max(1, options.seconds - 2))
-                after = bpf_seconds(watcher.pid), cpu_seconds(pid), cpu_seconds(watcher.pid)
+                after = spent(pid, watcher.pid)
     finally:
         SWITCH.write_text(was)
-    server = after[1] - before[1]
-    return {
-        "bpf": (after[0][0] - before[0][0]) / server,
-        "runs": (after[0][1] - before[0][1]) / server,
-        "watch": (after[2] - before[2]) / server,
-    }
+    server, own, bpf, runs, empty = (late - early for early, late in zip(before, after))
+    shares = {"bpf": bpf, "runs": runs, "empty": empty, "watch": own}
+    return {name: value / server for name, value in shares.items()}
+
+
+def spent(server, watcher):
+    """The CPU time of memcached and of `watch`, the run time and runs of its BPF programs, and the
+    run time of our empty one, so far."""
+    bpf, runs = bpf_seconds(watcher)
+    return cpu_seconds(server), cpu_seconds(watcher), bpf, runs, bpf_seconds(os.getpid())[0]
 
 
 # ---- The report ----
@@ -296,13 +302,16 @@ def report(rows, ratios, shares):
         lines.append(
             f"| `{tool}` | {statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f}) |"
         )
-    share = statistics.median(share["bpf"] for share in shares)
-    runs = statistics.median(share["runs"] for share in shares)
-    own = statistics.median(share["watch"] for share in shares)
+    share, runs, empty, own = (
+        statistics.median(share[name] for share in shares)
+        for name in ("bpf", "runs", "empty", "watch")
+    )
     lines += [
         "",
         f"The BPF programs of `watch` took {share:.2%} of memcached's CPU time (goal: at most",
-        f"{GOAL} %), in {runs:.0f} runs per second of it, and `watch` itself {own:.2%}.",
+        f"{GOAL} %), in {runs:.0f} runs per second of it, and `watch` itself {own:.2%}. A program",
+        f"that does nothing at each switch between threads took {empty:.2%}: most of the time is",
+        "that of calling and measuring a program.",
         "",
         "`perf trace` and `strace` do not separate waits for locks from waits for work: both are",
         "`futex`. Debian's perf 6.1 has no `perf lock contention -b`; without `-b` it records each",

@@ -46,7 +46,7 @@ fn compile_bpf(out: &Path) {
         _ => "-D__TARGET_ARCH_x86",
     };
     let done = Command::new(&clang)
-        .args(["-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", machine])
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", machine])
         .args(["-c", "bpf/watch.bpf.c", "-o"])
         .arg(out.join("watch.bpf.o"))
         .status();

@@ -22,6 +22,7 @@ typedef int s32;
 
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_STACK_TRACE = 7, MAP_RINGBUF = 27 };
 enum { ANY = 0, NOEXIST = 1 };
+enum { MMAPABLE = 1 << 10 };
 enum { RB_NO_WAKEUP = 1 };
 
 /* ---- Helpers ---- */
@@ -44,6 +45,9 @@ static struct pt_regs *(*const registers_of)(struct task_struct *task) = (void *
 
 /* ---- Types ---- */
 
+/* Whether the running kernel has a field. */
+#define EXISTS(field) __builtin_preserve_field_info(field, 2)
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct ns_common {
@@ -64,8 +68,26 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct rq {
+	u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
 struct task_struct {
 	u32 __state;
+	struct sched_entity se;
+	struct sched_info sched_info;
 	s32 pid;
 	s32 tgid;
 	struct task_struct *group_leader;

@@ -11,7 +11,7 @@
  * time that a hash is seen, the top of the stack is copied, for the command to unwind.
  *
  * Thread records are written by the scheduler's hooks alone, which run in order for each thread:
- * it leaves the CPU, is woken, enters a CPU.
+ * it leaves the CPU, is woken, enters a CPU. Their times are those of scheduler_clock().
  */
 #include "kernel.h"
 
@@ -74,25 +74,31 @@ struct waits {
 	u64 longest_ns;
 };
 
+/* Two cache lines: most of a hook's time is that of fetching its data. */
 struct thread {
+	/* 0: the record is free. */
+	u32 number;
+	u32 state;
 	/* The start of the present state. */
 	u64 since;
-	/* When it was woken from the present sleep; 0: not yet. */
-	u64 woken;
+	/* The kernel's count of its waiting for CPUs, in ns, without that before it last ran. */
+	u64 run_delay;
 	u64 running_ns;
 	u64 runnable_ns;
 	/* The last time off the CPU, and whether it slept. */
 	u64 off;
 	u64 on;
-	struct place place;
-	u32 state;
-	u32 slept;
+	u8 slept;
 	/* Whether it counts among the waiters of its word. */
-	u32 counted;
+	u8 counted;
 	/* Whether another thread has woken it from the present sleep by a futex call. */
-	u32 granted;
+	u8 granted;
+	u8 unused[5];
+
+	struct place place;
 	/* Its waits at @place that are not in the map: it often waits there again. */
 	struct waits pending;
+	u64 more_unused;
 };
 
 /* A futex. The holder is the thread that was woken last, until a waiter is woken; 0: not known. */
@@ -146,6 +152,8 @@ struct sums {
 	u64 level;
 	/* When the command began to watch; written by the command. */
 	u64 begin;
+	/* The time of the waits for futexes that have ended. */
+	u64 futex_ns;
 };
 
 struct {
@@ -155,12 +163,28 @@ struct {
 	TYPE(value, struct sums);
 } sums SEC(".maps");
 
+/* An open-addressed table, since a map of the kernel's own type costs a hook twice as much. */
+enum { THREAD_BITS = 15, THREADS = 1 << THREAD_BITS, PROBES = 16 };
+
 struct {
-	NUMBER(type, MAP_HASH);
-	NUMBER(max_entries, 32768);
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, THREADS);
+	/* Aligns the records with pages, and so with cache lines. */
+	NUMBER(map_flags, MMAPABLE);
 	TYPE(key, u32);
 	TYPE(value, struct thread);
 } threads SEC(".maps");
+
+/*
+ * The threads that slept when the watch began, by number; written by the command. They have a record
+ * from when they run.
+ */
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, THREADS);
+	TYPE(key, u32);
+	TYPE(value, struct place);
+} sleepers SEC(".maps");
 
 struct {
 	NUMBER(type, MAP_HASH);
@@ -230,6 +254,21 @@ struct {
 	TYPE(value, struct stack_top);
 } scratch SEC(".maps");
 
+/* Maintained by the switches of all threads; the command reads the offset. */
+struct clocks {
+	/* What to add to the scheduler's clock for that of CLOCK_MONOTONIC. */
+	u64 offset;
+	/* When it was compared last, in the scheduler's time; 0: not yet. */
+	u64 compared;
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct clocks);
+} clocks SEC(".maps");
+
 static const u32 ZERO = 0;
 
 /* ---- The threads of the process ---- */
@@ -244,7 +283,7 @@ INLINE void add(u64 *to, u64 amount)
 	__sync_fetch_and_add(to, amount);
 }
 
-/* The number of @task in the PID namespace at depth @level; 0: it has none. */
+/* The number of @pid in the PID namespace at depth @level; 0: it has none. */
 INLINE s32 number_at(struct pid *pid, u32 level)
 {
 	u64 offset = __builtin_preserve_field_info(pid->numbers, 0 /* byte offset */);
@@ -294,13 +333,112 @@ INLINE u32 number_if_thread(struct task_struct *task)
 	return number_at(task->thread_pid, level - 1);
 }
 
-/* The same, or 0 when the watch has ended. */
+INLINE int is_over(void)
+{
+	u32 *over = map_lookup(&ended, &ZERO);
+
+	return !over || *over;
+}
+
+/* The number of @task if it is a thread of the process and the watch goes on, or 0. */
 INLINE u32 watched(struct task_struct *task)
 {
 	u32 number = number_if_thread(task);
-	u32 *over = number ? map_lookup(&ended, &ZERO) : 0;
 
-	return over && !*over ? number : 0;
+	return number && !is_over() ? number : 0;
+}
+
+/* ---- Clocks ---- */
+
+enum { COMPARISON_NS = 10000000 };
+
+/* Clocks of several CPUs may differ a little. */
+INLINE u64 between(u64 start, u64 end)
+{
+	return end > start ? end - start : 0;
+}
+
+/*
+ * The time at a switch from or to @task, in ns. The scheduler has just read its clock: to read that
+ * of CLOCK_MONOTONIC as well would take a third of this program's time.
+ */
+INLINE u64 scheduler_clock(struct task_struct *task)
+{
+	return EXISTS(task->se.cfs_rq) ? task->se.cfs_rq->rq->clock : now_ns();
+}
+
+/* Compares the clocks at a switch at @now, unless that was done shortly before. */
+INLINE void compare_clocks(u64 now)
+{
+	struct clocks *both = map_lookup(&clocks, &ZERO);
+
+	if (!both || (both->compared && between(both->compared, now) < COMPARISON_NS))
+		return;
+	both->offset = now_ns() - now;
+	both->compared = now;
+}
+
+/* A time of CLOCK_MONOTONIC in the scheduler's time. */
+INLINE u64 in_scheduler_time(u64 time)
+{
+	struct clocks *both = map_lookup(&clocks, &ZERO);
+
+	return both ? time - both->offset : time;
+}
+
+/* ---- Records of threads ---- */
+
+/* The record at a distance from the first one in which a thread of this number may be. */
+INLINE struct thread *record_of(u32 number, u32 distance)
+{
+	u32 slot = ((number * 0x9e3779b1u >> (32 - THREAD_BITS)) + distance) & (THREADS - 1);
+
+	return map_lookup(&threads, &slot);
+}
+
+/* The record of the thread of this number, or NULL. */
+INLINE struct thread *find_thread(u32 number)
+{
+	if (number == 0)
+		return 0;
+	for (u32 distance = 0; distance < PROBES; distance++) {
+		struct thread *thread = record_of(number, distance);
+		if (!thread || thread->number == number)
+			return thread;
+	}
+	return 0;
+}
+
+/*
+ * A new record: the thread of this number is in @state since @since. NULL: there is no room. Only
+ * the switches of a thread add its record, so that it has one at most.
+ */
+INLINE struct thread *add_thread(u32 number, u32 state, u64 since)
+{
+	for (u32 distance = 0; distance < PROBES; distance++) {
+		struct thread *thread = record_of(number, distance);
+		if (!thread)
+			return 0;
+		if (thread->number || __sync_val_compare_and_swap(&thread->number, 0, number))
+			continue;
+		thread->state = state;
+		thread->since = since;
+		thread->run_delay = 0;
+		thread->running_ns = 0;
+		thread->runnable_ns = 0;
+		thread->off = since;
+		thread->on = since;
+		thread->slept = 0;
+		thread->counted = 0;
+		thread->granted = 0;
+		thread->place = (struct place){};
+		thread->pending = (struct waits){};
+		return thread;
+	}
+	struct sums *sum = the_sums();
+	if (sum)
+		add(&sum->lost_threads, 1);
+	return 0;
 }
 
 /* ---- Stacks ---- */
@@ -493,14 +631,34 @@ INLINE void add_waits(void *map, const struct place *place, const struct waits *
 /* Adds the thread's wait, which has ended, to its record. */
 INLINE void charge(struct thread *thread, u64 now)
 {
-	u64 woken = thread->woken ? thread->woken : now;
-	u64 time = now - thread->since;
+	u64 time = between(thread->since, now);
 
 	thread->pending.count++;
-	thread->pending.blocked_ns += woken - thread->since;
-	thread->pending.delayed_ns += now - woken;
+	thread->pending.blocked_ns += time;
 	if (time > thread->pending.longest_ns)
 		thread->pending.longest_ns = time;
+}
+
+/* How long the kernel has let @task wait for CPUs, in ns; 0: it does not count. */
+INLINE u64 run_delay(struct task_struct *task)
+{
+	return EXISTS(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+/*
+ * Separates the time from woken to running from the wait before the thread ran. The kernel has
+ * counted it when the thread entered its CPU, after the hook.
+ */
+INLINE void separate_delay(struct thread *thread, struct task_struct *task)
+{
+	u64 delay = run_delay(task) - thread->run_delay, most = between(thread->off, thread->on);
+
+	if (!thread->slept)
+		return;
+	if (delay > most)
+		delay = most;
+	thread->pending.blocked_ns -= delay;
+	thread->pending.delayed_ns += delay;
 }
 
 /* Moves the waits in the thread's record to the map. */
@@ -527,45 +685,56 @@ INLINE void move(struct thread *thread, const struct place *place)
 	thread->place = *place;
 }
 
-/* Adds the thread to the map: it is in @state since @since. */
-INLINE struct thread *add_thread(u32 number, u32 state, u64 since)
+/* The record of a thread that enters a CPU for the first time since the watch began. */
+INLINE struct thread *add_enterer(struct task_struct *task, u32 number, u64 now)
 {
-	struct thread new = {.since = since, .on = since, .state = state};
-
-	map_update(&threads, &number, &new, NOEXIST);
-	struct thread *thread = map_lookup(&threads, &number);
 	struct sums *sum = the_sums();
-	if (!thread && sum)
-		add(&sum->lost_threads, 1);
+
+	/* A thread without a record may have had no room for it before. */
+	if (!sum || sum->lost_threads)
+		return add_thread(number, RUNNABLE, now);
+	/* A new thread has waited for a CPU since it was made. */
+	if (task->start_time > sum->begin)
+		return add_thread(number, RUNNABLE, in_scheduler_time(task->start_time));
+	struct place *place = map_lookup(&sleepers, &number);
+	if (!place)
+		return add_thread(number, RUNNABLE, now);
+	struct thread *thread = add_thread(number, BLOCKED, in_scheduler_time(sum->begin));
+	if (thread) {
+		thread->place = *place;
+		thread->slept = 1;
+	}
 	return thread;
 }
 
 /* RUNNING -> RUNNABLE, BLOCKED or ended */
 INLINE void leave(struct task_struct *task, u32 number, int preempted, u64 now)
 {
-	struct thread *thread = map_lookup(&threads, &number);
+	struct thread *thread = find_thread(number);
 	struct sums *sum = the_sums();
 	u32 state = task->__state;
 
 	if (!sum)
 		return;
-	/* It has run since the beginning, or it found no room in the map when it entered. */
+	/* It has run since the beginning, or it found no room when it entered. */
 	if (!thread)
-		thread = add_thread(number, RUNNING, sum->lost_threads ? now : sum->begin);
+		thread = add_thread(number, RUNNING,
+				    sum->lost_threads ? now : in_scheduler_time(sum->begin));
 	if (!thread)
 		return;
-	thread->running_ns += now - thread->since;
+	thread->running_ns += between(thread->since, now);
+	separate_delay(thread, task);
 	if (state & TASK_DEAD) {
 		add(&sum->ended_threads, 1);
 		add(&sum->running_ns, thread->running_ns);
 		add(&sum->runnable_ns, thread->runnable_ns);
 		settle(thread);
-		map_delete(&threads, &number);
+		map_delete(&sleepers, &number);
+		thread->number = 0;
 		return;
 	}
 	thread->since = now;
 	thread->off = now;
-	thread->woken = 0;
 	thread->granted = 0;
 	thread->slept = state != 0 && !preempted;
 	if (thread->slept) {
@@ -581,25 +750,25 @@ INLINE void leave(struct task_struct *task, u32 number, int preempted, u64 now)
 /* RUNNABLE or BLOCKED -> RUNNING */
 INLINE void enter(struct task_struct *task, u32 number, u64 now)
 {
-	struct thread *thread = map_lookup(&threads, &number);
+	struct thread *thread = find_thread(number);
 	struct sums *sum = the_sums();
 
-	if (!thread && sum) {
-		/* A new thread has waited for a CPU since it was made. */
-		int is_new = task->start_time > sum->begin && !sum->lost_threads;
-		thread = add_thread(number, RUNNABLE, is_new ? task->start_time : now);
-	}
+	if (!thread)
+		thread = add_enterer(task, number, now);
 	if (!thread)
 		return;
 	if (thread->state == RUNNABLE) {
-		thread->runnable_ns += now - thread->since;
+		thread->runnable_ns += between(thread->since, now);
 	} else if (thread->state == BLOCKED) {
 		charge(thread, now);
 		end_wait(thread, number);
+		if (sum && thread->place.kind == FUTEX)
+			add(&sum->futex_ns, between(thread->since, now));
 	}
 	thread->state = RUNNING;
 	thread->since = now;
 	thread->on = now;
+	thread->run_delay = run_delay(task);
 }
 
 SEC("tp_btf/sched_switch")
@@ -607,11 +776,12 @@ int on_switch(u64 *context)
 {
 	int preempted = context[0];
 	struct task_struct *previous = (void *)context[1], *next = (void *)context[2];
-	u32 leaver = watched(previous), enterer = watched(next);
+	u32 leaver = number_if_thread(previous), enterer = number_if_thread(next);
+	u64 now = scheduler_clock(next);
 
-	if (!leaver && !enterer)
+	compare_clocks(now);
+	if ((!leaver && !enterer) || is_over())
 		return 0;
-	u64 now = now_ns();
 	if (leaver)
 		leave(previous, leaver, preempted & 1, now);
 	if (enterer)
@@ -634,17 +804,14 @@ INLINE u64 absence(struct thread *holder, u64 word, u64 since)
 	return holder->on > off ? holder->on - off : 0;
 }
 
-/* The present thread wakes @woken from a futex: adds the wait to where it does. */
-INLINE void release(struct task_struct *task, struct thread *woken, u64 now)
+/* @task, the present thread, wakes @woken from a futex: adds the wait to where it does. */
+INLINE void release(struct task_struct *task, struct thread *holder, struct thread *woken)
 {
-	u32 number = watched(task);
-	struct thread *holder = number ? map_lookup(&threads, &number) : 0;
-
-	if (!holder)
-		return;
 	struct pt_regs *regs = registers_of(task);
+
 	if (SYSCALL(regs) != SYS_FUTEX || sleeps(ARGUMENT_2(regs) & FUTEX_COMMAND))
 		return;
+	u64 now = in_scheduler_time(now_ns());
 	woken->granted = 1;
 	struct word *word = map_lookup(&words, &woken->place.word);
 	if (word)
@@ -662,23 +829,24 @@ INLINE void release(struct task_struct *task, struct thread *woken, u64 now)
 		return;
 	}
 	add(&known->count, 1);
-	add(&known->waited_ns, now - woken->since);
+	add(&known->waited_ns, between(woken->since, now));
 	add(&known->off_ns, absence(holder, key.word, woken->since));
 }
 
+/*
+ * Attached once threads wait for futexes: it runs at all wake-ups of the machine. Most of them
+ * concern other processes, and fetch no record.
+ */
 SEC("tp_btf/sched_waking")
 int on_waking(u64 *context)
 {
-	struct task_struct *task = (void *)context[0];
-	u32 number = watched(task);
-	struct thread *thread = number ? map_lookup(&threads, &number) : 0;
+	u32 number = number_if_thread((void *)context[0]);
+	struct task_struct *task = number ? current_task() : 0;
+	struct thread *holder = task ? find_thread(watched(task)) : 0;
+	struct thread *woken = holder ? find_thread(number) : 0;
 
-	if (!thread || thread->state != BLOCKED || thread->woken)
-		return 0;
-	u64 now = now_ns();
-	thread->woken = now;
-	if (thread->place.kind == FUTEX)
-		release(current_task(), thread, now);
+	if (woken && woken->state == BLOCKED && woken->place.kind == FUTEX && !woken->granted)
+		release(task, holder, woken);
 	return 0;
 }
 
@@ -691,7 +859,7 @@ int on_sample(void *context)
 	(void)context;
 	struct task_struct *task = current_task();
 	u32 number = watched(task);
-	struct thread *thread = number ? map_lookup(&threads, &number) : 0;
+	struct thread *thread = find_thread(number);
 
 	if (!thread || thread->place.kind != FUTEX)
 		return 0;

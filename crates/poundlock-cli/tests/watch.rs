@@ -10,6 +10,7 @@ mod common;
 use common::terminal::{Screen, pseudo_terminal};
 use common::{assert_refused, compile, output, poundlock, preload, scratch, stderr, stdout};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -156,6 +157,14 @@ fn a_pthread_mutex_is_found_with_its_share() {
     assert_first(&report, "pthread mutex", "planted_site");
     assert_eq!(report["waits"][0]["object"], "planted_lock");
     assert!(report["verdict"].as_str().unwrap().contains("poundlock can replace it"), "{report:#}");
+    let releases = report["waits"][0]["releases"].as_array().expect("a list");
+    let wakes: f64 = releases.iter().map(|release| number(&release["wakes"])).sum();
+    let waits = number(&report["waits"][0]["waits"]);
+    assert!((0.8..1.05).contains(&(wakes / waits)), "{wakes} wake-ups of {waits}: {report:#}");
+    // From woken to running takes a part of a wait.
+    let delayed = number(&report["waits"][0]["delayed"]);
+    let waited = number(&report["waits"][0]["seconds"]);
+    assert!(0.0 < delayed && delayed < waited, "{delayed} of {waited} s");
     // The holders sleep in half of their waiters' time or more.
     assert!(number(&report["waits"][0]["holder_off_share"]) > 0.3, "{report:#}");
     assert_eq!(number(&report["threads"]), 7.0);
@@ -504,6 +513,30 @@ fn a_killed_watcher_leaves_nothing_and_two_agree() {
     killed.wait().expect("our child");
     until("detached", || programs.iter().all(|program| !is_loaded(*program)));
     assert_first(&assert_true(&mut watched), "pthread mutex", "planted_site");
+}
+
+/// The number of different programs that a watcher has attached.
+fn programs_of(watcher: u32) -> usize {
+    attached(watcher).into_iter().collect::<HashSet<_>>().len()
+}
+
+#[test]
+fn wake_ups_are_followed_if_threads_wait_for_futexes() {
+    if refused() {
+        return;
+    }
+    let folder = scratch();
+    let mut shell = Command::new("sh");
+    let without = Watched::start(shell.args(["-c", "while sleep 0.01; do :; done"]));
+    let (mut watcher, file) = start_watch(&without.pid(), folder.path());
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(programs_of(watcher.id()), 2, "switches and samples");
+    signal(&watcher.id().to_string(), "-INT");
+    report_of(&mut watcher, &file);
+    let (_watched, mut watcher, _) = start_planted(folder.path());
+    until("wake-ups are followed", || programs_of(watcher.id()) == 3);
+    watcher.kill().expect("our child");
+    watcher.wait().expect("our child");
 }
 
 #[test]

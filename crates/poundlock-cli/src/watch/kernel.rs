@@ -2,7 +2,7 @@
 //! descriptors of this process: the kernel detaches them when it ends, however it ends.
 
 use super::records::{
-    Goroutine, KernelPlace, Place, Ranges, Release, Releases, Sample, Sums, Thread, Waits,
+    Clocks, Goroutine, KernelPlace, Place, Ranges, Release, Releases, Sample, Sums, Thread, Waits,
 };
 use super::target::{Target, own_namespace};
 use crate::failure::{Failure, reason};
@@ -15,12 +15,13 @@ use aya::programs::{BtfTracePoint, Program, ProgramError, UProbe};
 use aya::util::online_cpus;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
 use nix::time::{ClockId, clock_gettime};
+use std::collections::HashMap as StdHashMap;
 use std::fmt::Display;
 use std::hash::Hash;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 
@@ -33,18 +34,31 @@ pub struct Kernel {
     samples: RingBuf<MapData>,
     ranges: Array<MapData, Ranges>,
     ended: Array<MapData, u32>,
-    threads: HashMap<MapData, u32, Thread>,
+    threads: Array<MapData, Thread>,
+    sleepers: HashMap<MapData, u32, Place>,
     places: HashMap<MapData, Place, Waits>,
     releases: HashMap<MapData, Release, Releases>,
     holds: HashMap<MapData, Release, u64>,
     goroutines: HashMap<MapData, u64, Goroutine>,
     goroutine_places: HashMap<MapData, Place, Waits>,
     sums: Array<MapData, Sums>,
+    clocks: Array<MapData, Clocks>,
     kernel_places: HashMap<MapData, KernelPlace, Waits>,
     kernel_stacks: StackTraceMap<MapData>,
+    wakes: Wakes,
     begin: u64,
     /// When it was detached.
     end: Option<u64>,
+}
+
+/// Whether the program sees wake-ups.
+enum Wakes {
+    Seen,
+    /// With the start of the present period, and the waiting time for futexes until then.
+    Unseen {
+        from: Instant,
+        futex_ns: u64,
+    },
 }
 
 /// The counts of the program.
@@ -71,12 +85,21 @@ pub struct KernelWaits {
     pub stack: Vec<u64>,
 }
 
-/// Each program with its trace point.
-const PROGRAMS: [(&str, &str); 2] = [("on_switch", "sched_switch"), ("on_waking", "sched_waking")];
+/// A program with its trace point.
+type Hook = (&'static str, &'static str);
 
-/// The same for locks of the kernel.
-const KERNEL_PROGRAMS: [(&str, &str); 2] =
+const SWITCH: Hook = ("on_switch", "sched_switch");
+
+/// Attached once threads wait for futexes: most processes need it, but it costs the others.
+const WAKING: Hook = ("on_waking", "sched_waking");
+
+/// For locks of the kernel.
+const KERNEL_HOOKS: [Hook; 2] =
     [("on_contention", "contention_begin"), ("on_acquisition", "contention_end")];
+
+/// The waiting time in one period from which wake-ups are followed: 0.5 % of one thread's time.
+const PERIOD: Duration = Duration::from_secs(1);
+const WORTH_NS: u64 = 5_000_000;
 
 /// Each program with its function of Go's runtime.
 const GO_PROGRAMS: [(&str, &str); 2] =
@@ -88,8 +111,8 @@ const SAMPLES: u64 = 99;
 impl Kernel {
     /// Attaches the program. `kernel_locks`: also counts the kernel's locks.
     pub fn attach(target: &Target, ranges: &Ranges, kernel_locks: bool) -> Result<Kernel, Failure> {
-        let more = if kernel_locks { &KERNEL_PROGRAMS[..] } else { &[] };
-        let programs = || PROGRAMS.iter().chain(more);
+        let more = if kernel_locks { &KERNEL_HOOKS[..] } else { &[] };
+        let first = || [SWITCH].into_iter().chain(more.iter().copied());
         let btf = Btf::from_sys_fs().map_err(refused)?;
         let pid = target.pid.cast_signed();
         let namespace = own_namespace();
@@ -99,7 +122,7 @@ impl Kernel {
             .override_global("NAMESPACE", &namespace, true)
             .load(OBJECT)
             .map_err(|error| refused(explain(error)))?;
-        for (name, point) in programs() {
+        for (name, point) in first().chain([WAKING]) {
             load(&mut ebpf, name, point, &btf)?;
         }
         let sampling: &mut PerfEvent = typed(&mut ebpf, "on_sample")?;
@@ -108,6 +131,7 @@ impl Kernel {
         let mut map = |name| ebpf.take_map(name).expect("the object has the map");
         let samples = map("samples").try_into().map_err(refused)?;
         let threads = map("threads").try_into().map_err(refused)?;
+        let sleepers = map("sleepers").try_into().map_err(refused)?;
         let places = map("places").try_into().map_err(refused)?;
         let releases = map("releases").try_into().map_err(refused)?;
         let holds = map("holds").try_into().map_err(refused)?;
@@ -116,15 +140,17 @@ impl Kernel {
         let kernel_places = map("kernel_places").try_into().map_err(refused)?;
         let kernel_stacks = map("kernel_stacks").try_into().map_err(refused)?;
         let mut code: Array<_, Ranges> = map("ranges").try_into().map_err(refused)?;
+        let clocks = map("clocks").try_into().map_err(refused)?;
         let ended = map("ended").try_into().map_err(refused)?;
         let mut sums: Array<_, Sums> = map("sums").try_into().map_err(refused)?;
         let begin = now();
         code.set(0, ranges, 0).map_err(refused)?;
         sums.set(0, Sums { begin, ..Sums::default() }, 0).map_err(refused)?;
-        for (name, _) in programs() {
+        for (name, _) in first() {
             program(&mut ebpf, name)?.attach().map_err(refused)?;
         }
         attach_sampling(&mut ebpf)?;
+        await_comparison(&clocks)?;
         Ok(Kernel {
             attached: Some(ebpf),
             goroutines_seen,
@@ -132,14 +158,17 @@ impl Kernel {
             ranges: code,
             ended,
             threads,
+            sleepers,
             places,
             releases,
             holds,
             goroutines,
             goroutine_places,
             sums,
+            clocks,
             kernel_places,
             kernel_stacks,
+            wakes: Wakes::Unseen { from: Instant::now(), futex_ns: 0 },
             begin,
             end: None,
         })
@@ -149,26 +178,28 @@ impl Kernel {
         self.ranges.set(0, ranges, 0).map_err(refused)
     }
 
-    /// Adds a thread that has slept since the beginning, unless it has moved since.
+    /// Adds a thread that has slept since the beginning, unless it has run since.
     pub fn add_sleeper(&mut self, thread: u32, place: Place) -> Result<(), Failure> {
-        const NOEXIST: u64 = 1;
-        let record = Thread {
-            since: self.begin,
-            off: self.begin,
-            on: self.begin,
-            place,
-            state: super::records::BLOCKED,
-            slept: 1,
-            ..Thread::default()
-        };
-        match self.threads.insert(thread, record, NOEXIST) {
-            Err(MapError::SyscallError(error))
-                if error.io_error.raw_os_error() != Some(libc::EEXIST) =>
-            {
-                Err(refused(error.io_error))
-            }
-            _ => Ok(()),
+        self.sleepers.insert(thread, place, 0).map_err(refused)
+    }
+
+    /// What to add to a time in the record of a thread for that of CLOCK_MONOTONIC.
+    fn offset(&self) -> Result<u64, Failure> {
+        Ok(self.clocks.get(&0, 0).map_err(refused)?.offset)
+    }
+
+    /// Attaches to wake-ups if the threads wait long enough for futexes.
+    pub fn follow_wakes(&mut self) -> Result<(), Failure> {
+        let Wakes::Unseen { from, futex_ns } = self.wakes else { return Ok(()) };
+        let Some(ebpf) = &mut self.attached else { return Ok(()) };
+        let now_ns = self.sums.get(&0, 0).map_err(refused)?.futex_ns;
+        if now_ns - futex_ns >= WORTH_NS {
+            program(ebpf, WAKING.0)?.attach().map_err(refused)?;
+            self.wakes = Wakes::Seen;
+        } else if from.elapsed() >= PERIOD {
+            self.wakes = Wakes::Unseen { from: Instant::now(), futex_ns: now_ns };
         }
+        Ok(())
     }
 
     pub fn samples(&mut self, take: impl FnMut(&Sample, &[u8])) {
@@ -208,7 +239,7 @@ impl Kernel {
         });
         // First the places: a thread may move its waits there meanwhile, and none counts twice.
         let mut places = all(&self.places)?;
-        let threads = all(&self.threads)?;
+        let threads = self.threads()?;
         let pending = threads.iter().map(|(_, thread)| (thread.place, thread.pending));
         places.extend(pending.filter(|(_, waits)| waits.count > 0));
         Ok(Counts {
@@ -222,6 +253,23 @@ impl Kernel {
             sums: self.sums.get(&0, 0).map_err(refused)?,
             kernel: kernel.collect(),
         })
+    }
+
+    /// The records of threads, with times of CLOCK_MONOTONIC.
+    fn threads(&self) -> Result<Vec<(u32, Thread)>, Failure> {
+        let offset = self.offset()?;
+        let mut threads: StdHashMap<u32, Thread> = all(&self.sleepers)?
+            .into_iter()
+            .map(|(number, place)| (number, Thread::sleeping(self.begin, place)))
+            .collect();
+        for thread in self.threads.iter() {
+            let mut thread = thread.map_err(refused)?;
+            thread.since = thread.since.wrapping_add(offset);
+            if thread.number != 0 {
+                threads.insert(thread.number, thread);
+            }
+        }
+        Ok(threads.into_iter().collect())
     }
 
     /// The sleeps of goroutines until `end`, with those that last.
@@ -248,6 +296,19 @@ fn attach_sampling(ebpf: &mut Ebpf) -> Result<(), Failure> {
         sampling
             .attach(clock, scope, SamplePolicy::Frequency(SAMPLES), false)
             .map_err(|error| refused(explain_program(error)))?;
+    }
+    Ok(())
+}
+
+/// Waits until the program has compared the clocks: any switch between threads makes it do so.
+fn await_comparison(clocks: &Array<MapData, Clocks>) -> Result<(), Failure> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let start = Instant::now();
+    while clocks.get(&0, 0).map_err(refused)?.compared == 0 {
+        if start.elapsed() > PATIENCE {
+            return Err(refused("its trace point sched_switch does not call programs"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
 }

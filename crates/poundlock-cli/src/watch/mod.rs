@@ -66,6 +66,7 @@ impl Session {
     /// whether the process has ended.
     pub fn follow(&mut self, limit: Duration) -> Result<bool, Failure> {
         self.ended = self.target.ends_within(limit.min(TICK));
+        self.kernel.follow_wakes()?;
         let mut has_changed = false;
         if !self.ended && self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();

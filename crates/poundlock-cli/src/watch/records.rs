@@ -61,19 +61,40 @@ impl Waits {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thread {
+    /// 0: the record is free.
+    pub number: u32,
+    pub state: u32,
     pub since: u64,
-    pub woken: u64,
+    pub run_delay: u64,
     pub running_ns: u64,
     pub runnable_ns: u64,
     pub off: u64,
     pub on: u64,
+    pub slept: u8,
+    pub counted: u8,
+    pub granted: u8,
+    pub unused: [u8; 5],
     pub place: Place,
-    pub state: u32,
-    pub slept: u32,
-    pub counted: u32,
-    pub granted: u32,
     /// Its waits at `place` that are not in the map of places.
     pub pending: Waits,
+    pub more_unused: u64,
+}
+
+impl Thread {
+    /// A thread that sleeps since `since`.
+    pub fn sleeping(since: u64, place: Place) -> Thread {
+        Thread { since, place, state: BLOCKED, slept: 1, ..Thread::default() }
+    }
+}
+
+/// The clocks of the BPF program.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clocks {
+    /// What to add to a time in the record of a thread for that of CLOCK_MONOTONIC.
+    pub offset: u64,
+    /// When that was found; 0: not yet.
+    pub compared: u64,
 }
 
 /// A sleeping goroutine.
@@ -135,6 +156,7 @@ pub struct Sums {
     pub lost_goroutines: u64,
     pub level: u64,
     pub begin: u64,
+    pub futex_ns: u64,
 }
 
 macro_rules! plain {
@@ -146,4 +168,16 @@ macro_rules! plain {
     };
 }
 
-plain!(Ranges, Place, Waits, Thread, Release, Releases, KernelPlace, Sample, Sums, Goroutine);
+plain!(
+    Ranges,
+    Place,
+    Waits,
+    Thread,
+    Release,
+    Releases,
+    KernelPlace,
+    Sample,
+    Sums,
+    Goroutine,
+    Clocks
+);
