@@ -176,8 +176,8 @@ struct {
 } threads SEC(".maps");
 
 /*
- * The threads that slept when the watch began, by number; written by the command. They have a record
- * from when they run.
+ * The threads that slept when the watch began, by number; written by the command. They have a
+ * record from when they run.
  */
 struct {
 	NUMBER(type, MAP_HASH);
@@ -256,7 +256,7 @@ struct {
 
 /* Maintained by the switches of all threads; the command reads the offset. */
 struct clocks {
-	/* What to add to the scheduler's clock for that of CLOCK_MONOTONIC. */
+	/* CLOCK_MONOTONIC less the scheduler's clock. */
 	u64 offset;
 	/* When it was compared last, in the scheduler's time; 0: not yet. */
 	u64 compared;

@@ -91,8 +91,8 @@ pub(crate) enum Command {
     ///
     /// Watches any process by BPF, without a restart: programs in C, C++, Rust, Go and Java, with
     /// pthread locks or their own. Prints the split of thread time, the locks with the longest
-    /// waits and the stacks of their waiters, and a verdict. Nothing is replaced or slowed down by
-    /// signals, and nothing stays in the process. Needs root.
+    /// waits and the stacks of their waiters, and a verdict. Replaces no lock, sends no signal, and
+    /// leaves nothing in the process. Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.
     ///
     /// On a terminal, without --for, --json and --report, shows the report so far and refreshes it
     /// each second; press q to end. Otherwise ends after --for, when the process ends, or at

@@ -97,9 +97,10 @@ const WAKING: Hook = ("on_waking", "sched_waking");
 const KERNEL_HOOKS: [Hook; 2] =
     [("on_contention", "contention_begin"), ("on_acquisition", "contention_end")];
 
-/// The waiting time in one period from which wake-ups are followed: 0.5 % of one thread's time.
-const PERIOD: Duration = Duration::from_secs(1);
-const WORTH_NS: u64 = 5_000_000;
+/// The waiting time in one period from which wake-ups are followed: 0.5 % of one thread's time. A
+/// few waits for preempted holders take less.
+const PERIOD: Duration = Duration::from_secs(10);
+const WORTH_NS: u64 = 50_000_000;
 
 /// Each program with its function of Go's runtime.
 const GO_PROGRAMS: [(&str, &str); 2] =
@@ -183,7 +184,7 @@ impl Kernel {
         self.sleepers.insert(thread, place, 0).map_err(refused)
     }
 
-    /// What to add to a time in the record of a thread for that of CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC less the clock of the times in the records of threads.
     fn offset(&self) -> Result<u64, Failure> {
         Ok(self.clocks.get(&0, 0).map_err(refused)?.offset)
     }

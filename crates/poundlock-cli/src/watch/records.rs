@@ -91,9 +91,9 @@ impl Thread {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clocks {
-    /// What to add to a time in the record of a thread for that of CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC less the clock of the times in the records of threads.
     pub offset: u64,
-    /// When that was found; 0: not yet.
+    /// When they were compared last; 0: not yet.
     pub compared: u64,
 }
 
