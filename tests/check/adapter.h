@@ -21,6 +21,7 @@
  *   RELEASE_FAIRLY  the field that is not NULL while a thread waits: the lock has release_fair()
  *   MORE_CLIENTS  additional entries for lock.c, each followed by a comma
  *   STIRRED       the bound of 3x1/park/stirred
+ *   HINT          a field on whose value no promise of the lock depends (check_hint())
  *   CHECK_NOW()   the time, if not chosen by the explorer, which doubles the states at each reading
  *   CHECK_HELD()  how long the thread has held a lock, if not as in world.h
  *   LARGE         if defined, clients of three and four threads are random walks: too many states
@@ -31,6 +32,8 @@
  *   WALKS_4       random walks of each kind with four threads, in place of all states
  *   WALKS_4_SPIN  the same if they only spin
  *   PARKED_3      flags of 3x1/park, such as CHECK_CLIENT_COMPLETE
+ *   PARKED_4      the same of 4x1/park
+ *   INVARIANT_4   the invariant of 4x1/park; NULL, to have fewer states
  *   WALKS_5       the same with five threads, in place of a bound
  *   BYPASS(n)     how many later arrivals may acquire before a waiter, with n threads in all
  *   ARRIVAL       required with BYPASS: the field whose first change by a waiter is its arrival
@@ -94,6 +97,12 @@
 
 #ifndef PARKED_3
 #define PARKED_3 0
+#endif
+#ifndef PARKED_4
+#define PARKED_4 0
+#endif
+#ifndef INVARIANT_4
+#define INVARIANT_4 queue_invariant
 #endif
 
 /* Whether 2x2/park is explored with promises as well. */
@@ -189,6 +198,9 @@ static void make(struct LOCK *lock)
 	(void)lock;
 #ifdef ARRIVAL
 	check_queue(&lock->ARRIVAL);
+#endif
+#ifdef HINT
+	check_hint(&lock->HINT);
 #endif
 #if BOXED
 	check_assert(LOCK_FUNCTION(size)() <= sizeof(struct LOCK) + BOX_ROOM);

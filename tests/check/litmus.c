@@ -104,6 +104,11 @@ struct memory {
 		.setup = mix, .flags = CHECK_CLIENT_PROMISES, .allowed = allows,                  \
 		.promised = cycles                                                                \
 	}
+#define ENTRY_HINT(test, count, allows, what)                                                     \
+	{                                                                                         \
+		.name = #test, .shared = sizeof(struct memory), .threads = count, .thread = test, \
+		.setup = hint, .allowed = allows, .fails = what                                   \
+	}
 
 /* Store buffering. */
 TEST(sb, WRITE(X, 1); READ(0, Y), WRITE(Y, 1); READ(1, X), , )
@@ -359,6 +364,18 @@ TEST(plain_read_before_store_race, READ(0, X); check_outcome(0, PLAINLY(X));
      WRITE(Y, 1), if (w_load_relaxed(Y)) WRITE(X, 1), , )
 TEST(plain_read_and_load, READ(0, X); check_outcome(0, PLAINLY(X)), READ(1, X), , )
 TEST(mixed_sizes, WRITE(X, 1), w_store_relaxed((uint64_t *)X, 1), , )
+
+/* A hint has any value, also after a store; with two threads it is an object like others. */
+TEST(hint_values, WRITE(X, 1); READ(0, X); READ(1, X), , , )
+TEST(hint_exact, WRITE(X, 1); READ(0, X); READ(1, X), , , )
+TEST(hint_swapped, (void)w_exchange_relaxed(X, 1), , , )
+TEST(hint_acquired, (void)w_load_acquire(X), , , )
+TEST(hint_released, PUBLISH(X, 1), , , )
+
+static void hint(void)
+{
+	check_hint(X);
+}
 
 /* One word of mixed sizes. A store to a part leaves the other parts as they are. */
 TEST(mixed_store_and_swap, WRITE(LOW, 1), SWAP(0, HIGH, 2), , )
@@ -625,6 +642,11 @@ const struct check_client check_clients[] = {
 	ENTRY_MIXED(mixed_sequence_other_part, 3, NULL, ALL_OF_3, NULL),
 	ENTRY_MIXED(mixed_wait, 2, NULL, "1", "0"),
 	ENTRY_FAILS(mixed_undeclared, 1, "not an atomic object"),
+	ENTRY_HINT(hint_values, 3, "00 01 10 11", NULL),
+	ENTRY_HINT(hint_exact, 2, "11", NULL),
+	ENTRY_HINT(hint_swapped, 3, NULL, "a hint is only loaded and stored"),
+	ENTRY_HINT(hint_acquired, 3, NULL, "a hint is only loaded and stored"),
+	ENTRY_HINT(hint_released, 3, NULL, "a hint is only loaded and stored"),
 	ENTRY_FAILS(crash, 1, "crash"),
 	{.name = NULL},
 };

@@ -34,6 +34,8 @@ enum bug {
 	BOTH_RETREAT,
 	PASS_BACK,
 	RELAXED_ANNOUNCE,
+	HINT_TRUSTED,
+	HINT_AWAITED,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -343,6 +345,27 @@ static void slept(uint32_t self, enum bug bug)
 		w_park(&M->word[0], 0, NULL);
 }
 
+/* A hint decides only how much a thread reads; or which thread writes, or when a loop ends. */
+static void hinted(uint32_t self, enum bug bug)
+{
+	W_ATOMIC(uint32_t) *hint = &M->word[0];
+	bool seen;
+
+	w_store_relaxed(hint, 1);
+	do
+		seen = w_load_relaxed(hint);
+	while (!seen && bug == HINT_AWAITED);
+	if (!seen)
+		(void)w_load_relaxed(&M->word[1]);
+	if (self == 0 || (!seen && bug == HINT_TRUSTED))
+		M->cell++;
+}
+
+static void hint(void)
+{
+	check_hint(&M->word[0]);
+}
+
 #define THREAD(name, body, bug)         \
 	static void name(uint32_t self) \
 	{                               \
@@ -373,6 +396,9 @@ THREAD(token_pass_back, token, PASS_BACK)
 THREAD(loops_right, loops, NONE)
 THREAD(announced_right, announced, NONE)
 THREAD(announced_relaxed, announced, RELAXED_ANNOUNCE)
+THREAD(hinted_right, hinted, NONE)
+THREAD(hint_trusted, hinted, HINT_TRUSTED)
+THREAD(hint_awaited, hinted, HINT_AWAITED)
 THREAD(noted_late, noted, NONE)
 THREAD(noted_after_read, noted_between, NONE)
 THREAD(slept_through, slept, NONE)
@@ -381,6 +407,11 @@ THREAD(slept_through, slept, NONE)
 	{                                                                                       \
 		.name = #body, .shared = sizeof(struct memory), .ghost = sizeof(struct notes),  \
 		.threads = count, .thread = body, .flags = CHECK_CLIENT_PROMISES, .fails = what \
+	}
+#define ENTRY_HINT(body, what)                                                                \
+	{                                                                                     \
+		.name = #body, .shared = sizeof(struct memory), .threads = 3, .thread = body, \
+		.setup = hint, .fails = what                                                  \
 	}
 /* A bug that only promises show. */
 #define ENTRY_LB(body, count, what)                                                               \
@@ -414,6 +445,9 @@ const struct check_client check_clients[] = {
 	ENTRY(loops_right, 2, NULL),
 	ENTRY(announced_right, 2, NULL),
 	ENTRY_LB(announced_relaxed, 2, "lost wake-up"),
+	ENTRY_HINT(hinted_right, NULL),
+	ENTRY_HINT(hint_trusted, "data race"),
+	ENTRY_HINT(hint_awaited, "livelock under a fair scheduler"),
 	ENTRY(noted_late, 2, "assertion failed"),
 	ENTRY(noted_after_read, 2, "assertion failed"),
 	ENTRY(slept_through, 2, "lost wake-up"),

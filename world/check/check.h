@@ -48,6 +48,15 @@ static inline void check_most(uint32_t *p, uint32_t value)
 #define check_mixed(p) check_engine->mixed(p, sizeof(*(p)))
 
 /*
+ * Declares *@p, which is 0 or 1 and only loaded and stored, relaxed, as a hint: no promise of the
+ * lock may depend on its value. Call it before the threads start. In clients of more than two
+ * threads, each load of it returns 0 or 1, whatever was stored, and stores to it are no steps. They
+ * have all executions that the object itself allows, and more, in fewer states. There an access to
+ * *@p after its lifetime is not detected.
+ */
+#define check_hint(p) check_engine->hint(p)
+
+/*
  * Declares *@p as a queue; call it before the threads start. The first change of *@p by a thread
  * between its calls of check_acquires() and check_acquired() is its arrival among the waiters.
  */

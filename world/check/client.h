@@ -53,7 +53,7 @@ struct check_client {
 /* Explored a second time under the model with load buffering, as promises/NAME. */
 #define CHECK_CLIENT_PROMISES 4u
 
-/* Explored completely even if that takes half a minute. */
+/* Explored completely even if that takes minutes. */
 #define CHECK_CLIENT_COMPLETE 8u
 
 /* The clients of a file, up to one without a name. */

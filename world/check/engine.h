@@ -91,6 +91,8 @@ struct check_engine {
 	void (*queue)(const void *object);
 	/* Declares an object of @size bytes, 4 or 8, of which operations may access some. */
 	void (*mixed)(const void *object, size_t size);
+	/* Declares a hint: in larger clients, each load of it returns 0 or 1. */
+	void (*hint)(const void *object);
 	/* The thread begins to acquire; it has ended that, with the lock if @has. */
 	void (*acquires)(void);
 	void (*acquired)(bool has);

@@ -112,6 +112,7 @@ pub struct Engine {
     pub cpu_count: extern "C" fn() -> u32,
     pub queue: extern "C" fn(*const c_void),
     pub mixed: extern "C" fn(*const c_void, usize),
+    pub hint: extern "C" fn(*const c_void),
     pub acquires: extern "C" fn(),
     pub acquired: extern "C" fn(bool),
     pub arrival: extern "C" fn(u32) -> u64,
@@ -150,7 +151,7 @@ pub const CLIENT_ORDER: u32 = 1;
 /// Flag of a client: it is explored a second time, with promises.
 pub const CLIENT_PROMISES: u32 = 4;
 
-/// Flag of a client: it is explored completely even if that takes half a minute.
+/// Flag of a client: it is explored completely even if that takes minutes.
 pub const CLIENT_COMPLETE: u32 = 8;
 
 /// The text at `text`, or "" for NULL.

@@ -14,8 +14,10 @@ const STATES: [u64; 2] = [2_000_000, 600_000];
 const DEEP_STATES: [u64; 2] = [15_000_000, 15_000_000];
 /// The lowest bounds on preemptions: with up to three threads, and with more.
 const LEAST_BOUNDS: [u32; 2] = [3, 2];
-/// The most states under the lowest bounds, and without a bound if the client asks for it.
+/// The most states under the lowest bounds.
 const MOST_STATES: u64 = 20_000_000;
+/// The most states without a bound if the client asks for it: minutes, and 4 GB.
+const COMPLETE_STATES: u64 = 100_000_000;
 /// A recorded strategy may visit four times the recorded states and this number more. Beyond that
 /// the client has changed and needs a review.
 const MORE_STATES: u64 = 100_000;
@@ -71,7 +73,8 @@ fn strategies(client: &Client, overrides: &Overrides) -> Vec<(Strategy, u64)> {
         bound => (bound + u32::from(overrides.deep), bound),
     };
     let [states, bounded] = if overrides.deep { DEEP_STATES } else { STATES };
-    let states = if client.flags & abi::CLIENT_COMPLETE != 0 { MOST_STATES } else { states };
+    let complete = client.flags & abi::CLIENT_COMPLETE != 0;
+    let states = if complete { COMPLETE_STATES } else { states };
     let complete = (client.bound == 0).then_some((Strategy::Complete, states));
     let bounds = (last..=first).rev().map(Strategy::Bound);
     let stale = (1..=MOST_STALE).rev().map(|stale| Strategy::Bounds(last, stale));
@@ -135,7 +138,9 @@ fn cpu_seconds() -> f64 {
 /// ends within its limit.
 pub fn explore(client: &'static Client, record: Option<Record>, overrides: &Overrides) -> Explored {
     let recorded = record.map(|record| (record.strategy, MORE_STATES + record.states * 4));
-    let candidates = match overrides.strategy.map(|strategy| (strategy, MOST_STATES)).or(recorded) {
+    let most =
+        |strategy| if strategy == Strategy::Complete { COMPLETE_STATES } else { MOST_STATES };
+    let candidates = match overrides.strategy.map(|only| (only, most(only))).or(recorded) {
         Some(only) => vec![only],
         None => strategies(client, overrides),
     };

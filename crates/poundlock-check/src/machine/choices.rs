@@ -96,6 +96,13 @@ impl Machine {
         t.status == Status::Ready && (t.unshared || self.is_chance(thread))
     }
 
+    /// Whether the pending operation of `thread` reads a hint. An adversary chooses the value: it
+    /// is no chance, which takes each value again and again.
+    pub(super) fn reads_hint(&self, thread: usize) -> bool {
+        let t = &self.now.threads[thread];
+        t.status == Status::Ready && self.hints.contains(&t.request.address)
+    }
+
     /// Whether the environment chooses the result of the pending operation of `thread`.
     fn is_chance(&self, thread: usize) -> bool {
         matches!(self.site(thread).kind, Kind::Choose | Kind::Expired | Kind::Move)
@@ -124,6 +131,9 @@ impl Machine {
             Status::Ready => {}
         }
         match self.site(thread).kind {
+            Kind::Load if self.reads_hint(thread) => {
+                self.options.extend((0..2).map(|value| act(Action::Choose(value))));
+            }
             Kind::Created if !self.now.created => {}
             Kind::Fence | Kind::UnparkAll | Kind::Fork | Kind::Create | Kind::Created => {
                 self.options.push(PROCEED)

@@ -32,10 +32,14 @@ pub static HOOKS: Engine = Engine {
     cpu_count: entry::cpu_count,
     queue: entry::queue,
     mixed: entry::mixed,
+    hint: entry::hint,
     acquires: entry::acquires,
     acquired: entry::acquired,
     arrival: entry::arrival,
 };
+
+/// The most threads of a client whose hints are explored like other objects.
+const EXACT_HINTS: u32 = 2;
 
 // No function of this crate runs on a thread's stack. The remains of its frames would become part
 // of states, where the thread's code does not initialise its own: states would depend on how this
@@ -322,6 +326,13 @@ hooks! {
 
     fn mixed(object: *const c_void, size: usize) {
         current().places.mix(object as usize, size);
+    }
+
+    fn hint(object: *const c_void) {
+        let machine = current();
+        if machine.client.threads > EXACT_HINTS {
+            machine.hints.push(object as usize);
+        }
     }
 
     fn acquires() {

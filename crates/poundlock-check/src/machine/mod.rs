@@ -62,6 +62,8 @@ pub struct Machine {
     running: usize,
     /// The addresses of objects whose changes are arrivals.
     queues: Vec<usize>,
+    /// The addresses of hints: objects whose loads return any value, and whose stores are no steps.
+    hints: Vec<usize>,
     /// The most later arrivals that have bypassed a waiter.
     pub bypasses: u32,
     /// The return value of the running operation.
@@ -146,6 +148,7 @@ impl Machine {
             places: Places::new(),
             running: 0,
             queues: Vec::new(),
+            hints: Vec::new(),
             bypasses: 0,
             reply: 0,
             testing: false,

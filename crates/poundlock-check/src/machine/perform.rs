@@ -22,8 +22,8 @@ impl Machine {
         self.now.step += 1;
         self.count_passed(thread);
         // A step that is performed at once does not end a yield: no other thread could run instead.
-        let (private, immediate) = (self.is_private(thread), self.is_immediate(thread));
-        self.now.threads[thread].yielded &= private || immediate;
+        let private = self.is_private(thread) || self.reads_hint(thread);
+        self.now.threads[thread].yielded &= private || self.is_immediate(thread);
         self.wrote_shared = false;
         self.effect = Effect::default();
         let before = self.trace.is_some().then(|| match promises {
@@ -75,7 +75,7 @@ impl Machine {
 
     /// Counts the switch to `thread`, unless its operation is performed at once.
     fn count_preemption(&mut self, thread: usize) {
-        if self.is_private(thread) || self.is_immediate(thread) {
+        if self.is_private(thread) || self.reads_hint(thread) || self.is_immediate(thread) {
             return;
         }
         let last = self.now.last as usize;

@@ -14,6 +14,8 @@
 //! steps if a step is visible, or if it leads back to a state whose exploration has not ended (the
 //! cycle proviso of ample sets). So no thread is postponed indefinitely.
 //!
+//! A read of a hint depends on no step at all, in any memory model, so it is performed at once too.
+//!
 //! Traps are kept as well: a state from which the end cannot be reached is still one after the
 //! threads have completed their transactions. For executions without an end, see
 //! explore/fairness.rs: a moved step may read an old message, but no message indefinitely.
@@ -94,10 +96,8 @@ impl Machine {
             return Some(self.now.reader as usize);
         }
         self.if_invisible = true;
-        if !self.reduces() {
-            return None;
-        }
-        (0..self.now.threads.len()).find(|&thread| self.is_immediate(thread))
+        let mut threads = 0..self.now.threads.len();
+        threads.find(|&thread| self.reads_hint(thread) || self.is_immediate(thread))
     }
 
     /// Records whether `thread`, which has performed a step, now only has to continue. `private`:

@@ -3,7 +3,7 @@
 
 use super::state::Request;
 use super::{Machine, describe};
-use crate::abi::{Kind, Site};
+use crate::abi::{Kind, Order, Site};
 use crate::arena;
 use crate::fault::Fault;
 
@@ -25,6 +25,10 @@ impl Machine {
         if size != 0 && !self.may_be_atomic(request.address, size) {
             self.report(self.running, NO_OBJECT);
         }
+        let relaxed_load = site.kind == Kind::Load && site.order == Order::Relaxed;
+        if self.hints.contains(&request.address) && !relaxed_load {
+            self.report(self.running, "a hint is only loaded and stored, relaxed");
+        }
     }
 
     /// Whether the result of the operation is known without a choice: the operation is no step.
@@ -33,6 +37,7 @@ impl Machine {
         match site.kind {
             Kind::Expired if address == 0 || expired => Some((address != 0) as u64),
             Kind::Move if self.now.moves == 0 => Some(0),
+            Kind::Store if site.order == Order::Relaxed && self.hints.contains(&address) => Some(0),
             _ => None,
         }
     }

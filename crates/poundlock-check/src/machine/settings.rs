@@ -90,9 +90,10 @@ impl Needs {
         fault.get_or_insert("a sleep".into());
     }
 
-    /// Records that the atomic object at `address` is accessed plainly.
+    /// Records that the atomic object at `address` is accessed plainly, and the same object of
+    /// other threads: each new record restarts the exploration.
     pub fn trace(&mut self, address: usize, fault: &mut Option<String>) {
-        self.traced.insert(address);
+        self.traced.extend(arena::alike(address));
         fault.get_or_insert("a plain access to an atomic object".into());
     }
 }
