@@ -145,6 +145,20 @@ static inline void shfl_wake_early(struct shfl_node *node)
 	}
 }
 
+/*
+ * As the head @node, wakes the sleepers among the first @count waiters behind it. A shuffler may
+ * move waiters meanwhile, so others may be met instead, but each is in the queue: a node behind the
+ * head stays there until the head leaves, also when its waiter has given up.
+ */
+static inline void shfl_wake_ahead(struct shfl_node *node, uint32_t count)
+{
+	/* [SHUFFLE-16] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node behind */
+	while (count-- && (node = w_load_acquire(&node->next)))
+		/* relaxed: a hint; does not take the line from a waiter that spins on it */
+		if (w_load_relaxed(&node->status) != SHFL_AWAKE)
+			shfl_wake_early(node);
+}
+
 /* Passes the role to @node, then WAITING or AWAKE -> ROLE so that a spinning waiter notices. */
 static inline void shfl_pass_role(struct shfl_node *node)
 {
@@ -181,9 +195,9 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 	if (!next)
 		return false;
 	/*
-	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [WALK-4];
-	 * each link publishes the node that it points to. relaxed: a link that only the shuffler
-	 * changes
+	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-16],
+	 * [WALK-4]; each link publishes the node that it points to. relaxed: a link that only the
+	 * shuffler changes
 	 */
 	w_store_release(&previous->next, next);
 	w_store_release(&current->next, w_load_relaxed(&last->next));
@@ -370,8 +384,10 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 	previous = w_exchange_acq_rel(tail, node);
 	if (!previous)
 		return true;
-	/* [SHUFFLE-7] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-14],
-	 * [WALK-4]; our node's fields */
+	/*
+	 * [SHUFFLE-7] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-14],
+	 * [SHUFFLE-16], [WALK-4]; our node's fields
+	 */
 	w_store_release(&previous->next, node);
 	return false;
 }
@@ -400,6 +416,15 @@ static inline uint32_t shfl_park(struct shfl_node *node, uint32_t seen,
 enum shfl_turn { SHFL_TURN_HEAD, SHFL_TURN_SHUFFLER, SHFL_TURN_GONE };
 
 /*
+ * How a waiter whose status is @seen waits, by default @how. The turn of one that was woken early
+ * is near, so it spins for the whole budget, whatever its history.
+ */
+static inline enum w_how shfl_wait_how(enum w_how how, uint32_t seen)
+{
+	return how == W_QUEUED && seen == SHFL_AWAKE ? W_BRIEF : how;
+}
+
+/*
  * Waits until @node is the head or has the role. *@seen: the status last read. At the deadline, the
  * status becomes ABANDONED, and the predecessor removes the node (SHFL_TURN_GONE). Sets *@slept if
  * the waiter sleeps. @how: how to wait before sleeping. Figure 4, line 44; figure 6, line 13.
@@ -415,7 +440,8 @@ static inline enum shfl_turn shfl_wait(struct shfl_node *node, uint32_t *seen, e
 		 * [SHUFFLE-10] acquire: pairs with [SHUFFLE-15]; the order of the queue, and the
 		 * batch and role given to us
 		 */
-		now = w_wait_acquire(&node->status, VAL != *seen, how, deadline);
+		now = w_wait_acquire(&node->status, VAL != *seen, shfl_wait_how(how, *seen),
+				     deadline);
 		if (now == *seen && wait == WAIT_PARK && !w_expired(deadline)) {
 			*slept = true;
 			now = shfl_park(node, *seen, deadline);

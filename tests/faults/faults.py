@@ -204,6 +204,51 @@ FAULTS = [
         "\t\tw_unpark(&node->status);\n",
         "",
     ),
+    *[
+        Fault(name, why, "shfl_mutex", "core/shfl_mutex.h", old, new)
+        for name, why, old, new in [
+            (
+                "ahead-on-a-shared-cpu",
+                "a head wakes waiters ahead although others need its CPU",
+                "slept && w_has_own_cpu();",
+                "slept;",
+            ),
+            (
+                "ahead-without-sleep",
+                "a head wakes waiters ahead although it has not slept",
+                "slept && w_has_own_cpu();",
+                "w_has_own_cpu();",
+            ),
+            (
+                "ahead-before-it-waits",
+                "a head wakes all waiters ahead although it takes the lock at once",
+                "shfl_wake_ahead(node, 1);",
+                "shfl_wake_ahead(node, SHFL_MUTEX_AHEAD);",
+            ),
+            (
+                "ahead-by-one",
+                "a head that waits wakes no more waiters ahead",
+                "\t\t\tshfl_wake_ahead(node, SHFL_MUTEX_AHEAD);\n",
+                "\t\t\t;\n",
+            ),
+        ]
+    ],
+    Fault(
+        "ahead-of-the-wrong-one",
+        "a head that wakes waiters ahead begins with itself",
+        "shuffle",
+        "core/part/shuffle.h",
+        "while (count-- && (node = w_load_acquire(&node->next)))",
+        "for (; count-- && node; node = w_load_acquire(&node->next))",
+    ),
+    Fault(
+        "woken-early-hurries-to-sleep",
+        "a waiter that was woken early spins as shortly as its history says",
+        "shuffle",
+        "core/part/shuffle.h",
+        "return how == W_QUEUED && seen == SHFL_AWAKE ? W_BRIEF : how;",
+        "return how;",
+    ),
     Fault(
         "heir-forgotten",
         "the release does not wake the next head, which sleeps on its own status",

@@ -14,6 +14,7 @@ uint32_t script_position;
 uint32_t script_cpus = 1;
 long script_time;
 uint64_t script_paused;
+bool script_own_cpu;
 
 static struct {
 	struct action {
@@ -33,6 +34,7 @@ void script_clear(void)
 	memset(&script, 0, sizeof(script));
 	script_time = 0;
 	script_paused = 0;
+	script_own_cpu = false;
 }
 
 void script_at(long step, bool (*run)(void *argument), void *argument)

@@ -343,6 +343,68 @@ static void next_in_line_is_woken(void)
 	EXPECT(heirs && early, "only one of the two ways was taken");
 }
 
+static struct shfl_node waiters[4];
+
+/* Once the lock's user has queued behind the head, other waiters queue behind it and sleep. */
+static bool others_enter_and_sleep(void *unused)
+{
+	(void)unused;
+	if (!atomic_load(&head.next))
+		return false;
+	for (int i = 0; i < COUNT(waiters); i++) {
+		EXPECT(!shfl_enter(&lock.tail, &waiters[i], 0));
+		atomic_store(&waiters[i].status, SHFL_PARKED);
+	}
+	return true;
+}
+
+static bool head_leaves(void *unused)
+{
+	W_ATOMIC(uint32_t) *sleeper = shfl_leave(&lock.tail, &head, WAIT_PARK);
+
+	(void)unused;
+	if (sleeper)
+		w_unpark(sleeper);
+	return true;
+}
+
+/*
+ * Returns how many sleepers behind it the lock's user wakes before it has the lock, if the head
+ * before it leaves at step @left and the state is @state_then.
+ */
+static int woken_ahead(uint32_t state_then, long left, bool own_cpu)
+{
+	int woken = 0;
+
+	begin(state_then);
+	EXPECT(shfl_enter(&lock.tail, &head, 0));
+	script_clear();
+	script_own_cpu = own_cpu;
+	script_at(4, others_enter_and_sleep, NULL);
+	script_at(left, head_leaves, NULL);
+	if (state_then & SHFL_MUTEX_LOCKED)
+		script_at(2000, release, NULL);
+	EXPECT(shfl_mutex_acquire_slow(&lock, parks, NULL));
+	for (int i = 0; i < COUNT(waiters); i++)
+		woken += script_unparks(&waiters[i].status);
+	return woken;
+}
+
+/*
+ * A head that has slept, on its own CPU, wakes one sleeper before its first attempt, and others
+ * only if that fails.
+ */
+static void head_that_has_slept_wakes_ahead(void)
+{
+	const long soon = 4, late = 1000;
+
+	EXPECT(woken_ahead(SHFL_MUTEX_CLOSED, late, true) == 1);
+	EXPECT(woken_ahead(SHFL_MUTEX_LOCKED, late, true) == SHFL_MUTEX_AHEAD);
+	EXPECT(woken_ahead(SHFL_MUTEX_CLOSED, late, false) == 0);
+	EXPECT(woken_ahead(SHFL_MUTEX_LOCKED, late, false) == 0);
+	EXPECT(woken_ahead(SHFL_MUTEX_CLOSED, soon, true) == 0);
+}
+
 static bool second_enters(void *unused)
 {
 	(void)unused;
@@ -418,6 +480,7 @@ int main(void)
 	RUN(timed_head_against_fair_release);
 	RUN(timed_waiter_against_head);
 	RUN(next_in_line_is_woken);
+	RUN(head_that_has_slept_wakes_ahead);
 	RUN(timed_head_leaves_the_lock_to_the_next);
 	RUN(timed_head_wakes_the_next);
 	return 0;

@@ -411,6 +411,33 @@ static void wake_early_by_status(void)
 	}
 }
 
+static void wakes_as_many_ahead_as_asked(void)
+{
+	for (uint32_t count = 0; count < 5; count++) {
+		begin(4, 0);
+		enter(0, 4);
+		for (int i = 0; i < 4; i++)
+			atomic_store(&nodes[i].status, i == 2 ? SHFL_READY : SHFL_PARKED);
+		shfl_wake_ahead(&nodes[0], count);
+		EXPECT(!script_unparks(&nodes[0].status), "the head itself");
+		EXPECT(script_unparks(&nodes[1].status) == (count >= 1), "of %u", count);
+		EXPECT(!script_unparks(&nodes[2].status), "not asleep");
+		EXPECT(script_unparks(&nodes[3].status) == (count >= 3), "of %u", count);
+		shfl_wake_ahead(&nodes[0], count);
+		EXPECT(script_unparks(&nodes[1].status) == (count >= 1), "once only");
+	}
+}
+
+/* Only a waiter that was woken early waits otherwise than its lock asks. */
+static void woken_early_spins_for_the_whole_budget(void)
+{
+	for (uint32_t status = SHFL_WAITING; status <= SHFL_READY; status++)
+		for (enum w_how how = W_SPIN; how <= W_SIGNAL; how++)
+			EXPECT(shfl_wait_how(how, status) ==
+				       (status == SHFL_AWAKE && how == W_QUEUED ? W_BRIEF : how),
+			       "status %u, how %u", status, how);
+}
+
 static void wakes_only_the_next_in_line(void)
 {
 	for (uint32_t status = SHFL_WAITING; status <= SHFL_PARKED; status++) {
@@ -552,6 +579,8 @@ int main(void)
 	RUN(least_first);
 	RUN(every_policy_has_its_bound);
 	RUN(wake_early_by_status);
+	RUN(wakes_as_many_ahead_as_asked);
+	RUN(woken_early_spins_for_the_whole_budget);
 	RUN(wakes_only_the_next_in_line);
 	RUN(pass_role_by_status);
 	RUN(leave_by_statuses);

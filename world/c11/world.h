@@ -118,6 +118,7 @@ static inline bool c11_gives_up(enum w_how how, const struct w_deadline *deadlin
 #define w_wait_acquire(p, COND, how, deadline) \
 	C11_WAIT(p, COND, how, deadline, memory_order_acquire)
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
+#define w_has_own_cpu() c11_choose()
 
 #define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) ((void)(p))

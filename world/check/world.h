@@ -160,6 +160,8 @@ struct w_deadline {
 #define w_await_relaxed(p, COND) \
 	CHECK_WAIT_SITE(#p, "await_relaxed (" #COND ")", CHECK_RELAXED, p, COND, W_SPIN, NULL)
 
+#define w_has_own_cpu() ((bool)CHECK_DO("has_own_cpu", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
+
 /* There are no caches here, so variables need no lines of their own. */
 #define W_OWN_LINE
 #define w_prefetch(p) ((void)(p))

@@ -374,6 +374,12 @@ static inline bool w_read_again(u32 reads, enum w_how how, const struct w_deadli
 
 #define w_await_acquire(p, COND) smp_cond_load_acquire(p, COND)
 
+/*
+ * Unknown. single_task_running() is about runnable tasks only: it is also true on a CPU whose
+ * waiters all sleep, and a waiter that is woken there competes with the holder.
+ */
+#define w_has_own_cpu() false
+
 #define w_wait_acquire(p, COND, how, deadline)                                               \
 	({                                                                                   \
 		__auto_type w_p_ = (p);                                                      \

@@ -31,6 +31,8 @@ void sim_prefetch(const void *object);
 void sim_wait_begin(uint32_t how);
 bool sim_wait_again(uint64_t deadline);
 void sim_wait_end(void);
+/* Whether no other thread has waited on the current one's CPU recently. */
+bool sim_has_own_cpu(void);
 
 void sim_pause(uint32_t pauses);
 void sim_yield(void);

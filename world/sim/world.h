@@ -119,6 +119,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 		VAL;                                                     \
 	})
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
+#define w_has_own_cpu() sim_has_own_cpu()
 
 #define W_OWN_LINE _Alignas(64)
 #define w_prefetch(p) sim_prefetch((const void *)(p))

@@ -176,7 +176,7 @@ W_HIDDEN void w_take_seat(struct w_self *self, struct w_seat *seat);
 /* Whether the thread is still assumed to share its CPU. */
 W_HIDDEN bool w_shares_cpu(struct w_self *self);
 
-/* Whether no other thread has waited on the caller's CPU recently. */
+/* Returns whether no other thread has waited on the caller's CPU recently. */
 static inline bool w_has_own_cpu(void)
 {
 	struct w_seat *seat = &w_seats[w_cpu() % W_SEATS];

@@ -49,6 +49,7 @@ offer! {
     sim_wait_begin(engine, how: u32) { engine.wait_begin(how) }
     sim_wait_again(engine, deadline: u64) -> bool { engine.wait_again(until(deadline)) }
     sim_wait_end(engine) { engine.wait_end(false) }
+    sim_has_own_cpu(engine) -> bool { engine.has_own_cpu() }
     sim_pause(engine, pauses: u32) { engine.pause_for(pauses) }
     sim_yield(engine) { engine.nap() }
     sim_park(engine, object: usize, expected: u32, deadline: u64) {

@@ -30,6 +30,7 @@ void count_unpark(W_ATOMIC(uint32_t) *p);
 #define w_random() count_random()
 #define w_now() count_now()
 #define w_cpu() count_self()
+#define w_has_own_cpu() true
 #define w_domain() ((int32_t)(count_self() % COUNT_DOMAINS))
 #define w_domain_count() COUNT_DOMAINS
 /* Two levels, as on most machines. */

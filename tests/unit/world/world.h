@@ -21,9 +21,11 @@ extern uint32_t script_parents[W_LEVELS];
 extern uint32_t script_position;
 extern uint32_t script_cpus;
 extern long script_time;
+extern bool script_own_cpu;    /* false after script_clear() */
 extern uint64_t script_paused; /* the number of pause instructions since script_clear() */
 
 #define w_pause_for(pauses) ((void)(script_paused += (pauses)))
+#define w_has_own_cpu() script_own_cpu
 #define w_domain() script_domain
 #define w_route_position() script_position
 #define w_cpu_count() script_cpus

@@ -32,7 +32,7 @@ impl Engine {
     }
 
     /// Whether no other thread has waited on the current one's CPU recently.
-    fn has_own_cpu(&mut self) -> bool {
+    pub fn has_own_cpu(&mut self) -> bool {
         let (cpu, name) = (self.me().cpu, u64::from(self.current) + 1);
         let seat = self.seats + SEAT * cpu;
         if self.load(seat, 4) != name {
