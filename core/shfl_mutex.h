@@ -96,16 +96,6 @@ struct shfl_mutex_policy {
 	uint32_t spins; /* under WAIT_PARK, bounded spins before the head or a newcomer goes on */
 };
 
-/*
- * The settings of a policy in two registers: the fast path passes them on without storing them, and
- * without an instruction for each.
- */
-struct shfl_mutex_tuning {
-	uint32_t patience;
-	enum policy policy;
-	uint32_t batch, spins;
-};
-
 #define shfl_mutex_settings(S)                                              \
 	S(shfl_mutex, patience, 4, 0, 1000000000)                           \
 	S(shfl_mutex, policy, POLICY_NUMA, 0, POLICY_OWN - 1, POLICY_NAMES) \
@@ -192,10 +182,9 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 					struct shfl_mutex_policy policy,
 					const struct w_deadline *deadline)
 {
-	enum w_how how = policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait);
+	const enum w_how how = wait_spins(wait_written(policy.wait), policy.wait, policy.spins);
 	uint32_t seen, spins = 0;
 
-	how = wait_spins(how, policy.wait, policy.spins);
 	/* relaxed, both: a hint to newcomers; it may be wrong */
 	w_store_relaxed(&lock->spinner, 1);
 	do {
@@ -299,8 +288,7 @@ static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_po
 
 /* As shfl_mutex_acquire_slow(), by settings in registers. */
 static W_SLOW bool shfl_mutex_acquire_by(struct shfl_mutex *lock, enum wait wait,
-					 struct shfl_mutex_tuning by,
-					 const struct w_deadline *deadline)
+					 struct shfl_tuning by, const struct w_deadline *deadline)
 {
 	const struct shfl_mutex_policy policy = {wait, by.patience, by.policy, by.batch, by.spins};
 	W_OWN_LINE struct shfl_node node;
@@ -314,10 +302,7 @@ static W_SLOW bool shfl_mutex_acquire_by(struct shfl_mutex *lock, enum wait wait
 static inline bool shfl_mutex_acquire_slow(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 					   const struct w_deadline *deadline)
 {
-	const struct shfl_mutex_tuning by = {policy.patience, policy.policy, policy.batch,
-					     policy.spins};
-
-	return shfl_mutex_acquire_by(lock, policy.wait, by, deadline);
+	return shfl_mutex_acquire_by(lock, policy.wait, SHFL_TUNING(policy), deadline);
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */

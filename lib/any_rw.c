@@ -169,6 +169,19 @@ static const struct any_rw_ops *read_spec(const char *asked, uint32_t *settings,
 	return NULL;
 }
 
+bool any_rw_names(const char *asked)
+{
+	char expanded[256];
+	const char *spec = expand_bravo(asked, expanded, sizeof(expanded));
+	size_t length;
+
+	(void)spec_split(spec, &length);
+	for (size_t i = 0; i < LOCKS; i++)
+		if (strlen(facts[i].name) == length && !memcmp(facts[i].name, spec, length))
+			return true;
+	return false;
+}
+
 INTERN(tables, struct any_rw_ops, INTERN_MOST);
 
 /* The table of @constant with these settings. NULL: there is no room for another one. */
@@ -192,6 +205,9 @@ const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
 		return NULL;
 	if (!strncmp(ops->name, BRAVO, strlen(BRAVO)))
 		w_process_tell(bravo_after_fork);
+	/* Now: a sandbox that is entered later may not allow it. */
+	if (setting_value(ops->name, "policy", settings, POLICY_NUMA) == POLICY_ROUTE)
+		(void)w_route_position();
 	ops = with_settings(ops, settings);
 	if (!ops)
 		(void)intern_full(error, size);

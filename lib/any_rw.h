@@ -43,6 +43,9 @@ struct any_rw_ops {
 const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size);
 bool any_rw_check(const char *spec, char *error, size_t size);
 
+/* Whether the lock that @spec names is a readers-writer lock, with right settings or wrong ones. */
+bool any_rw_names(const char *spec);
+
 /* The default: shfl_rw, which parks. */
 extern const struct any_rw_ops *const any_rw_default;
 
@@ -50,6 +53,12 @@ extern const struct any_rw_ops *const any_rw_default;
 static inline bool any_rw_is_default(const struct any_rw_ops *ops)
 {
 	return ops && ops->rdlock == any_rw_default->rdlock;
+}
+
+/* Whether @one and @other (NULL: none) differ in their settings at most. */
+static inline bool any_rw_same(const struct any_rw_ops *one, const struct any_rw_ops *other)
+{
+	return one && other && one->rdlock == other->rdlock;
 }
 
 #endif

@@ -53,13 +53,9 @@ struct choice {
 	uint32_t settings[SPEC_SETTINGS];
 };
 
-/* Returns the setting `policy` among @settings of the lock @name; POLICY_NUMA if it has none. */
 static enum policy policy_of(const char *name, const uint32_t *settings)
 {
-	for (size_t i = 0; i < SETTINGS; i++)
-		if (!strcmp(all_settings[i].lock, name) && !strcmp(all_settings[i].key, "policy"))
-			return (enum policy)settings[all_settings[i].place];
-	return POLICY_NUMA;
+	return (enum policy)setting_value(name, "policy", settings, POLICY_NUMA);
 }
 
 /* Reads @spec. False if it is wrong; @error says why. */

@@ -21,4 +21,8 @@ enum {
 
 extern W_HIDDEN const struct setting all_settings[SETTINGS];
 
+/* The setting @key among @settings of @lock; @otherwise if it has none. */
+W_HIDDEN uint32_t setting_value(const char *lock, const char *key, const uint32_t *settings,
+				uint32_t otherwise);
+
 #endif

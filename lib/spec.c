@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "policies.h"
+#include "policy/policy.h"
 
 static const char *const way_names[SPEC_WAYS] = {
 	[WAIT_SPIN] = "spin",
@@ -93,7 +94,9 @@ static bool parse_number(const struct setting *setting, const char *value, uint3
 static bool parse(const struct setting *setting, const char *value, uint32_t *number, char *error,
 		  size_t size)
 {
-	if (!strcmp(setting->key, "policy") && policies_find(value, number))
+	/* The program's own policies follow all others. */
+	if (!strcmp(setting->key, "policy") && setting->most == POLICY_OWN - 1 &&
+	    policies_find(value, number))
 		return true;
 	if (*setting->choices)
 		return parse_choice(setting->key, value, setting->choices, number, error, size);

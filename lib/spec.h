@@ -15,7 +15,7 @@
 #include "part/wait.h"
 
 /* Most settings of a lock, its way of waiting excluded. */
-#define SPEC_SETTINGS 4
+#define SPEC_SETTINGS 5
 
 /* A setting of the lock that has this name. */
 struct setting {

@@ -108,6 +108,20 @@ struct shfl_order {
 	bool timed; /* by the world's threshold, if it has one */
 };
 
+/*
+ * The settings of a lock whose waiters shuffle and sleep, in two registers: its fast path passes
+ * them on without storing them, and without an instruction for each. Each waits by the settings
+ * that it got, to the end, whatever is changed meanwhile.
+ */
+struct shfl_tuning {
+	uint32_t patience;
+	enum policy policy;
+	uint32_t batch, spins;
+};
+
+/* Those of a lock's @policy, a struct with these fields. */
+#define SHFL_TUNING(of) ((struct shfl_tuning){(of).patience, (of).policy, (of).batch, (of).spins})
+
 /* When a shuffler stops walking: when *@word & @mask is @value. */
 struct shfl_stop {
 	W_ATOMIC(uint32_t) *word;

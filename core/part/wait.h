@@ -74,6 +74,12 @@ static inline enum w_how wait_overtaken(enum wait wait)
 	return wait == WAIT_PARK ? W_QUEUED : wait_turn(wait);
 }
 
+/* How to wait, before sleeping, for a word that its holder and other waiters write. */
+static inline enum w_how wait_written(enum wait wait)
+{
+	return wait == WAIT_PARK ? W_POLITE : wait_soon(wait);
+}
+
 /* Returns how a waiter with @spins bounded spins waits before it sleeps: @how; 0: one read. */
 static inline enum w_how wait_spins(enum w_how how, enum wait wait, uint32_t spins)
 {

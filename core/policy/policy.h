@@ -35,6 +35,10 @@ enum policy {
 /* In the order of the values, without the program's. */
 #define POLICY_NAMES "fifo numa route group fair occupancy"
 
+/* The first of them, which need no hold times. */
+#define POLICY_NAMES_UNMEASURED "fifo numa route group"
+#define POLICY_UNMEASURED POLICY_FAIR
+
 /* Returns whether the thread that takes and releases the lock must measure hold times (hold.h). */
 static inline bool policy_measures(enum policy policy)
 {

@@ -92,8 +92,7 @@ static inline bool fair_rw_enter_as_head(struct fair_rw *lock, bool writes, enum
 			return false;
 		}
 		/* [FAIR_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again */
-		seen = w_wait_acquire(&lock->word, !(VAL & against),
-				      wait == WAIT_PARK ? W_POLITE : wait_soon(wait), deadline);
+		seen = w_wait_acquire(&lock->word, !(VAL & against), wait_written(wait), deadline);
 		if (!(seen & against))
 			continue;
 		if (w_expired(deadline)) {

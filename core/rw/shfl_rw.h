@@ -10,7 +10,7 @@
  * Promise: readers run together, at most 2^27; a writer runs alone. Newcomers may overtake waiters
  * until the head closes the lock, and while a waiter that has given up is leaving. A fair release
  * by the writer or the last reader leaves the lock to the head. Within the queue, the bound is
- * SHFL_MAX_BATCH (part/shuffle.h). Waiters sleep under wait=park. 24 bytes per lock, one node per
+ * `batch` (part/shuffle.h). Waiters sleep under wait=park. 24 bytes per lock, one node per
  * waiter, none per holder. Atomic read-modify-writes: 2 uncontended, for readers and writers.
  *
  * part/rw_word.h describes the word, its states and transitions.
@@ -24,10 +24,11 @@
  *    inside: readers overlap, and might never all be out. Against writers, which leave, it first
  *    makes `patience` attempts, as in shfl_mutex.h: a closed lock whose head sleeps is idle until
  *    the head wakes.
- *  - The head sleeps too, on the word.
- *  - To the shuffler, readers are a domain of their own: behind a reader it gathers readers, which
- *    then enter together; behind a writer, writers of the same domain. The paper moves writers
- *    only.
+ *  - The head sleeps too, on the word, after `spins` bounded spins. The first one adapts
+ *    (world/spin.h), the others are whole. With 0, no waiter spins.
+ *  - Behind a reader, the shuffler gathers readers, which then enter together; behind a writer,
+ *    writers in the order of `policy`. The paper moves writers only. Under policy=fifo all waiters
+ *    keep their order.
  *  - A reader that is inside may enter again whatever a waiting writer has requested (@again),
  *    because that writer waits for it.
  */
@@ -51,58 +52,61 @@ struct shfl_rw {
 
 struct shfl_rw_policy {
 	enum wait wait;
-	uint32_t patience; /* failed attempts of a head before it closes the lock to newcomers */
-#ifdef SHFL_RW_TUNED
-	enum policy policy; /* order of the queue */
-	uint32_t batch;     /* as shfl_mutex's */
-#endif
+	uint32_t patience;  /* failed attempts of a head before it closes the lock to newcomers */
+	enum policy policy; /* order of the writers in the queue */
+	/* most waiters in one batch, and most times that one waiter is bypassed */
+	uint32_t batch;
+	uint32_t spins; /* under WAIT_PARK, bounded spins before the head sleeps */
 };
 
-#define shfl_rw_settings(S) S(shfl_rw, patience, 4, 0, 1000000000)
+#define shfl_rw_settings(S)                                                                \
+	S(shfl_rw, patience, 4, 0, 1000000000)                                             \
+	S(shfl_rw, policy, POLICY_NUMA, 0, POLICY_UNMEASURED - 1, POLICY_NAMES_UNMEASURED) \
+	S(shfl_rw, batch, SHFL_MAX_BATCH, 1, 1000000)                                      \
+	S(shfl_rw, spins, 1, 0, 31)
 #define shfl_rw_bytes sizeof(struct shfl_rw), sizeof(struct shfl_node), 0
 
-/* The domain of all readers, to the shuffler. */
+/* ---- The order of the queue ---- */
+
+/* The note of all readers, besides that they are urgent: a domain of their own. */
 #define SHFL_RW_READERS (~POLICY_NUMA_URGENT)
 
+static inline uint32_t shfl_rw_note(struct shfl_rw *lock, bool writes, enum policy policy)
+{
+	return writes ? policy_note(policy, lock) : policy_numa_note_in(SHFL_RW_READERS);
+}
+
+/* A writer may have the note of readers, under policy=group: that costs nothing but its place. */
+static inline bool shfl_rw_is_reader(uint32_t note)
+{
+	return (note & ~POLICY_NUMA_URGENT) == SHFL_RW_READERS;
+}
+
 /*
- * The order of the queue is NUMA's. A file that defines SHFL_RW_TUNED before it includes this one
- * gives each waiter a policy and a batch; all waiters must then set both.
+ * The rank of a waiter by *@context, an enum policy. Waiters may have their notes by other policies
+ * than the shuffler, if the settings have changed: the order then means little, and the bound holds
+ * whatever it is.
  */
-#ifdef SHFL_RW_TUNED
-static inline enum policy shfl_rw_policy_of(const struct shfl_rw_policy *by)
+static inline uint32_t shfl_rw_rank(const void *context, const struct shfl_node *shuffler,
+				    const struct shfl_node *waiter)
 {
-	return by->policy;
+	const enum policy policy = *(const enum policy *)context;
+
+	if (policy != POLICY_FIFO &&
+	    (shfl_rw_is_reader(shuffler->note) || shfl_rw_is_reader(waiter->note)))
+		return policy_numa_rank(shuffler->note, waiter->note);
+	return policy_rank(policy, shuffler->note, waiter->note);
 }
 
-static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *by)
+static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *policy)
 {
-	return shfl_by(&by->policy, by->batch);
-}
-#else
-static inline enum policy shfl_rw_policy_of(const struct shfl_rw_policy *by)
-{
-	(void)by;
-	return POLICY_NUMA;
+	return (struct shfl_order){.rank = shfl_rw_rank,
+				   .context = &policy->policy,
+				   .bound = policy->batch,
+				   .timed = true};
 }
 
-static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *by)
-{
-	static const enum policy numa = POLICY_NUMA;
-
-	(void)by;
-	return shfl_by(&numa, SHFL_MAX_BATCH);
-}
-#endif
-
-/* A waiter's note. To NUMA's order, readers are of one domain. */
-static inline uint32_t shfl_rw_note(struct shfl_rw *lock, bool writes,
-				    const struct shfl_rw_policy *by)
-{
-	enum policy policy = shfl_rw_policy_of(by);
-
-	return !writes && policy == POLICY_NUMA ? policy_numa_note_in(SHFL_RW_READERS)
-						: policy_note(policy, lock);
-}
+/* ---- Entering ---- */
 
 /* In a forked child, discards the parent's waiters. Returns true if it did. */
 static inline bool shfl_rw_drop_waiters(struct shfl_rw *lock)
@@ -179,6 +183,34 @@ static inline void shfl_rw_reopen(struct shfl_rw *lock)
 }
 
 /*
+ * Whether the head has something to do: the lock is free for it, or has readers and is open, and
+ * has to be closed.
+ */
+static inline bool shfl_rw_calls(uint32_t seen, uint32_t against)
+{
+	return !(seen & against) || ((seen & RW_READERS) && !(seen & RW_CLOSED));
+}
+
+/*
+ * As the head, spins until there is something to do or the spin budget of @policy is exhausted.
+ * Returns the word last read.
+ */
+static inline uint32_t shfl_rw_watch(struct shfl_rw *lock, uint32_t against,
+				     struct shfl_rw_policy policy,
+				     const struct w_deadline *deadline)
+{
+	const enum w_how how = wait_spins(wait_written(policy.wait), policy.wait, policy.spins);
+	uint32_t seen, spins = 0;
+
+	do
+		/* [SHFL_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again */
+		seen = w_wait_acquire(&lock->word, shfl_rw_calls(VAL, against),
+				      spins ? W_BRIEF : how, deadline);
+	while (++spins < policy.spins && !shfl_rw_calls(seen, against) && !w_expired(deadline));
+	return seen;
+}
+
+/*
  * As the head of the queue, enters. Returns false if @deadline passes first or the reader is
  * refused.
  */
@@ -198,23 +230,14 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept,
 				     shfl_rw_order(&policy));
 		shfl_rw_close(lock, seen, attempts++ >= policy.patience);
-		/*
-		 * [SHFL_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again. Wait
-		 * for the word to be free, or for readers in an open lock, which then has to be
-		 * closed
-		 */
-		seen = w_wait_acquire(&lock->word,
-				      !(VAL & against) ||
-					      ((VAL & RW_READERS) && !(VAL & RW_CLOSED)),
-				      policy.wait == WAIT_PARK ? W_POLITE : wait_soon(policy.wait),
-				      deadline);
+		seen = shfl_rw_watch(lock, against, policy, deadline);
 		if (!(seen & against))
 			continue;
 		if (w_expired(deadline)) {
 			rw_give_up(&lock->word);
 			return false;
 		}
-		if ((seen & RW_READERS) && !(seen & RW_CLOSED))
+		if (shfl_rw_calls(seen, against))
 			continue;
 		slept = true;
 		rw_park(&lock->word, seen, deadline);
@@ -229,9 +252,10 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 	bool entered, slept = false;
 
 	(void)shfl_rw_drop_waiters(lock);
-	if (!shfl_enter(&lock->tail, node, shfl_rw_note(lock, writes, &policy)) &&
-	    !shfl_wait_turn(node, wait_overtaken(policy.wait), policy.wait, deadline, &slept,
-			    shfl_rw_order(&policy)))
+	if (!shfl_enter(&lock->tail, node, shfl_rw_note(lock, writes, policy.policy)) &&
+	    !shfl_wait_turn(node,
+			    wait_spins(wait_overtaken(policy.wait), policy.wait, policy.spins),
+			    policy.wait, deadline, &slept, shfl_rw_order(&policy)))
 		return false;
 	entered = shfl_rw_enter_as_head(lock, node, writes, policy, deadline, slept);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
@@ -247,13 +271,11 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 	return entered;
 }
 
-/*
- * Slow path: the lock was taken. Returns false if @deadline (NULL: none) passes first or the reader
- * is refused.
- */
-static W_SLOW bool shfl_rw_slow(struct shfl_rw *lock, bool writes, struct shfl_rw_policy policy,
-				const struct w_deadline *deadline)
+/* As shfl_rw_slow(), by settings in registers. */
+static W_SLOW bool shfl_rw_slow_by(struct shfl_rw *lock, bool writes, enum wait wait,
+				   struct shfl_tuning by, const struct w_deadline *deadline)
 {
+	const struct shfl_rw_policy policy = {wait, by.patience, by.policy, by.batch, by.spins};
 	W_OWN_LINE struct shfl_node node;
 
 	/*
@@ -262,6 +284,16 @@ static W_SLOW bool shfl_rw_slow(struct shfl_rw *lock, bool writes, struct shfl_r
 	if (!writes && rw_full(&lock->word))
 		return false;
 	return shfl_rw_queue(lock, w_waiter_node(&node, deadline), writes, policy, deadline);
+}
+
+/*
+ * Slow path: the lock was taken. Returns false if @deadline (NULL: none) passes first or the reader
+ * is refused.
+ */
+static inline bool shfl_rw_slow(struct shfl_rw *lock, bool writes, struct shfl_rw_policy policy,
+				const struct w_deadline *deadline)
+{
+	return shfl_rw_slow_by(lock, writes, policy.wait, SHFL_TUNING(policy), deadline);
 }
 
 /* ---- The lock ---- */

@@ -24,7 +24,6 @@ static_assert(offsetof(struct rw_semaphore, count) == 0);
 static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wait_list.next));
 static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
 
-#define SHFL_RW_TUNED
 #include "rw/shfl_rw.h"
 #include "tuning.h"
 

@@ -36,6 +36,10 @@ static inline struct LOCK_FUNCTION(policy) adjusted(struct LOCK_FUNCTION(policy)
 	return policy;
 }
 
+/* Flags of a client in which each waiter is bypassed at most @bypasses times since the event. */
+#define ORDERED_SINCE(event, bypasses) \
+	.flags = CHECK_CLIENT_ORDER, .bypass = (bypasses), .since = 1 + W_EVENT_##event
+
 #define TWICE(what) \
 	what;       \
 	what

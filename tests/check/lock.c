@@ -169,15 +169,7 @@ static void prepare(void)
 }
 
 #ifdef CHANGED
-/*
- * A thread reads the lock's settings once per wait. So another thread that changes them at any
- * moment is the explorer, which chooses them at each wait.
- */
-static void change(struct LOCK_FUNCTION(policy) * policy)
-{
-	if (NOTES->changes && CHECK_DO("settings", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
-		CHANGED(*policy);
-}
+#include "changes.h"
 
 static void prepare_changes(void)
 {

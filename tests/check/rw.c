@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The clients of one readers-writer lock of core/locks.def, the same for every lock. LOCK and
- * LOCK_HEADER must be defined.
+ * LOCK_HEADER must be defined. A file locks/NAME.c may hold clients of one lock alone, as for other
+ * locks (adapter.h).
  *
  * The protected object is a plain cell that writers write and readers read, so that a writer that
  * is not alone is a data race. Readers inside together are an outcome that must be met. Without
@@ -68,6 +69,9 @@ struct notes {
 	uint32_t fair;     /* fair releases by threads that have seen a waiter */
 	uint32_t left;     /* fair releases that have returned */
 	bool promised;     /* the lock was left to a waiter, which has not entered yet */
+#ifdef CHANGED
+	bool changes; /* the lock's settings, at any moment */
+#endif
 };
 
 #if defined(POUNDLOCK_BRAVO_H) && defined(POUNDLOCK_CHECK_H)
@@ -86,14 +90,37 @@ _Static_assert(sizeof(struct memory) <= CHECK_COMMON, "the common block is behin
 
 enum mode { READ, READ_AGAIN, WRITE };
 
+#ifdef CHANGED
+#include "changes.h"
+
+/* The queue is for clients with a bound on bypass. */
+static void prepare_changes(void)
+{
+	check_queue(&M->lock.tail);
+	NOTES->changes = true;
+}
+
+/* The same, and thread 0 holds the lock as a writer from the start. */
+static void prepare_changes_held(void)
+{
+	prepare_changes();
+	check_assert(LOCK_FUNCTION(try_write)(&M->lock));
+}
+#endif
+
 /* ---- The lock: calls are not inlined, so that their frames end when they return ---- */
 
 static __attribute__((noinline)) bool acquire(enum mode mode, enum wait wait,
 					      const struct w_deadline *deadline)
 {
-	return mode == WRITE
-		       ? LOCK_FUNCTION(write)(&M->lock, POLICY(wait), deadline)
-		       : LOCK_FUNCTION(read)(&M->lock, mode == READ_AGAIN, POLICY(wait), deadline);
+	bool entered;
+
+	check_acquires();
+	entered = mode == WRITE ? LOCK_FUNCTION(write)(&M->lock, POLICY(wait), deadline)
+				: LOCK_FUNCTION(read)(&M->lock, mode == READ_AGAIN, POLICY(wait),
+						      deadline);
+	check_acquired(entered);
+	return entered;
 }
 
 static __attribute__((noinline)) bool try_acquire(enum mode mode)
@@ -483,6 +510,7 @@ WAYS(both, lock_and_unlock(self ? READ : WRITE, wait))
 WAYS(both_2, lock_and_unlock(self ? READ : WRITE, wait); lock_and_unlock(self ? READ : WRITE, wait))
 WAYS(turns, lock_and_unlock(READ, wait); lock_and_unlock(WRITE, wait))
 WAYS(one_reader, lock_and_unlock(self ? WRITE : READ, wait))
+WAYS(one_reader_2, TWICE(lock_and_unlock(self ? WRITE : READ, wait)))
 WAYS(try_read, if (self == 0) lock_and_unlock(WRITE, wait); else try_and_unlock(READ, wait))
 WAYS(try_write, if (self == 0) lock_and_unlock(READ, wait); else try_and_unlock(WRITE, wait))
 WAYS(timed_read, if (self == 0) lock_timed_and_unlock(READ, wait);
@@ -656,6 +684,9 @@ WAYS(fair_fork_writer, if (self == 0) fork_and_leave_fairly(WRITE, wait);
 #define FAIR_CLIENTS
 #endif
 
+#ifdef CLIENTS
+const struct check_client check_clients[] = {CLIENTS{.name = NULL}};
+#else
 /*
  * Spurious wake-ups multiply the states: clients of two threads have them without a bound, clients
  * of three threads under a bound.
@@ -740,3 +771,4 @@ const struct check_client check_clients[] = {
 		     .walks = 20000),
 	FAIR_CLIENTS{.name = NULL},
 };
+#endif

@@ -8,8 +8,11 @@
 #define POUNDLOCK_CHECK_SMALL_H
 
 #define SMALL_bravo_fair_rw_inhibit 1
+#define SMALL_bravo_shfl_rw_batch 3
 #define SMALL_bravo_shfl_rw_inhibit 1
 #define SMALL_bravo_shfl_rw_patience 1
+#define SMALL_bravo_shfl_rw_policy POLICY_NUMA
+#define SMALL_bravo_shfl_rw_spins 1
 #define SMALL_c_bo_mcs_backoff 2
 #define SMALL_c_bo_mcs_batch 1
 #define SMALL_c_ptl_tkt_batch 1
@@ -38,7 +41,10 @@
 #define SMALL_shfl_mutex_patience 1
 #define SMALL_shfl_mutex_policy POLICY_NUMA
 #define SMALL_shfl_mutex_spins 1
+#define SMALL_shfl_rw_batch 3
 #define SMALL_shfl_rw_patience 1
+#define SMALL_shfl_rw_policy POLICY_NUMA
+#define SMALL_shfl_rw_spins 1
 #define SMALL_shfl_spin_batch 4
 #define SMALL_shfl_spin_policy POLICY_NUMA
 #define SMALL_tas_backoff 2

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * shfl_rw.h: fair releases in every state of the word; waiters that give up at the same time; who
- * may open a closed lock.
+ * may open a closed lock; what the settings change.
  */
 #include "rw/shfl_rw.h"
 #include "unit.h"
 
-static const struct shfl_rw_policy parks = {.wait = WAIT_PARK, .patience = 100};
+static const struct shfl_rw_policy parks = {
+	.wait = WAIT_PARK, .patience = 100, .policy = POLICY_NUMA, .batch = 3, .spins = 1};
 static struct shfl_rw lock;
 static struct shfl_node head, second;
 
@@ -177,6 +178,100 @@ static void reopens_by_state(void)
 	}
 }
 
+/* ---- Settings ---- */
+
+/* A newcomer takes the lock whenever that is allowed, until the head closes the lock. */
+static bool release_and_take(void *taken)
+{
+	EXPECT(shfl_rw_release_write(&lock, parks));
+	*(uint32_t *)taken += shfl_rw_try_write(&lock);
+	return true;
+}
+
+/* With @patience, at most this many newcomers pass the head, each after one of its tries. */
+static void closes_after_patience(void)
+{
+	for (uint32_t patience = 0; patience < 4; patience++) {
+		struct shfl_rw_policy policy = parks;
+		uint32_t taken = 0;
+
+		policy.patience = patience;
+		begin(RW_WRITER);
+		for (uint32_t i = 0; i <= patience + 1; i++)
+			script_at(100 * (i + 1), release_and_take, &taken);
+		EXPECT(shfl_rw_write(&lock, policy, NULL));
+		EXPECT(taken == patience, "%u passed instead of %u", taken, patience);
+		EXPECT(word() == RW_WRITER, "word %x", word());
+	}
+}
+
+static bool note_parked(void *when)
+{
+	if (!(word() & RW_PARKED))
+		return false;
+	*(long *)when = script_time;
+	return true;
+}
+
+static bool release_parked(void *unused)
+{
+	(void)unused;
+	if (!(word() & RW_PARKED))
+		return false;
+	EXPECT(shfl_rw_release_write(&lock, parks));
+	return true;
+}
+
+/* The step at which a head with @spins sleeps. */
+static long sleeps_at(bool writes, uint32_t spins)
+{
+	struct shfl_rw_policy policy = parks;
+	long when = 0;
+
+	policy.spins = spins;
+	begin(RW_WRITER);
+	script_at(1, note_parked, &when);
+	script_at(1, release_parked, NULL);
+	EXPECT(writes ? shfl_rw_write(&lock, policy, NULL)
+		      : shfl_rw_read(&lock, false, policy, NULL));
+	return when;
+}
+
+static void spins_come_before_sleep(void)
+{
+	for (int writes = 0; writes < 2; writes++) {
+		long none = sleeps_at(writes, 0), one = sleeps_at(writes, 1),
+		     four = sleeps_at(writes, 4);
+
+		EXPECT(0 < none && none < one && one < four, "%ld, %ld, %ld", none, one, four);
+	}
+}
+
+/* Whether @waiter is brought forward behind @shuffler. */
+static bool follows(enum policy policy, uint32_t shuffler, uint32_t waiter)
+{
+	struct shfl_node before = {.note = shuffler}, behind = {.note = waiter};
+
+	return shfl_rw_rank(&policy, &before, &behind) != POLICY_STAY;
+}
+
+/* Readers follow readers, and writers follow writers by the policy. In a FIFO nobody is moved. */
+static void readers_and_writers_are_gathered_apart(void)
+{
+	static const enum policy policies[] = {POLICY_NUMA, POLICY_ROUTE, POLICY_GROUP};
+	const uint32_t reader = shfl_rw_note(&lock, false, POLICY_NUMA);
+	struct shfl_node one = {.note = reader}, other = {.note = 1};
+	enum policy fifo = POLICY_FIFO;
+
+	for (int i = 0; i < COUNT(policies); i++) {
+		EXPECT(follows(policies[i], reader, reader));
+		EXPECT(!follows(policies[i], reader, 1) && !follows(policies[i], 1, reader));
+		EXPECT(follows(policies[i], 1, 1));
+		EXPECT(follows(policies[i], 1, 2) == (policies[i] == POLICY_ROUTE));
+	}
+	EXPECT(!shfl_rw_rank(&fifo, &one, &other) && !shfl_rw_rank(&fifo, &other, &one));
+}
+
 int main(void)
 {
 	RUN(fair_releases_by_state);
@@ -184,5 +279,8 @@ int main(void)
 	RUN(timed_head_against_fair_release);
 	RUN(timed_head_leaves_the_lock_to_the_next);
 	RUN(reopens_by_state);
+	RUN(closes_after_patience);
+	RUN(spins_come_before_sleep);
+	RUN(readers_and_writers_are_gathered_apart);
 	return 0;
 }

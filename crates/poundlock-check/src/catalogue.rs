@@ -72,24 +72,35 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         let traits = format!("LOCK_TRAITS=\"locks/{header}\"");
         let defines =
             vec![format!("LOCK={}", lock.name), include, traits, format!("LOCK_{}", lock.kind)];
-        let extra = format!("locks/{}.c", lock.name);
-        if sources.root.join("tests/check").join(&extra).exists() {
-            let name = format!("{}+", lock.name);
-            files.push(File {
-                name,
-                path: extra,
-                defines: defines.clone(),
-                headers: vec![header.clone()],
-            });
-        }
-        files.push(File { name: lock.name, path: "lock.c".into(), defines, headers: vec![header] });
+        push_lock(&mut files, sources, lock.name, "lock.c", defines, header);
     }
     for name in sources.rw_locks()? {
         let header = header(sources, &name, format!("rw/{name}.h"))?;
         let defines = vec![format!("LOCK={name}"), format!("LOCK_HEADER=\"{header}\"")];
-        files.push(File { name, path: "rw.c".into(), defines, headers: vec![header] });
+        push_lock(&mut files, sources, name, "rw.c", defines, header);
     }
     Ok(files)
+}
+
+/// Adds a lock's clients in `path`, and those of its own in locks/NAME.c, if there are any.
+fn push_lock(
+    files: &mut Vec<File>,
+    sources: &Sources,
+    name: String,
+    path: &str,
+    defines: Vec<String>,
+    header: String,
+) {
+    let extra = format!("locks/{name}.c");
+    if sources.root.join("tests/check").join(&extra).exists() {
+        files.push(File {
+            name: format!("{name}+"),
+            path: extra,
+            defines: defines.clone(),
+            headers: vec![header.clone()],
+        });
+    }
+    files.push(File { name, path: path.into(), defines, headers: vec![header] });
 }
 
 /// Returns `header` if the lock has it.
