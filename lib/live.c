@@ -27,12 +27,24 @@ struct field {
 
 static const struct field fields[] = {shfl_mutex_settings(FIELD)};
 
+/*
+ * The settings of the readers-writer locks are in the same places, and have the same ranges but for
+ * policies that measure holds.
+ */
+#define SAME(key) ((int)shfl_rw_##key##_place == (int)shfl_mutex_##key##_place)
+_Static_assert(SAME(patience) && SAME(policy) && SAME(batch) && SAME(spins), "as shfl_mutex");
+#ifndef WITHOUT_bravo_shfl_rw
+#define BELOW(key) ((int)bravo_shfl_rw_##key##_place == (int)shfl_rw_##key##_place)
+_Static_assert(BELOW(patience) && BELOW(policy) && BELOW(batch) && BELOW(spins), "as shfl_rw");
+#endif
+
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 #define FITS(lock, key, otherwise, least, most, ...) \
 	_Static_assert((most) < (1 << BITS_##key), #key " fits in its bits");
 
-uint64_t live_word(const uint32_t *settings)
+/* The word of @settings, in the places of shfl_mutex. */
+static uint64_t word_of(const uint32_t *settings)
 {
 	uint64_t word = PRESENT;
 
@@ -42,9 +54,21 @@ uint64_t live_word(const uint32_t *settings)
 	return word;
 }
 
+uint64_t live_word(const struct any_ops *ops)
+{
+	return any_is_default(ops) ? word_of(ops->settings) : 0;
+}
+
+uint64_t live_rw_word(const struct any_rw_ops *ops)
+{
+	bool shuffles = !strcmp(ops->name, "shfl_rw") || !strcmp(ops->name, "bravo_shfl_rw");
+
+	return shuffles && ops->wait == WAIT_PARK ? word_of(ops->settings) : 0;
+}
+
 bool live_settings(uint64_t word, uint32_t *settings)
 {
-	uint32_t read[SPEC_SETTINGS] = {0};
+	uint32_t read[FIELDS];
 
 	if (!(word & PRESENT))
 		return false;
@@ -54,29 +78,31 @@ bool live_settings(uint64_t word, uint32_t *settings)
 
 		if (value < field->least || value > field->most)
 			return false;
-		read[field->place] = value;
+		read[i] = value;
+		/* Of other functions than the default lock's: they measure every hold. */
+		if (field->place == shfl_mutex_policy_place && policy_measures((enum policy)value))
+			return false;
 	}
-	/* Of other functions than the default lock's: they measure every hold. */
-	if (policy_measures((enum policy)read[shfl_mutex_policy_place]))
-		return false;
-	memcpy(settings, read, sizeof(read));
+	for (size_t i = 0; i < FIELDS; i++)
+		settings[fields[i].place] = read[i];
 	return true;
 }
 
 uint64_t live_word_of(const char *spec, char *error, size_t size)
 {
-	const struct any_ops *ops = any_find(spec, error, size);
+	bool is_rw = any_rw_names(spec);
+	const struct any_rw_ops *rw_ops = is_rw ? any_rw_find(spec, error, size) : NULL;
+	const struct any_ops *ops = is_rw ? NULL : any_find(spec, error, size);
+	uint64_t word = any_rw_is_default(rw_ops) ? live_rw_word(rw_ops) : live_word(ops);
 
-	if (ops && any_is_default(ops))
-		return live_word(ops->settings);
-	if (ops)
+	if (!word && (ops || rw_ops))
 		(void)spec_wrong(
 			error, size,
-			"'%s': a mutex that is used can change patience, policy, batch and spins "
-			"of shfl_mutex; policies fair and occupancy, wait and other locks need a "
-			"rule before it is initialised",
+			"'%s': a lock that is used can change patience, policy, batch and spins of "
+			"shfl_mutex or shfl_rw; policies fair and occupancy, wait and other locks "
+			"need a rule before it is initialised",
 			spec);
-	return 0;
+	return word;
 }
 
 /* The length of the name of @policy, at @name. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The settings of a default lock (shfl_mutex, which parks) as one word, by which they are changed
- * while the lock is in use: a reader sees either all former settings or all new ones. The preload
- * library reads it (preload/control.h); `poundlock control` writes it by the same code.
+ * The settings of a lock whose waiters shuffle and park (shfl_mutex, shfl_rw and bravo_shfl_rw) as
+ * one word, by which they are changed while the lock is in use: a reader sees either all former
+ * settings or all new ones. The preload library reads it (preload/control.h); `poundlock control`
+ * writes it by the same code. Settings that are not in the word (bravo_shfl_rw's `inhibit`) stay.
  *
  * Any process may have written a word: only whole, valid settings are read from it.
  *
@@ -15,20 +16,24 @@
 #ifndef POUNDLOCK_LIVE_H
 #define POUNDLOCK_LIVE_H
 
-#include "any.h"
+#include "any_rw.h"
 
 /* The longest text of settings, its end included. */
 #define LIVE_TEXT 64
 
-/* The word of @settings, the settings of a table of any_is_default(). */
-W_HIDDEN uint64_t live_word(const uint32_t *settings);
+/* The words of a lock of @ops; 0 if they cannot change while it is used. */
+W_HIDDEN uint64_t live_word(const struct any_ops *ops);
+W_HIDDEN uint64_t live_rw_word(const struct any_rw_ops *ops);
 
-/* Reads @word into @settings. False, and nothing is changed, if it does not have valid ones. */
+/*
+ * Reads @word into @settings, those of such a lock. False, and nothing is changed, if it does not
+ * have valid ones.
+ */
 W_HIDDEN bool live_settings(uint64_t word, uint32_t *settings);
 
 /*
- * For `poundlock control`: the word of the lock that @spec names. 0, and one line in @error, if it
- * is not the default lock with other settings.
+ * For `poundlock control`: the word of the lock that @spec names, shfl_mutex or shfl_rw, which
+ * parks. 0, and one line in @error, if it is another one.
  */
 W_HIDDEN uint64_t live_word_of(const char *spec, char *error, size_t size);
 

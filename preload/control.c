@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The page's mutexes are found by a hash table of addresses, which is the process's own: nothing
- * that others can write decides where it reads or writes. A mutex enters it when a thread first
+ * The page's locks are found by a hash table of addresses, which is the process's own: nothing
+ * that others can write decides where it reads or writes. A lock enters it when a thread first
  * waits for it.
  *
  * A forked child does not use its parent's page: the first thread that has to wait there makes the
@@ -18,20 +18,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "any.h"
 #include "config.h"
 #include "control_page.h"
 #include "hash.h"
 #include "live.h"
-#include "rules.h"
 #include "shared_file.h"
 
 bool control_on;
 
 static struct control_page *page;
-/* Of the mutexes of the page, in the same order. */
-static W_ATOMIC(uint64_t) addresses[CONTROL_MUTEXES];
+/* Of the locks of the page, in the same order. */
+static W_ATOMIC(uint64_t) addresses[CONTROL_LOCKS];
 static char folder[PATH_MAX - 64], path[PATH_MAX];
-static W_ATOMIC(uint32_t) adding; /* a thread adds a mutex to the table */
+static W_ATOMIC(uint32_t) adding; /* a thread adds a lock to the table */
 static W_ATOMIC(bool) sandboxed;
 /*
  * 1 + the fork generation of the process that made the page, and of the last one that tried to; 0:
@@ -51,7 +51,7 @@ static void write_header(void)
 	page->version = CONTROL_VERSION;
 	page->bytes = sizeof(*page);
 	page->pid = (uint32_t)syscall(SYS_getpid);
-	page->mutexes_most = CONTROL_MUTEXES;
+	page->locks_most = CONTROL_LOCKS;
 	snprintf(page->program, sizeof(page->program), "%s", program_invocation_short_name);
 	memcpy(page->magic, CONTROL_MAGIC, sizeof(CONTROL_MAGIC));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Layout of the control page, a file that a process maps and by which others change the settings of
- * its mutexes. docs/control.md documents it.
+ * its mutexes and readers-writer locks. docs/control.md documents it.
  *
- * A header, then an array of mutexes. The process writes all fields except both `wanted`, and reads
+ * A header, then an array of locks. The process writes all fields except all `wanted`, and reads
  * none of them except these: a hostile page cannot lead it anywhere. Byte order is the machine's.
  */
 #ifndef POUNDLOCK_PRELOAD_CONTROL_PAGE_H
@@ -12,22 +12,23 @@
 #include "world.h"
 
 #define CONTROL_MAGIC "poundlock control"
-#define CONTROL_VERSION 3
+#define CONTROL_VERSION 4
 
-#ifndef CONTROL_MUTEXES_BITS /* the model checker has fewer */
-#define CONTROL_MUTEXES_BITS 10
+#ifndef CONTROL_LOCKS_BITS /* the model checker has fewer */
+#define CONTROL_LOCKS_BITS 10
 #endif
-#define CONTROL_MUTEXES (1u << CONTROL_MUTEXES_BITS)
+#define CONTROL_LOCKS (1u << CONTROL_LOCKS_BITS)
 
-struct control_mutex {
-	W_ATOMIC(uint64_t) address; /* 0: unused, or the mutex is destroyed */
+struct control_lock {
+	W_ATOMIC(uint64_t) address; /* 0: unused, or the lock is destroyed */
 	uint64_t site;              /* to which the call returned that initialised it; 0: unknown */
-	uint64_t own;               /* settings (lib/live.h) without `wanted`; 0: of another lock */
+	uint64_t own;               /* settings (lib/live.h) without `wanted`; 0: cannot change */
 	W_ATOMIC(uint64_t) wanted;  /* settings, written by other processes; 0: none */
 	W_ATOMIC(uint64_t) waits;   /* begun */
 	W_ATOMIC(uint32_t) waiting;
 	uint32_t rule; /* the line of the rule that applies to it; 0: none */
-	char lock[16]; /* the name of its lock */
+	char lock[15]; /* the name of its algorithm */
+	uint8_t is_rw; /* 1: it is a readers-writer lock */
 };
 
 struct control_page {
@@ -35,15 +36,15 @@ struct control_page {
 	uint32_t version;
 	uint32_t bytes; /* of the file */
 	uint32_t pid;
-	uint32_t mutexes_most;
-	W_ATOMIC(uint64_t) unlisted; /* waits for mutexes without room */
+	uint32_t locks_most;
+	W_ATOMIC(uint64_t) unlisted; /* waits for locks without room */
 	/*
-	 * Settings of all mutexes without a rule and without settings in their own `wanted`,
-	 * written by other processes; 0: none
+	 * Settings of all mutexes, and of all readers-writer locks, without a rule and without
+	 * settings in their own `wanted`, written by other processes; 0: none
 	 */
-	W_ATOMIC(uint64_t) wanted;
+	W_ATOMIC(uint64_t) wanted, rw_wanted;
 	char program[64];
-	_Alignas(64) struct control_mutex mutexes[CONTROL_MUTEXES];
+	_Alignas(64) struct control_lock locks[CONTROL_LOCKS];
 };
 
 #endif

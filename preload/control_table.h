@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The table of a control page's mutexes, and waits by its settings. Included by control.c, and by
+ * The table of a control page's locks, and waits by its settings. Included by control.c, and by
  * the model checker's clients (tests/check/control.c). The including file defines:
  *
  *   page       the mapped page
- *   addresses  of the mutexes of the page, in the same order
- *   adding     a thread adds a mutex to the table
+ *   addresses  of the locks of the page, in the same order
+ *   adding     a thread adds a lock to the table
  *   sandboxed  children make no page
  *   made       1 + the fork generation of the process that made the page; 0: none
  *   tried      the same of the last process that tried to
@@ -13,7 +13,7 @@
  */
 
 #define PROBES 64u
-/* Addresses in the table that are no mutexes'. */
+/* Addresses in the table that are no locks'. */
 enum { NEVER_USED, FREED };
 
 /* ---- The page ---- */
@@ -26,7 +26,7 @@ static bool make_once(void)
 	/* relaxed: one thread of the process succeeds, and nothing else depends on it */
 	if (seen == self || !w_compare_exchange_relaxed(&tried, &seen, self) || !make())
 		return false;
-	for (uint32_t i = 0; i < CONTROL_MUTEXES; i++)
+	for (uint32_t i = 0; i < CONTROL_LOCKS; i++)
 		w_store_relaxed(&addresses[i], NEVER_USED);
 	w_store_relaxed(&adding, 0);
 	/* release: pairs with the acquire in has_page() */
@@ -52,10 +52,10 @@ static bool has_page(void)
 
 static uint32_t place(uint64_t address, uint32_t probe)
 {
-	return (address_hash(address, CONTROL_MUTEXES_BITS) + probe) % CONTROL_MUTEXES;
+	return (address_hash(address, CONTROL_LOCKS_BITS) + probe) % CONTROL_LOCKS;
 }
 
-/* Finds the mutex at @address. CONTROL_MUTEXES: it is not in the table. */
+/* Finds the lock at @address. CONTROL_LOCKS: it is not in the table. */
 static uint32_t find(uint64_t address)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {
@@ -68,10 +68,10 @@ static uint32_t find(uint64_t address)
 		if (seen == NEVER_USED)
 			break;
 	}
-	return CONTROL_MUTEXES;
+	return CONTROL_LOCKS;
 }
 
-/* Finds a place for a mutex at @address. CONTROL_MUTEXES: there is none. */
+/* Finds a place for a lock at @address. CONTROL_LOCKS: there is none. */
 static uint32_t find_place(uint64_t address)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {
@@ -82,112 +82,105 @@ static uint32_t find_place(uint64_t address)
 		if (seen == NEVER_USED || seen == FREED)
 			return at;
 	}
-	return CONTROL_MUTEXES;
+	return CONTROL_LOCKS;
 }
 
-/* As the only thread that adds: adds @m, unless another thread has. Returns its place. */
-static uint32_t add(const struct mutex *m, const struct any_ops *ops, const struct rule *rule)
+/* As the only thread that adds: adds @subject, unless another thread has. Returns its place. */
+static uint32_t add(const struct control_subject *subject)
 {
-	uint64_t address = (uintptr_t)m;
-	uint32_t at = find(address);
-	struct control_mutex *added;
+	uint32_t at = find(subject->address);
+	struct control_lock *added;
 
-	if (at != CONTROL_MUTEXES)
+	if (at != CONTROL_LOCKS)
 		return at;
-	at = find_place(address);
-	if (at == CONTROL_MUTEXES) {
+	at = find_place(subject->address);
+	if (at == CONTROL_LOCKS) {
 		(void)w_fetch_add_relaxed(&page->unlisted, 1);
 		return at;
 	}
-	added = &page->mutexes[at];
-	added->site = mutex_is_plain(m) ? m->site : 0;
-	added->own = any_is_default(ops) ? live_word(ops->settings) : 0;
-	added->rule = rule ? rule->line : 0;
-	snprintf(added->lock, sizeof(added->lock), "%s", ops->name);
+	added = &page->locks[at];
+	added->site = subject->site;
+	added->own = subject->own;
+	added->rule = subject->rule_line;
+	snprintf(added->lock, sizeof(added->lock), "%s", subject->lock);
+	added->is_rw = subject->is_rw;
 	w_store_relaxed(&added->wanted, 0);
 	w_store_relaxed(&added->waits, 0);
 	w_store_relaxed(&added->waiting, 0);
 	/* release: for readers of the page, which see the address last */
-	w_store_release(&added->address, address);
+	w_store_release(&added->address, subject->address);
 	/* release: pairs with the acquire in find() */
-	w_store_release(&addresses[at], address);
+	w_store_release(&addresses[at], subject->address);
 	return at;
 }
 
 /*
- * Finds or adds @m. Returns its place; CONTROL_MUTEXES: there is none, or another thread adds a
- * mutex, and this one enters the table at a later wait.
+ * Finds or adds @subject. Returns its place; CONTROL_LOCKS: there is none, or another thread adds a
+ * lock, and this one enters the table at a later wait.
  */
-static uint32_t enter(const struct mutex *m, const struct any_ops *ops, const struct rule *rule)
+static uint32_t enter(const struct control_subject *subject)
 {
-	uint32_t at = find((uintptr_t)m);
+	uint32_t at = find(subject->address);
 
 	/* acquire: pairs with the release below; what the last thread has added */
-	if (w_likely(at != CONTROL_MUTEXES) || w_exchange_acquire(&adding, 1))
+	if (w_likely(at != CONTROL_LOCKS) || w_exchange_acquire(&adding, 1))
 		return at;
-	at = add(m, ops, rule);
+	at = add(subject);
 	w_store_release(&adding, 0);
 	return at;
 }
 
-void control_forget_slow(const struct mutex *m)
+void control_forget_slow(const void *lock)
 {
 	uint32_t at;
 
 	if (w_load_acquire(&made) != w_fork_generation() + 1)
 		return;
-	at = find((uintptr_t)m);
-	if (at == CONTROL_MUTEXES)
+	at = find((uintptr_t)lock);
+	if (at == CONTROL_LOCKS)
 		return;
-	/* relaxed: a reader of the page may still see the mutex */
-	w_store_relaxed(&page->mutexes[at].address, 0);
+	/* relaxed: a reader of the page may still see the lock */
+	w_store_relaxed(&page->locks[at].address, 0);
 	/* release: pairs with the acquire in find_place(); the address in the page */
 	w_store_release(&addresses[at], FREED);
 }
 
 /* ---- Waits ---- */
 
-/*
- * Waits by the settings of @known (NULL: not in the page), or else without a @rule by those of all
- * mutexes, or else by those of @ops.
- */
-static bool wait_controlled(struct mutex *m, const struct w_deadline *deadline,
-			    const struct any_ops *ops, const struct rule *rule,
-			    struct control_mutex *known)
+/* Reads the settings of @known (NULL: not in the page), or of all locks like @subject. */
+static bool read_settings(const struct control_subject *subject, struct control_lock *known,
+			  uint32_t *settings)
 {
 	/* relaxed, both: one word, which is checked and not followed */
 	uint64_t wanted = known ? w_load_relaxed(&known->wanted) : 0,
-		 of_all = rule ? 0 : w_load_relaxed(&page->wanted);
-	struct any_ops changed;
+		 of_all = w_load_relaxed(subject->is_rw ? &page->rw_wanted : &page->wanted);
 
-	if ((wanted || of_all) && any_is_default(ops)) {
-		changed = *ops;
-		if (!live_settings(wanted, changed.settings))
-			(void)live_settings(of_all, changed.settings);
-		ops = &changed;
-	}
-	return rules_wait_by(ops, m, deadline);
+	return live_settings(wanted, settings) ||
+	       (!subject->rule_line && live_settings(of_all, settings));
 }
 
-bool control_wait(struct mutex *m, const struct w_deadline *deadline, const struct any_ops *ops,
-		  const struct rule *rule)
+bool control_begin(struct control_wait *wait, const struct control_subject *subject,
+		   uint32_t *settings)
 {
-	uint32_t generation = w_fork_generation(), at;
-	struct control_mutex *known;
-	bool taken;
+	uint32_t at;
 
+	wait->generation = w_fork_generation();
+	wait->known = NULL;
 	if (!has_page())
-		return rules_wait_by(ops, m, deadline);
-	at = enter(m, ops, rule);
-	if (at == CONTROL_MUTEXES)
-		return wait_controlled(m, deadline, ops, rule, NULL);
-	known = &page->mutexes[at];
-	/* relaxed, all: figures */
-	(void)w_fetch_add_relaxed(&known->waits, 1);
-	(void)w_fetch_add_relaxed(&known->waiting, 1);
-	taken = wait_controlled(m, deadline, ops, rule, known);
-	/* A signal handler may have forked. */
-	if (w_likely(generation == w_fork_generation()))
-		(void)w_fetch_add_relaxed(&known->waiting, (uint32_t)-1);
-	return taken;
+		return false;
+	at = enter(subject);
+	if (at != CONTROL_LOCKS) {
+		wait->known = &page->locks[at];
+		/* relaxed, both: figures */
+		(void)w_fetch_add_relaxed(&wait->known->waits, 1);
+		(void)w_fetch_add_relaxed(&wait->known->waiting, 1);
+	}
+	return subject->own && read_settings(subject, wait->known, settings);
+}
+
+void control_end(const struct control_wait *wait)
+{
+	/* relaxed: a figure. A signal handler may have forked: the page is another one then. */
+	if (wait->known && w_likely(wait->generation == w_fork_generation()))
+		(void)w_fetch_add_relaxed(&wait->known->waiting, (uint32_t)-1);
 }

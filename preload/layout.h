@@ -26,7 +26,10 @@
  *   pthread_rwlock_t
  *     0 to 27, 32 to 47  the lock (lib/any_rw.h)
  *     28                 glibc's __shared: not 0 if it is process-shared. Here also SHARED_RULED
- *     29                 in that case the index of the rule that gave it its lock
+ *     29                 in that case the index of the rule that gave it its lock; else 1 + that
+ *                        of the rule of the function that initialised it, if that rule changes
+ *                        settings only; 0: none
+ *     30 to 31           1 + the index of the call that initialised it (rules.c); 0: unknown
  *     48 to 51           glibc's __flags: the kind, part of the ABI as in a mutex
  *     52 to 55           the writer's thread id
  */
@@ -143,7 +146,8 @@ static inline W_ATOMIC(uint32_t) *cond_flags(struct cond *c)
 struct rwlock {
 	unsigned char lock_head[28];
 	unsigned char shared; /* its low byte: compared in memory by one instruction */
-	unsigned char rule, unused[2];
+	unsigned char rule;
+	uint16_t site;
 	unsigned char lock_tail[16];
 	unsigned int kind;
 	W_ATOMIC(uint32_t) writer;

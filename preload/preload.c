@@ -55,13 +55,21 @@ static void choose(const struct config *config)
 	spin_enable(config->spin);
 }
 
-/* Lets others change the settings of mutexes, and @observed: counts. */
+/* Replaces the tables by those that wait by the settings of each lock. */
+static void replace_all(struct config *config)
+{
+	rules_replace(&config->ops);
+	if (config->rw_ops)
+		rules_rw_replace(&config->rw_ops);
+}
+
+/* Lets others change the settings of locks, and @observed: counts. */
 static void observe(struct config *config, bool observed)
 {
 	bool wanted = config->control && (config->ops || config->native);
 
 	if (wanted && control_start(config->control, rules_unruled(config->ops)))
-		rules_replace(&config->ops);
+		replace_all(config);
 	if (observed)
 		stats_start(config->stats, config->profile, &config->ops, &config->rw_ops);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The patterns become ranges of addresses at the start, so that later neither files nor the loader
- * are asked, which might hold a lock. A waiter compares its mutex's address with all ranges: few,
+ * are asked, which might hold a lock. A waiter compares its lock's address with all ranges: few,
  * and off the critical path.
  */
 #include "rules.h"
@@ -17,6 +17,8 @@
 
 #include "config.h"
 #include "control.h"
+#include "hash.h"
+#include "live.h"
 #include "rule.h"
 #include "symbols.h"
 
@@ -43,6 +45,11 @@ static bool too_many;
 /* The process's lock, and the table in its place. */
 static const struct any_ops *own;
 static struct any_ops ruled;
+
+/* Return addresses of calls that initialised readers-writer locks, which have 1 + its index. */
+#define SITES_BITS 10
+#define SITES (1u << SITES_BITS)
+static W_ATOMIC(uint64_t) sites[SITES];
 
 /* For reports: the file, whether they are unwanted, and the rules that have one. */
 static char path[256];
@@ -146,33 +153,49 @@ static void report_static(uintptr_t address, const struct range *range, const ch
 		       rule->name, offset, kept, lock);
 }
 
-void rules_rw_missed(const struct rwlock *rw, const char *kept)
+/*
+ * Whether @rule changes only settings of the process's lock: the default one for mutexes, @rw for
+ * readers-writer locks (NULL: it is for mutexes).
+ */
+static bool is_of_settings(const struct rule *rule, const struct any_rw_ops *rw)
 {
-	const struct range *range = find_range(&objects, (uintptr_t)rw, true);
+	return rw ? any_rw_same(rule->rw_ops, rw) : any_is_default(rule->ops);
+}
 
-	if (range)
-		report_static((uintptr_t)rw, range, kept);
+/*
+ * The first rule that applies to the lock at @address, which has the process's algorithm. @of_site:
+ * 1 + the index of a rule of the function that initialised it; 0: none. @rw: as in
+ * is_of_settings(). NULL: none, or it asks for another algorithm.
+ */
+static const struct rule *rule_of_settings(uintptr_t address, uint32_t of_site,
+					   const struct any_rw_ops *rw)
+{
+	const struct range *range = find_range(&objects, address, rw);
+	uint32_t rule = range ? range->rule : RULES_MOST;
+
+	if (of_site && of_site <= rule)
+		return &rules.rule[of_site - 1];
+	if (!range)
+		return NULL;
+	if (is_of_settings(&rules.rule[rule], rw))
+		return &rules.rule[rule];
+	report_static(address, range, rw ? rw->name : own->name);
+	return NULL;
 }
 
 /* The first rule that applies to @m. NULL: none, or it asks for a lock that @m cannot have. */
 static const struct rule *rule_of(const struct mutex *m)
 {
 	const struct rule *other = rule_of_other(m);
-	const struct range *range;
-	uint32_t rule;
 
-	if (other)
-		return other;
-	range = find_range(&objects, (uintptr_t)m, false);
-	rule = range ? range->rule : RULES_MOST;
-	if (mutex_is_plain(m) && m->rule && m->rule <= rule)
-		return &rules.rule[m->rule - 1];
-	if (!range)
-		return NULL;
-	if (any_is_default(rules.rule[rule].ops))
-		return &rules.rule[rule];
-	report_static((uintptr_t)m, range, own->name);
-	return NULL;
+	return other ? other
+		     : rule_of_settings((uintptr_t)m, mutex_is_plain(m) ? m->rule : 0, NULL);
+}
+
+const struct rule *rules_rw_of(const struct rwlock *rw, const struct any_rw_ops *of_process)
+{
+	return rw->shared == SHARED_RULED ? &rules.rule[rw->rule]
+					  : rule_of_settings((uintptr_t)rw, rw->rule, of_process);
 }
 
 /* Gives the free mutex @m the lock of rule @index if that has room for its owner. */
@@ -204,13 +227,37 @@ void rules_initialised_slow(struct mutex *m, const void *site)
 	m->site = (uintptr_t)site;
 }
 
+/* 1 + the index of @site, which is added; 0: there is no room. */
+static uint16_t number_of_site(uint64_t site)
+{
+	for (uint32_t i = 0; i < SITES; i++) {
+		uint32_t at = (address_hash(site, SITES_BITS) + i) % SITES;
+		/* relaxed, both: each is one number, and nothing else depends on it */
+		uint64_t seen = w_load_relaxed(&sites[at]);
+
+		if (seen == site ||
+		    (!seen && w_compare_exchange_relaxed(&sites[at], &seen, site)) || seen == site)
+			return (uint16_t)(at + 1);
+	}
+	return 0;
+}
+
+uint64_t rules_rw_site(const struct rwlock *rw)
+{
+	return rw->site ? w_load_relaxed(&sites[rw->site - 1]) : 0;
+}
+
 void rules_rw_initialised_slow(struct rwlock *rw, const void *site)
 {
-	const struct range *first =
-		earlier(find_range(&objects, (uintptr_t)rw, true), find_site(site, true));
+	const struct any_rw_ops *of_process = rules_rw_own();
+	const struct range *function = find_site(site, true),
+			   *first = earlier(find_range(&objects, (uintptr_t)rw, true), function);
 
-	if (first)
+	if (first && !is_of_settings(&rules.rule[first->rule], of_process))
 		rules_rw_give(rw, first->rule);
+	else if (function && is_of_settings(&rules.rule[function->rule], of_process))
+		rw->rule = (unsigned char)(function->rule + 1);
+	rw->site = number_of_site((uintptr_t)site);
 }
 
 /* ---- The table ---- */
@@ -223,12 +270,37 @@ static inline const struct any_ops *ops_of(const struct mutex *m)
 	return w_unlikely(other) ? other->ops : own;
 }
 
+/* Waits for @m by the settings of @ops. */
+static bool wait_by(const struct any_ops *ops, struct mutex *m, const struct w_deadline *deadline)
+{
+	if (deadline)
+		return ops->timedlock(m, deadline, ops);
+	(void)ops->lock(m, ops);
+	return true;
+}
+
 bool rules_wait(struct mutex *m, const struct w_deadline *deadline)
 {
 	const struct rule *rule = rule_of(m);
 	const struct any_ops *ops = rule ? rule->ops : own;
+	struct control_subject subject;
+	struct control_wait wait;
+	struct any_ops changed;
+	bool taken;
 
-	return control_on ? control_wait(m, deadline, ops, rule) : rules_wait_by(ops, m, deadline);
+	if (!control_on)
+		return wait_by(ops, m, deadline);
+	subject = (struct control_subject){.address = (uintptr_t)m,
+					   .site = mutex_is_plain(m) ? m->site : 0,
+					   .own = live_word(ops),
+					   .lock = ops->name,
+					   .rule_line = rule ? rule->line : 0};
+	changed = *ops;
+	if (control_begin(&wait, &subject, changed.settings))
+		ops = &changed;
+	taken = wait_by(ops, m, deadline);
+	control_end(&wait);
+	return taken;
 }
 
 static int ruled_lock(void *lock, const struct any_ops *ops)
@@ -376,7 +448,7 @@ static void give_to_static(const struct range *range)
 
 	if (!range->is_lock || find_range(&objects, range->from, rule->rw_ops) != range)
 		return;
-	if (rule->rw_ops && is_rw_unused(at))
+	if (rule->rw_ops && !is_of_settings(rule, rules_rw_own()) && is_rw_unused(at))
 		rules_rw_give(at, range->rule);
 	else if (rule->ops && !any_is_default(rule->ops) && is_unused(at))
 		give_other(at, range->rule);

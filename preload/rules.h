@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Mutexes with locks or settings of their own, by POUNDLOCK_RULES and POUNDLOCK_CONTROL
- * (control.h). Rules never change: they are read before the first lock.
+ * Mutexes and readers-writer locks with an algorithm or settings of their own, by POUNDLOCK_RULES
+ * and POUNDLOCK_CONTROL (control.h). Rules never change: they are read before the first lock.
  *
- * Other settings of the default lock are read only by a thread that has to wait, by the mutex's
- * address and the recorded function that initialised it. Another lock has other words: a mutex gets
- * it when it is initialised, or at the start if it is an unused static one, and its kind records
+ * Other settings of the process's lock are read only by a thread that has to wait, by the address
+ * and the recorded function that initialised the lock. Another algorithm has other words: a lock
+ * gets it when it is initialised, or at the start if it is an unused static one, and it records
  * that (layout.h).
  */
 #ifndef POUNDLOCK_PRELOAD_RULES_H
@@ -14,7 +14,7 @@
 #include "layout.h"
 #include "rule.h"
 
-/* Whether mutexes may have settings of their own. */
+/* Whether locks may have settings of their own. */
 extern W_HIDDEN bool rules_on;
 /* Whether some may have another lock than the process's. */
 extern W_HIDDEN bool rules_other;
@@ -40,16 +40,6 @@ W_HIDDEN void rules_replace(const struct any_ops **ops);
  */
 W_HIDDEN bool rules_wait(struct mutex *m, const struct w_deadline *deadline);
 
-/* Waits for @m by the settings of @ops. */
-static inline bool rules_wait_by(const struct any_ops *ops, struct mutex *m,
-				 const struct w_deadline *deadline)
-{
-	if (deadline)
-		return ops->timedlock(m, deadline, ops);
-	(void)ops->lock(m, ops);
-	return true;
-}
-
 /* The table that @ops replaced, or @ops. */
 W_HIDDEN const struct any_ops *rules_unruled(const struct any_ops *ops);
 
@@ -67,9 +57,15 @@ static inline void rules_initialised(struct mutex *m, const void *site)
 
 /* ---- Readers-writer locks (rules_rw.c) ---- */
 
-/* Replaces *@ops, the process's lock, by a table that finds the lock of each object. */
+/*
+ * Replaces *@ops, the process's lock, by a table that finds the algorithm and the settings of each
+ * object, unless an earlier call has.
+ */
 W_HIDDEN void rules_rw_replace(const struct any_rw_ops **ops);
+/* The table that @ops replaced, or @ops. */
 W_HIDDEN const struct any_rw_ops *rules_rw_unruled(const struct any_rw_ops *ops);
+/* The process's lock, once a table has replaced it. */
+W_HIDDEN const struct any_rw_ops *rules_rw_own(void);
 
 /* Gives the free lock @rw the lock of rule @index. */
 static inline void rules_rw_give(struct rwlock *rw, uint32_t index)
@@ -89,10 +85,10 @@ static inline void rules_rw_initialised(struct rwlock *rw, const void *site)
 /* The rule @index. */
 W_HIDDEN const struct rule *rules_at(uint32_t index);
 
-/*
- * If a rule is for the static lock @rw, which has the process's lock @own, reports why it does not
- * apply.
- */
-W_HIDDEN void rules_rw_missed(const struct rwlock *rw, const char *own);
+/* The first rule that applies to @rw, of a process with the lock @own. NULL: none. */
+W_HIDDEN const struct rule *rules_rw_of(const struct rwlock *rw, const struct any_rw_ops *own);
+
+/* The address to which the call returned that initialised @rw; 0: unknown. */
+W_HIDDEN uint64_t rules_rw_site(const struct rwlock *rw);
 
 #endif

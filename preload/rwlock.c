@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control.h"
 #include "debug.h"
 #include "layout.h"
 #include "preload.h"
@@ -454,6 +455,7 @@ static int rwlock_init(pthread_rwlock_t *lock, const pthread_rwlockattr_t *attr)
 	memset(lock, 0, sizeof(*lock));
 	rw->kind = kind;
 	rules_rw_initialised(rw, __builtin_return_address(0));
+	control_forget(lock);
 	stats_forget(lock);
 	debug_created(lock);
 	return 0;
@@ -466,6 +468,7 @@ static int rwlock_destroy(pthread_rwlock_t *lock)
 	if (!ops_of(rw))
 		return real.pthread_rwlock_destroy(lock);
 	debug_destroyed(lock);
+	control_forget(lock);
 	stats_forget(lock);
 	return 0;
 }

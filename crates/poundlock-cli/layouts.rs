@@ -41,14 +41,17 @@ const CONTROL: Layout = Layout {
     header: "control_page.h",
     prefix: "control_",
     structures: &[
-        ("page", &["version", "pid", "wanted", "mutexes"]),
-        ("mutex", &["address", "site", "own", "wanted", "waits", "waiting", "rule", "lock"]),
+        ("page", &["version", "pid", "wanted", "rw_wanted", "locks"]),
+        (
+            "lock",
+            &["address", "site", "own", "wanted", "waits", "waiting", "rule", "lock", "is_rw"],
+        ),
     ],
     constants: &[
         ("VERSION", "CONTROL_VERSION"),
-        ("MUTEXES", "CONTROL_MUTEXES"),
+        ("LOCKS", "CONTROL_LOCKS"),
         ("PAGE_SIZE", "sizeof(struct control_page)"),
-        ("MUTEX_SIZE", "sizeof(struct control_mutex)"),
+        ("LOCK_SIZE", "sizeof(struct control_lock)"),
     ],
 };
 

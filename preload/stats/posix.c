@@ -25,6 +25,8 @@ static struct any_ops ops;
 static struct any_rw_ops rw_ops;
 /* Whether each mutex has the default lock, perhaps with settings of its own. */
 static bool all_default;
+/* Whether readers-writer locks have the default one, but for those that no fast path takes. */
+static bool rw_default;
 
 const struct any_ops *stats_observe_posix(const struct any_ops *own)
 {
@@ -40,6 +42,7 @@ const struct any_rw_ops *stats_observe_posix_rw(const struct any_rw_ops *own)
 	own_rw_ops = *own;
 	rw_ops = *own;
 	OBSERVE_RW_OPS(posix, &rw_ops);
+	rw_default = any_rw_is_default(rules_rw_unruled(own));
 	return &rw_ops;
 }
 
@@ -47,6 +50,6 @@ void stats_shorten_posix(const struct any_ops *chosen, const struct any_rw_ops *
 {
 	if (chosen == &ops && all_default)
 		mutex_observe_default();
-	if (chosen_rw == &rw_ops && any_rw_is_default(&own_rw_ops))
+	if (chosen_rw == &rw_ops && rw_default)
 		rwlock_observe_default();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Clients of the preload library's control page (preload/control_table.h) and of the words that
- * carry a mutex's settings (lib/live.h). Another process writes any words at any moment: a thread
- * waits by its mutex's own settings or by valid ones of one word, and never by those of a mutex
- * that was destroyed or has another address. A child has a page of its own. locks/shfl_mutex.c has
- * the lock itself under settings that change.
+ * carry a lock's settings (lib/live.h). Another process writes any words at any moment: a thread
+ * waits by its lock's own settings or by valid ones of one word, and never by those of a lock that
+ * was destroyed or has another address. A child has a page of its own. locks/shfl_mutex.c and
+ * locks/shfl_rw.c have the locks themselves under settings that change.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define W_HIDDEN
-#define CONTROL_MUTEXES_BITS 1
+#define CONTROL_LOCKS_BITS 1
 #include "check.h"
 #include "entry.h"
 
@@ -28,22 +28,17 @@ struct user_deadline {
 
 #define w_deadline user_deadline
 #include "../../lib/live.c"
+#include "../../preload/control.h"
 #include "../../preload/control_page.h"
 #include "../../preload/hash.h"
 
-/* In place of preload/layout.h, lib/rule.h and preload/rules.h. */
 struct mutex {
 	struct ttas lock;
-	uint64_t site;
-};
-
-struct rule {
-	uint32_t line;
 };
 
 struct memory {
 	struct control_page page;
-	W_ATOMIC(uint64_t) addresses[CONTROL_MUTEXES];
+	W_ATOMIC(uint64_t) addresses[CONTROL_LOCKS];
 	W_ATOMIC(uint32_t) adding, made, tried, sandboxed;
 	struct mutex mutexes[2];
 	uint32_t entered[2]; /* under the mutex */
@@ -69,7 +64,6 @@ struct notes {
 #define sandboxed M->sandboxed
 #undef errno
 #define errno NOTES->error_number
-#define mutex_is_plain(m) ((m)->site != 0)
 
 /* ---- The environment that control_table.h and live.c require ---- */
 
@@ -77,10 +71,10 @@ static bool make(void)
 {
 	NOTES->pages[w_fork_generation()]++;
 	w_store_relaxed(&page->wanted, 0);
-	for (uint32_t i = 0; i < CONTROL_MUTEXES; i++) {
-		w_store_relaxed(&page->mutexes[i].address, 0);
-		w_store_relaxed(&page->mutexes[i].wanted, 0);
-		w_store_relaxed(&page->mutexes[i].waiting, 0);
+	for (uint32_t i = 0; i < CONTROL_LOCKS; i++) {
+		w_store_relaxed(&page->locks[i].address, 0);
+		w_store_relaxed(&page->locks[i].wanted, 0);
+		w_store_relaxed(&page->locks[i].waiting, 0);
 	}
 	return true;
 }
@@ -110,40 +104,61 @@ const struct any_ops *any_find(const char *spec, char *error, size_t size)
 	return NULL;
 }
 
+const struct any_rw_ops *const any_rw_default = NULL;
+
+const struct any_rw_ops *any_rw_find(const char *spec, char *error, size_t size)
+{
+	(void)spec, (void)error, (void)size;
+	return NULL;
+}
+
+bool any_rw_names(const char *spec)
+{
+	(void)spec;
+	return false;
+}
+
 bool spec_wrong(char *error, size_t size, const char *format, ...)
 {
 	(void)error, (void)size, (void)format;
 	return false;
 }
 
-/* The index of the settings that @ops has. Its functions are those of the default lock. */
-static uint32_t settings_of(const struct any_ops *ops)
+/* The index of these settings. */
+static uint32_t whose(const uint32_t *settings)
 {
-	check_assert(ops->lock == lock_default);
 	for (uint32_t i = OWN; i <= OF_ALL; i++)
-		if (!memcmp(ops->settings, tables[i].settings, sizeof(ops->settings)))
+		if (!memcmp(settings, tables[i].settings, sizeof(tables[i].settings)))
 			return i;
 	check_assert(!"settings of one word");
 	return OWN;
-}
-
-/* As in preload/rules.h. The lock itself is not of interest. */
-static bool rules_wait_by(const struct any_ops *ops, struct mutex *m,
-			  const struct user_deadline *deadline)
-{
-	static const struct ttas_policy policy = {.wait = WAIT_SPIN};
-	uint32_t whose = settings_of(ops);
-
-	(void)deadline;
-	check_assert(whose == OWN || (NOTES->changes[m - M->mutexes] && !NOTES->invalid[whose]));
-	check_outcome(0, whose);
-	return ttas_acquire(&m->lock, policy, NULL);
 }
 
 #include "../../preload/control_table.h"
 #undef w_deadline
 
 /* ---- Threads ---- */
+
+/* As rules_wait() of preload/rules.c. The lock itself is not of interest. */
+static bool wait_controlled(uint32_t i)
+{
+	static const struct ttas_policy policy = {.wait = WAIT_SPIN};
+	struct mutex *m = &M->mutexes[i];
+	const struct control_subject subject = {.address = (uintptr_t)m,
+						.own = live_word(&tables[OWN]),
+						.lock = tables[OWN].name};
+	uint32_t settings[SPEC_SETTINGS], by;
+	struct control_wait wait;
+	bool taken;
+
+	memcpy(settings, tables[OWN].settings, sizeof(settings));
+	by = control_begin(&wait, &subject, settings) ? whose(settings) : OWN;
+	check_assert(by == OWN || (NOTES->changes[i] && !NOTES->invalid[by]));
+	check_outcome(0, by);
+	taken = ttas_acquire(&m->lock, policy, NULL);
+	control_end(&wait);
+	return taken;
+}
 
 static bool is_listed(struct mutex *m)
 {
@@ -152,9 +167,9 @@ static bool is_listed(struct mutex *m)
 	if (w_load_acquire(&made) != w_fork_generation() + 1)
 		return false;
 	at = find((uintptr_t)m);
-	if (at == CONTROL_MUTEXES)
+	if (at == CONTROL_LOCKS)
 		return false;
-	check_assert(w_load_relaxed(&page->mutexes[at].address) == (uintptr_t)m);
+	check_assert(w_load_relaxed(&page->locks[at].address) == (uintptr_t)m);
 	return true;
 }
 
@@ -165,7 +180,7 @@ static bool lock_and_unlock(uint32_t i)
 	struct mutex *m = &M->mutexes[i];
 	bool listed;
 
-	check_assert(control_wait(m, NULL, &tables[OWN], NULL));
+	check_assert(wait_controlled(i));
 	M->entered[i]++;
 	(void)check_add(&NOTES->entered[i], 1);
 	listed = is_listed(m);
@@ -188,14 +203,14 @@ static void two_mutexes(uint32_t self)
 /* As another process, gives all mutexes of the page the settings of @word. */
 static void give_all(uint64_t word)
 {
-	for (uint32_t i = 0; i < CONTROL_MUTEXES; i++)
-		w_store_relaxed(&page->mutexes[i].wanted, word);
+	for (uint32_t i = 0; i < CONTROL_LOCKS; i++)
+		w_store_relaxed(&page->locks[i].wanted, word);
 }
 
 /* The word of settings, or an invalid one. */
 static uint64_t any_word(uint32_t whose)
 {
-	uint64_t word = live_word(tables[whose].settings);
+	uint64_t word = live_word(&tables[whose]);
 	const uint64_t words[] = {
 		word,
 		0,
@@ -238,8 +253,8 @@ static void destroy(uint32_t self)
 		return;
 	}
 	if (lock_and_unlock(0))
-		w_store_relaxed(&page->mutexes[find((uintptr_t)M->mutexes)].wanted,
-				live_word(tables[GIVEN].settings));
+		w_store_relaxed(&page->locks[find((uintptr_t)M->mutexes)].wanted,
+				live_word(&tables[GIVEN]));
 	NOTES->changes[0] = false;
 	control_forget_slow(&M->mutexes[0]);
 	lock_and_unlock(0);
@@ -252,7 +267,7 @@ static void destroy(uint32_t self)
 static bool fork_and_lock(void)
 {
 	lock_and_unlock(0);
-	give_all(live_word(tables[GIVEN].settings));
+	give_all(live_word(&tables[GIVEN]));
 	check_fork();
 	check_create_threads();
 	NOTES->changes[0] = NOTES->changes[1] = false;
@@ -319,8 +334,8 @@ static void finish(void)
 {
 	for (uint32_t i = 0; i < 2; i++)
 		check_assert(M->entered[i] == NOTES->entered[i]);
-	for (uint32_t i = 0; i < CONTROL_MUTEXES; i++)
-		check_assert(!w_load_relaxed(&page->mutexes[i].waiting));
+	for (uint32_t i = 0; i < CONTROL_LOCKS; i++)
+		check_assert(!w_load_relaxed(&page->locks[i].waiting));
 	check_assert(w_load_relaxed(&addresses[0]) <= FREED ||
 		     w_load_relaxed(&addresses[0]) != w_load_relaxed(&addresses[1]));
 	check_assert(NOTES->pages[0] == 1 && NOTES->pages[1] <= 1);

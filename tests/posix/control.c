@@ -3,7 +3,8 @@
  * POUNDLOCK_CONTROL. argv[1] is the library. Runs itself as children under the library, which
  * write into their own control pages as `poundlock control` does. The settings of a mutex are
  * visible in its word: with patience=0 a waiter that is the queue head closes the mutex to
- * newcomers before it sleeps, and by default not before its fifth failed attempt.
+ * newcomers before it sleeps, and by default not before its fifth failed attempt. So does a waiter
+ * for a readers-writer lock behind a writer.
  */
 #include <fcntl.h>
 #include <stddef.h>
@@ -51,19 +52,19 @@ static struct control_page *find_page(int number)
 }
 
 /* The item of @lock; NULL: no thread has waited for it. */
-static struct control_mutex *item_of(struct control_page *page, const pthread_mutex_t *lock)
+static struct control_lock *item_of(struct control_page *page, const void *lock)
 {
-	for (uint32_t i = 0; i < CONTROL_MUTEXES; i++)
-		if (atomic_load(&page->mutexes[i].address) == (uintptr_t)lock)
-			return &page->mutexes[i];
+	for (uint32_t i = 0; i < CONTROL_LOCKS; i++)
+		if (atomic_load(&page->locks[i].address) == (uintptr_t)lock)
+			return &page->locks[i];
 	return NULL;
 }
 
-static struct control_mutex *known(struct control_page *page, const pthread_mutex_t *lock)
+static struct control_lock *known(struct control_page *page, const void *lock)
 {
-	struct control_mutex *item = item_of(page, lock);
+	struct control_lock *item = item_of(page, lock);
 
-	EXPECT(item, "a thread has waited for the mutex");
+	EXPECT(item, "a thread has waited for the lock");
 	return item;
 }
 
@@ -128,19 +129,20 @@ static void wait_in_past(pthread_mutex_t *lock)
 
 /* ---- Children under the library ---- */
 
+static const uint64_t invalid[] = {1,
+				   ~UINT64_C(0),
+				   CLOSING & ~(UINT64_C(1) << 63),
+				   WORD(0, 1, 0),
+				   WORD(1000000001, 1, 1024),
+				   WORD(0, 1, 1000001),
+				   WORD(0, 4, 1024),
+				   WORD(0, 6, 1024),
+				   WORD(0, 255, 1024)};
+
 static int change(void)
 {
-	static const uint64_t invalid[] = {1,
-					   ~UINT64_C(0),
-					   CLOSING & ~(UINT64_C(1) << 63),
-					   WORD(0, 1, 0),
-					   WORD(1000000001, 1, 1024),
-					   WORD(0, 1, 1000001),
-					   WORD(0, 4, 1024),
-					   WORD(0, 6, 1024),
-					   WORD(0, 255, 1024)};
 	struct control_page *page = find_page(0);
-	struct control_mutex *item;
+	struct control_lock *item;
 
 	EXPECT(page && !item_of(page, &mutex), "the page is made at the start");
 	EXPECT_CLOSED(&mutex, false);
@@ -170,7 +172,7 @@ static int change(void)
 static int change_all(void)
 {
 	struct control_page *page = find_page(0);
-	pthread_mutex_t *memory = calloc(2 * CONTROL_MUTEXES, sizeof(*memory)), *unlisted = memory;
+	pthread_mutex_t *memory = calloc(2 * CONTROL_LOCKS, sizeof(*memory)), *unlisted = memory;
 
 	EXPECT_CLOSED(&mutex, false);
 	atomic_store(&page->wanted, CLOSING);
@@ -185,7 +187,7 @@ static int change_all(void)
 	atomic_store(&page->wanted, WORD(0, 255, 1024));
 	EXPECT_CLOSED(&mutex, false);
 	atomic_store(&page->wanted, CLOSING);
-	for (int i = 0; i < 2 * (int)CONTROL_MUTEXES; i++) {
+	for (int i = 0; i < 2 * (int)CONTROL_LOCKS; i++) {
 		EXPECT_OK(pthread_mutex_init(&memory[i], NULL));
 		wait_in_past(&memory[i]);
 	}
@@ -203,9 +205,9 @@ static int change_all(void)
 static int destroy(void)
 {
 	struct control_page *page = find_page(0);
-	pthread_mutex_t *memory = calloc(2 * CONTROL_MUTEXES, sizeof(*memory));
+	pthread_mutex_t *memory = calloc(2 * CONTROL_LOCKS, sizeof(*memory));
 
-	for (int i = 0; i < 2 * (int)CONTROL_MUTEXES; i++) {
+	for (int i = 0; i < 2 * (int)CONTROL_LOCKS; i++) {
 		EXPECT_OK(pthread_mutex_init(&memory[i], NULL));
 		wait_in_past(&memory[i]);
 		atomic_store(&known(page, &memory[i])->wanted, CLOSING);
@@ -220,11 +222,11 @@ static int destroy(void)
 	EXPECT_OK(pthread_mutex_init(memory, NULL));
 	EXPECT_CLOSED(memory, false);
 	/* More than have room: they work, and are counted. */
-	for (int i = 1; i < 2 * (int)CONTROL_MUTEXES; i++) {
+	for (int i = 1; i < 2 * (int)CONTROL_LOCKS; i++) {
 		EXPECT_OK(pthread_mutex_init(&memory[i], NULL));
 		wait_in_past(&memory[i]);
 	}
-	EXPECT(page->unlisted >= CONTROL_MUTEXES, "%llu", (unsigned long long)page->unlisted);
+	EXPECT(page->unlisted >= CONTROL_LOCKS, "%llu", (unsigned long long)page->unlisted);
 	free(memory);
 	return 0;
 }
@@ -255,7 +257,7 @@ static void run_child(pid_t child)
 static int fork_and_exec(void)
 {
 	struct control_page *page = find_page(0);
-	struct control_mutex *item;
+	struct control_lock *item;
 	pid_t child;
 
 	EXPECT_CLOSED(&mutex, false);
@@ -307,12 +309,148 @@ static int enter_sandbox(void)
 	return 0;
 }
 
+/* ---- Readers-writer locks ---- */
+
+static pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
+
+/* core/part/rw_word.h: flags of the word, bytes 16 to 19. */
+enum { RW_CLOSED = 2, RW_PARKED = 4 };
+
+static uint32_t word_of(const pthread_rwlock_t *lock)
+{
+	return __atomic_load_n((const uint32_t *)lock + 4, __ATOMIC_ACQUIRE);
+}
+
+static void *read_and_unlock(void *lock)
+{
+	EXPECT_OK(pthread_rwlock_rdlock(lock));
+	EXPECT_OK(pthread_rwlock_unlock(lock));
+	return NULL;
+}
+
+static void *write_and_unlock(void *lock)
+{
+	EXPECT_OK(pthread_rwlock_wrlock(lock));
+	EXPECT_OK(pthread_rwlock_unlock(lock));
+	return NULL;
+}
+
+static void *read_in_time_and_unlock(void *lock)
+{
+	struct timespec at = from_now(CLOCK_REALTIME, 1000000);
+
+	EXPECT_OK(pthread_rwlock_timedrdlock(lock, &at));
+	EXPECT_OK(pthread_rwlock_unlock(lock));
+	return NULL;
+}
+
+static void *write_in_time_and_unlock(void *lock)
+{
+	struct timespec at = from_now(CLOCK_REALTIME, 1000000);
+
+	EXPECT_OK(pthread_rwlock_timedwrlock(lock, &at));
+	EXPECT_OK(pthread_rwlock_unlock(lock));
+	return NULL;
+}
+
+static void *(*const rw_waiters[])(void *) = {read_and_unlock, write_and_unlock,
+					      read_in_time_and_unlock, write_in_time_and_unlock};
+#define RW_WAITERS (sizeof(rw_waiters) / sizeof(rw_waiters[0]))
+
+/* One wait of each of these, while this thread is the writer inside. */
+static void expect_rw_closed_at(pthread_rwlock_t *lock, bool closed, int line)
+{
+	for (size_t i = 0; i < RW_WAITERS; i++) {
+		pthread_t thread;
+		uint32_t word;
+
+		EXPECT_OK(pthread_rwlock_wrlock(lock));
+		thread = start(rw_waiters[i], lock);
+		while (!((word = word_of(lock)) & RW_PARKED))
+			sched_yield();
+		EXPECT(!(word & RW_CLOSED) == !closed, "line %d, waiter %zu: word %x, expected %s",
+		       line, i, word, closed ? "closed" : "open");
+		EXPECT_OK(pthread_rwlock_unlock(lock));
+		finish(thread);
+	}
+}
+
+#define EXPECT_RW_CLOSED(lock, closed) expect_rw_closed_at(lock, closed, __LINE__)
+
+static int change_rw(void)
+{
+	struct control_page *page = find_page(0);
+	const char *name = getenv("POUNDLOCK_RWLOCK");
+	struct control_lock *item;
+
+	EXPECT_RW_CLOSED(&rw, false);
+	item = known(page, &rw);
+	EXPECT(item->is_rw && !strcmp(item->lock, name ? name : "shfl_rw"), "%s", item->lock);
+	EXPECT(item->own == WORD(4, 1, 1024) && !item->wanted, "%llx",
+	       (unsigned long long)item->own);
+	EXPECT(item->waits == RW_WAITERS && !item->waiting && !item->site, "%llu waits",
+	       (unsigned long long)item->waits);
+	for (uint64_t policy = 0; policy < 4; policy++) {
+		atomic_store(&item->wanted, WORD(0, policy, 1 + policy));
+		EXPECT_RW_CLOSED(&rw, true);
+	}
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+		atomic_store(&item->wanted, invalid[i]);
+		EXPECT_RW_CLOSED(&rw, false);
+	}
+	atomic_store(&item->wanted, OPEN);
+	atomic_store(&page->wanted, CLOSING);
+	EXPECT_RW_CLOSED(&rw, false);
+	EXPECT_CLOSED(&mutex, true);
+	atomic_store(&page->rw_wanted, CLOSING);
+	atomic_store(&page->wanted, OPEN);
+	EXPECT_RW_CLOSED(&rw, true);
+	EXPECT_CLOSED(&mutex, false);
+	EXPECT(!known(page, &mutex)->is_rw, "a mutex");
+	return 0;
+}
+
+static int destroy_rw(void)
+{
+	struct control_page *page = find_page(0);
+	pthread_rwlock_t *lock = malloc(sizeof(*lock));
+
+	for (int i = 0; i < 2; i++) {
+		EXPECT_OK(pthread_rwlock_init(lock, NULL));
+		EXPECT_RW_CLOSED(lock, false);
+		EXPECT(known(page, lock)->site, "the site is known");
+		atomic_store(&known(page, lock)->wanted, CLOSING);
+		EXPECT_RW_CLOSED(lock, true);
+		EXPECT_OK(pthread_rwlock_destroy(lock));
+		EXPECT(!item_of(page, lock), "the lock is destroyed");
+	}
+	free(lock);
+	return 0;
+}
+
+/* A lock whose settings cannot change is listed all the same. */
+static int list_rw(void)
+{
+	struct control_page *page = find_page(0);
+	struct timespec past = {.tv_sec = 1};
+
+	EXPECT_OK(pthread_rwlock_rdlock(&rw));
+	EXPECT_RESULT(pthread_rwlock_timedwrlock(&rw, &past), ETIMEDOUT);
+	EXPECT_OK(pthread_rwlock_unlock(&rw));
+	EXPECT(!known(page, &rw)->own && !strcmp(known(page, &rw)->lock, "fair_rw"), "%s",
+	       known(page, &rw)->lock);
+	atomic_store(&known(page, &rw)->wanted, CLOSING);
+	for (size_t i = 0; i < RW_WAITERS; i++)
+		rw_waiters[i](&rw);
+	return 0;
+}
+
 /* ---- A page with any content ---- */
 
 #define THREADS 4
 #define ROUNDS 5000
 
-static unsigned long counts[2];
+static unsigned long counts[3];
 static atomic_bool done;
 
 static void *count(void *unused)
@@ -325,6 +463,9 @@ static void *count(void *unused)
 		if (!(i % 64))
 			sched_yield();
 		EXPECT_OK(pthread_mutex_unlock(lock));
+		EXPECT_OK(i % 4 ? pthread_rwlock_wrlock(&rw) : pthread_rwlock_rdlock(&rw));
+		counts[2] += i % 4 != 0;
+		EXPECT_OK(pthread_rwlock_unlock(&rw));
 	}
 	return unused;
 }
@@ -356,6 +497,7 @@ static int survive(void)
 	atomic_store(&done, true);
 	finish(scribbler);
 	EXPECT(counts[0] + counts[1] == THREADS * ROUNDS, "%lu", counts[0] + counts[1]);
+	EXPECT(counts[2] == THREADS * ROUNDS * 3 / 4, "%lu", counts[2]);
 	return 0;
 }
 
@@ -373,9 +515,10 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } children[] = {
-	{"change", change},      {"all", change_all},     {"destroy", destroy},
-	{"fork", fork_and_exec}, {"executed", executed},  {"sandbox", enter_sandbox},
-	{"survive", survive},    {"without", do_without},
+	{"change", change},         {"all", change_all},     {"destroy", destroy},
+	{"fork", fork_and_exec},    {"executed", executed},  {"sandbox", enter_sandbox},
+	{"survive", survive},       {"without", do_without}, {"change_rw", change_rw},
+	{"destroy_rw", destroy_rw}, {"list_rw", list_rw},
 };
 
 /* ---- The parent ---- */
@@ -452,6 +595,12 @@ int main(int argc, char **argv)
 	run("fork", folder, statistics, NULL);
 	run("sandbox", folder, NULL, NULL);
 	run("survive", folder, NULL, NULL);
+	run("change_rw", folder, NULL, NULL);
+	run("change_rw", folder, statistics, NULL);
+	run("change_rw", folder, debug, NULL);
+	run("change_rw", folder, (char[]){"POUNDLOCK_RWLOCK=bravo_shfl_rw"}, NULL);
+	run("destroy_rw", folder, NULL, NULL);
+	run("list_rw", folder, (char[]){"POUNDLOCK_RWLOCK=fair_rw"}, NULL);
 	run("without", "", NULL, NULL);
 	run("without", "0", NULL, NULL);
 	run("without", "/no/such/folder", NULL, "cannot make a file in '/no/such/folder'");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * POUNDLOCK_RULES that give single readers-writer locks another lock. argv[1] is the library; the
- * names of all readers-writer locks follow. In a child of this program the locks that the rules
- * name have the lock, and all others that of the process. rwlock.c is run by such rules as well.
+ * POUNDLOCK_RULES that give single readers-writer locks another lock, or other settings. argv[1] is
+ * the library; the names of all readers-writer locks follow. In a child of this program the locks
+ * that the rules name have the lock, and all others that of the process. rwlock.c is run by such
+ * rules as well.
  */
 #include <atomic>
 
@@ -166,6 +167,42 @@ static int child(unsigned char ruled)
 	return 0;
 }
 
+/* ---- Settings of the process's lock, in the child ---- */
+
+/* core/part/rw_word.h: flags of the word, bytes 16 to 19. */
+enum { CLOSED = 2, PARKED = 4 };
+
+/* Whether a waiter for @lock closes it to newcomers before it sleeps, as with patience=0. */
+static bool closes(pthread_rwlock_t *lock)
+{
+	pthread_t reader;
+	uint32_t word;
+
+	EXPECT_OK(pthread_rwlock_wrlock(lock));
+	reader = start(wait_and_read, lock);
+	while (!((word = __atomic_load_n((uint32_t *)lock + 4, __ATOMIC_ACQUIRE)) & PARKED))
+		sched_yield();
+	EXPECT_OK(pthread_rwlock_unlock(lock));
+	finish(reader);
+	return word & CLOSED;
+}
+
+/* Any lock of an object, also by a pattern or without its offset: all keep the process's words. */
+static int set()
+{
+	pthread_rwlock_t memory;
+
+	EXPECT(closes(&named) && closes(&named_nonrecursive), "by name");
+	EXPECT(closes(&by_offset.lock) && closes(&without_offset.lock), "in an object");
+	EXPECT(!closes(&without_rule), "by no rule");
+	initialise(&memory, PTHREAD_PROCESS_PRIVATE);
+	EXPECT(closes(&memory) && !flag_of(&memory), "by site");
+	EXPECT_OK(pthread_rwlock_destroy(&memory));
+	EXPECT_OK(pthread_rwlock_init(&memory, NULL));
+	EXPECT(!closes(&memory), "initialised elsewhere");
+	return 0;
+}
+
 /* ---- In the parent ---- */
 
 static void apply_rules(const std::string &spec, const std::string &setting)
@@ -179,6 +216,18 @@ static void apply_rules(const std::string &spec, const std::string &setting)
 	EXPECT(errors.find(file + WITHOUT_OFFSET) == strlen("poundlock: ") &&
 		       errors.find('\n') == errors.size() - 1,
 	       "%s", errors.c_str());
+}
+
+/* Without another algorithm, nothing is given and every rule applies. */
+static void apply_settings(const std::string &spec, const std::string &setting, const char *child)
+{
+	std::string errors;
+
+	write_rules(rules_for(spec));
+	expect_part = spec.c_str();
+	limit();
+	errors = run({variable(file), setting}, child);
+	EXPECT(errors.empty(), "%s", errors.c_str());
 }
 
 static void refuse_rules(const std::string &text, const std::string &setting, const char *why)
@@ -199,9 +248,18 @@ int main(int argc, char **argv)
 		return child(2);
 	if (!strcmp(argv[1], "plain"))
 		return child(0);
+	if (!strcmp(argv[1], "set"))
+		return set();
 	begin(argv[1]);
 	for (char **lock = argv + 2; *lock; lock++)
-		apply_rules(*lock, "");
+		if (strcmp(*lock, "shfl_rw"))
+			apply_rules(*lock, "");
+	apply_settings("shfl_rw", "", "plain");
+	apply_settings("shfl_rw,patience=0", "", "set");
+	apply_settings("shfl_rw,patience=0,policy=fifo,batch=2,spins=3", "", "set");
+	apply_settings("shfl_rw,patience=0", std::string("POUNDLOCK_STATS=") + folder, "set");
+	apply_settings("shfl_rw,patience=0", std::string("POUNDLOCK_CONTROL=") + folder, "set");
+	apply_settings("bravo_shfl_rw,patience=0", "POUNDLOCK_RWLOCK=bravo_shfl_rw", "set");
 	apply_rules("fair_rw,wait=yield", "POUNDLOCK_RWLOCK=shfl_rw,patience=0");
 	apply_rules("shfl_rw", "POUNDLOCK_RWLOCK=fair_rw");
 	apply_rules("fair_rw", std::string("POUNDLOCK_STATS=") + folder);

@@ -113,7 +113,7 @@ fn line<'a>(lines: &'a [String], name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_mutexes_that_threads_waited_for_are_listed() {
+fn the_locks_that_threads_waited_for_are_listed() {
     let controlled = Controlled::start();
     let lines = controlled.control(&[]);
     assert_eq!(lines.len(), 3, "{lines:#?}");
@@ -158,6 +158,72 @@ fn settings_change_in_the_running_process() {
     let lines = controlled.control(&[]);
     assert_eq!(line(&lines, "cache")[6], "control");
     assert_eq!(line(&lines, "table+0x28")[6], "start");
+}
+
+#[test]
+fn settings_of_a_readers_writer_lock_change() {
+    let mut controlled = Controlled::start_with(&["--stats"]);
+    for letter in ["r", "w"] {
+        assert_eq!(controlled.ask(letter), "open");
+    }
+    let lines = controlled.control(&["shared"]);
+    let words = line(&lines, "shared");
+    assert_eq!(words[1..9], ["shfl_rw", "4", "numa", "1024", "1", "start", "2", "0"]);
+    // Two writers that met no one, a reader and a writer that waited.
+    assert_eq!(words[11..13], ["4", "50.0%"], "{words:?}");
+    let lines = controlled.control(&["shared", "patience=0,policy=fifo,spins=2"]);
+    assert_eq!(line(&lines, "shared")[2..7], ["0", "fifo", "1024", "2", "control"]);
+    for letter in ["r", "w"] {
+        assert_eq!(controlled.ask(letter), "closed");
+    }
+    assert_eq!(controlled.ask("c"), "open", "mutexes keep their settings");
+    controlled.control(&["shared", "default"]);
+    controlled.control(&["all", "shfl_rw,patience=0"]);
+    assert_eq!((controlled.ask("r"), controlled.ask("c")), ("closed".into(), "open".into()));
+    let lines = controlled.control(&["all", "shfl_mutex,patience=0"]);
+    assert_eq!(line(&lines, "shared")[6], "all");
+    let last = &lines[lines.len() - 2..];
+    assert!(last[0].starts_with("Mutexes without") && last[1].starts_with("Readers-writer locks"));
+    controlled.control(&["all", "shfl_rw"]);
+    assert_eq!((controlled.ask("w"), controlled.ask("c")), ("open".into(), "closed".into()));
+    controlled.control(&["all", "default"]);
+    assert_eq!((controlled.ask("w"), controlled.ask("c")), ("open".into(), "open".into()));
+    let mut wrong = controlled.command(&["shared", "shfl_mutex,patience=0"]);
+    assert_refused(&mut wrong, 125, &["it has shfl_rw"]);
+    assert_eq!(controlled.ask("r"), "open");
+}
+
+#[test]
+fn rules_of_readers_writer_locks_change_and_other_locks_do_not() {
+    let directory = scratch();
+    let file = directory.path().join("rules.toml");
+    let rule = |lock: &str| format!("[[rule]]\nsymbol = \"shared\"\nrwlock = \"{lock}\"\n");
+    std::fs::write(&file, rule("shfl_rw,patience=0")).expect("a file");
+    let options = ["--rules", &file.to_string_lossy()];
+    let mut controlled = Controlled::start_with(&options);
+    assert_eq!(controlled.ask("r"), "closed");
+    controlled.control(&["shared", "patience=9"]);
+    assert_eq!(controlled.ask("w"), "open");
+    let lines = controlled.control(&["shared", "default"]);
+    assert_eq!(line(&lines, "shared")[2..7], ["0", "numa", "1024", "1", "rule:1"]);
+    assert_eq!(controlled.ask("w"), "closed");
+    std::fs::write(&file, rule("bravo_shfl_rw,patience=0,inhibit=3")).expect("a file");
+    let mut controlled = Controlled::start_with(&options);
+    assert_eq!(controlled.ask("r"), "closed");
+    let lines = controlled.control(&["shared", "patience=9"]);
+    assert_eq!(line(&lines, "shared")[1..3], ["bravo_shfl_rw", "9"]);
+    assert_eq!(controlled.ask("w"), "open");
+    let mut controlled = Controlled::start_with(&["--rwlock", "fair_rw"]);
+    controlled.send("r");
+    let found = || {
+        let output = output(&mut controlled.command(&["shared"]));
+        output.status.success()
+    };
+    while !found() {
+        std::thread::yield_now();
+    }
+    let why = "the process gave it fair_rw";
+    assert_refused(&mut controlled.command(&["shared", "patience=0"]), 125, &[why]);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A program whose mutexes tests/control.rs changes. A thread waits for each of them once; then it
+ * A program whose locks tests/control.rs changes. A thread waits for each mutex once; then it
  * prints "ready" and obeys the letters of its input:
  *
  *   c, t, q  a thread waits for the mutex of this letter. Prints "closed" if it closes the mutex to
  *            newcomers before it sleeps, as with patience=0, else "open"
+ *   r, w      a reader or a writer waits for the readers-writer lock `shared`, behind a writer;
+ *            prints as c
  *   f        the same for c in a forked child
  *   s        a thread waits for another mutex until a deadline in the past
  *   i        forks a child that uses no mutex, and prints its number
@@ -28,6 +30,7 @@ struct {
 	pthread_mutex_t second;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .second = PTHREAD_MUTEX_INITIALIZER};
 static pthread_mutex_t *queue;
+pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
 
 __attribute__((noinline)) void queue_init(pthread_mutex_t *mutex)
 {
@@ -59,6 +62,38 @@ static const char *await(pthread_mutex_t *mutex)
 	pthread_mutex_unlock(mutex);
 	pthread_join(thread, NULL);
 	return state & CLOSED ? "closed" : "open";
+}
+
+static void *read_and_unlock(void *lock)
+{
+	pthread_rwlock_rdlock(lock);
+	pthread_rwlock_unlock(lock);
+	return NULL;
+}
+
+static void *write_and_unlock(void *lock)
+{
+	pthread_rwlock_wrlock(lock);
+	pthread_rwlock_unlock(lock);
+	return NULL;
+}
+
+/* core/part/rw_word.h: flags of the word, bytes 16 to 19. */
+enum { RW_CLOSED = 2, RW_PARKED = 4 };
+
+static const char *await_shared(void *(*waiter)(void *))
+{
+	pthread_t thread;
+	uint32_t word;
+
+	pthread_rwlock_wrlock(&shared);
+	if (pthread_create(&thread, NULL, waiter, &shared))
+		abort();
+	while (!((word = __atomic_load_n((uint32_t *)&shared + 4, __ATOMIC_ACQUIRE)) & RW_PARKED))
+		sched_yield();
+	pthread_rwlock_unlock(&shared);
+	pthread_join(thread, NULL);
+	return word & RW_CLOSED ? "closed" : "open";
 }
 
 static void *lock_in_past(void *mutex)
@@ -94,6 +129,12 @@ static void obey(int letter, char **arguments)
 		break;
 	case 'q':
 		puts(await(queue));
+		break;
+	case 'r':
+		puts(await_shared(read_and_unlock));
+		break;
+	case 'w':
+		puts(await_shared(write_and_unlock));
 		break;
 	case 'd':
 		puts(pthread_mutex_destroy(queue) ? "busy" : "destroyed");

@@ -65,7 +65,11 @@ fn json(text: &str) -> Value {
 #[test]
 fn the_right_settings_are_found_and_the_rules_apply_them() {
     let tuned = Tuned::new();
-    for (mode, key) in [("score", "symbol = \"cache\""), ("heap", "site = \"queue_init\"")] {
+    for (mode, key) in [
+        ("score", "symbol = \"cache\"\nlock = \"shfl_mutex,"),
+        ("heap", "site = \"queue_init\"\nlock = \"shfl_mutex,"),
+        ("readers", "symbol = \"table\"\nrwlock = \"shfl_rw,"),
+    ] {
         let output = tuned.tune(&["--metric", METRIC, "--force"], mode);
         assert!(stdout(&output).contains("confirmed: better"), "{}", stdout(&output));
         let rules = std::fs::read_to_string(tuned.rules()).expect("rules");
@@ -79,6 +83,23 @@ fn the_right_settings_are_found_and_the_rules_apply_them() {
         }
         assert_eq!(tuned.run_by_rules(mode), "score: 130\n", "{rules}");
     }
+}
+
+/// A rule can give these mutexes another algorithm.
+#[test]
+fn another_algorithm_for_one_lock_is_tried_and_kept() {
+    let tuned = Tuned::new();
+    for (mode, key) in [("score", "symbol = \"cache\""), ("heap", "site = \"queue_init\"")] {
+        let mut command = tuned.command(&["--metric", METRIC, "--force", "--no-native"], mode);
+        let found = output(command.env("OTHER_SCORE", "150"));
+        assert!(stdout(&found).contains("cfl_mutex"), "{}{}", stdout(&found), stderr(&found));
+        let rules = std::fs::read_to_string(tuned.rules()).expect("rules");
+        assert!(rules.contains(&format!("{key}\nlock = \"cfl_mutex\"")), "{rules}");
+        assert!(rules.contains("cfl_mutex: 1.500 times (1.500 to 1.500, 8 rounds), confirmed"));
+    }
+    // A readers-writer lock has no such candidate.
+    let found = tuned.tune(&["--metric", METRIC, "--force", "--no-native"], "readers");
+    assert!(!stdout(&found).contains("cfl_mutex"), "{}", stdout(&found));
 }
 
 #[test]
@@ -174,23 +195,29 @@ fn bad_input_is_refused_in_one_line() {
 struct Serving {
     tuned: Tuned,
     child: Child,
+    /// The name of its lock.
+    lock: &'static str,
 }
 
 impl Serving {
     fn start() -> Serving {
+        Serving::start_as("serve", "cache")
+    }
+
+    fn start_as(mode: &str, lock: &'static str) -> Serving {
         let tuned = Tuned::new();
         let folder = tuned.directory.path();
         let mut command = poundlock(["run"]);
         for option in ["--control", "--stats"] {
             command.arg(format!("{option}={}", folder.display()));
         }
-        command.arg("--").arg(&tuned.program).arg("serve");
+        command.arg("--").arg(&tuned.program).arg(mode);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut line = String::new();
         lines.read_line(&mut line).expect("text");
         assert_eq!(line, "ready\n");
-        let serving = Serving { tuned, child };
+        let serving = Serving { tuned, child, lock };
         await_that(|| serving.settings().is_some());
         serving
     }
@@ -217,12 +244,12 @@ impl Serving {
         child
     }
 
-    /// Patience, policy, batch, spins and their origin, of the mutex: the columns after its name
-    /// and lock.
+    /// Patience, policy, batch, spins and their origin, of the lock: the columns after its name and
+    /// algorithm.
     fn settings(&self) -> Option<Vec<String>> {
-        let output = output(&mut poundlock(["control", "-p", &self.pid(), "cache"]));
+        let output = output(&mut poundlock(["control", "-p", &self.pid(), self.lock]));
         let text = stdout(&output);
-        let line = text.lines().find(|line| line.trim_start().starts_with("cache"))?;
+        let line = text.lines().find(|line| line.trim_start().starts_with(self.lock))?;
         Some(line.split_whitespace().skip(2).take(5).map(str::to_owned).collect())
     }
 
@@ -270,6 +297,18 @@ fn a_process_is_tuned_and_has_its_former_settings_afterwards() {
         assert!(rules.contains("symbol = \"cache\"") && rules.contains("patience=0"), "{rules}");
         serving.assert_restored();
     }
+}
+
+#[test]
+fn a_readers_writer_lock_of_a_process_is_tuned() {
+    let serving = Serving::start_as("serve_readers", "table");
+    let output = output(&mut serving.command(&["--for", "20s", "--window", "100ms"]));
+    let text = stdout(&output);
+    assert!(text.contains("confirmed: better"), "{text}{}", stderr(&output));
+    assert!(!text.contains("cfl_mutex"), "{text}");
+    let rules = std::fs::read_to_string(serving.tuned.rules()).expect("rules");
+    assert!(rules.contains("rwlock = \"shfl_rw,patience=0"), "{rules}");
+    serving.assert_restored();
 }
 
 #[test]

@@ -101,19 +101,20 @@ pub(crate) enum Command {
     ///
     /// The exit status is 125 if the process cannot be watched.
     Watch(watch::WatchArgs),
-    /// Show the settings of the mutexes of a running process, and change them
+    /// Show the settings of the locks of a running process, and change them
     ///
     /// The process must have been started with `run --control` or POUNDLOCK_CONTROL, with
-    /// shfl_mutex as its lock. Lists the mutexes that threads have waited for, with the settings by
-    /// which the next thread will wait. MUTEX and SETTINGS change the settings of some: `poundlock
+    /// shfl_mutex as its lock. Lists the locks that threads have waited for, with the settings by
+    /// which the next thread will wait. LOCK and SETTINGS change the settings of some: `poundlock
     /// control -p PID cache patience=0`; threads that wait already finish by the earlier ones.
     /// `default` undoes that. docs/control.md describes the columns.
     Control(control::ControlArgs),
-    /// Find the settings of a program's mutexes that serve it best, and write them as rules
+    /// Find the settings of a program's locks that serve it best, and write them as rules
     ///
-    /// Runs the program once with statistics to find the mutexes for which its threads wait. Then
-    /// runs it again and again, with other settings of these mutexes, with its own locks and with
-    /// the present settings in random order, and drops what is worse. The best settings are
+    /// Runs the program once with statistics to find the locks for which its threads wait. Then
+    /// runs it again and again, with other settings of these locks, with another algorithm for one
+    /// of them where a rule can give it, with its own locks and with the present settings in random
+    /// order, and drops what is worse. The best settings are
     /// compared with the present ones in further runs. If they are better with 95 % confidence, the
     /// rules are written to a file for `run --rules`, with the evidence in comments; otherwise
     /// nothing is written.

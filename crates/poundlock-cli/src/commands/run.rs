@@ -27,11 +27,11 @@ pub(crate) struct RunArgs {
     /// $XDG_RUNTIME_DIR or /dev/shm]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     pub stats: Option<Option<PathBuf>>,
-    /// Let `control` change the settings of single mutexes, by a file in FOLDER [default:
+    /// Let `control` change the settings of single locks, by a file in FOLDER [default:
     /// $XDG_RUNTIME_DIR or /dev/shm]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     pub control: Option<Option<PathBuf>>,
-    /// Give single mutexes locks or settings of their own, by the rules in FILE
+    /// Give single locks another algorithm or settings of their own, by the rules in FILE
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// Print the lock in use to stderr
@@ -82,7 +82,7 @@ fn environment(args: &RunArgs) -> Result<Changes, Failure> {
     Ok(changes)
 }
 
-/// The value of POUNDLOCK_CONTROL, if settings of single mutexes can change with this lock.
+/// The value of POUNDLOCK_CONTROL, if settings of single locks can change with this lock.
 fn control_folder(folder: Option<&Path>, lock: &Choice) -> Result<OsString, Failure> {
     let refused = |why: &str| Failure::ours(format!("--control: {why}"));
     match lock {

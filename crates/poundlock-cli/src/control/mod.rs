@@ -1,4 +1,4 @@
-//! The control page of a process, by which the settings of its mutexes are changed
+//! The control page of a process, by which the settings of its locks are changed
 //! (docs/control.md).
 
 mod layout;
@@ -7,7 +7,7 @@ pub mod settings;
 
 #[cfg(test)]
 pub use layout::VERSION;
+pub use page::{Item, Page, Replaced, is_file_of_page, read};
 #[cfg(test)]
 pub use page::{MAGIC, parse};
-pub use page::{Mutex, Page, Replaced, is_file_of_page, read};
-pub use settings::{LOCK, Settings};
+pub use settings::{Kind, Settings};

@@ -4,8 +4,8 @@
 //! The process may be hostile to us: only a file of its own user that it has mapped is opened, and
 //! nothing in the file is followed.
 
-use super::layout::{self, mutex, page};
-use super::settings::Settings;
+use super::layout::{self, lock, page};
+use super::settings::{Kind, Settings};
 use crate::failure::{Failure, reason};
 use crate::output::unreadable;
 use crate::program::mapped::{self, Mapping};
@@ -22,41 +22,47 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const MAGIC: &[u8] = b"poundlock control\0";
 const DAMAGED: &str = "is damaged, or no control page";
 
-/// A mutex that a thread has waited for.
+/// A lock that a thread has waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mutex {
+pub struct Item {
+    pub kind: Kind,
     /// Its index in the page.
     index: usize,
     pub address: u64,
     /// The return address of the call that initialised it; 0: unknown.
     pub site: u64,
-    /// Its settings by a rule, or the process's; 0: it has another lock than the process.
+    /// Its settings by a rule, or the process's; 0: they cannot change.
     pub own: u64,
     /// Its settings by this command; 0: none.
     pub wanted: u64,
-    /// The settings by this command of all mutexes that have none of their own; 0: none.
+    /// The settings by this command of all locks of its kind that have none of their own; 0: none.
     pub of_all: u64,
     /// Waits that have begun.
     pub waits: u64,
     pub waiting: u32,
     /// The line of the rule that applies to it; 0: none.
     pub rule: u32,
-    /// The name of its lock.
+    /// The name of its algorithm.
     pub lock: String,
 }
 
-impl Mutex {
-    /// Whether it has the default lock, whose settings can be changed.
-    pub fn is_default(&self) -> bool {
+impl Item {
+    /// Whether it has an algorithm whose settings can be changed.
+    pub fn is_changeable(&self) -> bool {
         self.own != 0
     }
 
     /// The settings by which the next thread will wait. The error says why they cannot be changed.
     pub fn settings(&self) -> Result<Settings, String> {
-        if !self.is_default() {
+        if !self.is_changeable() {
+            let giver = match self.rule {
+                0 => "the process".to_owned(),
+                line => format!("the rule in line {line}"),
+            };
             return Err(format!(
-                "the rule in line {} gave it {}, and a mutex that is used cannot change its lock",
-                self.rule, self.lock
+                "{giver} gave it {}, and a lock that is used cannot change to another one, or \
+                 another way of waiting",
+                self.lock
             ));
         }
         let of_all = if self.rule == 0 { self.of_all } else { 0 };
@@ -68,7 +74,7 @@ impl Mutex {
 
     /// The origin of the settings, in words.
     pub fn set_by(&self) -> String {
-        let changed = |word| self.is_default() && Settings::of(word).is_some();
+        let changed = |word| self.is_changeable() && Settings::of(word).is_some();
         let origin = match self.rule {
             _ if changed(self.wanted) => return "control".to_owned(),
             0 if changed(self.of_all) => "all".to_owned(),
@@ -85,7 +91,7 @@ pub enum Replaced {
     Done,
     /// Another command has set other settings.
     Differs,
-    /// The mutex is destroyed.
+    /// The lock is destroyed.
     Gone,
 }
 
@@ -115,12 +121,12 @@ impl Page {
         })?;
         let memory = map(&file).map_err(|error| unreadable(&path, &error))?;
         let found = Page { pid, inode: mapping.inode, file, path, memory };
-        found.mutexes()?;
+        found.items()?;
         // A forked child has its parent's page mapped, and does not use it.
         if found.maker()? != own_number(pid) {
             return Err(Failure::ours(format!(
                 "process {pid} has no control page yet: it was forked, and none of its threads has \
-                 waited for a mutex"
+                 waited for a lock"
             )));
         }
         Ok(found)
@@ -134,8 +140,8 @@ impl Page {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// The mutexes that threads have waited for.
-    pub fn mutexes(&self) -> Result<Vec<Mutex>, Failure> {
+    /// The locks that threads have waited for.
+    pub fn items(&self) -> Result<Vec<Item>, Failure> {
         let mut bytes = vec![0; layout::PAGE_SIZE];
         self.file
             .read_exact_at(&mut bytes, 0)
@@ -144,21 +150,21 @@ impl Page {
             .map_err(|wrong| Failure::ours(format!("'{}' {wrong}", self.path.display())))
     }
 
-    /// Sets `wanted` of all mutexes without settings of their own (0: none).
-    pub fn set_all(&self, word: u64) {
-        self.at(0, page::WANTED).store(word, Ordering::SeqCst);
+    /// Sets `wanted` of all locks of a kind without settings of their own (0: none).
+    pub fn set_all(&self, kind: Kind, word: u64) {
+        self.at(0, wanted_of(kind)).store(word, Ordering::SeqCst);
     }
 
-    /// The settings of all mutexes without settings of their own. None: those of the start.
-    pub fn of_all(&self) -> Option<Settings> {
-        Settings::of(self.at(0, page::WANTED).load(Ordering::SeqCst))
+    /// The settings of all locks of a kind without settings of their own. None: those of the start.
+    pub fn of_all(&self, kind: Kind) -> Option<Settings> {
+        Settings::of(self.at(0, wanted_of(kind)).load(Ordering::SeqCst))
     }
 
-    /// Sets `wanted` of a mutex (0: none). Returns whether the mutex still exists.
-    pub fn set(&self, mutex: &Mutex, word: u64) -> bool {
-        let address = self.word(mutex.index, mutex::ADDRESS);
-        let wanted = self.word(mutex.index, mutex::WANTED);
-        let exists = || address.load(Ordering::SeqCst) == mutex.address;
+    /// Sets `wanted` of a lock (0: none). Returns whether the lock still exists.
+    pub fn set(&self, item: &Item, word: u64) -> bool {
+        let address = self.word(item.index, lock::ADDRESS);
+        let wanted = self.word(item.index, lock::WANTED);
+        let exists = || address.load(Ordering::SeqCst) == item.address;
         if !exists() {
             return false;
         }
@@ -166,16 +172,16 @@ impl Page {
         if exists() {
             return true;
         }
-        // Another mutex may have the place now. It keeps what another command has set.
+        // Another lock may have the place now. It keeps what another command has set.
         let _ = wanted.compare_exchange(word, 0, Ordering::SeqCst, Ordering::SeqCst);
         false
     }
 
-    /// Sets `wanted` of a mutex to `word`, if it is `before`.
-    pub fn replace(&self, mutex: &Mutex, before: u64, word: u64) -> Replaced {
-        let address = self.word(mutex.index, mutex::ADDRESS);
-        let wanted = self.word(mutex.index, mutex::WANTED);
-        let exists = || address.load(Ordering::SeqCst) == mutex.address;
+    /// Sets `wanted` of a lock to `word`, if it is `before`.
+    pub fn replace(&self, item: &Item, before: u64, word: u64) -> Replaced {
+        let address = self.word(item.index, lock::ADDRESS);
+        let wanted = self.word(item.index, lock::WANTED);
+        let exists = || address.load(Ordering::SeqCst) == item.address;
         if !exists() {
             return Replaced::Gone;
         }
@@ -202,10 +208,10 @@ impl Page {
         Err(Failure::ours(format!("process {} has ended, or executed another program", self.pid)))
     }
 
-    /// The field of a mutex.
+    /// The field of a lock.
     fn word(&self, index: usize, field: Field) -> &AtomicU64 {
-        assert!(index < layout::MUTEXES);
-        self.at(page::MUTEXES.at + index * layout::MUTEX_SIZE, field)
+        assert!(index < layout::LOCKS);
+        self.at(page::LOCKS.at + index * layout::LOCK_SIZE, field)
     }
 
     /// The field of the structure at this offset of the page.
@@ -247,8 +253,8 @@ fn maps(pid: u32) -> Result<String, Failure> {
 }
 
 /// The control page in a file, if that is one: the number of the process that made it, and its
-/// mutexes.
-pub fn read(path: &Path) -> Option<(u32, Vec<Mutex>)> {
+/// locks.
+pub fn read(path: &Path) -> Option<(u32, Vec<Item>)> {
     let mut bytes = vec![0; layout::PAGE_SIZE];
     open_regular(path).ok()?.read_exact_at(&mut bytes, 0).ok()?;
     Some((page::PID.word(&bytes), parse(&bytes).ok()?))
@@ -318,8 +324,8 @@ fn map(file: &File) -> io::Result<NonNull<u8>> {
     NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
 }
 
-/// The mutexes in the bytes of a page. The error is one line.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
+/// The locks in the bytes of a page. The error is one line.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Item>, String> {
     if bytes.len() < layout::PAGE_SIZE || !bytes.starts_with(MAGIC) {
         return Err(DAMAGED.to_owned());
     }
@@ -327,22 +333,36 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Mutex>, String> {
     if version as usize != layout::VERSION {
         return Err(format!("has version {version} of the format, not {}", layout::VERSION));
     }
-    let of_all = page::WANTED.long(bytes);
-    let array = &bytes[page::MUTEXES.at..layout::PAGE_SIZE];
-    let mutexes = array.chunks_exact(layout::MUTEX_SIZE).enumerate();
-    let found = mutexes.map(|(index, bytes)| Mutex {
-        index,
-        address: mutex::ADDRESS.long(bytes),
-        site: mutex::SITE.long(bytes),
-        own: mutex::OWN.long(bytes),
-        wanted: mutex::WANTED.long(bytes),
-        of_all,
-        waits: mutex::WAITS.long(bytes),
-        waiting: mutex::WAITING.word(bytes),
-        rule: mutex::RULE.word(bytes),
-        lock: name(&bytes[mutex::LOCK.range()]),
+    let of_all = |kind| wanted_of(kind).long(bytes);
+    let array = &bytes[page::LOCKS.at..layout::PAGE_SIZE];
+    let found = array.chunks_exact(layout::LOCK_SIZE).enumerate().map(|(index, bytes)| {
+        let kind = match bytes[lock::IS_RW.at] {
+            0 => Kind::Mutex,
+            _ => Kind::ReadersWriter,
+        };
+        Item {
+            kind,
+            index,
+            address: lock::ADDRESS.long(bytes),
+            site: lock::SITE.long(bytes),
+            own: lock::OWN.long(bytes),
+            wanted: lock::WANTED.long(bytes),
+            of_all: of_all(kind),
+            waits: lock::WAITS.long(bytes),
+            waiting: lock::WAITING.word(bytes),
+            rule: lock::RULE.word(bytes),
+            lock: name(&bytes[lock::LOCK.range()]),
+        }
     });
-    Ok(found.filter(|mutex| mutex.address != 0).collect())
+    Ok(found.filter(|item| item.address != 0).collect())
+}
+
+/// The field with the settings of all locks of a kind.
+fn wanted_of(kind: Kind) -> Field {
+    match kind {
+        Kind::Mutex => page::WANTED,
+        Kind::ReadersWriter => page::RW_WANTED,
+    }
 }
 
 /// The name of a lock, whatever the process has written there.

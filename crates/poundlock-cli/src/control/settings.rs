@@ -1,11 +1,33 @@
-//! The settings of a mutex as the word of a control page, by the code of lib/live.h.
+//! The settings of a lock as the word of a control page, by the code of lib/live.h.
 
 use crate::failure::text_from_c;
 use std::ffi::{CString, c_char};
 use std::fmt::{self, Display, Formatter};
 
-/// The lock whose settings can be changed.
-pub const LOCK: &str = "shfl_mutex";
+/// The kinds of locks whose settings can be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Mutex,
+    ReadersWriter,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 2] = [Kind::Mutex, Kind::ReadersWriter];
+
+    /// The lock of this kind whose settings can be changed.
+    pub fn lock(self) -> &'static str {
+        match self {
+            Kind::Mutex => "shfl_mutex",
+            Kind::ReadersWriter => "shfl_rw",
+        }
+    }
+
+    /// The kind of the lock that a specification names, if it names one of these.
+    pub fn of(spec: &str) -> Option<Kind> {
+        let name = spec.split(',').next().unwrap_or_default();
+        Kind::ALL.into_iter().find(|kind| kind.lock() == name)
+    }
+}
 
 unsafe extern "C" {
     fn live_word_of(spec: *const c_char, error: *mut c_char, size: usize) -> u64;
@@ -59,9 +81,14 @@ impl Settings {
         })
     }
 
-    /// The word of these settings. The error is one line.
+    /// The word of these settings, the same for each kind. The error is one line.
     pub fn word(&self) -> Result<u64, String> {
-        word(&format!("{LOCK},{self}"))
+        word(&self.spec(Kind::Mutex))
+    }
+
+    /// The specification of a lock of this kind with these settings.
+    pub fn spec(&self, kind: Kind) -> String {
+        format!("{},{self}", kind.lock())
     }
 }
 
@@ -74,7 +101,7 @@ impl Display for Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, text, word};
+    use super::{Kind, Settings, text, word};
 
     #[test]
     fn settings_one_by_one_are_those_of_the_word() {
@@ -84,6 +111,7 @@ mod tests {
         assert_eq!((settings.patience, settings.batch, settings.spins), (7, 9, 3));
         assert_eq!(settings.policy, "fifo");
         assert_eq!(settings.word(), Ok(seven));
+        assert_eq!(word(&settings.spec(Kind::ReadersWriter)), Ok(seven));
         assert_eq!(text(seven), Some(settings.to_string()));
         assert_eq!(Settings::of(0), None);
         assert!(Settings { batch: 0, ..settings }.word().is_err());

@@ -20,6 +20,6 @@ pub use find::{file_of, files_in};
 pub use names::{Names, WRAPPERS_OF_CXX, demangle, without_arguments};
 pub use profile::Profile;
 #[cfg(test)]
-pub use summary::Named;
-pub use summary::{Lock, Process, Side};
+pub use summary::{Named, Side};
+pub use summary::{Lock, Process};
 pub use verdict::NEGLIGIBLE;

@@ -4,6 +4,7 @@ use super::file::{Counts, Observed};
 use super::names::{Names, in_short};
 use super::time::Times;
 use super::verdict::verdict;
+use crate::control::Kind;
 use poundlock_bench::NATIVE;
 use poundlock_bench::metrics::{fairness_factor, jain};
 use serde::Serialize;
@@ -117,6 +118,16 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Its kind in a control page; None if it cannot be there.
+    pub fn controlled(&self) -> Option<Kind> {
+        match self.side {
+            _ if self.api => None,
+            Side::Mutex => Some(Kind::Mutex),
+            Side::Readers | Side::Writers => Some(Kind::ReadersWriter),
+            Side::Spin | Side::Others => None,
+        }
+    }
+
     /// The name with the side.
     pub fn label(&self) -> String {
         match self.side {

@@ -1,8 +1,8 @@
 //! The settings of a lock of the watched process, and their change by keys.
 
-use crate::control::{LOCK, Mutex, Page, Settings};
+use crate::control::{Item, Kind, Page, Settings};
 use crate::failure::Failure;
-use crate::statistics::{Lock, Side};
+use crate::statistics::Lock;
 
 /// A change of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,37 +22,37 @@ pub enum Step {
 /// The settings by which the next thread will wait for the lock. The error says why they cannot be
 /// changed.
 pub fn shown(pid: u32, lock: &Lock) -> Result<String, Failure> {
-    let (_, mutex) = find(pid, lock)?;
-    Ok(format!("{}, set by {}", settings_of(&mutex)?, mutex.set_by()))
+    let (_, item) = find(pid, lock)?;
+    Ok(format!("{}, set by {}", settings_of(&item)?, item.set_by()))
 }
 
 /// Changes the settings of the lock.
 pub fn change(pid: u32, lock: &Lock, step: Step) -> Result<(), Failure> {
-    let (page, mutex) = find(pid, lock)?;
+    let (page, item) = find(pid, lock)?;
     let word = match step {
         Step::Default => 0,
-        step => stepped(&settings_of(&mutex)?, step).word().map_err(Failure::ours)?,
+        step => stepped(&settings_of(&item)?, step).word().map_err(Failure::ours)?,
     };
-    if !page.set(&mutex, word) {
-        return Err(Failure::ours("the mutex was destroyed meanwhile"));
+    if !page.set(&item, word) {
+        return Err(Failure::ours("the lock was destroyed meanwhile"));
     }
     page.check()
 }
 
-fn settings_of(mutex: &Mutex) -> Result<Settings, Failure> {
-    mutex.settings().map_err(Failure::ours)
+fn settings_of(item: &Item) -> Result<Settings, Failure> {
+    item.settings().map_err(Failure::ours)
 }
 
-/// The mutex on the control page of the process.
-fn find(pid: u32, lock: &Lock) -> Result<(Page, Mutex), Failure> {
-    if lock.side != Side::Mutex || lock.api {
-        return Err(Failure::ours("only pthread mutexes can be changed"));
+/// The lock on the control page of the process. Both sides of a readers-writer lock are one.
+fn find(pid: u32, lock: &Lock) -> Result<(Page, Item), Failure> {
+    if lock.controlled().is_none() {
+        return Err(Failure::ours("only pthread mutexes and readers-writer locks can be changed"));
     }
     let page = Page::find(pid)?;
-    let mutex = page.mutexes()?.into_iter().find(|mutex| Some(mutex.address) == lock.place);
-    match mutex {
-        Some(mutex) => Ok((page, mutex)),
-        None => Err(Failure::ours("no thread has waited for this mutex yet")),
+    let item = page.items()?.into_iter().find(|item| Some(item.address) == lock.place);
+    match item {
+        Some(item) => Ok((page, item)),
+        None => Err(Failure::ours("no thread has waited for this lock yet")),
     }
 }
 
@@ -88,7 +88,7 @@ fn next_policy(now: &Settings) -> String {
 
 fn setting(key: &str) -> poundlock::Setting {
     poundlock::locks()
-        .find(|lock| lock.name == LOCK)
+        .find(|lock| lock.name == Kind::Mutex.lock())
         .and_then(|lock| lock.settings.into_iter().find(|setting| setting.key == key))
         .expect("the default lock has this setting")
 }

@@ -1,41 +1,49 @@
-//! The mutexes for which threads wait, from statistics and control pages.
+//! The locks for which threads wait, from statistics and control pages.
 
 use super::setup::Use;
 use crate::control;
-use crate::statistics::{Names, Observed, Process, Side};
+use crate::statistics::{Names, Observed, Process};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Mutexes of control pages by their process and address.
-pub type Pages = HashMap<(u32, u64), control::Mutex>;
+/// Locks of control pages by their process and address.
+pub type Pages = HashMap<(u32, u64), control::Item>;
 
-/// The mutexes of a process for which threads have waited.
+/// The locks of a process for which threads have waited. Readers and writers wait for one lock.
 pub fn uses(process: &Process, observed: &Observed, pages: &Pages, names: &mut Names) -> Vec<Use> {
-    let mutexes = process.locks.iter().filter(|lock| lock.side == Side::Mutex && !lock.api);
-    mutexes
-        .filter(|lock| lock.wait_ns > 0)
-        .filter_map(|lock| {
-            let address = lock.place?;
-            let page = pages.get(&(process.pid, address));
-            let site = page.map_or(0, |mutex| mutex.site);
-            let has_site = site != 0;
-            Some(Use {
-                address,
-                label: lock.label(),
-                wait_ns: lock.wait_ns,
-                object: names.linked_object(&observed.modules, address),
-                site: has_site.then(|| names.linked_function(&observed.modules, site)).flatten(),
-                settings: page.and_then(|mutex| mutex.settings().ok()),
-                is_controlled: page.is_some_and(|mutex| mutex.wanted != 0),
-            })
-        })
-        .collect()
+    let mut uses: Vec<Use> = Vec::new();
+    for lock in process.locks.iter().filter(|lock| lock.wait_ns > 0) {
+        let (Some(kind), Some(address)) = (lock.controlled(), lock.place) else {
+            continue;
+        };
+        if let Some(known) = uses.iter_mut().find(|known| known.address == address) {
+            known.wait_ns = known.wait_ns.saturating_add(lock.wait_ns);
+            known.indexes.push(lock.index);
+            continue;
+        }
+        let item = pages.get(&(process.pid, address));
+        let site = item.map_or(0, |item| item.site);
+        let has_site = site != 0;
+        uses.push(Use {
+            kind,
+            address,
+            indexes: vec![lock.index],
+            label: lock.name.clone(),
+            wait_ns: lock.wait_ns,
+            object: names.linked_object(&observed.modules, address),
+            site: has_site.then(|| names.linked_function(&observed.modules, site)).flatten(),
+            lock: item.map(|item| item.lock.clone()),
+            settings: item.and_then(|item| item.settings().ok()),
+            is_controlled: item.is_some_and(|item| item.wanted != 0),
+        });
+    }
+    uses
 }
 
-/// The same of several processes, in which a mutex of an object or a site counts once.
+/// The same of several processes, in which a lock of an object or a site counts once.
 pub fn uses_of_all(observed: &[Observed], pages: &Pages) -> (Vec<Process>, Vec<Use>) {
     let mut names = Names::default();
     let processes: Vec<Process> =
@@ -51,6 +59,7 @@ pub fn uses_of_all(observed: &[Observed], pages: &Pages) -> (Vec<Process>, Vec<U
                 .and_modify(|sum| {
                     sum.wait_ns = sum.wait_ns.saturating_add(used.wait_ns);
                     sum.settings = sum.settings.take().or_else(|| used.settings.clone());
+                    sum.lock = sum.lock.take().or_else(|| used.lock.clone());
                 })
                 .or_insert(used);
         }
@@ -58,7 +67,7 @@ pub fn uses_of_all(observed: &[Observed], pages: &Pages) -> (Vec<Process>, Vec<U
     (processes, sums.into_values().collect())
 }
 
-/// Reads the control pages in `folder` until `work` returns: a mutex leaves its page when it is
+/// Reads the control pages in `folder` until `work` returns: a lock leaves its page when it is
 /// destroyed.
 pub fn with_pages<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, Pages) {
     const PAUSE: Duration = Duration::from_millis(10);
@@ -82,7 +91,7 @@ pub fn with_pages<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, Pages) {
 fn read_pages(folder: &Path, pages: &mut Pages) {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = files.map(|file| file.path()).filter(|path| control::is_file_of_page(path));
-    for (pid, mutexes) in files.filter_map(|path| control::read(&path)) {
-        pages.extend(mutexes.into_iter().map(|mutex| ((pid, mutex.address), mutex)));
+    for (pid, items) in files.filter_map(|path| control::read(&path)) {
+        pages.extend(items.into_iter().map(|item| ((pid, item.address), item)));
     }
 }

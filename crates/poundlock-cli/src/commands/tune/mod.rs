@@ -1,4 +1,4 @@
-//! `poundlock tune`: finds the settings of single mutexes that serve a program best.
+//! `poundlock tune`: finds the settings of single locks that serve a program best.
 
 mod hot;
 mod process;
@@ -56,7 +56,7 @@ pub(crate) struct TuneArgs {
     /// Leave what is better in effect in the running process
     #[arg(long, requires = "pid")]
     pub keep: bool,
-    /// Number of mutexes to tune at most, those with the longest waits first
+    /// Number of locks to tune at most, those with the longest waits first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = most)]
     pub top: usize,
     /// Time of one measurement of a running process, such as 100ms [default: a 600th of --for]
@@ -99,7 +99,7 @@ pub(crate) enum By {
     Elapsed,
     /// The CPU time of a run
     Cpu,
-    /// Acquisitions per second: of all locks of a run, of the tuned mutexes of a process
+    /// Acquisitions per second: of all locks of a run, of the tuned locks of a process
     Acquisitions,
     /// Acquisitions per second of the thread of a running process that gets the fewest
     Slowest,

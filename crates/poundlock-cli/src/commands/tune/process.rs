@@ -1,4 +1,4 @@
-//! Tunes a running process: each measurement is a short time in which its mutexes have other
+//! Tunes a running process: each measurement is a short time in which its locks have other
 //! settings. However it ends, except by SIGKILL, all settings are as before.
 
 use super::hot::{self, Pages};
@@ -6,7 +6,7 @@ use super::search::{Sample, Stop, Subject};
 use super::setup::{self, Named, Setup, Target, Use};
 use super::step::{Budget, Plan, Tuned};
 use super::{By, TuneArgs};
-use crate::control::{Mutex, Page, Replaced, settings};
+use crate::control::{Item, Page, Replaced, settings};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::runs::{announce, progress, stop_requests};
@@ -79,18 +79,18 @@ struct Windows<'a> {
     limit: Duration,
     started: Instant,
     targets: Vec<Target>,
-    /// The mutexes of each target, whose settings are restored at the end.
+    /// The locks of each target, whose settings are restored at the end.
     changed: Vec<Vec<Changed>>,
-    /// The indexes of the mutexes in the statistics, by address.
-    indexes: HashMap<u64, u32>,
+    /// The indexes of the locks in the statistics, by address.
+    indexes: HashMap<u64, Vec<u32>>,
     bar: Option<ProgressBar>,
     stop: Arc<AtomicBool>,
 }
 
-/// A mutex whose settings change.
+/// A lock whose settings change.
 struct Changed {
     /// As it was before.
-    mutex: Mutex,
+    item: Item,
     /// The word that is set now.
     word: u64,
 }
@@ -135,18 +135,16 @@ impl Windows<'_> {
         pause(self.limit / LOOK, &self.stop)?;
         let (observed, now) = read()?;
         self.page.check().map_err(Stop::Failed)?;
-        let mutexes = self.page.mutexes().map_err(Stop::Failed)?;
-        let pages: Pages =
-            mutexes.into_iter().map(|mutex| ((now.pid, mutex.address), mutex)).collect();
+        let items = self.page.items().map_err(Stop::Failed)?;
+        let pages: Pages = items.into_iter().map(|item| ((now.pid, item.address), item)).collect();
         let earlier: HashMap<u32, u64> =
             before.locks.iter().map(|lock| (lock.index, lock.wait_ns)).collect();
-        self.indexes =
-            now.locks.iter().filter_map(|lock| Some((lock.place?, lock.index))).collect();
         let mut uses = hot::uses(&now, &observed, &pages, &mut names);
         for used in &mut uses {
-            let before = self.indexes.get(&used.address).and_then(|index| earlier.get(index));
-            used.wait_ns = used.wait_ns.saturating_sub(before.copied().unwrap_or(0));
+            let before = used.indexes.iter().filter_map(|index| earlier.get(index));
+            used.wait_ns = before.fold(used.wait_ns, |left, ns| left.saturating_sub(*ns));
         }
+        self.indexes = sides(&now);
         let threads = now.thread_ns.saturating_sub(before.thread_ns);
         Ok(self.judge(&uses, threads))
     }
@@ -154,7 +152,7 @@ impl Windows<'_> {
     fn judge(&self, uses: &[Use], thread_ns: u64) -> (Vec<Target>, String) {
         let waited: u64 = uses.iter().map(|used| used.wait_ns).sum();
         let share = waited as f64 / thread_ns.max(1) as f64;
-        let about = format!("{:.1} % of thread time waits for mutexes.", 100.0 * share);
+        let about = format!("{:.1} % of thread time waits for locks.", 100.0 * share);
         if share < NEGLIGIBLE {
             return (Vec::new(), about);
         }
@@ -171,12 +169,11 @@ impl Windows<'_> {
     /// Remembers the settings of all targets.
     fn begin(&mut self, targets: &[Target], budget: Budget) -> Result<(), Failure> {
         self.targets = targets.to_vec();
-        let mutexes = self.page.mutexes()?;
-        let mutexes: BTreeMap<u64, &Mutex> =
-            mutexes.iter().map(|mutex| (mutex.address, mutex)).collect();
+        let items = self.page.items()?;
+        let items: BTreeMap<u64, &Item> = items.iter().map(|item| (item.address, item)).collect();
         let of = |target: &Target| {
-            let found = target.addresses.iter().filter_map(|address| mutexes.get(address));
-            found.map(|mutex| Changed { mutex: (*mutex).clone(), word: mutex.wanted }).collect()
+            let found = target.addresses.iter().filter_map(|address| items.get(address));
+            found.map(|item| Changed { item: (*item).clone(), word: item.wanted }).collect()
         };
         self.changed = targets.iter().map(of).collect();
         let undo =
@@ -190,23 +187,23 @@ impl Windows<'_> {
         Ok(())
     }
 
-    /// The command that returns a mutex of a target to its settings of before.
+    /// The command that returns a lock of a target to its settings of before.
     fn undo(&self, target: &Target, changed: &Changed) -> String {
-        match settings::text(changed.mutex.wanted) {
+        match settings::text(changed.item.wanted) {
             None => command(self.pid, &target.name(), "default"),
-            Some(before) => command(self.pid, &format!("{:#x}", changed.mutex.address), &before),
+            Some(before) => command(self.pid, &format!("{:#x}", changed.item.address), &before),
         }
     }
 
-    /// Gives the mutexes the settings of `setup`.
+    /// Gives the locks the settings of `setup`.
     fn set(&mut self, setup: &Setup) -> Result<(), Failure> {
-        for (target, mutexes) in self.changed.iter_mut().enumerate() {
+        for (target, items) in self.changed.iter_mut().enumerate() {
             let word = setup.settings.get(&target).map(|spec| settings::word(spec));
             let word = word.transpose().map_err(Failure::ours)?;
             let mut others = false;
-            mutexes.retain_mut(|changed| {
-                let word = word.unwrap_or(changed.mutex.wanted);
-                let replaced = self.page.replace(&changed.mutex, changed.word, word);
+            items.retain_mut(|changed| {
+                let word = word.unwrap_or(changed.item.wanted);
+                let replaced = self.page.replace(&changed.item, changed.word, word);
                 others |= replaced == Replaced::Differs;
                 if replaced == Replaced::Done {
                     changed.word = word;
@@ -219,18 +216,18 @@ impl Windows<'_> {
                     "another command has changed the settings of {label} meanwhile"
                 )));
             }
-            if mutexes.is_empty() {
+            if items.is_empty() {
                 let label = &self.targets[target].label;
-                return Err(Failure::ours(format!("the mutex {label} was destroyed meanwhile")));
+                return Err(Failure::ours(format!("the lock {label} was destroyed meanwhile")));
             }
         }
         Ok(())
     }
 
-    /// Returns all mutexes to their settings, except those that another command has changed since.
+    /// Returns all locks to their settings, except those that another command has changed since.
     fn restore(&mut self) {
         for changed in self.changed.drain(..).flatten() {
-            self.page.replace(&changed.mutex, changed.word, changed.mutex.wanted);
+            self.page.replace(&changed.item, changed.word, changed.item.wanted);
         }
     }
 
@@ -248,10 +245,10 @@ impl Windows<'_> {
         Ok(tuned)
     }
 
-    /// The mutexes of all targets, by their indexes in the statistics.
+    /// The locks of all targets, by their indexes in the statistics.
     fn counted(&self) -> Vec<u32> {
         let addresses = self.targets.iter().flat_map(|target| &target.addresses);
-        addresses.filter_map(|address| self.indexes.get(address)).copied().collect()
+        addresses.filter_map(|address| self.indexes.get(address)).flatten().copied().collect()
     }
 
     fn counts(&self) -> Result<Counts, Stop> {
@@ -276,9 +273,20 @@ impl Windows<'_> {
     }
 }
 
+/// The indexes of the locks in the statistics, by address.
+fn sides(process: &Process) -> HashMap<u64, Vec<u32>> {
+    let mut sides: HashMap<u64, Vec<u32>> = HashMap::new();
+    for lock in &process.locks {
+        if let (Some(place), Some(_)) = (lock.place, lock.controlled()) {
+            sides.entry(place).or_default().push(lock.index);
+        }
+    }
+    sides
+}
+
 /// The command that changes settings of a process.
-pub fn command(pid: u32, mutex: &str, settings: &str) -> String {
-    format!("poundlock control -p {pid} '{mutex}' {settings}")
+pub fn command(pid: u32, lock: &str, settings: &str) -> String {
+    format!("poundlock control -p {pid} '{lock}' {settings}")
 }
 
 impl Drop for Windows<'_> {

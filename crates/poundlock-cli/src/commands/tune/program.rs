@@ -6,7 +6,7 @@ use super::search::{Sample, Stop, Subject};
 use super::setup::{self, Named, Setup, Target};
 use super::step::{Budget, Plan, Tuned};
 use super::{By, rules_text};
-use crate::control::settings;
+use crate::control::{Kind, settings};
 use crate::failure::{Failure, reason};
 use crate::program::preload::{self, Changes, Library};
 use crate::program::{self, obstacle};
@@ -40,6 +40,11 @@ pub fn tune(args: &TuneArgs) -> Result<Tuned, Failure> {
     if targets.is_empty() {
         return Ok(Tuned::nothing(about));
     }
+    let targets = match runs.with_algorithms(targets) {
+        Ok(targets) => targets,
+        Err(Stop::Interrupted) => return Ok(Tuned::interrupted()),
+        Err(Stop::Failed(failure)) => return Err(failure),
+    };
     let budget = Budget { measurements: runs.affordable(), per_round: 1 };
     let plan = Plan::of(targets, others, budget).ok_or_else(|| runs.too_long())?;
     runs.targets.clone_from(&plan.targets);
@@ -119,12 +124,8 @@ impl Runs<'_> {
     /// The first run, with statistics: the targets, and a line about the waits. No targets: there
     /// is nothing to tune, for the reason in the line.
     fn first(&mut self) -> Result<(Vec<Target>, String), Stop> {
-        let folder = self.new_folder().map_err(Stop::Failed)?;
-        let mut changes = self.changes(&Setup::default()).map_err(Stop::Failed)?;
-        changes.push(("POUNDLOCK_STATS", Some(folder.path().into())));
-        changes.push(("POUNDLOCK_CONTROL", Some(folder.path().into())));
-        let (measured, pages) = hot::with_pages(folder.path(), || self.run(&changes));
-        let (outcome, figure) = self.figure.judge(&measured?);
+        let (measured, observed, pages) = self.observed(&Setup::default())?;
+        let (outcome, figure) = self.figure.judge(&measured);
         let failed =
             |why: &str| Stop::Failed(Failure::ours(format!("the first run failed: {why}")));
         if outcome != Outcome::Ok {
@@ -133,8 +134,43 @@ impl Runs<'_> {
         if figure.is_some_and(|figure| figure <= 0.0) {
             return Err(failed("its figure is not positive"));
         }
-        let observed = files_in(folder.path()).map_err(Stop::Failed)?;
-        Ok(self.judge(&observed, &pages))
+        Ok(self.judge(&observed.map_err(Stop::Failed)?, &pages))
+    }
+
+    /// A run with statistics and control pages: these, and the locks that were ever in the pages.
+    fn observed(
+        &mut self,
+        setup: &Setup,
+    ) -> Result<(Measured, Result<Vec<Observed>, Failure>, Pages), Stop> {
+        let folder = self.new_folder().map_err(Stop::Failed)?;
+        let mut changes = self.changes(setup).map_err(Stop::Failed)?;
+        changes.push(("POUNDLOCK_STATS", Some(folder.path().into())));
+        changes.push(("POUNDLOCK_CONTROL", Some(folder.path().into())));
+        let (measured, pages) = hot::with_pages(folder.path(), || self.run(&changes));
+        Ok((measured?, files_in(folder.path()), pages))
+    }
+
+    /// The targets with the other algorithms that rules give them, as seen in a run with each: a
+    /// rule reaches a lock only at its initialisation, or if it is static with a name of its own.
+    fn with_algorithms(&mut self, mut targets: Vec<Target>) -> Result<Vec<Target>, Stop> {
+        self.targets.clone_from(&targets);
+        let most = Kind::ALL.into_iter().map(|kind| setup::algorithms(kind).len()).max();
+        for at in 0..most.unwrap_or(0) {
+            let of = |target: &Target| setup::algorithms(target.kind).get(at).copied();
+            let given = targets.iter().enumerate().filter_map(|(i, target)| Some((i, of(target)?)));
+            let setup = given.fold(Setup::default(), |setup, (i, spec)| setup.with(i, spec));
+            let (measured, observed, pages) = self.observed(&setup)?;
+            let (outcome, _) = self.figure.judge(&measured);
+            let Some(observed) = observed.ok().filter(|_| outcome == Outcome::Ok) else {
+                continue;
+            };
+            let (_, uses) = hot::uses_of_all(&observed, &pages);
+            for target in &mut targets {
+                let algorithm = of(target).filter(|name| setup::has_algorithm(target, &uses, name));
+                target.others.extend(algorithm.map(str::to_owned));
+            }
+        }
+        Ok(targets)
     }
 
     fn judge(&self, observed: &[Observed], pages: &Pages) -> (Vec<Target>, String) {
@@ -154,7 +190,7 @@ impl Runs<'_> {
             about += &format!("\nNo rule can name: {}", labels.join(", "));
         }
         if targets.is_empty() {
-            about += "\nThere is no mutex to tune.";
+            about += "\nThere is no lock to tune.";
         }
         (targets, about)
     }

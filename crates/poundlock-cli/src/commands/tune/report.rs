@@ -47,7 +47,7 @@ pub fn text(tuned: &Tuned, args: &TuneArgs, rules: Option<&Path>, page: Page) ->
         let waited = tuned.targets.iter().map(|target| target.wait_ns).sum::<u64>().max(1);
         let share = 100.0 * tuned.targets[target].wait_ns as f64 / waited as f64;
         let label = &tuned.targets[target].label;
-        lines.push(format!("\n{label}: {share:.0} % of the waiting time of the tuned mutexes"));
+        lines.push(format!("\n{label}: {share:.0} % of the waiting time of the tuned locks"));
         lines.push(fitted(&HEADER, &rows(step, &tuned.targets), &EXPENDABLE, page.width()));
     }
     if !tuned.steps.is_empty() {

@@ -3,6 +3,7 @@
 use super::report::{Evidence, ratio};
 use super::setup::{Named, Setup, Target};
 use super::step::Tuned;
+use crate::control::Kind;
 use std::fmt::Write;
 
 /// The longest comment.
@@ -20,7 +21,11 @@ pub fn rules(setup: &Setup, targets: &[Target]) -> String {
 fn rule(target: &Target, spec: &str) -> String {
     target.place.as_ref().map_or(String::new(), |place| {
         let (key, name) = place.parts();
-        format!("[[rule]]\n{key} = \"{name}\"\nlock = \"{spec}\"\n\n")
+        let lock = match target.kind {
+            Kind::Mutex => "lock",
+            Kind::ReadersWriter => "rwlock",
+        };
+        format!("[[rule]]\n{key} = \"{name}\"\n{lock} = \"{spec}\"\n\n")
     })
 }
 
@@ -71,23 +76,24 @@ mod tests {
     use super::super::setup::{Place, Setup, Target};
     use super::super::step::Tuned;
     use super::file;
-    use crate::control::Settings;
+    use crate::control::{Kind, Settings};
     use crate::rules;
     use crate::runs::Interval;
 
     #[test]
     fn the_file_is_accepted_and_has_the_new_rules_first() {
-        let target = |label: &str, place| Target {
+        let target = |kind, label: &str, place| Target {
+            kind,
             label: label.to_owned(),
             place,
             addresses: vec![1],
             present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 },
+            others: Vec::new(),
             is_controlled: false,
             wait_ns: 1,
         };
         let cache = "shfl_mutex,patience=0,policy=numa,batch=1024,spins=1";
-        let setup =
-            Setup::default().with(0, cache).with(1, "shfl_mutex,policy=fifo").with(2, cache);
+        let setup = Setup::default().with(0, cache).with(1, "shfl_rw,policy=fifo").with(2, cache);
         let interval = Interval { estimate: 0.1, low: 0.05, high: 0.2 };
         let step = || Step {
             trials: vec![Trial {
@@ -105,9 +111,13 @@ mod tests {
         };
         let tuned = Tuned {
             targets: vec![
-                target("cache", Some(Place::Symbol("cache+0x0".to_owned()))),
-                target("queue", Some(Place::Site("_ZN5queue4initEv".to_owned()))),
-                target("0x1234", None),
+                target(Kind::Mutex, "cache", Some(Place::Symbol("cache+0x0".to_owned()))),
+                target(
+                    Kind::ReadersWriter,
+                    "queue",
+                    Some(Place::Site("_ZN5queue4initEv".to_owned())),
+                ),
+                target(Kind::Mutex, "0x1234", None),
             ],
             steps: vec![step(), step(), step()],
             kept: setup.clone(),
@@ -118,6 +128,7 @@ mod tests {
         let text = file(&tuned, &Evidence { lines }, present);
         assert_eq!(rules::check(text.as_bytes(), "shfl_mutex"), Ok(()), "{text}");
         assert_eq!(text.matches("[[rule]]").count(), 3, "no rule names an address: {text}");
+        assert!(text.contains("\nrwlock = \"shfl_rw,policy=fifo\"\n"), "{text}");
         assert!(text.find("cache+0x0\"") < text.find("cache*\""), "{text}");
         assert!(text.contains("1.105 times (1.051 to 1.221, 8 rounds), confirmed"), "{text}");
         assert!(text.contains("9 rounds, no interval"), "{text}");

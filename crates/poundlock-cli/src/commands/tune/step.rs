@@ -37,11 +37,11 @@ const fn needed(candidates: usize) -> usize {
 /// The candidates of each target.
 pub struct Plan {
     pub targets: Vec<Target>,
-    /// Of each target: specifications of single mutexes.
+    /// Of each target: specifications of single locks.
     specs: Vec<Vec<String>>,
     /// Other locks for the whole process, tried with the first target.
     others: Vec<Choice>,
-    /// Candidates and mutexes for which there is no time, in words.
+    /// Candidates and locks for which there is no time, in words.
     pub untried: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Plan {
     /// As much as the budget allows. None if that is nothing.
     pub fn of(targets: Vec<Target>, others: Vec<Choice>, budget: Budget) -> Option<Plan> {
         let domains = has_domains();
-        let specs = targets.iter().map(|target| candidates(&target.present, domains)).collect();
+        let specs = targets.iter().map(|target| candidates(target, domains)).collect();
         Plan { targets, specs, others, untried: Vec::new() }.fitted(budget)
     }
 
@@ -88,7 +88,7 @@ impl Plan {
         let mut tuned = Tuned { about, ..Tuned::default() };
         for target in 0..count {
             if tuned.kept.lock.is_some() {
-                break; // settings of single mutexes do not apply to another lock
+                break; // settings of single locks do not apply to another lock
             }
             let left = 1.0 - subject.used();
             let until = subject.used() + left / (count - target) as f64;
@@ -147,15 +147,17 @@ impl Tuned {
 mod tests {
     use super::super::setup::{Place, Target};
     use super::{Budget, Plan, needed};
-    use crate::control::Settings;
+    use crate::control::{Kind, Settings};
     use crate::spec::Choice;
 
     fn plan(targets: usize, measurements: usize) -> Option<Plan> {
         let target = |at: usize| Target {
+            kind: Kind::Mutex,
             label: format!("mutex {at}"),
             place: Some(Place::Symbol(format!("mutex_{at}"))),
             addresses: Vec::new(),
             present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 },
+            others: Vec::new(),
             is_controlled: false,
             wait_ns: 1,
         };
