@@ -32,8 +32,10 @@ struct user_deadline {
 #include "../../preload/control_page.h"
 #include "../../preload/hash.h"
 
+/* Of a size with which both have the same place in the table. */
 struct mutex {
 	struct ttas lock;
+	uint64_t site;
 };
 
 struct memory {
@@ -71,6 +73,7 @@ static bool make(void)
 {
 	NOTES->pages[w_fork_generation()]++;
 	w_store_relaxed(&page->wanted, 0);
+	w_store_relaxed(&page->rw_wanted, 0);
 	for (uint32_t i = 0; i < CONTROL_LOCKS; i++) {
 		w_store_relaxed(&page->locks[i].address, 0);
 		w_store_relaxed(&page->locks[i].wanted, 0);
@@ -145,15 +148,19 @@ static bool wait_controlled(uint32_t i)
 	static const struct ttas_policy policy = {.wait = WAIT_SPIN};
 	struct mutex *m = &M->mutexes[i];
 	const struct control_subject subject = {.address = (uintptr_t)m,
+						.site = m->site,
 						.own = live_word(&tables[OWN]),
-						.lock = tables[OWN].name};
+						.lock = tables[OWN].name,
+						.is_rw = i == 1};
 	uint32_t settings[SPEC_SETTINGS], by;
 	struct control_wait wait;
-	bool taken;
+	bool changed, taken;
 
 	memcpy(settings, tables[OWN].settings, sizeof(settings));
-	by = control_begin(&wait, &subject, settings) ? whose(settings) : OWN;
+	changed = control_begin(&wait, &subject, settings);
+	by = whose(settings);
 	check_assert(by == OWN || (NOTES->changes[i] && !NOTES->invalid[by]));
+	check_assert(changed || by == OWN);
 	check_outcome(0, by);
 	taken = ttas_acquire(&m->lock, policy, NULL);
 	control_end(&wait);
@@ -241,6 +248,17 @@ static void be_changed(uint32_t self)
 	w_store_relaxed(&page->wanted, any_word(OF_ALL));
 }
 
+/* Thread 0 is another process, which changes the settings of all mutexes; lock 1 is none. */
+static void change_kinds(uint32_t self)
+{
+	if (self) {
+		lock_and_unlock(1);
+		lock_and_unlock(0);
+		return;
+	}
+	w_store_relaxed(&page->wanted, live_word(&tables[GIVEN]));
+}
+
 /*
  * Thread 0 destroys its mutex, whose settings another process has changed, and makes a new one in
  * its memory. Thread 1 uses another mutex, which may get the place of the first one in the page.
@@ -316,7 +334,7 @@ static void prepare_changes(void)
 	NOTES->changes[0] = NOTES->changes[1] = true;
 }
 
-/* Of the two mutexes, only thread 0's is one that another process knows. */
+/* Of the two locks, only the first is one that another process knows. */
 static void prepare_destroy(void)
 {
 	prepare();
@@ -359,6 +377,7 @@ const struct check_client check_clients[] = {
 	ENTRY("same/3", same_mutex, 3, NULL, "0", prepare, finish, .bound = 2),
 	ENTRY("two/2", two_mutexes, 2, NULL, "0", prepare, finish),
 	ENTRY("changed/2", be_changed, 2, NULL, "0 1 2", prepare_changes, finish),
+	ENTRY("kinds/2", change_kinds, 2, NULL, "0 1", prepare_destroy, finish),
 	ENTRY("destroyed/2", destroy, 2, NULL, "0", prepare_destroy, finish),
 	ENTRY("fork/2", forked_alone, 2, NULL, "0", prepare_changes, finish_fork, FORKS),
 	ENTRY("fork/3", forked, 3, NULL, "0", prepare_changes, finish_fork, FORKS),
