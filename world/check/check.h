@@ -49,10 +49,10 @@ static inline void check_most(uint32_t *p, uint32_t value)
 
 /*
  * Declares *@p, which is 0 or 1 and only loaded and stored, relaxed, as a hint: no promise of the
- * lock may depend on its value. Call it before the threads start. In clients of more than two
- * threads, each load of it returns 0 or 1, whatever was stored, and stores to it are no steps. They
- * have all executions that the object itself allows, and more, in fewer states. There an access to
- * *@p after its lifetime is not detected.
+ * lock may depend on its value. Call it before the threads start. Where all states of more than two
+ * threads are explored, each load of it returns 0 or 1, whatever was stored, and stores to it are
+ * no steps. These clients have all executions that the object itself allows, and more, in fewer
+ * states. An access to *@p after its lifetime is not detected there.
  */
 #define check_hint(p) check_engine->hint(p)
 

@@ -91,7 +91,7 @@ struct check_engine {
 	void (*queue)(const void *object);
 	/* Declares an object of @size bytes, 4 or 8, of which operations may access some. */
 	void (*mixed)(const void *object, size_t size);
-	/* Declares a hint: in larger clients, each load of it returns 0 or 1. */
+	/* Declares a hint, each load of which returns 0 or 1 (check.h). */
 	void (*hint)(const void *object);
 	/* The thread begins to acquire; it has ended that, with the lock if @has. */
 	void (*acquires)(void);

@@ -38,7 +38,8 @@ pub static HOOKS: Engine = Engine {
     arrival: entry::arrival,
 };
 
-/// The most threads of a client whose hints are explored like other objects.
+/// The most threads of a client whose hints are explored like other objects. Random walks, which
+/// have no states to save, explore them so as well.
 const EXACT_HINTS: u32 = 2;
 
 // No function of this crate runs on a thread's stack. The remains of its frames would become part
@@ -330,7 +331,7 @@ hooks! {
 
     fn hint(object: *const c_void) {
         let machine = current();
-        if machine.client.threads > EXACT_HINTS {
+        if machine.settings.exhaustive && machine.client.threads > EXACT_HINTS {
             machine.hints.push(object as usize);
         }
     }
