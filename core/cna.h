@@ -39,7 +39,8 @@
  * belonging to a thread: the bound on local hand-overs is exact, not probabilistic. A waiter may
  * yield, sleep on its node, or leave at a deadline (part/wait.h). Threshold by time and urgent
  * waiters are those of CNA's patch of Linux: an urgent waiter counts as local, and then as a waiter
- * of the holder's domain.
+ * of the holder's domain. So is the search ahead of the release, by a holder that has nothing else
+ * to do: the head of the queue of the kernel's spin lock.
  */
 #ifndef POUNDLOCK_CNA_H
 #define POUNDLOCK_CNA_H
@@ -160,13 +161,23 @@ static inline void cna_move_to_secondary(struct cna_node *node, struct cna_node 
 }
 
 /*
+ * A holder's search for its successor, which it may begin before it releases the lock and continue
+ * as waiters arrive. Begins as all 0.
+ */
+struct cna_search {
+	struct cna_node *seen;      /* the last waiter that was passed over; NULL: none */
+	struct cna_node *successor; /* NULL: none yet */
+};
+
+/*
  * Returns the first waiter from @next on in @node's domain, or urgent, or NULL; moves those before
- * it to the secondary queue. Figure 5.
+ * it to the secondary queue. Continues behind @search->seen. Figure 5.
  */
 static inline struct cna_node *cna_find_successor(struct cna_node *node, struct cna_node *next,
-						  uint32_t threshold)
+						  struct cna_search *search, uint32_t threshold)
 {
-	struct cna_node *last = NULL, *current = next;
+	struct cna_node *last = search->seen;
+	struct cna_node *current = last ? cna_node_of(mcs_queue_next(&last->mcs)) : next;
 	int32_t domain = node->mcs.domain;
 
 	if (domain == CNA_NO_DOMAIN || cna_is_urgent(node))
@@ -175,6 +186,7 @@ static inline struct cna_node *cna_find_successor(struct cna_node *node, struct 
 		last = current;
 		current = cna_node_of(mcs_queue_next(&current->mcs));
 	}
+	search->seen = last;
 	if (current && last)
 		cna_move_to_secondary(node, next, last, threshold);
 	if (current && cna_is_urgent(current))
@@ -192,25 +204,34 @@ static inline struct cna_node *cna_transfer(struct cna_node *next, struct cna_no
 	return next;
 }
 
-/* Returns @node's successor. @next: the next node in the main queue. Figure 4, lines 38-49. */
-static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node *next,
-					  struct cna_policy policy)
+/*
+ * Returns @node's successor if later arrivals cannot change it, else NULL. @next: the next node in
+ * the main queue. Figure 4, lines 38-44.
+ */
+static inline struct cna_node *cna_choose_local(struct cna_node *node, struct cna_node *next,
+						struct cna_search *search, struct cna_policy policy)
 {
-	struct cna_node *local, *second;
+	struct cna_node *local;
 
 	if (!node->secondary_queue && node->skip)
 		return cna_transfer(next, NULL, 0, node->skip - 1);
-	if (!node->secondary_queue || cna_may_defer(node->left)) {
-		local = cna_find_successor(node, next, policy.threshold);
-		if (local) {
-			w_event(handover_local);
-			return cna_transfer(local, node->secondary_queue,
-					    node->secondary_queue ? node->left - !W_THRESHOLD : 0,
-					    0);
-		}
-	}
+	if (node->secondary_queue && !cna_may_defer(node->left))
+		return NULL;
+	local = cna_find_successor(node, next, search, policy.threshold);
+	if (!local)
+		return NULL;
+	w_event(handover_local);
+	return cna_transfer(local, node->secondary_queue,
+			    node->secondary_queue ? node->left - !W_THRESHOLD : 0, 0);
+}
+
+/* Returns @node's successor if it has none of its domain. Figure 4, lines 45-49. */
+static inline struct cna_node *cna_choose_remote(struct cna_node *node, struct cna_node *next,
+						 struct cna_policy policy)
+{
+	struct cna_node *second = node->secondary_queue;
+
 	w_event(handover_remote);
-	second = node->secondary_queue;
 	if (second) {
 		w_event(flush);
 		/* relaxed: as in cna_move_to_secondary() */
@@ -219,6 +240,20 @@ static inline struct cna_node *cna_choose(struct cna_node *node, struct cna_node
 	}
 	return cna_transfer(next, NULL, 0,
 			    policy.reduction ? w_random() % (policy.reduction + 1) : 0);
+}
+
+/*
+ * Chooses @node's successor before the release, if later arrivals cannot change it. Called by the
+ * holder, any number of times until it returns true.
+ */
+static inline bool cna_look_ahead(struct cna_node *node, struct cna_search *search,
+				  struct cna_policy policy)
+{
+	struct cna_node *next = cna_node_of(mcs_queue_next(&node->mcs));
+
+	if (next)
+		search->successor = cna_choose_local(node, next, search, policy);
+	return search->successor;
 }
 
 /*
@@ -241,28 +276,41 @@ static inline struct cna_node *cna_splice(struct cna *lock, struct cna_node *nod
 	return cna_transfer(second, NULL, 0, 0);
 }
 
-/* Grants @lock to a waiter that has not left, if there is one. Figure 4. */
-static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct cna_policy policy)
+/* Returns @node's successor, or NULL: the queue has ended. Figure 4, lines 26-49. */
+static inline struct cna_node *cna_successor(struct cna *lock, struct cna_node *node,
+					     struct cna_search *search, struct cna_policy policy)
 {
-	struct cna_node *next, *successor;
+	struct cna_node *next = cna_node_of(mcs_queue_next(&node->mcs)), *successor;
+
+	if (!next) {
+		successor = node->secondary_queue ? cna_splice(lock, node) : NULL;
+		if (successor)
+			return successor;
+		if (!node->secondary_queue && mcs_queue_end(&lock->tail, &node->mcs))
+			return NULL;
+		next = cna_node_of(mcs_queue_await_next(&node->mcs, policy.wait));
+	}
+	successor = cna_choose_local(node, next, search, policy);
+	return successor ? successor : cna_choose_remote(node, next, policy);
+}
+
+/*
+ * Grants @lock to a waiter that has not left, if there is one: to the successor of @search if it
+ * has one. Figure 4.
+ */
+static W_SLOW void cna_hand_over(struct cna *lock, struct cna_node *node, struct cna_search search,
+				 struct cna_policy policy)
+{
+	struct cna_node *successor;
 	bool granted;
 
 	do {
-		successor = NULL;
-		next = cna_node_of(mcs_queue_next(&node->mcs));
-		if (!next) {
-			if (node->secondary_queue)
-				successor = cna_splice(lock, node);
-			else if (mcs_queue_leave(&lock->tail, &node->mcs))
-				return;
-		}
-		if (!next && !successor)
-			next = cna_node_of(mcs_queue_await_next(&node->mcs, policy.wait));
-		if (!successor)
-			successor = cna_choose(node, next, policy);
-		granted = node_grant(&successor->mcs.status, policy.wait);
+		successor = search.successor ? search.successor
+					     : cna_successor(lock, node, &search, policy);
+		granted = !successor || node_grant(&successor->mcs.status, policy.wait);
 		node_free(&node->mcs.status);
 		node = successor;
+		search = (struct cna_search){NULL, NULL};
 	} while (!granted);
 }
 
@@ -272,7 +320,19 @@ static inline void cna_release(struct cna *lock, struct cna_node *node, struct c
 	/* relaxed: cna_hand_over() reads it again */
 	if (w_unlikely(node->secondary_queue || w_load_relaxed(&node->mcs.next) ||
 		       !mcs_queue_leave(&lock->tail, &node->mcs)))
-		cna_hand_over(lock, node, policy);
+		cna_hand_over(lock, node, (struct cna_search){NULL, NULL}, policy);
+}
+
+/* As cna_release(), after cna_look_ahead(). */
+static inline void cna_release_ahead(struct cna *lock, struct cna_node *node,
+				     struct cna_search search, struct cna_policy policy)
+{
+	if (w_likely(search.successor) && policy.wait == WAIT_SPIN) {
+		(void)node_grant(&search.successor->mcs.status, WAIT_SPIN);
+		node_free(&node->mcs.status);
+	} else {
+		cna_hand_over(lock, node, search, policy);
+	}
 }
 
 /* In a forked child, discards all waiters of @node, which holds @lock. */

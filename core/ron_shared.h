@@ -47,6 +47,8 @@
  *  - The word holds the place where the lock was taken, where the next search begins (see
  *    part/tour.h). 16 bits suffice for up to RON_SHARED_MOST slots, for a world that has no more
  *    room.
+ *  - A holder that has time may choose its successor before the release: the head of the queue of
+ *    the kernel's spin lock.
  *  - In user space a waiter may sleep. A release that finds no waiter clears WAITERS, looks again,
  *    and frees the lock by a compare-exchange that fails if a waiter has come. All of this precedes
  *    its last access to the lock's memory.
@@ -446,6 +448,27 @@ static inline bool ron_shared_grant(struct ron_shared_array *array, struct ron_s
 	return true;
 }
 
+/* A holder's choice of its successor. */
+struct ron_shared_choice {
+	uint32_t slot; /* RON_SHARED_NONE: none */
+	bool ahead;    /* it is served ahead of the tour */
+};
+
+/*
+ * Chooses the waiter to hand @lock to before the release. Called by the holder, any number of
+ * times: an urgent waiter that arrives later replaces a choice, and no other does.
+ */
+static inline void ron_shared_look_ahead(struct ron_shared *lock, struct ron_shared_choice *choice)
+{
+	struct ron_shared_array *array = ron_shared_array();
+	uint32_t urgent = ron_shared_ahead(array, lock);
+
+	if (urgent != RON_SHARED_NONE)
+		*choice = (struct ron_shared_choice){urgent, true};
+	else if (choice->slot == RON_SHARED_NONE)
+		choice->slot = ron_shared_next(array, lock, RON_SHARED_IN_USE);
+}
+
 /* HELD -> 0 unless a waiter has announced itself. */
 static inline bool ron_shared_free(struct ron_shared *lock)
 {
@@ -484,6 +507,16 @@ static W_SLOW void ron_shared_hand_over(struct ron_shared *lock)
 		if (ron_shared_grant(array, lock, slot, false))
 			return;
 	} while (!ron_shared_free(lock));
+}
+
+/* As ron_shared_release(), after ron_shared_look_ahead(). Only holders call it. */
+static inline void ron_shared_release_to(struct ron_shared *lock, struct ron_shared_choice choice)
+{
+	if (choice.slot != RON_SHARED_NONE &&
+	    ron_shared_grant(ron_shared_array(), lock, choice.slot, choice.ahead))
+		return;
+	if (!ron_shared_free(lock))
+		ron_shared_hand_over(lock);
 }
 
 /* Releases @lock. Returns false, and changes nothing, if it was not held. */

@@ -53,7 +53,7 @@ do, and boots it with preempt=full: distribution-CHOICE.
 --checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
 -parallel, for each choice but stock. --exact runs exact-8, exact-16, exact-32 and, with --own,
-exact-CHOICE under QEMU 10, whose counts are reproducible (exact.py).
+exact-CHOICE and exact-2-CHOICE under QEMU 10, whose counts are reproducible (exact.py).
 
 Time has no meaning in such guests, so only counts are checked. Every guest must end by itself
 within its limit, else the last lines of its console are printed. The last line is `N passed, N

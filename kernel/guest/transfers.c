@@ -99,7 +99,7 @@ struct moved {
 
 static struct moved moved;
 
-/* What happened since the lock was taken: in one call, or in all. */
+/* Counts since the lock was taken: of one call, or of all. */
 struct taken {
 	struct moved moved;
 	uint64_t instructions;

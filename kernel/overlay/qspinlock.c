@@ -18,23 +18,26 @@
  * The word under cna and shfl:
  *
  *   bits  31 .. 18    17 16     15 .. 8   7 .. 0
- *         CPU + 1     context    cfl's    locked
+ *         CPU + 1     context   pending   locked
  *         ╰────── tail ─────╯
  *
- *   tail    the name of the last waiter's node; 0: no waiters
- *   locked  set by a newcomer only if the whole word is 0, else by the queue head; cleared by
- *           the holder
+ *   tail     the name of the last waiter's node; 0: no waiters in the queue
+ *   pending  a waiter without a node, which is before the queue; as stock's. cfl's is OPEN
+ *   locked   set by a newcomer only if the whole word is 0, else by the pending waiter or, if there
+ *            is none, by the queue head; cleared by the holder
  *
- *   0 ──newcomer──▶ locked ──waiter──▶ tail|locked ──release──▶ tail ──head──▶ tail|locked
- *   tail ──head that is the last waiter──▶ locked
+ *   0 ──newcomer──▶ locked ──second contender──▶ pending|locked ──release──▶ pending ──it──▶ locked
+ *   pending|locked ──waiter──▶ tail|pending|locked ──release──▶ tail|pending ──▶ tail|locked
+ *   tail|locked ──release──▶ tail ──head──▶ tail|locked, or locked if the head is the last waiter
  *
  * Under ron, tail is the word of core/ron_shared.h: 0 exactly if there are no waiters, but no
  * node's name.
  *
  * Promises: mutual exclusion. Only cfl admits barging (cfl_qspinlock.h). Order and bypass bound of
  * the queue are those of core/cna.h, core/part/shuffle.h, core/cfl/order.h and
- * core/ron_shared.h, except that ron chooses the successor one hand-over ahead, and that cna and
- * shfl bound bypassing by `threshold`. cfl knows no urgent waiters. Waiters spin. 4
+ * core/ron_shared.h, except that the queue heads of cna and ron choose their successors while they
+ * wait, and that cna and shfl bound bypassing by `threshold`. The pending waiter came before all
+ * waiters of the queue, and is served before them. cfl knows no urgent waiters. Waiters spin. 4
  * bytes per lock. Nodes and slots belong to CPUs, one per context; a fifth waiter of one CPU polls.
  */
 #include <linux/spinlock.h> /* declares the slow paths, which are renamed below */

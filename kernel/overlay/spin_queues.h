@@ -52,14 +52,47 @@ static inline u16 name_of_place(int index)
 /* ---- The word ---- */
 
 /*
- * Waits until @lock is free and takes it. Called by the queue head. Accesses to different bytes of
- * the word are ordered only by the queues: the acquire with which a waiter enters an empty one
- * orders the load of `locked` after the newcomer's store to the word, and the release with which
- * the last waiter leaves orders the store to `locked` before its own to the tail.
+ * Waits on the word itself if nobody else waits, as stock's slow path does: the second of two
+ * contenders needs no node. @val: the word that the caller saw. Returns false if others wait: the
+ * caller then queues.
+ *
+ * PENDING -> LOCKED: a hand-over from a pending waiter, awaited for a bounded time
+ * LOCKED -> PENDING|LOCKED -> PENDING -> LOCKED; 0 -> PENDING -> LOCKED
+ * tail|* -> tail|PENDING|* -> tail|*: taken back, by the waiter that set it
+ */
+static __always_inline bool take_pending(struct qspinlock *lock, u32 val)
+{
+	int loops;
+
+	for (loops = _Q_PENDING_LOOPS; val == _Q_PENDING_VAL && loops; loops--) {
+		cpu_relax();
+		val = READ_ONCE(lock->val.counter);
+	}
+	if (val & ~_Q_LOCKED_MASK)
+		return false;
+	val = queued_fetch_set_pending_acquire(lock);
+	if (unlikely(val & ~_Q_LOCKED_MASK)) {
+		if (!(val & _Q_PENDING_MASK))
+			clear_pending(lock);
+		return false;
+	}
+	if (val & _Q_LOCKED_MASK)
+		(void)smp_cond_load_acquire(&lock->locked, !VAL);
+	clear_pending_set_locked(lock);
+	lockevent_inc(lock_pending);
+	return true;
+}
+
+/*
+ * Waits until @lock has neither a holder nor a pending waiter, and takes it. Called by the queue
+ * head. Accesses to different parts of the word are ordered only by the queues: the acquire with
+ * which a waiter enters an empty one orders the load of the word after the store of a newcomer or
+ * pending waiter, and the release with which the last waiter leaves orders the store to `locked`
+ * before its own to the tail. A waiter that sets PENDING while there is a queue takes it back.
  */
 static __always_inline void take_as_head(struct qspinlock *lock)
 {
-	(void)smp_cond_load_acquire(&lock->locked, !VAL);
+	(void)smp_cond_load_acquire(&lock->val.counter, !(VAL & _Q_LOCKED_PENDING_MASK));
 	WRITE_ONCE(lock->locked, _Q_LOCKED_VAL);
 }
 
@@ -91,9 +124,23 @@ static __always_inline void take_queued(struct qspinlock *lock,
 	this_cpu_dec(waiting);
 }
 
+/* The slow path: waits pending, or in the queue by @queued. @val: the word that the caller saw. */
+static __always_inline void take_slowly(struct qspinlock *lock, u32 val,
+					void (*queued)(struct qspinlock *lock, struct place *place))
+{
+	if (!take_pending(lock, val))
+		take_queued(lock, queued);
+}
+
+/* Whether @lock has a holder or a pending waiter, so that the queue head has time left. */
+static __always_inline bool is_busy(struct qspinlock *lock)
+{
+	return READ_ONCE(lock->locked_pending);
+}
+
 /*
- * ---- CNA: the queue is a lock of its own, which the queue head holds while it waits for the word
- * ----
+ * ---- CNA: the queue is a lock of its own, which the queue head holds while it waits for the word,
+ * and meanwhile chooses its successor ----
  */
 
 static __always_inline void queue_by_cna(struct qspinlock *lock, struct place *place)
@@ -102,20 +149,21 @@ static __always_inline void queue_by_cna(struct qspinlock *lock, struct place *p
 	const struct cna_policy policy = {.wait = WAIT_SPIN, cna_settings(SET)};
 	struct cna *queue = (struct cna *)&lock->tail;
 
+	struct cna_search search = {NULL, NULL};
+
 	(void)cna_acquire(queue, &place->cna, policy, NULL);
+	while (is_busy(lock) && !cna_look_ahead(&place->cna, &search, policy))
+		cpu_relax();
 	take_as_head(lock);
-	cna_release(queue, &place->cna, policy);
+	cna_release_ahead(queue, &place->cna, search, policy);
 }
 
 static noinline void __lockfunc cna_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	take_queued(lock, queue_by_cna);
+	take_slowly(lock, val, queue_by_cna);
 }
 
-/*
- * ---- RON: as CNA; the head appoints its successor as it takes the word, so a release need not
- * search ----
- */
+/* ---- RON: as CNA ---- */
 
 static_assert(W_CONTEXTS >= MAX_NODES, "who waits at a place of a CPU's has a slot there");
 
@@ -123,15 +171,20 @@ static __always_inline void queue_by_ron(struct qspinlock *lock, struct place *p
 {
 	const struct ron_shared_policy policy = {.wait = WAIT_SPIN};
 	struct ron_shared *queue = (struct ron_shared *)&lock->tail;
+	struct ron_shared_choice choice = {RON_SHARED_NONE, false};
 
 	(void)ron_shared_acquire(queue, policy, NULL);
+	while (is_busy(lock) && !choice.ahead) {
+		ron_shared_look_ahead(queue, &choice);
+		cpu_relax();
+	}
 	take_as_head(lock);
-	(void)ron_shared_release(queue, policy);
+	ron_shared_release_to(queue, choice);
 }
 
 static noinline void __lockfunc ron_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	take_queued(lock, queue_by_ron);
+	take_slowly(lock, val, queue_by_ron);
 }
 
 /* ---- ShflLock: figure 4 of the paper, around this word ---- */
@@ -140,7 +193,7 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 {
 	const struct tuning by = tuning_of(TUNED_SPIN, lock);
 	const struct shfl_order order = shfl_by(&by.policy, by.batch);
-	const struct shfl_stop stop = {(u32 *)&lock->val.counter, _Q_LOCKED_MASK, 0};
+	const struct shfl_stop stop = {(u32 *)&lock->val.counter, _Q_LOCKED_PENDING_MASK, 0};
 	const u32 note = policy_note(by.policy, lock);
 	bool slept = false;
 
@@ -149,7 +202,7 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 			w_event(urgent);
 		(void)shfl_wait_turn(&place->shfl, W_SPIN, WAIT_SPIN, NULL, &slept, order);
 	}
-	if (READ_ONCE(lock->locked) && shfl_head_shuffles(&place->shfl))
+	if (is_busy(lock) && shfl_head_shuffles(&place->shfl))
 		shfl_shuffle(&place->shfl, stop, false, order);
 	take_as_head(lock);
 	(void)shfl_leave(&lock->tail, &place->shfl, WAIT_SPIN);
@@ -157,7 +210,7 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 
 static noinline void __lockfunc shfl_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	take_queued(lock, queue_by_shfl);
+	take_slowly(lock, val, queue_by_shfl);
 }
 
 #endif

@@ -147,10 +147,11 @@ struct qspinlock {
 #define MAX_NODES 1 /* no thread is interrupted */
 #define _Q_LOCKED_VAL 1u
 #define _Q_LOCKED_MASK 0xffu
-#define _Q_PENDING_VAL (1u << 8)
+#define _Q_PENDING_OFFSET 8
+#define _Q_PENDING_VAL (1u << _Q_PENDING_OFFSET)
 #define _Q_PENDING_MASK 0xff00u
-#define _Q_PENDING_LOOPS 1
 #define _Q_LOCKED_PENDING_MASK (_Q_LOCKED_MASK | _Q_PENDING_MASK)
+#define _Q_PENDING_LOOPS 1
 #define _Q_TAIL_OFFSET 16
 #define _Q_TAIL_IDX_OFFSET _Q_TAIL_OFFSET
 #define _Q_TAIL_IDX_MASK (3u << _Q_TAIL_IDX_OFFSET)
@@ -164,11 +165,6 @@ static inline u32 encode_tail(u32 cpu, u32 index)
 #define atomic_try_cmpxchg_acquire(p, old, new) try_cmpxchg_acquire(&(p)->counter, old, new)
 #define atomic_try_cmpxchg_relaxed(p, old, new) try_cmpxchg_relaxed(&(p)->counter, old, new)
 
-static inline u32 queued_fetch_set_pending_acquire(struct qspinlock *lock)
-{
-	return (u32)atomic_fetch_or_acquire(_Q_PENDING_VAL, &lock->val);
-}
-
 static inline bool queued_spin_trylock(struct qspinlock *lock)
 {
 	int seen = READ_ONCE(lock->val.counter);
@@ -179,6 +175,31 @@ static inline bool queued_spin_trylock(struct qspinlock *lock)
 static inline void queued_spin_unlock(struct qspinlock *lock)
 {
 	smp_store_release(&lock->locked, 0);
+}
+
+/* PENDING -> !PENDING */
+static inline void clear_pending(struct qspinlock *lock)
+{
+	WRITE_ONCE(lock->pending, 0);
+}
+
+/* PENDING -> LOCKED */
+static inline void clear_pending_set_locked(struct qspinlock *lock)
+{
+	WRITE_ONCE(lock->locked_pending, _Q_LOCKED_VAL);
+}
+
+/*
+ * * -> PENDING|*. Returns the old PENDING, and the other bits as they are a moment later, as on
+ * x86. That includes what other machines do, whose operation returns the old word: the moment may
+ * be the same.
+ */
+static inline u32 queued_fetch_set_pending_acquire(struct qspinlock *lock)
+{
+	u32 old = atomic_fetch_or_acquire(_Q_PENDING_VAL, &lock->val);
+
+	return (old & _Q_PENDING_MASK) |
+	       ((u32)smp_load_acquire(&lock->val.counter) & ~_Q_PENDING_MASK);
 }
 
 /* ---- Lists ---- */

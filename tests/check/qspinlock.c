@@ -52,6 +52,14 @@ static void enter(void)
 	queued_spin_unlock(&M->lock);
 }
 
+/* As the holder that fill() made, then as its pending waiter. */
+static void enter_twice(void)
+{
+	enter();
+	clear_pending_set_locked(&M->lock);
+	enter();
+}
+
 #define CLIENTS(name)                                                                \
 	static void name##_once(uint32_t self)                                       \
 	{                                                                            \
@@ -64,12 +72,12 @@ static void enter(void)
 		check_acquired(true);                                                \
 		enter();                                                             \
 	}                                                                            \
-	static void name##_held(uint32_t self)                                       \
+	static void name##_full(uint32_t self)                                       \
 	{                                                                            \
 		if (self)                                                            \
 			name##_once(self);                                           \
 		else                                                                 \
-			enter();                                                     \
+			enter_twice();                                               \
 	}                                                                            \
 	static void name##_twice(uint32_t self)                                      \
 	{                                                                            \
@@ -93,30 +101,20 @@ static void prepare(void)
 	check_mixed(&M->lock.val.counter);
 }
 
-/* The first thread holds the lock. */
-static void hold(void)
+/* The first thread holds the lock and waits pending, so that the others queue. */
+static void fill(void)
 {
 	prepare();
-	M->lock.val.counter = _Q_LOCKED_VAL;
+	M->lock.val.counter = _Q_LOCKED_VAL | _Q_PENDING_VAL;
 }
 
-/* The second thread is urgent, and the only one whose bypasses count. */
-static void count_urgent(void)
+/* As fill(). The second thread is urgent, and the only one whose bypasses count. */
+static void fill_urgent(void)
 {
+	fill();
+	check_queue(&M->lock.val.counter);
 	check_queue(&M->lock.tail);
 	NOTES->urgent = 1u << 1;
-}
-
-static void prepare_urgent(void)
-{
-	prepare();
-	count_urgent();
-}
-
-static void hold_urgent(void)
-{
-	hold();
-	count_urgent();
 }
 
 static void prepare_changes(void)
@@ -125,9 +123,9 @@ static void prepare_changes(void)
 	NOTES->changes = true;
 }
 
-static void hold_changes(void)
+static void fill_changes(void)
 {
-	hold();
+	fill();
 	NOTES->changes = true;
 }
 
@@ -137,35 +135,37 @@ static void finish(void)
 	check_assert(M->entered == NOTES->entered);
 }
 
-/* @wanted: events that must occur among three threads. */
+/* @wanted: events that must occur with a head and another waiter behind it. */
 #define PROMISES .flags = CHECK_CLIENT_PROMISES
 #define ENTRIES(name, wanted)                                                                 \
 	ENTRY(#name "/2x1", name##_once, 2, NULL, NULL, prepare, finish, PROMISES),           \
 		ENTRY(#name "/2x2", name##_twice, 2, NULL, NULL, prepare, finish, PROMISES),  \
-		ENTRY(#name "/3x1", name##_once, 3, wanted, NULL, prepare, finish, PROMISES), \
+		ENTRY(#name "/3x1", name##_once, 3, NULL, NULL, prepare, finish, PROMISES),   \
+		ENTRY(#name "/4x1", name##_once, 4, NULL, NULL, prepare, finish),             \
+		ENTRY(#name "/full/3", name##_full, 3, wanted, NULL, fill, finish, PROMISES), \
 		ENTRY(#name "/trylock/3", name##_or_try, 3, NULL, NULL, prepare, finish, PROMISES)
 
 /* The most later arrivals that bypass an urgent waiter, once it is in the queue. */
 #define URGENT(most) .flags = CHECK_CLIENT_ORDER, .bypass = most, .since = 1 + W_EVENT_urgent
 
 const struct check_client check_clients[] = {
-	ENTRIES(cna, "handover_local handover_remote"),
+	ENTRIES(cna, "handover_remote"),
 	ENTRIES(ron, "contended recheck"),
 	ENTRIES(shfl, "contended shuffle"),
-	ENTRY("cna/4x1", cna_once, 4, "secondary flush", NULL, prepare, finish),
-	ENTRY("shfl/held/5", shfl_held, 5, "shuffle_move", NULL, hold, finish, .walks = 20000),
-	ENTRY("cna/urgent/4", cna_once, 4, "urgent secondary", NULL, prepare_urgent, finish,
+	ENTRY("cna/full/4", cna_full, 4, "handover_local secondary flush", NULL, fill, finish),
+	ENTRY("shfl/full/5", shfl_full, 5, "shuffle_move", NULL, fill, finish, .walks = 20000),
+	ENTRY("cna/urgent/4", cna_full, 4, "urgent secondary", NULL, fill_urgent, finish,
 	      URGENT(0)),
-	ENTRY("shfl/urgent/5", shfl_held, 5, "urgent shuffle_move", NULL, hold_urgent, finish,
+	ENTRY("shfl/urgent/5", shfl_full, 5, "urgent shuffle_move", NULL, fill_urgent, finish,
 	      URGENT(0), .walks = 20000),
 	/* One more may be chosen by a search that began before the urgent waiter came. */
-	ENTRY("ron/urgent/5", ron_held, 5, "urgent", NULL, hold_urgent, finish, URGENT(1),
+	ENTRY("ron/urgent/5", ron_full, 5, "urgent", NULL, fill_urgent, finish, URGENT(1),
 	      .walks = 20000),
 	/* The settings of ShflLock change while it is used. */
 	ENTRY("shfl/changed/2x2", shfl_twice, 2, NULL, NULL, prepare_changes, finish, PROMISES),
-	ENTRY("shfl/changed/3x1", shfl_once, 3, "contended shuffle", NULL, prepare_changes, finish,
+	ENTRY("shfl/changed/full/3", shfl_full, 3, "contended shuffle", NULL, fill_changes, finish,
 	      PROMISES),
-	ENTRY("shfl/changed/held/5", shfl_held, 5, "shuffle_move", NULL, hold_changes, finish,
+	ENTRY("shfl/changed/full/5", shfl_full, 5, "shuffle_move", NULL, fill_changes, finish,
 	      .walks = 20000),
 	{.name = NULL},
 };

@@ -28,8 +28,9 @@ pub struct File {
 /// The headers of threads' records.
 const RECORDS: [&str; 2] = ["world/user/process.h", "world/user/records.h"];
 
-/// The headers of the kernel's spin lock.
-const KERNEL: [&str; 2] = ["kernel/overlay/spin_queues.h", "world/kernel/objects.h"];
+/// The headers of the kernel's spin lock. Holders of `cna` and `ron_shared` look ahead there alone.
+const KERNEL: [&str; 4] =
+    ["kernel/overlay/spin_queues.h", "world/kernel/objects.h", "cna.h", "ron_shared.h"];
 
 /// The kernel's mutex.
 const MUTEX: [&str; 2] = ["kernel/overlay/task_mutex.h", "world/kernel/objects.h"];
