@@ -19,7 +19,7 @@ pub use file::{Observed, open_regular};
 pub use find::{file_of, files_in};
 pub use names::{Names, WRAPPERS_OF_CXX, demangle, without_arguments};
 pub use profile::Profile;
+pub use summary::{Lock, Process};
 #[cfg(test)]
 pub use summary::{Named, Side};
-pub use summary::{Lock, Process};
 pub use verdict::NEGLIGIBLE;
