@@ -32,8 +32,6 @@
  *   WALKS_4       random walks of each kind with four threads, in place of all states
  *   WALKS_4_SPIN  the same if they only spin
  *   PARKED_3      flags of 3x1/park, such as CHECK_CLIENT_COMPLETE
- *   PARKED_4      the same of 4x1/park
- *   INVARIANT_4   the invariant of 4x1/park; NULL, to have fewer states
  *   WALKS_5       the same with five threads, in place of a bound
  *   BYPASS(n)     how many later arrivals may acquire before a waiter, with n threads in all
  *   ARRIVAL       required with BYPASS: the field whose first change by a waiter is its arrival
@@ -97,12 +95,6 @@
 
 #ifndef PARKED_3
 #define PARKED_3 0
-#endif
-#ifndef PARKED_4
-#define PARKED_4 0
-#endif
-#ifndef INVARIANT_4
-#define INVARIANT_4 queue_invariant
 #endif
 
 /* Whether 2x2/park is explored with promises as well. */
