@@ -398,8 +398,8 @@ FAULTS = [
         "local hand-overs have no bound",
         "cna",
         "core/cna.h",
-        "if (!node->secondary_queue || cna_may_defer(node->left)) {",
-        "if (node) {",
+        "\tif (node->secondary_queue && !cna_may_defer(node->left))\n\t\treturn NULL;\n",
+        "",
     ),
     Fault(
         "threshold-off-by-one",
