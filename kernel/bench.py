@@ -163,7 +163,7 @@ def build_stress(folder):
 
 
 def output_of(command, folder=None):
-    """What @command prints; its failure is one of the comparison."""
+    """The output of @command; its failure ends the comparison."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT)
     except (OSError, subprocess.TimeoutExpired) as error:
