@@ -699,8 +699,10 @@ fn regret_simulates_only_what_is_not_in_its_cache() {
 fn a_simulation_lasts_until_its_throughput_is_steady() {
     // Its throughput rises for milliseconds, while waiters stop sleeping.
     let run = |options: &[&str]| {
-        let run = ["sim", "run", "-m", "2990wx", "-w", "cna-map-work", "-t", "32", "-n", "1"];
-        let output = output(poundlock(run).args(options).args(["--json", "-"]));
+        let run = ["sim", "run", "-m", "2990wx", "-w", "cna-map-work", "-t", "32"];
+        let mut run = poundlock(run);
+        run.args(["-n", "1", "--seed", "2", "--json", "-"]);
+        let output = output(run.args(options));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let rate = report["runs"][0]["figures"]["per_second"].as_f64().expect("a figure");

@@ -63,6 +63,14 @@ fn others(args: &TuneArgs) -> Result<Vec<Choice>, Failure> {
     Ok(native.into_iter().chain(given).collect())
 }
 
+/// A run with statistics and control pages.
+struct ObservedRun {
+    measured: Measured,
+    statistics: Result<Vec<Observed>, Failure>,
+    /// The locks that were ever in the control pages.
+    pages: Pages,
+}
+
 /// Runs of the program.
 struct Runs<'a> {
     args: &'a TuneArgs,
@@ -124,8 +132,8 @@ impl Runs<'_> {
     /// The first run, with statistics: the targets, and a line about the waits. No targets: there
     /// is nothing to tune, for the reason in the line.
     fn first(&mut self) -> Result<(Vec<Target>, String), Stop> {
-        let (measured, observed, pages) = self.observed(&Setup::default())?;
-        let (outcome, figure) = self.figure.judge(&measured);
+        let run = self.observed(&Setup::default())?;
+        let (outcome, figure) = self.figure.judge(&run.measured);
         let failed =
             |why: &str| Stop::Failed(Failure::ours(format!("the first run failed: {why}")));
         if outcome != Outcome::Ok {
@@ -134,20 +142,17 @@ impl Runs<'_> {
         if figure.is_some_and(|figure| figure <= 0.0) {
             return Err(failed("its figure is not positive"));
         }
-        Ok(self.judge(&observed.map_err(Stop::Failed)?, &pages))
+        Ok(self.judge(&run.statistics.map_err(Stop::Failed)?, &run.pages))
     }
 
-    /// A run with statistics and control pages: these, and the locks that were ever in the pages.
-    fn observed(
-        &mut self,
-        setup: &Setup,
-    ) -> Result<(Measured, Result<Vec<Observed>, Failure>, Pages), Stop> {
+    /// A run with statistics and control pages.
+    fn observed(&mut self, setup: &Setup) -> Result<ObservedRun, Stop> {
         let folder = self.new_folder().map_err(Stop::Failed)?;
         let mut changes = self.changes(setup).map_err(Stop::Failed)?;
         changes.push(("POUNDLOCK_STATS", Some(folder.path().into())));
         changes.push(("POUNDLOCK_CONTROL", Some(folder.path().into())));
         let (measured, pages) = hot::with_pages(folder.path(), || self.run(&changes));
-        Ok((measured?, files_in(folder.path()), pages))
+        Ok(ObservedRun { measured: measured?, statistics: files_in(folder.path()), pages })
     }
 
     /// The targets with the other algorithms that rules give them, as seen in a run with each: a
@@ -159,12 +164,12 @@ impl Runs<'_> {
             let of = |target: &Target| setup::algorithms(target.kind).get(at).copied();
             let given = targets.iter().enumerate().filter_map(|(i, target)| Some((i, of(target)?)));
             let setup = given.fold(Setup::default(), |setup, (i, spec)| setup.with(i, spec));
-            let (measured, observed, pages) = self.observed(&setup)?;
-            let (outcome, _) = self.figure.judge(&measured);
-            let Some(observed) = observed.ok().filter(|_| outcome == Outcome::Ok) else {
+            let run = self.observed(&setup)?;
+            let (outcome, _) = self.figure.judge(&run.measured);
+            let Some(observed) = run.statistics.ok().filter(|_| outcome == Outcome::Ok) else {
                 continue;
             };
-            let (_, uses) = hot::uses_of_all(&observed, &pages);
+            let (_, uses) = hot::uses_of_all(&observed, &run.pages);
             for target in &mut targets {
                 let algorithm = of(target).filter(|name| setup::has_algorithm(target, &uses, name));
                 target.others.extend(algorithm.map(str::to_owned));

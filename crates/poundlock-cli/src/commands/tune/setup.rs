@@ -189,7 +189,7 @@ pub fn candidates(target: &Target, has_domains: bool) -> Vec<String> {
         settings
     };
     let fifo = |settings: &mut Settings| settings.policy = "fifo".to_owned();
-    let first = vec![
+    let first = [
         with(&|settings| settings.patience = 0),
         with(&|settings| settings.patience = 64),
         with(&fifo),
