@@ -46,7 +46,8 @@ def table():
         for guest in ("exact-8", "exact-32")
     )
     return (
-        f"{HEADER}{rows}\nWith 8 CPUs on 2 nodes {few[0]} lines come from the other node under CNA, "
+        f"{HEADER}{rows}\n"
+        f"With 8 CPUs on 2 nodes {few[0]} lines come from the other node under CNA, "
         f"{few[1]} under ShflLock and\n{few[2]} under MCS; with 32 on 4 nodes {many[0]}, {many[1]} "
         f"and {many[2]}.\n"
     )
