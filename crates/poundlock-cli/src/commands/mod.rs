@@ -114,10 +114,9 @@ pub(crate) enum Command {
     /// Runs the program once with statistics to find the locks for which its threads wait. Then
     /// runs it again and again, with other settings of these locks, with another algorithm for one
     /// of them where a rule can give it, with its own locks and with the present settings in random
-    /// order, and drops what is worse. The best settings are
-    /// compared with the present ones in further runs. If they are better with 95 % confidence, the
-    /// rules are written to a file for `run --rules`, with the evidence in comments; otherwise
-    /// nothing is written.
+    /// order, and drops what is worse. The best settings are compared with the present ones in
+    /// further runs. If they are better with 95 % confidence, the rules are written to a file for
+    /// `run --rules`, with the evidence in comments; otherwise nothing is written.
     ///
     /// --pid does the same in a running process, in short windows of time, and returns all settings
     /// to those of before, unless --keep is given. docs/tune.md describes the method.

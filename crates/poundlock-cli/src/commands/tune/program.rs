@@ -32,7 +32,7 @@ const TIME: Duration = Duration::from_secs(300);
 pub fn tune(args: &TuneArgs) -> Result<Tuned, Failure> {
     let mut runs = Runs::make(args)?;
     let others = others(args)?;
-    let (targets, about) = match runs.first() {
+    let (targets, about) = match runs.targets() {
         Ok(found) => found,
         Err(Stop::Interrupted) => return Ok(Tuned::interrupted()),
         Err(Stop::Failed(failure)) => return Err(failure),
@@ -40,11 +40,6 @@ pub fn tune(args: &TuneArgs) -> Result<Tuned, Failure> {
     if targets.is_empty() {
         return Ok(Tuned::nothing(about));
     }
-    let targets = match runs.with_algorithms(targets) {
-        Ok(targets) => targets,
-        Err(Stop::Interrupted) => return Ok(Tuned::interrupted()),
-        Err(Stop::Failed(failure)) => return Err(failure),
-    };
     let budget = Budget { measurements: runs.affordable(), per_round: 1 };
     let plan = Plan::of(targets, others, budget).ok_or_else(|| runs.too_long())?;
     runs.targets.clone_from(&plan.targets);
@@ -127,6 +122,13 @@ impl Runs<'_> {
             bar: None,
             interrupted: interrupts()?,
         })
+    }
+
+    /// The targets, with the other algorithms that rules give them, and a line about the waits.
+    fn targets(&mut self) -> Result<(Vec<Target>, String), Stop> {
+        let (targets, about) = self.first()?;
+        let targets = if targets.is_empty() { targets } else { self.with_algorithms(targets)? };
+        Ok((targets, about))
     }
 
     /// The first run, with statistics: the targets, and a line about the waits. No targets: there
