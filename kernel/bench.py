@@ -34,6 +34,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import ratios  # noqa: E402
+from command_line import Parser, positive  # noqa: E402
 
 DEBUGFS = Path("/sys/kernel/debug")
 SETTINGS = DEBUGFS / "poundlock"
@@ -296,18 +297,8 @@ def document(arguments, rates):
     return {"kernel": os.uname().release, "cpus": os.cpu_count(), **kept, "results": results}
 
 
-def positive(kind):
-    def parse(text):
-        number = kind(text)
-        if not number > 0:
-            raise argparse.ArgumentTypeError(f"'{text}' is not above 0")
-        return number
-
-    return parse
-
-
 def parse_arguments():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./dev kernel --bench",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

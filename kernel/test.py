@@ -90,6 +90,7 @@ STRESS = HERE / "guest/stress.c"
 PYTHON = "python3.11"
 MEASURING = {
     "kernel/bench.py": HERE / "bench.py",
+    "bench/command_line.py": ROOT / "bench/command_line.py",
     "bench/ratios.py": ROOT / "bench/ratios.py",
 }
 
