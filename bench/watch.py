@@ -144,7 +144,7 @@ def attached(tool, options, pid, folder):
 def truth(process):
     process.stdin.write("\n")
     process.stdin.flush()
-    waited, thread_time = map(int, process.stdout.readline().split())
+    waited, thread_time = map(int, process.stdout.readline().split()[:2])
     return waited, thread_time / THREADS
 
 

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A process whose waiting is known: four threads hold a mutex for 2 ms each and sleep 2 ms between,
- * in sleep, so that their waiting does not depend on the machine. Each thread measures its own
- * waits. One thread idles on a condition variable, and one is woken from another by work.
+ * in sleep. Each thread measures its own waits, and how much of them it slept: on a busy machine the
+ * rest is time in which it was ready to run. One thread idles on a condition variable, and one is woken from another by work.
  *
  * With the argument `busy`, holders compute instead of sleeping.
  *
- * For each line of input, prints the waiting time and the time of all threads so far, in ns. Ends
- * with the input.
+ * For each line of input, prints so far: the waiting time and the time of all threads, the slept
+ * part of the former and the longest wait, in ns, and the number of waits. Ends with the input.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WORKERS = 4, THREADS = WORKERS + 3 };
 
 pthread_mutex_t planted_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, never = PTHREAD_COND_INITIALIZER;
-static atomic_long waited;
+static atomic_long waited, slept, longest, waits;
 static int holders_compute;
 
 static long now(void)
@@ -43,12 +45,44 @@ __attribute__((noinline)) void compute(void)
 		;
 }
 
+/* The time, and the part of it in which the calling thread was ready to run. */
+struct moment {
+	long time;
+	long ready;
+};
+
+static struct moment moment(void)
+{
+	static __thread int file = -1;
+	char text[64] = "";
+	long on_cpu = 0, queued = 0;
+
+	if (file < 0)
+		file = open("/proc/thread-self/schedstat", O_RDONLY);
+	if (pread(file, text, sizeof(text) - 1, 0) > 0)
+		sscanf(text, "%ld %ld", &on_cpu, &queued);
+	return (struct moment){now(), on_cpu + queued};
+}
+
+static void count_wait(struct moment start)
+{
+	struct moment end = moment();
+	long time = end.time - start.time, asleep = time - (end.ready - start.ready);
+	long most = atomic_load(&longest);
+
+	atomic_fetch_add(&waited, time);
+	atomic_fetch_add(&slept, asleep > 0 ? asleep : 0);
+	while (time > most && !atomic_compare_exchange_weak(&longest, &most, time))
+		;
+	atomic_fetch_add(&waits, 1);
+}
+
 __attribute__((noinline)) void planted_site(void)
 {
-	long start = now();
+	struct moment start = moment();
 
 	pthread_mutex_lock(&planted_lock);
-	atomic_fetch_add(&waited, now() - start);
+	count_wait(start);
 	if (holders_compute)
 		compute();
 	else
@@ -86,7 +120,8 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, consumer, &work);
 	pthread_create(&thread, NULL, consumer, &never);
 	while (getchar() != EOF) {
-		printf("%ld %ld\n", atomic_load(&waited), (now() - start) * THREADS);
+		printf("%ld %ld %ld %ld %ld\n", atomic_load(&waited), (now() - start) * THREADS,
+		       atomic_load(&slept), atomic_load(&longest), atomic_load(&waits));
 		fflush(stdout);
 	}
 	return 0;
