@@ -53,6 +53,22 @@ counted "5 1" 101 'test result: ok. 5 passed; 0 failed; 0 ignored\nerror: could 
 counted "2 1" 8 '67%% tests passed, 1 tests failed out of 3\n\nTotal Test time (real) = 0.01 sec\n'
 counted "3 0" 0 '100%% tests passed, 0 tests failed out of 3\n\nTotal Test time (real) = 0.01 sec\n'
 
+# named DUE LOG: both are printf's formats.
+named() {
+	# shellcheck disable=SC2059
+	printf "$2" >"$scratch/log"
+	# shellcheck disable=SC2059
+	same "the failures in a log of '$2'" "$(printf "$1")" "$(failures_in "$scratch/log")"
+}
+
+named 'one::name\nsrc/lib.rs - f (line 3)' 'test one::name ... FAILED\ntest other ... ok
+test src/lib.rs - f (line 3) ... FAILED\n\nfailures:\n    one::name\n\nerror: 1 target failed:\n'
+named 'posix.spin\nstress.mcs' 'The following tests FAILED:
+\t  3 - posix.spin (Failed)\n\t 14 - stress.mcs (Timeout)\nErrors while running CTest\n'
+named 'mcs: no progress' 'ok   tas\nFAIL mcs: no progress\n1 passed, 1 failed\n'
+named 'lib/name.o' 'FAILED: lib/name.o\nninja: build stopped\n'
+named 'error: could not compile' 'test one ... ok\nerror: could not compile\n\n'
+
 refused "dev: there is no command 'frobnicate'; ./dev help lists them" frobnicate
 refused "dev: there is no step 'frobnicate'" step frobnicate
 refused "dev: step needs the name of one step" step
@@ -80,6 +96,8 @@ same "the step whose result comes last" "$BACKGROUND_STEP" \
 	"$(awk '/ s$/ { name = $1 } END { print name }' <<<"$tests")"
 same "how the background step runs" "nice -n 19 ./dev step $BACKGROUND_STEP" \
 	"$(cat "$scratch/logs/$BACKGROUND_STEP.log")"
+same "the line before the counts" "$BACKGROUND_STEP: nice -n 19 ./dev step $BACKGROUND_STEP" \
+	"$(tail -n 2 <<<"$tests" | head -n 1)"
 same "the counts of one step" "2 passed, 0 failed" "$(stand_in_tests labels | tail -n 1)"
 
 # The step dev itself runs `./dev test frobnicate`, in the middle of a run of all steps.

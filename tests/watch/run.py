@@ -470,7 +470,7 @@ def main():
             print(f"{name:12} {case(arguments.keep)}", flush=True)
             passed += 1
         except (Failure, client.Wrong, OSError, subprocess.SubprocessError) as failure:
-            print(f"{name:12} FAILED: {failure}", flush=True)
+            print(f"FAIL {name}: {failure}", flush=True)
             failed += 1
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)

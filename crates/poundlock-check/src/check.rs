@@ -52,13 +52,13 @@ pub fn check(
         let name = &entries[job].name;
         let found = match result {
             Ok(found) => found,
-            Err(error) => return progress.report(&format!("{name:32} {error:#}")),
+            Err(error) => return progress.report(false, &format!("{name:32} {error:#}")),
         };
         if found.good {
             passed += 1;
             accepted.accept(overrides.deep, name, found.record);
         }
-        progress.report(&found.text)
+        progress.report(found.good, &found.text)
     })?;
     drop(progress);
     let mut failed = entries.len() - passed;

@@ -46,10 +46,11 @@ impl Progress {
         Progress(ProgressBar::new(count as u64).with_style(style))
     }
 
-    /// Prints `text`, the result of one of the things.
-    pub fn report(&self, text: &str) -> Result<()> {
+    /// Prints `text`, the result of one of the things, marked unless it is `good`.
+    pub fn report(&self, good: bool, text: &str) -> Result<()> {
         self.0.inc(1);
-        self.0.suspend(|| print(text))
+        let mark = if good { "" } else { "FAIL " };
+        self.0.suspend(|| print(format!("{mark}{text}")))
     }
 }
 

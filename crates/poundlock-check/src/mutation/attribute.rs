@@ -162,7 +162,7 @@ fn run_cases(
             }
             let (good, text) = judge(known.get(pair), result);
             failed += usize::from(!good);
-            progress.report(&format!("{text}  {} in {}", pair.0, pair.1))?;
+            progress.report(good, &format!("{text}  {} in {}", pair.0, pair.1))?;
         }
         if arguments.accept { known.write() } else { Ok(()) }
     })?;
@@ -194,7 +194,7 @@ fn likely(case: &Case, known: &Attribution) -> Vec<String> {
 fn judge(known: Option<&Finding>, found: Result<&Finding, &Error>) -> (bool, String) {
     let found = match found {
         Ok(found) => found,
-        Err(error) => return (false, format!("FAILED    {error:#}")),
+        Err(error) => return (false, format!("error     {error:#}")),
     };
     let status = known.map_or(Status::Open, |known| known.status);
     let text = match found.status {
@@ -207,5 +207,5 @@ fn judge(known: Option<&Finding>, found: Result<&Finding, &Error>) -> (bool, Str
         return (true, text);
     }
     let recorded = if status == Status::Open { "not recorded" } else { "recorded otherwise" };
-    (false, format!("DIFFERS   {text}, {recorded} in {}:", attribution::PATH))
+    (false, format!("differs   {text}, {recorded} in {}:", attribution::PATH))
 }

@@ -120,7 +120,7 @@ fn run_mutants(
         }
         let (good, text) = verdict(mutants[job], &result, survivors);
         failed += usize::from(!good);
-        progress.report(&text)
+        progress.report(good, &text)
     })?;
     Ok(failed)
 }
@@ -133,17 +133,17 @@ fn verdict(
 ) -> (bool, String) {
     let Mutant { name, line, .. } = mutant;
     match (killer, survivors.reason(mutant)) {
-        (Err(error), _) => (false, format!("FAILED    {line:4} {name}  {error:#}")),
+        (Err(error), _) => (false, format!("error     {line:4} {name}  {error:#}")),
         (Ok(Some(Killer { name: by, error })), None) => {
             (true, format!("killed    {line:4} {name}  by {by}: {error}"))
         }
         (Ok(Some(Killer { name: by, error })), Some(_)) => (
             false,
-            format!("LISTED    {line:4} {name}  as a survivor, but killed by {by}: {error}"),
+            format!("listed    {line:4} {name}  as a survivor, but killed by {by}: {error}"),
         ),
         (Ok(None), Some(reason)) => (true, format!("survives  {line:4} {name}  {reason}")),
         (Ok(None), None) => {
-            (false, format!("SURVIVES  {line:4} {name}  without a reason in survivors.txt"))
+            (false, format!("survives  {line:4} {name}  without a reason in survivors.txt"))
         }
     }
 }
