@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 // ---- Processes to watch ----
 
-/// What a process knows of its threads' waits so far. Times are in nanoseconds.
+/// The waits of a process's threads so far, by its own measurement. Times are in nanoseconds.
 struct Truth {
     waited: f64,
     /// Of all threads.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * many THREADS LOCKS: pairs of threads, each with a part of the mutexes, go through them in turn: one
- * takes the next mutex before it releases the last one, and leaves it when the other waits for it.
- * For each line of input, prints how many mutexes each pair has taken so far, at least. Ends with
- * the input.
+ * many THREADS LOCKS: pairs of threads, each with a part of the mutexes, go through them in turn:
+ * one takes the next mutex before it releases the last one, and leaves it when the other waits for
+ * it. For each line of input, prints how many mutexes each pair has taken so far, at least. Ends
+ * with the input.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A process whose waiting is known: four threads hold a mutex for 2 ms each and sleep 2 ms between,
- * in sleep. Each thread measures its own waits, and how much of them it slept: on a busy machine the
- * rest is time in which it was ready to run. One thread idles on a condition variable, and one is woken from another by work.
+ * A process whose waiting is known: four threads sleep 2 ms with a mutex and 2 ms without it. Each
+ * thread measures its own waits, and how much of them it slept: on a busy machine the rest is time
+ * in which it was ready to run. One thread idles on a condition variable, and one is woken from
+ * another by work.
  *
  * With the argument `busy`, holders compute instead of sleeping.
  *
