@@ -4,6 +4,7 @@ mod common;
 
 use common::terminal::{Screen, pseudo_terminal};
 use common::{assert_refused, compile, output, poundlock, scratch, stderr, stdout};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -404,39 +405,90 @@ fn only_the_owner_and_root_may_control() {
     assert_eq!(line(&controlled.control(&[]), "cache")[6], "start");
 }
 
-/// `top` on a terminal: Enter shows a lock, and keys change its settings.
+/// `top` on a terminal.
+struct Top {
+    child: Child,
+    user: File,
+    screen: Screen,
+}
+
+impl Top {
+    fn start(controlled: &Controlled) -> Top {
+        let (user, program) = pseudo_terminal();
+        let mut command = poundlock(["top", "--interval", "0.1", "-p"]);
+        command.arg(controlled.child.id().to_string());
+        command.stdin(program.try_clone().expect("a copy")).stdout(program).stderr(Stdio::piped());
+        let child = command.spawn().expect("it runs");
+        let screen = Screen::of(&user);
+        screen.await_text("sort by");
+        Top { child, user, screen }
+    }
+
+    fn press(&self, keys: &str) {
+        (&self.user).write_all(keys.as_bytes()).expect("it reads");
+    }
+
+    /// Shows a lock. All are idle, in any order: goes down to the right one.
+    fn open(&self, title: &str) {
+        self.press("\r");
+        while !self.screen.await_text("set by start").contains(title) {
+            self.press("\x1b");
+            self.screen.await_text("sort by");
+            self.press("\x1b[B\r");
+        }
+    }
+
+    /// Quits, and runs the command that undoes the changes of the lock.
+    fn undo(self, lock: &str) {
+        self.press("q");
+        let ended = self.child.wait_with_output().expect("it ends");
+        let undo = stderr(&ended);
+        assert!(ended.status.success(), "{undo}");
+        let start = format!("{lock} keeps its settings; undo: poundlock ");
+        let (_, command) = undo.split_once(&start).unwrap_or_else(|| panic!("{undo}"));
+        let undone = output(&mut poundlock(command.split_whitespace()));
+        assert!(undone.status.success(), "{}", stderr(&undone));
+    }
+}
+
+/// Enter shows a lock, and keys change its settings.
 #[test]
 fn keys_of_top_change_a_lock() {
     let mut controlled = Controlled::start_with(&["--stats"]);
-    let (user, program) = pseudo_terminal();
-    let mut command = poundlock(["top", "--interval", "0.1", "-p"]);
-    command.arg(controlled.child.id().to_string());
-    command.stdin(program.try_clone().expect("a copy")).stdout(program).stderr(Stdio::piped());
-    let top = command.spawn().expect("it runs");
-    drop(command);
-    let screen = Screen::of(&user);
-    let press = |keys: &str| (&user).write_all(keys.as_bytes()).expect("it reads");
-    screen.await_text("sort by");
-    // The mutexes are idle, in any order: go down to the right one.
-    press("\r");
-    while !screen.await_text("set by start").contains("cache at") {
-        press("\x1b");
-        screen.await_text("sort by");
-        press("\x1b[B\r");
-    }
-    press("---]]");
-    screen.await_text("patience=0,policy=numa,batch=1024,spins=4, set by control");
-    screen.await_text("since change");
+    let top = Top::start(&controlled);
+    top.open("cache at");
+    top.press("---]]");
+    top.screen.await_text("patience=0,policy=numa,batch=1024,spins=4, set by control");
+    top.screen.await_text("since change");
     assert_eq!(controlled.ask("c"), "closed");
-    press("q");
-    let ended = top.wait_with_output().expect("it ends");
-    let undo = stderr(&ended);
-    assert!(ended.status.success(), "{undo}");
-    let (_, command) =
-        undo.split_once("cache keeps its settings; undo: poundlock ").expect("a line");
-    let undone = output(&mut poundlock(command.split_whitespace()));
-    assert!(undone.status.success(), "{}", stderr(&undone));
+    top.undo("cache");
     assert_eq!(controlled.ask("c"), "open");
+}
+
+/// The row of its readers, and that of its writers, have the settings of the lock.
+#[test]
+fn keys_of_top_change_readers_writer_locks() {
+    for lock in ["shfl_rw", "bravo_shfl_rw"] {
+        let mut controlled = Controlled::start_with(&["--stats", "--rwlock", lock]);
+        for letter in ["r", "w"] {
+            assert_eq!(controlled.ask(letter), "open", "{lock}");
+        }
+        for side in ["readers", "writers"] {
+            let name = format!("shared ({side})");
+            let top = Top::start(&controlled);
+            top.open(&format!("{name} at"));
+            top.press("---]<p");
+            top.screen.await_text("patience=0,policy=route,batch=512,spins=2, set by control");
+            let lines = controlled.control(&["shared"]);
+            let changed = [lock, "0", "route", "512", "2", "control"];
+            assert_eq!(line(&lines, "shared")[1..7], changed);
+            assert_eq!(controlled.ask("w"), "closed", "{lock}");
+            top.undo(&name);
+            let lines = controlled.control(&["shared"]);
+            let default = [lock, "4", "numa", "1024", "1", "start"];
+            assert_eq!(line(&lines, "shared")[1..7], default);
+        }
+    }
 }
 
 fn is_root() -> bool {
