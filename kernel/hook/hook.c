@@ -44,12 +44,7 @@
 
 /* ---- The queue ---- */
 
-#define THRESHOLD_MS 10u
-#define THRESHOLD_MOST 100000u /* 100 s, far from where the clock wraps */
-/* In the queue's unit of time. */
-#define THRESHOLD_TIME(milliseconds) (u32)((u64)(milliseconds)*NSEC_PER_MSEC >> 10)
-
-static u32 threshold_time __read_mostly = THRESHOLD_TIME(THRESHOLD_MS);
+static u32 threshold_time __read_mostly = W_THRESHOLD_TIME(W_THRESHOLD_MS);
 bool w_heeds_urgency __read_mostly = true;
 
 struct counts {
@@ -59,6 +54,7 @@ static DEFINE_PER_CPU_ALIGNED(struct counts, counts);
 
 #define MAX_NODES PROBE_NODES
 #define hook_threshold READ_ONCE(threshold_time)
+#include "pending.h"
 #include "queue.h"
 
 static struct hook_node __percpu *nodes __ro_after_init;
@@ -126,14 +122,14 @@ static void forget_domains(void)
 
 /* ---- Parameters ---- */
 
-static unsigned int threshold = THRESHOLD_MS;
+static unsigned int threshold = W_THRESHOLD_MS;
 
 static int threshold_set(const char *text, const struct kernel_param *parameter)
 {
-	int error = param_set_uint_minmax(text, parameter, 1, THRESHOLD_MOST);
+	int error = param_set_uint_minmax(text, parameter, 1, W_THRESHOLD_MOST);
 
 	if (!error)
-		WRITE_ONCE(threshold_time, THRESHOLD_TIME(threshold));
+		WRITE_ONCE(threshold_time, W_THRESHOLD_TIME(threshold));
 	return error;
 }
 

@@ -5,9 +5,9 @@
  * one queue. The queue head moves waiters of its domain forward.
  *
  * Included by hook.c, and by the model checker's client of it (tests/check/hook.c). The includer
- * has the kernel's spin lock, w_domain(), w_urgent(), w_now() and w_event() of a world, MAX_NODES,
- * and hook_threshold, the time after which no waiter is bypassed, in units of 1,024 ns; it defines
- * hook_nodes_of().
+ * has the kernel's spin lock, world/kernel/pending.h, w_domain(), w_urgent(), w_now() and w_event()
+ * of a world, MAX_NODES, and hook_threshold, the time after which no waiter is bypassed, in units
+ * of 1,024 ns; it defines hook_nodes_of().
  *
  * The word:
  *
@@ -191,34 +191,6 @@ static inline u32 hook_wait_as_head(struct qspinlock *lock, const struct hook_no
 
 /* ---- The slow path ---- */
 
-/*
- * Waits as the only waiter: 0,0,1 -> 0,1,1 -> 0,1,0 -> 0,0,1 (tail, pending, locked). False if
- * there are others. @seen: the word that the fast path read.
- */
-static inline bool hook_take_pending(struct qspinlock *lock, u32 seen)
-{
-	int reads;
-
-	/* The pending waiter is about to take the lock. */
-	for (reads = 0; seen == _Q_PENDING_VAL && reads < _Q_PENDING_LOOPS; reads++) {
-		cpu_relax();
-		seen = (u32)READ_ONCE(lock->val.counter);
-	}
-	if (seen & ~_Q_LOCKED_MASK)
-		return false;
-	seen = queued_fetch_set_pending_acquire(lock);
-	if (seen & ~_Q_LOCKED_MASK) {
-		if (!(seen & _Q_PENDING_MASK))
-			WRITE_ONCE(lock->pending, 0);
-		return false;
-	}
-	/* acquire: as in hook_wait_as_head() */
-	if (seen & _Q_LOCKED_MASK)
-		(void)smp_cond_load_acquire(&lock->locked, !VAL);
-	WRITE_ONCE(lock->locked_pending, _Q_LOCKED_VAL);
-	return true;
-}
-
 /* Makes the waiter behind @node the head. */
 static inline void hook_grant(struct hook_node *node)
 {
@@ -265,7 +237,7 @@ static inline void hook_take(struct qspinlock *lock, u32 seen)
 	struct hook_node *first, *node;
 	int index;
 
-	if (hook_take_pending(lock, seen))
+	if (take_pending(lock, seen))
 		return;
 	first = hook_nodes_of(smp_processor_id());
 	index = first->count++;

@@ -72,9 +72,6 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 #include "choice.h"
 
-#define THRESHOLD_MS 10u
-#define THRESHOLD_MOST 100000u /* 100 s, far from where the clock wraps */
-
 #if _Q_TAIL_OFFSET != 16
 #error "a tail of 16 bits knows fewer than 16,383 CPUs"
 #endif
@@ -86,15 +83,17 @@ static inline u16 w_name_of(const void *node);
 static inline void *w_named(u16 name);
 
 /* Bypassing ends by time, not by count. Never 0. */
-static unsigned int threshold_time = (u64)THRESHOLD_MS * NSEC_PER_MSEC >> 10;
 #define W_THRESHOLD READ_ONCE(threshold_time)
 
 #define W_SHARES
 /* Also defines the world's functions: in the kernel, this is their only file. */
 #include "world.c"
 
+static u32 threshold_time __read_mostly = W_THRESHOLD_TIME(W_THRESHOLD_MS);
+
 #include "tuning.c"
 
+#include "pending.h"
 #include "spin_queues.h"
 
 /* ---- CFL ---- */
@@ -265,14 +264,14 @@ static const struct file_operations spin_fops = {
 
 /* ---- poundlock.threshold and poundlock.urgent ---- */
 
-static unsigned int threshold = THRESHOLD_MS;
+static unsigned int threshold = W_THRESHOLD_MS;
 
 static int threshold_set(void *unused, u64 milliseconds)
 {
-	if (!milliseconds || milliseconds > THRESHOLD_MOST)
+	if (!milliseconds || milliseconds > W_THRESHOLD_MOST)
 		return -EINVAL;
 	WRITE_ONCE(threshold, milliseconds);
-	WRITE_ONCE(threshold_time, milliseconds * NSEC_PER_MSEC >> 10);
+	WRITE_ONCE(threshold_time, W_THRESHOLD_TIME(milliseconds));
 	return 0;
 }
 

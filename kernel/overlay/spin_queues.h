@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The queues of core/ around the word of the kernel's spin lock; included by qspinlock.c, which
- * describes the word, and by the model checker's client of it (tests/check/qspinlock.c).
+ * describes the word, and by the model checker's client of it (tests/check/qspinlock.c). The
+ * includer has world/kernel/pending.h.
  */
 #ifndef POUNDLOCK_KERNEL_SPIN_QUEUES_H
 #define POUNDLOCK_KERNEL_SPIN_QUEUES_H
@@ -52,38 +53,6 @@ static inline u16 name_of_place(int index)
 /* ---- The word ---- */
 
 /*
- * Waits on the word itself if nobody else waits, as stock's slow path does: the second of two
- * contenders needs no node. @val: the word that the caller saw. Returns false if others wait: the
- * caller then queues.
- *
- * PENDING -> LOCKED: a hand-over from a pending waiter, awaited for a bounded time
- * LOCKED -> PENDING|LOCKED -> PENDING -> LOCKED; 0 -> PENDING -> LOCKED
- * tail|* -> tail|PENDING|* -> tail|*: taken back, by the waiter that set it
- */
-static __always_inline bool take_pending(struct qspinlock *lock, u32 val)
-{
-	int loops;
-
-	for (loops = _Q_PENDING_LOOPS; val == _Q_PENDING_VAL && loops; loops--) {
-		cpu_relax();
-		val = READ_ONCE(lock->val.counter);
-	}
-	if (val & ~_Q_LOCKED_MASK)
-		return false;
-	val = queued_fetch_set_pending_acquire(lock);
-	if (unlikely(val & ~_Q_LOCKED_MASK)) {
-		if (!(val & _Q_PENDING_MASK))
-			clear_pending(lock);
-		return false;
-	}
-	if (val & _Q_LOCKED_MASK)
-		(void)smp_cond_load_acquire(&lock->locked, !VAL);
-	clear_pending_set_locked(lock);
-	lockevent_inc(lock_pending);
-	return true;
-}
-
-/*
  * Waits until @lock has neither a holder nor a pending waiter, and takes it. Called by the queue
  * head. Accesses to different parts of the word are ordered only by the queues: the acquire with
  * which a waiter enters an empty one orders the load of the word after the store of a newcomer or
@@ -128,7 +97,9 @@ static __always_inline void take_queued(struct qspinlock *lock,
 static __always_inline void take_slowly(struct qspinlock *lock, u32 val,
 					void (*queued)(struct qspinlock *lock, struct place *place))
 {
-	if (!take_pending(lock, val))
+	if (take_pending(lock, val))
+		lockevent_inc(lock_pending);
+	else
 		take_queued(lock, queued);
 }
 

@@ -30,6 +30,7 @@ struct notes {
 
 #define NOTES check_ghost(struct notes)
 
+#include "../../world/kernel/pending.h"
 #include "../../kernel/hook/queue.h"
 
 #define MOST_NODES 7

@@ -177,12 +177,6 @@ static inline void queued_spin_unlock(struct qspinlock *lock)
 	smp_store_release(&lock->locked, 0);
 }
 
-/* PENDING -> !PENDING */
-static inline void clear_pending(struct qspinlock *lock)
-{
-	WRITE_ONCE(lock->pending, 0);
-}
-
 /* PENDING -> LOCKED */
 static inline void clear_pending_set_locked(struct qspinlock *lock)
 {

@@ -31,6 +31,7 @@ struct cfl;
 struct cfl_ledger;
 static struct cfl_ledger *cfl_ledger(struct cfl *lock) __attribute__((unused));
 
+#include "../../world/kernel/pending.h"
 #include "../../kernel/overlay/spin_queues.h"
 
 #define MOST_THREADS 5

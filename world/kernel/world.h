@@ -258,6 +258,14 @@ static inline bool w_urgent(void)
 	       (irqs_disabled() || interrupt_context_level() || get_current()->prio < MAX_RT_PRIO);
 }
 
+/*
+ * The time for which waiters may be bypassed: in milliseconds by default and at most, which is far
+ * from where the clock wraps; and in the unit of W_THRESHOLD.
+ */
+#define W_THRESHOLD_MS 10u
+#define W_THRESHOLD_MOST 100000u
+#define W_THRESHOLD_TIME(milliseconds) (u32)((u64)(milliseconds)*NSEC_PER_MSEC >> 10)
+
 /* A file whose locks defer waiters for a time defines it before; by default they count. */
 #ifndef W_THRESHOLD
 #define W_THRESHOLD 0u

@@ -29,8 +29,13 @@ pub struct File {
 const RECORDS: [&str; 2] = ["world/user/process.h", "world/user/records.h"];
 
 /// The headers of the kernel's spin lock. Holders of `cna` and `ron_shared` look ahead there alone.
-const KERNEL: [&str; 4] =
-    ["kernel/overlay/spin_queues.h", "world/kernel/objects.h", "cna.h", "ron_shared.h"];
+const KERNEL: [&str; 5] = [
+    "kernel/overlay/spin_queues.h",
+    "world/kernel/pending.h",
+    "world/kernel/objects.h",
+    "cna.h",
+    "ron_shared.h",
+];
 
 /// The kernel's mutex.
 const MUTEX: [&str; 2] = ["kernel/overlay/task_mutex.h", "world/kernel/objects.h"];
@@ -65,7 +70,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_rwsem", &["kernel/overlay/task_rwsem.h"]),
         own("kernel_park", &["world/kernel/sleepers.h"]),
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
-        own("hook", &["kernel/hook/queue.h"]),
+        own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];
     for lock in sources.locks()? {
         let header = header(sources, &lock.name, format!("{}.h", lock.name))?;
