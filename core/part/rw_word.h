@@ -29,7 +29,9 @@
  *
  * Departure from the paper: readers enter by compare-exchange. The paper's readers add first and
  * subtract again if they may not enter; meanwhile a writer's trylock fails on a lock that nobody
- * holds.
+ * holds. Readers of the kernel's rwsem, whose own trylock fails in this way too, do so
+ * (rw_add_reader()). The count may thus include readers that are about to subtract themselves,
+ * beside WRITER as well.
  */
 #ifndef POUNDLOCK_RW_WORD_H
 #define POUNDLOCK_RW_WORD_H
@@ -80,8 +82,8 @@ static inline bool rw_enter(rw_word *word, bool writes, uint32_t against, uint32
 	*seen = w_load_relaxed(word);
 	while (!(*seen & against))
 		/*
-		 * [RW_WORD-1] acquire: pairs with [RW_WORD-2], [RW_WORD-3]; the critical sections
-		 * of the threads that have left
+		 * [RW_WORD-1] acquire: pairs with [RW_WORD-2], [RW_WORD-3], [RW_WORD-4]; the
+		 * critical sections of the threads that have left
 		 */
 		if (w_compare_exchange_acquire(word, seen,
 					       (*seen & ~clear) + (writes ? RW_WRITER : RW_READER)))
@@ -110,10 +112,28 @@ static inline void rw_give_up(rw_word *word)
 	(void)w_fetch_and_relaxed(word, ~RW_PARKED);
 }
 
-/* Returns whether @seen has exactly one reader. */
+/*
+ * Returns whether @seen has readers inside. Those beside a writer are not: they subtract themselves
+ * again.
+ */
+static inline bool rw_is_read(uint32_t seen)
+{
+	return (seen & RW_READERS) && !(seen & RW_WRITER);
+}
+
+/* Returns whether @seen has exactly one reader inside. */
 static inline bool rw_one_reader(uint32_t seen)
 {
-	return (seen & RW_READERS) == RW_READER;
+	return (seen & (RW_READERS | RW_WRITER)) == RW_READER;
+}
+
+/* After a reader has left the word @seen: wakes the head if that was the last one inside. */
+static inline void rw_wake_after_read(rw_word *word, uint32_t seen)
+{
+	if (w_unlikely((seen & RW_PARKED) && rw_one_reader(seen))) {
+		w_event(wake_late);
+		w_unpark(word);
+	}
 }
 
 /*
@@ -128,10 +148,7 @@ static inline bool rw_leave_read_of(rw_word *word, uint32_t *seen)
 	 */
 	if (!w_compare_exchange_release(word, seen, *seen - RW_READER))
 		return false;
-	if (w_unlikely((*seen & RW_PARKED) && rw_one_reader(*seen))) {
-		w_event(wake_late);
-		w_unpark(word);
-	}
+	rw_wake_after_read(word, *seen);
 	return true;
 }
 
@@ -152,6 +169,35 @@ static inline bool rw_leave_read(rw_word *word)
 }
 
 /*
+ * Removes one reader by one fetch-and-add, and wakes the head if it was the last one inside. There
+ * must be one. Returns the word before.
+ */
+static inline uint32_t rw_subtract_reader(rw_word *word)
+{
+	/*
+	 * [RW_WORD-4] release: pairs with [RW_WORD-1]; our critical section comes before the next
+	 * writer's
+	 */
+	const uint32_t seen = w_fetch_add_release(word, (uint32_t)0 - RW_READER);
+
+	rw_wake_after_read(word, seen);
+	return seen;
+}
+
+/*
+ * As a newcomer, enters as a reader by one fetch-and-add. Returns false, and has subtracted itself
+ * again, if a bit in @against is set or the reader is refused.
+ */
+static inline bool rw_add_reader(rw_word *word, uint32_t against)
+{
+	/* [RW_WORD-5] acquire: pairs with [RW_WORD-3]; the critical section of the last writer */
+	if (w_likely(!(w_fetch_add_acquire(word, RW_READER) & (against | RW_FULL))))
+		return true;
+	(void)rw_subtract_reader(word);
+	return false;
+}
+
+/*
  * WRITER -> 0, then wakes the sleeper at *@heir. Returns false, and changes nothing, if there was
  * no writer.
  */
@@ -169,7 +215,7 @@ static inline bool rw_leave_write(rw_word *word, W_ATOMIC(uint32_t) **heir)
 			return false;
 		if (w_unlikely(seen & RW_HEIR))
 			sleeper = *heir;
-		/* [RW_WORD-3] release: pairs with [RW_WORD-1]; our critical section */
+		/* [RW_WORD-3] release: pairs with [RW_WORD-1], [RW_WORD-5]; our critical section */
 	} while (!w_compare_exchange_release(word, &seen,
 					     seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)));
 	heir_wake(sleeper, seen & RW_PARKED ? word : NULL);

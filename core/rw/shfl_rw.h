@@ -151,7 +151,7 @@ static inline bool shfl_rw_try(struct shfl_rw *lock, bool writes, bool again)
  */
 static inline void shfl_rw_close(struct shfl_rw *lock, uint32_t seen, bool out_of_patience)
 {
-	if ((seen & RW_CLOSED) || !(out_of_patience || (seen & RW_READERS)))
+	if ((seen & RW_CLOSED) || !(out_of_patience || rw_is_read(seen)))
 		return;
 	/* relaxed: closes the lock to newcomers; publishes nothing */
 	(void)w_fetch_or_relaxed(&lock->word, RW_CLOSED);
@@ -188,7 +188,7 @@ static inline void shfl_rw_reopen(struct shfl_rw *lock)
  */
 static inline bool shfl_rw_calls(uint32_t seen, uint32_t against)
 {
-	return !(seen & against) || ((seen & RW_READERS) && !(seen & RW_CLOSED));
+	return !(seen & against) || (rw_is_read(seen) && !(seen & RW_CLOSED));
 }
 
 /*
@@ -307,6 +307,15 @@ static inline bool shfl_rw_try_read(struct shfl_rw *lock, bool again)
 	return shfl_rw_try(lock, false, again);
 }
 
+/*
+ * As shfl_rw_try_read(), by one fetch-and-add. Beside a writer, or while the lock is closed, it
+ * counts as a reader for a moment. Not where processes fork.
+ */
+static inline bool shfl_rw_add_reader(struct shfl_rw *lock)
+{
+	return rw_add_reader(&lock->word, shfl_rw_against(false, false));
+}
+
 /* Returns false if @deadline (NULL: none) passes first, or if shfl_rw_full(). */
 static inline bool shfl_rw_read(struct shfl_rw *lock, bool again, struct shfl_rw_policy policy,
 				const struct w_deadline *deadline)
@@ -328,6 +337,12 @@ static inline bool shfl_rw_release_read(struct shfl_rw *lock, struct shfl_rw_pol
 {
 	(void)policy;
 	return rw_leave_read(&lock->word);
+}
+
+/* As shfl_rw_release_read(), by one fetch-and-add. Returns false, too late, if there was none. */
+static inline bool shfl_rw_subtract_reader(struct shfl_rw *lock)
+{
+	return rw_subtract_reader(&lock->word) & RW_READERS;
 }
 
 /* Returns whether a fair release closes the lock, last seen as @seen: there is a waiter. */

@@ -81,13 +81,26 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 	return entered ? 0 : -EINTR;
 }
 
+/*
+ * Enters @sem if nothing keeps the caller out: a reader by one fetch-and-add. It is not preempted
+ * before it has subtracted itself again, since no writer can enter meanwhile.
+ */
+static __always_inline bool enter_free(struct rw_semaphore *sem, bool writes)
+{
+	bool entered;
+
+	preempt_disable();
+	entered = writes ? shfl_rw_try_write(shfl_of(sem)) : shfl_rw_add_reader(shfl_of(sem));
+	preempt_enable();
+	return entered;
+}
+
 /* The rest of an acquisition, after lockdep's hook. */
 static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned int state,
 				 unsigned long ip)
 {
 	RWSEM_WARN_ON(sem->magic != sem);
-	return likely(shfl_rw_try(shfl_of(sem), writes, false)) ? 0
-								: wait_for(sem, writes, state, ip);
+	return likely(enter_free(sem, writes)) ? 0 : wait_for(sem, writes, state, ip);
 }
 
 /*
@@ -100,7 +113,7 @@ static __always_inline void leave(struct rw_semaphore *sem, bool writes)
 
 	preempt_disable();
 	held = writes ? shfl_rw_release_write(shfl_of(sem), settings)
-		      : shfl_rw_release_read(shfl_of(sem), settings);
+		      : shfl_rw_subtract_reader(shfl_of(sem));
 	preempt_enable();
 	RWSEM_WARN_ON(!held);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * shfl_rw.h: fair releases in every state of the word; waiters that give up at the same time; who
- * may open a closed lock; what the settings change.
+ * may open a closed lock; readers by fetch-and-add; what the settings change.
  */
 #include "rw/shfl_rw.h"
 #include "unit.h"
@@ -178,6 +178,77 @@ static void reopens_by_state(void)
 	}
 }
 
+/* ---- Readers by fetch-and-add ---- */
+
+static void readers_enter_and_leave_by_one_operation_each(void)
+{
+	begin(0);
+	EXPECT(shfl_rw_add_reader(&lock));
+	EXPECT(script_time == 1 && word() == RW_READER, "%ld operations, word %x", script_time,
+	       word());
+	EXPECT(shfl_rw_subtract_reader(&lock));
+	EXPECT(script_time == 2 && !word(), "%ld operations, word %x", script_time, word());
+}
+
+/*
+ * A reader that may not enter leaves the word as it was. It wakes a sleeping head that may have
+ * seen it, unless a writer is inside, whose release does so.
+ */
+static void readers_are_added_by_state(void)
+{
+	static const uint32_t readers[] = {0, RW_READER, RW_FULL};
+
+	for (uint32_t pattern = 0; pattern < COUNT(readers) * RW_READER; pattern++) {
+		const uint32_t flags = pattern % RW_READER, inside = readers[pattern / RW_READER],
+			       before = flags | inside;
+		const bool enters = !(before & (RW_WRITER | RW_CLOSED | RW_FULL)),
+			   wakes = !enters && !inside && (flags & RW_PARKED) &&
+				   !(flags & RW_WRITER);
+
+		begin(before);
+		EXPECT(shfl_rw_add_reader(&lock) == enters, "word %x", before);
+		EXPECT(word() == before + (enters ? RW_READER : 0), "word %x became %x", before,
+		       word());
+		EXPECT(script_unparks(&lock.word) == wakes, "word %x", before);
+	}
+}
+
+static bool release_parked(void *unused)
+{
+	(void)unused;
+	if (!(word() & RW_PARKED))
+		return false;
+	EXPECT(shfl_rw_release_write(&lock, parks));
+	return true;
+}
+
+static bool subtract_reader(void *unused)
+{
+	(void)unused;
+	if (!(word() & RW_PARKED))
+		return false;
+	EXPECT(shfl_rw_subtract_reader(&lock));
+	return true;
+}
+
+/* While a writer is inside, readers that may not enter are no reason to close the lock. */
+static bool release_parked_and_open(void *unused)
+{
+	EXPECT(!(word() & RW_CLOSED), "word %x", word());
+	return release_parked(unused);
+}
+
+/* Added beside a writer, it keeps a head that the writer's release wakes out for a moment. */
+static void a_reader_that_may_not_enter_wakes_the_head(void)
+{
+	begin(RW_WRITER | RW_READER);
+	script_at(1, release_parked_and_open, NULL);
+	script_at(2, subtract_reader, NULL);
+	EXPECT(shfl_rw_write(&lock, parks, NULL));
+	EXPECT(script_unparks(&lock.word) == 2, "%d wake-ups", script_unparks(&lock.word));
+	EXPECT(word() == RW_WRITER, "word %x", word());
+}
+
 /* ---- Settings ---- */
 
 /* A newcomer takes the lock whenever that is allowed, until the head closes the lock. */
@@ -210,15 +281,6 @@ static bool note_parked(void *when)
 	if (!(word() & RW_PARKED))
 		return false;
 	*(long *)when = script_time;
-	return true;
-}
-
-static bool release_parked(void *unused)
-{
-	(void)unused;
-	if (!(word() & RW_PARKED))
-		return false;
-	EXPECT(shfl_rw_release_write(&lock, parks));
 	return true;
 }
 
@@ -279,6 +341,9 @@ int main(void)
 	RUN(timed_head_against_fair_release);
 	RUN(timed_head_leaves_the_lock_to_the_next);
 	RUN(reopens_by_state);
+	RUN(readers_enter_and_leave_by_one_operation_each);
+	RUN(readers_are_added_by_state);
+	RUN(a_reader_that_may_not_enter_wakes_the_head);
 	RUN(closes_after_patience);
 	RUN(spins_come_before_sleep);
 	RUN(readers_and_writers_are_gathered_apart);

@@ -40,6 +40,9 @@ const KERNEL: [&str; 5] = [
 /// The kernel's mutex.
 const MUTEX: [&str; 2] = ["kernel/overlay/task_mutex.h", "world/kernel/objects.h"];
 
+/// The kernel's rwsem, whose readers alone enter and leave by fetch-and-add.
+const RWSEM: [&str; 3] = ["kernel/overlay/task_rwsem.h", "part/rw_word.h", "rw/shfl_rw.h"];
+
 /// The program's own policies.
 const POLICIES: [&str; 2] = ["lib/intern.c", "lib/policies.c"];
 
@@ -67,7 +70,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("tables", &["preload/stats/tables.h"]),
         own("control", &["preload/control_table.h", "lib/live.c"]),
         own("kernel_mutex", &MUTEX),
-        own("kernel_rwsem", &["kernel/overlay/task_rwsem.h"]),
+        own("kernel_rwsem", &RWSEM),
         own("kernel_park", &["world/kernel/sleepers.h"]),
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
