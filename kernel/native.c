@@ -89,20 +89,43 @@ static void rwsem_native_init(void *lock, size_t size)
 	__init_rwsem(lock, "native:rwsem", next_class(&rwsem_classes));
 }
 
+/* The lowest bits of a rwsem's owner; readers set the first. */
+#define OWNER_READS 1ul
+#define OWNER_FLAGS 7ul
+
+/*
+ * Checks, after @entered, that @sem names its owner, which tools read: the writer; of readers, any
+ * that have been inside. Returns @entered.
+ */
+static bool is_owned(struct rw_semaphore *sem, bool writes, bool entered)
+{
+	const unsigned long owner = atomic_long_read(&sem->owner);
+
+	if (entered && writes)
+		WARN_ON_ONCE(owner != (unsigned long)current);
+	else if (entered)
+		WARN_ON_ONCE(!(owner & OWNER_READS) || !(owner & ~OWNER_FLAGS));
+	return entered;
+}
+
 static void rwsem_native_lock(void *lock)
 {
 	down_write(lock);
+	(void)is_owned(lock, true, true);
 }
 
 static bool rwsem_native_trylock(void *lock)
 {
-	return down_write_trylock(lock);
+	return is_owned(lock, true, down_write_trylock(lock));
 }
 
 /* A writer's wait ends by fatal signals only. */
 static int rwsem_native_lock_state(void *lock, unsigned int state)
 {
-	return down_write_killable(lock);
+	const int error = down_write_killable(lock);
+
+	(void)is_owned(lock, true, !error);
+	return error;
 }
 
 static void rwsem_native_unlock(void *lock)
@@ -114,16 +137,21 @@ static void rwsem_native_unlock(void *lock)
 static void rwsem_native_read(void *lock)
 {
 	down_read(lock);
+	(void)is_owned(lock, false, true);
 }
 
 static bool rwsem_native_tryread(void *lock)
 {
-	return down_read_trylock(lock);
+	return is_owned(lock, false, down_read_trylock(lock));
 }
 
 static int rwsem_native_read_state(void *lock, unsigned int state)
 {
-	return state == TASK_KILLABLE ? down_read_killable(lock) : down_read_interruptible(lock);
+	const int error =
+		state == TASK_KILLABLE ? down_read_killable(lock) : down_read_interruptible(lock);
+
+	(void)is_owned(lock, false, !error);
+	return error;
 }
 
 static void rwsem_native_unread(void *lock)
@@ -135,6 +163,7 @@ static void rwsem_native_unread(void *lock)
 static void rwsem_native_downgrade(void *lock)
 {
 	downgrade_write(lock);
+	(void)is_owned(lock, false, true);
 }
 
 static bool rwsem_native_has_queue(void *lock)

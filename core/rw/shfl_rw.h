@@ -183,6 +183,14 @@ static inline void shfl_rw_reopen(struct shfl_rw *lock)
 }
 
 /*
+ * Whether the writer inside is known not to run, so that spinning is useless. For a world whose
+ * locks name their writers, which defines it before.
+ */
+#ifndef shfl_rw_writer_sleeps
+#define shfl_rw_writer_sleeps(lock) ((void)(lock), false)
+#endif
+
+/*
  * Whether the head has something to do: the lock is free for it, or has readers and is open, and
  * has to be closed.
  */
@@ -192,8 +200,17 @@ static inline bool shfl_rw_calls(uint32_t seen, uint32_t against)
 }
 
 /*
- * As the head, spins until there is something to do or the spin budget of @policy is exhausted.
- * Returns the word last read.
+ * Whether the head stops spinning: it has something to do, or must sleep until the writer runs.
+ * @seen: the word last read.
+ */
+static inline bool shfl_rw_spun(struct shfl_rw *lock, uint32_t seen, uint32_t against)
+{
+	return shfl_rw_calls(seen, against) || shfl_rw_writer_sleeps(lock);
+}
+
+/*
+ * As the head, spins until there is something to do, the spin budget of @policy is exhausted, or
+ * the writer inside does not run. Returns the word last read.
  */
 static inline uint32_t shfl_rw_watch(struct shfl_rw *lock, uint32_t against,
 				     struct shfl_rw_policy policy,
@@ -204,9 +221,10 @@ static inline uint32_t shfl_rw_watch(struct shfl_rw *lock, uint32_t against,
 
 	do
 		/* [SHFL_RW-1] acquire: pairs with nothing; [RW_WORD-1] reads the word again */
-		seen = w_wait_acquire(&lock->word, shfl_rw_calls(VAL, against),
+		seen = w_wait_acquire(&lock->word, shfl_rw_spun(lock, VAL, against),
 				      spins ? W_BRIEF : how, deadline);
-	while (++spins < policy.spins && !shfl_rw_calls(seen, against) && !w_expired(deadline));
+	while (++spins < policy.spins && !shfl_rw_spun(lock, seen, against) &&
+	       !w_expired(deadline));
 	return seen;
 }
 

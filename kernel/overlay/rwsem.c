@@ -9,7 +9,7 @@
  * rw_semaphore:
  *
  *   count       the word of core/part/rw_word.h; its other half is 0, so that a free one is 0
- *   owner       unused
+ *   owner       as stock's: the writer's task; or a reader's, with a flag, which may have left
  *   osq         unused
  *   wait_lock   unused
  *   wait_list   `tail` and `heir`; without waiters `tail` is its own address, like an empty list
@@ -19,7 +19,8 @@
  *
  * Promises: readers share, a writer is alone, and no reader enters while the queue head waits for
  * readers to leave. Order and bypass bound are those of core/rw/shfl_rw.h with default settings.
- * Waiters spin for a bounded time, not while their CPU is needed, and then sleep. An interrupted
+ * Waiters spin for a bounded time, not while their CPU is needed, and then sleep. The queue head
+ * does not spin while the writer that it waits for does not run. An interrupted
  * waiter leaves at once, as described in mutex.c. Interrupt handlers and tasks other than the
  * holder may release. The last access is the store that releases it.
  */
@@ -128,6 +129,23 @@ static DEFINE_STATIC_KEY_FALSE(by_shfl);
 
 #define LOCK_LAYOUT
 #define SET(lock, key, otherwise, ...) .key = (otherwise),
+
+struct shfl_rw;
+
+/*
+ * Whether the owner that @lock names is a writer that does not run. Preemption is off, and a writer
+ * clears the owner before it leaves, so its task's memory is not freed meanwhile.
+ */
+static inline bool writer_sleeps(struct shfl_rw *lock)
+{
+	const unsigned long owner = atomic_long_read(&((struct rw_semaphore *)lock)->owner);
+
+	return owner && !(owner & RWSEM_OWNER_FLAGS_MASK) &&
+	       !owner_on_cpu((struct task_struct *)owner);
+}
+
+#define shfl_rw_writer_sleeps(lock) writer_sleeps(lock)
+
 #include "task_rwsem.h"
 
 /* Reports to lockdep whether @sem was entered. Returns @error. */
@@ -189,7 +207,7 @@ int down_read_trylock(struct rw_semaphore *sem)
 
 	if (!static_branch_unlikely(&by_shfl))
 		return stock_down_read_trylock(sem);
-	entered = shfl_rw_try_read(shfl_of(sem), false);
+	entered = try_read(sem);
 	if (entered)
 		rwsem_acquire_read(&sem->dep_map, 0, 1, _RET_IP_);
 	return entered;
@@ -219,7 +237,7 @@ int down_write_trylock(struct rw_semaphore *sem)
 
 	if (!static_branch_unlikely(&by_shfl))
 		return stock_down_write_trylock(sem);
-	entered = shfl_rw_try_write(shfl_of(sem));
+	entered = enter_free(sem, true);
 	if (entered)
 		rwsem_acquire(&sem->dep_map, 0, 1, _RET_IP_);
 	return entered;
@@ -256,7 +274,7 @@ void downgrade_write(struct rw_semaphore *sem)
 	}
 	lock_downgrade(&sem->dep_map, _RET_IP_);
 	preempt_disable();
-	downgrade(shfl_of(sem));
+	downgrade(sem);
 	preempt_enable();
 }
 EXPORT_SYMBOL(downgrade_write);

@@ -48,6 +48,18 @@ static __always_inline struct shfl_rw *shfl_of(struct rw_semaphore *sem)
 	return (struct shfl_rw *)sem;
 }
 
+/*
+ * Names the caller, which has just entered, in @sem's owner, as stock does: for waiters that spin,
+ * and for tools. Preemption is off since before it entered.
+ */
+static __always_inline void name_owner(struct rw_semaphore *sem, bool writes)
+{
+	if (writes)
+		rwsem_set_owner(sem);
+	else
+		rwsem_set_reader_owned(sem);
+}
+
 /* Waits interruptibly for @lock, by the settings @by; false after a signal. */
 static bool wait_or_leave(struct shfl_rw *lock, bool writes, struct shfl_rw_policy by,
 			  const struct w_deadline *deadline)
@@ -76,6 +88,8 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 	entered = state == TASK_UNINTERRUPTIBLE
 			  ? shfl_rw_slow(shfl_of(sem), writes, by, NULL)
 			  : wait_or_leave(shfl_of(sem), writes, by, &deadline);
+	if (entered)
+		name_owner(sem, writes);
 	preempt_enable();
 	trace_contention_end(sem, entered ? 0 : -EINTR);
 	return entered ? 0 : -EINTR;
@@ -91,6 +105,21 @@ static __always_inline bool enter_free(struct rw_semaphore *sem, bool writes)
 
 	preempt_disable();
 	entered = writes ? shfl_rw_try_write(shfl_of(sem)) : shfl_rw_add_reader(shfl_of(sem));
+	if (entered)
+		name_owner(sem, writes);
+	preempt_enable();
+	return entered;
+}
+
+/* Enters @sem as a reader, as a trylock: one that fails does not keep writers out meanwhile. */
+static __always_inline bool try_read(struct rw_semaphore *sem)
+{
+	bool entered;
+
+	preempt_disable();
+	entered = shfl_rw_try_read(shfl_of(sem), false);
+	if (entered)
+		name_owner(sem, false);
 	preempt_enable();
 	return entered;
 }
@@ -112,6 +141,10 @@ static __always_inline void leave(struct rw_semaphore *sem, bool writes)
 	bool held;
 
 	preempt_disable();
+	if (writes)
+		rwsem_clear_owner(sem);
+	else
+		rwsem_clear_reader_owned(sem);
 	held = writes ? shfl_rw_release_write(shfl_of(sem), settings)
 		      : shfl_rw_subtract_reader(shfl_of(sem));
 	preempt_enable();
@@ -122,8 +155,9 @@ static __always_inline void leave(struct rw_semaphore *sem, bool writes)
  * Turns the writer into a reader and wakes sleepers, since readers may enter now. Preemption is
  * off, as in leave().
  */
-static void downgrade(struct shfl_rw *lock)
+static void downgrade(struct rw_semaphore *sem)
 {
+	struct shfl_rw *lock = shfl_of(sem);
 	/*
 	 * relaxed: only the writer clears WRITER and sets HEIR, so it reads its own stores; the
 	 * compare-exchange decides
@@ -138,6 +172,7 @@ static void downgrade(struct shfl_rw *lock)
 	} while (!w_compare_exchange_release(&lock->word, &seen,
 					     (seen & ~(RW_WRITER | RW_HEIR | RW_PARKED)) +
 						     RW_READER));
+	rwsem_set_reader_owned(sem);
 	if (heir)
 		w_unpark(heir);
 	if (seen & RW_PARKED)

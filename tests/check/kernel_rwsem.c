@@ -31,6 +31,7 @@ struct memory {
 struct notes {
 	struct task_notes tasks;
 	uint32_t written, interrupted, users;
+	bool acquires[MOST_TASKS]; /* by thread */
 };
 
 #define M check_shared(struct memory)
@@ -38,6 +39,22 @@ struct notes {
 #define SHARED_BYTES sizeof(struct memory)
 
 #define RWSEM_WARN_ON(condition) check_assert(!(condition))
+
+/* The thread's acquisition has ended. The store that names the owner comes after that. */
+static void ended(bool entered)
+{
+	if (NOTES->acquires[check_engine->self()])
+		check_acquired(entered);
+	NOTES->acquires[check_engine->self()] = false;
+}
+
+/* Of stock's file: the owner is a thread's number + 1, and whether it reads. */
+#define OWNER(reads) ((s64)(check_engine->self() + 1) << 1 | (reads))
+#define SET_OWNER(sem, value) WRITE_ONCE((sem)->owner.counter, value)
+#define rwsem_set_owner(sem) (ended(true), SET_OWNER(sem, OWNER(false)))
+#define rwsem_set_reader_owned(sem) (ended(true), SET_OWNER(sem, OWNER(true)))
+#define rwsem_clear_owner(sem) SET_OWNER(sem, 0)
+#define rwsem_clear_reader_owned(sem) ((void)(sem))
 
 #include "../../kernel/overlay/task_rwsem.h"
 
@@ -49,8 +66,9 @@ static int down(bool writes, unsigned int state)
 	int error;
 
 	check_acquires();
+	NOTES->acquires[check_engine->self()] = true;
 	error = enter(&M->sem, writes, state, 0);
-	check_acquired(!error);
+	ended(!error);
 	check_assert(!UNPREEMPTIBLE);
 	return error;
 }
@@ -67,6 +85,14 @@ static void write_data(void)
 	(void)check_add(&NOTES->written, 1);
 }
 
+/* A writer finds itself; a reader any reader that has entered since the last writer left. */
+static void check_owner(bool writes)
+{
+	const s64 owner = READ_ONCE(M->sem.owner.counter);
+
+	check_assert(writes ? owner == OWNER(false) : owner & 1);
+}
+
 /* Another thread may write between both readings only by a fault, which is a race. */
 static void read_data(void)
 {
@@ -78,6 +104,7 @@ static void read_data(void)
 
 static void use_data(bool writes)
 {
+	check_owner(writes);
 	if (writes)
 		write_data();
 	else
@@ -95,7 +122,7 @@ static void uses_once(bool writes)
 static void downgrades(void)
 {
 	preempt_disable();
-	downgrade(shfl_of(&M->sem));
+	downgrade(&M->sem);
 	preempt_enable();
 }
 
@@ -131,7 +158,7 @@ static void downgraded(uint32_t self)
 	check_assert(!down(true, TASK_UNINTERRUPTIBLE));
 	write_data();
 	downgrades();
-	read_data();
+	use_data(false);
 	up(false);
 }
 
@@ -154,7 +181,7 @@ static void or_try(uint32_t self)
 
 	if (!self) {
 		uses_once(true);
-	} else if (shfl_rw_try(shfl_of(&M->sem), writes, false)) {
+	} else if (writes ? enter_free(&M->sem, true) : try_read(&M->sem)) {
 		use_data(writes);
 		up(writes);
 	}
@@ -229,10 +256,13 @@ static void finish(void)
 	check_outcome(0, NOTES->interrupted);
 }
 
-/* Nobody is inside or waits: to stock's code, the list is empty. */
+/* Nobody is inside or waits: no writer is named, and to stock's code the list is empty. */
 static void finish_free(void)
 {
+	const s64 owner = READ_ONCE(M->sem.owner.counter);
+
 	finish();
+	check_assert(!owner || owner & 1);
 	check_assert(READ_ONCE(M->sem.wait_list.next) == &M->sem.wait_list);
 	check_assert(shfl_rw_try(shfl_of(&M->sem), true, false));
 }

@@ -3,6 +3,12 @@
  * shfl_rw.h: fair releases in every state of the word; waiters that give up at the same time; who
  * may open a closed lock; readers by fetch-and-add; what the settings change.
  */
+#include <stdbool.h>
+
+/* As in the kernel, whose rwsems name their writers. */
+static bool writer_sleeps;
+#define shfl_rw_writer_sleeps(lock) ((void)(lock), writer_sleeps)
+
 #include "rw/shfl_rw.h"
 #include "unit.h"
 
@@ -309,6 +315,19 @@ static void spins_come_before_sleep(void)
 	}
 }
 
+/* A head does not spin while the writer inside does not run. */
+static void heads_sleep_while_the_writer_does(void)
+{
+	for (int writes = 0; writes < 2; writes++) {
+		long none = sleeps_at(writes, 0), four;
+
+		writer_sleeps = true;
+		four = sleeps_at(writes, 4);
+		writer_sleeps = false;
+		EXPECT(four == none, "%ld, %ld", four, none);
+	}
+}
+
 /* Whether @waiter is brought forward behind @shuffler. */
 static bool follows(enum policy policy, uint32_t shuffler, uint32_t waiter)
 {
@@ -346,6 +365,7 @@ int main(void)
 	RUN(a_reader_that_may_not_enter_wakes_the_head);
 	RUN(closes_after_patience);
 	RUN(spins_come_before_sleep);
+	RUN(heads_sleep_while_the_writer_does);
 	RUN(readers_and_writers_are_gathered_apart);
 	return 0;
 }
