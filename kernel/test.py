@@ -563,6 +563,7 @@ def counts_guests():
         "try=0 nest=0 signal=0 hold=32 pause=2 " + more
         for more in ("stay=0 threads=16", "threads=48")
     )
+    # None: with readers, which wake the sleeping readers behind them.
     loads = {
         f"mutex {spinning}": some,
         f"mutex {sleeping}": some,
@@ -582,6 +583,8 @@ def counts_guests():
             else []
         )
         judges += [within("crossed_per_1000", *bounds)] if bounds else []
+        if sleeping in load and not bounds:
+            judges.append(within("wake_early", 100, 10**9))
         stock.cases.append(
             Case(run, within("crossed_per_1000", *stocks[bounds]) if bounds else is_sound)
         )

@@ -210,8 +210,8 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 		return false;
 	/*
 	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-16],
-	 * [WALK-4]; each link publishes the node that it points to. relaxed: a link that only the
-	 * shuffler changes
+	 * [WALK-4], [SHFL_RW-4]; each link publishes the node that it points to. relaxed: a link
+	 * that only the shuffler changes
 	 */
 	w_store_release(&previous->next, next);
 	w_store_release(&current->next, w_load_relaxed(&last->next));
@@ -400,7 +400,7 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 		return true;
 	/*
 	 * [SHUFFLE-7] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-14],
-	 * [SHUFFLE-16], [WALK-4]; our node's fields
+	 * [SHUFFLE-16], [WALK-4], [SHFL_RW-4]; our node's fields
 	 */
 	w_store_release(&previous->next, node);
 	return false;

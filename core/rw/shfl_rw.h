@@ -29,6 +29,7 @@
  *  - Behind a reader, the shuffler gathers readers, which then enter together; behind a writer,
  *    writers in the order of `policy`. The paper moves writers only. Under policy=fifo all waiters
  *    keep their order.
+ *  - In the kernel, a reader that enters wakes the sleeping readers right behind it.
  *  - A reader that is inside may enter again whatever a waiting writer has requested (@again),
  *    because that writer waits for it.
  */
@@ -104,6 +105,27 @@ static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *polic
 				   .context = &policy->policy,
 				   .bound = policy->batch,
 				   .timed = true};
+}
+
+/* ---- Readers together ---- */
+
+/* Whether a reader that enters wakes the readers behind it. The kernel defines it before. */
+#ifndef SHFL_RW_TOGETHER
+#define SHFL_RW_TOGETHER false
+#endif
+
+/*
+ * As the head, a reader that is inside: wakes the readers right behind it, at most @most. Each
+ * enters when it is the head, and then need not wake up first. Ends at a reader that is awake by
+ * such a walk, which has been further.
+ */
+static inline void shfl_rw_wake_readers(struct shfl_node *node, uint32_t most)
+{
+	/* [SHFL_RW-4] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4]; the node behind */
+	while (most-- && (node = w_load_acquire(&node->next)) && shfl_rw_is_reader(node->note) &&
+	       /* relaxed: a hint; does not take the line from a waiter that spins on it */
+	       w_load_relaxed(&node->status) != SHFL_AWAKE)
+		shfl_wake_early(node);
 }
 
 /* ---- Entering ---- */
@@ -276,6 +298,8 @@ static W_SLOW bool shfl_rw_queue(struct shfl_rw *lock, struct shfl_node *node, b
 			    policy.wait, deadline, &slept, shfl_rw_order(&policy)))
 		return false;
 	entered = shfl_rw_enter_as_head(lock, node, writes, policy, deadline, slept);
+	if (SHFL_RW_TOGETHER && entered && !writes && policy.wait == WAIT_PARK)
+		shfl_rw_wake_readers(node, policy.batch);
 	sleeper = shfl_leave(&lock->tail, node, policy.wait);
 	/*
 	 * If the next head is a reader, it can enter beside a reader; behind a writer it sleeps on.

@@ -24,6 +24,9 @@ static_assert(offsetof(struct rw_semaphore, count) == 0);
 static_assert(offsetof(struct shfl_rw, tail) == offsetof(struct rw_semaphore, wait_list.next));
 static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger than stock's");
 
+/* As under stock: a wake-up takes long, and readers do not compete for the lock. */
+#define SHFL_RW_TOGETHER true
+
 #include "rw/shfl_rw.h"
 #include "tuning.h"
 

@@ -8,6 +8,7 @@
 /* As in the kernel, whose rwsems name their writers. */
 static bool writer_sleeps;
 #define shfl_rw_writer_sleeps(lock) ((void)(lock), writer_sleeps)
+#define SHFL_RW_TOGETHER true
 
 #include "rw/shfl_rw.h"
 #include "unit.h"
@@ -255,6 +256,52 @@ static void a_reader_that_may_not_enter_wakes_the_head(void)
 	EXPECT(word() == RW_WRITER, "word %x", word());
 }
 
+/* ---- Readers together ---- */
+
+#define BEHIND 4
+
+static struct shfl_node behind[BEHIND];
+
+struct queue {
+	uint32_t readers, awake;
+};
+
+/* BEHIND waiters, of which the first `readers` read and all but the `awake`-th sleep; unlocks. */
+static bool queue_and_release(void *context)
+{
+	const struct queue *queue = context;
+
+	if (!atomic_load(&lock.tail))
+		return false;
+	for (uint32_t i = 0; i < BEHIND; i++) {
+		EXPECT(!shfl_enter(&lock.tail, &behind[i],
+				   shfl_rw_note(&lock, i >= queue->readers, POLICY_NUMA)));
+		atomic_store(&behind[i].status, i == queue->awake ? SHFL_AWAKE : SHFL_PARKED);
+	}
+	EXPECT(shfl_rw_release_write(&lock, parks));
+	return true;
+}
+
+/* A reader that enters wakes those behind it, up to a writer, or to one that is awake already. */
+static void readers_wake_readers(void)
+{
+	for (uint32_t readers = 0; readers <= BEHIND; readers++)
+		for (uint32_t awake = 0; awake <= BEHIND; awake++) {
+			struct queue queue = {readers, awake};
+			const uint32_t most = parks.batch < readers ? parks.batch : readers,
+				       woken = awake < most ? awake : most;
+
+			begin(RW_WRITER);
+			script_at(1, queue_and_release, &queue);
+			EXPECT(enter(false, NULL));
+			script_finish();
+			for (uint32_t i = 0; i < BEHIND; i++)
+				EXPECT(script_unparks(&behind[i].status) ==
+					       (i < woken || (!i && awake)),
+				       "waiter %u, %u readers, %u awake", i, readers, awake);
+		}
+}
+
 /* ---- Settings ---- */
 
 /* A newcomer takes the lock whenever that is allowed, until the head closes the lock. */
@@ -363,6 +410,7 @@ int main(void)
 	RUN(readers_enter_and_leave_by_one_operation_each);
 	RUN(readers_are_added_by_state);
 	RUN(a_reader_that_may_not_enter_wakes_the_head);
+	RUN(readers_wake_readers);
 	RUN(closes_after_patience);
 	RUN(spins_come_before_sleep);
 	RUN(heads_sleep_while_the_writer_does);
