@@ -23,7 +23,7 @@
  *  - A waiting head closes the lock to newcomers at once only if it is a writer and finds readers
  *    inside: readers overlap, and might never all be out. Against writers, which leave, it first
  *    makes `patience` attempts, as in shfl_mutex.h: a closed lock whose head sleeps is idle until
- *    the head wakes.
+ *    the head wakes. In the kernel it closes the lock at the first failed attempt after 4 ms.
  *  - The head sleeps too, on the word, after `spins` bounded spins. The first one adapts
  *    (world/spin.h), the others are whole. With 0, no waiter spins.
  *  - Behind a reader, the shuffler gathers readers, which then enter together; behind a writer,
@@ -169,6 +169,27 @@ static inline bool shfl_rw_try(struct shfl_rw *lock, bool writes, bool again)
 }
 
 /*
+ * The time, as of wait_clock(), after which a head closes the lock, whatever its patience. The
+ * kernel defines it before; 0: none.
+ */
+#ifndef SHFL_RW_HAND_OFF
+#define SHFL_RW_HAND_OFF 0
+#endif
+
+/*
+ * Whether a head is out of patience, after @attempts to enter that failed. @since: when it became
+ * the head.
+ */
+static inline bool shfl_rw_out_of_patience(uint32_t attempts, uint32_t since,
+					   struct shfl_rw_policy policy)
+{
+	if (attempts >= policy.patience)
+		return true;
+	/* Signed: clocks of CPUs may differ a little. */
+	return SHFL_RW_HAND_OFF && (int32_t)(wait_clock() - since) >= SHFL_RW_HAND_OFF;
+}
+
+/*
  * As the head: * -> CLOSED if @out_of_patience or if readers are inside. @seen: the word last read.
  */
 static inline void shfl_rw_close(struct shfl_rw *lock, uint32_t seen, bool out_of_patience)
@@ -258,7 +279,7 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 					 struct shfl_rw_policy policy,
 					 const struct w_deadline *deadline, bool slept)
 {
-	const uint32_t against = rw_conflicts(writes);
+	const uint32_t against = rw_conflicts(writes), since = SHFL_RW_HAND_OFF ? wait_clock() : 0;
 	uint32_t seen, attempts = 0;
 
 	while (!rw_enter(&lock->word, writes, against, RW_CLOSED | RW_PARKED, &seen)) {
@@ -269,7 +290,7 @@ static inline bool shfl_rw_enter_as_head(struct shfl_rw *lock, struct shfl_node 
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->word, against, 0}, !slept,
 				     shfl_rw_order(&policy));
-		shfl_rw_close(lock, seen, attempts++ >= policy.patience);
+		shfl_rw_close(lock, seen, shfl_rw_out_of_patience(attempts++, since, policy));
 		seen = shfl_rw_watch(lock, against, policy, deadline);
 		if (!(seen & against))
 			continue;

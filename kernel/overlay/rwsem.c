@@ -20,9 +20,9 @@
  * Promises: readers share, a writer is alone, and no reader enters while the queue head waits for
  * readers to leave. Order and bypass bound are those of core/rw/shfl_rw.h with default settings.
  * Waiters spin for a bounded time, not while their CPU is needed, and then sleep. The queue head
- * does not spin while the writer that it waits for does not run. An interrupted
- * waiter leaves at once, as described in mutex.c. Interrupt handlers and tasks other than the
- * holder may release. The last access is the store that releases it.
+ * does not spin while the writer that it waits for does not run, and closes the rwsem to newcomers
+ * after 4 ms. An interrupted waiter leaves at once, as described in mutex.c. Interrupt handlers and
+ * tasks other than the holder may release. The last access is the store that releases it.
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>

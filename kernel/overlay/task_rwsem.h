@@ -26,6 +26,8 @@ static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger 
 
 /* As under stock: a wake-up takes long, and readers do not compete for the lock. */
 #define SHFL_RW_TOGETHER true
+/* 4 ms, stock's timeout. Stock's begins when the waiter queues. */
+#define SHFL_RW_HAND_OFF 3906
 
 #include "rw/shfl_rw.h"
 #include "tuning.h"

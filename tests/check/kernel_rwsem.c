@@ -6,6 +6,11 @@
  */
 #define CHECK_OBJECTS "../../tests/check/kernel.h"
 #define W_TAIL_IN_LIST
+/*
+ * Times that lie further apart than SHFL_RW_HAND_OFF, in any order; one time where settings change.
+ */
+#define CHECK_NOW() \
+	(KERNEL_CHANGES ? 0 : (u64)CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) << 40)
 #define KERNEL_INTS 0
 #define KERNEL_PLACES 0
 #include "check.h"

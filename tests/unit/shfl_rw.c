@@ -3,12 +3,17 @@
  * shfl_rw.h: fair releases in every state of the word; waiters that give up at the same time; who
  * may open a closed lock; readers by fetch-and-add; what the settings change.
  */
-#include <stdbool.h>
+#include "world.h"
+
+/* The head's clock. */
+static uint64_t now;
+#define w_now() now
 
 /* As in the kernel, whose rwsems name their writers. */
 static bool writer_sleeps;
 #define shfl_rw_writer_sleeps(lock) ((void)(lock), writer_sleeps)
 #define SHFL_RW_TOGETHER true
+#define SHFL_RW_HAND_OFF 4
 
 #include "rw/shfl_rw.h"
 #include "unit.h"
@@ -329,6 +334,26 @@ static void closes_after_patience(void)
 	}
 }
 
+/* As release_and_take(), and time passes for the head. */
+static bool release_and_take_in_time(void *taken)
+{
+	now += 1024;
+	return release_and_take(taken);
+}
+
+/* Whatever its patience, a head closes the lock once it has been the head for long enough. */
+static void closes_after_a_time(void)
+{
+	uint32_t taken = 0;
+
+	begin(RW_WRITER);
+	for (uint32_t i = 1; i <= SHFL_RW_HAND_OFF + 1; i++)
+		script_at(100 * i, release_and_take_in_time, &taken);
+	EXPECT(shfl_rw_write(&lock, parks, NULL));
+	EXPECT(taken == SHFL_RW_HAND_OFF, "%u passed", taken);
+	EXPECT(word() == RW_WRITER, "word %x", word());
+}
+
 static bool note_parked(void *when)
 {
 	if (!(word() & RW_PARKED))
@@ -412,6 +437,7 @@ int main(void)
 	RUN(a_reader_that_may_not_enter_wakes_the_head);
 	RUN(readers_wake_readers);
 	RUN(closes_after_patience);
+	RUN(closes_after_a_time);
 	RUN(spins_come_before_sleep);
 	RUN(heads_sleep_while_the_writer_does);
 	RUN(readers_and_writers_are_gathered_apart);
