@@ -898,6 +898,10 @@ def order_cases(cpus):
             f"park:shfl_mutex count=200 {ALWAYS} stay=0", within("most_passed", 4 * queue, 10**9)
         ),
         Case(
+            f"park:shfl_mutex count=200 {ALWAYS} stay=0 patience=0",
+            within("crossed_per_1000", 0, 49),
+        ),
+        Case(
             f"park:shfl_mutex count=200 {ALWAYS} stay=0 patience=0 batch=20",
             within("most_passed", 1, 20 + 2 * queue),
         ),
