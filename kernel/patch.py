@@ -89,6 +89,9 @@ An unknown name is reported in the log, and the kernel's own lock is used. All f
   ShflLocks: ``fifo``, ``numa``, ``route`` or ``group``, and the most times that a waiter is
   bypassed. ``poundlock/locks`` has settings of single locks, a line ``ADDRESS [policy=NAME]
   [batch=N]`` each, at most 256; ``ADDRESS remove`` removes them.
+- ``poundlock/domain``, and the boot parameter of that name, choose which CPUs form a domain, whose
+  waiters ``cna`` and ``shfl`` keep together: ``node``, ``llc``, ``cluster``, or ``auto``, the
+  smallest of which the machine has several. ``poundlock/domains`` has their CPUs.
 - ``poundlock/events`` counts the locks' events, with the boot parameter ``poundlock.events``.
 
 Locks keep their size, their initialisers and their uncontended paths. ``ww_mutex`` is always the

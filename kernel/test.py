@@ -37,7 +37,8 @@ For each choice of poundlock.rwsem:
 they wake. `all` and `all-parallel` use ShflLocks for everything. `switched` changes the spin lock
 during the torture. `tuned`, `tuned-live` and `tuned-live-parallel` change policy and batch of
 ShflLocks. `measured` compares choices by bench.py. `urgent` counts the waiters that no later one
-may pass. `hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back during
+may pass. `domains` and `domains-...` have one node with caches of its own for groups of CPUs.
+`hotplug-CHOICE`, for each choice of poundlock.spin, takes CPUs offline and back during
 tortures of all three kinds. With many CPUs that take turns, files and memory are put under load too
 (guest/stress.c).
 
@@ -258,6 +259,7 @@ class Guest:
     uses: dict = None
     boot: str = ""  # more boot parameters
     hypervisor: bool = False  # whether the CPUs show that they are a hypervisor's
+    caches: int = 0  # last-level caches of a node, of cores with two threads; 0: not emulated
 
     def __post_init__(self):
         if self.uses is None:
@@ -387,7 +389,7 @@ def own_guests():
         "rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []}
     )
     every += all_guests() + counts_guests() + switched_guests() + tuned_guests()
-    every += measured_guests() + urgent_guests()
+    every += measured_guests() + urgent_guests() + domain_guests()
     gone = [
         locktorture("spin_lock"),
         *hotplug_cases(["native"], ["native:mutex", "native:rwsem"], 2),
@@ -667,6 +669,78 @@ def tuned_guests():
         Guest("tuned", cpus, 2, "single", ways, chosen),
         Guest("tuned-live", 8, 4, "single", live, chosen | at_boot),
         Guest("tuned-live-parallel", 2, 2, "multi", live, chosen),
+    ]
+
+
+def domain_guests():
+    """Guests of one NUMA node: with two last-level caches, and with one. The figures are hand-overs
+    that cross caches."""
+    cpus, caches = 16, 2
+    part = f"part={cpus // caches}"
+    spin, rwsem = (
+        f"native count=500 {ALWAYS} {part}",
+        f"native:rwsem count=200 reads=0 {TASKS_COMPETE} {part}",
+    )
+    shared = "cpu/cpu*/cache/index3/shared_cpu_list"
+    by_count = f"tuned spin {{}} tuned domain {{}} {BY_COUNT}"
+    kept = within("crossed_per_1000", 0, 49)
+
+    def domains(level, files, count, spin):
+        return Case(
+            f"{level} {files}",
+            all_of(within("domains", count, count), says(f"spin={spin} ")),
+            "domains",
+            "",
+        )
+
+    several = [
+        domains("llc", shared, caches, "cna"),
+        domains("auto", shared, caches, "cna"),
+        domains("cluster", "cpu/cpu*/topology/cluster_cpus_list", cpus // 2, "cna"),
+        domains("node", "node/node*/cpulist", 1, "cna"),
+        Case("domain Invalid_argument frob", is_sound, "refused", ""),
+        Case(
+            f"{cpus // 2} {cpus - 1}",
+            all_of(is_sound, says(f"alone=stock 0-{cpus // 2 - 1} "), says(f"back={caches} cna ")),
+            "alone",
+            "",
+        ),
+    ]
+    several += [
+        Case(spin, judge, by_count.format(choice, level))
+        for choice, level, judge in [
+            ("stock", "llc", FIRST_COME),
+            ("cna", "node", FIRST_COME),
+            ("cna", "llc", NEAR),
+            ("cna", "auto", NEAR),
+            ("shfl", "node", FIRST_COME),
+            ("shfl", "llc", NEAR),
+        ]
+    ]
+    several += [
+        Case(rwsem, within("crossed_per_1000", 300, 1000), "tuned domain node run"),
+        Case(rwsem, kept, "tuned domain llc run"),
+        Case(f"native count=1000 {ALWAYS}", within("redomains", 16, 16), "beside redomains 4"),
+    ]
+    one = [
+        domains("auto", shared, 1, "stock"),
+        domains("node", shared, 1, "cna"),
+        Case(spin, FIRST_COME, BY_COUNT),
+    ]
+    chosen = ALL["cna"] | {"domain": "node"}
+    return [
+        Guest("domains", cpus, 1, "single", several, chosen, caches=caches),
+        Guest("domains-one", cpus, 1, "single", one, {"spin": "cna"}, caches=1),
+        Guest(
+            "domains-auto",
+            cpus,
+            1,
+            "single",
+            one[:1],
+            {"domain": "auto"},
+            boot="poundlock.spin=cna",
+            caches=1,
+        ),
     ]
 
 
@@ -1081,6 +1155,22 @@ def initramfs(guest, parts):
 # ---- Guests ----
 
 
+def processor(guest):
+    """QEMU's model of the CPU. One of Intel's shows which CPUs share a cache."""
+    return (
+        "max"
+        + ("" if guest.hypervisor else ",hypervisor=off")
+        + (",vendor=GenuineIntel,l3-cache=on" if guest.caches else "")
+    )
+
+
+def parts_of_node(guest, cpus):
+    """QEMU's topology of a node with @cpus. A die has a last-level cache of its own."""
+    if not guest.caches:
+        return f"cores={cpus},threads=1"
+    return f"dies={guest.caches},cores={cpus // guest.caches // 2},threads=2"
+
+
 def qemu(guest, image, archive):
     """QEMU's command: CPUs and 1 GiB, spread evenly over the nodes. The hypervisor flag is hidden,
     so that the kernel uses its own locks as on a real machine. That requires no_timer_check: the
@@ -1095,9 +1185,9 @@ def qemu(guest, image, archive):
         "-accel",
         f"tcg,thread={guest.thread}",
         "-cpu",
-        "max" if guest.hypervisor else "max,hypervisor=off",
+        processor(guest),
         "-smp",
-        f"{guest.cpus},sockets={guest.nodes},cores={each},threads=1",
+        f"{guest.cpus},sockets={guest.nodes},{parts_of_node(guest, each)}",
         "-m",
         "1024M",
     ]

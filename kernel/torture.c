@@ -53,6 +53,7 @@
  *   reads        the percentage of turns that are read sections
  *   fifo         1: the first half of the threads is of SCHED_FIFO
  *   move         1: threads sometimes migrate to another CPU, including CPUs that came back
+ *   part         CPUs of consecutive numbers that count as one node, 0: those of a NUMA node
  *   stall        seconds without an acquisition after which the lock counts as hung
  */
 #include <linux/completion.h>
@@ -101,7 +102,7 @@
 
 struct settings {
 	u32 threads, count, hold, pause, try, nest, irq, urgent, late, stay, signal, leave, reads,
-		fifo, move, stall;
+		fifo, move, part, stall;
 };
 
 /* The data that one lock protects. */
@@ -120,8 +121,8 @@ struct run {
 	bool reads;   /* it has readers */
 	struct guarded outer, inner, innermost, in_irq;
 	/* Of the outer lock; written by its holder. */
-	int last_cpu, last_node;
-	u64 same, local, remote; /* relative to the previous holder's CPU and node */
+	int last_cpu, last_part;
+	u64 same, local, remote; /* relative to the previous holder's CPU and part */
 	u32 last_place;          /* on the route */
 	u64 off_route;
 	u64 most_passed, most_urgent_passed, most_late;
@@ -186,16 +187,17 @@ static void leave(struct guarded *guarded, void *me)
 
 static void note_place(struct run *run)
 {
-	int cpu = raw_smp_processor_id(), node = cpu_to_node(cpu);
+	int cpu = raw_smp_processor_id();
+	int part = run->set.part ? cpu / (int)run->set.part : cpu_to_node(cpu);
 
 	if (run->last_cpu == cpu)
 		run->same++;
-	else if (run->last_node == node)
+	else if (run->last_part == part)
 		run->local++;
 	else
 		run->remote++;
 	run->last_cpu = cpu;
-	run->last_node = node;
+	run->last_part = part;
 }
 
 /* The distance of @place on the tour that begins after @last. */
@@ -679,7 +681,7 @@ static struct run *create(const char *name, const struct settings *set)
 			    .signals = spin_find(name)->lock_state && set->signal,
 			    .reads = spin_find(name)->read && set->reads,
 			    .last_cpu = -1,
-			    .last_node = NUMA_NO_NODE};
+			    .last_part = NUMA_NO_NODE};
 	if (run->sleeps)
 		run->set.irq = 0;
 	init_completion(&run->done);
@@ -832,6 +834,7 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 		{"reads", &set->reads, 0, 100},
 		{"fifo", &set->fifo, 0, 1},
 		{"move", &set->move, 0, 1},
+		{"part", &set->part, 0, 4096},
 		{"stall", &set->stall, 1, 3600},
 	};
 	unsigned int i;

@@ -25,6 +25,7 @@
 #include <linux/spinlock.h>
 
 #define w_event(name) this_cpu_inc(counts.of[W_EVENT_##name])
+#define w_domain() ((int32_t)numa_node_id())
 #include "world.h"
 
 #include "probe.h"

@@ -8,10 +8,12 @@
  * stock is the replaced file, unchanged. The others are queues of core/ around the kernel's word.
  * Writing a name to debugfs's poundlock/spin changes the choice on the running machine. With the
  * boot parameter poundlock.events, poundlock/events counts the events of the overlay's locks
- * (core/events.def). Two more parameters are also files of debugfs, and can be changed there:
+ * (core/events.def). Three more parameters are also files of debugfs, and can be changed there:
  *
- *	poundlock.threshold=MS    cna, shfl: milliseconds for which a waiter of another node may be
- *	                          bypassed (default: 10)
+ *	poundlock.threshold=MS    cna, shfl: milliseconds for which a waiter of another domain may
+ *	                          be bypassed (default: 10)
+ *	poundlock.domain=LEVEL    which CPUs form a domain, whose waiters cna and shfl keep
+ *	                          together (domains.c; default: node)
  *	poundlock.urgent=0|1      1: no later waiter bypasses one that waits in an interrupt, with
  *	                          interrupts off or at a real-time priority (default); 0: as others
  *
@@ -93,6 +95,8 @@ static u32 threshold_time __read_mostly = W_THRESHOLD_TIME(W_THRESHOLD_MS);
 
 #include "tuning.c"
 
+#include "domains.c"
+
 #include "pending.h"
 #include "spin_queues.h"
 
@@ -118,13 +122,15 @@ EXPORT_SYMBOL(REPLACED);
 static const struct {
 	const char *name;
 	void (*slowpath)(struct qspinlock *lock, u32 val);
+	bool needs_domains; /* it has no advantage over stock's where there is one domain */
 } choices[] = {
-	{"stock", stock_spin_lock_slowpath}, {"cna", cna_spin_lock_slowpath},
-	{"shfl", shfl_spin_lock_slowpath},   {"ron", ron_spin_lock_slowpath},
-	{"cfl", cfl_spin_lock_slowpath},
+	{"stock", stock_spin_lock_slowpath, false}, {"cna", cna_spin_lock_slowpath, true},
+	{"shfl", shfl_spin_lock_slowpath, true},    {"ron", ron_spin_lock_slowpath, false},
+	{"cfl", cfl_spin_lock_slowpath, false},
 };
 
-static unsigned int choice;
+static unsigned int choice; /* in use */
+static unsigned int wanted;
 
 static bool has_memory; /* the world's */
 
@@ -139,11 +145,11 @@ static bool is_native(void)
 }
 
 /* Whether the machine fits the choice: the slots that ron's word can tell apart are limited. */
-static bool can_use(unsigned int wanted)
+static bool can_use(unsigned int which)
 {
 	if (!has_memory || !is_native())
-		return choices[wanted].slowpath == stock_spin_lock_slowpath;
-	return choices[wanted].slowpath != ron_spin_lock_slowpath ||
+		return choices[which].slowpath == stock_spin_lock_slowpath;
+	return choices[which].slowpath != ron_spin_lock_slowpath ||
 	       ron_shared_slots() <= RON_SHARED_MOST;
 }
 
@@ -162,7 +168,7 @@ static int __init choose(char *name)
 	unsigned int found = find_choice(name);
 
 	if (found < ARRAY_SIZE(choices))
-		choice = found;
+		wanted = found;
 	else
 		pr_err("poundlock.spin=%s: there is no such spin lock; the stock one is used\n",
 		       name);
@@ -174,12 +180,13 @@ early_param("poundlock.spin", choose);
 static int __init begin(void)
 {
 	has_memory = w_start();
-	if (!can_use(choice)) {
+	if (!can_use(wanted)) {
 		pr_err("poundlock: no memory, too many CPUs, or a hypervisor's spin locks: not "
 		       "%s, but the stock spin lock is used\n",
-		       choices[choice].name);
-		choice = 0;
+		       choices[wanted].name);
+		wanted = 0;
 	}
+	choice = wanted;
 	static_call_update(spin_slowpath, choices[choice].slowpath);
 	pr_info("poundlock: spin locks by %s\n", choices[choice].name);
 	return 0;
@@ -212,32 +219,45 @@ static int switch_slowpath(void *slowpath)
  * A static call cannot change while the machine is stopped, since that sleeps, nor while there are
  * waiters. So during the change it calls through a pointer, which changes at one moment for all.
  */
-static void switch_choice(unsigned int wanted)
+static void switch_choice(unsigned int next)
 {
 	chosen_slowpath = choices[choice].slowpath;
 	static_call_update(spin_slowpath, chosen_spin_lock_slowpath);
-	(void)stop_machine(switch_slowpath, choices[wanted].slowpath, NULL);
-	static_call_update(spin_slowpath, choices[wanted].slowpath);
-	choice = wanted;
+	(void)stop_machine(switch_slowpath, choices[next].slowpath, NULL);
+	static_call_update(spin_slowpath, choices[next].slowpath);
+	choice = next;
+}
+
+static DEFINE_MUTEX(switching); /* changes of `choice` and `wanted` */
+
+/* Uses the wanted spin lock, or stock's if that one needs domains and there is only one. */
+static void apply_choice(void)
+{
+	const unsigned int next = choices[wanted].needs_domains && has_one_domain() ? 0 : wanted;
+
+	lockdep_assert_held(&switching);
+	if (next == choice)
+		return;
+	switch_choice(next);
+	pr_info("poundlock: spin locks by %s\n", choices[choice].name);
 }
 
 /* ---- debugfs: poundlock/spin ---- */
-
-static DEFINE_MUTEX(switching);
 
 static ssize_t spin_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	char buffer[LONGEST_NAME], *name;
 	int error = choice_read(buffer, from, size, &name);
-	unsigned int wanted;
+	unsigned int found;
 
 	if (error)
 		return error;
-	wanted = find_choice(name);
-	if (wanted == ARRAY_SIZE(choices) || !can_use(wanted))
+	found = find_choice(name);
+	if (found == ARRAY_SIZE(choices) || !can_use(found))
 		return -EINVAL;
 	mutex_lock(&switching);
-	switch_choice(wanted);
+	wanted = found;
+	apply_choice();
 	mutex_unlock(&switching);
 	return size;
 }
@@ -261,6 +281,51 @@ static const struct file_operations spin_fops = {
 	.llseek = seq_lseek,
 	.release = single_release,
 };
+
+/* ---- poundlock.domain ---- */
+
+static ssize_t domain_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char buffer[LONGEST_NAME], *name;
+	int error = choice_read(buffer, from, size, &name), found;
+
+	if (error)
+		return error;
+	found = match_string(levels, ARRAY_SIZE(levels), name);
+	if (found < 0)
+		return refuse("domain", name, -EINVAL, NO_LEVEL);
+	mutex_lock(&switching);
+	set_level((enum level)found);
+	apply_choice();
+	mutex_unlock(&switching);
+	return size;
+}
+
+static const struct file_operations domain_fops = {
+	.owner = THIS_MODULE,
+	.open = domain_open,
+	.read = seq_read,
+	.write = domain_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+/* Lays the domains of the parameter, when the CPUs are online and their caches known. */
+static int __init begin_domains(void)
+{
+	int state =
+		cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "poundlock:domain", lay_for, NULL);
+
+	if (state < 0)
+		pr_err("poundlock: domains do not follow CPU hotplug: error %d\n", state);
+	mutex_lock(&switching);
+	set_level(level);
+	apply_choice();
+	mutex_unlock(&switching);
+	pr_info("poundlock: %u domains by %s\n", w_domains, levels[level]);
+	return 0;
+}
+late_initcall(begin_domains);
 
 /* ---- poundlock.threshold and poundlock.urgent ---- */
 
@@ -346,6 +411,8 @@ DEFINE_SHOW_ATTRIBUTE(events);
 static int __init show(void)
 {
 	choice_show("spin", &spin_fops, 0600, NULL);
+	choice_show("domain", &domain_fops, 0600, NULL);
+	choice_show("domains", &domains_fops, 0400, NULL);
 	choice_show("events", &events_fops, 0400, NULL);
 	choice_show("threshold", &threshold_fops, 0600, NULL);
 	choice_show("urgent", &urgent_fops, 0600, NULL);

@@ -13,6 +13,7 @@
 DEFINE_PER_CPU_ALIGNED(struct w_self, w_selves);
 DEFINE_STATIC_KEY_FALSE(w_listening);
 bool w_heeds_urgency __read_mostly = true;
+u32 w_domains __read_mostly = 1;
 struct w_node w_queue_nodes[W_QUEUE_NODES];
 struct w_visible w_visible_readers[W_VISIBLE];
 W_ATOMIC(uint32_t) w_slots[W_SLOTS] ____cacheline_aligned;
@@ -90,6 +91,14 @@ static void lay_route(void)
 		->position = position++;
 }
 
+static void lay_domains_by_node(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) per_cpu_ptr(&w_selves, cpu)->domain = max(cpu_to_node(cpu), 0);
+	w_domains = nr_node_ids;
+}
+
 bool w_start(void)
 {
 	int cpu;
@@ -103,6 +112,7 @@ bool w_start(void)
 		per_cpu_ptr(&w_selves, cpu)->unique = (u64)(cpu + 1) << 48;
 	}
 	lay_route();
+	lay_domains_by_node();
 	return true;
 }
 

@@ -98,6 +98,7 @@ struct w_self {
 	u64 unique;
 	u32 random;
 	u32 position; /* on the route */
+	u32 domain;
 };
 
 DECLARE_PER_CPU_ALIGNED(struct w_self, w_selves);
@@ -237,9 +238,13 @@ static inline struct w_account *w_account(const void *lock)
 #define w_cpu() ((uint32_t)raw_smp_processor_id())
 #define w_cpu_count() ((uint32_t)nr_cpu_ids)
 #define w_route_position() this_cpu_read(w_selves.position)
-#define w_domain() ((int32_t)numa_node_id())
-#define w_domain_count() ((uint32_t)nr_node_ids)
-/* Between a node and the whole machine, the kernel knows no level that matters to a lock. */
+/* NUMA nodes from w_start() on, until the kernel's own locks are told others. */
+#ifndef w_domain
+extern u32 w_domains;
+#define w_domain() ((int32_t)this_cpu_read(w_selves.domain))
+#define w_domain_count() READ_ONCE(w_domains)
+#endif
+/* Between a domain and the whole machine, the kernel knows no level that matters to a lock. */
 #define W_LEVELS 2
 #define w_domain_parents(level) ((void)(level), 0u)
 #define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
