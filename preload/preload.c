@@ -55,6 +55,21 @@ static void choose(const struct config *config)
 	spin_enable(config->spin);
 }
 
+/* Calls to the C library's own locks, which nothing counts, need no look into the tables. */
+static void call_natively(const struct config *config)
+{
+	if (!config->ops) {
+		CALLS_SET(mutex_calls, lock, real.pthread_mutex_lock);
+		CALLS_SET(mutex_calls, trylock, real.pthread_mutex_trylock);
+		CALLS_SET(mutex_calls, unlock, real.pthread_mutex_unlock);
+	}
+	if (!config->rw_ops) {
+		CALLS_SET(rwlock_calls, rdlock, real.pthread_rwlock_rdlock);
+		CALLS_SET(rwlock_calls, wrlock, real.pthread_rwlock_wrlock);
+		CALLS_SET(rwlock_calls, unlock, real.pthread_rwlock_unlock);
+	}
+}
+
 /* Replaces the tables by those that wait by the settings of each lock. */
 static void replace_all(struct config *config)
 {
@@ -108,6 +123,8 @@ static void initialise_once(void)
 	choose(&config);
 	if (stats_on)
 		stats_shorten(config.ops, config.rw_ops);
+	else if (!missing)
+		call_natively(&config);
 	/* release: pairs with the acquire of is_native_counted() */
 	w_store_release(&native_counted, stats_on && !config.ops);
 	if (config.rw_ops)

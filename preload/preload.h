@@ -38,7 +38,7 @@ extern W_HIDDEN W_ATOMIC(const signed char *) chosen_rw_way;
 
 /*
  * Called by pthread's functions if no default lock is inlined. At first, functions that look into
- * the tables above; statistics may have shorter ones.
+ * the tables above; statistics may have shorter ones, and the C library's locks are called at once.
  */
 struct mutex_calls {
 	W_ATOMIC(int (*)(pthread_mutex_t *mutex)) lock, trylock, unlock;

@@ -7,6 +7,7 @@
  *   - With the default locks of LIBRARY preloaded, no more than natively, also if `poundlock
  *     control` can change the settings of its mutexes, and if rules give other locks another
  *     algorithm.
+ *   - With the C library's locks, little more than without LIBRARY.
  *   - With statistics, of the default locks or of the C library's, little more than without.
  */
 #include <signal.h>
@@ -65,51 +66,53 @@ static void prepare(void)
 }
 
 /*
- * MEASURED(name, call, more, native, ours): in this order, each after those before it. The
- * instructions allowed beyond the native count (docs/preload.md has the reasons), and those that
- * statistics may add: beyond the native count to the C library's locks, and beyond the library's
- * own count to ours.
+ * MEASURED(name, call, more, passed_on, native, ours): in this order, each after those before it.
+ * The instructions allowed beyond the native count (docs/preload.md has the reasons), with our
+ * locks and with the C library's, and those that statistics may add: beyond the native count to the
+ * C library's locks, and beyond the library's own count to ours.
  */
-#define MUTEX(mutex, lock_native, unlock_native, lock_ours, unlock_ours)                         \
-	MEASURED(mutex##_lock, pthread_mutex_lock(&o->mutex), 0, lock_native, lock_ours)         \
-	MEASURED(mutex##_unlock, pthread_mutex_unlock(&o->mutex), 0, unlock_native, unlock_ours) \
-	MEASURED(mutex##_trylock, pthread_mutex_trylock(&o->mutex), 0, 100, 120)                 \
-	MEASURED(mutex##_busy, pthread_mutex_trylock(&o->mutex), 0, 100, 120)                    \
-	MEASURED(mutex##_unlock_2, pthread_mutex_unlock(&o->mutex), 0, unlock_native, unlock_ours)
+#define MUTEX(mutex, lock_native, unlock_native, lock_ours, unlock_ours)                    \
+	MEASURED(mutex##_lock, pthread_mutex_lock(&o->mutex), 0, 5, lock_native, lock_ours) \
+	MEASURED(mutex##_unlock, pthread_mutex_unlock(&o->mutex), 0, 5, unlock_native,      \
+		 unlock_ours)                                                               \
+	MEASURED(mutex##_trylock, pthread_mutex_trylock(&o->mutex), 0, 5, 100, 120)         \
+	MEASURED(mutex##_busy, pthread_mutex_trylock(&o->mutex), 0, 5, 100, 120)            \
+	MEASURED(mutex##_unlock_2, pthread_mutex_unlock(&o->mutex), 0, 5, unlock_native,    \
+		 unlock_ours)
 
-#define OPERATIONS                                                                    \
-	MUTEX(normal, 10, 8, 24, 14)                                                  \
-	MUTEX(explicit, 10, 8, 24, 14)                                                \
-	MUTEX(by_default, 10, 8, 24, 14)                                              \
-	MUTEX(errorcheck, 110, 30, 120, 80)                                           \
-	MUTEX(adaptive, 100, 30, 70, 50)                                              \
-	MUTEX(recursive, 110, 30, 120, 80)                                            \
-	MEASURED(recursive_unlock_3, pthread_mutex_unlock(&o->recursive), 0, 60, 80)  \
-	MEASURED(mtx_lock, mtx_lock(&o->plain), 0, 10, 24)                            \
-	MEASURED(mtx_unlock, mtx_unlock(&o->plain), 0, 8, 14)                         \
-	MEASURED(mtx_trylock, mtx_trylock(&o->plain), 0, 100, 120)                    \
-	MEASURED(mtx_unlock_2, mtx_unlock(&o->plain), 0, 8, 14)                       \
-	MEASURED(mtx_recursive_lock, mtx_lock(&o->repeated), 0, 110, 120)             \
-	MEASURED(mtx_recursive_unlock, mtx_unlock(&o->repeated), 0, 60, 80)           \
-	MEASURED(rwlock_rdlock, pthread_rwlock_rdlock(&o->rwlock), 0, 50, 35)         \
-	MEASURED(rwlock_rdunlock, pthread_rwlock_unlock(&o->rwlock), 0, 0, 13)        \
-	MEASURED(rwlock_rdlock_2, pthread_rwlock_rdlock(&o->rwlock), 0, 5, 17)        \
-	MEASURED(rwlock_rdunlock_2, pthread_rwlock_unlock(&o->rwlock), 0, 0, 13)      \
-	MEASURED(rwlock_tryrdlock, pthread_rwlock_tryrdlock(&o->rwlock), 3, 100, 150) \
-	MEASURED(rwlock_rdunlock_3, pthread_rwlock_unlock(&o->rwlock), 0, 0, 13)      \
-	MEASURED(rwlock_wrlock, pthread_rwlock_wrlock(&o->rwlock), 0, 5, 24)          \
-	MEASURED(rwlock_wrunlock, pthread_rwlock_unlock(&o->rwlock), 0, 40, 40)       \
-	MEASURED(rwlock_trywrlock, pthread_rwlock_trywrlock(&o->rwlock), 0, 100, 120) \
-	MEASURED(rwlock_wrunlock_2, pthread_rwlock_unlock(&o->rwlock), 0, 40, 40)     \
-	MEASURED(spin_lock, pthread_spin_lock(&o->spin), 2, 80, 0)                    \
-	MEASURED(spin_unlock, pthread_spin_unlock(&o->spin), 3, 40, 0)                \
-	MEASURED(spin_trylock, pthread_spin_trylock(&o->spin), 0, 80, 0)              \
-	MEASURED(spin_unlock_2, pthread_spin_unlock(&o->spin), 3, 40, 0)              \
-	MEASURED(cond_signal, pthread_cond_signal(&o->cond), 0, 30, 0)                \
-	MEASURED(cond_broadcast, pthread_cond_broadcast(&o->cond), 0, 30, 0)          \
-	MEASURED(cond_timedwait, wait_in_past(), 0, 100, 100)                         \
-	MEASURED(woken_signal, pthread_cond_signal(&o->waited), 0, 30, 0)             \
-	MEASURED(woken_broadcast, pthread_cond_broadcast(&o->waited), 0, 30, 0)
+#define OPERATIONS                                                                        \
+	MUTEX(normal, 10, 8, 24, 14)                                                      \
+	MUTEX(explicit, 10, 8, 24, 14)                                                    \
+	MUTEX(by_default, 10, 8, 24, 14)                                                  \
+	MUTEX(errorcheck, 110, 30, 120, 80)                                               \
+	MUTEX(adaptive, 100, 30, 70, 50)                                                  \
+	MUTEX(recursive, 110, 30, 120, 80)                                                \
+	MEASURED(recursive_unlock_3, pthread_mutex_unlock(&o->recursive), 0, 5, 60, 80)   \
+	MEASURED(mtx_lock, mtx_lock(&o->plain), 0, 5, 10, 24)                             \
+	MEASURED(mtx_unlock, mtx_unlock(&o->plain), 0, 5, 8, 14)                          \
+	MEASURED(mtx_trylock, mtx_trylock(&o->plain), 0, 5, 100, 120)                     \
+	MEASURED(mtx_unlock_2, mtx_unlock(&o->plain), 0, 5, 8, 14)                        \
+	MEASURED(mtx_recursive_lock, mtx_lock(&o->repeated), 0, 5, 110, 120)              \
+	MEASURED(mtx_recursive_unlock, mtx_unlock(&o->repeated), 0, 5, 60, 80)            \
+	MEASURED(rwlock_rdlock, pthread_rwlock_rdlock(&o->rwlock), 0, 5, 50, 35)          \
+	MEASURED(rwlock_rdunlock, pthread_rwlock_unlock(&o->rwlock), 0, 5, 0, 13)         \
+	MEASURED(rwlock_rdlock_2, pthread_rwlock_rdlock(&o->rwlock), 0, 5, 5, 17)         \
+	MEASURED(rwlock_rdunlock_2, pthread_rwlock_unlock(&o->rwlock), 0, 5, 0, 13)       \
+	MEASURED(rwlock_tryrdlock, pthread_rwlock_tryrdlock(&o->rwlock), 3, 50, 100, 150) \
+	MEASURED(rwlock_rdunlock_3, pthread_rwlock_unlock(&o->rwlock), 0, 5, 0, 13)       \
+	MEASURED(rwlock_wrlock, pthread_rwlock_wrlock(&o->rwlock), 0, 5, 5, 24)           \
+	MEASURED(rwlock_wrunlock, pthread_rwlock_unlock(&o->rwlock), 0, 5, 40, 40)        \
+	MEASURED(rwlock_trywrlock, pthread_rwlock_trywrlock(&o->rwlock), 0, 50, 100, 120) \
+	MEASURED(rwlock_wrunlock_2, pthread_rwlock_unlock(&o->rwlock), 0, 5, 40, 40)      \
+	MEASURED(spin_lock, pthread_spin_lock(&o->spin), 2, 20, 80, 0)                    \
+	MEASURED(spin_unlock, pthread_spin_unlock(&o->spin), 3, 20, 40, 0)                \
+	MEASURED(spin_trylock, pthread_spin_trylock(&o->spin), 0, 20, 80, 0)              \
+	MEASURED(spin_unlock_2, pthread_spin_unlock(&o->spin), 3, 20, 40, 0)              \
+	MEASURED(cond_signal, pthread_cond_signal(&o->cond), 0, 30, 30, 0)                \
+	MEASURED(cond_broadcast, pthread_cond_broadcast(&o->cond), 0, 30, 30, 0)          \
+	MEASURED(cond_timedwait, wait_in_past(), 0, 50, 100, 100)                         \
+	MEASURED(woken_signal, pthread_cond_signal(&o->waited), 0, 30, 30, 0)             \
+	MEASURED(woken_broadcast, pthread_cond_broadcast(&o->waited), 0, 30, 30, 0)
 
 /* A wait that sleeps until a deadline in the past, and its mutex. */
 static int wait_in_past(void)
@@ -121,10 +124,10 @@ static int wait_in_past(void)
 	return pthread_mutex_unlock(&o->normal);
 }
 
-#define MEASURED(name, call, more, native, ours) \
-	static void measure_##name(void)         \
-	{                                        \
-		(void)call;                      \
+#define MEASURED(name, call, more, passed_on, native, ours) \
+	static void measure_##name(void)                    \
+	{                                                   \
+		(void)call;                                 \
 	}
 OPERATIONS
 #undef MEASURED
@@ -132,9 +135,10 @@ OPERATIONS
 static const struct {
 	const char *name;
 	void (*run)(void);
-	long more, native, ours;
+	long more, passed_on, native, ours;
 } operations[] = {
-#define MEASURED(name, call, more, native, ours) {#name, measure_##name, more, native, ours},
+#define MEASURED(name, call, more, passed_on, native, ours) \
+	{#name, measure_##name, more, passed_on, native, ours},
 	OPERATIONS
 #undef MEASURED
 };
@@ -290,13 +294,15 @@ static void measure(const char *way, const char *library, long *counts)
 }
 
 /* The bounds of a comparison. */
-enum bound { MORE, NATIVE_STATISTICS, OUR_STATISTICS };
+enum bound { MORE, PASSED_ON, NATIVE_STATISTICS, OUR_STATISTICS };
 
 static long allowed(size_t operation, enum bound bound)
 {
 	switch (bound) {
 	case MORE:
 		return operations[operation].more;
+	case PASSED_ON:
+		return operations[operation].passed_on;
 	case NATIVE_STATISTICS:
 		return operations[operation].native;
 	default:
@@ -368,6 +374,17 @@ static bool compare_controlled(const char *way, const char *library, const long 
 	return compare(way, "native, controlled", native, controlled, MORE);
 }
 
+/* With the C library's locks, which nothing counts. */
+static bool compare_passed_on(const char *way, const char *library, const long *native)
+{
+	long passed_on[COUNT];
+
+	setenv("POUNDLOCK_LOCK", "native", 1);
+	measure(way, library, passed_on);
+	unsetenv("POUNDLOCK_LOCK");
+	return compare(way, "native, passed on", native, passed_on, PASSED_ON);
+}
+
 static bool compare_all(const char *way, const char *library)
 {
 	long native[COUNT], ours[COUNT];
@@ -376,6 +393,7 @@ static bool compare_all(const char *way, const char *library)
 	measure(way, NULL, native);
 	measure(way, library, ours);
 	holds = compare(way, "native, default", native, ours, MORE);
+	holds = compare_passed_on(way, library, native) && holds;
 	holds = compare_controlled(way, library, native) && holds;
 	return compare_counted(way, library, native, ours) && holds;
 }
