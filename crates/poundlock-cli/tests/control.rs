@@ -413,6 +413,10 @@ struct Top {
 }
 
 impl Top {
+    /// The ends of the last line, which is drawn last, while all locks are shown, or one.
+    const ALL: &str = "n now, m";
+    const ONE: &str = "d: default";
+
     fn start(controlled: &Controlled) -> Top {
         let (user, program) = pseudo_terminal();
         let mut command = poundlock(["top", "--interval", "0.1", "-p"]);
@@ -420,7 +424,7 @@ impl Top {
         command.stdin(program.try_clone().expect("a copy")).stdout(program).stderr(Stdio::piped());
         let child = command.spawn().expect("it runs");
         let screen = Screen::of(&user);
-        screen.await_text("sort by");
+        screen.await_text(Top::ALL);
         Top { child, user, screen }
     }
 
@@ -428,13 +432,17 @@ impl Top {
         (&self.user).write_all(keys.as_bytes()).expect("it reads");
     }
 
-    /// Shows a lock. All are idle, in any order: goes down to the right one.
+    /// Shows a lock. All are idle, in an order that may change: tries one row after the other.
     fn open(&self, title: &str) {
-        self.press("\r");
-        while !self.screen.await_text("set by start").contains(title) {
+        const ROWS: usize = 8;
+        for row in (0..ROWS).cycle() {
+            let (up, down) = ("\x1b[A".repeat(ROWS), "\x1b[B".repeat(row));
+            self.press(&format!("{up}{down}\r"));
+            if self.screen.await_text(Top::ONE).contains(title) {
+                return;
+            }
             self.press("\x1b");
-            self.screen.await_text("sort by");
-            self.press("\x1b[B\r");
+            self.screen.await_text(Top::ALL);
         }
     }
 
