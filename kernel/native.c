@@ -97,7 +97,7 @@ static void rwsem_native_init(void *lock, size_t size)
  * Checks, after @entered, that @sem names its owner, which tools read: the writer; of readers, any
  * that have been inside. Returns @entered.
  */
-static bool is_owned(struct rw_semaphore *sem, bool writes, bool entered)
+static bool check_owner(struct rw_semaphore *sem, bool writes, bool entered)
 {
 	const unsigned long owner = atomic_long_read(&sem->owner);
 
@@ -111,12 +111,12 @@ static bool is_owned(struct rw_semaphore *sem, bool writes, bool entered)
 static void rwsem_native_lock(void *lock)
 {
 	down_write(lock);
-	(void)is_owned(lock, true, true);
+	(void)check_owner(lock, true, true);
 }
 
 static bool rwsem_native_trylock(void *lock)
 {
-	return is_owned(lock, true, down_write_trylock(lock));
+	return check_owner(lock, true, down_write_trylock(lock));
 }
 
 /* A writer's wait ends by fatal signals only. */
@@ -124,7 +124,7 @@ static int rwsem_native_lock_state(void *lock, unsigned int state)
 {
 	const int error = down_write_killable(lock);
 
-	(void)is_owned(lock, true, !error);
+	(void)check_owner(lock, true, !error);
 	return error;
 }
 
@@ -137,12 +137,12 @@ static void rwsem_native_unlock(void *lock)
 static void rwsem_native_read(void *lock)
 {
 	down_read(lock);
-	(void)is_owned(lock, false, true);
+	(void)check_owner(lock, false, true);
 }
 
 static bool rwsem_native_tryread(void *lock)
 {
-	return is_owned(lock, false, down_read_trylock(lock));
+	return check_owner(lock, false, down_read_trylock(lock));
 }
 
 static int rwsem_native_read_state(void *lock, unsigned int state)
@@ -150,7 +150,7 @@ static int rwsem_native_read_state(void *lock, unsigned int state)
 	const int error =
 		state == TASK_KILLABLE ? down_read_killable(lock) : down_read_interruptible(lock);
 
-	(void)is_owned(lock, false, !error);
+	(void)check_owner(lock, false, !error);
 	return error;
 }
 
@@ -163,7 +163,7 @@ static void rwsem_native_unread(void *lock)
 static void rwsem_native_downgrade(void *lock)
 {
 	downgrade_write(lock);
-	(void)is_owned(lock, false, true);
+	(void)check_owner(lock, false, true);
 }
 
 static bool rwsem_native_has_queue(void *lock)

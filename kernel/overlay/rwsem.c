@@ -207,7 +207,7 @@ int down_read_trylock(struct rw_semaphore *sem)
 
 	if (!static_branch_unlikely(&by_shfl))
 		return stock_down_read_trylock(sem);
-	entered = try_read(sem);
+	entered = enter_free(sem, false, true);
 	if (entered)
 		rwsem_acquire_read(&sem->dep_map, 0, 1, _RET_IP_);
 	return entered;
@@ -237,7 +237,7 @@ int down_write_trylock(struct rw_semaphore *sem)
 
 	if (!static_branch_unlikely(&by_shfl))
 		return stock_down_write_trylock(sem);
-	entered = enter_free(sem, true);
+	entered = enter_free(sem, true, true);
 	if (entered)
 		rwsem_acquire(&sem->dep_map, 0, 1, _RET_IP_);
 	return entered;

@@ -26,8 +26,8 @@ static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger 
 
 /* As under stock: a wake-up takes long, and readers do not compete for the lock. */
 #define SHFL_RW_TOGETHER true
-/* 4 ms, stock's timeout. Stock's begins when the waiter queues. */
-#define SHFL_RW_HAND_OFF 3906
+/* 4 ms, stock's timeout, in units of wait_clock(). Stock's begins when the waiter queues. */
+#define SHFL_RW_HAND_OFF (4 * 1000000 >> 10)
 
 #include "rw/shfl_rw.h"
 #include "tuning.h"
@@ -101,30 +101,19 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 }
 
 /*
- * Enters @sem if nothing keeps the caller out: a reader by one fetch-and-add. It is not preempted
- * before it has subtracted itself again, since no writer can enter meanwhile.
+ * Enters @sem if nothing keeps the caller out. A reader does so by one fetch-and-add, unless it
+ * only @tries: a trylock that fails does not keep writers out meanwhile. No reader is preempted
+ * before it has subtracted itself again, since no writer can enter before.
  */
-static __always_inline bool enter_free(struct rw_semaphore *sem, bool writes)
+static __always_inline bool enter_free(struct rw_semaphore *sem, bool writes, bool tries)
 {
 	bool entered;
 
 	preempt_disable();
-	entered = writes ? shfl_rw_try_write(shfl_of(sem)) : shfl_rw_add_reader(shfl_of(sem));
+	entered = writes || tries ? shfl_rw_try(shfl_of(sem), writes, false)
+				  : shfl_rw_add_reader(shfl_of(sem));
 	if (entered)
 		name_owner(sem, writes);
-	preempt_enable();
-	return entered;
-}
-
-/* Enters @sem as a reader, as a trylock: one that fails does not keep writers out meanwhile. */
-static __always_inline bool try_read(struct rw_semaphore *sem)
-{
-	bool entered;
-
-	preempt_disable();
-	entered = shfl_rw_try_read(shfl_of(sem), false);
-	if (entered)
-		name_owner(sem, false);
 	preempt_enable();
 	return entered;
 }
@@ -134,7 +123,7 @@ static __always_inline int enter(struct rw_semaphore *sem, bool writes, unsigned
 				 unsigned long ip)
 {
 	RWSEM_WARN_ON(sem->magic != sem);
-	return likely(enter_free(sem, writes)) ? 0 : wait_for(sem, writes, state, ip);
+	return likely(enter_free(sem, writes, false)) ? 0 : wait_for(sem, writes, state, ip);
 }
 
 /*

@@ -186,7 +186,7 @@ static void or_try(uint32_t self)
 
 	if (!self) {
 		uses_once(true);
-	} else if (writes ? enter_free(&M->sem, true) : try_read(&M->sem)) {
+	} else if (enter_free(&M->sem, writes, true)) {
 		use_data(writes);
 		up(writes);
 	}
