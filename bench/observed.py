@@ -8,7 +8,6 @@ See docs/statistics.md."""
 import dataclasses
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,13 +15,13 @@ import time
 
 import results
 from command_line import Parser, positive
-from questions import ROOT, Table
+from questions import ROOT, Goal, Table, Verdicts, spread
 from results import machine_seconds, own_seconds
-from run import keep, machine, markdown, preamble
+from run import conclusion, keep, machine, markdown, preamble
 
 SCHEMA = 1
 LIBRARY = ROOT / "build/preload/libpoundlock-preload.so"
-GOAL = 1.03
+GOAL = Goal(1.03, at_least=False)
 WORKLOADS = (
     "wicked -th 1 -it 1 1000000",
     "wicked -th 8 -it 1 125000",
@@ -56,15 +55,16 @@ def arguments():
     parser = Parser(prog="observed", description=__doc__)
     parser.add_argument("locks", nargs="*", metavar="LOCKS", help="default, native; both if none")
     parser.add_argument(
-        "--pairs", type=positive(int), default=24, help="of each workload (%(default)s)"
+        "--pairs",
+        type=positive(int),
+        default=24,
+        help="of each workload; six or more decide a goal (%(default)s)",
     )
     results.add_options(parser, "observed")
     options = parser.parse_args()
     for name in options.locks:
         if name not in LOCKS:
             parser.error(f"there are no locks '{name}': {', '.join(LOCKS)}")
-    if options.pairs < 2:
-        parser.error(f"--pairs {options.pairs}: quartiles are of 2 or more")
     if not LIBRARY.exists():
         parser.error(f"{LIBRARY}: not built")
     options.locks = options.locks or list(LOCKS)
@@ -102,21 +102,26 @@ def measure(workload, locks, pairs, folder):
     return seconds
 
 
-def quartiles(seconds, name):
-    """Of the ratios to the runs without statistics."""
-    ratios = [other / off for other, off in zip(seconds[name], seconds["off"])]
-    return statistics.quantiles(ratios, n=4, method="inclusive")
+def ratios(seconds, name):
+    """Of the runs @name to the runs without statistics."""
+    return [other / off for other, off in zip(seconds[name], seconds["off"])]
 
 
-def row(workload, seconds):
-    cells = [f"`{workload}`"]
-    for name in ("on", "again"):
-        low, middle, high = quartiles(seconds, name)
-        cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}"]
-    return cells + ["yes" if quartiles(seconds, "on")[1] <= GOAL else "NO"]
+def table(locks, cases, verdicts):
+    """A row for each workload of @cases, judged."""
+    found = Table(locks.title, ["kccachetest", "on / off", "off / off", "goal"])
+    for workload, seconds in cases.items():
+        on, again = ratios(seconds, "on"), ratios(seconds, "again")
+        verdict = verdicts.judge(locks.title, workload, on)
+        found.rows.append([f"`{workload}`", spread(on), spread(again), verdict])
+    return found
 
 
-HEADER = ["kccachetest", "on / off", "quartiles", "off / off", "quartiles", f"at most {GOAL}"]
+def report(facts, measured):
+    """The tables of @measured, the seconds by locks and workload, and what they decide."""
+    verdicts = Verdicts({locks.title: GOAL for locks in LOCKS.values()})
+    tables = [table(LOCKS[name], cases, verdicts) for name, cases in measured.items()]
+    return "\n".join([preamble(facts), *map(markdown, tables), *conclusion(verdicts)]) + "\n"
 
 
 def main():
@@ -136,11 +141,7 @@ def main():
         "cores_that_others_kept_busy": round(busy, 2),
         "command": f"./dev bench stat {' '.join(options.locks)} --pairs {options.pairs}",
     }
-    tables = [
-        Table(LOCKS[name].title, HEADER, [row(*case) for case in cases.items()])
-        for name, cases in measured.items()
-    ]
-    text = "\n".join([preamble(facts), *map(markdown, tables)])
+    text = report(facts, measured)
     print(text)
     keep(options.output, {"schema": SCHEMA, "conditions": facts, "seconds": measured}, text)
 

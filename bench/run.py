@@ -129,6 +129,17 @@ def markdown(table):
     )
 
 
+def conclusion(judged):
+    """The lines that count the goals, and list those not met, of an answer or of verdicts."""
+    lines = [
+        f"Goals met: {judged.met}; missed: {len(judged.missed)}; undecided: "
+        f"{len(judged.undecided)}.",
+        "",
+    ]
+    lines += [f"- MISSED {miss}" for miss in judged.missed]
+    return lines + [f"- undecided: {one}" for one in judged.undecided]
+
+
 def report(question, answer):
     busy = [
         result["cores_busy_with_others"]
@@ -141,14 +152,7 @@ def report(question, answer):
         f"{max(busy):.2f}.",
         "",
     ]
-    lines += [markdown(table) for table in answer.tables]
-    lines += [
-        f"Goals met: {answer.met}; missed: {len(answer.missed)}; undecided: "
-        f"{len(answer.undecided)}.",
-        "",
-    ]
-    lines += [f"- MISSED {miss}" for miss in answer.missed]
-    lines += [f"- undecided: {one}" for one in answer.undecided]
+    lines += [markdown(table) for table in answer.tables] + conclusion(answer)
     return "\n".join(lines) + "\n"
 
 
