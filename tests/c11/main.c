@@ -41,6 +41,7 @@ uint32_t check_busy_nodes(void)
 struct start {
 	const struct check_client *client;
 	uint32_t self;
+	pthread_barrier_t *together; /* NULL: the threads need not meet */
 };
 
 static void *run_thread(void *argument)
@@ -48,6 +49,8 @@ static void *run_thread(void *argument)
 	const struct start *start = argument;
 
 	c11_self = start->self;
+	if (start->together)
+		pthread_barrier_wait(start->together);
 	start->client->thread(start->self);
 	return NULL;
 }
@@ -72,16 +75,18 @@ static bool is_allowed(const char *allowed)
 	}
 }
 
-static void run(const struct check_client *client)
+static void run(const struct check_client *client, pthread_barrier_t *together)
 {
 	pthread_t threads[C11_THREADS];
 	struct start starts[C11_THREADS];
 
+	if (client->shared > C11_MEMORY || client->ghost > C11_MEMORY)
+		abort();
 	c11_self = C11_THREADS;
 	if (client->setup)
 		client->setup();
 	for (uint32_t i = 0; i < client->threads; i++) {
-		starts[i] = (struct start){client, i};
+		starts[i] = (struct start){client, i, together};
 		if (pthread_create(&threads[i], NULL, run_thread, &starts[i]))
 			abort();
 	}
@@ -97,22 +102,27 @@ static void run(const struct check_client *client)
 #ifdef C11_CLIENT
 int main(void)
 {
-	run(&check_clients[C11_CLIENT]);
+	run(&check_clients[C11_CLIENT], NULL);
 	return 0;
 }
 #else
 #include <stdio.h>
 #include <string.h>
 
+/* The threads begin at the same time: they are short, and would often run one after the other. */
 static void run_many(const struct check_client *client, int times)
 {
+	pthread_barrier_t together;
+
 	if (client->flags & CHECK_CLIENT_FORKS)
 		return;
+	pthread_barrier_init(&together, NULL, client->threads);
 	while (times-- > 0) {
 		memset(c11_shared, 0, sizeof(c11_shared));
 		memset(c11_ghost, 0, sizeof(c11_ghost));
-		run(client);
+		run(client, &together);
 	}
+	pthread_barrier_destroy(&together);
 }
 
 int main(int argc, char **argv)

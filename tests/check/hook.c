@@ -2,52 +2,21 @@
 /*
  * Clients of the slow path for unmodified kernels (kernel/hook/queue.h), whose waiters share queues
  * with those of stock's, of which stock_take() is a model. A thread may use either at each turn, as
- * when the module is loaded and unloaded at any moment. A word's bytes are stored, its halves
- * exchanged, and it is compared as a whole. The explorer chooses each reading of the clock: the
- * threshold has passed, or it has not.
+ * when the module is loaded and unloaded at any moment.
  */
-#define CHECK_OBJECTS "../../tests/check/kernel.h"
-#define CHECK_COMMON 64
-#define KERNEL_INTS 32
-#define KERNEL_PLACES 2048
-#define THRESHOLD 1024u
-#define hook_threshold (NOTES->due ? 0u : THRESHOLD)
-#define CHECK_NOW()                                                                               \
-	(!NOTES->due && !NOTES->still && CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) \
-		 ? (uint64_t)THRESHOLD << 10                                                      \
-		 : UINT64_C(0))
-#define W_URGENCY 1
-#define w_urgent() (NOTES->urgent >> check_engine->self() & 1)
-#include "check.h"
-#include "entry.h"
+#include "kernel_spin.h"
 
-struct notes {
-	uint32_t entered;
-	uint32_t urgent; /* a bit for each thread */
-	uint32_t still;  /* no time passes */
-	uint32_t due;    /* there is no time for which waiters may be bypassed */
-};
+#define hook_threshold (NOTES->due ? 0u : W_THRESHOLD)
 
-#define NOTES check_ghost(struct notes)
-
-#include "../../world/kernel/pending.h"
 #include "../../kernel/hook/queue.h"
 
 #define MOST_NODES 7
 
-struct memory {
-	struct qspinlock lock;
-	uint32_t entered; /* under the lock */
-};
-
-#define M check_shared(struct memory)
 #define SHARED_BYTES (KERNEL_PLACES + MOST_NODES * MAX_NODES * sizeof(struct hook_node))
-
-_Static_assert(sizeof(struct memory) <= CHECK_COMMON, "the CPUs' nodes are behind it");
 
 static inline struct hook_node *hook_nodes_of(u32 cpu)
 {
-	return (struct hook_node *)(0x100000000000 + KERNEL_PLACES) + cpu * MAX_NODES;
+	return (struct hook_node *)(void *)(CHECK_MEMORY + KERNEL_PLACES) + cpu * MAX_NODES;
 }
 
 /* ---- Stock's slow path ---- */
@@ -106,13 +75,6 @@ release:
 
 /* ---- Threads ---- */
 
-static void enter(void)
-{
-	M->entered++;
-	(void)check_add(&NOTES->entered, 1);
-	queued_spin_unlock(&M->lock);
-}
-
 static void take(void (*slow_path)(struct qspinlock *lock, u32 seen))
 {
 	int seen = 0;
@@ -163,10 +125,7 @@ static void or_try(uint32_t self)
 		enter();
 }
 
-/*
- * The lock is held at the start, with a pending waiter, so that all newcomers queue. The first
- * thread acts for both.
- */
+/* As the holder that fill() made, then as its pending waiter, which waits as in take_pending(). */
 static void leave_crowd(void)
 {
 	enter();
@@ -242,53 +201,36 @@ static void walk_once(uint32_t self)
 
 /* ---- Begin and end ---- */
 
-static void prepare(void)
-{
-	check_mixed(&M->lock.val.counter);
-}
-
 /* Waiters may be bypassed for as long as the walk takes. */
 static void prepare_still(void)
 {
 	prepare();
-	NOTES->still = 1;
-}
-
-static void crowd(void)
-{
-	prepare();
-	M->lock.val.counter = _Q_LOCKED_VAL | _Q_PENDING_VAL;
+	NOTES->still = true;
 }
 
 /* The third thread is urgent, and only its bypasses count. */
 static void crowd_urgent(void)
 {
-	crowd();
+	fill();
 	check_queue(&M->lock.tail);
 	NOTES->urgent = 1u << 2;
 }
 
 static void crowd_mixed(void)
 {
-	crowd();
+	fill();
 	check_queue(&M->lock.tail);
 }
 
 /* No waiter may be bypassed. */
 static void crowd_due(void)
 {
-	crowd();
+	fill();
 	check_queue(&M->lock.tail);
-	NOTES->due = 1;
+	NOTES->still = true;
+	NOTES->due = true;
 }
 
-static void finish(void)
-{
-	check_assert(!w_load_relaxed(&M->lock.val.counter));
-	check_assert(M->entered == NOTES->entered);
-}
-
-#define PROMISES .flags = CHECK_CLIENT_PROMISES
 #define ORDER(most) .flags = CHECK_CLIENT_ORDER, .bypass = most
 #define WALKS .walks = 20000
 
@@ -301,8 +243,8 @@ const struct check_client check_clients[] = {
 	ENTRY("any/3x1", any, 3, "contended", NULL, prepare, finish),
 	ENTRY("any/2x2", any_twice, 2, NULL, NULL, prepare, finish),
 	ENTRY("trylock/3", or_try, 3, NULL, NULL, prepare, finish),
-	ENTRY("crowd/ours/5", crowd_ours, 5, "shuffle_move batch", NULL, crowd, finish, WALKS),
-	ENTRY("crowd/one_stock/5", crowd_one_stock, 5, "shuffle_move", NULL, crowd, finish, WALKS),
+	ENTRY("crowd/ours/5", crowd_ours, 5, "shuffle_move batch", NULL, fill, finish, WALKS),
+	ENTRY("crowd/one_stock/5", crowd_one_stock, 5, "shuffle_move", NULL, fill, finish, WALKS),
 	ENTRY("crowd/stock_kept/5", crowd_one_stock, 5, "shuffle_move", NULL, crowd_mixed, finish,
 	      ORDER(0), .since = 1 + W_EVENT_overflow, WALKS),
 	ENTRY("crowd/urgent/5", crowd_queue, 5, "urgent shuffle_move", NULL, crowd_urgent, finish,

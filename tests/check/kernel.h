@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The parts of the Linux kernel that the clients' files of kernel/overlay/ and
- * world/kernel/objects.h use, for the model checker: the explorer chooses the result of every
- * operation. Thread n is CPU n.
+ * world/kernel/objects.h use, by the operations of world/check/world.h: the explorer chooses the
+ * result of each. world/c11 has the same operations, on atomics. Thread n is CPU n.
  *
  * The orders are C11's. An operation without a suffix is fully ordered in the kernel, and acq_rel
  * here, which is less.
@@ -18,6 +18,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wtype-limits"
+#pragma GCC diagnostic ignored "-Wpointer-sign"
 #pragma GCC diagnostic ignored "-Wint-in-bool-context"
 
 typedef uint8_t u8;
@@ -41,12 +42,13 @@ typedef struct {
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #define ____cacheline_aligned __attribute__((aligned(64)))
+#undef static_assert
 #define static_assert(condition, ...) _Static_assert(condition, #condition)
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 #define container_of(p, type, member) \
 	((type *)(uintptr_t)((const char *)(p)-offsetof(type, member)))
 #define barrier() __asm__ __volatile__("" ::: "memory")
-#define cpu_relax() check_engine->yield()
+#define cpu_relax() w_yield()
 #define lockevent_inc(event) ((void)0)
 #define trace_contention_begin(lock, flags) ((void)(lock))
 #define trace_contention_end(lock, result) ((void)(lock))
@@ -116,17 +118,17 @@ KERNEL_FETCH_ORDERS(atomic64, and, CHECK_FETCH_AND)
 
 /* ---- Per-CPU objects, which are in the client's shared memory ---- */
 
-#define smp_processor_id() check_engine->self()
+#define smp_processor_id() check_self()
 #define raw_smp_processor_id() smp_processor_id()
 #define DEFINE_PER_CPU(type, name) __attribute__((unused)) type name
 #define DEFINE_PER_CPU_ALIGNED(type, name) DEFINE_PER_CPU(type, name)
 /* @p points into `places`, whose copy of CPU n is the n-th at KERNEL_PLACES. */
-#define per_cpu_ptr(p, cpu)                                                        \
-	((__typeof__(p))(0x100000000000 + KERNEL_PLACES + (cpu) * sizeof(places) + \
-			 ((uintptr_t)(p) - (uintptr_t)places)))
+#define per_cpu_ptr(p, cpu)                                                              \
+	((__typeof__(p))(void *)(CHECK_MEMORY + KERNEL_PLACES + (cpu) * sizeof(places) + \
+				 ((uintptr_t)(p) - (uintptr_t)places)))
 #define this_cpu_ptr(p) per_cpu_ptr(p, smp_processor_id())
 /* An int. The name is that of a file's only one. */
-#define KERNEL_INT ((int *)(0x100000000000 + KERNEL_INTS) + smp_processor_id())
+#define KERNEL_INT ((int *)(void *)(CHECK_MEMORY + KERNEL_INTS) + smp_processor_id())
 #define this_cpu_inc_return(name) (++*KERNEL_INT)
 #define this_cpu_dec(name) ((void)--*KERNEL_INT)
 

@@ -61,7 +61,7 @@ struct notes {
 #define M check_shared(struct memory)
 #define NOTES check_ghost(struct notes)
 #define SHARED_BYTES sizeof(struct memory)
-#define SELF check_engine->self()
+#define SELF check_self()
 
 /* ---- The scheduler ---- */
 

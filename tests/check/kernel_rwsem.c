@@ -35,7 +35,7 @@ struct memory {
 
 struct notes {
 	struct task_notes tasks;
-	uint32_t written, interrupted, users;
+	uint32_t written, users;
 	bool acquires[MOST_TASKS]; /* by thread */
 };
 
@@ -48,13 +48,13 @@ struct notes {
 /* The thread's acquisition has ended. The store that names the owner comes after that. */
 static void ended(bool entered)
 {
-	if (NOTES->acquires[check_engine->self()])
+	if (NOTES->acquires[check_self()])
 		check_acquired(entered);
-	NOTES->acquires[check_engine->self()] = false;
+	NOTES->acquires[check_self()] = false;
 }
 
 /* Of stock's file: the owner is a thread's number + 1, and whether it reads. */
-#define OWNER(reads) ((s64)(check_engine->self() + 1) << 1 | (reads))
+#define OWNER(reads) ((s64)(check_self() + 1) << 1 | (reads))
 #define SET_OWNER(sem, value) WRITE_ONCE((sem)->owner.counter, value)
 #define rwsem_set_owner(sem) (ended(true), SET_OWNER(sem, OWNER(false)))
 #define rwsem_set_reader_owned(sem) (ended(true), SET_OWNER(sem, OWNER(true)))
@@ -71,7 +71,7 @@ static int down(bool writes, unsigned int state)
 	int error;
 
 	check_acquires();
-	NOTES->acquires[check_engine->self()] = true;
+	NOTES->acquires[check_self()] = true;
 	error = enter(&M->sem, writes, state, 0);
 	ended(!error);
 	check_assert(!UNPREEMPTIBLE);
@@ -199,7 +199,7 @@ static void interrupted(uint32_t self)
 
 	if (down(writes, self ? TASK_INTERRUPTIBLE : TASK_UNINTERRUPTIBLE)) {
 		check_assert(self);
-		(void)check_add(&NOTES->interrupted, 1);
+		(void)check_add(&TASK_NOTES->interrupted, 1);
 		return;
 	}
 	use_data(writes);
@@ -241,24 +241,10 @@ static void prepare(void)
 	NOTES->users = 2;
 }
 
-static void prepare_empty(void)
-{
-	prepare();
-	NOTES->tasks.may_be_empty = true;
-}
-
-static void prepare_changes(void)
-{
-	prepare();
-	NOTES->tasks.changes = true;
-}
-
-/* No node is left behind. */
 static void finish(void)
 {
 	check_assert(M->written == NOTES->written);
-	check_assert(!check_busy_nodes());
-	check_outcome(0, NOTES->interrupted);
+	finish_tasks();
 }
 
 /* Nobody is inside or waits: no writer is named, and to stock's code the list is empty. */

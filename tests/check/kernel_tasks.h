@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Shared by the clients of the kernel's locks of tasks: what these use beside kernel.h. The
- * includer has included check.h with kernel.h's objects, and struct task_notes is the first member
- * of its struct notes.
+ * includer has included check.h with kernel.h's objects, struct task_notes is the first member of
+ * its struct notes, and it defines prepare().
  */
 #ifndef POUNDLOCK_CHECK_KERNEL_TASKS_H
 #define POUNDLOCK_CHECK_KERNEL_TASKS_H
@@ -14,21 +14,25 @@
 
 struct task_notes {
 	uint32_t unpreemptible[MOST_TASKS]; /* preemption is off, by thread */
+	uint32_t interrupted;               /* the threads that were */
 	bool may_be_empty;                  /* the pool of nodes */
 	bool changes;                       /* the locks' settings, at any moment */
 };
 
 #define TASK_NOTES check_ghost(struct task_notes)
 #define KERNEL_CHANGES TASK_NOTES->changes
-#define UNPREEMPTIBLE TASK_NOTES->unpreemptible[check_engine->self()]
+#define UNPREEMPTIBLE TASK_NOTES->unpreemptible[check_self()]
 #define preempt_disable() ((void)UNPREEMPTIBLE++)
 #define preempt_enable() ((void)UNPREEMPTIBLE--)
 
 /* Preemption is off from a release to the wake-up, or the lock would be idle meanwhile. */
+static inline void unpark_unpreemptible(W_ATOMIC(uint32_t) *p)
+{
+	check_assert(UNPREEMPTIBLE);
+	w_unpark(p);
+}
 #undef w_unpark
-#define w_unpark(p)                   \
-	(check_assert(UNPREEMPTIBLE), \
-	 (void)CHECK_DO("unpark", CHECK_UNPARK, CHECK_RELAXED, p, 0, 0))
+#define w_unpark(p) unpark_unpreemptible(p)
 
 /* A node on the stack cannot be left in the queue. */
 #undef w_waiter_node
@@ -39,6 +43,27 @@ static void *w_node_claim(void)
 	if (TASK_NOTES->may_be_empty && CHECK_DO("empty", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
 		return NULL;
 	return w_node_get();
+}
+
+static void prepare(void);
+
+static inline void prepare_empty(void)
+{
+	prepare();
+	TASK_NOTES->may_be_empty = true;
+}
+
+static inline void prepare_changes(void)
+{
+	prepare();
+	TASK_NOTES->changes = true;
+}
+
+/* No node is left behind. */
+static inline void finish_tasks(void)
+{
+	check_assert(!check_busy_nodes());
+	check_outcome(0, TASK_NOTES->interrupted);
 }
 
 /* Of a client: from the closing on, no later arrival bypasses a waiter. */

@@ -1,57 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Clients of the kernel's spin lock with the queues of core/ (kernel/overlay/spin_queues.h) in the
- * kernel's world (world/kernel/objects.h): a byte of the word is stored, its half is exchanged, and
- * the word is compared as a whole. CFL's queue is not among them. Bypassing ends by the clock, of
- * which the explorer chooses each reading: the threshold has passed, or it has not.
+ * kernel's world (world/kernel/objects.h). CFL's queue is not among them.
  */
-#define CHECK_OBJECTS "../../tests/check/kernel.h"
-#define CHECK_COMMON 64
-#define KERNEL_INTS 32
-#define KERNEL_PLACES 2048
-#define W_THRESHOLD 1024u
-#define CHECK_NOW()                                                                             \
-	(CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? (uint64_t)W_THRESHOLD << 10 \
-								  : UINT64_C(0))
-#define W_URGENCY 1
-#define w_urgent() (NOTES->urgent >> check_engine->self() & 1)
-#include "check.h"
-#include "entry.h"
-
-struct notes {
-	uint32_t entered;
-	uint32_t urgent; /* a bit for each thread */
-	bool changes;    /* the lock's settings, at any moment */
-};
-
-#define NOTES check_ghost(struct notes)
-#define KERNEL_CHANGES NOTES->changes
+#include "kernel_spin.h"
 
 struct cfl;
 struct cfl_ledger;
-static struct cfl_ledger *cfl_ledger(struct cfl *lock) __attribute__((unused));
+static struct cfl_ledger *cfl_ledger(struct cfl *lock)
+{
+	return NULL;
+}
 
-#include "../../world/kernel/pending.h"
 #include "../../kernel/overlay/spin_queues.h"
 
 #define MOST_THREADS 5
-
-struct memory {
-	struct qspinlock lock;
-	uint32_t entered; /* under the lock */
-};
-
-#define M check_shared(struct memory)
 #define SHARED_BYTES (KERNEL_PLACES + MOST_THREADS * sizeof(places))
-
-_Static_assert(sizeof(struct memory) <= KERNEL_INTS, "the CPUs' data are behind it");
-
-static void enter(void)
-{
-	M->entered++;
-	(void)check_add(&NOTES->entered, 1);
-	queued_spin_unlock(&M->lock);
-}
 
 /* As the holder that fill() made, then as its pending waiter. */
 static void enter_twice(void)
@@ -97,18 +61,6 @@ CLIENTS(cna)
 CLIENTS(ron)
 CLIENTS(shfl)
 
-static void prepare(void)
-{
-	check_mixed(&M->lock.val.counter);
-}
-
-/* The first thread holds the lock and waits pending, so that the others queue. */
-static void fill(void)
-{
-	prepare();
-	M->lock.val.counter = _Q_LOCKED_VAL | _Q_PENDING_VAL;
-}
-
 /* As fill(). The second thread is urgent, and the only one whose bypasses count. */
 static void fill_urgent(void)
 {
@@ -130,14 +82,7 @@ static void fill_changes(void)
 	NOTES->changes = true;
 }
 
-static void finish(void)
-{
-	check_assert(!w_load_relaxed(&M->lock.val.counter));
-	check_assert(M->entered == NOTES->entered);
-}
-
 /* @wanted: events that must occur with a head and another waiter behind it. */
-#define PROMISES .flags = CHECK_CLIENT_PROMISES
 #define ENTRIES(name, wanted)                                                                 \
 	ENTRY(#name "/2x1", name##_once, 2, NULL, NULL, prepare, finish, PROMISES),           \
 		ENTRY(#name "/2x2", name##_twice, 2, NULL, NULL, prepare, finish, PROMISES),  \

@@ -22,11 +22,18 @@ from typing import NamedTuple
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 COPIED = [
     "core",
+    "kernel/hook",
+    "kernel/overlay",
     "lib",
     "world/sanitizer.h",
     "world/sizes.h",
     "world/spin.h",
+    "world/c11",
+    "world/check",
+    "world/kernel",
     "world/user",
+    "tests/c11",
+    "tests/check",
     "tests/events.h",
     "tests/expect.h",
     "tests/forks.h",
@@ -74,7 +81,36 @@ def stress(spec, scenario, flags=()):
     )
 
 
+def client(name):
+    """The model checker's clients as threads under ThreadSanitizer, as in tests/c11."""
+    return Test(
+        ["tests/c11/main.c", "tests/c11/nondet.c"],
+        [
+            "-Iworld/c11",
+            "-Iworld/check",
+            "-Itests/check",
+            f'-DC11_CLIENTS="{name}.c"',
+            "-DC11_PAUSE=sched_yield()",
+            "-DC11_STEP=c11_step()",
+            "-include",
+            "sched.h",
+            *INSTRUMENTED,
+        ],
+        ["100"],
+    )
+
+
+KERNEL_CLIENTS = [
+    "hook",
+    "kernel_mutex",
+    "kernel_park",
+    "kernel_rwsem",
+    "kernel_tuning",
+    "qspinlock",
+]
+
 TESTS = {
+    **{f"client {name}": client(name) for name in KERNEL_CLIENTS},
     **{
         name: scripted(name)
         for name in [
@@ -108,6 +144,10 @@ if platform.machine() == "x86_64":  # it uses the trap flag
     TESTS["interrupted"] = Test(["tests/unit/interrupted.c", *LIBRARY, *WORLD])
 
 
+# The faults that the model checker must detect, in the format that the file describes.
+KNOWN_FAULTS = (SOURCES / "tests/check/known_faults.txt").read_text()
+
+
 class Fault(NamedTuple):
     name: str
     why: str
@@ -117,7 +157,48 @@ class Fault(NamedTuple):
     new: str
 
 
+def known(name, test, why):
+    """A fault of KNOWN_FAULTS with one replacement."""
+    _, _, rest = KNOWN_FAULTS.partition(f"fault: {why}\n")
+    place, *lines = rest.partition("\n\n")[0].splitlines()
+    old, new = (
+        "".join(f"{line[1:]}\n" for line in lines if line.startswith(sign)) for sign in "-+"
+    )
+    return Fault(name, why, test, place.removeprefix("in: "), old, new)
+
+
 FAULTS = [
+    # ---- The kernel's locks, as threads ----
+    known(
+        "kernel-head-without-acquire",
+        "client qspinlock",
+        "a queue head that takes the kernel's spin lock without an acquire",
+    ),
+    known(
+        "kernel-pending-without-acquire",
+        "client hook",
+        "a pending waiter that takes the kernel's spin lock without an acquire",
+    ),
+    known(
+        "kernel-mutex-released-as-stock",
+        "client kernel_mutex",
+        "a mutex that is released as if stock had taken it",
+    ),
+    known(
+        "kernel-downgrade-keeps-owner",
+        "client kernel_rwsem",
+        "a downgrade that leaves the writer the owner",
+    ),
+    known(
+        "kernel-node-used-twice",
+        "client kernel_park",
+        "a node of the pool for two tasks",
+    ),
+    known(
+        "kernel-table-replaced-in-use",
+        "client kernel_tuning",
+        "a table of locks' settings that is replaced where readers are",
+    ),
     # ---- Stealing ----
     *[
         Fault(

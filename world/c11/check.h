@@ -16,9 +16,9 @@
 #define C11_MEMORY 4096
 #define C11_OUTCOMES 8
 
-extern _Alignas(64) char c11_shared[C11_MEMORY], c11_ghost[C11_MEMORY];
+extern _Alignas(64) char c11_ghost[C11_MEMORY];
 
-#define check_shared(T) ((T *)(void *)c11_shared)
+#define check_shared(T) ((T *)(void *)CHECK_MEMORY)
 #define check_ghost(T) ((T *)(void *)c11_ghost)
 #define check_assert(condition) assert(condition)
 #define check_renew_deadline() ((void)(c11_expired = false))

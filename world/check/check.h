@@ -11,7 +11,7 @@
 #include "client.h"
 #include "world.h"
 
-#define check_shared(T) ((T *)0x100000000000)
+#define check_shared(T) ((T *)(void *)CHECK_MEMORY)
 #define check_ghost(T) ((T *)0x100000008000)
 
 #define check_assert(condition) \

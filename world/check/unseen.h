@@ -9,6 +9,7 @@
 #define check_returned() ((void)0)
 #define check_ended(p) ((void)(p))
 #define check_hint(p) ((void)(p))
+#define check_mixed(p) ((void)(p))
 #define check_queue(p) ((void)(p))
 #define check_acquires() ((void)0)
 #define check_acquired(has) ((void)(has))

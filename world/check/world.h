@@ -14,9 +14,8 @@
 #include "engine.h"
 #include "how.h"
 
-#define w_likely(x) (x)
-#define w_unlikely(x) (x)
-#define W_SLOW __attribute__((unused))
+#define check_self() check_engine->self()
+#define CHECK_MEMORY ((char *)0x100000000000)
 
 /* ---- Objects ---- */
 
@@ -117,17 +116,12 @@
 
 #endif
 
+#include "worlds.h"
+
 /* Only for mutants of locks and litmus tests. */
 #define w_fence_acq_rel() ((void)CHECK_DO("fence_acq_rel", CHECK_FENCE, CHECK_ACQ_REL, NULL, 0, 0))
 
 /* ---- Waiting ---- */
-
-/* Expires at a time that the explorer chooses, until check_renew_deadline(). */
-struct w_deadline {
-	char unused;
-};
-
-#define w_deadline_at(time) ((void)(time), (struct w_deadline){0})
 
 /*
  * The engine passes each value that the thread could read to COND, and then chooses one for which
@@ -196,21 +190,6 @@ enum w_event {
 #define w_domain() ((int32_t)CHECK_WHERE(domain))
 #define w_route_position() CHECK_WHERE(cpu)
 #define w_cpu_count() check_engine->cpu_count()
-#define W_CONTEXTS 1u
-/* A client with urgent waiters, or with a threshold of time, defines these itself. */
-#ifndef W_URGENCY
-#define W_URGENCY 0
-#define w_urgent() false
-#endif
-#ifndef W_THRESHOLD
-#define W_THRESHOLD 0u
-#endif
-/* Clients have at most two domains. */
-#define w_domain_count() 2u
-/* Both domains have the same parent, so a lock with one more level takes all its paths. */
-#define W_LEVELS 2
-#define w_domain_parents(level) ((void)(level), 1u)
-#define w_domain_parent(level, domain) ((void)(level), (void)(domain), 0u)
 /* The extremes represent all random numbers. */
 #define w_random() (CHECK_DO("random", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) ? UINT32_MAX : 0)
 /*
@@ -226,7 +205,7 @@ enum w_event {
 
 /* A thread's hold time is constant, and differs between threads. */
 #ifndef CHECK_HELD
-#define CHECK_HELD() ((uint64_t)check_engine->self() << 8)
+#define CHECK_HELD() ((uint64_t)check_self() << 8)
 #endif
 struct w_account {
 	const void *lock;
@@ -236,14 +215,9 @@ struct w_account {
 
 #define w_account(lock)       \
 	(&(struct w_account){ \
-		.lock = (lock), .held = CHECK_HELD(), .until = 1, .recent = check_engine->self()})
-#define w_weight() 1024u
-#define W_GROUPS 2
-#define w_group() (check_engine->self() % 2)
-#define w_group_weight(group) ((void)(group), 1024u)
+		.lock = (lock), .held = CHECK_HELD(), .until = 1, .recent = check_self()})
 
 /* The program's own policy may return any rank: first, second, or none. */
-#define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)
 #define w_own_policy_rank(number, shuffler, waiter) \
 	((void)(number), (void)(shuffler), (void)(waiter), check_any_rank())
 #define check_any_rank()                                                                    \
@@ -252,56 +226,7 @@ struct w_account {
 		rank_ == 2 ? UINT32_MAX : (uint32_t)rank_;                                  \
 	})
 
-#define w_self_id() (check_engine->self() + 1)
-
-/*
- * These are at the start of the client's shared memory. A client of locks that use them keeps it
- * free.
- */
-struct w_visible {
-	W_ATOMIC(uint64_t) bias;
-	W_ATOMIC(uint32_t) reader;
-	uint32_t depth;
-};
-
-#define W_VISIBLE 2u
-#define w_visible(i) (&((struct w_visible *)0x100000000000)[i])
-
-/* A waiter's node; free if its status is 0. */
-struct w_node {
-	_Alignas(64) W_ATOMIC(uint32_t) status;
-	char rest[60];
-};
-
-#define W_NODES 5
-
-void *w_node_get(void);
-
-#define w_node_choose() w_node_get()
-#define w_node_settle(node) ((void)(node))
-#define w_waiter_node(on_stack, may_leave) ((may_leave) ? w_node_get() : (void *)(on_stack))
-
-/* The offset of the locks' common block in the shared memory, after the client's own data. */
-#ifndef CHECK_COMMON
-#define CHECK_COMMON 512
-#endif
-#define w_common(bytes) ((void)(bytes), (void *)(0x100000000000 + CHECK_COMMON))
-
-/*
- * The common block contains one slot for all numbers, which is the worst case, and the count of
- * unique numbers that each thread has drawn.
- */
-#define w_slot(number) ((void)(number), (uint32_t *)w_common(0))
-#define w_unique()                              \
-	((uint64_t)check_engine->self() << 32 | \
-	 ++((uint32_t *)w_common(0))[1 + check_engine->self()])
-
-/*
- * Also at the start of the common block: no lock uses both. A client may have threads of several
- * processes.
- */
-#define W_QUEUE_NODES 3u
-#define w_queue_node(i) (&((struct w_node *)(0x100000000000 + CHECK_COMMON))[i])
+/* A client may have threads of several processes. */
 #ifndef CHECK_PROCESS
 #define CHECK_PROCESS() 1u
 #endif
