@@ -4,7 +4,8 @@
 with its waiting time within 10 %.
 
 Servers run unmodified, with plant.c preloaded, which holds one of their mutexes for longer and
-measures the waits for it. Programs in Go and Java are made here, and measure their own waits.
+measures the waits for it. Programs in Go, Java and with Abseil are made here, and measure their own
+waits.
 Holds are sleeps, so that the waits depend little on the machine's load.
 
 The last line is `N passed, N failed`. Where the kernel refuses BPF, nothing is checked.
@@ -301,6 +302,15 @@ def go(directory):
     return measuring(program)
 
 
+def absl(directory):
+    program = f"{directory}/mutex"
+    flags = client.call("pkg-config", "--cflags", "--libs", "absl_synchronization").split()
+    source = str(HERE / "programs/mutex.cpp")
+    command = ["g++", "-std=c++17", "-O2", "-g", "-pthread", source, "-o", program, *flags]
+    subprocess.run(command, check=True)
+    return measuring(program)
+
+
 def java(directory):
     source = str(HERE / "programs/Monitor.java")
     subprocess.run(["javac", "-d", directory, source], check=True)
@@ -325,6 +335,7 @@ PROGRAMS = [
     Program("postgresql", postgres, "PostgreSQL's lightweight lock", r"XLog", "pgbench"),
     Program("nginx", nginx, MUTEX, r"ngx_|nginx\+0x", "nginx"),
     Program("go", go, "sync.Mutex of Go", r"main\.plantedSite", "go", "goroutines"),
+    Program("absl", absl, "absl::Mutex", r"planted_site", "g++"),
     Program("java", java, "Java monitor", r"Monitor.*plantedSite", "javac"),
 ]
 
