@@ -91,6 +91,17 @@ def output(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def is_installed(package):
+    found = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True
+    )
+    return found.stdout == "installed"
+
+
+def missing(packages):
+    return [package for package in packages if not is_installed(package)]
+
+
 def packages(series):
     return [f"linux-source-{series}", *TOOLS]
 

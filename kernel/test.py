@@ -989,17 +989,6 @@ def output(command, **more):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **more).stdout
 
 
-def is_installed(package):
-    found = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True
-    )
-    return found.stdout == "installed"
-
-
-def missing(packages):
-    return [package for package in packages if not is_installed(package)]
-
-
 def release():
     """The newest kernel whose headers are installed."""
     names = [
@@ -1455,7 +1444,7 @@ def chosen_groups(parser, arguments, versions):
 
 def can_be_built(group):
     """Whether the packages for the kernel of @group are installed; reports those that are not."""
-    lacking = missing(own.packages(group.series)) if group.variant else []
+    lacking = own.missing(own.packages(group.series)) if group.variant else []
     if lacking:
         print(
             f"kernel: skipped {', '.join(guest.name for guest in group.guests)}: not installed: "
@@ -1536,7 +1525,7 @@ def main():
         package for group in groups if group.variant for package in own.packages(group.series)
     ]
     try:
-        if lacking := missing(needed):
+        if lacking := own.missing(needed):
             raise Failure(f"not installed: {' '.join(lacking)}")
         name = release()
         image = kernel_image(name)
