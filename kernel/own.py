@@ -27,8 +27,8 @@ SERIES = ["6.1", "6.12"]
 TOOLS = ["xz-utils", "bc", "flex", "bison", "libelf-dev"]
 CONFIG = HERE / "guest/config"
 # The kernels, by their changes of the configuration: as fast as possible; like those of
-# distributions; built from patched sources (patch.py); with lockdep; with a detector of data races
-# that also models weak memory.
+# distributions; built from patched sources (patch.py); as a package (deb.py) that boots Debian's
+# userland from a disk; with lockdep; with a detector of data races that also models weak memory.
 VARIANTS = {
     "plain": [],
     "distribution": [
@@ -43,6 +43,22 @@ VARIANTS = {
         "CONFIG_KVM_GUEST=y",
     ],
     "patched": ["CONFIG_LOCK_POUNDLOCK=y"],
+    "packaged": [
+        "CONFIG_LOCK_POUNDLOCK=y",
+        "CONFIG_NET=y",
+        "CONFIG_UNIX=y",
+        "CONFIG_INOTIFY_USER=y",
+        "CONFIG_FHANDLE=y",
+        "CONFIG_TMPFS_XATTR=y",
+        "CONFIG_RD_ZSTD=y",
+        "CONFIG_PCI_MSI=y",
+        "CONFIG_BLOCK=y",
+        "CONFIG_BLK_DEV=y",
+        "CONFIG_VIRTIO_MENU=y",
+        "CONFIG_VIRTIO_PCI=m",
+        "CONFIG_VIRTIO_BLK=m",
+        "CONFIG_EXT4_FS=m",
+    ],
     "checked": ["CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"],
     "kcsan": [
         "CONFIG_KCSAN=y",
@@ -144,7 +160,7 @@ def lay(objects):
             shutil.copy(file, target)
 
 
-def make(unpacked, objects, *targets):
+def make(unpacked, objects, *targets, limit=LIMIT, **environment):
     """Runs make, with output in build.log. A failure's exception has the end of the log."""
     log = objects / "build.log"
     command = [
@@ -159,7 +175,12 @@ def make(unpacked, objects, *targets):
     ]
     with log.open("wb") as file:
         status = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, timeout=LIMIT
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=limit,
+            env={**os.environ, **environment},
         ).returncode
     if status:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
@@ -171,29 +192,33 @@ def version_of_sources(series):
     return output("dpkg-query", "-W", "-f", "${Version}", f"linux-source-{series}")
 
 
+def option_of(line):
+    """The option that @line of a configuration sets or unsets, or nothing."""
+    return re.search(r"\bCONFIG_\w+|$", line).group()
+
+
 def configured(text, changes):
     """The configuration @text with @changes, which replace lines of the same options.
 
     >>> configured("CONFIG_A=y\\n# CONFIG_B is not set\\n", ["CONFIG_B=y"])
     'CONFIG_A=y\\nCONFIG_B=y\\n'
     """
-
-    def option(line):
-        return re.search(r"\bCONFIG_\w+|$", line).group()
-
-    changed = {option(line) for line in changes}
-    kept = [line for line in text.splitlines() if option(line) not in changed]
+    changed = {option_of(line) for line in changes}
+    kept = [line for line in text.splitlines() if option_of(line) not in changed]
     return "".join(f"{line}\n" for line in [*kept, *changes])
+
+
+def known_by(series, *inputs):
+    """The name of what is built from the sources of @series and @inputs by this compiler."""
+    compiler = output("gcc", "--version").splitlines()[0]
+    text = "\n".join([version_of_sources(series), *inputs, compiler])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def configuration(variant, series):
     """The configuration of the kernel @variant of @series, and its object tree."""
-    compiler = output("gcc", "--version").splitlines()[0]
     config = configured(CONFIG.read_text(), VARIANTS[variant])
-    known_by = hashlib.sha256(
-        "\n".join([version_of_sources(series), config, compiler]).encode()
-    ).hexdigest()[:12]
-    return config, cache() / f"objects-{known_by}"
+    return config, cache() / f"objects-{known_by(series, config)}"
 
 
 def forgotten(file, functions):
@@ -229,10 +254,10 @@ def check_complete(place):
             raise Failure(f"{file}.c of this kernel has functions without replacement: {found}")
 
 
-def check_configured(objects, variant):
-    """Fails if the configuration of @objects lacks a change of @variant."""
+def check_configured(objects, changes):
+    """Fails if the configuration of @objects lacks an option that @changes enable."""
     lines = (objects / ".config").read_text().splitlines()
-    if lost := [line for line in VARIANTS[variant] if line.endswith("=y") and line not in lines]:
+    if lost := [line for line in changes if line.endswith("=y") and line not in lines]:
         raise Failure(f"this kernel cannot be configured with {' '.join(lost)}")
 
 
@@ -245,7 +270,7 @@ def build_in(tree, variant, series, place, prepare=lambda objects: None):
     prepare(objects)
     if not (objects / ".config").exists():
         make(tree, objects, "allnoconfig")
-    check_configured(objects, variant)
+    check_configured(objects, VARIANTS[variant])
     print(f"     {tree.name} is built in {objects}, if that is not done yet", flush=True)
     make(tree, objects, "bzImage", "modules")
     check_complete(objects / place)

@@ -11,6 +11,7 @@ mutex.c, rwsem.c and qspinlock.c, and its documentation. Without the option noth
 """
 
 import argparse
+import functools
 import re
 import subprocess
 import sys
@@ -211,12 +212,18 @@ def patched(tree, copy):
             own.output("patch", "-d", copy, "-p1", "-s", "-i", patch)
 
 
-def build(series):
-    """The kernel of @series with the patches and the option; builds it if necessary."""
+@functools.cache
+def sources(series):
+    """Debian's sources of @series with the patches."""
     tree = own.sources(series)
     copy = tree.with_name(f"patched-{tree.name}")
     patched(tree, copy)
-    return own.build_in(copy, "patched", series, FOLDER)
+    return copy
+
+
+def build(series):
+    """The kernel of @series with the patches and the option; builds it if necessary."""
+    return own.build_in(sources(series), "patched", series, FOLDER)
 
 
 def main():
