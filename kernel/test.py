@@ -76,6 +76,7 @@ from pathlib import Path
 from typing import Callable
 
 sys.dont_write_bytecode = True
+import deb  # noqa: E402
 import exact  # noqa: E402
 import own  # noqa: E402
 import patch  # noqa: E402
@@ -260,6 +261,7 @@ class Guest:
     boot: str = ""  # more boot parameters
     hypervisor: bool = False  # whether the CPUs show that they are a hypervisor's
     caches: int = 0  # last-level caches of a node, of cores with two threads; 0: not emulated
+    disk: Path = None  # image of the root file system; default: none, the initramfs is the root
 
     def __post_init__(self):
         if self.uses is None:
@@ -1111,10 +1113,9 @@ def lay_python(folder):
     (folder / "bin/python3").symlink_to(f"/usr/bin/{PYTHON}")
 
 
-def initramfs(guest, parts):
-    """The initial file system: busybox, the modules and programs in @parts, and the guest's
+def lay_root(guest, parts, folder):
+    """Makes @folder the guest's root: busybox, the modules and programs in @parts, and the guest's
     commands."""
-    folder = BUILD / f"guest-{guest.name}"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "bin").mkdir(parents=True)
     shutil.copy("/bin/busybox", folder / "bin/busybox")
@@ -1124,6 +1125,12 @@ def initramfs(guest, parts):
     if guest.measures:
         lay_python(folder)
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
+
+
+def initramfs(guest, parts):
+    """The initial file system, which is the guest's root."""
+    folder = BUILD / f"guest-{guest.name}"
+    lay_root(guest, parts, folder)
     # The same parts make the same archive: no time stamps or inode numbers of the host.
     paths = sorted(folder.rglob("*"))
     for path in paths:
@@ -1191,6 +1198,8 @@ def qemu(guest, image, archive):
         for target in range(guest.nodes):
             if source != target:
                 command += ["-numa", f"dist,src={source},dst={target},val=21"]
+    if guest.disk:
+        command += ["-drive", f"file={guest.disk},format=raw,if=virtio"]
     return command + [
         "-kernel",
         str(image),
@@ -1453,12 +1462,33 @@ def can_be_built(group):
     return not lacking
 
 
+def check_packages(series, count):
+    """Whether the kernels of packages keep each of Debian's configurations. The trees are not
+    built."""
+    if lacking := own.missing(deb.packages(series)):
+        print(f"kernel: skipped packages of {series}: not installed: {' '.join(lacking)}")
+        return
+    tree = patch.sources(series)
+    for flavour in sorted(deb.flavours(series)):
+        wrong = ""
+        try:
+            with count.part(f"configuration of packages of {series}"):
+                deb.Build(series, flavour).configure(tree)
+        except own.Failure as failure:
+            wrong = str(failure)
+        count.case(
+            f"packages of Linux {series}: Debian's configuration of {flavour} is kept", wrong
+        )
+
+
 def run_group(group, image, headers, accept, count):
     """Builds the kernel of @group, if it is not Debian's @image with its @headers, and runs it."""
     tree, parts = headers, []
     if group.variant:
         built = built_kernel(group.variant, group.series, count)
         image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
+        if group.variant == "patched":
+            check_packages(group.series, count)
     hooks = []
     if group.hook:
         hooks = [checked_module(image, tree, count, "poundlock_hook", "hook")]

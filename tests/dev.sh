@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Tests of ./dev: how it counts the results in a step's log, rejects bad input and waits for other
-# package managers. Also of the trees that kernel/patch.py refuses, and the doctests of scripts.
+# package managers. Also of what kernel/patch.py and kernel/deb.py refuse, and the doctests of
+# scripts.
 # Ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -133,6 +134,7 @@ same "how docs/generate.py copies a header's comment" "" \
 	"$(python3 -m doctest docs/generate.py docs/explored.py docs/readme.py)"
 
 same "which functions kernel/own.py finds unreplaced" "" "$(python3 -m doctest kernel/own.py)"
+same "which options kernel/deb.py finds changed" "" "$(python3 -m doctest kernel/deb.py)"
 
 # patches_for TREE: the only line that kernel/patch.py prints.
 patches_for() {
@@ -152,6 +154,38 @@ touch "$tree"/{kernel/locking/Makefile,kernel/Kconfig.locks,Documentation/lockin
 same "patches for a changed Linux" "kernel: kernel/locking/Makefile differs from a supported one: \
 it should have 'obj-\$(CONFIG_QUEUED_SPINLOCKS) += qspinlock.o\\n' once" "$(patches_for "$tree")"
 same "the patches of refused trees" "" "$(ls "$scratch/patches" 2>/dev/null)"
+
+# unpacked DUE ARGUMENT...: the only line that kernel/deb.py prints when it refuses the arguments.
+unpacked() {
+	local due=$1
+	shift
+	same "kernel/deb.py $*" "$due" "$(kernel/deb.py "$@" 2>&1 | tail -n 1)"
+}
+
+unpacked "kernel: $scratch is not an empty folder" "$scratch"
+unpacked "kernel: $scratch/log is not an empty folder" "$scratch/log"
+unpacked "kernel: $scratch should have one package linux-image-*, and has 0" "$scratch" --boot
+unpacked "deb.py: error: --boot takes no other option" "$scratch" --boot --flavour amd64
+unpacked "kernel: no file $scratch/lsmod" "$scratch/packages" --reduced "$scratch/lsmod"
+# shellcheck disable=SC2046
+if [ -z "$(missing $(python3 -c 'import sys
+sys.path.insert(0, "kernel")
+import deb
+print(*deb.packages("6.1"))'))" ]; then
+	unpacked "kernel: Linux 6.1 has no flavour 'rt', only: amd64 cloud-amd64 guest" \
+		"$scratch/packages" --flavour rt
+fi
+same "kernel/deb.py --boot of another user" "only root can make a userland of Debian" \
+	"$(python3 -c 'import os, sys
+sys.path.insert(0, "kernel")
+import installed
+if not os.geteuid():
+    os.seteuid(65534)
+try:
+    installed.check(sys.argv[1])
+except installed.own.Failure as failure:
+    print(failure)' "$scratch")"
+same "the folder of refused packages" "" "$(ls "$scratch/packages" 2>/dev/null)"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
