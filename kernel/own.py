@@ -25,10 +25,13 @@ ROOT = HERE.parent
 # refuses later versions.
 SERIES = ["6.1", "6.12"]
 TOOLS = ["xz-utils", "bc", "flex", "bison", "libelf-dev"]
+# Further packages for the kernel with BPF and its programs.
+BPF_TOOLS = ["dwarves", "clang", "libbpf-dev", "bpftool"]
 CONFIG = HERE / "guest/config"
 # The kernels, by their changes of the configuration: as fast as possible; like those of
 # distributions; built from patched sources (patch.py); as a package (deb.py) that boots Debian's
-# userland from a disk; with lockdep; with a detector of data races that also models weak memory.
+# userland from a disk; with lockdep; with a detector of data races that also models weak memory;
+# with policies as BPF programs.
 VARIANTS = {
     "plain": [],
     "distribution": [
@@ -66,6 +69,21 @@ VARIANTS = {
         "CONFIG_KCSAN_WEAK_MEMORY=y",
         "# CONFIG_KCSAN_SELFTEST is not set",
     ],
+    "bpf": [
+        "CONFIG_NET=y",
+        "CONFIG_BPF_SYSCALL=y",
+        "CONFIG_BPF_JIT=y",
+        "CONFIG_BPF_JIT_ALWAYS_ON=y",
+        "CONFIG_PERF_EVENTS=y",
+        "CONFIG_FTRACE=y",
+        "CONFIG_KPROBES=y",
+        "CONFIG_KPROBE_EVENTS=y",
+        "CONFIG_BPF_EVENTS=y",
+        "# CONFIG_DEBUG_INFO_NONE is not set",
+        "CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y",
+        "CONFIG_DEBUG_INFO_BTF=y",
+        "# CONFIG_DEBUG_INFO_BTF_MODULES is not set",
+    ],
 }
 # In the object tree: the input of its configuration.
 CHOSEN = "poundlock.config"
@@ -79,9 +97,17 @@ UNCHANGED = {
     "rwsem": {"__init_rwsem"},
     "qspinlock": {"lockevent_read"},
 }
-# Prefixes of functions that need no replacement: stock's under another name, the world's, and those
-# of spin locks of hypervisors.
-NEED_NONE = ("stock_", "w_", "__pv_", "__raw_callee_save___pv_")
+# Prefixes of functions that need no replacement: stock's under another name, the world's, those of
+# policies as BPF programs, of trace points, and of spin locks of hypervisors.
+NEED_NONE = (
+    "stock_",
+    "w_",
+    "own_policy_",
+    "__traceiter_",
+    "__probestub_",
+    "__pv_",
+    "__raw_callee_save___pv_",
+)
 IMAGE = "arch/x86/boot/bzImage"
 MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/locking/test-ww_mutex.ko"]
 
@@ -118,8 +144,8 @@ def missing(packages):
     return [package for package in packages if not is_installed(package)]
 
 
-def packages(series):
-    return [f"linux-source-{series}", *TOOLS]
+def packages(series, variant=None):
+    return [f"linux-source-{series}", *TOOLS, *(BPF_TOOLS if variant == "bpf" else [])]
 
 
 def sources(series):

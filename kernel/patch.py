@@ -90,6 +90,8 @@ An unknown name is reported in the log, and the kernel's own lock is used. All f
   ShflLocks: ``fifo``, ``numa``, ``route`` or ``group``, and the most times that a waiter is
   bypassed. ``poundlock/locks`` has settings of single locks, a line ``ADDRESS [policy=NAME]
   [batch=N]`` each, at most 256; ``ADDRESS remove`` removes them.
+- On Linux 6.12 with BPF_JIT, BPF_EVENTS and DEBUG_INFO_BTF, a ``struct_ops`` map of the type
+  ``pound_policy`` (``bpf_policy.c``) is a policy by its name. ``poundlock/policies`` lists them.
 - ``poundlock/domain``, and the boot parameter of that name, choose which CPUs form a domain, whose
   waiters ``cna`` and ``shfl`` keep together: ``node``, ``llc``, ``cluster``, or ``auto``, the
   smallest of which the machine has several. ``poundlock/domains`` has their CPUs.

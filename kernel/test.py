@@ -53,8 +53,10 @@ do, and boots it with preempt=full: distribution-CHOICE.
 
 --checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
--parallel, for each choice but stock. --exact runs exact-8, exact-16, exact-32 and, with --own,
-exact-CHOICE and exact-2-CHOICE under QEMU 10, whose counts are reproducible (exact.py).
+-parallel, for each choice but stock. --bpf builds a kernel 6.12 that loads policies as BPF
+programs: bpf, bpf-order, bpf-live and bpf-live-parallel. --exact runs exact-8, exact-16, exact-32
+and, with --own, exact-CHOICE and exact-2-CHOICE under QEMU 10, whose counts are reproducible
+(exact.py).
 
 Time has no meaning in such guests, so only counts are checked. Every guest must end by itself
 within its limit, else the last lines of its console are printed. The last line is `N passed, N
@@ -87,6 +89,11 @@ BUILD = ROOT / "build/kernel"
 PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse", "cpio", "make"]
 
 STRESS = HERE / "guest/stress.c"
+# Policies as BPF programs: the examples, with the header of all, and those of the tests.
+POLICIES = [HERE / "policies", HERE / "guest/policies"]
+BPFTOOL = Path("/usr/sbin/bpftool")
+# The only series whose kernel has them.
+BPF_SERIES = "6.12"
 
 # For kernel/bench.py in a guest.
 PYTHON = "python3.11"
@@ -276,6 +283,11 @@ class Guest:
     def measures(self):
         """Whether it runs kernel/bench.py, which needs Python."""
         return any(case.command in ("compared", "unmeasured") for case in self.cases)
+
+    @property
+    def loads(self):
+        """Whether it loads policies as BPF programs."""
+        return self.name.startswith("bpf")
 
     @property
     def raced(self):
@@ -534,6 +546,76 @@ def hook_exact_guests():
     module's address differs between builds."""
     case = Case(f"native count=50 {ALWAYS}", is_sound, "hooked 100000 0")
     return [Guest("exact-hook", 16, 2, "single", [case])]
+
+
+def bpf_guests():
+    """Guests of ShflLocks whose policies are BPF programs. Six of eight tasks are of class 0, hold
+    the lock for a quarter of the others' time, and are preferred by an example or not."""
+    spin, rwsem = (
+        f"native count=500 {COMPETE} urgent=1",
+        f"native:rwsem count=200 reads=0 {TASKS_COMPETE}",
+    )
+
+    def loaded(policy, file, value, command, run, judge):
+        return Case(run, judge, f"loaded {policy} tuned {file} {value} {command}")
+
+    def shared(lock, judge, policy="", command="", weights="100 100", hold=1000):
+        tuned = f"loaded {policy} {command} tuned {lock}_policy {policy} " if policy else ""
+        load = f"{tuned}tuned threshold 100000 share"
+        return Case(f"{lock} {weights} {hold} 00000011", judge, load, "")
+
+    preferred, equal = within("share_per_1000", 800, 1000), within("share_per_1000", 250, 700)
+    near, crossed_spin = within("remote_per_1000", 0, 199), within("remote_per_1000", 400, 1000)
+    crossed, kept = within("crossed_per_1000", 400, 1000), within("crossed_per_1000", 0, 49)
+    examples = []
+    for lock in ("spin", "mutex"):
+        examples += [
+            shared(lock, equal),
+            shared(lock, preferred, "cgroup_first", weights="900 100"),
+            shared(lock, equal, "cgroup_first"),
+            shared(lock, preferred, "vcpu_first", "vcpus"),
+            shared(lock, equal, "vcpu_first"),
+        ]
+    # Longer than the turns of emulated CPUs, which lengthen each hold.
+    examples += [shared("mutex", preferred, "short_first", hold=8000)]
+    orders = [Case(spin, crossed_spin, "tuned spin_policy fifo " + BY_COUNT)]
+    orders += [
+        loaded("by_domain", file, value, BY_COUNT, spin, near)
+        for file, value in (("spin_policy", "by_domain"), ("locks", "policy=by_domain"))
+    ]
+    orders += [Case(rwsem, crossed, "tuned rwsem_policy fifo run")]
+    orders += [
+        loaded("by_domain", file, value, "run", rwsem, kept)
+        for file, value in (("rwsem_policy", "by_domain"), ("locks", "policy=by_domain"))
+    ]
+    refused = {
+        "endless": "infinite+loop+detected",
+        "locking": "cannot+use+helper+bpf_map_update_elem",
+        "calling": "attach+to+unsupported+member+rank",
+        "writing": "only+read+is+supported",
+        "fifo": "can't+register+struct_ops+fifo",
+    }
+    ended = {
+        "slow spin": "its+rank()+takes+too+long",
+        "late spin": "a+waiter+waited+for+too+long",
+        "late mutex": "a+waiter+waited+for+too+long",
+    }
+    checks = [Case(f"{name} {text}", is_sound, "unverified", "") for name, text in refused.items()]
+    checks += [Case(f"{name} {text}", is_sound, "ended", "") for name, text in ended.items()]
+    live = [
+        Case(f"{lock} {load}", within("reloads", 4 * 20, 4 * 20), "beside reloads 20")
+        for lock, load in {
+            "native": "count=1000",
+            "native:mutex": "count=100 threads=24",
+            "native:rwsem": "count=100 threads=24",
+        }.items()
+    ]
+    return [
+        Guest("bpf", 8, 4, "single", [*examples, *checks], ALL["shfl"]),
+        Guest("bpf-order", 16, 2, "single", orders, ALL["shfl"]),
+        Guest("bpf-live", 8, 4, "single", live, ALL["shfl"]),
+        Guest("bpf-live-parallel", 2, 2, "multi", live, ALL["shfl"]),
+    ]
 
 
 def all_guests():
@@ -1090,15 +1172,39 @@ def build_stress():
     return program
 
 
+def build_policies():
+    """Compiles the policies that are BPF programs: the examples, and those of the tests."""
+    include, objects = f"-I/usr/include/{output(['gcc', '-print-multiarch']).strip()}", []
+    for source in [file for folder in POLICIES for file in sorted(folder.glob("*.bpf.c"))]:
+        objects.append(BUILD / source.with_suffix(".o").name)
+        warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
+        command = ["clang", "-target", "bpf", "-mcpu=v3", "-O2", "-g", *warnings]
+        subprocess.run(
+            [*command, include, f"-I{POLICIES[0]}", "-c", source, "-o", objects[-1]],
+            check=True,
+            timeout=BUILD_LIMIT,
+        )
+    return objects
+
+
+def with_libraries(program):
+    """The file @program, and its libraries."""
+    return [program, *map(Path, re.findall(r"(/\S+) \(0x", output(["ldd", program])))]
+
+
+def lay(folder, files):
+    """Copies @files into the guest's @folder."""
+    for place, file in files.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, folder / place)
+
+
 def python_files():
     """The interpreter, its libraries and its modules, from Debian's packages."""
-    program = Path("/usr/bin") / PYTHON
-    libraries = re.findall(r"(/\S+) \(0x", output(["ldd", program]))
     packages = [f"lib{PYTHON}-minimal", f"lib{PYTHON}-stdlib"]
     modules = output(["dpkg-query", "-L", *packages]).splitlines()
     return [
-        program,
-        *map(Path, libraries),
+        *with_libraries(Path("/usr/bin") / PYTHON),
         *(Path(path) for path in modules if path.endswith((".py", ".so")) and "/lib/" in path),
     ]
 
@@ -1107,9 +1213,7 @@ def lay_python(folder):
     """Copies Python, kernel/bench.py and what it imports into the guest's @folder."""
     files = {path.relative_to("/"): path for path in python_files()}
     files |= {Path("poundlock") / place: file for place, file in MEASURING.items()}
-    for place, file in files.items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, folder / place)
+    lay(folder, files)
     (folder / "bin/python3").symlink_to(f"/usr/bin/{PYTHON}")
 
 
@@ -1124,6 +1228,8 @@ def lay_root(guest, parts, folder):
     shutil.copy(HERE / "guest/init", folder / "init")
     if guest.measures:
         lay_python(folder)
+    if guest.loads:
+        lay(folder, {path.relative_to("/"): path for path in with_libraries(BPFTOOL)})
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
 
 
@@ -1442,6 +1548,7 @@ def chosen_groups(parser, arguments, versions):
     ]
     for series in versions:
         groups += own_groups(arguments, series)
+    groups += [Group(bpf_guests() if arguments.bpf else [], "bpf", BPF_SERIES)]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for group in groups for guest in group.guests}
         if unknown:
@@ -1453,7 +1560,7 @@ def chosen_groups(parser, arguments, versions):
 
 def can_be_built(group):
     """Whether the packages for the kernel of @group are installed; reports those that are not."""
-    lacking = own.missing(own.packages(group.series)) if group.variant else []
+    lacking = own.missing(own.packages(group.series, group.variant)) if group.variant else []
     if lacking:
         print(
             f"kernel: skipped {', '.join(guest.name for guest in group.guests)}: not installed: "
@@ -1489,6 +1596,8 @@ def run_group(group, image, headers, accept, count):
         image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
         if group.variant == "patched":
             check_packages(group.series, count)
+    if group.variant == "bpf":
+        parts += build_policies()
     hooks = []
     if group.hook:
         hooks = [checked_module(image, tree, count, "poundlock_hook", "hook")]
@@ -1527,6 +1636,9 @@ def main():
         "--checked", action="store_true", help="also a kernel that checks how its locks are used"
     )
     parser.add_argument(
+        "--bpf", action="store_true", help="also a kernel 6.12 that loads policies as BPF programs"
+    )
+    parser.add_argument(
         "--if-possible", action="store_true", help="succeed, and say so, where packages are missing"
     )
     parser.add_argument(
@@ -1552,7 +1664,10 @@ def main():
     if arguments.if_possible:
         groups = [group for group in groups if can_be_built(group)]
     needed = PACKAGES + [
-        package for group in groups if group.variant for package in own.packages(group.series)
+        package
+        for group in groups
+        if group.variant
+        for package in own.packages(group.series, group.variant)
     ]
     try:
         if lacking := own.missing(needed):

@@ -51,6 +51,9 @@
 
 #include "choice.h"
 
+#define own_policy_held(lock) (measures_holds() ? w_account(lock)->recent : 0)
+#include "own_policy.h"
+
 #ifdef CONFIG_PREEMPT_RT
 #error "under PREEMPT_RT a mutex is another lock: build without"
 #endif
@@ -112,6 +115,16 @@ void mutex_lock_io(struct mutex *lock);
 /* Whether a lock other than stock is chosen, and which. */
 static DEFINE_STATIC_KEY_FALSE(ours);
 static DEFINE_STATIC_KEY_FALSE(by_cfl);
+
+/* Whether shfl's holds are measured, for a policy that an operator has loaded. */
+static __always_inline bool measures_holds(void)
+{
+#ifdef OWN_POLICIES
+	return static_branch_unlikely(&own_policy_measures) && !static_branch_unlikely(&by_cfl);
+#else
+	return false;
+#endif
+}
 
 /* ---- Sleeping and accounts ---- */
 
@@ -223,8 +236,10 @@ int __sched mutex_trylock(struct mutex *lock)
 		return stock_mutex_trylock(lock);
 	MUTEX_WARN_ON(lock->magic != lock);
 	taken = take_free(lock);
-	if (taken)
+	if (taken) {
 		mutex_acquire(&lock->dep_map, 0, 1, _RET_IP_);
+		begin_hold(lock);
+	}
 	return taken;
 }
 EXPORT_SYMBOL(mutex_trylock);

@@ -63,6 +63,13 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 #undef native_queued_spin_lock_slowpath
 #undef queued_spin_lock_slowpath
 
+#include "own_policy.h"
+
+#ifdef OWN_POLICIES
+#include <linux/bpf.h>
+#include <linux/bpf_verifier.h>
+#include <linux/btf.h>
+#endif
 #include <linux/fs.h>
 #include <linux/hash.h>
 #include <linux/init.h>
@@ -94,6 +101,9 @@ static inline void *w_named(u16 name);
 static u32 threshold_time __read_mostly = W_THRESHOLD_TIME(W_THRESHOLD_MS);
 
 #include "tuning.c"
+#ifdef OWN_POLICIES
+#include "bpf_policy.c"
+#endif
 
 #include "domains.c"
 

@@ -43,6 +43,7 @@
 #include <linux/trace_events.h>
 
 #include "choice.h"
+#include "own_policy.h"
 
 #ifdef CONFIG_PREEMPT_RT
 #error "under PREEMPT_RT a rwsem is another lock: build without"

@@ -177,6 +177,7 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 		shfl_shuffle(&place->shfl, stop, false, order);
 	take_as_head(lock);
 	(void)shfl_leave(&lock->tail, &place->shfl, WAIT_SPIN);
+	tuning_end(by);
 }
 
 static noinline void __lockfunc shfl_spin_lock_slowpath(struct qspinlock *lock, u32 val)

@@ -44,6 +44,16 @@ static __always_inline bool is_stock(const struct mutex *mutex)
 	return atomic_long_read(&mutex->owner) < 0;
 }
 
+/* Begins to measure the hold of @mutex, which the caller has just taken, if that is wanted. */
+static __always_inline void begin_hold(struct mutex *mutex)
+{
+	if (!measures_holds())
+		return;
+	preempt_disable();
+	hold_begin(shfl_of(mutex));
+	preempt_enable();
+}
+
 /* Takes @mutex if it is free; a cfl task must also be owed time to pass waiters. */
 static __always_inline bool take_free(struct mutex *mutex)
 {
@@ -67,16 +77,17 @@ static __always_inline bool give(struct mutex *mutex)
 	bool held;
 
 	preempt_disable();
+	if (measures_holds())
+		hold_end(shfl_of(mutex));
 	held = static_branch_unlikely(&by_cfl) ? cfl_mutex_release(cfl_of(mutex), cfl_settings)
 					       : shfl_mutex_release(shfl_of(mutex), shfl_settings);
 	preempt_enable();
 	return held;
 }
 
-/* The settings by which a task waits for @mutex. */
-static inline struct shfl_mutex_policy shfl_settings_of(const struct mutex *mutex)
+/* The settings @by for a mutex. */
+static inline struct shfl_mutex_policy shfl_settings_by(struct tuning by)
 {
-	const struct tuning by = tuning_of(TUNED_MUTEX, mutex);
 	struct shfl_mutex_policy settings = shfl_settings;
 
 	settings.policy = by.policy;
@@ -84,10 +95,10 @@ static inline struct shfl_mutex_policy shfl_settings_of(const struct mutex *mute
 	return settings;
 }
 
-/* Waits for @mutex by shfl; false after a signal. @deadline NULL: not interruptible. */
-static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
+/* Waits for @mutex by the settings @by; false after a signal. @deadline NULL: not interruptible. */
+static bool wait_by_settings(struct mutex *mutex, struct shfl_mutex_policy by,
+			     const struct w_deadline *deadline)
 {
-	const struct shfl_mutex_policy by = shfl_settings_of(mutex);
 	struct shfl_mutex *lock = shfl_of(mutex);
 	struct shfl_node *node;
 
@@ -100,6 +111,16 @@ static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
 	node = w_node_claim();
 	return node ? shfl_mutex_acquire_queued(lock, node, by, deadline)
 		    : shfl_mutex_acquire_slow(lock, by, NULL);
+}
+
+/* Waits for @mutex by shfl, as wait_by_settings(). */
+static bool wait_by_shfl(struct mutex *mutex, const struct w_deadline *deadline)
+{
+	const struct tuning by = tuning_of(TUNED_MUTEX, mutex);
+	bool taken = wait_by_settings(mutex, shfl_settings_by(by), deadline);
+
+	tuning_end(by);
+	return taken;
 }
 
 /* Takes @mutex, which a fast path found held: 0, or -EINTR after a signal that @state admits. */
@@ -134,6 +155,8 @@ static __always_inline int take(struct mutex *mutex, unsigned int state, unsigne
 		mutex_release(&mutex->dep_map, ip);
 	else
 		lock_acquired(&mutex->dep_map, ip);
+	if (!error)
+		begin_hold(mutex);
 	return error;
 }
 

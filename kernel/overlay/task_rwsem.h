@@ -34,13 +34,12 @@ static_assert(sizeof(struct shfl_rw) <= sizeof(struct rw_semaphore), "no larger 
 
 static_assert(PID_MAX_LIMIT < RW_FULL / RW_READER, "down_read() has no error for too many readers");
 
-/* The settings of a release; settings_of() has those of a waiter. */
+/* The settings of a release; settings_by() has those of a waiter. */
 static const struct shfl_rw_policy settings = {.wait = WAIT_PARK, shfl_rw_settings(SET)};
 
-/* The settings by which a task waits for @sem. */
-static inline struct shfl_rw_policy settings_of(const struct rw_semaphore *sem)
+/* The settings @by for an rwsem. */
+static inline struct shfl_rw_policy settings_by(struct tuning by)
 {
-	const struct tuning by = tuning_of(TUNED_RWSEM, sem);
 	struct shfl_rw_policy chosen = settings;
 
 	chosen.policy = by.policy;
@@ -83,7 +82,8 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 				     unsigned long ip)
 {
 	const struct w_deadline deadline = {.state = state};
-	const struct shfl_rw_policy by = settings_of(sem);
+	const struct tuning tuned = tuning_of(TUNED_RWSEM, sem);
+	const struct shfl_rw_policy by = settings_by(tuned);
 	bool entered;
 
 	lock_contended(&sem->dep_map, ip);
@@ -96,6 +96,7 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 	if (entered)
 		name_owner(sem, writes);
 	preempt_enable();
+	tuning_end(tuned);
 	trace_contention_end(sem, entered ? 0 : -EINTR);
 	return entered ? 0 : -EINTR;
 }

@@ -3,7 +3,8 @@
  * The settings of the kernel's ShflLocks (tuning.h), as boot parameters and files of debugfs's
  * poundlock/; included by qspinlock.c. KIND is spin, mutex or rwsem:
  *
- *	KIND_policy    the order of the waiters: fifo, numa, route or group (core/policy/)
+ *	KIND_policy    the order of the waiters: fifo, numa, route or group (core/policy/), or a
+ *	               loaded one (bpf_policy.c)
  *	KIND_batch     the bound on bypasses, from 1 to 1,000,000
  *	locks          settings of single locks, one line each: ADDRESS [policy=NAME] [batch=N]
  *
@@ -23,6 +24,7 @@
 #include <linux/string.h>
 
 #include "choice.h"
+#include "own_policy.h"
 #include "tuning.h"
 
 #include "part/shuffle.h"
@@ -60,7 +62,20 @@ static u32 policy_bits_of(const char *name)
 {
 	int found = match_string(policies, ARRAY_SIZE(policies), name);
 
+#ifdef OWN_POLICIES
+	if (found < 0 && own_policy_number(name) >= 0)
+		found = POLICY_OWN + own_policy_number(name);
+#endif
 	return found < 0 ? 0 : tuning_policy_bits((enum policy)found);
+}
+
+static const char *policy_name(enum policy policy)
+{
+#ifdef OWN_POLICIES
+	if (policy >= POLICY_OWN)
+		return own_policy_name(policy - POLICY_OWN);
+#endif
+	return policies[policy];
 }
 
 /* The bits of the batch @text; 0 if it is none. */
@@ -78,7 +93,7 @@ static int refuse(const char *name, const char *what, int error, const char *why
 	return error;
 }
 
-#define NO_POLICY "there is no such policy (fifo, numa, route, group)"
+#define NO_POLICY "there is no such policy (fifo, numa, route, group, or a loaded one)"
 #define NO_BATCH "a batch is from 1 to 1000000"
 
 /* ---- Settings of a kind ---- */
@@ -123,7 +138,7 @@ static int knob_show(struct seq_file *file, void *unused)
 	struct tuning now = tuning_from(0, READ_ONCE(tunings[knob->kind]));
 
 	if (knob->is_policy)
-		seq_printf(file, "%s\n", policies[now.policy]);
+		seq_printf(file, "%s\n", policy_name(now.policy));
 	else
 		seq_printf(file, "%u\n", now.batch);
 	return 0;
@@ -285,7 +300,7 @@ static int locks_show(struct seq_file *file, void *unused)
 		word = list[i].word;
 		seq_printf(file, "%lx", list[i].address);
 		if (word & TUNING_POLICY_MASK)
-			seq_printf(file, " policy=%s", policies[tuning_from(word, word).policy]);
+			seq_printf(file, " policy=%s", policy_name(tuning_from(word, word).policy));
 		if (word >> TUNING_BATCH_SHIFT)
 			seq_printf(file, " batch=%u", word >> TUNING_BATCH_SHIFT);
 		seq_puts(file, "\n");

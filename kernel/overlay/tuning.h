@@ -26,6 +26,7 @@ enum tuned { TUNED_SPIN, TUNED_MUTEX, TUNED_RWSEM, TUNED_KINDS };
 struct tuning {
 	enum policy policy;
 	u32 batch;
+	u64 since; /* under a loaded policy: the beginning of the wait */
 };
 
 /* A pair of settings in a word: policy + 1 in the lowest byte, batch above it. 0: not set. */
@@ -140,14 +141,36 @@ static inline void tuned_publish(struct tuned_table *table, const struct tuned_l
 extern u32 tunings[TUNED_KINDS];
 extern struct tuned_table tuned_locks;
 
+/* @by, or with numa if its policy has no program (own_policy.h). */
+static inline struct tuning tuning_loaded(struct tuning by)
+{
+#ifdef OWN_POLICIES
+	if (by.policy < POLICY_OWN)
+		return by;
+	by.since = w_now();
+	if (!own_policy_is_loaded(by.policy - POLICY_OWN))
+		by.policy = POLICY_NUMA;
+#endif
+	return by;
+}
+
 /* The settings of the lock of kind @kind at @lock. */
 static inline struct tuning tuning_of(enum tuned kind, const void *lock)
 {
 	u32 own = w_load_relaxed(&tuned_locks.used) ? tuned_find(&tuned_locks, (unsigned long)lock)
 						    : 0;
 
-	return tuning_from(own, READ_ONCE(tunings[kind]));
+	return tuning_loaded(tuning_from(own, READ_ONCE(tunings[kind])));
 }
 #endif
+
+/* Called by a waiter after its wait by the settings @by. */
+static inline void tuning_end(struct tuning by)
+{
+#ifdef OWN_POLICIES
+	if (by.policy >= POLICY_OWN)
+		own_policy_waited(by.policy - POLICY_OWN, by.since);
+#endif
+}
 
 #endif

@@ -277,8 +277,8 @@ typedef atomic64_t atomic_long_t;
  */
 #define tuning_of(kind, lock)                                                           \
 	(KERNEL_CHANGES && CHECK_DO("changed", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) \
-		 ? (struct tuning){POLICY_FIFO, 1}                                      \
-		 : (struct tuning){POLICY_NUMA, SHFL_MAX_BATCH})
+		 ? (struct tuning){.policy = POLICY_FIFO, .batch = 1}                   \
+		 : (struct tuning){.policy = POLICY_NUMA, .batch = SHFL_MAX_BATCH})
 
 /* ---- The world's objects ---- */
 

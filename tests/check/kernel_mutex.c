@@ -38,6 +38,9 @@ struct notes {
 #define mutex_acquire_nest(map, subclass, trylock, nest, ip) ((void)0)
 #define mutex_release(map, ip) ((void)0)
 
+/* Of policies that are loaded. */
+#define measures_holds() false
+
 /* Of CFL, which is not chosen. */
 struct lockdep_map;
 struct cfl_mutex;

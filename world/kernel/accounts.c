@@ -38,8 +38,11 @@ static DEFINE_PER_CPU(struct w_account, blank);
 
 void w_accounts_start(void)
 {
-	struct block(*made)[WAYS] = kvcalloc(1u << SET_BITS, sizeof(*made), GFP_KERNEL);
+	struct block(*made)[WAYS];
 
+	if (READ_ONCE(table))
+		return;
+	made = kvcalloc(1u << SET_BITS, sizeof(*made), GFP_KERNEL);
 	if (!made)
 		pr_err("poundlock: no memory for accounts of tasks\n");
 	/* release: pairs with the dependency of w_account(); the zeroed table */

@@ -276,10 +276,12 @@ static inline bool w_urgent(void)
 #define W_THRESHOLD 0u
 #endif
 
-/* A policy of the program: there are none here. */
+/* A policy of the program: a file whose locks have them defines these before. */
+#ifndef w_own_policy_note
 #define w_own_policy_note(number, lock) ((void)(number), (void)(lock), 0u)
 #define w_own_policy_rank(number, shuffler, waiter) \
 	((void)(number), (void)(shuffler), (void)(waiter), UINT32_MAX)
+#endif
 
 /* ---- Waiting ---- */
 
