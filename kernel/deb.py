@@ -160,10 +160,14 @@ class Build:
         for old in self.folder.glob("*.deb"):
             old.unlink()
         print(f"     {tree.name} is built in {self.objects}, if that is not done yet", flush=True)
+        compiler = ["CC=ccache gcc"] if shutil.which("ccache") else []
+        # First of all, since the rest may take hours.
+        own.make(tree, self.objects, *compiler, "kernel/locking/")
+        own.check_complete(self.objects / patch.FOLDER)
         own.make(
             tree,
             self.objects,
-            *(["CC=ccache gcc"] if shutil.which("ccache") else []),
+            *compiler,
             "bindeb-pkg",
             limit=LIMIT,
             KDEB_PKGVERSION=f"{own.version_of_sources(self.series)}+poundlock{version()}",
@@ -171,9 +175,8 @@ class Build:
             KBUILD_BUILD_USER="poundlock",
             KBUILD_BUILD_HOST="localhost",
             DEBFULLNAME="Poundlock",
-            DEBEMAIL="Poundlock <poundlock@localhost>",
+            DEBEMAIL="poundlock@localhost",
         )
-        own.check_complete(self.objects / patch.FOLDER)
         return sorted(
             file for file in self.folder.glob("*.deb") if not file.name.startswith(UNWANTED)
         )

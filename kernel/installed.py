@@ -145,7 +145,7 @@ def cases():
         test.Case("native count=500", test.is_sound),
         test.Case("native:mutex count=100 threads=16", test.INTERRUPTED),
         test.Case("native:rwsem count=100 threads=16", test.SHARED),
-        *test.files(8, 20),
+        *test.files(8, 10),
         test.Case("native count=500", test.within("switches", 5, 5), "beside switches 1"),
         test.Case("native count=500", test.within("retunes", 1, 100), "beside retunes 1"),
     ]

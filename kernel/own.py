@@ -254,6 +254,8 @@ def forgotten(file, functions):
 
     >>> forgotten("rwsem", {"__init_rwsem", "up_read", "stock_up_read", "w_park"})
     []
+    >>> forgotten("mutex", {"__traceiter_contention_begin", "__probestub_contention_begin"})
+    []
     >>> forgotten("rwsem", {"_down_nest_lock", "stock_down_nest_lock", "down_new"})
     ['down_new']
     >>> forgotten("qspinlock", {"native_queued_spin_lock_slowpath", "stock_spin_lock_slowpath"})
