@@ -147,7 +147,7 @@ def cases():
         test.Case("native:rwsem count=100 threads=16", test.SHARED),
         *test.files(8, 10),
         test.Case("native count=500", test.within("switches", 5, 5), "beside switches 1"),
-        test.Case("native count=500", test.within("retunes", 1, 100), "beside retunes 1"),
+        test.Case("native count=500", test.within("retunes", 48, 48), "beside retunes 1"),
     ]
 
 
