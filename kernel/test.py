@@ -49,7 +49,9 @@ hook-alone and hook-hypervisor, in which it must be refused.
 --distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
 do, and boots it with preempt=full: distribution-CHOICE.
 
---patched builds a kernel from sources to which the patches of patch.py are applied: patched.
+--patched builds a kernel from sources to which the patches of patch.py are applied: patched. It
+also checks that the packages of deb.py keep Debian's configurations, where linux-config-* is
+installed.
 
 --checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
