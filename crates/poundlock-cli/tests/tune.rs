@@ -14,7 +14,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Tunings end at numbers of runs or windows, whatever time these take.
+const NO_LIMIT: [&str; 2] = ["--for", "1h"];
+
+/// The windows of a process. One has many acquisitions.
+const WINDOWS: [&str; 4] = ["--window", "100ms", "--windows", "200"];
 
 const METRIC: &str = r"score: (\d+)";
 
@@ -38,8 +44,15 @@ impl Tuned {
 
     /// `poundlock tune` with these options, of the program in this mode.
     fn command(&self, options: &[&str], mode: &str) -> Command {
-        let mut command = poundlock(["tune", "--for", "100s", "--runs", "120", "-o"]);
-        command.arg(self.rules()).args(options).arg("--").arg(&self.program).arg(mode);
+        let mut command = poundlock(["tune", "--runs", "120"]);
+        command
+            .args(NO_LIMIT)
+            .arg("-o")
+            .arg(self.rules())
+            .args(options)
+            .arg("--")
+            .arg(&self.program)
+            .arg(mode);
         command.current_dir(self.directory.path());
         command
     }
@@ -51,9 +64,10 @@ impl Tuned {
     }
 
     /// The output of the program under `poundlock run` with the rules.
-    fn run_by_rules(&self, mode: &str) -> String {
+    fn run_by_rules(&self, options: &[&str], mode: &str) -> String {
         let mut command = poundlock(["run", "--rules"]);
-        stdout(&output(command.arg(self.rules()).arg("--").arg(&self.program).arg(mode)))
+        command.arg(self.rules()).args(options).arg("--").arg(&self.program).arg(mode);
+        stdout(&output(&mut command))
     }
 }
 
@@ -81,8 +95,18 @@ fn the_right_settings_are_found_and_the_rules_apply_them() {
         ] {
             assert!(rules.contains(evidence), "{evidence}: {rules}");
         }
-        assert_eq!(tuned.run_by_rules(mode), "score: 130\n", "{rules}");
+        assert_eq!(tuned.run_by_rules(&[], mode), "score: 130\n", "{rules}");
     }
+}
+
+#[test]
+fn a_rule_keeps_the_algorithm_of_the_lock() {
+    let tuned = Tuned::new();
+    let bravo = ["--rwlock", "bravo_shfl_rw,inhibit=7"];
+    tuned.tune(&[&bravo[..], &["--metric", METRIC]].concat(), "readers");
+    let rules = std::fs::read_to_string(tuned.rules()).expect("rules");
+    assert!(rules.contains("rwlock = \"bravo_shfl_rw,inhibit=7,patience=0"), "{rules}");
+    assert_eq!(tuned.run_by_rules(&bravo, "readers"), "score: 130\n", "{rules}");
 }
 
 /// A rule can give these mutexes another algorithm.
@@ -187,6 +211,9 @@ fn bad_input_is_refused_in_one_line() {
     assert_refused(&mut other, 125, &["--rwlock", "COMMAND"]);
     let mut short = poundlock(["tune", "-p", "1", "--window", "0.1ms"]);
     assert_refused(&mut short, 125, &["--window"]);
+    for of_a_process in [&["--windows", "100"][..], &["--window", "1s"], &["--keep"]] {
+        refused(of_a_process, &[of_a_process[0], "COMMAND"]);
+    }
     let own = std::process::id().to_string();
     assert_refused(&mut poundlock(["tune", "-p", &own]), 125, &["no control page"]);
 }
@@ -205,13 +232,17 @@ impl Serving {
     }
 
     fn start_as(mode: &str, lock: &'static str) -> Serving {
+        Serving::start_with(&[], mode, lock)
+    }
+
+    fn start_with(options: &[&str], mode: &str, lock: &'static str) -> Serving {
         let tuned = Tuned::new();
         let folder = tuned.directory.path();
         let mut command = poundlock(["run"]);
         for option in ["--control", "--stats"] {
             command.arg(format!("{option}={}", folder.display()));
         }
-        command.arg("--").arg(&tuned.program).arg(mode);
+        command.args(options).arg("--").arg(&tuned.program).arg(mode);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut line = String::new();
@@ -228,15 +259,15 @@ impl Serving {
 
     /// `poundlock tune` of the process.
     fn command(&self, options: &[&str]) -> Command {
-        let mut command = poundlock(["tune", "-p", &self.pid(), "-o"]);
-        command.arg(self.tuned.rules()).args(options);
+        let mut command = poundlock(["tune", "-p", &self.pid()]);
+        command.args(NO_LIMIT).arg("-o").arg(self.tuned.rules()).args(options);
         command.current_dir(self.tuned.directory.path());
         command
     }
 
     /// Starts a long tuning, and returns when it has changed settings.
     fn tuning(&self) -> Child {
-        let mut command = self.command(&["--for", "60s", "--window", "30ms"]);
+        let mut command = self.command(&["--window", "30ms"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.expect("it runs");
         let before = self.settings();
@@ -287,8 +318,7 @@ fn end_of(mut child: Child) -> (Option<i32>, String, String) {
 fn a_process_is_tuned_and_has_its_former_settings_afterwards() {
     let serving = Serving::start();
     for by in ["acquisitions", "slowest"] {
-        let options = ["--for", "20s", "--window", "100ms", "--by", by, "--force"];
-        let output = output(&mut serving.command(&options));
+        let output = output(serving.command(&WINDOWS).args(["--by", by, "--force"]));
         let text = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
         assert!(text.contains("confirmed: better"), "{text}");
@@ -301,20 +331,30 @@ fn a_process_is_tuned_and_has_its_former_settings_afterwards() {
 
 #[test]
 fn a_readers_writer_lock_of_a_process_is_tuned() {
-    let serving = Serving::start_as("serve_readers", "table");
-    let output = output(&mut serving.command(&["--for", "20s", "--window", "100ms"]));
-    let text = stdout(&output);
-    assert!(text.contains("confirmed: better"), "{text}{}", stderr(&output));
-    assert!(!text.contains("cfl_mutex"), "{text}");
-    let rules = std::fs::read_to_string(serving.tuned.rules()).expect("rules");
-    assert!(rules.contains("rwlock = \"shfl_rw,patience=0"), "{rules}");
+    for lock in ["shfl_rw", "bravo_shfl_rw"] {
+        let serving = Serving::start_with(&["--rwlock", lock], "serve_readers", "table");
+        let output = output(&mut serving.command(&WINDOWS));
+        let text = stdout(&output);
+        assert!(text.contains("confirmed: better"), "{text}{}", stderr(&output));
+        assert!(!text.contains("cfl_mutex"), "{text}");
+        let rules = std::fs::read_to_string(serving.tuned.rules()).expect("rules");
+        assert!(rules.contains(&format!("rwlock = \"{lock},patience=0")), "{rules}");
+        serving.assert_restored();
+    }
+}
+
+#[test]
+fn too_few_windows_are_refused() {
+    let serving = Serving::start();
+    let mut few = serving.command(&["--window", "30ms", "--windows", "43"]);
+    assert_refused(&mut few, 125, &["--windows 43", "at least 44"]);
     serving.assert_restored();
 }
 
 #[test]
 fn a_process_keeps_what_is_better_if_requested() {
     let serving = Serving::start();
-    let output = output(&mut serving.command(&["--for", "20s", "--window", "100ms", "--keep"]));
+    let output = output(serving.command(&WINDOWS).arg("--keep"));
     assert!(stdout(&output).contains("The process keeps them"), "{}", stdout(&output));
     let settings = serving.settings().expect("a mutex");
     assert_eq!((settings[0].as_str(), settings[4].as_str()), ("0", "control"));
@@ -405,8 +445,8 @@ fn a_noisy_neighbour_is_found_and_tuned() {
     let pid = neighbour.id().to_string();
     await_that(|| output(&mut poundlock(["control", "-p", &pid, "cache"])).status.success());
     let tuned = (0..5).any(|_| {
-        let mut command =
-            poundlock(["tune", "-p", &pid, "--for", "30s", "--by", "slowest", "-o", "-"]);
+        let mut command = poundlock(["tune", "-p", &pid, "--by", "slowest", "-o", "-"]);
+        command.args(NO_LIMIT).args(["--window", "50ms", "--windows", "600"]);
         // Rules are written only for what is confirmed.
         stdout(&output(&mut command)).contains("symbol = \"cache\"")
     });

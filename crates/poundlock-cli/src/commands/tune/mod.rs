@@ -54,14 +54,23 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     pub force: bool,
     /// Leave what is better in effect in the running process
-    #[arg(long, requires = "pid")]
+    #[arg(long, requires = "pid", conflicts_with = "program")]
     pub keep: bool,
     /// Number of locks to tune at most, those with the longest waits first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = most)]
     pub top: usize,
     /// Time of one measurement of a running process, such as 100ms [default: a 600th of --for]
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "pid")]
+    #[arg(
+        long, value_name = "TIME", value_parser = duration, requires = "pid",
+        conflicts_with = "program"
+    )]
     pub window: Option<Duration>,
+    /// Begin no more measurements of a running process than that
+    #[arg(
+        long, value_name = "N", requires = "pid", conflicts_with = "program",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub windows: Option<u32>,
     /// Present lock of the program: shfl_mutex[,KEY=VALUE...]
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex", conflicts_with = "pid")]
     pub lock: String,

@@ -28,7 +28,8 @@ const WINDOWS: u32 = 600;
 /// The shortest window: the file of statistics is read twice in it.
 const LEAST_WINDOW: Duration = Duration::from_millis(1);
 
-/// The part of the time in which the waits are counted before anything is changed.
+/// The part of the time, or of as many windows as by default, in which the waits are counted before
+/// anything is changed.
 const LOOK: u32 = 20;
 
 /// The part of a window that is not measured, in which earlier waiters finish by their settings.
@@ -56,13 +57,7 @@ pub fn tune(args: &TuneArgs, pid: u32) -> Result<Tuned, Failure> {
         return Ok(Tuned::nothing(about));
     }
     let budget = Budget { measurements: windows.affordable(), per_round: 2 };
-    let plan = Plan::of(targets, Vec::new(), budget).ok_or_else(|| {
-        let needed = windows.window * (2 * Budget::LEAST as u32 + LOOK);
-        Failure::ours(format!(
-            "there is not enough time: --for {:.0}s, or a shorter --window",
-            needed.as_secs_f64().ceil()
-        ))
-    })?;
+    let plan = Plan::of(targets, Vec::new(), budget).ok_or_else(|| windows.too_few())?;
     windows.begin(&plan.targets, budget)?;
     let tuned = plan.run(&mut windows, about);
     windows.end(tuned, args.keep)
@@ -78,6 +73,8 @@ struct Windows<'a> {
     window: Duration,
     limit: Duration,
     started: Instant,
+    /// Number of windows so far.
+    done: u32,
     targets: Vec<Target>,
     /// The locks of each target, whose settings are restored at the end.
     changed: Vec<Vec<Changed>>,
@@ -114,6 +111,7 @@ impl Windows<'_> {
             window,
             limit,
             started: Instant::now(),
+            done: 0,
             targets: Vec::new(),
             changed: Vec::new(),
             indexes: HashMap::new(),
@@ -132,7 +130,7 @@ impl Windows<'_> {
             Ok((observed, process))
         };
         let (_, before) = read()?;
-        pause(self.limit / LOOK, &self.stop)?;
+        pause(self.limit.min(self.window * WINDOWS) / LOOK, &self.stop)?;
         let (observed, now) = read()?;
         self.page.check().map_err(Stop::Failed)?;
         let items = self.page.items().map_err(Stop::Failed)?;
@@ -161,9 +159,22 @@ impl Windows<'_> {
         (targets, about)
     }
 
+    /// The number of windows for which there is time.
     fn affordable(&self) -> usize {
         let left = self.limit.saturating_sub(self.started.elapsed());
-        (left.as_secs_f64() / self.window.as_secs_f64()) as usize
+        let windows = (left.as_secs_f64() / self.window.as_secs_f64()) as usize;
+        self.args.windows.map_or(windows, |most| windows.min(most as usize))
+    }
+
+    fn too_few(&self) -> Failure {
+        let needed = 2 * Budget::LEAST as u32;
+        if let Some(windows) = self.args.windows.filter(|windows| *windows < needed) {
+            return Failure::ours(format!("--windows {windows}: tuning needs at least {needed}"));
+        }
+        Failure::ours(format!(
+            "there is not enough time: --for {:.0}s, or a shorter --window",
+            (self.window * (needed + LOOK)).as_secs_f64().ceil()
+        ))
     }
 
     /// Remembers the settings of all targets.
@@ -349,6 +360,7 @@ impl Subject for Windows<'_> {
         pause(self.window - self.window / SETTLE, &self.stop)?;
         let now = self.counts()?;
         self.page.check().map_err(Stop::Failed)?;
+        self.done += 1;
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
@@ -356,7 +368,9 @@ impl Subject for Windows<'_> {
     }
 
     fn used(&self) -> f64 {
-        self.started.elapsed().as_secs_f64() / self.limit.as_secs_f64()
+        let time = self.started.elapsed().as_secs_f64() / self.limit.as_secs_f64();
+        let windows = self.args.windows.map_or(0.0, |most| f64::from(self.done) / f64::from(most));
+        time.max(windows)
     }
 
     fn mirrored(&self) -> bool {

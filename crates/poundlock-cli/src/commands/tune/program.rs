@@ -192,6 +192,11 @@ impl Runs<'_> {
         let (mut targets, unnamed): (Vec<Target>, Vec<Target>) =
             setup::targets(&uses).into_iter().partition(|target| target.place.is_some());
         targets.truncate(self.args.top);
+        if let Some(given) = &self.args.others.rwlock {
+            for target in &mut targets {
+                target.lock = setup::with_other_keys(&target.lock, given, &target.present);
+            }
+        }
         if !unnamed.is_empty() {
             let labels: Vec<String> = unnamed.into_iter().map(|target| target.label).collect();
             about += &format!("\nNo rule can name: {}", labels.join(", "));

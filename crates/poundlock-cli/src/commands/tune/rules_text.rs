@@ -25,6 +25,11 @@ fn rule(target: &Target, spec: &str) -> String {
             Kind::Mutex => "lock",
             Kind::ReadersWriter => "rwlock",
         };
+        // Settings of the present algorithm are those of its kind's lock.
+        let spec = match spec.strip_prefix(target.kind.lock()) {
+            Some(settings) => format!("{}{settings}", target.lock),
+            None => spec.to_owned(),
+        };
         format!("[[rule]]\n{key} = \"{name}\"\n{lock} = \"{spec}\"\n\n")
     })
 }
@@ -86,6 +91,11 @@ mod tests {
             kind,
             label: label.to_owned(),
             place,
+            lock: match kind {
+                Kind::Mutex => "shfl_mutex",
+                Kind::ReadersWriter => "bravo_shfl_rw,inhibit=7",
+            }
+            .to_owned(),
             addresses: vec![1],
             present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 },
             others: Vec::new(),
@@ -128,7 +138,8 @@ mod tests {
         let text = file(&tuned, &Evidence { lines }, present);
         assert_eq!(rules::check(text.as_bytes(), "shfl_mutex"), Ok(()), "{text}");
         assert_eq!(text.matches("[[rule]]").count(), 3, "no rule names an address: {text}");
-        assert!(text.contains("\nrwlock = \"shfl_rw,policy=fifo\"\n"), "{text}");
+        let bravo = "\nrwlock = \"bravo_shfl_rw,inhibit=7,policy=fifo\"\n";
+        assert!(text.contains(bravo), "{text}");
         assert!(text.find("cache+0x0\"") < text.find("cache*\""), "{text}");
         assert!(text.contains("1.105 times (1.051 to 1.221, 8 rounds), confirmed"), "{text}");
         assert!(text.contains("9 rounds, no interval"), "{text}");

@@ -79,6 +79,9 @@ pub struct Target {
     pub label: String,
     /// None if no rule can name them.
     pub place: Option<Place>,
+    /// The present algorithm, with the keys that are not among `present`: a rule that keeps it
+    /// begins with them.
+    pub lock: String,
     /// Of a running process.
     pub addresses: Vec<u64>,
     pub present: Settings,
@@ -142,6 +145,7 @@ fn target(place: Option<Place>, group: &[&Use]) -> Option<Target> {
         kind: longest.kind,
         label,
         place,
+        lock: longest.lock.clone().unwrap_or_else(|| longest.kind.lock().to_owned()),
         addresses: group.iter().map(|used| used.address).collect(),
         present: longest.settings.clone()?,
         others: Vec::new(),
@@ -162,6 +166,21 @@ fn place(used: &Use, all: &[Use]) -> Option<Place> {
         count if count <= FEW => format!("{object}+{offset:#x}"),
         _ => object.clone(),
     }))
+}
+
+/// The algorithm `lock`, with those keys of the specification `given` that no [`Settings`] have, if
+/// that names it.
+pub fn with_other_keys(lock: &str, given: &str, present: &Settings) -> String {
+    let present = present.to_string();
+    let is_own = |pair: &&str| {
+        let key = pair.split('=').next().unwrap_or_default();
+        !present.split(',').any(|own| own.split('=').next() == Some(key)) && key != "wait"
+    };
+    let mut pairs = given.split(',');
+    if pairs.next() != Some(lock) {
+        return lock.to_owned();
+    }
+    pairs.filter(is_own).fold(lock.to_owned(), |text, pair| format!("{text},{pair}"))
 }
 
 /// Algorithms to try for single locks of a kind, where a rule can give them.
@@ -268,7 +287,7 @@ impl Display for Named<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Kind, Named, Place, Settings, Setup, Target, Use};
-    use super::{algorithms, candidates, difference, has_algorithm, targets};
+    use super::{algorithms, candidates, difference, has_algorithm, targets, with_other_keys};
 
     fn present() -> Settings {
         Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 }
@@ -344,6 +363,14 @@ mod tests {
         let with_cfl = Target { others: vec!["cfl_mutex".to_owned()], ..mutex };
         assert!(candidates(&with_cfl, false).contains(&"cfl_mutex".to_owned()));
         assert_eq!(difference("cfl_mutex", &present()), "cfl_mutex");
+    }
+
+    #[test]
+    fn keys_that_do_not_change_are_kept_with_their_algorithm() {
+        let keys = |given| with_other_keys("bravo_shfl_rw", given, &present());
+        assert_eq!(keys("bravo_shfl_rw,patience=9,inhibit=7"), "bravo_shfl_rw,inhibit=7");
+        assert_eq!(keys("bravo_shfl_rw"), "bravo_shfl_rw");
+        assert_eq!(keys("bravo_fair_rw,inhibit=7"), "bravo_shfl_rw");
     }
 
     #[test]

@@ -155,6 +155,7 @@ mod tests {
             kind: Kind::Mutex,
             label: format!("mutex {at}"),
             place: Some(Place::Symbol(format!("mutex_{at}"))),
+            lock: "shfl_mutex".to_owned(),
             addresses: Vec::new(),
             present: Settings { patience: 4, policy: "numa".to_owned(), batch: 1024, spins: 1 },
             others: Vec::new(),
