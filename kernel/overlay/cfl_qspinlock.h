@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CFL around the kernel's word; included by qspinlock.c. The queue and order are those of
- * core/cfl/order.h. Groups are the cgroups of the cpu controller, by cpu.weight; inside a
- * group, tasks share by nice. Interrupt handlers belong to no group.
+ * CFL around the kernel's word; included by qspinlock.c, and by the model checker's client of it
+ * (tests/check/kernel_cfl.c). The queue and order are those of core/cfl/order.h. Groups are the
+ * cgroups of the cpu controller, by cpu.weight; inside a group, tasks share by nice. Interrupt
+ * handlers belong to no group.
  *
  * A release is a store that is inlined everywhere and charges nothing. So the next holder charges:
  * a thread that takes the word in the slow path marks it SIGNED and writes its identity to the
@@ -54,16 +55,18 @@ struct hold {
 	struct cfl_payer payer;
 } ____cacheline_aligned;
 
-static struct hold holds[LEDGERS];
+static DEFINE_PER_LEDGER(struct hold, holds);
 
 /* Waiters by group, of all locks that share a ledger. */
-static struct {
+struct waiting_groups {
 	atomic_t waiters[CFL_GROUPS];
-} ____cacheline_aligned waiting_groups[LEDGERS];
+} ____cacheline_aligned;
+
+static DEFINE_PER_LEDGER(struct waiting_groups, waiting_groups);
 
 static inline struct hold *hold_of(const struct cfl *lock)
 {
-	return &holds[ledger_of(lock)];
+	return per_ledger(holds, lock);
 }
 
 /* ---- Charging ---- */
@@ -91,7 +94,7 @@ static inline void cfl_sign(struct cfl *lock, struct cfl_arrival arrival)
 static inline void cfl_note_least_group(struct cfl *lock)
 {
 	struct cfl_ledger *ledger = cfl_ledger(lock);
-	const atomic_t *waiters = waiting_groups[ledger_of(lock)].waiters;
+	const atomic_t *waiters = per_ledger(waiting_groups, lock)->waiters;
 	u32 group, least = CFL_GROUPS;
 
 	/* relaxed, both: times may be stale; only the order depends on them */
@@ -266,7 +269,7 @@ static noinline void cfl_queue(struct cfl *lock, struct place *place, struct cfl
 	const struct cfl_policy policy = {.wait = WAIT_SPIN, CFL_SETTINGS(SET, cfl)};
 #undef SET
 	struct cfl_head head = {lock, arrival.thefts + policy.bypass};
-	atomic_t *waiters = &waiting_groups[ledger_of(lock)].waiters[arrival.group];
+	atomic_t *waiters = &per_ledger(waiting_groups, lock)->waiters[arrival.group];
 	bool is_signed = true, slept = false;
 
 	/* relaxed: the tail publishes it */

@@ -155,6 +155,7 @@ struct qspinlock {
 #define _Q_LOCKED_PENDING_MASK (_Q_LOCKED_MASK | _Q_PENDING_MASK)
 #define _Q_PENDING_LOOPS 1
 #define _Q_TAIL_OFFSET 16
+#define _Q_TAIL_MASK 0xffff0000u
 #define _Q_TAIL_IDX_OFFSET _Q_TAIL_OFFSET
 #define _Q_TAIL_IDX_MASK (3u << _Q_TAIL_IDX_OFFSET)
 #define _Q_TAIL_CPU_OFFSET (_Q_TAIL_IDX_OFFSET + 2)
@@ -164,6 +165,9 @@ static inline u32 encode_tail(u32 cpu, u32 index)
 	return (cpu + 1) << _Q_TAIL_CPU_OFFSET | index << _Q_TAIL_IDX_OFFSET;
 }
 
+#define atomic_read(p) READ_ONCE((p)->counter)
+#define atomic_inc(p) ((void)atomic_fetch_add_relaxed(1, p))
+#define atomic_dec(p) ((void)atomic_fetch_add_relaxed(-1, p))
 #define atomic_try_cmpxchg_acquire(p, old, new) try_cmpxchg_acquire(&(p)->counter, old, new)
 #define atomic_try_cmpxchg_relaxed(p, old, new) try_cmpxchg_relaxed(&(p)->counter, old, new)
 

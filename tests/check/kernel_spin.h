@@ -14,10 +14,12 @@
 #define KERNEL_PLACES 2048
 #define KERNEL_CHANGES NOTES->changes
 #define W_THRESHOLD 1024u
+#ifndef CHECK_NOW
 #define CHECK_NOW()                                                                \
 	(!NOTES->still && CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) \
 		 ? (uint64_t)W_THRESHOLD << 10                                     \
 		 : UINT64_C(0))
+#endif
 #define W_URGENCY 1
 #define w_urgent() (NOTES->urgent >> check_self() & 1)
 #include "check.h"

@@ -73,6 +73,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_rwsem", &RWSEM),
         own("kernel_park", &["world/kernel/sleepers.h"]),
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
+        own("kernel_cfl", &["kernel/overlay/cfl_qspinlock.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];
     for lock in sources.locks()? {
