@@ -102,6 +102,7 @@ def client(name):
 
 KERNEL_CLIENTS = [
     "hook",
+    "kernel_cfl",
     "kernel_mutex",
     "kernel_park",
     "kernel_rwsem",
@@ -178,6 +179,11 @@ FAULTS = [
         "kernel-pending-without-acquire",
         "client hook",
         "a pending waiter that takes the kernel's spin lock without an acquire",
+    ),
+    known(
+        "kernel-cfl-group-waits",
+        "client kernel_cfl",
+        "a waiter for the kernel's CFL lock whose group waits forever",
     ),
     known(
         "kernel-mutex-released-as-stock",
