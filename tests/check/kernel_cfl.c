@@ -15,7 +15,7 @@
 
 #define MOST_THREADS 5
 
-/* The tasks' accounts, of which others write what the kernel's world has more than the checker's. */
+/* The tasks' accounts. Others write the last two fields, which only the kernel's world has. */
 struct kernel_account {
 	const void *lock;
 	u64 held, until, since;
