@@ -311,6 +311,7 @@ static noinline void __lockfunc cfl_spin_lock_slowpath(struct qspinlock *word, u
 	}
 	cfl_queue(lock, place, arrival);
 taken:
+	trace_poundlock_handover(lock);
 	trace_contention_end(lock, 0);
 }
 

@@ -112,6 +112,8 @@ void mutex_lock_io(struct mutex *lock);
 #undef mutex_lock_io
 #endif
 
+#include "poundlock_trace.h"
+
 /* Whether a lock other than stock is chosen, and which. */
 static DEFINE_STATIC_KEY_FALSE(ours);
 static DEFINE_STATIC_KEY_FALSE(by_cfl);

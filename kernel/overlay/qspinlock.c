@@ -81,6 +81,10 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 #include "choice.h"
 
+#define CREATE_TRACE_POINTS
+#include "poundlock_trace.h"
+#undef CREATE_TRACE_POINTS
+
 #if _Q_TAIL_OFFSET != 16
 #error "a tail of 16 bits knows fewer than 16,383 CPUs"
 #endif

@@ -110,6 +110,8 @@ void up_read_non_owner(struct rw_semaphore *sem);
 #undef up_read_non_owner
 #endif
 
+#include "poundlock_trace.h"
+
 static DEFINE_STATIC_KEY_FALSE(by_shfl);
 
 /* The original needs the kernel's `current`, which the world undefines. */

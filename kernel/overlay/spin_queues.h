@@ -89,6 +89,7 @@ static __always_inline void take_queued(struct qspinlock *lock,
 		if (!queued_spin_trylock(lock))
 			queued(lock, place);
 	}
+	trace_poundlock_handover(lock);
 	trace_contention_end(lock, 0);
 	this_cpu_dec(waiting);
 }

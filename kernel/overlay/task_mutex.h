@@ -137,6 +137,8 @@ static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, un
 	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline)
 						: wait_by_shfl(mutex, deadline);
 	preempt_enable();
+	if (taken)
+		trace_poundlock_handover(mutex);
 	trace_contention_end(mutex, taken ? 0 : -EINTR);
 	return taken ? 0 : -EINTR;
 }

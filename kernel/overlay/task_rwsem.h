@@ -97,6 +97,8 @@ static noinline int __sched wait_for(struct rw_semaphore *sem, bool writes, unsi
 		name_owner(sem, writes);
 	preempt_enable();
 	tuning_end(tuned);
+	if (entered)
+		trace_poundlock_handover(sem);
 	trace_contention_end(sem, entered ? 0 : -EINTR);
 	return entered ? 0 : -EINTR;
 }

@@ -52,6 +52,7 @@ typedef struct {
 #define lockevent_inc(event) ((void)0)
 #define trace_contention_begin(lock, flags) ((void)(lock))
 #define trace_contention_end(lock, result) ((void)(lock))
+#define trace_poundlock_handover(lock) ((void)(lock))
 
 /* ---- Operations ---- */
 

@@ -182,12 +182,18 @@ DECLARE_STATIC_KEY_FALSE(w_listening);
 /* The count of @event, over all CPUs, while w_listening was set. */
 u64 w_counted(enum w_event event);
 
+/* A file whose events have a trace point defines it before. */
+#ifndef w_trace
+#define w_trace(name) ((void)0)
+#endif
+
 /* A file that counts by itself defines it before. */
 #ifndef w_event
 #define w_event(name)                                                  \
 	do {                                                           \
 		if (static_branch_unlikely(&w_listening))              \
 			this_cpu_inc(w_selves.events[W_EVENT_##name]); \
+		w_trace(name);                                         \
 	} while (0)
 #endif
 
