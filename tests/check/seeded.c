@@ -36,6 +36,9 @@ enum bug {
 	RELAXED_ANNOUNCE,
 	HINT_TRUSTED,
 	HINT_AWAITED,
+	WAKE_NEVER,
+	WAKE_FIRST,
+	WAKE_AFTER_WAIT,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -345,6 +348,30 @@ static void slept(uint32_t self, enum bug bug)
 		w_park(&M->word[0], 0, NULL);
 }
 
+/*
+ * Thread 1 sleeps on a word until thread 0 changes it, and then answers. The wake-up is missing, or
+ * comes before the change, or only after the answer.
+ */
+static void woken(uint32_t self, enum bug bug)
+{
+	uint32_t seen = 0;
+
+	if (self == 1) {
+		(void)w_compare_exchange_relaxed(&M->word[0], &seen, 1);
+		while (w_load_acquire(&M->word[0]) == 1)
+			w_park(&M->word[0], 1, NULL);
+		w_store_relaxed(&M->word[1], 1);
+		return;
+	}
+	if (bug == WAKE_FIRST && w_load_relaxed(&M->word[0]) == 1)
+		w_unpark(&M->word[0]);
+	seen = w_exchange_release(&M->word[0], 2);
+	if (bug == WAKE_AFTER_WAIT)
+		(void)w_await_acquire(&M->word[1], VAL);
+	if (seen == 1 && bug != WAKE_FIRST && bug != WAKE_NEVER)
+		w_unpark(&M->word[0]);
+}
+
 /* A hint decides only how much a thread reads; or which thread writes, or when a loop ends. */
 static void hinted(uint32_t self, enum bug bug)
 {
@@ -399,6 +426,11 @@ THREAD(announced_relaxed, announced, RELAXED_ANNOUNCE)
 THREAD(hinted_right, hinted, NONE)
 THREAD(hint_trusted, hinted, HINT_TRUSTED)
 THREAD(hint_awaited, hinted, HINT_AWAITED)
+THREAD(futex_shared, futex, NONE)
+THREAD(woken_right, woken, NONE)
+THREAD(woken_never, woken, WAKE_NEVER)
+THREAD(woken_first, woken, WAKE_FIRST)
+THREAD(woken_after_wait, woken, WAKE_AFTER_WAIT)
 THREAD(noted_late, noted, NONE)
 THREAD(noted_after_read, noted_between, NONE)
 THREAD(slept_through, slept, NONE)
@@ -412,6 +444,12 @@ THREAD(slept_through, slept, NONE)
 	{                                                                                     \
 		.name = #body, .shared = sizeof(struct memory), .threads = 3, .thread = body, \
 		.setup = hint, .fails = what                                                  \
+	}
+#define ENTRY_COMPOSED(body, count, what)                                        \
+	{                                                                        \
+		.name = "composed/" #body, .shared = sizeof(struct memory),      \
+		.ghost = sizeof(struct notes), .threads = count, .thread = body, \
+		.flags = CHECK_CLIENT_COMPOSED, .fails = what                    \
 	}
 /* A bug that only promises show. */
 #define ENTRY_LB(body, count, what)                                                               \
@@ -451,5 +489,17 @@ const struct check_client check_clients[] = {
 	ENTRY(noted_late, 2, "assertion failed"),
 	ENTRY(noted_after_read, 2, "assertion failed"),
 	ENTRY(slept_through, 2, "lost wake-up"),
+	ENTRY(woken_right, 2, NULL),
+	ENTRY(woken_never, 2, "lost wake-up"),
+	ENTRY(woken_first, 2, "lost wake-up"),
+	ENTRY(woken_after_wait, 2, "lost wake-up"),
+	ENTRY_COMPOSED(woken_right, 2, NULL),
+	ENTRY_COMPOSED(woken_never, 2, "owes a wake-up"),
+	ENTRY_COMPOSED(woken_first, 2, "owes a wake-up"),
+	ENTRY_COMPOSED(woken_after_wait, 2, "owes a wake-up"),
+	ENTRY_COMPOSED(slept_through, 2, "owes a wake-up"),
+	ENTRY_COMPOSED(futex_wake_without_look, 2, "owes a wake-up"),
+	ENTRY_COMPOSED(futex_right, 2, NULL),
+	ENTRY_COMPOSED(futex_shared, 3, "a second sleeper"),
 	{.name = NULL},
 };

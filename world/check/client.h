@@ -56,6 +56,13 @@ struct check_client {
 /* Explored completely even if that takes minutes. */
 #define CHECK_CLIENT_COMPLETE 8u
 
+/*
+ * Threads sleep by the specification of sleeping (src/machine/sleep.rs of the checker) where all
+ * states are explored: a park is a wait, and each change that ends it needs a wake-up. At most one
+ * thread may sleep on an object, except for wake-ups of all.
+ */
+#define CHECK_CLIENT_COMPOSED 16u
+
 /* The clients of a file, up to one without a name. */
 extern const struct check_client check_clients[];
 

@@ -154,6 +154,9 @@ pub const CLIENT_PROMISES: u32 = 4;
 /// Flag of a client: it is explored completely even if that takes minutes.
 pub const CLIENT_COMPLETE: u32 = 8;
 
+/// Flag of a client: its threads sleep by the specification of sleeping.
+pub const CLIENT_COMPOSED: u32 = 16;
+
 /// The text at `text`, or "" for NULL.
 pub fn text(text: *const c_char) -> &'static str {
     if text.is_null() {

@@ -65,6 +65,10 @@ pub struct Arguments {
     /// Explore also executions that differ from others only in the order of independent steps
     #[arg(long)]
     unreduced: bool,
+    /// In complete explorations, let threads sleep by the specification of sleeping: a park is a
+    /// wait, and each change that ends it must be followed by a wake-up
+    #[arg(long)]
+    composed: bool,
     /// Run mutants of the locks, and the known faults: each must be detected by a client or unit
     /// test
     #[arg(long)]
@@ -115,9 +119,21 @@ impl Arguments {
         let complete = self.complete.then_some(Strategy::Complete);
         let strategy =
             complete.or(self.bound.map(Strategy::Bound)).or(self.walks.map(Strategy::Walks));
-        let &Arguments { spurious, sc, promises, unreduced, seed, states, deep, .. } = self;
+        let &Arguments { spurious, sc, promises, unreduced, composed, .. } = self;
+        let &Arguments { seed, states, deep, .. } = self;
         let longest = None;
-        Overrides { strategy, spurious, sc, promises, unreduced, seed, states, deep, longest }
+        Overrides {
+            strategy,
+            spurious,
+            sc,
+            promises,
+            unreduced,
+            composed,
+            seed,
+            states,
+            deep,
+            longest,
+        }
     }
 
     /// Whether the filters can select clients of the file `name`, one of `names`.

@@ -36,6 +36,8 @@ pub struct Overrides {
     pub promises: bool,
     /// Whether executions that differ only in the order of independent steps are all explored.
     pub unreduced: bool,
+    /// Whether the threads of all clients sleep by the specification of sleeping.
+    pub composed: bool,
     pub seed: u64,
     /// The most states.
     pub states: Option<u64>,
@@ -57,6 +59,7 @@ impl Overrides {
             && !self.sc
             && !self.promises
             && !self.unreduced
+            && !self.composed
             && self.states.is_none()
     }
 }
@@ -102,6 +105,8 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
     let exhaustive = !matches!(strategy, Strategy::Walks(_));
     let weak = !overrides.sc && client.flags & abi::CLIENT_ORDER == 0;
     let promises = weak && overrides.promises;
+    let asked = overrides.composed || client.flags & abi::CLIENT_COMPOSED != 0;
+    let composed = asked && strategy == Strategy::Complete && !promises;
     let longest = overrides.longest.unwrap_or(explore::LONGEST);
     Settings {
         domains,
@@ -114,6 +119,7 @@ pub fn settings(client: &Client, strategy: Strategy, overrides: &Overrides) -> S
         promises,
         exhaustive,
         reduced: !overrides.unreduced,
+        composed,
         longest,
     }
 }

@@ -46,7 +46,7 @@ fn perform(machine: &mut Machine, execution: &Execution) -> Result<(), String> {
     if cycle.is_empty() {
         let mut choices = Vec::new();
         machine.choices(&mut choices);
-        let stuck = choices.is_empty() && !machine.is_over();
+        let stuck = machine.is_stuck(&choices) && !machine.is_over();
         return if stuck { Err(machine.deadlock()) } else { Ok(()) };
     }
     machine.trace.get_or_insert_default().push("       these steps repeat:".into());

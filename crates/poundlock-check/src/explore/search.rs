@@ -198,7 +198,7 @@ impl Search {
             if let Some(fault) = self.machine.fault.take() {
                 return Err(fault.into());
             }
-        } else if self.path[self.depth].choices.is_empty() {
+        } else if self.machine.is_stuck(&self.path[self.depth].choices) {
             return Err(self.machine.deadlock().into());
         }
         self.depth += 1;

@@ -86,6 +86,7 @@ impl Machine {
         };
         match self.now.threads[thread].status {
             Status::Ready if self.is_waiting(thread) => self.options.iter().any(continues),
+            _ if self.is_parking(thread) => self.now.threads[thread].leaves,
             _ => !self.options.is_empty(),
         }
     }
@@ -153,6 +154,7 @@ impl Machine {
                     self.options.push(PROCEED);
                 }
             }
+            Kind::Park if self.settings.composed => self.composed_alternatives(thread),
             Kind::Park => self.park_alternatives(thread, expired),
             Kind::Wait => self.wait_alternatives(thread),
             _ => self.access_alternatives(thread),

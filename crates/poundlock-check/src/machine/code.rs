@@ -60,7 +60,7 @@ impl Machine {
         let t = &self.now.threads[thread];
         let flags = [t.expired, t.yielded && self.settings.bound.is_some(), t.request.brief];
         let flags = flags.iter().fold(0, |flags, &flag| flags << 1 | flag as u64);
-        let first = (t.status as u64) << 32 | flags;
+        let first = (t.status as u64) << 32 | u64::from(t.owed_by) << 8 | flags;
         if t.status == Status::Ended {
             return code.push(first);
         }

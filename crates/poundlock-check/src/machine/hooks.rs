@@ -190,6 +190,15 @@ extern "C" fn operate(
     if place.kind == Kind::Fence && !machine.needs.fences {
         machine.needs.add_fence(&mut machine.fault);
     }
+    let composed = machine.settings.composed;
+    match place.kind {
+        Kind::Unpark | Kind::UnparkAll if composed => {
+            machine.pay(address, place.kind == Kind::UnparkAll);
+            return Begun::over(0);
+        }
+        Kind::Park if composed => machine.check_paid(),
+        _ => {}
+    }
     machine.note_dependence(place.kind, address);
     let deadline = if place.kind == Kind::Park { expected as usize } else { 0 };
     let (operand, expected) = (operand & place.mask(), expected & place.mask());
@@ -214,6 +223,7 @@ extern "C" fn wait(
     if machine.testing {
         machine.ends_wait = holds;
     } else {
+        machine.check_paid();
         let (address, deadline) = (object as usize, deadline as usize);
         machine.request(place, Request { site, address, operand: 0, expected: 0, brief, deadline });
     }
@@ -245,6 +255,7 @@ hooks! {
     fn yield_() {
         let machine = current();
         if !machine.direct {
+            machine.check_paid();
             machine.now.threads[machine.running].yielded = true;
         }
     }

@@ -18,6 +18,7 @@ mod reduction;
 mod requests;
 mod settings;
 mod sharing;
+mod sleep;
 mod state;
 mod step;
 
@@ -129,6 +130,7 @@ pub fn current() -> &'static mut Machine {
 extern "C" fn run_thread() -> ! {
     let machine = current();
     (machine.client.thread)(machine.running as u32);
+    machine.check_paid();
     machine.now.threads[machine.running].status = Status::Ended;
     machine.stop();
     unreachable!("an ended thread is not resumed");
@@ -303,6 +305,10 @@ impl Machine {
             if self.is_waiting(thread) {
                 self.test_wait(thread);
             }
+            self.now.threads[thread].owed_by = 0;
+            if self.is_parking(thread) {
+                self.test_park(thread);
+            }
             let [shared, ghost, _] = self.regions();
             self.now.threads[thread].unshared = self.settings.exhaustive
                 && sharing::is_unshared(&self.now, &[shared, ghost], thread);
@@ -426,13 +432,19 @@ impl Machine {
         self.now.outcomes[..width].iter().map(u64::to_string).collect()
     }
 
+    /// Whether nothing can happen next, except that parks among `choices` end spuriously.
+    pub fn is_stuck(&self, choices: &[Choice]) -> bool {
+        choices.iter().all(|choice| self.is_asleep(choice.thread as usize))
+    }
+
     /// Describes why nothing can happen although threads have not ended.
     pub fn deadlock(&self) -> String {
         let waits: Vec<String> = (0..self.now.threads.len())
             .filter(|&thread| self.now.threads[thread].status != Status::Ended)
             .map(|thread| describe::operation(&self.now, thread))
             .collect();
-        let asleep = self.now.threads.iter().any(|thread| thread.status == Status::Parked);
+        let is_parked = |thread: usize| self.now.threads[thread].status == Status::Parked;
+        let asleep = self.threads().any(|thread| is_parked(thread) || self.is_parking(thread));
         let what = if asleep { "lost wake-up, or deadlock with sleepers" } else { "deadlock" };
         format!("{what}: {}", waits.join("; "))
     }

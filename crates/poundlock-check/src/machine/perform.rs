@@ -91,7 +91,13 @@ impl Machine {
     fn retest_waits(&mut self, location: usize) {
         for thread in 0..self.now.threads.len() {
             let ready = self.fault.is_none() && self.now.threads[thread].status == Status::Ready;
-            if ready && self.is_waiting(thread) && self.span(thread).location == location {
+            let waits = ready && (self.is_waiting(thread) || self.is_parking(thread));
+            if !waits || self.span(thread).location != location {
+                continue;
+            }
+            if self.is_parking(thread) {
+                self.test_park(thread);
+            } else {
                 self.test_wait(thread);
                 self.hash_stack(thread);
             }
@@ -137,6 +143,9 @@ impl Machine {
                 self.now.memory.share_all();
             }
             (_, Kind::Created) => {}
+            (Action::Proceed, Kind::Park) if self.settings.composed => {
+                self.end_park(thread, alternative.message)
+            }
             (_, Kind::Park) => self.park(thread, alternative.action),
             _ => return self.access(thread, alternative),
         }
@@ -260,6 +269,7 @@ impl Machine {
         let new = new?;
         if newest {
             self.effect.appends = location as u16;
+            self.owe(thread, location, old, new);
         }
         let release = site.order.releases();
         let step = self.now.step;

@@ -119,7 +119,7 @@ impl Machine {
 
     /// Whether `thread` can continue on the newest messages.
     fn goes_on(&mut self, thread: usize) -> bool {
-        if self.site(thread).kind != Kind::Wait {
+        if self.site(thread).kind != Kind::Wait && !self.is_parking(thread) {
             return true;
         }
         self.alternatives(thread);

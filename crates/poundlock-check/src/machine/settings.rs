@@ -31,6 +31,8 @@ pub struct Settings {
     /// Whether the explorer omits executions that differ from others in the order of independent
     /// steps alone (reduction.rs).
     pub reduced: bool,
+    /// Whether threads sleep by the specification of sleeping (sleep.rs).
+    pub composed: bool,
     /// The exploration ends unfinished when an execution has more steps.
     pub longest: u32,
 }

@@ -54,6 +54,10 @@ pub struct Thread {
     pub request: Request,
     /// Bit n: the n-th message that the pending wait could read ends it.
     pub ending: u64,
+    /// Of a park that is a wait (sleep.rs): whether the thread can continue on the newest value.
+    pub leaves: bool,
+    /// The bits of the threads that owe it a wake-up.
+    pub owed_by: u8,
     /// Whether the thread's deadline has passed.
     pub expired: bool,
     pub yielded: bool,
@@ -141,6 +145,8 @@ impl State {
             status: Status::Ready,
             request,
             ending: 0,
+            leaves: false,
+            owed_by: 0,
             expired: false,
             yielded: false,
             unshared: false,

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sleeping by its specification: a park is a wait, and each change that ends it needs a wake-up.
+//!
+//! A composed exploration has no sleepers. A park waits until its object does not have the expected
+//! value, and a wake-up is no step. In its place, each wake-up is an obligation:
+//! - a thread that changes an object from a value with which another is in a park there owes a
+//!   wake-up of that object;
+//! - a wake-up of the object by any thread pays it;
+//! - a thread that owes must not wait, sleep, yield or end.
+//!
+//! So a sleeper whose object has changed is woken without anybody waiting for it: an execution with
+//! sleepers is one of this exploration in which the sleeper is slow. docs/verification.md has the
+//! assumptions. A debt is noted at the sleeper: executions in which it is slow until the payment
+//! are all explored. A thread with a deadline is woken by that at the latest.
+
+use super::Machine;
+use super::state::Status;
+use super::step::{Action, Alternative};
+use crate::abi::Kind;
+use crate::memory::Access;
+
+impl Machine {
+    /// Whether `thread` is in a park that is a wait.
+    pub(super) fn is_parking(&self, thread: usize) -> bool {
+        let t = &self.now.threads[thread];
+        let begun = !t.request.site.is_null();
+        let ready = t.status == Status::Ready;
+        self.settings.composed && begun && ready && self.site(thread).kind == Kind::Park
+    }
+
+    /// Whether the newest value keeps `thread` in its park, without a deadline.
+    pub(super) fn is_asleep(&self, thread: usize) -> bool {
+        self.is_parking(thread) && !self.now.threads[thread].leaves
+    }
+
+    /// Determines whether `thread`, which is parking, can continue on the newest value.
+    pub(super) fn test_park(&mut self, thread: usize) {
+        let span = self.span(thread);
+        if self.begin_location(thread, span.location) {
+            let request = self.now.threads[thread].request;
+            self.now.threads[thread].leaves =
+                self.now.memory.newest(span) != request.operand || request.deadline != 0;
+        }
+    }
+
+    /// Writes the alternatives of `thread`, which is parking.
+    pub(super) fn composed_alternatives(&mut self, thread: usize) {
+        let span = self.span(thread);
+        self.now.memory.readable(thread, span, &mut self.readable);
+        let request = self.now.threads[thread].request;
+        for &message in self.readable.iter().rev() {
+            let ends = self.now.memory.value(span, message) != request.operand;
+            if ends && (self.is_weak() || self.now.memory.is_newest(message)) {
+                self.options.push(Alternative { message, action: Action::Proceed });
+            }
+        }
+        if request.deadline != 0 {
+            self.options.push(Alternative { message: 0, action: Action::TimeOut });
+        } else if self.now.spurious > 0 && self.is_asleep(thread) {
+            self.options.push(Alternative { message: 0, action: Action::SpuriousWake });
+        }
+    }
+
+    /// Ends the park of `thread`, which has read `message`.
+    pub(super) fn end_park(&mut self, thread: usize, message: u16) {
+        let span = self.span(thread);
+        if !self.check_access(thread, span.location, Access::Load) {
+            return;
+        }
+        let newest = self.now.memory.is_newest(message);
+        self.now.stale += u32::from(!newest);
+        if !newest {
+            self.effect.stale = span.location as u16;
+        }
+        self.effect.reads = !self.is_mixed(thread);
+        self.describe_step(|memory| super::describe::read(memory, span, message));
+        self.now.memory.read(thread, span, message, false);
+    }
+
+    /// Notes that `thread` has changed the object of `location`, whose newest value was `old`.
+    pub(super) fn owe(&mut self, thread: usize, location: usize, old: u64, new: u64) {
+        for sleeper in 0..self.now.threads.len() {
+            if !self.is_parking(sleeper) || self.span(sleeper).location != location {
+                continue;
+            }
+            let t = &mut self.now.threads[sleeper];
+            if t.request.deadline == 0 && old == t.request.operand && new != old {
+                t.owed_by |= 1 << thread;
+            }
+        }
+    }
+
+    /// Pays the wake-ups of `address` that any threads owe: of one sleeper, or of `all`.
+    pub(super) fn pay(&mut self, address: usize, all: bool) {
+        let sleeps = |&thread: &usize| {
+            self.is_parking(thread) && self.now.threads[thread].request.address == address
+        };
+        let sleepers: Vec<usize> = (0..self.now.threads.len()).filter(sleeps).collect();
+        if sleepers.len() > 1 && !all {
+            self.report(sleepers[1], "a second sleeper on one object, which is not composed");
+        }
+        sleepers.into_iter().for_each(|sleeper| self.now.threads[sleeper].owed_by = 0);
+    }
+
+    /// Reports an error if the running thread, which is about to wait or end, owes a wake-up.
+    pub(super) fn check_paid(&mut self) {
+        let owed = |&thread: &usize| {
+            self.is_parking(thread) && self.now.threads[thread].owed_by >> self.running & 1 != 0
+        };
+        if let Some(sleeper) = (0..self.now.threads.len()).find(owed) {
+            let what = format!("T{} owes a wake-up and does not continue", self.running);
+            self.report(sleeper, &what);
+        }
+    }
+}
