@@ -32,6 +32,8 @@
  *   WALKS_4       random walks of each kind with four threads, in place of all states
  *   WALKS_4_SPIN  the same if they only spin
  *   PARKED_3      flags of 3x1/park, such as CHECK_CLIENT_COMPLETE
+ *   COMPOSED      if defined, clients of three and four threads that sleep by the specification of
+ *                 sleeping (CHECK_CLIENT_COMPOSED)
  *   WALKS_5       the same with five threads, in place of a bound
  *   BYPASS(n)     how many later arrivals may acquire before a waiter, with n threads in all
  *   ARRIVAL       required with BYPASS: the field whose first change by a waiter is its arrival

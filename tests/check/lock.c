@@ -444,6 +444,12 @@ const struct check_client check_clients[] = {
 	      .walks = WALKS_4_SPIN, .invariant = queue_invariant),
 	ENTRY("4x1/park", lock_1_park, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0,
 	      .walks = WALKS_4, .invariant = queue_invariant),
+#ifdef COMPOSED
+	ENTRY("composed/3x1/park", lock_1_park, 3, "contended park " WHEN_3, "3", prepare, finish,
+	      .flags = CHECK_CLIENT_COMPOSED),
+	ENTRY("composed/4x1/park", lock_1_park, 4, "contended park " WHEN_3, "4", prepare, finish,
+	      .flags = CHECK_CLIENT_COMPOSED | CHECK_CLIENT_COMPLETE),
+#endif
 	ENTRY("4x2/yield", lock_2_yield, 4, "contended", NULL, prepare, finish, .walks = 25000,
 	      .invariant = queue_invariant),
 	ENTRY("4x2/park", lock_2_park, 4, "contended " WHEN_PARKED, NULL, prepare, finish,

@@ -27,6 +27,9 @@
 		      finish),                                                                    \
 		ENTRY("3x1/park", lock_1_park, 3, "contended ban slice_given_up", NULL, prepare,  \
 		      finish, .walks = 10000),                                                    \
+		ENTRY("composed/3x1/park", lock_1_park, 3, "contended park ban slice_given_up",   \
+		      "3", prepare, finish,                                                       \
+		      .flags = CHECK_CLIENT_COMPOSED | CHECK_CLIENT_COMPLETE),                    \
 		ENTRIES("trylock/3", try, 3, "", "1 2 3", prepare, finish),                       \
 		ENTRIES("timed/3", timed, 3, "abandon", NULL, prepare, finish, .walks = 10000),   \
 		ENTRIES("fork/3", fork, 3, "fork_repair", NULL, prepare, finish,                  \

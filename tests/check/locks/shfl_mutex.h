@@ -4,3 +4,4 @@
 #define SINCE close
 #define RELEASE_FAIRLY tail
 #define HINT spinner
+#define COMPOSED
