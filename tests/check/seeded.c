@@ -39,6 +39,7 @@ enum bug {
 	WAKE_NEVER,
 	WAKE_FIRST,
 	WAKE_AFTER_WAIT,
+	WAKE_AFTER_POLL,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -368,6 +369,8 @@ static void woken(uint32_t self, enum bug bug)
 	seen = w_exchange_release(&M->word[0], 2);
 	if (bug == WAKE_AFTER_WAIT)
 		(void)w_await_acquire(&M->word[1], VAL);
+	while (bug == WAKE_AFTER_POLL && !w_load_acquire(&M->word[1]))
+		;
 	if (seen == 1 && bug != WAKE_FIRST && bug != WAKE_NEVER)
 		w_unpark(&M->word[0]);
 }
@@ -431,6 +434,7 @@ THREAD(woken_right, woken, NONE)
 THREAD(woken_never, woken, WAKE_NEVER)
 THREAD(woken_first, woken, WAKE_FIRST)
 THREAD(woken_after_wait, woken, WAKE_AFTER_WAIT)
+THREAD(woken_after_poll, woken, WAKE_AFTER_POLL)
 THREAD(noted_late, noted, NONE)
 THREAD(noted_after_read, noted_between, NONE)
 THREAD(slept_through, slept, NONE)
@@ -493,10 +497,12 @@ const struct check_client check_clients[] = {
 	ENTRY(woken_never, 2, "lost wake-up"),
 	ENTRY(woken_first, 2, "lost wake-up"),
 	ENTRY(woken_after_wait, 2, "lost wake-up"),
+	ENTRY(woken_after_poll, 2, "livelock"),
 	ENTRY_COMPOSED(woken_right, 2, NULL),
 	ENTRY_COMPOSED(woken_never, 2, "owes a wake-up"),
 	ENTRY_COMPOSED(woken_first, 2, "owes a wake-up"),
 	ENTRY_COMPOSED(woken_after_wait, 2, "owes a wake-up"),
+	ENTRY_COMPOSED(woken_after_poll, 2, "livelock under a fair scheduler"),
 	ENTRY_COMPOSED(slept_through, 2, "owes a wake-up"),
 	ENTRY_COMPOSED(futex_wake_without_look, 2, "owes a wake-up"),
 	ENTRY_COMPOSED(futex_right, 2, NULL),

@@ -86,7 +86,7 @@ impl Machine {
         };
         match self.now.threads[thread].status {
             Status::Ready if self.is_waiting(thread) => self.options.iter().any(continues),
-            _ if self.is_parking(thread) => self.now.threads[thread].leaves,
+            _ if self.is_parking(thread) => self.leaves(thread),
             _ => !self.options.is_empty(),
         }
     }

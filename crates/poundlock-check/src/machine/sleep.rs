@@ -6,7 +6,8 @@
 //! - a thread that changes an object from a value with which another is in a park there owes a
 //!   wake-up of that object;
 //! - a wake-up of the object by any thread pays it;
-//! - a thread that owes must not wait, sleep, yield or end.
+//! - a thread that owes must not wait, sleep, yield or end. If it polls, the sleeper is one that
+//!   has to wait: a fair execution may leave it there.
 //!
 //! So a sleeper whose object has changed is woken without anybody waiting for it: an execution with
 //! sleepers is one of this exploration in which the sleeper is slow. docs/verification.md has the
@@ -31,6 +32,12 @@ impl Machine {
     /// Whether the newest value keeps `thread` in its park, without a deadline.
     pub(super) fn is_asleep(&self, thread: usize) -> bool {
         self.is_parking(thread) && !self.now.threads[thread].leaves
+    }
+
+    /// Whether `thread`, which is parking, certainly continues: it sleeps until a debt is paid.
+    pub(super) fn leaves(&self, thread: usize) -> bool {
+        let t = &self.now.threads[thread];
+        t.leaves && t.owed_by == 0
     }
 
     /// Determines whether `thread`, which is parking, can continue on the newest value.
