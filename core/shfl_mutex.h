@@ -74,7 +74,7 @@
  */
 #define SHFL_MUTEX_AHEAD 2u
 
-#ifndef LOCK_LAYOUT /* locks.def */
+#ifndef LOCK_LAYOUT /* locks.def: with the function */
 struct shfl_mutex {
 	shfl_tail tail;
 	/* Written by the holder. An address to unpark, never dereferenced; disguised */
@@ -85,6 +85,11 @@ struct shfl_mutex {
 	/* hint: whether the head, or a newcomer while the head sleeps, spins on state */
 	W_ATOMIC(uint32_t) spinner;
 };
+
+static inline W_ATOMIC(uint32_t) *shfl_mutex_generation(struct shfl_mutex *lock)
+{
+	return &lock->generation;
+}
 #endif
 
 struct shfl_mutex_policy {
@@ -107,13 +112,13 @@ struct shfl_mutex_policy {
 /* In a forked child, discards the parent's waiters. Returns true if it did. */
 static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 {
-	if (w_likely(!generation_claim(&lock->generation)))
+	if (w_likely(!generation_claim(shfl_mutex_generation(lock))))
 		return false;
 	/* relaxed, all: [GENERATION-3] publishes them; nobody queues before that */
 	w_store_relaxed(&lock->tail, NULL);
 	w_store_relaxed(&lock->spinner, 0);
 	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED);
-	generation_settle(&lock->generation);
+	generation_settle(shfl_mutex_generation(lock));
 	return true;
 }
 
@@ -168,15 +173,29 @@ static inline void shfl_mutex_park(struct shfl_mutex *lock, uint32_t seen,
 	w_park(&lock->state, seen | SHFL_MUTEX_PARKED, deadline);
 }
 
+/*
+ * Whether the holder is known not to run, so that spinning is useless. For a world whose locks name
+ * their holders, which defines it before.
+ */
+#ifndef shfl_mutex_holder_sleeps
+#define shfl_mutex_holder_sleeps(lock) ((void)(lock), false)
+#endif
+
 /* Whether a waiter may go on: the lock is free, or a flag in @until is set. */
 static inline bool shfl_mutex_calls(uint32_t seen, uint32_t until)
 {
 	return !(seen & SHFL_MUTEX_LOCKED) || (seen & until);
 }
 
+/* Whether a waiter stops spinning: it may go on, or must sleep until the holder runs. */
+static inline bool shfl_mutex_spun(struct shfl_mutex *lock, uint32_t seen, uint32_t until)
+{
+	return shfl_mutex_calls(seen, until) || shfl_mutex_holder_sleeps(lock);
+}
+
 /*
- * Spins until the lock is free, a flag in @until is set, or the spin budget of @policy is
- * exhausted. Returns the state last read.
+ * Spins until the lock is free, a flag in @until is set, the spin budget of @policy is exhausted,
+ * or the holder does not run. Returns the state last read.
  */
 static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 					struct shfl_mutex_policy policy,
@@ -192,9 +211,10 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 		 * [SHFL_MUTEX-3] acquire: pairs with nothing; [SHFL_MUTEX-1] and [SHFL_MUTEX-2]
 		 * read the word again
 		 */
-		seen = w_wait_acquire(&lock->state, shfl_mutex_calls(VAL, until),
+		seen = w_wait_acquire(&lock->state, shfl_mutex_spun(lock, VAL, until),
 				      spins ? W_BRIEF : how, deadline);
-	} while (++spins < policy.spins && !shfl_mutex_calls(seen, until) && !w_expired(deadline));
+	} while (++spins < policy.spins && !shfl_mutex_spun(lock, seen, until) &&
+		 !w_expired(deadline));
 	w_store_relaxed(&lock->spinner, 0);
 	return seen;
 }

@@ -65,6 +65,15 @@ static bool mutex_native_has_queue(void *lock)
 	return !list_empty(&((struct mutex *)lock)->wait_list);
 }
 
+/* The lowest bits of a mutex's or rwsem's owner. */
+#define OWNER_FLAGS 7ul
+
+/* As perf, drgn and the kernel itself read it. */
+static unsigned long mutex_native_owner(const void *lock)
+{
+	return (unsigned long)atomic_long_read(&((const struct mutex *)lock)->owner) & ~OWNER_FLAGS;
+}
+
 const struct spin_kind mutex_native = {
 	.name = "native:mutex",
 	.sleeps = true,
@@ -75,6 +84,7 @@ const struct spin_kind mutex_native = {
 	.lock_state = mutex_native_lock_state,
 	.unlock = mutex_native_unlock,
 	.has_queue = mutex_native_has_queue,
+	.owner = mutex_native_owner,
 };
 
 /* ---- rwsem ---- */
@@ -89,9 +99,8 @@ static void rwsem_native_init(void *lock, size_t size)
 	__init_rwsem(lock, "native:rwsem", next_class(&rwsem_classes));
 }
 
-/* The lowest bits of a rwsem's owner; readers set the first. */
+/* Set in a rwsem's owner by readers. */
 #define OWNER_READS 1ul
-#define OWNER_FLAGS 7ul
 
 /*
  * Checks, after @entered, that @sem names its owner, which tools read: the writer; of readers, any

@@ -17,6 +17,8 @@ struct spin_kind {
 	/* 0, or -EINTR after a signal that @state admits. NULL: waits ignore signals. */
 	int (*lock_state)(void *lock, unsigned int state);
 	bool (*has_queue)(void *lock); /* whether a thread waits in its queue; with lock_state */
+	/* the holder as tools read it, 0: none; it may change. NULL: the lock is to name none */
+	unsigned long (*owner)(const void *lock);
 	/* For readers; NULL without readers. */
 	void (*read)(void *lock);
 	bool (*tryread)(void *lock);

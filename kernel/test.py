@@ -200,6 +200,10 @@ def all_of(*judges):
 INTERRUPTED = within("interrupted", 1, 10**9)
 SHARED = all_of(INTERRUPTED, within("together", 1, 10**9), within("downgrades", 1, 10**9))
 
+# A held mutex names its holder to other threads; cfl's names nobody.
+NAMES = all_of(INTERRUPTED, within("named", 1, 10**9), within("misnamed", 0, 0))
+NAMELESS = all_of(INTERRUPTED, within("named", 0, 0))
+
 # Interrupted waits that stay in a queue for a run: more than the pool has nodes.
 LEFT = 1200
 CROWDED = all_of(
@@ -410,12 +414,11 @@ def own_guests():
     every = spin_guests()
     every += sleeping_guests(
         "mutex",
-        INTERRUPTED,
         [WAIT_WOUND, locktorture("mutex_lock")],
-        {"stock": [], "shfl": [], "cfl": by_weight("mutex")},
+        {"stock": (NAMES, []), "shfl": (NAMES, []), "cfl": (NAMELESS, by_weight("mutex"))},
     )
     every += sleeping_guests(
-        "rwsem", SHARED, [locktorture("rwsem_lock")], {"stock": [], "shfl": []}
+        "rwsem", [locktorture("rwsem_lock")], {"stock": (SHARED, []), "shfl": (SHARED, [])}
     )
     every += all_guests() + counts_guests() + switched_guests() + tuned_guests()
     every += measured_guests() + urgent_guests() + domain_guests()
@@ -504,11 +507,11 @@ def threshold_cases(cpus):
     ]
 
 
-def sleeping_guests(lock, judged, own_tests, choices):
-    """Guests of @lock: its torture, checked by @judged, then the kernel's @own_tests; @choices adds
-    cases for CPUs that take turns."""
+def sleeping_guests(lock, own_tests, choices):
+    """Guests of @lock: its torture, then the kernel's @own_tests. @choices has for each choice the
+    judge of the torture, and more cases for CPUs that take turns."""
     every = []
-    for choice, more in choices.items():
+    for choice, (judged, more) in choices.items():
         chosen = {lock: choice}
         # More threads than CPUs, which interrupt each other.
         torture = Case(f"native:{lock} count=300 threads=24", judged)

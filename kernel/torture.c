@@ -22,6 +22,9 @@
  * of waits with interrupts off. `most_late` counts only those more than `late` milliseconds after
  * the first 2 * `threads` acquisitions of a wait.
  *
+ * `named` counts reads of a held mutex by another thread that found the holder in its `owner`,
+ * `misnamed` those that found another value.
+ *
  * `left`, `placeless` and `pinned` are counts of `leave` (leave.h); the last two must be 0.
  *
  * If CPUs go offline during the run, their threads are migrated: `driven` counts migrations outside
@@ -174,7 +177,7 @@ static void enter(struct guarded *guarded, void *me)
 	if (READ_ONCE(guarded->holder))
 		WRITE_ONCE(guarded->overlaps, guarded->overlaps + 1);
 	WRITE_ONCE(guarded->holder, me);
-	WRITE_ONCE(guarded->before, guarded->before + 1);
+	smp_store_release(&guarded->before, guarded->before + 1); /* pairs with read_owner() */
 }
 
 static void leave(struct guarded *guarded, void *me)
@@ -182,6 +185,7 @@ static void leave(struct guarded *guarded, void *me)
 	if (READ_ONCE(guarded->holder) != me)
 		WRITE_ONCE(guarded->overlaps, guarded->overlaps + 1);
 	WRITE_ONCE(guarded->after, guarded->after + 1);
+	smp_wmb(); /* before the release: pairs with read_owner()'s smp_rmb() */
 	WRITE_ONCE(guarded->holder, NULL);
 }
 
@@ -282,11 +286,40 @@ static void take_nested(struct worker *worker)
 	pound_spin_unlock(run->innermost.lock);
 }
 
+/* Of the last run. Not in its data, whose places in cache lines exact counts depend on. */
+static atomic64_t named, misnamed;
+
+/*
+ * Reads whom the lock names as its holder, and compares that if the same thread was
+ * inside all the time: its hold was counted as begun before the read, and not as ended after it.
+ */
+static void read_owner(struct worker *worker)
+{
+	const struct guarded *outer = &worker->run->outer;
+	const struct spin_kind *kind = spin_kind_of(outer->lock);
+	const struct worker *holder;
+	unsigned long owner;
+	u64 ended;
+
+	if (!kind->owner)
+		return;
+	ended = smp_load_acquire(&outer->after);
+	if (smp_load_acquire(&outer->before) != ended + 1)
+		return;
+	holder = READ_ONCE(outer->holder);
+	owner = kind->owner(spin_bytes_of(outer->lock));
+	smp_rmb(); /* pairs with leave()'s smp_wmb() */
+	if (!holder || READ_ONCE(outer->after) != ended)
+		return;
+	atomic64_inc(owner == (unsigned long)holder->task ? &named : &misnamed);
+}
+
 /* Takes the outer lock in @state; retries after each signal. */
 static void take_or_be_interrupted(struct worker *worker, unsigned int state)
 {
 	const struct spin_kind *kind = spin_kind_of(worker->run->outer.lock);
 
+	read_owner(worker);
 	while (kind->lock_state(spin_bytes_of(worker->run->outer.lock), state)) {
 		worker->interrupted++;
 		flush_signals(get_current());
@@ -613,15 +646,16 @@ static bool judge(struct run *run, u64 nanoseconds)
 		  "remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu "
 		  "most_passed=%llu most_urgent_passed=%llu most_late=%llu parks=%llu "
 		  "interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu "
-		  "driven_waiting=%llu left=%u placeless=%u pinned=%u ms=%llu %s",
+		  "driven_waiting=%llu named=%llu misnamed=%llu left=%u placeless=%u pinned=%u "
+		  "ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs,
 		  run->same * 1000 / max(taken, 1ULL), run->remote * 1000 / max(taken, 1ULL),
 		  run->remote * 1000 / max(run->local + run->remote, 1ULL),
 		  run->off_route * 1000 / max(taken, 1ULL), run->most_passed,
 		  run->most_urgent_passed, run->most_late, events[W_EVENT_park], interrupted, reads,
-		  together, downgrades, driven, driven_waiting, run->left.waits,
-		  run->left.placeless, run->left.pinned, nanoseconds / 1000000,
-		  failed ? "FAILED" : "ok");
+		  together, downgrades, driven, driven_waiting, (u64)atomic64_read(&named),
+		  (u64)atomic64_read(&misnamed), run->left.waits, run->left.placeless,
+		  run->left.pinned, nanoseconds / 1000000, failed ? "FAILED" : "ok");
 	return !failed;
 }
 
@@ -776,6 +810,8 @@ static int torture(const char *name, const struct settings *set)
 		}
 	}
 	w_heeds_urgency = set->urgent;
+	atomic64_set(&named, 0);
+	atomic64_set(&misnamed, 0);
 	begin_events();
 	began = local_clock();
 	error = begin(run);

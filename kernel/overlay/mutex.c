@@ -8,10 +8,11 @@
  * stock is the replaced file, unchanged; ww_mutex is always built on it. shfl is core/shfl_mutex.h
  * and cfl is core/cfl_mutex.h, in the bytes of the struct mutex:
  *
- *   owner       its halves are `spinner` (cfl: `limit`) and `state`; core/shfl_mutex.h and
- *               core/cfl/cfl.h have the diagrams. A mutex that stock took, as a ww_mutex, has a
- *               pointer here; its highest bit is set, which no state has
- *   wait_lock   unused, as is osq (cfl: `start`)
+ *   owner       shfl: as stock's, the holder's task. cfl: `start`, for want of room elsewhere
+ *   wait_lock   `state`; core/shfl_mutex.h and core/cfl/cfl.h have the diagrams. While stock holds
+ *               a mutex, as a ww_mutex, it is not LOCKED for long, and the highest bit of `owner`,
+ *               a pointer, is set, which no `start` has
+ *   osq         `spinner` (cfl: `limit`)
  *   wait_list   `tail` and `heir`; without waiters `tail` is its own address, like an empty list
  *
  * So a struct mutex has stock's size and initialisers. The remaining data of a cfl lock are in one
@@ -26,8 +27,8 @@
  * cfl nodes come from the pool; other shfl nodes are on the waiters' stacks. While the pool is
  * empty, new waiters use their stacks and keep their place, and signals do not end their waits. The
  * last access to the mutex is the store that releases it, so the next holder may free it, which
- * stock does not promise. The word has no owner: nothing in a mutex identifies its holder, and
- * waiters do not check whether the holder runs.
+ * stock does not promise. A shfl mutex names its holder, and neither the queue head nor a newcomer
+ * spins while the holder does not run. Nothing in a cfl mutex identifies its holder.
  */
 #include <linux/debug_locks.h>
 #include <linux/export.h>
@@ -145,29 +146,25 @@ static __always_inline bool measures_holds(void)
 
 #include "ledgers.h"
 
+#include "mutex_layout.h"
+
 struct cfl {
-#ifdef __LITTLE_ENDIAN
-	W_ATOMIC(uint32_t) limit;
-	W_ATOMIC(uint32_t) state;
-#else
-	W_ATOMIC(uint32_t) state;
-	W_ATOMIC(uint32_t) limit;
-#endif
-	uint64_t start;
-	char unused[offsetof(struct mutex, wait_list) - 2 * sizeof(uint64_t)];
-	shfl_tail tail;
-	W_ATOMIC(uint32_t) *heir;
+	MUTEX_MEMBERS(uint64_t start, limit);
 };
 
-static_assert(offsetof(struct cfl, tail) == offsetof(struct mutex, wait_list.next));
-static_assert(sizeof(struct cfl) <= sizeof(struct mutex), "no larger than stock's");
+MUTEX_MEMBERS_FIT(struct cfl, limit);
 
 /* Always 0: the kernel does not fork. */
-static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
+static inline W_ATOMIC(uint32_t) *no_generation(void)
 {
 	static W_ATOMIC(uint32_t) generation;
 
 	return &generation;
+}
+
+static inline W_ATOMIC(uint32_t) *cfl_generation(struct cfl *lock)
+{
+	return no_generation();
 }
 
 #include "cfl_mutex.h"
@@ -214,19 +211,34 @@ static bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline)
 
 /* ---- ShflLock in a struct mutex, and both locks ---- */
 
+struct shfl_mutex;
+
+/*
+ * Whether @lock names a holder that does not run. Preemption is off, and a holder clears the owner
+ * before it releases, so its task's memory is not freed meanwhile.
+ */
+static inline bool holder_sleeps(struct shfl_mutex *lock)
+{
+	struct task_struct *holder = __mutex_owner((struct mutex *)lock);
+
+	return holder && !owner_on_cpu(holder);
+}
+
+#define shfl_mutex_holder_sleeps(lock) holder_sleeps(lock)
+
 #include "task_mutex.h"
 
-static_assert(offsetof(struct cfl, state) == offsetof(struct shfl_mutex, state));
 static_assert(CFL_LOCKED == SHFL_MUTEX_LOCKED);
 
 /* ---- The kernel's functions ---- */
 
 bool mutex_is_locked(struct mutex *lock)
 {
-	if (static_branch_unlikely(&ours) && !is_stock(lock))
-		/* relaxed: a hint that may change at any moment */
-		return w_load_relaxed(&shfl_of(lock)->state) & SHFL_MUTEX_LOCKED;
-	return stock_mutex_is_locked(lock);
+	if (!static_branch_unlikely(&ours))
+		return stock_mutex_is_locked(lock);
+	/* relaxed: a hint that may change at any moment. data_race: cfl's `start` is plain */
+	return (w_load_relaxed(&shfl_of(lock)->state) & SHFL_MUTEX_LOCKED) ||
+	       data_race(atomic_long_read(&lock->owner) < 0);
 }
 EXPORT_SYMBOL(mutex_is_locked);
 

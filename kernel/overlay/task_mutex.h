@@ -2,29 +2,25 @@
 /*
  * ShflLock in a struct mutex, and the paths of both locks that a mutex can be; included by mutex.c,
  * which describes the layout and has CFL, and by the model checker's clients
- * (tests/check/kernel_mutex.c). The including file has defined LOCK_LAYOUT and W_TAIL_IN_LIST, and
- * SET(), the initialiser of a setting.
+ * (tests/check/kernel_mutex.c). The including file has defined LOCK_LAYOUT and W_TAIL_IN_LIST,
+ * SET(), the initialiser of a setting, and no_generation(), the address of a word that is 0.
  */
 #ifndef POUNDLOCK_KERNEL_TASK_MUTEX_H
 #define POUNDLOCK_KERNEL_TASK_MUTEX_H
 
+#include "mutex_layout.h"
+
+/* @owner is the holder, as stock's. It is 0 while the mutex is free, and a moment longer. */
 struct shfl_mutex {
-#ifdef __LITTLE_ENDIAN
-	W_ATOMIC(uint32_t) spinner;
-	W_ATOMIC(uint32_t) state;
-#else
-	W_ATOMIC(uint32_t) state;
-	W_ATOMIC(uint32_t) spinner;
-#endif
-	W_ATOMIC(uint32_t) generation; /* always 0: the kernel does not fork */
-	char unused[offsetof(struct mutex, wait_list) - 3 * sizeof(uint32_t)];
-	shfl_tail tail;
-	W_ATOMIC(uint32_t) *heir;
+	MUTEX_MEMBERS(atomic_long_t owner, spinner);
 };
 
-static_assert(offsetof(struct shfl_mutex, spinner) / 8 == offsetof(struct mutex, owner) / 8);
-static_assert(offsetof(struct shfl_mutex, tail) == offsetof(struct mutex, wait_list.next));
-static_assert(sizeof(struct shfl_mutex) <= sizeof(struct mutex), "no larger than stock's");
+MUTEX_MEMBERS_FIT(struct shfl_mutex, spinner);
+
+static inline W_ATOMIC(uint32_t) *shfl_mutex_generation(struct shfl_mutex *lock)
+{
+	return no_generation();
+}
 
 #include "shfl_mutex.h"
 #include "tuning.h"
@@ -38,10 +34,29 @@ static __always_inline struct shfl_mutex *shfl_of(struct mutex *mutex)
 	return (struct shfl_mutex *)mutex;
 }
 
-/* Whether stock took @mutex. */
-static __always_inline bool is_stock(const struct mutex *mutex)
+/*
+ * Whether stock took @mutex, which the caller holds. Others may not ask: a free mutex seems to be
+ * stock's, and a ww_mutex that has waiters to be ours, since stock locks its wait_lock then.
+ */
+static __always_inline bool is_stock(struct mutex *mutex)
 {
-	return atomic_long_read(&mutex->owner) < 0;
+	/* relaxed: only the holder clears the flag, so it reads its own store */
+	return !(w_load_relaxed(&shfl_of(mutex)->state) & SHFL_MUTEX_LOCKED);
+}
+
+/* Names the caller, which has just taken @mutex, for waiters that spin, and for tools. */
+static __always_inline void name_holder(struct mutex *mutex)
+{
+	if (!static_branch_unlikely(&by_cfl))
+		atomic_long_set(&mutex->owner, (long)get_current());
+}
+
+/* As the holder, which shfl has named. */
+static __always_inline bool shfl_give(struct mutex *mutex)
+{
+	/* Before the release, after which the mutex may be another task's, or gone */
+	atomic_long_set(&mutex->owner, 0);
+	return shfl_mutex_release(shfl_of(mutex), shfl_settings);
 }
 
 /* Begins to measure the hold of @mutex, which the caller has just taken, if that is wanted. */
@@ -59,8 +74,12 @@ static __always_inline bool take_free(struct mutex *mutex)
 {
 	bool taken;
 
-	if (!static_branch_unlikely(&by_cfl))
-		return shfl_mutex_try_acquire(shfl_of(mutex));
+	if (!static_branch_unlikely(&by_cfl)) {
+		taken = shfl_mutex_try_acquire(shfl_of(mutex));
+		if (likely(taken))
+			name_holder(mutex);
+		return taken;
+	}
 	/* Charged to its account. */
 	preempt_disable();
 	taken = cfl_mutex_try_acquire(cfl_of(mutex));
@@ -80,7 +99,7 @@ static __always_inline bool give(struct mutex *mutex)
 	if (measures_holds())
 		hold_end(shfl_of(mutex));
 	held = static_branch_unlikely(&by_cfl) ? cfl_mutex_release(cfl_of(mutex), cfl_settings)
-					       : shfl_mutex_release(shfl_of(mutex), shfl_settings);
+					       : shfl_give(mutex);
 	preempt_enable();
 	return held;
 }
@@ -136,6 +155,8 @@ static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, un
 	preempt_disable();
 	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline)
 						: wait_by_shfl(mutex, deadline);
+	if (taken)
+		name_holder(mutex);
 	preempt_enable();
 	if (taken)
 		trace_poundlock_handover(mutex);

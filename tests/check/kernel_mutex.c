@@ -2,8 +2,8 @@
 /*
  * Clients of the kernel's mutex with ShflLock in a struct mutex (kernel/overlay/task_mutex.h), in
  * the kernel's world (world/kernel/objects.h): a tail in a list's head is its own address if nobody
- * waits, and the owner is read whole, of which the lock's word is a half. CFL is not among them. In
- * changed/... the settings change while the mutex is used.
+ * waits, and the owner is the holder's task. CFL is not among them. In changed/... the settings
+ * change while the mutex is used.
  */
 #define CHECK_OBJECTS "../../tests/check/kernel.h"
 #define W_TAIL_IN_LIST
@@ -14,6 +14,7 @@
 #include "kernel_tasks.h"
 
 /* As in the kernel, without debugging. */
+#define CONFIG_MUTEX_SPIN_ON_OWNER
 struct mutex {
 	atomic_long_t owner;
 	u32 wait_lock, osq;
@@ -23,6 +24,7 @@ struct mutex {
 struct memory {
 	struct mutex mutex;
 	uint32_t entered; /* under the mutex */
+	W_ATOMIC(uint32_t) generation;
 };
 
 struct notes {
@@ -52,6 +54,16 @@ bool cfl_mutex_try_acquire(struct cfl_mutex *lock);
 #define cfl_mutex_release(lock, settings) ((void)(settings), false)
 bool wait_by_cfl(struct mutex *mutex, const struct w_deadline *deadline);
 
+static inline W_ATOMIC(uint32_t) *no_generation(void)
+{
+	return &M->generation;
+}
+
+/* The owner is set to a thread's number + 1, or to 0. */
+#define get_current() ((s64)(check_self() + 1))
+#define atomic_long_set(owner, task) \
+	((task) ? task_acquired(true) : (void)0, WRITE_ONCE((owner)->counter, task))
+
 #include "../../kernel/overlay/task_mutex.h"
 
 /* ---- Threads ---- */
@@ -61,9 +73,9 @@ static int lock_in(unsigned int state)
 {
 	int error;
 
-	check_acquires();
+	task_acquires();
 	error = take(&M->mutex, state, 0, NULL, 0);
-	check_acquired(!error);
+	task_acquired(!error);
 	check_assert(!UNPREEMPTIBLE);
 	return error;
 }
@@ -76,8 +88,10 @@ static void unlock(void)
 	check_assert(!UNPREEMPTIBLE);
 }
 
+/* The mutex names its holder. */
 static void enter(void)
 {
+	check_assert(READ_ONCE(M->mutex.owner.counter) == get_current());
 	M->entered++;
 	(void)check_add(&NOTES->entered, 1);
 }
@@ -137,8 +151,8 @@ static void freed(uint32_t self)
 
 static void prepare(void)
 {
-	check_mixed(&M->mutex.owner.counter);
 	check_queue(&shfl_of(&M->mutex)->tail);
+	check_hint(&shfl_of(&M->mutex)->spinner);
 	w_init(&M->mutex.wait_list.next, &M->mutex.wait_list);
 	NOTES->users = 2;
 }
@@ -149,10 +163,11 @@ static void finish(void)
 	finish_tasks();
 }
 
-/* Nobody holds the mutex or waits for it: to stock's code, its list is empty. */
+/* Nobody holds the mutex or waits for it: to stock's code, it is free and its list is empty. */
 static void finish_free(void)
 {
 	finish();
+	check_assert(!READ_ONCE(M->mutex.owner.counter));
 	check_assert(READ_ONCE(M->mutex.wait_list.next) == &M->mutex.wait_list);
 	check_assert(take_free(&M->mutex));
 }

@@ -36,7 +36,6 @@ struct memory {
 struct notes {
 	struct task_notes tasks;
 	uint32_t written, users;
-	bool acquires[MOST_TASKS]; /* by thread */
 };
 
 #define M check_shared(struct memory)
@@ -45,19 +44,11 @@ struct notes {
 
 #define RWSEM_WARN_ON(condition) check_assert(!(condition))
 
-/* The thread's acquisition has ended. The store that names the owner comes after that. */
-static void ended(bool entered)
-{
-	if (NOTES->acquires[check_self()])
-		check_acquired(entered);
-	NOTES->acquires[check_self()] = false;
-}
-
 /* Of stock's file: the owner is a thread's number + 1, and whether it reads. */
 #define OWNER(reads) ((s64)(check_self() + 1) << 1 | (reads))
 #define SET_OWNER(sem, value) WRITE_ONCE((sem)->owner.counter, value)
-#define rwsem_set_owner(sem) (ended(true), SET_OWNER(sem, OWNER(false)))
-#define rwsem_set_reader_owned(sem) (ended(true), SET_OWNER(sem, OWNER(true)))
+#define rwsem_set_owner(sem) (task_acquired(true), SET_OWNER(sem, OWNER(false)))
+#define rwsem_set_reader_owned(sem) (task_acquired(true), SET_OWNER(sem, OWNER(true)))
 #define rwsem_clear_owner(sem) SET_OWNER(sem, 0)
 #define rwsem_clear_reader_owned(sem) ((void)(sem))
 
@@ -70,10 +61,9 @@ static int down(bool writes, unsigned int state)
 {
 	int error;
 
-	check_acquires();
-	NOTES->acquires[check_self()] = true;
+	task_acquires();
 	error = enter(&M->sem, writes, state, 0);
-	ended(!error);
+	task_acquired(!error);
 	check_assert(!UNPREEMPTIBLE);
 	return error;
 }

@@ -17,6 +17,7 @@ struct task_notes {
 	uint32_t interrupted;               /* the threads that were */
 	bool may_be_empty;                  /* the pool of nodes */
 	bool changes;                       /* the locks' settings, at any moment */
+	bool acquires[MOST_TASKS];          /* by thread */
 };
 
 #define TASK_NOTES check_ghost(struct task_notes)
@@ -24,6 +25,24 @@ struct task_notes {
 #define UNPREEMPTIBLE TASK_NOTES->unpreemptible[check_self()]
 #define preempt_disable() ((void)UNPREEMPTIBLE++)
 #define preempt_enable() ((void)UNPREEMPTIBLE--)
+
+/* An acquisition of the thread begins. */
+static void task_acquires(void)
+{
+	check_acquires();
+	TASK_NOTES->acquires[check_self()] = true;
+}
+
+/*
+ * It has ended, unless it had before: at the store that names the owner, which another thread may
+ * precede by its next acquisition.
+ */
+static void task_acquired(bool taken)
+{
+	if (TASK_NOTES->acquires[check_self()])
+		check_acquired(taken);
+	TASK_NOTES->acquires[check_self()] = false;
+}
 
 /* Preemption is off from a release to the wake-up, or the lock would be idle meanwhile. */
 static inline void unpark_unpreemptible(W_ATOMIC(uint32_t) *p)

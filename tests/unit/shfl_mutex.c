@@ -3,6 +3,12 @@
  * shfl_mutex.h: every value of the state word against newcomers, the head and the release;
  * patience; the thread that a release wakes; waiters whose deadline, wake-up and release coincide.
  */
+#include <stdbool.h>
+
+/* As in the kernel, whose mutexes name their holders. */
+static bool holder_sleeps;
+#define shfl_mutex_holder_sleeps(lock) ((void)(lock), holder_sleeps)
+
 #include "shfl_mutex.h"
 #include "unit.h"
 
@@ -150,6 +156,17 @@ static void sleeps_after_spins(void)
 	EXPECT(step > 0 && sleeps_at(0) < sleeps_at(1));
 	for (uint32_t spins = 2; spins < 31; spins++)
 		EXPECT(sleeps_at(spins + 1) - sleeps_at(spins) == step, "%u spins", spins);
+}
+
+/* A waiter does not spin while the holder does not run. */
+static void sleeps_while_the_holder_does(void)
+{
+	long none = sleeps_at(0), four;
+
+	holder_sleeps = true;
+	four = sleeps_at(4);
+	holder_sleeps = false;
+	EXPECT(four == none, "%ld, %ld", four, none);
 }
 
 /* Once the waiter is the head, a fair release is all that it needs: nobody steals the lock. */
@@ -474,6 +491,7 @@ int main(void)
 	RUN(fair_releases_by_state);
 	RUN(closes_after_patience);
 	RUN(sleeps_after_spins);
+	RUN(sleeps_while_the_holder_does);
 	RUN(fair_release_prevents_stealing);
 	RUN(head_against_release);
 	RUN(timed_head_against_release);
