@@ -44,11 +44,21 @@ static __always_inline bool is_stock(struct mutex *mutex)
 	return !(w_load_relaxed(&shfl_of(mutex)->state) & SHFL_MUTEX_LOCKED);
 }
 
-/* Names the caller, which has just taken @mutex, for waiters that spin, and for tools. */
+/* Names the caller, which has just taken @mutex by shfl, for waiters that spin, and for tools. */
 static __always_inline void name_holder(struct mutex *mutex)
 {
-	if (!static_branch_unlikely(&by_cfl))
-		atomic_long_set(&mutex->owner, (long)get_current());
+	atomic_long_set(&mutex->owner, (long)get_current());
+}
+
+/* Takes @mutex by shfl if it is free. There are no waiters of a parent process to discard. */
+static __always_inline bool shfl_take_free(struct mutex *mutex)
+{
+	uint32_t seen;
+
+	if (unlikely(!shfl_mutex_take_free(shfl_of(mutex), &seen)))
+		return false;
+	name_holder(mutex);
+	return true;
 }
 
 /* As the holder, which shfl has named. */
@@ -74,12 +84,8 @@ static __always_inline bool take_free(struct mutex *mutex)
 {
 	bool taken;
 
-	if (!static_branch_unlikely(&by_cfl)) {
-		taken = shfl_mutex_try_acquire(shfl_of(mutex));
-		if (likely(taken))
-			name_holder(mutex);
-		return taken;
-	}
+	if (!static_branch_unlikely(&by_cfl))
+		return shfl_take_free(mutex);
 	/* Charged to its account. */
 	preempt_disable();
 	taken = cfl_mutex_try_acquire(cfl_of(mutex));
@@ -155,7 +161,7 @@ static noinline int __sched wait_for(struct mutex *mutex, unsigned int state, un
 	preempt_disable();
 	taken = static_branch_unlikely(&by_cfl) ? wait_by_cfl(mutex, deadline)
 						: wait_by_shfl(mutex, deadline);
-	if (taken)
+	if (taken && !static_branch_unlikely(&by_cfl))
 		name_holder(mutex);
 	preempt_enable();
 	if (taken)
