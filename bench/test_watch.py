@@ -30,5 +30,23 @@ class Contention(unittest.TestCase):
                 watch.first_contended(text)
 
 
+# Of bpftrace 0.17.
+OFF_CPU = r"""{"type": "attached_probes", "data": {"probes": 3}}
+{"type": "map", "data": {"@began": 1000}}
+{"type": "map", "data": {"@ended": 3000}}
+{"type": "map", "data": {"@off": {"\n nap+1\n": 500, "\n wait+4\n": 1500, "\n wait+4\n": 2000}}}
+"""
+
+
+class OffCpu(unittest.TestCase):
+    def test_all_sleep_counts_and_the_longest_is_named(self):
+        self.assertEqual(watch.longest_off_cpu(OFF_CPU), (2.0, "sleep, most in wait"))
+
+    def test_what_has_no_times_is_a_failure(self):
+        for text in ["", OFF_CPU.split("\n")[0], "ERROR: no such probe\n"]:
+            with self.assertRaises(watch.Failure):
+                watch.longest_off_cpu(text)
+
+
 if __name__ == "__main__":
     unittest.main()

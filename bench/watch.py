@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Compares `poundlock watch` with perf trace -s, strace -c -f and perf lock contention: what each
-sees of a program whose waiting is known, and what each costs memcached at full load. Also measures
-the run time of the BPF programs of `watch`. See docs/watch.md. Needs root."""
+"""Compares `poundlock watch` with perf trace -s, strace -c -f, off-CPU time by bpftrace and perf
+lock contention: what each sees of a program whose waiting is known, and what each costs memcached
+at full load. Also measures the run time of the BPF programs of `watch`. See docs/watch.md. Needs
+root."""
 
 import contextlib
 import json
@@ -22,6 +23,8 @@ import empty_program
 import results
 from command_line import ROOT, Parser
 
+OFF_CPU = ROOT / "bench/offcputime.bt"
+TRACING = pathlib.Path("/sys/kernel/debug/tracing")
 PLANTED = ROOT / "crates/poundlock-cli/tests/watched/planted.c"
 THREADS = 7  # of planted.c
 CONNECTIONS = 8
@@ -86,6 +89,41 @@ def strace_saw(file, options):
     return (float(row[1]) if row else 0) / options.seconds, "futex"
 
 
+def off_cpu_command(options, pid, file):
+    # bpftrace looks for trace points here alone.
+    if not TRACING.exists():
+        subprocess.run(["mount", "-t", "debugfs", "debugfs", TRACING.parent], check=True)
+    command = ["bpftrace", "-q", "-f", "json", "-o", file, str(OFF_CPU), str(pid)]
+    return ["timeout", "--signal=INT", str(options.seconds), *command]
+
+
+def off_cpu_saw(file, options):
+    return longest_off_cpu(pathlib.Path(file).read_text())
+
+
+def added(pairs):
+    """The object of JSON with @pairs: stacks that differ only beyond what is printed are one."""
+    found = {}
+    for key, value in pairs:
+        found[key] = found[key] + value if isinstance(found.get(key), int) else value
+    return found
+
+
+def longest_off_cpu(printed):
+    """The mean number of threads off their CPUs, and the innermost function of the stack that
+    sleeps for longest, of what offcputime.bt has @printed as JSON."""
+    maps = {}
+    for line in printed.splitlines():
+        if line.startswith("{"):
+            event = json.loads(line, object_pairs_hook=added)
+            maps |= event["data"] if event["type"] == "map" else {}
+    if not maps.keys() >= {"@began", "@ended", "@off"}:
+        raise Failure(f"not printed by offcputime.bt: {printed.strip()[-200:]}")
+    stacks = maps["@off"]
+    inner = max(stacks, key=stacks.get).strip().split("\n")[0].split("+")[0]
+    return sum(stacks.values()) / (maps["@ended"] - maps["@began"]), f"sleep, most in {inner}"
+
+
 def contention_command(options, pid, file):
     # perf counts the locks of all processes if it is not to start the program itself.
     return ["perf", "lock", "record", "-a", "-o", file, "--", "sleep", str(options.seconds)]
@@ -113,6 +151,7 @@ TOOLS = {
     "poundlock watch": (watch_command, watch_saw),
     "perf trace -s": (trace_command, trace_saw),
     "strace -c -w -f": (strace_command, strace_saw),
+    "bpftrace offcputime.bt": (off_cpu_command, off_cpu_saw),
     "perf lock contention": (contention_command, contention_saw),
 }
 
@@ -314,8 +353,9 @@ def report(rows, ratios, shares):
         "that of calling and measuring a program.",
         "",
         "`perf trace` and `strace` do not separate waits for locks from waits for work: both are",
-        "`futex`. Debian's perf 6.1 has no `perf lock contention -b`; without `-b` it records each",
-        "event. It sees the locks of the kernel alone.",
+        "`futex`. `bench/offcputime.bt` adds up all time off a CPU by the sleepers' stacks,",
+        "which end where a function has no frame pointer. Debian's perf 6.1 has no `perf lock",
+        "contention -b`; without `-b` it records each event. It sees only the kernel's locks.",
         "",
     ]
     return "\n".join(lines), share
