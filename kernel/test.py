@@ -594,9 +594,10 @@ def bpf_guests():
             shared(lock, preferred, "vcpu_first", "vcpus"),
             shared(lock, equal, "vcpu_first"),
         ]
-    # Longer than the turns of emulated CPUs, which lengthen each hold.
+    # Holds longer than the turns of emulated CPUs, which lengthen each hold, and the order with it:
+    # the figures are reported, and only the load is judged.
     examples += [shared("mutex", equal, hold=8000)]
-    examples += [shared("mutex", preferred, "short_first", hold=8000)]
+    examples += [shared("mutex", is_sound, "short_first", hold=8000)]
     orders = [Case(spin, crossed_spin, "tuned spin_policy fifo " + BY_COUNT)]
     orders += [
         loaded("by_domain", file, value, BY_COUNT, spin, near)
