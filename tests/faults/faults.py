@@ -176,9 +176,9 @@ FAULTS = [
         "a queue head that takes the kernel's spin lock without an acquire",
     ),
     known(
-        "kernel-pending-without-acquire",
+        "kernel-hooked-waiters-lost",
         "client hook",
-        "a pending waiter that takes the kernel's spin lock without an acquire",
+        "the hooked slow path moves a waiter without the waiters that it bypasses",
     ),
     known(
         "kernel-cfl-group-waits",
