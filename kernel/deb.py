@@ -59,11 +59,6 @@ def packages(series):
     return [*own.packages(series), f"linux-config-{series}", *TOOLS]
 
 
-def check_installed(names):
-    if lacking := own.missing(names):
-        raise own.Failure(f"not installed: {' '.join(lacking)}")
-
-
 # ---- Configuration ----
 
 
@@ -207,7 +202,7 @@ def build(folder, series, flavour, modules):
         raise own.Failure(f"{folder} is not an empty folder")
     if modules and not modules.is_file():
         raise own.Failure(f"no file {modules}")
-    check_installed(packages(series))
+    own.check_installed(packages(series))
     kind = GuestBuild if flavour == GUEST else Build
     built = kind(series, flavour, modules).packages()
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import deb
 import own
 import test
 
@@ -201,7 +200,7 @@ def check(folder):
     if os.geteuid():
         raise own.Failure("only root can make a userland of Debian")
     image, headers = [only_package(folder, f"linux-{name}") for name in ("image", "headers")]
-    deb.check_installed(PACKAGES)
+    own.check_installed(PACKAGES)
     count = test.Count()
     with count.part("userland"):
         system = Userland(own.cache() / "userland")

@@ -144,6 +144,11 @@ def missing(packages):
     return [package for package in packages if not is_installed(package)]
 
 
+def check_installed(packages):
+    if lacking := missing(packages):
+        raise Failure(f"not installed: {' '.join(lacking)}")
+
+
 def packages(series, variant=None):
     return [f"linux-source-{series}", *TOOLS, *(BPF_TOOLS if variant == "bpf" else [])]
 

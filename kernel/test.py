@@ -1694,11 +1694,10 @@ def main():
         for package in own.packages(group.series, group.variant)
     ]
     try:
-        if lacking := own.missing(needed):
-            raise Failure(f"not installed: {' '.join(lacking)}")
+        own.check_installed(needed)
         name = release()
         image = kernel_image(name)
-    except Failure as failure:
+    except (Failure, own.Failure) as failure:
         print(f"kernel: {'skipped, ' if arguments.if_possible else ''}{failure}")
         return not arguments.if_possible
     count = Count()

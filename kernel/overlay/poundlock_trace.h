@@ -3,7 +3,7 @@
  * The trace points of our locks, poundlock:*. They cost a jump while they are off.
  *
  *   poundlock_handover   a waiter has taken @lock; its CPU is among the fields of each event
- *   poundlock_event      an event of core/events.def, as shuffle_move, by which a waiter bypasses
+ *   poundlock_event      an event of core/events.def, such as shuffle_move: a waiter bypasses
  *                        others. The events of a waiter are between its lock:contention_begin and
  *                        lock:contention_end, which have the lock's address
  */

@@ -54,7 +54,7 @@ pub struct Thread {
     pub request: Request,
     /// Bit n: the n-th message that the pending wait could read ends it.
     pub ending: u64,
-    /// Of a park that is a wait (sleep.rs): whether the thread can continue on the newest value.
+    /// Whether the newest value lets the thread continue that is in a composed park (sleep.rs).
     pub leaves: bool,
     /// The bits of the threads that owe it a wake-up.
     pub owed_by: u8,
