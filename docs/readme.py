@@ -131,7 +131,7 @@ def crowds():
     crowded = [table for threads, table in by_threads if threads > cores]
     counts = [threads for threads, _ in by_threads if threads > cores]
     busy = float(
-        re.search(r"\(`crowd`\)\n\nCores that others kept busy meanwhile: ([\d.]+)", report)[1]
+        re.search(r"\(`crowd`\)\n\nCores that other processes kept busy: ([\d.]+)", report)[1]
     )
     spreads = (
         f", with wide spreads: other\n  processes kept {busy:.1f} cores busy" if busy > 0.25 else ""
