@@ -4,11 +4,8 @@
  * charges a hold to the last one, whose account it writes. The clock decides who is owed time, and
  * so who may steal or is moved: where it does not stand still, the explorer chooses it.
  */
-/* Holds of several lengths. */
-#define CHECK_NOW()            \
-	(NOTES->still          \
-		 ? UINT64_C(0) \
-		 : CHECK_DO("now", CHECK_CHOOSE, CHECK_RELAXED, NULL, 4, 0) * (uint64_t)(1 << 20))
+#define IS_STILL NOTES->still
+#include "kernel_ledgers.h"
 #include "kernel_spin.h"
 
 #include "../../kernel/overlay/spin_queues.h"
@@ -29,11 +26,6 @@ struct kernel_account {
 #define AT_waiting_groups (AT_holds + 128)
 #define AT_ledgers (AT_waiting_groups + 64)
 #define SHARED_BYTES (AT_ledgers + sizeof(ledgers))
-
-#define DEFINE_PER_LEDGER(type, name) __attribute__((unused)) type name
-#define per_ledger(name, lock) \
-	((void)(lock), (__typeof__(name) *)(void *)(CHECK_MEMORY + AT_##name))
-#define hash_ptr(address, bits) ((void)(address), 0)
 
 static struct kernel_account *account_of(uint32_t thread)
 {

@@ -17,6 +17,7 @@ struct task_notes {
 	uint32_t interrupted;               /* the threads that were */
 	bool may_be_empty;                  /* the pool of nodes */
 	bool changes;                       /* the locks' settings, at any moment */
+	bool still;                         /* no time passes */
 	bool acquires[MOST_TASKS];          /* by thread */
 };
 

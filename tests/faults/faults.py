@@ -103,6 +103,7 @@ def client(name):
 KERNEL_CLIENTS = [
     "hook",
     "kernel_cfl",
+    "kernel_cfl_mutex",
     "kernel_mutex",
     "kernel_park",
     "kernel_rwsem",
@@ -184,6 +185,11 @@ FAULTS = [
         "kernel-cfl-group-waits",
         "client kernel_cfl",
         "a waiter for the kernel's CFL lock whose group waits forever",
+    ),
+    known(
+        "kernel-cfl-mutex-not-taken",
+        "client kernel_cfl_mutex",
+        "a signal that comes before the queue, and leaves with the kernel's CFL mutex",
     ),
     known(
         "kernel-mutex-released-as-stock",

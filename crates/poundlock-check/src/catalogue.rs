@@ -74,6 +74,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_park", &["world/kernel/sleepers.h"]),
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
         own("kernel_cfl", &["kernel/overlay/cfl_qspinlock.h"]),
+        own("kernel_cfl_mutex", &["kernel/overlay/cfl_task_mutex.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];
     for lock in sources.locks()? {
