@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Shared by the clients of the kernel's mutex: the mutex in the kernel's world
- * (world/kernel/objects.h), in which a tail in a list's head is its own address if nobody waits, and
+ * (world/kernel/objects.h), where a tail in a list's head is its own address if nobody waits, and
  * the threads. With MUTEX_BY_CFL all of them use CFL, otherwise ShflLock. The includer defines
  * mutex_check_owner(task), which checks the mutex's owner, and mutex_hints(), which declares the
  * lock's hints to the engine.
