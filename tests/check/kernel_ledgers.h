@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Shared by the clients of the kernel's locks with CFL, before the files that have ledgers: one
- * ledger, that of the only lock. The object NAME of a ledger is in the client's shared memory at
- * AT_NAME, which the includer defines.
+ * Shared by the clients of the kernel's locks with CFL: the ledger and the clock. To be included
+ * first. There is one ledger, since there is one lock. Its object NAME is in the client's shared
+ * memory at AT_NAME. The includer defines AT_NAME, and IS_STILL: whether time stands still.
  */
 #ifndef POUNDLOCK_CHECK_KERNEL_LEDGERS_H
 #define POUNDLOCK_CHECK_KERNEL_LEDGERS_H
@@ -12,7 +12,7 @@
 	((void)(lock), (__typeof__(name) *)(void *)(CHECK_MEMORY + AT_##name))
 #define hash_ptr(address, bits) ((void)(address), 0)
 
-/* Holds of several lengths, unless time stands still: IS_STILL, which the includer defines. */
+/* Holds have several lengths, unless time stands still. */
 #define CHECK_NOW()            \
 	(IS_STILL              \
 		 ? UINT64_C(0) \

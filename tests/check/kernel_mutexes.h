@@ -53,7 +53,7 @@ static inline W_ATOMIC(uint32_t) *no_generation(void)
 	return &M->generation;
 }
 
-/* CFL, or what the paths of both locks name of it. */
+/* CFL, or declarations of what task_mutex.h uses of it. */
 #ifdef MUTEX_BY_CFL
 #undef static_branch_unlikely
 #define static_branch_unlikely(key) true
