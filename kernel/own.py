@@ -26,7 +26,12 @@ ROOT = HERE.parent
 SERIES = ["6.1", "6.12"]
 TOOLS = ["xz-utils", "bc", "flex", "bison", "libelf-dev"]
 # Further packages for the kernel with BPF and its programs.
-BPF_TOOLS = ["dwarves", "clang", "libbpf-dev", "bpftool"]
+BPF_TOOLS = ["dwarves", "clang", "libbpf-dev", "bpftool", "libtraceevent-dev"]
+# Parts that the guests' perf does not have, so that it needs few libraries.
+WITHOUT = (
+    "LIBPERL LIBPYTHON SLANG LIBUNWIND LIBNUMA LIBZSTD LZMA LIBCRYPTO LIBBABELTRACE LIBPFM4 "
+    "LIBLLVM CAPSTONE DWARF SDT JVMTI JEVENTS DEMANGLE AUXTRACE"
+)
 CONFIG = HERE / "guest/config"
 # The kernels, by their changes of the configuration: as fast as possible; like those of
 # distributions; built from patched sources (patch.py); as a package (deb.py) that boots Debian's
@@ -79,6 +84,8 @@ VARIANTS = {
         "CONFIG_KPROBES=y",
         "CONFIG_KPROBE_EVENTS=y",
         "CONFIG_BPF_EVENTS=y",
+        # perf's BPF programs use symbols of data.
+        "CONFIG_KALLSYMS_ALL=y",
         "# CONFIG_DEBUG_INFO_NONE is not set",
         "CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y",
         "CONFIG_DEBUG_INFO_BTF=y",
@@ -215,7 +222,7 @@ def make(unpacked, objects, *targets, limit=LIMIT, **environment):
         ).returncode
     if status:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        raise Failure(f"the kernel does not build ({log}):\n{end}")
+        raise Failure(f"{unpacked.name} does not build ({log}):\n{end}")
 
 
 @functools.cache
@@ -314,3 +321,14 @@ def build_in(tree, variant, series, place, prepare=lambda objects: None):
 def build(variant, series):
     """The kernel @variant of @series with the overlay; builds it if necessary."""
     return build_in(sources(series), variant, series, PLACE, lay)
+
+
+@functools.cache
+def perf(series):
+    """The program perf of @series with its BPF programs, which Debian's package lacks; builds it if
+    necessary."""
+    objects = cache() / f"perf-{known_by(series, WITHOUT)}"
+    objects.mkdir(parents=True, exist_ok=True)
+    without = [f"NO_{part}=1" for part in WITHOUT.split()]
+    make(sources(series) / "tools/perf", objects, "BUILD_BPF_SKEL=1", *without, "perf")
+    return objects / "perf"

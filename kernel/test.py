@@ -56,9 +56,9 @@ installed.
 --checked builds a kernel with PROVE_LOCKING and DEBUG_ATOMIC_SLEEP, which must stay silent during
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
 -parallel, for each choice but stock. --bpf builds a kernel 6.12 that loads policies as BPF
-programs: bpf, bpf-order, bpf-live and bpf-live-parallel. --exact runs exact-8, exact-16, exact-32
-and, with --own, exact-CHOICE and exact-2-CHOICE under QEMU 10, whose counts are reproducible
-(exact.py).
+programs: bpf, bpf-order, bpf-live and bpf-live-parallel; in bpf-owners-CHOICE perf names holders of
+locks. --exact runs exact-8, exact-16, exact-32 and, with --own, exact-CHOICE and exact-2-CHOICE
+under QEMU 10, whose counts are reproducible (exact.py).
 
 Time has no meaning in such guests, so only counts are checked. Every guest must end by itself
 within its limit, else the last lines of its console are printed. The last line is `N passed, N
@@ -307,6 +307,11 @@ class Guest:
     def loads(self):
         """Whether it loads policies as BPF programs."""
         return self.name.startswith("bpf")
+
+    @property
+    def profiles(self):
+        """Whether it runs perf."""
+        return any(case.command.startswith("owners") for case in self.cases)
 
     @property
     def raced(self):
@@ -639,6 +644,33 @@ def bpf_guests():
         Guest("bpf-order", 16, 2, "single", orders, ALL["shfl"]),
         Guest("bpf-live", 8, 4, "single", live, ALL["shfl"]),
         Guest("bpf-live-parallel", 2, 2, "multi", live, ALL["shfl"]),
+        *owners_guests(),
+    ]
+
+
+def owners_guests():
+    """Guests in which perf attributes the waits for a mutex or rwsem to its holder. The holder of
+    the interrupted waits is one known task. CFL's mutex names nobody."""
+    left = within("left", 1000, 2 * LEFT)
+    whole = all_of(left, within("owned", 1000, 2 * LEFT))
+    nobody = all_of(left, within("owned", 0, 0))
+    return [
+        Guest(
+            f"bpf-owners-{choice}",
+            8,
+            4,
+            "single",
+            [
+                Case(
+                    f"native:{lock} count=30 threads=24 leave={LEFT}",
+                    nobody if (choice, lock) == ("cfl", "mutex") else whole,
+                    f"owners {lock}",
+                )
+                for lock in ("mutex", "rwsem")
+            ],
+            ALL[choice],
+        )
+        for choice in ("stock", "shfl", "cfl")
     ]
 
 
@@ -1252,6 +1284,9 @@ def lay_root(guest, parts, folder):
     shutil.copy(HERE / "guest/init", folder / "init")
     if guest.measures:
         lay_python(folder)
+    if guest.profiles:
+        perf, *libraries = with_libraries(own.perf(BPF_SERIES))
+        lay(folder, {"bin/perf": perf} | {path.relative_to("/"): path for path in libraries})
     if guest.loads:
         lay(folder, {path.relative_to("/"): path for path in with_libraries(BPFTOOL)})
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
@@ -1273,7 +1308,7 @@ def initramfs(guest, parts):
         check=True,
         stdout=subprocess.PIPE,
     ).stdout
-    archive = folder.with_suffix(".cpio.gz")
+    archive = folder.with_name(f"{folder.name}.cpio.gz")
     archive.write_bytes(gzip.compress(packed, 1, mtime=0))
     return archive
 
