@@ -144,7 +144,7 @@ static void prepare_any(void)
 	struct cfl_ledger *ledger = &M->lock.cfl.ledger;
 
 	prepare();
-	/* What the lock's other functions access of the ledger decides nothing but an order. */
+	/* The lock's other functions use these fields of the ledger for an order only. */
 	check_hint(&ledger->may_return);
 	check_hint(&ledger->yield_skips);
 	check_hint(&ledger->yield_backoff);
