@@ -187,9 +187,9 @@ FAULTS = [
         "a waiter for the kernel's CFL lock whose group waits forever",
     ),
     known(
-        "kernel-cfl-mutex-not-taken",
+        "kernel-cfl-mutex-without-node",
         "client kernel_cfl_mutex",
-        "a signal that comes before the queue, and leaves with the kernel's CFL mutex",
+        "a waiter for the kernel's CFL mutex that gives up if the pool has no node",
     ),
     known(
         "kernel-mutex-released-as-stock",
