@@ -86,7 +86,7 @@ static inline struct shfl_node *cfl_place_one(struct cfl *lock, struct shfl_node
 	target = cfl_choose_fallback(lock, tally);
 	order.context = &target;
 	node->seen = NULL;
-	return shfl_walk(node, stop, wake, order);
+	return shfl_walk(node, stop, wake, order, POLICY_STAY);
 }
 
 /* As the shuffler, does one turn of its work. Section 3.2.2, figure 4. */
@@ -109,7 +109,7 @@ static inline void cfl_shuffle(struct cfl *lock, struct cfl_node *self, struct s
 	target = cfl_choose(lock, &tally, policy);
 	if (target.where != where)
 		node->seen = NULL;
-	last = shfl_walk(node, stop, wake, order);
+	last = shfl_walk(node, stop, wake, order, POLICY_STAY);
 	if (head && last == node)
 		last = cfl_place_one(lock, node, stop, wake, policy, &tally);
 	cfl_link_back(node, last);

@@ -104,6 +104,8 @@ struct shfl_order {
 	uint32_t (*rank)(const void *context, const struct shfl_node *shuffler,
 			 const struct shfl_node *waiter);
 	const void *context;
+	/* The rank from which on waiters stay while others come forward; NULL: POLICY_STAY. */
+	uint32_t (*limit)(const void *context, const struct shfl_node *shuffler);
 	uint32_t bound;
 	bool timed; /* by the world's threshold, if it has one */
 };
@@ -134,11 +136,22 @@ static inline uint32_t shfl_rank(const void *context, const struct shfl_node *sh
 	return policy_rank(*(const enum policy *)context, shuffler->note, waiter->note);
 }
 
+/* The shuffler's own rank in a strict order. */
+static inline uint32_t shfl_limit(const void *context, const struct shfl_node *shuffler)
+{
+	const enum policy policy = *(const enum policy *)context;
+
+	return policy_is_strict(policy, shuffler->note)
+		       ? policy_rank(policy, shuffler->note, shuffler->note)
+		       : POLICY_STAY;
+}
+
 /* The order of @policy. */
 static inline struct shfl_order shfl_by(const enum policy *policy, uint32_t bound)
 {
 	return (struct shfl_order){.rank = shfl_rank,
 				   .context = policy,
+				   .limit = shfl_limit,
 				   .bound = bound,
 				   .timed = true};
 }
@@ -293,12 +306,12 @@ static inline bool shfl_may_grow(struct shfl_node *last, struct shfl_stop stop,
 
 /*
  * As the shuffler, walks the queue from where the previous walk stopped, and gathers the waiters
- * that @order ranks behind @node, in a batch. Stops at the end of the queue, at @stop or at a
- * bound. Returns the last of the batch, which records how far the walk got. @wake: also wake the
- * waiter that becomes the first behind @node.
+ * that @order ranks behind @node and before @limit, in a batch. Stops at the end of the queue, at
+ * @stop or at a bound. Returns the last of the batch, which records how far the walk got. @wake:
+ * also wake the waiter that becomes the first behind @node.
  */
 static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_stop stop, bool wake,
-					  struct shfl_order order)
+					  struct shfl_order order, uint32_t limit)
 {
 	struct shfl_node *last = node, *previous = node->seen ? node->seen : node, *current, *place;
 	uint32_t rank;
@@ -310,7 +323,7 @@ static inline struct shfl_node *shfl_walk(struct shfl_node *node, struct shfl_st
 		if (!current)
 			break;
 		rank = order.rank(order.context, node, current);
-		if (rank == POLICY_STAY) {
+		if (rank >= limit) {
 			if (!current->moves)
 				current->moves = shfl_moment(last, order);
 			previous = current;
@@ -355,12 +368,27 @@ static inline void shfl_end(struct shfl_node *node, struct shfl_node *last, stru
 		w_store_relaxed(&node->shuffler, 1);
 }
 
-/* As the shuffler, does one turn of its work. */
+/*
+ * As the shuffler, does one turn of its work. In an order with a limit, waiters from the limit on
+ * come forward only if no others do: the role then passes to a waiter before the limit. Otherwise
+ * those of the last rank would pass it to each other, each with all other waiters in its batch, and
+ * take their turn in every batch.
+ */
 static inline void shfl_shuffle(struct shfl_node *node, struct shfl_stop stop, bool wake,
 				struct shfl_order order)
 {
+	struct shfl_node *const seen = node->seen, *last = node;
+	uint32_t limit = order.limit ? order.limit(order.context, node) : POLICY_STAY;
+
 	shfl_begin(node);
-	shfl_end(node, shfl_walk(node, stop, wake, order), order);
+	if (limit != POLICY_STAY) {
+		last = shfl_walk(node, stop, wake, order, limit);
+		if (last == node)
+			node->seen = seen;
+	}
+	if (last == node)
+		last = shfl_walk(node, stop, wake, order, POLICY_STAY);
+	shfl_end(node, last, order);
 }
 
 /*

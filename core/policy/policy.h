@@ -68,6 +68,20 @@ static inline uint32_t policy_note(enum policy policy, const void *lock)
 	return 0;
 }
 
+/*
+ * Whether the program's policy @number is a strict order of ranks for a shuffler with @note:
+ * waiters of the shuffler's rank stay while others rank before it. A world that has such policies
+ * defines it before.
+ */
+#ifndef w_own_policy_strict
+#define w_own_policy_strict(number, note) ((void)(number), (void)(note), false)
+#endif
+
+static inline bool policy_is_strict(enum policy policy, uint32_t note)
+{
+	return policy >= POLICY_OWN && w_own_policy_strict(policy - POLICY_OWN, note);
+}
+
 static inline uint32_t policy_rank(enum policy policy, uint32_t shuffler, uint32_t waiter)
 {
 	if (policy >= POLICY_OWN)

@@ -99,10 +99,16 @@ static inline uint32_t shfl_rw_rank(const void *context, const struct shfl_node 
 	return policy_rank(policy, shuffler->note, waiter->note);
 }
 
+static inline uint32_t shfl_rw_limit(const void *context, const struct shfl_node *shuffler)
+{
+	return shfl_rw_is_reader(shuffler->note) ? POLICY_STAY : shfl_limit(context, shuffler);
+}
+
 static inline struct shfl_order shfl_rw_order(const struct shfl_rw_policy *policy)
 {
 	return (struct shfl_order){.rank = shfl_rw_rank,
 				   .context = &policy->policy,
+				   .limit = shfl_rw_limit,
 				   .bound = policy->batch,
 				   .timed = true};
 }

@@ -11,8 +11,8 @@
  *         urgent  together  rank
  *
  *   urgent    no later waiter bypasses it; the program was not called
- *   together  waiters of the shuffler's rank follow it; otherwise those of at most its rank do, the
- *             smallest first
+ *   together  waiters of the shuffler's rank follow it; otherwise those of smaller ranks do, the
+ *             smallest first, or if there are none, those of its rank
  */
 #ifndef POUNDLOCK_KERNEL_OWN_POLICY_H
 #define POUNDLOCK_KERNEL_OWN_POLICY_H
@@ -74,6 +74,7 @@ DECLARE_STATIC_KEY_FALSE(own_policy_measures);
 #define w_own_policy_note(number, lock) own_policy_note(number, lock, own_policy_held(lock))
 #define w_own_policy_rank(number, shuffler, waiter) \
 	((void)(number), own_policy_rank(shuffler, waiter))
+#define w_own_policy_strict(number, note) ((void)(number), !((note)&OWN_POLICY_TOGETHER))
 
 #endif
 

@@ -4,6 +4,12 @@
  * and where its next owner continues; the end of a batch; each status of a node against each
  * writer.
  */
+#include <stdbool.h>
+
+/* As in the kernel, whose programs' orders are strict. */
+static bool strict;
+#define w_own_policy_strict(number, note) ((void)(number), (void)(note), strict)
+
 #include "part/shuffle.h"
 #include "unit.h"
 
@@ -313,13 +319,90 @@ static void least_first(void)
 	}
 }
 
-/* For each policy, including one with random answers, no waiter is lost or passed too often. */
 static uint32_t any_note(void *context, const void *anything)
 {
 	(void)context, (void)anything;
 	return w_random();
 }
 
+static uint32_t at_most(void *context, uint32_t shuffler, uint32_t waiter)
+{
+	(void)context;
+	return waiter <= shuffler ? waiter : POLICY_STAY;
+}
+
+/*
+ * Waiters of ranks 0 and 1 that sleep, so that only heads walk, and return at once. The one that
+ * had its turn returns while the head waits. Of @turns, returns how many rank 1 has.
+ */
+static int turns_of_last(int count, int first, int turns)
+{
+	static const enum policy own = POLICY_OWN;
+	const struct shfl_order order = shfl_by(&own, SHFL_MAX_BATCH);
+	struct shfl_node *head = &nodes[0], *before = NULL;
+	int last = 0;
+
+	w_own_policies[0] = (struct w_own_policy){.note = any_note, .rank = at_most};
+	begin(count, 0);
+	/* Those of rank 1 enter as numbers @first and @first + 1. */
+	domains[first] = domains[first + 1] = 1;
+	enter(0, count);
+	for (int i = 0; i < turns; i++) {
+		if (shfl_head_shuffles(head))
+			shfl_shuffle(head, when_free, false, order);
+		if (before)
+			EXPECT(!shfl_enter(&tail, before, before->note));
+		before = head;
+		last += head->note == 1;
+		head = atomic_load(&head->next);
+		EXPECT(!shfl_leave(&tail, before, WAIT_YIELD));
+	}
+	return last;
+}
+
+/*
+ * Whoever is the first head: the waiters that rank last do not pass the role to each other. If the
+ * order is not strict and one of them is the first head, they do, and have every fifth turn.
+ */
+static void last_rank_does_not_keep_the_role(void)
+{
+	for (int first = 0; first < MOST - 1; first++) {
+		int last;
+
+		strict = false;
+		last = turns_of_last(MOST, first, 400);
+		EXPECT(last == (first ? 0 : 80), "%d turns if the first is %d", last, first);
+		strict = true;
+		last = turns_of_last(MOST, first, 400);
+		EXPECT(last == !first, "%d turns if the first is %d", last, first);
+	}
+	strict = false;
+}
+
+/* Waiters of the shuffler's rank come forward, unless one ranks before it. */
+static void equal_ranks_stay_behind_better_ones(void)
+{
+	static const enum policy own = POLICY_OWN;
+	static const int ranks[][MOST] = {{1, 1, 2, 1, 2, 1, 2, 2}, {1, 1, 2, 1, 0, 1, 0, 2}};
+	static const int order[][MOST] = {{0, 1, 3, 5, 2, 4, 6, 7}, {0, 4, 6, 1, 2, 3, 5, 7}};
+
+	strict = true;
+	w_own_policies[0] = (struct w_own_policy){.note = any_note, .rank = at_most};
+	for (int i = 0; i < COUNT(ranks); i++) {
+		struct shfl_node *node = &nodes[0];
+
+		begin(MOST, 0);
+		memcpy(domains, ranks[i], sizeof(ranks[i]));
+		enter(0, MOST);
+		shfl_shuffle(&nodes[0], when_free, false, shfl_by(&own, SHFL_MAX_BATCH));
+		for (int j = 0; j < MOST; j++, node = atomic_load(&node->next))
+			EXPECT(node == &nodes[order[i][j]], "place %d of %d", j, i);
+		EXPECT(role_holder(MOST) == &nodes[i ? 6 : 5]);
+	}
+	strict = false;
+}
+
+/* For each policy, including one with random answers, no waiter is lost or passed too often. */
 static uint32_t any_rank(void *context, uint32_t shuffler, uint32_t waiter)
 {
 	static const uint32_t extremes[] = {0, 1, POLICY_STAY - 1, POLICY_STAY};
@@ -380,11 +463,13 @@ static void every_policy_has_its_bound(void)
 	for (enum policy policy = POLICY_FIFO; policy <= POLICY_OWN; policy++) {
 		for (uint32_t bound = 1; bound <= 16; bound *= 2) {
 			for (int round = 0; round < 8; round++) {
+				strict = round % 2;
 				begin(0, 0);
 				expect_all_served(policy, bound, 500);
 			}
 		}
 	}
+	strict = false;
 	script_cpus = 1;
 }
 
@@ -577,6 +662,8 @@ int main(void)
 	RUN(route_is_a_tour);
 	RUN(fifo_moves_nobody);
 	RUN(least_first);
+	RUN(last_rank_does_not_keep_the_role);
+	RUN(equal_ranks_stay_behind_better_ones);
 	RUN(every_policy_has_its_bound);
 	RUN(wake_early_by_status);
 	RUN(wakes_as_many_ahead_as_asked);

@@ -214,12 +214,12 @@ static uint32_t gathered(uint32_t since, uint32_t later)
 	now = since;
 	for (int i = 0; i < 4; i++)
 		shfl_come(i, i == 1);
-	last = shfl_walk(&waiters[0], when_free, false, order);
+	last = shfl_walk(&waiters[0], when_free, false, order, POLICY_STAY);
 	now += later;
 	shfl_come(4, 0);
 	shfl_come(5, 0);
 	atomic_store(&last->shuffler, 1);
-	last = shfl_walk(last, when_free, false, order);
+	last = shfl_walk(last, when_free, false, order, POLICY_STAY);
 	atomic_store(&tail, NULL);
 	return last->batch;
 }

@@ -226,6 +226,11 @@ struct w_account {
 		rank_ == 2 ? UINT32_MAX : (uint32_t)rank_;                                  \
 	})
 
+/* It may be a strict order. */
+#define w_own_policy_strict(number, note) \
+	((void)(number), (void)(note),    \
+	 CHECK_DO("strict", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0) != 0)
+
 /* A client may have threads of several processes. */
 #ifndef CHECK_PROCESS
 #define CHECK_PROCESS() 1u
