@@ -88,7 +88,15 @@ import patch  # noqa: E402
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = ROOT / "build/kernel"
-PACKAGES = ["linux-headers-amd64", "qemu-system-x86", "busybox-static", "sparse", "cpio", "make"]
+PACKAGES = [
+    "linux-headers-amd64",
+    "qemu-system-x86",
+    "busybox-static",
+    "sparse",
+    "cpio",
+    "make",
+    "gcc",
+]
 
 STRESS = HERE / "guest/stress.c"
 # Policies as BPF programs: the examples, with the header of all, and those of the tests.

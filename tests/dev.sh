@@ -133,6 +133,18 @@ same "what tests/programs/run.py and bench/ratios.py compute" "" \
 same "how docs/generate.py copies a header's comment" "" \
 	"$(python3 -m doctest docs/generate.py docs/explored.py docs/readme.py)"
 
+# asked_for PART...: the packages that ./dev would install for these parts of the kernel's tests
+asked_for() (
+	need() {
+		printf '%s\n' "$@"
+	}
+	need_for_kernel "$@"
+)
+same "the packages of own kernels with BPF beyond those of all" \
+	"$(PYTHONPATH=kernel python3 -Bc 'import own; print(*sorted(own.BPF_TOOLS), sep="\n")')" \
+	"$(comm -23 <(asked_for bpf) <(asked_for own))"
+asked_for frob 2>/dev/null
+same "the status for a part that kernel/packages.py does not know" 1 $?
 same "which functions kernel/own.py finds unreplaced" "" "$(python3 -m doctest kernel/own.py)"
 same "which options kernel/deb.py finds changed" "" "$(python3 -m doctest kernel/deb.py)"
 
