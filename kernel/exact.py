@@ -28,8 +28,16 @@ LIMIT = 300  # seconds, for downloads
 
 # The compared keys of a run's result and of the plugin's line about the run.
 COUNTS = ["acquisitions", "same_per_1000", "remote_per_1000", "most_passed", "local", "remote"]
-# Of the kernel's own spin lock also what its holder did after it had taken the lock.
-OWN_COUNTS = [*COUNTS, "taken_local", "taken_remote", "taken_instructions"]
+# Of the kernel's own spin lock also what its holder did after it had taken the lock, and what its
+# waiters did before they queued.
+OWN_COUNTS = [
+    *COUNTS,
+    "taken_local",
+    "taken_remote",
+    "taken_instructions",
+    "queued",
+    "queued_instructions",
+]
 
 
 class Failure(Exception):

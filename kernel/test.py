@@ -57,8 +57,8 @@ installed.
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
 -parallel, for each choice but stock. --bpf builds a kernel 6.12 that loads policies as BPF
 programs: bpf, bpf-order, bpf-live and bpf-live-parallel; in bpf-owners-CHOICE perf names holders of
-locks. --exact runs exact-8, exact-16, exact-32 and, with --own, exact-CHOICE and exact-2-CHOICE
-under QEMU 10, whose counts are reproducible (exact.py).
+locks. --exact runs exact-8, exact-16, exact-32, with --own exact-CHOICE and exact-2-CHOICE, and
+with --bpf bpf-exact, under QEMU 10, whose counts are reproducible (exact.py).
 
 Time has no meaning in such guests, so only counts are checked. Every guest must end by itself
 within its limit, else the last lines of its console are printed. The last line is `N passed, N
@@ -157,6 +157,11 @@ class Case:
     @property
     def lock(self):
         return self.run.split()[0]
+
+    @property
+    def key(self):
+        """Its name among the counts of its guest."""
+        return self.run if self.command == "run" else f"{self.command} {self.run}"
 
 
 def is_sound(result):
@@ -653,6 +658,19 @@ def bpf_guests():
         Guest("bpf-live-parallel", 2, 2, "multi", live, ALL["shfl"]),
         *owners_guests(),
     ]
+
+
+def bpf_exact_guests():
+    """As the native lock of exact-16, by policies of the kernel and by programs, which are only
+    called with interrupts on."""
+    run = f"native count=50 {COMPETE} urgent=1"
+    commands = [f"tuned spin_policy {policy} {BY_COUNT}" for policy in ("fifo", "numa", "group")]
+    commands += [
+        f"loaded {policy} tuned spin_policy {policy} {BY_COUNT}"
+        for policy in ("by_domain", "cgroup_first", "vcpu_first")
+    ]
+    cases = [Case(run, is_sound, command) for command in commands]
+    return [Guest("bpf-exact", 16, 2, "single", cases, {"spin": "shfl"})]
 
 
 def owners_guests():
@@ -1539,7 +1557,7 @@ def run_exact(guests_of_it, image, tree, parts, names, accept, count):
         with count.part(guest.name):
             lines, wrong = run_guest(guest, image, archive, emulator)
         judge_guest(guest, lines, wrong, count)
-        results = [(case.run, result.text) for case, result in zip(guest.cases, results_in(lines))]
+        results = [(case.key, result.text) for case, result in zip(guest.cases, results_in(lines))]
         return exact.counts_of(names, results, lines)
 
     for guest in guests_of_it:
@@ -1558,10 +1576,10 @@ def run_exact(guests_of_it, image, tree, parts, names, accept, count):
             print(f"     {guest.name} runs a second time: {why}", flush=True)
             expected, of = counted(guest, archive), "of the second run"
         for case in guest.cases:
-            first, other = found.get(case.run), expected.get(case.run)
+            first, other = found.get(case.key), expected.get(case.key)
             same = first is not None and first == other
             count.case(
-                f"{guest.name}: {case.run}: what was counted is what is {of}",
+                f"{guest.name}: {case.key}: what was counted is what is {of}",
                 "" if same else f"{first}, and {other}",
                 str(first),
             )
@@ -1614,7 +1632,15 @@ def chosen_groups(parser, arguments, versions):
     ]
     for series in versions:
         groups += own_groups(arguments, series)
-    groups += [Group(bpf_guests() if arguments.bpf else [], "bpf", BPF_SERIES)]
+    groups += [
+        Group(bpf_guests() if arguments.bpf else [], "bpf", BPF_SERIES),
+        Group(
+            bpf_exact_guests() if arguments.exact and arguments.bpf else [],
+            "bpf",
+            BPF_SERIES,
+            exact=True,
+        ),
+    ]
     if arguments.only:
         unknown = set(arguments.only) - {guest.name for group in groups for guest in group.guests}
         if unknown:
@@ -1656,25 +1682,24 @@ def check_packages(series, count):
 
 def run_group(group, image, headers, accept, count):
     """Builds the kernel of @group, if it is not Debian's @image with its @headers, and runs it."""
-    tree, parts = headers, []
+    tree, parts, own_parts = headers, [], []
     if group.variant:
         built = built_kernel(group.variant, group.series, count)
         image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
         if group.variant == "patched":
             check_packages(group.series, count)
     if group.variant == "bpf":
-        parts += build_policies()
-    hooks = []
+        own_parts = build_policies()
     if group.hook:
-        hooks = [checked_module(image, tree, count, "poundlock_hook", "hook")]
+        own_parts = [checked_module(image, tree, count, "poundlock_hook", "hook")]
         parts = [build_stress()]
     if group.exact:
         names = exact.OWN_COUNTS if group.variant else exact.COUNTS
         # Counts of a kernel or hook that is built here are not recorded.
         accept = accept and not group.variant and not group.hook
-        run_exact(group.guests, image, tree, hooks, names, accept, count)
+        run_exact(group.guests, image, tree, own_parts, names, accept, count)
     else:
-        run_guests(group.guests, image, tree, [*parts, *hooks], count)
+        run_guests(group.guests, image, tree, [*parts, *own_parts], count)
 
 
 def main():

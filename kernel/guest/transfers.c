@@ -16,10 +16,14 @@
  * the byte at which its first instruction with a lock prefix points, as the kernel's own spin locks
  * do. Calls without such an instruction, such as releases, do not count.
  *
+ * The instructions up to the entry into the queue are counted as well, in calls that queue: up to
+ * the first store to the upper half of the lock's word of 4 bytes, the tail.
+ *
  *   transfers.so,each=8   8 CPUs per node, node by node; at most 64 CPUs
  *
  * At the end of each run it prints a line on stderr, also in the middle of a line of the console:
- * `transfers: runs=N enters=N local=N remote=N taken_local=N taken_remote=N taken_instructions=N`.
+ * `transfers: runs=N enters=N local=N remote=N taken_local=N taken_remote=N taken_instructions=N
+ * queued=N queued_instructions=N`.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,9 +111,14 @@ struct taken {
 
 static struct taken taken;
 
+/* Calls that have queued, and their instructions up to that. */
+static uint64_t queued, queued_instructions;
+
 static struct call {
 	bool inside;   /* between the marks of a lock's call */
 	uint64_t word; /* the lock's; 0: not yet known */
+	uint64_t instructions;
+	bool queued;
 	struct taken taken;
 } calls[MAX_CPUS];
 
@@ -144,7 +153,10 @@ struct position {
 
 _Static_assert(sizeof(struct position) <= sizeof(void *), "a position is a callback's argument");
 
-/* Begins the count of @call again if the store at @address may have taken the lock. */
+/*
+ * Begins the count of @call again if the store at @address may have taken the lock; and notes the
+ * entry into the queue.
+ */
 static void note_store(struct call *call, uint64_t address, struct position position)
 {
 	if (!call->inside)
@@ -153,6 +165,11 @@ static void note_store(struct call *call, uint64_t address, struct position posi
 		call->word = address;
 	if (call->word == address)
 		call->taken = (struct taken){.instructions = position.behind};
+	if (!call->word || call->queued || (address & ~1ull) != call->word + 2)
+		return;
+	call->queued = true;
+	queued++;
+	queued_instructions += call->instructions - position.behind;
 }
 
 static void on_access(unsigned int wrong, access_info info, uint64_t address, void *argument)
@@ -195,10 +212,11 @@ static void report(void)
 {
 	fprintf(stderr,
 		"\ntransfers: runs=%u enters=%llu local=%llu remote=%llu taken_local=%llu "
-		"taken_remote=%llu taken_instructions=%llu\n",
+		"taken_remote=%llu taken_instructions=%llu queued=%llu queued_instructions=%llu\n",
 		runs, (unsigned long long)enters, (unsigned long long)moved.local,
 		(unsigned long long)moved.remote, (unsigned long long)taken.moved.local,
-		(unsigned long long)taken.moved.remote, (unsigned long long)taken.instructions);
+		(unsigned long long)taken.moved.remote, (unsigned long long)taken.instructions,
+		(unsigned long long)queued, (unsigned long long)queued_instructions);
 }
 
 /* Ends @call. Its block has @behind more instructions, which were counted as the block began. */
@@ -232,6 +250,7 @@ static void on_mark(unsigned int wrong, void *argument)
 		enters = 0;
 		moved = (struct moved){0};
 		taken = (struct taken){0};
+		queued = queued_instructions = 0;
 		running = true;
 		break;
 	case DONE:
@@ -239,7 +258,7 @@ static void on_mark(unsigned int wrong, void *argument)
 		report();
 		break;
 	case ENTER:
-		calls[this_cpu()] = (struct call){.inside = true};
+		calls[this_cpu()] = (struct call){.inside = true, .instructions = found.behind};
 		enters += running;
 		break;
 	case LEAVE:
@@ -250,8 +269,11 @@ static void on_mark(unsigned int wrong, void *argument)
 
 static void on_block(unsigned int wrong, void *size)
 {
+	struct call *call = &calls[this_cpu()];
+
 	(void)wrong;
-	calls[this_cpu()].taken.instructions += (uintptr_t)size;
+	call->instructions += (uintptr_t)size;
+	call->taken.instructions += (uintptr_t)size;
 }
 
 /* Reports accesses of @instruction, which @behind more of its block follow, and marks. */
