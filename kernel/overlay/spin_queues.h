@@ -176,9 +176,10 @@ static __always_inline void queue_by_shfl(struct qspinlock *lock, struct place *
 	}
 	if (is_busy(lock) && shfl_head_shuffles(&place->shfl))
 		shfl_shuffle(&place->shfl, stop, false, order);
+	/* Before the lock is taken: the head is not bypassed, whatever the policy is. */
+	tuning_end(by);
 	take_as_head(lock);
 	(void)shfl_leave(&lock->tail, &place->shfl, WAIT_SPIN);
-	tuning_end(by);
 }
 
 static noinline void __lockfunc shfl_spin_lock_slowpath(struct qspinlock *lock, u32 val)
