@@ -168,7 +168,10 @@ static inline bool cfl_steal(struct cfl *lock, struct cfl_arrival arrival)
 	if (READ_ONCE(lock->word.locked_pending) != OPEN ||
 	    !cfl_may_overtake(lock, arrival.group, arrival.domain, arrival.held))
 		return false;
-	/* acquire: pairs with the release of cfl_open(); the last holder's critical section */
+	/*
+	 * acquire: pairs with the last holder's release of its byte, its critical section; and with
+	 * the release of cfl_open()
+	 */
 	if (!try_cmpxchg_acquire(&lock->word.locked_pending, &seen, TAKEN))
 		return false;
 	/* relaxed: a count */
@@ -193,7 +196,10 @@ static inline bool cfl_open(struct cfl *lock, u64 time, u32 limit)
 	    (s32)(w_load_relaxed(&ledger->thefts) - limit) >= 0 || cfl_skips_yield(ledger))
 		return false;
 	deadline = w_deadline_at(w_now() + time);
-	/* release: pairs with the acquires of cfl_await_head() and cfl_steal() */
+	/*
+	 * release: pairs with the acquires of cfl_await_head() and cfl_steal(); the charge, which
+	 * read the hold that a thief writes
+	 */
 	smp_store_release(&lock->word.pending, OPEN >> _Q_PENDING_OFFSET);
 	cfl_record_yield(ledger, w_wait_acquire(&lock->word.locked_pending, VAL != OPEN, W_BRIEF,
 						&deadline) != OPEN);
@@ -253,14 +259,18 @@ static inline void cfl_take_as_head(struct cfl_head head, struct cfl_node *node,
 		since = w_now();
 		if (READ_ONCE(word->locked) && shfl_head_shuffles(&node->node))
 			cfl_shuffle(head.lock, node, stop, true, false, policy);
+		/* acquire: pairs with the release; the last critical section */
 		(void)smp_cond_load_acquire(&word->locked, !VAL);
 		seen = is_signed && cfl_open(head.lock, cfl_bill(head.lock, since), head.limit)
 			       ? OPEN
 			       : 0;
 		/* The next hold is the thief's. */
 		is_signed = true;
-		/* acquire: as above, of a thief's critical section */
-	} while (!try_cmpxchg_acquire(&word->locked_pending, &seen, TAKEN));
+		/*
+		 * relaxed: the wait has acquired the last critical section. A thief can only take
+		 * the lock while it is OPEN, and then this fails, even if the thief has left
+		 */
+	} while (!try_cmpxchg_relaxed(&word->locked_pending, &seen, TAKEN));
 }
 
 static noinline void cfl_queue(struct cfl *lock, struct place *place, struct cfl_arrival arrival)

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Clients of the kernel's mutex with CFL in a struct mutex (kernel/overlay/cfl_task_mutex.h), whose
- * ledger is elsewhere, and whose nodes come from a pool that may be empty. The clock decides who is
- * owed time, and so who may steal or is moved: where it does not stand still, the explorer chooses
- * it.
+ * Clients of the kernel's mutex with CFL. The clock decides who is owed time, and so who may steal
+ * or is moved: where it does not stand still, the explorer chooses it.
  */
 #define IS_STILL TASK_NOTES->still
-#include "kernel_ledgers.h"
-
-#define MUTEX_BY_CFL
-#define AT_ledgers 128
-#define SHARED_BYTES (AT_ledgers + sizeof(ledgers))
-/* `start` is in its place. */
-#define mutex_check_owner(task) ((void)(task))
 #define mutex_hints() ((void)0)
-#include "kernel_mutexes.h"
-
-_Static_assert(sizeof(struct memory) <= AT_ledgers, "the ledger is behind it");
+#include "kernel_cfl_mutex.h"
 
 static void prepare_still(void)
 {

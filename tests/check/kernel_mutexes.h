@@ -4,7 +4,7 @@
  * (world/kernel/objects.h), where a tail in a list's head is its own address if nobody waits, and
  * the threads. With MUTEX_BY_CFL all of them use CFL, otherwise ShflLock. The includer defines
  * mutex_check_owner(task), which checks the mutex's owner, and mutex_hints(), which declares the
- * lock's hints to the engine.
+ * lock's hints to the engine. It may define CFL_ORDER, a header that replaces parts of core/cfl/.
  */
 #ifndef POUNDLOCK_CHECK_KERNEL_MUTEXES_H
 #define POUNDLOCK_CHECK_KERNEL_MUTEXES_H
@@ -55,6 +55,9 @@ static inline W_ATOMIC(uint32_t) *no_generation(void)
 
 /* CFL, or declarations of what task_mutex.h uses of it. */
 #ifdef MUTEX_BY_CFL
+#ifdef CFL_ORDER
+#include CFL_ORDER
+#endif
 #undef static_branch_unlikely
 #define static_branch_unlikely(key) true
 #include "../../kernel/overlay/cfl_task_mutex.h"
@@ -85,6 +88,7 @@ static int lock_in(unsigned int state)
 
 	task_acquires();
 	error = take(&M->mutex, state, 0, NULL, 0);
+	check_returned();
 	task_acquired(!error);
 	check_assert(!UNPREEMPTIBLE);
 	return error;

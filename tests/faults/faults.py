@@ -103,7 +103,9 @@ def client(name):
 KERNEL_CLIENTS = [
     "hook",
     "kernel_cfl",
+    "kernel_cfl_any",
     "kernel_cfl_mutex",
+    "kernel_cfl_mutex_any",
     "kernel_mutex",
     "kernel_park",
     "kernel_rwsem",
@@ -189,6 +191,16 @@ FAULTS = [
     known(
         "kernel-cfl-mutex-without-node",
         "client kernel_cfl_mutex",
+        "a waiter for the kernel's CFL mutex that gives up if the pool has no node",
+    ),
+    known(
+        "kernel-cfl-any-group-waits",
+        "client kernel_cfl_any",
+        "a waiter for the kernel's CFL lock whose group waits forever",
+    ),
+    known(
+        "kernel-cfl-mutex-any-without-node",
+        "client kernel_cfl_mutex_any",
         "a waiter for the kernel's CFL mutex that gives up if the pool has no node",
     ),
     known(

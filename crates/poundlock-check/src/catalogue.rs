@@ -3,8 +3,8 @@
 //! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
 //! lock, mutex, rwsem and sleeping, of the slow path for unmodified kernels, of futexes, of
 //! pthread's condition variable, of the program's policies, of the statistics' rows and tables, and
-//! of the control page; those of CFL with any order; lock.c for each lock with the lock's own
-//! clients; and rw.c for each readers-writer lock.
+//! of the control page; those of CFL with any order, in the kernel as well; lock.c for each lock
+//! with the lock's own clients; and rw.c for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,6 +75,8 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
         own("kernel_cfl", &["kernel/overlay/cfl_qspinlock.h"]),
         own("kernel_cfl_mutex", &["kernel/overlay/cfl_task_mutex.h"]),
+        own("kernel_cfl_any", &["kernel/overlay/cfl_qspinlock.h"]),
+        own("kernel_cfl_mutex_any", &["kernel/overlay/cfl_task_mutex.h"]),
         own("cfl_mutex_any", &["cfl_mutex.h"]),
         own("cfl_spin_any", &["cfl_spin.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
