@@ -37,5 +37,7 @@ const struct check_client check_clients[] = {
 	      .bound = 2),
 	ENTRY("composed/interrupted/3", interrupted, 3, "abandon skip", "0 1 2", prepare,
 	      finish_free, COMPOSED),
+	ENTRY("empty/4x2", twice, 4, "shuffle shuffle_move steal look_back", "0", prepare_empty,
+	      finish_free, .walks = 5000),
 	{.name = NULL},
 };
