@@ -34,6 +34,7 @@
 #include "rw/shfl_rw.h"
 #include "scl.h"
 #include "shfl_mutex.h"
+#include "shfl_ron.h"
 #include "shfl_spin.h"
 #include "tas.h"
 #include "ticket.h"

@@ -67,6 +67,7 @@
 #define SHFL_MUTEX_PARKED 2u
 #define SHFL_MUTEX_HEIR 4u
 #define SHFL_MUTEX_CLOSED 8u
+#define SHFL_MUTEX_GATED 16u /* of shfl_ron.h */
 
 /*
  * How many waiters behind itself a waiting head wakes ahead. While these take their turns, the next
@@ -117,7 +118,7 @@ static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 	/* relaxed, all: [GENERATION-3] publishes them; nobody queues before that */
 	w_store_relaxed(&lock->tail, NULL);
 	w_store_relaxed(&lock->spinner, 0);
-	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED);
+	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED | SHFL_MUTEX_GATED);
 	generation_settle(shfl_mutex_generation(lock));
 	return true;
 }
@@ -360,16 +361,21 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 	return true;
 }
 
-/* LOCKED -> 0. Returns false, and changes nothing, if @lock was not held. */
-static inline bool shfl_mutex_release(struct shfl_mutex *lock, struct shfl_mutex_policy policy)
+/* LOCKED -> 0. Returns false if another flag is set, or @lock was not held. */
+static inline bool shfl_mutex_free(struct shfl_mutex *lock)
 {
 	uint32_t seen = SHFL_MUTEX_LOCKED;
 
-	(void)policy;
 	/* [SHFL_MUTEX-5] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
 	 * section */
-	return w_likely(w_compare_exchange_release(&lock->state, &seen, 0)) ||
-	       shfl_mutex_release_slow(lock);
+	return w_compare_exchange_release(&lock->state, &seen, 0);
+}
+
+/* LOCKED -> 0. Returns false, and changes nothing, if @lock was not held. */
+static inline bool shfl_mutex_release(struct shfl_mutex *lock, struct shfl_mutex_policy policy)
+{
+	(void)policy;
+	return w_likely(shfl_mutex_free(lock)) || shfl_mutex_release_slow(lock);
 }
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Every mutual-exclusion lock of core/locks.def that need not sleep, compiled as a spin lock of the
- * kernel's world, behind one table. A lock whose holder keeps a node stores it beside the lock.
+ * Every mutual-exclusion lock of core/locks.def, but a few, compiled as a spin lock of the kernel's
+ * world, behind one table. A lock whose holder keeps a node stores it beside the lock.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -142,13 +142,17 @@ static struct kept *kept_of(void *lock)
 #define BOXED_BARE(name) HOLDS_NOTHING(name) OF_ANY_SIZE(name)
 #define BOXED_NODE(name) HOLDS_NODE(name) OF_ANY_SIZE(name)
 
-/* scl throttles threads, which must sleep then. */
-#define SLEEPS_scl 1
+/*
+ * Not here: scl throttles threads, which must sleep then; nobody would come to the gate of shfl_ron
+ * (w_has_own_cpu()).
+ */
+#define LEFT_OUT_scl 1
+#define LEFT_OUT_shfl_ron 1
 
 #define SPINS_0(...) __VA_ARGS__
 #define SPINS_1(...)
-/* The remaining arguments if the lock @name works for contexts that cannot sleep. */
-#define SPINS(name, ...) CONCATENATE(SPINS_, __is_defined(SLEEPS_##name))(__VA_ARGS__)
+/* The remaining arguments if the lock @name is here. */
+#define SPINS(name, ...) CONCATENATE(SPINS_, __is_defined(LEFT_OUT_##name))(__VA_ARGS__)
 
 #define LOCK(name, kind, wait, promise, paper) SPINS(name, kind(name))
 #include "locks.def"

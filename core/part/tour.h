@@ -124,13 +124,19 @@ static inline uint32_t tour_here(struct tour *tour)
 	return position < tour->places ? position : position % tour->places;
 }
 
+/* Makes all places of @tour empty. */
+static inline void tour_clear(struct tour *tour, const struct tour_kind *kind)
+{
+	for (uint32_t place = 0; place < tour->places; place++)
+		kind->clear(tour_place(tour, kind, place));
+}
+
 /* In a forked child, discards the parent's waiters. */
 static inline void tour_drop_waiters(struct tour *tour, const struct tour_kind *kind)
 {
 	if (w_likely(!generation_claim(&tour->generation)))
 		return;
-	for (uint32_t place = 0; place < tour->places; place++)
-		kind->clear(tour_place(tour, kind, place));
+	tour_clear(tour, kind);
 	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
 	(void)w_fetch_and_relaxed(&tour->word, TOUR_HELD);
 	generation_settle(&tour->generation);
@@ -257,24 +263,28 @@ static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind
 	return found;
 }
 
+/* As the holder: gives the lock to the next waiter on the tour. Returns false if there is none. */
+static inline bool tour_pass(struct tour *tour, const struct tour_kind *kind, enum wait wait)
+{
+	uint32_t next = tour->at;
+
+	while ((next = tour_next(tour, kind, next)) != TOUR_NOBODY)
+		if (kind->grant(tour_place(tour, kind, next), wait))
+			return true;
+	return false;
+}
+
 /* As the holder: gives the lock to the next waiter on the tour, or HELD -> 0 if there is none. */
 static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kind, enum wait wait)
 {
-	uint32_t next = tour->at;
 	uint64_t seen;
 
 	tour_drop_waiters(tour, kind);
-	for (;;) {
-		next = tour_next(tour, kind, next);
-		if (next == TOUR_NOBODY) {
-			next = tour->at;
-			seen = TOUR_HELD;
-			/* [TOUR-6] release: pairs with [TOUR-1], [TOUR-4]; our critical section */
-			if (w_compare_exchange_release(&tour->word, &seen, 0))
-				return;
-		} else if (kind->grant(tour_place(tour, kind, next), wait)) {
+	while (!tour_pass(tour, kind, wait)) {
+		seen = TOUR_HELD;
+		/* [TOUR-6] release: pairs with [TOUR-1], [TOUR-4]; our critical section */
+		if (w_compare_exchange_release(&tour->word, &seen, 0))
 			return;
-		}
 	}
 }
 

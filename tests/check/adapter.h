@@ -9,7 +9,8 @@
  * their results. Two optional files in tests/check/locks/ add to them:
  *
  * NAME.c holds clients of this lock alone, named NAME+/... It may define ADJUST(policy), a
- * statement that changes the settings of its clients, and CLIENTS; then it includes ../lock.c.
+ * statement that changes the settings of its clients, MADE(lock), one that changes the initialised
+ * lock, and CLIENTS; then it includes ../lock.c.
  *
  * NAME.h may define the following. Defaults are below.
  *
@@ -37,6 +38,8 @@
  *   WALKS_5       the same with five threads, in place of a bound
  *   BYPASS(n)     how many later arrivals may acquire before a waiter, with n threads in all
  *   ARRIVAL       required with BYPASS: the field whose first change by a waiter is its arrival
+ *   UNCHECKED_QUEUE  if defined, the invariant of a shuffled queue (queue.h) is not checked: an
+ *                 acquisition goes on after the frame with its node has ended
  *   SINCE         the event of the waiter from which on BYPASS holds, if not from its arrival on
  */
 #ifndef POUNDLOCK_CHECK_ADAPTER_H
@@ -56,13 +59,16 @@
 #ifdef POUNDLOCK_SHUFFLE_H
 #define SHUFFLES "shuffle"
 #define SHUFFLES_FULLY "shuffle shuffle_move shuffle_pass"
+#else
+#define SHUFFLES ""
+#define SHUFFLES_FULLY ""
+#endif
+#if defined(POUNDLOCK_SHUFFLE_H) && !defined(UNCHECKED_QUEUE)
 #ifndef ARRIVAL
 #define ARRIVAL tail
 #endif
 #include "queue.h"
 #else
-#define SHUFFLES ""
-#define SHUFFLES_FULLY ""
 #define queue_invariant NULL
 #endif
 #ifdef SINCE
@@ -199,6 +205,9 @@ static void make(struct LOCK *lock)
 #if BOXED
 	check_assert(LOCK_FUNCTION(size)() <= sizeof(struct LOCK) + BOX_ROOM);
 	LOCK_FUNCTION(init)(lock, LOCK_FUNCTION(size)());
+#endif
+#ifdef MADE
+	MADE(lock);
 #endif
 }
 

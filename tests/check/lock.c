@@ -468,11 +468,11 @@ const struct check_client check_clients[] = {
 #ifdef POUNDLOCK_TOUR_H
 	/* Several waiters at one place: all three threads, or two of them. */
 	ENTRIES("one_place/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0,
-		.cpus = 1),
+		.cpus = 1, .walks = WALKS),
 	ENTRIES("two_places/3x1", lock_1, 3, "contended", "3", prepare, finish, .spurious = 0,
-		.cpus = 2),
+		.cpus = 2, .walks = WALKS),
 	ENTRIES("one_place/timed/3", timed_both, 3, "", "1 2 3", prepare, finish, .spurious = 0,
-		.cpus = 1),
+		.cpus = 1, .walks = WALKS),
 #endif
 	FAIR_CLIENTS MORE_CLIENTS{.name = NULL},
 };

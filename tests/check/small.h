@@ -41,6 +41,10 @@
 #define SMALL_shfl_mutex_patience 1
 #define SMALL_shfl_mutex_policy POLICY_NUMA
 #define SMALL_shfl_mutex_spins 1
+#define SMALL_shfl_ron_batch 4
+#define SMALL_shfl_ron_patience 1
+#define SMALL_shfl_ron_policy POLICY_NUMA
+#define SMALL_shfl_ron_spins 1
 #define SMALL_shfl_rw_batch 3
 #define SMALL_shfl_rw_patience 1
 #define SMALL_shfl_rw_policy POLICY_NUMA

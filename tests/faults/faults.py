@@ -565,8 +565,8 @@ FAULTS = [
         "a release frees the lock although a waiter has arrived since the search",
         "ron",
         "core/part/tour.h",
-        "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\t\treturn;",
-        "if (w_store_release(&tour->word, 0), seen)\n\t\t\t\treturn;",
+        "if (w_compare_exchange_release(&tour->word, &seen, 0))\n\t\t\treturn;",
+        "if (w_store_release(&tour->word, 0), seen)\n\t\t\treturn;",
     ),
     Fault(
         "no-rescan",
@@ -700,8 +700,8 @@ FAULTS = [
         "a release is relaxed, as only a strongly ordered machine permits",
         "races shfl_mutex",
         "core/shfl_mutex.h",
-        "w_likely(w_compare_exchange_release(&lock->state, &seen, 0))",
-        "w_likely(w_compare_exchange_relaxed(&lock->state, &seen, 0))",
+        "return w_compare_exchange_release(&lock->state, &seen, 0);",
+        "return w_compare_exchange_relaxed(&lock->state, &seen, 0);",
     ),
     # ---- Fork ----
     Fault(

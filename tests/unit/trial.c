@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * part/trial.h with simulated rates: the faster way is kept and the slower one is left, how much of
+ * the time a trial costs, and how many samples are taken.
+ */
+#include "part/trial.h"
+#include "unit.h"
+
+/* A lock that runs at rates[way] acquisitions per millisecond. */
+struct run {
+	struct trial trial;
+	double now; /* in units of 1,024 ns */
+	bool way;
+	double spent[2]; /* in each way */
+	uint64_t acquisitions, samples;
+	bool settles; /* whether a trial finds nobody waiting in the former way */
+};
+
+static struct run start(void)
+{
+	struct run run = {.settles = true};
+
+	trial_init(&run.trial);
+	return run;
+}
+
+/* Lets the lock run for @time, with @rates[way] acquisitions per unit of time. */
+static void go_on(struct run *run, double time, const double rates[2])
+{
+	const double end = run->now + time;
+
+	while (run->now < end) {
+		const double step = 1 / rates[run->way];
+
+		run->now += step;
+		run->spent[run->way] += step;
+		if (run->acquisitions++ & run->trial.mask)
+			continue;
+		run->samples++;
+		run->way = trial_step(&run->trial, (uint32_t)(uint64_t)run->now, run->way,
+				      run->settles);
+	}
+}
+
+/* A second is 976,562 units. */
+#define SECOND 976562.
+
+static void keeps_the_faster(void)
+{
+	static const double slower[2] = {5, .5}, faster[2] = {.5, 1.5}, alike[2] = {1, 1.1};
+	struct run run = start();
+
+	go_on(&run, SECOND, slower);
+	EXPECT(!run.way || run.trial.phase != TRIAL_RESTS, "the slower way is kept");
+	EXPECT(run.spent[1] > 0, "the other way is never tried");
+	EXPECT(run.spent[1] < .05 * SECOND, "trials of a slower way take too long");
+
+	run = start();
+	go_on(&run, SECOND, faster);
+	EXPECT(run.way || run.trial.phase != TRIAL_RESTS, "the faster way is not kept");
+	EXPECT(run.spent[0] < .1 * SECOND, "the faster way is found late");
+
+	run = start();
+	go_on(&run, SECOND, alike);
+	EXPECT(run.spent[1] < .05 * SECOND, "a gain of a tenth is worth a change");
+}
+
+/* A load that changes is noticed: at once by its rate, or else at the end of the longest rest. */
+static void follows_the_load(void)
+{
+	static const double first[2] = {5, .5}, then[2] = {.5, 1.5}, alike[2] = {5, 15};
+	struct run run = start();
+
+	go_on(&run, 10 * SECOND, first);
+	EXPECT(run.spent[1] < .01 * 10 * SECOND, "trials of a slower way do not become rarer");
+	go_on(&run, 5 * SECOND, alike);
+	EXPECT(run.way || run.trial.phase != TRIAL_RESTS, "a change of the other way's rate");
+	go_on(&run, 5 * SECOND, first);
+	go_on(&run, .1 * SECOND, then);
+	EXPECT(run.way || run.trial.phase != TRIAL_RESTS, "a change of the load is not noticed");
+	go_on(&run, .1 * SECOND, first);
+	EXPECT(!run.way || run.trial.phase != TRIAL_RESTS, "the load's return is not noticed");
+}
+
+/* Settling ends, even if somebody always waits in the former way. */
+static void settles(void)
+{
+	static const double rates[2] = {.5, 1.5};
+	struct run run = start();
+
+	run.settles = false;
+	go_on(&run, SECOND, rates);
+	EXPECT(run.way || run.trial.phase != TRIAL_RESTS, "the trial never ends");
+}
+
+/* A lock without contention or work, for longer than a clock of 32 bits counts. */
+static void idles(void)
+{
+	static const double rates[2] = {1e-6, 1e-6};
+	struct run run = start();
+
+	go_on(&run, 2e10, rates);
+	EXPECT(run.spent[1] < .5 * 2e10, "an idle lock is left in the other way");
+}
+
+static void samples(void)
+{
+	for (double rate = .1; rate < 100; rate *= 3) {
+		const double rates[2] = {rate, rate};
+		struct run run = start();
+
+		go_on(&run, SECOND, rates);
+		EXPECT(run.samples < 100 * SECOND / TRIAL_WINDOW ||
+			       run.samples < run.acquisitions / 2,
+		       "most acquisitions are sampled");
+	}
+	for (uint32_t rate = 1; rate < 1u << 30; rate *= 2) {
+		const uint32_t mask = trial_mask(rate, TRIAL_MEASURED);
+		const double expected = (double)rate * TRIAL_WINDOW / 65536 / (mask + 1);
+
+		EXPECT(!(mask & (mask + 1)), "a mask is not one less than a power of two");
+		EXPECT(!mask || expected >= TRIAL_MEASURED, "too few samples in a window");
+		EXPECT(mask == TRIAL_LARGEST_MASK || expected < 2 * TRIAL_MEASURED,
+		       "too many samples in a window");
+	}
+}
+
+int main(void)
+{
+	RUN(keeps_the_faster);
+	RUN(follows_the_load);
+	RUN(settles);
+	RUN(idles);
+	RUN(samples);
+	return 0;
+}
