@@ -61,10 +61,10 @@ struct shfl_ron_policy {
 	uint32_t spins;
 };
 
-#define shfl_ron_settings(S)                                              \
-	S(shfl_ron, patience, 4, 0, 1000000000)                           \
-	S(shfl_ron, policy, POLICY_NUMA, 0, POLICY_OWN - 1, POLICY_NAMES) \
-	S(shfl_ron, batch, SHFL_MAX_BATCH, 1, 1000000)                    \
+#define shfl_ron_settings(S)                                                                \
+	S(shfl_ron, patience, 4, 0, 1000000000)                                             \
+	S(shfl_ron, policy, POLICY_NUMA, 0, POLICY_UNMEASURED - 1, POLICY_NAMES_UNMEASURED) \
+	S(shfl_ron, batch, SHFL_MAX_BATCH, 1, 1000000)                                      \
 	S(shfl_ron, spins, 1, 0, 31)
 #define shfl_ron_bytes sizeof(void *), sizeof(struct shfl_node), 0
 

@@ -81,8 +81,8 @@ static void read_route(const struct choice *choice)
 {
 	const char *name = any_facts(choice->lock)->name;
 
-	if (!strncmp(name, "ron", strlen("ron")) ||
-	    policy_of(name, choice->settings) == POLICY_ROUTE)
+	/* ron*, shfl_ron */
+	if (strstr(name, "ron") || policy_of(name, choice->settings) == POLICY_ROUTE)
 		(void)w_route_position();
 }
 
