@@ -40,20 +40,27 @@ fn a_panic_poisons_until_a_closure_returns() {
 
 #[test]
 fn waiters_of_a_closure_that_panics_are_woken() {
-    let (once, entered) = (Once::new(), AtomicBool::new(false));
+    let (once, entered, seen_entered) =
+        (Once::new(), AtomicBool::new(false), AtomicBool::new(false));
+    let until = |flag: &AtomicBool| {
+        while !flag.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+    };
     thread::scope(|scope| {
         let first = scope.spawn(|| {
             once.call_once(|| {
                 entered.store(true, Ordering::Release);
+                until(&seen_entered);
                 // Until the other thread waits, or nearly.
                 (0..100).for_each(|_| thread::yield_now());
                 panic!("on purpose");
             });
         });
-        while !entered.load(Ordering::Acquire) {
-            thread::yield_now();
-        }
-        assert_eq!(once.state(), OnceState::InProgress);
+        until(&entered);
+        let state = once.state();
+        seen_entered.store(true, Ordering::Release);
+        assert_eq!(state, OnceState::InProgress);
         let mut seen = None;
         once.call_once_force(|state| seen = Some(state));
         assert_eq!(seen, Some(OnceState::Poisoned));
