@@ -127,7 +127,11 @@ fn the_start_of_a_name_means_all_such_locks() {
         let locks = listing[of].as_array().expect("locks").iter();
         locks.map(|lock| lock["name"].as_str().expect("a name").to_owned()).collect()
     };
-    assert_eq!(names("locks"), ["mcs", "shfl_spin", "shfl_mutex"], "mcs is a whole name");
+    assert_eq!(
+        names("locks"),
+        ["mcs", "shfl_spin", "shfl_mutex", "shfl_ron"],
+        "mcs is a whole name"
+    );
     assert_eq!(names("rwlocks"), ["shfl_rw"]);
     common::assert_refused(
         &mut poundlock(["list", "mcz"]),
