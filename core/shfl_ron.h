@@ -91,12 +91,13 @@ static inline void shfl_ron_init(struct shfl_ron *lock, size_t size)
 static inline void shfl_ron_repair(struct shfl_ron *lock)
 {
 	struct tour *gate = &lock->gate.tour;
+	uint64_t held;
 
 	if (w_likely(!generation_claim(&gate->generation)))
 		return;
 	/* relaxed, both: [GENERATION-3] publishes it; nobody is at the gate before that */
-	w_store_relaxed(&gate->word,
-			w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED ? TOUR_HELD : 0);
+	held = w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED ? TOUR_HELD : 0;
+	w_store_relaxed(&gate->word, held);
 	tour_clear(gate, &ron_ticket_kind);
 	generation_settle(&gate->generation);
 }
