@@ -8,10 +8,10 @@
  *
  * Order: as shfl_mutex, or the next on a tour of the CPUs; by trial.
  *
- * Promise: mutual exclusion. Whoever takes the lock takes the mutex, whose bound on bypass holds,
- * but while the lock is handed over at the gate, the head of the mutex's queue is bypassed by as
- * many holders as there are places on the tour. At the gate, the order of ron_ticket.h. Waiters
- * sleep under wait=park. A box of 192 bytes and that of ron_ticket; a waiter's node as in
+ * Promise: mutual exclusion. Each holder holds the mutex, whose bound on bypass applies. But while
+ * the lock is handed over at the gate, the head of the mutex's queue is bypassed by as many holders
+ * as there are places on the tour. At the gate, the order of ron_ticket.h. Waiters sleep under
+ * wait=park. A box of 192 bytes and that of ron_ticket; a waiter's node as in
  * shfl_mutex, or none at the gate; none per holder. Atomic read-modify-writes: 2 uncontended; at
  * the gate 1 or 2 to wait, and none to hand over (1 under wait=park).
  *
@@ -27,8 +27,8 @@
  *   LOCKED ──the gate's holder──▶ LOCKED|GATED ──release, hands both over──▶ LOCKED|GATED
  *   LOCKED|GATED ──release──▶ LOCKED, and leaves the gate ──release──▶ 0, as shfl_mutex
  *
- * GATED is set and cleared by the gate's holder while it holds the mutex. So whoever gets the gate
- * sees by it whether the mutex comes with it. A hand-over writes neither state nor `how`: all
+ * GATED is set and cleared by the gate's holder while it holds the mutex. So a thread that gets the
+ * gate sees whether the mutex comes with it. A hand-over writes neither state nor `how`: all
  * caches have copies of them.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
@@ -90,16 +90,13 @@ static inline void shfl_ron_init(struct shfl_ron *lock, size_t size)
 /* In a forked child, discards the gate's waiters, and its holder if that does not hold @lock. */
 static inline void shfl_ron_repair(struct shfl_ron *lock)
 {
-	struct tour *gate = &lock->gate.tour;
-	uint64_t held;
+	bool held;
 
-	if (w_likely(!generation_claim(&gate->generation)))
+	if (w_likely(!generation_claim(&lock->gate.tour.generation)))
 		return;
-	/* relaxed, both: [GENERATION-3] publishes it; nobody is at the gate before that */
-	held = w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED ? TOUR_HELD : 0;
-	w_store_relaxed(&gate->word, held);
-	tour_clear(gate, &ron_ticket_kind);
-	generation_settle(&gate->generation);
+	/* relaxed: nobody is at the gate before the repair ends */
+	held = w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED;
+	tour_repair(&lock->gate.tour, &ron_ticket_kind, held ? TOUR_HELD : 0);
 }
 
 /* Takes @lock if it is free. */

@@ -124,22 +124,21 @@ static inline uint32_t tour_here(struct tour *tour)
 	return position < tour->places ? position : position % tour->places;
 }
 
-/* Makes all places of @tour empty. */
-static inline void tour_clear(struct tour *tour, const struct tour_kind *kind)
+/* Discards the parent's waiters, after generation_claim(). @kept: TOUR_HELD; 0: also the holder. */
+static inline void tour_repair(struct tour *tour, const struct tour_kind *kind, uint64_t kept)
 {
 	for (uint32_t place = 0; place < tour->places; place++)
 		kind->clear(tour_place(tour, kind, place));
+	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
+	(void)w_fetch_and_relaxed(&tour->word, kept);
+	generation_settle(&tour->generation);
 }
 
 /* In a forked child, discards the parent's waiters. */
 static inline void tour_drop_waiters(struct tour *tour, const struct tour_kind *kind)
 {
-	if (w_likely(!generation_claim(&tour->generation)))
-		return;
-	tour_clear(tour, kind);
-	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
-	(void)w_fetch_and_relaxed(&tour->word, TOUR_HELD);
-	generation_settle(&tour->generation);
+	if (w_unlikely(generation_claim(&tour->generation)))
+		tour_repair(tour, kind, TOUR_HELD);
 }
 
 /* ---- Waiters ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A trial of two ways to run a lock. Which of them is faster depends on the load, in a way that the
- * lock cannot see: so its holders measure both now and then, and keep the faster one.
+ * A trial of two ways to run a lock. The load decides which of them is faster, and the lock
+ * does not see the load. So its holders measure both now and then, and keep the faster one.
  *
  *   REST ──▶ BASE ──▶ SETTLE ──▶ WARM ──▶ MEASURE ──▶ REST
  *

@@ -6,7 +6,7 @@
 #include "part/trial.h"
 #include "unit.h"
 
-/* A lock that runs at rates[way] acquisitions per millisecond. */
+/* A lock that runs in one of two ways. */
 struct run {
 	struct trial trial;
 	double now; /* in units of 1,024 ns */
