@@ -67,7 +67,11 @@
 #define SHFL_MUTEX_PARKED 2u
 #define SHFL_MUTEX_HEIR 4u
 #define SHFL_MUTEX_CLOSED 8u
-#define SHFL_MUTEX_GATED 16u /* of shfl_ron.h */
+/*
+ * Flags above these belong to shfl_ron.h. They stay when the lock is released, so that a newcomer's
+ * first attempt fails. Only the holder changes them.
+ */
+#define SHFL_MUTEX_STANDING (~15u)
 
 /*
  * How many waiters behind itself a waiting head wakes ahead. While these take their turns, the next
@@ -118,7 +122,7 @@ static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 	/* relaxed, all: [GENERATION-3] publishes them; nobody queues before that */
 	w_store_relaxed(&lock->tail, NULL);
 	w_store_relaxed(&lock->spinner, 0);
-	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED | SHFL_MUTEX_GATED);
+	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED | SHFL_MUTEX_STANDING);
 	generation_settle(shfl_mutex_generation(lock));
 	return true;
 }
@@ -134,11 +138,26 @@ static inline bool shfl_mutex_take_free(struct shfl_mutex *lock, uint32_t *seen)
 	return w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED);
 }
 
-/* Takes @lock, last seen as @seen, if it was closed for a head that exists only in the parent. */
+/* Takes @lock, last seen as @seen, if no other flags are set than those that stay. */
+static inline bool shfl_mutex_take_standing(struct shfl_mutex *lock, uint32_t seen)
+{
+	while (!(seen & ~SHFL_MUTEX_STANDING))
+		/* [SHFL_MUTEX-8] acquire: as [SHFL_MUTEX-1] */
+		if (w_compare_exchange_acquire(&lock->state, &seen, seen | SHFL_MUTEX_LOCKED))
+			return true;
+	return false;
+}
+
+/*
+ * Takes @lock, last seen as @seen, if it is free, or was closed for a head that exists only in the
+ * parent.
+ */
 static inline bool shfl_mutex_try_acquire_slow(struct shfl_mutex *lock, uint32_t seen)
 {
+	if (shfl_mutex_take_standing(lock, seen))
+		return true;
 	return !(seen & SHFL_MUTEX_LOCKED) && shfl_mutex_drop_waiters(lock) &&
-	       shfl_mutex_take_free(lock, &seen);
+	       shfl_mutex_take_standing(lock, seen & SHFL_MUTEX_STANDING);
 }
 
 /* 0 -> LOCKED. Figure 4, line 6. */
@@ -157,7 +176,8 @@ static inline bool shfl_mutex_take(struct shfl_mutex *lock, uint32_t *seen)
 	*seen = w_load_relaxed(&lock->state);
 	/* [SHFL_MUTEX-2] acquire: pairs with [SHFL_MUTEX-5], [SHFL_MUTEX-4], as [SHFL_MUTEX-1] */
 	while (!(*seen & SHFL_MUTEX_LOCKED))
-		if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED))
+		if (w_compare_exchange_acquire(&lock->state, seen,
+					       (*seen & SHFL_MUTEX_STANDING) | SHFL_MUTEX_LOCKED))
 			return true;
 	return false;
 }
@@ -356,7 +376,8 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 			heir = disguise(lock->heir);
 		/* [SHFL_MUTEX-4] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
 		 * section */
-	} while (!w_compare_exchange_release(&lock->state, &seen, seen & SHFL_MUTEX_CLOSED));
+	} while (!w_compare_exchange_release(&lock->state, &seen,
+					     seen & (SHFL_MUTEX_CLOSED | SHFL_MUTEX_STANDING)));
 	heir_wake(heir, seen & SHFL_MUTEX_PARKED ? &lock->state : NULL);
 	return true;
 }

@@ -15,21 +15,27 @@
  * shfl_mutex, or none at the gate; none per holder. Atomic read-modify-writes: 2 uncontended; at
  * the gate 1 or 2 to wait, and none to hand over (1 under wait=park).
  *
- *   how   GATE     waiters with a CPU of their own go to the gate
- *         mask     by part/trial.h, above GATE
+ *   the mutex's state = GATE | flags of shfl_mutex
+ *     GATE   waiters with a CPU of their own go to the gate. Set by a holder; cleared by a holder
+ *            that does not have the gate, or leaves it
+ *   holds    the gate's holder holds the mutex, too; GATE is set then
  *
- *   the mutex's state   the gate   meaning
- *   any                 free       as shfl_mutex
- *   any, !GATED         held       the gate's holder is about to take the mutex, as any newcomer or
- *                                  waiter does, or to leave the gate
- *   LOCKED|GATED        held       the gate's holder holds the mutex
+ *   gate   holds   meaning
+ *   free   false   as shfl_mutex
+ *   held   false   the gate's holder is about to take the mutex, as any newcomer or waiter does, or
+ *                  to leave the gate
+ *   held   true    the gate's holder holds the mutex
  *
- *   LOCKED ──the gate's holder──▶ LOCKED|GATED ──release, hands both over──▶ LOCKED|GATED
- *   LOCKED|GATED ──release──▶ LOCKED, and leaves the gate ──release──▶ 0, as shfl_mutex
+ *   false ──the gate's holder takes the mutex──▶ true ──release, hands both over──▶ true
+ *   true ──release, leaves the gate──▶ false, and frees the mutex as shfl_mutex
  *
- * GATED is set and cleared by the gate's holder while it holds the mutex. So a thread that gets the
- * gate sees whether the mutex comes with it. A hand-over writes neither state nor `how`: all
- * caches have copies of them.
+ * `holds` is written by threads that hold both. So a thread that gets the gate sees whether the
+ * mutex comes with it, in the line that it writes anyway. Neither a waiter at the gate nor a
+ * hand-over there needs the mutex's word: a thread remembers that it has to go to the gate, and
+ * that it came through it (world/hint.h).
+ *
+ * Without contention, the lock is shfl_mutex: the first access is the compare-exchange. Trials
+ * count acquisitions where a thread waits, by how many it has made since it last did.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and after a tour's worth of hand-overs, a release leaves the lock to its head.
@@ -43,13 +49,16 @@
 #include "ron_ticket.h"
 #include "shfl_mutex.h"
 
-#define SHFL_RON_GATE 1u
+#define SHFL_RON_GATE 16u /* in the mutex's state */
+
+/* In a thread's hint: the lock's GATE, and a count of acquisitions. */
+#define SHFL_RON_HINT_GATE 1u
+#define SHFL_RON_HINT_ONE 2u
 
 struct shfl_ron {
 	_Alignas(64) struct shfl_mutex mutex;
-	_Alignas(64) W_ATOMIC(uint32_t) how; /* written by the holder, rarely */
-	_Alignas(64) struct trial trial;     /* the holder's, as `passes` */
-	uint32_t passes; /* hand-overs at the gate since the mutex was taken, past its queue */
+	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial`. Written by the holder, rarely */
+	_Alignas(64) struct trial trial;      /* the holder's */
 	_Alignas(64) struct ron_ticket gate;
 };
 
@@ -84,19 +93,16 @@ static inline void shfl_ron_init(struct shfl_ron *lock, size_t size)
 	ron_ticket_init(&lock->gate, size - offsetof(struct shfl_ron, gate));
 	trial_init(&lock->trial);
 	/* relaxed: nobody else has the lock yet */
-	w_store_relaxed(&lock->how, TRIAL_FIRST_MASK << 1);
+	w_store_relaxed(&lock->mask, TRIAL_FIRST_MASK);
 }
 
 /* In a forked child, discards the gate's waiters, and its holder if that does not hold @lock. */
 static inline void shfl_ron_repair(struct shfl_ron *lock)
 {
-	bool held;
+	struct tour *tour = &lock->gate.tour;
 
-	if (w_likely(!generation_claim(&lock->gate.tour.generation)))
-		return;
-	/* relaxed: nobody is at the gate before the repair ends */
-	held = w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED;
-	tour_repair(&lock->gate.tour, &ron_ticket_kind, held ? TOUR_HELD : 0);
+	if (w_unlikely(generation_claim(&tour->generation)))
+		tour_repair(tour, &ron_ticket_kind, tour->own.holds ? TOUR_HELD : 0);
 }
 
 /* Takes @lock if it is free. */
@@ -108,111 +114,200 @@ static inline bool shfl_ron_try_acquire(struct shfl_ron *lock)
 /* ---- The choice between the ways ---- */
 
 /*
- * Returns whether waiters are to go to the gate, as they do now if @gate. The model checker's
- * client defines it: any choice, at any time.
+ * As the holder with a sample of @count acquisitions: returns whether waiters are to go to the gate,
+ * as they do now if @gate. The model checker's client defines it: any choice, at any time.
  */
 #ifndef shfl_ron_prefers_gate
-static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, bool gate)
+static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, bool gate, uint32_t count)
 {
+	const uint32_t now = wait_clock();
+
+	if (!w_has_own_cpu()) {
+		trial_cancel(&lock->trial, now);
+		return false;
+	}
 	/* relaxed: a waiter that is about to come or go does not matter */
-	return trial_step(&lock->trial, wait_clock(), gate,
-			  !gate || !w_load_relaxed(&lock->mutex.tail));
+	return trial_step(&lock->trial, now, gate, !gate || !w_load_relaxed(&lock->mutex.tail),
+			  count);
 }
 #endif
 
-/* As the holder, takes a sample. */
-static W_SLOW void shfl_ron_sample(struct shfl_ron *lock)
+/* As the holder: from now on, waiters go to the gate if @gate. */
+static W_SLOW void shfl_ron_turn(struct shfl_ron *lock, bool gate)
 {
-	/* relaxed, both: only holders write it, and whatever others read is right */
-	uint32_t how = w_load_relaxed(&lock->how), now;
+	lock->gate.tour.own.gate = gate;
+	/* relaxed, both: any way is right at any time */
+	if (gate)
+		(void)w_fetch_or_relaxed(&lock->mutex.state, SHFL_RON_GATE);
+	else if (!lock->gate.tour.own.holds)
+		(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_RON_GATE);
+}
 
-	now = shfl_ron_prefers_gate(lock, how & SHFL_RON_GATE) | lock->trial.mask << 1;
-	if (now != how)
-		w_store_relaxed(&lock->how, now);
+/* As the holder, takes a sample of @count acquisitions. */
+static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, uint32_t count)
+{
+	const bool gate = lock->gate.tour.own.gate, next = shfl_ron_prefers_gate(lock, gate, count),
+		   drains = lock->trial.phase == TRIAL_SETTLES;
+
+	if (next != gate)
+		shfl_ron_turn(lock, next);
+	if (lock->gate.tour.own.drains != drains)
+		lock->gate.tour.own.drains = drains;
+	/* relaxed, both: only holders write it, and any share of samples is right */
+	if (w_load_relaxed(&lock->mask) != lock->trial.mask)
+		w_store_relaxed(&lock->mask, lock->trial.mask);
 }
 
 /* ---- The gate ---- */
 
-/* Takes @lock through the gate. */
-static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct shfl_mutex_policy policy)
+/*
+ * Takes @lock through the gate, and keeps the gate as long as it has GATE: without that flag, a
+ * release by a thread that does not remember the gate would not leave it.
+ */
+static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct w_hint *hint,
+				  struct shfl_mutex_policy policy)
 {
+	struct tour_own *own = &lock->gate.tour.own;
+
 	shfl_ron_repair(lock);
 	(void)ron_ticket_acquire(&lock->gate, (struct ron_ticket_policy){policy.wait}, NULL);
-	/* relaxed, both: only the gate's holders change the flag, and the gate orders them */
-	if (w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED)
-		return;
-	(void)shfl_mutex_acquire(&lock->mutex, policy, NULL);
-	(void)w_fetch_or_relaxed(&lock->mutex.state, SHFL_MUTEX_GATED);
-	lock->passes = 0;
+	if (!own->holds) {
+		(void)shfl_mutex_acquire(&lock->mutex, policy, NULL);
+		if (!own->gate) {
+			hint->note = 0;
+			(void)ron_ticket_release(&lock->gate,
+						 (struct ron_ticket_policy){policy.wait});
+			return;
+		}
+		own->holds = true;
+		own->passes = 0;
+	}
+	*w_gated(lock) = lock;
 }
 
 /* As the holder at the gate: returns whether @lock may be handed over there. */
 static inline bool shfl_ron_may_pass(struct shfl_ron *lock)
 {
-	/* relaxed, both: a waiter that comes now is served after the bound */
-	if (w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_CLOSED)
+	struct tour_own *own = &lock->gate.tour.own;
+
+	if (!own->gate)
 		return false;
-	if (!w_load_relaxed(&lock->mutex.tail))
+	if (!own->drains && own->passes++ < lock->gate.tour.places)
 		return true;
-	return lock->trial.phase != TRIAL_SETTLES && lock->passes++ < lock->gate.tour.places;
+	own->passes = 0;
+	/* relaxed, both: a waiter that comes now is served after the bound */
+	return !(w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_CLOSED) &&
+	       !w_load_relaxed(&lock->mutex.tail);
+}
+
+/* As the holder at the gate: leaves it. */
+static inline void shfl_ron_leave(struct shfl_ron *lock, enum wait wait)
+{
+	struct tour_own *own = &lock->gate.tour.own;
+
+	own->holds = false;
+	if (!own->gate)
+		/* relaxed: as in shfl_ron_turn() */
+		(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_RON_GATE);
+	(void)ron_ticket_release(&lock->gate, (struct ron_ticket_policy){wait});
 }
 
 /*
- * As the holder at the gate: hands @lock over there and returns true, or leaves the gate. @gate:
- * whether waiters are to go there.
+ * As the holder, if it came through the gate: hands @lock over there and returns true, or leaves
+ * the gate.
  */
-static W_SLOW bool shfl_ron_hand_over(struct shfl_ron *lock, enum wait wait, bool gate)
+static inline bool shfl_ron_hand_over(struct shfl_ron *lock, enum wait wait)
 {
+	if (!lock->gate.tour.own.holds)
+		return false;
 	shfl_ron_repair(lock);
-	if (gate && shfl_ron_may_pass(lock) &&
-	    tour_pass(&lock->gate.tour, &ron_ticket_kind, wait)) {
+	if (shfl_ron_may_pass(lock) && tour_pass(&lock->gate.tour, &ron_ticket_kind, wait)) {
 		w_event(handover_gate);
 		return true;
 	}
-	/* relaxed: the gate's release publishes it to the next one there */
-	(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_MUTEX_GATED);
-	(void)ron_ticket_release(&lock->gate, (struct ron_ticket_policy){wait});
+	shfl_ron_leave(lock, wait);
 	return false;
 }
 
 /* ---- Both ---- */
 
+/* Slow path: @lock was last seen as @seen, maybe long ago. @hint: the thread's. */
+static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, struct w_hint *hint, uint32_t seen,
+					 struct shfl_mutex_policy policy,
+					 const struct w_deadline *deadline)
+{
+	/* relaxed: any share of samples is right. Drawn now, while others hold the lock */
+	const bool sample = !(w_random() & w_load_relaxed(&lock->mask)),
+		   gate = seen & SHFL_RON_GATE;
+	const uint32_t count = hint->lock == lock ? hint->note / SHFL_RON_HINT_ONE : 1;
+
+	*hint = (struct w_hint){lock, gate ? SHFL_RON_HINT_GATE : 0};
+	if (gate && !deadline && w_has_own_cpu())
+		shfl_ron_enter(lock, hint, policy);
+	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
+		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
+		return false;
+	if (w_unlikely(sample))
+		shfl_ron_sample(lock, count);
+	return true;
+}
+
+/* Takes @lock, on which the thread has waited before. */
+static W_SLOW bool shfl_ron_acquire_again(struct shfl_ron *lock, struct w_hint *hint,
+					  struct shfl_mutex_policy policy,
+					  const struct w_deadline *deadline)
+{
+	uint32_t seen = SHFL_RON_GATE;
+
+	hint->note += SHFL_RON_HINT_ONE;
+	return (!(hint->note & SHFL_RON_HINT_GATE) && shfl_mutex_take_free(&lock->mutex, &seen)) ||
+	       shfl_ron_acquire_slow(lock, hint, seen, policy, deadline);
+}
+
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool shfl_ron_acquire(struct shfl_ron *lock, struct shfl_ron_policy policy,
 				    const struct w_deadline *deadline)
 {
-	/* relaxed: any way is right at any time */
-	const uint32_t how = w_load_relaxed(&lock->how);
+	struct w_hint *hint = w_hint(lock);
+	uint32_t seen;
 
-	if (w_unlikely(how & SHFL_RON_GATE) && !deadline && w_has_own_cpu())
-		shfl_ron_enter(lock, shfl_ron_mutex_policy(policy));
-	else if (!shfl_mutex_acquire(&lock->mutex, shfl_ron_mutex_policy(policy), deadline))
-		return false;
-	if (w_unlikely(!(w_random() & how >> 1)))
-		shfl_ron_sample(lock);
-	return true;
+	if (w_unlikely(hint->lock == lock))
+		return shfl_ron_acquire_again(lock, hint, shfl_ron_mutex_policy(policy), deadline);
+	return w_likely(shfl_mutex_take_free(&lock->mutex, &seen)) ||
+	       shfl_ron_acquire_slow(lock, hint, seen, shfl_ron_mutex_policy(policy), deadline);
 }
 
-/* As shfl_ron_release(), if the lock is not simply LOCKED or waiters are to go to the gate. */
-static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mutex_policy policy,
-					 bool gate)
+/* As shfl_ron_release(), if the lock is not simply LOCKED. */
+static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mutex_policy policy)
 {
-	/* relaxed: our own flag, or the one that came with the lock */
-	if (w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_GATED &&
-	    shfl_ron_hand_over(lock, policy.wait, gate))
+	/* relaxed: only holders clear LOCKED, and change GATE */
+	const uint32_t seen = w_load_relaxed(&lock->mutex.state);
+
+	if (!(seen & SHFL_MUTEX_LOCKED))
+		return false;
+	if (shfl_ron_hand_over(lock, policy.wait))
 		return true;
-	return gate ? shfl_mutex_release_fair(&lock->mutex, policy)
-		    : shfl_mutex_release_slow(&lock->mutex);
+	return seen & SHFL_RON_GATE ? shfl_mutex_release_fair(&lock->mutex, policy)
+				    : shfl_mutex_release_slow(&lock->mutex);
 }
 
-/* Releases @lock. Returns false, and changes nothing, if it was not held. */
+/* Releases @lock, which this thread took through the gate, without a look at the mutex's word. */
+static W_SLOW bool shfl_ron_release_gated(struct shfl_ron *lock, struct shfl_mutex_policy policy)
+{
+	*w_gated(lock) = NULL;
+	return shfl_ron_hand_over(lock, policy.wait) || shfl_ron_release_slow(lock, policy);
+}
+
+/*
+ * Releases @lock. Returns false, and changes nothing, if it was not held. It must be held if this
+ * thread took it and another one released it.
+ */
 static inline bool shfl_ron_release(struct shfl_ron *lock, struct shfl_ron_policy policy)
 {
-	/* relaxed: as in shfl_ron_acquire() */
-	const bool gate = w_load_relaxed(&lock->how) & SHFL_RON_GATE;
-
-	return w_likely(!gate && shfl_mutex_free(&lock->mutex)) ||
-	       shfl_ron_release_slow(lock, shfl_ron_mutex_policy(policy), gate);
+	if (w_unlikely(*w_gated(lock) == lock))
+		return shfl_ron_release_gated(lock, shfl_ron_mutex_policy(policy));
+	return w_likely(shfl_mutex_free(&lock->mutex)) ||
+	       shfl_ron_release_slow(lock, shfl_ron_mutex_policy(policy));
 }
 
 #endif

@@ -69,6 +69,11 @@ struct tour {
 	 * the place where the lock was taken. Written only by the holder, soon after each hand-over
 	 */
 	uint32_t at;
+	/* the lock's, in the line that the holder writes anyway */
+	struct tour_own {
+		uint32_t passes;
+		bool holds, gate, drains; /* shfl_ron.h */
+	} own;
 };
 
 /* The lock's operations on its places. */

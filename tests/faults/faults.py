@@ -230,11 +230,8 @@ FAULTS = [
             why,
             test,
             "core/shfl_mutex.h",
-            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED))\n"
-            "\t\t\treturn true;",
-            "if (w_compare_exchange_acquire(&lock->state, seen, SHFL_MUTEX_LOCKED | (*seen & "
-            "SHFL_MUTEX_CLOSED)))\n"
-            "\t\t\treturn true;",
+            "(*seen & SHFL_MUTEX_STANDING) | SHFL_MUTEX_LOCKED))",
+            "(*seen & (SHFL_MUTEX_STANDING | SHFL_MUTEX_CLOSED)) | SHFL_MUTEX_LOCKED))",
         )
         for name, why, test in [
             (
@@ -270,8 +267,8 @@ FAULTS = [
         "a release opens the lock although the head has closed it",
         "shfl_mutex",
         "core/shfl_mutex.h",
-        "&seen, seen & SHFL_MUTEX_CLOSED));",
-        "&seen, 0));",
+        "seen & (SHFL_MUTEX_CLOSED | SHFL_MUTEX_STANDING)));",
+        "0));",
     ),
     # ---- Sleeping and waking ----
     Fault(
@@ -383,8 +380,8 @@ FAULTS = [
         "a release keeps the holder's flags",
         "shfl_mutex",
         "core/shfl_mutex.h",
-        "&seen, seen & SHFL_MUTEX_CLOSED));",
-        "&seen, seen & ~SHFL_MUTEX_LOCKED));",
+        "seen & (SHFL_MUTEX_CLOSED | SHFL_MUTEX_STANDING)));",
+        "seen & ~SHFL_MUTEX_LOCKED));",
     ),
     Fault(
         "ttas-wake-up-swallowed",

@@ -12,13 +12,15 @@ struct run {
 	double now; /* in units of 1,024 ns */
 	bool way;
 	double spent[2]; /* in each way */
-	uint64_t acquisitions, samples;
+	uint64_t acquisitions, waits, samples;
+	uint32_t
+		run; /* acquisitions between those that wait in the first way; those of the other wait */
 	bool settles; /* whether a trial finds nobody waiting in the former way */
 };
 
 static struct run start(void)
 {
-	struct run run = {.settles = true};
+	struct run run = {.run = 1, .settles = true};
 
 	trial_init(&run.trial);
 	return run;
@@ -34,11 +36,12 @@ static void go_on(struct run *run, double time, const double rates[2])
 
 		run->now += step;
 		run->spent[run->way] += step;
-		if (run->acquisitions++ & run->trial.mask)
+		if (run->acquisitions++ % (run->way ? 1 : run->run) ||
+		    run->waits++ & run->trial.mask)
 			continue;
 		run->samples++;
 		run->way = trial_step(&run->trial, (uint32_t)(uint64_t)run->now, run->way,
-				      run->settles);
+				      run->settles, run->way ? 1 : run->run);
 	}
 }
 
@@ -63,6 +66,33 @@ static void keeps_the_faster(void)
 	run = start();
 	go_on(&run, SECOND, alike);
 	EXPECT(run.spent[1] < .05 * SECOND, "a gain of a tenth is worth a change");
+}
+
+/* Acquisitions that do not wait count as much as those that do. */
+static void counts_all(void)
+{
+	static const double slower[2] = {5, 2};
+	struct run run = start();
+
+	run.run = 20;
+	go_on(&run, SECOND, slower);
+	EXPECT(run.spent[1] > 0, "the other way is never tried");
+	EXPECT(run.spent[1] < .05 * SECOND, "acquisitions that did not wait are forgotten");
+}
+
+/* A trial that is cancelled leaves the lock in the first way, and later ones find the faster. */
+static void cancels(void)
+{
+	static const double faster[2] = {.5, 1.5};
+	struct run run = start();
+
+	while (run.trial.phase != TRIAL_MEASURES)
+		go_on(&run, 1, faster);
+	trial_cancel(&run.trial, (uint32_t)(uint64_t)run.now);
+	EXPECT(run.trial.phase == TRIAL_RESTS && run.trial.began == (uint32_t)(uint64_t)run.now);
+	run.way = false;
+	go_on(&run, .1 * SECOND, faster);
+	EXPECT(run.way || run.trial.phase != TRIAL_RESTS, "the faster way is not found any more");
 }
 
 /* A load that changes is noticed: at once by its rate, or else at the end of the longest rest. */
@@ -128,6 +158,8 @@ static void samples(void)
 int main(void)
 {
 	RUN(keeps_the_faster);
+	RUN(counts_all);
+	RUN(cancels);
 	RUN(follows_the_load);
 	RUN(settles);
 	RUN(idles);

@@ -79,6 +79,21 @@ struct w_visible {
 #define w_common(bytes) ((void)(bytes), (void *)(CHECK_MEMORY + CHECK_COMMON))
 
 /*
+ * A hint may be any: of another lock, or wrong. A client may have threads that remember nothing.
+ */
+#ifndef CHECK_REMEMBERS
+#define CHECK_REMEMBERS() (w_random() != 0)
+#endif
+struct w_hint {
+	const void *lock;
+	uint32_t note;
+};
+
+#define w_hint(name) \
+	(CHECK_REMEMBERS() ? &(struct w_hint){(name), UINT32_MAX} : &(struct w_hint){NULL, 0})
+#define w_gated(name) (&(const void *){CHECK_REMEMBERS() ? (const void *)(name) : NULL})
+
+/*
  * The common block contains one slot for all numbers, which is the worst case, and the count of
  * unique numbers that each thread has drawn.
  */

@@ -33,6 +33,7 @@
 #include <linux/smp.h>
 #include <linux/topology.h>
 
+#include "../hint.h"
 #include "how.h"
 #include "objects.h"
 #include "stdint.h"
@@ -97,6 +98,8 @@ struct w_self {
 	u64 events[W_EVENTS];
 	u64 unique;
 	u32 random;
+	struct w_hint hints[W_HINTS];
+	const void *gated;
 	u32 position; /* on the route */
 	u32 domain;
 };
@@ -160,6 +163,10 @@ static inline uint64_t w_unique(void)
 {
 	return this_cpu_inc_return(w_selves.unique);
 }
+
+/* A CPU's, not a thread's: wrong after a migration, as a hint may be. */
+#define w_hint(lock) (&raw_cpu_ptr(w_selves.hints)[w_hint_index(lock)])
+#define w_gated(lock) ((void)(lock), raw_cpu_ptr(&w_selves.gated))
 
 void *w_common(size_t bytes);
 

@@ -10,6 +10,7 @@
 #ifndef POUNDLOCK_WORLD_SIM_H
 #define POUNDLOCK_WORLD_SIM_H
 
+#include "../hint.h"
 #include "../sizes.h"
 #include "../spin.h"
 #include "engine.h"
@@ -169,6 +170,8 @@ struct sim_self {
 	uint32_t weight;
 	uint32_t group;
 	uint64_t unique; /* the last number drawn from the thread's range */
+	struct w_hint hints[W_HINTS];
+	const void *gated;
 	struct w_account accounts[W_ACCOUNTS];
 	struct sim_more_nodes *more;
 };
@@ -235,6 +238,9 @@ static inline uint32_t w_random(void)
 	x ^= x << 5;
 	return self->random = x;
 }
+
+#define w_hint(lock) (&w_self()->hints[w_hint_index(lock)])
+#define w_gated(lock) ((void)(lock), &w_self()->gated)
 
 static W_SLOW struct w_account *sim_account_open(struct sim_self *self, const void *lock)
 {

@@ -11,6 +11,7 @@
 #ifdef __aarch64__
 #define W_SPIN_ROW (1u << 10) /* pauses that may each last until the kernel's next event */
 #endif
+#include "../hint.h"
 #include "../sizes.h"
 #include "../spin.h"
 #include "atomic.h"
@@ -83,12 +84,17 @@ struct w_own {
 	uint32_t group;        /* its number + 1; 0: not read yet */
 	uint32_t checks;       /* for lib/checks */
 	uint64_t unique;       /* the next unique number; see w_unique() */
+	struct w_hint hints[W_HINTS];
+	const void *gated;
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
 	uint8_t spin_histories; /* bit k: that of kind k is set */
 	uint8_t refusals;       /* refused entries into a bounded spin */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
+
+#define w_hint(lock) (&w_own.hints[w_hint_index(lock)])
+#define w_gated(lock) ((void)(lock), &w_own.gated)
 
 extern W_HIDDEN __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
 W_HIDDEN struct w_self *w_self_attach(void);

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* shfl_ron whose waiters go to the gate from the start, until a sample chooses otherwise. */
-#define MADE(lock) w_store_relaxed(&(lock)->how, w_load_relaxed(&(lock)->how) | SHFL_RON_GATE)
+/*
+ * shfl_ron whose waiters go to the gate from the start, until a sample chooses otherwise. Threads
+ * may remember that they have to go there, or came that way, or not.
+ */
+#define MADE(lock) shfl_ron_turn(lock, true)
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
-#define CLIENTS                                                                                 \
-	ENTRIES("gate/2x1", lock_1, 2, "contended handover_gate", "2", prepare, finish,         \
-		.spurious = 1),                                                                 \
-		ENTRIES("gate/trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),   \
-		ENTRIES("gate/timed/2", timed, 2, "abandon", "1 2", prepare, finish,            \
-			.spurious = 1),                                                         \
-		ENTRIES("gate/freed/2", freed, 2, "contended", "2", prepare, finish_freed,      \
-			.spurious = 1),                                                         \
-		ENTRIES("gate/fork/2", fork, 2, "fork_repair", "2 3", prepare, finish,          \
-			.flags = CHECK_CLIENT_FORKS),                                           \
-		ENTRIES("gate/fork/3", fork, 3, "fork_repair", NULL, prepare, finish,           \
-			.flags = CHECK_CLIENT_FORKS, .walks = 10000),                           \
-		ENTRY("gate/3x1/spin", lock_1_spin, 3, "contended handover_gate", "3", prepare, \
-		      finish, .bound = 2),                                                      \
-		ENTRY("gate/3x1/park", lock_1_park, 3, "contended park handover_gate", "3",     \
-		      prepare, finish, .bound = 1),                                             \
-		ENTRY("gate/held/5/park", held_park, 5, "contended park handover_gate", NULL,   \
+#define CLIENTS                                                                                  \
+	ENTRIES("gate/2x1", lock_1, 2, "contended handover_gate", "2", prepare, finish,          \
+		.spurious = 1),                                                                  \
+		ENTRIES("gate/trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),    \
+		ENTRIES("gate/timed/2", timed, 2, "abandon", "1 2", prepare, finish,             \
+			.spurious = 1),                                                          \
+		ENTRIES("gate/freed/2", freed, 2, "contended", "2", prepare, finish_freed,       \
+			.spurious = 1),                                                          \
+		ENTRIES("gate/fork/2", fork, 2, "fork_repair", "2 3", prepare, finish,           \
+			.flags = CHECK_CLIENT_FORKS),                                            \
+		ENTRIES("gate/fork/3", fork, 3, "fork_repair", NULL, prepare, finish,            \
+			.flags = CHECK_CLIENT_FORKS, .walks = 10000),                            \
+		ENTRY("gate/3x1/spin", lock_1_spin, 3, "contended handover_gate", NULL, prepare, \
+		      finish, .walks = 25000),                                                   \
+		ENTRY("gate/3x1/park", lock_1_park, 3, "contended park handover_gate", NULL,     \
+		      prepare, finish, .walks = 25000),                                          \
+		ENTRY("gate/held/5/park", held_park, 5, "contended park handover_gate", NULL,    \
 		      hold, finish, .walks = 10000, .spurious = 1),
 
 #include "../lock.c"

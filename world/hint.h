@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What a thread remembers of a lock on which it had to wait. All worlds but the checkers' have it. */
+#ifndef POUNDLOCK_HINT_H
+#define POUNDLOCK_HINT_H
+
+#include <stdint.h>
+
+struct w_hint {
+	const void *lock;
+	uint32_t note; /* the lock's */
+};
+
+#define W_HINTS 4u
+
+/* Locks in neighbouring cache lines have different hints. */
+static inline uint32_t w_hint_index(const void *lock)
+{
+	return (uint32_t)((uintptr_t)lock / 64 % W_HINTS);
+}
+
+#endif
