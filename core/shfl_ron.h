@@ -114,8 +114,8 @@ static inline bool shfl_ron_try_acquire(struct shfl_ron *lock)
 /* ---- The choice between the ways ---- */
 
 /*
- * As the holder with a sample of @count acquisitions: returns whether waiters are to go to the gate,
- * as they do now if @gate. The model checker's client defines it: any choice, at any time.
+ * As the holder with a sample of @count acquisitions: returns whether waiters are to go to the
+ * gate, as they do now if @gate. The model checker's client defines it: any choice, at any time.
  */
 #ifndef shfl_ron_prefers_gate
 static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, bool gate, uint32_t count)

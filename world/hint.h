@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What a thread remembers of a lock on which it had to wait. All worlds but the checkers' have it. */
+/*
+ * Hints, in which a thread remembers something of a lock on which it had to wait. For all worlds
+ * but the checkers'.
+ */
 #ifndef POUNDLOCK_HINT_H
 #define POUNDLOCK_HINT_H
 

@@ -15,9 +15,10 @@
  *            Otherwise it returns, and the next rest is four times as long, up to a limit
  *
  * A rate is counted in samples of the acquisitions that had to wait: to count each one would move
- * a cache line more at each hand-over. A sample comes with the number of acquisitions since the same
- * thread last had to wait, and stands for `mask` + 1 times as many. The mask follows the rate of
- * samples, so that a measured window has TRIAL_MEASURED of them or more, and other times have few.
+ * a cache line more at each hand-over. A sample comes with the number of acquisitions since the
+ * same thread last had to wait, and stands for `mask` + 1 times as many. The mask follows the rate
+ * of samples, so that a measured window has TRIAL_MEASURED of them or more, and other times have
+ * few.
  *
  * Plain functions: no atomics, and no clock. The caller holds the lock.
  */

@@ -14,7 +14,7 @@ struct run {
 	double spent[2]; /* in each way */
 	uint64_t acquisitions, waits, samples;
 	uint32_t
-		run; /* acquisitions between those that wait in the first way; those of the other wait */
+		run; /* of how many acquisitions in the first way one waits; in the other, all do */
 	bool settles; /* whether a trial finds nobody waiting in the former way */
 };
 

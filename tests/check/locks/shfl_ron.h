@@ -2,7 +2,7 @@
 /* Any choice between the ways, at any sample: more than the trials make. */
 #define shfl_ron_prefers_gate(lock, gate, count) \
 	((void)(lock), (void)(gate), (void)(count), w_random() != 0)
-/* Those of shfl_ron.c remember anything. Here, choices that all threads have cost too many states. */
+/* The clients of shfl_ron.c remember anything. In all, these choices are too many states. */
 #ifndef MADE
 #define CHECK_REMEMBERS() false
 #endif
