@@ -63,6 +63,7 @@ static int down(bool writes, unsigned int state)
 
 	task_acquires();
 	error = enter(&M->sem, writes, state, 0);
+	check_returned();
 	task_acquired(!error);
 	check_assert(!UNPREEMPTIBLE);
 	return error;
@@ -207,18 +208,34 @@ static void interrupted_writer(uint32_t self)
 	}
 }
 
-/* The last user frees the rwsem right after it has left. */
+/* The last of @all users, which is alone inside, frees the rwsem right after it has left. */
+static void uses_and_frees(bool writes, uint32_t all)
+{
+	uint32_t users;
+
+	check_assert(!down(writes, TASK_UNINTERRUPTIBLE));
+	use_data(writes);
+	users = check_add(&NOTES->users, 1);
+	up(writes);
+	if (users == all)
+		check_ended(&M->sem);
+}
+
 static void freed(uint32_t self)
 {
-	bool last;
-
 	(void)self;
-	check_assert(!down(true, TASK_UNINTERRUPTIBLE));
-	write_data();
-	last = M->written == NOTES->users;
-	up(true);
-	if (last)
-		check_ended(&M->sem);
+	uses_and_frees(true, 2);
+}
+
+static void freed_both(uint32_t self)
+{
+	uses_and_frees(!self, 2);
+}
+
+/* Only the writer is certain to be alone. */
+static void freed_readers(uint32_t self)
+{
+	uses_and_frees(!self, self ? UINT32_MAX : 3);
 }
 
 /* ---- Starts and ends ---- */
@@ -228,7 +245,6 @@ static void prepare(void)
 	check_queue(&shfl_of(&M->sem)->tail);
 	w_init(&M->sem.wait_list.next, &M->sem.wait_list);
 	M->sem.magic = &M->sem;
-	NOTES->users = 2;
 }
 
 static void finish(void)
@@ -263,6 +279,8 @@ const struct check_client check_clients[] = {
 	      finish_free),
 	ENTRY("interrupted/empty/2", interrupted, 2, "abandon", "0 1", prepare_empty, finish_free),
 	ENTRY("freed/2", freed, 2, NULL, "0", prepare, finish),
+	ENTRY("freed/both/2", freed_both, 2, "park", "0", prepare, finish),
+	ENTRY("freed/readers/3", freed_readers, 3, "park", "0", prepare, finish, .bound = 2),
 	ENTRY("order/2", writers, 2, "close", "0", prepare, finish_free, ORDERED),
 	ENTRY("order/3", twice, 3, "close", "0", prepare, finish_free, ORDERED, .bound = 2),
 	ENTRY("changed/readers/3", writer_and_readers, 3, "park", "0", prepare_changes, finish_free,
