@@ -555,9 +555,11 @@ void pound_thread_return(uint32_t group);
  *
  *   rank(context, shuffler, waiter)
  *     Called by one waiter of a lock at a time, the shuffler, while the lock is held, for its own
- *     note and that of a waiter behind it. Returns POUND_STAY, which leaves the waiter in its
- *     place, or a smaller number, which moves it forward behind the shuffler: smaller numbers
- *     first, equal ones in order of arrival.
+ *     note and that of a waiter behind it, or for one of them twice. Returns POUND_STAY, which
+ *     leaves the waiter in its place, or a smaller number, which moves it forward behind the
+ *     shuffler: smaller numbers first, equal ones in order of arrival. While waiters whose number
+ *     is smaller than the shuffler's own come forward, others stay. So do always those with a
+ *     greater one, if it is also their own.
  *
  * Threads that wait for different locks call both functions at the same time: access to what
  * @context points to must be atomic. A call delays a waiter that is about to get the lock, so it

@@ -4,12 +4,6 @@
  * and where its next owner continues; the end of a batch; each status of a node against each
  * writer.
  */
-#include <stdbool.h>
-
-/* As in the kernel, whose programs' orders are strict. */
-static bool strict;
-#define w_own_policy_strict(number, note) ((void)(number), (void)(note), strict)
-
 #include "part/shuffle.h"
 #include "unit.h"
 
@@ -331,18 +325,26 @@ static uint32_t at_most(void *context, uint32_t shuffler, uint32_t waiter)
 	return waiter <= shuffler ? waiter : POLICY_STAY;
 }
 
+/* As the examples of the documentation: an order that ignores who shuffles. */
+static uint32_t of_waiter(void *context, uint32_t shuffler, uint32_t waiter)
+{
+	(void)context, (void)shuffler;
+	return waiter;
+}
+
 /*
  * Waiters of ranks 0 and 1 that sleep, so that only heads walk, and return at once. The one that
  * had its turn returns while the head waits. Of @turns, returns how many rank 1 has.
  */
-static int turns_of_last(int count, int first, int turns)
+static int turns_of_last(uint32_t (*rank)(void *, uint32_t, uint32_t), int count, int first,
+			 int turns)
 {
 	static const enum policy own = POLICY_OWN;
 	const struct shfl_order order = shfl_by(&own, SHFL_MAX_BATCH);
 	struct shfl_node *head = &nodes[0], *before = NULL;
 	int last = 0;
 
-	w_own_policies[0] = (struct w_own_policy){.note = any_note, .rank = at_most};
+	w_own_policies[0] = (struct w_own_policy){.note = any_note, .rank = rank};
 	begin(count, 0);
 	/* Those of rank 1 enter as numbers @first and @first + 1. */
 	domains[first] = domains[first + 1] = 1;
@@ -361,22 +363,18 @@ static int turns_of_last(int count, int first, int turns)
 }
 
 /*
- * Whoever is the first head: the waiters that rank last do not pass the role to each other. If the
- * order is not strict and one of them is the first head, they do, and have every fifth turn.
+ * Whoever is the first head: the waiters that rank last do not pass the role to each other, and
+ * are not gathered by others.
  */
 static void last_rank_does_not_keep_the_role(void)
 {
 	for (int first = 0; first < MOST - 1; first++) {
-		int last;
+		int last = turns_of_last(at_most, MOST, first, 400);
 
-		strict = false;
-		last = turns_of_last(MOST, first, 400);
-		EXPECT(last == (first ? 0 : 80), "%d turns if the first is %d", last, first);
-		strict = true;
-		last = turns_of_last(MOST, first, 400);
 		EXPECT(last == !first, "%d turns if the first is %d", last, first);
+		last = turns_of_last(of_waiter, MOST, first, 400);
+		EXPECT(last == !first, "%d turns of all ranks if the first is %d", last, first);
 	}
-	strict = false;
 }
 
 /* Waiters of the shuffler's rank come forward, unless one ranks before it. */
@@ -386,7 +384,6 @@ static void equal_ranks_stay_behind_better_ones(void)
 	static const int ranks[][MOST] = {{1, 1, 2, 1, 2, 1, 2, 2}, {1, 1, 2, 1, 0, 1, 0, 2}};
 	static const int order[][MOST] = {{0, 1, 3, 5, 2, 4, 6, 7}, {0, 4, 6, 1, 2, 3, 5, 7}};
 
-	strict = true;
 	w_own_policies[0] = (struct w_own_policy){.note = any_note, .rank = at_most};
 	for (int i = 0; i < COUNT(ranks); i++) {
 		struct shfl_node *node = &nodes[0];
@@ -399,7 +396,6 @@ static void equal_ranks_stay_behind_better_ones(void)
 			EXPECT(node == &nodes[order[i][j]], "place %d of %d", j, i);
 		EXPECT(role_holder(MOST) == &nodes[i ? 6 : 5]);
 	}
-	strict = false;
 }
 
 /* For each policy, including one with random answers, no waiter is lost or passed too often. */
@@ -463,13 +459,11 @@ static void every_policy_has_its_bound(void)
 	for (enum policy policy = POLICY_FIFO; policy <= POLICY_OWN; policy++) {
 		for (uint32_t bound = 1; bound <= 16; bound *= 2) {
 			for (int round = 0; round < 8; round++) {
-				strict = round % 2;
 				begin(0, 0);
 				expect_all_served(policy, bound, 500);
 			}
 		}
 	}
-	strict = false;
 	script_cpus = 1;
 }
 

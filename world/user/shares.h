@@ -76,12 +76,33 @@ static inline uint32_t w_own_policy_note(uint32_t number, const void *lock)
 	return own->note(own->context, lock);
 }
 
-static inline uint32_t w_own_policy_rank(uint32_t number, uint32_t shuffler, uint32_t waiter)
+static inline uint32_t w_own_policy_asked(uint32_t number, uint32_t shuffler, uint32_t waiter)
 {
 	const struct w_own_policy *own = &w_own_policies[number];
 
 	return own->rank(own->context, shuffler, waiter);
 }
+
+/*
+ * A waiter that ranks behind the shuffler, by an order that ignores who shuffles, stays. Otherwise
+ * each shuffler would gather all waiters and pass its role to one that ranks last.
+ */
+static inline uint32_t w_own_policy_rank(uint32_t number, uint32_t shuffler, uint32_t waiter)
+{
+	const uint32_t rank = w_own_policy_asked(number, shuffler, waiter);
+
+	if (rank > w_own_policy_asked(number, shuffler, shuffler) &&
+	    rank == w_own_policy_asked(number, waiter, waiter))
+		return UINT32_MAX;
+	return rank;
+}
+
+/* Waiters of the shuffler's rank come forward only if none ranks before it; before 0, none does. */
+static inline bool w_own_policy_strict(uint32_t number, uint32_t note)
+{
+	return w_own_policy_asked(number, note, note) != 0;
+}
+#define w_own_policy_strict w_own_policy_strict
 
 /* ---- For the process, and for tests ---- */
 

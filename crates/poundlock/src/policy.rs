@@ -51,7 +51,9 @@ pub unsafe trait Policy: Sync + 'static {
 
     /// Returns the rank of a waiter, by its note and that of a waiter before it, the shuffler:
     /// smaller ranks come first, equal ones in order of arrival. `None`, and `u32::MAX`, leave the
-    /// waiter in its place. Waiters of different locks call it at the same time.
+    /// waiter in its place. While waiters that rank before the shuffler's own rank come forward,
+    /// others stay. So do always those behind it whose rank is also their own, as in an order that
+    /// ignores the shuffler. Waiters of different locks call it at the same time.
     fn rank(&self, shuffler: u32, waiter: u32) -> Option<u32>;
 }
 
