@@ -103,7 +103,8 @@ def summary():
         + "".join(rows)
         + f"\n`./dev check` explores these {len(usual_rows):,} rows in {seconds:,.0f} s of CPU "
         f"time, {seconds / 120:.0f} minutes on 2 cores: the\n"
-        "sum of the times when each was recorded, also on busy machines.\n"
+        "sum of the recorded times. Times of a busy machine are longer: `./dev check --times`\n"
+        "records the shorter ones.\n"
     )
 
 

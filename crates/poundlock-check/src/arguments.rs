@@ -101,6 +101,12 @@ pub struct Arguments {
     /// need each order (tests/check/attribution.csv)
     #[arg(long)]
     pub accept: bool,
+    /// Record the results that took less CPU time than the recorded ones: those of a busy machine
+    #[arg(long, conflicts_with_all = [
+        "accept", "mutants", "faults", "replay", "bound", "walks", "sc", "promises", "spurious",
+        "complete", "unreduced", "composed", "states",
+    ])]
+    pub times: bool,
     /// Replay one execution of the selected client step by step; choices after a colon must lead
     /// back to the state before them
     #[arg(long, value_name = "CHOICES")]

@@ -6,6 +6,16 @@
 
 use crate::abi::MAX_THREADS;
 
+/// The checks that a client makes of its waiters.
+#[derive(Clone, Copy)]
+pub struct Watched {
+    /// Whether its invariant reads what each arrival wrote.
+    pub in_states: bool,
+    /// Whether it has a bound on bypasses, and whether these count from a waiter's arrival on.
+    pub in_order: bool,
+    pub from_arrival: bool,
+}
+
 #[derive(Clone, Copy, Default)]
 struct Waiter {
     acquires: bool,
@@ -80,21 +90,28 @@ impl Arrivals {
         self.waiters[thread].wrote
     }
 
-    /// Appends a code that is equal for arrivals that no continuation can distinguish.
-    pub fn encode(&self, into: &mut Vec<u64>) {
+    /// Appends a code that is equal for arrivals that no continuation can distinguish, in a client
+    /// that is `watched` so.
+    pub fn encode(&self, watched: Watched, into: &mut Vec<u64>) {
         let waiting = || self.waiters.iter().enumerate().filter(|(_, waiter)| waiter.acquires);
-        let rank = |time: u32| {
-            let earlier = |other: u32| u64::from(other != 0 && other < time);
+        let bits = |of: &dyn Fn(&Waiter) -> bool| {
             waiting()
-                .map(|(_, waiter)| earlier(waiter.arrival) + earlier(waiter.since))
-                .sum::<u64>()
+                .filter(|(_, waiter)| of(waiter))
+                .fold(0, |bits, (thread, _)| bits | 1 << thread)
         };
-        into.push(waiting().fold(0, |all, (thread, _)| all | 1 << thread));
+        into.push(bits(&|_| true) | bits(&|waiter| waiter.arrival != 0) << 8);
+        if watched.in_states {
+            into.extend(waiting().map(|(_, waiter)| waiter.wrote));
+        }
+        if !watched.in_order {
+            return;
+        }
         for (_, waiter) in waiting() {
-            let Waiter { arrival, since, wrote, bypasses, .. } = *waiter;
-            into.push(wrote);
-            let has = u64::from(arrival != 0) | u64::from(since != 0) << 1;
-            into.push(u64::from(bypasses) << 32 | rank(arrival) << 16 | rank(since) << 8 | has);
+            // Whoever came no later does not bypass it. Later arrivals are alike.
+            let since = if watched.from_arrival { waiter.arrival } else { waiter.since };
+            let no_later = bits(&|other| other.arrival != 0 && other.arrival <= since);
+            let counts = u64::from(since != 0);
+            into.push(u64::from(waiter.bypasses) << 32 | counts << 8 | no_later);
         }
     }
 }

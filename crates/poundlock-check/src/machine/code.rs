@@ -31,7 +31,7 @@ impl Machine {
             );
         }
         if !self.queues.is_empty() {
-            self.now.arrivals.encode(&mut code);
+            self.now.arrivals.encode(self.watched(), &mut code);
         }
         if self.settings.bound.is_some() {
             let stale = self.settings.stale.map_or(0, |_| self.now.stale as u64);

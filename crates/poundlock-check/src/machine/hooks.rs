@@ -330,8 +330,8 @@ hooks! {
 
     fn queue(object: *const c_void) {
         let machine = current();
-        let client = machine.client;
-        if client.flags & abi::CLIENT_ORDER != 0 || client.invariant.is_some() {
+        let watched = machine.watched();
+        if watched.in_order || watched.in_states {
             machine.queues.push(object as usize);
         }
     }
@@ -361,9 +361,9 @@ hooks! {
             return;
         }
         machine.effect.visible = true;
-        let bypassed = machine.now.arrivals.end(machine.running, has, machine.client.since == 0);
-        let ordered = machine.client.flags & abi::CLIENT_ORDER != 0;
-        let Some((waiter, times)) = bypassed.filter(|_| ordered) else {
+        let watched = machine.watched();
+        let bypassed = machine.now.arrivals.end(machine.running, has, watched.from_arrival);
+        let Some((waiter, times)) = bypassed.filter(|_| watched.in_order) else {
             return;
         };
         machine.bypasses = machine.bypasses.max(times);

@@ -28,8 +28,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::abi::{Client, Kind, MAX_THREADS, Site};
+use crate::abi::{self, Client, Kind, MAX_THREADS, Site};
 use crate::arena;
+use crate::arrivals::Watched;
 use crate::context;
 use crate::fault::Fault;
 use crate::memory::{Access, Coder, Memory, Span};
@@ -355,6 +356,24 @@ impl Machine {
         }
         self.testing = false;
         self.now.threads[thread].ending = ending;
+    }
+
+    /// The checks that the client makes of its waiters.
+    fn watched(&self) -> Watched {
+        Watched {
+            in_states: self.client.invariant.is_some(),
+            in_order: self.client.flags & abi::CLIENT_ORDER != 0,
+            from_arrival: self.client.since == 0,
+        }
+    }
+
+    /// Records that `thread` has changed the object at `address` to `value`, which may be its
+    /// arrival. A value that nothing reads would keep states apart.
+    fn note_arrival(&mut self, thread: usize, address: usize, value: u64) {
+        if self.queues.contains(&address) {
+            let value = if self.watched().in_states { value } else { 0 };
+            self.now.arrivals.change(thread, value);
+        }
     }
 
     fn is_owner(&self, thread: usize, address: usize) -> bool {

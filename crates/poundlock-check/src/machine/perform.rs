@@ -281,9 +281,7 @@ impl Machine {
         }
         let (address, size) = self.places.extent(location);
         arena::store(address, size, self.now.memory.newest_value(location));
-        if self.queues.contains(&request.address) {
-            self.now.arrivals.change(thread, new);
-        }
+        self.note_arrival(thread, request.address, new);
         Some(location)
     }
 

@@ -239,9 +239,7 @@ impl Machine {
             }
         }
         arena::store(address, size, self.now.memory.newest_value(location));
-        if self.queues.contains(&address) {
-            self.now.arrivals.change(thread, value);
-        }
+        self.note_arrival(thread, address, value);
         Some(location)
     }
 
