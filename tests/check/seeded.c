@@ -27,6 +27,7 @@ enum bug {
 	NODE_AFTER_HANDOVER,
 	NO_FENCE,
 	WAKE_WITHOUT_LOOK,
+	SLEEPERS_FORGOTTEN,
 	WORD_AFTER_RELEASE,
 	PLAIN_RELEASE,
 	FRAME_AFTER_RETURN,
@@ -40,6 +41,7 @@ enum bug {
 	WAKE_FIRST,
 	WAKE_AFTER_WAIT,
 	WAKE_AFTER_POLL,
+	WAKE_ONE_OF_TWO,
 };
 
 static void mcs_acquire(struct node *node, enum bug bug)
@@ -109,14 +111,17 @@ static void dekker(uint32_t self, enum bug bug)
 }
 
 /* A futex mutex: 0 free, 1 held, 2 held and perhaps with sleepers. */
-static void futex_lock(void)
+static void futex_lock(enum bug bug)
 {
-	uint32_t seen = 0;
+	uint32_t seen = 0, held = 2;
 
 	if (w_compare_exchange_acquire(&M->word[0], &seen, 1))
 		return;
-	while (w_exchange_acquire(&M->word[0], 2))
-		w_park(&M->word[0], 2, NULL);
+	while (w_exchange_acquire(&M->word[0], held)) {
+		w_park(&M->word[0], held, NULL);
+		if (bug == SLEEPERS_FORGOTTEN)
+			held = 1;
+	}
 }
 
 static void futex_unlock(enum bug bug)
@@ -136,7 +141,7 @@ static void futex_unlock(enum bug bug)
 static void futex(uint32_t self, enum bug bug)
 {
 	(void)self;
-	futex_lock();
+	futex_lock(bug);
 	M->cell++;
 	futex_unlock(bug);
 }
@@ -375,6 +380,37 @@ static void woken(uint32_t self, enum bug bug)
 		w_unpark(&M->word[0]);
 }
 
+/*
+ * Threads 1 and 2 sleep on one word until it is not 1, and until it is 3. Thread 0 lets thread 1
+ * continue first. A wake-up of one thread may reach the other, which sleeps on.
+ */
+static void woken_apart(uint32_t self, enum bug bug)
+{
+	uint32_t seen = 0;
+
+	if (self == 1) {
+		(void)w_compare_exchange_relaxed(&M->word[0], &seen, 1);
+		while (w_load_acquire(&M->word[0]) == 1)
+			w_park(&M->word[0], 1, NULL);
+		w_store_relaxed(&M->word[1], 1);
+		return;
+	}
+	if (self == 2) {
+		(void)w_await_acquire(&M->word[0], VAL >= 2);
+		while (w_load_acquire(&M->word[0]) == 2)
+			w_park(&M->word[0], 2, NULL);
+		return;
+	}
+	w_exchange_release(&M->word[0], 2);
+	if (bug == WAKE_ONE_OF_TWO)
+		w_unpark(&M->word[0]);
+	else
+		w_unpark_all(&M->word[0]);
+	(void)w_await_acquire(&M->word[1], VAL);
+	w_exchange_release(&M->word[0], 3);
+	w_unpark_all(&M->word[0]);
+}
+
 /* A hint decides only how much a thread reads; or which thread writes, or when a loop ends. */
 static void hinted(uint32_t self, enum bug bug)
 {
@@ -429,12 +465,14 @@ THREAD(announced_relaxed, announced, RELAXED_ANNOUNCE)
 THREAD(hinted_right, hinted, NONE)
 THREAD(hint_trusted, hinted, HINT_TRUSTED)
 THREAD(hint_awaited, hinted, HINT_AWAITED)
-THREAD(futex_shared, futex, NONE)
+THREAD(futex_forgets, futex, SLEEPERS_FORGOTTEN)
 THREAD(woken_right, woken, NONE)
 THREAD(woken_never, woken, WAKE_NEVER)
 THREAD(woken_first, woken, WAKE_FIRST)
 THREAD(woken_after_wait, woken, WAKE_AFTER_WAIT)
 THREAD(woken_after_poll, woken, WAKE_AFTER_POLL)
+THREAD(woken_apart_right, woken_apart, NONE)
+THREAD(woken_one_of_two, woken_apart, WAKE_ONE_OF_TWO)
 THREAD(noted_late, noted, NONE)
 THREAD(noted_after_read, noted_between, NONE)
 THREAD(slept_through, slept, NONE)
@@ -472,6 +510,7 @@ const struct check_client check_clients[] = {
 	ENTRY(dekker_no_fence, 2, "data race"),
 	ENTRY(futex_right, 3, NULL),
 	ENTRY(futex_wake_without_look, 2, "lost wake-up"),
+	ENTRY(futex_forgets, 3, "lost wake-up"),
 	ENTRY(freed_right, 2, NULL),
 	ENTRY(freed_word_after_release, 2, "the end of its lifetime"),
 	ENTRY(release_right, 2, NULL),
@@ -498,6 +537,8 @@ const struct check_client check_clients[] = {
 	ENTRY(woken_first, 2, "lost wake-up"),
 	ENTRY(woken_after_wait, 2, "lost wake-up"),
 	ENTRY(woken_after_poll, 2, "livelock"),
+	ENTRY(woken_apart_right, 3, NULL),
+	ENTRY(woken_one_of_two, 3, "lost wake-up"),
 	ENTRY_COMPOSED(woken_right, 2, NULL),
 	ENTRY_COMPOSED(woken_never, 2, "owes a wake-up"),
 	ENTRY_COMPOSED(woken_first, 2, "owes a wake-up"),
@@ -505,7 +546,9 @@ const struct check_client check_clients[] = {
 	ENTRY_COMPOSED(woken_after_poll, 2, "livelock under a fair scheduler"),
 	ENTRY_COMPOSED(slept_through, 2, "owes a wake-up"),
 	ENTRY_COMPOSED(futex_wake_without_look, 2, "owes a wake-up"),
-	ENTRY_COMPOSED(futex_right, 2, NULL),
-	ENTRY_COMPOSED(futex_shared, 3, "a second sleeper"),
+	ENTRY_COMPOSED(futex_right, 3, NULL),
+	ENTRY_COMPOSED(futex_forgets, 3, "owes a wake-up"),
+	ENTRY_COMPOSED(woken_apart_right, 3, NULL),
+	ENTRY_COMPOSED(woken_one_of_two, 3, "owes a wake-up"),
 	{.name = NULL},
 };

@@ -148,8 +148,12 @@ impl Machine {
                 self.options.extend((0..others).map(|by| act(Action::Choose(by))));
             }
             Kind::Unpark => {
-                let sleepers = self.now.sleepers(request.address);
-                self.options.extend(sleepers.map(|thread| act(Action::Wake(thread as u8))));
+                let sleepers: Vec<usize> = match self.settings.composed {
+                    true => self.parking_at(request.address).collect(),
+                    false => self.now.sleepers(request.address).collect(),
+                };
+                let wake = |thread| act(Action::Wake(thread as u8));
+                self.options.extend(sleepers.into_iter().map(wake));
                 if self.options.is_empty() {
                     self.options.push(PROCEED);
                 }

@@ -192,11 +192,12 @@ extern "C" fn operate(
     }
     let composed = machine.settings.composed;
     match place.kind {
+        Kind::Unpark if composed && machine.needs.shared_sleeps.contains(&address) => {}
         Kind::Unpark | Kind::UnparkAll if composed => {
-            machine.pay(address, place.kind == Kind::UnparkAll);
+            machine.pay_all(address);
             return Begun::over(0);
         }
-        Kind::Park if composed => machine.check_paid(),
+        Kind::Park if composed => machine.begin_park(address),
         _ => {}
     }
     machine.note_dependence(place.kind, address);
@@ -223,7 +224,9 @@ extern "C" fn wait(
     if machine.testing {
         machine.ends_wait = holds;
     } else {
-        machine.check_paid();
+        if !brief {
+            machine.check_paid();
+        }
         let (address, deadline) = (object as usize, deadline as usize);
         machine.request(place, Request { site, address, operand: 0, expected: 0, brief, deadline });
     }

@@ -131,6 +131,9 @@ impl Machine {
                 self.now.threads[thread].expired = true;
                 self.describe_step(|_| " sleeps until its deadline".into());
             }
+            (Action::Wake(sleeper), _) if self.settings.composed => {
+                self.pay_one(thread, sleeper as usize)
+            }
             (Action::Wake(sleeper), _) => self.wake(sleeper as usize),
             (_, Kind::UnparkAll) => {
                 self.now.sleepers(request.address).for_each(|sleeper| self.wake(sleeper))

@@ -47,6 +47,9 @@ pub struct Needs {
     pub forks: bool,
     /// The addresses on which threads may sleep. Only a reduced exploration needs to know.
     pub sleeps: BTreeSet<usize>,
+    /// The addresses on which several threads may sleep at once. Only a composed exploration needs
+    /// to know.
+    pub shared_sleeps: BTreeSet<usize>,
     /// The addresses of atomic objects that are also accessed plainly.
     pub traced: BTreeSet<usize>,
 }
@@ -70,6 +73,7 @@ impl Needs {
         self.fences |= other.fences;
         self.forks |= other.forks;
         self.sleeps.extend(&other.sleeps);
+        self.shared_sleeps.extend(&other.shared_sleeps);
         self.traced.extend(&other.traced);
     }
 
@@ -90,6 +94,13 @@ impl Needs {
     pub fn add_sleep(&mut self, address: usize, fault: &mut Option<String>) {
         self.sleeps.extend(arena::alike(address));
         fault.get_or_insert("a sleep".into());
+    }
+
+    /// Records that several threads may sleep on the object at `address` at once, and on the same
+    /// object of other threads.
+    pub fn add_shared_sleep(&mut self, address: usize, fault: &mut Option<String>) {
+        self.shared_sleeps.extend(arena::alike(address));
+        fault.get_or_insert("a second sleeper".into());
     }
 
     /// Records that the atomic object at `address` is accessed plainly, and the same object of
