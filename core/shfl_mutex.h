@@ -142,7 +142,7 @@ static inline bool shfl_mutex_take_free(struct shfl_mutex *lock, uint32_t *seen)
 static inline bool shfl_mutex_take_standing(struct shfl_mutex *lock, uint32_t seen)
 {
 	while (!(seen & ~SHFL_MUTEX_STANDING))
-		/* [SHFL_MUTEX-8] acquire: as [SHFL_MUTEX-1] */
+		/* [SHFL_MUTEX-8] acquire: pairs with [SHFL_MUTEX-4], as [SHFL_MUTEX-1] */
 		if (w_compare_exchange_acquire(&lock->state, &seen, seen | SHFL_MUTEX_LOCKED))
 			return true;
 	return false;
@@ -374,8 +374,10 @@ static W_SLOW bool shfl_mutex_release_slow(struct shfl_mutex *lock)
 			return false;
 		if (seen & SHFL_MUTEX_HEIR)
 			heir = disguise(lock->heir);
-		/* [SHFL_MUTEX-4] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2]; our critical
-		 * section */
+		/*
+		 * [SHFL_MUTEX-4] release: pairs with [SHFL_MUTEX-1], [SHFL_MUTEX-2],
+		 * [SHFL_MUTEX-8]; our critical section
+		 */
 	} while (!w_compare_exchange_release(&lock->state, &seen,
 					     seen & (SHFL_MUTEX_CLOSED | SHFL_MUTEX_STANDING)));
 	heir_wake(heir, seen & SHFL_MUTEX_PARKED ? &lock->state : NULL);

@@ -182,7 +182,7 @@ static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct w_hint *hint,
 		own->holds = true;
 		own->passes = 0;
 	}
-	*w_gated(lock) = lock;
+	w_set_gated(lock);
 }
 
 /* As the holder at the gate: returns whether @lock may be handed over there. */
@@ -231,14 +231,15 @@ static inline bool shfl_ron_hand_over(struct shfl_ron *lock, enum wait wait)
 
 /* ---- Both ---- */
 
-/* Slow path: @lock was last seen as @seen, maybe long ago. @hint: the thread's. */
-static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, struct w_hint *hint, uint32_t seen,
+/* Slow path: @lock was last seen as @seen, maybe long ago. */
+static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 					 struct shfl_mutex_policy policy,
 					 const struct w_deadline *deadline)
 {
 	/* relaxed: any share of samples is right. Drawn now, while others hold the lock */
 	const bool sample = !(w_random() & w_load_relaxed(&lock->mask)),
 		   gate = seen & SHFL_RON_GATE;
+	struct w_hint *hint = w_hint(lock);
 	const uint32_t count = hint->lock == lock ? hint->note / SHFL_RON_HINT_ONE : 1;
 
 	*hint = (struct w_hint){lock, gate ? SHFL_RON_HINT_GATE : 0};
@@ -253,28 +254,27 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, struct w_hint *h
 }
 
 /* Takes @lock, on which the thread has waited before. */
-static W_SLOW bool shfl_ron_acquire_again(struct shfl_ron *lock, struct w_hint *hint,
-					  struct shfl_mutex_policy policy,
+static W_SLOW bool shfl_ron_acquire_again(struct shfl_ron *lock, struct shfl_mutex_policy policy,
 					  const struct w_deadline *deadline)
 {
+	struct w_hint *hint = w_hint(lock);
 	uint32_t seen = SHFL_RON_GATE;
 
 	hint->note += SHFL_RON_HINT_ONE;
 	return (!(hint->note & SHFL_RON_HINT_GATE) && shfl_mutex_take_free(&lock->mutex, &seen)) ||
-	       shfl_ron_acquire_slow(lock, hint, seen, policy, deadline);
+	       shfl_ron_acquire_slow(lock, seen, policy, deadline);
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
 static inline bool shfl_ron_acquire(struct shfl_ron *lock, struct shfl_ron_policy policy,
 				    const struct w_deadline *deadline)
 {
-	struct w_hint *hint = w_hint(lock);
 	uint32_t seen;
 
-	if (w_unlikely(hint->lock == lock))
-		return shfl_ron_acquire_again(lock, hint, shfl_ron_mutex_policy(policy), deadline);
+	if (w_unlikely(w_remembers(lock)))
+		return shfl_ron_acquire_again(lock, shfl_ron_mutex_policy(policy), deadline);
 	return w_likely(shfl_mutex_take_free(&lock->mutex, &seen)) ||
-	       shfl_ron_acquire_slow(lock, hint, seen, shfl_ron_mutex_policy(policy), deadline);
+	       shfl_ron_acquire_slow(lock, seen, shfl_ron_mutex_policy(policy), deadline);
 }
 
 /* As shfl_ron_release(), if the lock is not simply LOCKED. */
@@ -294,7 +294,7 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 /* Releases @lock, which this thread took through the gate, without a look at the mutex's word. */
 static W_SLOW bool shfl_ron_release_gated(struct shfl_ron *lock, struct shfl_mutex_policy policy)
 {
-	*w_gated(lock) = NULL;
+	w_set_gated(NULL);
 	return shfl_ron_hand_over(lock, policy.wait) || shfl_ron_release_slow(lock, policy);
 }
 
@@ -304,7 +304,7 @@ static W_SLOW bool shfl_ron_release_gated(struct shfl_ron *lock, struct shfl_mut
  */
 static inline bool shfl_ron_release(struct shfl_ron *lock, struct shfl_ron_policy policy)
 {
-	if (w_unlikely(*w_gated(lock) == lock))
+	if (w_unlikely(w_is_gated(lock)))
 		return shfl_ron_release_gated(lock, shfl_ron_mutex_policy(policy));
 	return w_likely(shfl_mutex_free(&lock->mutex)) ||
 	       shfl_ron_release_slow(lock, shfl_ron_mutex_policy(policy));

@@ -89,9 +89,10 @@ struct w_hint {
 	uint32_t note;
 };
 
-#define w_hint(name) \
-	(CHECK_REMEMBERS() ? &(struct w_hint){(name), UINT32_MAX} : &(struct w_hint){NULL, 0})
-#define w_gated(name) (&(const void *){CHECK_REMEMBERS() ? (const void *)(name) : NULL})
+#define w_remembers(lock) ((void)(lock), CHECK_REMEMBERS())
+#define w_hint(name) (&(struct w_hint){(name), UINT32_MAX})
+#define w_is_gated(lock) ((void)(lock), CHECK_REMEMBERS())
+#define w_set_gated(lock) ((void)(lock))
 
 /*
  * The common block contains one slot for all numbers, which is the worst case, and the count of

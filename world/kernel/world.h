@@ -166,7 +166,9 @@ static inline uint64_t w_unique(void)
 
 /* A CPU's, not a thread's: wrong after a migration, as a hint may be. */
 #define w_hint(lock) (&raw_cpu_ptr(w_selves.hints)[w_hint_index(lock)])
-#define w_gated(lock) ((void)(lock), raw_cpu_ptr(&w_selves.gated))
+#define w_remembers(name) (w_hint(name)->lock == (const void *)(name))
+#define w_is_gated(name) (raw_cpu_read(w_selves.gated) == (const void *)(name))
+#define w_set_gated(lock) raw_cpu_write(w_selves.gated, (const void *)(lock))
 
 void *w_common(size_t bytes);
 

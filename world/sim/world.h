@@ -240,7 +240,9 @@ static inline uint32_t w_random(void)
 }
 
 #define w_hint(lock) (&w_self()->hints[w_hint_index(lock)])
-#define w_gated(lock) ((void)(lock), &w_self()->gated)
+#define w_remembers(name) (w_hint(name)->lock == (const void *)(name))
+#define w_is_gated(name) (w_self()->gated == (const void *)(name))
+#define w_set_gated(lock) ((void)(w_self()->gated = (lock)))
 
 static W_SLOW struct w_account *sim_account_open(struct sim_self *self, const void *lock)
 {

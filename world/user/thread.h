@@ -72,6 +72,8 @@ struct w_self {
 struct w_block {
 	struct w_account accounts[W_ACCOUNTS];
 	uint32_t account_uses;
+	struct w_hint hints[W_HINTS];
+	const void *gated;              /* of w_is_gated() */
 	_Alignas(16) char info[192];    /* for lib/info.c */
 	_Alignas(16) char preload[192]; /* for the preload library */
 };
@@ -84,17 +86,12 @@ struct w_own {
 	uint32_t group;        /* its number + 1; 0: not read yet */
 	uint32_t checks;       /* for lib/checks */
 	uint64_t unique;       /* the next unique number; see w_unique() */
-	struct w_hint hints[W_HINTS];
-	const void *gated;
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
 	uint8_t spin_histories; /* bit k: that of kind k is set */
 	uint8_t refusals;       /* refused entries into a bounded spin */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
-
-#define w_hint(lock) (&w_own.hints[w_hint_index(lock)])
-#define w_gated(lock) ((void)(lock), &w_own.gated)
 
 extern W_HIDDEN __thread struct w_self *w_self_or_null __attribute__((tls_model("initial-exec")));
 W_HIDDEN struct w_self *w_self_attach(void);
@@ -113,6 +110,13 @@ static inline struct w_block *w_block(void)
 {
 	return w_likely(w_own.block) ? w_own.block : w_block_make();
 }
+
+/* A thread that has not waited has no block, and remembers nothing. */
+#define w_remembers(name) \
+	(w_own.block && w_own.block->hints[w_hint_index(name)].lock == (const void *)(name))
+#define w_hint(lock) (&w_block()->hints[w_hint_index(lock)])
+#define w_is_gated(name) (w_own.block && w_own.block->gated == (const void *)(name))
+#define w_set_gated(lock) ((void)(w_block()->gated = (lock)))
 
 static inline uint32_t w_self_id(void)
 {

@@ -10,6 +10,8 @@
 #define CLIENTS                                                                                  \
 	ENTRIES("gate/2x1", lock_1, 2, "contended handover_gate", "2", prepare, finish,          \
 		.spurious = 1),                                                                  \
+		ENTRY("gate/2x2/spin", lock_2_spin, 2, "contended handover_gate", "4", prepare,  \
+		      finish, .bound = 1),                                                       \
 		ENTRIES("gate/trylock/2", try, 2, "", "1 2", prepare, finish, .spurious = 1),    \
 		ENTRIES("gate/timed/2", timed, 2, "abandon", "1 2", prepare, finish,             \
 			.spurious = 1),                                                          \
