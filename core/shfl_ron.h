@@ -32,7 +32,7 @@
  * `holds` is written by threads that hold both. So a thread that gets the gate sees whether the
  * mutex comes with it, in the line that it writes anyway. Neither a waiter at the gate nor a
  * hand-over there needs the mutex's word: a thread remembers that it has to go to the gate, and
- * that it came through it (world/hint.h).
+ * that it came through it (core/hint.h).
  *
  * Without contention, the lock is shfl_mutex: the first access is the compare-exchange. Trials
  * count acquisitions where a thread waits, by how many it has made since it last did.

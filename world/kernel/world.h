@@ -33,7 +33,7 @@
 #include <linux/smp.h>
 #include <linux/topology.h>
 
-#include "../hint.h"
+#include "hint.h"
 #include "how.h"
 #include "objects.h"
 #include "stdint.h"

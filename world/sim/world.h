@@ -10,7 +10,7 @@
 #ifndef POUNDLOCK_WORLD_SIM_H
 #define POUNDLOCK_WORLD_SIM_H
 
-#include "../hint.h"
+#include "hint.h"
 #include "../sizes.h"
 #include "../spin.h"
 #include "engine.h"
