@@ -152,7 +152,7 @@ static inline bool shfl_mutex_take_standing(struct shfl_mutex *lock, uint32_t se
  * Takes @lock, last seen as @seen, if it is free, or was closed for a head that exists only in the
  * parent.
  */
-static inline bool shfl_mutex_try_acquire_slow(struct shfl_mutex *lock, uint32_t seen)
+static W_SLOW bool shfl_mutex_try_acquire_slow(struct shfl_mutex *lock, uint32_t seen)
 {
 	if (shfl_mutex_take_standing(lock, seen))
 		return true;

@@ -72,10 +72,10 @@ struct w_self {
 struct w_block {
 	struct w_account accounts[W_ACCOUNTS];
 	uint32_t account_uses;
-	struct w_hint hints[W_HINTS];
-	const void *gated;              /* of w_is_gated() */
 	_Alignas(16) char info[192];    /* for lib/info.c */
 	_Alignas(16) char preload[192]; /* for the preload library */
+	struct w_hint hints[W_HINTS];
+	const void *gated; /* of w_is_gated() */
 };
 
 /* State that ends with the thread. */
