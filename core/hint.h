@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * Hints, in which a thread remembers something of a lock on which it had to wait. For all worlds
- * but the checkers'.
- */
+/* Hints, in which a thread remembers something of a lock on which it had to wait. */
 #ifndef POUNDLOCK_HINT_H
 #define POUNDLOCK_HINT_H
 

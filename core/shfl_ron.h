@@ -34,8 +34,8 @@
  * hand-over there needs the mutex's word: a thread remembers that it has to go to the gate, and
  * that it came through it (core/hint.h).
  *
- * Without contention, the lock is shfl_mutex: the first access is the compare-exchange. Trials
- * count acquisitions where a thread waits, by how many it has made since it last did.
+ * A thread that never waits uses the lock as a shfl_mutex: its first access to the lock is the
+ * compare-exchange. Trials count acquisitions when a thread waits: those since it last did.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and after a tour's worth of hand-overs, a release leaves the lock to its head.
@@ -161,8 +161,8 @@ static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, uint32_t count)
 /* ---- The gate ---- */
 
 /*
- * Takes @lock through the gate, and keeps the gate as long as it has GATE: without that flag, a
- * release by a thread that does not remember the gate would not leave it.
+ * Takes @lock through the gate. If GATE is no longer set then, leaves the gate at once: a thread
+ * that does not remember how it came finds by that flag that its release has to leave the gate.
  */
 static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct w_hint *hint,
 				  struct shfl_mutex_policy policy)
@@ -299,8 +299,8 @@ static W_SLOW bool shfl_ron_release_gated(struct shfl_ron *lock, struct shfl_mut
 }
 
 /*
- * Releases @lock. Returns false, and changes nothing, if it was not held. It must be held if this
- * thread took it and another one released it.
+ * Releases @lock. Returns false, and changes nothing, if it was not held. This is not noticed if
+ * the thread took it through the gate and another thread has released it.
  */
 static inline bool shfl_ron_release(struct shfl_ron *lock, struct shfl_ron_policy policy)
 {

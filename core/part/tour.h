@@ -69,10 +69,12 @@ struct tour {
 	 * the place where the lock was taken. Written only by the holder, soon after each hand-over
 	 */
 	uint32_t at;
-	/* the lock's, in the line that the holder writes anyway */
+	/* of shfl_ron.h, here since the holder writes this line anyway */
 	struct tour_own {
-		uint32_t passes;
-		bool holds, gate, drains; /* shfl_ron.h */
+		uint32_t passes; /* hand-overs since the mutex's queue was last looked at */
+		bool holds;      /* whether the gate's holder holds the mutex, too */
+		bool gate;       /* whether waiters are to go to the gate */
+		bool drains;     /* whether a trial waits for the mutex's queue to end */
 	} own;
 };
 

@@ -354,19 +354,27 @@ static void slept(uint32_t self, enum bug bug)
 		w_park(&M->word[0], 0, NULL);
 }
 
-/*
- * Thread 1 sleeps on a word until thread 0 changes it, and then answers. The wake-up is missing, or
- * comes before the change, or only after the answer.
- */
-static void woken(uint32_t self, enum bug bug)
+/* Sleeps on a word until another thread changes it, and then answers. */
+static void sleep_and_answer(void)
 {
 	uint32_t seen = 0;
 
+	(void)w_compare_exchange_relaxed(&M->word[0], &seen, 1);
+	while (w_load_acquire(&M->word[0]) == 1)
+		w_park(&M->word[0], 1, NULL);
+	w_store_relaxed(&M->word[1], 1);
+}
+
+/*
+ * Thread 1 sleeps until thread 0 changes the word. The wake-up is missing, or comes before the
+ * change, or only after the answer.
+ */
+static void woken(uint32_t self, enum bug bug)
+{
+	uint32_t seen;
+
 	if (self == 1) {
-		(void)w_compare_exchange_relaxed(&M->word[0], &seen, 1);
-		while (w_load_acquire(&M->word[0]) == 1)
-			w_park(&M->word[0], 1, NULL);
-		w_store_relaxed(&M->word[1], 1);
+		sleep_and_answer();
 		return;
 	}
 	if (bug == WAKE_FIRST && w_load_relaxed(&M->word[0]) == 1)
@@ -386,13 +394,8 @@ static void woken(uint32_t self, enum bug bug)
  */
 static void woken_apart(uint32_t self, enum bug bug)
 {
-	uint32_t seen = 0;
-
 	if (self == 1) {
-		(void)w_compare_exchange_relaxed(&M->word[0], &seen, 1);
-		while (w_load_acquire(&M->word[0]) == 1)
-			w_park(&M->word[0], 1, NULL);
-		w_store_relaxed(&M->word[1], 1);
+		sleep_and_answer();
 		return;
 	}
 	if (self == 2) {

@@ -13,8 +13,7 @@ struct run {
 	bool way;
 	double spent[2]; /* in each way */
 	uint64_t acquisitions, waits, samples;
-	uint32_t
-		run; /* of how many acquisitions in the first way one waits; in the other, all do */
+	uint32_t run; /* acquisitions for each that waits, in the first way; in the other all do */
 	bool settles; /* whether a trial finds nobody waiting in the former way */
 };
 

@@ -7,6 +7,8 @@
 #ifndef POUNDLOCK_CHECK_WORLDS_H
 #define POUNDLOCK_CHECK_WORLDS_H
 
+#include "hint.h"
+
 #define w_likely(x) (x)
 #define w_unlikely(x) (x)
 #define W_SLOW __attribute__((unused))
@@ -84,10 +86,6 @@ struct w_visible {
 #ifndef CHECK_REMEMBERS
 #define CHECK_REMEMBERS() (w_random() != 0)
 #endif
-struct w_hint {
-	const void *lock;
-	uint32_t note;
-};
 
 #define w_remembers(lock) ((void)(lock), CHECK_REMEMBERS())
 #define w_hint(name) (&(struct w_hint){(name), UINT32_MAX})

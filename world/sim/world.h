@@ -10,10 +10,10 @@
 #ifndef POUNDLOCK_WORLD_SIM_H
 #define POUNDLOCK_WORLD_SIM_H
 
-#include "hint.h"
 #include "../sizes.h"
 #include "../spin.h"
 #include "engine.h"
+#include "hint.h"
 
 #define w_likely(x) __builtin_expect(!!(x), 1)
 #define w_unlikely(x) __builtin_expect(!!(x), 0)

@@ -11,10 +11,10 @@
 #ifdef __aarch64__
 #define W_SPIN_ROW (1u << 10) /* pauses that may each last until the kernel's next event */
 #endif
-#include "hint.h"
 #include "../sizes.h"
 #include "../spin.h"
 #include "atomic.h"
+#include "hint.h"
 
 /* ---- The thread's record ---- */
 

@@ -2,7 +2,7 @@
 /* Any choice between the ways, at any sample: more than the trials make. */
 #define shfl_ron_prefers_gate(lock, gate, count) \
 	((void)(lock), (void)(gate), (void)(count), w_random() != 0)
-/* The clients of shfl_ron.c remember anything. In all, these choices are too many states. */
+/* The threads of shfl_ron.c may remember anything. Here that would be too many states. */
 #ifndef MADE
 #define CHECK_REMEMBERS() false
 #endif
