@@ -11,9 +11,10 @@
  * Promise: mutual exclusion. Each holder holds the mutex, whose bound on bypass applies. But while
  * the lock is handed over at the gate, the head of the mutex's queue is bypassed by as many holders
  * as there are places on the tour. At the gate, the order of ron_ticket.h. Waiters sleep under
- * wait=park. A box of 192 bytes and that of ron_ticket; a waiter's node as in
- * shfl_mutex, or none at the gate; none per holder. Atomic read-modify-writes: 2 uncontended; at
- * the gate 1 or 2 to wait, and none to hand over (1 under wait=park).
+ * wait=park. 28 bytes per lock, as shfl_mutex, and a gate from the process's table (part/gates.h)
+ * once threads contend; a waiter's node as in shfl_mutex, or none at the gate; none per holder.
+ * Atomic read-modify-writes: 2 uncontended; at the gate 2 or 3 to wait, and none to hand over (1
+ * under wait=park).
  *
  *   the mutex's state = GATE | flags of shfl_mutex
  *     GATE   waiters with a CPU of their own go to the gate. Set by a holder; cleared by a holder
@@ -30,36 +31,36 @@
  *   true ──release, leaves the gate──▶ false, and frees the mutex as shfl_mutex
  *
  * `holds` is written by threads that hold both. So a thread that gets the gate sees whether the
- * mutex comes with it, in the line that it writes anyway. Neither a waiter at the gate nor a
- * hand-over there needs the mutex's word: a thread remembers that it has to go to the gate, and
- * that it came through it (core/hint.h).
+ * mutex comes with it, in the line that it writes anyway. A hand-over does not touch the mutex's
+ * word, whose line is with newcomers: a thread remembers that it came through the gate
+ * (core/hint.h). If it forgets, GATE in the word leads it there.
  *
- * A thread that never waits uses the lock as a shfl_mutex: its first access to the lock is the
- * compare-exchange. Trials count acquisitions when a thread waits: those since it last did.
+ * Without contention, the lock is a shfl_mutex. A thread that has waited counts its acquisitions
+ * from then on, in its hint. So a trial, whose samples are taken where threads wait, knows how many
+ * acquisitions there were.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and after a tour's worth of hand-overs, a release leaves the lock to its head.
  *
- * The gate is left before the mutex is free, since the next holder may free all of the memory.
+ * The gate is left before the mutex is free, since the next holder may destroy the lock.
+ *
+ * A lock in memory that was one before, and was never destroyed, finds its gate as that left it.
+ * If `holds` is left from then, the first release that finds GATE hands over, or leaves, the gate.
  */
 #ifndef POUNDLOCK_SHFL_RON_H
 #define POUNDLOCK_SHFL_RON_H
 
-#include "part/trial.h"
-#include "ron_ticket.h"
+#include "part/gates.h"
 #include "shfl_mutex.h"
 
 #define SHFL_RON_GATE 16u /* in the mutex's state */
 
-/* In a thread's hint: the lock's GATE, and a count of acquisitions. */
-#define SHFL_RON_HINT_GATE 1u
+/* In a thread's hint: that it came through the gate, and a count of acquisitions. */
+#define SHFL_RON_HINT_GATED 1u
 #define SHFL_RON_HINT_ONE 2u
 
 struct shfl_ron {
-	_Alignas(64) struct shfl_mutex mutex;
-	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial`. Written by the holder, rarely */
-	_Alignas(64) struct trial trial;      /* the holder's */
-	_Alignas(64) struct ron_ticket gate;
+	struct shfl_mutex mutex;
 };
 
 struct shfl_ron_policy {
@@ -75,7 +76,7 @@ struct shfl_ron_policy {
 	S(shfl_ron, policy, POLICY_NUMA, 0, POLICY_UNMEASURED - 1, POLICY_NAMES_UNMEASURED) \
 	S(shfl_ron, batch, SHFL_MAX_BATCH, 1, 1000000)                                      \
 	S(shfl_ron, spins, 1, 0, 31)
-#define shfl_ron_bytes sizeof(void *), sizeof(struct shfl_node), 0
+#define shfl_ron_bytes shfl_mutex_bytes
 
 static inline struct shfl_mutex_policy shfl_ron_mutex_policy(struct shfl_ron_policy policy)
 {
@@ -83,26 +84,10 @@ static inline struct shfl_mutex_policy shfl_ron_mutex_policy(struct shfl_ron_pol
 					  policy.spins};
 }
 
-static inline size_t shfl_ron_size(void)
+/* Gives back what @lock has beside its own bytes. Nobody uses it any more. */
+static W_SLOW void shfl_ron_destroy(void *lock)
 {
-	return offsetof(struct shfl_ron, gate) + ron_ticket_size();
-}
-
-static inline void shfl_ron_init(struct shfl_ron *lock, size_t size)
-{
-	ron_ticket_init(&lock->gate, size - offsetof(struct shfl_ron, gate));
-	trial_init(&lock->trial);
-	/* relaxed: nobody else has the lock yet */
-	w_store_relaxed(&lock->mask, TRIAL_FIRST_MASK);
-}
-
-/* In a forked child, discards the gate's waiters, and its holder if that does not hold @lock. */
-static inline void shfl_ron_repair(struct shfl_ron *lock)
-{
-	struct tour *tour = &lock->gate.tour;
-
-	if (w_unlikely(generation_claim(&tour->generation)))
-		tour_repair(tour, &ron_ticket_kind, tour->own.holds ? TOUR_HELD : 0);
+	gates_forget(lock);
 }
 
 /* Takes @lock if it is free. */
@@ -113,86 +98,127 @@ static inline bool shfl_ron_try_acquire(struct shfl_ron *lock)
 
 /* ---- The choice between the ways ---- */
 
+static inline struct tour_own *gate_own(struct gate *gate)
+{
+	return &gate->lock.tour.own;
+}
+
 /*
- * As the holder with a sample of @count acquisitions: returns whether waiters are to go to the
- * gate, as they do now if @gate. The model checker's client defines it: any choice, at any time.
+ * As the holder, at a sample drawn by @mask, of @count acquisitions: returns whether waiters are to
+ * go to the gate. The model checker's client defines it: any choice, at any time.
  */
 #ifndef shfl_ron_prefers_gate
-static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, bool gate, uint32_t count)
+static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, struct gate *gate, uint32_t mask,
+					 uint32_t count)
 {
 	const uint32_t now = wait_clock();
+	struct tour_own *own = gate_own(gate);
+	const bool used = own->passed;
 
+	own->passed = false;
 	if (!w_has_own_cpu()) {
-		trial_cancel(&lock->trial, now);
+		trial_cancel(&gate->trial, now);
 		return false;
 	}
 	/* relaxed: a waiter that is about to come or go does not matter */
-	return trial_step(&lock->trial, now, gate, !gate || !w_load_relaxed(&lock->mutex.tail),
-			  count);
+	return trial_step(&gate->trial, now, own->gate, used,
+			  !own->gate || !w_load_relaxed(&lock->mutex.tail), mask, count);
 }
 #endif
 
-/* As the holder: from now on, waiters go to the gate if @gate. */
-static W_SLOW void shfl_ron_turn(struct shfl_ron *lock, bool gate)
+/* As the holder: from now on, waiters go to the gate if @on. */
+static W_SLOW void shfl_ron_turn(struct shfl_ron *lock, struct gate *gate, bool on)
 {
-	lock->gate.tour.own.gate = gate;
+	gate_own(gate)->gate = on;
 	/* relaxed, both: any way is right at any time */
-	if (gate)
+	if (on)
 		(void)w_fetch_or_relaxed(&lock->mutex.state, SHFL_RON_GATE);
-	else if (!lock->gate.tour.own.holds)
+	else if (!gate_own(gate)->holds)
 		(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_RON_GATE);
 }
 
-/* As the holder, takes a sample of @count acquisitions. */
-static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, uint32_t count)
+/* As the holder: returns a gate for @lock, which has none, or NULL if there is no room. */
+static W_SLOW struct gate *shfl_ron_open(struct shfl_ron *lock)
 {
-	const bool gate = lock->gate.tour.own.gate, next = shfl_ron_prefers_gate(lock, gate, count),
-		   drains = lock->trial.phase == TRIAL_SETTLES;
+	struct gate *gate = gates_claim(lock);
 
-	if (next != gate)
-		shfl_ron_turn(lock, next);
-	if (lock->gate.tour.own.drains != drains)
-		lock->gate.tour.own.drains = drains;
+	if (gate) {
+		trial_init(&gate->trial, wait_clock());
+		/* relaxed: any share of samples is right */
+		w_store_relaxed(&gate->mask, gate->trial.mask);
+	}
+	return gate;
+}
+
+/* As the holder, that waited: takes a sample drawn by @mask, of @count acquisitions. */
+static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, struct gate *gate, uint32_t mask,
+				   uint32_t count)
+{
+	struct tour_own *own;
+	bool on;
+
+	/* Another thread may have opened it while this one waited. */
+	if (!gate)
+		gate = gates_find(lock);
+	if (!gate && w_has_own_cpu())
+		gate = shfl_ron_open(lock);
+	if (!gate)
+		return;
+	own = gate_own(gate);
+	on = shfl_ron_prefers_gate(lock, gate, mask, count);
+	if (on != own->gate)
+		shfl_ron_turn(lock, gate, on);
+	own->drains = gate->trial.phase == TRIAL_SETTLES;
 	/* relaxed, both: only holders write it, and any share of samples is right */
-	if (w_load_relaxed(&lock->mask) != lock->trial.mask)
-		w_store_relaxed(&lock->mask, lock->trial.mask);
+	if (w_load_relaxed(&gate->mask) != gate->trial.mask)
+		w_store_relaxed(&gate->mask, gate->trial.mask);
 }
 
 /* ---- The gate ---- */
 
+/* In a forked child, discards the gate's waiters, and its holder if that does not hold the lock. */
+static inline void shfl_ron_repair(struct gate *gate)
+{
+	struct tour *tour = &gate->lock.tour;
+
+	if (w_unlikely(generation_claim(&tour->generation)))
+		tour_repair(tour, &ron_ticket_kind, tour->own.holds ? TOUR_HELD : 0);
+}
+
 /*
- * Takes @lock through the gate. If GATE is no longer set then, leaves the gate at once: a thread
- * that does not remember how it came finds by that flag that its release has to leave the gate.
+ * Takes @lock through @gate. If GATE is no longer set then, leaves the gate at once: a thread that
+ * forgets how it came finds by that flag that its release has to leave the gate.
  */
-static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct w_hint *hint,
+static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct gate *gate, struct w_hint *hint,
 				  struct shfl_mutex_policy policy)
 {
-	struct tour_own *own = &lock->gate.tour.own;
+	struct tour_own *own = gate_own(gate);
 
-	shfl_ron_repair(lock);
-	(void)ron_ticket_acquire(&lock->gate, (struct ron_ticket_policy){policy.wait}, NULL);
-	if (!own->holds) {
+	shfl_ron_repair(gate);
+	(void)ron_ticket_acquire(&gate->lock, (struct ron_ticket_policy){policy.wait}, NULL);
+	if (own->holds) {
+		own->passed = true;
+	} else {
 		(void)shfl_mutex_acquire(&lock->mutex, policy, NULL);
 		if (!own->gate) {
-			hint->note = 0;
-			(void)ron_ticket_release(&lock->gate,
+			(void)ron_ticket_release(&gate->lock,
 						 (struct ron_ticket_policy){policy.wait});
 			return;
 		}
 		own->holds = true;
 		own->passes = 0;
 	}
-	w_set_gated(lock);
+	hint->note = SHFL_RON_HINT_GATED;
 }
 
-/* As the holder at the gate: returns whether @lock may be handed over there. */
-static inline bool shfl_ron_may_pass(struct shfl_ron *lock)
+/* As the holder at @gate: returns whether @lock may be handed over there. */
+static inline bool shfl_ron_may_pass(struct shfl_ron *lock, struct gate *gate)
 {
-	struct tour_own *own = &lock->gate.tour.own;
+	struct tour_own *own = gate_own(gate);
 
 	if (!own->gate)
 		return false;
-	if (!own->drains && own->passes++ < lock->gate.tour.places)
+	if (!own->drains && own->passes++ < gate->lock.tour.places)
 		return true;
 	own->passes = 0;
 	/* relaxed, both: a waiter that comes now is served after the bound */
@@ -200,69 +226,65 @@ static inline bool shfl_ron_may_pass(struct shfl_ron *lock)
 	       !w_load_relaxed(&lock->mutex.tail);
 }
 
-/* As the holder at the gate: leaves it. */
-static inline void shfl_ron_leave(struct shfl_ron *lock, enum wait wait)
+/* As the holder at @gate: leaves it. */
+static inline void shfl_ron_leave(struct shfl_ron *lock, struct gate *gate, enum wait wait)
 {
-	struct tour_own *own = &lock->gate.tour.own;
+	struct tour_own *own = gate_own(gate);
 
 	own->holds = false;
 	if (!own->gate)
 		/* relaxed: as in shfl_ron_turn() */
 		(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_RON_GATE);
-	(void)ron_ticket_release(&lock->gate, (struct ron_ticket_policy){wait});
+	(void)ron_ticket_release(&gate->lock, (struct ron_ticket_policy){wait});
 }
 
 /*
- * As the holder, if it came through the gate: hands @lock over there and returns true, or leaves
- * the gate.
+ * As the holder, if it came through @gate: hands @lock over there and returns true, or leaves the
+ * gate.
  */
-static inline bool shfl_ron_hand_over(struct shfl_ron *lock, enum wait wait)
+static inline bool shfl_ron_hand_over(struct shfl_ron *lock, struct gate *gate, enum wait wait)
 {
-	if (!lock->gate.tour.own.holds)
+	if (!gate_own(gate)->holds)
 		return false;
-	shfl_ron_repair(lock);
-	if (shfl_ron_may_pass(lock) && tour_pass(&lock->gate.tour, &ron_ticket_kind, wait)) {
+	shfl_ron_repair(gate);
+	if (shfl_ron_may_pass(lock, gate) && tour_pass(&gate->lock.tour, &ron_ticket_kind, wait)) {
 		w_event(handover_gate);
 		return true;
 	}
-	shfl_ron_leave(lock, wait);
+	shfl_ron_leave(lock, gate, wait);
 	return false;
 }
 
 /* ---- Both ---- */
 
-/* Slow path: @lock was last seen as @seen, maybe long ago. */
+/* Returns the share of waiters that are samples, as a mask of their random numbers. */
+static inline uint32_t gate_mask(struct gate *gate)
+{
+	/* relaxed: any share of samples is right */
+	return gate ? w_load_relaxed(&gate->mask) : TRIAL_FIRST_MASK;
+}
+
+/* Slow path: @lock was last seen as @seen. */
 static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 					 struct shfl_mutex_policy policy,
 					 const struct w_deadline *deadline)
 {
-	/* relaxed: any share of samples is right. Drawn now, while others hold the lock */
-	const bool sample = !(w_random() & w_load_relaxed(&lock->mask)),
-		   gate = seen & SHFL_RON_GATE;
+	struct gate *gate = gates_find(lock);
+	const bool enters = gate && seen & SHFL_RON_GATE && !deadline && w_has_own_cpu();
 	struct w_hint *hint = w_hint(lock);
-	const uint32_t count = hint->lock == lock ? hint->note / SHFL_RON_HINT_ONE : 1;
+	const uint32_t mask = gate_mask(gate), drawn = w_random() & mask,
+		       count = hint->lock == lock && hint->note ? hint->note / SHFL_RON_HINT_ONE
+								: 1;
 
-	*hint = (struct w_hint){lock, gate ? SHFL_RON_HINT_GATE : 0};
-	if (gate && !deadline && w_has_own_cpu())
-		shfl_ron_enter(lock, hint, policy);
+	*hint = (struct w_hint){lock, 0};
+	if (enters)
+		shfl_ron_enter(lock, gate, hint, policy);
 	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
 		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
 		return false;
-	if (w_unlikely(sample))
-		shfl_ron_sample(lock, count);
+	if (w_unlikely(!drawn))
+		shfl_ron_sample(lock, gate, mask, count);
 	return true;
-}
-
-/* Takes @lock, on which the thread has waited before. */
-static W_SLOW bool shfl_ron_acquire_again(struct shfl_ron *lock, struct shfl_mutex_policy policy,
-					  const struct w_deadline *deadline)
-{
-	struct w_hint *hint = w_hint(lock);
-	uint32_t seen = SHFL_RON_GATE;
-
-	hint->note += SHFL_RON_HINT_ONE;
-	return (!(hint->note & SHFL_RON_HINT_GATE) && shfl_mutex_take_free(&lock->mutex, &seen)) ||
-	       shfl_ron_acquire_slow(lock, seen, policy, deadline);
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
@@ -271,8 +293,6 @@ static inline bool shfl_ron_acquire(struct shfl_ron *lock, struct shfl_ron_polic
 {
 	uint32_t seen;
 
-	if (w_unlikely(w_remembers(lock)))
-		return shfl_ron_acquire_again(lock, shfl_ron_mutex_policy(policy), deadline);
 	return w_likely(shfl_mutex_take_free(&lock->mutex, &seen)) ||
 	       shfl_ron_acquire_slow(lock, seen, shfl_ron_mutex_policy(policy), deadline);
 }
@@ -282,30 +302,46 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 {
 	/* relaxed: only holders clear LOCKED, and change GATE */
 	const uint32_t seen = w_load_relaxed(&lock->mutex.state);
+	struct gate *gate;
 
 	if (!(seen & SHFL_MUTEX_LOCKED))
 		return false;
-	if (shfl_ron_hand_over(lock, policy.wait))
-		return true;
-	return seen & SHFL_RON_GATE ? shfl_mutex_release_fair(&lock->mutex, policy)
-				    : shfl_mutex_release_slow(&lock->mutex);
-}
-
-/* Releases @lock, which this thread took through the gate, without a look at the mutex's word. */
-static W_SLOW bool shfl_ron_release_gated(struct shfl_ron *lock, struct shfl_mutex_policy policy)
-{
-	w_set_gated(NULL);
-	return shfl_ron_hand_over(lock, policy.wait) || shfl_ron_release_slow(lock, policy);
+	if (!(seen & SHFL_RON_GATE))
+		return shfl_mutex_release_slow(&lock->mutex);
+	gate = gates_find(lock);
+	return (gate && shfl_ron_hand_over(lock, gate, policy.wait)) ||
+	       shfl_mutex_release_fair(&lock->mutex, policy);
 }
 
 /*
- * Releases @lock. Returns false, and changes nothing, if it was not held. This is not noticed if
- * the thread took it through the gate and another thread has released it.
+ * Releases @lock, on which the thread has waited. If it came through the gate, without a look at
+ * the mutex's word.
+ */
+static W_SLOW bool shfl_ron_release_again(struct shfl_ron *lock, struct shfl_mutex_policy policy)
+{
+	struct w_hint *hint = w_hint(lock);
+	struct gate *gate;
+
+	hint->note += SHFL_RON_HINT_ONE;
+	if (hint->note & SHFL_RON_HINT_GATED) {
+		hint->note &= ~SHFL_RON_HINT_GATED;
+		gate = gates_find(lock);
+		if (gate && shfl_ron_hand_over(lock, gate, policy.wait))
+			return true;
+	} else if (w_likely(shfl_mutex_free(&lock->mutex))) {
+		return true;
+	}
+	return shfl_ron_release_slow(lock, policy);
+}
+
+/*
+ * Releases @lock. Returns false, and changes nothing but the thread's hint, if it was not held.
+ * This is not noticed if the thread took it through the gate and another thread has released it.
  */
 static inline bool shfl_ron_release(struct shfl_ron *lock, struct shfl_ron_policy policy)
 {
-	if (w_unlikely(w_is_gated(lock)))
-		return shfl_ron_release_gated(lock, shfl_ron_mutex_policy(policy));
+	if (w_unlikely(w_remembers(lock)))
+		return shfl_ron_release_again(lock, shfl_ron_mutex_policy(policy));
 	return w_likely(shfl_mutex_free(&lock->mutex)) ||
 	       shfl_ron_release_slow(lock, shfl_ron_mutex_policy(policy));
 }

@@ -200,10 +200,14 @@ MEASURED_LOCKS(MEASURED_WAYS)
 
 /* ---- The tables ---- */
 
-#define DESTROY_BARE NULL
-#define DESTROY_NODE NULL
-#define DESTROY_BOXED_BARE boxed_destroy
-#define DESTROY_BOXED_NODE boxed_destroy
+/* A lock that has something elsewhere gives it back. */
+#ifdef WITHOUT_shfl_ron
+#define shfl_ron_destroy NULL
+#endif
+#define DESTROY_BARE(name) ((int)INDEX_##name == (int)INDEX_shfl_ron ? shfl_ron_destroy : NULL)
+#define DESTROY_NODE(name) NULL
+#define DESTROY_BOXED_BARE(name) boxed_destroy
+#define DESTROY_BOXED_NODE(name) boxed_destroy
 
 enum {
 #define LOCK(name, kind, wait, promise, paper) INDEX_##name,
@@ -239,7 +243,7 @@ enum {
 		.unlock = lock_name##_##way##_unlock,                \
 		.unlock_fair = UNLOCK_FAIR(lock_name, way),          \
 		.leaves_middle = !SHARES_MIDDLE(lock_name),          \
-		.destroy = DESTROY_##kind,                           \
+		.destroy = DESTROY_##kind(lock_name),                \
 		.settings = {lock_name##_settings(SETTING_DEFAULT)}, \
 	}
 

@@ -75,6 +75,7 @@ struct tour {
 		bool holds;      /* whether the gate's holder holds the mutex, too */
 		bool gate;       /* whether waiters are to go to the gate */
 		bool drains;     /* whether a trial waits for the mutex's queue to end */
+		bool passed;     /* whether there was a hand-over since the last sample */
 	} own;
 };
 

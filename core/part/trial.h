@@ -7,18 +7,20 @@
  *
  *   REST     the lock runs in the way that it has, for `rest` windows; for few of them if its rate
  *            changes much, since the load has changed then
- *   BASE     one window: its rate in this way
+ *   BASE     its rate in this way, by TRIAL_LEAST samples or more
  *   SETTLE   in the other way, until those who wait in the former one are gone, or for a bounded
  *            time
- *   WARM     some windows more, since a queue has to form
- *   MEASURE  one window: the rate in the other way. The lock stays in it if it gains an eighth.
- *            Otherwise it returns, and the next rest is four times as long, up to a limit
+ *   WARM     some windows more, since a queue has to form; a much slower way is left at once
+ *   MEASURE  the rate in the other way, by as many samples. The lock runs in the second way from
+ *            then on if that gains an eighth. If the way does not change, the next rest is longer,
+ *            up to a limit
  *
  * A rate is counted in samples of the acquisitions that had to wait: to count each one would move
  * a cache line more at each hand-over. A sample comes with the number of acquisitions since the
- * same thread last had to wait, and stands for `mask` + 1 times as many. The mask follows the rate
- * of samples, so that a measured window has TRIAL_MEASURED of them or more, and other times have
- * few.
+ * same thread last had to wait, and stands for `mask` + 1 times as many, by the mask at which it
+ * was drawn. The mask follows the rate of samples, so that a window has some, and not many. If the
+ * second way is not used for a while, or hardly any thread waits, there is nothing to gain: the
+ * lock runs, or stays, in the first way.
  *
  * Plain functions: no atomics, and no clock. The caller holds the lock.
  */
@@ -28,13 +30,17 @@
 #include "world.h"
 
 /* Times are in units of 1,024 ns, as wait_clock(). */
-#define TRIAL_WINDOW 500u
-#define TRIAL_SETTLE 8u     /* most windows of SETTLE */
-#define TRIAL_WARM 4u       /* windows of WARM */
-#define TRIAL_REST 32u      /* windows of the first rest, and of one after a change */
-#define TRIAL_LONGEST 8192u /* windows of the longest rest: 4 s */
-#define TRIAL_GAIN 8u       /* a change has to gain 1 / TRIAL_GAIN */
-#define TRIAL_CHANGE 4u     /* the factor by which the rate differs under another load */
+#define TRIAL_WINDOW 250u
+#define TRIAL_SETTLE 8u      /* most windows of SETTLE */
+#define TRIAL_WARM 4u        /* windows of WARM */
+#define TRIAL_REST 4u        /* windows of the first rest; of one under another load, the next */
+#define TRIAL_KEPT 256u      /* windows of a rest in a way that has won */
+#define TRIAL_LONGEST 16384u /* windows of the longest rest: 4 s */
+#define TRIAL_LONGER 8u      /* the factor by which a rest is longer than the one before */
+#define TRIAL_GAIN 8u        /* the second way has to gain 1 / TRIAL_GAIN */
+#define TRIAL_CHANGE 4u      /* the factor by which the rate differs under another load */
+#define TRIAL_LEAST 64u      /* samples of BASE and MEASURE */
+#define TRIAL_LATEST 16u     /* most windows in which these have to come */
 /* Samples in a window that is measured, and in others. */
 #define TRIAL_MEASURED 128u
 #define TRIAL_UNMEASURED 16u
@@ -47,23 +53,29 @@ enum trial_phase { TRIAL_RESTS, TRIAL_BASE, TRIAL_SETTLES, TRIAL_WARMS, TRIAL_ME
 struct trial {
 	uint32_t began;   /* when the phase began */
 	uint32_t samples; /* since then */
-	uint32_t count;   /* acquisitions that these stand for, without the mask's factor */
-	uint32_t mask;    /* the share that is sampled is 1 / (mask + 1) */
-	uint32_t rate;    /* of the former way, per 65,536 units of time; 0: unknown */
-	uint32_t rest;    /* windows of a rest after a trial without gain */
-	uint32_t left;    /* windows of this rest */
+	uint64_t waits;   /* acquisitions that waited, and all, for which these stand */
+	uint64_t count;
+	uint32_t mask; /* the share that is sampled is 1 / (mask + 1) */
+	uint32_t used; /* when the lock last ran in the first way, or used the second */
+	uint32_t rate; /* of the former way, per 65,536 units of time; 0: unknown */
+	uint32_t rest; /* windows of a rest after a trial without a change */
+	uint32_t left; /* windows of this rest */
 	enum trial_phase phase;
 };
 
-static inline void trial_init(struct trial *trial)
+static inline void trial_init(struct trial *trial, uint32_t now)
 {
-	*trial = (struct trial){.mask = TRIAL_FIRST_MASK, .rest = TRIAL_REST, .left = TRIAL_REST};
+	*trial = (struct trial){.began = now,
+				.used = now,
+				.mask = TRIAL_FIRST_MASK,
+				.rest = TRIAL_REST,
+				.left = TRIAL_REST};
 }
 
-/* Returns @count samples in @time as a rate. */
-static inline uint32_t trial_rate(const struct trial *trial, uint32_t count, uint32_t time)
+/* Returns @count in @time as a rate, per 65,536 units. */
+static inline uint32_t trial_rate(uint64_t count, uint32_t time)
 {
-	return (uint32_t)((uint64_t)count * (trial->mask + 1) * 65536 / time);
+	return (uint32_t)(count * 65536 / time);
 }
 
 /* Returns the mask with which a window has @samples, or up to four times as many, of @rate. */
@@ -81,15 +93,16 @@ static inline void trial_begin(struct trial *trial, uint32_t now, enum trial_pha
 {
 	trial->began = now;
 	trial->samples = 0;
+	trial->waits = 0;
 	trial->count = 0;
 	trial->phase = phase;
 }
 
-/* After a window: begins @phase, in which one has @samples. */
+/* After a window or more: begins @phase, in which one has @samples. */
 static inline void trial_enter(struct trial *trial, uint32_t now, enum trial_phase phase,
 			       uint32_t samples)
 {
-	trial->mask = trial_mask(trial_rate(trial, trial->samples, now - trial->began), samples);
+	trial->mask = trial_mask(trial_rate(trial->waits, now - trial->began), samples);
 	trial_begin(trial, now, phase);
 }
 
@@ -116,7 +129,7 @@ static inline void trial_go_on(struct trial *trial, uint32_t now, uint32_t windo
 {
 	if (trial->rate &&
 	    (rate / TRIAL_CHANGE > trial->rate || rate < trial->rate / TRIAL_CHANGE)) {
-		trial->rest = TRIAL_REST;
+		trial->rest = TRIAL_REST * TRIAL_LONGER;
 		trial_rest(trial, now, rate);
 	} else if (windows < trial->left) {
 		trial->left -= windows;
@@ -126,39 +139,39 @@ static inline void trial_go_on(struct trial *trial, uint32_t now, uint32_t windo
 	}
 }
 
-/* Ends the trial of the other way, with @rate. Returns whether it gains enough. */
-static inline bool trial_end(struct trial *trial, uint32_t now, uint32_t rate)
+/* Whether the second way, at rate @second, gains enough over the first one. */
+static inline bool trial_gains(uint32_t first, uint32_t second)
 {
-	const bool gains = rate > trial->rate + trial->rate / TRIAL_GAIN;
-
-	if (gains)
-		trial->rest = TRIAL_REST;
-	else if (trial->rest < TRIAL_LONGEST)
-		trial->rest *= 4;
-	trial_rest(trial, now, gains ? rate : trial->rate);
-	return gains;
+	return second > first && second - first > first / TRIAL_GAIN;
 }
 
-/*
- * Called at each sample, which stands for @count acquisitions. @way: the way in which the lock
- * runs; @settled: whether nobody waits in the other one. Returns the way in which it is to run.
- */
-static inline bool trial_step(struct trial *trial, uint32_t now, bool way, bool settled,
-			      uint32_t count)
+/* Ends the trial of the way other than @former, with @rate. Returns the way to run in from now. */
+static inline bool trial_end(struct trial *trial, uint32_t now, bool former, uint32_t rate)
 {
-	const uint32_t time = now - trial->began, windows = time / TRIAL_WINDOW;
-	uint32_t rate;
+	const uint32_t first = former ? rate : trial->rate, second = former ? trial->rate : rate;
+	const bool way = trial_gains(first, second), keeps = way != former;
 
-	trial->samples++;
-	trial->count += count < TRIAL_MOST ? count : TRIAL_MOST;
-	if (!windows)
-		return way;
-	rate = trial_rate(trial, trial->count, time);
+	if (keeps)
+		trial->rest = TRIAL_KEPT;
+	else if (trial->rest < TRIAL_LONGEST)
+		trial->rest *= TRIAL_LONGER;
+	trial_rest(trial, now, keeps ? rate : trial->rate);
+	return way;
+}
+
+/* At a sample, at least one window after the phase began: as trial_step(). */
+static inline bool trial_go_through(struct trial *trial, uint32_t now, bool way, bool settled)
+{
+	const uint32_t time = now - trial->began, windows = time / TRIAL_WINDOW,
+		       rate = trial_rate(trial->count, time);
+
 	switch (trial->phase) {
 	case TRIAL_RESTS:
 		trial_go_on(trial, now, windows, rate);
 		break;
 	case TRIAL_BASE:
+		if (trial->samples < TRIAL_LEAST)
+			break;
 		trial->rate = rate;
 		trial_enter(trial, now, TRIAL_SETTLES, TRIAL_UNMEASURED);
 		return !way;
@@ -167,13 +180,48 @@ static inline bool trial_step(struct trial *trial, uint32_t now, bool way, bool 
 			trial_enter(trial, now, TRIAL_WARMS, TRIAL_UNMEASURED);
 		break;
 	case TRIAL_WARMS:
+		if (rate < trial->rate / TRIAL_CHANGE)
+			return trial_end(trial, now, !way, rate);
 		if (windows >= TRIAL_WARM)
 			trial_enter(trial, now, TRIAL_MEASURES, TRIAL_MEASURED);
 		break;
 	case TRIAL_MEASURES:
-		return trial_end(trial, now, rate) ? way : !way;
+		if (trial->samples < TRIAL_LEAST)
+			break;
+		return trial_end(trial, now, !way, rate);
 	}
 	return way;
+}
+
+/* Whether there is nothing to gain: nobody uses the second way, or hardly anybody waits. */
+static inline bool trial_is_idle(const struct trial *trial, uint32_t now)
+{
+	const bool measured = trial->phase == TRIAL_BASE || trial->phase == TRIAL_MEASURES;
+
+	return now - trial->used >= TRIAL_SETTLE * TRIAL_WINDOW ||
+	       (measured && trial->samples < TRIAL_LEAST &&
+		now - trial->began >= TRIAL_LATEST * TRIAL_WINDOW);
+}
+
+/*
+ * Called at each sample of @count acquisitions, which was drawn by @mask, maybe a former one.
+ * @way: the way in which the lock runs; @used: whether somebody waited in it since the last sample;
+ * @settled: whether nobody waits in the other one. Returns the way in which it is to run.
+ */
+static inline bool trial_step(struct trial *trial, uint32_t now, bool way, bool used, bool settled,
+			      uint32_t mask, uint32_t count)
+{
+	if (used || !way)
+		trial->used = now;
+	trial->samples++;
+	trial->waits += mask + 1;
+	trial->count += (uint64_t)(mask + 1) * (count < TRIAL_MOST ? count : TRIAL_MOST);
+	if (now - trial->began < TRIAL_WINDOW)
+		return way;
+	if (!trial_is_idle(trial, now))
+		return trial_go_through(trial, now, way, settled);
+	trial_rest(trial, now, 0);
+	return false;
 }
 
 #endif

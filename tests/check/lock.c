@@ -377,6 +377,10 @@ WAYS(freed, lock_and_free(wait))
 WAYS(either, lock_either(wait, self))
 #endif
 
+#ifdef BODIES
+#include BODIES
+#endif
+
 #define ORDERED(count) .flags = CHECK_CLIENT_ORDER, .bypass = BYPASS(count), .since = BYPASS_SINCE
 
 #ifdef CLIENTS

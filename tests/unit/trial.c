@@ -14,6 +14,7 @@ struct run {
 	double spent[2]; /* in each way */
 	uint64_t acquisitions, waits, samples;
 	uint32_t run; /* acquisitions for each that waits, in the first way; in the other all do */
+	bool unused;  /* whether nobody waits in the second way */
 	bool settles; /* whether a trial finds nobody waiting in the former way */
 };
 
@@ -21,7 +22,7 @@ static struct run start(void)
 {
 	struct run run = {.run = 1, .settles = true};
 
-	trial_init(&run.trial);
+	trial_init(&run.trial, 0);
 	return run;
 }
 
@@ -40,7 +41,8 @@ static void go_on(struct run *run, double time, const double rates[2])
 			continue;
 		run->samples++;
 		run->way = trial_step(&run->trial, (uint32_t)(uint64_t)run->now, run->way,
-				      run->settles, run->way ? 1 : run->run);
+				      !run->unused, run->settles, run->trial.mask,
+				      run->way ? 1 : run->run);
 	}
 }
 
@@ -97,7 +99,7 @@ static void cancels(void)
 /* A load that changes is noticed: at once by its rate, or else at the end of the longest rest. */
 static void follows_the_load(void)
 {
-	static const double first[2] = {5, .5}, then[2] = {.5, 1.5}, alike[2] = {5, 15};
+	static const double first[2] = {5, .5}, then[2] = {.5, 2.5}, alike[2] = {5, 15};
 	struct run run = start();
 
 	go_on(&run, 10 * SECOND, first);
@@ -109,6 +111,43 @@ static void follows_the_load(void)
 	EXPECT(run.way || run.trial.phase != TRIAL_RESTS, "a change of the load is not noticed");
 	go_on(&run, .1 * SECOND, first);
 	EXPECT(!run.way || run.trial.phase != TRIAL_RESTS, "the load's return is not noticed");
+}
+
+/* The second way is left soon after the last thread waited in it. */
+static void leaves_when_unused(void)
+{
+	static const double rates[2] = {.5, 1.5};
+	struct run run = start();
+
+	go_on(&run, .1 * SECOND, rates);
+	EXPECT(run.way, "the faster way is not kept");
+	run.unused = true;
+	go_on(&run, (TRIAL_SETTLE + 2) * TRIAL_WINDOW, rates);
+	EXPECT(!run.way, "an unused way is kept");
+}
+
+/* Hardly any thread waits: there is no trial. */
+static void needs_waiters(void)
+{
+	static const double rates[2] = {1, 5};
+	struct run run = start();
+
+	run.run = 1000;
+	go_on(&run, SECOND, rates);
+	EXPECT(run.spent[1] < .01 * SECOND, "a trial without threads that wait");
+}
+
+/* A sample that was drawn by a former mask stands for as many as that says. */
+static void weighs_samples(void)
+{
+	struct trial trial;
+
+	trial_init(&trial, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		(void)trial_step(&trial, i, false, true, true, 15, 3);
+	EXPECT(trial.samples == 4 && trial.waits == 64 && trial.count == 192);
+	(void)trial_step(&trial, 4, false, true, true, 0, 5);
+	EXPECT(trial.samples == 5 && trial.waits == 65 && trial.count == 197);
 }
 
 /* Settling ends, even if somebody always waits in the former way. */
@@ -160,6 +199,9 @@ int main(void)
 	RUN(counts_all);
 	RUN(cancels);
 	RUN(follows_the_load);
+	RUN(leaves_when_unused);
+	RUN(needs_waiters);
+	RUN(weighs_samples);
 	RUN(settles);
 	RUN(idles);
 	RUN(samples);

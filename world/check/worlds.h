@@ -88,9 +88,13 @@ struct w_visible {
 #endif
 
 #define w_remembers(lock) ((void)(lock), CHECK_REMEMBERS())
-#define w_hint(name) (&(struct w_hint){(name), UINT32_MAX})
-#define w_is_gated(lock) ((void)(lock), CHECK_REMEMBERS())
-#define w_set_gated(lock) ((void)(lock))
+#define w_hint(name) (&(struct w_hint){(name), w_random()})
+
+/* The gates lie behind the common block. */
+#ifndef CHECK_GATES
+#define CHECK_GATES (CHECK_COMMON + 512)
+#endif
+#define w_gates(bytes) ((void)(bytes), (void *)(CHECK_MEMORY + CHECK_GATES))
 
 /*
  * The common block contains one slot for all numbers, which is the worst case, and the count of

@@ -32,8 +32,8 @@
 #include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <linux/topology.h>
-
 #include "hint.h"
+
 #include "how.h"
 #include "objects.h"
 #include "stdint.h"
@@ -98,8 +98,6 @@ struct w_self {
 	u64 events[W_EVENTS];
 	u64 unique;
 	u32 random;
-	struct w_hint hints[W_HINTS];
-	const void *gated;
 	u32 position; /* on the route */
 	u32 domain;
 };
@@ -164,13 +162,11 @@ static inline uint64_t w_unique(void)
 	return this_cpu_inc_return(w_selves.unique);
 }
 
-/* A CPU's, not a thread's: wrong after a migration, as a hint may be. */
-#define w_hint(lock) (&raw_cpu_ptr(w_selves.hints)[w_hint_index(lock)])
-#define w_remembers(name) (w_hint(name)->lock == (const void *)(name))
-#define w_is_gated(name) (raw_cpu_read(w_selves.gated) == (const void *)(name))
-#define w_set_gated(lock) raw_cpu_write(w_selves.gated, (const void *)(lock))
-
 void *w_common(size_t bytes);
+/* No gates: nobody would come there (kernel/spin.c). So there is nothing to remember. */
+#define w_gates(bytes) ((void)(bytes), (void *)NULL)
+#define w_remembers(lock) ((void)(lock), false)
+#define w_hint(name) (&(struct w_hint){(name), 0})
 
 #define w_fork_generation() 0u
 #define w_process() 1u

@@ -61,7 +61,7 @@ void *sim_self_of(uint32_t thread);
  * A block of memory that all threads of the simulated process share. The first call allocates it:
  * zeroed and page-aligned.
  */
-enum sim_block { SIM_COMMON, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
+enum sim_block { SIM_COMMON, SIM_GATES, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
 void *sim_block(uint32_t which, size_t bytes);
 /* Memory near the calling thread, which is never freed: zeroed and page-aligned. */
 void *sim_keep(size_t bytes);

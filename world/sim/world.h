@@ -171,7 +171,6 @@ struct sim_self {
 	uint32_t group;
 	uint64_t unique; /* the last number drawn from the thread's range */
 	struct w_hint hints[W_HINTS];
-	const void *gated;
 	struct w_account accounts[W_ACCOUNTS];
 	struct sim_more_nodes *more;
 };
@@ -241,8 +240,6 @@ static inline uint32_t w_random(void)
 
 #define w_hint(lock) (&w_self()->hints[w_hint_index(lock)])
 #define w_remembers(name) (w_hint(name)->lock == (const void *)(name))
-#define w_is_gated(name) (w_self()->gated == (const void *)(name))
-#define w_set_gated(lock) ((void)(w_self()->gated = (lock)))
 
 static W_SLOW struct w_account *sim_account_open(struct sim_self *self, const void *lock)
 {
@@ -309,6 +306,7 @@ struct w_visible {
 #define w_visible(i) \
 	(&((struct w_visible *)sim_block(SIM_VISIBLE, W_VISIBLE * sizeof(struct w_visible)))[i])
 #define w_common(bytes) sim_block(SIM_COMMON, bytes)
+#define w_gates(bytes) sim_block(SIM_GATES, bytes)
 #define w_queue_node(i) \
 	(&((struct w_node *)sim_block(SIM_QUEUE_NODES, W_QUEUE_NODES * sizeof(struct w_node)))[i])
 

@@ -123,20 +123,37 @@ void *w_keep(size_t size)
 
 /* ---- The process's common block ---- */
 
+/* Publishes @made as @block unless another thread was faster. Returns the published one. */
+static void *publish_block(W_ATOMIC(void *) *block, void *made)
+{
+	void *seen = NULL;
+
+	/* release: pairs with the acquires in w_common(), w_gates() and below */
+	if (atomic_compare_exchange_strong_explicit(block, &seen, made, memory_order_release,
+						    memory_order_relaxed))
+		return made;
+	/* The block that we made stays allocated. */
+	return atomic_load_explicit(block, memory_order_acquire);
+}
+
 W_ATOMIC(void *) w_common_block;
 
 void *w_common_make(size_t bytes)
 {
-	void *made, *seen = NULL;
+	void *made;
 
 	while (!(made = w_keep(bytes)))
 		w_yield();
-	/* release: pairs with the acquires in w_common() and below */
-	if (atomic_compare_exchange_strong_explicit(&w_common_block, &seen, made,
-						    memory_order_release, memory_order_relaxed))
-		return made;
-	/* Another thread was faster. The block that we made stays allocated. */
-	return atomic_load_explicit(&w_common_block, memory_order_acquire);
+	return publish_block(&w_common_block, made);
+}
+
+W_ATOMIC(void *) w_gates_block;
+
+void *w_gates_make(size_t bytes)
+{
+	void *made = w_map(bytes);
+
+	return made ? publish_block(&w_gates_block, made) : NULL;
 }
 
 /* ---- The end of a record's owner ---- */

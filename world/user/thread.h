@@ -75,7 +75,6 @@ struct w_block {
 	_Alignas(16) char info[192];    /* for lib/info.c */
 	_Alignas(16) char preload[192]; /* for the preload library */
 	struct w_hint hints[W_HINTS];
-	const void *gated; /* of w_is_gated() */
 };
 
 /* State that ends with the thread. */
@@ -115,8 +114,6 @@ static inline struct w_block *w_block(void)
 #define w_remembers(name) \
 	(w_own.block && w_own.block->hints[w_hint_index(name)].lock == (const void *)(name))
 #define w_hint(lock) (&w_block()->hints[w_hint_index(lock)])
-#define w_is_gated(name) (w_own.block && w_own.block->gated == (const void *)(name))
-#define w_set_gated(lock) ((void)(w_block()->gated = (lock)))
 
 static inline uint32_t w_self_id(void)
 {
@@ -287,6 +284,17 @@ static inline void *w_common(size_t bytes)
 	void *block = atomic_load_explicit(&w_common_block, memory_order_acquire);
 
 	return w_likely(block) ? block : w_common_make(bytes);
+}
+
+extern W_HIDDEN W_ATOMIC(void *) w_gates_block; /* NULL: not needed yet */
+W_HIDDEN void *w_gates_make(size_t bytes);
+
+static inline void *w_gates(size_t bytes)
+{
+	/* acquire: as in w_common() */
+	void *block = atomic_load_explicit(&w_gates_block, memory_order_acquire);
+
+	return w_likely(block) ? block : w_gates_make(bytes);
 }
 
 /* A number with this bit is of the thread's block. 0 has no block, nor has a block's end. */

@@ -3,10 +3,11 @@
  * shfl_ron whose waiters go to the gate from the start, until a sample chooses otherwise. Threads
  * may remember that they have to go there, or came that way, or not.
  */
-#define MADE(lock) shfl_ron_turn(lock, true)
+#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
+#define BODIES "locks/shfl_ron_gates.h"
 #define CLIENTS                                                                                  \
 	ENTRIES("gate/2x1", lock_1, 2, "contended handover_gate", "2", prepare, finish,          \
 		.spurious = 1),                                                                  \
@@ -21,6 +22,12 @@
 			.flags = CHECK_CLIENT_FORKS),                                            \
 		ENTRIES("gate/fork/3", fork, 3, "fork_repair", NULL, prepare, finish,            \
 			.flags = CHECK_CLIENT_FORKS, .walks = 10000),                            \
+		ENTRIES("gate/reused/2", lock_1, 2, "contended", "2", reuse, finish,             \
+			.spurious = 1),                                                          \
+		ENTRY("gate/destroyed/2/spin", used_twice_spin, 2, "", NULL, prepare_both,       \
+		      finish_destroyed, .spurious = 1),                                          \
+		ENTRIES("gate/destroyed/3", destroyed, 3, "contended", NULL, prepare_both,       \
+			finish_destroyed, .walks = 10000),                                       \
 		ENTRY("gate/3x1/spin", lock_1_spin, 3, "contended handover_gate", NULL, prepare, \
 		      finish, .walks = 25000),                                                   \
 		ENTRY("gate/3x1/park", lock_1_park, 3, "contended park handover_gate", NULL,     \

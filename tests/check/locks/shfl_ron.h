@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Any choice between the ways, at any sample: more than the trials make. */
-#define shfl_ron_prefers_gate(lock, gate, count) \
-	((void)(lock), (void)(gate), (void)(count), w_random() != 0)
+#define shfl_ron_prefers_gate(lock, gate, mask, count) \
+	((void)(lock), (void)(gate), (void)(mask), (void)(count), w_random() != 0)
 /* The threads of shfl_ron.c may remember anything. Here that would be too many states. */
 #ifndef MADE
 #define CHECK_REMEMBERS() false
 #endif
 #define UNCHECKED_QUEUE
 #define HINT mutex.spinner
-#define COMMON_ROOM 4
-#define CHECK_COMMON 2048
+/*
+ * A table of two gates, behind the slot; where a lock has one from the start, a table of one, for
+ * the lock that comes next.
+ */
+#ifdef MADE
+#define GATES_WAYS 1u
+#else
+#define GATES_WAYS 2u
+/* A lock never has two gates. */
+#define AT_REST()                                                 \
+	(w_load_relaxed(&gates_table()->owners[0]) != &M->lock || \
+	 w_load_relaxed(&gates_table()->owners[1]) != &M->lock)
+#endif
+#define GATES_SETS 1u
+#define CHECK_COMMON 256
+#define CHECK_GATES (CHECK_COMMON + 64)
+#define COMMON_ROOM 1024
 #define PROMISES_PARKED 0 /* too many states */
 #define WHEN_3 ""
 #define WHEN_5 ""

@@ -97,7 +97,7 @@ pub(crate) struct Engine {
     pub system: System,
     arena: Arena,
     /// By `enum sim_block`: addresses; 0 until first needed.
-    blocks: [usize; 4],
+    blocks: [usize; 5],
     /// The address of the simulated process's count of spinners.
     spinners: usize,
     /// The address of its table of the threads that waited last on each CPU, by [`SEAT`].
@@ -148,7 +148,7 @@ impl Engine {
             yielders: vec![],
             current: 0,
             arena,
-            blocks: [0; 4],
+            blocks: [0; 5],
             spinners: 0,
             seats: 0,
             counts: vec![0; events],

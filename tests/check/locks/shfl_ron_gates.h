@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Bodies of shfl_ron.c's clients that use a gate after each other; included by ../lock.c. */
+
+/* Locks; after the second time, destroys the lock, and with it its gate. */
+static void lock_and_destroy(enum wait wait)
+{
+	holding kept;
+	uint32_t users;
+
+	check_assert(acquire(&M->lock, &kept, wait, NULL));
+	check_returned();
+	users = ++M->cell;
+	NOTES->count++;
+	release(&M->lock, kept, wait);
+	check_returned();
+	if (users == 2)
+		shfl_ron_destroy(&M->lock);
+}
+
+/* Opens a gate for the other lock, which has none until the first one has given back its own. */
+static void open_other(enum wait wait)
+{
+	holding kept;
+
+	check_assert(acquire(&M->other, &kept, wait, NULL));
+	check_returned();
+	if (!gates_find(&M->other))
+		(void)shfl_ron_open(&M->other);
+	release(&M->other, kept, wait);
+	check_returned();
+}
+
+WAYS(
+	used_twice, if (self == 0) { TWICE(lock_and_destroy(wait)); } else TWICE(open_other(wait)))
+WAYS(destroyed, if (self < 2) lock_and_destroy(wait); else TWICE(open_other(wait)))
+
+static void prepare_both(void)
+{
+	make(&M->lock);
+	/* relaxed: nobody else has the lock yet */
+	w_store_relaxed(&M->other.mutex.state, 0);
+}
+
+static void finish_destroyed(void)
+{
+	holding kept;
+
+	check_assert(M->cell == 2);
+	check_assert(try_acquire(&M->other, &kept));
+	release(&M->other, kept, WAIT_YIELD);
+	check_assert(check_busy_nodes() == 0);
+}
+
+/* The lock's memory became a new lock while it was held through the gate. */
+static void reuse(void)
+{
+	struct gate *gate;
+
+	make(&M->lock);
+	gate = gates_find(&M->lock);
+	check_assert(ron_ticket_try_acquire(&gate->lock));
+	gate_own(gate)->holds = true;
+	/* relaxed: nobody else has the lock yet */
+	w_store_relaxed(&M->lock.mutex.state, 0);
+}
