@@ -41,8 +41,14 @@ static inline size_t gate_size(void)
 	return (offsetof(struct gate, lock) + ron_ticket_size() + 63) / 64 * 64;
 }
 
-/* The table; NULL if there is no memory for it. */
+/* The table; NULL if no lock had a gate yet. */
 static inline struct gates *gates_table(void)
+{
+	return w_gates(0);
+}
+
+/* The table, made if there is none; NULL if there is no memory for it. */
+static inline struct gates *gates_make(void)
 {
 	return w_gates(sizeof(struct gates) + (size_t)GATES_SETS * GATES_WAYS * gate_size());
 }
@@ -87,7 +93,7 @@ static inline bool gates_reserve(struct gates *gates, W_ATOMIC(const void *) *ow
 /* As the holder of @lock, which has no gate: gives it one. NULL if there is no room. */
 static W_SLOW struct gate *gates_claim(const void *lock)
 {
-	struct gates *gates = gates_table();
+	struct gates *gates = gates_make();
 	const uint32_t first = gates_first(lock);
 	struct gate *gate;
 

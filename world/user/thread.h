@@ -294,7 +294,7 @@ static inline void *w_gates(size_t bytes)
 	/* acquire: as in w_common() */
 	void *block = atomic_load_explicit(&w_gates_block, memory_order_acquire);
 
-	return w_likely(block) ? block : w_gates_make(bytes);
+	return w_likely(block || !bytes) ? block : w_gates_make(bytes);
 }
 
 /* A number with this bit is of the thread's block. 0 has no block, nor has a block's end. */

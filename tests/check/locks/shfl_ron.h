@@ -17,8 +17,8 @@
 #else
 #define GATES_WAYS 2u
 /* A lock never has two gates. */
-#define AT_REST()                                                 \
-	(w_load_relaxed(&gates_table()->owners[0]) != &M->lock || \
+#define AT_REST()                                                                   \
+	(!gates_table() || w_load_relaxed(&gates_table()->owners[0]) != &M->lock || \
 	 w_load_relaxed(&gates_table()->owners[1]) != &M->lock)
 #endif
 #define GATES_SETS 1u
