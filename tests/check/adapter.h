@@ -10,7 +10,7 @@
  *
  * NAME.c holds clients of this lock alone, named NAME+/... It may define ADJUST(policy), a
  * statement that changes the settings of its clients, MADE(lock), one that changes the initialised
- * lock, and CLIENTS, and BODIES, a header with further bodies of theirs; then it includes
+ * lock, CLIENTS, and BODIES, a header with further bodies of theirs; then it includes
  * ../lock.c.
  *
  * NAME.h may define the following. Defaults are below.

@@ -121,7 +121,7 @@ void *w_keep(size_t size)
 	return memory ? memory : take_spare(size);
 }
 
-/* ---- The process's common block ---- */
+/* ---- The process's common blocks ---- */
 
 /* Publishes @made as @block unless another thread was faster. Returns the published one. */
 static void *publish_block(W_ATOMIC(void *) *block, void *made)

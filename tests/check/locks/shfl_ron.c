@@ -24,9 +24,9 @@
 			.flags = CHECK_CLIENT_FORKS, .walks = 10000),                            \
 		ENTRIES("gate/reused/2", lock_1, 2, "contended", "2", reuse, finish,             \
 			.spurious = 1),                                                          \
-		ENTRY("gate/destroyed/2/spin", used_twice_spin, 2, "", NULL, prepare_both,       \
+		ENTRY("gate/destroyed/2/spin", used_twice_spin, 2, "", NULL, prepare,            \
 		      finish_destroyed, .spurious = 1),                                          \
-		ENTRIES("gate/destroyed/3", destroyed, 3, "contended", NULL, prepare_both,       \
+		ENTRIES("gate/destroyed/3", destroyed, 3, "contended", NULL, prepare,            \
 			finish_destroyed, .walks = 10000),                                       \
 		ENTRY("gate/3x1/spin", lock_1_spin, 3, "contended handover_gate", NULL, prepare, \
 		      finish, .walks = 25000),                                                   \

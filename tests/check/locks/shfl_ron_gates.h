@@ -34,13 +34,6 @@ WAYS(
 	used_twice, if (self == 0) { TWICE(lock_and_destroy(wait)); } else TWICE(open_other(wait)))
 WAYS(destroyed, if (self < 2) lock_and_destroy(wait); else TWICE(open_other(wait)))
 
-static void prepare_both(void)
-{
-	make(&M->lock);
-	/* relaxed: nobody else has the lock yet */
-	w_store_relaxed(&M->other.mutex.state, 0);
-}
-
 static void finish_destroyed(void)
 {
 	holding kept;
