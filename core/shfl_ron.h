@@ -44,8 +44,9 @@
  *
  * The gate is left before the mutex is free, since the next holder may destroy the lock.
  *
- * A lock in memory that was one before, and was never destroyed, finds its gate as that left it.
- * If `holds` is left from then, the first release that finds GATE hands over, or leaves, the gate.
+ * If the memory of a lock is reused without destroying it, the new lock finds the gate of the old
+ * one in its last state. If `holds` was set, the first release that finds GATE hands the gate over,
+ * or leaves it.
  */
 #ifndef POUNDLOCK_SHFL_RON_H
 #define POUNDLOCK_SHFL_RON_H
@@ -157,7 +158,7 @@ static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, struct gate *gate, uin
 	struct tour_own *own;
 	bool on;
 
-	/* Another thread may have opened it while this one waited. */
+	/* Another thread may have opened one while this thread waited. */
 	if (!gate)
 		gate = gates_find(lock);
 	if (!gate && w_has_own_cpu())

@@ -200,7 +200,7 @@ MEASURED_LOCKS(MEASURED_WAYS)
 
 /* ---- The tables ---- */
 
-/* A lock that has something elsewhere gives it back. */
+/* shfl_ron has a gate to give back. */
 #ifdef WITHOUT_shfl_ron
 #define shfl_ron_destroy NULL
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The process's gates: what a lock of a few bytes needs only while its threads contend, in a table
- * by the lock's address (shfl_ron.h).
+ * The process's gates, in a table by the lock's address: a tour and a trial for a lock of a few
+ * bytes, which needs them only while threads contend (shfl_ron.h).
  *
  * Promise: a gate is one lock's from gates_claim() until gates_forget(), and only the holder of the
  * lock claims it. Otherwise waiters of two locks could meet at one gate, and each wait for the
@@ -25,6 +25,7 @@
 #define GATES_WAYS 8u
 #define GATES_SETS 64u
 #endif
+#define GATES_NOWHERE UINT32_MAX
 
 struct gate {
 	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial`. Written by the holder, rarely */
@@ -65,17 +66,25 @@ static inline uint32_t gates_first(const void *lock)
 	       GATES_SETS * GATES_WAYS;
 }
 
-/* The gate of @lock, or NULL. */
-static inline struct gate *gates_find(const void *lock)
+/* Returns the place of @lock's gate in @gates, which may be NULL; GATES_NOWHERE if it has none. */
+static inline uint32_t gates_place(struct gates *gates, const void *lock)
 {
-	struct gates *gates = gates_table();
 	const uint32_t first = gates_first(lock);
 
 	for (uint32_t i = first; gates && i < first + GATES_WAYS; i++)
 		/* [GATES-1] acquire: pairs with [GATES-3]; the gate as it was initialised */
 		if (w_load_acquire(&gates->owners[i]) == lock)
-			return gates_at(gates, i);
-	return NULL;
+			return i;
+	return GATES_NOWHERE;
+}
+
+/* The gate of @lock, or NULL. */
+static inline struct gate *gates_find(const void *lock)
+{
+	struct gates *gates = gates_table();
+	const uint32_t place = gates_place(gates, lock);
+
+	return place == GATES_NOWHERE ? NULL : gates_at(gates, place);
 }
 
 /* NULL -> the table. Returns whether the place was free. */
@@ -111,20 +120,18 @@ static W_SLOW struct gate *gates_claim(const void *lock)
 }
 
 /*
- * Frees the gate of @lock, which nobody uses any more. A gate that is not free stays @lock's: the
- * program destroys a lock that is held, or that was held by a thread of the process before a fork.
+ * Gives back the gate of @lock, which nobody uses any more. A gate that is held stays @lock's: the
+ * program destroys a held lock, or one that a thread of the parent process held at a fork.
  */
 static inline void gates_forget(const void *lock)
 {
 	struct gates *gates = gates_table();
-	const uint32_t first = gates_first(lock);
+	const uint32_t place = gates_place(gates, lock);
 
-	for (uint32_t i = first; gates && i < first + GATES_WAYS; i++)
-		/* relaxed, both: no other thread uses a lock that is being destroyed */
-		if (w_load_relaxed(&gates->owners[i]) == lock &&
-		    !w_load_relaxed(&gates_at(gates, i)->lock.tour.word))
-			/* [GATES-4] release: pairs with [GATES-2] */
-			w_store_release(&gates->owners[i], NULL);
+	/* relaxed: no other thread uses a lock that is being destroyed */
+	if (place != GATES_NOWHERE && !w_load_relaxed(&gates_at(gates, place)->lock.tour.word))
+		/* [GATES-4] release: pairs with [GATES-2] */
+		w_store_release(&gates->owners[place], NULL);
 }
 
 #endif

@@ -33,7 +33,7 @@
 #define TRIAL_WINDOW 250u
 #define TRIAL_SETTLE 8u      /* most windows of SETTLE */
 #define TRIAL_WARM 4u        /* windows of WARM */
-#define TRIAL_REST 4u        /* windows of the first rest; of one under another load, the next */
+#define TRIAL_REST 4u        /* windows of the first rest; times TRIAL_LONGER under another load */
 #define TRIAL_KEPT 256u      /* windows of a rest in a way that has won */
 #define TRIAL_LONGEST 16384u /* windows of the longest rest: 4 s */
 #define TRIAL_LONGER 8u      /* the factor by which a rest is longer than the one before */
@@ -53,13 +53,13 @@ enum trial_phase { TRIAL_RESTS, TRIAL_BASE, TRIAL_SETTLES, TRIAL_WARMS, TRIAL_ME
 struct trial {
 	uint32_t began;   /* when the phase began */
 	uint32_t samples; /* since then */
-	uint64_t waits;   /* acquisitions that waited, and all, for which these stand */
-	uint64_t count;
-	uint32_t mask; /* the share that is sampled is 1 / (mask + 1) */
-	uint32_t used; /* when the lock last ran in the first way, or used the second */
-	uint32_t rate; /* of the former way, per 65,536 units of time; 0: unknown */
-	uint32_t rest; /* windows of a rest after a trial without a change */
-	uint32_t left; /* windows of this rest */
+	uint64_t waits;   /* acquisitions that waited, for which the samples stand */
+	uint64_t count;   /* all acquisitions, for which the samples stand */
+	uint32_t mask;    /* the share that is sampled is 1 / (mask + 1) */
+	uint32_t used;    /* when the lock last ran in the first way, or used the second */
+	uint32_t rate;    /* of the former way, per 65,536 units of time; 0: unknown */
+	uint32_t rest;    /* windows of a rest after a trial without a change */
+	uint32_t left;    /* windows of this rest */
 	enum trial_phase phase;
 };
 
@@ -159,8 +159,8 @@ static inline bool trial_end(struct trial *trial, uint32_t now, bool former, uin
 	return way;
 }
 
-/* At a sample, at least one window after the phase began: as trial_step(). */
-static inline bool trial_go_through(struct trial *trial, uint32_t now, bool way, bool settled)
+/* At a sample, a window or more after the phase began. Returns the way, as trial_step(). */
+static inline bool trial_advance(struct trial *trial, uint32_t now, bool way, bool settled)
 {
 	const uint32_t time = now - trial->began, windows = time / TRIAL_WINDOW,
 		       rate = trial_rate(trial->count, time);
@@ -219,7 +219,7 @@ static inline bool trial_step(struct trial *trial, uint32_t now, bool way, bool 
 	if (now - trial->began < TRIAL_WINDOW)
 		return way;
 	if (!trial_is_idle(trial, now))
-		return trial_go_through(trial, now, way, settled);
+		return trial_advance(trial, now, way, settled);
 	trial_rest(trial, now, 0);
 	return false;
 }

@@ -31,6 +31,7 @@
  *   COMMON_ROOM   bytes of w_common(), or of its slots, that the lock's waiters share with those of
  *                 other locks
  *   CHECK_COMMON  where COMMON_ROOM begins, if a boxed lock needs more room before it
+ *   CHECK_GATES   where w_gates() is, within COMMON_ROOM
  *   WALKS_4       random walks of each kind with four threads, in place of all states
  *   WALKS_4_SPIN  the same if they only spin
  *   PARKED_3      flags of 3x1/park, such as CHECK_CLIENT_COMPLETE

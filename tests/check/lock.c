@@ -83,16 +83,21 @@ static void lock_timed_and_unlock(enum wait wait)
 	check_returned();
 }
 
+/* Locks. Returns the number of users until now, this one included. */
+static uint32_t lock_as_user(holding *kept, enum wait wait)
+{
+	check_assert(acquire(&M->lock, kept, wait, NULL));
+	check_returned();
+	NOTES->count++;
+	return ++M->cell;
+}
+
 /* Locks; the last user frees the lock right after its unlock. */
 static void lock_and_free(enum wait wait)
 {
 	holding kept;
-	uint32_t users;
+	const uint32_t users = lock_as_user(&kept, wait);
 
-	check_assert(acquire(&M->lock, &kept, wait, NULL));
-	check_returned();
-	users = ++M->cell;
-	NOTES->count++;
 	release(&M->lock, kept, wait);
 	check_returned();
 	if (users == 2)
@@ -289,12 +294,8 @@ static void lock_timed_and_unlock_fairly(enum wait wait)
 static void lock_and_free_fairly(enum wait wait)
 {
 	holding kept;
-	uint32_t users;
+	const uint32_t users = lock_as_user(&kept, wait);
 
-	check_assert(acquire(&M->lock, &kept, wait, NULL));
-	check_returned();
-	users = ++M->cell;
-	NOTES->count++;
 	release_fairly(wait);
 	if (users == 2)
 		check_ended(&M->lock);

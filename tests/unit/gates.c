@@ -10,13 +10,6 @@ enum { LOCKS = 8 * GATES_SETS * GATES_WAYS };
 
 static uint64_t locks[LOCKS];
 
-/* Gives back all gates. */
-static void forget_all(void)
-{
-	for (uint32_t i = 0; i < LOCKS; i++)
-		gates_forget(&locks[i]);
-}
-
 static void is_one_locks(void)
 {
 	uint32_t gates = 0;
@@ -34,7 +27,8 @@ static void is_one_locks(void)
 	}
 	EXPECT(gates == GATES_SETS * GATES_WAYS, "%u of %u gates are used", gates,
 	       GATES_SETS * GATES_WAYS);
-	forget_all();
+	for (uint32_t i = 0; i < LOCKS; i++)
+		gates_forget(&locks[i]);
 	for (uint32_t i = 0; i < LOCKS; i++)
 		EXPECT(!gates_find(&locks[i]), "a destroyed lock has a gate");
 }

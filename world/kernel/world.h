@@ -32,8 +32,8 @@
 #include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <linux/topology.h>
-#include "hint.h"
 
+#include "hint.h"
 #include "how.h"
 #include "objects.h"
 #include "stdint.h"

@@ -58,8 +58,8 @@ void *sim_self(void);
 /* The struct sim_self of thread @thread. */
 void *sim_self_of(uint32_t thread);
 /*
- * A block of memory that all threads of the simulated process share. The first call allocates it:
- * zeroed and page-aligned.
+ * A block of memory that all threads of the simulated process share. The first call with a size
+ * allocates it: zeroed and page-aligned. With size 0 and no such call before, returns NULL.
  */
 enum sim_block { SIM_COMMON, SIM_GATES, SIM_VISIBLE, SIM_SLOTS, SIM_QUEUE_NODES };
 void *sim_block(uint32_t which, size_t bytes);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Bodies of shfl_ron.c's clients that use a gate after each other; included by ../lock.c. */
+/* Bodies of shfl_ron.c's clients that use a gate one after the other; included by ../lock.c. */
 
-/* Locks; after the second time, destroys the lock, and with it its gate. */
+/* Locks; the second user destroys the lock, which gives its gate back. */
 static void lock_and_destroy(enum wait wait)
 {
 	holding kept;
-	uint32_t users;
+	const uint32_t users = lock_as_user(&kept, wait);
 
-	check_assert(acquire(&M->lock, &kept, wait, NULL));
-	check_returned();
-	users = ++M->cell;
-	NOTES->count++;
 	release(&M->lock, kept, wait);
 	check_returned();
 	if (users == 2)

@@ -460,8 +460,8 @@ impl Engine {
         self.trace.note(now, thread, Mark::Event(event as u32));
     }
 
-    /// One of the process's blocks (`enum sim_block`), made by the first call with a size; 0 if
-    /// there was none.
+    /// One of the process's blocks (`enum sim_block`), which the first call with a size makes; 0 if
+    /// there was no such call.
     pub fn block(&mut self, which: usize, bytes: usize) -> usize {
         if self.blocks[which] == 0 && bytes > 0 {
             self.blocks[which] = self.allocate(bytes, 4096, 0);
