@@ -242,10 +242,17 @@ def pgbench(path):
     client.call("pgbench", *postgresql.at(path), *options, "postgres")
 
 
+def command_line(pid):
+    """The command line of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
 def backends(process):
-    """The processes of a PostgreSQL server that serve clients."""
-    names = [(pid, Path(f"/proc/{pid}/cmdline").read_text()) for pid in children(process)]
-    return [pid for pid, name in names if "tester" in name]
+    """The processes of a PostgreSQL server that serve clients. Any child may end meanwhile."""
+    return [pid for pid in children(process) if "tester" in command_line(pid)]
 
 
 def postgres(directory):
