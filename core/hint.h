@@ -5,17 +5,13 @@
 
 #include <stdint.h>
 
-struct w_hint {
-	const void *lock;
-	uint32_t note; /* the lock's */
-};
-
 #define W_HINTS 4u
+#define W_HINT_LINE 64u
 
 /* Locks in neighbouring cache lines have different hints. */
 static inline uint32_t w_hint_index(const void *lock)
 {
-	return (uint32_t)((uintptr_t)lock / 64 % W_HINTS);
+	return (uint32_t)((uintptr_t)lock / W_HINT_LINE % W_HINTS);
 }
 
 #endif

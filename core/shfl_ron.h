@@ -35,9 +35,10 @@
  * word, whose line is with newcomers: a thread remembers that it came through the gate
  * (core/hint.h). If it forgets, GATE in the word leads it there.
  *
- * Without contention, the lock is a shfl_mutex. A thread that has waited counts its acquisitions
- * from then on, in its hint. So a trial, whose samples are taken where threads wait, knows how many
- * acquisitions there were.
+ * Without contention, the lock is a shfl_mutex. A thread that has waited, and had its CPU to
+ * itself, counts its acquisitions from then on. So a trial, whose samples are taken where threads
+ * wait, knows how many acquisitions there were. Others do not count: where CPUs are shared there
+ * are no trials.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and after a tour's worth of hand-overs, a release leaves the lock to its head.
@@ -56,9 +57,9 @@
 
 #define SHFL_RON_GATE 16u /* in the mutex's state */
 
-/* In a thread's hint: that it came through the gate, and a count of acquisitions. */
-#define SHFL_RON_HINT_GATED 1u
-#define SHFL_RON_HINT_ONE 2u
+/* A thread's note: that it came through the gate, and a count of acquisitions. */
+#define SHFL_RON_NOTE_GATED 1u
+#define SHFL_RON_NOTE_ONE 2u
 
 struct shfl_ron {
 	struct shfl_mutex mutex;
@@ -187,10 +188,11 @@ static inline void shfl_ron_repair(struct gate *gate)
 }
 
 /*
- * Takes @lock through @gate. If GATE is no longer set then, leaves the gate at once: a thread that
- * forgets how it came finds by that flag that its release has to leave the gate.
+ * Takes @lock through @gate. If GATE is no longer set then, leaves the gate at once and returns
+ * false: a thread that forgets how it came finds by that flag that its release has to leave the
+ * gate.
  */
-static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct gate *gate, struct w_hint *hint,
+static W_SLOW bool shfl_ron_enter(struct shfl_ron *lock, struct gate *gate,
 				  struct shfl_mutex_policy policy)
 {
 	struct tour_own *own = gate_own(gate);
@@ -204,12 +206,12 @@ static W_SLOW void shfl_ron_enter(struct shfl_ron *lock, struct gate *gate, stru
 		if (!own->gate) {
 			(void)ron_ticket_release(&gate->lock,
 						 (struct ron_ticket_policy){policy.wait});
-			return;
+			return false;
 		}
 		own->holds = true;
 		own->passes = 0;
 	}
-	hint->note = SHFL_RON_HINT_GATED;
+	return true;
 }
 
 /* As the holder at @gate: returns whether @lock may be handed over there. */
@@ -265,24 +267,38 @@ static inline uint32_t gate_mask(struct gate *gate)
 	return gate ? w_load_relaxed(&gate->mask) : TRIAL_FIRST_MASK;
 }
 
+/*
+ * As a thread that has to wait: returns how many acquisitions of @lock its next one stands for, at
+ * least 1: those since it waited last, if it counted them.
+ */
+static inline uint32_t shfl_ron_count(struct shfl_ron *lock)
+{
+	const uint32_t count = w_remembers(lock) ? w_note(lock) / SHFL_RON_NOTE_ONE : 0;
+
+	return count ? count : 1;
+}
+
 /* Slow path: @lock was last seen as @seen. */
 static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 					 struct shfl_mutex_policy policy,
 					 const struct w_deadline *deadline)
 {
 	struct gate *gate = gates_find(lock);
-	const bool enters = gate && seen & SHFL_RON_GATE && !deadline && w_has_own_cpu();
-	struct w_hint *hint = w_hint(lock);
+	const bool has_own_cpu = w_has_own_cpu();
+	const bool enters = gate && seen & SHFL_RON_GATE && !deadline && has_own_cpu;
 	const uint32_t mask = gate_mask(gate), drawn = w_random() & mask,
-		       count = hint->lock == lock && hint->note ? hint->note / SHFL_RON_HINT_ONE
-								: 1;
+		       count = shfl_ron_count(lock);
+	bool gated = false;
 
-	*hint = (struct w_hint){lock, 0};
 	if (enters)
-		shfl_ron_enter(lock, gate, hint, policy);
+		gated = shfl_ron_enter(lock, gate, policy);
 	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
 		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
 		return false;
+	if (has_own_cpu)
+		w_remember(lock, gated ? SHFL_RON_NOTE_GATED : 0);
+	else
+		w_forget(lock);
 	if (w_unlikely(!drawn))
 		shfl_ron_sample(lock, gate, mask, count);
 	return true;
@@ -320,12 +336,11 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
  */
 static W_SLOW bool shfl_ron_release_again(struct shfl_ron *lock, struct shfl_mutex_policy policy)
 {
-	struct w_hint *hint = w_hint(lock);
+	const uint32_t note = w_note(lock);
 	struct gate *gate;
 
-	hint->note += SHFL_RON_HINT_ONE;
-	if (hint->note & SHFL_RON_HINT_GATED) {
-		hint->note &= ~SHFL_RON_HINT_GATED;
+	w_remember(lock, (note & ~SHFL_RON_NOTE_GATED) + SHFL_RON_NOTE_ONE);
+	if (note & SHFL_RON_NOTE_GATED) {
 		gate = gates_find(lock);
 		if (gate && shfl_ron_hand_over(lock, gate, policy.wait))
 			return true;

@@ -170,7 +170,8 @@ struct sim_self {
 	uint32_t weight;
 	uint32_t group;
 	uint64_t unique; /* the last number drawn from the thread's range */
-	struct w_hint hints[W_HINTS];
+	const void *hint_locks[W_HINTS];
+	uint32_t hint_notes[W_HINTS];
 	struct w_account accounts[W_ACCOUNTS];
 	struct sim_more_nodes *more;
 };
@@ -238,8 +239,27 @@ static inline uint32_t w_random(void)
 	return self->random = x;
 }
 
-#define w_hint(lock) (&w_self()->hints[w_hint_index(lock)])
-#define w_remembers(name) (w_hint(name)->lock == (const void *)(name))
+static inline bool w_remembers(const void *lock)
+{
+	return w_self()->hint_locks[w_hint_index(lock)] == lock;
+}
+
+static inline uint32_t w_note(const void *lock)
+{
+	return w_self()->hint_notes[w_hint_index(lock)];
+}
+
+static inline void w_remember(const void *lock, uint32_t note)
+{
+	w_self()->hint_locks[w_hint_index(lock)] = lock;
+	w_self()->hint_notes[w_hint_index(lock)] = note;
+}
+
+static inline void w_forget(const void *lock)
+{
+	if (w_remembers(lock))
+		w_self()->hint_locks[w_hint_index(lock)] = NULL;
+}
 
 static W_SLOW struct w_account *sim_account_open(struct sim_self *self, const void *lock)
 {

@@ -63,6 +63,9 @@ struct w_self {
 	W_ATOMIC(struct w_seat *) seat;   /* the last one taken, or NULL */
 	W_ATOMIC(uint64_t) sharing_until; /* when it may have its CPU to itself; 0: now */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
+	/* The thread's hints (hint.h), if w_own.hints. Atomic as `seat` is. */
+	W_ATOMIC(const void *) hint_locks[W_HINTS];
+	W_ATOMIC(uint32_t) hint_notes[W_HINTS];
 };
 
 /*
@@ -74,7 +77,6 @@ struct w_block {
 	uint32_t account_uses;
 	_Alignas(16) char info[192];    /* for lib/info.c */
 	_Alignas(16) char preload[192]; /* for the preload library */
-	struct w_hint hints[W_HINTS];
 };
 
 /* State that ends with the thread. */
@@ -86,8 +88,9 @@ struct w_own {
 	uint32_t checks;       /* for lib/checks */
 	uint64_t unique;       /* the next unique number; see w_unique() */
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
-	uint8_t spin_histories; /* bit k: that of kind k is set */
-	uint8_t refusals;       /* refused entries into a bounded spin */
+	uint8_t spin_histories : W_SPIN_HISTORIES; /* bit k: that of kind k is set */
+	uint8_t hints : 3;                         /* how many hints of the record are of a lock */
+	uint8_t refusals;                          /* refused entries into a bounded spin */
 };
 
 extern W_HIDDEN __thread struct w_own w_own __attribute__((tls_model("initial-exec")));
@@ -110,10 +113,50 @@ static inline struct w_block *w_block(void)
 	return w_likely(w_own.block) ? w_own.block : w_block_make();
 }
 
-/* A thread that has not waited has no block, and remembers nothing. */
-#define w_remembers(name) \
-	(w_own.block && w_own.block->hints[w_hint_index(name)].lock == (const void *)(name))
-#define w_hint(lock) (&w_block()->hints[w_hint_index(lock)])
+/* For most threads, which remember nothing, one test of a byte says so. */
+#define w_remembers(name) (w_own.hints && w_hint_lock(name) == (const void *)(name))
+
+static inline const void *w_hint_lock(const void *lock)
+{
+	return atomic_load_explicit(&w_self_or_null->hint_locks[w_hint_index(lock)],
+				    memory_order_relaxed);
+}
+
+static inline uint32_t w_note(const void *lock)
+{
+	return atomic_load_explicit(&w_self_or_null->hint_notes[w_hint_index(lock)],
+				    memory_order_relaxed);
+}
+
+/* Sets the lock of the hint of @lock to @to. */
+static inline void w_hint_set(const void *lock, const void *to)
+{
+	atomic_store_explicit(&w_self_or_null->hint_locks[w_hint_index(lock)], to,
+			      memory_order_relaxed);
+}
+
+/* A guest has no record of its own, and remembers nothing. */
+static inline void w_remember(const void *lock, uint32_t note)
+{
+	if (w_unlikely(!w_self_or_null))
+		return;
+	/* The record's former thread may have left some. */
+	for (uintptr_t i = 0; !w_own.hints && i < W_HINTS; i++)
+		w_hint_set((const void *)(W_HINT_LINE * i), NULL);
+	if (!w_hint_lock(lock))
+		w_own.hints++;
+	w_hint_set(lock, lock);
+	atomic_store_explicit(&w_self_or_null->hint_notes[w_hint_index(lock)], note,
+			      memory_order_relaxed);
+}
+
+static inline void w_forget(const void *lock)
+{
+	if (!w_remembers(lock))
+		return;
+	w_hint_set(lock, NULL);
+	w_own.hints--;
+}
 
 static inline uint32_t w_self_id(void)
 {
