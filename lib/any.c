@@ -257,7 +257,41 @@ static const struct any_ops all_ops[][SPEC_WAYS] = {
 #define LOCKS (sizeof(all_ops) / sizeof(all_ops[0]))
 
 const struct any_ops *const any_default = &all_ops[INDEX_shfl_mutex][WAIT_PARK];
-W_ATOMIC(const struct any_ops *) any_of_mutexes = &all_ops[INDEX_shfl_mutex][WAIT_PARK];
+
+/* ---- Locks whose fast path may be inlined ---- */
+
+#ifdef WITHOUT_shfl_ron
+#define is_shfl_ron(ops) ((void)(ops), false)
+#define wait_for_shfl_ron(lock, seen, deadline, ops) ((void)(seen), false)
+#else
+static inline bool is_shfl_ron(const struct any_ops *ops)
+{
+	return ops->lock == shfl_ron_park_lock;
+}
+
+static inline bool wait_for_shfl_ron(void *lock, uint32_t seen, const struct w_deadline *deadline,
+				     const struct any_ops *ops)
+{
+	return shfl_ron_acquire_slow(lock, seen,
+				     shfl_ron_mutex_policy(
+					     LOCK_POLICY(shfl_ron, WAIT_PARK, ops->settings)),
+				     deadline);
+}
+#endif
+
+bool any_is_inlined(const struct any_ops *ops)
+{
+	return any_is_default(ops) || (ops && is_shfl_ron(ops));
+}
+
+bool any_wait(void *lock, uint32_t seen, const struct w_deadline *deadline,
+	      const struct any_ops *ops)
+{
+	if (is_shfl_ron(ops))
+		return wait_for_shfl_ron(lock, seen, deadline, ops);
+	return shfl_mutex_acquire_slow(lock, LOCK_POLICY(shfl_mutex, WAIT_PARK, ops->settings),
+				       deadline);
+}
 
 #define MEASURED_OPS(lock, way, WAY) OPS(lock, BARE, way##_measured, WAY)
 

@@ -60,10 +60,21 @@ static inline bool any_is_default(const struct any_ops *ops)
 }
 
 /*
- * The table whose settings each pound_mutex_t of the process follows: any_default. The preload
- * library sets another one, of the same functions, before it uses the first lock.
+ * Whether the lock of @ops is taken while it is free by poundlock.h's pound_mutex_take_free(), and
+ * released by pound_mutex_release_alone() by a thread that does not w_remembers() it; all the rest
+ * is any_wait()'s, and unlock()'s.
  */
-extern W_HIDDEN W_ATOMIC(const struct any_ops *) any_of_mutexes;
+W_HIDDEN bool any_is_inlined(const struct any_ops *ops);
+
+/* Whether one may wait for a lock of @own, which is inlined, by the table @ops. */
+static inline bool any_waits_for(const struct any_ops *own, const struct any_ops *ops)
+{
+	return ops && (ops->lock == own->lock || any_is_default(ops));
+}
+
+/* Waits for @lock, of such a table, whose state was @seen. False if @deadline (or NULL) passed. */
+W_HIDDEN bool any_wait(void *lock, uint32_t seen, const struct w_deadline *deadline,
+		       const struct any_ops *ops);
 
 /*
  * Finds the lock that @spec names: NAME[,KEY=VALUE...]; docs/locks.md lists the keys. The same

@@ -33,6 +33,10 @@ static const struct field fields[] = {shfl_mutex_settings(FIELD)};
  */
 #define SAME(key) ((int)shfl_rw_##key##_place == (int)shfl_mutex_##key##_place)
 _Static_assert(SAME(patience) && SAME(policy) && SAME(batch) && SAME(spins), "as shfl_mutex");
+#ifndef WITHOUT_shfl_ron
+#define GATED(key) ((int)shfl_ron_##key##_place == (int)shfl_mutex_##key##_place)
+_Static_assert(GATED(patience) && GATED(policy) && GATED(batch) && GATED(spins), "as shfl_mutex");
+#endif
 #ifndef WITHOUT_bravo_shfl_rw
 #define BELOW(key) ((int)bravo_shfl_rw_##key##_place == (int)shfl_rw_##key##_place)
 _Static_assert(BELOW(patience) && BELOW(policy) && BELOW(batch) && BELOW(spins), "as shfl_rw");
@@ -56,7 +60,7 @@ static uint64_t word_of(const uint32_t *settings)
 
 uint64_t live_word(const struct any_ops *ops)
 {
-	return any_is_default(ops) ? word_of(ops->settings) : 0;
+	return any_is_inlined(ops) ? word_of(ops->settings) : 0;
 }
 
 uint64_t live_rw_word(const struct any_rw_ops *ops)
@@ -79,7 +83,7 @@ bool live_settings(uint64_t word, uint32_t *settings)
 		if (value < field->least || value > field->most)
 			return false;
 		read[i] = value;
-		/* Of other functions than the default lock's: they measure every hold. */
+		/* Of functions that measure every hold. */
 		if (field->place == shfl_mutex_policy_place && policy_measures((enum policy)value))
 			return false;
 	}
@@ -99,8 +103,8 @@ uint64_t live_word_of(const char *spec, char *error, size_t size)
 		(void)spec_wrong(
 			error, size,
 			"'%s': a lock that is used can change patience, policy, batch and spins of "
-			"shfl_mutex or shfl_rw; policies fair and occupancy, wait and other locks "
-			"need a rule before it is initialised",
+			"shfl_mutex, shfl_ron or shfl_rw; policies fair and occupancy, wait and "
+			"other locks need a rule before it is initialised",
 			spec);
 	return word;
 }

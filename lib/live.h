@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The settings of a lock whose waiters shuffle and park (shfl_mutex, shfl_rw and bravo_shfl_rw) as
- * one word, by which they are changed while the lock is in use: a reader sees either all former
- * settings or all new ones. The preload library reads it (preload/control.h); `poundlock control`
- * writes it by the same code. Settings that are not in the word (bravo_shfl_rw's `inhibit`) stay.
+ * The settings of a lock whose waiters shuffle and park (shfl_mutex, shfl_ron, shfl_rw and
+ * bravo_shfl_rw) as one word, by which they are changed while the lock is in use: a reader sees
+ * either all former settings or all new ones. The preload library reads it (preload/control.h);
+ * `poundlock control` writes it by the same code. Settings that are not in the word
+ * (bravo_shfl_rw's `inhibit`) stay.
  *
  * Any process may have written a word: only whole, valid settings are read from it.
  *
@@ -32,8 +33,8 @@ W_HIDDEN uint64_t live_rw_word(const struct any_rw_ops *ops);
 W_HIDDEN bool live_settings(uint64_t word, uint32_t *settings);
 
 /*
- * For `poundlock control`: the word of the lock that @spec names, shfl_mutex or shfl_rw, which
- * parks. 0, and one line in @error, if it is another one.
+ * For `poundlock control`: the word of the lock that @spec names, shfl_mutex, shfl_ron or
+ * shfl_rw, which parks. 0, and one line in @error, if it is another one.
  */
 W_HIDDEN uint64_t live_word_of(const char *spec, char *error, size_t size);
 

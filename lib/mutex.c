@@ -16,10 +16,7 @@ bool pound_mutex_trylock_slow(pound_mutex_t *mutex, uint32_t seen)
 
 static struct shfl_mutex_policy policy(void)
 {
-	/* acquire: pairs with the preload library's release; the settings */
-	const struct any_ops *ops = w_load_acquire(&any_of_mutexes);
-
-	return LOCK_POLICY(shfl_mutex, WAIT_PARK, ops->settings);
+	return LOCK_POLICY(shfl_mutex, WAIT_PARK, any_default->settings);
 }
 
 static bool wait_for_mutex(void *mutex, const struct w_deadline *deadline)

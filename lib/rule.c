@@ -272,11 +272,11 @@ bool rules_read(struct rules *rules, const char *text, size_t length, char *erro
 
 bool rules_allow(const struct any_ops *ops, char *error, size_t size)
 {
-	return any_is_default(ops) ||
+	return any_is_inlined(ops) ||
 	       spec_wrong(
 		       error, size,
-		       "rules need shfl_mutex as the lock of the process, which parks and has no "
-		       "policy that measures holds");
+		       "rules need shfl_mutex or shfl_ron as the lock of the process, which parks "
+		       "and has no policy that measures holds");
 }
 
 bool rules_check(const char *text, size_t length, const char *spec, char *error, size_t size)

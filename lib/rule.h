@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Rules: which lock or settings a mutex gets in a process of the default lock, by the symbol that
+ * Rules: which lock or settings a mutex gets, by the symbol that
  * names it or by the function that initialises it. docs/preload.md documents the file, a subset of
  * TOML:
  *
@@ -36,7 +36,7 @@ struct rule {
 	char name[RULES_PATTERN]; /* a glob, without the offset */
 	bool exact;               /* SYMBOL+OFFSET: only the mutex at @offset in the object */
 	uint64_t offset;
-	/* One of them. Of any lock; if any_is_default(), only the settings differ */
+	/* One of them. Of any lock; if any_waits_for() it, only the settings differ */
 	const struct any_ops *ops;
 	const struct any_rw_ops *rw_ops;
 };
@@ -55,7 +55,7 @@ W_HIDDEN bool rules_read(struct rules *rules, const char *text, size_t length, c
 
 /*
  * Whether mutexes of a process with the lock @ops can have rules. False, and one line in @error, if
- * it is not the default lock: only that one reads its settings on no fast path.
+ * it is not any_is_inlined(): only such locks read their settings on no fast path.
  */
 W_HIDDEN bool rules_allow(const struct any_ops *ops, char *error, size_t size);
 

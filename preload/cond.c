@@ -32,9 +32,12 @@ _Static_assert(sizeof(struct cond) <= sizeof(pthread_cond_t), "a condition varia
  */
 static inline bool has_ours(void)
 {
+	/* acquire: pairs with the release in choose() */
+	if (w_likely(w_load_acquire(&chosen_ops)))
+		return true;
 	initialise();
 	/* relaxed: initialise() has acquired */
-	return w_likely(w_load_relaxed(&chosen_ops)) || is_native_counted();
+	return w_load_relaxed(&chosen_ops) || is_native_counted();
 }
 
 /* Whether @c, to be waited for with @mutex, is ours. */
@@ -51,18 +54,10 @@ static bool claim(struct cond *c, pthread_mutex_t *mutex)
 	return true;
 }
 
-W_SLOW static bool has_ours_slow(void)
-{
-	return has_ours();
-}
-
 static inline bool is_ours(struct cond *c)
 {
-	/*
-	 * acquire: pairs with the release in choose(); relaxed: flags change only in claim(), once
-	 */
-	return (w_likely(w_load_acquire(&chosen_ops)) || has_ours_slow()) &&
-	       !(w_load_relaxed(cond_flags(c)) & cond_layout.pshared);
+	/* relaxed: flags change only in claim(), once */
+	return has_ours() && !(w_load_relaxed(cond_flags(c)) & cond_layout.pshared);
 }
 
 /* ---- Waiting ---- */

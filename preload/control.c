@@ -93,9 +93,9 @@ bool control_start(const char *in, const struct any_ops *ops)
 {
 	void *memory;
 
-	if (!any_is_default(ops))
-		return refuse("needs shfl_mutex as the lock of the process, which parks and has no "
-			      "policy that measures holds");
+	if (!any_is_inlined(ops))
+		return refuse("needs shfl_mutex or shfl_ron as the lock of the process, which "
+			      "parks and has no policy that measures holds");
 	/* Now: a sandbox that is entered later may not allow it (policy=route). */
 	(void)w_route_position();
 	memory = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,

@@ -206,7 +206,7 @@ int mutex_destroy(pthread_mutex_t *mutex)
 	return 0;
 }
 
-/* ---- Fast paths: the default lock's without a call, others through their table ---- */
+/* ---- Fast paths: an inlined lock's without a call, others through their table ---- */
 
 static inline pound_mutex_t *pound_of(pthread_mutex_t *mutex)
 {
@@ -222,48 +222,58 @@ static inline bool take_free(pthread_mutex_t *mutex, uint32_t *seen, const char 
 				: pound_mutex_take_free(pound_of(mutex), seen, false);
 }
 
+/* As take_free(). If the thread remembers the mutex, its release is the lock's own. */
 static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 {
+	if (w_unlikely(w_remembers(mutex)))
+		return false;
 	return w_likely(*alone) ? pound_mutex_release_alone(pound_of(mutex), true)
 				: pound_mutex_release_alone(pound_of(mutex), false);
 }
 
-/* Waits for the default lock, by the mutex's own settings if it has any. */
-W_SLOW static void wait_for_default(pthread_mutex_t *mutex)
+/* Waits for a mutex that was last seen as @seen, by its own settings if it has any. */
+W_SLOW static void wait_for_inlined(pthread_mutex_t *mutex, uint32_t seen)
 {
 	if (w_likely(!rules_on))
-		pound_mutex_lock_slow(pound_of(mutex));
+		(void)any_wait(mutex, seen, NULL, w_load_acquire(&chosen_ops));
 	else
 		(void)rules_wait(mutex_of(mutex), NULL);
 }
 
-static inline int default_lock(pthread_mutex_t *mutex, const char *alone)
+W_SLOW static void release_inlined(pthread_mutex_t *mutex)
+{
+	const struct any_ops *ops = w_load_acquire(&chosen_ops);
+
+	(void)ops->unlock(mutex, ops);
+}
+
+static inline int inlined_lock(pthread_mutex_t *mutex, const char *alone)
 {
 	uint32_t seen;
 
 	if (w_unlikely(!take_free(mutex, &seen, alone)))
-		wait_for_default(mutex);
+		wait_for_inlined(mutex, seen);
 	return 0;
 }
 
-W_SLOW static int default_trylock_slow(pthread_mutex_t *mutex, uint32_t seen)
+W_SLOW static int inlined_trylock_slow(pthread_mutex_t *mutex, uint32_t seen)
 {
 	return pound_mutex_trylock_slow(pound_of(mutex), seen) ? 0 : EBUSY;
 }
 
-static inline int default_trylock(pthread_mutex_t *mutex, const char *alone)
+static inline int inlined_trylock(pthread_mutex_t *mutex, const char *alone)
 {
 	uint32_t seen;
 
 	if (w_likely(take_free(mutex, &seen, alone)))
 		return 0;
-	return w_likely(seen & POUND_MUTEX_LOCKED) ? EBUSY : default_trylock_slow(mutex, seen);
+	return w_likely(seen & POUND_MUTEX_LOCKED) ? EBUSY : inlined_trylock_slow(mutex, seen);
 }
 
-static inline int default_unlock(pthread_mutex_t *mutex, const char *alone)
+static inline int inlined_unlock(pthread_mutex_t *mutex, const char *alone)
 {
 	if (w_unlikely(!release_alone(mutex, alone)))
-		pound_mutex_unlock_slow(pound_of(mutex));
+		release_inlined(mutex);
 	return 0;
 }
 
@@ -296,7 +306,7 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 	return 0;
 }
 
-/* The default lock with an owner: only its slow paths read the middle, where the owner is. */
+/* An inlined lock with an owner: only its slow paths read the middle, where the owner is. */
 
 /* relaxed: a caller that finds it locked learns nothing else */
 static inline bool is_locked(pthread_mutex_t *mutex)
@@ -311,9 +321,9 @@ static inline bool is_owned_kind(const struct mutex *m)
 	return w_likely(m->kind == TYPE_RECURSIVE || m->kind == TYPE_ERRORCHECK);
 }
 
-W_SLOW static int lock_owned_slow(struct mutex *m)
+W_SLOW static int lock_owned_slow(struct mutex *m, uint32_t seen)
 {
-	wait_for_default((pthread_mutex_t *)m);
+	wait_for_inlined((pthread_mutex_t *)m, seen);
 	own(m);
 	return 0;
 }
@@ -321,7 +331,7 @@ W_SLOW static int lock_owned_slow(struct mutex *m)
 W_SLOW static int unlock_owned_slow(struct mutex *m)
 {
 	disown(m);
-	pound_mutex_unlock_slow((pound_mutex_t *)m);
+	release_inlined((pthread_mutex_t *)m);
 	return 0;
 }
 
@@ -332,19 +342,19 @@ static inline bool is_adaptive(pthread_mutex_t *mutex)
 
 __attribute__((noinline)) static int lock_other(pthread_mutex_t *mutex, const char *alone)
 {
-	return is_adaptive(mutex) ? default_lock(mutex, alone) : lock_by_table(mutex);
+	return is_adaptive(mutex) ? inlined_lock(mutex, alone) : lock_by_table(mutex);
 }
 
 __attribute__((noinline)) static int trylock_other(pthread_mutex_t *mutex, const char *alone)
 {
 	if (!is_adaptive(mutex))
 		return trylock_by_table(mutex);
-	return is_locked(mutex) ? EBUSY : default_trylock(mutex, alone);
+	return is_locked(mutex) ? EBUSY : inlined_trylock(mutex, alone);
 }
 
 __attribute__((noinline)) static int unlock_other(pthread_mutex_t *mutex, const char *alone)
 {
-	return is_adaptive(mutex) ? default_unlock(mutex, alone) : unlock_by_table(mutex);
+	return is_adaptive(mutex) ? inlined_unlock(mutex, alone) : unlock_by_table(mutex);
 }
 
 __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex, const char *alone)
@@ -359,7 +369,7 @@ __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex, const ch
 	if (w_load_relaxed(&m->owner) == self)
 		return lock_again(m);
 	if (w_unlikely(!take_free(mutex, &seen, alone)))
-		return lock_owned_slow(m);
+		return lock_owned_slow(m, seen);
 	begin_hold(m, self);
 	return 0;
 }
@@ -410,11 +420,11 @@ struct mutex_calls mutex_calls = {lock_by_table, trylock_by_table, unlock_by_tab
 #define LOCKING(name)                                                  \
 	int mutex_##name(pthread_mutex_t *mutex)                       \
 	{                                                              \
-		const char *alone = w_load_acquire(&chosen_default);   \
+		const char *alone = w_load_acquire(&chosen_inlined);   \
                                                                        \
 		if (w_unlikely(!alone))                                \
 			return CALL_OF(mutex_calls, name)(mutex);      \
-		return is_normal(mutex) ? default_##name(mutex, alone) \
+		return is_normal(mutex) ? inlined_##name(mutex, alone) \
 					: name##_typed(mutex, alone);  \
 	}
 LOCKING(lock)
@@ -422,9 +432,9 @@ LOCKING(trylock)
 LOCKING(unlock)
 #undef LOCKING
 
-/* ---- The default lock with statistics, for a normal mutex whose row is found at once ---- */
+/* ---- An inlined lock with statistics, for a normal mutex whose row is found at once ---- */
 
-/* chosen_default without statistics. */
+/* chosen_inlined without statistics. */
 static const char *unobserved_alone;
 
 static int observed_lock(pthread_mutex_t *mutex)
@@ -447,10 +457,12 @@ static int observed_unlock(pthread_mutex_t *mutex)
 	if (w_unlikely(!is_normal(mutex)) ||
 	    !(stats_is_last_and_quiet(key, false) || stats_is_at_once_and_quiet(key)))
 		return unlock_by_table(mutex);
-	return default_unlock(mutex, unobserved_alone);
+	if (w_unlikely(!release_alone(mutex, unobserved_alone)))
+		(void)stats_own_ops.unlock(mutex, &stats_own_ops);
+	return 0;
 }
 
-void mutex_observe_default(void)
+void mutex_observe_inlined(void)
 {
 	unobserved_alone = alone_place();
 	CALLS_SET(mutex_calls, lock, observed_lock);

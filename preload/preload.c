@@ -22,7 +22,7 @@
 static const signed char by_table = WAY_TABLE;
 
 W_ATOMIC(const struct any_ops *) chosen_ops;
-W_ATOMIC(const char *) chosen_default;
+W_ATOMIC(const char *) chosen_inlined;
 W_ATOMIC(bool) chosen_owners;
 W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 W_ATOMIC(const signed char *) chosen_rw_way = &by_table;
@@ -37,17 +37,14 @@ static void choose(const struct config *config)
 	const char *alone = alone_place();
 	bool owners = tid_offset && config->ops && config->ops->leaves_middle;
 	const struct any_ops *unruled = rules_unruled(config->ops);
-	bool is_default = any_is_default(unruled);
 
 	/*
 	 * release, all: pair with the acquire of each fast path; settings, w_spin_calibrate()'s
 	 * result
 	 */
-	if (is_default)
-		w_store_release(&any_of_mutexes, unruled);
 	w_store_release(&chosen_ops, config->ops);
 	w_store_release(&chosen_owners, owners);
-	w_store_release(&chosen_default, owners && is_default ? alone : NULL);
+	w_store_release(&chosen_inlined, owners && any_is_inlined(unruled) ? alone : NULL);
 	w_store_release(&chosen_rw_ops, config->rw_ops);
 	w_store_release(&chosen_rw_way, any_rw_is_default(rules_rw_unruled(config->rw_ops))
 						? (const signed char *)alone

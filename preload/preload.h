@@ -22,11 +22,8 @@
 extern W_HIDDEN W_ATOMIC(const struct any_ops *) chosen_ops;
 /* Whether recursive and error-checking mutexes are ours: the lock has room for an owner. */
 extern W_HIDDEN W_ATOMIC(bool) chosen_owners;
-/*
- * Not NULL if both, and any_is_default() of the table, which is inlined: points to w_alone()'s
- * value.
- */
-extern W_HIDDEN W_ATOMIC(const char *) chosen_default;
+/* Not NULL if both, and any_is_inlined() of the table: points to w_alone()'s value. */
+extern W_HIDDEN W_ATOMIC(const char *) chosen_inlined;
 /* Our readers-writer locks' functions, as chosen_ops. */
 extern W_HIDDEN W_ATOMIC(const struct any_rw_ops *) chosen_rw_ops;
 /*
@@ -37,7 +34,7 @@ enum { WAY_TABLE = -1, WAY_THREADS = false, WAY_ALONE = true };
 extern W_HIDDEN W_ATOMIC(const signed char *) chosen_rw_way;
 
 /*
- * Called by pthread's functions if no default lock is inlined. At first, functions that look into
+ * Called by pthread's functions if no lock is inlined. At first, functions that look into
  * the tables above; statistics may have shorter ones, and the C library's locks are called at once.
  */
 struct mutex_calls {
@@ -49,8 +46,8 @@ struct rwlock_calls {
 extern W_HIDDEN struct mutex_calls mutex_calls;
 extern W_HIDDEN struct rwlock_calls rwlock_calls;
 
-/* Sets these to functions that count operations on the default locks without a table. */
-W_HIDDEN void mutex_observe_default(void);
+/* Sets these to functions that count operations on inlined locks without a table. */
+W_HIDDEN void mutex_observe_inlined(void);
 W_HIDDEN void rwlock_observe_default(void);
 
 /* acquire: pairs with the release of CALLS_SET(); the statistics */

@@ -154,12 +154,11 @@ static void report_static(uintptr_t address, const struct range *range, const ch
 }
 
 /*
- * Whether @rule changes only settings of the process's lock: the default one for mutexes, @rw for
- * readers-writer locks (NULL: it is for mutexes).
+ * Whether @rule changes only how one waits for the process's lock: @rw, or that of mutexes (NULL).
  */
 static bool is_of_settings(const struct rule *rule, const struct any_rw_ops *rw)
 {
-	return rw ? any_rw_same(rule->rw_ops, rw) : any_is_default(rule->ops);
+	return rw ? any_rw_same(rule->rw_ops, rw) : any_waits_for(own, rule->ops);
 }
 
 /*
@@ -218,11 +217,11 @@ void rules_initialised_slow(struct mutex *m, const void *site)
 			   *first = earlier(find_range(&objects, (uintptr_t)m, false), function);
 
 	_Static_assert(RULES_MOST < 1 << 8, "a rule's number fits in a mutex");
-	if (first && !any_is_default(rules.rule[first->rule].ops))
+	if (first && !is_of_settings(&rules.rule[first->rule], NULL))
 		give_other(m, first->rule);
 	if (!mutex_is_plain(m))
 		return;
-	if (function && any_is_default(rules.rule[function->rule].ops))
+	if (function && is_of_settings(&rules.rule[function->rule], NULL))
 		m->rule = function->rule + 1;
 	m->site = (uintptr_t)site;
 }
@@ -450,7 +449,7 @@ static void give_to_static(const struct range *range)
 		return;
 	if (rule->rw_ops && !is_of_settings(rule, rules_rw_own()) && is_rw_unused(at))
 		rules_rw_give(at, range->rule);
-	else if (rule->ops && !any_is_default(rule->ops) && is_unused(at))
+	else if (rule->ops && !is_of_settings(rule, NULL) && is_unused(at))
 		give_other(at, range->rule);
 }
 
@@ -459,13 +458,13 @@ static void apply(const struct any_ops **ops, const struct any_rw_ops **rw_ops)
 {
 	bool rw = false;
 
+	rules_replace(ops);
 	for (uint32_t i = 0; i < rules.count; i++) {
 		const struct rule *rule = &rules.rule[i];
 
-		rules_other |= rule->ops && !any_is_default(rule->ops);
+		rules_other |= rule->ops && !is_of_settings(rule, NULL);
 		rw |= rule->rw_ops != NULL;
 	}
-	rules_replace(ops);
 	if (rw)
 		rules_rw_replace(rw_ops);
 	for (uint32_t i = 0; i < objects.count; i++)

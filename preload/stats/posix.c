@@ -23,8 +23,8 @@ OBSERVED_RWLOCK(posix, stats_row_of, OWN_RW_OF, false)
 
 static struct any_ops ops;
 static struct any_rw_ops rw_ops;
-/* Whether each mutex has the default lock, perhaps with settings of its own. */
-static bool all_default;
+/* Whether each mutex has the process's lock, which is inlined, perhaps with settings of its own. */
+static bool all_inlined;
 /* Whether readers-writer locks have the default one, but for those that no fast path takes. */
 static bool rw_default;
 
@@ -33,7 +33,7 @@ const struct any_ops *stats_observe_posix(const struct any_ops *own)
 	stats_own_ops = *own;
 	ops = *own;
 	OBSERVE_OPS(posix, &ops);
-	all_default = any_is_default(rules_unruled(own)) && !rules_other;
+	all_inlined = any_is_inlined(rules_unruled(own)) && !rules_other;
 	return &ops;
 }
 
@@ -48,8 +48,8 @@ const struct any_rw_ops *stats_observe_posix_rw(const struct any_rw_ops *own)
 
 void stats_shorten_posix(const struct any_ops *chosen, const struct any_rw_ops *chosen_rw)
 {
-	if (chosen == &ops && all_default)
-		mutex_observe_default();
+	if (chosen == &ops && all_inlined)
+		mutex_observe_inlined();
 	if (chosen_rw == &rw_ops && rw_default)
 		rwlock_observe_default();
 }

@@ -574,7 +574,8 @@ static int run_named(const char *name)
 int main(int argc, char **argv)
 {
 	char statistics[sizeof(folder) + 32], debug[] = "POUNDLOCK_DEBUG=1",
-					      batch[] = "POUNDLOCK_LOCK=shfl_mutex,batch=1024";
+					      batch[] = "POUNDLOCK_LOCK=shfl_mutex,batch=1024",
+					      gated[] = "POUNDLOCK_LOCK=shfl_ron";
 	char command[sizeof(folder) + 16];
 
 	EXPECT(argc == 2, "usage: control LIBRARY");
@@ -588,11 +589,14 @@ int main(int argc, char **argv)
 	run("change", folder, statistics, NULL);
 	run("change", folder, debug, NULL);
 	run("change", folder, batch, NULL);
+	run("change", folder, gated, NULL);
 	run("all", folder, NULL, NULL);
 	run("all", folder, statistics, NULL);
+	run("all", folder, gated, NULL);
 	run("destroy", folder, NULL, NULL);
 	run("fork", folder, NULL, NULL);
 	run("fork", folder, statistics, NULL);
+	run("fork", folder, gated, NULL);
 	run("sandbox", folder, NULL, NULL);
 	run("survive", folder, NULL, NULL);
 	run("change_rw", folder, NULL, NULL);

@@ -5,8 +5,8 @@
  * instructions.
  *
  *   - With the default locks of LIBRARY preloaded, no more than natively, also if `poundlock
- *     control` can change the settings of its mutexes, and if rules give other locks another
- *     algorithm.
+ *     control` can change the settings of its mutexes, if rules give other locks another algorithm,
+ *     and with shfl_ron.
  *   - With the C library's locks, little more than without LIBRARY.
  *   - With statistics, of the default locks or of the C library's, little more than without.
  */
@@ -110,7 +110,7 @@ static void prepare(void)
 	MEASURED(spin_unlock_2, pthread_spin_unlock(&o->spin), 3, 20, 40, 0)              \
 	MEASURED(cond_signal, pthread_cond_signal(&o->cond), 0, 30, 30, 0)                \
 	MEASURED(cond_broadcast, pthread_cond_broadcast(&o->cond), 0, 30, 30, 0)          \
-	MEASURED(cond_timedwait, wait_in_past(), 0, 50, 100, 100)                         \
+	MEASURED(cond_timedwait, wait_in_past(), 0, 55, 100, 100)                         \
 	MEASURED(woken_signal, pthread_cond_signal(&o->waited), 0, 30, 30, 0)             \
 	MEASURED(woken_broadcast, pthread_cond_broadcast(&o->waited), 0, 30, 30, 0)
 
@@ -385,6 +385,16 @@ static bool compare_passed_on(const char *way, const char *library, const long *
 	return compare(way, "native, passed on", native, passed_on, PASSED_ON);
 }
 
+static bool compare_gated(const char *way, const char *library, const long *native)
+{
+	long gated[COUNT];
+
+	setenv("POUNDLOCK_LOCK", "shfl_ron", 1);
+	measure(way, library, gated);
+	unsetenv("POUNDLOCK_LOCK");
+	return compare(way, "native, shfl_ron", native, gated, MORE);
+}
+
 static bool compare_all(const char *way, const char *library)
 {
 	long native[COUNT], ours[COUNT];
@@ -395,6 +405,7 @@ static bool compare_all(const char *way, const char *library)
 	holds = compare(way, "native, default", native, ours, MORE);
 	holds = compare_passed_on(way, library, native) && holds;
 	holds = compare_controlled(way, library, native) && holds;
+	holds = compare_gated(way, library, native) && holds;
 	return compare_counted(way, library, native, ours) && holds;
 }
 

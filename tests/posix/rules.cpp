@@ -6,6 +6,7 @@
  * checks the mutexes below.
  */
 #include <mutex>
+#include <regex>
 #include <threads.h>
 
 #include "ruled.h"
@@ -188,9 +189,14 @@ static void apply()
 	EXPECT(errors.empty(), "%s", errors.c_str());
 	errors = run({variable(file), std::string("POUNDLOCK_STATS=") + folder}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
+	errors = run({variable(file), "POUNDLOCK_LOCK=shfl_ron"}, "ruled");
+	EXPECT(errors.empty(), "%s", errors.c_str());
 	errors = run({variable(file), "POUNDLOCK_DEBUG=1"}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
 	errors = run({variable("")}, "plain");
+	EXPECT(errors.empty(), "%s", errors.c_str());
+	write_rules(std::regex_replace(rules, std::regex("shfl_mutex"), "shfl_ron"));
+	errors = run({variable(file), "POUNDLOCK_LOCK=shfl_ron"}, "ruled");
 	EXPECT(errors.empty(), "%s", errors.c_str());
 	write_rules("");
 	errors = run({variable(file)}, "plain");

@@ -67,9 +67,9 @@ static std::string rules_for(const std::string &spec)
 	return text;
 }
 
-/* The lines of two rules above that do not apply. */
-#define WITHOUT_OFFSET ":16: without_offset+0x28 keeps shfl_mutex, not "
-#define BY_PATTERN ":19: an object that 'by_patter?' matches keeps shfl_mutex, not "
+/* The lines of two rules above that do not apply, up to the lock that is kept. */
+#define WITHOUT_OFFSET ":16: without_offset+0x28 keeps "
+#define BY_PATTERN ":19: an object that 'by_patter?' matches keeps "
 
 /* ---- In the child ---- */
 
@@ -299,21 +299,27 @@ static size_t count_of(const std::string &text, const std::string &part)
 	return found;
 }
 
-/* Expects a line about each rule that does not apply to a static mutex, and @more lines. */
-static void expect_reports(const std::string &errors, size_t more)
+/*
+ * Expects a line about each rule that does not apply to a static mutex, which keeps @own, and @more
+ * lines.
+ */
+static void expect_reports(const std::string &errors, size_t more,
+			   const std::string &own = "shfl_mutex")
 {
 	for (const char *part : {WITHOUT_OFFSET, BY_PATTERN})
-		EXPECT(count_of(errors, file + part) == 1, "'%s' in: %s", part, errors.c_str());
+		EXPECT(count_of(errors, file + part + own + ", not ") == 1, "'%s' in: %s", part,
+		       errors.c_str());
 	EXPECT(count_of(errors, "\n") == 2 + more, "%s", errors.c_str());
 }
 
 /* In each process, a rule that does not apply is reported once: here, in two. */
-static void apply(const std::string &spec, std::initializer_list<std::string> settings)
+static void apply(const std::string &spec, std::initializer_list<std::string> settings,
+		  const std::string &own = "shfl_mutex")
 {
 	write_rules(rules_for(spec));
 	expect_part = spec.c_str();
 	limit();
-	expect_reports(run(settings, "other"), 0);
+	expect_reports(run(settings, "other"), 0, own);
 }
 
 static void apply_all(char **locks)
@@ -361,11 +367,14 @@ int main(int argc, char **argv)
 		apply(lock, {variable(file), std::string("POUNDLOCK_CONTROL=") + folder});
 		EXPECT(run({variable(file), "POUNDLOCK_DEBUG=1"}, "checked").empty(), "%s", lock);
 		apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_mutex,patience=0"});
+		apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_ron"}, "shfl_ron");
 	}
 	EXPECT(run({variable(file)}, "quiet").empty(), "a report from a sandbox");
 	EXPECT(run({variable("")}, "plain").empty(), "a report without rules");
 	write_rules(rules_for("shfl_mutex,patience=0"));
 	EXPECT(run({variable(file)}, "plain").empty(), "a report of settings");
+	EXPECT(run({variable(file), "POUNDLOCK_LOCK=shfl_ron"}, "plain").empty(),
+	       "a report of settings for the waiters of shfl_ron");
 	end();
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include "any_rw.h"
 #include "built.h"
 #include "poundlock.h"
-#include "shfl_mutex.h"
+#include "shfl_ron.h"
 #include "spec.h"
 #include "unit.h"
 
@@ -425,10 +425,65 @@ static void embedders_bytes(void)
 	}
 }
 
+/* poundlock.h's fast path takes the lock of @ops, and any_wait() does the rest. */
+static void taken_inline(const struct any_ops *ops)
+{
+	struct {
+		_Alignas(8) unsigned char bytes[ANY_LOCK_SIZE];
+	} lock = {{0}};
+	pound_mutex_t *mutex = (pound_mutex_t *)&lock;
+	struct w_deadline past = {.clock = CLOCK_MONOTONIC};
+	uint32_t seen;
+
+	EXPECT(pound_mutex_take_free(mutex, &seen, false) && !ops->trylock(&lock));
+	EXPECT(!pound_mutex_take_free(mutex, &seen, false));
+	EXPECT(!any_wait(&lock, seen, &past, ops));
+	EXPECT(ops->unlock(&lock, ops) && !ops->unlock(&lock, ops));
+	EXPECT(any_wait(&lock, seen, NULL, ops) && !ops->trylock(&lock));
+	EXPECT(pound_mutex_release_alone(mutex, false) || ops->unlock(&lock, ops));
+	EXPECT(ops->trylock(&lock) && ops->unlock(&lock, ops));
+	if (ops->destroy)
+		ops->destroy(&lock);
+}
+
+static void inlined_locks(void)
+{
+	for (size_t i = 0; pound_lock_info(i); i++) {
+		const char *name = pound_lock_info(i)->name;
+		const struct any_ops *ops = any_find(name, NULL, 0);
+		bool is_inlined = !strcmp(name, "shfl_mutex") || !strcmp(name, "shfl_ron");
+
+		EXPECT(any_is_inlined(ops) == is_inlined, "%s", name);
+		if (is_inlined)
+			taken_inline(ops);
+	}
+	if (built("shfl_ron"))
+		EXPECT(any_is_inlined(any_find("shfl_ron,patience=0,policy=fifo", NULL, 0)));
+	EXPECT(!any_is_inlined(any_find("shfl_ron,wait=spin", NULL, 0)));
+	EXPECT(!any_is_inlined(any_find("shfl_mutex,policy=fair", NULL, 0)));
+	EXPECT(!any_is_inlined(NULL));
+}
+
+/* One may wait for a shfl_ron as for a shfl_mutex, but not the other way around. */
+static void waits_for_inlined_locks(void)
+{
+	const struct any_ops *mutex = any_find("shfl_mutex,patience=0", NULL, 0),
+			     *gated = any_find("shfl_ron,patience=0", NULL, 0);
+
+	EXPECT(any_waits_for(any_default, mutex));
+	EXPECT(!any_waits_for(any_default, gated) && !any_waits_for(any_default, NULL));
+	if (!gated)
+		return;
+	EXPECT(any_waits_for(gated, mutex));
+	EXPECT(any_waits_for(any_find("shfl_ron", NULL, 0), gated));
+	EXPECT(!any_waits_for(gated, any_find("mcs", NULL, 0)));
+	EXPECT(!any_waits_for(gated, any_find("shfl_mutex,policy=fair", NULL, 0)));
+}
+
 /* From every state, poundlock.h's fast path does the same with one thread and with several. */
 static void fast_path(void)
 {
-	const uint32_t states = 2 * SHFL_MUTEX_CLOSED;
+	const uint32_t states = 2 * SHFL_RON_GATE;
 
 	for (uint32_t state = 0; state < states; state++) {
 		pound_mutex_t one = {.pound_state = state}, several = {.pound_state = state};
@@ -462,6 +517,8 @@ int main(void)
 	RUN(every_lock_every_way);
 	RUN(every_setting);
 	RUN(embedders_bytes);
+	RUN(inlined_locks);
+	RUN(waits_for_inlined_locks);
 	RUN(fast_path);
 	RUN(many_specifications);
 	return 0;

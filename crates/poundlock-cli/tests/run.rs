@@ -51,7 +51,7 @@ fn rules_are_checked_before_the_program_starts() {
         ("[[rule]]\nsymbol = \"cache\"\nlock = \"nosuch\"\n", "shfl_mutex", "line 3: there is"),
         ("[[rule]]\nsymbol = \"cache\"\n", "shfl_mutex", "line 1: the rule has no lock"),
         ("rule = []\n", "shfl_mutex", "line 1: "),
-        (right, "mcs", "rules need shfl_mutex"),
+        (right, "mcs", "rules need shfl_mutex or shfl_ron"),
         (right, "shfl_mutex,policy=fair", "rules need shfl_mutex"),
         (right, "native", "native locks"),
         (&"\n".repeat(65537), "shfl_mutex", "more than 65536 bytes"),

@@ -103,10 +103,16 @@ fn the_right_settings_are_found_and_the_rules_apply_them() {
 fn a_rule_keeps_the_algorithm_of_the_lock() {
     let tuned = Tuned::new();
     let bravo = ["--rwlock", "bravo_shfl_rw,inhibit=7"];
-    tuned.tune(&[&bravo[..], &["--metric", METRIC]].concat(), "readers");
-    let rules = std::fs::read_to_string(tuned.rules()).expect("rules");
-    assert!(rules.contains("rwlock = \"bravo_shfl_rw,inhibit=7,patience=0"), "{rules}");
-    assert_eq!(tuned.run_by_rules(&bravo, "readers"), "score: 130\n", "{rules}");
+    let gated = ["--lock", "shfl_ron"];
+    for (options, mode, lock) in [
+        (&bravo, "readers", "rwlock = \"bravo_shfl_rw,inhibit=7,patience=0"),
+        (&gated, "score", "lock = \"shfl_ron,patience=0"),
+    ] {
+        tuned.tune(&[&options[..], &["--metric", METRIC, "--force"]].concat(), mode);
+        let rules = std::fs::read_to_string(tuned.rules()).expect("rules");
+        assert!(rules.contains(lock), "{rules}");
+        assert_eq!(tuned.run_by_rules(options, mode), "score: 130\n", "{rules}");
+    }
 }
 
 /// A rule can give these mutexes another algorithm.

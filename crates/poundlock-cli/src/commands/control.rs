@@ -36,7 +36,7 @@ pub(crate) struct ControlArgs {
     #[arg(value_name = "LOCK")]
     pub lock: Option<String>,
     /// KEY=VALUE[,...]: patience, policy, batch, spins; keys that are not given get their defaults.
-    /// After shfl_mutex or shfl_rw and a comma only for mutexes, or readers-writer locks.
+    /// After shfl_mutex, shfl_ron or shfl_rw and a comma only for mutexes, or readers-writer locks.
     /// `default`: back to the settings of before
     #[arg(value_name = "SETTINGS")]
     pub settings: Option<String>,

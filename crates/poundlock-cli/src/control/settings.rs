@@ -14,18 +14,23 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 2] = [Kind::Mutex, Kind::ReadersWriter];
 
-    /// The lock of this kind whose settings can be changed.
-    pub fn lock(self) -> &'static str {
+    /// The locks of this kind whose settings can be changed; the default is first.
+    fn locks(self) -> &'static [&'static str] {
         match self {
-            Kind::Mutex => "shfl_mutex",
-            Kind::ReadersWriter => "shfl_rw",
+            Kind::Mutex => &["shfl_mutex", "shfl_ron"],
+            Kind::ReadersWriter => &["shfl_rw"],
         }
+    }
+
+    /// The lock by which a specification names settings of this kind.
+    pub fn lock(self) -> &'static str {
+        self.locks()[0]
     }
 
     /// The kind of the lock that a specification names, if it names one of these.
     pub fn of(spec: &str) -> Option<Kind> {
         let name = spec.split(',').next().unwrap_or_default();
-        Kind::ALL.into_iter().find(|kind| kind.lock() == name)
+        Kind::ALL.into_iter().find(|kind| kind.locks().contains(&name))
     }
 }
 
@@ -112,6 +117,12 @@ mod tests {
         assert_eq!(settings.policy, "fifo");
         assert_eq!(settings.word(), Ok(seven));
         assert_eq!(word(&settings.spec(Kind::ReadersWriter)), Ok(seven));
+        for kind in Kind::ALL {
+            for lock in kind.locks() {
+                let spec = format!("{lock},{settings}");
+                assert_eq!((word(&spec), Kind::of(&spec)), (Ok(seven), Some(kind)), "{spec}");
+            }
+        }
         assert_eq!(text(seven), Some(settings.to_string()));
         assert_eq!(Settings::of(0), None);
         assert!(Settings { batch: 0, ..settings }.word().is_err());

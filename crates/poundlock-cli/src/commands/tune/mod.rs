@@ -71,7 +71,7 @@ pub(crate) struct TuneArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub windows: Option<u32>,
-    /// Present lock of the program: shfl_mutex[,KEY=VALUE...]
+    /// Present lock of the program: shfl_mutex or shfl_ron[,KEY=VALUE...]
     #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex", conflicts_with = "pid")]
     pub lock: String,
     /// Present rules of the program. New rules precede them
