@@ -101,6 +101,11 @@ static const struct any_ops tables[] = {
 
 const struct any_ops *const any_default = &tables[OWN];
 
+bool any_is_inlined(const struct any_ops *ops)
+{
+	return any_is_default(ops);
+}
+
 const struct any_ops *any_find(const char *spec, char *error, size_t size)
 {
 	(void)spec, (void)error, (void)size;
