@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Rules: which lock or settings a mutex gets, by the symbol that
- * names it or by the function that initialises it. docs/preload.md documents the file, a subset of
- * TOML:
+ * Rules: which lock or settings a mutex gets, by the symbol that names it or by the function that
+ * initialises it. docs/preload.md documents the file, a subset of TOML:
  *
  *   [[rule]]
  *   symbol = "cache*"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tables of functions that check, and then do what the lock's own functions do. The default lock is
+ * Tables of functions that check, and then do what the lock's own functions do. An inlined lock is
  * then also used through its table, so that no fast path knows of the checks.
  */
 #include "debug.h"

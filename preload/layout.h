@@ -13,7 +13,7 @@
  *     32 to 39           the lock's own bytes 8 to 15 (lib/any.h: leaves_middle)
  *     of normal and adaptive mutexes:
  *     32                 1 + the index of the rule of the function that initialised it, if that
- *                        rule changes settings of the default lock only; 0: none
+ *                        rule changes settings of the process's lock only; 0: none
  *     33 to 39           the address to which the call returned that initialised it; 0: unknown
  *     glibc's __count, bytes 4 to 7, is the lock's
  *

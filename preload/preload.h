@@ -34,8 +34,8 @@ enum { WAY_TABLE = -1, WAY_THREADS = false, WAY_ALONE = true };
 extern W_HIDDEN W_ATOMIC(const signed char *) chosen_rw_way;
 
 /*
- * Called by pthread's functions if no lock is inlined. At first, functions that look into
- * the tables above; statistics may have shorter ones, and the C library's locks are called at once.
+ * Called by pthread's functions if no lock is inlined. At first, functions that look into the
+ * tables above; statistics may have shorter ones, and the C library's locks are called at once.
  */
 struct mutex_calls {
 	W_ATOMIC(int (*)(pthread_mutex_t *mutex)) lock, trylock, unlock;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The tables of the locks that are behind pthread's and C11's names. The default locks' functions
+ * The tables of the locks that are behind pthread's and C11's names. The functions of inlined locks
  * in mutex.c and rwlock.c count by themselves while the lock is free and its row is found at once.
  */
 #include "posix.h"
