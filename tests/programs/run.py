@@ -408,7 +408,7 @@ DEFAULTS = ["shfl_mutex", "shfl_rw"]
 LOCKS = locks_of("LOCK")
 RWLOCKS = locks_of("RWLOCK")
 # For programs that take seconds to start and end: a typical user's choice.
-CHOICES = ["shfl_mutex", "mcs", "cna", "cfl_mutex"]
+CHOICES = ["shfl_mutex", "shfl_ron", "mcs", "cna", "cfl_mutex"]
 
 
 def environment(**settings):
