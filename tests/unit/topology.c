@@ -48,6 +48,7 @@ static void interleaved_sockets(void)
 static void interleaved_nodes(void)
 {
 	begin();
+	put("0,4", "devices/system/node/has_cpu");
 	put("0-1,4-5", "devices/system/node/node0/cpulist");
 	put("", "devices/system/node/node1/cpulist"); /* memory only */
 	put("2-3,6-7", "devices/system/node/node4/cpulist");

@@ -50,6 +50,7 @@ unsigned w_cpu(void)
 
 /* If the kernel does not report a maximum, this many missing CPUs in a row mean the end. */
 #define MAX_GAP 256
+#define MAX_NODES 1024
 
 /* Not on the stack, which may be small. */
 static struct {
@@ -58,6 +59,7 @@ static struct {
 	long level;
 	bool known[W_CPUS];
 	char list[4096];
+	char nodes[1024];
 } scratch;
 
 static enum w_domain_kind chosen = W_DOMAIN_L3;
@@ -209,17 +211,33 @@ static bool cpu_list(const char *root, enum w_domain_kind kind, size_t cpu, char
 	}
 }
 
+/* Assigns the next domain, @domain, to the CPUs of @node. Returns whether it has any. */
+static bool read_node(const char *root, size_t node, uint16_t domain, uint16_t *domains,
+		      size_t cpus)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/devices/system/node/node%zu/cpulist", root, node);
+	if (!w_topology_text(path, scratch.list, sizeof(scratch.list)) || !*scratch.list)
+		return false;
+	assign(scratch.list, domain, domains, cpus);
+	return true;
+}
+
 /* NUMA nodes are listed by node. Their numbers may have gaps, and some have memory but no CPUs. */
 static size_t read_nodes(const char *root, uint16_t *domains, size_t cpus)
 {
+	const char *nodes = scratch.nodes;
+	size_t node, last;
 	uint16_t domain = 0;
 	char path[256];
 
-	for (unsigned node = 0; node < 1024; node++) {
-		snprintf(path, sizeof(path), "%s/devices/system/node/node%u/cpulist", root, node);
-		if (w_topology_text(path, scratch.list, sizeof(scratch.list)) && *scratch.list)
-			assign(scratch.list, domain++, domains, cpus);
-	}
+	snprintf(path, sizeof(path), "%s/devices/system/node/has_cpu", root);
+	if (!w_topology_text(path, scratch.nodes, sizeof(scratch.nodes)))
+		return 0;
+	while (w_topology_range(&nodes, &node, &last))
+		for (; node <= last && node < MAX_NODES; node++)
+			domain += read_node(root, node, domain, domains, cpus);
 	return domain;
 }
 
