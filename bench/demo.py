@@ -18,7 +18,7 @@ from command_line import Parser, positive
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NATIVE = "native"
-LOCKS = ("shfl_mutex", "mcs", "cna", "ron", "cfl_mutex")
+LOCKS = ("shfl_ron", "mcs", "cna", "ron", "cfl_mutex")
 INTERRUPTED = 130
 # The fraction of the work in a quick run.
 QUICK = 0.1

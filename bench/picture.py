@@ -25,7 +25,7 @@ THREADS = (2, 4, 8, 18, 36, 72, 144, 288)
 # The curve's label, the lock's specification, the colour (red, green, blue).
 # Locks in order of arrival perform best here when they spin.
 CURVES = (
-    ("shfl_mutex (default)", "shfl_mutex", (31, 111, 178)),
+    ("shfl_ron (default)", "shfl_ron", (31, 111, 178)),
     ("cna", "cna,wait=spin", (46, 139, 87)),
     ("ttas", "ttas", (184, 134, 11)),
     ("mcs", "mcs,wait=spin", (139, 90, 155)),
@@ -86,7 +86,7 @@ def measured():
         )
         native.append((threads, operations / float(seconds[1]) / 1e6))
         default.append((threads, operations / float(seconds[2]) / 1e6))
-    return [("shfl_mutex (default)", DEFAULT_COLOUR, default), ("glibc", NATIVE_COLOUR, native)]
+    return [("shfl_ron (default)", DEFAULT_COLOUR, default), ("glibc", NATIVE_COLOUR, native)]
 
 
 def panel(title, about, width, curves):

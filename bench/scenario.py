@@ -72,7 +72,7 @@ def main():
     options.poundlock = options.poundlock.resolve()
     seconds = options.before + options.tune + options.after
     curves = [
-        ("shfl_mutex", DEFAULT_COLOUR, tuned(options, seconds)),
+        ("shfl_ron", DEFAULT_COLOUR, tuned(options, seconds)),
         ("glibc", NATIVE_COLOUR, native(options, seconds)),
     ]
     shortest = min(len(figures) for _, _, figures in curves)

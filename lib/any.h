@@ -78,11 +78,19 @@ W_HIDDEN bool any_wait(void *lock, uint32_t seen, const struct w_deadline *deadl
 
 /*
  * Finds the lock that @spec names: NAME[,KEY=VALUE...]; docs/locks.md lists the keys. The same
- * specification leads to the same table (intern.h). Reads the route if the lock needs it. Returns
- * NULL, and one line in @error (@size bytes), if there is no such lock, key or value, or if there
- * is no room for another table. Any thread may call it at any time.
+ * specification leads to the same table (intern.h). Reads the route if the lock needs it, but see
+ * any_route_waits. Returns NULL, and one line in @error (@size bytes), if there is no such lock,
+ * key or value, or if there is no room for another table. Any thread may call it at any time.
  */
 const struct any_ops *any_find(const char *spec, char *error, size_t size);
+
+/*
+ * Set before the first any_find() by a library that calls any_read_route() before its process
+ * enters a sandbox. shfl_ron then reads the route when threads contend, or in any_read_route():
+ * most processes need none, and reading it takes longer than the start of a small program.
+ */
+extern W_HIDDEN bool any_route_waits;
+W_HIDDEN void any_read_route(void);
 
 /*
  * If locks of @ops have a policy of the program, keeps it registered until any_drop(). False, and

@@ -74,6 +74,17 @@ static bool read_spec(const char *spec, struct choice *choice, char *error, size
 			  choice->settings, error, size);
 }
 
+bool any_route_waits;
+
+/* Whether a lock was chosen whose waiters may need the route, which was not read. */
+static W_ATOMIC(bool) route_due;
+
+void any_read_route(void)
+{
+	if (atomic_load(&route_due))
+		(void)w_route_position();
+}
+
 /*
  * Reads the route now if the lock will need it: a sandbox that is entered later may not allow it.
  */
@@ -81,8 +92,11 @@ static void read_route(const struct choice *choice)
 {
 	const char *name = any_facts(choice->lock)->name;
 
-	/* ron*, shfl_ron */
-	if (strstr(name, "ron") || policy_of(name, choice->settings) == POLICY_ROUTE)
+	if (policy_of(name, choice->settings) == POLICY_ROUTE)
+		(void)w_route_position();
+	else if (!strcmp(name, "shfl_ron") && any_route_waits)
+		atomic_store(&route_due, true);
+	else if (strstr(name, "ron")) /* ron*, shfl_ron */
 		(void)w_route_position();
 }
 

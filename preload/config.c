@@ -15,12 +15,17 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "locks.def" /* the locks that this build lacks */
 #include "spec.h"
 #include "spin.h"
 #include "stats/stats.h"
 #include "stats/region.h"
 
+#ifndef WITHOUT_shfl_ron
+#define DEFAULT_LOCK "shfl_ron"
+#else
 #define DEFAULT_LOCK "shfl_mutex"
+#endif
 #define DEFAULT_RWLOCK "shfl_rw"
 #define LIBRARY "libpoundlock-preload.so"
 #define SHARED_MEMORY "/dev/shm"
@@ -82,6 +87,7 @@ static const char *read_locks(struct config *config, char *error, size_t size)
 		config->native = true;
 		return NULL;
 	}
+	any_route_waits = true;
 	config->ops = any_find(spec && *spec ? spec : DEFAULT_LOCK, error, size);
 	if (!config->ops)
 		return "POUNDLOCK_LOCK";

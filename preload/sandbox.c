@@ -2,13 +2,15 @@
 /*
  * prctl(), by which a process enters a sandbox: PR_SET_NO_NEW_PRIVS, without which only privileged
  * processes may install a filter for system calls, and PR_SET_SECCOMP. From then on, threads no
- * longer read their nice value and cgroup, and children make no control page.
+ * longer read their nice value and cgroup, and children make no control page. Before, the route is
+ * read if the lock of the process may need it.
  */
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "any.h"
 #include "control.h"
 #include "preload.h"
 #include "rules.h"
@@ -23,6 +25,7 @@ static bool prepare(int option)
 		return false;
 	if ((uint32_t)getpid() != w_process())
 		return false;
+	any_read_route();
 	control_stay();
 	rules_be_quiet();
 	return w_shares_keep();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How often a waiter of shfl_ron's mutex is bypassed while the lock is handed over at the gate. The
- * first thread shares its CPU, so that it waits in the mutex's queue. All others have a CPU of their
- * own and go to the gate, and no sample chooses otherwise.
+ * How often a waiter of shfl_ron's mutex is bypassed while the lock is handed over at the gate.
+ *
+ * The first thread shares its CPU, so that it waits in the mutex's queue. All others have a CPU of
+ * their own and go to the gate, and no sample chooses otherwise.
  */
 #define LOCK shfl_ron
 #define LOCK_HEADER "shfl_ron.h"

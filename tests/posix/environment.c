@@ -91,8 +91,8 @@ static void locks(char **names)
 {
 	char setting[128];
 
-	expect_active(RUN("POUNDLOCK_VERBOSE=1"), "shfl_mutex");
-	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK="), "shfl_mutex");
+	expect_active(RUN("POUNDLOCK_VERBOSE=1"), "shfl_ron");
+	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK="), "shfl_ron");
 	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_LOCK=mcs,wait=yield"),
 		      "mcs wait=yield");
 	expect_active(RUN("POUNDLOCK_VERBOSE=1", "POUNDLOCK_DISABLE=1"), "native");

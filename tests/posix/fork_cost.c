@@ -6,6 +6,8 @@
  *   mappings that the fork copies, and written pages in them
  *   system calls of both processes, from the fork to the child's end
  *
+ * and its system calls at the start of the program.
+ *
  * fork_cost count|fork: what the program executes for that, both ways.
  */
 #include <stdio.h>
@@ -20,7 +22,7 @@
 #define RUNS 16
 
 struct cost {
-	long faults, mappings, pages, calls;
+	long faults, mappings, pages, calls, start;
 };
 
 /*
@@ -28,9 +30,10 @@ struct cost {
  * varies with the library's address. Mappings: code, constants that the loader has written,
  * variables with an initial value and without, and the page that the kernel wipes; and one that the
  * loader's are split into, unless they lie next to the library's. Pages: of constants (5), of
- * variables (6), of the loader (3), and those that depend on the machine's topology.
+ * variables (6), of the loader (3), and those that depend on the machine's topology. Start: the
+ * loader's, and those that read the environment and the domains.
  */
-static const struct cost more = {.faults = 2, .mappings = 6, .pages = 17, .calls = 0};
+static const struct cost more = {.faults = 2, .mappings = 6, .pages = 17, .calls = 0, .start = 60};
 
 /* ---- The program that forks ---- */
 
@@ -159,35 +162,40 @@ static bool begins_call(pid_t pid, unsigned long *number)
 	return true;
 }
 
-/* The system calls between the marks, of all processes; -1 if processes may not be traced. */
-static long calls_with(const char *library)
+/*
+ * Counts the system calls of all processes, before the first mark and from there to the second;
+ * both are -1 if processes may not be traced.
+ */
+static void count_calls(const char *library, struct cost *cost)
 {
 	pid_t first = fork(), pid = first;
 	unsigned long number;
-	bool counts = false;
-	long calls = 0;
-	int status;
+	long calls[3] = {0};
+	int marks = 0, status;
 
 	if (!first)
 		run_traced(library);
 	EXPECT(waitpid(first, &status, 0) == first);
+	cost->calls = cost->start = -1;
 	if (WIFEXITED(status))
-		return -1;
+		return;
 	ptrace(PTRACE_SETOPTIONS, first, 0,
 	       PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_EXITKILL);
 	do {
 		if (WIFSTOPPED(status)) {
 			if (begins_call(pid, &number) && number == MARK)
-				counts = !counts;
-			else if (counts && WSTOPSIG(status) == (SIGTRAP | 0x80))
-				calls++;
+				EXPECT(++marks < 3);
+			else if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+				calls[marks]++;
 			ptrace(PTRACE_SYSCALL, pid, 0, 0);
 		}
 		pid = waitpid(-1, &status, __WALL);
 		EXPECT(pid > 0);
 	} while (pid != first || WIFSTOPPED(status));
-	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status) && !counts, "%x", status);
-	return calls;
+	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status) && marks == 2, "%x", status);
+	/* A call stops its process twice, at its begin and at its end. */
+	cost->start = calls[0] / 2;
+	cost->calls = calls[1] / 2;
 }
 
 int main(int count, char **arguments)
@@ -201,8 +209,8 @@ int main(int count, char **arguments)
 		return fork_between_marks();
 	without = least_with("");
 	with = least_with(arguments[1]);
-	without.calls = calls_with("");
-	with.calls = calls_with(arguments[1]);
+	count_calls("", &without);
+	count_calls(arguments[1], &with);
 #define COMPARE(what)                                                                         \
 	printf(#what ": %ld, natively %ld\n", with.what, without.what);                       \
 	EXPECT(with.what <= without.what + more.what, #what ": %ld, natively %ld", with.what, \
@@ -211,5 +219,6 @@ int main(int count, char **arguments)
 	COMPARE(mappings);
 	COMPARE(pages);
 	COMPARE(calls);
+	COMPARE(start);
 	return 0;
 }

@@ -304,7 +304,7 @@ static size_t count_of(const std::string &text, const std::string &part)
  * lines.
  */
 static void expect_reports(const std::string &errors, size_t more,
-			   const std::string &own = "shfl_mutex")
+			   const std::string &own = "shfl_ron")
 {
 	for (const char *part : {WITHOUT_OFFSET, BY_PATTERN})
 		EXPECT(count_of(errors, file + part + own + ", not ") == 1, "'%s' in: %s", part,
@@ -314,7 +314,7 @@ static void expect_reports(const std::string &errors, size_t more,
 
 /* In each process, a rule that does not apply is reported once: here, in two. */
 static void apply(const std::string &spec, std::initializer_list<std::string> settings,
-		  const std::string &own = "shfl_mutex")
+		  const std::string &own = "shfl_ron")
 {
 	write_rules(rules_for(spec));
 	expect_part = spec.c_str();
@@ -336,7 +336,7 @@ static void apply_all(char **locks)
 			expect_reports(errors, 3);
 			EXPECT(count_of(errors, lock + " has no room for its owner") == 3, "%s",
 			       errors.c_str());
-		} else if (lock != "shfl_mutex") {
+		} else if (lock != "shfl_mutex" && lock != "shfl_ron") {
 			apply(lock, {variable(file)});
 		}
 	}
@@ -366,15 +366,17 @@ int main(int argc, char **argv)
 		apply(lock, {variable(file), std::string("POUNDLOCK_STATS=") + folder});
 		apply(lock, {variable(file), std::string("POUNDLOCK_CONTROL=") + folder});
 		EXPECT(run({variable(file), "POUNDLOCK_DEBUG=1"}, "checked").empty(), "%s", lock);
-		apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_mutex,patience=0"});
-		apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_ron"}, "shfl_ron");
+		apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_ron,patience=0"});
+		apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_mutex"}, "shfl_mutex");
 	}
 	EXPECT(run({variable(file)}, "quiet").empty(), "a report from a sandbox");
 	EXPECT(run({variable("")}, "plain").empty(), "a report without rules");
-	write_rules(rules_for("shfl_mutex,patience=0"));
-	EXPECT(run({variable(file)}, "plain").empty(), "a report of settings");
-	EXPECT(run({variable(file), "POUNDLOCK_LOCK=shfl_ron"}, "plain").empty(),
-	       "a report of settings for the waiters of shfl_ron");
+	for (const char *lock : {"shfl_ron,patience=0", "shfl_mutex,patience=0"}) {
+		write_rules(rules_for(lock));
+		EXPECT(run({variable(file)}, "plain").empty(), "a report of settings: %s", lock);
+	}
+	EXPECT(run({variable(file), "POUNDLOCK_LOCK=shfl_mutex"}, "plain").empty(),
+	       "a report of settings for the waiters of shfl_mutex");
 	end();
 	return 0;
 }

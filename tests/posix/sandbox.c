@@ -172,6 +172,42 @@ static void sleep_together(void)
 		finish(threads[i]);
 }
 
+/* ---- As many threads as CPUs: those of shfl_ron try its tour, which needs the route ---- */
+
+#define CONTENTION_NS 50000000
+
+static void *contend(void *argument)
+{
+	const struct timespec *until = argument;
+	struct timespec now;
+
+	do {
+		for (int i = 0; i < 100; i++) {
+			EXPECT_OK(pthread_mutex_lock(&mutex));
+			for (volatile int work = 0; work < 100; work++)
+				;
+			EXPECT_OK(pthread_mutex_unlock(&mutex));
+		}
+		EXPECT(!clock_gettime(CLOCK_REALTIME, &now), "now");
+	} while (now.tv_sec < until->tv_sec ||
+		 (now.tv_sec == until->tv_sec && now.tv_nsec < until->tv_nsec));
+	return NULL;
+}
+
+static void contend_in_a_pair(void)
+{
+	struct timespec until;
+	pthread_t other;
+
+	EXPECT(!clock_gettime(CLOCK_REALTIME, &until), "now");
+	until.tv_nsec += CONTENTION_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	other = start(contend, &until);
+	contend(&until);
+	finish(other);
+}
+
 /* Holds the mutex until all others sleep; then as many threads use everything. */
 static void strict(void *unused)
 {
@@ -180,6 +216,7 @@ static void strict(void *unused)
 
 	(void)unused;
 	allow_what_is_needed();
+	contend_in_a_pair();
 	EXPECT_OK(pthread_mutex_lock(&mutex));
 	for (size_t i = 0; i < THREADS; i++)
 		sleepers[i] = start(use, NULL);

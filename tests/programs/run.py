@@ -404,11 +404,11 @@ def locks_of(kind):
 # progresses.
 SETTINGS = {"scl": ",slice=20"}
 # The preload library's default.
-DEFAULTS = ["shfl_mutex", "shfl_rw"]
+DEFAULTS = ["shfl_ron", "shfl_rw"]
 LOCKS = locks_of("LOCK")
 RWLOCKS = locks_of("RWLOCK")
 # For programs that take seconds to start and end: a typical user's choice.
-CHOICES = ["shfl_mutex", "shfl_ron", "mcs", "cna", "cfl_mutex"]
+CHOICES = ["shfl_ron", "shfl_mutex", "mcs", "cna", "cfl_mutex"]
 
 
 def environment(**settings):

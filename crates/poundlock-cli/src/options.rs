@@ -17,6 +17,13 @@ pub(crate) struct PreloadArgs {
     pub preload: Option<PathBuf>,
 }
 
+/// The lock that replaces mutexes if none is named: the preload library's default
+/// (`preload/config.c`).
+pub(crate) fn default_lock() -> &'static str {
+    const BEST: &str = "shfl_ron";
+    if poundlock::locks().any(|info| info.name == BEST) { BEST } else { "shfl_mutex" }
+}
+
 /// The locks that replace other kinds than mutexes, for the commands that preload the library.
 #[derive(Args, Debug, Default)]
 pub(crate) struct OtherLocksArgs {
@@ -69,7 +76,7 @@ impl OutputArgs {
 pub(crate) struct SourceArgs {
     /// Lock, NAME[,KEY=VALUE...] from `poundlock list`; or native: count the program's own locks,
     /// and replace none
-    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    #[arg(short, long, value_name = "SPEC", default_value = default_lock())]
     pub lock: String,
     #[command(flatten)]
     pub others: OtherLocksArgs,

@@ -118,7 +118,7 @@ fn the_locks_that_threads_waited_for_are_listed() {
     let controlled = Controlled::start();
     let lines = controlled.control(&[]);
     assert_eq!(lines.len(), 3, "{lines:#?}");
-    let settings = ["shfl_mutex", "4", "numa", "1024", "1", "start"];
+    let settings = ["shfl_ron", "4", "numa", "1024", "1", "start"];
     assert_eq!(line(&lines, "cache")[1..9], [&settings[..], &["2", "0"]].concat());
     assert_eq!(line(&lines, "table+0x28")[1..9], [&settings[..], &["1", "0"]].concat());
     let queue = line(&lines, &controlled.queue);

@@ -33,6 +33,20 @@ fn wrong_locks_are_named() {
 }
 
 #[test]
+fn the_default_lock_is_that_of_the_preload_library() {
+    let alone =
+        output(Command::new("true").env("LD_PRELOAD", preload()).env("POUNDLOCK_VERBOSE", "1"));
+    let run = output(poundlock(["run", "--", "true"]).env("POUNDLOCK_VERBOSE", "1"));
+    let lock = |output: &Output| {
+        let line = stderr(output);
+        let words = line.split_whitespace();
+        words.filter(|word| word.starts_with("lock=")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lock(&alone), ["lock=shfl_ron"]);
+    assert_eq!(lock(&run), lock(&alone));
+}
+
+#[test]
 fn rules_are_checked_before_the_program_starts() {
     let directory = scratch();
     let file = directory.path().join("rules.toml");

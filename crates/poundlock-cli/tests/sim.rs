@@ -652,7 +652,7 @@ fn regret_is_the_share_that_the_best_fair_rival_has_more() {
     for point in points {
         let locks = array(point, "locks");
         let figure = |lock: &Value, name: &str| lock[name].as_f64().expect("a figure");
-        assert_eq!((locks.len(), &locks[0]["lock"]), (4, &json!("shfl_mutex")), "{point:#}");
+        assert_eq!((locks.len(), &locks[0]["lock"]), (4, &json!("shfl_ron")), "{point:#}");
         let fair = locks.iter().filter(|lock| figure(lock, "fairness_factor") <= 0.75);
         let best = fair.map(|lock| figure(lock, "per_second")).fold(0.0, f64::max);
         let due = (1.0 - figure(&locks[0], "per_second") / best).max(0.0);
@@ -663,7 +663,7 @@ fn regret_is_the_share_that_the_best_fair_rival_has_more() {
     }
     assert_eq!(report["summary"]["points"], 2);
     assert!((report["summary"]["worst"].as_f64().expect("a regret") - worst).abs() < 1e-9);
-    assert!(table.contains("Regret of shfl_mutex at 2 points"), "{table}");
+    assert!(table.contains("Regret of shfl_ron at 2 points"), "{table}");
     let text = |path: &str| std::fs::read_to_string(path).expect("the file was written");
     assert_eq!(text(&csv).lines().count(), 1 + 2 * 4);
     assert!(text(&svg).contains("ron-empty") && text(&page).contains("| i9-12900k | ron-empty |"));

@@ -80,8 +80,8 @@ fn json(text: &str) -> Value {
 fn the_right_settings_are_found_and_the_rules_apply_them() {
     let tuned = Tuned::new();
     for (mode, key) in [
-        ("score", "symbol = \"cache\"\nlock = \"shfl_mutex,"),
-        ("heap", "site = \"queue_init\"\nlock = \"shfl_mutex,"),
+        ("score", "symbol = \"cache\"\nlock = \"shfl_ron,"),
+        ("heap", "site = \"queue_init\"\nlock = \"shfl_ron,"),
         ("readers", "symbol = \"table\"\nrwlock = \"shfl_rw,"),
     ] {
         let output = tuned.tune(&["--metric", METRIC, "--force"], mode);
@@ -90,7 +90,7 @@ fn the_right_settings_are_found_and_the_rules_apply_them() {
         assert!(rules.contains(key) && rules.contains("patience=0"), "{rules}");
         for evidence in [
             "# Written by",
-            "# Command, with -l shfl_mutex: ",
+            "# Command, with -l shfl_ron: ",
             "1.300 times (1.300 to 1.300, 8 rounds)",
         ] {
             assert!(rules.contains(evidence), "{evidence}: {rules}");
@@ -103,10 +103,10 @@ fn the_right_settings_are_found_and_the_rules_apply_them() {
 fn a_rule_keeps_the_algorithm_of_the_lock() {
     let tuned = Tuned::new();
     let bravo = ["--rwlock", "bravo_shfl_rw,inhibit=7"];
-    let gated = ["--lock", "shfl_ron"];
+    let mutex = ["--lock", "shfl_mutex"];
     for (options, mode, lock) in [
         (&bravo, "readers", "rwlock = \"bravo_shfl_rw,inhibit=7,patience=0"),
-        (&gated, "score", "lock = \"shfl_ron,patience=0"),
+        (&mutex, "score", "lock = \"shfl_mutex,patience=0"),
     ] {
         tuned.tune(&[&options[..], &["--metric", METRIC, "--force"]].concat(), mode);
         let rules = std::fs::read_to_string(tuned.rules()).expect("rules");

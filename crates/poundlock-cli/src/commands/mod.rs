@@ -104,10 +104,10 @@ pub(crate) enum Command {
     /// Show the settings of the locks of a running process, and change them
     ///
     /// The process must have been started with `run --control` or POUNDLOCK_CONTROL, with
-    /// shfl_mutex as its lock. Lists the locks that threads have waited for, with the settings by
-    /// which the next thread will wait. LOCK and SETTINGS change the settings of some: `poundlock
-    /// control -p PID cache patience=0`; threads that wait already finish by the earlier ones.
-    /// `default` undoes that. docs/control.md describes the columns.
+    /// shfl_ron or shfl_mutex as its lock. Lists the locks that threads have waited for, with the
+    /// settings by which the next thread will wait. LOCK and SETTINGS change the settings of some:
+    /// `poundlock control -p PID cache patience=0`; threads that wait already finish by the earlier
+    /// ones. `default` undoes that. docs/control.md describes the columns.
     Control(control::ControlArgs),
     /// Find the settings of a program's locks that serve it best, and write them as rules
     ///

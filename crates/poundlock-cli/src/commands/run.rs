@@ -3,7 +3,7 @@
 use crate::control::settings;
 use crate::failure::Failure;
 use crate::inherited;
-use crate::options::{OtherLocksArgs, PreloadArgs};
+use crate::options::{OtherLocksArgs, PreloadArgs, default_lock};
 use crate::program::obstacle;
 use crate::program::preload::{self, Changes, Library};
 use crate::rules;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     /// Lock, NAME[,KEY=VALUE...] from `poundlock list`, or native
-    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    #[arg(short, long, value_name = "SPEC", default_value = default_lock())]
     pub lock: String,
     #[command(flatten)]
     pub others: OtherLocksArgs,

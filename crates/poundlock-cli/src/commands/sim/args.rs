@@ -1,6 +1,6 @@
 //! The options of `sim`.
 
-use crate::options::time;
+use crate::options::{default_lock, time};
 use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_sim::Locality;
@@ -113,7 +113,7 @@ pub(crate) struct RepeatArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     /// Lock, NAME[,KEY=VALUE...] from `poundlock list`
-    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    #[arg(short, long, value_name = "SPEC", default_value = default_lock())]
     pub lock: String,
     /// Number of threads; Nx is N times the number of CPUs
     #[arg(short, long, value_name = "N[x]", value_parser = Threads::parse)]
@@ -125,7 +125,7 @@ pub(crate) struct RunArgs {
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
     /// Lock, NAME[,KEY=VALUE...] from `poundlock list`
-    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    #[arg(short, long, value_name = "SPEC", default_value = default_lock())]
     pub lock: String,
     /// Number of threads; Nx is N times the number of CPUs
     #[arg(short, long, value_name = "N[x]", value_parser = Threads::parse)]
@@ -182,7 +182,7 @@ pub(crate) struct AdviseArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RegretArgs {
     /// Lock whose regret is reported
-    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex")]
+    #[arg(short, long, value_name = "SPEC", default_value = default_lock())]
     pub lock: String,
     /// Rivals, as for sweep [default: 14 locks with their default wait, and 5 with wait=spin while
     /// threads are at most CPUs]

@@ -10,7 +10,7 @@ mod setup;
 mod step;
 
 use crate::failure::Failure;
-use crate::options::{OtherLocksArgs, PreloadArgs, duration, seconds};
+use crate::options::{OtherLocksArgs, PreloadArgs, default_lock, duration, seconds};
 use crate::output::{Page, is_stdout, json, note, write};
 use crate::provenance::{Provenance, seconds_since_1970};
 use crate::runs::{INTERRUPTED, ProgressForm};
@@ -72,7 +72,7 @@ pub(crate) struct TuneArgs {
     )]
     pub windows: Option<u32>,
     /// Present lock of the program: shfl_mutex or shfl_ron[,KEY=VALUE...]
-    #[arg(short, long, value_name = "SPEC", default_value = "shfl_mutex", conflicts_with = "pid")]
+    #[arg(short, long, value_name = "SPEC", default_value = default_lock(), conflicts_with = "pid")]
     pub lock: String,
     /// Present rules of the program. New rules precede them
     #[arg(long, value_name = "FILE", conflicts_with = "pid")]
