@@ -118,7 +118,7 @@ def costs():
         "| preloaded | `pound_mutex_t` |\n|---|---|---|\n"
     )
     for name, table in rows.items():
-        preloaded, linked = table.of("preloaded shfl_mutex"), table.of("pound_mutex")
+        preloaded, linked = table.of("preloaded shfl_ron"), table.of("pound_mutex")
         text += f"| {name} | {ratio(preloaded)} | {ratio(linked)} |\n"
     return text
 
