@@ -31,9 +31,11 @@ struct cost {
  * variables with an initial value and without, and the page that the kernel wipes; and one that the
  * loader's are split into, unless they lie next to the library's. Pages: of constants (5), of
  * variables (6), of the loader (3), and those that depend on the machine's topology. Start: the
- * loader's, and those that read the environment and the domains.
+ * loader's, and those that read the environment and the topology: nine per last-level cache, of
+ * which there are at most as many as CPUs.
  */
-static const struct cost more = {.faults = 2, .mappings = 6, .pages = 17, .calls = 0, .start = 60};
+static struct cost more = {.faults = 2, .mappings = 6, .pages = 17, .calls = 0, .start = 60};
+#define START_BY_CPU 9
 
 /* ---- The program that forks ---- */
 
@@ -209,6 +211,7 @@ int main(int count, char **arguments)
 		return fork_between_marks();
 	without = least_with("");
 	with = least_with(arguments[1]);
+	more.start += START_BY_CPU * sysconf(_SC_NPROCESSORS_CONF);
 	count_calls("", &without);
 	count_calls(arguments[1], &with);
 #define COMPARE(what)                                                                         \

@@ -64,10 +64,14 @@ fn percent(regret: Option<f64>) -> String {
 fn summary(report: &Report) -> String {
     let summary = &report.summary;
     let stopped = if report.interrupted { " Interrupted." } else { "" };
+    let seeds = match report.seeds {
+        1 => "One seed".to_owned(),
+        seeds => format!("Medians of {seeds} seeds"),
+    };
     format!(
         "Regret of {} at {} points: median {}, 90th percentile {}, worst {}.\n\
-         Rivals have a fairness factor of at most {}; the lock has more at {} points. Medians of {} \
-         seeds.\nOf {} simulations {} reached their limit before their throughput was steady, and {} \
+         Rivals have a fairness factor of at most {}; the lock has more at {} points. {seeds}.\n\
+         Of {} simulations {} reached their limit before their throughput was steady, and {} \
          failed.{stopped}",
         report.lock,
         summary.points,
@@ -76,7 +80,6 @@ fn summary(report: &Report) -> String {
         percent(summary.worst),
         report.fairness,
         summary.unfair,
-        report.seeds,
         report.points.iter().flat_map(|p| &p.locks).map(|l| l.outcomes.len()).sum::<usize>(),
         summary.unsteady,
         summary.failed,
