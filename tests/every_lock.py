@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OWN_CLIENTS = set(
     "cfl_mutex_any cfl_spin_any cond cond_word control futex hook kernel_cfl kernel_cfl_any "
     "kernel_cfl_mutex kernel_cfl_mutex_any kernel_mutex kernel_park kernel_rwsem kernel_tuning "
-    "litmus once policies qspinlock records recursive seeded sema shfl_ron_order statistics "
+    "litmus once policies qspinlock records recursive seeded sema shfl_ron_steady statistics "
     "tables".split()
 )
 SHARED_PAGES = {"bravo"}

@@ -79,7 +79,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_cfl_mutex_any", &["kernel/overlay/cfl_task_mutex.h"]),
         own("cfl_mutex_any", &["cfl_mutex.h"]),
         own("cfl_spin_any", &["cfl_spin.h"]),
-        own("shfl_ron_order", &["shfl_ron.h"]),
+        own("shfl_ron_steady", &["shfl_ron.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];
     for lock in sources.locks()? {
