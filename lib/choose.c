@@ -86,17 +86,17 @@ void any_read_route(void)
 }
 
 /*
- * Reads the route now if the lock will need it: a sandbox that is entered later may not allow it.
+ * Reads the route now if the lock will need it, unless that can wait: a sandbox that is entered
+ * later may not allow it.
  */
 static void read_route(const struct choice *choice)
 {
 	const char *name = any_facts(choice->lock)->name;
+	const bool by_route = policy_of(name, choice->settings) == POLICY_ROUTE;
 
-	if (policy_of(name, choice->settings) == POLICY_ROUTE)
-		(void)w_route_position();
-	else if (!strcmp(name, "shfl_ron") && any_route_waits)
+	if (any_route_waits && !by_route && !strcmp(name, "shfl_ron"))
 		atomic_store(&route_due, true);
-	else if (strstr(name, "ron")) /* ron*, shfl_ron */
+	else if (by_route || strstr(name, "ron")) /* ron*, shfl_ron */
 		(void)w_route_position();
 }
 

@@ -174,13 +174,10 @@ static void sleep_together(void)
 
 /* ---- As many threads as CPUs: those of shfl_ron try its tour, which needs the route ---- */
 
-#define CONTENTION_NS 50000000
+#define CONTENTION_MS 50
 
-static void *contend(void *argument)
+static void *contend(void *until)
 {
-	const struct timespec *until = argument;
-	struct timespec now;
-
 	do {
 		for (int i = 0; i < 100; i++) {
 			EXPECT_OK(pthread_mutex_lock(&mutex));
@@ -188,22 +185,15 @@ static void *contend(void *argument)
 				;
 			EXPECT_OK(pthread_mutex_unlock(&mutex));
 		}
-		EXPECT(!clock_gettime(CLOCK_REALTIME, &now), "now");
-	} while (now.tv_sec < until->tv_sec ||
-		 (now.tv_sec == until->tv_sec && now.tv_nsec < until->tv_nsec));
+	} while (!has_come(CLOCK_REALTIME, *(struct timespec *)until));
 	return NULL;
 }
 
 static void contend_in_a_pair(void)
 {
-	struct timespec until;
-	pthread_t other;
+	struct timespec until = from_now(CLOCK_REALTIME, CONTENTION_MS);
+	pthread_t other = start(contend, &until);
 
-	EXPECT(!clock_gettime(CLOCK_REALTIME, &until), "now");
-	until.tv_nsec += CONTENTION_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	other = start(contend, &until);
 	contend(&until);
 	finish(other);
 }
