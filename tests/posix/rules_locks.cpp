@@ -336,7 +336,9 @@ static void apply_all(char **locks)
 			expect_reports(errors, 3);
 			EXPECT(count_of(errors, lock + " has no room for its owner") == 3, "%s",
 			       errors.c_str());
-		} else if (lock != "shfl_mutex" && lock != "shfl_ron") {
+		} else if (lock == "shfl_ron") {
+			apply(lock, {variable(file), "POUNDLOCK_LOCK=shfl_mutex"}, "shfl_mutex");
+		} else if (lock != "shfl_mutex") {
 			apply(lock, {variable(file)});
 		}
 	}
