@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Bodies of shfl_ron.c's clients that use a gate one after the other; included by ../lock.c. */
+/* Bodies of clients of shfl_ron's gates (shfl_ron.c, ../shfl_ron_steady.c); for ../lock.c. */
 
 /* Locks; the second user destroys the lock, which gives its gate back. */
 static void lock_and_destroy(enum wait wait)
@@ -40,8 +40,8 @@ static void finish_destroyed(void)
 	check_assert(check_busy_nodes() == 0);
 }
 
-/* The lock's memory became a new lock while it was held through the gate. */
-static void reuse(void)
+/* The lock is held from the start by a thread that came through the gate; its word is @state. */
+static void hold_gate(uint32_t state)
 {
 	struct gate *gate;
 
@@ -50,5 +50,28 @@ static void reuse(void)
 	check_assert(ron_ticket_try_acquire(&gate->lock));
 	gate_own(gate)->holds = true;
 	/* relaxed: nobody else has the lock yet */
-	w_store_relaxed(&M->lock.mutex.state, 0);
+	w_store_relaxed(&M->lock.mutex.state, state);
 }
+
+/* The lock's memory became a new lock while it was held through the gate. */
+static void reuse(void)
+{
+	hold_gate(0);
+}
+
+static void hold_gated(void)
+{
+	hold_gate(SHFL_MUTEX_LOCKED | SHFL_RON_GATE);
+}
+
+/* As the holder from the start: hands the lock over once it is closed. */
+static void unlock_closed(enum wait wait)
+{
+	(void)w_wait_acquire(&M->lock.mutex.state, VAL & SHFL_MUTEX_CLOSED, W_YIELD, NULL);
+	critical_section();
+	release(&M->lock, NULL, wait);
+	check_returned();
+}
+
+WAYS(closed, if (self == 1) unlock_closed(wait); else lock_and_unlock(wait);
+     if (self != 0) lock_and_unlock(wait))
