@@ -90,23 +90,27 @@ static inline bool ron_ticket_try_acquire(struct ron_ticket *lock)
 	return tour_try_acquire(&lock->tour);
 }
 
-static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wait,
-					   const struct w_deadline *deadline)
+/* Waits for @lock at the place of the current CPU. Returns the place, for tour_arrive(). */
+static inline uint32_t ron_ticket_wait(struct ron_ticket *lock, enum wait wait)
 {
-	struct tickets *place;
-	uint32_t here, number;
-
-	if (deadline)
-		return tour_poll(&lock->tour, deadline);
-	tour_drop_waiters(&lock->tour, &ron_ticket_kind);
-	here = tour_here(&lock->tour);
-	place = tour_place(&lock->tour, &ron_ticket_kind, here);
+	const uint32_t here = tour_here(&lock->tour);
+	struct tickets *place = tour_place(&lock->tour, &ron_ticket_kind, here);
 	/* relaxed: tour_mark() announces it */
-	number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;
+	const uint32_t number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;
+
 	if (tour_mark(&lock->tour, here))
 		ron_ticket_hand_over(lock, wait);
 	tickets_wait(&place->serving, number, wait, 0);
-	tour_arrive(&lock->tour, &ron_ticket_kind, here);
+	return here;
+}
+
+static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wait,
+					   const struct w_deadline *deadline)
+{
+	if (deadline)
+		return tour_poll(&lock->tour, deadline);
+	tour_drop_waiters(&lock->tour, &ron_ticket_kind);
+	tour_arrive(&lock->tour, &ron_ticket_kind, ron_ticket_wait(lock, wait));
 	return true;
 }
 

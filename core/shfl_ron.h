@@ -9,12 +9,12 @@
  * Order: as shfl_mutex, or the next on a tour of the CPUs; by trial.
  *
  * Promise: mutual exclusion. Each holder holds the mutex, whose bound on bypass applies. But while
- * the lock is handed over at the gate, the head of the mutex's queue is bypassed by as many holders
- * as there are places on the tour. At the gate, the order of ron_ticket.h. Waiters sleep under
+ * the lock is handed over at the gate, the head of the mutex's queue is bypassed by fewer holders
+ * than there are places on the tour. At the gate, the order of ron_ticket.h. Waiters sleep under
  * wait=park. 28 bytes per lock, as shfl_mutex, and a gate from the process's table (part/gates.h)
  * once threads contend; a waiter's node as in shfl_mutex, or none at the gate; none per holder.
- * Atomic read-modify-writes: 2 uncontended; at the gate 2 or 3 to wait, and none to hand over (1
- * under wait=park).
+ * Atomic read-modify-writes: 2 uncontended; at the gate 1 or 2 to wait, 1 more the first time, and
+ * none to hand over (1 under wait=park).
  *
  *   the mutex's state = GATE | flags of shfl_mutex
  *     GATE   waiters with a CPU of their own go to the gate. Set by a holder; cleared by a holder
@@ -31,9 +31,10 @@
  *   true ──release, leaves the gate──▶ false, and frees the mutex as shfl_mutex
  *
  * `holds` is written by threads that hold both. So a thread that gets the gate sees whether the
- * mutex comes with it, in the line that it writes anyway. A hand-over does not touch the mutex's
- * word, whose line is with newcomers: a thread remembers that it came through the gate
- * (core/hint.h). If it forgets, GATE in the word leads it there.
+ * mutex comes with it. A hand-over does not touch the mutex's word, whose line is with newcomers:
+ * a thread remembers that it came through the gate, and at which place (core/hint.h). So it writes
+ * only the place of the next waiter. If the thread forgets, GATE in the word leads it to the gate,
+ * where it has left its place (shfl_ron_remember()).
  *
  * Without contention, the lock is a shfl_mutex. A thread that has waited, and had its CPU to
  * itself, counts its acquisitions from then on. So a trial, whose samples are taken where threads
@@ -41,7 +42,7 @@
  * are no trials.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
- * that queue to end, and after a tour's worth of hand-overs, a release leaves the lock to its head.
+ * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.
  *
  * The gate is left before the mutex is free, since the next holder may destroy the lock.
  *
@@ -57,7 +58,11 @@
 
 #define SHFL_RON_GATE 16u /* in the mutex's state */
 
-/* A thread's note: that it came through the gate, and a count of acquisitions. */
+/*
+ * A thread's note.
+ *   GATED + place * ONE   it holds the lock, which it got at this place of the tour
+ *   count * ONE           how often it released the lock since it waited last
+ */
 #define SHFL_RON_NOTE_GATED 1u
 #define SHFL_RON_NOTE_ONE 2u
 
@@ -105,26 +110,31 @@ static inline struct tour_own *gate_own(struct gate *gate)
 	return &gate->lock.tour.own;
 }
 
+/* A waiter's part in the trial. */
+struct shfl_ron_sample {
+	uint32_t mask;  /* by which it was drawn */
+	uint32_t count; /* of acquisitions for which it stands */
+	bool used;      /* whether the lock was handed over to it at the gate */
+};
+
 /*
- * As the holder, at a sample drawn by @mask, of @count acquisitions: returns whether waiters are to
- * go to the gate. The model checker's client defines it: any choice, at any time.
+ * As the holder, at @sample: returns whether waiters are to go to the gate. The model checker's
+ * client defines it: any choice, at any time.
  */
 #ifndef shfl_ron_prefers_gate
-static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, struct gate *gate, uint32_t mask,
-					 uint32_t count)
+static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, struct gate *gate,
+					 const struct shfl_ron_sample *sample)
 {
 	const uint32_t now = wait_clock();
-	struct tour_own *own = gate_own(gate);
-	const bool used = own->passed;
+	const bool on = gate_own(gate)->gate;
 
-	own->passed = false;
 	if (!w_has_own_cpu()) {
 		trial_cancel(&gate->trial, now);
 		return false;
 	}
 	/* relaxed: a waiter that is about to come or go does not matter */
-	return trial_step(&gate->trial, now, own->gate, used,
-			  !own->gate || !w_load_relaxed(&lock->mutex.tail), mask, count);
+	return trial_step(&gate->trial, now, on, sample->used,
+			  !on || !w_load_relaxed(&lock->mutex.tail), sample->mask, sample->count);
 }
 #endif
 
@@ -152,12 +162,12 @@ static W_SLOW struct gate *shfl_ron_open(struct shfl_ron *lock)
 	return gate;
 }
 
-/* As the holder, that waited: takes a sample drawn by @mask, of @count acquisitions. */
-static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, struct gate *gate, uint32_t mask,
-				   uint32_t count)
+/* As the holder, that waited: takes @sample. */
+static W_SLOW void shfl_ron_take(struct shfl_ron *lock, struct gate *gate,
+				 const struct shfl_ron_sample *sample)
 {
 	struct tour_own *own;
-	bool on;
+	bool on, drains;
 
 	/* Another thread may have opened one while this thread waited. */
 	if (!gate)
@@ -167,10 +177,12 @@ static W_SLOW void shfl_ron_sample(struct shfl_ron *lock, struct gate *gate, uin
 	if (!gate)
 		return;
 	own = gate_own(gate);
-	on = shfl_ron_prefers_gate(lock, gate, mask, count);
+	on = shfl_ron_prefers_gate(lock, gate, sample);
 	if (on != own->gate)
 		shfl_ron_turn(lock, gate, on);
-	own->drains = gate->trial.phase == TRIAL_SETTLES;
+	drains = gate->trial.phase == TRIAL_SETTLES;
+	if (own->drains != drains)
+		own->drains = drains;
 	/* relaxed, both: only holders write it, and any share of samples is right */
 	if (w_load_relaxed(&gate->mask) != gate->trial.mask)
 		w_store_relaxed(&gate->mask, gate->trial.mask);
@@ -187,50 +199,75 @@ static inline void shfl_ron_repair(struct gate *gate)
 		tour_repair(tour, &ron_ticket_kind, tour->own.holds ? TOUR_HELD : 0);
 }
 
+/* Waits until the caller has @gate. Returns the place of the tour where it got it. */
+static inline uint32_t shfl_ron_take_gate(struct gate *gate, enum wait wait)
+{
+	struct tour *tour = &gate->lock.tour;
+	uint32_t place;
+
+	if (tour_try_acquire(tour))
+		return tour->at;
+	place = ron_ticket_wait(&gate->lock, wait);
+	tour_look_ahead(tour, &ron_ticket_kind, place);
+	return place;
+}
+
+/* As the holder of @gate, which it got at place @at: gives it to the next waiter there. */
+static inline void shfl_ron_give_gate(struct gate *gate, uint32_t at, enum wait wait)
+{
+	gate->lock.tour.at = at;
+	(void)ron_ticket_release(&gate->lock, (struct ron_ticket_policy){wait});
+}
+
 /*
- * Takes @lock through @gate. If GATE is no longer set then, leaves the gate at once and returns
- * false: a thread that forgets how it came finds by that flag that its release has to leave the
- * gate.
+ * Takes @lock through @gate, and returns the place of the tour; *@handed is whether it was handed
+ * over there. If GATE is no longer set then, leaves the gate at once and returns TOUR_NOBODY: a
+ * thread that forgets how it came finds by that flag that its release has to leave the gate.
  */
-static W_SLOW bool shfl_ron_enter(struct shfl_ron *lock, struct gate *gate,
-				  struct shfl_mutex_policy policy)
+static W_SLOW uint32_t shfl_ron_enter(struct shfl_ron *lock, struct gate *gate,
+				      struct shfl_mutex_policy policy, bool *handed)
 {
 	struct tour_own *own = gate_own(gate);
+	uint32_t place;
 
 	shfl_ron_repair(gate);
-	(void)ron_ticket_acquire(&gate->lock, (struct ron_ticket_policy){policy.wait}, NULL);
-	if (own->holds) {
-		own->passed = true;
-	} else {
+	place = shfl_ron_take_gate(gate, policy.wait);
+	*handed = own->holds;
+	if (!*handed) {
 		(void)shfl_mutex_acquire(&lock->mutex, policy, NULL);
 		if (!own->gate) {
-			(void)ron_ticket_release(&gate->lock,
-						 (struct ron_ticket_policy){policy.wait});
-			return false;
+			shfl_ron_give_gate(gate, place, policy.wait);
+			return TOUR_NOBODY;
 		}
 		own->holds = true;
-		own->passes = 0;
 	}
-	return true;
+	return place;
 }
 
-/* As the holder at @gate: returns whether @lock may be handed over there. */
-static inline bool shfl_ron_may_pass(struct shfl_ron *lock, struct gate *gate)
+/* As the holder: returns whether threads wait in the mutex's queue. */
+static inline bool shfl_ron_has_queue(struct shfl_ron *lock)
+{
+	/* relaxed, both: a waiter that comes now is served after the bound */
+	return w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_CLOSED ||
+	       w_load_relaxed(&lock->mutex.tail);
+}
+
+/*
+ * As the holder at @gate, that got it at place @at: returns the place to which @lock may be handed
+ * over, or TOUR_NOBODY. A tour is complete at a place that is not behind @at.
+ */
+static inline uint32_t shfl_ron_next(struct shfl_ron *lock, struct gate *gate, uint32_t at)
 {
 	struct tour_own *own = gate_own(gate);
+	const uint32_t next =
+		own->gate ? tour_next(&gate->lock.tour, &ron_ticket_kind, at) : TOUR_NOBODY;
 
-	if (!own->gate)
-		return false;
-	if (!own->drains && own->passes++ < gate->lock.tour.places)
-		return true;
-	own->passes = 0;
-	/* relaxed, both: a waiter that comes now is served after the bound */
-	return !(w_load_relaxed(&lock->mutex.state) & SHFL_MUTEX_CLOSED) &&
-	       !w_load_relaxed(&lock->mutex.tail);
+	return (own->drains || next <= at) && shfl_ron_has_queue(lock) ? TOUR_NOBODY : next;
 }
 
-/* As the holder at @gate: leaves it. */
-static inline void shfl_ron_leave(struct shfl_ron *lock, struct gate *gate, enum wait wait)
+/* As the holder at @gate, that got it at place @at: leaves it. */
+static inline void shfl_ron_leave(struct shfl_ron *lock, struct gate *gate, uint32_t at,
+				  enum wait wait)
 {
 	struct tour_own *own = gate_own(gate);
 
@@ -238,24 +275,31 @@ static inline void shfl_ron_leave(struct shfl_ron *lock, struct gate *gate, enum
 	if (!own->gate)
 		/* relaxed: as in shfl_ron_turn() */
 		(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_RON_GATE);
-	(void)ron_ticket_release(&gate->lock, (struct ron_ticket_policy){wait});
+	shfl_ron_give_gate(gate, at, wait);
 }
 
 /*
- * As the holder, if it came through @gate: hands @lock over there and returns true, or leaves the
- * gate.
+ * As the holder, if it came through @gate, at place @at (TOUR_NOBODY: the place is left there):
+ * hands @lock over there and returns true, or leaves the gate.
  */
-static inline bool shfl_ron_hand_over(struct shfl_ron *lock, struct gate *gate, enum wait wait)
+static inline bool shfl_ron_hand_over(struct shfl_ron *lock, struct gate *gate, uint32_t at,
+				      enum wait wait)
 {
+	uint32_t next;
+
 	if (!gate_own(gate)->holds)
 		return false;
 	shfl_ron_repair(gate);
-	if (shfl_ron_may_pass(lock, gate) && tour_pass(&gate->lock.tour, &ron_ticket_kind, wait)) {
-		w_event(handover_gate);
-		return true;
+	if (at == TOUR_NOBODY)
+		at = gate->lock.tour.at;
+	next = shfl_ron_next(lock, gate, at);
+	if (next == TOUR_NOBODY) {
+		shfl_ron_leave(lock, gate, at, wait);
+		return false;
 	}
-	shfl_ron_leave(lock, gate, wait);
-	return false;
+	w_event(handover_gate);
+	(void)ron_ticket_grant(tour_place(&gate->lock.tour, &ron_ticket_kind, next), wait);
+	return true;
 }
 
 /* ---- Both ---- */
@@ -265,6 +309,38 @@ static inline uint32_t gate_mask(struct gate *gate)
 {
 	/* relaxed: any share of samples is right */
 	return gate ? w_load_relaxed(&gate->mask) : TRIAL_FIRST_MASK;
+}
+
+/*
+ * Before the thread remembers @lock instead of another lock: if it holds that one through its gate,
+ * leaves the place there.
+ */
+static W_SLOW void shfl_ron_replace(const void *lock)
+{
+	const void *other = w_hint_lock(lock);
+	struct gate *gate = other && w_note(lock) & SHFL_RON_NOTE_GATED ? gates_find(other) : NULL;
+
+	if (gate)
+		gate->lock.tour.at = w_note(lock) / SHFL_RON_NOTE_ONE;
+}
+
+/*
+ * As the holder of @lock, which waited for it, at @place of @gate's tour if not TOUR_NOBODY:
+ * remembers that. What the thread cannot remember, or forgets of another lock that it holds, is
+ * left at the gate.
+ */
+static inline void shfl_ron_remember(const void *lock, struct gate *gate, uint32_t place)
+{
+	const bool gated = place != TOUR_NOBODY;
+	const uint32_t note = gated ? place * SHFL_RON_NOTE_ONE + SHFL_RON_NOTE_GATED : 0;
+
+	if (w_likely(w_remembers(lock))) {
+		w_note_set(lock, note);
+		return;
+	}
+	shfl_ron_replace(lock);
+	if (!w_remember(lock, note) && gated)
+		gate->lock.tour.at = place;
 }
 
 /*
@@ -286,22 +362,36 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 	struct gate *gate = gates_find(lock);
 	const bool has_own_cpu = w_has_own_cpu();
 	const bool enters = gate && seen & SHFL_RON_GATE && !deadline && has_own_cpu;
-	const uint32_t mask = gate_mask(gate), drawn = w_random() & mask,
-		       count = shfl_ron_count(lock);
-	bool gated = false;
+	struct shfl_ron_sample sample = {.mask = gate_mask(gate), .count = shfl_ron_count(lock)};
+	const uint32_t drawn = w_random() & sample.mask;
+	uint32_t place = TOUR_NOBODY;
 
 	if (enters)
-		gated = shfl_ron_enter(lock, gate, policy);
+		place = shfl_ron_enter(lock, gate, policy, &sample.used);
 	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
 		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
 		return false;
 	if (has_own_cpu)
-		w_remember(lock, gated ? SHFL_RON_NOTE_GATED : 0);
+		shfl_ron_remember(lock, gate, place);
 	else
 		w_forget(lock);
 	if (w_unlikely(!drawn))
-		shfl_ron_sample(lock, gate, mask, count);
+		shfl_ron_take(lock, gate, &sample);
 	return true;
+}
+
+/*
+ * Takes @lock, for which the thread has waited before. If others hold it, only reads its word: so
+ * arrivals share the line while the lock is handed over at the gate.
+ */
+static W_SLOW bool shfl_ron_acquire_again(struct shfl_ron *lock, struct shfl_mutex_policy policy,
+					  const struct w_deadline *deadline)
+{
+	/* relaxed: the compare-exchange decides */
+	uint32_t seen = w_load_relaxed(&lock->mutex.state);
+
+	return (!seen && shfl_mutex_take_free(&lock->mutex, &seen)) ||
+	       shfl_ron_acquire_slow(lock, seen, policy, deadline);
 }
 
 /* Takes @lock. Returns false if @deadline (NULL: none) passes first. */
@@ -310,6 +400,8 @@ static inline bool shfl_ron_acquire(struct shfl_ron *lock, struct shfl_ron_polic
 {
 	uint32_t seen;
 
+	if (w_unlikely(w_remembers(lock)))
+		return shfl_ron_acquire_again(lock, shfl_ron_mutex_policy(policy), deadline);
 	return w_likely(shfl_mutex_take_free(&lock->mutex, &seen)) ||
 	       shfl_ron_acquire_slow(lock, seen, shfl_ron_mutex_policy(policy), deadline);
 }
@@ -326,7 +418,7 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 	if (!(seen & SHFL_RON_GATE))
 		return shfl_mutex_release_slow(&lock->mutex);
 	gate = gates_find(lock);
-	return (gate && shfl_ron_hand_over(lock, gate, policy.wait)) ||
+	return (gate && shfl_ron_hand_over(lock, gate, TOUR_NOBODY, policy.wait)) ||
 	       shfl_mutex_release_fair(&lock->mutex, policy);
 }
 
@@ -339,15 +431,15 @@ static W_SLOW bool shfl_ron_release_again(struct shfl_ron *lock, struct shfl_mut
 	const uint32_t note = w_note(lock);
 	struct gate *gate;
 
-	w_remember(lock, (note & ~SHFL_RON_NOTE_GATED) + SHFL_RON_NOTE_ONE);
-	if (note & SHFL_RON_NOTE_GATED) {
-		gate = gates_find(lock);
-		if (gate && shfl_ron_hand_over(lock, gate, policy.wait))
-			return true;
-	} else if (w_likely(shfl_mutex_free(&lock->mutex))) {
-		return true;
+	if (!(note & SHFL_RON_NOTE_GATED)) {
+		w_note_set(lock, note + SHFL_RON_NOTE_ONE);
+		return w_likely(shfl_mutex_free(&lock->mutex)) ||
+		       shfl_ron_release_slow(lock, policy);
 	}
-	return shfl_ron_release_slow(lock, policy);
+	w_note_set(lock, SHFL_RON_NOTE_ONE);
+	gate = gates_find(lock);
+	return (gate && shfl_ron_hand_over(lock, gate, note / SHFL_RON_NOTE_ONE, policy.wait)) ||
+	       shfl_ron_release_slow(lock, policy);
 }
 
 /*

@@ -222,6 +222,30 @@ static inline bool take_free(pthread_mutex_t *mutex, uint32_t *seen, const char 
 				: pound_mutex_take_free(pound_of(mutex), seen, false);
 }
 
+static inline uint32_t state_of(pthread_mutex_t *mutex)
+{
+	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED);
+}
+
+static inline bool is_locked(pthread_mutex_t *mutex)
+{
+	return state_of(mutex) & POUND_MUTEX_LOCKED;
+}
+
+/*
+ * As take_free(), before waiting. In a process of several threads, one that remembers the mutex
+ * reads the word first, as shfl_ron_acquire_again().
+ */
+static inline bool take_or_read(pthread_mutex_t *mutex, uint32_t *seen, const char *alone)
+{
+	if (w_unlikely(!*alone && w_remembers(mutex))) {
+		*seen = state_of(mutex);
+		if (*seen != POUND_MUTEX_FREE)
+			return false;
+	}
+	return take_free(mutex, seen, alone);
+}
+
 /* As take_free(). If the thread remembers the mutex, its release is the lock's own. */
 static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 {
@@ -251,7 +275,7 @@ static inline int inlined_lock(pthread_mutex_t *mutex, const char *alone)
 {
 	uint32_t seen;
 
-	if (w_unlikely(!take_free(mutex, &seen, alone)))
+	if (w_unlikely(!take_or_read(mutex, &seen, alone)))
 		wait_for_inlined(mutex, seen);
 	return 0;
 }
@@ -309,12 +333,6 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 /* An inlined lock with an owner: only its slow paths read the middle, where the owner is. */
 
 /* relaxed: a caller that finds it locked learns nothing else */
-static inline bool is_locked(pthread_mutex_t *mutex)
-{
-	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED) &
-	       POUND_MUTEX_LOCKED;
-}
-
 /* Whether @m has an owner, by its kind. */
 static inline bool is_owned_kind(const struct mutex *m)
 {
@@ -368,7 +386,7 @@ __attribute__((noinline)) static int lock_typed(pthread_mutex_t *mutex, const ch
 	/* relaxed: as in owns() */
 	if (w_load_relaxed(&m->owner) == self)
 		return lock_again(m);
-	if (w_unlikely(!take_free(mutex, &seen, alone)))
+	if (w_unlikely(!take_or_read(mutex, &seen, alone)))
 		return lock_owned_slow(m, seen);
 	begin_hold(m, self);
 	return 0;
@@ -444,7 +462,7 @@ static int observed_lock(pthread_mutex_t *mutex)
 
 	if (w_unlikely(!stats_row_at_once(stats_key(mutex), &row) || !is_normal(mutex)))
 		return lock_by_table(mutex);
-	if (w_unlikely(!take_free(mutex, &seen, unobserved_alone)))
+	if (w_unlikely(!take_or_read(mutex, &seen, unobserved_alone)))
 		return !stats_wait_lock(row, &stats_own_ops, mutex, NULL,
 					__builtin_return_address(0));
 	return stats_count_acquisition(row, false);

@@ -66,16 +66,15 @@ struct tour {
 	uint16_t shift; /* log2 of the places per group */
 	char line[48];
 	/*
-	 * the place where the lock was taken. Written only by the holder, soon after each hand-over
+	 * the place where the lock was taken. Written only by the holder, soon after each
+	 * hand-over; by that of shfl_ron.h only if the thread cannot remember the place
 	 */
 	uint32_t at;
-	/* of shfl_ron.h, here since the holder writes this line anyway */
+	/* of shfl_ron.h: each hand-over reads it, and none writes it */
 	struct tour_own {
-		uint32_t passes; /* hand-overs since the mutex's queue was last looked at */
-		bool holds;      /* whether the gate's holder holds the mutex, too */
-		bool gate;       /* whether waiters are to go to the gate */
-		bool drains;     /* whether a trial waits for the mutex's queue to end */
-		bool passed;     /* whether there was a hand-over since the last sample */
+		bool holds;  /* whether the gate's holder holds the mutex, too */
+		bool gate;   /* whether waiters are to go to the gate */
+		bool drains; /* whether a trial waits for the mutex's queue to end */
 	} own;
 };
 
@@ -295,11 +294,17 @@ static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kin
 	}
 }
 
+/* Prefetches the place after @place, where the lock was handed to the caller. */
+static inline void tour_look_ahead(struct tour *tour, const struct tour_kind *kind, uint32_t place)
+{
+	w_prefetch(tour_place(tour, kind, place + 1 < tour->places ? place + 1 : 0));
+}
+
 /* Records that the lock was handed to the caller at @place, and prefetches the next place. */
 static inline void tour_arrive(struct tour *tour, const struct tour_kind *kind, uint32_t place)
 {
 	tour->at = place;
-	w_prefetch(tour_place(tour, kind, place + 1 < tour->places ? place + 1 : 0));
+	tour_look_ahead(tour, kind, place);
 }
 
 /* HELD -> 0 if there are no waiters. Otherwise returns false, and *@held is whether it is held. */

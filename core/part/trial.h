@@ -34,6 +34,7 @@
 #define TRIAL_SETTLE 8u      /* most windows of SETTLE */
 #define TRIAL_WARM 4u        /* windows of WARM */
 #define TRIAL_REST 4u        /* windows of the first rest; times TRIAL_LONGER under another load */
+#define TRIAL_LOOK 4u        /* windows after which a rest looks at its rate */
 #define TRIAL_KEPT 256u      /* windows of a rest in a way that has won */
 #define TRIAL_LONGEST 16384u /* windows of the longest rest: 4 s */
 #define TRIAL_LONGER 8u      /* the factor by which a rest is longer than the one before */
@@ -41,8 +42,12 @@
 #define TRIAL_CHANGE 4u      /* the factor by which the rate differs under another load */
 #define TRIAL_LEAST 64u      /* samples of BASE and MEASURE */
 #define TRIAL_LATEST 16u     /* most windows in which these have to come */
-/* Samples in a window that is measured, and in others. */
+/*
+ * Samples in a window that is measured, in one of a rest, and in others. A sample costs a transfer
+ * of the line with the trial, and most of the time is rest.
+ */
 #define TRIAL_MEASURED 128u
+#define TRIAL_RESTING 4u
 #define TRIAL_UNMEASURED 16u
 #define TRIAL_FIRST_MASK 15u
 #define TRIAL_LARGEST_MASK 1023u
@@ -111,7 +116,7 @@ static inline void trial_rest(struct trial *trial, uint32_t now, uint32_t rate)
 {
 	trial->rate = rate;
 	trial->left = trial->rest;
-	trial_enter(trial, now, TRIAL_RESTS, TRIAL_UNMEASURED);
+	trial_enter(trial, now, TRIAL_RESTS, TRIAL_RESTING);
 }
 
 /* Ends a trial, if there is one, without a result: the lock runs in the first way. */
@@ -133,7 +138,7 @@ static inline void trial_go_on(struct trial *trial, uint32_t now, uint32_t windo
 		trial_rest(trial, now, rate);
 	} else if (windows < trial->left) {
 		trial->left -= windows;
-		trial_enter(trial, now, TRIAL_RESTS, TRIAL_UNMEASURED);
+		trial_enter(trial, now, TRIAL_RESTS, TRIAL_RESTING);
 	} else {
 		trial_enter(trial, now, TRIAL_BASE, TRIAL_MEASURED);
 	}
@@ -159,7 +164,7 @@ static inline bool trial_end(struct trial *trial, uint32_t now, bool former, uin
 	return way;
 }
 
-/* At a sample, a window or more after the phase began. Returns the way, as trial_step(). */
+/* At a sample, trial_window() or more after the phase began. Returns the way, as trial_step(). */
 static inline bool trial_advance(struct trial *trial, uint32_t now, bool way, bool settled)
 {
 	const uint32_t time = now - trial->began, windows = time / TRIAL_WINDOW,
@@ -193,6 +198,12 @@ static inline bool trial_advance(struct trial *trial, uint32_t now, bool way, bo
 	return way;
 }
 
+/* Returns how long a phase lasts at least. */
+static inline uint32_t trial_window(enum trial_phase phase)
+{
+	return phase == TRIAL_RESTS ? TRIAL_LOOK * TRIAL_WINDOW : TRIAL_WINDOW;
+}
+
 /* Whether there is nothing to gain: nobody uses the second way, or hardly anybody waits. */
 static inline bool trial_is_idle(const struct trial *trial, uint32_t now)
 {
@@ -216,7 +227,7 @@ static inline bool trial_step(struct trial *trial, uint32_t now, bool way, bool 
 	trial->samples++;
 	trial->waits += mask + 1;
 	trial->count += (uint64_t)(mask + 1) * (count < TRIAL_MOST ? count : TRIAL_MOST);
-	if (now - trial->began < TRIAL_WINDOW)
+	if (now - trial->began < trial_window(trial->phase))
 		return way;
 	if (!trial_is_idle(trial, now))
 		return trial_advance(trial, now, way, settled);

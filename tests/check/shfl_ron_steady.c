@@ -3,6 +3,9 @@
  * shfl_ron whose waiters go to the gate all the time: no sample is drawn. The first thread shares
  * its CPU, so that it waits in the mutex's queue; all others have a CPU of their own.
  *
+ * Threads with an odd number remember that they came through the gate, and at which place. The
+ * others remember nothing, so that they leave the place at the gate.
+ *
  * So there are few enough states for three threads. And the clients with an order bound how often
  * the waiter in the mutex's queue is bypassed while the lock is handed over at the gate.
  */
@@ -10,7 +13,6 @@
 #define LOCK_HEADER "shfl_ron.h"
 #define LOCK_TRAITS "none.h"
 #define LOCK_BARE
-#define CHECK_REMEMBERS() false
 #define GATES_WAYS 1u
 #define GATES_SETS 1u
 #define CHECK_COMMON 256
@@ -24,13 +26,29 @@
 #undef w_random
 #define w_random() 1u
 
+/* The notes of the threads, behind what else is in the common block; 0: none. */
+static inline uint32_t *note_of_thread(void)
+{
+	return (uint32_t *)w_common(0) + 8 + check_self();
+}
+
+#undef w_remembers
+#define w_remembers(lock) ((void)(lock), *note_of_thread() != 0)
+#undef w_note
+#define w_note(lock) ((void)(lock), *note_of_thread())
+#undef w_note_set
+#define w_note_set(lock, note) \
+	((void)(lock), *note_of_thread() = (note)&SHFL_RON_NOTE_GATED ? (note) : 0)
+#undef w_remember
+#define w_remember(lock, note) (check_self() % 2 ? (w_note_set(lock, note), true) : false)
+
 #define UNCHECKED_QUEUE
 #define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
 #define ARRIVAL mutex.tail
 /* The head closes the lock at once. */
 #define ADJUST(policy) ((policy).patience = 0)
-/* Bypasses of a waiter that has closed the lock: as many as there are places. */
-#define BYPASSED(count) ORDERED_SINCE(close, count), .cpus = (count)
+/* Bypasses of a waiter that has closed the lock, by holders at the gate: fewer than places. */
+#define BYPASSED(places) ORDERED_SINCE(close, (places)-1), .cpus = (places)
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 

@@ -13,11 +13,11 @@ static char locks[W_HINTS + 1][W_HINT_LINE] __attribute__((aligned(W_HINT_LINE))
 static void *remembers(void *argument)
 {
 	for (uint32_t i = 0; i <= W_HINTS; i++)
-		EXPECT(!w_remembers(locks[i]), "lock %u", i);
+		EXPECT(!w_remembers(locks[i]) && !w_hint_lock(locks[i]), "lock %u", i);
 	(void)w_self();
 	for (uint32_t i = 0; i < W_HINTS; i++)
-		w_remember(locks[i], i);
-	w_remember(locks[1], 7);
+		EXPECT(w_remember(locks[i], i));
+	w_note_set(locks[1], 7);
 	for (uint32_t i = 0; i < W_HINTS; i++)
 		EXPECT(w_remembers(locks[i]) && w_note(locks[i]) == (i == 1 ? 7 : i), "lock %u", i);
 	EXPECT(!w_remembers(&locks[2][8]), "another lock of the line");
@@ -29,7 +29,8 @@ static void *remembers(void *argument)
 static void *remembers_the_last(void *argument)
 {
 	(void)remembers(NULL);
-	w_remember(locks[W_HINTS], 9);
+	EXPECT(w_hint_lock(locks[W_HINTS]) == locks[0], "the lock in whose place it comes");
+	EXPECT(w_remember(locks[W_HINTS], 9));
 	EXPECT(w_remembers(locks[W_HINTS]) && w_note(locks[W_HINTS]) == 9, "the last lock");
 	EXPECT(!w_remembers(locks[0]), "a lock in whose place is another one");
 	w_forget(locks[0]);

@@ -81,15 +81,21 @@ struct w_visible {
 #define w_common(bytes) ((void)(bytes), (void *)(CHECK_MEMORY + CHECK_COMMON))
 
 /*
- * A hint may be any: of another lock, or wrong. A client may have threads that remember nothing.
+ * A hint may be any: of another lock, or wrong. A client may have threads that remember nothing,
+ * and defines the notes that a thread may find.
  */
 #ifndef CHECK_REMEMBERS
 #define CHECK_REMEMBERS() (w_random() != 0)
 #endif
+#ifndef CHECK_NOTE
+#define CHECK_NOTE() w_random()
+#endif
 
 #define w_remembers(lock) ((void)(lock), CHECK_REMEMBERS())
-#define w_note(lock) ((void)(lock), w_random())
-#define w_remember(lock, its_note) ((void)(lock), (void)(its_note))
+#define w_hint_lock(lock) ((void)(lock), (const void *)NULL)
+#define w_note(lock) ((void)(lock), CHECK_NOTE())
+#define w_note_set(lock, its_note) ((void)(lock), (void)(its_note))
+#define w_remember(lock, its_note) ((void)(lock), (void)(its_note), false)
 #define w_forget(lock) ((void)(lock))
 
 /* The gates lie behind the common block. */

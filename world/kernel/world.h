@@ -166,8 +166,10 @@ void *w_common(size_t bytes);
 /* No gates: nobody would come there (kernel/spin.c). So there is nothing to remember. */
 #define w_gates(bytes) ((void)(bytes), (void *)NULL)
 #define w_remembers(lock) ((void)(lock), false)
+#define w_hint_lock(lock) ((void)(lock), (const void *)NULL)
 #define w_note(lock) ((void)(lock), 0u)
-#define w_remember(lock, its_note) ((void)(lock), (void)(its_note))
+#define w_note_set(lock, its_note) ((void)(lock), (void)(its_note))
+#define w_remember(lock, its_note) ((void)(lock), (void)(its_note), false)
 #define w_forget(lock) ((void)(lock))
 
 #define w_fork_generation() 0u

@@ -239,9 +239,14 @@ static inline uint32_t w_random(void)
 	return self->random = x;
 }
 
+static inline const void *w_hint_lock(const void *lock)
+{
+	return w_self()->hint_locks[w_hint_index(lock)];
+}
+
 static inline bool w_remembers(const void *lock)
 {
-	return w_self()->hint_locks[w_hint_index(lock)] == lock;
+	return w_hint_lock(lock) == lock;
 }
 
 static inline uint32_t w_note(const void *lock)
@@ -249,10 +254,16 @@ static inline uint32_t w_note(const void *lock)
 	return w_self()->hint_notes[w_hint_index(lock)];
 }
 
-static inline void w_remember(const void *lock, uint32_t note)
+static inline void w_note_set(const void *lock, uint32_t note)
+{
+	w_self()->hint_notes[w_hint_index(lock)] = note;
+}
+
+static inline bool w_remember(const void *lock, uint32_t note)
 {
 	w_self()->hint_locks[w_hint_index(lock)] = lock;
-	w_self()->hint_notes[w_hint_index(lock)] = note;
+	w_note_set(lock, note);
+	return true;
 }
 
 static inline void w_forget(const void *lock)

@@ -116,8 +116,11 @@ static inline struct w_block *w_block(void)
 /* For most threads, which remember nothing, one test of a byte says so. */
 #define w_remembers(name) (w_own.hints && w_hint_lock(name) == (const void *)(name))
 
+/* The lock of which the thread has the hint that w_remember(@lock) would replace; NULL: none. */
 static inline const void *w_hint_lock(const void *lock)
 {
+	if (!w_own.hints)
+		return NULL;
 	return atomic_load_explicit(&w_self_or_null->hint_locks[w_hint_index(lock)],
 				    memory_order_relaxed);
 }
@@ -135,19 +138,26 @@ static inline void w_hint_set(const void *lock, const void *to)
 			      memory_order_relaxed);
 }
 
-/* A guest has no record of its own, and remembers nothing. */
-static inline void w_remember(const void *lock, uint32_t note)
+/* Changes the note of @lock, which the thread remembers. */
+static inline void w_note_set(const void *lock, uint32_t note)
+{
+	atomic_store_explicit(&w_self_or_null->hint_notes[w_hint_index(lock)], note,
+			      memory_order_relaxed);
+}
+
+/* Returns false for a guest, which has no record of its own, and remembers nothing. */
+static inline bool w_remember(const void *lock, uint32_t note)
 {
 	if (w_unlikely(!w_self_or_null))
-		return;
+		return false;
 	/* The record's former thread may have left some. */
 	for (uintptr_t i = 0; !w_own.hints && i < W_HINTS; i++)
 		w_hint_set((const void *)(W_HINT_LINE * i), NULL);
 	if (!w_hint_lock(lock))
 		w_own.hints++;
 	w_hint_set(lock, lock);
-	atomic_store_explicit(&w_self_or_null->hint_notes[w_hint_index(lock)], note,
-			      memory_order_relaxed);
+	w_note_set(lock, note);
+	return true;
 }
 
 static inline void w_forget(const void *lock)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * shfl_ron whose waiters go to the gate from the start, until a sample chooses otherwise. Threads
- * may remember that they have to go there, or came that way, or not.
+ * shfl_ron whose waiters go to the gate from the start, until a sample chooses otherwise. The first
+ * thread may remember that it came that way, or not, and that it has waited for the lock before.
  */
 #define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
 /* These clients use only some of lock.c's functions. */

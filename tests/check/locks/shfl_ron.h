@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Any choice between the ways, at any sample: more than the trials make. */
-#define shfl_ron_prefers_gate(lock, gate, mask, count) \
-	((void)(lock), (void)(gate), (void)(mask), (void)(count), w_random() != 0)
-/* The threads of shfl_ron.c may remember anything. Here that would be too many states. */
-#ifndef MADE
+#define shfl_ron_prefers_gate(lock, gate, sample) \
+	((void)(lock), (void)(gate), (void)(sample), w_random() != 0)
+/*
+ * The first thread of shfl_ron.c may remember anything, at any time. More such threads would be too
+ * many states; shfl_ron_steady.c has several that remember.
+ */
+#ifdef MADE
+#define CHECK_REMEMBERS() (check_self() == 0 && w_random() != 0)
+#else
 #define CHECK_REMEMBERS() false
 #endif
+/* Whether the thread came through the gate, at the first place: there is one CPU. */
+#define CHECK_NOTE() (w_random() & SHFL_RON_NOTE_GATED)
 #define UNCHECKED_QUEUE
 #define HINT mutex.spinner
 /*
