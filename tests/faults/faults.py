@@ -525,11 +525,13 @@ FAULTS = [
         "a waiter announces itself before it has its ticket",
         "ron",
         "core/ron_ticket.h",
-        "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n"
-        "\tif (tour_mark(&lock->tour, here))\n",
-        "\tbool first = tour_mark(&lock->tour, here);\n"
-        "\tnumber = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;\n"
-        "\tif (first)\n",
+        "\tconst uint32_t number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) "
+        "+ TICKETS_STEP;\n"
+        "\n\tif (tour_mark(&lock->tour, here))\n",
+        "\tconst bool first = tour_mark(&lock->tour, here);\n"
+        "\tconst uint32_t number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) "
+        "+ TICKETS_STEP;\n"
+        "\n\tif (first)\n",
     ),
     Fault(
         "token-stranded",
