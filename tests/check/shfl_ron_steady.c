@@ -47,7 +47,10 @@ static inline uint32_t *note_of_thread(void)
 #define ARRIVAL mutex.tail
 /* The head closes the lock at once. */
 #define ADJUST(policy) ((policy).patience = 0)
-/* Bypasses of a waiter that has closed the lock, by holders at the gate: fewer than places. */
+/*
+ * Bypasses of a waiter, by holders at the gate: fewer than places, since the waiter has closed the
+ * lock before a holder looks for it.
+ */
 #define BYPASSED(places) ORDERED_SINCE(close, (places)-1), .cpus = (places)
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
