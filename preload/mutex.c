@@ -222,6 +222,7 @@ static inline bool take_free(pthread_mutex_t *mutex, uint32_t *seen, const char 
 				: pound_mutex_take_free(pound_of(mutex), seen, false);
 }
 
+/* relaxed: a caller that finds it locked learns nothing else */
 static inline uint32_t state_of(pthread_mutex_t *mutex)
 {
 	return __atomic_load_n(&pound_of(mutex)->pound_state, __ATOMIC_RELAXED);
@@ -233,8 +234,8 @@ static inline bool is_locked(pthread_mutex_t *mutex)
 }
 
 /*
- * As take_free(), before waiting. In a process of several threads, one that remembers the mutex
- * reads the word first, as shfl_ron_acquire_again().
+ * As take_free(), by a thread that waits if it fails. In a process of several threads, one that
+ * remembers the mutex reads the word first, as shfl_ron_acquire_again().
  */
 static inline bool take_or_read(pthread_mutex_t *mutex, uint32_t *seen, const char *alone)
 {
@@ -332,7 +333,6 @@ static int unlock_by_table(pthread_mutex_t *mutex)
 
 /* An inlined lock with an owner: only its slow paths read the middle, where the owner is. */
 
-/* relaxed: a caller that finds it locked learns nothing else */
 /* Whether @m has an owner, by its kind. */
 static inline bool is_owned_kind(const struct mutex *m)
 {

@@ -21,7 +21,7 @@
 
 /*
  * The kernel throttles a real-time thread that keeps the CPU for 950 ms. A thread that naps needs
- * less, but the more the longer other processes take the CPU meanwhile.
+ * less, except if other processes take the CPU during its naps.
  */
 #define MOST_NANOSECONDS 900000000ull
 

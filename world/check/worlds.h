@@ -82,7 +82,7 @@ struct w_visible {
 
 /*
  * A hint may be any: of another lock, or wrong. A client may have threads that remember nothing,
- * and defines the notes that a thread may find.
+ * and may define the notes that a thread finds.
  */
 #ifndef CHECK_REMEMBERS
 #define CHECK_REMEMBERS() (w_random() != 0)
