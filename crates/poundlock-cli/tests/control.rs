@@ -393,9 +393,12 @@ fn only_the_owner_and_root_may_control() {
     }
     let controlled = Controlled::start();
     let nobody = 65534;
-    // The build's folder may be closed to others.
+    // The build's folder may be closed to others. Another process writes the copy: a child that
+    // another test forks would inherit our descriptor, and a file open for writing cannot be run.
     let binary = controlled.directory.path().join("poundlock");
-    std::fs::copy(env!("CARGO_BIN_EXE_poundlock"), &binary).expect("a copy");
+    let copied =
+        std::process::Command::new("cp").arg(env!("CARGO_BIN_EXE_poundlock")).arg(&binary).status();
+    assert!(copied.expect("cp runs").success());
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(controlled.directory.path(), mode).expect("it is ours");
     let mut command = std::process::Command::new(&binary);
