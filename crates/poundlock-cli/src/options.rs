@@ -2,10 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output::{Page, json, undrawable, write};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use poundlock_bench::{Placement, Workload};
 use serde::Serialize;
 use std::error::Error;
 use std::ffi::OsString;
+use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +35,51 @@ pub(crate) struct OtherLocksArgs {
     /// Spin lock, qspin[,KEY=VALUE...] or native [default: qspin]
     #[arg(long, value_name = "SPEC")]
     pub spinlock: Option<String>,
+}
+
+/// The placement of a workload's threads.
+#[derive(Args, Debug)]
+pub(crate) struct PlacementArgs {
+    /// Placement of threads on CPUs [default: that of the workload]
+    #[arg(long, value_name = "PLACEMENT", value_enum)]
+    pub placement: Option<Place>,
+}
+
+impl PlacementArgs {
+    /// The workload with the placement that was asked for.
+    pub fn apply(&self, workload: Workload) -> Workload {
+        let placement = self.placement.map_or(workload.placement, Placement::from);
+        Workload { placement, ..workload }
+    }
+}
+
+/// The placements, as values of --placement.
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Place {
+    /// The scheduler chooses
+    Free,
+    /// Each thread is bound to a CPU: first all CPUs of a socket, then those of the next
+    FirstFill,
+    /// Each thread is bound to a CPU, of each socket in turn
+    RoundRobin,
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let value = self.to_possible_value().expect("no value is skipped");
+        f.write_str(value.get_name())
+    }
+}
+
+impl From<Place> for Placement {
+    fn from(place: Place) -> Placement {
+        match place {
+            Place::Free => Placement::Free,
+            Place::FirstFill => Placement::FirstFill,
+            Place::RoundRobin => Placement::RoundRobin,
+        }
+    }
 }
 
 /// Output files, for the commands that measure.

@@ -713,3 +713,24 @@ fn a_simulation_lasts_until_its_throughput_is_steady() {
     assert_eq!(unsteady, 0);
     assert!((steady / long - 1.0).abs() < 0.1, "{steady} and {long}");
 }
+
+#[test]
+fn a_placement_replaces_that_of_the_workload() {
+    let regret = |options: &[&str]| -> Value {
+        let over_subscribed = ["sim", "regret", "-m", "i9-12900k", "-w", "ron-10us", "-t", "2x"];
+        let few = ["--rivals", "ttas", "--json", "-"];
+        let run = output(poundlock(over_subscribed).args(few).args(options));
+        assert_eq!(stderr(&run).contains("Placement of the threads: free."), !options.is_empty());
+        serde_json::from_slice(&run.stdout).expect("JSON")
+    };
+    let (bound, free) = (regret(&[]), regret(&["--placement", "free"]));
+    assert_eq!((&bound["placement"], &free["placement"]), (&Value::Null, &json!("free")));
+    assert_ne!(bound["points"], free["points"], "ron-10us binds its threads");
+    let run = ["sim", "run", "-m", "i9-12900k", "-w", "ron-empty", "-t", "2", "-n", "1"];
+    let mut command = poundlock(run);
+    command.args(["-d", "100us", "--placement", "round-robin", "--json", "-"]);
+    let report: Value = serde_json::from_slice(&output(&mut command).stdout).expect("JSON");
+    assert_eq!(report["workload"]["placement"], "round-robin");
+    let mut wrong = poundlock(run);
+    assert_refused(wrong.args(["--placement", "near"]), 125, &["near", "--placement"]);
+}

@@ -249,12 +249,12 @@ impl Memory {
     /// directory is free.
     fn turn(&mut self, machine: &Machine, line: LineId, now: Time, needs_home: bool) -> Time {
         let (busy, home) = (self.at(line).busy, usize::from(self.at(line).home));
-        let mut start = now.max(busy);
+        let mut start = now;
         if needs_home {
             start = start.max(self.directories[home]);
             self.directories[home] = start + machine.directory;
         }
-        start
+        start.max(busy)
     }
 
     /// The rest of a transfer whose request has `travelled` and is served at `start`. A request
@@ -475,5 +475,24 @@ impl Memory {
 
     pub fn has_sleepers(&self, line: LineId) -> bool {
         !self.at(line).sleepers.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_line_in_transfer_does_not_delay_other_lines_of_its_home() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/graviton3.toml");
+        let machine = Machine::read(Path::new(file)).expect("a machine");
+        let base = 1 << PAGE_SHIFT;
+        let mut memory = Memory::new(&machine, base, 1 << PAGE_SHIFT, Random::new(1, 0));
+        let [busy, other] = [0, 1].map(|n| memory.line(&machine, base + (n << LINE_SHIFT)));
+        let until = 1000 * machine.directory;
+        memory.at_mut(busy).busy = until;
+        assert_eq!(memory.turn(&machine, busy, 0, true), until);
+        assert_eq!(memory.turn(&machine, other, 0, true), machine.directory);
     }
 }

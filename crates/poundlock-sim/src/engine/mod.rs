@@ -240,7 +240,7 @@ impl Engine {
             self.start_cpu(cpu, delay);
         }
         for thread in 0..self.threads.len() {
-            self.draw_interrupt(thread as ThreadId);
+            self.draw_interrupt(thread as ThreadId, self.now);
         }
         while let Some(event) = self.agenda.pop() {
             if event.at > end || self.failure.is_some() {
@@ -352,25 +352,37 @@ impl Engine {
         }
         let mut time = std::mem::take(&mut thread.ahead);
         if now + time >= thread.next_interrupt {
-            time += self.interrupt();
+            time += self.interrupt(now);
         }
         self.me().computing = true;
         self.advance(time);
         self.me().computing = false;
     }
 
-    /// Draws the duration of an interrupt, and when the thread's next one comes.
-    fn interrupt(&mut self) -> Time {
-        self.draw_interrupt(self.current);
+    /// Draws the duration of an interrupt, and when the thread's next one comes after `from`.
+    fn interrupt(&mut self, from: Time) -> Time {
+        self.draw_interrupt(self.current, from);
         let usual = self.machine.interrupt as f64;
         (usual * (0.5 + self.me().random.unit())) as Time
     }
 
-    fn draw_interrupt(&mut self, id: ThreadId) {
-        let (now, every) = (self.now, self.machine.interrupt_every);
+    pub(super) fn draw_interrupt(&mut self, id: ThreadId, from: Time) {
+        let every = self.machine.interrupt_every;
         let thread = &mut self.threads[id as usize];
         let draw = -(1.0 - thread.random.unit()).ln() * every as f64;
-        thread.next_interrupt = if every == 0 { NEVER } else { now + draw as Time };
+        thread.next_interrupt = if every == 0 { NEVER } else { from + draw as Time };
+    }
+
+    /// The interrupts that came while the thread busy-waited: only one that is not over yet delays
+    /// it.
+    pub(super) fn end_interrupts(&mut self) {
+        while self.me().next_interrupt <= self.now {
+            let began = self.me().next_interrupt;
+            let over = began + self.interrupt(began);
+            if over > self.now {
+                return self.advance(over - self.now);
+            }
+        }
     }
 
     /// The core's factor on all durations, from its speed and its sibling's activity.

@@ -44,6 +44,11 @@ impl Engine {
         thread.cpu = cpu;
         // Its buffer was empty before it could migrate.
         thread.core = core;
+        if self.threads[id as usize].next_interrupt < self.now {
+            // Those that came without it delayed nobody, or others.
+            self.draw_interrupt(id, self.now);
+        }
+        let thread = &mut self.threads[id as usize];
         let drains = matches!(thread.state, State::Drains(_)) && !thread.goes_on;
         if !drains {
             thread.state = State::Runs;
@@ -166,7 +171,7 @@ impl Engine {
     pub(super) fn pull(&mut self, cpu: usize) {
         let here = self.machine.cpus[cpu];
         let longest = (0..self.system.cpus.len())
-            .filter(|other| !self.system.cpus[*other].ready.is_empty())
+            .filter(|other| self.system.cpus[*other].is_busy())
             .max_by_key(|other| {
                 let near = self.machine.cpus[*other].domain == here.domain;
                 (near, self.system.cpus[*other].ready.len(), usize::MAX - *other)

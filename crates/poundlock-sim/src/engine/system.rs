@@ -17,6 +17,13 @@ pub(super) struct Queue {
     pub picks: bool,
 }
 
+impl Queue {
+    /// Whether another CPU may pull a thread: one waits that the CPU is not about to run.
+    pub fn is_busy(&self) -> bool {
+        usize::from(self.running.is_some()) + self.ready.len() > 1 && !self.ready.is_empty()
+    }
+}
+
 /// A futex's hash bucket.
 #[derive(Default)]
 pub(super) struct Bucket {

@@ -2,8 +2,10 @@
 //! Tests of the engine by small threads, without locks.
 
 use super::spins::{rounds, rules, sharing, whole};
+use super::system::Queue;
 use super::*;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/graviton3.toml");
 
@@ -227,4 +229,33 @@ fn a_busy_waiting_thread_observes_every_store() {
         },
     ];
     with_threads(bodies).expect("both threads end");
+}
+
+#[test]
+fn interrupts_during_a_busy_wait_do_not_delay_what_follows() {
+    static STORED: AtomicU64 = AtomicU64::new(0);
+    let bodies: Vec<fn(usize)> = vec![
+        |word| {
+            await_value(word, 2, rules().how_spin);
+            sim().pass(1.0);
+            let late = sim().now - STORED.load(Ordering::Relaxed);
+            assert!(late < sim().machine.interrupt / 2, "{late} after the store");
+        },
+        |word| {
+            sim().pass(50.0 * sim().machine.interrupt_every as f64 / ns(1.0) as f64);
+            sim().store(word, 4, 2);
+            STORED.store(sim().now, Ordering::Relaxed);
+        },
+    ];
+    with_threads(bodies).expect("both threads end");
+}
+
+#[test]
+fn only_a_thread_that_its_cpu_is_not_about_to_run_may_be_pulled() {
+    let queue = |running, ready: &[ThreadId]| {
+        Queue { running, ready: ready.to_vec(), ..Queue::default() }.is_busy()
+    };
+    assert!(!queue(None, &[]) && !queue(Some(0), &[]));
+    assert!(!queue(None, &[0]), "it was woken on an idle CPU");
+    assert!(queue(Some(0), &[1]) && queue(None, &[0, 1]));
 }

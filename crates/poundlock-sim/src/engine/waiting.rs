@@ -141,6 +141,7 @@ impl Engine {
             self.agenda.schedule(limit, Action::Deadline, self.current, generation);
         }
         self.suspend();
+        self.end_interrupts();
     }
 
     /// Ends a thread's sleep on its line.

@@ -1,8 +1,8 @@
 //! The options of `bench`.
 
-use crate::options::{OutputArgs, seconds, time};
+use crate::options::{OutputArgs, PlacementArgs, seconds, time};
 use crate::threads::Threads;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use poundlock_bench::{Class, Placement, Section, Unit, Work, Workload};
 use poundlock_topology::input;
 use std::path::PathBuf;
@@ -135,9 +135,8 @@ pub(crate) struct Common {
     /// expected time; none with --acquisitions]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Placement of threads on CPUs [default: that of the paper]
-    #[arg(long, value_name = "PLACEMENT", value_enum)]
-    pub placement: Option<Place>,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
     /// Time only every Nth acquisition of each thread, since timing lengthens the critical section
     /// [default: 1 for ron and cfl, 16 for the others]
     #[arg(long, value_name = "N")]
@@ -153,27 +152,6 @@ pub(crate) struct Common {
     /// Print the description of the workload as TOML and exit
     #[arg(long)]
     pub describe: bool,
-}
-
-/// The placements, as values of --placement.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Place {
-    /// The scheduler chooses
-    Free,
-    /// Each thread is bound to a CPU: first all CPUs of a socket, then those of the next
-    FirstFill,
-    /// Each thread is bound to a CPU, of each socket in turn
-    RoundRobin,
-}
-
-impl From<Place> for Placement {
-    fn from(place: Place) -> Placement {
-        match place {
-            Place::Free => Placement::Free,
-            Place::FirstFill => Placement::FirstFill,
-            Place::RoundRobin => Placement::RoundRobin,
-        }
-    }
 }
 
 /// RON's non-critical section takes a random 0.85 to 1.15 of its length (algorithm 4, line 9).
@@ -253,8 +231,8 @@ impl Kind {
 
 impl Common {
     fn apply(&self, workload: Workload) -> Workload {
+        let workload = self.placement.apply(workload);
         Workload {
-            placement: self.placement.map_or(workload.placement, Placement::from),
             timed: self.timed.unwrap_or(workload.timed),
             seed: self.seed.unwrap_or(workload.seed),
             ..workload

@@ -1,6 +1,6 @@
 //! The options of `sim`.
 
-use crate::options::{default_lock, time};
+use crate::options::{PlacementArgs, default_lock, time};
 use crate::threads::Threads;
 use clap::{Args, Subcommand, ValueEnum};
 use poundlock_sim::Locality;
@@ -59,6 +59,8 @@ pub(crate) struct SceneArgs {
     /// Workload: a name (bench/workloads/NAME.toml), or a file in the format of `bench --describe`
     #[arg(short, long, value_name = "NAME|FILE")]
     pub workload: String,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
     #[command(flatten)]
     pub settings: SettingArgs,
 }
@@ -198,6 +200,8 @@ pub(crate) struct RegretArgs {
     /// as many]
     #[arg(short, long, value_name = "N[x],...|N[x]..M[x]", value_parser = Threads::parse)]
     pub threads: Option<Threads>,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
     /// Fewer machines, rivals and numbers of threads: a tenth of the work
     #[arg(long)]
     pub quick: bool,

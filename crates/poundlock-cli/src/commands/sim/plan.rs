@@ -102,7 +102,7 @@ impl Plan<'_> {
     ) -> Result<Plan<'a>, Failure> {
         let settings = &scene.settings;
         let (file, machine) = place(settings)?;
-        let workload = data::workload(&scene.workload)?;
+        let workload = scene.placement.apply(data::workload(&scene.workload)?);
         workload.check().map_err(Failure::ours)?;
         let Some(threads) = Threads::given_or_meant(threads, &workload, machine.cpus.len())? else {
             return Err(Failure::ours(format!(

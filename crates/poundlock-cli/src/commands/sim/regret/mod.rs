@@ -14,7 +14,7 @@ use super::cache::Cache;
 use super::job;
 use super::plan::at_a_time;
 use crate::failure::Failure;
-use crate::options::OutputArgs;
+use crate::options::{OutputArgs, Place};
 use crate::output::{Page, write};
 use crate::plot::regret_map::{self, Cell, Picture};
 use crate::provenance::Provenance;
@@ -35,6 +35,9 @@ struct Report {
     rivals: Vec<String>,
     /// The maximum fairness factor of a rival.
     fairness: f64,
+    /// That of all loads, instead of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<Place>,
     seeds: u32,
     interrupted: bool,
     summary: Summary,
@@ -65,6 +68,7 @@ pub fn regret(args: &RegretArgs) -> Result<ExitCode, Failure> {
         lock: plan.lock,
         rivals: plan.rivals,
         fairness: args.fairness,
+        placement: args.placement.placement,
         seeds: args.seeds,
         interrupted: interrupted.load(Ordering::Relaxed),
         summary: Summary::of(&points, args.fairness),
@@ -92,9 +96,10 @@ fn picture(report: &Report) -> Picture {
         title: format!("Regret of {}", report.lock),
         caption: format!(
             "throughput lost to the best of {} rivals with a fairness factor of at most {}; below it: \
-             threads; simulated",
+             threads; simulated{}",
             report.rivals.len(),
-            report.fairness
+            report.fairness,
+            report.placement.map_or(String::new(), |of_all| format!("; placement {of_all}")),
         ),
         cells: report.points.iter().map(cell).collect(),
     }

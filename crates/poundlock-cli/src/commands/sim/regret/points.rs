@@ -160,7 +160,7 @@ fn loads(args: &RegretArgs) -> Result<Vec<Load>, Failure> {
         args.workloads.iter().map(String::as_str).collect()
     };
     let load = |name: &str| {
-        let workload = data::workload(name)?;
+        let workload = args.placement.apply(data::workload(name)?);
         workload.check().map_err(Failure::ours)?;
         if workload.readers {
             return Err(Failure::ours(format!("workload '{name}' is for readers-writer locks")));

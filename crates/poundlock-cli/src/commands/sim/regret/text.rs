@@ -68,9 +68,13 @@ fn summary(report: &Report) -> String {
         1 => "One seed".to_owned(),
         seeds => format!("Medians of {seeds} seeds"),
     };
+    let placement = report
+        .placement
+        .map_or(String::new(), |of_all| format!(" Placement of the threads: {of_all}."));
     format!(
         "Regret of {} at {} points: median {}, 90th percentile {}, worst {}.\n\
-         Rivals have a fairness factor of at most {}; the lock has more at {} points. {seeds}.\n\
+         Rivals have a fairness factor of at most {}; the lock has more at {} points. {seeds}.\
+         {placement}\n\
          Of {} simulations {} reached their limit before their throughput was steady, and {} \
          failed.{stopped}",
         report.lock,
