@@ -54,8 +54,7 @@ impl PlacementArgs {
 }
 
 /// The placements, as values of --placement.
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Place {
     /// The scheduler chooses
     Free,

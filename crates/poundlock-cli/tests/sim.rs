@@ -716,14 +716,14 @@ fn a_simulation_lasts_until_its_throughput_is_steady() {
 
 #[test]
 fn a_placement_replaces_that_of_the_workload() {
-    let regret = |options: &[&str]| -> Value {
-        let over_subscribed = ["sim", "regret", "-m", "i9-12900k", "-w", "ron-10us", "-t", "2x"];
+    let over_subscribed = |options: &[&str]| -> Value {
+        let points = ["sim", "regret", "-m", "i9-12900k", "-w", "ron-10us", "-t", "2x"];
         let few = ["--rivals", "ttas", "--json", "-"];
-        let run = output(poundlock(over_subscribed).args(few).args(options));
+        let run = output(poundlock(points).args(few).args(options));
         assert_eq!(stderr(&run).contains("Placement of the threads: free."), !options.is_empty());
         serde_json::from_slice(&run.stdout).expect("JSON")
     };
-    let (bound, free) = (regret(&[]), regret(&["--placement", "free"]));
+    let (bound, free) = (over_subscribed(&[]), over_subscribed(&["--placement", "free"]));
     assert_eq!((&bound["placement"], &free["placement"]), (&Value::Null, &json!("free")));
     assert_ne!(bound["points"], free["points"], "ron-10us binds its threads");
     let run = ["sim", "run", "-m", "i9-12900k", "-w", "ron-empty", "-t", "2", "-n", "1"];

@@ -366,16 +366,16 @@ impl Engine {
         (usual * (0.5 + self.me().random.unit())) as Time
     }
 
-    pub(super) fn draw_interrupt(&mut self, id: ThreadId, from: Time) {
+    fn draw_interrupt(&mut self, id: ThreadId, from: Time) {
         let every = self.machine.interrupt_every;
         let thread = &mut self.threads[id as usize];
         let draw = -(1.0 - thread.random.unit()).ln() * every as f64;
         thread.next_interrupt = if every == 0 { NEVER } else { from + draw as Time };
     }
 
-    /// The interrupts that came while the thread busy-waited: only one that is not over yet delays
-    /// it.
-    pub(super) fn end_interrupts(&mut self) {
+    /// After a busy-wait, waits for the end of an interrupt that began during it. Those that have
+    /// ended delayed nothing.
+    fn end_interrupts(&mut self) {
         while self.me().next_interrupt <= self.now {
             let began = self.me().next_interrupt;
             let over = began + self.interrupt(began);

@@ -34,6 +34,10 @@ impl Engine {
     /// Switches the CPU to the thread, which runs after `delay`.
     pub(super) fn give_cpu(&mut self, cpu: usize, id: ThreadId, delay: Time) {
         let at = self.now + delay;
+        if self.threads[id as usize].next_interrupt < self.now {
+            // Interrupts that came while the thread had no CPU did not delay it.
+            self.draw_interrupt(id, self.now);
+        }
         let queue = &mut self.system.cpus[cpu];
         queue.running = Some(id);
         queue.generation += 1;
@@ -44,11 +48,6 @@ impl Engine {
         thread.cpu = cpu;
         // Its buffer was empty before it could migrate.
         thread.core = core;
-        if self.threads[id as usize].next_interrupt < self.now {
-            // Those that came without it delayed nobody, or others.
-            self.draw_interrupt(id, self.now);
-        }
-        let thread = &mut self.threads[id as usize];
         let drains = matches!(thread.state, State::Drains(_)) && !thread.goes_on;
         if !drains {
             thread.state = State::Runs;
@@ -171,7 +170,7 @@ impl Engine {
     pub(super) fn pull(&mut self, cpu: usize) {
         let here = self.machine.cpus[cpu];
         let longest = (0..self.system.cpus.len())
-            .filter(|other| self.system.cpus[*other].is_busy())
+            .filter(|other| self.system.cpus[*other].is_overloaded())
             .max_by_key(|other| {
                 let near = self.machine.cpus[*other].domain == here.domain;
                 (near, self.system.cpus[*other].ready.len(), usize::MAX - *other)

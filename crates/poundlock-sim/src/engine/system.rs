@@ -18,9 +18,9 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Whether another CPU may pull a thread: one waits that the CPU is not about to run.
-    pub fn is_busy(&self) -> bool {
-        usize::from(self.running.is_some()) + self.ready.len() > 1 && !self.ready.is_empty()
+    /// Whether another CPU may pull a thread. If only one is runnable, this CPU is about to run it.
+    pub fn is_overloaded(&self) -> bool {
+        usize::from(self.running.is_some()) + self.ready.len() > 1
     }
 }
 

@@ -253,7 +253,7 @@ fn interrupts_during_a_busy_wait_do_not_delay_what_follows() {
 #[test]
 fn only_a_thread_that_its_cpu_is_not_about_to_run_may_be_pulled() {
     let queue = |running, ready: &[ThreadId]| {
-        Queue { running, ready: ready.to_vec(), ..Queue::default() }.is_busy()
+        Queue { running, ready: ready.to_vec(), ..Queue::default() }.is_overloaded()
     };
     assert!(!queue(None, &[]) && !queue(Some(0), &[]));
     assert!(!queue(None, &[0]), "it was woken on an idle CPU");

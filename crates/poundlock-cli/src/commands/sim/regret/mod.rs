@@ -14,7 +14,7 @@ use super::cache::Cache;
 use super::job;
 use super::plan::at_a_time;
 use crate::failure::Failure;
-use crate::options::{OutputArgs, Place};
+use crate::options::OutputArgs;
 use crate::output::{Page, write};
 use crate::plot::regret_map::{self, Cell, Picture};
 use crate::provenance::Provenance;
@@ -35,9 +35,9 @@ struct Report {
     rivals: Vec<String>,
     /// The maximum fairness factor of a rival.
     fairness: f64,
-    /// That of all loads, instead of their own.
+    /// The placement of all threads; None: that of each load.
     #[serde(skip_serializing_if = "Option::is_none")]
-    placement: Option<Place>,
+    placement: Option<String>,
     seeds: u32,
     interrupted: bool,
     summary: Summary,
@@ -68,7 +68,7 @@ pub fn regret(args: &RegretArgs) -> Result<ExitCode, Failure> {
         lock: plan.lock,
         rivals: plan.rivals,
         fairness: args.fairness,
-        placement: args.placement.placement,
+        placement: args.placement.placement.map(|place| place.to_string()),
         seeds: args.seeds,
         interrupted: interrupted.load(Ordering::Relaxed),
         summary: Summary::of(&points, args.fairness),
@@ -99,7 +99,7 @@ fn picture(report: &Report) -> Picture {
              threads; simulated{}",
             report.rivals.len(),
             report.fairness,
-            report.placement.map_or(String::new(), |of_all| format!("; placement {of_all}")),
+            report.placement.as_ref().map_or(String::new(), |place| format!("; placement {place}")),
         ),
         cells: report.points.iter().map(cell).collect(),
     }

@@ -70,7 +70,8 @@ fn summary(report: &Report) -> String {
     };
     let placement = report
         .placement
-        .map_or(String::new(), |of_all| format!(" Placement of the threads: {of_all}."));
+        .as_ref()
+        .map_or(String::new(), |place| format!(" Placement of the threads: {place}."));
     format!(
         "Regret of {} at {} points: median {}, 90th percentile {}, worst {}.\n\
          Rivals have a fairness factor of at most {}; the lock has more at {} points. {seeds}.\
