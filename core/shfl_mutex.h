@@ -42,8 +42,9 @@
  *    times (one attempt each time it wakes, sees the lock free, or exhausts its spin budget) closes
  *    the lock to newcomers (CLOSED) and is the next to hold it.
  *  - A newcomer that finds nobody spinning on the word, because the head sleeps, spins there for a
- *    bounded time before it queues. Behind sleepers it would only fall asleep as well, and the
- *    program would use fewer CPUs than it has.
+ *    bounded time before it queues, and once more if another thread was faster when the lock became
+ *    free (SHFL_MUTEX_RACES). Behind sleepers it would only fall asleep as well, and the program
+ *    would use fewer CPUs than it has.
  *  - The head, and such a newcomer, have `spins` bounded spins before they sleep or queue. The
  *    first one adapts (world/spin.h), the others are whole. With 0, no waiter spins.
  *  - A head that takes the lock while its successor sleeps makes the successor the head at once,
@@ -78,6 +79,14 @@
  * ones wake up.
  */
 #define SHFL_MUTEX_AHEAD 2u
+
+/*
+ * How often a newcomer that spins may find the lock free before it queues. Where threads are away
+ * for a short time, the former holder is often first, although the lock is free most of the time:
+ * with one race, threads fell asleep, and CPUs were idle. With four, sections without work outside
+ * move between CPUs more often.
+ */
+#define SHFL_MUTEX_RACES 2u
 
 #ifndef LOCK_LAYOUT /* locks.def: with the function */
 struct shfl_mutex {
@@ -314,17 +323,23 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 }
 
 /*
- * As a newcomer, spins for a bounded time unless another thread already does. Returns true if it
- * took @lock.
+ * As a newcomer, spins for a bounded time unless another thread already does, and again if it then
+ * comes too late to a free lock. Returns true if it took @lock.
  */
 static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 				   const struct w_deadline *deadline)
 {
+	uint32_t seen, races = 0;
+
 	/* relaxed: a hint; it may be wrong */
 	if (policy.wait != WAIT_PARK || !policy.spins || w_load_relaxed(&lock->spinner))
 		return false;
-	(void)shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
-	return shfl_mutex_try_acquire(lock);
+	do {
+		seen = shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
+		if (shfl_mutex_try_acquire(lock))
+			return true;
+	} while (++races < SHFL_MUTEX_RACES && !(seen & (SHFL_MUTEX_LOCKED | SHFL_MUTEX_CLOSED)));
+	return false;
 }
 
 /* As shfl_mutex_acquire_slow(), by settings in registers. */

@@ -41,6 +41,9 @@
  * wait, knows how many acquisitions there were. Others do not count: where CPUs are shared there
  * are no trials.
  *
+ * A thread that takes the mutex for half a millisecond without ever finding it held, while others
+ * wait, leaves it to the head of the queue once (world/streak.h).
+ *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.
  *
@@ -371,6 +374,7 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
 		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
 		return false;
+	w_streak_begin();
 	if (has_own_cpu)
 		shfl_ron_remember(lock, gate, place);
 	else
@@ -423,6 +427,28 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 }
 
 /*
+ * As the holder: if the thread's streak is over, closes @lock to newcomers. Not while waiters go to
+ * the gate, where they take turns.
+ */
+static W_SLOW void shfl_ron_look(struct shfl_ron *lock)
+{
+	/* relaxed, both: only holders clear LOCKED, and change GATE; a wrong tail does no harm */
+	const uint32_t seen = w_load_relaxed(&lock->mutex.state);
+	const bool racing = (seen & (SHFL_MUTEX_LOCKED | SHFL_RON_GATE)) == SHFL_MUTEX_LOCKED;
+
+	if (w_streak_is_over(racing && w_load_relaxed(&lock->mutex.tail)))
+		shfl_mutex_close_for_head(&lock->mutex);
+}
+
+/* Frees @lock, which the thread did not get through the gate as far as it remembers. */
+static inline bool shfl_ron_free(struct shfl_ron *lock, struct shfl_mutex_policy policy)
+{
+	if (w_unlikely(w_streak_counts()))
+		shfl_ron_look(lock);
+	return w_likely(shfl_mutex_free(&lock->mutex)) || shfl_ron_release_slow(lock, policy);
+}
+
+/*
  * Releases @lock, on which the thread has waited. If it came through the gate, without a look at
  * the mutex's word.
  */
@@ -433,8 +459,7 @@ static W_SLOW bool shfl_ron_release_again(struct shfl_ron *lock, struct shfl_mut
 
 	if (!(note & SHFL_RON_NOTE_GATED)) {
 		w_note_set(lock, note + SHFL_RON_NOTE_ONE);
-		return w_likely(shfl_mutex_free(&lock->mutex)) ||
-		       shfl_ron_release_slow(lock, policy);
+		return shfl_ron_free(lock, policy);
 	}
 	w_note_set(lock, SHFL_RON_NOTE_ONE);
 	gate = gates_find(lock);
@@ -450,8 +475,7 @@ static inline bool shfl_ron_release(struct shfl_ron *lock, struct shfl_ron_polic
 {
 	if (w_unlikely(w_remembers(lock)))
 		return shfl_ron_release_again(lock, shfl_ron_mutex_policy(policy));
-	return w_likely(shfl_mutex_free(&lock->mutex)) ||
-	       shfl_ron_release_slow(lock, shfl_ron_mutex_policy(policy));
+	return shfl_ron_free(lock, shfl_ron_mutex_policy(policy));
 }
 
 #endif

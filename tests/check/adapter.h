@@ -20,7 +20,7 @@
  *   WHEN_5        the same with four waiters for a held lock, in alternating domains
  *   WHEN_FORKED   the same when the holder forks while another thread waits
  *   WHEN_PARKED   the same with waiters that may park; "" for a lock whose waiters never park
- *   RELEASE_FAIRLY  the field that is not NULL while a thread waits: the lock has release_fair()
+ *   RELEASE_FAIRLY(lock)  the struct shfl_mutex of a lock that has release_fair()
  *   MORE_CLIENTS  additional entries for lock.c, each followed by a comma
  *   STIRRED       the bound of 3x1/park/stirred
  *   HINT          a field on whose value no promise of the lock depends (check_hint())

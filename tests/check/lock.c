@@ -233,7 +233,7 @@ static __attribute__((noinline)) void release_fairly(enum wait wait)
 static void unlock_fairly(enum wait wait)
 {
 	/* relaxed: the waiter is in the queue until it has acquired the lock */
-	NOTES->promised = w_load_relaxed(&M->lock.RELEASE_FAIRLY) != NULL;
+	NOTES->promised = w_load_relaxed(&RELEASE_FAIRLY(&M->lock)->tail) != NULL;
 	critical_section();
 	release_fairly(wait);
 }
@@ -314,7 +314,7 @@ static void fork_and_release_fairly(enum wait wait)
 	critical_section();
 	check_fork();
 	release_fairly(wait);
-	check_assert(w_load_relaxed(&M->lock.state) == 0);
+	check_assert(!(w_load_relaxed(&RELEASE_FAIRLY(&M->lock)->state) & ~SHFL_MUTEX_STANDING));
 	check_assert(try_acquire(&M->lock, &kept));
 	critical_section();
 	release(&M->lock, kept, wait);
@@ -347,9 +347,9 @@ WAYS(fair_fork, if (self == 0) fork_and_release_fairly(wait); else lock_and_unlo
 		ENTRIES("fair/timed/2", fair_held, 2, "abandon", "1 2", hold, finish,             \
 			.spurious = 1),                                                           \
 		ENTRIES("fair/timed/3", fair_held, 3, "abandon", "1 2 3", hold, finish,           \
-			.spurious = 0),                                                           \
+			.spurious = 0, .walks = WALKS),                                           \
 		ENTRIES("fair/timed/one_of_3", fair_either, 3, "abandon", "2 3", prepare, finish, \
-			.spurious = 0),                                                           \
+			.spurious = 0, .walks = WALKS),                                           \
 		ENTRIES("fair/freed/2", fair_freed, 2, "contended", "2", prepare, finish_freed,   \
 			.spurious = 1),                                                           \
 		ENTRIES("fair/fork/2", fair_fork, 2, "", "2 3", prepare, finish,                  \

@@ -28,6 +28,7 @@ COPIED = [
     "world/sanitizer.h",
     "world/sizes.h",
     "world/spin.h",
+    "world/streak.h",
     "world/c11",
     "world/check",
     "world/kernel",

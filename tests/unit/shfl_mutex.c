@@ -127,6 +127,44 @@ static void closes_after_patience(void)
 	}
 }
 
+static bool steal(void *stolen)
+{
+	*(uint32_t *)stolen += shfl_mutex_try_acquire(&lock);
+	return true;
+}
+
+/*
+ * A newcomer that spins, while the lock is released at @step and again @thefts times, 6 steps
+ * apart, each time directly before another thread takes it. Returns how often it came too late.
+ */
+static uint32_t race_at(long step, uint32_t thefts, bool *taken)
+{
+	uint32_t stolen = 0;
+
+	begin(SHFL_MUTEX_LOCKED);
+	for (uint32_t i = 0; i <= thefts; i++) {
+		script_at(step + 6 * i, release, NULL);
+		if (i < thefts)
+			script_at(step + 6 * i + 1, steal, &stolen);
+	}
+	*taken = shfl_mutex_spin(&lock, parks, NULL);
+	return stolen;
+}
+
+/* A newcomer that comes too late to a free lock spins again, SHFL_MUTEX_RACES times in all. */
+static void newcomer_races(void)
+{
+	uint32_t lost = 0, won = 0;
+	bool taken;
+
+	for (long step = 1; step < 6; step++) {
+		won += race_at(step, SHFL_MUTEX_RACES - 1, &taken) == SHFL_MUTEX_RACES - 1 && taken;
+		lost += race_at(step, SHFL_MUTEX_RACES, &taken) == SHFL_MUTEX_RACES && !taken;
+	}
+	EXPECT(won, "the newcomer never spins again");
+	EXPECT(lost, "the newcomer never stops");
+}
+
 static bool note_parked(void *when)
 {
 	if (!(state() & SHFL_MUTEX_PARKED))
@@ -491,6 +529,7 @@ int main(void)
 	RUN(releases_by_state);
 	RUN(fair_releases_by_state);
 	RUN(closes_after_patience);
+	RUN(newcomer_races);
 	RUN(sleeps_after_spins);
 	RUN(sleeps_while_the_holder_does);
 	RUN(fair_release_prevents_stealing);

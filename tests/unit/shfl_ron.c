@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * shfl_ron.h in user space: a thread that holds two locks through their gates, and can remember
- * only one of them, leaves the place of the other one at its gate.
+ * only one of them, leaves the place of the other one at its gate. A thread whose streak is over
+ * leaves the lock to the head of the queue.
  */
 #include "shfl_ron.h"
 
@@ -89,10 +90,72 @@ static void leaves_the_place_of_a_guest(void)
 	shfl_ron_destroy(lock);
 }
 
+/* Takes the lock @times in a row, as far as that is possible, while @waiter waits. */
+static uint32_t take_in_a_row(struct shfl_ron *lock, struct shfl_node *waiter, uint32_t times)
+{
+	uint32_t taken = 0;
+
+	while (taken < times && shfl_ron_try_acquire(lock)) {
+		/* relaxed: there is one thread */
+		w_store_relaxed(&lock->mutex.tail, waiter);
+		EXPECT(shfl_ron_release(lock, (struct shfl_ron_policy){.wait = WAIT_PARK}));
+		taken++;
+	}
+	return taken;
+}
+
+static void initialise(struct shfl_ron *lock)
+{
+	memset((void *)lock, 0, sizeof(*lock));
+	/* relaxed: there is one thread */
+	w_store_relaxed(&lock->mutex.generation, 2 * w_fork_generation());
+}
+
+static void streak_ends_while_others_wait(void)
+{
+	const uint32_t many = 2 * STREAK_LOOK + STREAK_IDLE;
+	struct shfl_node waiter = {.next = NULL};
+	struct shfl_ron lock;
+
+	initialise(&lock);
+	w_streak_begin();
+	EXPECT(take_in_a_row(&lock, NULL, many) == many, "nobody waits");
+	EXPECT(!atomic_load(&w_self()->streak_since));
+	w_streak_begin();
+	EXPECT(take_in_a_row(&lock, &waiter, STREAK_LOOK) == STREAK_LOOK, "at the first look");
+	atomic_fetch_sub(&w_self()->streak_since, STREAK_NANOSECONDS);
+	EXPECT(take_in_a_row(&lock, &waiter, many) == STREAK_LOOK, "at the second look");
+	/* relaxed: there is one thread */
+	EXPECT(w_load_relaxed(&lock.mutex.state) == SHFL_MUTEX_CLOSED);
+}
+
+/* A look closes only a lock that is held, and for which waiters do not go to the gate. */
+static void streak_ends_by_state(void)
+{
+	for (uint32_t state = 0; state <= (SHFL_MUTEX_LOCKED | SHFL_RON_GATE); state++) {
+		const bool closes = state & SHFL_MUTEX_LOCKED && !(state & SHFL_RON_GATE);
+		struct shfl_node waiter = {.next = NULL};
+		struct shfl_ron lock;
+		uint32_t after;
+
+		initialise(&lock);
+		/* relaxed, all: there is one thread */
+		w_store_relaxed(&lock.mutex.tail, &waiter);
+		w_store_relaxed(&lock.mutex.state, state);
+		w_streak_begin();
+		atomic_store(&w_self()->streak_since, w_now() - STREAK_NANOSECONDS);
+		shfl_ron_look(&lock);
+		after = w_load_relaxed(&lock.mutex.state);
+		EXPECT(after == (closes ? state | SHFL_MUTEX_CLOSED : state), "state %u", state);
+	}
+}
+
 int main(void)
 {
 	RUN(replaces_what_it_remembers);
 	RUN(forgets_a_released_lock);
 	RUN(leaves_the_place_of_a_guest);
+	RUN(streak_ends_while_others_wait);
+	RUN(streak_ends_by_state);
 	return 0;
 }

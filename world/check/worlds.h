@@ -98,6 +98,11 @@ struct w_visible {
 #define w_remember(lock, its_note) ((void)(lock), (void)(its_note), false)
 #define w_forget(lock) ((void)(lock))
 
+/* No release looks whether the thread's streak is over. If a client does, it is. */
+#define w_streak_begin() ((void)0)
+#define w_streak_counts() false
+#define w_streak_is_over(others_wait) (others_wait)
+
 /* The gates lie behind the common block. */
 #ifndef CHECK_GATES
 #define CHECK_GATES (CHECK_COMMON + 512)

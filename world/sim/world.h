@@ -12,6 +12,7 @@
 
 #include "../sizes.h"
 #include "../spin.h"
+#include "../streak.h"
 #include "engine.h"
 #include "hint.h"
 
@@ -172,6 +173,8 @@ struct sim_self {
 	uint64_t unique; /* the last number drawn from the thread's range */
 	const void *hint_locks[W_HINTS];
 	uint32_t hint_notes[W_HINTS];
+	uint32_t streak_left;
+	uint64_t streak_since;
 	struct w_account accounts[W_ACCOUNTS];
 	struct sim_more_nodes *more;
 };
@@ -324,6 +327,25 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_domain_parents(level) ((void)(level), sim_domain_parents())
 #define w_domain_parent(level, domain) ((void)(level), sim_domain_parent((uint32_t)(domain)))
 #define w_now() sim_now()
+
+static inline void w_streak_begin(void)
+{
+	w_self()->streak_left = STREAK_LOOK;
+	w_self()->streak_since = 0;
+}
+
+/* Takes no time: a core goes on while it counts in a line of its own. */
+static __attribute__((no_sanitize("thread"))) bool w_streak_counts(void)
+{
+	return !--w_self()->streak_left;
+}
+
+static inline bool w_streak_is_over(bool others_wait)
+{
+	w_self()->streak_left = streak_next_look(others_wait);
+	return streak_is_over(&w_self()->streak_since, w_now(), others_wait);
+}
+
 /* There is one process, which never forks. */
 #define w_fork_generation() 0u
 #define w_process() 1u

@@ -67,7 +67,7 @@ void w_shares_of_process(void)
 	if (own_weight)
 		w_own.weight = own_weight;
 	if (own_group)
-		w_own.group = own_group;
+		w_own.group = (uint16_t)own_group;
 	share(weight, group);
 }
 
@@ -158,7 +158,7 @@ static uint32_t join(uint64_t id, uint32_t weight)
 
 	if (number)
 		atomic_store_explicit(&w_group_weights[number], weight, memory_order_relaxed);
-	w_own.group = number + 1;
+	w_own.group = (uint16_t)(number + 1);
 	return number;
 }
 

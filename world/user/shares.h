@@ -33,7 +33,7 @@ static inline uint32_t w_weight(void)
 
 static inline uint32_t w_group(void)
 {
-	return w_likely(w_own.group) ? w_own.group - 1 : w_group_read();
+	return w_likely(w_own.group) ? w_own.group - 1u : w_group_read();
 }
 
 /* By group; set before a thread belongs to the group. */

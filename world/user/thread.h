@@ -13,6 +13,7 @@
 #endif
 #include "../sizes.h"
 #include "../spin.h"
+#include "../streak.h"
 #include "atomic.h"
 #include "hint.h"
 
@@ -63,6 +64,7 @@ struct w_self {
 	W_ATOMIC(struct w_seat *) seat;   /* the last one taken, or NULL */
 	W_ATOMIC(uint64_t) sharing_until; /* when it may have its CPU to itself; 0: now */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
+	W_ATOMIC(uint64_t) streak_since; /* of w_streak_is_over(). Atomic as `seat` is */
 	/* The thread's hints (hint.h), if w_own.hints. Atomic as `seat` is. */
 	W_ATOMIC(const void *) hint_locks[W_HINTS];
 	W_ATOMIC(uint32_t) hint_notes[W_HINTS];
@@ -84,7 +86,8 @@ struct w_own {
 	struct w_block *block; /* NULL: not needed yet */
 	uint32_t random;       /* 0: no seed yet */
 	uint32_t weight;       /* 0: not read yet */
-	uint32_t group;        /* its number + 1; 0: not read yet */
+	uint16_t group;        /* its number + 1; 0: not read yet */
+	uint16_t streak_left;  /* releases until the next look of w_streak_is_over() */
 	uint32_t checks;       /* for lib/checks */
 	uint64_t unique;       /* the next unique number; see w_unique() */
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];

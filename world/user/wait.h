@@ -189,6 +189,39 @@ static inline bool w_has_own_cpu(void)
 	       !w_shares_cpu(self);
 }
 
+/* ---- The streak (../streak.h) ---- */
+
+/* The thread had to wait. */
+static inline void w_streak_begin(void)
+{
+	w_own.streak_left = STREAK_LOOK;
+	atomic_store_explicit(&w_self()->streak_since, 0, memory_order_relaxed);
+}
+
+/* Counts a release. Returns whether it is time for a look. */
+static inline bool w_streak_counts(void)
+{
+	return !--w_own.streak_left;
+}
+
+/* At a look. A thread that never had to wait may have no record. */
+static inline bool w_streak_is_over(bool others_wait)
+{
+	struct w_self *self = w_self_or_null;
+	uint64_t since;
+	bool over;
+
+	w_own.streak_left = (uint16_t)streak_next_look(others_wait);
+	if (!self)
+		return false;
+	since = atomic_load_explicit(&self->streak_since, memory_order_relaxed);
+	over = streak_is_over(&since, w_now(), others_wait);
+	atomic_store_explicit(&self->streak_since, since, memory_order_relaxed);
+	return over;
+}
+
+/* ---- Bounded spins ---- */
+
 static inline struct w_spin w_spin_begin(enum w_how how)
 {
 	struct w_spin spin = {.how = how, .left = 0, .next = 1};

@@ -2,6 +2,6 @@
 /* A waiter that has closed the lock is not bypassed. */
 #define BYPASS(threads) 0
 #define SINCE close
-#define RELEASE_FAIRLY tail
+#define RELEASE_FAIRLY(lock) (lock)
 #define HINT spinner
 #define COMPOSED

@@ -13,6 +13,11 @@
 #endif
 /* Whether the thread came through the gate, at the first place: there is one CPU. */
 #define CHECK_NOTE() (w_random() & SHFL_RON_NOTE_GATED)
+#ifndef MADE
+/* At a release, the thread's streak is over. In other clients it never is. */
+#define shfl_ron_release_fair(lock, policy) (shfl_ron_look(lock), shfl_ron_release(lock, policy))
+#define RELEASE_FAIRLY(lock) (&(lock)->mutex)
+#endif
 #define UNCHECKED_QUEUE
 #define HINT mutex.spinner
 /*
