@@ -247,10 +247,13 @@ static inline bool take_or_read(pthread_mutex_t *mutex, uint32_t *seen, const ch
 	return take_free(mutex, seen, alone);
 }
 
-/* As take_free(). If the thread remembers the mutex, its release is the lock's own. */
+/*
+ * As take_free(). If the thread remembers the mutex, or is to look whether its streak is over, its
+ * release is the lock's own.
+ */
 static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 {
-	if (w_unlikely(w_remembers(mutex)))
+	if (w_unlikely(w_remembers(mutex) || (!*alone && w_streak_counts_first())))
 		return false;
 	return w_likely(*alone) ? pound_mutex_release_alone(pound_of(mutex), true)
 				: pound_mutex_release_alone(pound_of(mutex), false);

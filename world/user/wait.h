@@ -204,6 +204,15 @@ static inline bool w_streak_counts(void)
 	return !--w_own.streak_left;
 }
 
+/* As w_streak_counts(), for a fast path: if it is time, the lock's own release looks. */
+static inline bool w_streak_counts_first(void)
+{
+	if (w_likely(!w_streak_counts()))
+		return false;
+	w_own.streak_left = 1;
+	return true;
+}
+
 /* At a look. A thread that never had to wait may have no record. */
 static inline bool w_streak_is_over(bool others_wait)
 {
