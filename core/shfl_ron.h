@@ -430,7 +430,7 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
  * As the holder: if the thread's streak is over, closes @lock to newcomers. Not while waiters go to
  * the gate, where they take turns.
  */
-static W_SLOW void shfl_ron_look(struct shfl_ron *lock)
+static inline void shfl_ron_look(struct shfl_ron *lock)
 {
 	/* relaxed, both: only holders clear LOCKED, and change GATE; a wrong tail does no harm */
 	const uint32_t seen = w_load_relaxed(&lock->mutex.state);
@@ -440,12 +440,21 @@ static W_SLOW void shfl_ron_look(struct shfl_ron *lock)
 		shfl_mutex_close_for_head(&lock->mutex);
 }
 
+/* As shfl_ron_free(), with a look. */
+static W_SLOW bool shfl_ron_free_looking(struct shfl_ron *lock, struct shfl_mutex_policy policy)
+{
+	shfl_ron_look(lock);
+	return shfl_mutex_free(&lock->mutex) || shfl_ron_release_slow(lock, policy);
+}
+
 /* Frees @lock, which the thread did not get through the gate as far as it remembers. */
 static inline bool shfl_ron_free(struct shfl_ron *lock, struct shfl_mutex_policy policy)
 {
 	if (w_unlikely(w_streak_counts()))
-		shfl_ron_look(lock);
-	return w_likely(shfl_mutex_free(&lock->mutex)) || shfl_ron_release_slow(lock, policy);
+		return shfl_ron_free_looking(lock, policy);
+	if (w_likely(shfl_mutex_free(&lock->mutex)))
+		return true;
+	return shfl_ron_release_slow(lock, policy);
 }
 
 /*

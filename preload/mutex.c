@@ -253,10 +253,12 @@ static inline bool take_or_read(pthread_mutex_t *mutex, uint32_t *seen, const ch
  */
 static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 {
-	if (w_unlikely(w_remembers(mutex) || (!*alone && w_streak_counts_first())))
+	if (w_unlikely(w_remembers(mutex)))
 		return false;
-	return w_likely(*alone) ? pound_mutex_release_alone(pound_of(mutex), true)
-				: pound_mutex_release_alone(pound_of(mutex), false);
+	if (w_likely(*alone))
+		return pound_mutex_release_alone(pound_of(mutex), true);
+	return w_likely(!w_streak_counts_first()) &&
+	       pound_mutex_release_alone(pound_of(mutex), false);
 }
 
 /* Waits for a mutex that was last seen as @seen, by its own settings if it has any. */
