@@ -335,7 +335,7 @@ static inline void w_streak_begin(void)
 }
 
 /* Takes no time: a core goes on while it counts in a line of its own. */
-static __attribute__((no_sanitize("thread"))) bool w_streak_counts(void)
+static inline __attribute__((no_sanitize("thread"))) bool w_streak_counts(void)
 {
 	return !--w_self()->streak_left;
 }
