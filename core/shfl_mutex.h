@@ -81,10 +81,10 @@
 #define SHFL_MUTEX_AHEAD 2u
 
 /*
- * How often a newcomer that spins may find the lock free before it queues. Where threads are away
- * for a short time, the former holder is often first, although the lock is free most of the time:
- * with one race, threads fell asleep, and CPUs were idle. With four, sections without work outside
- * move between CPUs more often.
+ * How often a newcomer that spins may find the lock free before it queues. If threads are away for
+ * a short time only, the former holder often wins the race, although the lock is free most of the
+ * time: with one race, threads sleep while CPUs are idle. With four, a lock without work outside
+ * moves between CPUs more often.
  */
 #define SHFL_MUTEX_RACES 2u
 

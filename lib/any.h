@@ -61,8 +61,8 @@ static inline bool any_is_default(const struct any_ops *ops)
 
 /*
  * Whether the lock of @ops is taken while it is free by poundlock.h's pound_mutex_take_free(), and
- * released by pound_mutex_release_alone() by a thread that does not w_remembers() it, after
- * w_streak_counts_first(); all the rest is any_wait()'s, and unlock()'s.
+ * released by pound_mutex_release_alone(), unless the thread w_remembers() it or
+ * w_streak_counts_first() is true; all the rest is any_wait()'s, and unlock()'s.
  */
 W_HIDDEN bool any_is_inlined(const struct any_ops *ops);
 

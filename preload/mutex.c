@@ -248,8 +248,8 @@ static inline bool take_or_read(pthread_mutex_t *mutex, uint32_t *seen, const ch
 }
 
 /*
- * As take_free(). If the thread remembers the mutex, or is to look whether its streak is over, its
- * release is the lock's own.
+ * As take_free(). Returns false also if the lock's own release has to be called: the thread
+ * remembers the mutex, or it is time to look whether its streak is over.
  */
 static inline bool release_alone(pthread_mutex_t *mutex, const char *alone)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A thread's streak: the time in which it takes a lock again and again and never finds it held,
- * while other threads wait for it. The head of the queue may be awake, but wait for the CPU on
- * which this thread runs, until the end of its time slice. So a lock that newcomers may take before
- * the head asks when it is released whether the streak is over, and then leaves the lock to the
- * head: the thread has to wait, and the head gets the CPU. world/user and the simulator (world/sim)
- * follow these rules.
+ * A thread's streak: the time during which it takes locks and never finds one held, although others
+ * wait. The head of a queue may be awake, but wait for the CPU of this thread until the time slice
+ * ends. So a lock that newcomers may take before the head is left to the head at the end of a
+ * streak: then the thread has to wait, and the head gets the CPU. world/user and the simulator
+ * (world/sim) follow these rules.
  *
- * Most releases only count: the time is read at a look, after STREAK_LOOK of them.
+ * Most releases only count. A look, which reads the time, is at one of STREAK_LOOK.
  *
  * Plain functions: no atomics, and no clock.
  */

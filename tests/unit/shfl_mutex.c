@@ -134,8 +134,8 @@ static bool steal(void *stolen)
 }
 
 /*
- * A newcomer that spins, while the lock is released at @step and again @thefts times, 6 steps
- * apart, each time directly before another thread takes it. Returns how often it came too late.
+ * A newcomer spins while the lock is released at @step and then @thefts times more, 6 steps apart.
+ * After each release but the last, another thread takes it at once. Returns how often it could.
  */
 static uint32_t race_at(long step, uint32_t thefts, bool *taken)
 {

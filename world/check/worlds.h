@@ -98,7 +98,7 @@ struct w_visible {
 #define w_remember(lock, its_note) ((void)(lock), (void)(its_note), false)
 #define w_forget(lock) ((void)(lock))
 
-/* No release looks whether the thread's streak is over. If a client does, it is. */
+/* No release looks. If a client does, the streak is over. */
 #define w_streak_begin() ((void)0)
 #define w_streak_counts() false
 #define w_streak_is_over(others_wait) (others_wait)

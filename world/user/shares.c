@@ -152,6 +152,8 @@ static uint32_t number_of(uint64_t id)
 	return 0;
 }
 
+_Static_assert(W_GROUPS <= UINT16_MAX, "w_own.group");
+
 static uint32_t join(uint64_t id, uint32_t weight)
 {
 	uint32_t number = number_of(id);
