@@ -18,6 +18,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from processes import descendants
+
 COLOUR = bytes((18, 52, 86))
 NUMBER = 1234
 SHOWN = f'<p id="shown">{NUMBER * NUMBER}</p>'
@@ -39,17 +41,6 @@ get("/dom", document.documentElement.outerHTML);
 </script></body>"""
 
 doms = []  # posted DOMs, each with whether a process was under a seccomp filter at that time
-
-
-def family(pid):
-    """The descendants of the process @pid."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield child
-            try:
-                yield from family(child)
-            except OSError:
-                pass  # it has ended
 
 
 def is_filtered(pid):
@@ -80,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         dom = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        doms.append((dom, any(map(is_filtered, family(os.getpid())))))
+        doms.append((dom, any(map(is_filtered, descendants(os.getpid())))))
         self.answer("")
 
     def log_message(self, *_):
