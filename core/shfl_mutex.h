@@ -11,7 +11,7 @@
  * Promise: mutual exclusion. Newcomers may overtake waiters until the queue head has failed
  * `patience` attempts; after that nobody overtakes the head, except while a waiter that has given
  * up is leaving. A fair release leaves the lock to the head. Within the queue, the bound is `batch`
- * (part/shuffle.h). Waiters sleep under wait=park. 28 bytes per lock in a frame of 32, of which the
+ * (part/shuffle.h). Waiters sleep under wait=park. 24 bytes per lock in a frame of 32, of which the
  * embedder uses 4; one node per waiter, none per holder. Atomic read-modify-writes: 2 uncontended,
  * 5 contended (two exchanges: the tail, the next head's status; three compare-exchanges: the word
  * twice, the tail).
@@ -41,12 +41,11 @@
  *  - Section 4.2.2 lets newcomers barge without bound. Here a head whose attempts fail `patience`
  *    times (one attempt each time it wakes, sees the lock free, or exhausts its spin budget) closes
  *    the lock to newcomers (CLOSED) and is the next to hold it.
- *  - A newcomer that finds nobody spinning on the word, because the head sleeps, spins there for a
- *    bounded time before it queues, and once more if another thread was faster when the lock became
- *    free (SHFL_MUTEX_RACES). Behind sleepers it would only fall asleep as well, and the program
- *    would use fewer CPUs than it has.
- *  - The head, and such a newcomer, have `spins` bounded spins before they sleep or queue. The
- *    first one adapts (world/spin.h), the others are whole. With 0, no waiter spins.
+ *  - A newcomer spins on the word for a bounded time before it queues, and once more if another
+ *    thread was faster when the lock became free (SHFL_MUTEX_RACES). Behind sleepers it would only
+ *    fall asleep as well, and the program would use fewer CPUs than it has.
+ *  - The head and newcomers have `spins` bounded spins before they sleep or queue. The first one
+ *    adapts (world/spin.h), the others are whole. With 0, no waiter spins.
  *  - A head that takes the lock while its successor sleeps makes the successor the head at once,
  *    but leaves the wake-up to its own release (HEIR), after the word is free. So no thread waits
  *    for a wake-up while holding the lock. A head that has not slept itself wakes waiters early, as
@@ -96,8 +95,6 @@ struct shfl_mutex {
 	uint32_t embedder; /* overlays __kind in a pthread_mutex_t */
 	W_ATOMIC(uint32_t) state;
 	W_ATOMIC(uint32_t) generation;
-	/* hint: whether the head, or a newcomer while the head sleeps, spins on state */
-	W_ATOMIC(uint32_t) spinner;
 };
 
 static inline W_ATOMIC(uint32_t) *shfl_mutex_generation(struct shfl_mutex *lock)
@@ -120,17 +117,17 @@ struct shfl_mutex_policy {
 	S(shfl_mutex, policy, POLICY_NUMA, 0, POLICY_OWN - 1, POLICY_NAMES) \
 	S(shfl_mutex, batch, SHFL_MAX_BATCH, 1, 1000000)                    \
 	S(shfl_mutex, spins, 1, 0, 31)
-/* Excludes the embedder's fields. */
-#define shfl_mutex_bytes sizeof(struct shfl_mutex) - sizeof(uint32_t), sizeof(struct shfl_node), 0
+/* Excludes the embedder's field, and as many bytes of padding. */
+#define shfl_mutex_bytes \
+	sizeof(struct shfl_mutex) - 2 * sizeof(uint32_t), sizeof(struct shfl_node), 0
 
 /* In a forked child, discards the parent's waiters. Returns true if it did. */
 static inline bool shfl_mutex_drop_waiters(struct shfl_mutex *lock)
 {
 	if (w_likely(!generation_claim(shfl_mutex_generation(lock))))
 		return false;
-	/* relaxed, all: [GENERATION-3] publishes them; nobody queues before that */
+	/* relaxed, both: [GENERATION-3] publishes them; nobody queues before that */
 	w_store_relaxed(&lock->tail, NULL);
-	w_store_relaxed(&lock->spinner, 0);
 	(void)w_fetch_and_relaxed(&lock->state, SHFL_MUTEX_LOCKED | SHFL_MUTEX_STANDING);
 	generation_settle(shfl_mutex_generation(lock));
 	return true;
@@ -234,8 +231,6 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 	const enum w_how how = wait_spins(wait_written(policy.wait), policy.wait, policy.spins);
 	uint32_t seen, spins = 0;
 
-	/* relaxed, both: a hint to newcomers; it may be wrong */
-	w_store_relaxed(&lock->spinner, 1);
 	do {
 		/*
 		 * [SHFL_MUTEX-3] acquire: pairs with nothing; [SHFL_MUTEX-1] and [SHFL_MUTEX-2]
@@ -245,7 +240,6 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 				      spins ? W_BRIEF : how, deadline);
 	} while (++spins < policy.spins && !shfl_mutex_spun(lock, seen, until) &&
 		 !w_expired(deadline));
-	w_store_relaxed(&lock->spinner, 0);
 	return seen;
 }
 
@@ -323,16 +317,15 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 }
 
 /*
- * As a newcomer, spins for a bounded time unless another thread already does, and again if it then
- * comes too late to a free lock. Returns true if it took @lock.
+ * As a newcomer, spins for a bounded time, and again if it then comes too late to a free lock.
+ * Returns true if it took @lock.
  */
 static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 				   const struct w_deadline *deadline)
 {
 	uint32_t seen, races = 0;
 
-	/* relaxed: a hint; it may be wrong */
-	if (policy.wait != WAIT_PARK || !policy.spins || w_load_relaxed(&lock->spinner))
+	if (policy.wait != WAIT_PARK || !policy.spins)
 		return false;
 	do {
 		seen = shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);

@@ -11,7 +11,7 @@
  * Promise: mutual exclusion. Each holder holds the mutex, whose bound on bypass applies. But while
  * the lock is handed over at the gate, the head of the mutex's queue is bypassed by at most as many
  * holders as there are places on the tour. At the gate, the order of ron_ticket.h. Waiters sleep
- * under wait=park. 28 bytes per lock, as shfl_mutex, and a gate from the process's table
+ * under wait=park. 24 bytes per lock, as shfl_mutex, and a gate from the process's table
  * (part/gates.h) once threads contend; a waiter's node as in shfl_mutex, or none at the gate; none
  * per holder. Atomic read-modify-writes: 2 uncontended; at the gate 1 or 2 to wait, 1 more the
  * first time, and none to hand over (1 under wait=park).

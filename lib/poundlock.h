@@ -70,12 +70,11 @@ typedef struct pound_mutex {
 	uint32_t embedder; /* free for the program's own use: no function here reads or writes it */
 	uint32_t pound_state;
 	uint32_t pound_generation;
-	uint32_t pound_spinner;
 } pound_mutex_t;
 
-#define POUND_MUTEX_INIT         \
-	{                        \
-		0, 0, 0, 0, 0, 0 \
+#define POUND_MUTEX_INIT      \
+	{                     \
+		0, 0, 0, 0, 0 \
 	}
 
 /*

@@ -10,14 +10,7 @@ const STRUCTURES: [(&str, &str, &[&str]); 10] = [
     (
         "pound_mutex_t",
         "pound_mutex_t",
-        &[
-            "pound_tail",
-            "pound_heir",
-            "embedder",
-            "pound_state",
-            "pound_generation",
-            "pound_spinner",
-        ],
+        &["pound_tail", "pound_heir", "embedder", "pound_state", "pound_generation"],
     ),
     ("pound_lock_t", "pound_lock_t", &["pound_bytes", "pound_ops"]),
     ("pound_rwlock_t", "pound_rwlock_t", &["pound_bytes", "pound_ops"]),

@@ -12,7 +12,7 @@
  *   wait_lock   `state`; core/shfl_mutex.h and core/cfl/cfl.h have the diagrams. While stock holds
  *               a mutex, as a ww_mutex, it is not LOCKED for long, and the highest bit of `owner`,
  *               a pointer, is set, which no `start` has
- *   osq         `spinner` (cfl: `limit`)
+ *   osq         cfl: `limit`
  *   wait_list   `tail` and `heir`; without waiters `tail` is its own address, like an empty list
  *
  * So a struct mutex has stock's size and initialisers. The remaining data of a cfl lock are in one

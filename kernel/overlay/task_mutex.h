@@ -12,10 +12,10 @@
 
 /* @owner is the holder, as stock's. It is 0 while the mutex is free, and a moment longer. */
 struct shfl_mutex {
-	MUTEX_MEMBERS(atomic_long_t owner, spinner);
+	MUTEX_MEMBERS(atomic_long_t owner, unused_3);
 };
 
-MUTEX_MEMBERS_FIT(struct shfl_mutex, spinner);
+MUTEX_MEMBERS_FIT(struct shfl_mutex, unused_3);
 
 static inline W_ATOMIC(uint32_t) *shfl_mutex_generation(struct shfl_mutex *lock)
 {

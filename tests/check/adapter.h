@@ -23,7 +23,6 @@
  *   RELEASE_FAIRLY(lock)  the struct shfl_mutex of a lock that has release_fair()
  *   MORE_CLIENTS  additional entries for lock.c, each followed by a comma
  *   STIRRED       the bound of 3x1/park/stirred
- *   HINT          a field on whose value no promise of the lock depends (check_hint())
  *   CHECK_NOW()   the time, if not chosen by the explorer, which doubles the states at each reading
  *   CHECK_HELD()  how long the thread has held a lock, if not as in world.h
  *   LARGE         if defined, clients of three and four threads are random walks: too many states
@@ -200,9 +199,6 @@ static void make(struct LOCK *lock)
 	(void)lock;
 #ifdef ARRIVAL
 	check_queue(&lock->ARRIVAL);
-#endif
-#ifdef HINT
-	check_hint(&lock->HINT);
 #endif
 #if BOXED
 	check_assert(LOCK_FUNCTION(size)() <= sizeof(struct LOCK) + BOX_ROOM);

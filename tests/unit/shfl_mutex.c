@@ -134,7 +134,7 @@ static bool steal(void *stolen)
 }
 
 /*
- * A newcomer spins while the lock is released at @step and then @thefts times more, 6 steps apart.
+ * A newcomer spins while the lock is released at @step and then @thefts times more, 3 steps apart.
  * After each release but the last, another thread takes it at once. Returns how often it could.
  */
 static uint32_t race_at(long step, uint32_t thefts, bool *taken)
@@ -143,9 +143,9 @@ static uint32_t race_at(long step, uint32_t thefts, bool *taken)
 
 	begin(SHFL_MUTEX_LOCKED);
 	for (uint32_t i = 0; i <= thefts; i++) {
-		script_at(step + 6 * i, release, NULL);
+		script_at(step + 3 * i, release, NULL);
 		if (i < thefts)
-			script_at(step + 6 * i + 1, steal, &stolen);
+			script_at(step + 3 * i + 1, steal, &stolen);
 	}
 	*taken = shfl_mutex_spin(&lock, parks, NULL);
 	return stolen;

@@ -17,7 +17,6 @@ pub struct pound_mutex_t {
     pub embedder: u32,
     pound_state: u32,
     pound_generation: u32,
-    pound_spinner: u32,
 }
 
 /// An unlocked mutex.
@@ -27,7 +26,6 @@ pub const POUND_MUTEX_INIT: pound_mutex_t = pound_mutex_t {
     embedder: 0,
     pound_state: 0,
     pound_generation: 0,
-    pound_spinner: 0,
 };
 
 /// A lock chosen by name with [`pound_lock_init`]. All-zero bytes are an unlocked lock of the
@@ -643,9 +641,8 @@ mod tests {
         }
     }
 
-    fn parts(mutex: &pound_mutex_t) -> (bool, bool, [u32; 4]) {
-        let numbers =
-            [mutex.embedder, mutex.pound_state, mutex.pound_generation, mutex.pound_spinner];
+    fn parts(mutex: &pound_mutex_t) -> (bool, bool, [u32; 3]) {
+        let numbers = [mutex.embedder, mutex.pound_state, mutex.pound_generation];
         (mutex.pound_tail.is_null(), mutex.pound_heir.is_null(), numbers)
     }
 

@@ -3,5 +3,4 @@
 #define BYPASS(threads) 0
 #define SINCE close
 #define RELEASE_FAIRLY(lock) (lock)
-#define HINT spinner
 #define COMPOSED

@@ -19,7 +19,6 @@
 #define RELEASE_FAIRLY(lock) (&(lock)->mutex)
 #endif
 #define UNCHECKED_QUEUE
-#define HINT mutex.spinner
 /*
  * A table of two gates, behind the slot; where a lock has one from the start, a table of one, for
  * the lock that comes next.
