@@ -43,7 +43,8 @@
  *    the lock to newcomers (CLOSED) and is the next to hold it.
  *  - A newcomer spins on the word for a bounded time before it queues, and once more if another
  *    thread was faster when the lock became free (SHFL_MUTEX_RACES). Behind sleepers it would only
- *    fall asleep as well, and the program would use fewer CPUs than it has.
+ *    fall asleep as well, and the program would use fewer CPUs than it has. Without `patience` it
+ *    queues at once.
  *  - The head and newcomers have `spins` bounded spins before they sleep or queue. The first one
  *    adapts (world/spin.h), the others are whole. With 0, no waiter spins.
  *  - A head that takes the lock while its successor sleeps makes the successor the head at once,
@@ -317,15 +318,15 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 }
 
 /*
- * As a newcomer, spins for a bounded time, and again if it then comes too late to a free lock.
- * Returns true if it took @lock.
+ * As a newcomer, spins for a bounded time, and again if it then comes too late to a free lock. Does
+ * not spin if the order of the queue is to decide (no patience). Returns true if it took @lock.
  */
 static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 				   const struct w_deadline *deadline)
 {
 	uint32_t seen, races = 0;
 
-	if (policy.wait != WAIT_PARK || !policy.spins)
+	if (policy.wait != WAIT_PARK || !policy.spins || !policy.patience)
 		return false;
 	do {
 		seen = shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
