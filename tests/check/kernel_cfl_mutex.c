@@ -4,7 +4,6 @@
  * or is moved: where it does not stand still, the explorer chooses it.
  */
 #define IS_STILL TASK_NOTES->still
-#define mutex_hints() ((void)0)
 #include "kernel_cfl_mutex.h"
 
 static void prepare_still(void)

@@ -2,8 +2,8 @@
 /*
  * Shared by the clients of the kernel's mutex with CFL in a struct mutex
  * (kernel/overlay/cfl_task_mutex.h), whose ledger is elsewhere, and whose nodes come from a pool
- * that may be empty. The includer defines IS_STILL as in kernel_ledgers.h, and mutex_hints() as in
- * kernel_mutexes.h.
+ * that may be empty. The includer defines IS_STILL as in kernel_ledgers.h, and may define what
+ * kernel_mutexes.h allows.
  */
 #ifndef POUNDLOCK_CHECK_KERNEL_CFL_MUTEX_H
 #define POUNDLOCK_CHECK_KERNEL_CFL_MUTEX_H

@@ -4,7 +4,6 @@
  * owner is the holder's task. In changed/... the settings change while the mutex is used.
  */
 #define mutex_check_owner(task) check_assert(READ_ONCE(M->mutex.owner.counter) == (task))
-#define mutex_hints() ((void)0)
 #include "kernel_mutexes.h"
 
 #define SHARED_BYTES sizeof(struct memory)

@@ -3,8 +3,9 @@
  * Shared by the clients of the kernel's mutex: the mutex in the kernel's world
  * (world/kernel/objects.h), where a tail in a list's head is its own address if nobody waits, and
  * the threads. With MUTEX_BY_CFL all of them use CFL, otherwise ShflLock. The includer defines
- * mutex_check_owner(task), which checks the mutex's owner, and mutex_hints(), which declares the
- * lock's hints to the engine. It may define CFL_ORDER, a header that replaces parts of core/cfl/.
+ * mutex_check_owner(task), which checks the mutex's owner. It may define mutex_hints(), which
+ * declares the lock's hints to the engine, and CFL_ORDER, a header that replaces parts of
+ * core/cfl/.
  */
 #ifndef POUNDLOCK_CHECK_KERNEL_MUTEXES_H
 #define POUNDLOCK_CHECK_KERNEL_MUTEXES_H
@@ -16,6 +17,10 @@
 #include "check.h"
 #include "entry.h"
 #include "kernel_tasks.h"
+
+#ifndef mutex_hints
+#define mutex_hints() ((void)0)
+#endif
 
 /* As in the kernel, without debugging. */
 #define CONFIG_MUTEX_SPIN_ON_OWNER
