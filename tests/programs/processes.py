@@ -21,8 +21,8 @@ def descendants(ancestor):
     """The processes that @ancestor or a descendant of it has started, as far as they and those in
     between live during the whole call.
 
-    The lists of children that the kernel has for each thread are no use here: while threads and
-    children end, a reader misses others.
+    The kernel's lists of the children of each thread are not used: while threads and children end,
+    a reader of these lists misses others.
     """
     parent = parents()
 

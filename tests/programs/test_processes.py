@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests of which descendants are found while threads and processes come and go."""
+"""Tests that descendants are found while threads and processes start and end."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ from processes import descendants
 
 ROUNDS = 100
 
-# In each round starts a shell that prints its number and lives until the next line of input, by the
-# youngest of several threads, the others of which end meanwhile. Ends with its input.
+# In each round the youngest of many threads starts a shell, while the others end. The shell prints
+# its process number, and ends at the next line of input. The program ends with its input.
 RESTLESS = """
 import subprocess, threading, time
 

@@ -40,6 +40,7 @@ import memcached_load  # noqa: E402
 import nginx_load  # noqa: E402
 import postgresql  # noqa: E402
 import redis_load  # noqa: E402
+from processes import descendants  # noqa: E402
 
 POUNDLOCK = ROOT / "target/release/poundlock"
 SECONDS = 3
@@ -196,11 +197,6 @@ def server(directory, command, plant, load, pids=None):
             yield pid, lambda: figures(directory, pid)
 
 
-def children(process):
-    task = f"/proc/{process.pid}/task/{process.pid}/children"
-    return Path(task).read_text().split()
-
-
 def memcached(directory):
     command = lambda directory: ["memcached", "-s", f"{directory}/socket", "-t4", "-u", "root"]
     return server(directory, command, "mutex", lambda path: memcached_load.load(path, ENOUGH))
@@ -227,7 +223,8 @@ def redis(directory):
 def nginx(directory):
     nginx_load.prepare(directory)
     load = lambda path: nginx_load.load(path, ENOUGH)
-    return server(directory, nginx_load.command, "cond", load, children)
+    workers = lambda process: descendants(process.pid)
+    return server(directory, nginx_load.command, "cond", load, workers)
 
 
 INSERT = "insert into log values (1);\n"
@@ -252,7 +249,7 @@ def command_line(pid):
 
 def backends(process):
     """The processes of a PostgreSQL server that serve clients. Any child may end meanwhile."""
-    return [pid for pid in children(process) if "tester" in command_line(pid)]
+    return [pid for pid in descendants(process.pid) if "tester" in command_line(pid)]
 
 
 def postgres(directory):
